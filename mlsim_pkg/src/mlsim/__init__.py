@@ -1,0 +1,71 @@
+"""Predict the speed, memory and bottleneck of a model on given hardware.
+
+    >>> from mlsim import Engine, Hardware, Models
+    >>> profile = Engine.solve(model=Models.ResNet50, hardware=Hardware.Cloud.A100)
+    >>> profile.bottleneck
+    'Memory Bound'
+
+The package is built in floors, and a floor imports only from those below:
+
+    doors            engine, sweep, cli, plots, zoo
+    layer 5          solvers: which equations answer which question
+    layer 2          hardware: a device, each figure with its source
+    layer 1          workloads: a model, and its lowering to operators
+    ground           equations, quantities, units, precision, records, references
+
+Importing `mlsim` loads the standard library only; a name below is imported when
+it is first used.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from mlsim.engine import Engine
+    from mlsim.hardware import Device
+    from mlsim.measurements import measurements
+    from mlsim.plots import plot_roofline
+    from mlsim.solvers import Profile
+    from mlsim.workloads import Model
+    from mlsim.zoo import Hardware, Models
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "Device": "mlsim.hardware",
+    "Engine": "mlsim.engine",
+    "Hardware": "mlsim.zoo",
+    "Model": "mlsim.workloads",
+    "Models": "mlsim.zoo",
+    "Profile": "mlsim.solvers",
+    "measurements": "mlsim.measurements",
+    "plot_roofline": "mlsim.plots",
+}
+
+__all__ = [
+    "Device",
+    "Engine",
+    "Hardware",
+    "Model",
+    "Models",
+    "Profile",
+    "measurements",
+    "plot_roofline",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name when it is first used."""
+    if name not in _HOMES:
+        from mlsim.errors import unknown_name
+
+        raise unknown_name("name in mlsim", name, __all__)
+    value = getattr(import_module(_HOMES[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return [*__all__, "__version__"]

@@ -1,0 +1,113 @@
+"""The front door: `Engine.solve` for a point or an array, `Engine.sweep` for a table."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from mlsim import zoo
+from mlsim.hardware import Device
+from mlsim.precision import Precision, precision as find_precision
+from mlsim.solvers import Configuration, Profile
+from mlsim.solvers.forward import GIVABLE
+from mlsim.solvers.inputs import check, check_given
+from mlsim.workloads import Model
+
+if TYPE_CHECKING:
+    import pandas
+
+
+class Engine:
+    """Predict what a model does on a device, before running it."""
+
+    @staticmethod
+    def solve(
+        *,
+        model: Model | str,
+        hardware: Device | str,
+        batch_size: Any = 1,
+        precision: str | Precision = "fp16",
+        estimate: str = "roofline",
+        check_memory: bool = True,
+        **given: Any,
+    ) -> Profile:
+        """Predict one forward pass of a model on one device.
+
+        Parameters
+        ----------
+        model, hardware
+            Records of the zoo, their names, or paths of TOML files.
+        batch_size
+            Samples per step: a whole number from 1 up, or a list or array.
+        precision
+            Number format of weights and activations, such as "fp16".
+        estimate
+            "roofline": operator by operator at datasheet rates (the default);
+            "bound": the whole network at once, which no measurement beats.
+        check_memory
+            Whether a workload that does not fit is refused its times.
+        **given
+            Any quantity of the vocabulary, to override what the data or the
+            equations say: text or a quantity with a unit, or an array of them;
+            for example memory_bandwidth="3 TB/s".
+
+        Raises
+        ------
+        InvalidValueError, UnitError, UnknownNameError, WrongKindError
+            If an argument can't be; says what is allowed.
+        UnsupportedPrecisionError
+            If the device has no peak for the precision.
+        NotMeasuredError
+            If a calibrated estimate lacks its measurements.
+
+        >>> from mlsim import Hardware, Models
+        >>> profile = Engine.solve(model=Models.ResNet50, hardware=Hardware.Cloud.A100,
+        ...                        batch_size=[1, 256])
+        >>> [round(float(share), 2) for share in profile.memory_bound_share]
+        [0.84, 0.54]
+        """
+        configuration = Configuration(
+            model=zoo.model(model),
+            device=zoo.device(hardware),
+            precision=find_precision(precision),
+            estimate=estimate,
+            batch_size=check("batch_size", batch_size, whole=True),
+            given=check_given(given, GIVABLE) if given else {},
+        )
+        return Profile(configuration, check_memory=check_memory)
+
+    @staticmethod
+    def sweep(
+        *,
+        model: Any,
+        hardware: Any,
+        batch_size: Any = 1,
+        precision: Any = "fp16",
+        estimate: str = "roofline",
+    ) -> pandas.DataFrame:
+        """Predict every combination of models, devices, batches and precisions.
+
+        Each argument is one value or a list. Returns a tidy table, one row per
+        combination, with latency in seconds and throughput in samples per
+        second. Rows that can't run are kept: `feasible` is False, `reason` says
+        why, and their times are missing.
+
+        Raises
+        ------
+        MlsimError
+            As `solve`, but a precision that a device lacks is a row.
+
+        >>> from mlsim import Hardware, Models
+        >>> table = Engine.sweep(model=Models.ResNet50, batch_size=[1, 8],
+        ...                      hardware=[Hardware.Cloud.V100, Hardware.Cloud.A100])
+        >>> len(table), bool(table.feasible.all())
+        (4, True)
+        """
+        from mlsim.sweep import sweep
+
+        return sweep(
+            model=model,
+            hardware=hardware,
+            batch_size=batch_size,
+            precision=precision,
+            estimate=estimate,
+        )

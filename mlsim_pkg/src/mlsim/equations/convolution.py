@@ -1,0 +1,46 @@
+"""What a convolution or a linear layer computes, reads and writes.
+
+Arguments are plain numbers from the layer's architecture; the results are
+counts for one sample. Windows are square.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mlsim.equations.functions import floor
+from mlsim.equations.registry import equation
+
+
+@equation(symbol=r"H_\mathrm{out}", unit="1", source="dumoulin2016convolution", counts=True)
+def output_size(input_size: Any, padding: Any, kernel_size: Any, stride: Any) -> Any:
+    """Pixels along one side of the output: windows that fit in the padded input.
+
+    >>> output_size(224, 3, 7, 2)
+    112
+    """
+    return floor((input_size + 2 * padding - kernel_size) / stride) + 1
+
+
+@equation(symbol="m", unit="MAC/sample", source="dumoulin2016convolution", counts=True)
+def multiply_adds(
+    output_size: Any, out_channels: Any, kernel_size: Any, in_channels: Any, groups: Any
+) -> Any:
+    """Multiply-adds of a convolution: one window of its group's inputs per output.
+
+    A linear layer is the case of one pixel and a window of one.
+
+    >>> multiply_adds(112, 64, 7, 3, 1)
+    118013952.0
+    """
+    return output_size**2 * out_channels * kernel_size**2 * in_channels / groups
+
+
+@equation(symbol="p", unit="parameter", source="dumoulin2016convolution", counts=True)
+def parameters(kernel_size: Any, in_channels: Any, out_channels: Any, groups: Any) -> Any:
+    """Weights of a convolution, without bias or normalisation.
+
+    >>> parameters(7, 3, 64, 1)
+    9408.0
+    """
+    return kernel_size**2 * in_channels * out_channels / groups

@@ -1,0 +1,133 @@
+"""The few functions that equations may use beside arithmetic.
+
+Each looks at its arguments and does the right thing for floats, NumPy arrays,
+Pint quantities and SymPy symbols, so that one equation body serves them all.
+No library is imported here: an argument of its type shows it is there already.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from typing import Any
+
+
+def _kind(*values: Any) -> str:
+    """Tell how to compute: "symbol", "quantity", "array" or "float"."""
+    # Nearly all calls are these two, and sweeps make many of them.
+    types = [type(value).__name__ for value in values]
+    if types[0] == "ndarray" and types[-1] in ("ndarray", "float"):
+        return "array"
+    if types[0] == types[-1] == "float":
+        return "float"
+    kinds = {type(value).__module__.partition(".")[0] for value in values}
+    for library, kind in (("sympy", "symbol"), ("pint", "quantity")):
+        if library in kinds:
+            return kind
+    # A Quantity's class is made by its registry; it still has units.
+    if any(hasattr(value, "_REGISTRY") for value in values):
+        return "quantity"
+    return "array" if any(hasattr(value, "__array__") for value in values) else "float"
+
+
+def _symbolic(name: str, *values: Any) -> Any:
+    from mlsim.equations.symbols import function
+
+    return function(name)(*values)
+
+
+def maximum(a: Any, b: Any) -> Any:
+    """Return the larger of two values, element by element.
+
+    >>> maximum(2.0, 3.0)
+    3.0
+    """
+    kind = _kind(a, b)
+    if kind == "float":
+        return a if a >= b else b
+    if kind == "symbol":
+        return _symbolic("max", a, b)
+    if kind == "quantity":
+        return _by_quantity(maximum, a, b)
+    return sys.modules["numpy"].maximum(a, b)
+
+
+def minimum(a: Any, b: Any) -> Any:
+    """Return the smaller of two values, element by element.
+
+    >>> minimum(2.0, 3.0)
+    2.0
+    """
+    kind = _kind(a, b)
+    if kind == "float":
+        return a if a <= b else b
+    if kind == "symbol":
+        return _symbolic("min", a, b)
+    if kind == "quantity":
+        return _by_quantity(minimum, a, b)
+    return sys.modules["numpy"].minimum(a, b)
+
+
+def exceeds(a: Any, b: Any) -> Any:
+    """Return 1 where a > b and 0 elsewhere (an Iverson bracket).
+
+    >>> exceeds(3.0, 2.0), exceeds(2.0, 2.0)
+    (1.0, 0.0)
+    """
+    kind = _kind(a, b)
+    if kind == "float":
+        return 1.0 if a > b else 0.0
+    if kind == "symbol":
+        return _symbolic("exceeds", a, b)
+    if kind == "quantity":
+        return exceeds(a.magnitude, b.to(a.units).magnitude)
+    return sys.modules["numpy"].greater(a, b)
+
+
+def floor(a: Any) -> Any:
+    """Round down to a whole number.
+
+    >>> floor(3.7)
+    3
+    """
+    kind = _kind(a)
+    if kind == "float":
+        return math.floor(a)
+    if kind == "symbol":
+        return _symbolic("floor", a)
+    if kind == "quantity":
+        return a._REGISTRY.Quantity(floor(a.magnitude), a.units)
+    return sys.modules["numpy"].floor(a)
+
+
+def total(values: Any, repeats: Any) -> Any:
+    """Add up over operators, each as often as it stands in the network.
+
+    A list or an array holds one operator per row (its first axis); a single
+    value is one operator.
+
+    >>> total([1.0, 2.0], [3, 1])
+    5.0
+    >>> total(2.0, 3)
+    6.0
+    """
+    if isinstance(repeats, (list, tuple)):
+        if not isinstance(values, (list, tuple)):
+            values = [values] * len(repeats)
+        return math.fsum(value * count for value, count in zip(values, repeats, strict=True))
+    kind = _kind(values, repeats)
+    if kind == "symbol":
+        return _symbolic("total", values, repeats)
+    if kind == "quantity":
+        units = getattr(values, "units", 1)
+        counts = getattr(repeats, "magnitude", repeats)
+        return total(getattr(values, "magnitude", values), counts) * units
+    if kind == "array" and getattr(values, "ndim", False):
+        # A matrix product is one pass over the rows; multiply-and-sum is two.
+        return repeats.ravel() @ values
+    return values * repeats
+
+
+def _by_quantity(function: Any, a: Any, b: Any) -> Any:
+    """Apply a function of two values to two quantities of one dimension."""
+    return a._REGISTRY.Quantity(function(a.magnitude, b.to(a.units).magnitude), a.units)

@@ -1,0 +1,55 @@
+"""How much memory a network needs while it runs forward.
+
+Weights stay; activations live from the operator that writes them to the last
+one that reads them. Space that a framework or a library takes for itself
+(context, workspaces, fragmentation) is not counted.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mlsim.equations.functions import total
+from mlsim.equations.registry import equation
+
+
+@equation(symbol="M_w", unit="B", source="hennessy2019quantitative", sums=True)
+def weight_memory(weight_bytes: Any, repeats: Any) -> Any:
+    """Memory of all parameters.
+
+    >>> weight_memory([100.0, 200.0], [1, 2])
+    500.0
+    """
+    return total(weight_bytes, repeats)
+
+
+@equation(symbol="M_a", unit="B", source="hennessy2019quantitative")
+def activation_memory(bytes_per_element: Any, activations_live: Any, batch_size: Any) -> Any:
+    """Memory of the activations at the moment when most of them are alive.
+
+    Assumes that an activation is freed once its last reader has run.
+
+    >>> activation_memory(2.0, 1e6, 8)
+    16000000.0
+    """
+    return bytes_per_element * activations_live * batch_size
+
+
+@equation(symbol=r"M_\mathrm{req}", unit="B", source="hennessy2019quantitative")
+def memory_required(weight_memory: Any, activation_memory: Any) -> Any:
+    """Memory that the network needs, weights and live activations together.
+
+    >>> memory_required(51e6, 16e6)
+    67000000.0
+    """
+    return weight_memory + activation_memory
+
+
+@equation(symbol=r"M_\mathrm{free}", unit="B", source="hennessy2019quantitative")
+def memory_free(memory_capacity: Any, memory_required: Any) -> Any:
+    """Memory that is left; below zero, the network does not fit.
+
+    >>> memory_free(80e9, 81e9)
+    -1000000000.0
+    """
+    return memory_capacity - memory_required

@@ -1,0 +1,113 @@
+"""What an equation is, and the register of all of them.
+
+An equation is a pure function of named quantities. Its arguments' names come
+from the vocabulary and its own name is the quantity that it computes, so a
+graph of equations needs no wiring.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import textwrap
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from mlsim.quantities import term
+
+EQUATIONS: dict[str, Equation] = {}
+
+
+@dataclass(frozen=True, eq=False)
+class Equation:
+    """One formula: the function, what it yields, and where it comes from.
+
+    Attributes
+    ----------
+    name
+        The quantity it computes, unless `yields` names another.
+    symbol, unit
+        Of the result, as the vocabulary has them.
+    source
+        Key of a reference in `references.bib`.
+    sums
+        Whether it adds up over operators.
+    counts
+        Whether it counts things: its arguments are plain numbers, and the
+        result is that many of `unit`.
+    """
+
+    name: str
+    yields: str
+    function: Callable[..., Any]
+    inputs: tuple[str, ...]
+    symbol: str
+    unit: str
+    source: str
+    sums: bool = False
+    counts: bool = False
+
+    def __call__(self, *values: Any, **named: Any) -> Any:
+        """Evaluate the equation."""
+        return self.function(*values, **named)
+
+    @cached_property
+    def expression(self) -> str:
+        """The right-hand side, as the source has it.
+
+        >>> EQUATIONS["memory_time"].expression
+        'bytes_moved / memory_bandwidth'
+        """
+        tree = ast.parse(textwrap.dedent(inspect.getsource(self.function)))
+        returned = [node for node in ast.walk(tree) if isinstance(node, ast.Return)]
+        return ast.unparse(returned[0].value) if returned and returned[0].value else ""
+
+    @property
+    def meaning(self) -> str:
+        """The first line of the docstring."""
+        return (inspect.getdoc(self.function) or "").partition("\n")[0]
+
+    def __repr__(self) -> str:
+        return f"<Equation {self.yields} = {self.expression}>"
+
+
+def equation(
+    *,
+    symbol: str,
+    unit: str,
+    source: str,
+    yields: str | None = None,
+    sums: bool = False,
+    counts: bool = False,
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Register a function as an equation; the function itself is unchanged.
+
+    Raises
+    ------
+    UnknownNameError
+        If its name or an argument is not in the vocabulary.
+    ValueError
+        If symbol or unit differ from the vocabulary's, or the name is taken.
+    """
+
+    def register(function: Callable[..., Any]) -> Callable[..., Any]:
+        name = function.__name__
+        entry = term(yields or name)
+        inputs = tuple(inspect.signature(function).parameters)
+        for argument in inputs:
+            term(argument)
+        if (symbol, unit) != (entry.symbol, entry.unit):
+            raise ValueError(
+                f"equation {name}: symbol and unit ({symbol}, {unit}) differ from the "
+                f"vocabulary's ({entry.symbol}, {entry.unit}); change one of the two."
+            )
+        if name in EQUATIONS:
+            raise ValueError(f"two equations are called {name}.")
+        EQUATIONS[name] = Equation(
+            name, entry.name, function, inputs, symbol, unit, source, sums, counts
+        )
+        return function
+
+    return register

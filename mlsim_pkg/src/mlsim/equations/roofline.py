@@ -1,0 +1,237 @@
+"""The roofline: how long an operator takes, from its work and its traffic.
+
+The equations hold for one operator; those with a sum turn operators into a
+network. They assume that computing and moving bytes overlap perfectly, that
+both run at the device's highest rates, and that starting an operator costs
+nothing: real operators are slower.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mlsim.equations.functions import exceeds, maximum, minimum, total
+from mlsim.equations.registry import equation
+
+
+@equation(symbol="F", unit="FLOP", source="hennessy2019quantitative")
+def flops(flops_per_multiply_add: Any, multiply_adds: Any, batch_size: Any) -> Any:
+    """Work of an operator: its multiply-adds, for every sample of the batch.
+
+    Assumes that only products and sums of matrix products and convolutions
+    count; comparisons, additions of residuals and normalisation do not.
+
+    >>> flops(2.0, 1e9, 4)
+    8000000000.0
+    """
+    return flops_per_multiply_add * multiply_adds * batch_size
+
+
+@equation(symbol="D_w", unit="B", source="williams2009roofline")
+def weight_bytes(bytes_per_parameter: Any, parameters: Any) -> Any:
+    """Traffic of an operator's parameters: read once per step, whatever the batch.
+
+    Assumes that no parameter stays on chip from one step to the next.
+
+    >>> weight_bytes(2.0, 1000)
+    2000.0
+    """
+    return bytes_per_parameter * parameters
+
+
+@equation(symbol="D_a", unit="B", source="williams2009roofline")
+def activation_bytes(
+    bytes_per_element: Any, activations_read: Any, activations_written: Any, batch_size: Any
+) -> Any:
+    """Traffic of an operator's activations: each input read, each output written.
+
+    Assumes that nothing stays on chip between operators.
+
+    >>> activation_bytes(2.0, 300, 200, 4)
+    4000.0
+    """
+    return bytes_per_element * (activations_read + activations_written) * batch_size
+
+
+@equation(symbol="D", unit="B", source="williams2009roofline")
+def bytes_moved(weight_bytes: Any, activation_bytes: Any) -> Any:
+    """All traffic of an operator between the device and its memory.
+
+    >>> bytes_moved(2000.0, 4000.0)
+    6000.0
+    """
+    return weight_bytes + activation_bytes
+
+
+@equation(symbol="I", unit="FLOP/B", source="williams2009roofline")
+def arithmetic_intensity(flops: Any, bytes_moved: Any) -> Any:
+    """Work done for each byte moved.
+
+    >>> arithmetic_intensity(8000.0, 4000.0)
+    2.0
+    """
+    return flops / bytes_moved
+
+
+@equation(symbol=r"I_\mathrm{ridge}", unit="FLOP/B", source="williams2009roofline")
+def ridge_point(peak_flops: Any, memory_bandwidth: Any) -> Any:
+    """The intensity at which computing and moving bytes take equally long.
+
+    It belongs to the device and the precision, not to the model or the batch.
+
+    >>> ridge_point(300e12, 2e12)
+    150.0
+    """
+    return peak_flops / memory_bandwidth
+
+
+@equation(symbol=r"P_\mathrm{att}", unit="FLOP/s", source="williams2009roofline")
+def attainable_flops(arithmetic_intensity: Any, memory_bandwidth: Any, peak_flops: Any) -> Any:
+    """The roof itself: the slope of the bandwidth up to the flat of the peak.
+
+    >>> attainable_flops(10.0, 2e12, 300e12)
+    20000000000000.0
+    """
+    return minimum(arithmetic_intensity * memory_bandwidth, peak_flops)
+
+
+@equation(symbol=r"t_\mathrm{comp}", unit="s", source="williams2009roofline")
+def compute_time(flops: Any, peak_flops: Any) -> Any:
+    """Time to compute at the peak rate.
+
+    >>> compute_time(300e9, 300e12)
+    0.001
+    """
+    return flops / peak_flops
+
+
+@equation(symbol=r"t_\mathrm{mem}", unit="s", source="williams2009roofline")
+def memory_time(bytes_moved: Any, memory_bandwidth: Any) -> Any:
+    """Time to move the bytes at full memory bandwidth.
+
+    >>> memory_time(2e9, 2e12)
+    0.001
+    """
+    return bytes_moved / memory_bandwidth
+
+
+@equation(symbol="t", unit="s", source="williams2009roofline")
+def roofline_time(compute_time: Any, memory_time: Any) -> Any:
+    """Time of an operator: the longer of computing and moving bytes.
+
+    Assumes perfect overlap of the two, and no cost to start.
+
+    >>> roofline_time(0.001, 0.003)
+    0.003
+    """
+    return maximum(compute_time, memory_time)
+
+
+@equation(symbol="T", unit="s", source="williams2009roofline", sums=True)
+def latency(roofline_time: Any, repeats: Any) -> Any:
+    """Time of a step: its operators run one after another.
+
+    >>> latency([0.001, 0.002], [3, 1])
+    0.005
+    """
+    return total(roofline_time, repeats)
+
+
+@equation(symbol=r"t_\mathrm{mb}", unit="s", source="williams2009roofline")
+def operator_memory_bound_time(roofline_time: Any, memory_time: Any, compute_time: Any) -> Any:
+    """Time of an operator if it waits for memory, and zero if it computes for longer.
+
+    >>> operator_memory_bound_time(0.003, 0.003, 0.001)
+    0.003
+    """
+    return roofline_time * exceeds(memory_time, compute_time)
+
+
+@equation(symbol=r"T_\mathrm{mb}", unit="s", source="williams2009roofline", sums=True)
+def memory_bound_time(operator_memory_bound_time: Any, repeats: Any) -> Any:
+    """Time spent in operators that wait for memory.
+
+    >>> memory_bound_time([0.003, 0.0], [2, 5])
+    0.006
+    """
+    return total(operator_memory_bound_time, repeats)
+
+
+@equation(symbol=r"s_\mathrm{mb}", unit="1", source="williams2009roofline")
+def memory_bound_share(memory_bound_time: Any, latency: Any) -> Any:
+    """Part of the latency that is spent waiting for memory.
+
+    >>> memory_bound_share(0.006, 0.008)
+    0.75
+    """
+    return memory_bound_time / latency
+
+
+@equation(symbol="R", unit="sample/s", source="hennessy2019quantitative")
+def throughput(batch_size: Any, latency: Any) -> Any:
+    """Samples per second when steps follow one another.
+
+    >>> throughput(32, 0.002)
+    16000.0
+    """
+    return batch_size / latency
+
+
+@equation(symbol=r"F_\Sigma", unit="FLOP", source="hennessy2019quantitative", sums=True)
+def total_flops(flops: Any, repeats: Any) -> Any:
+    """Work of the whole network in one step.
+
+    >>> total_flops([1e9, 2e9], [2, 1])
+    4000000000.0
+    """
+    return total(flops, repeats)
+
+
+@equation(symbol=r"D_\Sigma", unit="B", source="williams2009roofline", sums=True)
+def total_bytes(bytes_moved: Any, repeats: Any) -> Any:
+    """Traffic of the whole network in one step.
+
+    >>> total_bytes([1e6, 2e6], [2, 1])
+    4000000.0
+    """
+    return total(bytes_moved, repeats)
+
+
+@equation(symbol=r"T_\mathrm{comp}", unit="s", source="williams2009roofline", sums=True)
+def total_compute_time(compute_time: Any, repeats: Any) -> Any:
+    """Compute times added up: the step on a device with endless bandwidth.
+
+    >>> total_compute_time([0.001, 0.002], [1, 2])
+    0.005
+    """
+    return total(compute_time, repeats)
+
+
+@equation(symbol=r"T_\mathrm{mem}", unit="s", source="williams2009roofline", sums=True)
+def total_memory_time(memory_time: Any, repeats: Any) -> Any:
+    """Memory times added up: the step on a device that computes in no time.
+
+    >>> total_memory_time([0.001, 0.002], [1, 2])
+    0.005
+    """
+    return total(memory_time, repeats)
+
+
+@equation(symbol=r"I_\Sigma", unit="FLOP/B", source="williams2009roofline")
+def network_intensity(total_flops: Any, total_bytes: Any) -> Any:
+    """Arithmetic intensity of the whole network: a mean that hides its layers.
+
+    >>> network_intensity(8e9, 2e8)
+    40.0
+    """
+    return total_flops / total_bytes
+
+
+@equation(symbol=r"P_\mathrm{ach}", unit="FLOP/s", source="williams2009roofline")
+def achieved_flops(total_flops: Any, latency: Any) -> Any:
+    """Rate at which the network computes, its waiting for memory included.
+
+    >>> achieved_flops(8e9, 0.001)
+    8000000000000.0
+    """
+    return total_flops / latency

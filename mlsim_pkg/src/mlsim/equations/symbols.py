@@ -1,0 +1,73 @@
+"""How an equation looks in mathematics: SymPy symbols, and TeX from them.
+
+SymPy is imported when the first formula is drawn. Its own Max and Min sort
+their arguments, and its sums need an index, so a few functions of ours stand in
+for them: they keep the order of the source.
+"""
+
+from __future__ import annotations
+
+import inspect
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from mlsim.errors import need
+from mlsim.quantities import term
+
+if TYPE_CHECKING:
+    from mlsim.equations.registry import Equation
+
+_TEX = {
+    "max": r"\max\left({0},\, {1}\right)",
+    "min": r"\min\left({0},\, {1}\right)",
+    "exceeds": r"\left[{0} > {1}\right]",
+    "floor": r"\left\lfloor {0} \right\rfloor",
+    "total": r"\sum_i {1}\, {0}",
+}
+
+
+@cache
+def function(name: str) -> Any:
+    """Return a SymPy function that prints as its TeX pattern."""
+    sympy = need("sympy", "drawing a formula", "math")
+
+    def _latex(self: Any, printer: Any, **_: Any) -> str:
+        return _TEX[name].format(*(printer._print(argument) for argument in self.args))
+
+    return type(name, (sympy.Function,), {"_latex": _latex, "nargs": None})
+
+
+@cache
+def symbol(name: str) -> Any:
+    """Return the SymPy symbol of a quantity, printed as the vocabulary says.
+
+    >>> symbol("memory_bandwidth")
+    memory_bandwidth
+    """
+    return need("sympy", "drawing a formula", "math").Symbol(name, positive=True)
+
+
+def expression(equation: Equation) -> Any:
+    """Return the right-hand side as a SymPy expression, unevaluated."""
+    sympy = need("sympy", "drawing a formula", "math")
+    with sympy.evaluate(False):
+        return equation.function(*(symbol(name) for name in equation.inputs))
+
+
+def tex(equation: Equation) -> str:
+    r"""Return the formula in TeX, drawn from the function that computes.
+
+    >>> from mlsim.equations.registry import EQUATIONS
+    >>> print(tex(EQUATIONS["memory_time"]))
+    t_\mathrm{mem} = \frac{D}{\beta}
+    """
+    from sympy.printing.latex import LatexPrinter  # type: ignore[import-untyped]
+
+    names = {symbol(name): term(name).symbol for name in equation.inputs}
+    printer = LatexPrinter({"order": "none", "symbol_names": names, "mul_symbol": r" \, "})
+    return f"{equation.symbol} = {printer.doprint(expression(equation))}"
+
+
+def signature(function: Any) -> tuple[str, ...]:
+    """Return the names of a function's arguments, in order."""
+    return tuple(inspect.signature(function).parameters)

@@ -1,0 +1,216 @@
+"""A device: what it can compute, hold and move, each figure with its source."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from mlsim.equations import roofline
+from mlsim.errors import InvalidValueError, UnitError, UnsupportedPrecisionError
+from mlsim.precision import PRECISIONS, Precision, precision
+from mlsim.records import Figure, given
+from mlsim.units import quantity, to_base
+
+if TYPE_CHECKING:
+    from pint import Quantity
+
+# What "the peak" of a device means where nobody says in which precision.
+DEFAULT_PRECISION = "fp16"
+
+
+@dataclass(frozen=True)
+class Compute:
+    """Peak rates of a device, dense, by precision."""
+
+    figures: Mapping[str, Figure]
+    device: str = "device"
+
+    @property
+    def precisions(self) -> tuple[str, ...]:
+        """Precisions for which a peak is on record."""
+        return tuple(self.figures)
+
+    @property
+    def peak_flops(self) -> Quantity[Any]:
+        """The dense peak in fp16 (or, without one, in the first precision on record)."""
+        names = self.precisions
+        return self.peak(DEFAULT_PRECISION if DEFAULT_PRECISION in names else names[0])
+
+    def peak(self, name: str | Precision) -> Quantity[Any]:
+        """Return the dense peak in a precision."""
+        return self.figure(name).quantity
+
+    def figure(self, name: str | Precision) -> Figure:
+        """Return the dense peak with its source.
+
+        Raises
+        ------
+        UnknownNameError
+            If there is no such precision.
+        UnsupportedPrecisionError
+            If the device has no peak for it; lists those that it has.
+        """
+        found = self.figures.get(name if isinstance(name, str) else name.name)
+        if found is None:
+            wanted = precision(name).name
+            raise UnsupportedPrecisionError(
+                f"{self.device} has no {wanted} peak on record. "
+                f"It has: {', '.join(self.precisions)}."
+            )
+        return found
+
+
+@dataclass(frozen=True)
+class Memory:
+    """Main memory of a device, and its caches as far as they are known."""
+
+    figures: Mapping[str, Figure]
+
+    @property
+    def bandwidth(self) -> Quantity[Any]:
+        """Highest rate to and from main memory."""
+        return self.figures["bandwidth"].quantity
+
+    @property
+    def capacity(self) -> Quantity[Any]:
+        """Size of main memory."""
+        return self.figures["capacity"].quantity
+
+
+@dataclass(frozen=True, eq=False, init=False)
+class Device:
+    """One accelerator, module, board or desktop system.
+
+    Make your own of a name and three keyword arguments:
+
+    >>> chip = Device("My chip", peak_flops={"fp16": "100 TFLOP/s"},
+    ...               memory_bandwidth="1 TB/s", memory_capacity="16 GB")
+    >>> print(chip.ridge_point())
+    100.0 FLOP/B
+
+    Raises
+    ------
+    UnitError
+        If a figure has no unit or one of another kind, such as a bandwidth in TB.
+    InvalidValueError
+        If a figure is not a positive, finite number.
+    """
+
+    key: str
+    name: str
+    vendor: str
+    architecture: str
+    form: str
+    compute: Compute
+    memory: Memory
+    figures: Mapping[str, Figure] = field(repr=False)
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        peak_flops: Mapping[str, Any],
+        memory_bandwidth: Any,
+        memory_capacity: Any,
+    ) -> None:
+        if not isinstance(peak_flops, Mapping) or not peak_flops:
+            raise InvalidValueError(
+                "peak_flops must map precisions to rates, such as "
+                f"{{'fp16': '100 TFLOP/s'}}, not {peak_flops!r}."
+            )
+        figures = {
+            f"compute.{precision(key).name}": _given(f"compute.{key}", value, "FLOP/s")
+            for key, value in peak_flops.items()
+        }
+        figures["memory.bandwidth"] = _given("memory_bandwidth", memory_bandwidth, "B/s")
+        figures["memory.capacity"] = _given("memory_capacity", memory_capacity, "B")
+        self._fill(figures, key=name, name=name, vendor="", architecture="", form="device")
+
+    def _fill(self, figures: Mapping[str, Figure], **texts: str) -> None:
+        """Set the fields of this frozen object; called while it is made."""
+        values: dict[str, Any] = {
+            **texts,
+            "compute": Compute(_part(figures, "compute"), texts["name"]),
+            "memory": Memory(_part(figures, "memory")),
+            "figures": figures,
+        }
+        for attribute, value in values.items():
+            object.__setattr__(self, attribute, value)
+
+    @classmethod
+    def of_figures(
+        cls,
+        key: str,
+        name: str,
+        *,
+        vendor: str,
+        architecture: str,
+        form: str,
+        figures: Mapping[str, Figure],
+    ) -> Device:
+        """Make a device of figures that carry their sources, as data files do."""
+        device = cls.__new__(cls)
+        device._fill(
+            figures, key=key, name=name, vendor=vendor, architecture=architecture, form=form
+        )
+        return device
+
+    @property
+    def release_year(self) -> int | None:
+        """The year in which it came out, if known."""
+        figure = self.figures.get("release_year")
+        return int(figure.value) if figure else None
+
+    @property
+    def power(self) -> Quantity[Any] | None:
+        """Thermal design power, if known."""
+        figure = self.figures.get("power.tdp")
+        return figure.quantity if figure else None
+
+    @cached_property
+    def bandwidth_si(self) -> float:
+        """Memory bandwidth in B/s."""
+        return self.memory.figures["bandwidth"].si
+
+    @cached_property
+    def capacity_si(self) -> float:
+        """Memory capacity in B."""
+        return self.memory.figures["capacity"].si
+
+    def ridge_point(self, precision: str = DEFAULT_PRECISION) -> Quantity[Any]:
+        """Return the arithmetic intensity at which the two limits meet.
+
+        >>> from mlsim import Hardware
+        >>> print(f"{Hardware.Cloud.A100.ridge_point('fp16'):.0f}")
+        153 FLOP/B
+        """
+        peak = self.compute.figure(precision).si
+        return quantity(roofline.ridge_point(peak, self.bandwidth_si), "FLOP/B")
+
+    def __repr__(self) -> str:
+        return f"<Device {self.name}: {self.memory.figures['bandwidth'].text}>"
+
+
+def _part(figures: Mapping[str, Figure], prefix: str) -> dict[str, Figure]:
+    """Select the figures below a prefix, compute in the order of precisions."""
+    part = {
+        name.removeprefix(f"{prefix}."): figure
+        for name, figure in figures.items()
+        if name.startswith(f"{prefix}.")
+    }
+    if prefix != "compute":
+        return part
+    return {name: part[name] for name in PRECISIONS if name in part}
+
+
+def _given(name: str, value: Any, base: str) -> Figure:
+    """Check a figure that a user gives."""
+    si = to_base(value, base, name)
+    if not isinstance(si, (int, float)):
+        raise UnitError(f"{name} must be one number with a unit, not {value!r}.")
+    if not (math.isfinite(si) and si > 0):
+        raise InvalidValueError(f"{name} must be positive and finite, not {value}.")
+    return given(name, float(si), base)

@@ -1,0 +1,95 @@
+"""Devices from TOML files: one file each, every figure with its source."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from mlsim import records
+from mlsim.hardware.device import Device
+from mlsim.precision import PRECISIONS
+
+FORMS = ("chip", "module", "board", "system")
+_TEXTS = ("key", "name", "vendor", "architecture", "form")
+_TABLES: dict[str, dict[str, str]] = {
+    "compute": dict.fromkeys(PRECISIONS, "FLOP/s"),
+    "sparse": dict.fromkeys(PRECISIONS, "FLOP/s"),
+    "memory": {"capacity": "B", "bandwidth": "B/s", "l2": "B"},
+    "power": {"tdp": "W"},
+    "links": {"nvlink": "B/s", "pcie": "B/s"},
+}
+
+
+def load_device(path: str | Path) -> Device:
+    """Read a device's file.
+
+    Raises
+    ------
+    DataFileError
+        If a key is unknown or missing, a figure lacks its source, a peak is
+        not marked dense, or a sparse peak is below the dense one; names file
+        and line.
+    """
+    file = records.load(path)
+    data = file.data
+    file.only(data, (*_TEXTS, "release_year", *_TABLES))
+    texts = {name: file.need(data, name, str) for name in _TEXTS}
+    if texts["form"] not in FORMS:
+        raise file.error(f"form must be one of {', '.join(FORMS)}, not {texts['form']!r}.", "form")
+    figures: dict[str, records.Figure] = {}
+    if "release_year" in data:
+        figures["release_year"] = file.figure(data["release_year"], "year", "release_year")
+    for table, bases in _TABLES.items():
+        rows = data.get(table, {})
+        file.only(rows, bases, table)
+        for name, row in rows.items():
+            figures[f"{table}.{name}"] = file.figure(row, bases[name], table, name)
+    for needed in ("memory.capacity", "memory.bandwidth"):
+        if needed not in figures:
+            raise file.error(f"[{needed}] is missing: no device can be solved without it.")
+    if not data.get("compute"):
+        raise file.error("there is no peak: add a table such as [compute.fp16].")
+    _check_sparsity(file, figures)
+    _check_directions(file, figures)
+    return Device.of_figures(
+        texts["key"],
+        texts["name"],
+        vendor=texts["vendor"],
+        architecture=texts["architecture"],
+        form=texts["form"],
+        figures=figures,
+    )
+
+
+def _check_sparsity(file: records.DataFile, figures: dict[str, records.Figure]) -> None:
+    """Hold dense and sparse apart: the commonest error of this field."""
+    for name, figure in figures.items():
+        table, _, precision = name.partition(".")
+        if table == "compute" and figure.sparsity != "dense":
+            raise file.error(
+                f'{name}: a peak here must say sparsity = "dense"; '
+                f"a sparse one belongs in [sparse.{precision}].",
+                table,
+                precision,
+            )
+        if table == "sparse":
+            dense = figures.get(f"compute.{precision}")
+            if figure.sparsity in ("", "dense"):
+                raise file.error(f'{name}: say which sparsity, such as "2:4".', table, precision)
+            if dense and figure.si < dense.si:
+                raise file.error(
+                    f"{name}: {figure.text} sparse is less than {dense.text} dense.",
+                    table,
+                    precision,
+                )
+
+
+def _check_directions(file: records.DataFile, figures: dict[str, records.Figure]) -> None:
+    """Refuse a link whose rate does not say whether it counts both directions."""
+    for name, figure in figures.items():
+        table, _, link = name.partition(".")
+        if table == "links" and figure.direction not in ("one-way", "both ways"):
+            raise file.error(
+                f'{name}: direction must be "one-way" or "both ways", not {figure.direction!r}.',
+                table,
+                link,
+            )

@@ -1,0 +1,62 @@
+"""Number formats: how many bits one value takes in memory.
+
+TF32 is a way to compute, not to store: its values lie in memory as 32 bits.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from mlsim.errors import unknown_name
+
+
+@dataclass(frozen=True, slots=True)
+class Precision:
+    """A number format: its name and the bits that one stored value takes."""
+
+    name: str
+    bits: int
+
+    @property
+    def bytes(self) -> float:
+        """Bytes that one stored value takes.
+
+        >>> precision("fp16").bytes
+        2.0
+        """
+        return self.bits / 8
+
+
+PRECISIONS = {
+    name: Precision(name, bits)
+    for name, bits in {
+        "fp64": 64,
+        "fp32": 32,
+        "tf32": 32,
+        "bf16": 16,
+        "fp16": 16,
+        "fp8": 8,
+        "int8": 8,
+        "fp4": 4,
+        "int4": 4,
+    }.items()
+}
+
+
+def precision(name: str | Precision) -> Precision:
+    """Return the number format of that name.
+
+    Raises
+    ------
+    UnknownNameError
+        If there is none; lists those that exist.
+
+    >>> precision("bf16").bits
+    16
+    """
+    if isinstance(name, Precision):
+        return name
+    found = PRECISIONS.get(name) if isinstance(name, str) else None
+    if found is None:
+        raise unknown_name("precision", name, PRECISIONS)
+    return found

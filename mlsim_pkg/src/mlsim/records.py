@@ -1,0 +1,209 @@
+"""Data files: TOML, read strictly, each figure with its source.
+
+A figure is a table with a value, a unit, and where they come from:
+
+    [memory.bandwidth]
+    value = 2039
+    unit = "GB/s"
+    kind = "datasheet"
+    source = "nvidia2021a100"
+    where = "page 3, A100 80GB SXM column"
+    quote = "2,039 GB/s"
+    read = 2026-11-21
+
+An unknown key, a missing source or a repeated table is an error that names the
+file and the line.
+"""
+
+from __future__ import annotations
+
+import datetime
+import math
+import re
+import tomllib
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from mlsim.errors import DataFileError, UnitError, nearest
+from mlsim.units import factor, quantity
+
+if TYPE_CHECKING:
+    from pint import Quantity
+
+KINDS = ("datasheet", "measured", "derived", "estimate", "secondary", "given")
+_REQUIRED = ("value", "unit", "kind", "source", "where", "quote", "read")
+_OPTIONAL = ("note", "per", "sparsity", "direction", "unit_used")
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """One number from a document: as printed, and in base units.
+
+    `si` is the value in `base`; `kind` tells a datasheet's word from a
+    measurement, a derivation or a secondary source. A figure that a user gives
+    has the kind "given" and no source.
+    """
+
+    name: str
+    value: float
+    unit: str
+    si: float
+    base: str
+    kind: str = "given"
+    source: str = ""
+    where: str = ""
+    quote: str = ""
+    read: datetime.date | None = None
+    note: str = ""
+    per: str = ""
+    sparsity: str = ""
+    direction: str = ""
+    unit_used: str = ""
+
+    @property
+    def quantity(self) -> Quantity[Any]:
+        """The figure as printed, with its unit."""
+        return quantity(self.value, self.unit)
+
+    @property
+    def text(self) -> str:
+        """The figure in words: "2,039 GB/s"."""
+        if self.unit == "year":
+            return f"{self.value:.0f}"
+        shown = f"{self.value:,g}" if abs(self.value) < 1e6 else f"{self.value:,.0f}"
+        return shown if self.unit == "1" else f"{shown} {self.unit}"
+
+    def origin(self) -> str:
+        """Where the figure comes from, in one line."""
+        if self.kind == "given":
+            return "given"
+        parts = [self.kind, self.source, self.where, f'"{self.quote}"', f"read {self.read}"]
+        return ", ".join(part for part in parts if part)
+
+
+@dataclass(frozen=True)
+class DataFile:
+    """A TOML file in memory, able to tell on which line a key stands."""
+
+    path: Path
+    content: str
+    data: Mapping[str, Any]
+
+    def line(self, *keys: str) -> int:
+        """Return the line of `[a.b]` or of `key =` below it (1 if not found)."""
+        table, section = ".".join(keys), ".".join(keys[:-1])
+        inside = not section
+        for number, raw in enumerate(self.content.splitlines(), start=1):
+            line = raw.strip()
+            header = re.fullmatch(r"\[\[?\s*([^\]]+?)\s*\]?\](?:\s*#.*)?", line)
+            if header:
+                if header[1] == table or header[1].startswith(table + "."):
+                    return number
+                inside = header[1] == section
+            elif inside and re.match(rf"{re.escape(keys[-1])}\s*=", line):
+                return number
+        return 1
+
+    def error(self, message: str, *keys: str) -> DataFileError:
+        """Make an error that names this file and the line of a key."""
+        return DataFileError(f"{self.path}:{self.line(*keys)}: {message}")
+
+    def only(self, table: Mapping[str, Any], allowed: Collection[str], *keys: str) -> None:
+        """Refuse a key that is not allowed in a table.
+
+        Raises
+        ------
+        DataFileError
+            Naming the key, its line and the nearest allowed one.
+        """
+        for key in table:
+            if key not in allowed:
+                raise self.error(
+                    f"unknown key {key!r}.{nearest(key, allowed)} "
+                    f"Allowed here: {', '.join(sorted(allowed))}.",
+                    *keys,
+                    key,
+                )
+
+    def need(self, table: Mapping[str, Any], key: str, kind: type, *keys: str) -> Any:
+        """Return a value that must be there and of a kind.
+
+        Raises
+        ------
+        DataFileError
+            If it is absent or of another kind.
+        """
+        if key not in table:
+            raise self.error(f"{'.'.join((*keys, key))} is missing.", *keys)
+        value = table[key]
+        if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
+            raise self.error(
+                f"{'.'.join((*keys, key))} must be {kind.__name__}, not {value!r}.", *keys, key
+            )
+        return value
+
+    def figure(self, table: Mapping[str, Any], base: str, *keys: str) -> Figure:
+        """Read a table as a figure in the dimension of `base`.
+
+        Raises
+        ------
+        DataFileError
+            If a field is unknown or missing, or the number can't be.
+        """
+        name = ".".join(keys)
+        if not isinstance(table, Mapping):
+            raise self.error(f"{name} must be a table with {', '.join(_REQUIRED)}.", *keys)
+        self.only(table, (*_REQUIRED, *_OPTIONAL), *keys)
+        for field in _REQUIRED:
+            if table.get(field) in (None, ""):
+                raise self.error(f"{name} lacks its {field}: every figure needs one.", *keys)
+        if table["kind"] not in KINDS[:-1]:
+            raise self.error(
+                f"{name}: kind {table['kind']!r} is none of {', '.join(KINDS[:-1])}.", *keys, "kind"
+            )
+        value = table["value"]
+        if isinstance(value, bool) or not isinstance(value, (int, float)):
+            raise self.error(f"{name}: value must be a number, not {value!r}.", *keys, "value")
+        if not math.isfinite(value) or value <= 0:
+            raise self.error(f"{name}: value must be positive, not {value!r}.", *keys, "value")
+        if not isinstance(table["read"], datetime.date):
+            raise self.error(f"{name}: read must be a date such as 2026-11-21.", *keys, "read")
+        try:
+            scale = 1.0 if base == "year" else factor(table["unit"], base)
+        except UnitError as error:
+            raise self.error(f"{name}: {error}", *keys, "unit") from None
+        return Figure(name=name, si=value * scale, base=base, **table)
+
+
+def load(path: str | Path) -> DataFile:
+    """Read a TOML file.
+
+    Raises
+    ------
+    DataFileError
+        If it can't be read, is no TOML, or repeats a key or a table.
+    """
+    path = Path(path)
+    try:
+        content = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise DataFileError(f"{path}: can't be read: {error}.") from error
+    try:
+        return DataFile(path, content, tomllib.loads(content))
+    except tomllib.TOMLDecodeError as error:
+        place = re.search(r"line (\d+)", str(error))
+        raise DataFileError(f"{path}:{place[1] if place else 1}: {error}") from error
+
+
+def given(name: str, si: float, base: str) -> Figure:
+    """Make the figure of a value that a user gave.
+
+    >>> given("memory.bandwidth", 2e12, "B/s").text
+    '2 TB/s'
+    """
+    from mlsim.units import scale_for
+
+    scale, unit = scale_for(si, base)
+    return Figure(name, si / scale, unit, si, base)

@@ -1,0 +1,128 @@
+"""An explanation written out: text for a terminal, Markdown for a notebook."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from mlsim.equations import EQUATIONS
+from mlsim.quantities import term
+from mlsim.units import text
+
+if TYPE_CHECKING:
+    from mlsim.solvers.explain import Explanation
+
+_TABLE = ("flops", "bytes_moved", "compute_time", "memory_time", "roofline_time")
+
+
+def _title(data: dict[str, Any]) -> str:
+    shown = text(data["value"], data["unit"])
+    return (
+        f"{data['quantity']} = {shown}\n"
+        f"{data['model']} on {data['hardware']}, {data['precision']}, {data['estimate']}"
+    )
+
+
+def _columns(data: dict[str, Any]) -> list[str]:
+    """Choose the operators' columns to print."""
+    rows = data["operators"]
+    return [name for name in _TABLE if rows and name in rows[0]]
+
+
+def _cells(data: dict[str, Any]) -> list[list[str]]:
+    """Return a header and a line of text per operator, the sum's terms last."""
+    names = _columns(data)
+    sums = "roofline_time" in names
+    lines = [["operator", "repeats", *names, *(["repeats x time"] if sums else [])]]
+    for row in data["operators"]:
+        cells = [row["name"], str(row["repeats"])]
+        cells += [text(row[name]["value"], row[name]["unit"]) for name in names]
+        if sums:
+            cells.append(text(row["repeats"] * row["roofline_time"]["value"], "s"))
+        lines.append(cells)
+    return lines
+
+
+def as_text(explanation: Explanation) -> str:
+    """Write the derivation for a terminal."""
+    data = explanation.to_dict()
+    lines = [_title(data), "", "Known"]
+    width = max((len(known["quantity"]) for known in data["inputs"]), default=0)
+    lines += [
+        f"  {known['quantity']:<{width}} = {known['text']}   ({known['origin']})"
+        for known in data["inputs"]
+    ]
+    lines += ["", "Equations"]
+    for step in data["steps"]:
+        at = f"   (for operator {step['example']})" if _worked(step) else ""
+        lines.append(f"  {step['formula']}{at}")
+        lines.append(f"    = {_short(step['substituted'])}")
+        lines.append(f"    = {text(step['value'], step['unit'])}   [{step['source']['key']}]")
+    if data["operators"]:
+        lines += ["", f"Operators of {data['model']} (architecture: {data['model_source']})"]
+        cells = _cells(data)
+        widths = [max(len(row[i]) for row in cells) for i in range(len(cells[0]))]
+        for row in cells:
+            name, *numbers = (cell for cell in row)
+            padded = [f"{cell:>{w}}" for cell, w in zip(numbers, widths[1:], strict=True)]
+            lines.append(f"  {name:<{widths[0]}}  " + "  ".join(padded))
+    lines += ["", "Sources"]
+    for source in _sources(data):
+        lines.append(f"  [{source['key']}] {source['text']}")
+    return "\n".join(lines)
+
+
+def as_markdown(explanation: Explanation) -> str:
+    """Write the derivation for a notebook, formulas as mathematics."""
+    from mlsim.equations.symbols import tex
+
+    data = explanation.to_dict()
+    lines = [f"**{_title(data).replace(chr(10), '** — ')}", ""]
+    lines += ["| known | value | from |", "|---|---:|---|"]
+    for known in data["inputs"]:
+        symbol = term(known["quantity"]).symbol
+        name = known["quantity"].replace("_", " ")
+        lines.append(f"| {name} ${symbol}$ | {known['text']} | {known['origin']} |")
+    lines.append("")
+    for step in data["steps"]:
+        at = f" (for operator {step['example']})" if _worked(step) else ""
+        name, value = step["quantity"].replace("_", " "), text(step["value"], step["unit"])
+        sum_of = _short(step["substituted"])
+        lines += [f"$${tex(EQUATIONS[step['equation']])}$$", ""]
+        lines += [f"{name}{at} = {sum_of} = **{value}** [{step['source']['key']}]", ""]
+    if data["operators"]:
+        header, *rows = _cells(data)
+        lines.append("| " + " | ".join(header) + " |")
+        lines.append("|---|" + "---:|" * (len(header) - 1))
+        lines += ["| " + " | ".join(row) + " |" for row in rows]
+        lines.append("")
+    lines += [f"- [{source['key']}] {source['text']}" for source in _sources(data)]
+    return "\n".join(lines)
+
+
+def _worked(step: dict[str, Any]) -> bool:
+    return bool(step["example"]) and not EQUATIONS[step["equation"]].sums
+
+
+def _short(substituted: str, most: int = 6) -> str:
+    """Shorten a long sum; the table below it has every term."""
+    terms = substituted.split(" + ")
+    if len(terms) <= most:
+        return substituted
+    return " + ".join([*terms[:3], f"... ({len(terms) - 4} more)", terms[-1]])
+
+
+def _sources(data: dict[str, Any]) -> list[dict[str, str]]:
+    """Return each cited document once: of the equations, the figures, the model."""
+    from mlsim.references import reference, references
+
+    found = {step["source"]["key"]: step["source"] for step in data["steps"]}
+    keys = [data["model_source"], *(part for known in data["inputs"] for part in _keys(known))]
+    for key in keys:
+        if key in references():
+            found.setdefault(key, {"key": key, "text": reference(key).text()})
+    return [found[key] for key in sorted(found)]
+
+
+def _keys(known: dict[str, Any]) -> list[str]:
+    """Return the parts of an origin, among them the key of its document."""
+    return [part.strip() for part in known["origin"].split(",")]

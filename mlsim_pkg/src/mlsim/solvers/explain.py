@@ -1,0 +1,192 @@
+"""How a number came to be: the plan replayed, with values, units and sources."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+from mlsim.equations import Equation
+from mlsim.quantities import term
+from mlsim.references import reference
+from mlsim.solvers.forward import Configuration, evaluate
+from mlsim.units import text
+from mlsim.workloads import OperatorTable
+
+# What is shown of an operator, beside its name, kind and counts.
+_OPERATOR_RESULTS = (
+    "flops",
+    "bytes_moved",
+    "arithmetic_intensity",
+    "compute_time",
+    "memory_time",
+    "roofline_time",
+)
+
+
+def operator_rows(configuration: Configuration, table: OperatorTable) -> list[dict[str, Any]]:
+    """Return a record per operator: counts, work, traffic, times, what binds it."""
+    values = evaluate(configuration, *_OPERATOR_RESULTS, table=table)
+    rows = []
+    for index, operator in enumerate(table):
+        row: dict[str, Any] = {
+            "name": operator.name,
+            "kind": operator.kind,
+            "repeats": operator.repeats,
+            "parameters": operator.parameters,
+        }
+        for name in _OPERATOR_RESULTS:
+            column = values[name]
+            each = column[index] if hasattr(column, "__len__") else column
+            row[name] = float(each)
+        waits = row["memory_time"] > row["compute_time"]
+        row["bound"] = "memory" if waits else "compute"
+        rows.append(row)
+    return rows
+
+
+class Explanation:
+    """The derivation of one quantity of one configuration.
+
+    `print` it in a terminal; a notebook renders it; `to_dict` is for programs.
+    """
+
+    def __init__(self, configuration: Configuration, name: str) -> None:
+        self.configuration = configuration
+        self.name = name
+        self.steps = configuration.plan(name).steps
+        self._table = configuration.table
+        known = {**configuration.known, **self._table.columns}
+        wanted = tuple(step.yields for step in self.steps)
+        self._values = {**known, **(evaluate(configuration, *wanted) if wanted else {})}
+        self._example = self._largest()
+
+    def _largest(self) -> int:
+        """Return the row that takes the longest in all, to work as an example."""
+        times: Any = self._values.get("roofline_time")
+        if not hasattr(times, "__len__"):
+            return 0
+        spent = [float(t) * op.repeats for t, op in zip(times, self._table, strict=True)]
+        return spent.index(max(spent))
+
+    def _is_column(self, name: str) -> bool:
+        return hasattr(self._values[name], "__len__")
+
+    def _at(self, name: str) -> float:
+        """Return a value; of an operator's quantity, that of the example."""
+        value = self._values[name]
+        return float(value[self._example] if hasattr(value, "__len__") else value)
+
+    @property
+    def value(self) -> float:
+        """The quantity that is explained, in its base unit."""
+        return self._at(self.name)
+
+    def _step(self, step: Equation) -> dict[str, Any]:
+        shown = {name: text(self._at(name), term(name).unit) for name in step.inputs}
+        if step.sums:
+            column = next(name for name in step.inputs if name != "repeats")
+            terms = self._products(column)
+            substituted = " + ".join(text(each, step.unit) for each in terms)
+        else:
+            substituted = re.sub(
+                r"\b[a-z_]+\b", lambda match: shown.get(match[0], match[0]), step.expression
+            )
+        source = reference(step.source)
+        return {
+            "quantity": step.yields,
+            "equation": step.name,
+            "meaning": step.meaning,
+            "formula": f"{step.yields} = {step.expression}",
+            "substituted": substituted,
+            "value": self._at(step.yields),
+            "unit": step.unit,
+            "example": self._table.operators[self._example].name
+            if self._is_column(step.yields) or any(map(self._is_column, step.inputs))
+            else None,
+            "source": {"key": source.key, "text": source.text()},
+        }
+
+    def _products(self, column: str) -> list[float]:
+        """Return what each row adds to a sum over operators."""
+        values = self._values[column]
+        if not hasattr(values, "__len__"):
+            values = [values] * len(self._table)
+        return [float(v) * op.repeats for v, op in zip(values, self._table, strict=True)]
+
+    def _inputs(self) -> list[dict[str, Any]]:
+        used = {name for step in self.steps for name in step.inputs} | {self.name}
+        return [
+            {
+                "quantity": name,
+                "value": self._at(name),
+                "unit": term(name).unit,
+                "text": text(self._at(name), term(name).unit),
+                "origin": self._origin(name),
+            }
+            for name in self.configuration.known
+            if name in used
+        ]
+
+    def _origin(self, name: str) -> str:
+        configuration = self.configuration
+        device = configuration.device
+        figures = {
+            "peak_flops": f"compute.{configuration.precision.name}",
+            "memory_bandwidth": "memory.bandwidth",
+            "memory_capacity": "memory.capacity",
+        }
+        if name in configuration.given or name == "batch_size":
+            return "given"
+        if name in figures:
+            return f"{device.name}: {device.figures[figures[name]].origin()}"
+        if name in ("bytes_per_parameter", "bytes_per_element"):
+            return f"{configuration.precision.name}: {configuration.precision.bits} bits"
+        if name == "activations_live":
+            return f"{configuration.model.name}, from its layers ({configuration.model.source})"
+        return "definition"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the derivation as plain data, every value with its unit."""
+        configuration = self.configuration
+        used = {name for step in self.steps for name in (*step.inputs, step.yields)}
+        columns = [name for name in used if self._is_column(name)]
+        rows = [
+            {
+                "name": operator.name,
+                "repeats": operator.repeats,
+                **{
+                    name: {"value": float(self._values[name][index]), "unit": term(name).unit}
+                    for name in sorted(columns)
+                    if name != "repeats"
+                },
+            }
+            for index, operator in enumerate(self._table)
+        ]
+        return {
+            "quantity": self.name,
+            "value": self.value,
+            "unit": term(self.name).unit,
+            "model": configuration.model.name,
+            "model_source": configuration.model.source,
+            "hardware": configuration.device.name,
+            "precision": configuration.precision.name,
+            "estimate": configuration.estimate,
+            "inputs": self._inputs(),
+            "steps": [self._step(step) for step in self.steps],
+            "operators": rows if columns else [],
+        }
+
+    def to_json(self) -> str:
+        """Return `to_dict` as JSON text."""
+        return json.dumps(self.to_dict(), indent=2)
+
+    def __str__(self) -> str:
+        from mlsim.solvers.derivation import as_text
+
+        return as_text(self)
+
+    def _repr_markdown_(self) -> str:
+        from mlsim.solvers.derivation import as_markdown
+
+        return as_markdown(self)

@@ -1,0 +1,200 @@
+"""How long a forward pass takes on one device: which equations answer it.
+
+A configuration is turned into known quantities; a plan of equations is run on
+the operator table of the model, all operators at once. Arrays of points are run
+in blocks that stay in the cache.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import Any
+
+from mlsim.equations import EQUATIONS, Plan, memory, plan, roofline  # noqa: F401
+from mlsim.errors import InvalidValueError, NotMeasuredError, nearest
+from mlsim.hardware import Device
+from mlsim.precision import Precision
+from mlsim.workloads import FLOPS_PER_MULTIPLY_ADD, Model, OperatorTable
+from mlsim.workloads.operators import COLUMNS
+
+ESTIMATES = ("roofline", "bound", "calibrated")
+
+# The equations of this question: all of the roofline and of memory. Those of
+# layers (`counts`) have been used when the model was lowered.
+SOLVER = tuple(each for each in EQUATIONS.values() if not each.counts)
+
+# What a caller may give in place of what the data or the equations say.
+GIVABLE = (
+    "peak_flops",
+    "memory_bandwidth",
+    "memory_capacity",
+    "bytes_per_parameter",
+    "bytes_per_element",
+    *(each.yields for each in SOLVER),
+)
+
+# Points in a block: with some 30 operators a column block is under a megabyte,
+# and the handful that are alive at a time stay in a level-2 cache.
+BLOCK = 3072
+
+ARRAYS = importlib.util.find_spec("numpy") is not None
+
+
+@lru_cache(maxsize=256)
+def find_plan(known: frozenset[str], wanted: tuple[str, ...]) -> Plan:
+    """Return the plan from known names to wanted ones, made once."""
+    return plan(SOLVER, known, wanted)
+
+
+@dataclass(frozen=True, eq=False)
+class Configuration:
+    """One question: a model on a device, at a batch and a precision.
+
+    `batch_size` and the values of `given` are floats or NumPy arrays that
+    broadcast to `shape`.
+    """
+
+    model: Model
+    device: Device
+    precision: Precision
+    estimate: str
+    batch_size: Any
+    given: Mapping[str, Any]
+
+    def __post_init__(self) -> None:
+        if self.estimate not in ESTIMATES:
+            raise InvalidValueError(
+                f"estimate must be one of {', '.join(ESTIMATES)}, not {self.estimate!r}."
+                f"{nearest(self.estimate, ESTIMATES)}"
+            )
+        if self.estimate == "calibrated":
+            raise NotMeasuredError(
+                f"estimate='calibrated' needs measurements of {self.device.name} that are not "
+                "on record: its achievable fraction of peak, its achievable fraction of memory "
+                "bandwidth, and its launch overhead. Use estimate='roofline' or 'bound'."
+            )
+
+    @cached_property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of the answer: () for one point."""
+        values = [self.batch_size, *self.given.values()]
+        if not any(getattr(value, "ndim", 0) for value in values):
+            return ()
+        import numpy as np
+
+        try:
+            return np.broadcast_shapes(*(np.shape(value) for value in values))
+        except ValueError:
+            names = ["batch_size", *self.given]
+            shapes = ", ".join(
+                f"{name} {np.shape(value)}" for name, value in zip(names, values, strict=True)
+            )
+            raise InvalidValueError(f"these shapes don't broadcast: {shapes}.") from None
+
+    @property
+    def table(self) -> OperatorTable:
+        """The operators to reckon with: all, or for the bound the whole network as one."""
+        operators = self.model.operators
+        return operators.fused if self.estimate == "bound" else operators.merged
+
+    @cached_property
+    def known(self) -> dict[str, Any]:
+        """Everything known but the operators' columns, in base units."""
+        known = {
+            "batch_size": self.batch_size,
+            "flops_per_multiply_add": FLOPS_PER_MULTIPLY_ADD,
+            "bytes_per_parameter": self.precision.bytes,
+            "bytes_per_element": self.precision.bytes,
+            "activations_live": float(self.model.operators.activations_live),
+            "memory_bandwidth": self.device.bandwidth_si,
+            "memory_capacity": self.device.capacity_si,
+        }
+        if "peak_flops" not in self.given:
+            known["peak_flops"] = self.device.compute.figure(self.precision).si
+        known.update(self.given)
+        return known
+
+    def plan(self, *wanted: str) -> Plan:
+        """Return the equations that lead to what is wanted."""
+        return find_plan(frozenset((*self.known, *COLUMNS)), wanted)
+
+
+def evaluate(
+    configuration: Configuration, *wanted: str, table: OperatorTable | None = None
+) -> dict[str, Any]:
+    """Compute quantities of a configuration.
+
+    Returns floats for one point and arrays of the configuration's shape for
+    many. A quantity of the operators has one value per row of the table (a
+    first axis, or a list where NumPy is not installed).
+    """
+    table = table or configuration.table
+    steps, known = configuration.plan(*wanted), configuration.known
+    if configuration.shape:
+        return _evaluate_blocks(configuration, steps, table)
+    values = steps.run({**known, **(table.arrays if ARRAYS else table.columns)})
+    return {name: values[name] for name in wanted}
+
+
+def _evaluate_blocks(
+    configuration: Configuration, steps: Plan, table: OperatorTable
+) -> dict[str, Any]:
+    import numpy as np
+
+    shape, known = configuration.shape, configuration.known
+    size = int(np.prod(shape))
+    # Arrays are laid out flat, so that a block is a slice of each.
+    flat = {
+        name: np.broadcast_to(value, shape).reshape(-1)
+        for name, value in known.items()
+        if getattr(value, "ndim", 0)
+    }
+    # What is the same for all points is computed once.
+    once, each = steps.split(flat)
+    columns = once.run({**known, **table.columns_2d})
+
+    def run(block: slice) -> dict[str, Any]:
+        return each.run({**columns, **{name: value[block] for name, value in flat.items()}})
+
+    # One point shows the form of each answer: per operator, or one for all.
+    first = run(slice(0, 1))
+    results = {name: _room(np, first[name], size) for name in steps.wanted}
+
+    def fill(start: int, stop: int) -> None:
+        for begin in range(start, stop, BLOCK):
+            block = slice(begin, min(begin + BLOCK, stop))
+            values = run(block)
+            for name, result in results.items():
+                result[..., block] = values[name]
+
+    _in_parallel(fill, size)
+    return {name: value.reshape(*value.shape[:-1], *shape) for name, value in results.items()}
+
+
+def _room(np: Any, value: Any, size: int) -> Any:
+    """Make the array for an answer: rows per operator, if it has them, then points."""
+    value = np.asarray(value)
+    return np.empty((*(value.shape[:-1] if value.ndim > 1 else ()), size), dtype=value.dtype)
+
+
+def _in_parallel(fill: Callable[[int, int], None], size: int) -> None:
+    """Fill all points, large arrays in as many threads as there are processors.
+
+    NumPy lets go of the interpreter while it computes, so threads help.
+    """
+    workers = min(os.cpu_count() or 1, size // (8 * BLOCK))
+    if workers < 2:
+        fill(0, size)
+        return
+    step = -(-size // (workers * BLOCK)) * BLOCK
+    with ThreadPoolExecutor(workers) as pool:
+        futures = [
+            pool.submit(fill, start, min(start + step, size)) for start in range(0, size, step)
+        ]
+        for future in futures:
+            future.result()

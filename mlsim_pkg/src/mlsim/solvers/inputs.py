@@ -1,0 +1,124 @@
+"""What a user gives, checked: bad input never becomes a number."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from mlsim.errors import InvalidValueError, MlsimError, unknown_name
+from mlsim.quantities import term
+from mlsim.units import to_base
+
+
+def check(name: str, value: Any, *, whole: bool = False) -> Any:
+    """Return a number or an array of numbers in base units.
+
+    Parameters
+    ----------
+    name
+        The quantity, by its name in the vocabulary.
+    value
+        A number (where the quantity is a count), text such as "2 TB/s", a
+        quantity, or a list or array of these.
+    whole
+        Whether only whole numbers from 1 up are allowed.
+
+    Raises
+    ------
+    InvalidValueError
+        If an entry is not positive and finite, or not whole where it must be;
+        in an array, says which.
+    UnitError
+        If a unit is missing or of another kind.
+
+    >>> check("batch_size", 8, whole=True)
+    8.0
+    """
+    if isinstance(value, (list, tuple, range)):
+        return _check_list(name, value, whole)
+    # A count of samples may be given as a bare number.
+    base = term(name).unit
+    bare = base in ("1", "sample")
+    number = to_base(value, "1" if bare and not hasattr(value, "units") else base, name)
+    if hasattr(number, "__array__") and getattr(number, "ndim", False):
+        return _check_array(name, number, whole)
+    return _check_one(name, value, number, whole)
+
+
+def _check_one(name: str, shown: Any, number: Any, whole: bool) -> float:
+    allowed = "a whole number from 1 up" if whole else "a positive, finite number"
+    refused = InvalidValueError(f"{name} must be {allowed}, not {shown!r}.")
+    if isinstance(shown, (str, bytes)) and term(name).unit in ("1", "sample"):
+        raise InvalidValueError(
+            f"{name} must be {allowed}, not the text {shown!r}. Leave out the quotes."
+        )
+    if isinstance(number, bool) or type(number).__name__ == "bool":
+        raise refused
+    try:
+        result = float(number)
+    except (TypeError, ValueError):
+        raise refused from None
+    if not math.isfinite(result) or result <= 0 or (whole and not result.is_integer()):
+        raise refused
+    return result
+
+
+def _check_list(name: str, values: Sequence[Any], whole: bool) -> Any:
+    if not len(values):
+        raise InvalidValueError(f"{name} is an empty list; give at least one value.")
+    if any(isinstance(value, (list, tuple, range)) for value in values):
+        return check(name, _array(values, name), whole=whole)
+    checked = []
+    for index, value in enumerate(values):
+        try:
+            checked.append(check(name, value, whole=whole))
+        except MlsimError as error:
+            raise type(error)(f"entry {index} of {len(values)}: {error}") from None
+    return _array(checked, name)
+
+
+def _check_array(name: str, values: Any, whole: bool) -> Any:
+    import numpy as np
+
+    allowed = "whole numbers from 1 up" if whole else "positive, finite numbers"
+    array = np.asarray(values)
+    if array.dtype.kind not in "iuf":
+        raise InvalidValueError(f"{name} must hold {allowed}, not {array.dtype} values.")
+    if not array.size:
+        raise InvalidValueError(f"{name} is an empty array; give at least one value.")
+    array = array.astype(float)
+    bad = ~(np.isfinite(array) & (array > 0))
+    if whole:
+        bad |= array != np.floor(np.where(np.isfinite(array), array, 0))
+    if bad.any():
+        index = tuple(int(i) for i in np.argwhere(bad)[0])
+        place = index[0] if len(index) == 1 else index
+        raise InvalidValueError(
+            f"{name} must hold {allowed}, but entry {place} is {array[index]:g}"
+            + (f" (and {int(bad.sum()) - 1} more)." if bad.sum() > 1 else ".")
+        )
+    return array
+
+
+def _array(values: Any, name: str) -> Any:
+    import numpy as np
+
+    try:
+        return np.array(values, dtype=None if isinstance(values[0], (list, tuple)) else float)
+    except (TypeError, ValueError) as error:
+        raise InvalidValueError(f"{name}: the entries don't form an array: {error}.") from None
+
+
+def check_given(given: dict[str, Any], allowed: Sequence[str]) -> dict[str, Any]:
+    """Check quantities that a caller gives to override what would be computed.
+
+    Raises
+    ------
+    UnknownNameError
+        If a name is none of `allowed`; suggests the nearest.
+    """
+    for name in given:
+        if name not in allowed:
+            raise unknown_name("argument or quantity", name, allowed)
+    return {name: check(name, value) for name, value in given.items()}

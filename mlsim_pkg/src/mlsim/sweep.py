@@ -1,0 +1,103 @@
+"""Sweeps: every combination of models, devices, precisions and batches, as a table."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from mlsim import zoo
+from mlsim.errors import UnsupportedPrecisionError, need
+from mlsim.precision import precision as find_precision
+from mlsim.solvers import Configuration, evaluate
+from mlsim.solvers.inputs import check
+from mlsim.solvers.profile import COMPUTE_BOUND, DOES_NOT_FIT, MEMORY_BOUND
+
+if TYPE_CHECKING:
+    import pandas
+
+_RESULTS = ("latency", "memory_bound_share", "memory_required", "memory_free")
+
+
+def _listed(value: Any) -> list[Any]:
+    """Return the entries of a list, or the one value that was given."""
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return list(value)
+    return list(value) if isinstance(value, zoo.Namespace) else [value]
+
+
+def sweep(
+    *, model: Any, hardware: Any, batch_size: Any, precision: Any, estimate: str
+) -> pandas.DataFrame:
+    """Do what `Engine.sweep` promises."""
+    library = need("pandas", "a sweep", "arrays")
+    models = [zoo.model(each) for each in _listed(model)]
+    devices = [zoo.device(each) for each in _listed(hardware)]
+    formats = [find_precision(each) for each in _listed(precision)]
+    batches = check("batch_size", batch_size, whole=True)
+    batches = batches.reshape(-1) if hasattr(batches, "reshape") else batches
+    parts = [
+        _solve_all(each, device, number_format, estimate, batches)
+        for each in models
+        for device in devices
+        for number_format in formats
+    ]
+    columns = _columns(library, models, devices, formats, parts)
+    table: pandas.DataFrame = library.DataFrame(columns, copy=False)
+    return table
+
+
+def _solve_all(
+    model: Any, device: Any, number_format: Any, estimate: str, batches: Any
+) -> dict[str, Any]:
+    """Solve all batches of one combination; NaN where the device lacks the precision."""
+    import numpy as np
+
+    column = np.atleast_1d(np.asarray(batches, dtype=float))
+    try:
+        configuration = Configuration(model, device, number_format, estimate, column, {})
+        return {"batch_size": column, "reason": "", **evaluate(configuration, *_RESULTS)}
+    except UnsupportedPrecisionError:
+        nothing = np.full(column.shape, np.nan)
+        reason = f"no {number_format.name} peak on record"
+        return {"batch_size": column, "reason": reason, **dict.fromkeys(_RESULTS, nothing)}
+
+
+def _columns(
+    pandas: Any, models: Any, devices: Any, formats: Any, parts: list[dict[str, Any]]
+) -> dict[str, Any]:
+    """Join the parts; names are categories, so a million rows stay small."""
+    import numpy as np
+
+    size = len(parts[0]["batch_size"])
+    joined = {
+        name: np.concatenate([part[name] for part in parts]) for name in ("batch_size", *_RESULTS)
+    }
+    # NaN compares as False: what has no peak does not run either.
+    feasible = joined["memory_free"] >= 0
+    joined["latency"][~feasible] = np.nan
+    joined["memory_bound_share"][~feasible] = np.nan
+
+    def category(names: list[str], each: int, times: int) -> Any:
+        codes = np.tile(np.repeat(np.arange(len(names), dtype=np.int8), each), times)
+        return pandas.Categorical.from_codes(codes, dtype=pandas.CategoricalDtype(names))
+
+    reasons = ["", DOES_NOT_FIT.lower(), *sorted({part["reason"] for part in parts} - {""})]
+    codes = np.repeat(
+        np.array([reasons.index(part["reason"]) for part in parts], dtype=np.int8), size
+    )
+    codes[~feasible & (codes == 0)] = 1
+    bound = np.where(joined["memory_bound_share"] > 0.5, np.int8(0), np.int8(1))
+    bound[~feasible] = -1
+    bottlenecks = pandas.CategoricalDtype([MEMORY_BOUND, COMPUTE_BOUND])
+    return {
+        "model": category([m.name for m in models], size * len(devices) * len(formats), 1),
+        "hardware": category([d.name for d in devices], size * len(formats), len(models)),
+        "precision": category([f.name for f in formats], size, len(models) * len(devices)),
+        "batch_size": joined["batch_size"].astype(np.int64),
+        "latency": joined["latency"],
+        "throughput": joined["batch_size"] / joined["latency"],
+        "bottleneck": pandas.Categorical.from_codes(bound, dtype=bottlenecks),
+        "memory_bound_share": joined["memory_bound_share"],
+        "memory_required": joined["memory_required"],
+        "feasible": feasible,
+        "reason": pandas.Categorical.from_codes(codes, dtype=pandas.CategoricalDtype(reasons)),
+    }

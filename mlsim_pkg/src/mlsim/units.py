@@ -1,0 +1,213 @@
+"""Units: one small registry, made when the first quantity is.
+
+Inside the package numbers are plain floats in base units (s, B, FLOP, ...).
+Quantities stand at the door only: `quantity(12.0, "s")`. `flop`, `byte`,
+`token`, `parameter`, `sample`, `element`, `USD` and `kg CO2e` are dimensions of
+their own, so adding a byte to a number is an error. GB is 1e9 bytes, GiB 2**30.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from mlsim.errors import InvalidValueError, UnitError
+
+if TYPE_CHECKING:
+    from pint import Quantity, UnitRegistry
+
+# Base units first, each a dimension; then what is made of them. An integer
+# operation counts as a FLOP, so that TOP/s and TFLOP/s are one unit.
+DEFINITIONS = """
+tera- = 1e12 = T-
+peta- = 1e15 = P-
+exa- = 1e18 = E-
+giga- = 1e9 = G-
+mega- = 1e6 = M-
+kilo- = 1e3 = k-
+milli- = 1e-3 = m-
+micro- = 1e-6 = µ- = μ- = u-
+nano- = 1e-9 = n-
+kibi- = 1024 = Ki-
+mebi- = 1048576 = Mi-
+gibi- = 1073741824 = Gi-
+tebi- = 1099511627776 = Ti-
+second = [time] = s
+byte = [information] = B
+flop = [operation] = FLOP = FLOPs = flops = OP = op
+multiply_add = [multiply_add] = MAC
+sample = [sample]
+image = sample
+token = [token]
+parameter = [parameter]
+element = [element]
+joule = [energy] = J
+kg_CO2e = [carbon] = kgCO2e
+USD = [money]
+liter = [water] = L
+year_date = [calendar] = year
+percent = 0.01 = %
+bit = byte / 8 = b
+minute = 60 * second = min
+hour = 60 * minute = h
+day = 24 * hour = d
+watt = joule / second = W
+"""
+
+
+@cache
+def registry() -> UnitRegistry[Any]:
+    """Return the registry, made on the first call (which imports Pint)."""
+    import pint
+    from pint.delegates.formatter.full import FullFormatter
+
+    class ShortNames(FullFormatter):
+        """Print symbols ("TB/s"), whatever precision the format asks for."""
+
+        def format_quantity(  # type: ignore[override]
+            self, quantity: Any, quantity_spec: str = "", *args: Any, **options: Any
+        ) -> str:
+            spec = quantity_spec if "~" in quantity_spec else quantity_spec + "~"
+            spec = spec if spec[-1:].isalpha() else spec + "P"
+            return super().format_quantity(quantity, spec, *args, **options)
+
+    units: UnitRegistry[Any] = pint.UnitRegistry(None)
+    units.load_definitions(DEFINITIONS.strip().splitlines())
+    units.formatter = ShortNames(units)  # type: ignore[assignment]
+    units.formatter.default_format = "~P"
+    return units
+
+
+def quantity(value: Any, unit: str) -> Quantity[Any]:
+    """Return a Pint quantity of `value` in `unit`.
+
+    >>> print(f"{quantity(2.039, 'TB/s').to('GB/s'):.0f}")
+    2039 GB/s
+    """
+    return registry().Quantity(value, _parsed(unit))
+
+
+@cache
+def _parsed(unit: str) -> Any:
+    """Parse a unit once: it costs some 40 microseconds each time."""
+    return registry().Unit("" if unit == "1" else unit)
+
+
+@cache
+def factor(unit: str, base: str) -> float:
+    """Return what one `unit` is in `base` units.
+
+    >>> factor("TB/s", "B/s")
+    1000000000000.0
+
+    Raises
+    ------
+    UnitError
+        If the two don't measure the same kind of thing, or a unit is unknown.
+    """
+    import pint
+
+    try:
+        return float(quantity(1.0, unit).to(_parsed(base)).magnitude)
+    except pint.UndefinedUnitError as error:
+        raise UnitError(f"unknown unit {unit!r}; expected {base}, such as 'G{base}'.") from error
+    except pint.DimensionalityError as error:
+        raise UnitError(f"a value in {unit} was given where {base} is expected.") from error
+
+
+def to_base(value: Any, base: str, name: str) -> Any:
+    """Return the magnitude of a quantity, or of text such as "2 TB/s", in `base`.
+
+    A plain number is refused unless `base` is "1": it could mean anything.
+
+    >>> to_base("2 TB/s", "B/s", "memory_bandwidth")
+    2000000000000.0
+
+    Raises
+    ------
+    UnitError
+        If the unit is missing, unknown, or measures something else.
+    InvalidValueError
+        If the text holds no number.
+    """
+    if isinstance(value, str):
+        number, _, unit = value.strip().partition(" ")
+        try:
+            magnitude = float(number.replace(",", ""))
+        except ValueError:
+            raise InvalidValueError(
+                f"{name} must be a number and a unit such as '2 {base}', not {value!r}."
+            ) from None
+        if not unit and base != "1":
+            raise UnitError(f"{name} needs a unit: {value!r} could mean anything. Use {base}.")
+        return magnitude * _factor_for(unit.strip() or "1", base, name)
+    units = getattr(value, "units", None)
+    if units is not None:
+        scale = _factor_for(f"{units:~C}" or "1", base, name)
+        return value.magnitude if scale == 1.0 else value.magnitude * scale
+    if base == "1":
+        return value
+    raise UnitError(
+        f"{name} needs a unit: {value!r} could mean anything. "
+        f"Give text such as '2 {base}', or a quantity."
+    )
+
+
+def _factor_for(unit: str, base: str, name: str) -> float:
+    try:
+        return factor(unit, base)
+    except UnitError as error:
+        raise UnitError(f"{name}: {error}") from None
+
+
+# How a base unit is scaled for people: the prefixes that are in use for it.
+_PREFIXES: Mapping[str, tuple[tuple[float, str], ...]] = {
+    "s": ((1.0, ""), (1e-3, "m"), (1e-6, "µ"), (1e-9, "n")),
+    "default": ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, "")),
+}
+_SCALED = ("B", "B/s", "FLOP", "FLOP/s", "s")
+
+
+def scale_for(value: float, base: str) -> tuple[float, str]:
+    """Choose the prefix that leaves one to three digits before the point.
+
+    >>> scale_for(0.000144, "s")
+    (1e-06, 'µs')
+    >>> scale_for(2.039e12, "B/s")
+    (1000000000000.0, 'TB/s')
+    """
+    if base not in _SCALED or not math.isfinite(value) or value == 0:
+        return 1.0, base
+    table = _PREFIXES["s" if base == "s" else "default"]
+    for scale, prefix in table:
+        # 0.9995 rounds up to the next prefix at four digits.
+        if abs(value) >= 0.9995 * scale:
+            return scale, prefix + base
+    return table[-1][0], table[-1][1] + base
+
+
+def scaled(value: float, base: str) -> Quantity[Any]:
+    """Return a quantity in the unit that a person would choose.
+
+    >>> print(scaled(312e12, "FLOP/s"))
+    312.0 TFLOP/s
+    """
+    scale, unit = scale_for(float(value), base)
+    return quantity(value / scale, unit)
+
+
+def text(value: float, base: str, digits: int = 4) -> str:
+    """Write a number with its unit, to `digits` significant digits.
+
+    >>> text(0.00014412, "s"), text(25557032, "parameter"), text(0.84, "1")
+    ('144.1 µs', '25,557,032 parameter', '0.84')
+    """
+    scale, unit = scale_for(float(value), base)
+    number = value / scale
+    if float(number).is_integer() and abs(number) < 1e15:
+        shown = f"{int(number):,}"
+    else:
+        shown = f"{number:,.{max(digits, 1)}g}" if abs(number) < 10**digits else f"{number:,.0f}"
+    return shown if unit == "1" else f"{shown} {unit}"

@@ -1,0 +1,93 @@
+"""Models from TOML files: an architecture written as a list of layers."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+from mlsim import records
+from mlsim.errors import DataFileError, InvalidValueError, nearest
+from mlsim.workloads.layers import LAYERS, Layer, Shape
+from mlsim.workloads.network import Model
+
+_KEYS = ("key", "name", "architecture", "source", "input", "layers", "figures")
+_FIGURES = {"release_year": "year", "published_parameters": "parameter"}
+
+
+def load_model(path: str | Path) -> Model:
+    """Read a model's file.
+
+    Raises
+    ------
+    DataFileError
+        If a key is unknown or missing, a layer can't be, or a figure has no
+        source; names file and line.
+    """
+    file = records.load(path)
+    data = file.data
+    file.only(data, _KEYS)
+    key, name, architecture, source = (
+        file.need(data, field, str) for field in ("key", "name", "architecture", "source")
+    )
+    shape = file.need(data, "input", dict)
+    file.only(shape, ("channels", "size"), "input")
+    layers = tuple(
+        _layer(file, number, table)
+        for number, table in enumerate(file.need(data, "layers", list), start=1)
+    )
+    figures = data.get("figures", {})
+    file.only(figures, _FIGURES, "figures")
+    model = Model(
+        key=key,
+        name=name,
+        architecture=architecture,
+        input=Shape(
+            file.need(shape, "channels", int, "input"), file.need(shape, "size", int, "input")
+        ),
+        layers=layers,
+        source=source,
+        figures={
+            name: file.figure(figures[name], base, "figures", name)
+            for name, base in _FIGURES.items()
+            if name in figures
+        },
+    )
+    try:
+        model.operators  # noqa: B018  (a layer that can't be lowered is found here)
+    except InvalidValueError as error:
+        raise DataFileError(f"{path}: {error}") from error
+    return model
+
+
+def _layer(file: records.DataFile, number: int, table: dict[str, Any]) -> Layer:
+    """Make a layer of its table; the line of an error is that of its `[[layers]]`."""
+    starts = [
+        line
+        for line, text in enumerate(file.content.splitlines(), start=1)
+        if text.strip() == "[[layers]]"
+    ]
+    place = f"{file.path}:{starts[number - 1] if number <= len(starts) else 1}: layer {number}"
+    kind = table.get("kind")
+    if kind not in LAYERS:
+        raise DataFileError(
+            f"{place}: kind {kind!r} is none of {', '.join(LAYERS)}.{nearest(kind, LAYERS)}"
+        )
+    layer = LAYERS[kind]
+    allowed = {field.name: field for field in fields(layer)}
+    given = {key: value for key, value in table.items() if key != "kind"}
+    for key, value in given.items():
+        if key not in allowed:
+            raise DataFileError(
+                f"{place}: unknown key {key!r}.{nearest(key, allowed)} "
+                f"A {kind} has {', '.join(allowed)}."
+            )
+        wanted = allowed[key].type
+        if type(value).__name__ != wanted:
+            raise DataFileError(f"{place}: {key} must be {wanted}, not {value!r}.")
+        if wanted == "int" and value < (0 if key in ("padding", "kernel") else 1):
+            raise DataFileError(f"{place}: {key} must be positive, not {value!r}.")
+    try:
+        return layer(**given)
+    except TypeError as error:
+        raise DataFileError(f"{place}: {error}") from error
