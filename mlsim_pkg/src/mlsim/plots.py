@@ -86,7 +86,7 @@ def plot_roofline(
         _draw_profile(ax, profile, index, operators=operators)
     ax.set_title(f"Roofline of {device.name}, {precision}")
     if profiles:
-        ax.legend(loc="lower right", frameon=False)
+        ax.legend(loc="upper left", frameon=False)
     figure = ax.figure
     return figure, ax  # type: ignore[return-value]
 
@@ -119,7 +119,8 @@ def _draw_roof(
     high = max([ridge * 10, *(each * 3 for each in intensities)])
     roof = [roofline.attainable_flops(each, bandwidth, peak) / 1e12 for each in (low, ridge, high)]
     ax.plot([low, ridge, high], roof, color="#555555", linewidth=2, zorder=1)
-    ax.set(xscale="log", yscale="log", xlim=(low, high))
+    # Room above the roof for the legend and the name of the peak.
+    ax.set(xscale="log", yscale="log", xlim=(low, high), ylim=(roof[0], 6 * roof[-1]))
     ax.set_xlabel("Arithmetic intensity (FLOP/byte)")
     ax.set_ylabel("Rate (TFLOP/s)")
     ax.axvline(ridge, color="#999999", linewidth=0.8, linestyle=":", zorder=0)
@@ -133,20 +134,18 @@ def _draw_roof(
     )
     ax.annotate(
         f"ridge {ridge:.0f} FLOP/byte",
-        (ridge, ax.get_ylim()[0]),
-        xytext=(4, 4),
+        (ridge, roof[0]),
+        xytext=(5, 6),
         textcoords="offset points",
-        rotation=90,
-        va="bottom",
         color="#555555",
     )
-    middle = (low * ridge) ** 0.5
+    left = low * 4
     ax.annotate(
         text(bandwidth, "B/s"),
-        (middle, roofline.attainable_flops(middle, bandwidth, peak) / 1e12),
-        xytext=(-6, 6),
+        (left, roofline.attainable_flops(left, bandwidth, peak) / 1e12),
+        xytext=(8, -4),
         textcoords="offset points",
-        ha="right",
+        va="top",
     )
 
 
@@ -158,9 +157,11 @@ def _draw_profile(ax: Any, profile: Profile, index: int, *, operators: bool) -> 
         ax.scatter(
             [row["arithmetic_intensity"] for row in rows],
             [row["flops"] / row["roofline_time"] / 1e12 for row in rows],
-            s=14,
+            s=22,
             color=colour,
-            alpha=0.5,
+            marker=marker,
+            alpha=0.35,
+            linewidths=0,
             zorder=2,
         )
     ax.scatter(

@@ -92,16 +92,19 @@ class DataFile:
     data: Mapping[str, Any]
 
     def line(self, *keys: str) -> int:
-        """Return the line of `[a.b]` or of `key =` below it (1 if not found)."""
+        """Return the line of `[a.b]` or of `key =` below it (1 if not found, or no key)."""
+        if not keys:
+            return 1
         table, section = ".".join(keys), ".".join(keys[:-1])
         inside = not section
         for number, raw in enumerate(self.content.splitlines(), start=1):
             line = raw.strip()
             header = re.fullmatch(r"\[\[?\s*([^\]]+?)\s*\]?\](?:\s*#.*)?", line)
             if header:
-                if header[1] == table or header[1].startswith(table + "."):
+                named = re.sub(r"\s", "", header[1])
+                if named == table or named.startswith(table + "."):
                     return number
-                inside = header[1] == section
+                inside = named == section
             elif inside and re.match(rf"{re.escape(keys[-1])}\s*=", line):
                 return number
         return 1
@@ -118,6 +121,8 @@ class DataFile:
         DataFileError
             Naming the key, its line and the nearest allowed one.
         """
+        if not isinstance(table, Mapping):
+            raise self.error(f"{'.'.join(keys)} must be a table, not {table!r}.", *keys)
         for key in table:
             if key not in allowed:
                 raise self.error(
@@ -163,6 +168,10 @@ class DataFile:
             raise self.error(
                 f"{name}: kind {table['kind']!r} is none of {', '.join(KINDS[:-1])}.", *keys, "kind"
             )
+        for field in (*_REQUIRED, *_OPTIONAL):
+            text = table.get(field, "")
+            if field not in ("value", "read") and not isinstance(text, str):
+                raise self.error(f"{name}: {field} must be text, not {text!r}.", *keys, field)
         value = table["value"]
         if isinstance(value, bool) or not isinstance(value, (int, float)):
             raise self.error(f"{name}: value must be a number, not {value!r}.", *keys, "value")
@@ -194,7 +203,8 @@ def load(path: str | Path) -> DataFile:
         return DataFile(path, content, tomllib.loads(content))
     except tomllib.TOMLDecodeError as error:
         place = re.search(r"line (\d+)", str(error))
-        raise DataFileError(f"{path}:{place[1] if place else 1}: {error}") from error
+        line = place[1] if place else len(content.splitlines())
+        raise DataFileError(f"{path}:{line}: {error}") from error
 
 
 def given(name: str, si: float, base: str) -> Figure:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from mlsim import zoo
-from mlsim.errors import UnsupportedPrecisionError, need
+from mlsim.errors import InvalidValueError, UnsupportedPrecisionError, need
 from mlsim.precision import precision as find_precision
 from mlsim.solvers import Configuration, evaluate
 from mlsim.solvers.inputs import check
@@ -17,11 +17,14 @@ if TYPE_CHECKING:
 _RESULTS = ("latency", "memory_bound_share", "memory_required", "memory_free")
 
 
-def _listed(value: Any) -> list[Any]:
+def _listed(name: str, value: Any) -> list[Any]:
     """Return the entries of a list, or the one value that was given."""
-    if isinstance(value, (list, tuple, set, frozenset)):
-        return list(value)
-    return list(value) if isinstance(value, zoo.Namespace) else [value]
+    if not isinstance(value, (list, tuple, set, frozenset, zoo.Namespace)):
+        return [value]
+    entries = list(value)
+    if not entries:
+        raise InvalidValueError(f"{name} is an empty list; give at least one entry.")
+    return entries
 
 
 def sweep(
@@ -29,9 +32,9 @@ def sweep(
 ) -> pandas.DataFrame:
     """Do what `Engine.sweep` promises."""
     library = need("pandas", "a sweep", "arrays")
-    models = [zoo.model(each) for each in _listed(model)]
-    devices = [zoo.device(each) for each in _listed(hardware)]
-    formats = [find_precision(each) for each in _listed(precision)]
+    models = [zoo.model(each) for each in _listed("model", model)]
+    devices = [zoo.device(each) for each in _listed("hardware", hardware)]
+    formats = [find_precision(each) for each in _listed("precision", precision)]
     batches = check("batch_size", batch_size, whole=True)
     batches = batches.reshape(-1) if hasattr(batches, "reshape") else batches
     parts = [
@@ -77,8 +80,12 @@ def _columns(
     joined["memory_bound_share"][~feasible] = np.nan
 
     def category(names: list[str], each: int, times: int) -> Any:
-        codes = np.tile(np.repeat(np.arange(len(names), dtype=np.int8), each), times)
-        return pandas.Categorical.from_codes(codes, dtype=pandas.CategoricalDtype(names))
+        # Two devices may have one name; more than a byte holds may be compared.
+        unique = list(dict.fromkeys(names))
+        kind = np.int8 if len(unique) < 128 else np.int32
+        codes = np.array([unique.index(name) for name in names], dtype=kind)
+        every = np.tile(np.repeat(codes, each), times)
+        return pandas.Categorical.from_codes(every, dtype=pandas.CategoricalDtype(unique))
 
     reasons = ["", DOES_NOT_FIT.lower(), *sorted({part["reason"] for part in parts} - {""})]
     codes = np.repeat(

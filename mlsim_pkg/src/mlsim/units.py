@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from functools import cache
+from tokenize import TokenError
 from typing import TYPE_CHECKING, Any
 
 from mlsim.errors import InvalidValueError, UnitError
@@ -115,6 +116,8 @@ def factor(unit: str, base: str) -> float:
         raise UnitError(f"unknown unit {unit!r}; expected {base}, such as 'G{base}'.") from error
     except pint.DimensionalityError as error:
         raise UnitError(f"a value in {unit} was given where {base} is expected.") from error
+    except (ArithmeticError, AssertionError, TokenError, ValueError) as error:
+        raise UnitError(f"{unit!r} is no unit; expected {base}, such as 'G{base}'.") from error
 
 
 def to_base(value: Any, base: str, name: str) -> Any:
@@ -182,8 +185,8 @@ def scale_for(value: float, base: str) -> tuple[float, str]:
         return 1.0, base
     table = _PREFIXES["s" if base == "s" else "default"]
     for scale, prefix in table:
-        # 0.9995 rounds up to the next prefix at four digits.
-        if abs(value) >= 0.9995 * scale:
+        # 0.99995 rounds up to the next prefix at four digits.
+        if abs(value) >= 0.99995 * scale:
             return scale, prefix + base
     return table[-1][0], table[-1][1] + base
 

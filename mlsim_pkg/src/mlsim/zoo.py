@@ -40,7 +40,8 @@ def index(folder: Path) -> dict[str, Path]:
         if not match:
             raise DataFileError(f'{path}:1: there is no line key = "...".')
         if match[1] in found:
-            raise DataFileError(f"{path}:1: key {match[1]!r} is taken by {found[match[1]]}.")
+            line = match.string.count("\n", 0, match.start()) + 1
+            raise DataFileError(f"{path}:{line}: key {match[1]!r} is taken by {found[match[1]]}.")
         found[match[1]] = path
     return found
 

@@ -122,7 +122,10 @@ def total(values: Any, repeats: Any) -> Any:
         units = getattr(values, "units", 1)
         counts = getattr(repeats, "magnitude", repeats)
         return total(getattr(values, "magnitude", values), counts) * units
-    if kind == "array" and getattr(values, "ndim", False):
+    if kind == "array" and getattr(repeats, "ndim", False):
+        if getattr(values, "ndim", 0) < repeats.ndim:
+            # No axis of operators: the same value holds for each of them.
+            return values * float(repeats.sum())
         # A matrix product is one pass over the rows; multiply-and-sum is two.
         return repeats.ravel() @ values
     return values * repeats

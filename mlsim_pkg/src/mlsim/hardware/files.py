@@ -45,7 +45,8 @@ def load_device(path: str | Path) -> Device:
             figures[f"{table}.{name}"] = file.figure(row, bases[name], table, name)
     for needed in ("memory.capacity", "memory.bandwidth"):
         if needed not in figures:
-            raise file.error(f"[{needed}] is missing: no device can be solved without it.")
+            table = needed.partition(".")[0]
+            raise file.error(f"[{needed}] is missing: no device can be solved without it.", table)
     if not data.get("compute"):
         raise file.error("there is no peak: add a table such as [compute.fp16].")
     _check_sparsity(file, figures)

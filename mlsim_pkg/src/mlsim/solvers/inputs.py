@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from mlsim.errors import InvalidValueError, MlsimError, unknown_name
+from mlsim.errors import InvalidValueError, MlsimError, need, unknown_name
 from mlsim.quantities import term
 from mlsim.units import to_base
 
@@ -40,24 +40,27 @@ def check(name: str, value: Any, *, whole: bool = False) -> Any:
     # A count of samples may be given as a bare number.
     base = term(name).unit
     bare = base in ("1", "sample")
+    if bare and isinstance(value, (str, bytes)):
+        raise InvalidValueError(
+            f"{name} must be {_allowed(whole)}, not the text {value!r}. Leave out the quotes."
+        )
     number = to_base(value, "1" if bare and not hasattr(value, "units") else base, name)
     if hasattr(number, "__array__") and getattr(number, "ndim", False):
         return _check_array(name, number, whole)
     return _check_one(name, value, number, whole)
 
 
+def _allowed(whole: bool) -> str:
+    return "a whole number from 1 up" if whole else "a positive, finite number"
+
+
 def _check_one(name: str, shown: Any, number: Any, whole: bool) -> float:
-    allowed = "a whole number from 1 up" if whole else "a positive, finite number"
-    refused = InvalidValueError(f"{name} must be {allowed}, not {shown!r}.")
-    if isinstance(shown, (str, bytes)) and term(name).unit in ("1", "sample"):
-        raise InvalidValueError(
-            f"{name} must be {allowed}, not the text {shown!r}. Leave out the quotes."
-        )
+    refused = InvalidValueError(f"{name} must be {_allowed(whole)}, not {shown!r}.")
     if isinstance(number, bool) or type(number).__name__ == "bool":
         raise refused
     try:
         result = float(number)
-    except (TypeError, ValueError):
+    except (OverflowError, TypeError, ValueError):
         raise refused from None
     if not math.isfinite(result) or result <= 0 or (whole and not result.is_integer()):
         raise refused
@@ -102,8 +105,7 @@ def _check_array(name: str, values: Any, whole: bool) -> Any:
 
 
 def _array(values: Any, name: str) -> Any:
-    import numpy as np
-
+    np = need("numpy", "an array of points", "arrays")
     try:
         return np.array(values, dtype=None if isinstance(values[0], (list, tuple)) else float)
     except (TypeError, ValueError) as error:

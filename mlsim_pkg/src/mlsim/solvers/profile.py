@@ -123,7 +123,8 @@ class Profile:
         """Return a quantity by name, or the profile of one point by its index."""
         if isinstance(name, str):
             value, unit = self.value(name), term(name).unit
-            return quantity(value, unit) if hasattr(value, "shape") else scaled(value, unit)
+            many = bool(getattr(value, "ndim", 0))
+            return quantity(value, unit) if many else scaled(float(value), unit)
         return self._point(name)
 
     def _point(self, index: int | tuple[int, ...]) -> Profile:

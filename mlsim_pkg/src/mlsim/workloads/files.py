@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
+from dataclasses import MISSING, fields
 from pathlib import Path
 from typing import Any
 
@@ -32,19 +32,24 @@ def load_model(path: str | Path) -> Model:
     )
     shape = file.need(data, "input", dict)
     file.only(shape, ("channels", "size"), "input")
+    for field in ("channels", "size"):
+        if file.need(shape, field, int, "input") < 1:
+            raise file.error(
+                f"input.{field} must be 1 or more, not {shape[field]}.", "input", field
+            )
     layers = tuple(
         _layer(file, number, table)
         for number, table in enumerate(file.need(data, "layers", list), start=1)
     )
+    if not layers:
+        raise file.error("layers is empty: a model needs at least one.", "layers")
     figures = data.get("figures", {})
     file.only(figures, _FIGURES, "figures")
     model = Model(
         key=key,
         name=name,
         architecture=architecture,
-        input=Shape(
-            file.need(shape, "channels", int, "input"), file.need(shape, "size", int, "input")
-        ),
+        input=Shape(shape["channels"], shape["size"]),
         layers=layers,
         source=source,
         figures={
@@ -68,6 +73,8 @@ def _layer(file: records.DataFile, number: int, table: dict[str, Any]) -> Layer:
         if text.strip() == "[[layers]]"
     ]
     place = f"{file.path}:{starts[number - 1] if number <= len(starts) else 1}: layer {number}"
+    if not isinstance(table, dict):
+        raise DataFileError(f"{place} must be a table, not {table!r}.")
     kind = table.get("kind")
     if kind not in LAYERS:
         raise DataFileError(
@@ -87,7 +94,7 @@ def _layer(file: records.DataFile, number: int, table: dict[str, Any]) -> Layer:
             raise DataFileError(f"{place}: {key} must be {wanted}, not {value!r}.")
         if wanted == "int" and value < (0 if key in ("padding", "kernel") else 1):
             raise DataFileError(f"{place}: {key} must be positive, not {value!r}.")
-    try:
-        return layer(**given)
-    except TypeError as error:
-        raise DataFileError(f"{place}: {error}") from error
+    for key, field in allowed.items():
+        if field.default is MISSING and key not in given:
+            raise DataFileError(f"{place}: {key} is missing.")
+    return layer(**given)
