@@ -1,0 +1,186 @@
+"""The chapters of a book, in reading order: which files, which titles, which numbers.
+
+Numbers go on across parts, skip unnumbered chapters, and start again (as
+letters, which the page writes) for appendices.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from mlsim_book.errors import Problems, SourceError
+from mlsim_book.includes import expand_includes, nearest_file
+from mlsim_book.lines import Fences, SourceLine, read_lines
+from mlsim_book.model import Chapter
+from mlsim_book.qmd import split_front_matter
+from mlsim_book.yamlfile import YamlFile
+
+_SUFFIXES = {".qmd", ".md"}
+_HEADING = re.compile(r"^#\s+(.*?)\s*#*\s*(\{[^{}]*\})?\s*$")
+
+
+@dataclass(frozen=True)
+class Heading:
+    """A chapter's title as its file gives it."""
+
+    title: str
+    label: str | None = None
+    numbered: bool = True
+
+
+@dataclass(frozen=True)
+class _Entry:
+    """A file named in `_quarto.yml`."""
+
+    name: str
+    line: int | None
+    appendix: bool = False
+    part: str | None = None
+    part_file: str | None = None
+
+
+def list_chapters(source: YamlFile, root: Path, problems: Problems) -> tuple[Chapter, ...]:
+    """Return the chapters that `_quarto.yml` lists, numbered and titled.
+
+    A part that names a file has a page of its own: an unnumbered chapter whose
+    `href` is its `part_href`.
+    """
+    chapters: list[Chapter] = []
+    counts = {False: 0, True: 0}
+    seen: set[str] = set()
+    for entry in _entries(source):
+        heading = _heading_of(entry, source, root, problems)
+        if entry.name in seen:
+            raise SourceError(
+                f"the chapter '{entry.name}' is listed twice", file=source.file, line=entry.line
+            )
+        seen.add(entry.name)
+        own_part = entry.part_file == entry.name
+        number = None
+        if heading.numbered and not own_part:
+            counts[entry.appendix] += 1
+            number = counts[entry.appendix]
+        part = entry.part
+        if entry.part_file is not None:
+            part_entry = _Entry(entry.part_file, entry.line)
+            part = _heading_of(part_entry, source, root, problems).title
+        chapters.append(
+            Chapter(
+                source=entry.name,
+                href=_href(entry.name),
+                title=heading.title,
+                number=number,
+                appendix=entry.appendix,
+                part=part,
+                part_href=_href(entry.part_file) if entry.part_file else None,
+                label=heading.label,
+            )
+        )
+    if not chapters:
+        raise SourceError(
+            "the book has no chapters",
+            file=source.file,
+            line=source.line("book"),
+            hint="List files under `book: chapters:`, index.qmd first.",
+        )
+    return tuple(chapters)
+
+
+def _href(name: str) -> str:
+    return PurePosixPath(name).with_suffix(".html").as_posix()
+
+
+def _entries(source: YamlFile) -> Iterator[_Entry]:
+    """Yield the files under `chapters` and `appendices`, parts opened."""
+    for key, appendix in (("chapters", False), ("appendices", True)):
+        items = source.data["book"].get(key) or []
+        if not isinstance(items, list):
+            raise SourceError(
+                f"`book: {key}:` must be a list", file=source.file, line=source.line("book", key)
+            )
+        for index, item in enumerate(items):
+            yield from _open_item(item, source, ("book", key, index), appendix)
+
+
+def _open_item(
+    item: Any, source: YamlFile, path: tuple[str | int, ...], appendix: bool
+) -> Iterator[_Entry]:
+    line = source.line(*path)
+    if isinstance(item, dict) and "part" in item:
+        title = str(item["part"])
+        part_file = title if PurePosixPath(title).suffix in _SUFFIXES else None
+        part = None if part_file else title
+        if part_file:
+            yield _Entry(title, line, appendix, None, part_file)
+        for index, inner in enumerate(item.get("chapters") or []):
+            for entry in _open_item(inner, source, (*path, "chapters", index), appendix):
+                yield _Entry(entry.name, entry.line, appendix, part, part_file)
+        return
+    name = item.get("file") or item.get("href") if isinstance(item, dict) else item
+    if not isinstance(name, str):
+        raise SourceError(
+            f"a chapter must be a file name, or a mapping with `file` or `part`; got {item!r}",
+            file=source.file,
+            line=line,
+        )
+    if "://" not in name:
+        yield _Entry(PurePosixPath(name).as_posix(), line, appendix)
+
+
+def _heading_of(entry: _Entry, source: YamlFile, root: Path, problems: Problems) -> Heading:
+    path = root / entry.name
+    if PurePosixPath(entry.name).suffix not in _SUFFIXES:
+        raise SourceError(
+            f"the chapter '{entry.name}' is no .qmd or .md file",
+            file=source.file,
+            line=entry.line,
+            hint="Notebooks can't be chapters here; write the chapter as .qmd.",
+        )
+    if not path.is_file():
+        raise SourceError(
+            f"the chapter '{entry.name}' does not exist",
+            file=source.file,
+            line=entry.line,
+            hint=nearest_file(path.resolve(), root),
+        )
+    heading = read_heading(path, name=entry.name, root=root)
+    if heading is None:
+        problems.add("the chapter has no title", file=entry.name, line=1, hint="Begin with '# '.")
+        return Heading(PurePosixPath(entry.name).stem)
+    return heading
+
+
+def read_heading(path: Path, *, name: str, root: Path) -> Heading | None:
+    """Return a chapter's title: from its YAML block, or its first level-1 heading."""
+    front, body = split_front_matter(read_lines(path, name=name), file=name)
+    numbered = front.data.get("number-sections") is not False
+    if front.data.get("title"):
+        return Heading(str(front.data["title"]).strip(), numbered=numbered)
+    return first_heading(expand_includes(body, path=path, root=root)[0])
+
+
+def first_heading(lines: tuple[SourceLine, ...]) -> Heading | None:
+    """Return the first level-1 heading among lines.
+
+    >>> from mlsim_book.lines import split_lines
+    >>> first_heading(split_lines("# Hello, *roofline* {#sec-hello .unnumbered}", file="a.qmd"))
+    Heading(title='Hello, *roofline*', label='sec-hello', numbered=False)
+    """
+    fences = Fences()
+    above = ""
+    for line in lines:
+        kind = fences.feed(line.text)
+        match = _HEADING.match(line.text) if kind == "text" else None
+        title, braces = match.groups() if match else ("", None)
+        if kind == "text" and above.strip() and re.fullmatch(r"=+\s*", line.text):
+            title, braces = re.fullmatch(r"(.*?)\s*(\{[^{}]*\})?\s*", above).groups()  # type: ignore[union-attr]
+        if title:
+            words = (braces or "{}")[1:-1].split()
+            label = next((word[1:] for word in words if word.startswith("#")), None)
+            return Heading(title, label, not {"-", ".unnumbered"} & set(words))
+        above = line.text if kind == "text" else ""
+    return None

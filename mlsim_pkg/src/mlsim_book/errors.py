@@ -1,0 +1,98 @@
+"""What can go wrong with a book, and how it is told.
+
+BookError                   anything that stops a build; file and line where known
+├── SourceError             a chapter, include or configuration file is wrong
+├── CellError               a cell or an inline expression failed
+└── ToolError               pandoc, node or another tool is missing or failed
+
+Problems that need not stop a lenient build are collected as `Problem`s in a
+`Problems` list; a strict build fails when it holds any.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+
+class BookError(Exception):
+    """A build can't go on.
+
+    Parameters
+    ----------
+    message
+        What was given and what is allowed.
+    file, line
+        Where, as the author knows it (a source file, never a generated one).
+    hint
+        What to do next.
+
+    >>> str(BookError("unclosed div", file="intro.qmd", line=12, hint="Add ':::'."))
+    "intro.qmd:12: unclosed div\\n  Add ':::'."
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        file: str | Path | None = None,
+        line: int | None = None,
+        hint: str | None = None,
+    ) -> None:
+        self.message, self.file, self.line, self.hint = message, file, line, hint
+        super().__init__(Problem(message, file=str(file or ""), line=line, hint=hint).text())
+
+
+class SourceError(BookError, ValueError):
+    """A source file says something that isn't allowed."""
+
+
+class CellError(BookError, RuntimeError):
+    """A cell or an inline expression raised while the page was executed."""
+
+
+class ToolError(BookError, RuntimeError):
+    """A program the build needs is missing, too old, or failed."""
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Something that a strict build refuses and a lenient one reports."""
+
+    message: str
+    file: str = ""
+    line: int | None = None
+    hint: str | None = None
+
+    def text(self) -> str:
+        """Return `file:line: message`, with the hint on a line of its own.
+
+        >>> Problem("no such label: fig-x", file="a.qmd", line=3).text()
+        'a.qmd:3: no such label: fig-x'
+        """
+        place = ":".join(str(part) for part in (self.file, self.line) if part)
+        head = f"{place}: {self.message}" if place else self.message
+        return f"{head}\n  {self.hint}" if self.hint else head
+
+
+@dataclass
+class Problems:
+    """Problems met so far, in the order in which they were met."""
+
+    found: list[Problem] = field(default_factory=list)
+
+    def add(
+        self,
+        message: str,
+        *,
+        file: str | Path = "",
+        line: int | None = None,
+        hint: str | None = None,
+    ) -> None:
+        """Note a problem once, however often it is met."""
+        problem = Problem(message, str(file), line, hint)
+        if problem not in self.found:
+            self.found.append(problem)
+
+    def __len__(self) -> int:
+        return len(self.found)

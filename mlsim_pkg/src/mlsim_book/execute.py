@@ -1,0 +1,249 @@
+"""Run a page: its cells and inline expressions, in the order they are written.
+
+One kernel per page, in the chapter's folder. What comes back is plain data
+(`Results`), the same for the same page on every run, so it can be cached.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from nbclient import NotebookClient
+from nbclient.exceptions import CellTimeoutError, DeadKernelError
+from nbformat import NotebookNode, from_dict
+
+from mlsim_book.errors import BookError, CellError, ToolError
+from mlsim_book.inline import Inline, find_inline
+from mlsim_book.kernel import (
+    SETUP,
+    figure_size,
+    kernel_environment,
+    kernel_folder,
+    kernel_manager,
+)
+from mlsim_book.options import Defaults
+from mlsim_book.qmd import Cell, Document, Markdown
+from mlsim_book.results import Output, Results, needs_kernel
+from mlsim_book.sanitize import sanitize, strip_ansi
+
+_FRAME = re.compile(r"Cell In\[(\d+)\], line (\d+)")
+
+
+@dataclass
+class _Page:
+    """A page being run."""
+
+    client: NotebookClient
+    defaults: Defaults
+    place: str  # the chapter's name, for errors
+    cells: list[tuple[Output, ...]] = field(default_factory=list)
+    values: list[Mapping[str, str]] = field(default_factory=list)
+
+
+def run_document(
+    document: Document,
+    defaults: Defaults,
+    *,
+    folder: Path,
+    name: str,
+    cell_timeout: float = 600,
+    startup_timeout: float = 60,
+) -> Results:
+    """Run a parsed page in a fresh kernel, and once more if the kernel dies.
+
+    Parameters
+    ----------
+    folder
+        Where the kernel runs: the chapter's folder.
+    name
+        What errors call the page when they can't name a cell.
+    cell_timeout, startup_timeout
+        Seconds to wait for one cell, and for the kernel.
+
+    Raises
+    ------
+    CellError
+        A cell or expression raised, ran too long, or killed its kernel twice.
+    """
+    if not needs_kernel(document, defaults):
+        return Results(tuple(() for _ in document.cells))
+    attempt = functools.partial(
+        _attempt, document, defaults, folder, name, timeouts=(cell_timeout, startup_timeout)
+    )
+    try:
+        return attempt()
+    except DeadKernelError:
+        pass  # once is bad luck: the machine may have been short of memory
+    try:
+        return attempt()
+    except DeadKernelError as error:
+        raise CellError(
+            f"the kernel died twice ({error})",
+            file=name,
+            hint="A cell may need more memory than there is, or call os._exit().",
+        ) from None
+
+
+def _attempt(
+    document: Document,
+    defaults: Defaults,
+    folder: Path,
+    name: str,
+    *,
+    timeouts: tuple[float, float],
+) -> Results:
+    """Run a page in a new kernel; DeadKernelError if the kernel dies or doesn't start."""
+    try:
+        return asyncio.run(_run(document, defaults, folder, name, timeouts=timeouts))
+    except RuntimeError as error:
+        if isinstance(error, BookError | DeadKernelError):
+            raise
+        raise DeadKernelError(str(error)) from error  # "Kernel died before replying", and such
+
+
+async def _run(
+    document: Document,
+    defaults: Defaults,
+    folder: Path,
+    name: str,
+    *,
+    timeouts: tuple[float, float],
+) -> Results:
+    notebook = _notebook(document)
+    with kernel_folder() as temporary:
+        client = NotebookClient(
+            notebook,
+            km=kernel_manager(temporary),
+            allow_errors=True,  # errors are found in the outputs, with their line
+            timeout=timeouts[0],
+            startup_timeout=timeouts[1],
+            shutdown_kernel="immediate",
+            ipython_hist_file=":memory:",
+            store_widget_state=False,
+        )
+        environment = kernel_environment(temporary, defaults.values)
+        async with client.async_setup_kernel(cleanup_kc=True, cwd=str(folder), env=environment):
+            page = _Page(client, defaults, name)
+            await _silently(page, SETUP.format(format=defaults.values["fig-format"]))
+            for block in document.blocks:
+                if isinstance(block, Markdown):
+                    await _evaluate(page, find_inline(block))
+                else:
+                    await _run_cell(page, block)
+    return Results(tuple(page.cells), tuple(page.values))
+
+
+def _notebook(document: Document) -> NotebookNode:
+    """Return the notebook that nbclient fills with outputs."""
+    code = [
+        {"cell_type": "code", "source": cell.source, "outputs": [], "metadata": {}}
+        for cell in document.cells
+    ]
+    notebook: NotebookNode = from_dict({"cells": code, "metadata": {}})  # type: ignore[no-untyped-call]
+    return notebook
+
+
+async def _run_cell(page: _Page, cell: Cell) -> None:
+    """Run one cell and keep its outputs; a failure that isn't wanted ends the page."""
+    index = len(page.cells)
+    if page.defaults.of(cell.options, "eval") is False or not cell.code:
+        page.cells.append(())
+        return
+    size = figure_size(cell.options, page.defaults.values)
+    if size:
+        await _silently(page, size[0])
+    node = page.client.nb.cells[index]
+    try:
+        await page.client.async_execute_cell(node, index)
+    except CellTimeoutError:
+        raise CellError(
+            f"{_what(cell)} ran longer than {page.client.timeout:g} s",
+            file=cell.file,
+            line=cell.line,
+            hint="Make it faster, or set `mlsim-book: {cell-timeout: <seconds>}` in _quarto.yml.",
+        ) from None
+    except DeadKernelError as error:
+        raise DeadKernelError(f"in {_what(cell)} at {cell.file}:{cell.line}") from error
+    if size:
+        await _silently(page, size[1])
+    outputs = [sanitize(dict(output)) for output in node.outputs]
+    failed = next((each for each in outputs if each["output_type"] == "error"), None)
+    if failed is not None and page.defaults.of(cell.options, "error") is not True:
+        raise _cell_error(cell, failed, node.get("execution_count"))
+    page.cells.append(tuple(outputs))
+
+
+def _what(cell: Cell) -> str:
+    return f"the cell '{cell.label}'" if cell.label else "the cell"
+
+
+def _cell_error(cell: Cell, output: Output, count: int | None) -> CellError:
+    """Say what a cell raised, at the author's line."""
+    traceback = strip_ansi("\n".join(output.get("traceback", ())))
+    frames = [int(line) for number, line in _FRAME.findall(traceback) if int(number) == count]
+    place = cell.opening
+    if frames and 0 < frames[-1] <= len(cell.code):
+        place = cell.code[frames[-1] - 1]
+    short = traceback.strip().splitlines()[-20:]
+    return CellError(
+        f"{_what(cell)} raised {output['ename']}: {strip_ansi(output['evalue'])}",
+        file=place.file,
+        line=place.line,
+        hint="\n  ".join(short) + "\n  If the error is meant, add `#| error: true`.",
+    )
+
+
+async def _silently(page: _Page, code: str) -> None:
+    """Run code of ours that leaves no trace in the page."""
+    reply = await _request(page, code, {})
+    if reply["status"] != "ok":
+        raise ToolError(
+            f"the kernel could not be set up: {reply.get('ename')}: {reply.get('evalue')}",
+            file=page.place,
+            hint="Run `mlsim-book doctor` to see which packages are missing.",
+        )
+
+
+async def _evaluate(page: _Page, expressions: Sequence[Inline]) -> None:
+    """Evaluate expressions one after the other, where they stand in the page."""
+    if not expressions:
+        return
+    wanted = {str(index): each.expression for index, each in enumerate(expressions)}
+    reply = await _request(page, "", wanted)
+    for index, each in enumerate(expressions):
+        result = reply["user_expressions"][str(index)]
+        if result["status"] != "ok":
+            raise CellError(
+                f"the inline expression `{each.expression}` raised "
+                f"{result['ename']}: {strip_ansi(result['evalue'])}",
+                file=each.file,
+                line=each.line,
+                hint="Define what it uses in a cell above it.",
+            )
+        output = sanitize({"output_type": "display_data", "data": dict(result["data"])})
+        page.values.append(
+            {mime: text for mime, text in output["data"].items() if isinstance(text, str)}
+        )
+
+
+async def _request(page: _Page, code: str, expressions: Mapping[str, str]) -> dict[str, Any]:
+    client = page.client.kc
+    if client is None:
+        raise DeadKernelError("the kernel is gone")
+    message = client.execute(
+        code, silent=True, store_history=False, user_expressions=dict(expressions)
+    )
+    reply = await page.client.async_wait_for_reply(message)
+    if reply is None:
+        raise CellError(
+            f"no answer within {page.client.timeout:g} s to {list(expressions.values()) or code!r}",
+            file=page.place,
+        )
+    content: dict[str, Any] = reply["content"]
+    return content

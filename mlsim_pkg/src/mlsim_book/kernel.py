@@ -1,0 +1,102 @@
+"""The kernel a page runs in: a fresh Python, the same wherever it is started.
+
+The kernel speaks over files in a short temporary folder (IPC), so pages that
+run side by side can't race for ports; it reads neither the user's IPython
+profile nor their matplotlibrc, and draws SVG with fixed ids and dates.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from jupyter_client.kernelspec import KernelSpec
+from jupyter_client.manager import AsyncKernelManager
+
+# 1 January 2000, unless the caller says otherwise: what drawings are dated with.
+_EPOCH = "946684800"
+
+_LAUNCH = (sys.executable, "-Xfrozen_modules=off", "-m", "ipykernel_launcher")
+
+SETUP = """\
+get_ipython().config.InlineBackend.figure_formats = {{"{format}"}}
+"""
+
+
+class KernelManager(AsyncKernelManager):
+    """Starts the running Python's own ipykernel, whatever kernels are installed."""
+
+    @property
+    def kernel_spec(self) -> KernelSpec:
+        """The kernel to start; jupyter would look one up by name."""
+        return KernelSpec(
+            argv=[*_LAUNCH, "-f", "{connection_file}"],
+            display_name="Python 3",
+            language="python",
+        )
+
+
+@contextmanager
+def kernel_folder() -> Iterator[Path]:
+    """Yield a new folder whose path is short enough for sockets (108 characters)."""
+    short = Path("/tmp")  # noqa: S108 - macOS' own is too long; mkdtemp makes it private
+    parent = short if short.is_dir() and os.access(short, os.W_OK) else None
+    with tempfile.TemporaryDirectory(prefix="qb-", dir=parent, ignore_cleanup_errors=True) as name:
+        yield Path(name)
+
+
+def kernel_manager(folder: Path) -> KernelManager:
+    """Return a manager that keeps its sockets and connection file in a folder."""
+    manager = KernelManager(connection_file=str(folder / "kernel.json"))
+    if sys.platform != "win32":  # Windows has no IPC
+        manager.transport = "ipc"
+        manager.ip = str(folder / "k")
+    return manager
+
+
+def kernel_environment(folder: Path, defaults: Mapping[str, Any]) -> dict[str, str]:
+    """Return the environment of a kernel; writes its matplotlibrc.
+
+    The chapter's folder may hold a matplotlibrc of its own, which then wins.
+    """
+    matplotlibrc = folder / "matplotlibrc"
+    matplotlibrc.write_text(
+        f"figure.figsize: {defaults['fig-width']}, {defaults['fig-height']}\n"
+        f"figure.dpi: {defaults['fig-dpi']}\n"
+        "svg.hashsalt: mlsim-book\n",
+        encoding="utf-8",
+    )
+    return {
+        **os.environ,
+        "IPYTHONDIR": str(folder / "ipython"),
+        "MATPLOTLIBRC": str(matplotlibrc),
+        "MPLBACKEND": "module://matplotlib_inline.backend_inline",
+        "PYTHONHASHSEED": "0",
+        "PYDEVD_DISABLE_FILE_VALIDATION": "1",
+        "SOURCE_DATE_EPOCH": os.environ.get("SOURCE_DATE_EPOCH", _EPOCH),
+        "DO_NOT_TRACK": "1",
+    }
+
+
+def figure_size(options: Mapping[str, Any], defaults: Mapping[str, Any]) -> tuple[str, str] | None:
+    """Return code to run before and after a cell that sets its own figure size.
+
+    The code leaves no name behind, and keeps what the page itself has set.
+    """
+    own = {"fig-width", "fig-height", "fig-dpi"} & set(options)
+    if not own:
+        return None
+    size = tuple(options.get(name, defaults[name]) for name in ("fig-width", "fig-height"))
+    new = {"figure.figsize": size, "figure.dpi": options.get("fig-dpi", defaults["fig-dpi"])}
+    keep = '__import__("builtins").__dict__["_book_figure"]'
+    params = '__import__("matplotlib").rcParams'
+    before = (
+        f'{keep} = {{name: {params}[name] for name in ("figure.figsize", "figure.dpi")}}\n'
+        f"{params}.update({new!r})"
+    )
+    return before, f"{params}.update({keep})"

@@ -1,0 +1,87 @@
+"""The Markdown of a reader notebook: a page's prose with nothing of Quarto left in it.
+
+The page goes through pandoc once, with placeholders where its code cells stand;
+`lua/notebook.lua` writes it back as plain Markdown, cut at the placeholders.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from mlsim_book.inline import find_inline, substitute
+from mlsim_book.model import Project
+from mlsim_book.notebook_cells import is_asis
+from mlsim_book.outputs import Figure, output_markdown, wanted_outputs
+from mlsim_book.pages import ParsedPage
+from mlsim_book.pandoc import run_pandoc
+from mlsim_book.qmd import Cell, Markdown
+from mlsim_book.results import Results
+
+_WRITER = Path(__file__).parent / "lua" / "notebook.lua"
+
+
+def page_items(
+    page: ParsedPage, results: Results, project: Project, labels: Mapping[str, str]
+) -> list[dict[str, Any]]:
+    """Return a page as a list of `{"markdown": text}` and `{"cell": index}`, in order."""
+    settings = {
+        "labels": dict(labels),
+        "site": f"{project.site_url.rstrip('/')}/" if project.site_url else None,
+        "folder": PurePosixPath(page.chapter.source).parent.as_posix(),
+        "bibliography": [str(project.root / name) for name in project.bibliography],
+        "csl": str(project.root / project.csl) if project.csl else None,
+    }
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "settings.json"
+        file.write_text(json.dumps({k: v for k, v in settings.items() if v is not None}))
+        text, _ = run_pandoc(
+            ["--from=markdown", f"--to={_WRITER}"],
+            marked_markdown(page, results),
+            environment={"BOOK_NOTEBOOK": str(file)},
+            file=page.chapter.source,
+        )
+    items: list[dict[str, Any]] = json.loads(text)
+    return items
+
+
+def marked_markdown(page: ParsedPage, results: Results) -> str:
+    """Return a page's Markdown with values in it, and placeholders for its cells.
+
+    A cell that stands for what it prints is replaced by that; one that isn't
+    run becomes a code block.
+    """
+    pieces: list[str] = []
+    values = list(results.values)
+    index = 0
+    for block in page.document.blocks:
+        if isinstance(block, Markdown):
+            used = len(find_inline(block))
+            pieces.append(substitute(block, values[:used]))
+            values = values[used:]
+        else:
+            text = _placeholder(block, index, page, results)
+            pieces.append("".join(block.indent + line for line in text.splitlines(keepends=True)))
+            index += 1
+    return "".join(pieces)
+
+
+def _placeholder(cell: Cell, index: int, page: ParsedPage, results: Results) -> str:
+    if page.defaults.of(cell.options, "eval") is False:
+        if page.defaults.of(cell.options, "include") is False:
+            return "\n"
+        return f"\n~~~~~~ python\n{cell.source}\n~~~~~~\n\n"
+    if is_asis(cell, page.defaults):
+        outputs = wanted_outputs(results.cells[index], warning=False)
+        return "\n" + "\n".join(
+            output_markdown(output, Figure("figure"), {}, asis=True) for output in outputs
+        ) + "\n"  # fmt: skip
+    caption = cell.options.get("fig-cap") or cell.options.get("tbl-cap")
+    label = cell.label or ""
+    below = ""
+    if caption and label.startswith(("fig-", "tbl-")) and isinstance(caption, str):
+        below = f"::: {{#{label}}}\n\n`x`{{=none}}\n\n{' '.join(caption.split())}\n:::\n\n"
+    return f'\n::: {{.book-cell cell="{index}"}}\n:::\n\n{below}'

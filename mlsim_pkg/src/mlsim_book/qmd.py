@@ -1,0 +1,244 @@
+"""Read a .qmd file into front matter, runs of Markdown, and code cells.
+
+A line state machine in the manner of Quarto's own: a cell opens with
+```` ```{python} ```` at any indent, and closes with as many ticks at the same
+indent. Every line keeps its place in the file it was written in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from mlsim_book.divs import check_divs
+from mlsim_book.errors import Problems, SourceError
+from mlsim_book.includes import expand_includes
+from mlsim_book.lines import Fences, SourceLine, read_lines
+from mlsim_book.options import check_cells, parse_options, split_options
+from mlsim_book.schema import EXECUTE, HTML, check_values
+from mlsim_book.yamlfile import YamlFile, load_yaml
+
+
+@dataclass(frozen=True)
+class Markdown:
+    """A run of lines that are not cells."""
+
+    lines: tuple[SourceLine, ...]
+
+    @property
+    def text(self) -> str:
+        """The lines as one text, each with its end."""
+        return "".join(line.text + "\n" for line in self.lines)
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A code cell.
+
+    `code` are its lines without options and indent; `number` counts cells and
+    non-blank runs of Markdown from 1, as Quarto does to name figure files.
+    """
+
+    options: Mapping[str, Any]
+    option_lines: tuple[SourceLine, ...]
+    code: tuple[SourceLine, ...]
+    indent: str
+    opening: SourceLine
+    number: int
+
+    @property
+    def source(self) -> str:
+        """The code as the kernel runs it."""
+        return "\n".join(line.text for line in self.code)
+
+    @property
+    def file(self) -> str:
+        """The file the cell is written in."""
+        return self.opening.file
+
+    @property
+    def line(self) -> int:
+        """The line of its opening fence."""
+        return self.opening.line
+
+    @property
+    def label(self) -> str | None:
+        """Its label, without a leading `#`."""
+        label = self.options.get("label")
+        return str(label).removeprefix("#") if label is not None else None
+
+    def option_line(self, name: str) -> int:
+        """Return the line on which an option is written."""
+        for line in self.option_lines:
+            if line.text.removeprefix("#|").strip().startswith(f"{name}:"):
+                return line.line
+        return self.line
+
+
+@dataclass(frozen=True)
+class Document:
+    """A parsed chapter."""
+
+    front_matter: Mapping[str, Any]
+    blocks: tuple[Markdown | Cell, ...]
+    source: str  # the chapter's own text, includes not expanded
+    included: tuple[Path, ...] = ()
+
+    @property
+    def cells(self) -> tuple[Cell, ...]:
+        """The code cells, in order."""
+        return tuple(block for block in self.blocks if isinstance(block, Cell))
+
+
+def read_document(path: Path, *, root: Path, problems: Problems) -> Document:
+    """Read, expand and parse a chapter.
+
+    Raises
+    ------
+    SourceError
+        With file and line: invalid YAML, an unclosed fence or div, a missing
+        include, a wrong option, a label used twice.
+    """
+    name = path.relative_to(root).as_posix() if path.is_relative_to(root) else str(path)
+    lines = read_lines(path, name=name)
+    front, body = split_front_matter(lines, file=name)
+    expanded, included = expand_includes(body, path=path, root=root)
+    blocks = parse_blocks(expanded)
+    check_divs(expanded, problems)
+    document = Document(front.data, blocks, "".join(line.text + "\n" for line in lines), included)
+    check_cells(document.cells, problems)
+    return document
+
+
+def split_front_matter(
+    lines: Sequence[SourceLine], *, file: str
+) -> tuple[YamlFile, Sequence[SourceLine]]:
+    r"""Take the YAML block off the top of a file.
+
+    >>> from mlsim_book.lines import split_lines
+    >>> front, body = split_front_matter(split_lines("---\na: 1\n---\nText", file="x"), file="x")
+    >>> front.data, body[0].line
+    ({'a': 1}, 4)
+    """
+    start = next((i for i, line in enumerate(lines) if line.text.strip()), 0)
+    followed = len(lines) > start + 1 and bool(lines[start + 1].text.strip())
+    if not followed or lines[start].text.rstrip() != "---":
+        return YamlFile({}, {(): 1}, file), lines
+    for index in range(start + 1, len(lines)):
+        if lines[index].text.rstrip() in {"---", "..."}:
+            text = "\n".join(line.text for line in lines[start + 1 : index])
+            front = load_yaml(text, file=file, first_line=lines[start].line + 1)
+            _check_front_matter(front)
+            return front, lines[index + 1 :]
+    raise SourceError(
+        "the YAML block at the top is not closed",
+        file=file,
+        line=lines[start].line,
+        hint="End it with a line '---'.",
+    )
+
+
+def _check_front_matter(front: YamlFile) -> None:
+    if not isinstance(front.data, dict):
+        raise SourceError(
+            "the YAML block at the top must hold `name: value` lines",
+            file=front.file,
+            line=front.line(),
+        )
+    check_metadata(front)
+
+
+def check_metadata(source: YamlFile) -> None:
+    """Refuse wrong values of known options in a YAML file or front matter."""
+    execute = source.data.get("execute")
+    if isinstance(execute, dict):
+        check_values(execute, EXECUTE, source, "execute")
+    formats = source.data.get("format")
+    html = formats.get("html") if isinstance(formats, dict) else None
+    if isinstance(html, dict):
+        check_values(html, HTML, source, "format", "html")
+    check_values({k: v for k, v in source.data.items() if k in HTML}, HTML, source)
+
+
+def parse_blocks(lines: Sequence[SourceLine]) -> tuple[Markdown | Cell, ...]:
+    r"""Split lines into runs of Markdown and cells.
+
+    >>> from mlsim_book.lines import split_lines
+    >>> text = "Hello.\n\n```{python}\n#| echo: false\n1 + 1\n```\n"
+    >>> hello, cell = parse_blocks(split_lines(text, file="x.qmd"))
+    >>> cell.source, cell.options, cell.line
+    ('1 + 1', {'echo': False}, 3)
+    """
+    blocks: list[Markdown | Cell] = []
+    fences = Fences()
+    run: list[SourceLine] = []
+    opening: SourceLine | None = None
+    comment: SourceLine | None = None
+    body: list[SourceLine] = []
+    count = 0
+    for line in lines:
+        kind = fences.feed(line.text)
+        comment = (line if kind == "text" else comment) if fences.in_comment else None
+        if kind == "open":
+            opening, body = line, []
+        if fences.cell is None or kind in {"text", "comment"}:
+            run.append(line)
+        elif kind == "open":
+            count += any(each.text.strip() for each in run)
+            blocks.extend([Markdown(tuple(run))] if run else [])
+            run = []
+        elif kind == "code":
+            body.append(line)
+        else:
+            count += 1
+            blocks.append(_cell(opening or line, fences, body, count))
+    if fences.in_code and opening is not None:
+        raise _unclosed(opening, fences)
+    if comment is not None:
+        raise SourceError(
+            "the comment that opens here is not closed",
+            file=comment.file,
+            line=comment.line,
+            hint="End it with '-->'.",
+        )
+    return (*blocks, Markdown(tuple(run))) if run else tuple(blocks)
+
+
+def _unclosed(opening: SourceLine, fences: Fences) -> SourceError:
+    what = "cell" if fences.cell else "code block"
+    mark = opening.text.strip()
+    ticks = mark[: len(mark) - len(mark.lstrip(mark[0]))]
+    return SourceError(
+        f"the {what} that opens here is not closed",
+        file=opening.file,
+        line=opening.line,
+        hint=f"End it with a line '{ticks}' at the same indent.",
+    )
+
+
+def _cell(opening: SourceLine, fences: Fences, body: Sequence[SourceLine], number: int) -> Cell:
+    fence = fences.cell
+    if fence is None or fence.group(3) != "python":
+        language = fence.group(3) if fence else "?"
+        raise SourceError(
+            f"cells in '{language}' can't be run here: only 'python' can",
+            file=opening.file,
+            line=opening.line,
+            hint=f"To show the code without running it, write ```{language} without braces.",
+        )
+    indent = fence.group(1)
+    inner = [SourceLine(_dedent(line.text, indent), line.file, line.line) for line in body]
+    option_texts, start = split_options([line.text for line in inner])
+    options: dict[str, Any] = {}
+    if option_texts:
+        options = parse_options(option_texts, file=inner[0].file, line=inner[0].line)
+    code = inner[start:]
+    while code and not code[-1].text.strip():
+        code.pop()
+    return Cell(options, tuple(inner[: len(option_texts)]), tuple(code), indent, opening, number)
+
+
+def _dedent(text: str, indent: str) -> str:
+    return text[len(indent) :] if text.startswith(indent) else text.lstrip()

@@ -1,0 +1,67 @@
+"""Take out of outputs what differs from run to run: addresses, paths, random ids."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from typing import Any
+
+_ANSI = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+_CELL_FILE = re.compile(r"\S*/ipykernel_\d+/\d+\.py")
+_ADDRESS = re.compile(r"\bat 0x[0-9a-fA-F]{6,}")
+_STYLER_ID = re.compile(r"\bT_([0-9a-f]{5})(?=[_\"' ])")
+
+
+def strip_ansi(text: str) -> str:
+    r"""Return a text without terminal colours.
+
+    >>> strip_ansi("\x1b[31mred\x1b[0m")
+    'red'
+    """
+    return _ANSI.sub("", text)
+
+
+def sanitize(output: dict[str, Any]) -> dict[str, Any]:
+    """Return an output as every run gives it.
+
+    >>> sanitize({"output_type": "stream", "name": "stdout", "text": "<Cup at 0x7f21aa>"})["text"]
+    '<Cup at 0x0>'
+    """
+    clean = dict(output)
+    clean.pop("transient", None)
+    if "text" in clean:
+        clean["text"] = _text(clean["text"])
+    if "data" in clean:
+        clean["data"] = {mime: _data(mime, value) for mime, value in clean["data"].items()}
+    if "metadata" in clean:
+        clean["metadata"] = dict(clean["metadata"])
+    if clean.get("output_type") == "error":
+        clean["evalue"] = _text(clean["evalue"])
+        clean["traceback"] = [_text(line) for line in clean["traceback"]]
+    return clean
+
+
+def _text(text: Any) -> Any:
+    if isinstance(text, list):
+        text = "".join(text)
+    return _ADDRESS.sub("at 0x0", _CELL_FILE.sub("<cell>", text))
+
+
+def _data(mime: str, value: Any) -> Any:
+    if isinstance(value, list):
+        value = "".join(value)
+    if not isinstance(value, str):
+        return value
+    if mime == "text/html":
+        return _styler_ids(_text(value))
+    return _text(value) if mime.startswith("text/") else value
+
+
+def _styler_ids(html: str) -> str:
+    """Replace the random id of a pandas Styler with one drawn from its content."""
+    ids = set(_STYLER_ID.findall(html)) if "<style" in html else set()
+    if len(ids) != 1:
+        return html
+    blank = _STYLER_ID.sub("T_", html)
+    digest = hashlib.sha256(blank.encode()).hexdigest()[:5]
+    return _STYLER_ID.sub(f"T_{digest}", html)
