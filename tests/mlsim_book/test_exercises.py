@@ -97,7 +97,9 @@ def test_shown(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     show(file, "double")
     printed = capsys.readouterr().out
     assert printed.startswith("::: {#exr-double}\n\n## Twice the water\n\nHow long for 2 kg?")
-    assert "[Answer in s, within 1 % · change · 2 points]{.exercise-about}\n\n:::\n" in printed
+    about = "Answer in s, within 1 % of the value · Level: change one thing · 2 points"
+    assert f"[{about}]{{.exercise-about}}\n\n:::\n" in printed
+    assert "## Another answer?\n\n- **167 s**: " in printed
     assert '::: {.callout-tip collapse="true"}\n\n## Hint 2\n\nMind the mass.\n\n:::' in printed
     assert '::: {.callout-note collapse="true"}\n\n## Solution\n\n$t =' in printed
     assert printed.count(":::") == 8

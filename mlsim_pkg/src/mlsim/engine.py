@@ -42,7 +42,9 @@ class Engine:
             Number format of weights and activations, such as "fp16".
         estimate
             "roofline": operator by operator at datasheet rates (the default);
-            "bound": the whole network at once, which no measurement beats.
+            "bound": the whole network at once, moving weights, input and output
+            only. No published result on record beats it; it assumes direct
+            convolutions and weights read from memory once a batch.
         check_memory
             Whether a workload that does not fit is refused its times.
         **given

@@ -81,7 +81,7 @@ def plot_roofline(
     ]
     if ax is None:
         _, ax = pyplot.subplots(figsize=(7, 4.5), layout="constrained")
-    _draw_roof(ax, device, precision, peak, profiles)
+    _draw_roof(ax, device, peak, _intensities(profiles, operators=operators))
     for index, profile in enumerate(profiles):
         _draw_profile(ax, profile, index, operators=operators)
     ax.set_title(f"Roofline of {device.name}, {precision}")
@@ -108,29 +108,37 @@ def _profiles(
     ]
 
 
-def _draw_roof(
-    ax: Any, device: Device, precision: str, peak: float, profiles: list[Profile]
-) -> None:
+def _intensities(profiles: list[Profile], *, operators: bool) -> list[float]:
+    """Return where points will stand on the axis of intensity."""
+    found = [float(profile.value("network_intensity")) for profile in profiles]
+    for profile in profiles if operators else ():
+        found += [row["arithmetic_intensity"] for row in profile.operators if row["flops"] > 0]
+    return found
+
+
+def _draw_roof(ax: Any, device: Device, peak: float, intensities: list[float]) -> None:
     """Draw slope, flat and ridge, three decades about the ridge or as points need."""
+    ticker = need("matplotlib.ticker", "a figure", "plots")
     bandwidth = device.bandwidth_si
     ridge = roofline.ridge_point(peak, bandwidth)
-    intensities = [float(profile.value("network_intensity")) for profile in profiles]
     low = min([ridge / 300, *(each / 3 for each in intensities)])
     high = max([ridge * 10, *(each * 3 for each in intensities)])
     roof = [roofline.attainable_flops(each, bandwidth, peak) / 1e12 for each in (low, ridge, high)]
     ax.plot([low, ridge, high], roof, color="#555555", linewidth=2, zorder=1)
     # Room above the roof for the legend and the name of the peak.
     ax.set(xscale="log", yscale="log", xlim=(low, high), ylim=(roof[0], 6 * roof[-1]))
+    for axis in (ax.xaxis, ax.yaxis):
+        axis.set_major_formatter("{x:g}")
+        axis.set_minor_formatter(ticker.NullFormatter())
     ax.set_xlabel("Arithmetic intensity (FLOP/byte)")
     ax.set_ylabel("Rate (TFLOP/s)")
     ax.axvline(ridge, color="#999999", linewidth=0.8, linestyle=":", zorder=0)
     peak_scale, peak_unit = scale_for(peak, "FLOP/s")
     ax.annotate(
         f"peak {peak / peak_scale:g} {peak_unit}",
-        (high, roof[-1]),
-        xytext=(-4, 4),
+        (ridge, roof[-1]),
+        xytext=(4, 9),
         textcoords="offset points",
-        ha="right",
     )
     ax.annotate(
         f"ridge {ridge:.0f} FLOP/byte",

@@ -14,7 +14,8 @@ from mlsim.solvers.profile import COMPUTE_BOUND, DOES_NOT_FIT, MEMORY_BOUND
 if TYPE_CHECKING:
     import pandas
 
-_RESULTS = ("latency", "memory_bound_share", "memory_required", "memory_free")
+_COLUMNS = ("latency", "throughput", "memory_bound_share", "memory_required")
+_RESULTS = (*_COLUMNS, "memory_free")
 
 
 def _listed(name: str, value: Any) -> list[Any]:
@@ -71,13 +72,12 @@ def _columns(
     import numpy as np
 
     size = len(parts[0]["batch_size"])
-    joined = {
-        name: np.concatenate([part[name] for part in parts]) for name in ("batch_size", *_RESULTS)
-    }
+    joined = {name: np.concatenate([part[name] for part in parts]) for name in _COLUMNS}
     # NaN compares as False: what has no peak does not run either.
-    feasible = joined["memory_free"] >= 0
-    joined["latency"][~feasible] = np.nan
-    joined["memory_bound_share"][~feasible] = np.nan
+    feasible = np.concatenate([part["memory_free"] >= 0 for part in parts])
+    stopped = ~feasible
+    for name in ("latency", "throughput", "memory_bound_share"):
+        joined[name][stopped] = np.nan
 
     def category(names: list[str], each: int, times: int) -> Any:
         # Two devices may have one name; more than a byte holds may be compared.
@@ -91,17 +91,17 @@ def _columns(
     codes = np.repeat(
         np.array([reasons.index(part["reason"]) for part in parts], dtype=np.int8), size
     )
-    codes[~feasible & (codes == 0)] = 1
+    codes[stopped & (codes == 0)] = 1
     bound = np.where(joined["memory_bound_share"] > 0.5, np.int8(0), np.int8(1))
-    bound[~feasible] = -1
+    bound[stopped] = -1
     bottlenecks = pandas.CategoricalDtype([MEMORY_BOUND, COMPUTE_BOUND])
     return {
         "model": category([m.name for m in models], size * len(devices) * len(formats), 1),
         "hardware": category([d.name for d in devices], size * len(formats), len(models)),
         "precision": category([f.name for f in formats], size, len(models) * len(devices)),
-        "batch_size": joined["batch_size"].astype(np.int64),
+        "batch_size": np.tile(parts[0]["batch_size"].astype(np.int64), len(parts)),
         "latency": joined["latency"],
-        "throughput": joined["batch_size"] / joined["latency"],
+        "throughput": joined["throughput"],
         "bottleneck": pandas.Categorical.from_codes(bound, dtype=bottlenecks),
         "memory_bound_share": joined["memory_bound_share"],
         "memory_required": joined["memory_required"],

@@ -16,7 +16,7 @@ from pathlib import Path
 
 
 class BookError(Exception):
-    """A build can't go on.
+    r"""A build can't go on.
 
     Parameters
     ----------
@@ -28,7 +28,7 @@ class BookError(Exception):
         What to do next.
 
     >>> str(BookError("unclosed div", file="intro.qmd", line=12, hint="Add ':::'."))
-    "intro.qmd:12: unclosed div\\n  Add ':::'."
+    "intro.qmd:12: unclosed div\n  Add ':::'."
     """
 
     def __init__(

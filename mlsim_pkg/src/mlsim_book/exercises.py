@@ -124,7 +124,7 @@ def exercise_markdown(evaluation: Evaluation) -> str:
     <BLANKLINE>
     How long?
     <BLANKLINE>
-    [Answer in s, within 2 % · recall · 1 point]{.exercise-about}
+    [Answer in s, within 2 % of the value · Level: recall · 1 point]{.exercise-about}
     <BLANKLINE>
     :::
     <BLANKLINE>
@@ -145,6 +145,8 @@ def exercise_markdown(evaluation: Evaluation) -> str:
     for number, hint in enumerate(exercise.hints, start=1):
         title = f"Hint {number}" if len(exercise.hints) > 1 else "Hint"
         parts.append(_folded("tip", title, hint.strip()).rstrip())
+    if exercise.wrong:
+        parts.append(_folded("tip", "Another answer?", _wrong_paths(evaluation)).rstrip())
     parts.append(_folded("note", "Solution", evaluation.solution.strip()))
     return "\n\n".join(parts)
 
@@ -157,8 +159,21 @@ def _about(exercise: Exercise) -> str:
         "order": "Put them in order",
     }[exercise.kind]
     if exercise.kind == "number":
-        wanted += f"within {exercise.tolerance * 100:g} %"
-    return f"{wanted} · {exercise.level} · {points}"
+        wanted += f"within {exercise.tolerance * 100:g} % of the value"
+    level = {"change": "change one thing"}.get(exercise.level, exercise.level)
+    return f"{wanted} · Level: {level} · {points}"
+
+
+def _wrong_paths(evaluation: Evaluation) -> str:
+    """Return a line for each known wrong way: where it leads, and why it is wrong."""
+    exercise = evaluation.exercise
+    lines = []
+    for path, value in zip(exercise.wrong, evaluation.wrong, strict=True):
+        shown = ", ".join(value) if isinstance(value, tuple) else str(value)
+        if isinstance(value, float):
+            shown = f"{value:.3g} {exercise.unit}".strip()
+        lines.append(f"- **{shown}**: {path.because.strip()}")
+    return "\n".join(lines)
 
 
 def _folded(kind: str, title: str, body: str) -> str:

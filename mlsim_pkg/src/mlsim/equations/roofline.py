@@ -149,7 +149,7 @@ def operator_memory_bound_time(roofline_time: Any, memory_time: Any, compute_tim
 
 @equation(symbol=r"T_\mathrm{mb}", unit="s", source="williams2009roofline", sums=True)
 def memory_bound_time(operator_memory_bound_time: Any, repeats: Any) -> Any:
-    """Time spent in operators that wait for memory.
+    """Time spent in operators for which moving bytes takes longer than computing.
 
     >>> memory_bound_time([0.003, 0.0], [2, 5])
     0.006
@@ -159,7 +159,7 @@ def memory_bound_time(operator_memory_bound_time: Any, repeats: Any) -> Any:
 
 @equation(symbol=r"s_\mathrm{mb}", unit="1", source="williams2009roofline")
 def memory_bound_share(memory_bound_time: Any, latency: Any) -> Any:
-    """Part of the latency that is spent waiting for memory.
+    """Part of the latency that is spent in memory-bound operators.
 
     >>> memory_bound_share(0.006, 0.008)
     0.75

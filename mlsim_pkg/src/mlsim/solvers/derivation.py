@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from typing import TYPE_CHECKING, Any
 
 from mlsim.equations import EQUATIONS
@@ -47,10 +48,9 @@ def as_text(explanation: Explanation) -> str:
     data = explanation.to_dict()
     lines = [_title(data), "", "Known"]
     width = max((len(known["quantity"]) for known in data["inputs"]), default=0)
-    lines += [
-        f"  {known['quantity']:<{width}} = {known['text']}   ({known['origin']})"
-        for known in data["inputs"]
-    ]
+    for known in data["inputs"]:
+        lines.append(f"  {known['quantity']:<{width}} = {known['text']}")
+        lines += _wrapped(f"({known['origin']})", width + 5)
     lines += ["", "Equations"]
     for step in data["steps"]:
         at = f"   (for operator {step['example']})" if _worked(step) else ""
@@ -67,8 +67,20 @@ def as_text(explanation: Explanation) -> str:
             lines.append(f"  {name:<{widths[0]}}  " + "  ".join(padded))
     lines += ["", "Sources"]
     for source in _sources(data):
-        lines.append(f"  [{source['key']}] {source['text']}")
+        lines += _wrapped(f"[{source['key']}] {source['text']}", 2)
     return "\n".join(lines)
+
+
+def _wrapped(words: str, indent: int) -> list[str]:
+    """Wrap words to 80 columns; an address stays whole."""
+    return textwrap.wrap(
+        words,
+        width=80,
+        initial_indent=" " * indent,
+        subsequent_indent=" " * (indent + 2),
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
 
 
 def as_markdown(explanation: Explanation) -> str:
@@ -81,7 +93,9 @@ def as_markdown(explanation: Explanation) -> str:
     for known in data["inputs"]:
         symbol = term(known["quantity"]).symbol
         name = known["quantity"].replace("_", " ")
-        lines.append(f"| {name} ${symbol}$ | {known['text']} | {known['origin']} |")
+        # A quote may hold a bar, which would end the cell.
+        origin = known["origin"].replace("|", r"\|")
+        lines.append(f"| {name} ${symbol}$ | {known['text']} | {origin} |")
     lines.append("")
     for step in data["steps"]:
         at = f" (for operator {step['example']})" if _worked(step) else ""
@@ -116,7 +130,8 @@ def _sources(data: dict[str, Any]) -> list[dict[str, str]]:
     from mlsim.references import reference, references
 
     found = {step["source"]["key"]: step["source"] for step in data["steps"]}
-    keys = [data["model_source"], *(part for known in data["inputs"] for part in _keys(known))]
+    model = [data["model_source"]] if data["operators"] else []
+    keys = [*model, *(part for known in data["inputs"] for part in _keys(known))]
     for key in keys:
         if key in references():
             found.setdefault(key, {"key": key, "text": reference(key).text()})

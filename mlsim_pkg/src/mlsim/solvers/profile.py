@@ -158,13 +158,16 @@ class Profile:
 
     @property
     def memory_bound_share(self) -> Any:
-        """Part of the latency that is spent in memory-bound operators."""
+        """Part of the latency spent in operators that memory limits.
+
+        The arithmetic units also work in that time, only not at their peak.
+        """
         value = self.value("memory_bound_share")
         return float(value) if not self.configuration.shape else value
 
     @property
     def bottleneck(self) -> Any:
-        """What binds for most of the time: "Memory Bound" or "Compute Bound"."""
+        """What binds: "Memory Bound" if memory limits operators for over half the time."""
         share = self.value("memory_bound_share")
         if not self.configuration.shape:
             return MEMORY_BOUND if share > 0.5 else COMPUTE_BOUND

@@ -76,7 +76,10 @@ def as_text(profile: Profile) -> str:
         rows += [
             ("latency", text(float(profile.value("latency")), "s")),
             ("throughput", text(profile.throughput, "sample/s")),
-            ("bottleneck", f"{profile.bottleneck} ({share:.0%} of the time waits for memory)"),
+            (
+                "bottleneck",
+                f"{profile.bottleneck} ({share:.0%} of the time in memory-bound operators)",
+            ),
             ("memory", memory),
         ]
     else:

@@ -1,0 +1,212 @@
+"""Assemble a site from executed pages: render, fill in, typeset, write, index."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+import shutil
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from mlsim_book import katex, nav
+from mlsim_book.assets import Assets, load_assets
+from mlsim_book.cache import cache_folder
+from mlsim_book.citations import Citations, format_citations, place_citations
+from mlsim_book.crossref import Index, Words, build_index, resolve
+from mlsim_book.errors import Problems
+from mlsim_book.keep import Keep
+from mlsim_book.model import ExecutedPage, Project
+from mlsim_book.places import Reporter
+from mlsim_book.postprocess import Links, finish_html
+from mlsim_book.render import RenderedPage, html_options, render_pages
+from mlsim_book.search import search_page, write_search
+from mlsim_book.shortcodes import expand_shortcodes
+from mlsim_book.site import Site, as_list, page_title
+from mlsim_book.theme import write_shared
+
+Progress = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Finished:
+    """A page's parts, complete but for the template."""
+
+    page: RenderedPage
+    body: str
+    toc: list[nav.Contents]
+    search: str
+
+
+@dataclass(frozen=True)
+class Book:
+    """What finishing a page needs to know of all the others."""
+
+    project: Project
+    reporter: Reporter
+    links: Links
+    index: Index
+    citations: Citations
+
+
+def step_line(what: str, count: int, started: float) -> str:
+    """Return a line of progress."""
+    return f"{what} {count} page{'s' * (count != 1)} ({time.perf_counter() - started:.1f} s)"
+
+
+def write_site(
+    project: Project,
+    pages: Sequence[ExecutedPage],
+    out: Path,
+    problems: Problems,
+    *,
+    jobs: int = 2,
+    progress: Progress = print,
+) -> None:
+    """Write a site from executed pages, noting problems on the way."""
+    started = time.perf_counter()
+    # the pages know the values of expressions in titles, `_quarto.yml` doesn't
+    project = replace(project, chapters=tuple(page.chapter for page in pages))
+    reporter = Reporter(problems, project.root)
+    assets, keep = load_assets(), Keep(cache_folder() / "render")
+    expanded = [
+        replace(page, markdown=expand_shortcodes(page, project, reporter)) for page in pages
+    ]
+    rendered = render_pages(project, expanded, keep=keep, jobs=jobs)
+    book = Book(
+        project,
+        reporter,
+        _links(project, pages),
+        build_index(rendered, reporter),
+        format_citations(project, rendered, reporter, keep),
+    )
+    progress(step_line("rendered", len(rendered), started))
+    finished = typeset_pages(book, finish_pages(book, rendered), assets, keep)
+    _write_files(book, pages, out)
+    site = Site(project, assets, write_shared(assets, out), _copy_notebooks(project, out))
+    for each in finished:
+        path = out / each.page.page.chapter.href
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(site.page(each.page, each.body, each.toc), encoding="utf-8")
+    variants = {each.page.page.chapter.href: each.search for each in finished}
+    write_search(variants, out, assets, cache_folder() / "search")
+    keep.prune()
+    progress(step_line("wrote", len(finished), started))
+
+
+def _links(project: Project, pages: Sequence[ExecutedPage]) -> Links:
+    return Links(
+        project.root,
+        {chapter.source: chapter.href for chapter in project.chapters},
+        {name: data for page in pages for name, data in page.files.items()},
+    )
+
+
+def finish_pages(book: Book, rendered: Sequence[RenderedPage]) -> list[Finished]:
+    """Fill in references, citations and links of all pages."""
+    words = Words(book.project)
+    return [_finish_page(book, page, words) for page in rendered]
+
+
+def _finish_page(book: Book, page: RenderedPage, words: Words) -> Finished:
+    for message, needle in page.notes:
+        book.reporter.note(page.page, message, re.escape(needle))
+
+    def fill(html: str) -> str:
+        html = resolve(html, page, book.index, words, book.reporter)
+        html = place_citations(html, page, book.citations)
+        return finish_html(html, page.page, book.links, book.reporter)
+
+    body = fill(page.body)
+    title = page.title and replace(page.title, html=_one_line(fill(page.title.html)))
+    titled = replace(page, title=title)
+    depth = int(html_options(book.project, page.page).get("toc-depth", 3))
+    headings = [
+        replace(each, html=resolve(each.html, page, book.index, words, book.reporter))
+        for each in page.headings
+    ]
+    variant = search_page(page_title(titled)[0], body, book.project.lang)
+    return Finished(titled, body, nav.contents(headings, depth), variant)
+
+
+def _one_line(html: str) -> str:
+    """Return a title without links, which a heading of the page should not be."""
+    return re.sub(r"</?a\b[^>]*>", "", html).strip()
+
+
+def typeset_pages(
+    book: Book, pages: Sequence[Finished], assets: Assets, keep: Keep
+) -> list[Finished]:
+    """Typeset the formulas of all pages in one go."""
+    settings = book.project.metadata.get("mlsim-book")
+    macros = settings.get("macros", {}) if isinstance(settings, Mapping) else {}
+    found = [katex.formulas(_everything(each)) for each in pages]
+    done = katex.typeset([each for page in found for each in page], assets, keep, macros)
+
+    def place(html: str) -> str:
+        return katex.place_formulas(html, done)
+
+    for each, formulas in zip(pages, found, strict=True):
+        katex.note_broken(each.page.page, formulas, done, book.reporter)
+    return [
+        replace(
+            each,
+            body=place(each.body),
+            toc=_typeset_contents(each.toc, place),
+            page=replace(
+                each.page,
+                title=each.page.title
+                and replace(each.page.title, html=place(each.page.title.html)),
+            ),
+        )
+        for each in pages
+    ]
+
+
+def _everything(page: Finished) -> str:
+    title = page.page.title.html if page.page.title else ""
+    return title + page.body + "".join(heading.html for heading in page.page.headings)
+
+
+def _typeset_contents(items: list[nav.Contents], place: Callable[[str], str]) -> list[nav.Contents]:
+    return [
+        replace(each, html=place(each.html), items=_typeset_contents(each.items, place))
+        for each in items
+    ]
+
+
+def _write_files(book: Book, pages: Sequence[ExecutedPage], out: Path) -> None:
+    """Write what cells drew; copy what pages link to and what the project lists."""
+    project, links, problems = book.project, book.links, book.reporter.problems
+    for page in pages:
+        for name, data in page.files.items():
+            path = out / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(data)
+        for css in as_list(html_options(project, page).get("css")):
+            links.files.add(str(css))
+    settings = project.metadata.get("project") or {}
+    for pattern in as_list(settings.get("resources")):
+        found = [path for path in project.root.glob(str(pattern)) if path.is_file()]
+        if not found and not (project.root / str(pattern)).is_dir():
+            problems.add(f"`resources: {pattern}` names no file", file="_quarto.yml")
+        links.files.update(path.relative_to(project.root).as_posix() for path in found)
+    for name in sorted(links.files):
+        source, path = project.root / name, out / posixpath.normpath(name)
+        if source.is_file() and not path.exists():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(source, path)
+
+
+def _copy_notebooks(project: Project, out: Path) -> frozenset[str]:
+    """Copy the chapters' notebooks, for download; return their paths."""
+    found = set()
+    for chapter in project.chapters:
+        name = f"notebooks/{posixpath.splitext(chapter.source)[0]}.ipynb"
+        if (project.root / name).is_file():
+            path = out / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(project.root / name, path)
+            found.add(name)
+    return frozenset(found)

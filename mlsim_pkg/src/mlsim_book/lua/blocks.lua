@@ -1,0 +1,266 @@
+-- Callouts, tab sets, theorems and proofs, conditional content, margin columns.
+
+local S = require 'state'
+local M = {}
+
+-- ------------------------------------------------------------------ callouts
+local CALLOUTS = {
+  ['callout-note'] = { 'Note', 'nte' },
+  ['callout-tip'] = { 'Tip', 'tip' },
+  ['callout-warning'] = { 'Warning', 'wrn' },
+  ['callout-important'] = { 'Important', 'imp' },
+  ['callout-caution'] = { 'Caution', 'cau' },
+}
+local callouts = 0
+
+local function callout_kind(div)
+  for _, class in ipairs(div.classes) do
+    if CALLOUTS[class] then return class end
+  end
+end
+
+local function callout_title(div, word)
+  local title = S.take(div, 'title')
+  if title then return S.markdown(title) end
+  local first = div.content[1]
+  if first and first.t == 'Header' then
+    div.content:remove(1)
+    return first.content
+  end
+  return nil, word
+end
+
+local function callout_header(n, collapse, word, title, plain)
+  local attributes = 'class="callout-header d-flex align-content-center'
+  if collapse then
+    local open = collapse == 'false'
+    attributes = attributes .. (open and '' or ' collapsed') .. '" data-bs-toggle="collapse"'
+      .. ' data-bs-target=".callout-' .. n .. '-contents" aria-controls="callout-' .. n
+      .. '" aria-expanded="' .. tostring(open) .. '" role="button" tabindex="0'
+  end
+  local hidden = plain and '' or '<span class="screen-reader-only">' .. word .. '</span>'
+  return {
+    S.raw('<div ' .. attributes .. '"><div class="callout-icon-container">'
+      .. '<i class="callout-icon"></i></div><div class="callout-title-container flex-fill">' .. hidden),
+    pandoc.Plain(title),
+    S.raw('</div>' .. (collapse and '<div class="callout-btn-toggle d-inline-block border-0 py-1 ps-1'
+      .. ' pe-0 float-end"><i class="callout-toggle"></i></div>' or '') .. '</div>'),
+  }
+end
+
+local function callout(div, class)
+  local word, kind = CALLOUTS[class][1], CALLOUTS[class][2]
+  callouts = callouts + 1
+  local collapse, appearance = S.take(div, 'collapse'), S.take(div, 'appearance')
+  local icon = S.take(div, 'icon')
+  appearance = appearance or S.config.callout_appearance or 'default'
+  if icon == 'false' or appearance == 'minimal' or S.config.callout_icon == false then
+    div.classes:insert('no-icon')
+  end
+  local title, plain = callout_title(div, word)
+  if S.kind(div.identifier) == kind then
+    local number = S.count(kind)
+    S.label(div.identifier, kind, number)
+    local head = S.words[kind] .. '\u{a0}' .. number
+    if title then
+      title = S.join({ pandoc.Str(head .. S.delimiter), pandoc.Space() }, title)
+    else
+      title = { pandoc.Str(head) }
+    end
+  end
+  local style = appearance == 'default' and 'default' or 'simple'
+  local titled = title ~= nil or style == 'default'
+  S.remove_class(div, class)
+  div.classes = S.join({ 'callout', 'callout-style-' .. style, class }, titled and { 'callout-titled' } or {}, div.classes)
+  local body = pandoc.Div(div.content, pandoc.Attr('', { 'callout-body-container', 'callout-body' }))
+  if not titled then
+    div.content = { S.raw('<div class="callout-body d-flex"><div class="callout-icon-container">'
+      .. '<i class="callout-icon"></i></div>'), body, S.raw('</div>') }
+    body.classes = { 'callout-body-container' }
+    return div
+  end
+  local parts = pandoc.List(callout_header(callouts, collapse, word, title or { pandoc.Str(plain) }, plain))
+  if collapse then
+    local n = 'callout-' .. callouts
+    local classes = { n .. '-contents', 'callout-collapse', 'collapse' }
+    if collapse == 'false' then table.insert(classes, 'show') end
+    body = pandoc.Div({ body }, pandoc.Attr(n, classes))
+  end
+  parts:insert(body)
+  div.content = parts
+  return div
+end
+
+-- ------------------------------------------------------------------ tab sets
+local tabsets = 0
+
+local function tabset(div)
+  tabsets = tabsets + 1
+  local level, tabs, before = nil, pandoc.List(), pandoc.List()
+  for _, block in ipairs(div.content) do
+    if block.t == 'Header' and (level == nil or block.level == level) then
+      level = block.level
+      tabs:insert({ title = block.content, blocks = pandoc.List() })
+    else
+      (tabs[#tabs] and tabs[#tabs].blocks or before):insert(block)
+    end
+  end
+  if #tabs == 0 then
+    S.note('a panel-tabset without headings has no tabs', 'panel-tabset')
+    return div
+  end
+  local style = div.classes:includes('nav-pills') and 'nav-pills' or 'nav-tabs'
+  S.remove_class(div, 'nav-pills')
+  local list = pandoc.List({ S.raw('<ul class="nav ' .. style .. '" role="tablist">') })
+  local panes = pandoc.List()
+  for i, tab in ipairs(tabs) do
+    local id, on = 'tabset-' .. tabsets .. '-' .. i, i == 1
+    list:insert(S.raw('<li class="nav-item" role="presentation"><a class="nav-link' .. (on and ' active' or '')
+      .. '" id="' .. id .. '-tab" data-bs-toggle="tab" data-bs-target="#' .. id .. '" role="tab" aria-controls="'
+      .. id .. '" aria-selected="' .. tostring(on) .. '" href="#' .. id .. '">'))
+    list:insert(pandoc.Plain(tab.title))
+    list:insert(S.raw('</a></li>'))
+    panes:insert(pandoc.Div(tab.blocks, pandoc.Attr(id, { 'tab-pane', on and 'active' or nil },
+      { { 'role', 'tabpanel' }, { 'aria-labelledby', id .. '-tab' } })))
+  end
+  list:insert(S.raw('</ul>'))
+  div.content = S.join(before, list, { pandoc.Div(panes, pandoc.Attr('', { 'tab-content' })) })
+  return div
+end
+
+-- ------------------------------------------------------- theorems and proofs
+local THEOREMS = {
+  thm = { 'theorem' }, lem = { 'theorem', 'lemma' }, cor = { 'theorem', 'corollary' },
+  prp = { 'theorem', 'proposition' }, cnj = { 'theorem', 'conjecture' },
+  def = { 'theorem', 'definition' }, exm = { 'theorem', 'example' }, exr = { 'theorem', 'exercise' },
+}
+local PROOFS = { proof = 'Proof', remark = 'Remark', solution = 'Solution' }
+local PROOF_KINDS = { sol = 'solution', rem = 'remark' }
+
+local function own_title(div)
+  local name = S.take(div, 'name')
+  if name then return S.markdown(name) end
+  local first = div.content[1]
+  if first and first.t == 'Header' then
+    div.content:remove(1)
+    return first.content
+  end
+end
+
+local function set_title(div, inlines)
+  local first = div.content[1]
+  if first and (first.t == 'Para' or first.t == 'Plain') then
+    first.content = S.join(inlines, first.content)
+    div.content[1] = first
+  else
+    div.content:insert(1, pandoc.Para(inlines))
+  end
+  return div
+end
+
+local function theorem(div, kind)
+  local number = S.count(kind)
+  S.label(div.identifier, kind, number)
+  local title = own_title(div)
+  local head = pandoc.Inlines(S.words[kind] .. '\u{a0}' .. number)
+  if title then head = pandoc.Inlines(S.join(head, { pandoc.Space(), pandoc.Str('(') }, title, { pandoc.Str(')') })) end
+  for _, class in ipairs(THEOREMS[kind]) do S.remove_class(div, class) end
+  div.classes = S.join(THEOREMS[kind], div.classes)
+  local span = pandoc.Span({ pandoc.Strong(head) }, pandoc.Attr('', { 'theorem-title' }))
+  return set_title(div, { span, pandoc.Space() })
+end
+
+local function proof(div, name, kind)
+  local head = pandoc.Inlines(PROOFS[name])
+  if kind then
+    local number = S.count(kind)
+    S.label(div.identifier, kind, number)
+    head = pandoc.Inlines(S.words[kind] .. '\u{a0}' .. number)
+  end
+  local title = own_title(div)
+  if title then head = pandoc.Inlines(S.join(head, { pandoc.Space(), pandoc.Str('(') }, title, { pandoc.Str(')') })) end
+  S.remove_class(div, name)
+  S.remove_class(div, 'proof')
+  div.classes = S.join(name == 'proof' and { 'proof' } or { 'proof', name }, div.classes)
+  local span = pandoc.Span({ pandoc.Emph(head), pandoc.Str('.'), pandoc.Space() }, pandoc.Attr('', { 'proof-title' }))
+  return set_title(div, { span })
+end
+
+-- ------------------------------------------------------- conditional content
+local HTML = { html = true, html5 = true, ['html:js'] = true }
+
+--- Say whether a block or span shows in HTML; nil when it sets no condition.
+function M.visible(element)
+  local shows = element.classes:includes('content-visible')
+  if not shows and not element.classes:includes('content-hidden') then return nil end
+  local when, unless = element.attributes['when-format'], element.attributes['unless-format']
+  local met = true
+  if when then met = met and HTML[when] ~= nil end
+  if unless then met = met and not HTML[unless] end
+  return shows == met
+end
+
+--- Take conditional content out, or its wrapper off.
+M.conditional = {
+  Div = function(div)
+    local visible = M.visible(div)
+    if visible ~= nil then return visible and div.content or {} end
+  end,
+  Span = function(span)
+    local visible = M.visible(span)
+    if visible ~= nil then return visible and pandoc.Span(span.content) or {} end
+  end,
+}
+
+-- ------------------------------------------------------------------- margins
+local function margin(div)
+  S.remove_class(div, 'column-margin')
+  S.remove_class(div, 'aside')
+  local attr = pandoc.Attr('', { 'no-row-height', 'column-margin', 'column-container' })
+  return pandoc.Div({ div }, attr)
+end
+
+--- Move `[text]{.aside}` out of a paragraph, into the margin beside it.
+function M.asides(para)
+  local found = pandoc.List()
+  local body = para:walk({
+    Span = function(span)
+      if span.classes:includes('aside') or span.classes:includes('column-margin') then
+        found:insert(pandoc.Plain({ pandoc.Span(span.content, pandoc.Attr('', { 'margin-aside' })) }))
+        return {}
+      end
+    end,
+  })
+  if #found == 0 then return nil end
+  return { body, pandoc.Div(found, pandoc.Attr('', { 'no-row-height', 'column-margin', 'column-container' })) }
+end
+
+--- Join margin columns that follow each other: they share one container.
+function M.join_margins(blocks)
+  local out = pandoc.List()
+  for _, block in ipairs(blocks) do
+    local last = out[#out]
+    if block.t == 'Div' and last and last.t == 'Div' and block.classes:includes('column-container')
+      and last.classes:includes('column-container') then
+      last.content:extend(block.content)
+    else
+      out:insert(block)
+    end
+  end
+  return out
+end
+
+--- Change a div by its class or label; nil leaves it to others.
+function M.div(div)
+  local class, kind = callout_kind(div), S.kind(div.identifier)
+  if div.classes:includes('column-margin') or div.classes:includes('aside') then return margin(div) end
+  if class then return callout(div, class) end
+  if div.classes:includes('panel-tabset') then return tabset(div) end
+  if THEOREMS[kind] then return theorem(div, kind) end
+  if PROOF_KINDS[kind] then return proof(div, PROOF_KINDS[kind], kind) end
+  for _, name in ipairs({ 'proof', 'remark', 'solution' }) do
+    if div.classes:includes(name) then return proof(div, name) end
+  end
+end
+
+return M

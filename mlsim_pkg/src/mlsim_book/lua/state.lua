@@ -1,0 +1,100 @@
+-- What the other files share: the page's configuration, counters, the facts told
+-- to Python (labels, headings, citations), and small helpers.
+--
+-- The configuration comes as JSON in the environment variable MLSIM_BOOK_PAGE;
+-- metadata would parse every string as Markdown.
+
+local M = {}
+
+M.config = pandoc.json.decode(os.getenv('MLSIM_BOOK_PAGE') or '{}', false)
+M.facts = { labels = {}, headings = {}, cites = {}, refs = {}, notes = {}, has_refs = false }
+M.counters = {}
+M.sections = { 0, 0, 0, 0, 0, 0 }
+
+local crossref = M.config.crossref or {}
+
+-- kind -> word before the number in captions and titles
+M.words = {
+  fig = 'Figure', tbl = 'Table', lst = 'Listing', eq = 'Equation', sec = 'Section',
+  thm = 'Theorem', lem = 'Lemma', cor = 'Corollary', prp = 'Proposition',
+  cnj = 'Conjecture', def = 'Definition', exm = 'Example', exr = 'Exercise',
+  sol = 'Solution', rem = 'Remark', nte = 'Note', tip = 'Tip', wrn = 'Warning',
+  imp = 'Important', cau = 'Caution',
+}
+for kind in pairs(M.words) do
+  M.words[kind] = crossref[kind .. '-title'] or M.words[kind]
+end
+M.delimiter = crossref['title-delim'] or ':'
+
+--- The kind of a label ("fig" of "fig-x"), or nil for other ids.
+function M.kind(id)
+  local kind = (id or ''):match('^(%a+)%-.')
+  kind = kind and kind:lower()
+  return M.words[kind] and kind or nil
+end
+
+function M.escape(text)
+  return (text:gsub('[&<>"]', { ['&'] = '&amp;', ['<'] = '&lt;', ['>'] = '&gt;', ['"'] = '&quot;' }))
+end
+
+function M.raw(html) return pandoc.RawBlock('html', html) end
+function M.rawi(html) return pandoc.RawInline('html', html) end
+
+--- HTML of a list of inlines.
+function M.html(inlines)
+  return pandoc.write(pandoc.Pandoc({ pandoc.Plain(inlines) }), 'html5', { wrap_text = 'none' })
+end
+
+--- Inlines of a Markdown text, as it stands in an attribute.
+function M.markdown(text)
+  return pandoc.utils.blocks_to_inlines(pandoc.read(text, 'markdown').blocks)
+end
+
+--- Put lists of blocks one after another.
+function M.join(...)
+  local out = pandoc.List()
+  for _, list in ipairs({ ... }) do out:extend(list) end
+  return out
+end
+
+--- The number of the running chapter ("1", "A"), nil in an unnumbered one.
+function M.chapter()
+  local first, chapter = M.config.first, math.floor(M.sections[1])
+  if not first or chapter == 0 then return nil end
+  return M.config.appendix and string.char(64 + chapter) or tostring(chapter)
+end
+
+--- Count one more of a kind, and say its number.
+function M.count(kind)
+  local n = (M.counters[kind] or 0) + 1
+  M.counters[kind] = n
+  local chapter = M.chapter()
+  return chapter and (chapter .. '.' .. n) or tostring(n)
+end
+
+--- Note a label. `extra` may hold level, title and chapter.
+function M.label(id, kind, number, extra)
+  local entry = { id = id, kind = kind, number = number }
+  for _, key in ipairs({ 'level', 'title', 'chapter', 'parent' }) do
+    if extra and extra[key] ~= nil then entry[key] = extra[key] end
+  end
+  table.insert(M.facts.labels, entry)
+end
+
+--- Tell the author about a source that will not render as meant.
+function M.note(message, needle)
+  table.insert(M.facts.notes, { message = message, needle = needle or '' })
+end
+
+--- Take an attribute away from an element and return it.
+function M.take(element, name)
+  local value = element.attributes[name]
+  element.attributes[name] = nil
+  return value
+end
+
+function M.remove_class(element, name)
+  element.classes = element.classes:filter(function(class) return class ~= name end)
+end
+
+return M

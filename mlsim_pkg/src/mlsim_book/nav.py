@@ -1,0 +1,136 @@
+"""The navigation of a book: sidebar, previous and next page, the page's contents."""
+
+from __future__ import annotations
+
+import html as htmllib
+import posixpath
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from mlsim_book.model import Chapter, Project
+from mlsim_book.render import Heading
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A line of the sidebar: a page, or a part with pages below it."""
+
+    text: str  # HTML
+    href: str | None = None  # relative to the page it is shown on
+    active: bool = False
+    items: tuple[Entry, ...] = ()
+
+
+@dataclass
+class Contents:
+    """A heading in the table of contents, and those below it."""
+
+    heading: Heading
+    html: str = ""
+    items: list[Contents] = field(default_factory=list)
+
+
+def chapter_number(chapter: Chapter) -> str:
+    """Return a chapter's number as it is shown: `2`, `A`, or nothing.
+
+    >>> chapter_number(Chapter("a.qmd", "a.html", "A", 1, appendix=True))
+    'A'
+    """
+    if chapter.number is None:
+        return ""
+    return chr(64 + chapter.number) if chapter.appendix else str(chapter.number)
+
+
+def relative(href: str, page: str) -> str:
+    """Return a link from one page to another.
+
+    >>> relative("index.html", "part/deep.html")
+    '../index.html'
+    """
+    return posixpath.relpath(href, posixpath.dirname(page) or ".")
+
+
+def chapter_text(chapter: Chapter) -> str:
+    """Return a chapter's number and title, in HTML, as the sidebar shows them."""
+    title = htmllib.escape(chapter.title, quote=False)
+    number = chapter_number(chapter)
+    if not number:
+        return title
+    return (
+        f'<span class="chapter-number">{number}</span>&nbsp; '
+        f'<span class="chapter-title">{title}</span>'
+    )
+
+
+def sidebar(project: Project, here: Chapter) -> tuple[Entry, ...]:
+    """Return the sidebar of a page: chapters, under their parts."""
+    groups: list[tuple[str | None, str | None, list[Chapter]]] = []
+    for chapter in project.chapters:
+        part = "Appendices" if chapter.appendix and not chapter.part else chapter.part
+        if not groups or groups[-1][0] != part:
+            groups.append((part, chapter.part_href, []))
+        if chapter.part_href != chapter.href:
+            groups[-1][2].append(chapter)
+    entries: list[Entry] = []
+    for part, part_href, chapters in groups:
+        items = tuple(_entry(chapter, here) for chapter in chapters)
+        if part is None:
+            entries.extend(items)
+        else:
+            href = relative(part_href, here.href) if part_href else None
+            text = htmllib.escape(part, quote=False)
+            entries.append(Entry(text, href, part_href == here.href, items))
+    return tuple(entries)
+
+
+def _entry(chapter: Chapter, here: Chapter) -> Entry:
+    return Entry(
+        chapter_text(chapter), relative(chapter.href, here.href), chapter.href == here.href
+    )
+
+
+def neighbours(project: Project, here: Chapter) -> tuple[Entry | None, Entry | None]:
+    """Return the previous and the next page."""
+    chapters = project.chapters
+    at = [chapter.href for chapter in chapters].index(here.href)
+    before = _entry(chapters[at - 1], here) if at > 0 else None
+    after = _entry(chapters[at + 1], here) if at + 1 < len(chapters) else None
+    return before, after
+
+
+def breadcrumb(project: Project, here: Chapter) -> tuple[Entry, ...]:
+    """Return the way down to a page: its part (which leads to its first page), itself."""
+    own = _entry(here, here)
+    part = "Appendices" if here.appendix and not here.part else here.part
+    if part is None or here.part_href == here.href:
+        return (own,)
+    first = next(
+        chapter
+        for chapter in project.chapters
+        if chapter.part == here.part and chapter.appendix == here.appendix
+    )
+    text = htmllib.escape(part, quote=False)
+    return (Entry(text, relative(here.part_href or first.href, here.href)), own)
+
+
+def contents(headings: Sequence[Heading], depth: int = 3) -> list[Contents]:
+    """Return the table of contents as a tree, down to a level.
+
+    >>> [(c.heading.id, len(c.items)) for c in contents([
+    ...     Heading(2, "a", "1.1", "A", "A"), Heading(3, "b", "1.1.1", "B", "B")])]
+    [('a', 1)]
+    """
+    top: list[Contents] = []
+    stack: list[Contents] = []
+    for heading in headings:
+        if heading.unlisted or heading.level > depth or not heading.id:
+            continue
+        # no link within a link, no id twice
+        html = re.sub(r"</?a\b[^>]*>|\sid=\"[^\"]*\"", "", heading.html)
+        item = Contents(heading, html)
+        while stack and stack[-1].heading.level >= heading.level:
+            stack.pop()
+        (stack[-1].items if stack else top).append(item)
+        stack.append(item)
+    return top

@@ -1,0 +1,48 @@
+"""The other engine: a `quarto` that is on the PATH."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+from mlsim_book.errors import ToolError
+
+
+class QuartoError(ToolError):
+    """Quarto ran and failed; `code` is its exit code."""
+
+    def __init__(self, code: int) -> None:
+        self.code = code
+        super().__init__(f"quarto failed with exit code {code}")
+
+
+def find_quarto() -> str | None:
+    """Return the path of quarto, if there is one."""
+    return shutil.which("quarto")
+
+
+def render_with_quarto(root: Path, *, out: Path | None = None, refresh: bool = False) -> Path:
+    """Run `quarto render`, its output as it comes; return the folder of the site."""
+    found = find_quarto()
+    if found is None:
+        raise ToolError(
+            "there is no `quarto` on the PATH",
+            hint="Install the Quarto CLI, or leave --engine quarto out: the own engine needs none.",
+        )
+    command = [found, "render", str(root)]
+    if out is not None:
+        command += ["--output-dir", str(out.resolve())]
+    if refresh:
+        command.append("--cache-refresh")
+    code = subprocess.run(command, cwd=root, check=False).returncode
+    if code:
+        raise QuartoError(code)
+    return out.resolve() if out is not None else root / _output_dir(root)
+
+
+def _output_dir(root: Path) -> str:
+    text = (root / "_quarto.yml").read_text(encoding="utf-8")
+    match = re.search(r"^\s+output-dir:\s*[\"']?([^\"'#\n]+)", text, re.MULTILINE)
+    return match[1].strip() if match else "_book"

@@ -1,0 +1,199 @@
+"""Render executed pages with pandoc and the Lua filter, side by side, keeping results.
+
+What comes out still has placeholders for references, citations and formulas,
+because those need the whole book; `crossref`, `citations` and `katex` fill them.
+So a page's HTML depends on the page alone, and only changed pages are rendered.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import re
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from mlsim_book.keep import Keep, content_hash
+from mlsim_book.model import ExecutedPage, Project
+from mlsim_book.options import merge
+from mlsim_book.pandoc import find_pandoc, pandoc_version, run_pandoc
+
+LUA = Path(__file__).parent / "lua"
+_FACTS = re.compile(r"<!--mlsim-book-facts (.*?)-->\n?", re.DOTALL)
+_ESCAPED_CELL = re.compile(
+    r"^(`{3,})\s*\{\{([^{}\n]+)\}\}[ ]*\n(.*?)^\1[ ]*$", re.MULTILINE | re.DOTALL
+)
+_TITLES = ("title", "subtitle", "abstract", "description", "nocite")
+
+
+@dataclass(frozen=True)
+class Label:
+    """Something that can be referred to."""
+
+    id: str
+    kind: str  # "fig", "tbl", "eq", "sec", ...
+    number: str  # "" if it has none
+    level: int = 0
+    chapter: bool = False
+
+
+@dataclass(frozen=True)
+class Heading:
+    """A heading for the table of contents."""
+
+    level: int
+    id: str
+    number: str
+    html: str
+    text: str
+    unlisted: bool = False
+
+
+@dataclass(frozen=True)
+class Title:
+    """The chapter's own heading, which stands in the title block, not in the body."""
+
+    html: str
+    text: str
+    id: str = ""
+    classes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class RenderedPage:
+    """A page's HTML with placeholders, and what the filter tells of it."""
+
+    page: ExecutedPage
+    body: str
+    title: Title | None
+    labels: tuple[Label, ...]
+    headings: tuple[Heading, ...]
+    references: tuple[str, ...]
+    citations: tuple[str, ...]  # pandoc JSON documents
+    nocite: str | None
+    has_bibliography: bool
+    notes: tuple[tuple[str, str], ...]
+    front: Mapping[str, str]  # subtitle, abstract, description as HTML
+
+
+def render_pages(
+    project: Project, pages: Sequence[ExecutedPage], *, keep: Keep, jobs: int = 2
+) -> list[RenderedPage]:
+    """Render the book's pages, `jobs` at a time; unchanged ones come from `keep`."""
+    version = ".".join(map(str, pandoc_version(find_pandoc())))
+
+    def render(page: ExecutedPage) -> RenderedPage:
+        config = json.dumps(page_config(project, page), sort_keys=True)
+        front = {key: page.metadata[key] for key in _TITLES if page.metadata.get(key) is not None}
+        head = f"---\n{json.dumps(front, ensure_ascii=False)}\n---\n\n" if front else ""
+        key = content_hash(version, filter_hash(), config, head, page.markdown)
+        html = keep.load(key)
+        if html is None:
+            html = _pandoc(head + show_escaped_cells(page.markdown), config, page.chapter.source)
+            keep.store(key, html)
+        return _read(page, html)
+
+    with ThreadPoolExecutor(max_workers=max(1, jobs)) as pool:
+        return list(pool.map(render, pages))
+
+
+@functools.cache
+def filter_hash() -> str:
+    """Return a hash of the Lua filter."""
+    return content_hash(*(path.read_bytes() for path in sorted(LUA.glob("*.lua"))))
+
+
+def page_config(project: Project, page: ExecutedPage) -> dict[str, Any]:
+    """Return what the filter has to know of a page and its book."""
+    html = html_options(project, page)
+    chapter = page.chapter
+    config = {
+        "first": chapter.number,
+        "appendix": chapter.appendix,
+        "index": is_index(page),
+        "crossref": {
+            **(project.metadata.get("crossref") or {}),
+            **(page.metadata.get("crossref") or {}),
+        },
+        "number_sections": html.get("number-sections", True),
+        "number_depth": html.get("number-depth", 6),
+        "callout_appearance": html.get("callout-appearance"),
+        "callout_icon": html.get("callout-icon"),
+        "code_copy": html.get("code-copy"),
+        "code_summary": html.get("code-summary"),
+        "code_overflow": html.get("code-overflow"),
+        "code_line_numbers": html.get("code-line-numbers", False),
+        "fig_cap_location": html.get("fig-cap-location"),
+        "tbl_cap_location": html.get("tbl-cap-location"),
+    }
+    # null would arrive in Lua as a value that counts as true
+    return {key: value for key, value in config.items() if value is not None}
+
+
+def html_options(project: Project, page: ExecutedPage) -> Mapping[str, Any]:
+    """Return `format: html:` of the book, overlaid by the page's own options."""
+    own = dict(page.metadata)
+    form = own.pop("format", None)
+    if isinstance(form, Mapping) and isinstance(form.get("html"), Mapping):
+        own = merge(own, form["html"])
+    top = {k: v for k, v in project.metadata.items() if k not in {"book", "project", "format"}}
+    return merge(merge(top, dict(project.html)), own)
+
+
+def is_index(page: ExecutedPage) -> bool:
+    """Say whether a page is the book's front page."""
+    return page.chapter.source in {"index.qmd", "index.md"}
+
+
+def show_escaped_cells(markdown: str) -> str:
+    r"""Make a fenced ```{{python}} a Markdown block that shows a cell, as Quarto does.
+
+    >>> show_escaped_cells("```{{python}}\n1 + 1\n```")
+    '````{.markdown}\n```{python}\n1 + 1\n```\n````'
+    """
+    return _ESCAPED_CELL.sub(r"\1`{.markdown}\n\1{\2}\n\3\1\n\1`", markdown)
+
+
+def _pandoc(text: str, config: str, name: str) -> str:
+    arguments = [
+        "--from=markdown", "--to=html5", "--section-divs", "--wrap=none",
+        f"--lua-filter={LUA / 'book.lua'}",
+    ]  # fmt: skip
+    html, _ = run_pandoc(arguments, text, environment={"MLSIM_BOOK_PAGE": config}, file=name)
+    return html
+
+
+def _read(page: ExecutedPage, html: str) -> RenderedPage:
+    match = _FACTS.search(html)
+    facts: dict[str, Any] = json.loads(match.group(1)) if match else {}
+    # Lua can't tell an empty list from an empty table: both arrive as {}
+    title = facts.get("title")
+    return RenderedPage(
+        page=page,
+        body=_FACTS.sub("", html),
+        title=title
+        and Title(title["html"], title["text"], title["id"], tuple(title["classes"] or ())),
+        labels=tuple(
+            Label(
+                each["id"], each["kind"], each["number"],
+                int(each.get("level", 0)), bool(each.get("chapter")),
+            )
+            for each in facts.get("labels") or ()
+        ),
+        headings=tuple(
+            Heading(
+                int(each["level"]), each["id"], each["number"],
+                each.get("html", ""), each.get("text", ""), bool(each["unlisted"]),
+            )
+            for each in facts.get("headings") or ()
+        ),
+        references=tuple(facts.get("refs") or ()),
+        citations=tuple(facts.get("cites") or ()),
+        nocite=facts.get("nocite"),
+        has_bibliography=bool(facts.get("has_refs")),
+        notes=tuple((note["message"], note["needle"]) for note in facts.get("notes") or ()),
+        front=dict(facts.get("meta") or {}),
+    )  # fmt: skip

@@ -1,0 +1,85 @@
+"""The command: exit codes, messages without tracebacks, the other engine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from mlsim_book.cli import main
+
+MakeBook = Callable[..., Path]
+pytestmark = pytest.mark.usefixtures("with_assets")
+
+
+def test_build_and_check(make_book: MakeBook, capsys: pytest.CaptureFixture[str]) -> None:
+    book = make_book(index_qmd="# A\n\nText.\n")
+    assert main(["build", str(book)]) == 0
+    assert "Open file://" in capsys.readouterr().out
+    assert main(["check", str(book)]) == 0
+    assert (book / "_book" / "index.html").is_file()
+
+
+def test_output_folder(make_book: MakeBook, tmp_path: Path) -> None:
+    book = make_book(index_qmd="# A\n\nText.\n")
+    assert main(["build", str(book), "--output-dir", str(tmp_path / "there")]) == 0
+    assert (tmp_path / "there" / "index.html").is_file()
+
+
+def test_errors_have_no_traceback(make_book: MakeBook, capsys: pytest.CaptureFixture[str]) -> None:
+    book = make_book(index_qmd="# A\n\nSee @fig-none.\n")
+    assert main(["build", str(book)]) == 1
+    said = "".join(capsys.readouterr())
+    assert "index.qmd:3" in said
+    assert "Traceback" not in said
+    assert main(["build", str(book), "--lenient"]) == 0
+
+
+def test_no_book_here(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["build", str(tmp_path)]) == 1
+    assert "_quarto.yml" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "arguments", [[], ["bake"], ["build", "-j", "0"], ["build", "--engine", "x"]]
+)
+def test_wrong_usage_is_2(arguments: list[str]) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        main(arguments)
+    assert stopped.value.code == 2
+
+
+def test_notebooks(make_book: MakeBook) -> None:
+    book = make_book(index_qmd="# A\n\n```{python}\n1 + 1\n```\n")
+    assert main(["notebooks", str(book), "--check"]) == 1
+    assert main(["notebooks", str(book)]) == 0
+    assert main(["notebooks", str(book), "--check"]) == 0
+
+
+def fake_quarto(folder: Path, monkeypatch: pytest.MonkeyPatch, code: int) -> None:
+    quarto = folder / "bin" / "quarto"
+    quarto.parent.mkdir()
+    quarto.write_text(f'#!/bin/sh\necho "called $*" > "{folder}/called"\nexit {code}\n')
+    quarto.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{quarto.parent}:/usr/bin:/bin")
+
+
+@pytest.mark.parametrize("code", [0, 3])
+def test_quarto_engine_keeps_the_exit_code(
+    make_book: MakeBook, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, code: int
+) -> None:
+    book = make_book(index_qmd="# A\n")
+    fake_quarto(tmp_path, monkeypatch, code)
+    assert main(["build", str(book), "--engine", "quarto"]) == code
+    assert (tmp_path / "called").read_text().startswith(f"called render {book}")
+
+
+def test_no_quarto(
+    make_book: MakeBook, monkeypatch: pytest.MonkeyPatch, tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    book = make_book(index_qmd="# A\n")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert main(["build", str(book), "--engine", "quarto"]) == 1
+    assert "no `quarto` on the PATH" in capsys.readouterr().err
