@@ -102,7 +102,7 @@ def test_shown(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "## Another answer?\n\n- **167 s**: " in printed
     assert '::: {.callout-tip collapse="true"}\n\n## Hint 2\n\nMind the mass.\n\n:::' in printed
     assert '::: {.callout-note collapse="true"}\n\n## Solution\n\n$t =' in printed
-    assert printed.count(":::") == 8
+    assert printed.count(":::") == 10
     show(file, "order-them")
     assert "- b\n- a\n" in capsys.readouterr().out
     show_selfcheck(file, "watt")
