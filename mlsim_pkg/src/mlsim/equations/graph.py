@@ -23,7 +23,7 @@ class Plan:
     steps: tuple[Equation, ...]
 
     def run(self, known: Mapping[str, Any]) -> dict[str, Any]:
-        """Evaluate all steps; return everything known and everything computed.
+        """Evaluate all steps; return everything known and everything wanted.
 
         Values may be floats, NumPy arrays or quantities. A list holds one value
         per operator and is mapped row by row, so that the plan also runs where
@@ -45,9 +45,15 @@ class Plan:
         """
         made = {step.yields for step in self.steps}
         used = {name for step in self.steps for name in step.inputs} - made
+        kept = made & set(self.wanted)
+        last = {name: step for step in self.steps for name in (*step.inputs, step.yields)}
         lines = [f"{name} = known[{name!r}]" for name in sorted(used)]
-        lines += [f"{s.yields} = do_{s.name}({', '.join(s.inputs)})" for s in self.steps]
-        lines += ["return {" + ", ".join(f"{name!r}: {name}" for name in sorted(made)) + "}"]
+        for step in self.steps:
+            lines.append(f"{step.yields} = do_{step.name}({', '.join(step.inputs)})")
+            # A block's memory is given back while it is still in the cache.
+            done = sorted(name for name in made - kept if last[name] is step)
+            lines += [f"del {', '.join(done)}"] if done else []
+        lines += ["return {" + ", ".join(f"{name!r}: {name}" for name in sorted(kept)) + "}"]
         space: dict[str, Any] = {f"do_{step.name}": step.function for step in self.steps}
         exec("def run(known):\n    " + "\n    ".join(lines), space)  # noqa: S102
         run: Callable[[Mapping[str, Any]], dict[str, Any]] = space["run"]
@@ -63,7 +69,8 @@ class Plan:
             else:
                 varied.append(step)
                 moving.add(step.yields)
-        return Plan(self.wanted, tuple(fixed)), Plan(self.wanted, tuple(varied))
+        ready = tuple(step.yields for step in fixed)
+        return Plan(ready, tuple(fixed)), Plan(self.wanted, tuple(varied))
 
 
 def _row_by_row(step: Equation, inputs: list[Any]) -> Any:

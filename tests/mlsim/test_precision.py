@@ -1,0 +1,49 @@
+"""Number formats and the bytes that a stored value takes."""
+
+from __future__ import annotations
+
+import pytest
+
+from mlsim.errors import UnknownNameError
+from mlsim.precision import PRECISIONS, precision
+
+
+@pytest.mark.parametrize(
+    ("name", "size"),
+    [
+        ("fp64", 8),
+        ("fp32", 4),
+        # TF32 is a way to compute: in memory its values are 32 bits.
+        ("tf32", 4),
+        ("bf16", 2),
+        ("fp16", 2),
+        ("fp8", 1),
+        ("int8", 1),
+        ("fp4", 0.5),
+        ("int4", 0.5),
+    ],
+)
+def test_bytes_of_a_value(name: str, size: float) -> None:
+    assert precision(name).bytes == size
+    assert precision(precision(name)) is precision(name)
+
+
+def test_every_format_is_tested_above() -> None:
+    assert len(PRECISIONS) == 9
+
+
+@pytest.mark.parametrize(
+    ("given", "nearest"), [("fp7", "fp8"), ("FP16", "fp16"), (16, "fp16"), ("bfloat16", "bf16")]
+)
+def test_an_unknown_format_suggests_the_nearest(given: object, nearest: str) -> None:
+    with pytest.raises(UnknownNameError, match="no precision is called") as e:
+        precision(given)
+    assert repr(given) in str(e.value)
+    assert "There are: fp64, fp32, tf32, bf16, fp16, fp8, int8, fp4, int4." in str(e.value)
+    assert f"Did you mean {nearest!r}?" in str(e.value)
+
+
+@pytest.mark.parametrize("given", [None, ["fp16"], True])
+def test_what_is_no_name_is_refused(given: object) -> None:
+    with pytest.raises(UnknownNameError, match="There are: fp64"):
+        precision(given)

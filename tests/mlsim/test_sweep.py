@@ -1,0 +1,164 @@
+"""Sweeps: every combination, one row each, in a tidy table."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from mlsim import Device, Engine, Hardware, Models
+from mlsim.errors import (
+    InvalidValueError,
+    NotMeasuredError,
+    UnknownNameError,
+    WrongKindError,
+)
+
+TOO_MANY = 1_000_000
+
+
+def chip(name: str, rate: float = 1.0) -> Device:
+    return Device(
+        name,
+        peak_flops={"fp16": f"{rate} TFLOP/s"},
+        memory_bandwidth="1 TB/s",
+        memory_capacity="16 GB",
+    )
+
+
+@pytest.fixture(scope="module")
+def table():
+    return Engine.sweep(
+        model=Models.ResNet50,
+        hardware=[Hardware.Cloud.V100, Hardware.Cloud.A100, Hardware.Cloud.T4],
+        batch_size=[1, 32, 256],
+        precision=["fp16", "fp32"],
+    )
+
+
+def test_the_table_is_tidy(table) -> None:
+    assert len(table) == 3 * 2 * 3
+    assert list(table.columns) == [
+        "model",
+        "hardware",
+        "precision",
+        "batch_size",
+        "latency",
+        "throughput",
+        "bottleneck",
+        "memory_bound_share",
+        "memory_required",
+        "feasible",
+        "reason",
+    ]
+    assert table.feasible.all()
+    assert (table.reason == "").all()
+    combinations = table[["hardware", "precision", "batch_size"]].drop_duplicates()
+    assert len(combinations) == len(table)
+
+
+@pytest.mark.parametrize("estimate", ["roofline", "bound"])
+def test_each_row_is_what_solve_answers(estimate: str) -> None:
+    table = Engine.sweep(
+        model=Models.ResNet50,
+        hardware=Hardware.Cloud,
+        batch_size=[1, 64],
+        precision=["fp16", "int8"],
+        estimate=estimate,
+    )
+    assert table.feasible.sum() > 20
+    for row in table[table.feasible].itertuples():
+        alone = Engine.solve(
+            model=row.model,
+            hardware=row.hardware,
+            batch_size=row.batch_size,
+            precision=row.precision,
+            estimate=estimate,
+        )
+        assert row.latency == pytest.approx(alone.value("latency"), rel=1e-12)
+        assert row.throughput == pytest.approx(alone.throughput, rel=1e-12)
+        assert row.memory_bound_share == pytest.approx(alone.memory_bound_share, rel=1e-12)
+        assert row.memory_required == pytest.approx(alone.value("memory_required"), rel=1e-12)
+        assert row.bottleneck == alone.bottleneck
+
+
+def test_rows_that_cannot_run_are_kept() -> None:
+    table = Engine.sweep(
+        model="ResNet50",
+        hardware=["A100", "T4"],
+        batch_size=[1, TOO_MANY],
+        precision=["fp16", "bf16"],
+    )
+    assert table.feasible.tolist() == [True, False, True, False, True, False, False, False]
+    assert table.reason.tolist() == [
+        "",
+        "does not fit",
+        "",
+        "does not fit",
+        "",
+        "does not fit",
+        "no bf16 peak on record",
+        "no bf16 peak on record",
+    ]
+    stopped = table[~table.feasible]
+    assert stopped.latency.isna().all()
+    assert stopped.throughput.isna().all()
+    assert stopped.bottleneck.isna().all()
+    assert stopped.memory_bound_share.isna().all()
+    # How much it would need is known, where the precision is.
+    needs = table[table.reason == "does not fit"]
+    assert needs.memory_required.notna().all()
+
+
+def test_one_value_need_not_be_a_list() -> None:
+    table = Engine.sweep(model=Models.ResNet50, hardware=Hardware.Cloud.A100)
+    assert len(table) == 1
+    assert table.batch_size.dtype == np.int64
+
+
+def test_a_namespace_stands_for_all_of_it() -> None:
+    table = Engine.sweep(model=Models, hardware=Hardware, precision="fp32")
+    assert table.hardware.nunique() == len(Hardware.keys())
+
+
+def test_batches_of_any_shape_are_a_column() -> None:
+    table = Engine.sweep(
+        model=Models.ResNet50, hardware=Hardware.Cloud.A100, batch_size=[[1, 2], [3, 4]]
+    )
+    assert table.batch_size.tolist() == [1, 2, 3, 4]
+
+
+def test_devices_of_one_name_are_all_there() -> None:
+    table = Engine.sweep(model=Models.ResNet50, hardware=[chip("Mine", 1), chip("Mine", 2)])
+    assert table.hardware.tolist() == ["Mine", "Mine"]
+    assert table.latency[0] > table.latency[1]
+
+
+def test_a_design_space_of_many_devices() -> None:
+    chips = [chip(f"chip {number}", rate=number) for number in range(1, 301)]
+    table = Engine.sweep(model=Models.ResNet50, hardware=chips, batch_size=[1, 8])
+    assert table.hardware.tolist()[::2] == [each.name for each in chips]
+    assert table.latency[::2].is_monotonic_decreasing
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "words"),
+    [
+        ({"model": []}, InvalidValueError, "model is an empty list"),
+        ({"hardware": []}, InvalidValueError, "hardware is an empty list"),
+        ({"precision": []}, InvalidValueError, "precision is an empty list"),
+        ({"batch_size": []}, InvalidValueError, "batch_size is an empty list"),
+        ({"batch_size": [1, 0]}, InvalidValueError, "entry 1 of 2: batch_size must be a whole"),
+        ({"batch_size": "8"}, InvalidValueError, "not the text '8'"),
+        ({"precision": ["fp16", "fp7"]}, UnknownNameError, "Did you mean 'fp8'"),
+        ({"hardware": [Hardware.Cloud.T4, Models.ResNet50]}, WrongKindError, "hardware must be a"),
+        ({"model": Hardware.Cloud.T4}, WrongKindError, "model must be a model"),
+        ({"hardware": None}, WrongKindError, "hardware must be a device"),
+        ({"hardware": "H1000"}, UnknownNameError, "Did you mean 'H100'"),
+        ({"estimate": "bond"}, InvalidValueError, "Did you mean 'bound'"),
+        ({"estimate": "calibrated"}, NotMeasuredError, "launch overhead"),
+    ],
+)
+def test_bad_input_is_refused(arguments, error: type[Exception], words: str) -> None:
+    good = {"model": Models.ResNet50, "hardware": Hardware.Cloud.A100}
+    with pytest.raises(error, match=words):
+        Engine.sweep(**{**good, **arguments})

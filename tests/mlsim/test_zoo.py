@@ -1,0 +1,221 @@
+"""The zoo: names, and the physics that every figure in it must obey."""
+
+from __future__ import annotations
+
+import pytest
+
+from mlsim import Device, Hardware, Models
+from mlsim.errors import UnknownNameError, WrongKindError
+from mlsim.precision import PRECISIONS
+from mlsim.records import KINDS, Figure
+from mlsim.references import references
+from mlsim.zoo import DATA, device as find_device, model as find_model
+
+DEVICES = list(Hardware)
+FIGURES = [
+    (owner.key, name, figure)
+    for owner in (*DEVICES, *Models)
+    for name, figure in owner.figures.items()
+]
+
+each_device = pytest.mark.parametrize("device", DEVICES, ids=lambda device: device.key)
+each_figure = pytest.mark.parametrize(
+    ("name", "figure"),
+    [(name, figure) for _, name, figure in FIGURES],
+    ids=[f"{key}-{name}" for key, name, _ in FIGURES],
+)
+
+
+# Names.
+
+
+def test_the_devices_that_were_promised_are_there() -> None:
+    assert {device.key for device in DEVICES} >= {
+        "Cloud.V100",
+        "Cloud.V100_32GB",
+        "Cloud.A100",
+        "Cloud.A100_40GB",
+        "Cloud.H100",
+        "Cloud.H100_PCIe",
+        "Cloud.T4",
+        "Workstation.DGXSpark",
+    }
+
+
+@pytest.mark.parametrize(
+    ("key", "capacity"),
+    [
+        ("Cloud.V100", 16e9),
+        ("Cloud.V100_32GB", 32e9),
+        ("Cloud.A100", 80e9),
+        ("Cloud.A100_40GB", 40e9),
+        ("Cloud.H100", 80e9),
+        ("Cloud.H100_PCIe", 80e9),
+        ("Cloud.T4", 16e9),
+        ("Workstation.DGXSpark", 128e9),
+    ],
+)
+def test_a_card_holds_what_its_name_says(key: str, capacity: float) -> None:
+    assert Hardware.get(key).capacity_si == capacity
+
+
+def test_dotted_names_lead_to_one_record() -> None:
+    assert Hardware.Cloud.A100 is Hardware.get("Cloud.A100") is Hardware.Cloud.A100
+    assert {"Cloud", "Workstation"} <= set(dir(Hardware))
+    assert "A100" in dir(Hardware.Cloud)
+    assert len(list(Hardware.Cloud)) == len(Hardware.Cloud.keys())
+    assert repr(Hardware.Workstation) == "<Hardware.Workstation: DGXSpark>"
+
+
+@pytest.mark.parametrize(
+    "name", ["A100", "a100", "Cloud.A100", "cloud-a100", "NVIDIA A100 SXM 80 GB"]
+)
+def test_a_device_is_found_however_it_is_written(name: str) -> None:
+    assert find_device(name) is Hardware.Cloud.A100
+
+
+def test_a_record_is_found_by_its_file() -> None:
+    assert find_device(str(DATA / "hardware" / "t4.toml")).key == "Cloud.T4"
+    assert find_model(str(DATA / "workloads" / "resnet50.toml")).parameter_count == 25_557_032
+
+
+def test_an_unknown_device_suggests_the_nearest() -> None:
+    with pytest.raises(UnknownNameError) as e:
+        Hardware.Cloud.H1000  # noqa: B018
+    message = str(e.value)
+    assert message.startswith("no device is called 'Hardware.Cloud.H1000'.")
+    assert "Did you mean 'Hardware.Cloud.H100'?" in message
+    assert "Hardware.Cloud.T4" in message
+    with pytest.raises(AttributeError):
+        Hardware.Clod  # noqa: B018
+    with pytest.raises(UnknownNameError, match=r"'Models.Resnet5'. Did you mean 'Models.ResNet50'"):
+        Models.Resnet5  # noqa: B018
+    with pytest.raises(
+        UnknownNameError, match=r"no device is called 'H1000'\. Did you mean 'H100'"
+    ):
+        find_device("H1000")
+
+
+def test_a_namespace_has_no_hidden_names() -> None:
+    assert not hasattr(Hardware, "_repr_html_")
+    assert not hasattr(Hardware.Cloud, "nothing")
+
+
+@pytest.mark.parametrize("given", [None, 3, Hardware.Cloud, Device, Models.ResNet50])
+def test_what_is_no_device_is_refused(given: object) -> None:
+    with pytest.raises(WrongKindError, match=r"hardware must be a device such as Hardware\.") as e:
+        find_device(given)  # type: ignore[arg-type]
+    assert repr(given) in str(e.value)
+
+
+@pytest.mark.parametrize("given", [None, 3, Hardware.Cloud.A100])
+def test_what_is_no_model_is_refused(given: object) -> None:
+    with pytest.raises(WrongKindError, match=r"such as Models\.ResNet50, not ") as e:
+        find_model(given)  # type: ignore[arg-type]
+    assert repr(given) in str(e.value)
+
+
+# Provenance.
+
+
+@each_figure
+def test_a_figure_has_its_source(name: str, figure: Figure) -> None:
+    assert figure.source in references()
+    assert figure.kind in KINDS
+    assert figure.kind != "given"
+    assert figure.where
+    assert figure.read
+    assert 1 <= len(figure.quote.split()) <= 15
+    # What was not read from a document, but made from one, says how.
+    if figure.kind in ("derived", "secondary", "measured"):
+        assert figure.note, "how it was derived, or whose word it is"
+
+
+@each_figure
+def test_a_datasheet_prints_its_figure(name: str, figure: Figure) -> None:
+    """The quote holds the very number, or a note says how it came of it."""
+    digits = f"{figure.value:g}"
+    assert digits in figure.quote.replace(",", "") or figure.note
+
+
+def test_models_have_a_source() -> None:
+    for model in Models:
+        assert model.source in references()
+
+
+# Physics.
+
+
+@each_device
+def test_dense_is_not_above_sparse(device: Device) -> None:
+    sparse = {n: f for n, f in device.figures.items() if n.startswith("sparse.")}
+    for name, figure in sparse.items():
+        dense = device.figures.get(name.replace("sparse.", "compute."))
+        if dense is not None:
+            # Twice at most, for 2:4; figures are printed rounded.
+            assert dense.si <= figure.si <= 2.005 * dense.si
+
+
+@each_device
+def test_every_peak_is_dense(device: Device) -> None:
+    for figure in device.compute.figures.values():
+        assert figure.sparsity == "dense"
+
+
+@each_device
+def test_ridge_points_are_between_1_and_5000(device: Device) -> None:
+    for precision in device.compute.precisions:
+        ridge = device.ridge_point(precision)
+        assert f"{ridge.units:~C}" == "FLOP/B"
+        assert 1 < ridge.magnitude < 5000
+
+
+@each_device
+def test_fewer_bits_are_not_slower(device: Device) -> None:
+    """On one kind of unit, a narrower format runs at least as fast."""
+    for unit in ("tensor cores", "CUDA cores"):
+        peaks = [
+            (PRECISIONS[name].bits, figure.si)
+            for name, figure in device.compute.figures.items()
+            if figure.unit_used == unit and name != "tf32"
+        ]
+        for bits, rate in peaks:
+            assert all(rate <= other for fewer, other in peaks if fewer < bits)
+
+
+@each_device
+def test_caches_are_smaller_than_memory(device: Device) -> None:
+    cache = device.memory.figures.get("l2")
+    if cache:
+        assert 1e5 < cache.si < device.capacity_si / 100
+
+
+@each_device
+def test_links_are_slower_than_memory_and_say_their_direction(device: Device) -> None:
+    for name, figure in device.figures.items():
+        if name.startswith("links."):
+            assert figure.direction in ("one-way", "both ways")
+            assert figure.si < device.bandwidth_si
+
+
+@each_device
+def test_years_and_power_are_plausible(device: Device) -> None:
+    assert device.release_year is None or 2010 <= device.release_year <= 2030
+    assert device.power is None or 10 < device.power.to("W").magnitude < 2000
+
+
+# Devices of one's own.
+
+
+def test_a_device_of_three_arguments(slow_chip: Device) -> None:
+    assert slow_chip.ridge_point().magnitude == 2.5
+    assert slow_chip.ridge_point("fp32").magnitude == 1.25
+    assert slow_chip.compute.precisions == ("fp32", "fp16")
+    assert slow_chip.compute.peak_flops.to("FLOP/s").magnitude == 100
+    assert slow_chip.release_year is slow_chip.power is None
+
+
+def test_peak_flops_is_that_of_fp16_where_there_is_one() -> None:
+    assert f"{Hardware.Cloud.A100.compute.peak_flops:.0f}" == "312 TFLOP/s"
+    spark = Hardware.Workstation.DGXSpark.compute
+    assert spark.peak_flops == spark.peak(spark.precisions[0])
