@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import doctest
+import inspect
 import math
 import re
 
@@ -14,7 +15,7 @@ import sympy
 from mlsim.equations import EQUATIONS, Equation
 from mlsim.equations.functions import exceeds, floor, maximum, minimum, total
 from mlsim.equations.registry import equation
-from mlsim.equations.symbols import expression, signature, tex
+from mlsim.equations.symbols import expression, indexed, tex
 from mlsim.errors import UnknownNameError
 from mlsim.quantities import VOCABULARY, term
 from mlsim.references import references
@@ -120,7 +121,8 @@ def test_sympy_renders_it(each: Equation) -> None:
     assert not drawn.atoms(sympy.Float)
     assert {symbol.name for symbol in drawn.free_symbols} == set(each.inputs)
     for name in each.inputs:
-        assert term(name).symbol in formula
+        symbol = term(name).symbol
+        assert (indexed(symbol) if each.sums else symbol) in formula
         assert name not in formula, "a name stands where its symbol belongs"
 
 
@@ -143,11 +145,23 @@ def test_its_doctest_holds(each: Equation) -> None:
 
 
 @each_equation
+def test_it_says_where_it_holds_and_works_an_example(each: Equation) -> None:
+    assert each.validity.endswith(".")
+    assert each.assumptions == "" or each.assumptions.endswith(".")
+    assert each.question.endswith("?")
+    inputs, result = each.example
+    assert tuple(inputs) == each.inputs
+    assert each.function(**inputs) == pytest.approx(result)
+    assert each.code.startswith(f"def {each.name}(")
+    assert each.expression in each.code
+
+
+@each_equation
 def test_it_agrees_with_the_vocabulary(each: Equation) -> None:
     entry = VOCABULARY[each.yields]
     assert (each.symbol, each.unit) == (entry.symbol, entry.unit)
     assert set(each.inputs) <= set(VOCABULARY)
-    assert each.inputs == signature(each.function)
+    assert each.inputs == tuple(inspect.signature(each.function).parameters)
     assert each.meaning.endswith(".")
 
 
@@ -165,7 +179,8 @@ def test_it_agrees_with_the_vocabulary(each: Equation) -> None:
             "operator_memory_bound_time",
             r"t_\mathrm{mb} = t \, \left[t_\mathrm{mem} > t_\mathrm{comp}\right]",
         ),
-        ("latency", r"T = \sum_i n\, t"),
+        ("latency", r"T = \sum_i n_i\, t_i"),
+        ("total_memory_time", r"T_\mathrm{mem} = \sum_i n_i\, t_{\mathrm{mem},i}"),
         ("throughput", r"R = \frac{B}{T}"),
         (
             "multiply_adds",

@@ -41,6 +41,7 @@ def test_the_table_is_tidy(table) -> None:
         "model",
         "hardware",
         "precision",
+        "estimate",
         "batch_size",
         "latency",
         "throughput",

@@ -23,9 +23,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from mlsim.answers import Number, show
     from mlsim.engine import Engine
     from mlsim.hardware import Device
-    from mlsim.measurements import measurements
+    from mlsim.measured import measurements
     from mlsim.plots import plot_roofline
     from mlsim.solvers import Profile
     from mlsim.workloads import Model
@@ -39,9 +40,11 @@ _HOMES = {
     "Hardware": "mlsim.zoo",
     "Model": "mlsim.workloads",
     "Models": "mlsim.zoo",
+    "Number": "mlsim.answers",
     "Profile": "mlsim.solvers",
-    "measurements": "mlsim.measurements",
+    "measurements": "mlsim.measured",
     "plot_roofline": "mlsim.plots",
+    "show": "mlsim.answers",
 }
 
 __all__ = [
@@ -50,9 +53,11 @@ __all__ = [
     "Hardware",
     "Model",
     "Models",
+    "Number",
     "Profile",
     "measurements",
     "plot_roofline",
+    "show",
 ]
 
 

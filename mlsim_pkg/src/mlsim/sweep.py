@@ -44,7 +44,7 @@ def sweep(
         for device in devices
         for number_format in formats
     ]
-    columns = _columns(library, models, devices, formats, parts)
+    columns = _columns(library, models, devices, formats, estimate=estimate, parts=parts)
     table: pandas.DataFrame = library.DataFrame(columns, copy=False)
     return table
 
@@ -66,7 +66,13 @@ def _solve_all(
 
 
 def _columns(
-    pandas: Any, models: Any, devices: Any, formats: Any, parts: list[dict[str, Any]]
+    pandas: Any,
+    models: Any,
+    devices: Any,
+    formats: Any,
+    *,
+    estimate: str,
+    parts: list[dict[str, Any]],
 ) -> dict[str, Any]:
     """Join the parts; names are categories, so a million rows stay small."""
     import numpy as np
@@ -99,6 +105,7 @@ def _columns(
         "model": category([m.name for m in models], size * len(devices) * len(formats), 1),
         "hardware": category([d.name for d in devices], size * len(formats), len(models)),
         "precision": category([f.name for f in formats], size, len(models) * len(devices)),
+        "estimate": category([estimate], size * len(parts), 1),
         "batch_size": np.tile(parts[0]["batch_size"].astype(np.int64), len(parts)),
         "latency": joined["latency"],
         "throughput": joined["throughput"],

@@ -11,10 +11,15 @@ from typing import Any
 from mlsim.equations.functions import floor
 from mlsim.equations.registry import equation
 
+QUESTION = "What does a layer compute, and how large is it?"
+
 
 @equation(symbol=r"H_\mathrm{out}", unit="1", source="dumoulin2016convolution", counts=True)
 def output_size(input_size: Any, padding: Any, kernel_size: Any, stride: Any) -> Any:
     """Pixels along one side of the output: windows that fit in the padded input.
+
+    Assumes square windows and the same padding on all sides.
+    Valid where the window fits into the padded input.
 
     >>> output_size(224, 3, 7, 2)
     112
@@ -30,6 +35,9 @@ def multiply_adds(
 
     A linear layer is the case of one pixel and a window of one.
 
+    Assumes direct convolution, with every window counted, those over padding too.
+    Valid where the groups divide both numbers of channels.
+
     >>> multiply_adds(112, 64, 7, 3, 1)
     118013952.0
     """
@@ -39,6 +47,9 @@ def multiply_adds(
 @equation(symbol="p", unit="parameter", source="dumoulin2016convolution", counts=True)
 def parameters(kernel_size: Any, in_channels: Any, out_channels: Any, groups: Any) -> Any:
     """Weights of a convolution, without bias or normalisation.
+
+    Assumes that each group has windows of its own.
+    Valid where the groups divide both numbers of channels.
 
     >>> parameters(7, 3, 64, 1)
     9408.0

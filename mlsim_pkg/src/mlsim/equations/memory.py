@@ -12,10 +12,15 @@ from typing import Any
 from mlsim.equations.functions import total
 from mlsim.equations.registry import equation
 
+QUESTION = "Does it fit in memory?"
+
 
 @equation(symbol="M_w", unit="B", source="hennessy2019quantitative", sums=True)
 def weight_memory(weight_bytes: Any, repeats: Any) -> Any:
     """Memory of all parameters.
+
+    Assumes one copy of the parameters.
+    Valid for inference; training also keeps gradients and the state of the optimiser.
 
     >>> weight_memory([100.0, 200.0], [1, 2])
     500.0
@@ -29,6 +34,8 @@ def activation_memory(bytes_per_element: Any, activations_live: Any, batch_size:
 
     Assumes that an activation is freed once its last reader has run.
 
+    Valid for inference; training keeps the activations of all layers.
+
     >>> activation_memory(2.0, 1e6, 8)
     16000000.0
     """
@@ -39,6 +46,9 @@ def activation_memory(bytes_per_element: Any, activations_live: Any, batch_size:
 def memory_required(weight_memory: Any, activation_memory: Any) -> Any:
     """Memory that the network needs, weights and live activations together.
 
+    Assumes nothing for the framework, for workspaces or for fragmentation.
+    Valid as a lower limit for what a framework allocates.
+
     >>> memory_required(51e6, 16e6)
     67000000.0
     """
@@ -48,6 +58,8 @@ def memory_required(weight_memory: Any, activation_memory: Any) -> Any:
 @equation(symbol=r"M_\mathrm{free}", unit="B", source="hennessy2019quantitative")
 def memory_free(memory_capacity: Any, memory_required: Any) -> Any:
     """Memory that is left; below zero, the network does not fit.
+
+    Valid for a device that nothing else uses.
 
     >>> memory_free(80e9, 81e9)
     -1000000000.0

@@ -8,7 +8,9 @@ graph of equations needs no wiring.
 from __future__ import annotations
 
 import ast
+import doctest
 import inspect
+import re
 import textwrap
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -68,6 +70,57 @@ class Equation:
     def meaning(self) -> str:
         """The first line of the docstring."""
         return (inspect.getdoc(self.function) or "").partition("\n")[0]
+
+    @property
+    def question(self) -> str:
+        """The question of the module that the equation stands in."""
+        found: str = self.function.__globals__["QUESTION"]
+        return found
+
+    @property
+    def code(self) -> str:
+        """The source of the function, without its decorator and docstring."""
+        tree = ast.parse(textwrap.dedent(inspect.getsource(self.function)))
+        function = tree.body[0]
+        assert isinstance(function, ast.FunctionDef)
+        body = "\n".join(f"    {ast.unparse(line)}" for line in function.body[1:])
+        return f"def {self.name}({', '.join(self.inputs)}):\n{body}"
+
+    @property
+    def assumptions(self) -> str:
+        """What the docstring says that it assumes; empty if nothing."""
+        return self._said("Assumes")
+
+    @property
+    def validity(self) -> str:
+        """Where the docstring says that it holds."""
+        return self._said("Valid")
+
+    def _said(self, word: str) -> str:
+        """Return the sentence of the docstring that begins with a word."""
+        paragraph = rf"^{word}\b.*?(?=^Valid\b|^Assumes\b|^\s*$|\Z)"
+        found = re.search(paragraph, inspect.getdoc(self.function) or "", re.DOTALL | re.MULTILINE)
+        return " ".join(found[0].split()) if found else ""
+
+    @property
+    def tex(self) -> str:
+        """The formula in TeX, drawn from the function that computes (needs SymPy)."""
+        from mlsim.equations.symbols import tex
+
+        return tex(self)
+
+    @cached_property
+    def example(self) -> tuple[dict[str, Any], Any]:
+        """The worked example of the docstring: the inputs, and what comes out.
+
+        >>> EQUATIONS["memory_time"].example
+        ({'bytes_moved': 2000000000.0, 'memory_bandwidth': 2000000000000.0}, 0.001)
+        """
+        first = doctest.DocTestParser().get_examples(inspect.getdoc(self.function) or "")[0]
+        call = ast.parse(first.source.strip(), mode="eval").body
+        assert isinstance(call, ast.Call)
+        values = [ast.literal_eval(argument) for argument in call.args]
+        return dict(zip(self.inputs, values, strict=True)), ast.literal_eval(first.want.strip())
 
     def __repr__(self) -> str:
         return f"<Equation {self.yields} = {self.expression}>"

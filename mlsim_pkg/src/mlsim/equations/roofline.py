@@ -13,6 +13,8 @@ from typing import Any
 from mlsim.equations.functions import exceeds, maximum, minimum, total
 from mlsim.equations.registry import equation
 
+QUESTION = "How long does it take, and what limits it?"
+
 
 @equation(symbol="F", unit="FLOP", source="hennessy2019quantitative")
 def flops(flops_per_multiply_add: Any, multiply_adds: Any, batch_size: Any) -> Any:
@@ -20,6 +22,9 @@ def flops(flops_per_multiply_add: Any, multiply_adds: Any, batch_size: Any) -> A
 
     Assumes that only products and sums of matrix products and convolutions
     count; comparisons, additions of residuals and normalisation do not.
+
+    Valid for any whole batch; a device that skips zeros or uses a faster algorithm (such as
+    Winograd convolution) does fewer.
 
     >>> flops(2.0, 1e9, 4)
     8000000000.0
@@ -32,6 +37,8 @@ def weight_bytes(bytes_per_parameter: Any, parameters: Any) -> Any:
     """Traffic of an operator's parameters: read once per step, whatever the batch.
 
     Assumes that no parameter stays on chip from one step to the next.
+
+    Valid where the parameters are larger than the caches; smaller ones may stay on chip.
 
     >>> weight_bytes(2.0, 1000)
     2000.0
@@ -47,6 +54,9 @@ def activation_bytes(
 
     Assumes that nothing stays on chip between operators.
 
+    Valid as an upper estimate: a large cache keeps part of what one operator writes for the
+    next.
+
     >>> activation_bytes(2.0, 300, 200, 4)
     4000.0
     """
@@ -57,6 +67,9 @@ def activation_bytes(
 def bytes_moved(weight_bytes: Any, activation_bytes: Any) -> Any:
     """All traffic of an operator between the device and its memory.
 
+    Assumes that nothing else moves: no workspace, no copies between layouts.
+    Valid for an operator that runs as one kernel.
+
     >>> bytes_moved(2000.0, 4000.0)
     6000.0
     """
@@ -66,6 +79,9 @@ def bytes_moved(weight_bytes: Any, activation_bytes: Any) -> Any:
 @equation(symbol="I", unit="FLOP/B", source="williams2009roofline")
 def arithmetic_intensity(flops: Any, bytes_moved: Any) -> Any:
     """Work done for each byte moved.
+
+    Assumes that both counts are of the same piece of work.
+    Valid for any work that moves at least one byte.
 
     >>> arithmetic_intensity(8000.0, 4000.0)
     2.0
@@ -79,6 +95,10 @@ def ridge_point(peak_flops: Any, memory_bandwidth: Any) -> Any:
 
     It belongs to the device and the precision, not to the model or the batch.
 
+    Assumes that the peak and the bandwidth are of the same device, and the peak of the
+    precision in use.
+    Valid for devices fed from one main memory.
+
     >>> ridge_point(300e12, 2e12)
     150.0
     """
@@ -88,6 +108,9 @@ def ridge_point(peak_flops: Any, memory_bandwidth: Any) -> Any:
 @equation(symbol=r"P_\mathrm{att}", unit="FLOP/s", source="williams2009roofline")
 def attainable_flops(arithmetic_intensity: Any, memory_bandwidth: Any, peak_flops: Any) -> Any:
     """The roof itself: the slope of the bandwidth up to the flat of the peak.
+
+    Assumes perfect overlap of computing and moving bytes.
+    Valid at any intensity; an upper limit for what a kernel reaches.
 
     >>> attainable_flops(10.0, 2e12, 300e12)
     20000000000000.0
@@ -99,6 +122,9 @@ def attainable_flops(arithmetic_intensity: Any, memory_bandwidth: Any, peak_flop
 def compute_time(flops: Any, peak_flops: Any) -> Any:
     """Time to compute at the peak rate.
 
+    Assumes that all arithmetic units are busy all the time.
+    Valid as a lower limit; small operators do not fill a device.
+
     >>> compute_time(300e9, 300e12)
     0.001
     """
@@ -108,6 +134,9 @@ def compute_time(flops: Any, peak_flops: Any) -> Any:
 @equation(symbol=r"t_\mathrm{mem}", unit="s", source="williams2009roofline")
 def memory_time(bytes_moved: Any, memory_bandwidth: Any) -> Any:
     """Time to move the bytes at full memory bandwidth.
+
+    Assumes that the full bandwidth is reached.
+    Valid as a lower limit for the bytes that are counted.
 
     >>> memory_time(2e9, 2e12)
     0.001
@@ -121,6 +150,9 @@ def roofline_time(compute_time: Any, memory_time: Any) -> Any:
 
     Assumes perfect overlap of the two, and no cost to start.
 
+    Valid for operators much longer than a launch, some microseconds; shorter ones are
+    dominated by starting.
+
     >>> roofline_time(0.001, 0.003)
     0.003
     """
@@ -130,6 +162,9 @@ def roofline_time(compute_time: Any, memory_time: Any) -> Any:
 @equation(symbol="T", unit="s", source="williams2009roofline", sums=True)
 def latency(roofline_time: Any, repeats: Any) -> Any:
     """Time of a step: its operators run one after another.
+
+    Assumes that operators do not overlap, and that nothing is paid between them.
+    Valid for one device and one stream of work.
 
     >>> latency([0.001, 0.002], [3, 1])
     0.005
@@ -141,6 +176,8 @@ def latency(roofline_time: Any, repeats: Any) -> Any:
 def operator_memory_bound_time(roofline_time: Any, memory_time: Any, compute_time: Any) -> Any:
     """Time of an operator if it waits for memory, and zero if it computes for longer.
 
+    Valid for one operator; a tie counts as compute-bound.
+
     >>> operator_memory_bound_time(0.003, 0.003, 0.001)
     0.003
     """
@@ -150,6 +187,8 @@ def operator_memory_bound_time(roofline_time: Any, memory_time: Any, compute_tim
 @equation(symbol=r"T_\mathrm{mb}", unit="s", source="williams2009roofline", sums=True)
 def memory_bound_time(operator_memory_bound_time: Any, repeats: Any) -> Any:
     """Time spent in operators for which moving bytes takes longer than computing.
+
+    Valid for operators that run one after another.
 
     >>> memory_bound_time([0.003, 0.0], [2, 5])
     0.006
@@ -161,6 +200,9 @@ def memory_bound_time(operator_memory_bound_time: Any, repeats: Any) -> Any:
 def memory_bound_share(memory_bound_time: Any, latency: Any) -> Any:
     """Part of the latency that is spent in memory-bound operators.
 
+    Valid from 0 to 1; it says how much of the time memory limits, not how long the arithmetic
+    units are idle.
+
     >>> memory_bound_share(0.006, 0.008)
     0.75
     """
@@ -170,6 +212,9 @@ def memory_bound_share(memory_bound_time: Any, latency: Any) -> Any:
 @equation(symbol="R", unit="sample/s", source="hennessy2019quantitative")
 def throughput(batch_size: Any, latency: Any) -> Any:
     """Samples per second when steps follow one another.
+
+    Assumes that the next step starts when the last one ends.
+    Valid for steady work; a first step also pays for loading.
 
     >>> throughput(32, 0.002)
     16000.0
@@ -181,6 +226,8 @@ def throughput(batch_size: Any, latency: Any) -> Any:
 def total_flops(flops: Any, repeats: Any) -> Any:
     """Work of the whole network in one step.
 
+    Valid for any network given as operators.
+
     >>> total_flops([1e9, 2e9], [2, 1])
     4000000000.0
     """
@@ -190,6 +237,8 @@ def total_flops(flops: Any, repeats: Any) -> Any:
 @equation(symbol=r"D_\Sigma", unit="B", source="williams2009roofline", sums=True)
 def total_bytes(bytes_moved: Any, repeats: Any) -> Any:
     """Traffic of the whole network in one step.
+
+    Valid for any network given as operators.
 
     >>> total_bytes([1e6, 2e6], [2, 1])
     4000000.0
@@ -201,6 +250,8 @@ def total_bytes(bytes_moved: Any, repeats: Any) -> Any:
 def total_compute_time(compute_time: Any, repeats: Any) -> Any:
     """Compute times added up: the step on a device with endless bandwidth.
 
+    Valid as a lower limit for the latency.
+
     >>> total_compute_time([0.001, 0.002], [1, 2])
     0.005
     """
@@ -210,6 +261,8 @@ def total_compute_time(compute_time: Any, repeats: Any) -> Any:
 @equation(symbol=r"T_\mathrm{mem}", unit="s", source="williams2009roofline", sums=True)
 def total_memory_time(memory_time: Any, repeats: Any) -> Any:
     """Memory times added up: the step on a device that computes in no time.
+
+    Valid as a lower limit for the latency, as far as the bytes are counted right.
 
     >>> total_memory_time([0.001, 0.002], [1, 2])
     0.005
@@ -221,6 +274,8 @@ def total_memory_time(memory_time: Any, repeats: Any) -> Any:
 def network_intensity(total_flops: Any, total_bytes: Any) -> Any:
     """Arithmetic intensity of the whole network: a mean that hides its layers.
 
+    Valid as a description; comparing it with the ridge point hides how operators differ.
+
     >>> network_intensity(8e9, 2e8)
     40.0
     """
@@ -230,6 +285,8 @@ def network_intensity(total_flops: Any, total_bytes: Any) -> Any:
 @equation(symbol=r"P_\mathrm{ach}", unit="FLOP/s", source="williams2009roofline")
 def achieved_flops(total_flops: Any, latency: Any) -> Any:
     """Rate at which the network computes, its waiting for memory included.
+
+    Valid from 0 up to the peak rate.
 
     >>> achieved_flops(8e9, 0.001)
     8000000000000.0

@@ -7,7 +7,6 @@ for them: they keep the order of the source.
 
 from __future__ import annotations
 
-import inspect
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -63,11 +62,19 @@ def tex(equation: Equation) -> str:
     """
     from sympy.printing.latex import LatexPrinter  # type: ignore[import-untyped]
 
-    names = {symbol(name): term(name).symbol for name in equation.inputs}
+    names = {
+        symbol(name): indexed(term(name).symbol) if equation.sums else term(name).symbol
+        for name in equation.inputs
+    }
     printer = LatexPrinter({"order": "none", "symbol_names": names, "mul_symbol": r" \, "})
     return f"{equation.symbol} = {printer.doprint(expression(equation))}"
 
 
-def signature(function: Any) -> tuple[str, ...]:
-    """Return the names of a function's arguments, in order."""
-    return tuple(inspect.signature(function).parameters)
+def indexed(tex_symbol: str) -> str:
+    r"""Give a symbol the index of its operator, for a sum over operators.
+
+    >>> indexed("t"), indexed(r"t_\mathrm{mem}")
+    ('t_i', 't_{\\mathrm{mem},i}')
+    """
+    base, _, below = tex_symbol.partition("_")
+    return f"{base}_{{{below},i}}" if below else f"{base}_i"

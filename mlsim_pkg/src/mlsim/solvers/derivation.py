@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from mlsim.equations import EQUATIONS
 from mlsim.quantities import term
+from mlsim.references import reference, references
 from mlsim.units import text
 
 if TYPE_CHECKING:
@@ -83,8 +84,13 @@ def _wrapped(words: str, indent: int) -> list[str]:
     )
 
 
-def as_markdown(explanation: Explanation) -> str:
-    """Write the derivation for a notebook, formulas as mathematics."""
+def as_markdown(explanation: Explanation, *, most: int = 0, cite: bool = False) -> str:
+    """Write the derivation for a notebook, formulas as mathematics.
+
+    `most` limits the operators that are listed to those that take longest (0:
+    all, in order). With `cite`, sources are citations of the book's
+    bibliography instead of a list.
+    """
     from mlsim.equations.symbols import tex
 
     data = explanation.to_dict()
@@ -95,6 +101,8 @@ def as_markdown(explanation: Explanation) -> str:
         name = known["quantity"].replace("_", " ")
         # A quote may hold a bar, which would end the cell.
         origin = known["origin"].replace("|", r"\|")
+        if cite:
+            origin = _cited(origin)
         lines.append(f"| {name} ${symbol}$ | {known['text']} | {origin} |")
     lines.append("")
     for step in data["steps"]:
@@ -102,15 +110,39 @@ def as_markdown(explanation: Explanation) -> str:
         name, value = step["quantity"].replace("_", " "), text(step["value"], step["unit"])
         sum_of = _short(step["substituted"])
         lines += [f"$${tex(EQUATIONS[step['equation']])}$$", ""]
-        lines += [f"{name}{at} = {sum_of} = **{value}** [{step['source']['key']}]", ""]
+        key = f"[@{step['source']['key']}]" if cite else f"[{step['source']['key']}]"
+        lines += [f"{name}{at} = {sum_of} = **{value}** {key}", ""]
     if data["operators"]:
-        header, *rows = _cells(data)
+        header, *rows = _cells(_longest(data, most))
         lines.append("| " + " | ".join(header) + " |")
         lines.append("|---|" + "---:|" * (len(header) - 1))
         lines += ["| " + " | ".join(row) + " |" for row in rows]
-        lines.append("")
-    lines += [f"- [{source['key']}] {source['text']}" for source in _sources(data)]
+        left = len(data["operators"]) - len(rows)
+        lines += ["", *([f"and {left} more kinds of operator.", ""] if left else [])]
+    if not cite:
+        lines += [f"- [{source['key']}] {source['text']}" for source in _sources(data)]
     return "\n".join(lines)
+
+
+def _longest(data: dict[str, Any], most: int) -> dict[str, Any]:
+    """Keep the operators that take longest in all, or move most, or are first."""
+
+    def spent(row: dict[str, Any]) -> float:
+        for name in ("roofline_time", "bytes_moved", "flops"):
+            if name in row:
+                return float(row["repeats"] * row[name]["value"])
+        return 0.0
+
+    rows = data["operators"]
+    if most and len(rows) > most:
+        rows = sorted(rows, key=spent, reverse=True)[:most]
+    return {**data, "operators": rows}
+
+
+def _cited(origin: str) -> str:
+    """Turn the key of a document, among the parts of an origin, into a citation."""
+    parts = origin.split(", ")
+    return ", ".join(f"[@{part}]" if part in references() else part for part in parts)
 
 
 def _worked(step: dict[str, Any]) -> bool:
@@ -127,8 +159,6 @@ def _short(substituted: str, most: int = 6) -> str:
 
 def _sources(data: dict[str, Any]) -> list[dict[str, str]]:
     """Return each cited document once: of the equations, the figures, the model."""
-    from mlsim.references import reference, references
-
     found = {step["source"]["key"]: step["source"] for step in data["steps"]}
     model = [data["model_source"]] if data["operators"] else []
     keys = [*model, *(part for known in data["inputs"] for part in _keys(known))]

@@ -19,6 +19,8 @@ from mlsim.equations import EQUATIONS, Plan, memory, plan, roofline  # noqa: F40
 from mlsim.errors import InvalidValueError, NotMeasuredError, nearest
 from mlsim.hardware import Device
 from mlsim.precision import Precision
+from mlsim.quantities import VOCABULARY
+from mlsim.units import text
 from mlsim.workloads import FLOPS_PER_MULTIPLY_ADD, Model, OperatorTable
 from mlsim.workloads.operators import COLUMNS
 
@@ -79,6 +81,30 @@ class Configuration:
                 "bandwidth, and its launch overhead. Use estimate='roofline' or 'bound'."
             )
 
+    def check_consistent(self) -> None:
+        """Refuse given quantities that contradict each other.
+
+        Raises
+        ------
+        InvalidValueError
+            If a result and all that it is computed from are given, and differ.
+        """
+        if not self.given:
+            return
+        fixed = {**self.given, "batch_size": self.batch_size}
+        for each in SOLVER:
+            # A sum also needs the operators, which nobody gives.
+            if each.sums or each.yields not in self.given or not set(each.inputs) <= set(fixed):
+                continue
+            computed = each.function(*(fixed[name] for name in each.inputs))
+            if not _close(self.given[each.yields], computed):
+                unit = VOCABULARY[each.yields].unit
+                raise InvalidValueError(
+                    f"{each.yields} = {_shown(self.given[each.yields], unit)} contradicts "
+                    f"{each.expression} = {_shown(computed, unit)}: leave one of "
+                    f"{', '.join((each.yields, *each.inputs))} out."
+                )
+
     @cached_property
     def shape(self) -> tuple[int, ...]:
         """Shape of the answer: () for one point."""
@@ -122,6 +148,16 @@ class Configuration:
     def plan(self, *wanted: str) -> Plan:
         """Return the equations that lead to what is wanted."""
         return find_plan(frozenset((*self.known, *COLUMNS)), wanted)
+
+
+def _close(a: Any, b: Any) -> bool:
+    """Tell whether two numbers, or all of two arrays, are equal but for rounding."""
+    differ = abs(a - b) > 1e-9 * abs(b)
+    return not (differ.any() if hasattr(differ, "any") else differ)
+
+
+def _shown(value: Any, unit: str) -> str:
+    return "an array" if getattr(value, "ndim", False) else text(float(value), unit)
 
 
 def evaluate(

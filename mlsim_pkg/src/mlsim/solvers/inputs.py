@@ -39,7 +39,7 @@ def check(name: str, value: Any, *, whole: bool = False) -> Any:
         return _check_list(name, value, whole)
     # A count of samples may be given as a bare number.
     base = term(name).unit
-    bare = base in ("1", "sample")
+    bare = base in ("1", "sample", "sample/s")
     if bare and isinstance(value, (str, bytes)):
         raise InvalidValueError(
             f"{name} must be {_allowed(whole)}, not the text {value!r}. Leave out the quotes."

@@ -12,6 +12,7 @@ from mlsim.units import quantity, scaled, text
 from mlsim.workloads.operators import COLUMNS
 
 if TYPE_CHECKING:
+    import pandas
     from pint import Quantity
 
     from mlsim.hardware import Device
@@ -205,6 +206,31 @@ class Profile:
 
         table = self.configuration.model.operators
         return operator_rows(self.configuration, table.fused if self.estimate == "bound" else table)
+
+    def sensitivity(self, name: str = "latency") -> pandas.DataFrame:
+        """Return how much a result changes with each input, as a table.
+
+        The column `elasticity` is the per cent by which the result changes
+        when the input grows by one per cent, the others held.
+
+        >>> from mlsim import Engine
+        >>> table = Engine.solve(model="ResNet50", hardware="A100").sensitivity()
+        >>> table.input[0]
+        'memory_bandwidth'
+
+        Raises
+        ------
+        InvalidValueError
+            For an array of points: pick one by its index first.
+        """
+        if self.configuration.shape:
+            raise InvalidValueError(
+                "this profile holds many points; pick one, such as profile[0].sensitivity()."
+            )
+        from mlsim.solvers.inverse import sensitivity
+
+        self.value(name)
+        return sensitivity(self.configuration, name)
 
     def explain(self, name: str = "latency") -> Explanation:
         """Show how a quantity came to be: equations, values, units, sources.

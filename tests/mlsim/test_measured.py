@@ -9,7 +9,7 @@ import pytest
 
 from mlsim import Engine, Hardware, measurements
 from mlsim.errors import DataFileError, UnknownNameError
-from mlsim.measurements import FOLDER, Measurement, load
+from mlsim.measured import FOLDER, Measurement, load
 from mlsim.references import references
 
 ROWS = measurements()

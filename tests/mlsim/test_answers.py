@@ -1,0 +1,140 @@
+"""Numbers that show their work: what they print, what they carry, what survives arithmetic."""
+
+from __future__ import annotations
+
+import json
+from urllib.parse import unquote
+
+import pytest
+
+from mlsim import Engine, Hardware, Models, Number, measurements, show
+from mlsim.errors import DoesNotFitError, InvalidValueError, UnitError, UnknownNameError
+from mlsim.units import quantity
+
+A100 = Hardware.Cloud.A100
+
+
+@pytest.fixture(scope="module")
+def profile():
+    return Engine.solve(model=Models.ResNet50, hardware=A100)
+
+
+@pytest.mark.parametrize(
+    ("name", "unit", "form", "text"),
+    [
+        ("latency", "", "", "55.48 µs"),
+        ("latency", "us", ".1f", "55.5 µs"),
+        ("latency", "ms", ".3f", "0.055 ms"),
+        ("memory_bound_share", "%", ".0f", "84 %"),
+        ("throughput", "", ",.0f", "18,024 sample/s"),
+        ("total_flops", "GFLOP", ".2f", "8.18 GFLOP"),
+    ],
+)
+def test_a_result_is_printed_as_asked(profile, name, unit, form, text) -> None:
+    assert str(show(profile, name, unit=unit, form=form)) == text
+
+
+def test_a_result_carries_its_derivation(profile) -> None:
+    number = show(profile)
+    assert isinstance(number, Number)
+    assert float(number) == profile.value("latency")
+    for part in (r"T = \sum_i n_i\, t_i", "55.48 µs", "[@nvidia2022a100]", "2.039 TB/s"):
+        assert part in number.how
+    assert "and 22 more kinds of operator" in number.how
+
+
+def test_in_markdown_it_is_a_span_that_reads_as_the_number(profile) -> None:
+    number = show(profile, unit="us", form=".1f")
+    span = number._repr_markdown_()
+    head, _, rest = span.partition("]{.opens opens=")
+    assert head == "[55.5 µs"
+    assert unquote(rest.strip('"}')) == number.how
+
+
+def test_in_a_notebook_it_is_html_that_opens(profile) -> None:
+    assert "<summary>55.48 µs</summary>" in show(profile)._repr_html_()
+
+
+def test_for_a_program_it_is_plain_data(profile) -> None:
+    data = json.loads(json.dumps(show(profile).to_dict()))
+    assert data["unit"] == "s"
+    assert data["value"] == pytest.approx(55.48e-6, rel=1e-3)
+
+
+def test_arithmetic_keeps_units_and_provenance(profile) -> None:
+    other = Engine.solve(model=Models.ResNet50, hardware=Hardware.Cloud.H100)
+    ratio = show(profile) / show(other)
+    assert float(ratio) == pytest.approx(profile.value("latency") / other.value("latency"))
+    assert ratio.base == "1"
+    assert "H100" in ratio.how
+    assert "A100" in ratio.how
+    rate = show(profile, "total_bytes") / show(profile, "latency")
+    assert rate.base == "B/s"
+    assert float(1 - show(profile, "memory_bound_share")) == pytest.approx(0.1603, abs=1e-4)
+
+
+def test_unlike_things_are_not_added(profile) -> None:
+    with pytest.raises(TypeError):
+        show(profile, "latency") + show(profile, "total_bytes")
+
+
+def test_a_figure_names_its_document() -> None:
+    number = show(A100, "memory.bandwidth")
+    assert str(number) == "2,039 GB/s"
+    assert "[@nvidia2022a100]" in number.how
+    assert "“2,039 GB/s”" in number.how
+    ridge = show(A100, "ridge_point", form=".0f")
+    assert str(ridge) == "153 FLOP/B"
+    assert "312 TFLOP/s" in ridge.how
+
+
+def test_counts_of_a_model() -> None:
+    assert str(show(Models.ResNet50, "parameters")) == "25,557,032 parameter"
+    assert "56 operators" in show(Models.ResNet50, "inference_flops").how
+
+
+def test_a_measurement_quotes_its_source() -> None:
+    row = measurements(model="ResNet50", hardware="T4", precision="fp32")[0]
+    assert str(show(row)) == "98 sample/s"
+    assert f"[@{row.source}]" in show(row).how
+
+
+def test_one_cell_of_a_sweep_can_be_opened() -> None:
+    table = Engine.sweep(model="ResNet50", hardware=["A100", "T4"], batch_size=[1, 8])
+    row = table.loc[3]
+    number = show(row, "throughput")
+    assert float(number) == pytest.approx(row.throughput)
+    assert "NVIDIA T4" in number.how
+
+
+@pytest.mark.parametrize(
+    ("ask", "error", "message"),
+    [
+        (lambda p: show(p, "latenci"), UnknownNameError, "latency"),
+        (lambda p: show(A100, "memory.bandwith"), UnknownNameError, "memory.bandwidth"),
+        (lambda p: show(Models.ResNet50, "params"), UnknownNameError, "parameters"),
+        (lambda p: show("55"), InvalidValueError, "not '55'"),
+        (lambda p: show(True), InvalidValueError, "not True"),
+        (lambda p: show(p, unit="GB"), UnitError, "GB"),
+        (
+            lambda p: show(Engine.solve(model="ResNet50", hardware="T4", batch_size=10**6)),
+            DoesNotFitError,
+            "too much",
+        ),
+        (
+            lambda p: show(Engine.solve(model="ResNet50", hardware="T4", batch_size=[1, 2])),
+            InvalidValueError,
+            "profile[0]",
+        ),
+    ],
+)
+def test_bad_input_is_no_number(profile, ask, error, message) -> None:
+    with pytest.raises(error) as raised:
+        ask(profile)
+    assert message in str(raised.value)
+
+
+def test_a_number_of_your_own_says_because() -> None:
+    number = show(quantity(2, "GB"), "cache", because="twice one gigabyte")
+    assert number.text == "2 GB"
+    assert number.how == "cache = 2 GB, twice one gigabyte"
