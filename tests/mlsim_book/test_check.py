@@ -11,6 +11,7 @@ import pytest
 from mlsim_book.build import build
 from mlsim_book.check import check_book, check_sources
 from mlsim_book.errors import Problems
+from mlsim_book.pages import parse_pages
 from mlsim_book.project import load_project
 
 MakeBook = Callable[..., Path]
@@ -73,7 +74,8 @@ def test_references_are_checked_without_building(make_book: MakeBook) -> None:
         "\n```python\nx = '@fig-quoted'\n```\n"
     )
     problems = Problems()
-    check_sources(load_project(book, problems), problems)
+    project = load_project(book, problems)
+    check_sources(project, parse_pages(project, problems), problems)
     assert [(each.line, each.message) for each in problems.found] == [
         (3, "Unable to resolve crossref @fig-no")
     ]

@@ -32,7 +32,8 @@ def shown(output: dict[str, Any], *, asis: bool = False) -> str:
     [
         ({"plain": "1"}, "text/plain"),
         ({"plain": "1", "html": "<b>"}, "text/html"),
-        ({"plain": "1", "html": "<b>", "markdown": "m"}, "text/markdown"),
+        ({"plain": "1", "html": "<b>", "markdown": "m"}, "text/html"),
+        ({"plain": "1", "png": "eA==", "markdown": "m"}, "text/markdown"),
         ({"plain": "1", "png": "eA==", "svg": "<svg/>"}, "image/svg+xml"),
     ],
 )

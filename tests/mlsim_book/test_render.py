@@ -192,3 +192,8 @@ def test_a_drawn_image_keeps_its_place(tmp_path: Path) -> None:
     reporter = Reporter(Problems(), tmp_path)
     html = finish_html('<img src="index_files/f.svg" alt="A">', page_of(""), links, reporter)
     assert 'width="672" height="403"' in html
+
+
+def test_what_is_given_keeps_its_kind(tmp_path: Path) -> None:
+    html = body(tmp_path, '# T\n\n## In [5 s]{.given kind="example"}\n')
+    assert '<span class="given" data-kind="example">5 s</span>' in html

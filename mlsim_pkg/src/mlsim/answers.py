@@ -37,7 +37,7 @@ class Number:
         Its origin as Markdown: in one line, and in full.
     unit, form
         How it is printed: a unit and a format such as ".1f"; chosen by size if
-        they are empty.
+        they are empty. A unit of None prints the number alone.
     """
 
     value: float
@@ -45,7 +45,7 @@ class Number:
     name: str
     brief: str
     how: str
-    unit: str = ""
+    unit: str | None = ""
     form: str = ""
 
     @property
@@ -55,6 +55,8 @@ class Number:
         >>> show(0.838, "a share", unit="%", form=".0f").text
         '84 %'
         """
+        if self.unit is None:
+            return f"{self.value:{self.form}}" if self.form else text(self.value, "1")
         if not self.unit and not self.form:
             return text(self.value, self.base)
         unit = self.unit or self.base
@@ -62,7 +64,7 @@ class Number:
         symbol = f"{quantity(1, unit).units:~P}" if unit != "1" else ""
         return f"{number} {symbol}".strip()
 
-    def show(self, unit: str = "", form: str = "") -> Number:
+    def show(self, unit: str | None = "", form: str = "") -> Number:
         """Return the same number, printed otherwise."""
         factor(unit or self.base, self.base)
         return replace(self, unit=unit, form=form)
@@ -132,7 +134,7 @@ def show(
     what: Any,
     name: str = "latency",
     *,
-    unit: str = "",
+    unit: str | None = "",
     form: str = "",
     because: str = "",
 ) -> Number:
@@ -148,7 +150,8 @@ def show(
         "memory.bandwidth", or "ridge_point". Of a model: "parameters" or
         "inference_flops". Of a plain number: what it is.
     unit, form
-        How to print it, such as unit="us", form=".1f".
+        How to print it, such as unit="us", form=".1f"; unit=None prints the
+        number alone.
     because
         For a plain number: how it came to be.
 
@@ -166,7 +169,7 @@ def show(
     2,039 GB/s
     """
     made = _made(what, name, because)
-    return made.show(unit, form) if unit or form else made
+    return made if unit == "" and not form else made.show(unit, form)
 
 
 def _made(what: Any, name: str, because: str) -> Number:
@@ -195,7 +198,7 @@ def _of_profile(profile: Profile, name: str) -> Number:
     if profile.configuration.shape:
         raise InvalidValueError(f"{profile!r} holds many points; pick one, such as profile[0].")
     from mlsim.quantities import term
-    from mlsim.solvers.derivation import as_markdown
+    from mlsim.solvers.derivation import as_card
 
     value, base = float(profile.value(name)), term(name).unit
     where = (
@@ -203,7 +206,7 @@ def _of_profile(profile: Profile, name: str) -> Number:
         f"{profile.precision}, {profile.estimate}"
     )
     brief = f"{_words(name)} = {text(value, base)} ({where})"
-    how = as_markdown(profile.explain(name), most=5, cite=True)
+    how = as_card(profile.explain(name))
     return Number(value, base, _words(name), brief, how)
 
 

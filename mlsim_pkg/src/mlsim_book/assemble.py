@@ -13,11 +13,18 @@ from pathlib import Path
 from mlsim_book import katex, nav
 from mlsim_book.assets import Assets, load_assets
 from mlsim_book.cache import cache_folder
-from mlsim_book.citations import Citations, format_citations, place_citations
+from mlsim_book.citations import (
+    Citations,
+    format_citations,
+    place_citations,
+    place_references,
+)
 from mlsim_book.crossref import Index, Words, build_index, resolve
 from mlsim_book.errors import Problems
+from mlsim_book.glossary import FilledPage, place_hints
 from mlsim_book.keep import Keep
 from mlsim_book.model import ExecutedPage, Project
+from mlsim_book.opens import Opened, templates
 from mlsim_book.places import Reporter
 from mlsim_book.postprocess import Links, finish_html
 from mlsim_book.render import RenderedPage, html_options, render_pages
@@ -37,6 +44,7 @@ class Finished:
     body: str
     toc: list[nav.Contents]
     search: str
+    opens: tuple[Opened, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -88,7 +96,8 @@ def write_site(
     for each in finished:
         path = out / each.page.page.chapter.href
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(site.page(each.page, each.body, each.toc), encoding="utf-8")
+        body = each.body + templates(each.opens)
+        path.write_text(site.page(each.page, body, each.toc), encoding="utf-8")
     variants = {each.page.page.chapter.href: each.search for each in finished}
     write_search(variants, out, assets, cache_folder() / "search")
     keep.prune()
@@ -106,7 +115,16 @@ def _links(project: Project, pages: Sequence[ExecutedPage]) -> Links:
 def finish_pages(book: Book, rendered: Sequence[RenderedPage]) -> list[Finished]:
     """Fill in references, citations and links of all pages."""
     words = Words(book.project)
-    return [_finish_page(book, page, words) for page in rendered]
+    return _hinted(book, [_finish_page(book, page, words) for page in rendered])
+
+
+def _hinted(book: Book, pages: list[Finished]) -> list[Finished]:
+    """Put the glossary's hints into pages that are filled in."""
+    filled = [FilledPage(each.page.page, page_title(each.page)[0], each.body) for each in pages]
+    bodies = place_hints(book.project, filled, book.reporter)
+    return [
+        replace(each, body=bodies.get(each.page.page.chapter.href, each.body)) for each in pages
+    ]
 
 
 def _finish_page(book: Book, page: RenderedPage, words: Words) -> Finished:
@@ -118,7 +136,8 @@ def _finish_page(book: Book, page: RenderedPage, words: Words) -> Finished:
         html = place_citations(html, page, book.citations)
         return finish_html(html, page.page, book.links, book.reporter)
 
-    body = fill(page.body)
+    body = fill(place_references(page.body, page, book.citations))
+    opens = tuple(replace(each, html=fill(each.html)) for each in page.opens)
     title = page.title and replace(page.title, html=_one_line(fill(page.title.html)))
     titled = replace(page, title=title)
     depth = int(html_options(book.project, page.page).get("toc-depth", 3))
@@ -127,7 +146,7 @@ def _finish_page(book: Book, page: RenderedPage, words: Words) -> Finished:
         for each in page.headings
     ]
     variant = search_page(page_title(titled)[0], body, book.project.lang)
-    return Finished(titled, body, nav.contents(headings, depth), variant)
+    return Finished(titled, body, nav.contents(headings, depth), variant, opens)
 
 
 def _one_line(html: str) -> str:
@@ -148,12 +167,13 @@ def typeset_pages(
         return katex.place_formulas(html, done)
 
     for each, formulas in zip(pages, found, strict=True):
-        katex.note_broken(each.page.page, formulas, done, book.reporter)
+        katex.note_broken(each.page.page, formulas, done, book.reporter, _behind(each))
     return [
         replace(
             each,
             body=place(each.body),
             toc=_typeset_contents(each.toc, place),
+            opens=tuple(replace(one, html=place(one.html)) for one in each.opens),
             page=replace(
                 each.page,
                 title=each.page.title
@@ -166,7 +186,13 @@ def typeset_pages(
 
 def _everything(page: Finished) -> str:
     title = page.page.title.html if page.page.title else ""
-    return title + page.body + "".join(heading.html for heading in page.page.headings)
+    opened = "".join(each.html for each in page.opens)
+    return title + page.body + "".join(heading.html for heading in page.page.headings) + opened
+
+
+def _behind(page: Finished) -> dict[katex.Formula, str]:
+    """Return the number that a formula stands behind, for formulas in what opens."""
+    return {formula: each.text for each in page.opens for formula in katex.formulas(each.html)}
 
 
 def _typeset_contents(items: list[nav.Contents], place: Callable[[str], str]) -> list[nav.Contents]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
 from pathlib import Path
@@ -14,7 +14,8 @@ from mlsim_book.errors import Problems
 from mlsim_book.labels import WORDS
 from mlsim_book.model import ExecutedPage, Project
 from mlsim_book.notebooks import check_notebooks
-from mlsim_book.pages import parse_pages
+from mlsim_book.number_check import check_numbers
+from mlsim_book.pages import ParsedPage, parse_pages
 from mlsim_book.places import place, sources_of
 from mlsim_book.project import load_project
 
@@ -48,11 +49,13 @@ class _Reader(HTMLParser):
         super().__init__()
         self.page = SitePage()
         self._named_link = False  # an image in a link with a name may be silent
+        self._templates = 0  # what they hold is on no page until a script copies it
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         given = dict(attrs)
-        if given.get("id"):
+        if given.get("id") and not self._templates:
             self.page.ids.append(str(given["id"]))
+        self._templates += tag == "template"
         if tag == "a" and given.get("href"):
             self.page.links.append(str(given["href"]))
             self._named_link = "aria-label" in given
@@ -65,6 +68,7 @@ class _Reader(HTMLParser):
             self.page.loaded.append(str(given["href"]))
 
     def handle_endtag(self, tag: str) -> None:
+        self._templates -= tag == "template"
         if tag == "a":
             self._named_link = False
 
@@ -81,11 +85,19 @@ def read_page(html: str) -> SitePage:
     return reader.page
 
 
-def check_book(root: Path, *, out: Path | None = None) -> Problems:
-    """Check a book's sources and notebooks, and its site if there is one."""
+def check_book(
+    root: Path, *, out: Path | None = None, progress: Callable[[str], None] = lambda _: None
+) -> Problems:
+    """Check a book's sources, its numbers and notebooks, and its site if there is one.
+
+    `progress` is told how many numbers of each page are computed, cited, given, bare.
+    """
     problems = Problems()
     project = load_project(root.resolve(), problems)
-    pages = check_sources(project, problems)
+    parsed = parse_pages(project, problems)
+    pages = check_sources(project, parsed, problems)
+    for name, counts in check_numbers(project, parsed, problems).items():
+        progress(f"{name}: {counts.text()}")
     folder = project.root / "notebooks"
     if folder.is_dir():
         check_notebooks(project, folder, problems)
@@ -97,13 +109,13 @@ def check_book(root: Path, *, out: Path | None = None) -> Problems:
     return problems
 
 
-def check_sources(project: Project, problems: Problems) -> dict[str, ExecutedPage]:
+def check_sources(
+    project: Project, parsed: Sequence[ParsedPage], problems: Problems
+) -> dict[str, ExecutedPage]:
     """Check references against labels, as far as the sources tell without running them."""
     pages = {
-        parsed.chapter.href: ExecutedPage(
-            parsed.chapter, "", parsed.metadata, {}, parsed.document.source
-        )
-        for parsed in parse_pages(project, problems)
+        each.chapter.href: ExecutedPage(each.chapter, "", each.metadata, {}, each.document.source)
+        for each in parsed
     }
     labels: set[str] = {each.label for each in project.chapters if each.label}
     for page in pages.values():

@@ -141,7 +141,7 @@ def _split(
 
 
 def place_citations(html: str, page: RenderedPage, citations: Citations) -> str:
-    """Fill in a page's citations and its list of references."""
+    """Fill in the citations in any HTML that came from a page."""
     href = page.page.chapter.href
     formatted = citations.by_page.get(href, [])
 
@@ -153,6 +153,12 @@ def place_citations(html: str, page: RenderedPage, citations: Citations) -> str:
     if citations.home is not None and citations.home != href:
         there = posixpath.relpath(citations.home, posixpath.dirname(href) or ".")
         html = _LINK.sub(rf'href="{there}#\1"', html)
+    return html
+
+
+def place_references(html: str, page: RenderedPage, citations: Citations) -> str:
+    """Put the list of references into a page's body: the book's list, or the page's own."""
+    href = page.page.chapter.href
     if page.has_bibliography:
         return html.replace("<x-refs></x-refs>", citations.bibliography)
     if citations.home is None and (own := _own_entries(href, citations)):

@@ -36,7 +36,7 @@ def _parser() -> argparse.ArgumentParser:
     build.add_argument("--output-dir", type=Path, metavar="DIR", help="where the site goes")
     _running(build)
     build.set_defaults(run=_build)
-    check = commands.add_parser("check", help="check sources and the built site")
+    check = commands.add_parser("check", help="check sources, numbers and the built site")
     _folder(check)
     check.add_argument("--output-dir", type=Path, metavar="DIR", help="where the site is")
     check.set_defaults(run=_check)
@@ -85,7 +85,8 @@ def _build(options: argparse.Namespace) -> int:
 def _check(options: argparse.Namespace) -> int:
     from mlsim_book.check import check_book
 
-    return _report(check_book(options.root, out=options.output_dir), "the book is in order")
+    problems = check_book(options.root, out=options.output_dir, progress=_say)
+    return _report(problems, "the book is in order")
 
 
 def _notebooks(options: argparse.Namespace) -> int:

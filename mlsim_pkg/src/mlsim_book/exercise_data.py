@@ -154,6 +154,39 @@ def load_selfchecks(path: str | Path) -> tuple[SelfCheck, ...]:
 _LISTS = {"choices", "hints", "wrong"}
 
 
+@dataclass(frozen=True)
+class ShownText:
+    """A text of a file that readers see: Markdown, with `{...}` fields if computed."""
+
+    text: str
+    line: int  # of its key
+    computed: bool = False
+
+
+def read_texts(path: str | Path) -> tuple[ShownText, ...]:
+    """Return the texts of a file that readers see, but for the choices, in order."""
+    data, where = _read(path)
+    found: list[ShownText] = []
+
+    def take(item: Mapping[str, Any], table: tuple[str | int, ...], *keys: str) -> None:
+        for key in keys:
+            given = item.get(key, [])
+            found.extend(
+                ShownText(text, where.line(*table, key) or 1, computed=key == "solution")
+                for text in (given if isinstance(given, list) else [given])
+                if isinstance(text, str)
+            )
+
+    for index, item in enumerate(data.get("exercise", [])):
+        table = ("exercise", index)
+        take(item, table, "title", "prompt", "hints", "solution")
+        for number, each in enumerate(item.get("wrong", [])):
+            take(each, (*table, "wrong", number), "because")
+    for index, item in enumerate(data.get("selfcheck", [])):
+        take(item, ("selfcheck", index), "question", "because")
+    return tuple(found)
+
+
 class _Places:
     """Finds the lines of tables and keys: Python's TOML reader doesn't tell them."""
 

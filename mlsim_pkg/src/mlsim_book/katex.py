@@ -110,13 +110,21 @@ def note_broken(
     found: Iterable[Formula],
     done: Mapping[Formula, Typeset],
     reporter: Reporter,
+    behind: Mapping[Formula, str] | None = None,
 ) -> None:
-    """Tell of the formulas of a page that KaTeX refuses."""
+    """Tell of the formulas of a page that KaTeX refuses.
+
+    `behind` names the number that opens to a formula: such a formula is computed,
+    so it stands on no line of the source.
+    """
     for formula in found:
         if error := done[formula].error:
+            number = (behind or {}).get(formula)
+            where = f" (in what '{number}' opens to)" if number else ""
+            tex = " ".join(formula.tex.split())
             reporter.note(
                 page,
-                f"KaTeX can't typeset the formula  {' '.join(formula.tex.split())}\n  {error}",
+                f"KaTeX can't typeset the formula  {tex}{where}\n  {error}",
                 text_pattern(formula.tex),
                 hint="See katex.org/docs/supported.html for what KaTeX knows, or define a macro"
                 " under `mlsim-book: {macros: {...}}` in _quarto.yml.",

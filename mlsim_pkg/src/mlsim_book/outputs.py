@@ -1,7 +1,8 @@
 """One output of a cell -> Markdown, as Quarto writes it for HTML.
 
-Of the forms an object offers, the first of these is taken: Markdown (LaTeX
-counts as such), SVG, PNG, JPEG, JavaScript, HTML, text.
+Of the forms an object offers, the first of these is taken: JavaScript, HTML,
+Markdown (LaTeX counts as such), SVG, PNG, JPEG, text. (An inline expression takes
+Markdown before HTML: see `inline`.)
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from mlsim_book.results import Output
 from mlsim_book.sanitize import strip_ansi
 
 _IMAGES = {"image/svg+xml": "svg", "image/png": "png", "image/jpeg": "jpeg"}
-_ORDER = ("text/markdown", *_IMAGES, "application/javascript", "text/html", "text/plain")
+_ORDER = ("application/javascript", "text/html", "text/markdown", *_IMAGES, "text/plain")
 _ECHO = re.compile(r"^[<(\[].*[>)\]]$")
 _ARTISTS = ("[<matplotlib", "<matplotlib", "<seaborn.", "<ggplot:")
 _SCOPED_STYLE = re.compile(r"<style scoped>.*?</style>\s*", re.DOTALL)

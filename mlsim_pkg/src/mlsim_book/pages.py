@@ -23,6 +23,7 @@ from mlsim_book.errors import BookError, CellError, Problems, SourceError
 from mlsim_book.intermediate import write_markdown
 from mlsim_book.lines import split_lines
 from mlsim_book.model import Chapter, ExecutedPage, Project
+from mlsim_book.opens import plain_numbers
 from mlsim_book.options import Defaults, merge, page_defaults
 from mlsim_book.project import folder_metadata
 from mlsim_book.qmd import Document, read_document
@@ -213,7 +214,8 @@ def finish_page(page: ParsedPage, results: Results) -> ExecutedPage:
     chapter = page.chapter
     markdown, files = write_markdown(page.document, results, page.defaults, source=chapter.source)
     if "`{python}" in chapter.title:
-        heading = first_heading(split_lines(markdown, file=chapter.source))
+        lines = split_lines(plain_numbers(markdown), file=chapter.source)
+        heading = first_heading(lines)
         chapter = replace(chapter, title=heading.title) if heading else chapter
     return ExecutedPage(chapter, markdown, page.metadata, files, page.document.source)
 

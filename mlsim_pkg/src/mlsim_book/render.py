@@ -18,6 +18,7 @@ from typing import Any
 
 from mlsim_book.keep import Keep, content_hash
 from mlsim_book.model import ExecutedPage, Project
+from mlsim_book.opens import Opened
 from mlsim_book.options import merge
 from mlsim_book.pandoc import find_pandoc, pandoc_version, run_pandoc
 
@@ -77,6 +78,7 @@ class RenderedPage:
     has_bibliography: bool
     notes: tuple[tuple[str, str], ...]
     front: Mapping[str, str]  # subtitle, abstract, description as HTML
+    opens: tuple[Opened, ...] = ()  # what its numbers open to
 
 
 def render_pages(
@@ -196,4 +198,7 @@ def _read(page: ExecutedPage, html: str) -> RenderedPage:
         has_bibliography=bool(facts.get("has_refs")),
         notes=tuple((note["message"], note["needle"]) for note in facts.get("notes") or ()),
         front=dict(facts.get("meta") or {}),
+        opens=tuple(
+            Opened(each["id"], each["text"], each["html"]) for each in facts.get("opens") or ()
+        ),
     )  # fmt: skip

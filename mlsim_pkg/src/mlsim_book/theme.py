@@ -52,10 +52,11 @@ def write_shared(assets: Assets, out: Path) -> Shared:
             ":root {" + "".join(_icon_variable(assets, *each) for each in _ICONS.items()) + "}",
             _read(FOLDER / "layout.css"),
             _read(FOLDER / "content.css"),
+            _read(FOLDER / "cards.css"),
         ]
     )
     css = re.sub(r"/\*# sourceMappingURL=.*?\*/", "", css)
-    script = _read(FOLDER / "book.js") + _read(FOLDER / "search.js")
+    script = "".join(_read(FOLDER / f"{name}.js") for name in ("book", "opens", "terms", "search"))
     names = Shared(
         stylesheet=f"book-{content_hash(css)[:8]}.css",
         script=f"book-{content_hash(script)[:8]}.js",

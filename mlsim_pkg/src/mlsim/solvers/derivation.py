@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
 from typing import TYPE_CHECKING, Any
 
@@ -84,44 +85,63 @@ def _wrapped(words: str, indent: int) -> list[str]:
     )
 
 
-def as_markdown(explanation: Explanation, *, most: int = 0, cite: bool = False) -> str:
-    """Write the derivation for a notebook, formulas as mathematics.
-
-    `most` limits the operators that are listed to those that take longest (0:
-    all, in order). With `cite`, sources are citations of the book's
-    bibliography instead of a list.
-    """
-    from mlsim.equations.symbols import tex
-
+def as_markdown(explanation: Explanation) -> str:
+    """Write the derivation for a notebook, formulas as mathematics."""
     data = explanation.to_dict()
     lines = [f"**{_title(data).replace(chr(10), '** — ')}", ""]
     lines += ["| known | value | from |", "|---|---:|---|"]
     for known in data["inputs"]:
-        symbol = term(known["quantity"]).symbol
-        name = known["quantity"].replace("_", " ")
         # A quote may hold a bar, which would end the cell.
         origin = known["origin"].replace("|", r"\|")
-        if cite:
-            origin = _cited(origin)
-        lines.append(f"| {name} ${symbol}$ | {known['text']} | {origin} |")
+        lines.append(f"| {_named(known['quantity'])} | {known['text']} | {origin} |")
     lines.append("")
     for step in data["steps"]:
-        at = f" (for operator {step['example']})" if _worked(step) else ""
-        name, value = step["quantity"].replace("_", " "), text(step["value"], step["unit"])
-        sum_of = _short(step["substituted"])
-        lines += [f"$${tex(EQUATIONS[step['equation']])}$$", ""]
-        key = f"[@{step['source']['key']}]" if cite else f"[{step['source']['key']}]"
-        lines += [f"{name}{at} = {sum_of} = **{value}** {key}", ""]
-    if data["operators"]:
-        header, *rows = _cells(_longest(data, most))
-        lines.append("| " + " | ".join(header) + " |")
-        lines.append("|---|" + "---:|" * (len(header) - 1))
-        lines += ["| " + " | ".join(row) + " |" for row in rows]
-        left = len(data["operators"]) - len(rows)
-        lines += ["", *([f"and {left} more kinds of operator.", ""] if left else [])]
-    if not cite:
-        lines += [f"- [{source['key']}] {source['text']}" for source in _sources(data)]
+        lines += _formula(step, f"[{step['source']['key']}]")
+    lines += _table(data)
+    lines += [f"- [{source['key']}] {source['text']}" for source in _sources(data)]
     return "\n".join(lines)
+
+
+def as_card(explanation: Explanation, most: int = 5) -> str:
+    """Write the derivation for a card: the result first, then what it comes from.
+
+    Sources are citations of the book's bibliography; of the operators, those
+    that take longest are listed.
+    """
+    data = explanation.to_dict()
+    lines = [f"**{_title(data).replace(chr(10), '** — ')}", ""]
+    for step in reversed(data["steps"]):
+        lines += _formula(step, f"[@{step['source']['key']}]")
+    shown = _longest(data, most)
+    lines += _table(shown)
+    left = len(data["operators"]) - len(shown["operators"])
+    lines += [f"and {left} more kinds of operator.", ""] if left else []
+    for known in data["inputs"]:
+        lines.append(f"- {_named(known['quantity'])} = {known['text']}: {_cited(known['origin'])}")
+    return "\n".join(lines)
+
+
+def _named(name: str) -> str:
+    return f"{name.replace('_', ' ')} ${term(name).symbol}$"
+
+
+def _formula(step: dict[str, Any], source: str) -> list[str]:
+    """Write an equation, what goes in, and what comes out."""
+    at = f" (for operator {step['example']})" if _worked(step) else ""
+    name, value = step["quantity"].replace("_", " "), text(step["value"], step["unit"])
+    formula = EQUATIONS[step["equation"]].tex
+    worked = f"{name}{at} = {_short(step['substituted'])} = **{value}** {source}"
+    # A lone star between spaces is no emphasis, but it is no times sign either.
+    return [f"$${formula}$$", "", worked.replace(" * ", " × "), ""]
+
+
+def _table(data: dict[str, Any]) -> list[str]:
+    """Write the operators as a table, if there are any."""
+    if not data["operators"]:
+        return []
+    header, *rows = _cells(data)
+    lines = ["| " + " | ".join(header) + " |", "|---|" + "---:|" * (len(header) - 1)]
+    return [*lines, *("| " + " | ".join(row) + " |" for row in rows), ""]
 
 
 def _longest(data: dict[str, Any], most: int) -> dict[str, Any]:
@@ -141,8 +161,13 @@ def _longest(data: dict[str, Any], most: int) -> dict[str, Any]:
 
 def _cited(origin: str) -> str:
     """Turn the key of a document, among the parts of an origin, into a citation."""
-    parts = origin.split(", ")
-    return ", ".join(f"[@{part}]" if part in references() else part for part in parts)
+    parts = [f"[@{part}]" if part in references() else _plain(part) for part in origin.split(", ")]
+    return ", ".join(parts)
+
+
+def _plain(words: str) -> str:
+    """Keep quoted words from being read as Markdown."""
+    return re.sub(r"([*_|$@\[\]<>`])", r"\\\1", words)
 
 
 def _worked(step: dict[str, Any]) -> bool:

@@ -1,8 +1,9 @@
 -- One page of a book: Quarto's intermediate Markdown -> Quarto's own HTML.
 --
--- Three walks, in reading order: conditional content goes; structure is built and
--- counted; citations, references and formulas become placeholders. What Python
--- needs besides (labels, headings, citations, title) follows the page as a comment.
+-- Walks, in reading order: conditional content goes; numbers that open are noted;
+-- structure is built and counted; citations, references and formulas become
+-- placeholders. What Python needs besides (labels, headings, citations, title, what
+-- opens) follows the page as a comment.
 
 package.path = pandoc.path.join({ pandoc.path.directory(PANDOC_SCRIPT_FILE), '?.lua' }) .. ';' .. package.path
 
@@ -12,6 +13,7 @@ local blocks = require 'blocks'
 local code = require 'code'
 local equations = require 'equations'
 local floats = require 'floats'
+local opens = require 'opens'
 local refs = require 'refs'
 
 local structure -- the second walk; floats call it for their parts
@@ -93,6 +95,13 @@ structure = {
   Image = function(image) return floats.image(image) end,
 }
 
+--- `[64 cups]{.given kind="example"}`: HTML knows `kind`, but not on a span.
+local function given(span)
+  if not span.classes:includes('given') then return nil end
+  span.attributes['data-kind'] = S.take(span, 'kind')
+  return span
+end
+
 -- ---------------------------------------------------------------- the chapter
 --- Take the chapter's own heading off a page; the template shows it as the title.
 local function take_title(doc)
@@ -157,6 +166,7 @@ end
 function Pandoc(doc)
   doc = doc:walk(blocks.conditional)
   doc = doc:walk({ Blocks = annotations.Blocks })
+  doc = doc:walk({ Span = given }):walk(opens.filter)
   local title, attr = take_title(doc)
   doc = doc:walk(structure)
   doc = doc:walk({ Blocks = blocks.join_margins })
@@ -164,11 +174,13 @@ function Pandoc(doc)
   heading_facts(doc)
   local facts = S.facts
   if title then
-    local inlines = pandoc.Inlines(title):walk(refs.filter)
+    title = opens.plain(pandoc.Inlines(title))
+    local inlines = title:walk(refs.filter)
     facts.title = { html = S.html(inlines), text = pandoc.utils.stringify(title), id = attr.id or '',
       classes = attr.classes or {} }
   end
   facts.meta = metadata(doc)
+  opens.tell()
   if doc.meta.nocite then
     local inlines = pandoc.Pandoc({ pandoc.Plain(pandoc.Inlines(doc.meta.nocite)) })
     facts.nocite = pandoc.write(inlines, 'json')

@@ -53,6 +53,11 @@ local function reference(cite)
   return pieces
 end
 
+-- A number that opens on the page is the plain number here
+local function plain_number(span)
+  if span.classes:includes('opens') then return span.content end
+end
+
 local function absolute(target)
   if target:match('^%a[%w+.-]*:') or target:match('^//') then return target end
   if not settings.site or target:match('^#') then return nil end
@@ -300,7 +305,7 @@ local inline_walk = {
 
 function Writer(doc)
   read_settings()
-  doc = doc:walk({ Cite = reference })
+  doc = doc:walk({ Span = plain_number, Cite = reference })
   doc = cite_sources(doc)
   local blocks = pandoc.Blocks({})
   flatten(doc.blocks, blocks)

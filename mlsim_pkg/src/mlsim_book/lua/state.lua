@@ -7,7 +7,8 @@
 local M = {}
 
 M.config = pandoc.json.decode(os.getenv('MLSIM_BOOK_PAGE') or '{}', false)
-M.facts = { labels = {}, headings = {}, cites = {}, refs = {}, notes = {}, has_refs = false }
+M.facts = { labels = {}, headings = {}, cites = {}, refs = {}, notes = {}, opens = {},
+  has_refs = false }
 M.counters = {}
 M.sections = { 0, 0, 0, 0, 0, 0 }
 
@@ -45,9 +46,18 @@ function M.html(inlines)
   return pandoc.write(pandoc.Pandoc({ pandoc.Plain(inlines) }), 'html5', { wrap_text = 'none' })
 end
 
+--- Put plain numbers in the place of those that open (see opens.lua).
+function M.plain_numbers(list)
+  return list:walk({
+    Span = function(span)
+      if span.classes:includes('opens') then return span.content end
+    end,
+  })
+end
+
 --- Inlines of a Markdown text, as it stands in an attribute.
 function M.markdown(text)
-  return pandoc.utils.blocks_to_inlines(pandoc.read(text, 'markdown').blocks)
+  return M.plain_numbers(pandoc.utils.blocks_to_inlines(pandoc.read(text, 'markdown').blocks))
 end
 
 --- Put lists of blocks one after another.

@@ -1,0 +1,28 @@
+"""The book itself is in order: links, labels, alternative texts, numbers, notebooks."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from mlsim_book.check import check_book
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_the_book_passes_its_own_check(built_book: Path) -> None:
+    problems = check_book(ROOT, out=built_book)
+    assert [each.text() for each in problems.found] == []
+
+
+def test_no_result_of_the_first_chapter_is_marked_as_given() -> None:
+    chapter = (ROOT / "tutorials" / "hello_world.qmd").read_text(encoding="utf-8")
+    kinds = re.findall(r"\.given kind=[\"'](\w+)", chapter)
+    assert kinds == ["definition"]
+
+
+def test_inline_numbers_of_the_first_chapter_open(built_book: Path) -> None:
+    page = (built_book / "tutorials" / "hello_world.html").read_text(encoding="utf-8")
+    opened = re.findall(r'class="opens" data-opens="([\w-]+)"', page)
+    assert len(opened) > 40
+    assert all(f'<template id="{each}"' in page for each in opened)

@@ -1,0 +1,148 @@
+"""Pages drawn from the code: glossary, architecture, API reference."""
+
+import ast
+import contextlib
+import importlib
+import io
+import re
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+import mlsim
+from mlsim.quantities import VOCABULARY
+from mlsim_book.assets import load_assets
+from mlsim_book.docstrings import reference, signature
+from mlsim_book.katex import Formula, typeset
+from mlsim_book.keep import Keep
+
+ROOT = Path(__file__).parents[2]
+CHAPTERS = [path for folder in (".", "tutorials", "zoo") for path in (ROOT / folder).glob("*.qmd")]
+CELL = re.compile(r"^```\{python\}\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+ENTRY = re.compile(
+    r"^\*\*\[([^\]]+)\]\{\.term-entry #([\w-]+)(?: also=\"([^\"]*)\")?\}\*\*"
+    r"(?: \$([^$]+)\$, (.+?))?\. \[([^\]]+)\]\{\.glossary-definition\}$",
+    re.MULTILINE,
+)
+
+
+@pytest.fixture
+def run(monkeypatch):
+    """Run a page's cells in one namespace; what they print, and what they leave."""
+
+    def run_page(name):
+        monkeypatch.chdir(ROOT)
+        names, printed = {}, io.StringIO()
+        with contextlib.redirect_stdout(printed):
+            for cell in CELL.findall((ROOT / name).read_text(encoding="utf-8")):
+                exec(compile(cell, name, "exec"), names)
+        return printed.getvalue(), names
+
+    return run_page
+
+
+def test_glossary_has_every_quantity_once(run, tmp_path):
+    printed, _ = run("glossary.qmd")
+    entries = ENTRY.findall(printed)
+    assert len(entries) == printed.count(".glossary-entry")
+    ids = [entry[1] for entry in entries]
+    assert len(set(ids)) == len(ids)
+    assert ids == sorted(ids)
+    found = {
+        term.replace(" ", "_").replace("FLOPs", "flops"): (symbol, said)
+        for term, _, _, symbol, _, said in entries
+        if symbol
+    }
+    assert found == {each.name: (each.symbol, each.definition) for each in VOCABULARY.values()}
+    # A word leads to one entry, whatever its case.
+    words = [entry[0].lower() for entry in entries]
+    words += [word.lower() for entry in entries for word in entry[2].split("; ") if word]
+    assert not {word for word in words if words.count(word) > 1}
+    symbols = [Formula(symbol, display=False) for symbol, _ in found.values()]
+    made = typeset(symbols, load_assets(), Keep(tmp_path), {})
+    assert not [each for each in symbols if made[each].error]
+
+
+def test_the_figure_of_the_floors_is_described_as_drawn(run, monkeypatch):
+    pyplot = pytest.importorskip("matplotlib.pyplot")
+    monkeypatch.setattr(pyplot, "show", lambda: None)
+    _, names = run("architecture.qmd")
+    pyplot.close("all")
+    label = names["label"]
+    drawn = [f"{label.get(a, a)} to {label.get(b, b)}" for a, b in names["ordered"]]
+    drawn = ", ".join(re.sub(r"\b\d ", "", arrow) for arrow in drawn)
+    assert f"Arrows, all downward: {drawn}." in (ROOT / "architecture.qmd").read_text(
+        encoding="utf-8"
+    )
+
+
+def test_api_reference_has_every_public_name(run):
+    printed, _ = run("api.qmd")
+    headings = re.findall(r"^## (\w+) \{#api-", printed, re.MULTILINE)
+    assert headings == list(mlsim.__all__)
+    ids = re.findall(r"\{#(api-[\w-]+)\}", printed)
+    assert len(set(ids)) == len(ids)
+    assert "### Engine.solve {#api-engine-solve}" in printed
+
+
+@pytest.mark.parametrize("path", CHAPTERS, ids=lambda path: path.stem)
+def test_chapters_import_only_public_names(path):
+    for cell in CELL.findall(path.read_text(encoding="utf-8")):
+        for node in ast.walk(ast.parse(cell)):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "mlsim":
+                assert node.module.count(".") <= 1, node.module
+                module = importlib.import_module(node.module)
+                for alias in node.names:
+                    known = hasattr(module, alias.name) or find_spec(f"mlsim.{alias.name}")
+                    assert known, alias.name
+                    assert not alias.name.startswith("_")
+
+
+class Pot:
+    """A pot, such as Pot(2).
+
+    Attributes
+    ----------
+    cups
+        How much it holds.
+
+    >>> Pot(2).cups
+    2
+    """
+
+    def __init__(self, cups: int = 1, *, lid: "str | None" = None) -> None:
+        self.cups = cups
+
+    @property
+    def full(self) -> bool:
+        """Whether nothing more goes in.
+
+        Raises
+        ------
+        ValueError
+            If there is a lid_of *glass*.
+        """
+        return False
+
+    @staticmethod
+    def pour(*cups: int, into: "Pot") -> None:
+        """Pour."""
+
+
+def test_reference_of_a_class():
+    text = reference("Pot", Pot, prefix="kettle")
+    assert text.startswith(
+        "## Pot {#kettle-pot}\n\nA pot, such as Pot(2).\n\n```python\nPot(cups: int"
+    )
+    assert "[`cups`]{#kettle-pot-cups}\n:   How much it holds." in text
+    assert r"Raises `ValueError` if there is a lid\_of \*glass\*." in text
+    assert (
+        "```python\nPot(2).cups\n```\n\n::: {.cell-output .cell-output-stdout}\n```\n2\n```" in text
+    )
+    assert "### Pot.pour {#kettle-pot-pour}" in text
+
+
+def test_signatures():
+    assert signature("pour", Pot.pour) == "pour(*cups: int, into: Pot) -> None"
+    assert signature("Pot", Pot) == "Pot(cups: int = 1, *, lid: str | None = None)"
