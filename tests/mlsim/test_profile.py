@@ -7,7 +7,7 @@ import json
 import numpy as np
 import pytest
 
-from mlsim import Device, Model, Profile
+from mlsim import Device, Engine, Model, Profile
 from mlsim.errors import DoesNotFitError, InvalidValueError, UnknownNameError
 
 TOO_MANY = 1_000_000
@@ -199,3 +199,10 @@ def test_plain_data_of_what_does_not_fit(solve) -> None:
     assert many["feasible"] == [True, False]
     assert many["latency"]["value"][1] is None
     assert many["bottleneck"] == ["Memory Bound", "Does Not Fit"]
+
+
+@pytest.mark.parametrize("index", [slice(0, 2), (0, 1), 1.5, None])
+def test_an_index_is_one_whole_number_for_each_axis(index) -> None:
+    many = Engine.solve(model="ResNet50", hardware="A100", batch_size=[1, 2, 3])
+    with pytest.raises(InvalidValueError, match="an index of this profile is 1 whole number"):
+        many[index]

@@ -128,12 +128,24 @@ class Profile:
             return quantity(value, unit) if many else scaled(float(value), unit)
         return self._point(name)
 
+    def _one_point(self, what: str) -> None:
+        """Refuse to go on with many points where only one makes sense."""
+        if self.configuration.shape:
+            raise InvalidValueError(
+                f"this profile holds many points; pick one, such as profile[0].{what}."
+            )
+
     def _point(self, index: int | tuple[int, ...]) -> Profile:
         import numpy as np
 
         shape = self.configuration.shape
         if not shape:
             raise InvalidValueError("this profile is one point; only an array has an index.")
+        indices = index if isinstance(index, tuple) else (index,)
+        if len(indices) != len(shape) or not all(hasattr(each, "__index__") for each in indices):
+            raise InvalidValueError(
+                f"an index of this profile is {len(shape)} whole number(s), not {index!r}."
+            )
 
         def pick(value: Any) -> float:
             return float(np.broadcast_to(value, shape)[index])
@@ -198,10 +210,7 @@ class Profile:
         InvalidValueError
             For an array of points: pick one by its index first.
         """
-        if self.configuration.shape:
-            raise InvalidValueError(
-                "this profile holds many points; pick one, such as profile[0].operators."
-            )
+        self._one_point("operators")
         from mlsim.solvers.explain import operator_rows
 
         table = self.configuration.model.operators
@@ -223,10 +232,7 @@ class Profile:
         InvalidValueError
             For an array of points: pick one by its index first.
         """
-        if self.configuration.shape:
-            raise InvalidValueError(
-                "this profile holds many points; pick one, such as profile[0].sensitivity()."
-            )
+        self._one_point("sensitivity()")
         from mlsim.solvers.inverse import sensitivity
 
         self.value(name)
@@ -240,10 +246,7 @@ class Profile:
         InvalidValueError
             For an array of points: pick one by its index first.
         """
-        if self.configuration.shape:
-            raise InvalidValueError(
-                "this profile holds many points; pick one, such as profile[0].explain()."
-            )
+        self._one_point("explain()")
         from mlsim.solvers.explain import Explanation
 
         self.value(name)
