@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 from mlsim import zoo
@@ -32,37 +33,49 @@ def sweep(
     *, model: Any, hardware: Any, batch_size: Any, precision: Any, estimate: str
 ) -> pandas.DataFrame:
     """Do what `Engine.sweep` promises."""
-    library = need("pandas", "a sweep", "arrays")
+    library, np = need("pandas", "a sweep", "arrays"), need("numpy", "a sweep", "arrays")
     models = [zoo.model(each) for each in _listed("model", model)]
     devices = [zoo.device(each) for each in _listed("hardware", hardware)]
     formats = [find_precision(each) for each in _listed("precision", precision)]
     batches = check("batch_size", batch_size, whole=True)
     batches = batches.reshape(-1) if hasattr(batches, "reshape") else batches
-    parts = [
-        _solve_all(each, device, number_format, estimate, batches)
-        for each in models
-        for device in devices
-        for number_format in formats
-    ]
-    columns = _columns(library, models, devices, formats, estimate=estimate, parts=parts)
+    column = np.atleast_1d(np.asarray(batches, dtype=float))
+    combinations = list(product(models, devices, formats))
+    joined = {name: np.empty(len(column) * len(combinations)) for name in _RESULTS}
+    reasons = []
+    for index, combination in enumerate(combinations):
+        rows = slice(index * len(column), (index + 1) * len(column))
+        part = {name: values[rows] for name, values in joined.items()}
+        reasons.append(_solve_all(*combination, estimate=estimate, column=column, into=part))
+    columns = _columns(
+        library,
+        models,
+        devices,
+        formats,
+        estimate=estimate,
+        column=column,
+        joined=joined,
+        reasons=reasons,
+    )
     table: pandas.DataFrame = library.DataFrame(columns, copy=False)
     return table
 
 
 def _solve_all(
-    model: Any, device: Any, number_format: Any, estimate: str, batches: Any
-) -> dict[str, Any]:
-    """Solve all batches of one combination; NaN where the device lacks the precision."""
-    import numpy as np
+    model: Any, device: Any, number_format: Any, *, estimate: str, column: Any, into: dict[str, Any]
+) -> str:
+    """Solve all batches of one combination into its rows; return why it can't run, or "".
 
-    column = np.atleast_1d(np.asarray(batches, dtype=float))
+    Where the device lacks the precision, the rows are NaN.
+    """
     try:
         configuration = Configuration(model, device, number_format, estimate, column, {})
-        return {"batch_size": column, "reason": "", **evaluate(configuration, *_RESULTS)}
+        evaluate(configuration, *_RESULTS, into=into)
     except UnsupportedPrecisionError:
-        nothing = np.full(column.shape, np.nan)
-        reason = f"no {number_format.name} peak on record"
-        return {"batch_size": column, "reason": reason, **dict.fromkeys(_RESULTS, nothing)}
+        for values in into.values():
+            values.fill(float("nan"))
+        return f"no {number_format.name} peak on record"
+    return ""
 
 
 def _columns(
@@ -72,18 +85,20 @@ def _columns(
     formats: Any,
     *,
     estimate: str,
-    parts: list[dict[str, Any]],
+    column: Any,
+    joined: dict[str, Any],
+    reasons: list[str],
 ) -> dict[str, Any]:
-    """Join the parts; names are categories, so a million rows stay small."""
+    """Make the table's columns; names are categories, so a million rows stay small."""
     import numpy as np
 
-    size = len(parts[0]["batch_size"])
-    joined = {name: np.concatenate([part[name] for part in parts]) for name in _COLUMNS}
+    size = len(column)
     # NaN compares as False: what has no peak does not run either.
-    feasible = np.concatenate([part["memory_free"] >= 0 for part in parts])
+    feasible = joined["memory_free"] >= 0
     stopped = ~feasible
-    for name in ("latency", "throughput", "memory_bound_share"):
-        joined[name][stopped] = np.nan
+    if stopped.any():
+        for name in ("latency", "throughput", "memory_bound_share"):
+            joined[name][stopped] = np.nan
 
     def category(names: list[str], each: int, times: int) -> Any:
         # Two devices may have one name; more than a byte holds may be compared.
@@ -93,10 +108,8 @@ def _columns(
         every = np.tile(np.repeat(codes, each), times)
         return pandas.Categorical.from_codes(every, dtype=pandas.CategoricalDtype(unique))
 
-    reasons = ["", DOES_NOT_FIT.lower(), *sorted({part["reason"] for part in parts} - {""})]
-    codes = np.repeat(
-        np.array([reasons.index(part["reason"]) for part in parts], dtype=np.int8), size
-    )
+    kinds = ["", DOES_NOT_FIT.lower(), *sorted(set(reasons) - {""})]
+    codes = np.repeat(np.array([kinds.index(each) for each in reasons], dtype=np.int8), size)
     codes[stopped & (codes == 0)] = 1
     bound = np.where(joined["memory_bound_share"] > 0.5, np.int8(0), np.int8(1))
     bound[stopped] = -1
@@ -105,13 +118,13 @@ def _columns(
         "model": category([m.name for m in models], size * len(devices) * len(formats), 1),
         "hardware": category([d.name for d in devices], size * len(formats), len(models)),
         "precision": category([f.name for f in formats], size, len(models) * len(devices)),
-        "estimate": category([estimate], size * len(parts), 1),
-        "batch_size": np.tile(parts[0]["batch_size"].astype(np.int64), len(parts)),
+        "estimate": category([estimate], size * len(reasons), 1),
+        "batch_size": np.tile(column.astype(np.int64), len(reasons)),
         "latency": joined["latency"],
         "throughput": joined["throughput"],
         "bottleneck": pandas.Categorical.from_codes(bound, dtype=bottlenecks),
         "memory_bound_share": joined["memory_bound_share"],
         "memory_required": joined["memory_required"],
         "feasible": feasible,
-        "reason": pandas.Categorical.from_codes(codes, dtype=pandas.CategoricalDtype(reasons)),
+        "reason": pandas.Categorical.from_codes(codes, dtype=pandas.CategoricalDtype(kinds)),
     }

@@ -161,9 +161,14 @@ def _shown(value: Any, unit: str) -> str:
 
 
 def evaluate(
-    configuration: Configuration, *wanted: str, table: OperatorTable | None = None
+    configuration: Configuration,
+    *wanted: str,
+    table: OperatorTable | None = None,
+    into: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Compute quantities of a configuration.
+
+    `into` names flat arrays to fill, for a sweep that would only join them.
 
     Returns floats for one point and arrays of the configuration's shape for
     many. A quantity of the operators has one value per row of the table (a
@@ -172,13 +177,16 @@ def evaluate(
     table = table or configuration.table
     steps, known = configuration.plan(*wanted), configuration.known
     if configuration.shape:
-        return _evaluate_blocks(configuration, steps, table)
+        return _evaluate_blocks(configuration, steps, table, into)
     values = steps.run({**known, **(table.arrays if ARRAYS else table.columns)})
     return {name: values[name] for name in wanted}
 
 
 def _evaluate_blocks(
-    configuration: Configuration, steps: Plan, table: OperatorTable
+    configuration: Configuration,
+    steps: Plan,
+    table: OperatorTable,
+    into: Mapping[str, Any] | None,
 ) -> dict[str, Any]:
     import numpy as np
 
@@ -199,7 +207,7 @@ def _evaluate_blocks(
 
     # One point shows the form of each answer: per operator, or one for all.
     first = run(slice(0, 1))
-    results = {name: _room(np, first[name], size) for name in steps.wanted}
+    results = into or {name: _room(np, first[name], size) for name in steps.wanted}
 
     def fill(start: int, stop: int) -> None:
         for begin in range(start, stop, BLOCK):
