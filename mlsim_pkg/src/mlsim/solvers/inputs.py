@@ -10,6 +10,9 @@ from mlsim.errors import InvalidValueError, MlsimError, need, unknown_name
 from mlsim.quantities import term
 from mlsim.units import to_base
 
+# Above this a float no longer counts one by one.
+LARGEST = 2.0**53
+
 
 def check(name: str, value: Any, *, whole: bool = False) -> Any:
     """Return a number or an array of numbers in base units.
@@ -64,6 +67,8 @@ def _check_one(name: str, shown: Any, number: Any, whole: bool) -> float:
         raise refused from None
     if not math.isfinite(result) or result <= 0 or (whole and not result.is_integer()):
         raise refused
+    if whole and result > LARGEST:
+        raise InvalidValueError(f"{name} must be at most {LARGEST:,.0f}, not {result:g}.")
     return result
 
 
@@ -93,6 +98,7 @@ def _check_array(name: str, values: Any, whole: bool) -> Any:
     array = array.astype(float)
     bad = ~(np.isfinite(array) & (array > 0))
     if whole:
+        bad |= array > LARGEST
         bad |= array != np.floor(np.where(np.isfinite(array), array, 0))
     if bad.any():
         index = tuple(int(i) for i in np.argwhere(bad)[0])
