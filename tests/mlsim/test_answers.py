@@ -47,7 +47,7 @@ def test_in_markdown_it_is_a_span_that_reads_as_the_number(profile) -> None:
     number = show(profile, unit="us", form=".1f")
     span = number._repr_markdown_()
     head, _, rest = span.partition("]{.opens opens=")
-    assert head == "[55.5 µs"
+    assert head == "[55.5\u00a0µs"
     assert unquote(rest.strip('"}')) == number.how
 
 

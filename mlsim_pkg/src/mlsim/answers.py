@@ -80,7 +80,9 @@ class Number:
         return self.text
 
     def _repr_markdown_(self) -> str:
-        return f'[{self.text}]{{.opens opens="{quote(self.how)}"}}'
+        # A number and its unit stay on one line.
+        shown = self.text.replace(" ", "\u00a0")
+        return f'[{shown}]{{.opens opens="{quote(self.how)}"}}'
 
     def _repr_html_(self) -> str:
         how = html.escape(self.how)
