@@ -19,6 +19,7 @@ from mlsim.hardware import Device
 from mlsim.measured import Measurement
 from mlsim.records import Figure
 from mlsim.solvers import Profile
+from mlsim.solvers.derivation import as_card, literal
 from mlsim.units import factor, quantity, text
 from mlsim.workloads import Model
 
@@ -189,7 +190,7 @@ def _made(what: Any, name: str, because: str) -> Number:
         return _of_figure(what, what.name)
     if hasattr(what, "index") and hasattr(what, "get") and "hardware" in what:
         return _of_profile(_solve_again(what), name)
-    return _of_plain(what, name, because)
+    return _ofliteral(what, name, because)
 
 
 def _words(name: str) -> str:
@@ -200,7 +201,6 @@ def _of_profile(profile: Profile, name: str) -> Number:
     if profile.configuration.shape:
         raise InvalidValueError(f"{profile!r} holds many points; pick one, such as profile[0].")
     from mlsim.quantities import term
-    from mlsim.solvers.derivation import as_card
 
     value, base = float(profile.value(name)), term(name).unit
     where = (
@@ -215,15 +215,10 @@ def _of_profile(profile: Profile, name: str) -> Number:
 def _of_figure(figure: Figure, name: str) -> Number:
     source = f"[@{figure.source}], " if figure.source else ""
     where = f"{figure.where}: “{figure.quote}”, read {figure.read}" if figure.source else "given"
-    brief = f"{_words(name)}: {figure.text}, {figure.kind}, {source}{_plain(where)}"
-    how = brief + (f"\n\n{_plain(figure.note)}" if figure.note else "")
+    brief = f"{_words(name)}: {figure.text}, {figure.kind}, {source}{literal(where)}"
+    how = brief + (f"\n\n{literal(figure.note)}" if figure.note else "")
     number = Number(figure.si, figure.base, _words(name), brief, how)
     return replace(number, unit=figure.unit, form=",g") if figure.unit != "year" else number
-
-
-def _plain(words: str) -> str:
-    """Keep quoted words from being read as Markdown."""
-    return "".join(f"\\{sign}" if sign in "*_|$@[]<>`" else sign for sign in words)
 
 
 def _of_device(device: Device, name: str) -> Number:
@@ -255,13 +250,13 @@ def _of_model(model: Model, name: str) -> Number:
 def _of_measurement(row: Measurement) -> Number:
     words = f"measured throughput of {row.model} on {row.device.name}, batch {row.batch_size}"
     how = (
-        f"{words}, {row.precision}: {row.value:,g} samples per second with {_plain(row.software)} "
-        f"in {row.year} [@{row.source}], in these words: “{_plain(row.quote)}”. {row.note}"
+        f"{words}, {row.precision}: {row.value:,g} samples per second with {literal(row.software)} "
+        f"in {row.year} [@{row.source}], in these words: “{literal(row.quote)}”. {row.note}"
     )
     return Number(row.value, "sample/s", words, how.rpartition(", in these")[0], how.strip())
 
 
-def _of_plain(what: Any, name: str, because: str) -> Number:
+def _ofliteral(what: Any, name: str, because: str) -> Number:
     if isinstance(what, bool) or not hasattr(what, "__float__"):
         raise InvalidValueError(
             f"show takes a profile, a device, a model, a measurement or a number, not {what!r}."

@@ -9,7 +9,6 @@ import posixpath
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import jinja2
@@ -274,8 +273,3 @@ def licence(given: Any) -> str:
         shown = text if text == "CC0" else f"{text} 4.0"
         return f'<a href="{_LICENCES[text]}" rel="license">{shown}</a>'
     return inline_markdown(str(given))
-
-
-def page_path(out: Path, chapter: Chapter) -> Path:
-    """Return where a chapter's page is written."""
-    return out / chapter.href

@@ -150,7 +150,7 @@ def roofline_time(compute_time: Any, memory_time: Any) -> Any:
 
     Assumes perfect overlap of the two, and no cost to start.
 
-    Valid for operators much longer than a launch, some microseconds; shorter ones are
+    Valid for operators that take much longer than their launch; shorter ones are
     dominated by starting.
 
     >>> roofline_time(0.001, 0.003)

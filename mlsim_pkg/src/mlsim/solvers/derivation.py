@@ -161,11 +161,11 @@ def _longest(data: dict[str, Any], most: int) -> dict[str, Any]:
 
 def _cited(origin: str) -> str:
     """Turn the key of a document, among the parts of an origin, into a citation."""
-    parts = [f"[@{part}]" if part in references() else _plain(part) for part in origin.split(", ")]
+    parts = [f"[@{part}]" if part in references() else literal(part) for part in origin.split(", ")]
     return ", ".join(parts)
 
 
-def _plain(words: str) -> str:
+def literal(words: str) -> str:
     """Keep quoted words from being read as Markdown."""
     return re.sub(r"([*_|$@\[\]<>`])", r"\\\1", words)
 
