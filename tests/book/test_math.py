@@ -34,7 +34,7 @@ def formulas(page: str) -> set[str]:
 
 @pytest.mark.parametrize("each", EQUATIONS.values(), ids=list(EQUATIONS))
 def test_every_equation_is_on_the_page(each: Equation, page: str, formulas: set[str]) -> None:
-    assert f'id="math-{each.yields.replace("_", "-")}"' in page
+    assert f'id="math-{each.name.replace("_", "-")}"' in page
     assert re.sub(r"\s+", "", each.tex) in formulas
     for name in (each.yields, *each.inputs):
         assert re.sub(r"\s+", "", VOCABULARY[name].symbol) in formulas

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import settings
 
 from mlsim import Device, Engine, Hardware, Model, Models, Profile
+from mlsim.workloads import Network
 from mlsim.workloads.layers import Convolution, Linear, Shape
 
 # The same examples on every run, and no time limit that a busy machine would miss.
@@ -56,7 +57,7 @@ def tiny() -> Model:
         parameters     96 + 3 = 99
         reads 32, writes 3, alive 35
     """
-    return Model(
+    return Network(
         key="Tiny",
         name="Tiny",
         architecture="CNN",

@@ -3,20 +3,33 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from urllib.parse import unquote
 
 import pytest
 
-from mlsim import Engine, Hardware, Models, Number, measurements, show
+from mlsim import Engine, Hardware, Models, Number, System, measurements, show, zoo
 from mlsim.errors import DoesNotFitError, InvalidValueError, UnitError, UnknownNameError
+from mlsim.solvers.serving import RESULTS
 from mlsim.units import quantity
 
 A100 = Hardware.Cloud.A100
+CONFIGS = Path(__file__).parents[1] / "fixtures" / "configs"
 
 
 @pytest.fixture(scope="module")
 def profile():
     return Engine.solve(model=Models.ResNet50, hardware=A100)
+
+
+@pytest.fixture(scope="module")
+def serving():
+    return Engine.serve(model="Llama3_8B", hardware="H100", batch_size=8, prompt_tokens=1000)
+
+
+@pytest.fixture(scope="module")
+def pair():
+    return System("Two A100", A100, devices=2, link_bandwidth="300 GB/s")
 
 
 @pytest.mark.parametrize(
@@ -93,6 +106,86 @@ def test_counts_of_a_model() -> None:
     assert "56 operators" in show(Models.ResNet50, "inference_flops").how
 
 
+@pytest.mark.parametrize("name", RESULTS)
+def test_each_result_of_a_service_shows_its_work(serving, name) -> None:
+    number = show(serving, name)
+    assert float(number) == serving.value(name)
+    assert number.how.startswith(f"**{serving.explain(name).name} = ")
+    assert "Llama 3.1 8B on NVIDIA H100 SXM 80 GB" in number.how
+    assert "8 x 1,000 + 128 tokens, bf16, roofline" in number.brief
+
+
+def test_the_latency_of_a_service_is_that_of_all_its_tokens(serving) -> None:
+    assert float(show(serving)) == serving.value("generation_latency")
+    encoder = Engine.serve(model="BERT_Base", hardware="T4", precision="fp16")
+    assert float(show(encoder)) == encoder.value("time_to_first_token")
+
+
+def test_a_phase_of_a_service_shows_its_work(serving) -> None:
+    number = show(serving, "decode.total_bytes")
+    assert float(number) == serving.decode.value("total_bytes")
+    assert number.how == show(serving.decode, "total_bytes").how
+    assert "decode of Llama 3.1 8B" in number.brief
+    assert "1,000 new and 0 cached tokens" in show(serving.prefill, "latency").brief
+    used = show(serving.decode, "achieved_flops") / show(Hardware.Cloud.H100, "compute.bf16")
+    assert used.base == "1"
+    assert 0 < float(used) < 1
+
+
+def test_a_service_on_several_devices_cites_their_link(pair) -> None:
+    both = Engine.serve(model="Llama3_8B", hardware=pair, tensor_parallel=2)
+    assert "2 x NVIDIA A100 SXM 80 GB of Two A100 (TP2)" in show(both).brief
+    assert "link bandwidth" in show(both, "decode.latency").how
+
+
+def test_figures_of_a_system(pair) -> None:
+    assert str(show(pair, "link.bandwidth")) == "300 GB/s"
+    assert show(pair, "link.bandwidth").how == "Two A100 link bandwidth: 300 GB/s, given"
+    assert float(show(pair, "device_bandwidth")) == 300e9
+
+
+def test_a_rate_both_ways_is_halved_in_the_open(tmp_path) -> None:
+    text = """key = "Pair"
+name = "Pair"
+device = "Cloud.A100"
+devices = 2
+topology = "switch"
+source = "nvidia2022a100"
+[link.bandwidth]
+value = 600
+unit = "GB/s"
+kind = "datasheet"
+source = "nvidia2022a100"
+where = "a table"
+quote = "600 GB/s"
+direction = "both ways"
+read = 2026-11-21
+"""
+    (tmp_path / "pair.toml").write_text(text, encoding="utf-8")
+    number = show(zoo.hardware(str(tmp_path / "pair.toml")), "device_bandwidth")
+    assert float(number) == 300e9
+    assert "600 GB/s / 2 = 300 GB/s" in number.how
+    assert "600 GB/s both ways, datasheet, [@nvidia2022a100]" in number.how
+
+
+def test_counts_of_a_language_model() -> None:
+    model = Models.Mixtral_8x7B
+    assert float(show(model, "parameters")) == model.parameter_count
+    share = show(model, "active_parameters") / show(model, "parameters")
+    assert float(share) == pytest.approx(12_879_925_248 / 46_702_792_704)
+    cache = show(Models.Llama3_8B, "cache_bytes_per_token", unit="KiB", form=".0f")
+    assert str(cache) == "128 KiB"
+    assert "65,536 elements" in cache.how
+    assert f"[@{Models.Llama3_8B.source}]" in cache.how
+
+
+def test_a_model_of_your_own_names_its_file() -> None:
+    model = zoo.model(str(CONFIGS / "llama3-8b.json"))
+    how = show(model, "parameters").how
+    assert "llama3-8b.json" in how
+    assert "[@" not in how
+
+
 def test_a_measurement_quotes_its_source() -> None:
     row = measurements(model="ResNet50", hardware="T4", precision="fp32")[0]
     assert str(show(row)) == "98 sample/s"
@@ -113,6 +206,23 @@ def test_one_cell_of_a_sweep_can_be_opened() -> None:
         (lambda p: show(p, "latenci"), UnknownNameError, "latency"),
         (lambda p: show(A100, "memory.bandwith"), UnknownNameError, "memory.bandwidth"),
         (lambda p: show(Models.ResNet50, "params"), UnknownNameError, "parameters"),
+        (lambda p: show(Models.Llama3_8B, "params"), UnknownNameError, "parameters"),
+        (lambda p: show(Models.Llama3_8B, "inference_flops"), UnknownNameError, "parameters"),
+        (lambda p: show(Models.BERT_Base, "cache_bytes_per_token"), InvalidValueError, "encoder"),
+        (
+            lambda p: show(System("Two", A100, devices=2, link_bandwidth="1 GB/s"), "bandwidth"),
+            UnknownNameError,
+            "link.bandwidth",
+        ),
+        (lambda p: show(_served(), "latensy"), UnknownNameError, "no result of a service"),
+        (lambda p: show(_served(), "decode.latensy"), UnknownNameError, "latency"),
+        (lambda p: show(_served(batch_size=[1, 2])), InvalidValueError, "serving[0]"),
+        (
+            lambda p: show(_served(batch_size=[1, 2]).decode),
+            InvalidValueError,
+            "serving[0].decode",
+        ),
+        (lambda p: show(_served(model="Llama3_70B")), DoesNotFitError, "too much"),
         (lambda p: show("55"), InvalidValueError, "not '55'"),
         (lambda p: show(True), InvalidValueError, "not True"),
         (lambda p: show(p, unit="GB"), UnitError, "GB"),
@@ -132,6 +242,10 @@ def test_bad_input_is_no_number(profile, ask, error, message) -> None:
     with pytest.raises(error) as raised:
         ask(profile)
     assert message in str(raised.value)
+
+
+def _served(**given):
+    return Engine.serve(**{"model": "Llama3_8B", "hardware": A100, **given})
 
 
 def test_a_number_of_your_own_says_because() -> None:

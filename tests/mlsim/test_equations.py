@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import doctest
 import inspect
+import itertools
 import math
 import re
 
@@ -12,13 +13,22 @@ import pint
 import pytest
 import sympy
 
-from mlsim.equations import EQUATIONS, Equation
+from mlsim.equations import (
+    EQUATIONS,
+    Equation,
+    convolution,
+    equations_of,
+    link,
+    transformer,
+)
 from mlsim.equations.functions import exceeds, floor, maximum, minimum, total
 from mlsim.equations.registry import equation
 from mlsim.equations.symbols import expression, indexed, tex
 from mlsim.errors import UnknownNameError
 from mlsim.quantities import VOCABULARY, term
 from mlsim.references import references
+from mlsim.solvers.forward import SOLVER
+from mlsim.solvers.phase import equations_for
 from mlsim.units import quantity
 
 each_equation = pytest.mark.parametrize(
@@ -37,7 +47,42 @@ LAYER = {
     "groups": 4,
     "in_channels": 16,
     "out_channels": 32,
+    # What counts of a transformer take.
+    "active_parameters": 4096,
+    "heads": 32,
+    "kv_heads": 8,
+    "head_size": 128,
+    "kv_rank": 512,
+    "rope_size": 64,
+    "content_size": 128,
+    "value_size": 128,
+    "hidden_size": 4096,
+    "tensor_parallel": 8,
+    "new_tokens": 100,
+    "cached_tokens": 900,
+    "unclipped_tokens": 60,
+    "attention_window": 1024,
+    "experts": 64,
+    "experts_per_token": 2,
+    "group_tokens": 20,
+    # What a service takes.
+    "latency": 0.25,
+    "micro_batches": 2,
+    "pipeline_parallel": 4,
+    "data_parallel": 2,
+    "time_to_first_token": 0.5,
+    "output_tokens": 100,
+    "time_per_output_token": 0.01,
+    "prompt_tokens": 1000,
+    "block_tokens": 16,
+    "usable_memory": 72e9,
+    "weight_memory": 16e9,
+    "cache_per_sequence": 0.3e9,
+    "sequence_activations": 0.05e9,
+    "sequence_logits": 0.01e9,
+    "chunk_memory": 0.2e9,
 }
+REPEATS = ("repeats", "resident_repeats")
 
 
 def values_of(name: str, *shape: int) -> np.ndarray:
@@ -76,13 +121,13 @@ def test_what_adds_or_compares_refuses_another_dimension(name: str) -> None:
 def test_arrays_equal_scalars(each: Equation) -> None:
     if each.sums:
         rows = [
-            values_of(name, OPERATORS, 1 if name == "repeats" else POINTS) for name in each.inputs
+            values_of(name, OPERATORS, 1 if name in REPEATS else POINTS) for name in each.inputs
         ]
         together = each(*rows)
         assert together.shape == (POINTS,)
         for point in range(POINTS):
             columns = [
-                row[:, 0].tolist() if name == "repeats" else row[:, point].tolist()
+                row[:, 0].tolist() if name in REPEATS else row[:, point].tolist()
                 for name, row in zip(each.inputs, rows, strict=True)
             ]
             assert together[point] == pytest.approx(each(*columns), rel=1e-12)
@@ -97,7 +142,7 @@ def test_arrays_equal_scalars(each: Equation) -> None:
 
 @pytest.mark.parametrize(
     "each",
-    [each for each in EQUATIONS.values() if not each.sums],
+    [each for each in EQUATIONS.values() if not each.sums and len(each.inputs) > 1],
     ids=lambda equation: equation.name,
 )
 def test_arrays_broadcast(each: Equation) -> None:
@@ -192,9 +237,24 @@ def test_a_formula_keeps_the_order_of_its_source(name: str, formula: str) -> Non
     assert tex(EQUATIONS[name]) == formula
 
 
-def test_one_quantity_has_one_equation() -> None:
-    yielded = [each.yields for each in EQUATIONS.values()]
-    assert len(yielded) == len(set(yielded))
+KINDS = ("latent", "encoder", "bound", "alone")
+
+
+@pytest.mark.parametrize("kinds", [(), *((kind,) for kind in KINDS), KINDS])
+def test_one_quantity_has_one_equation_in_a_solver(kinds: tuple[str, ...]) -> None:
+    for chosen in (SOLVER, equations_for(frozenset(kinds))):
+        yielded = [each.yields for each in chosen]
+        assert len(yielded) == len(set(yielded))
+
+
+def test_every_equation_is_used() -> None:
+    """By a solver, for some kind of model or answer, or to count a layer's work."""
+    used = {each.name for each in SOLVER}
+    for kinds in itertools.product((False, True), repeat=len(KINDS)):
+        picked = frozenset(kind for kind, on in zip(KINDS, kinds, strict=True) if on)
+        used |= {each.name for each in equations_for(picked)}
+    counting = {each.name for each in equations_of(convolution, transformer, link)}
+    assert used | counting == set(EQUATIONS)
 
 
 def test_registering_refuses_a_unit_that_differs_from_the_vocabulary() -> None:

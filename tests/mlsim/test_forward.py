@@ -15,6 +15,7 @@ from mlsim.precision import precision as find_precision
 from mlsim.solvers import forward
 from mlsim.solvers.forward import GIVABLE
 from mlsim.units import quantity
+from mlsim.workloads import Network
 from mlsim.workloads.layers import Convolution, Linear, Pool, Shape
 
 # A network of two layers, worked by hand. Batch 2 in fp16 (2 bytes a number) on
@@ -140,7 +141,14 @@ def networks(draw: st.DrawFn) -> Model:
             layers.append(Pool(name=f"p{number}", kernel=2, stride=1))
     layers.append(Linear(name="fc", out_features=draw(st.integers(1, 100))))
     shape = Shape(draw(st.integers(1, 16)), draw(st.integers(6, 24)))
-    return Model("N", "N", "CNN", shape, tuple(layers), "he2016resnet")
+    return Network(
+        key="N",
+        name="N",
+        architecture="CNN",
+        input=shape,
+        layers=tuple(layers),
+        source="he2016resnet",
+    )
 
 
 @st.composite

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from mlsim.equations import EQUATIONS, plan
+from mlsim.equations import plan
 from mlsim.errors import UnreachableError
+from mlsim.solvers.forward import SOLVER
 
-ALL = tuple(EQUATIONS.values())
+ALL = SOLVER
 OPERATOR = ("flops", "weight_bytes", "activation_bytes", "peak_flops", "memory_bandwidth")
 
 

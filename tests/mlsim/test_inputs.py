@@ -142,7 +142,7 @@ def test_a_precision_that_nobody_has(solve) -> None:
         solve(precision="fp7")
     assert str(e.value) == (
         "no precision is called 'fp7'. Did you mean 'fp8'? "
-        "There are: fp64, fp32, tf32, bf16, fp16, fp8, int8, fp4, int4."
+        "There are: fp64, fp32, tf32, bf16, fp16, fp8, int8, nvfp4, mxfp4, fp4, int4."
     )
 
 
@@ -283,7 +283,7 @@ def test_names_that_are_unknown(solve) -> None:
         UnknownNameError, match=r"no model is called 'ResNet5'\. Did you mean 'ResNet50'"
     ):
         solve(model="ResNet5")
-    with pytest.raises(UnknownNameError, match=r"no device is called 'ResNet50'\. There are: "):
+    with pytest.raises(WrongKindError, match=r"Hardware\.Cloud\.A100; 'ResNet50' is a model\."):
         solve(hardware="ResNet50")
 
 

@@ -40,7 +40,25 @@ def test_names_and_data_load_the_standard_library_and_pint_only() -> None:
     assert not loaded & {"sympy", "matplotlib", "pandas"}
 
 
+def test_serving_needs_no_table_and_no_figure() -> None:
+    program = (
+        "from mlsim import Engine\n"
+        "Engine.serve(model='Llama3_8B', hardware='H100', batch_size=8).tokens_per_second"
+    )
+    assert not foreign(modules_after(program)) & {"sympy", "matplotlib", "pandas"}
+
+
+def test_parts_of_a_transformer_are_in_their_module_only() -> None:
+    from mlsim import workloads
+
+    for name in ("Attention", "Experts", "FeedForward", "LatentAttention"):
+        assert getattr(workloads, name)
+        assert name not in mlsim.__all__
+
+
 def test_every_public_name_is_there() -> None:
     for name in mlsim.__all__:
         assert getattr(mlsim, name) is not None
     assert mlsim.__version__
+    assert set(mlsim.__all__) == set(mlsim._HOMES)
+    assert set(mlsim.__all__) >= {"Serving", "System", "Systems", "Transformer"}

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import pytest
 
-from mlsim.errors import InvalidValueError, UnknownNameError, UnsupportedPrecisionError
+from mlsim.errors import (
+    InvalidValueError,
+    UnknownNameError,
+    UnsupportedPrecisionError,
+    WrongKindError,
+)
 
 matplotlib = pytest.importorskip("matplotlib")
 matplotlib.use("Agg")
 
 from matplotlib import pyplot  # noqa: E402
 
-from mlsim import Device, Model, plot_roofline  # noqa: E402
+from mlsim import Device, Engine, Model, System, plot_roofline  # noqa: E402
 
 
 @pytest.fixture(autouse=True)
@@ -73,3 +78,67 @@ def test_a_profile_of_another_roof_is_refused(a100: Device, solve) -> None:
         plot_roofline(a100, precision="fp8")
     with pytest.raises(UnknownNameError, match="Did you mean 'H100'"):
         plot_roofline("H1000")
+
+
+def labels(ax) -> list[str]:
+    return [text.get_text() for text in ax.get_legend().get_texts()]
+
+
+def serve(**given):
+    return Engine.serve(**{"model": "Llama3_8B", "hardware": "A100", **given})
+
+
+def test_a_service_is_two_points(a100: Device) -> None:
+    serving = serve(batch_size=8)
+    _, ax = plot_roofline(a100, workloads=[serving])
+    assert ax.get_title() == f"Roofline of {a100.name}, bf16"
+    assert labels(ax) == ["Llama 3.1 8B, batch 8, prefill", "Llama 3.1 8B, batch 8, decode"]
+    for (intensity, rate), step in zip(points(ax), (serving.prefill, serving.decode), strict=True):
+        assert intensity == pytest.approx(step.value("network_intensity"))
+        assert rate == pytest.approx(step.value("achieved_flops") / 1e12)
+        assert rate <= 1.0001 * min(312, intensity * 2.039)
+
+
+def test_a_phase_is_one_point_beside_others(a100: Device, solve) -> None:
+    phase = serve().decode_at(4000)
+    _, ax = plot_roofline(a100, workloads=[solve(precision="bf16"), phase])
+    assert labels(ax) == ["ResNet-50 v1.5, batch 1", "Llama 3.1 8B, batch 1, decode"]
+
+
+def test_an_encoder_is_one_point(a100: Device) -> None:
+    _, ax = plot_roofline(a100, workloads=[serve(model="BERT_Base")])
+    assert labels(ax) == ["BERT-Base, batch 1, prefill"]
+
+
+def test_the_roof_is_that_in_which_a_service_computes(a100: Device) -> None:
+    _, ax = plot_roofline(a100, workloads=[serve(precision="w4a16")])
+    assert ax.get_title().endswith(", bf16")
+    _, ax = plot_roofline(a100, workloads=[serve(precision="w8a8kv8")])
+    assert ax.get_title().endswith(", int8")
+
+
+def test_devices_of_a_system_are_under_their_own_roof(a100: Device) -> None:
+    pair = System("Two A100", a100, devices=2, link_bandwidth="300 GB/s")
+    both = serve(hardware=pair, tensor_parallel=2)
+    _, ax = plot_roofline(a100, workloads=[both])
+    assert labels(ax)[0] == "Llama 3.1 8B, batch 1, TP2, prefill"
+
+
+def test_operators_of_a_phase_are_dots(a100: Device) -> None:
+    step = serve().prefill
+    _, ax = plot_roofline(a100, workloads=[step], operators=True)
+    dots = ax.collections[0].get_offsets()
+    assert len(dots) == len([row for row in step.operators if row["flops"]])
+    for intensity, rate in dots:
+        assert rate == pytest.approx(min(312, intensity * 2.039))
+
+
+def test_a_service_of_another_roof_is_refused(a100: Device) -> None:
+    with pytest.raises(InvalidValueError, match="does not belong under the roof of NVIDIA T4"):
+        plot_roofline("T4", workloads=[serve()], precision="fp16")
+    with pytest.raises(InvalidValueError, match="in fp16"):
+        plot_roofline(a100, workloads=[serve().prefill], precision="fp16")
+    with pytest.raises(InvalidValueError, match=r"pick one, such as serving\[0\].prefill"):
+        plot_roofline(a100, workloads=[serve(batch_size=[1, 2])])
+    with pytest.raises(WrongKindError, match=r"use Engine\.serve"):
+        plot_roofline(a100, workloads=["Llama3_8B"])

@@ -19,6 +19,9 @@ from mlsim.precision import PRECISIONS, precision
         ("fp16", 2),
         ("fp8", 1),
         ("int8", 1),
+        # 4 bits and a share of the scale: 8 bits for 16 values, or for 32.
+        ("nvfp4", 4.5 / 8),
+        ("mxfp4", 4.25 / 8),
         ("fp4", 0.5),
         ("int4", 0.5),
     ],
@@ -29,7 +32,7 @@ def test_bytes_of_a_value(name: str, size: float) -> None:
 
 
 def test_every_format_is_tested_above() -> None:
-    assert len(PRECISIONS) == 9
+    assert len(PRECISIONS) == 11
 
 
 @pytest.mark.parametrize(
@@ -39,8 +42,15 @@ def test_an_unknown_format_suggests_the_nearest(given: object, nearest: str) -> 
     with pytest.raises(UnknownNameError, match="no precision is called") as e:
         precision(given)
     assert repr(given) in str(e.value)
-    assert "There are: fp64, fp32, tf32, bf16, fp16, fp8, int8, fp4, int4." in str(e.value)
+    assert "There are: fp64, fp32, tf32, bf16, fp16, fp8, int8, nvfp4, mxfp4, fp4, int4." in str(
+        e.value
+    )
     assert f"Did you mean {nearest!r}?" in str(e.value)
+
+
+def test_a_format_with_shared_scales_computes_as_its_values_do() -> None:
+    assert precision("nvfp4").computes_as == precision("mxfp4").computes_as == "fp4"
+    assert precision("fp8").computes_as == "fp8"
 
 
 @pytest.mark.parametrize("given", [None, ["fp16"], True])

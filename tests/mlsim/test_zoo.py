@@ -2,23 +2,35 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
-from mlsim import Device, Hardware, Models
-from mlsim.errors import UnknownNameError, WrongKindError
+from mlsim import Device, Hardware, Models, System, Systems
+from mlsim.errors import DataFileError, UnknownNameError, WrongKindError
 from mlsim.precision import PRECISIONS
 from mlsim.records import KINDS, Figure
 from mlsim.references import references
-from mlsim.zoo import DATA, device as find_device, model as find_model
+from mlsim.workloads import Transformer
+from mlsim.zoo import (
+    DATA,
+    device as find_device,
+    hardware as find_hardware,
+    model as find_model,
+    network as find_network,
+    transformer as find_transformer,
+)
 
-DEVICES = list(Hardware)
+DEVICES, SYSTEMS = list(Hardware), list(Systems)
+TRANSFORMERS = [model for model in Models if isinstance(model, Transformer)]
 FIGURES = [
     (owner.key, name, figure)
-    for owner in (*DEVICES, *Models)
+    for owner in (*DEVICES, *Models, *SYSTEMS)
     for name, figure in owner.figures.items()
 ]
 
 each_device = pytest.mark.parametrize("device", DEVICES, ids=lambda device: device.key)
+each_transformer = pytest.mark.parametrize("model", TRANSFORMERS, ids=lambda model: model.key)
 each_figure = pytest.mark.parametrize(
     ("name", "figure"),
     [(name, figure) for _, name, figure in FIGURES],
@@ -38,7 +50,18 @@ def test_the_devices_that_were_promised_are_there() -> None:
         "Cloud.H100",
         "Cloud.H100_PCIe",
         "Cloud.T4",
+        "Cloud.A100_PCIe",
+        "Cloud.A40",
+        "Cloud.B200",
+        "Cloud.GB200",
+        "Cloud.H200",
+        "Cloud.L4",
+        "Cloud.L40S",
         "Workstation.DGXSpark",
+        "Workstation.RTX3090",
+        "Workstation.RTX4090",
+        "Workstation.RTX5090",
+        "Workstation.RTX6000Ada",
     }
 
 
@@ -52,6 +75,17 @@ def test_the_devices_that_were_promised_are_there() -> None:
         ("Cloud.H100", 80e9),
         ("Cloud.H100_PCIe", 80e9),
         ("Cloud.T4", 16e9),
+        ("Cloud.A100_PCIe", 80e9),
+        ("Cloud.A40", 48e9),
+        ("Cloud.B200", 180e9),
+        ("Cloud.GB200", 186e9),
+        ("Cloud.H200", 141e9),
+        ("Cloud.L4", 24e9),
+        ("Cloud.L40S", 48e9),
+        ("Workstation.RTX3090", 24e9),
+        ("Workstation.RTX4090", 24e9),
+        ("Workstation.RTX5090", 32e9),
+        ("Workstation.RTX6000Ada", 48e9),
         ("Workstation.DGXSpark", 128e9),
     ],
 )
@@ -64,7 +98,9 @@ def test_dotted_names_lead_to_one_record() -> None:
     assert {"Cloud", "Workstation"} <= set(dir(Hardware))
     assert "A100" in dir(Hardware.Cloud)
     assert len(list(Hardware.Cloud)) == len(Hardware.Cloud.keys())
-    assert repr(Hardware.Workstation) == "<Hardware.Workstation: DGXSpark>"
+    assert repr(Hardware.Workstation).startswith("<Hardware.Workstation: DGXSpark, ")
+    listed = repr(Hardware.Workstation).strip("<>").partition(": ")[2].split(", ")
+    assert [f"Workstation.{name}" for name in listed] == sorted(Hardware.Workstation.keys())
 
 
 @pytest.mark.parametrize(
@@ -115,6 +151,55 @@ def test_what_is_no_model_is_refused(given: object) -> None:
     assert repr(given) in str(e.value)
 
 
+@pytest.mark.parametrize("name", ["Llama3_8B", "llama3-8b", "Llama 3.1 8B"])
+def test_a_model_is_found_however_it_is_written(name: str) -> None:
+    assert find_transformer(name) is Models.Llama3_8B
+
+
+def test_a_model_is_found_by_its_config(tmp_path, monkeypatch) -> None:
+    config = (
+        '{"model_type": "gpt2", "vocab_size": 50257, "n_embd": 768, "n_layer": 12, '
+        '"n_head": 12, "n_positions": 1024}'
+    )
+    folder = tmp_path / "mine"
+    folder.mkdir()
+    (folder / "config.json").write_text(config, encoding="utf-8")
+    for given in (folder, folder / "config.json"):
+        assert find_transformer(str(given)).parameter_count == Models.GPT2.parameter_count
+    # A name of the zoo comes before a folder that is called so.
+    (folder / "GPT2_XL").mkdir()
+    monkeypatch.chdir(folder)
+    assert find_model("GPT2_XL") is Models.GPT2_XL
+    with pytest.raises(DataFileError, match=r"has no config\.json"):
+        find_model(str(folder / "GPT2_XL"))
+    with pytest.raises(DataFileError, match="can't be read"):
+        find_model("nowhere.json")
+
+
+def test_one_kind_of_model_is_not_taken_for_another() -> None:
+    assert find_network("ResNet50") is Models.ResNet50
+    with pytest.raises(WrongKindError, match=r"use Engine\.serve"):
+        find_network("Llama3_8B")
+    with pytest.raises(WrongKindError, match=r"use Engine\.solve") as e:
+        find_transformer("ResNet50")
+    assert "Llama3_8B" in str(e.value)
+    assert "ResNet50," not in str(e.value)
+
+
+def test_hardware_is_a_device_or_a_system() -> None:
+    assert find_hardware("H100") is Hardware.Cloud.H100
+    pair = System("Pair", Hardware.Cloud.H100, devices=2, link_bandwidth="450 GB/s")
+    assert find_hardware(pair) is pair
+    for system in SYSTEMS:
+        assert find_hardware(system.key) is system
+    with pytest.raises(
+        UnknownNameError, match=r"no device or system is called 'H1000'\. Did you mean 'H100'"
+    ):
+        find_hardware("H1000")
+    with pytest.raises(WrongKindError, match="'Llama3_8B' is a model"):
+        find_hardware("Llama3_8B")
+
+
 # Provenance.
 
 
@@ -134,13 +219,46 @@ def test_a_figure_has_its_source(name: str, figure: Figure) -> None:
 @each_figure
 def test_a_datasheet_prints_its_figure(name: str, figure: Figure) -> None:
     """The quote holds the very number, or a note says how it came of it."""
-    digits = f"{figure.value:g}"
-    assert digits in figure.quote.replace(",", "") or figure.note
+    digits = f"{figure.value:.15g}"
+    assert digits in re.sub("[,_]", "", figure.quote) or figure.note
 
 
 def test_models_have_a_source() -> None:
     for model in Models:
         assert model.source in references()
+
+
+@each_transformer
+def test_parameters_are_what_was_published(model: Transformer) -> None:
+    """The count of the parts is the published one, to the digits in which that is printed."""
+    published = model.figures["published_parameters"]
+    counted, printed = model.parameter_count, published.si
+    if model.key == "GPT_J_6B":
+        # Its README counts copies of norms and biases on each of 8 shards; see its file.
+        counted += 610 * model.hidden
+    if published.unit == "parameter":
+        assert counted == printed
+        return
+    # "405B" may be rounded, or cut off after the last digit that is not 0.
+    digits = f"{published.value:.15g}"
+    whole, _, decimals = digits.partition(".")
+    zeros = 0 if decimals else len(whole) - len(whole.rstrip("0"))
+    last = published.si / published.value * 10.0 ** (zeros - len(decimals))
+    assert abs(counted - printed) < last
+
+
+@each_transformer
+def test_active_parameters_are_fewer_only_with_experts(model: Transformer) -> None:
+    fewer = model.active_parameter_count < model.parameter_count
+    assert fewer == (model.experts is not None)
+
+
+def test_systems_are_of_devices_in_the_zoo() -> None:
+    for system in SYSTEMS:
+        assert system.device in DEVICES
+        assert system.source in references()
+        assert system.figure.direction in ("one-way", "both ways")
+        assert 0 < system.device_bandwidth < system.device.bandwidth_si
 
 
 # Physics.
@@ -217,5 +335,10 @@ def test_a_device_of_three_arguments(slow_chip: Device) -> None:
 
 def test_peak_flops_is_that_of_fp16_where_there_is_one() -> None:
     assert f"{Hardware.Cloud.A100.compute.peak_flops:.0f}" == "312 TFLOP/s"
-    spark = Hardware.Workstation.DGXSpark.compute
-    assert spark.peak_flops == spark.peak(spark.precisions[0])
+    only = Device(
+        "Only FP8",
+        peak_flops={"fp8": "8 TFLOP/s", "fp4": "16 TFLOP/s"},
+        memory_bandwidth="1 TB/s",
+        memory_capacity="1 GB",
+    ).compute
+    assert only.peak_flops == only.peak("fp8")

@@ -9,6 +9,7 @@ The package is built in floors, and a floor imports only from those below:
 
     doors            engine, sweep, cli, plots, zoo
     layer 5          solvers: which equations answer which question
+    layer 4          systems: devices joined by links
     layer 2          hardware: a device, each figure with its source
     layer 1          workloads: a model, and its lowering to operators
     ground           equations, quantities, units, precision, records, references
@@ -23,14 +24,17 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from mlsim.answers import Number, show
+    from mlsim.answers import show
     from mlsim.engine import Engine
     from mlsim.hardware import Device
     from mlsim.measured import measurements
+    from mlsim.measured_serving import serving_measurements
+    from mlsim.number import Number
     from mlsim.plots import plot_roofline
-    from mlsim.solvers import Profile
-    from mlsim.workloads import Model
-    from mlsim.zoo import Hardware, Models
+    from mlsim.solvers import Profile, Serving
+    from mlsim.systems import System
+    from mlsim.workloads import Model, Transformer
+    from mlsim.zoo import Hardware, Models, Systems
 
 __version__ = "0.1.0"
 
@@ -40,10 +44,15 @@ _HOMES = {
     "Hardware": "mlsim.zoo",
     "Model": "mlsim.workloads",
     "Models": "mlsim.zoo",
-    "Number": "mlsim.answers",
+    "Number": "mlsim.number",
     "Profile": "mlsim.solvers",
+    "Serving": "mlsim.solvers",
+    "System": "mlsim.systems",
+    "Systems": "mlsim.zoo",
+    "Transformer": "mlsim.workloads",
     "measurements": "mlsim.measured",
     "plot_roofline": "mlsim.plots",
+    "serving_measurements": "mlsim.measured_serving",
     "show": "mlsim.answers",
 }
 
@@ -55,8 +64,13 @@ __all__ = [
     "Models",
     "Number",
     "Profile",
+    "Serving",
+    "System",
+    "Systems",
+    "Transformer",
     "measurements",
     "plot_roofline",
+    "serving_measurements",
     "show",
 ]
 

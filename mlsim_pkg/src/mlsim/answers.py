@@ -1,136 +1,26 @@
-"""Numbers that show their work: `show` makes them, arithmetic keeps it.
-
-A `Number` reads as plain text in a sentence. In Markdown it is a span that
-carries its derivation, so that a page can open it; where nothing opens spans it
-reads as the plain number.
-"""
+"""Numbers that show their work: `show` makes them of answers, records and measurements."""
 
 from __future__ import annotations
 
-import html
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
-from urllib.parse import quote
 
 from mlsim.engine import Engine
 from mlsim.errors import InvalidValueError, UnknownNameError, unknown_name
 from mlsim.hardware import Device
 from mlsim.measured import Measurement
+from mlsim.number import Number
+from mlsim.quantities import term
 from mlsim.records import Figure
-from mlsim.solvers import Profile
+from mlsim.references import references
+from mlsim.solvers import Profile, Serving, StepProfile
 from mlsim.solvers.derivation import as_card, literal
-from mlsim.units import factor, quantity, text
-from mlsim.workloads import Model
+from mlsim.solvers.phase import hardware_name
+from mlsim.systems import System
+from mlsim.units import text
+from mlsim.workloads import Model, Network, Transformer
 
-
-@dataclass(frozen=True)
-class Number:
-    """A number with its unit, its name, and how it came to be.
-
-    Attributes
-    ----------
-    value, base
-        The number in a base unit ("s", "B", "1", ...).
-    name
-        What it is, in words.
-    brief, how
-        Its origin as Markdown: in one line, and in full.
-    unit, form
-        How it is printed: a unit and a format such as ".1f"; chosen by size if
-        they are empty. A unit of None prints the number alone.
-    """
-
-    value: float
-    base: str
-    name: str
-    brief: str
-    how: str
-    unit: str | None = ""
-    form: str = ""
-
-    @property
-    def text(self) -> str:
-        """The number as it stands in a sentence.
-
-        >>> show(0.838, "a share", unit="%", form=".0f").text
-        '84 %'
-        """
-        if self.unit is None:
-            return f"{self.value:{self.form}}" if self.form else text(self.value, "1")
-        if not self.unit and not self.form:
-            return text(self.value, self.base)
-        unit = self.unit or self.base
-        number = f"{self.value / factor(unit, self.base):{self.form or '.4g'}}"
-        symbol = f"{quantity(1, unit).units:~P}" if unit != "1" else ""
-        return f"{number} {symbol}".strip()
-
-    def show(self, unit: str | None = "", form: str = "") -> Number:
-        """Return the same number, printed otherwise."""
-        factor(unit or self.base, self.base)
-        return replace(self, unit=unit, form=form)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the number for a program: value with unit, name, derivation."""
-        return {"value": self.value, "unit": self.base, "name": self.name, "derivation": self.how}
-
-    def __float__(self) -> float:
-        return self.value
-
-    def __str__(self) -> str:
-        return self.text
-
-    def _repr_markdown_(self) -> str:
-        # A number and its unit stay on one line.
-        shown = self.text.replace(" ", "\u00a0")
-        return f'[{shown}]{{.opens opens="{quote(self.how)}"}}'
-
-    def _repr_html_(self) -> str:
-        how = html.escape(self.how)
-        return f"<details><summary>{html.escape(self.text)}</summary><pre>{how}</pre></details>"
-
-    def __truediv__(self, other: Number | float) -> Number:
-        return _combine("/", self, _number(other), lambda a, b: a / b)
-
-    def __rtruediv__(self, other: float) -> Number:
-        return _number(other) / self
-
-    def __mul__(self, other: Number | float) -> Number:
-        return _combine("×", self, _number(other), lambda a, b: a * b)
-
-    __rmul__ = __mul__
-
-    def __sub__(self, other: Number | float) -> Number:
-        return _combine("−", self, _number(other), lambda a, b: a - b)
-
-    def __rsub__(self, other: float) -> Number:
-        return _number(other) - self
-
-    def __add__(self, other: Number | float) -> Number:
-        return _combine("+", self, _number(other), lambda a, b: a + b)
-
-    def __gt__(self, other: Number | float) -> bool:
-        return self.value > float(other)
-
-    def __lt__(self, other: Number | float) -> bool:
-        return self.value < float(other)
-
-
-def _number(value: Number | float) -> Number:
-    if isinstance(value, Number):
-        return value
-    return Number(float(value), "1", f"{value:g}", "", "")
-
-
-def _combine(sign: str, a: Number, b: Number, operate: Callable[[Any, Any], Any]) -> Number:
-    """Reckon with two numbers, and write down how."""
-    result = operate(quantity(a.value, a.base), quantity(b.value, b.base)).to_reduced_units()
-    base = f"{result.units:~C}" or "1"
-    name = f"{a.name} {sign} {b.name}"
-    shown = f"{a.text} {sign} {b.text} = {text(float(result.magnitude), base)}"
-    known = [f"- {each.brief}" for each in (a, b) if each.brief]
-    how = "\n\n".join([f"{name} = {shown}", "\n".join(dict.fromkeys(known))]).strip()
-    return Number(float(result.magnitude), base, name, f"{name} = {shown}", how)
+PHASES = ("prefill", "decode")
 
 
 def show(
@@ -146,12 +36,17 @@ def show(
     Parameters
     ----------
     what
-        A profile of one point, a row of a sweep, a device, a model, a
-        measurement, a figure, or a plain number that you reckoned yourself.
+        An answer of one point (a profile, a service, a phase of a service), a
+        row of a sweep, a device, a system, a model, a measurement, a figure, or
+        a plain number that you reckoned yourself.
     name
-        Of a profile or a row: any result. Of a device: a figure such as
-        "memory.bandwidth", or "ridge_point". Of a model: "parameters" or
-        "inference_flops". Of a plain number: what it is.
+        Of a profile, a phase or a row: any result. Of a service: any result, or
+        with a phase before it, such as "decode.total_bytes". Of a device or a
+        system: a figure such as "memory.bandwidth" or "link.bandwidth"; or
+        "ridge_point", and "device_bandwidth" (of a link, one way). Of a model:
+        "parameters"; of a network "inference_flops"; of a language model
+        "active_parameters" and "cache_bytes_per_token" (bf16). Of a plain
+        number: what it is.
     unit, form
         How to print it, such as unit="us", form=".1f"; unit=None prints the
         number alone.
@@ -164,6 +59,8 @@ def show(
         If there is no such result or figure.
     InvalidValueError
         If it is not one number.
+    DoesNotFitError
+        If a time is asked for that needs more memory than there is.
 
     >>> print(show(Engine.solve(model="ResNet50", hardware="A100"), unit="us", form=".1f"))
     55.5 µs
@@ -178,19 +75,13 @@ def show(
 def _made(what: Any, name: str, because: str) -> Number:
     if isinstance(what, Number):
         return what
-    if isinstance(what, Profile):
-        return _of_profile(what, name)
-    if isinstance(what, Device):
-        return _of_device(what, name)
-    if isinstance(what, Model):
-        return _of_model(what, name)
-    if isinstance(what, Measurement):
-        return _of_measurement(what)
-    if isinstance(what, Figure):
-        return _of_figure(what, what.name)
+    for kind, make in _MAKERS:
+        if isinstance(what, kind):
+            made: Number = make(what, name)
+            return made
     if hasattr(what, "index") and hasattr(what, "get") and "hardware" in what:
         return _of_profile(_solve_again(what), name)
-    return _ofliteral(what, name, because)
+    return _of_literal(what, name, because)
 
 
 def _words(name: str) -> str:
@@ -200,22 +91,57 @@ def _words(name: str) -> str:
 def _of_profile(profile: Profile, name: str) -> Number:
     if profile.configuration.shape:
         raise InvalidValueError(f"{profile!r} holds many points; pick one, such as profile[0].")
-    from mlsim.quantities import term
-
-    value, base = float(profile.value(name)), term(name).unit
     where = (
         f"{profile.model.name} on {profile.hardware.name}, batch {profile.batch_size}, "
         f"{profile.precision}, {profile.estimate}"
     )
+    return _of_answer(profile, name, where)
+
+
+def _of_answer(answer: Profile | Serving | StepProfile, name: str, where: str) -> Number:
+    value, base = float(answer.value(name)), term(name).unit
     brief = f"{_words(name)} = {text(value, base)} ({where})"
-    how = as_card(profile.explain(name))
-    return Number(value, base, _words(name), brief, how)
+    return Number(value, base, _words(name), brief, as_card(answer.explain(name)))
+
+
+def _of_serving(serving: Serving, name: str) -> Number:
+    phase, dot, quantity = name.partition(".")
+    if dot and phase in PHASES:
+        return _of_step(getattr(serving, phase), quantity)
+    if serving.shape:
+        raise InvalidValueError(f"{serving!r} holds many points; pick one, such as serving[0].")
+    if name == "latency":
+        name = "generation_latency" if serving.model.decoder else "time_to_first_token"
+    service = serving.service
+    tokens = f"{service.prompt_tokens:,.0f} + {service.output_tokens:,.0f} tokens"
+    where = (
+        f"{service.model.name} on {hardware_name(service)}, {serving.batch_size:,} x {tokens}, "
+        f"{service.formats.name}, {service.estimate}"
+    )
+    return _of_answer(serving, name, where)
+
+
+def _of_step(step: StepProfile, name: str) -> Number:
+    phase = step.phase
+    service = phase.service
+    if phase.shape:
+        raise InvalidValueError(
+            f"{step!r} holds many points; pick one, such as serving[0].{phase.name}."
+        )
+    tokens = f"{phase.new_tokens:,.0f} new and {phase.cached_tokens:,.0f} cached tokens"
+    where = (
+        f"{phase.name} of {service.model.name} on {hardware_name(service)}, "
+        f"{service.batch_size:,.0f} x {tokens}, {service.formats.name}, {service.estimate}"
+    )
+    return _of_answer(step, name, where)
 
 
 def _of_figure(figure: Figure, name: str) -> Number:
-    source = f"[@{figure.source}], " if figure.source else ""
-    where = f"{figure.where}: “{figure.quote}”, read {figure.read}" if figure.source else "given"
-    brief = f"{_words(name)}: {figure.text}, {figure.kind}, {source}{literal(where)}"
+    printed = f"{figure.text} {figure.direction}".strip()
+    brief = f"{_words(name)}: {printed}, {figure.kind}"
+    if figure.source:
+        where = f"{figure.where}: “{figure.quote}”, read {figure.read}"
+        brief += f", [@{figure.source}], {literal(where)}"
     how = brief + (f"\n\n{literal(figure.note)}" if figure.note else "")
     number = Number(figure.si, figure.base, _words(name), brief, how)
     return replace(number, unit=figure.unit, form=",g") if figure.unit != "year" else number
@@ -232,18 +158,57 @@ def _of_device(device: Device, name: str) -> Number:
     return _of_figure(device.figures[name], f"{device.name} {name}")
 
 
-def _of_model(model: Model, name: str) -> Number:
+def _of_system(system: System, name: str) -> Number:
+    if name == "device_bandwidth":
+        link = _of_system(system, "link.bandwidth")
+        one_way = link / 2 if system.figure.direction == "both ways" else link
+        return replace(one_way, name=f"link of one {system.device.name}, one way")
+    if name not in system.figures:
+        raise unknown_name("figure of this system", name, [*system.figures, "device_bandwidth"])
+    return _of_figure(system.figures[name], f"{system.name} {name}")
+
+
+def _of_network(model: Network, name: str) -> Number:
     counts = {
         "parameters": (model.parameter_count, "parameter", "parameters", "the parameters"),
         "inference_flops": (model.flop_count, "FLOP", "work per sample", "twice the multiply-adds"),
     }
     if name not in counts:
-        raise unknown_name("count of a model", name, counts)
+        raise unknown_name("count of a network", name, counts)
     value, base, words, what = counts[name]
-    brief = (
-        f"{words} of {model.name}: {value:,}, {what} of its {len(model.operators)} operators "
-        f"added up; architecture from [@{model.source}]"
-    )
+    return _count(model, value, base, words, f"{what} of its {len(model.operators)} operators")
+
+
+def _of_transformer(model: Transformer, name: str) -> Number:
+    layers = f"{model.layers} layers, its tables and its norms"
+    elements = f"{model.model_cached_elements:,} elements of keys and values in all layers"
+    cache = float(model.cache_bytes_per_token().to("B").magnitude) if model.decoder else 0.0
+    counts = {
+        "parameters": (model.parameter_count, "parameter", "parameters", f"those of its {layers}"),
+        "active_parameters": (
+            model.active_parameter_count,
+            "parameter",
+            "active parameters",
+            f"those of its {layers} that one token meets",
+        ),
+        "cache_bytes_per_token": (
+            cache,
+            "B",
+            "KV cache per token",
+            f"{elements}, of 2 bytes each,",
+        ),
+    }
+    if name not in counts:
+        raise unknown_name("count of a language model", name, counts)
+    if name == "cache_bytes_per_token" and not model.decoder:
+        raise InvalidValueError(f"{model.name} is an encoder: it keeps no KV cache.")
+    return _count(model, *counts[name])
+
+
+def _count(model: Model, value: float, base: str, words: str, what: str) -> Number:
+    source = f"[@{model.source}]" if model.source in references() else literal(model.source)
+    shown = f"{value:,.0f}" if base == "parameter" else text(value, base)
+    brief = f"{words} of {model.name}: {shown}, {what} added up; architecture from {source}"
     return Number(float(value), base, f"{words} of {model.name}", brief, brief)
 
 
@@ -256,10 +221,24 @@ def _of_measurement(row: Measurement) -> Number:
     return Number(row.value, "sample/s", words, how.rpartition(", in these")[0], how.strip())
 
 
-def _ofliteral(what: Any, name: str, because: str) -> Number:
+_MAKERS: tuple[tuple[type, Any], ...] = (
+    (Profile, _of_profile),
+    (Serving, _of_serving),
+    (StepProfile, _of_step),
+    (Device, _of_device),
+    (System, _of_system),
+    (Network, _of_network),
+    (Transformer, _of_transformer),
+    (Measurement, lambda row, _: _of_measurement(row)),
+    (Figure, lambda figure, _: _of_figure(figure, figure.name)),
+)
+
+
+def _of_literal(what: Any, name: str, because: str) -> Number:
     if isinstance(what, bool) or not hasattr(what, "__float__"):
         raise InvalidValueError(
-            f"show takes a profile, a device, a model, a measurement or a number, not {what!r}."
+            "show takes an answer, a device, a system, a model, a measurement or a number, "
+            f"not {what!r}."
         )
     if hasattr(what, "units"):
         value, base = float(what.to_base_units().magnitude), f"{what.to_base_units().units:~C}"

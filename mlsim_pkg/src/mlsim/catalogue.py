@@ -7,28 +7,33 @@ from typing import Any
 from mlsim.errors import UnknownNameError, unknown_name
 from mlsim.hardware import Device
 from mlsim.records import Figure
-from mlsim.references import reference
+from mlsim.references import reference, references
+from mlsim.systems import System
 from mlsim.units import text
-from mlsim.workloads import Model
-from mlsim.zoo import Hardware, Models
+from mlsim.workloads import LatentAttention, Model, Network, Transformer
+from mlsim.zoo import Hardware, Models, Systems, model
+
+Record = Model | Device | System
 
 
-def find(name: str) -> Model | Device:
-    """Return the model or device of a name.
+def find(name: str) -> Record:
+    """Return the model, the device or the system of a name, or the model of a `config.json`.
 
     Raises
     ------
     UnknownNameError
-        If there is neither; suggests the nearest of both.
+        If there is none; suggests the nearest of all.
     """
-    for space in (Models, Hardware):
+    if name.endswith(".json"):
+        return model(name)
+    for space in (Models, Hardware, Systems):
         try:
-            found: Model | Device = space.find(name)
+            found: Record = space.find(name)
         except UnknownNameError:
             continue
         return found
-    names = [key.rpartition(".")[2] for key in (*Models.keys(), *Hardware.keys())]
-    raise unknown_name("model or device", name, names)
+    keys = [*Models.keys(), *Hardware.keys(), *Systems.keys()]
+    raise unknown_name("model, device or system", name, [key.rpartition(".")[2] for key in keys])
 
 
 def figure_as_dict(figure: Figure) -> dict[str, Any]:
@@ -45,79 +50,167 @@ def figure_as_dict(figure: Figure) -> dict[str, Any]:
     return fields
 
 
-def as_dict(record: Model | Device) -> dict[str, Any]:
-    """Return a model or a device as plain data."""
+def as_dict(record: Record) -> dict[str, Any]:
+    """Return a model, a device or a system as plain data."""
+    common = {"key": record.key, "name": record.name}
     figures = {name: figure_as_dict(figure) for name, figure in record.figures.items()}
-    common = {"key": record.key, "name": record.name, "architecture": record.architecture}
+    if isinstance(record, System):
+        return {"kind": "system", **common, **_system(record), "figures": figures}
+    common["architecture"] = record.architecture
     if isinstance(record, Device):
-        return {
-            "kind": "device",
-            **common,
-            "vendor": record.vendor,
-            "form": record.form,
-            "figures": figures,
-        }
-    return {
-        "kind": "model",
-        **common,
+        texts = {"vendor": record.vendor, "form": record.form}
+        return {"kind": "device", **common, **texts, "figures": figures}
+    counts = {
         "source": record.source,
         "parameters": {"value": record.parameter_count, "unit": "parameter"},
-        "inference_flops": {"value": record.flop_count, "unit": "FLOP"},
-        "operators": len(record.operators),
-        "figures": figures,
+        **(_transformer(record) if isinstance(record, Transformer) else {}),
+        **(_network(record) if isinstance(record, Network) else {}),
+    }
+    return {"kind": "model", **common, **counts, "figures": figures}
+
+
+def _system(record: System) -> dict[str, Any]:
+    return {
+        "device": record.device.key,
+        "devices": record.devices,
+        "topology": record.topology,
+        "source": record.source,
+        "device_bandwidth_one_way": {"value": record.device_bandwidth, "unit": "B/s"},
     }
 
 
-def as_text(record: Model | Device) -> str:
+def _network(record: Network) -> dict[str, Any]:
+    return {
+        "inference_flops": {"value": record.flop_count, "unit": "FLOP"},
+        "operators": len(record.operators),
+    }
+
+
+def _transformer(record: Transformer) -> dict[str, Any]:
+    fields: dict[str, Any] = {}
+    if record.active_parameter_count < record.parameter_count:
+        fields["active_parameters"] = {"value": record.active_parameter_count, "unit": "parameter"}
+    fields |= {
+        "decoder": record.decoder,
+        "layers": record.layers,
+        "hidden": record.hidden,
+        "vocabulary": record.vocabulary,
+        "heads": record.attention.heads,
+    }
+    if not isinstance(record.attention, LatentAttention):
+        fields["kv_heads"] = record.attention.kv_heads
+    if record.attention.window:
+        fields["window"] = {"value": record.attention.window, "unit": "token"}
+    fields["context"] = {"value": record.context, "unit": "token"}
+    if record.decoder:
+        fields["cache_bytes_per_token_bf16"] = {"value": _cache(record), "unit": "B/token"}
+    return fields
+
+
+def _cache(record: Transformer) -> float:
+    return float(record.cache_bytes_per_token("bf16").to("B").magnitude)
+
+
+def as_text(record: Record) -> str:
     """Write a record for a terminal."""
     lines = [f"{record.name}  ({record.key})"]
-    if isinstance(record, Model):
-        source = reference(record.source)
-        lines += [
-            f"  architecture  {record.architecture}, {len(record.operators)} operators",
-            f"  parameters    {record.parameter_count:,} (derived from the layers)",
-            f"  FLOP/sample   {record.flop_count:,} (derived from the layers)",
-            f"  source        {source.text()}",
-        ]
-    else:
+    if isinstance(record, Device):
         lines.append(f"  {record.vendor}, {record.architecture}, {record.form}")
+    else:
+        rows = _system_rows(record) if isinstance(record, System) else _model_rows(record)
+        lines += [f"  {name:<13} {value}" for name, value in rows]
     width = max((len(name) for name in record.figures), default=0)
     for name, figure in record.figures.items():
-        qualifier = f", {figure.sparsity}" if figure.sparsity else ""
-        lines.append(f"  {name:<{width}}  {figure.text}{qualifier}")
+        qualifiers = "".join(f", {each}" for each in (figure.sparsity, figure.direction) if each)
+        lines.append(f"  {name:<{width}}  {figure.text}{qualifiers}")
         lines.append(f"  {'':<{width}}    {figure.origin()}")
     sources = sorted({figure.source for figure in record.figures.values() if figure.source})
     lines += [f"  [{key}] {reference(key).text()}" for key in sources]
     return "\n".join(lines)
 
 
+def _system_rows(record: System) -> list[tuple[str, str]]:
+    return [
+        ("devices", f"{record.devices} x {record.device.name} ({record.device.key})"),
+        ("topology", record.topology),
+        ("link", f"{text(record.device_bandwidth, 'B/s')} from each device, one way"),
+        ("source", _source(record.source)),
+    ]
+
+
+def _model_rows(record: Model) -> list[tuple[str, str]]:
+    rows = [("architecture", record.architecture)]
+    parameters = f"{record.parameter_count:,} (derived from the layers)"
+    if isinstance(record, Network):
+        rows[0] = ("architecture", f"{record.architecture}, {len(record.operators)} operators")
+        rows.append(("parameters", parameters))
+        rows.append(("FLOP/sample", f"{record.flop_count:,} (derived from the layers)"))
+    elif isinstance(record, Transformer):
+        rows.append(("parameters", parameters))
+        rows += _transformer_rows(record)
+    return [*rows, ("source", _source(record.source))]
+
+
+def _transformer_rows(record: Transformer) -> list[tuple[str, str]]:
+    rows, attention = [], record.attention
+    if record.active_parameter_count < record.parameter_count:
+        rows.append(("active", f"{record.active_parameter_count:,} (met by one token)"))
+    heads = f"{attention.heads}"
+    if isinstance(attention, LatentAttention):
+        heads += ", which share one compressed vector"
+    elif attention.kv_heads < attention.heads:
+        heads += f", with {attention.kv_heads} of keys and values"
+    rows += [("layers", f"{record.layers}, of width {record.hidden:,}"), ("heads", heads)]
+    if attention.window:
+        windowed = record.layers - record.full_layers
+        rows.append(("window", f"{attention.window:,} tokens in {windowed} layers"))
+    rows.append(("context", f"{record.context:,} tokens"))
+    if record.decoder:
+        rows.append(("KV cache", f"{_cache(record):,.0f} B/token in bf16"))
+    return rows
+
+
+def _source(key: str) -> str:
+    """Write a document out; what is none (a file on disk, say) stands as it is."""
+    return reference(key).text() if key in references() else key or "given"
+
+
 def all_as_dict() -> dict[str, Any]:
-    """Return every model and device as plain data."""
+    """Return every model, device and system as plain data."""
     return {
-        "models": [as_dict(model) for model in Models],
+        "models": [as_dict(each) for each in Models],
         "devices": [as_dict(device) for device in Hardware],
+        "systems": [as_dict(system) for system in Systems],
     }
 
 
 def all_as_text() -> str:
-    """List every model and device, a line each."""
+    """List every model, device and system, a line each."""
     lines = ["Models"]
-    lines += [
-        f"  {model.key:<22}{model.name:<26}{model.parameter_count:,} parameters, "
-        f"{text(model.flop_count, 'FLOP')}/sample"
-        for model in Models
-    ]
+    lines += [f"  {each.key:<24}{each.name:<32}{_model_line(each)}" for each in Models]
     lines.append("Devices")
-    for device in Hardware:
-        bandwidth, capacity = (device.memory.figures[name] for name in ("bandwidth", "capacity"))
-        peaks = device.compute.figures
-        name, peak = next(iter(peaks.items()))
-        for preferred in ("fp16", "fp32"):
-            if preferred in peaks:
-                name, peak = preferred, peaks[preferred]
-                break
-        lines.append(
-            f"  {device.key:<22}{device.name:<26}{peak.text} {name}, "
-            f"{bandwidth.text}, {capacity.text}"
-        )
+    lines += [f"  {device.key:<24}{device.name:<32}{_device_line(device)}" for device in Hardware]
+    lines.append("Systems")
+    for system in Systems:
+        rate = text(system.device_bandwidth, "B/s")
+        what = f"{system.devices} x {system.device.name}, {system.topology}, {rate} one way"
+        lines.append(f"  {system.key:<24}{system.name:<32}{what}")
     return "\n".join(lines)
+
+
+def _model_line(record: Model) -> str:
+    line = f"{record.parameter_count:,} parameters"
+    if isinstance(record, Network):
+        return f"{line}, {text(record.flop_count, 'FLOP')}/sample"
+    if isinstance(record, Transformer):
+        if record.active_parameter_count < record.parameter_count:
+            line += f" ({record.active_parameter_count:,} active)"
+        line += f", context {record.context:,}"
+    return line
+
+
+def _device_line(device: Device) -> str:
+    bandwidth, capacity = (device.memory.figures[name] for name in ("bandwidth", "capacity"))
+    peaks = device.compute.figures
+    name = next((each for each in ("fp16", "bf16", "fp32") if each in peaks), next(iter(peaks)))
+    return f"{peaks[name].text} {name}, {bandwidth.text}, {capacity.text}"

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import csv
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import Protocol, TypeVar
 
 from mlsim import zoo
 from mlsim.errors import DataFileError, MlsimError
@@ -91,28 +93,59 @@ def load(path: Path) -> tuple[Measurement, ...]:
         If a column is missing or unknown, a number can't be, or a name is not
         in the zoo or the bibliography; names file and line.
     """
-    columns = tuple(Measurement.__dataclass_fields__)
-    rows = []
+    return read(path, tuple(Measurement.__dataclass_fields__), _row)
+
+
+class Named(Protocol):
+    """What has an id."""
+
+    @property
+    def id(self) -> str:
+        """A name that no other row has."""
+
+
+Row = TypeVar("Row", bound=Named)
+
+
+def read(
+    path: Path, columns: tuple[str, ...], make: Callable[[dict[str, str]], Row]
+) -> tuple[Row, ...]:
+    """Read a table strictly: these columns, each row whole, no id twice.
+
+    Raises
+    ------
+    DataFileError
+        If the table is otherwise, or `make` refuses a row; names file and line.
+    """
+    rows: dict[str, Row] = {}
     with path.open(encoding="utf-8", newline="") as file:
         reader = csv.DictReader(file)
         if tuple(reader.fieldnames or ()) != columns:
             raise DataFileError(f"{path}:1: the columns must be {', '.join(columns)}.")
         for record in reader:
             try:
-                rows.append(_row(record))
+                row = _whole(record, make)
+                if row.id in rows:
+                    raise DataFileError(f"two rows have the same id, {row.id!r}.")
             except (MlsimError, ValueError) as error:
                 raise DataFileError(f"{path}:{reader.line_num}: {error}") from error
-    if len({row.id for row in rows}) < len(rows):
-        raise DataFileError(f"{path}: two rows have the same id.")
-    return tuple(rows)
+            rows[row.id] = row
+    return tuple(rows.values())
+
+
+def _whole(record: dict[str, str], make: Callable[[dict[str, str]], Row]) -> Row:
+    # What csv calls cells too many, and cells that are not there.
+    if None in record or None in record.values():
+        raise DataFileError("this row has not as many cells as there are columns.")
+    if record["source"] not in references():
+        raise DataFileError(f"source {record['source']!r} is not in references.bib.")
+    return make(record)
 
 
 def _row(record: dict[str, str]) -> Measurement:
     value, batch = float(record["value"]), int(record["batch_size"])
     if not (math.isfinite(value) and value > 0 and batch > 0):
         raise DataFileError(f"value and batch_size must be positive, not {value} and {batch}.")
-    if record["source"] not in references():
-        raise DataFileError(f"source {record['source']!r} is not in references.bib.")
     zoo.Hardware.find(record["hardware"])
     zoo.Models.find(record["model"])
     find_precision(record["precision"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from mlsim import zoo
@@ -10,7 +11,8 @@ from mlsim.engine import Engine
 from mlsim.equations import roofline
 from mlsim.errors import InvalidValueError, need
 from mlsim.hardware import Device
-from mlsim.solvers import Profile
+from mlsim.hardware.device import DEFAULT_PRECISION
+from mlsim.solvers import Profile, Serving, StepProfile
 from mlsim.units import scale_for, text
 from mlsim.workloads import Model
 
@@ -27,28 +29,30 @@ MARKERS = ("o", "s", "^", "D", "v", "P")
 def plot_roofline(
     hardware: Device | str,
     *,
-    workloads: Iterable[Model | str | Profile] = (),
+    workloads: Iterable[Model | str | Profile | Serving | StepProfile] = (),
     batch_size: int | Sequence[int] = 1,
-    precision: str = "fp16",
+    precision: str | None = None,
     operators: bool = False,
     ax: Axes | None = None,
 ) -> tuple[Figure, Axes]:
     """Draw a device's roofline, and workloads as points under it.
 
     A point stands at the arithmetic intensity of the whole workload and at the
-    rate that `Engine.solve` predicts for it: below the roof, because some of
-    its operators wait for memory while others compute.
+    rate that the solver predicts for it: below the roof, because some of its
+    operators wait for memory while others compute.
 
     Parameters
     ----------
     hardware
         The device whose roof is drawn.
     workloads
-        Models, solved at each batch size, or profiles of this device.
+        Networks, solved at each batch size; or profiles, services and phases
+        of services on this device. A service is two points, prefill and decode.
     batch_size
         One batch size, or several; each is a point.
     precision
-        Number format of the roof and of the models.
+        Number format of the roof and of the networks; if it is left out, that
+        in which the first answer among the workloads computes, else fp16.
     operators
         Whether every operator is drawn too, as a small dot on the roof.
     ax
@@ -62,7 +66,7 @@ def plot_roofline(
     Raises
     ------
     InvalidValueError
-        If a profile belongs to another device or precision.
+        If an answer belongs to another device or precision, or holds many points.
     MissingLibraryError
         If Matplotlib is not installed.
 
@@ -73,46 +77,104 @@ def plot_roofline(
     """
     pyplot = need("matplotlib.pyplot", "a figure", "plots")
     device = zoo.device(hardware)
-    peak = device.compute.figure(precision).si
-    profiles = [
-        profile
-        for workload in workloads
-        for profile in _profiles(workload, device, precision, batch_size)
+    workloads = list(workloads)
+    computed = precision or next(filter(None, map(_computes_in, workloads)), DEFAULT_PRECISION)
+    peak = device.compute.figure(computed).si
+    points = [
+        point for workload in workloads for point in _points(workload, device, computed, batch_size)
     ]
     if ax is None:
         _, ax = pyplot.subplots(figsize=(7, 4.5), layout="constrained")
-    _draw_roof(ax, device, peak, _intensities(profiles, operators=operators))
-    for index, profile in enumerate(profiles):
-        _draw_profile(ax, profile, index, operators=operators)
-    ax.set_title(f"Roofline of {device.name}, {precision}")
-    if profiles:
+    _draw_roof(ax, device, peak, _intensities(points, operators=operators))
+    for index, point in enumerate(points):
+        _draw_point(ax, point, index, operators=operators)
+    ax.set_title(f"Roofline of {device.name}, {computed}")
+    if points:
         ax.legend(loc="upper left", frameon=False)
     figure = ax.figure
     return figure, ax  # type: ignore[return-value]
 
 
-def _profiles(
-    workload: Model | str | Profile, device: Device, precision: str, batch_size: Any
-) -> list[Profile]:
-    """Solve a model at each batch size, or take a profile as it is."""
+@dataclass(frozen=True)
+class _Point:
+    """What is drawn as one point: an answer of one pass, and what to call it."""
+
+    answer: Profile | StepProfile
+    label: str
+
+    @property
+    def intensity(self) -> float:
+        return float(self.answer.value("network_intensity"))
+
+    @property
+    def rate(self) -> float:
+        return float(self.answer.value("achieved_flops"))
+
+    @property
+    def rows(self) -> list[dict[str, Any]]:
+        """Its operators, without those that compute nothing."""
+        return [row for row in self.answer.operators if row["flops"] > 0]
+
+
+def _computes_in(workload: Any) -> str:
+    """Return the format in which an answer computes, or "" for a network to be solved."""
     if isinstance(workload, Profile):
-        if workload.hardware is not device or workload.precision != precision:
-            raise InvalidValueError(
-                f"{workload!r} does not belong under the roof of {device.name} in {precision}."
-            )
-        return [workload]
-    sizes = batch_size if hasattr(batch_size, "__len__") else [batch_size]
-    return [
-        Engine.solve(model=workload, hardware=device, batch_size=size, precision=precision)
-        for size in sizes
-    ]
+        return workload.precision
+    if isinstance(workload, StepProfile):
+        workload = workload.phase
+    service = getattr(workload, "service", None)
+    if service is None:
+        return ""
+    computes: str = service.formats.computing(service.device)[0].computes_as
+    return computes
 
 
-def _intensities(profiles: list[Profile], *, operators: bool) -> list[float]:
+def _points(workload: Any, device: Device, precision: str, batch_size: Any) -> list[_Point]:
+    """Solve a network at each batch size, or take an answer as it is."""
+    if not isinstance(workload, (Profile, Serving, StepProfile)):
+        sizes = batch_size if hasattr(batch_size, "__len__") else [batch_size]
+        solved = [
+            Engine.solve(model=workload, hardware=device, batch_size=size, precision=precision)
+            for size in sizes
+        ]
+        return [_of_profile(profile) for profile in solved]
+    owner = (
+        workload.phase.service.device if isinstance(workload, StepProfile) else workload.hardware
+    )
+    if owner is not device or _computes_in(workload) != precision:
+        raise InvalidValueError(
+            f"{workload!r} does not belong under the roof of {device.name} in {precision}."
+        )
+    if isinstance(workload, Profile):
+        return [_of_profile(workload)]
+    if isinstance(workload, StepProfile):
+        return [_of_step(workload)]
+    phases = [workload.prefill, *([workload.decode] if workload.model.decoder else [])]
+    return [_of_step(phase) for phase in phases]
+
+
+def _of_profile(profile: Profile) -> _Point:
+    return _Point(profile, f"{profile.model.name}, batch {profile.batch_size}")
+
+
+def _of_step(step: StepProfile) -> _Point:
+    """Name a phase; its counts are those of one device."""
+    phase = step.phase
+    if phase.shape:
+        raise InvalidValueError(
+            f"{step!r} holds many points; pick one, such as serving[0].{phase.name}."
+        )
+    service = phase.service
+    layout = f", {service.layout}" if service.layout.devices > 1 else ""
+    batch = f"batch {service.batch_size:,.0f}{layout}"
+    return _Point(step, f"{service.model.name}, {batch}, {phase.name}")
+
+
+def _intensities(points: list[_Point], *, operators: bool) -> list[float]:
     """Return where points will stand on the axis of intensity."""
-    found = [float(profile.value("network_intensity")) for profile in profiles]
-    for profile in profiles if operators else ():
-        found += [row["arithmetic_intensity"] for row in profile.operators if row["flops"] > 0]
+    found = [point.intensity for point in points]
+    for point in points if operators else ():
+        found += [row["arithmetic_intensity"] for row in point.rows]
     return found
 
 
@@ -157,11 +219,11 @@ def _draw_roof(ax: Any, device: Device, peak: float, intensities: list[float]) -
     )
 
 
-def _draw_profile(ax: Any, profile: Profile, index: int, *, operators: bool) -> None:
+def _draw_point(ax: Any, point: _Point, index: int, *, operators: bool) -> None:
     """Draw one workload, and its operators if asked for."""
     colour, marker = COLOURS[index % len(COLOURS)], MARKERS[index % len(MARKERS)]
     if operators:
-        rows = [row for row in profile.operators if row["flops"] > 0]
+        rows = point.rows
         ax.scatter(
             [row["arithmetic_intensity"] for row in rows],
             [row["flops"] / row["roofline_time"] / 1e12 for row in rows],
@@ -173,12 +235,12 @@ def _draw_profile(ax: Any, profile: Profile, index: int, *, operators: bool) -> 
             zorder=2,
         )
     ax.scatter(
-        [float(profile.value("network_intensity"))],
-        [float(profile.value("achieved_flops")) / 1e12],
+        [point.intensity],
+        [point.rate / 1e12],
         s=70,
         color=colour,
         marker=marker,
         edgecolor="white",
         zorder=3,
-        label=f"{profile.model.name}, batch {profile.batch_size}",
+        label=point.label,
     )

@@ -12,10 +12,19 @@ from mlsim.errors import unknown_name
 
 @dataclass(frozen=True, slots=True)
 class Precision:
-    """A number format: its name and the bits that one stored value takes."""
+    """A number format: its name and the bits that one stored value takes.
+
+    A format with scales shared by a block counts them in: MXFP4 keeps 8 bits
+    for 32 values, NVFP4 8 bits for 16. It computes as its values do.
+    """
 
     name: str
-    bits: int
+    bits: float
+
+    @property
+    def computes_as(self) -> str:
+        """The format whose peak rate a device has for it."""
+        return "fp4" if self.name in ("mxfp4", "nvfp4") else self.name
 
     @property
     def bytes(self) -> float:
@@ -37,6 +46,8 @@ PRECISIONS = {
         "fp16": 16,
         "fp8": 8,
         "int8": 8,
+        "nvfp4": 4.5,
+        "mxfp4": 4.25,
         "fp4": 4,
         "int4": 4,
     }.items()

@@ -11,6 +11,7 @@ from mlsim.precision import precision as find_precision
 from mlsim.solvers import Configuration, evaluate
 from mlsim.solvers.inputs import check
 from mlsim.solvers.profile import COMPUTE_BOUND, DOES_NOT_FIT, MEMORY_BOUND
+from mlsim.workloads import Network
 
 if TYPE_CHECKING:
     import pandas
@@ -34,7 +35,10 @@ def sweep(
 ) -> pandas.DataFrame:
     """Do what `Engine.sweep` promises."""
     library, np = need("pandas", "a sweep", "arrays"), need("numpy", "a sweep", "arrays")
-    models = [zoo.model(each) for each in _listed("model", model)]
+    # Of a whole namespace, those with a fixed input; the others are served.
+    if isinstance(model, zoo.Namespace):
+        model = [each for each in model if isinstance(each, Network)]
+    models = [zoo.network(each) for each in _listed("model", model)]
     devices = [zoo.device(each) for each in _listed("hardware", hardware)]
     formats = [find_precision(each) for each in _listed("precision", precision)]
     batches = check("batch_size", batch_size, whole=True)

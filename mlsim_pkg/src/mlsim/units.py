@@ -44,6 +44,7 @@ image = sample
 token = [token]
 parameter = [parameter]
 element = [element]
+pair = [pair]
 joule = [energy] = J
 kg_CO2e = [carbon] = kgCO2e
 USD = [money]

@@ -18,9 +18,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from mlsim.errors import DataFileError, WrongKindError, unknown_name
+from mlsim.errors import DataFileError, UnknownNameError, WrongKindError, unknown_name
 from mlsim.hardware import Device, load_device
-from mlsim.workloads import Model, load_model
+from mlsim.systems import System, load_system
+from mlsim.workloads import Model, Network, Transformer, load_model
 
 DATA = Path(__file__).parent / "data"
 _KEY = re.compile(r'^key\s*=\s*"([^"]+)"', re.MULTILINE)
@@ -129,8 +130,98 @@ Models = Namespace("Models", "model", DATA / "workloads", load_model)
 Hardware = Namespace("Hardware", "device", DATA / "hardware", load_device)
 
 
+# What a message names where something else was given.
+_EXAMPLES = {"Models": "ResNet50", "Hardware": "Cloud.A100"}
+
+
+def _load_system(path: Path) -> System:
+    return load_system(path, Hardware.find)
+
+
+Systems = Namespace("Systems", "system", DATA / "systems", _load_system)
+
+
+def network(which: Model | str) -> Network:
+    """Return a network with a fixed input, given itself, its name, or its file.
+
+    Raises
+    ------
+    UnknownNameError
+        If there is none of that name.
+    WrongKindError
+        If something else was given; a language model is served.
+    """
+    found = model(which)
+    if isinstance(found, Network):
+        return found
+    raise WrongKindError(
+        f"{found.name} is a language model, whose work depends on its tokens: "
+        "use Engine.serve(model=..., prompt_tokens=..., output_tokens=...)."
+    )
+
+
+def transformer(which: Model | str) -> Transformer:
+    """Return a language model, given itself, its name, or its file.
+
+    A file is a TOML file, or the `config.json` of a model (or its folder).
+
+    Raises
+    ------
+    UnknownNameError
+        If there is none of that name.
+    WrongKindError
+        If something else was given; a network with a fixed input is solved.
+    """
+    found = model(which)
+    if isinstance(found, Transformer):
+        return found
+    raise WrongKindError(
+        f"{found.name} is no language model: use Engine.solve(model=..., batch_size=...). "
+        f"Language models are {', '.join(each.key for each in Models if each is not found)}."
+    )
+
+
+def hardware(which: Device | System | str) -> Device | System:
+    """Return a device or a system, given itself, its name, or its file.
+
+    Raises
+    ------
+    UnknownNameError
+        If there is neither; suggests the nearest.
+    WrongKindError
+        If something else was given, such as a model.
+    """
+    if isinstance(which, System):
+        return which
+    if isinstance(which, str) and not which.endswith(".toml"):
+        try:
+            found: System = Systems.find(which)
+        except UnknownNameError:
+            pass
+        else:
+            return found
+        try:
+            return device(which)
+        except UnknownNameError:
+            names = [key.rpartition(".")[2] for key in (*Hardware.keys(), *Systems.keys())]
+            raise unknown_name("device or system", which, names) from None
+    if isinstance(which, str) and "\ndevice = " in _text(Path(which)):
+        return _load_system(Path(which))
+    return device(which)
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        return ""  # the loader says what is wrong with it
+
+
 def model(which: Model | str) -> Model:
     """Return a model, given itself, its name, or the path of its file.
+
+    A file is a TOML file, or the `config.json` of a model (or the folder that
+    holds it).
 
     Raises
     ------
@@ -138,9 +229,25 @@ def model(which: Model | str) -> Model:
         If there is none of that name.
     WrongKindError
         If something else was given, such as a device.
+    DataFileError
+        If the file can't be understood; names file and line.
     """
-    found: Model = _resolve(which, Models, Model, "model", load_model)
+    if isinstance(which, str) and which.endswith(".json"):
+        return _of_config(which)
+    try:
+        found: Model = _resolve(which, Models, Model, "model", load_model)
+    except UnknownNameError:
+        # A name of the zoo comes before a folder that happens to be called so.
+        if not Path(str(which)).is_dir():
+            raise
+        return _of_config(str(which))
     return found
+
+
+def _of_config(path: str) -> Model:
+    from mlsim.workloads.huggingface import load_config
+
+    return load_config(path)
 
 
 def device(which: Device | str) -> Device:
@@ -163,8 +270,32 @@ def _resolve(
     if isinstance(which, kind):
         return which
     if isinstance(which, str):
-        return load(Path(which)) if which.endswith(".toml") else space.find(which)
+        if which.endswith(".toml"):
+            return load(Path(which))
+        try:
+            return space.find(which)
+        except UnknownNameError:
+            _refuse_other_kind(which, space, argument)
+            raise
     raise WrongKindError(
         f"{argument} must be a {kind.__name__.lower()} such as "
-        f"{space._title}.{next(iter(space.keys()))}, not {which!r}."
+        f"{space._title}.{_EXAMPLES[space._title]}, not {which!r}."
     )
+
+
+def _refuse_other_kind(name: str, space: Namespace, argument: str) -> None:
+    """Say so if a name that was not found is that of another kind of thing.
+
+    Raises
+    ------
+    WrongKindError
+        If it is.
+    """
+    for other in (Models, Hardware, Systems):
+        keys = other.keys()
+        names = {_plain(each) for key in keys for each in (key, key.rpartition(".")[2])}
+        if other is not space and _plain(name) in names:
+            raise WrongKindError(
+                f"{argument} must be a {space._kind} such as "
+                f"{space._title}.{_EXAMPLES[space._title]}; {name!r} is a {other._kind}."
+            )

@@ -3,9 +3,9 @@
 Importing this package registers all equations.
 """
 
-from mlsim.equations import convolution, memory, roofline
+from mlsim.equations import convolution, link, memory, roofline, service, step, transformer
 from mlsim.equations.graph import Plan, plan
-from mlsim.equations.registry import EQUATIONS, Equation, equation
+from mlsim.equations.registry import EQUATIONS, Equation, equation, equations_of
 
 __all__ = [
     "EQUATIONS",
@@ -13,7 +13,12 @@ __all__ = [
     "Plan",
     "convolution",
     "equation",
+    "equations_of",
+    "link",
     "memory",
     "plan",
     "roofline",
+    "service",
+    "step",
+    "transformer",
 ]

@@ -11,19 +11,29 @@ import math
 import sys
 from typing import Any
 
+# What stands beside an array in nearly all calls.
+_BESIDE = ("ndarray", "float", "int", "float64")
+
 
 def _kind(*values: Any) -> str:
     """Tell how to compute: "symbol", "quantity", "array" or "float"."""
-    # Nearly all calls are these two, and sweeps make many of them.
-    types = [type(value).__name__ for value in values]
-    if types[0] == "ndarray" and types[-1] in ("ndarray", "float"):
-        return "array"
-    if types[0] == types[-1] == "float":
-        return "float"
+    # Nearly all calls are these, and sweeps make many of them.
+    first, last = type(values[0]).__name__, type(values[-1]).__name__
+    if first == "ndarray":
+        if last in _BESIDE:
+            return "array"
+    elif first == "float":
+        if last == "float":
+            return "float"
+        if last == "ndarray":
+            return "array"
     kinds = {type(value).__module__.partition(".")[0] for value in values}
     for library, kind in (("sympy", "symbol"), ("pint", "quantity")):
         if library in kinds:
             return kind
+    # A function of ours applied to symbols is made in this package.
+    if any(hasattr(value, "free_symbols") for value in values):
+        return "symbol"
     # A Quantity's class is made by its registry; it still has units.
     if any(hasattr(value, "_REGISTRY") for value in values):
         return "quantity"
@@ -98,6 +108,22 @@ def floor(a: Any) -> Any:
     if kind == "quantity":
         return a._REGISTRY.Quantity(floor(a.magnitude), a.units)
     return sys.modules["numpy"].floor(a)
+
+
+def ceil(a: Any) -> Any:
+    """Round up to a whole number.
+
+    >>> ceil(3.2), ceil(4.0)
+    (4.0, 4.0)
+    """
+    kind = _kind(a)
+    if kind == "float":
+        return float(math.ceil(a))
+    if kind == "symbol":
+        return _symbolic("ceil", a)
+    if kind == "quantity":
+        return a._REGISTRY.Quantity(ceil(a.magnitude), a.units)
+    return sys.modules["numpy"].ceil(a)
 
 
 def total(values: Any, repeats: Any) -> Any:

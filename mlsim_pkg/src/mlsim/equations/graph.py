@@ -30,15 +30,17 @@ class Plan:
         NumPy is not installed.
         """
         if not any(type(value) is list for value in known.values()):
-            return {**known, **self._compiled(known)}
+            return {**known, **self.compute(known)}
         values = dict(known)
         for step in self.steps:
             values[step.yields] = _row_by_row(step, [values[name] for name in step.inputs])
         return values
 
     @cached_property
-    def _compiled(self) -> Callable[[Mapping[str, Any]], dict[str, Any]]:
-        """The steps as one Python function.
+    def compute(self) -> Callable[[Mapping[str, Any]], dict[str, Any]]:
+        """The steps as one Python function from known values to wanted ones.
+
+        Values are floats, arrays or quantities, but not lists.
 
         A sweep runs a plan thousands of times on small blocks; looking every
         name up in a dictionary costs as much there as the arithmetic.

@@ -15,6 +15,7 @@ import textwrap
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from types import ModuleType
 from typing import Any
 
 from mlsim.quantities import term
@@ -124,6 +125,12 @@ class Equation:
 
     def __repr__(self) -> str:
         return f"<Equation {self.yields} = {self.expression}>"
+
+
+def equations_of(*modules: ModuleType) -> tuple[Equation, ...]:
+    """Return the equations that stand in these modules, in their order."""
+    names = {module.__name__ for module in modules}
+    return tuple(each for each in EQUATIONS.values() if each.function.__module__ in names)
 
 
 def equation(

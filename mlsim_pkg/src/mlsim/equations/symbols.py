@@ -21,6 +21,7 @@ _TEX = {
     "min": r"\min\left({0},\, {1}\right)",
     "exceeds": r"\left[{0} > {1}\right]",
     "floor": r"\left\lfloor {0} \right\rfloor",
+    "ceil": r"\left\lceil {0} \right\rceil",
     "total": r"\sum_i {1}\, {0}",
 }
 
@@ -50,7 +51,20 @@ def expression(equation: Equation) -> Any:
     """Return the right-hand side as a SymPy expression, unevaluated."""
     sympy = need("sympy", "drawing a formula", "math")
     with sympy.evaluate(False):
-        return equation.function(*(symbol(name) for name in equation.inputs))
+        drawn = equation.function(*(symbol(name) for name in equation.inputs))
+        return _flat(sympy, drawn)
+
+
+def _flat(sympy: Any, drawn: Any) -> Any:
+    """Turn a sum of sums into one, in the order of the source: (a + b) + c is a + b + c."""
+    if not getattr(drawn, "args", ()):
+        return drawn
+    arguments = [_flat(sympy, each) for each in drawn.args]
+    if isinstance(drawn, sympy.Add):
+        terms = [each.args if isinstance(each, sympy.Add) else (each,) for each in arguments]
+        return sympy.Add(*(term for group in terms for term in group), evaluate=False)
+    kind = type(drawn)
+    return kind(*arguments, evaluate=False) if kind in (sympy.Mul, sympy.Pow) else kind(*arguments)
 
 
 def tex(equation: Equation) -> str:

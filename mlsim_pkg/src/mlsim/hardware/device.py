@@ -53,7 +53,7 @@ class Compute:
         UnsupportedPrecisionError
             If the device has no peak for it; lists those that it has.
         """
-        found = self.figures.get(name if isinstance(name, str) else name.name)
+        found = self.figures.get(name if isinstance(name, str) else name.computes_as)
         if found is None:
             wanted = precision(name).name
             raise UnsupportedPrecisionError(

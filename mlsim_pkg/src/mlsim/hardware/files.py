@@ -10,12 +10,13 @@ from mlsim.precision import PRECISIONS
 
 FORMS = ("chip", "module", "board", "system")
 _TEXTS = ("key", "name", "vendor", "architecture", "form")
+_COMPUTED = [name for name, format_ in PRECISIONS.items() if format_.computes_as == name]
 _TABLES: dict[str, dict[str, str]] = {
-    "compute": dict.fromkeys(PRECISIONS, "FLOP/s"),
-    "sparse": dict.fromkeys(PRECISIONS, "FLOP/s"),
+    "compute": dict.fromkeys(_COMPUTED, "FLOP/s"),
+    "sparse": dict.fromkeys(_COMPUTED, "FLOP/s"),
     "memory": {"capacity": "B", "bandwidth": "B/s", "l2": "B"},
     "power": {"tdp": "W"},
-    "links": {"nvlink": "B/s", "pcie": "B/s"},
+    "links": dict.fromkeys(("nvlink", "pcie", "infinity_fabric", "ici", "ethernet"), "B/s"),
 }
 
 

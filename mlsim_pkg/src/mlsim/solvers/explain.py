@@ -9,9 +9,8 @@ from typing import Any
 from mlsim.equations import Equation
 from mlsim.quantities import term
 from mlsim.references import reference
-from mlsim.solvers.forward import Configuration, evaluate
+from mlsim.solvers.forward import Question, Table, evaluate
 from mlsim.units import text
-from mlsim.workloads import OperatorTable
 
 # What is shown of an operator, beside its name, kind and counts.
 _OPERATOR_RESULTS = (
@@ -24,7 +23,7 @@ _OPERATOR_RESULTS = (
 )
 
 
-def operator_rows(configuration: Configuration, table: OperatorTable) -> list[dict[str, Any]]:
+def operator_rows(configuration: Question, table: Table) -> list[dict[str, Any]]:
     """Return a record per operator: counts, work, traffic, times, what binds it."""
     values = evaluate(configuration, *_OPERATOR_RESULTS, table=table)
     rows = []
@@ -51,7 +50,7 @@ class Explanation:
     `print` it in a terminal; a notebook renders it; `to_dict` is for programs.
     """
 
-    def __init__(self, configuration: Configuration, name: str) -> None:
+    def __init__(self, configuration: Question, name: str) -> None:
         self.configuration = configuration
         self.name = name
         self.steps = configuration.plan(name).steps
@@ -85,8 +84,7 @@ class Explanation:
     def _step(self, step: Equation) -> dict[str, Any]:
         shown = {name: text(self._at(name), term(name).unit) for name in step.inputs}
         if step.sums:
-            column = next(name for name in step.inputs if name != "repeats")
-            terms = self._products(column)
+            terms = self._products(*step.inputs)
             substituted = " + ".join(text(each, step.unit) for each in terms)
         else:
             substituted = re.sub(
@@ -101,18 +99,18 @@ class Explanation:
             "substituted": substituted,
             "value": self._at(step.yields),
             "unit": step.unit,
-            "example": self._table.operators[self._example].name
+            "example": list(self._table)[self._example].name
             if self._is_column(step.yields) or any(map(self._is_column, step.inputs))
             else None,
             "source": {"key": source.key, "text": source.text()},
         }
 
-    def _products(self, column: str) -> list[float]:
+    def _products(self, column: str, repeats: str) -> list[float]:
         """Return what each row adds to a sum over operators."""
-        values = self._values[column]
+        values, counts = self._values[column], self._values[repeats]
         if not hasattr(values, "__len__"):
             values = [values] * len(self._table)
-        return [float(v) * op.repeats for v, op in zip(values, self._table, strict=True)]
+        return [float(v) * float(n) for v, n in zip(values, counts, strict=True)]
 
     def _inputs(self) -> list[dict[str, Any]]:
         used = {name for step in self.steps for name in step.inputs} | {self.name}
@@ -122,33 +120,14 @@ class Explanation:
                 "value": self._at(name),
                 "unit": term(name).unit,
                 "text": text(self._at(name), term(name).unit),
-                "origin": self._origin(name),
+                "origin": self.configuration.origin(name),
             }
             for name in self.configuration.known
             if name in used
         ]
 
-    def _origin(self, name: str) -> str:
-        configuration = self.configuration
-        device = configuration.device
-        figures = {
-            "peak_flops": f"compute.{configuration.precision.name}",
-            "memory_bandwidth": "memory.bandwidth",
-            "memory_capacity": "memory.capacity",
-        }
-        if name in configuration.given or name == "batch_size":
-            return "given"
-        if name in figures:
-            return f"{device.name}: {device.figures[figures[name]].origin()}"
-        if name in ("bytes_per_parameter", "bytes_per_element"):
-            return f"{configuration.precision.name}: {configuration.precision.bits} bits"
-        if name == "activations_live":
-            return f"{configuration.model.name}, from its layers ({configuration.model.source})"
-        return "definition"
-
     def to_dict(self) -> dict[str, Any]:
         """Return the derivation as plain data, every value with its unit."""
-        configuration = self.configuration
         used = {name for step in self.steps for name in (*step.inputs, step.yields)}
         columns = [name for name in used if self._is_column(name)]
         rows = [
@@ -167,11 +146,7 @@ class Explanation:
             "quantity": self.name,
             "value": self.value,
             "unit": term(self.name).unit,
-            "model": configuration.model.name,
-            "model_source": configuration.model.source,
-            "hardware": configuration.device.name,
-            "precision": configuration.precision.name,
-            "estimate": configuration.estimate,
+            **self.configuration.labels,
             "inputs": self._inputs(),
             "steps": [self._step(step) for step in self.steps],
             "operators": rows if columns else [],

@@ -9,26 +9,26 @@ from __future__ import annotations
 
 import importlib.util
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import Any
+from typing import Any, Protocol
 
-from mlsim.equations import EQUATIONS, Plan, memory, plan, roofline  # noqa: F401
+from mlsim.equations import Plan, equations_of, memory, plan, roofline
 from mlsim.errors import InvalidValueError, NotMeasuredError, nearest
 from mlsim.hardware import Device
 from mlsim.precision import Precision
 from mlsim.quantities import VOCABULARY
 from mlsim.units import text
-from mlsim.workloads import FLOPS_PER_MULTIPLY_ADD, Model, OperatorTable
+from mlsim.workloads import FLOPS_PER_MULTIPLY_ADD, Network, OperatorTable
 from mlsim.workloads.operators import COLUMNS
 
 ESTIMATES = ("roofline", "bound", "calibrated")
 
-# The equations of this question: all of the roofline and of memory. Those of
-# layers (`counts`) have been used when the model was lowered.
-SOLVER = tuple(each for each in EQUATIONS.values() if not each.counts)
+# The equations of this question. Those of layers have been used when the model
+# was lowered; those of a language model's steps answer another.
+SOLVER = equations_of(roofline, memory)
 
 # What a caller may give in place of what the data or the equations say.
 GIVABLE = (
@@ -53,6 +53,52 @@ def find_plan(known: frozenset[str], wanted: tuple[str, ...]) -> Plan:
     return plan(SOLVER, known, wanted)
 
 
+class Question(Protocol):
+    """What can be evaluated: known quantities, operators, and equations."""
+
+    @property
+    def known(self) -> Mapping[str, Any]:
+        """Known quantities but the operators' columns, in base units."""
+
+    @property
+    def table(self) -> Table:
+        """The operators to reckon with."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of the answer: () for one point."""
+
+    @property
+    def labels(self) -> dict[str, str]:
+        """What this is about, in words, for an explanation."""
+
+    def origin(self, name: str) -> str:
+        """Say where a known quantity comes from."""
+
+    def plan(self, *wanted: str) -> Plan:
+        """Return the equations that lead to what is wanted."""
+
+
+class Table(Protocol):
+    """Operators as columns."""
+
+    @property
+    def columns(self) -> dict[str, list[float]]:
+        """One list of floats for each column."""
+
+    @property
+    def arrays(self) -> dict[str, Any]:
+        """The columns as NumPy arrays of shape (operators,)."""
+
+    @property
+    def columns_2d(self) -> dict[str, Any]:
+        """The columns as NumPy arrays of shape (operators, 1)."""
+
+    def __iter__(self) -> Iterator[Any]: ...
+
+    def __len__(self) -> int: ...
+
+
 @dataclass(frozen=True, eq=False)
 class Configuration:
     """One question: a model on a device, at a batch and a precision.
@@ -61,7 +107,7 @@ class Configuration:
     broadcast to `shape`.
     """
 
-    model: Model
+    model: Network
     device: Device
     precision: Precision
     estimate: str
@@ -145,6 +191,35 @@ class Configuration:
         known.update(self.given)
         return known
 
+    @property
+    def labels(self) -> dict[str, str]:
+        """What this is about, in words, for an explanation."""
+        return {
+            "model": self.model.name,
+            "model_source": self.model.source,
+            "hardware": self.device.name,
+            "precision": self.precision.name,
+            "estimate": self.estimate,
+        }
+
+    def origin(self, name: str) -> str:
+        """Say where a known quantity comes from."""
+        device = self.device
+        figures = {
+            "peak_flops": f"compute.{self.precision.computes_as}",
+            "memory_bandwidth": "memory.bandwidth",
+            "memory_capacity": "memory.capacity",
+        }
+        if name in self.given or name == "batch_size":
+            return "given"
+        if name in figures:
+            return f"{device.name}: {device.figures[figures[name]].origin()}"
+        if name in ("bytes_per_parameter", "bytes_per_element"):
+            return f"{self.precision.name}: {self.precision.bits:g} bits"
+        if name == "activations_live":
+            return f"{self.model.name}, from its layers ({self.model.source})"
+        return "definition"
+
     def plan(self, *wanted: str) -> Plan:
         """Return the equations that lead to what is wanted."""
         return find_plan(frozenset((*self.known, *COLUMNS)), wanted)
@@ -161,9 +236,9 @@ def _shown(value: Any, unit: str) -> str:
 
 
 def evaluate(
-    configuration: Configuration,
+    configuration: Question,
     *wanted: str,
-    table: OperatorTable | None = None,
+    table: Table | None = None,
     into: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Compute quantities of a configuration.
@@ -174,7 +249,7 @@ def evaluate(
     many. A quantity of the operators has one value per row of the table (a
     first axis, or a list where NumPy is not installed).
     """
-    table = table or configuration.table
+    table = configuration.table if table is None else table
     steps, known = configuration.plan(*wanted), configuration.known
     if configuration.shape:
         return _evaluate_blocks(configuration, steps, table, into)
@@ -183,9 +258,9 @@ def evaluate(
 
 
 def _evaluate_blocks(
-    configuration: Configuration,
+    configuration: Question,
     steps: Plan,
-    table: OperatorTable,
+    table: Table,
     into: Mapping[str, Any] | None,
 ) -> dict[str, Any]:
     import numpy as np

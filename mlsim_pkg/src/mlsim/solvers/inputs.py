@@ -13,6 +13,9 @@ from mlsim.units import to_base
 # Above this a float no longer counts one by one.
 LARGEST = 2.0**53
 
+# Units in which a bare number is understood.
+BARE = ("1", "sample", "sample/s", "token", "token/sample")
+
 
 def check(name: str, value: Any, *, whole: bool = False) -> Any:
     """Return a number or an array of numbers in base units.
@@ -38,11 +41,14 @@ def check(name: str, value: Any, *, whole: bool = False) -> Any:
     >>> check("batch_size", 8, whole=True)
     8.0
     """
+    # The usual case, first: it is asked several times for each solve.
+    if whole and type(value) is int and 0 < value <= LARGEST and term(name).unit in BARE:
+        return float(value)
     if isinstance(value, (list, tuple, range)):
         return _check_list(name, value, whole)
-    # A count of samples may be given as a bare number.
+    # A count of samples or tokens may be given as a bare number.
     base = term(name).unit
-    bare = base in ("1", "sample", "sample/s")
+    bare = base in BARE
     if bare and isinstance(value, (str, bytes)):
         raise InvalidValueError(
             f"{name} must be {_allowed(whole)}, not the text {value!r}. Leave out the quotes."

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from mlsim.hardware import Device
     from mlsim.solvers.explain import Explanation
-    from mlsim.workloads import Model
+    from mlsim.workloads import Network
 
 MEMORY_BOUND, COMPUTE_BOUND, DOES_NOT_FIT = "Memory Bound", "Compute Bound", "Does Not Fit"
 
@@ -50,7 +50,7 @@ class Profile:
         )
 
     @property
-    def model(self) -> Model:
+    def model(self) -> Network:
         """The model that was asked about."""
         return self.configuration.model
 

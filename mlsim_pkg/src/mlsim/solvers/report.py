@@ -38,26 +38,26 @@ def as_dict(profile: Profile) -> dict[str, Any]:
         if not shape and not fits and name in ("latency", "throughput", "memory_bound_share"):
             value = None
         else:
-            value = _plain(profile.value(name))
+            value = plain(profile.value(name))
         results[name] = {"value": value, "unit": term(name).unit}
     return {
         "model": profile.model.name,
         "hardware": profile.hardware.name,
         "precision": profile.precision,
         "estimate": profile.estimate,
-        "batch_size": {"value": _plain(profile.batch_size), "unit": "sample"},
-        "feasible": _plain(fits),
-        "bottleneck": _plain(profile.bottleneck) if shape or fits else None,
+        "batch_size": {"value": plain(profile.batch_size), "unit": "sample"},
+        "feasible": plain(fits),
+        "bottleneck": plain(profile.bottleneck) if shape or fits else None,
         **results,
     }
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
     """Turn NumPy values into what JSON knows; NaN, which it doesn't, into None."""
     if hasattr(value, "tolist"):
         value = value.tolist()
     if isinstance(value, list):
-        return [_plain(each) for each in value]
+        return [plain(each) for each in value]
     return None if isinstance(value, float) and math.isnan(value) else value
 
 
@@ -121,9 +121,9 @@ def sweep_rows(table: pandas.DataFrame) -> list[dict[str, Any]]:
     """Return a sweep's rows for JSON: numbers as {"value": ..., "unit": ...}."""
     return [
         {
-            str(name): {"value": _plain(value), "unit": _UNITS[str(name)]}
+            str(name): {"value": plain(value), "unit": _UNITS[str(name)]}
             if name in _UNITS
-            else _plain(value)
+            else plain(value)
             for name, value in row.items()
         }
         for row in table.to_dict(orient="records")

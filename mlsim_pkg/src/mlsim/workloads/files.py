@@ -1,4 +1,4 @@
-"""Models from TOML files: an architecture written as a list of layers."""
+"""Models from TOML files: an architecture as a list of layers, or as parts of a transformer."""
 
 from __future__ import annotations
 
@@ -8,15 +8,23 @@ from typing import Any
 
 from mlsim import records
 from mlsim.errors import DataFileError, InvalidValueError, nearest
+from mlsim.workloads.language_files import PARTS, load_transformer
 from mlsim.workloads.layers import LAYERS, Layer, Shape
-from mlsim.workloads.network import Model
+from mlsim.workloads.model import Model
+from mlsim.workloads.network import Network
 
-_KEYS = ("key", "name", "architecture", "source", "input", "layers", "figures")
-_FIGURES = {"release_year": "year", "published_parameters": "parameter"}
+_TEXTS = ("key", "name", "architecture", "source")
+_NETWORK = ("input", "layers")
+_LANGUAGE = ("kind", "transformer", *PARTS)
+_FIGURES = {
+    "release_year": "year",
+    "published_parameters": "parameter",
+    "training_tokens": "token",
+}
 
 
 def load_model(path: str | Path) -> Model:
-    """Read a model's file.
+    """Read a model's file: a network of layers, or a transformer for language.
 
     Raises
     ------
@@ -26,10 +34,24 @@ def load_model(path: str | Path) -> Model:
     """
     file = records.load(path)
     data = file.data
-    file.only(data, _KEYS)
-    key, name, architecture, source = (
-        file.need(data, field, str) for field in ("key", "name", "architecture", "source")
-    )
+    language = "transformer" in data
+    file.only(data, (*_TEXTS, "figures", *(_LANGUAGE if language else _NETWORK)))
+    texts = {field: file.need(data, field, str) for field in _TEXTS}
+    given = data.get("figures", {})
+    file.only(given, _FIGURES, "figures")
+    figures = {
+        name: file.figure(given[name], base, "figures", name)
+        for name, base in _FIGURES.items()
+        if name in given
+    }
+    make = load_transformer if language else _load_network
+    return make(file, texts, figures)
+
+
+def _load_network(
+    file: records.DataFile, texts: dict[str, str], figures: dict[str, records.Figure]
+) -> Network:
+    data = file.data
     shape = file.need(data, "input", dict)
     file.only(shape, ("channels", "size"), "input")
     for field in ("channels", "size"):
@@ -43,25 +65,16 @@ def load_model(path: str | Path) -> Model:
     )
     if not layers:
         raise file.error("layers is empty: a model needs at least one.", "layers")
-    figures = data.get("figures", {})
-    file.only(figures, _FIGURES, "figures")
-    model = Model(
-        key=key,
-        name=name,
-        architecture=architecture,
+    model = Network(
+        **texts,
         input=Shape(shape["channels"], shape["size"]),
         layers=layers,
-        source=source,
-        figures={
-            name: file.figure(figures[name], base, "figures", name)
-            for name, base in _FIGURES.items()
-            if name in figures
-        },
+        figures=figures,
     )
     try:
         model.operators  # noqa: B018  (a layer that can't be lowered is found here)
     except InvalidValueError as error:
-        raise DataFileError(f"{path}: {error}") from error
+        raise DataFileError(f"{file.path}: {error}") from error
     return model
 
 

@@ -1,43 +1,34 @@
-"""A model: an architecture, and all that follows from it."""
+"""A network of layers with one fixed input, such as a CNN, and all that follows from it."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from mlsim.equations import convolution  # noqa: F401  (registers the layer equations)
-from mlsim.records import Figure
-from mlsim.units import quantity, scaled
+from mlsim.units import scaled
 from mlsim.workloads.layers import Layer, Shape
+from mlsim.workloads.model import FLOPS_PER_MULTIPLY_ADD, Model
 from mlsim.workloads.operators import Operator, OperatorTable
 
 if TYPE_CHECKING:
     from pint import Quantity
 
-# One multiply-add is a product and a sum.
-FLOPS_PER_MULTIPLY_ADD = 2.0
 
-
-@dataclass(frozen=True, eq=False)
-class Model:
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Network(Model):
     """A network described layer by layer.
 
-    Totals (parameters, FLOPs, traffic) are derived from the layers; nothing is
-    typed in. `figures` holds what was published about it, each with its source.
+    Totals (parameters, FLOPs, traffic) are derived from the layers.
 
     >>> from mlsim import Models
     >>> Models.ResNet50.parameter_count
     25557032
     """
 
-    key: str
-    name: str
-    architecture: str
     input: Shape
     layers: tuple[Layer, ...]
-    source: str
-    figures: dict[str, Figure] = field(default_factory=dict)
 
     @cached_property
     def operators(self) -> OperatorTable:
@@ -55,11 +46,6 @@ class Model:
         """Learned numbers in the network."""
         return sum(operator.parameters * operator.repeats for operator in self.operators)
 
-    @property
-    def parameters(self) -> Quantity[Any]:
-        """Learned numbers in the network, as a quantity."""
-        return quantity(self.parameter_count, "parameter")
-
     @cached_property
     def flop_count(self) -> int:
         """FLOP of one forward pass for one sample; a multiply-add is two."""
@@ -70,12 +56,3 @@ class Model:
     def inference_flops(self) -> Quantity[Any]:
         """FLOP of one forward pass for one sample, as a quantity."""
         return scaled(self.flop_count, "FLOP")
-
-    @property
-    def release_year(self) -> int | None:
-        """The year in which it was published, if its file says so."""
-        figure = self.figures.get("release_year")
-        return int(figure.value) if figure else None
-
-    def __repr__(self) -> str:
-        return f"<Model {self.name}: {self.parameter_count:,} parameters>"

@@ -1,0 +1,137 @@
+"""What an operator of a transformer holds and does for each token.
+
+Arguments are plain numbers from the architecture. The results are counts for
+one token, or for one pair of a query and a key that it looks at.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mlsim.equations.registry import equation
+
+QUESTION = "What does a transformer hold, and do for each token?"
+
+
+@equation(
+    symbol="p", unit="parameter", source="vaswani2017attention", yields="parameters", counts=True
+)
+def projection_parameters(in_channels: Any, out_channels: Any) -> Any:
+    """Weights of a matrix that turns one vector of features into another.
+
+    Valid for any projection; a bias adds one number per output.
+
+    >>> projection_parameters(4096, 11008)
+    45088768
+    """
+    return in_channels * out_channels
+
+
+@equation(symbol="m_t", unit="MAC/token", source="kaplan2020scaling", counts=True)
+def token_multiply_adds(active_parameters: Any) -> Any:
+    """Multiply-adds of a matrix for one token: one for each weight that the token meets.
+
+    Valid for matrix products; a token meets k of E experts, and all other weights.
+
+    >>> token_multiply_adds(45088768)
+    45088768
+    """
+    return active_parameters
+
+
+@equation(symbol="m_q", unit="MAC/pair", source="vaswani2017attention", counts=True)
+def pair_multiply_adds(heads: Any, head_size: Any) -> Any:
+    """Multiply-adds of attention for one query and one key: a score, and a weighted value.
+
+    Valid for any number of heads for keys: sharing them saves bytes, not work.
+
+    >>> pair_multiply_adds(32, 128)
+    8192
+    """
+    return 2 * heads * head_size
+
+
+@equation(symbol="e_c", unit="element/token", source="shazeer2019fast", counts=True)
+def cached_elements(kv_heads: Any, head_size: Any) -> Any:
+    """Elements that one layer keeps of each token: a key and a value for each KV head.
+
+    Assumes that heads which share a key and a value keep them once.
+    Valid for multi-head, grouped-query and multi-query attention.
+
+    >>> cached_elements(8, 128)
+    2048
+    """
+    return 2 * kv_heads * head_size
+
+
+@equation(
+    symbol="e_c",
+    unit="element/token",
+    source="deepseek2024v3",
+    yields="cached_elements",
+    counts=True,
+)
+def latent_cached_elements(kv_rank: Any, rope_size: Any) -> Any:
+    """Elements that latent attention keeps of each token: one compressed vector for all heads.
+
+    Valid for multi-head latent attention, with one rotary key shared by the heads.
+
+    >>> latent_cached_elements(512, 64)
+    576
+    """
+    return kv_rank + rope_size
+
+
+@equation(
+    symbol="m_q",
+    unit="MAC/pair",
+    source="deepseek2024v3",
+    yields="pair_multiply_adds",
+    counts=True,
+)
+def latent_pair_multiply_adds(
+    heads: Any, content_size: Any, rope_size: Any, value_size: Any
+) -> Any:
+    """Multiply-adds of latent attention for one pair, keys and values expanded first.
+
+    Valid for multi-head latent attention.
+
+    >>> latent_pair_multiply_adds(128, 128, 64, 128)
+    40960
+    """
+    return heads * (content_size + rope_size + value_size)
+
+
+@equation(symbol="m_a", unit="MAC/pair", source="deepseek2024v3", counts=True)
+def absorbed_pair_multiply_adds(heads: Any, kv_rank: Any, rope_size: Any) -> Any:
+    """Multiply-adds of latent attention for one pair, reckoned in the compressed space.
+
+    The matrices that would expand keys and values are multiplied into the queries
+    and the outputs instead, once for each new token.
+
+    Valid for multi-head latent attention.
+
+    >>> absorbed_pair_multiply_adds(128, 512, 64)
+    139264
+    """
+    return heads * (2 * kv_rank + rope_size)
+
+
+@equation(
+    symbol="l_t",
+    unit="element/token",
+    source="patarasuk2009bandwidth",
+    yields="link_elements",
+    counts=True,
+)
+def all_reduce_elements(hidden_size: Any, tensor_parallel: Any) -> Any:
+    """Elements of each token that a device sends to add a vector up over all devices.
+
+    Assumes a ring: a part of the vector goes round once to be added up, and once to be
+    handed out.
+    Valid for two devices or more, and as a lower limit for what a device must send.
+
+    >>> all_reduce_elements(8192, 8)
+    14336.0
+    """
+    return 2 * hidden_size * (tensor_parallel - 1) / tensor_parallel

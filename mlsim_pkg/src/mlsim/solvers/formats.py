@@ -1,0 +1,122 @@
+"""Which number format holds what: weights, activations, KV cache."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+
+from mlsim.errors import InvalidValueError, UnsupportedPrecisionError
+from mlsim.hardware import Device
+from mlsim.precision import Precision, precision as find
+
+_SHORT = re.compile(r"w(\d+)a(\d+)(?:kv(\d+))?")
+_INTEGERS = {"4": "int4", "8": "int8", "16": "bf16"}
+WIDE = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Formats:
+    """Number formats of weights, of activations, and of the KV cache."""
+
+    weights: Precision
+    activations: Precision
+    kv_cache: Precision
+
+    @property
+    def name(self) -> str:
+        """One name if all are the same, else each.
+
+        >>> formats("w4a16").name
+        'weights int4, activations bf16, KV cache bf16'
+        """
+        if self.weights == self.activations == self.kv_cache:
+            return self.weights.name
+        return (
+            f"weights {self.weights.name}, activations {self.activations.name}, "
+            f"KV cache {self.kv_cache.name}"
+        )
+
+    def computing(self, device: Device) -> tuple[Precision, Precision, Precision]:
+        """Return the formats in which matrices, attention, and what is kept wide compute.
+
+        A product takes the wider of its two factors: weights and activations,
+        or queries and the cache. What a quantised format leaves alone computes
+        in 16 bits.
+
+        Raises
+        ------
+        UnsupportedPrecisionError
+            If the device has no peak for one of them; says what would do.
+        """
+        linear = _wider(self.weights, self.activations)
+        attention = _wider(self.activations, self.kv_cache)
+        kept = _wider(linear, _sixteen(device)) if linear.bits < WIDE else linear
+        for each in (linear, attention, kept):
+            if each.computes_as not in device.compute.figures:
+                raise UnsupportedPrecisionError(
+                    f"{device.name} can't compute in {each.name}: no peak is on record. It has: "
+                    f"{', '.join(device.compute.precisions)}. Weights and KV cache may be in any "
+                    "format; set activations= (and with it the arithmetic) to one of these."
+                )
+        return linear, attention, kept
+
+
+def _wider(one: Precision, other: Precision) -> Precision:
+    return one if one.bits > other.bits else other
+
+
+def _sixteen(device: Device) -> Precision:
+    return find("bf16" if "bf16" in device.compute.figures else "fp16")
+
+
+def formats(
+    precision: str | Precision,
+    weights: str | Precision | None = None,
+    activations: str | Precision | None = None,
+    kv_cache: str | Precision | None = None,
+) -> Formats:
+    """Return the formats of a service.
+
+    Parameters
+    ----------
+    precision
+        The format of all three, such as "bf16"; or "w4a16", "w8a8kv8": bits of
+        weights, activations and (16 if left out) KV cache.
+    weights, activations, kv_cache
+        To set one of them apart.
+
+    Raises
+    ------
+    UnknownNameError
+        If there is no such format.
+    InvalidValueError
+        If a short name has other bits than 4, 8 and 16.
+
+    >>> formats("w8a8", kv_cache="fp8").kv_cache.name
+    'fp8'
+    """
+    try:
+        return _formats(precision, (weights, activations, kv_cache))
+    except TypeError:
+        # What can't be hashed is no name.
+        return _formats.__wrapped__(precision, (weights, activations, kv_cache))
+
+
+@lru_cache(maxsize=128)
+def _formats(precision: str | Precision, given: tuple[str | Precision | None, ...]) -> Formats:
+    short = _SHORT.fullmatch(precision.lower()) if isinstance(precision, str) else None
+    if short:
+        parts = [bits or "16" for bits in short.groups()]
+        for bits in parts:
+            if bits not in _INTEGERS:
+                raise InvalidValueError(
+                    f"precision {precision!r}: bits must be 4, 8 or 16, not {bits}."
+                )
+        named: list[str | Precision] = [_INTEGERS[bits] for bits in parts]
+    else:
+        named = [precision] * 3
+    chosen = [
+        find(one if one is not None else all_) for one, all_ in zip(given, named, strict=True)
+    ]
+    return Formats(*chosen)

@@ -1,0 +1,485 @@
+"""What a language model's users wait for, and how many fit."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from mlsim.errors import DoesNotFitError, InvalidValueError, WrongKindError, unknown_name
+from mlsim.quantities import term
+from mlsim.solvers.forward import ARRAYS, evaluate
+from mlsim.solvers.phase import SERVING, Phase, Service, Whole, hardware_name
+from mlsim.solvers.profile import COMPUTE_BOUND, DOES_NOT_FIT, MEMORY_BOUND
+from mlsim.units import quantity, scaled, text
+
+if TYPE_CHECKING:
+    from pint import Quantity
+
+    from mlsim.hardware import Device
+    from mlsim.solvers.explain import Explanation
+    from mlsim.workloads import Transformer
+
+NETWORK_BOUND = "Network Bound"
+
+_STEPS = ("first_token_time", "middle_token_time", "last_token_time")
+# Quantities of a whole generation, from the times of its steps.
+_WHOLE = (
+    "time_per_output_token",
+    "generation_latency",
+    "user_token_rate",
+    "decode_throughput",
+    "output_throughput",
+)
+# Quantities of memory: the same in each phase.
+_MEMORY = (
+    "weight_memory",
+    "activation_memory",
+    "cache_memory",
+    "cache_per_sequence",
+    "cache_bytes_per_token",
+    "cache_tokens",
+    "memory_required",
+    "memory_free",
+    "usable_memory",
+    "largest_batch",
+)
+RESULTS = ("time_to_first_token", *_WHOLE, *_STEPS, *_MEMORY)
+
+# What a caller may give in place of what the data or the equations say.
+SERVING_GIVABLE = (
+    "peak_flops",
+    "memory_bandwidth",
+    "memory_capacity",
+    "link_bandwidth",
+    "bytes_per_parameter",
+    "bytes_per_element",
+    "bytes_per_cached_element",
+    "expert_share",
+    *dict.fromkeys(
+        each.yields
+        for each in SERVING
+        if each.yields not in (*_WHOLE, "time_to_first_token", "latency")
+    ),
+)
+
+
+class StepProfile:
+    """One phase of a service: a step, its time, and what binds it.
+
+    Any quantity of the step is to be had by name: `step["total_flops"]`.
+    """
+
+    def __init__(self, phase: Phase) -> None:
+        self.phase = phase
+        self._values: dict[str, Any] = {}
+
+    def value(self, name: str) -> Any:
+        """Return a quantity in its base unit: a float or an array.
+
+        Raises
+        ------
+        UnknownNameError
+            If the vocabulary has no such name.
+        UnreachableError
+            If no equation leads to it.
+        """
+        term(name)
+        known = self.phase.known
+        if name in known:
+            return known[name]
+        if name not in self._values:
+            found = evaluate(self.phase, name)[name]
+            # One number for one point, even where a sum came out of NumPy.
+            single = not self.phase.shape and not getattr(found, "ndim", 0)
+            self._values[name] = float(found) if single and type(found) is not list else found
+        return self._values[name]
+
+    def __getitem__(self, name: str) -> Any:
+        """Return a quantity by name."""
+        return _as_quantity(self.value(name), name)
+
+    @property
+    def latency(self) -> Quantity[Any]:
+        """Time of the step."""
+        found: Quantity[Any] = self["latency"]
+        return found
+
+    @property
+    def shares(self) -> dict[str, Any]:
+        """Part of the time by what limits it; they add up to 1."""
+        if self.phase.service.estimate == "bound":
+            memory = self.value("total_memory_time") > self.value("total_compute_time")
+            return {MEMORY_BOUND: memory * 1.0, COMPUTE_BOUND: 1.0 - memory, NETWORK_BOUND: 0.0}
+        return {
+            MEMORY_BOUND: self.value("memory_bound_share"),
+            COMPUTE_BOUND: self.value("compute_bound_share"),
+            NETWORK_BOUND: self.value("network_share"),
+        }
+
+    @property
+    def bottleneck(self) -> Any:
+        """What limits the step for the largest part of its time."""
+        shares = self.shares
+        if not self.phase.shape:
+            return max(shares, key=lambda name: shares[name])
+        import numpy as np
+
+        stacked = np.stack([np.broadcast_to(each, self.phase.shape) for each in shares.values()])
+        return np.array(list(shares))[stacked.argmax(axis=0)]
+
+    @property
+    def operators(self) -> list[dict[str, Any]]:
+        """One record per operator, in base units, with what binds it.
+
+        Raises
+        ------
+        InvalidValueError
+            For an array of points: pick one by its index first.
+        """
+        _one_point(self.phase.shape, "operators")
+        from mlsim.solvers.explain import operator_rows
+
+        return operator_rows(self.phase, self.phase.table)
+
+    def explain(self, name: str = "latency") -> Explanation:
+        """Show how a quantity of this step came to be."""
+        _one_point(self.phase.shape, "explain()")
+        from mlsim.solvers.explain import Explanation
+
+        self.value(name)
+        return Explanation(self.phase, name)
+
+    def __repr__(self) -> str:
+        service = self.phase.service
+        return f"<{self.phase.name} of {service.model.name} on {hardware_name(service)}>"
+
+
+class Serving:
+    """The answer for one service, or for an array of them.
+
+    Times, rates and sizes are quantities. Any result is to be had by name:
+    `serving["cache_memory"]`; quantities of one phase as `serving.decode["total_bytes"]`.
+
+    >>> from mlsim import Engine
+    >>> serving = Engine.serve(model="Llama3_8B", hardware="H100")
+    >>> serving.prefill.bottleneck, serving.decode.bottleneck
+    ('Compute Bound', 'Memory Bound')
+    """
+
+    def __init__(self, service: Service, *, check_memory: bool = True) -> None:
+        self.service = service
+        self._check_memory = check_memory
+        self._values: dict[str, Any] = {}
+        self.prefill = StepProfile(self._phase("prefill", service.prompt_tokens, 0.0))
+        if not self.shape:
+            self._all_at_once()
+
+    @cached_property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of the answer: () for one point."""
+        return self.service.shape_with({})
+
+    def _phase(self, name: str, new_tokens: Any, cached_tokens: Any) -> Phase:
+        return Phase(self.service, name, new_tokens, cached_tokens)
+
+    def _contexts(self) -> tuple[Any, Any, Any]:
+        """Tokens cached at the first, the middle and the last decode step."""
+        service = self.service
+        grown = service.output_tokens - 2.0
+        grown = (grown + abs(grown)) / 2  # an output of one token has no decode step yet
+        first = service.prompt_tokens
+        return first, first + grown / 2, first + grown
+
+    def _all_at_once(self) -> None:
+        """Run all steps of one point together."""
+        service, phase = self.service, self.prefill.phase
+        contexts = self._contexts() if service.model.decoder else ()
+        new = [service.prompt_tokens, *(1.0 for _ in contexts)]
+        cached = [0.0, *contexts]
+        wanted = ("time_to_first_token", "memory_free", "latency")
+        if ARRAYS:
+            import numpy as np
+
+            found = phase.at_once(wanted, np.array(new), np.array(cached))
+            first, *times = found["latency"].tolist()
+            ready, free = (
+                float(found[name].flat[0]) if hasattr(found[name], "flat") else found[name]
+                for name in wanted[:2]
+            )
+        else:
+            plan = phase.plan(*wanted)
+            known = {**phase.known, **phase.table.columns}
+            runs = [
+                plan.run({**known, "new_tokens": n, "cached_tokens": c})
+                for n, c in zip(new, cached, strict=True)
+            ]
+            first, *times = (run["latency"] for run in runs)
+            ready, free = (runs[0][name] for name in wanted[:2])
+        self.prefill._values["latency"] = first
+        self._values.update(zip(_STEPS, times, strict=False))
+        self._values.update({"time_to_first_token": ready, "memory_free": free})
+
+    @property
+    def decode(self) -> StepProfile:
+        """The decode step in the middle of the output."""
+        return self.decode_at(None)
+
+    def decode_at(self, context: Any) -> StepProfile:
+        """Return the decode step with this many tokens cached.
+
+        Raises
+        ------
+        WrongKindError
+            If the model is an encoder, which does not generate.
+        """
+        model = self.service.model
+        if not model.decoder:
+            raise WrongKindError(
+                f"{model.name} is an encoder: it reads a text at once and generates nothing. "
+                "Its one pass is .prefill."
+            )
+        if context is None:
+            return StepProfile(self._phase("decode", 1.0, self._contexts()[1]))
+        from mlsim.solvers.inputs import check
+
+        return StepProfile(self._phase("decode", 1.0, check("cached_tokens", context, whole=True)))
+
+    def value(self, name: str) -> Any:
+        """Return a result in its base unit: a float or an array.
+
+        Points that don't fit are NaN in an array.
+
+        Raises
+        ------
+        UnknownNameError
+            If there is no such result.
+        DoesNotFitError
+            If a time is asked for that needs more memory than there is.
+        WrongKindError
+            If an encoder is asked to decode.
+        """
+        if name in self.service.shared:
+            return self.service.shared[name]
+        if name not in RESULTS:
+            raise unknown_name("result of a service", name, RESULTS)
+        value = self._value(name)
+        if name in _MEMORY or not self._check_memory:
+            return value
+        if not self.shape:
+            if not self.feasible:
+                raise DoesNotFitError(self._too_large())
+            return value
+        import numpy as np
+
+        return np.where(self.feasible, value, np.nan)
+
+    def _value(self, name: str) -> Any:
+        if name not in self._values:
+            if name in _STEPS:
+                context = self._contexts()[_STEPS.index(name)]
+                self.decode_at(None)  # an encoder is refused
+                self._values[name] = self._run(self._phase("decode", 1.0, context), "latency")
+            elif name in _WHOLE:
+                self._values[name] = self._run(self._whole(name), name)
+            else:
+                self._values[name] = self._run(self.prefill.phase, name)
+        return self._values[name]
+
+    def _run(self, configuration: Phase | Whole, name: str) -> Any:
+        if isinstance(configuration, Whole) and not self.shape:
+            return configuration.plan(name).compute(configuration.known)[name]
+        found = evaluate(configuration, name)[name]
+        return found if configuration.shape else float(found)
+
+    def _whole(self, name: str) -> Whole:
+        """Return the configuration that puts steps together."""
+        needs = (
+            ("time_to_first_token", *_STEPS)
+            if name in ("generation_latency", "output_throughput")
+            else _STEPS
+        )
+        asked = ("batch_size", "output_tokens", "tokens_per_step")
+        known = {each: self.service.shared[each] for each in asked}
+        known |= {each: self._value(each) for each in needs}
+        return Whole(self.service, known, self.shape)
+
+    def __getitem__(self, name: str | int | tuple[int, ...]) -> Any:
+        """Return a result by name, or the service of one point by its index."""
+        if isinstance(name, str):
+            return _as_quantity(self.value(name), name)
+        return self._point(name)
+
+    def _point(self, index: int | tuple[int, ...]) -> Serving:
+        import numpy as np
+
+        if not self.shape:
+            raise InvalidValueError("this service is one point; only an array has an index.")
+        indices = index if isinstance(index, tuple) else (index,)
+        if len(indices) != len(self.shape) or not all(hasattr(i, "__index__") for i in indices):
+            raise InvalidValueError(
+                f"an index of this service is {len(self.shape)} whole number(s), not {index!r}."
+            )
+
+        def pick(value: Any) -> float:
+            return float(np.broadcast_to(value, self.shape)[index])
+
+        service = self.service
+        point = replace(
+            service,
+            batch_size=pick(service.batch_size),
+            prompt_tokens=pick(service.prompt_tokens),
+            output_tokens=pick(service.output_tokens),
+            given={name: pick(value) for name, value in service.given.items()},
+        )
+        return Serving(point, check_memory=self._check_memory)
+
+    @property
+    def model(self) -> Transformer:
+        """The model that is served."""
+        return self.service.model
+
+    @property
+    def hardware(self) -> Device:
+        """The device, or each device of the system."""
+        return self.service.device
+
+    @property
+    def batch_size(self) -> Any:
+        """Sequences that are served together."""
+        batch = self.service.batch_size
+        return int(batch) if isinstance(batch, float) else batch
+
+    @property
+    def time_to_first_token(self) -> Quantity[Any]:
+        """Time until each sequence has its first new token; of an encoder, its one pass."""
+        found: Quantity[Any] = self["time_to_first_token"]
+        return found
+
+    @property
+    def time_per_output_token(self) -> Quantity[Any]:
+        """Mean time of a decode step over the output."""
+        found: Quantity[Any] = self["time_per_output_token"]
+        return found
+
+    @property
+    def latency(self) -> Quantity[Any]:
+        """Time from the prompts to the last token; of an encoder, its one pass."""
+        whole = "generation_latency" if self.model.decoder else "time_to_first_token"
+        found: Quantity[Any] = self[whole]
+        return found
+
+    @property
+    def tokens_per_second(self) -> Any:
+        """Tokens per second of all users together while decoding, a plain float."""
+        return self.value("decode_throughput")
+
+    @property
+    def tokens_per_second_per_user(self) -> Any:
+        """Tokens per second that one user sees while decoding, a plain float."""
+        return self.value("user_token_rate")
+
+    @property
+    def feasible(self) -> Any:
+        """Whether weights, activations and cache fit in what may be used of the memory."""
+        fits = self._value("memory_free") >= 0
+        return fits if self.shape else bool(fits)
+
+    @property
+    def memory(self) -> dict[str, Quantity[Any]]:
+        """Memory of one device by part."""
+        parts = ("weight_memory", "cache_memory", "activation_memory", "memory_free")
+        return {name: self[name] for name in parts}
+
+    @property
+    def max_batch_size(self) -> Any:
+        """Most sequences of these lengths that fit together; 0 if none does."""
+        found = self.value("largest_batch")
+        return found if getattr(found, "ndim", 0) else int(found)
+
+    @property
+    def max_context(self) -> Any:
+        """Longest sequence, prompt and output, of which a batch of this size fits."""
+        from mlsim.solvers.capacity import longest_context
+
+        return longest_context(self)
+
+    @property
+    def bottleneck(self) -> dict[str, Any]:
+        """What binds in each phase."""
+        phases = {"prefill": self.prefill}
+        if self.model.decoder:
+            phases["decode"] = self.decode
+        if not self.shape:
+            return {
+                name: step.bottleneck if self.feasible or not self._check_memory else DOES_NOT_FIT
+                for name, step in phases.items()
+            }
+        return {name: step.bottleneck for name, step in phases.items()}
+
+    def explain(self, name: str = "generation_latency") -> Explanation:
+        """Show how a result came to be: equations, values, units, sources.
+
+        Raises
+        ------
+        InvalidValueError
+            For an array of points: pick one by its index first.
+        """
+        _one_point(self.shape, "explain()")
+        from mlsim.solvers.explain import Explanation
+
+        self.value(name)
+        if name in _WHOLE:
+            return Explanation(self._whole(name), name)
+        if name in _STEPS:
+            context = self._contexts()[_STEPS.index(name)]
+            return Explanation(self._phase(f"decode, {name}", 1.0, context), "latency")
+        return Explanation(self.prefill.phase, name)
+
+    def _too_large(self) -> str:
+        service = self.service
+        required = self._value("memory_required")
+        most = int(self._value("largest_batch"))
+        advice = (
+            f"The largest batch of these lengths is {most:,}."
+            if most
+            else "Its weights leave no room for one sequence: use fewer bits, or more devices."
+        )
+        return (
+            f"{service.model.name} with {service.batch_size:,.0f} sequence(s) of "
+            f"{service.prompt_tokens:,.0f} + {service.output_tokens:,.0f} tokens "
+            f"({service.formats.name}) needs {text(required, 'B')} on each device of "
+            f"{hardware_name(service)}, which has {text(service.shared['memory_capacity'], 'B')}, "
+            f"{service.reserve_share:.0%} of it reserved: "
+            f"{text(-self._value('memory_free'), 'B')} too much. {advice} "
+            "check_memory=False gives the time it would take."
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the answer for JSON: every value with its unit."""
+        from mlsim.solvers.serving_report import as_dict
+
+        return as_dict(self)
+
+    def __str__(self) -> str:
+        from mlsim.solvers.serving_report import as_text
+
+        return as_text(self)
+
+    def __repr__(self) -> str:
+        what = f"{self.shape} points" if self.shape else f"batch {self.batch_size}"
+        service = self.service
+        return f"<Serving {service.model.name} on {hardware_name(service)}, {what}>"
+
+
+def _one_point(shape: tuple[int, ...], what: str) -> None:
+    """Refuse to go on with many points where only one makes sense."""
+    if shape:
+        raise InvalidValueError(
+            f"this service holds many points; pick one, such as serving[0].{what}."
+        )
+
+
+def _as_quantity(value: Any, name: str) -> Any:
+    unit = term(name).unit
+    return quantity(value, unit) if getattr(value, "ndim", 0) else scaled(float(value), unit)

@@ -1,0 +1,55 @@
+"""Systems from TOML files: which device, how many, how they are joined."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from mlsim import records
+from mlsim.errors import InvalidValueError, MlsimError
+from mlsim.hardware import Device
+from mlsim.systems.system import System
+
+_LINK = {"bandwidth": "B/s", "latency": "s"}
+
+
+def load_system(path: str | Path, device: Callable[[str], Device]) -> System:
+    """Read a system's file; `device` finds a device by its key.
+
+    Raises
+    ------
+    DataFileError
+        If a key is unknown or missing, the device is unknown, or the link does
+        not say whether its rate counts both directions; names file and line.
+    """
+    file = records.load(path)
+    data = file.data
+    file.only(data, ("key", "name", "device", "devices", "topology", "source", "link"))
+    texts = {name: file.need(data, name, str) for name in ("key", "name", "topology", "source")}
+    rows = file.need(data, "link", dict)
+    file.only(rows, _LINK, "link")
+    figures = {
+        f"link.{name}": file.figure(row, _LINK[name], "link", name) for name, row in rows.items()
+    }
+    bandwidth = figures.get("link.bandwidth")
+    if bandwidth is None:
+        raise file.error("[link.bandwidth] is missing: devices must reach one another.", "link")
+    if bandwidth.direction not in ("one-way", "both ways"):
+        raise file.error(
+            f'direction must be "one-way" or "both ways", not {bandwidth.direction!r}.',
+            "link",
+            "bandwidth",
+        )
+    key = file.need(data, "device", str)
+    try:
+        return System.of_figures(
+            device=device(key),
+            devices=file.need(data, "devices", int),
+            figures=figures,
+            **texts,
+        )
+    except InvalidValueError as error:
+        # Its message begins with the key that can't be.
+        raise file.error(str(error), str(error).partition(" ")[0]) from None
+    except MlsimError as error:
+        raise file.error(str(error), "device") from None

@@ -1,0 +1,148 @@
+"""A system: equal devices, and the links by which they reach one another."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from mlsim.equations import link
+from mlsim.errors import InvalidValueError, WrongKindError, nearest
+from mlsim.hardware import Device
+from mlsim.records import Figure, given
+from mlsim.units import to_base
+
+TOPOLOGIES = ("switch", "mesh")
+
+
+@dataclass(frozen=True, eq=False, init=False)
+class System:
+    """Devices of one kind joined by links.
+
+    Parameters
+    ----------
+    name
+        What to call it.
+    device
+        The device.
+    devices
+        How many of them.
+    link_bandwidth
+        What one device sends to all others together, one way, such as "450 GB/s".
+    topology
+        "switch": any device reaches any other at that rate; "mesh": the rate is
+        the sum over links, one to each other device.
+
+    >>> from mlsim import Hardware
+    >>> pair = System("Two L4", Hardware.Cloud.L4, devices=2, link_bandwidth="32 GB/s")
+    >>> pair.devices
+    2
+
+    Raises
+    ------
+    InvalidValueError, UnitError
+        If a figure can't be.
+    WrongKindError
+        If `device` is none.
+    """
+
+    key: str
+    name: str
+    device: Device
+    devices: int
+    topology: str
+    source: str
+    figures: Mapping[str, Figure] = field(repr=False)
+
+    def __init__(
+        self,
+        name: str,
+        device: Device,
+        *,
+        devices: int,
+        link_bandwidth: Any,
+        topology: str = "switch",
+    ) -> None:
+        if not isinstance(device, Device):
+            raise WrongKindError(f"device must be a Device, not {device!r}.")
+        rate = to_base(link_bandwidth, "B/s", "link_bandwidth")
+        if not isinstance(rate, (int, float)) or not (math.isfinite(rate) and rate > 0):
+            raise InvalidValueError(
+                f"link_bandwidth must be positive and finite, not {link_bandwidth!r}."
+            )
+        self._fill(
+            key=name,
+            name=name,
+            device=device,
+            devices=devices,
+            topology=topology,
+            source="",
+            figures={"link.bandwidth": given("link.bandwidth", float(rate), "B/s")},
+        )
+
+    def _fill(self, *, devices: Any, topology: str, **fields: Any) -> None:
+        """Set the fields of this frozen object; called while it is made."""
+        if isinstance(devices, bool) or not isinstance(devices, int) or devices < 2:
+            raise InvalidValueError(
+                f"devices must be a whole number from 2 up, not {devices!r}: "
+                "one device alone is no system."
+            )
+        if topology not in TOPOLOGIES:
+            raise InvalidValueError(
+                f"topology must be one of {', '.join(TOPOLOGIES)}, not {topology!r}."
+                f"{nearest(topology, TOPOLOGIES)}"
+            )
+        for attribute, value in {**fields, "devices": devices, "topology": topology}.items():
+            object.__setattr__(self, attribute, value)
+
+    @classmethod
+    def of_figures(
+        cls,
+        key: str,
+        name: str,
+        *,
+        device: Device,
+        devices: int,
+        topology: str,
+        source: str,
+        figures: Mapping[str, Figure],
+    ) -> System:
+        """Make a system of figures that carry their sources, as data files do."""
+        system = cls.__new__(cls)
+        system._fill(
+            key=key,
+            name=name,
+            device=device,
+            devices=devices,
+            topology=topology,
+            source=source,
+            figures=figures,
+        )
+        return system
+
+    @property
+    def device_bandwidth(self) -> float:
+        """What one device sends to all others together, one way, in B/s."""
+        figure = self.figures["link.bandwidth"]
+        # Makers add up both directions; a device sends in one.
+        return figure.si / 2 if figure.direction == "both ways" else figure.si
+
+    def link_bandwidth(self, group: int) -> float:
+        """Return what a device sends to a group of this many devices, one way, in B/s.
+
+        >>> from mlsim import Systems
+        >>> Systems.HGX_H100.link_bandwidth(2)
+        450000000000.0
+        """
+        if self.topology == "switch":
+            return float(link.switched_bandwidth(self.device_bandwidth))
+        return float(link.mesh_bandwidth(self.device_bandwidth, group, self.devices))
+
+    @property
+    def figure(self) -> Figure:
+        """The link's bandwidth with its source, as printed."""
+        return self.figures["link.bandwidth"]
+
+    def __repr__(self) -> str:
+        return f"<System {self.name}: {self.devices} x {self.device.name}>"

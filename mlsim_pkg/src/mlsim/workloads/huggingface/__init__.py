@@ -1,0 +1,5 @@
+"""Transformers from the `config.json` of a model on disk."""
+
+from mlsim.workloads.huggingface.reader import load_config
+
+__all__ = ["load_config"]

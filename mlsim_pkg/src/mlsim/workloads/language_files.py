@@ -1,0 +1,81 @@
+"""Transformers from TOML files: each table is a part of the architecture."""
+
+from __future__ import annotations
+
+from dataclasses import MISSING, Field, fields
+from typing import Any
+
+from mlsim import records
+from mlsim.errors import DataFileError, InvalidValueError
+from mlsim.workloads.blocks import Attention, Experts, FeedForward, LatentAttention
+from mlsim.workloads.language import Transformer
+
+KINDS = ("decoder", "encoder")
+PARTS: dict[str, type[Any]] = {
+    "attention": Attention,
+    "latent_attention": LatentAttention,
+    "feed_forward": FeedForward,
+    "experts": Experts,
+}
+# What [transformer] may say: all of Transformer that is no part and no name.
+_SCALARS = tuple(
+    each
+    for each in fields(Transformer)
+    if each.type in ("int", "bool", "str")
+    and each.name not in ("key", "name", "architecture", "source", "decoder")
+)
+_TYPES: dict[str, type] = {"int": int, "bool": bool, "str": str}
+
+
+def load_transformer(
+    file: records.DataFile, texts: dict[str, str], figures: dict[str, records.Figure]
+) -> Transformer:
+    """Make a transformer of a data file.
+
+    Raises
+    ------
+    DataFileError
+        If a key is unknown, missing or of the wrong kind, or the parts don't
+        fit together; names file and line.
+    """
+    data = file.data
+    kind = data.get("kind")
+    if kind not in KINDS:
+        raise file.error(f"kind must be one of {', '.join(KINDS)}, not {kind!r}.", "kind")
+    if ("attention" in data) == ("latent_attention" in data):
+        raise file.error("a transformer has [attention] or [latent_attention], one of the two.")
+    values = _values(file, "transformer", _SCALARS)
+    parts: dict[str, Any] = {}
+    for name, part in PARTS.items():
+        if name in data:
+            made = _values(file, name, fields(part))
+            try:
+                parts[name.removeprefix("latent_")] = part(**made)
+            except InvalidValueError as error:
+                raise file.error(str(error), name) from None
+    given: dict[str, Any] = {**texts, **values, **parts}
+    try:
+        return Transformer(figures=figures, decoder=kind == "decoder", **given)
+    except InvalidValueError as error:
+        raise DataFileError(f"{file.path}: {error}") from error
+
+
+def _values(file: records.DataFile, name: str, allowed: tuple[Field[Any], ...]) -> dict[str, Any]:
+    """Read a table strictly: known keys, of the right kind, counts from 0 up."""
+    table = file.need(file.data, name, dict)
+    file.only(table, [each.name for each in allowed], name)
+    values = {}
+    for each in allowed:
+        if each.name not in table:
+            if each.default is MISSING:
+                raise file.error(f"{name}.{each.name} is missing.", name)
+            continue
+        value = file.need(table, each.name, _TYPES[str(each.type)], name)
+        # A count that has a default may be 0, which is that default.
+        least = 1 if each.default is MISSING and each.name != "query_rank" else 0
+        if type(value) is int and value < least:
+            raise file.error(
+                f"{name}.{each.name} must be {least} or more, not {value}.", name, each.name
+            )
+        values[each.name] = value
+    return values

@@ -1,0 +1,148 @@
+"""Operators of a language model's step, counted for one token on one device.
+
+How many tokens there are, and how many are cached, comes in later.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
+from typing import Any
+
+# More tokens than any sequence has: no limit.
+UNLIMITED = 2**40
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """How a model is divided among devices.
+
+    `tensor` devices share each matrix, `pipeline` stages share the layers,
+    `data` copies of the attention part share the batch, and the experts of a
+    layer are spread in `expert` groups.
+
+    >>> Layout(tensor=8).devices
+    8
+    """
+
+    tensor: int = 1
+    pipeline: int = 1
+    data: int = 1
+    expert: int = 1
+
+    @property
+    def devices(self) -> int:
+        """Devices that it needs."""
+        return self.tensor * self.pipeline * self.data
+
+    @property
+    def expert_replicas(self) -> int:
+        """Copies of the attention part that share one set of experts."""
+        return max(1, self.expert // self.tensor)
+
+    def __str__(self) -> str:
+        names = (("TP", self.tensor), ("PP", self.pipeline), ("DP", self.data), ("EP", self.expert))
+        return " ".join(f"{name}{size}" for name, size in names if size > 1) or "1 device"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepOperator:
+    """One operator of a step, counted for one device.
+
+    Attributes
+    ----------
+    name, kind
+        Such as "feed-forward, up" and "projection".
+    token_multiply_adds, pair_multiply_adds
+        MAC for each token; for each query and key that meet.
+    absorbed_pair_multiply_adds, expand_multiply_adds
+        Of latent attention: MAC for each pair in the compressed space; MAC that
+        expand one cached token.
+    parameters, parameters_streamed, parameters_routed
+        Held; read in each step; in experts, of which chosen ones are read.
+    token_elements, live_elements
+        Elements of activation read and written, and alive, for each token.
+    cached_elements
+        Elements cached for each token.
+    attention_window, token_limit
+        Most tokens that a token sees; most tokens of a sequence worked on.
+    link_elements
+        Elements of each token sent to other devices.
+    repeats, resident_repeats
+        How often it stands in the model; how often it lies on one device.
+    kept
+        Whether a quantised format leaves its parameters in 16 bits.
+    """
+
+    name: str
+    kind: str
+    token_multiply_adds: int = 0
+    pair_multiply_adds: int = 0
+    absorbed_pair_multiply_adds: int = 0
+    expand_multiply_adds: int = 0
+    parameters: int = 0
+    parameters_streamed: int = 0
+    parameters_routed: int = 0
+    token_elements: int = 0
+    live_elements: int = 0
+    cached_elements: int = 0
+    attention_window: int = UNLIMITED
+    token_limit: int = UNLIMITED
+    link_elements: float = 0.0
+    repeats: int = 1
+    resident_repeats: float = 1.0
+    kept: bool = False
+
+    def compulsory(self) -> StepOperator:
+        """Return it without the traffic that a perfect program could avoid."""
+        return replace(self, token_elements=0, link_elements=0.0)
+
+    def renamed(self, name: str) -> StepOperator:
+        """Return it under another name."""
+        return replace(self, name=name)
+
+
+# The columns that equations take, by their names in the vocabulary.
+STEP_COLUMNS = tuple(
+    each.name
+    for each in fields(StepOperator)
+    if each.name not in ("name", "kind", "live_elements", "kept")
+)
+
+
+@dataclass(frozen=True, eq=False)
+class StepTable:
+    """Operators as columns, with columns of a device's own such as its peaks."""
+
+    operators: tuple[StepOperator, ...]
+    extra: Mapping[str, tuple[float, ...]]
+    # What solvers have worked out for this table, to be used again.
+    cache: dict[Any, Any] = field(default_factory=dict)
+
+    def __iter__(self) -> Iterator[StepOperator]:
+        return iter(self.operators)
+
+    def __len__(self) -> int:
+        return len(self.operators)
+
+    @cached_property
+    def columns(self) -> dict[str, list[float]]:
+        """One list of floats for each column that is not zero throughout."""
+        named = {
+            name: [float(getattr(operator, name)) for operator in self.operators]
+            for name in STEP_COLUMNS
+        }
+        return {**named, **{name: list(values) for name, values in self.extra.items()}}
+
+    @cached_property
+    def arrays(self) -> dict[str, Any]:
+        """The columns as NumPy arrays of shape (operators,)."""
+        import numpy as np
+
+        return {name: np.array(values) for name, values in self.columns.items()}
+
+    @cached_property
+    def columns_2d(self) -> dict[str, Any]:
+        """The columns as NumPy arrays of shape (operators, 1), for arrays of points."""
+        return {name: values[:, None] for name, values in self.arrays.items()}
