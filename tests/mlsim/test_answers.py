@@ -8,7 +8,17 @@ from urllib.parse import unquote
 
 import pytest
 
-from mlsim import Engine, Hardware, Models, Number, System, measurements, show, zoo
+from mlsim import (
+    Engine,
+    Hardware,
+    Models,
+    Number,
+    System,
+    measurements,
+    serving_measurements,
+    show,
+    zoo,
+)
 from mlsim.errors import DoesNotFitError, InvalidValueError, UnitError, UnknownNameError
 from mlsim.solvers.serving import RESULTS
 from mlsim.units import quantity
@@ -190,6 +200,16 @@ def test_a_measurement_quotes_its_source() -> None:
     row = measurements(model="ResNet50", hardware="T4", precision="fp32")[0]
     assert str(show(row)) == "98 sample/s"
     assert f"[@{row.source}]" in show(row).how
+
+
+def test_a_measured_service_quotes_its_source() -> None:
+    row = serving_measurements(model="Llama2_7B", metric="decode_throughput")[0]
+    number = show(row)
+    assert float(number) == row.value
+    assert number.text.endswith(" token/s")
+    assert f"[@{row.source}], in these words: “" in number.how
+    predicted = Number(row.predicted(), row.unit, "predicted", "", "")
+    assert (number / predicted).base == "1"
 
 
 def test_one_cell_of_a_sweep_can_be_opened() -> None:

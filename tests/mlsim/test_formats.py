@@ -55,14 +55,52 @@ def test_a_name_for_all_or_one_for_each() -> None:
     assert formats("bf16", kv_cache="fp8").name == "weights bf16, activations bf16, KV cache fp8"
 
 
-@pytest.mark.parametrize("name", [None, "fp7", "w8", "a8w8", "w8a8kv", "", 16, ["fp8"], {"bf16"}])
+@pytest.mark.parametrize("name", ["fp7", "w8", "a8w8", "w8a8kv", "", 16, ["fp8"], {"bf16"}])
 def test_no_format_of_that_name(name: object) -> None:
     with pytest.raises(UnknownNameError, match="no precision is called") as e:
         formats(name)
     assert repr(name) in str(e.value)
-    if name is not None:
-        with pytest.raises(UnknownNameError, match="no precision is called"):
-            formats("bf16", kv_cache=name)
+    with pytest.raises(UnknownNameError, match="no precision is called"):
+        formats("bf16", kv_cache=name)
+
+
+# 16 bits are bf16, or fp16 where a device has no bf16.
+
+
+@pytest.mark.parametrize(
+    ("short", "device", "expected"),
+    [
+        (None, None, ("bf16", "bf16", "bf16")),
+        (None, "A100", ("bf16", "bf16", "bf16")),
+        (None, "T4", ("fp16", "fp16", "fp16")),
+        ("w4a16", "T4", ("int4", "fp16", "fp16")),
+        ("w8a8", "T4", ("int8", "int8", "fp16")),
+        ("W16A16KV8", "V100", ("fp16", "fp16", "int8")),
+        ("w8a8", "H100", ("int8", "int8", "bf16")),
+        # A name is taken by its word.
+        ("bf16", "T4", ("bf16", "bf16", "bf16")),
+        ("fp16", "H100", ("fp16", "fp16", "fp16")),
+    ],
+)
+def test_16_bits_are_what_the_device_has(
+    short: str | None, device: str | None, expected: tuple[str, str, str]
+) -> None:
+    found = formats(short, device=Hardware.find(device) if device else None)
+    assert names(found) == expected
+
+
+def test_one_format_set_apart_from_16_bits() -> None:
+    t4 = Hardware.find("T4")
+    assert names(formats(None, weights="int4", device=t4)) == ("int4", "fp16", "fp16")
+    assert names(formats(None, "fp32", "fp32", "fp16", device=t4)) == ("fp32", "fp32", "fp16")
+
+
+@pytest.mark.parametrize(("device", "name"), [("V100", "fp16"), ("T4", "fp16"), ("A100", "bf16")])
+def test_a_service_is_in_16_bits_unless_told_otherwise(device: str, name: str) -> None:
+    serving = Engine.serve(model="GPT2", hardware=device)
+    assert serving.service.formats.name == name
+    told = Engine.serve(model="GPT2", hardware=device, precision=name)
+    assert serving.value("generation_latency") == told.value("generation_latency")
 
 
 @pytest.mark.parametrize(("short", "bits"), [("w3a16", 3), ("w4a32", 32), ("w8a8kv2", 2)])
@@ -122,7 +160,6 @@ def test_scales_shared_by_a_block_compute_as_their_values_do() -> None:
         ("A100", "fp8", "fp8"),
         ("V100", "bf16", "bf16"),
         ("H100", "mxfp4", "mxfp4"),
-        ("T4", "w8a8", "bf16"),
     ],
 )
 def test_a_format_that_the_device_cannot_compute_in(device: str, short: str, lacks: str) -> None:
@@ -131,6 +168,27 @@ def test_a_format_that_the_device_cannot_compute_in(device: str, short: str, lac
     name = Hardware.find(device).name
     assert str(e.value).startswith(f"{name} can't compute in {lacks}: no peak is on record. It has")
     assert str(e.value).endswith("set activations= (and with it the arithmetic) to one of these.")
+
+
+def test_8_bits_on_a_device_without_bf16() -> None:
+    """On a T4 matrices compute in int8; attention and what is kept wide in fp16."""
+    serving = Engine.serve(model="GPT2", hardware="T4", precision="w8a8")
+    t4 = Hardware.find("T4").compute
+    table = serving.service.table
+    names = [operator.name for operator in table]
+    found = dict(zip(names, table.extra["peak_flops"], strict=True))
+    assert found["queries, keys, values"] == t4.figure("int8").si
+    assert found["attention"] == found["output layer"] == t4.figure("fp16").si
+
+
+def test_a_missing_peak_can_be_given() -> None:
+    serving = Engine.serve(model="GPT2", hardware="A100", precision="fp8", peak_flops="624 TFLOP/s")
+    assert serving.prefill.value("peak_flops") == 624e12
+    flops, time = (serving.prefill.value(f"total_{name}") for name in ("flops", "compute_time"))
+    assert time == pytest.approx(flops / 624e12, rel=1e-12)
+    # What the format takes in memory is known without it.
+    kept = Engine.serve(model="GPT2", hardware="H100", precision="fp8")
+    assert serving.value("memory_required") == kept.value("memory_required")
 
 
 def test_weights_and_cache_may_be_in_any_format() -> None:

@@ -28,6 +28,10 @@ def test_resnet_has_the_published_parameters(resnet: Model) -> None:
     assert published is None or published.si == resnet.parameter_count
 
 
+def test_a_model_in_one_line(resnet: Model) -> None:
+    assert repr(resnet) == "<Model ResNet-50 v1.5: 25,557,032 parameters>"
+
+
 def test_resnet_has_the_known_flops(resnet: Model) -> None:
     assert resnet.flop_count == 8_178_368_512
     assert resnet.inference_flops.to("FLOP").magnitude == pytest.approx(8_178_368_512, rel=1e-15)

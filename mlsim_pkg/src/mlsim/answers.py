@@ -9,13 +9,13 @@ from mlsim.engine import Engine
 from mlsim.errors import InvalidValueError, UnknownNameError, unknown_name
 from mlsim.hardware import Device
 from mlsim.measured import Measurement
+from mlsim.measured_serving import ServingMeasurement
 from mlsim.number import Number
 from mlsim.quantities import term
 from mlsim.records import Figure
 from mlsim.references import references
 from mlsim.solvers import Profile, Serving, StepProfile
 from mlsim.solvers.derivation import as_card, literal
-from mlsim.solvers.phase import hardware_name
 from mlsim.systems import System
 from mlsim.units import text
 from mlsim.workloads import Model, Network, Transformer
@@ -115,7 +115,7 @@ def _of_serving(serving: Serving, name: str) -> Number:
     service = serving.service
     tokens = f"{service.prompt_tokens:,.0f} + {service.output_tokens:,.0f} tokens"
     where = (
-        f"{service.model.name} on {hardware_name(service)}, {serving.batch_size:,} x {tokens}, "
+        f"{service.model.name} on {service.hardware_name}, {serving.batch_size:,} x {tokens}, "
         f"{service.formats.name}, {service.estimate}"
     )
     return _of_answer(serving, name, where)
@@ -130,7 +130,7 @@ def _of_step(step: StepProfile, name: str) -> Number:
         )
     tokens = f"{phase.new_tokens:,.0f} new and {phase.cached_tokens:,.0f} cached tokens"
     where = (
-        f"{phase.name} of {service.model.name} on {hardware_name(service)}, "
+        f"{phase.name} of {service.model.name} on {service.hardware_name}, "
         f"{service.batch_size:,.0f} x {tokens}, {service.formats.name}, {service.estimate}"
     )
     return _of_answer(step, name, where)
@@ -221,6 +221,13 @@ def _of_measurement(row: Measurement) -> Number:
     return Number(row.value, "sample/s", words, how.rpartition(", in these")[0], how.strip())
 
 
+def _of_serving_measurement(row: ServingMeasurement) -> Number:
+    brief = f"measured: {row.words}: {text(row.value, row.unit)} [@{row.source}]"
+    how = f"{brief}, in these words: “{literal(row.quote)}”. {literal(row.note)}"
+    name = f"measured {row.metric.replace('_', ' ')}"
+    return Number(row.value, row.unit, name, brief, how.strip())
+
+
 _MAKERS: tuple[tuple[type, Any], ...] = (
     (Profile, _of_profile),
     (Serving, _of_serving),
@@ -230,6 +237,7 @@ _MAKERS: tuple[tuple[type, Any], ...] = (
     (Network, _of_network),
     (Transformer, _of_transformer),
     (Measurement, lambda row, _: _of_measurement(row)),
+    (ServingMeasurement, lambda row, _: _of_serving_measurement(row)),
     (Figure, lambda figure, _: _of_figure(figure, figure.name)),
 )
 

@@ -91,7 +91,7 @@ class Engine:
         batch_size: Any = 1,
         prompt_tokens: Any = 512,
         output_tokens: Any = None,
-        precision: str | Precision = "bf16",
+        precision: str | Precision | None = None,
         weights: str | Precision | None = None,
         activations: str | Precision | None = None,
         kv_cache: str | Precision | None = None,
@@ -125,7 +125,8 @@ class Engine:
             encoder has none).
         precision
             Number format of weights, activations and KV cache; or a short name
-            such as "w4a16" or "w8a8kv8".
+            such as "w4a16" or "w8a8kv8". Left out: 16 bits, bf16 or, where the
+            device has none, fp16.
         weights, activations, kv_cache
             The format of one of them, where it differs.
         tensor_parallel, pipeline_parallel, data_parallel, expert_parallel
@@ -161,18 +162,20 @@ class Engine:
         >>> serving = Engine.serve(model="Llama3_8B", hardware="H100", batch_size=[1, 64],
         ...                        prompt_tokens=2048)
         >>> [f"{time:.1f}" for time in serving.time_per_output_token.to("ms").magnitude]
-        ['4.6', '10.1']
+        ['4.6', '9.9']
         """
         from mlsim.solvers.ask import service
 
+        found = zoo.hardware(hardware)
+        device = found if isinstance(found, Device) else found.device
         return Serving(
             service(
                 model=zoo.transformer(model),
-                hardware=zoo.hardware(hardware),
+                hardware=found,
                 batch_size=batch_size,
                 prompt_tokens=prompt_tokens,
                 output_tokens=output_tokens,
-                formats=formats(precision, weights, activations, kv_cache),
+                formats=formats(precision, weights, activations, kv_cache, device=device),
                 layout=(tensor_parallel, pipeline_parallel, data_parallel, expert_parallel),
                 block_tokens=block_tokens,
                 chunk_tokens=chunk_tokens,

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from mlsim.errors import unknown_name
 
 
-@dataclass(frozen=True, slots=True)
+# There is one object for each format, so they are told apart by identity.
+@dataclass(frozen=True, slots=True, eq=False)
 class Precision:
     """A number format: its name and the bits that one stored value takes.
 

@@ -12,17 +12,17 @@ import sys
 from typing import Any
 
 # What stands beside an array in nearly all calls.
-_BESIDE = ("ndarray", "float", "int", "float64")
+_BESIDE = frozenset(("ndarray", "float", "int", "float64"))
 
 
 def _kind(*values: Any) -> str:
     """Tell how to compute: "symbol", "quantity", "array" or "float"."""
     # Nearly all calls are these, and sweeps make many of them.
-    first, last = type(values[0]).__name__, type(values[-1]).__name__
-    if first == "ndarray":
-        if last in _BESIDE:
-            return "array"
-    elif first == "float":
+    first = values[0].__class__.__name__
+    if first == "ndarray" and values[-1].__class__.__name__ in _BESIDE:
+        return "array"
+    if first == "float":
+        last = values[-1].__class__.__name__
         if last == "float":
             return "float"
         if last == "ndarray":
@@ -52,6 +52,9 @@ def maximum(a: Any, b: Any) -> Any:
     >>> maximum(2.0, 3.0)
     3.0
     """
+    # Sweeps and single solves alike make many of these calls.
+    if a.__class__ is float and b.__class__ is float:
+        return a if a >= b else b
     kind = _kind(a, b)
     if kind == "float":
         return a if a >= b else b
@@ -68,6 +71,8 @@ def minimum(a: Any, b: Any) -> Any:
     >>> minimum(2.0, 3.0)
     2.0
     """
+    if a.__class__ is float and b.__class__ is float:
+        return a if a <= b else b
     kind = _kind(a, b)
     if kind == "float":
         return a if a <= b else b

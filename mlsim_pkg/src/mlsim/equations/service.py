@@ -66,6 +66,36 @@ def time_per_output_token(
     return (first_token_time + 4 * middle_token_time + last_token_time) / 6
 
 
+@equation(
+    symbol=r"\bar T",
+    unit="s",
+    source="beltagy2020longformer",
+    yields="time_per_output_token",
+)
+def windowed_time_per_output_token(
+    filling_share: Any,
+    first_token_time: Any,
+    filling_token_time: Any,
+    full_window_time: Any,
+    later_token_time: Any,
+    last_token_time: Any,
+) -> Any:
+    """Mean time of a decode step where some layers see a window only.
+
+    Simpson's rule before the window is full, and after: the time grows in another
+    straight line then.
+
+    Valid for outputs of two tokens or more.
+
+    >>> windowed_time_per_output_token(0.5, 1.0, 2.0, 3.0, 3.0, 3.0)
+    2.5
+    """
+    return (
+        filling_share * (first_token_time + 4 * filling_token_time + full_window_time) / 6
+        + (1 - filling_share) * (full_window_time + 4 * later_token_time + last_token_time) / 6
+    )
+
+
 @equation(symbol=r"T_\mathrm{e2e}", unit="s", source="pope2023efficiently", counts=True)
 def generation_latency(
     time_to_first_token: Any, output_tokens: Any, time_per_output_token: Any
@@ -286,6 +316,32 @@ def largest_batch(
             )
         ),
         0,
+    )
+
+
+@equation(
+    symbol=r"B_\mathrm{max}",
+    unit="sample",
+    source="devlin2019bert",
+    yields="largest_batch",
+    counts=True,
+)
+def largest_encoder_batch(
+    usable_memory: Any,
+    weight_memory: Any,
+    sequence_activations: Any,
+    sequence_logits: Any,
+    data_parallel: Any,
+) -> Any:
+    """Sequences that an encoder can read together: it keeps no cache, only activations.
+
+    Valid for sequences of one length that go through the model at once.
+
+    >>> largest_encoder_batch(14e9, 4e9, 0.1e9, 0.0, 1)
+    100
+    """
+    return data_parallel * maximum(
+        floor((usable_memory - weight_memory) / (sequence_activations + sequence_logits)), 0
     )
 
 

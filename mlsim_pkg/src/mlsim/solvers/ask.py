@@ -8,12 +8,15 @@ from typing import Any
 from mlsim.errors import InvalidValueError, NotMeasuredError, WrongKindError, nearest
 from mlsim.hardware import Device
 from mlsim.solvers.formats import Formats
-from mlsim.solvers.forward import ESTIMATES
+from mlsim.solvers.forward import ESTIMATES, check_consistent
 from mlsim.solvers.inputs import check, check_given
-from mlsim.solvers.phase import Service
+from mlsim.solvers.phase import equations_for
+from mlsim.solvers.service import Service
 from mlsim.solvers.serving import SERVING_GIVABLE
 from mlsim.systems import System
 from mlsim.workloads import Layout, Transformer
+
+_ALONE = Layout()
 
 # New tokens of a decoder where nobody says how many.
 OUTPUT_TOKENS = 128
@@ -59,6 +62,7 @@ def service(
         given=check_given(given, SERVING_GIVABLE) if given else {},
     )
     _check_context(made)
+    _check_given(made)
     return made
 
 
@@ -105,6 +109,9 @@ def _output(model: Transformer, value: Any) -> Any:
 def _layout(
     sizes: tuple[Any, Any, Any, Any], model: Transformer, hardware: Device | System
 ) -> Layout:
+    # True and 1.0 equal 1, and are no sizes.
+    if sizes == (1, 1, 1, 1) and set(map(type, sizes)) == {int}:
+        return _ALONE
     names = ("tensor_parallel", "pipeline_parallel", "data_parallel", "expert_parallel")
     for name, size in zip(names, sizes, strict=True):
         if isinstance(size, bool) or not isinstance(size, int) or size < 1:
@@ -125,6 +132,17 @@ def _layout(
         )
         raise InvalidValueError(f"{product} needs {layout.devices} devices; {have}")
     return layout
+
+
+def _check_given(service: Service) -> None:
+    """Refuse given quantities that can't be, or contradict each other."""
+    if not service.given:
+        return
+    for name in ("expert_share", "filling_share"):
+        share = service.given.get(name, 0.0)
+        if (share.max() if getattr(share, "ndim", 0) else share) > 1:
+            raise InvalidValueError(f"{name} is a share: it must be at most 1.")
+    check_consistent(equations_for(service.kinds), service.given, service.request)
 
 
 def _check_context(service: Service) -> None:

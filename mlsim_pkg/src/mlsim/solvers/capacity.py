@@ -13,9 +13,8 @@ if TYPE_CHECKING:
 def longest_context(serving: Serving) -> Any:
     """Return the longest sequence of which a batch of this size fits, in tokens.
 
-    Whole blocks, at most the model's context; 0 if not even one block fits. A
-    layer with a window takes no more once the window is full, so memory grows
-    in two straight lines, the second one flatter.
+    Whole blocks, at most the model's context; 0 if not even one block fits. All
+    but the last token may be a prompt, whose activations grow until a chunk is full.
 
     Raises
     ------
@@ -26,34 +25,45 @@ def longest_context(serving: Serving) -> Any:
     model = service.model
     if not model.decoder:
         raise WrongKindError(f"{model.name} is an encoder: it keeps no cache that could grow.")
-    left = serving._value("usable_memory") - serving._value("weight_memory")
-    left = left - serving._value("activation_memory")
-    left = left / serving.prefill.value("resident_batch")
-    window = float(model.attention.window or model.context)
-    elements = {
-        full: sum(
-            operator.cached_elements * operator.resident_repeats
-            for operator in service.table
-            if (operator.attention_window > window or not model.attention.window) == full
-        )
-        for full in (True, False)
-    }
-    # Bytes of a token in layers that see all, and in those with a window.
-    size = service.shared["bytes_per_cached_element"]
-    always, within = elements[True] * size, elements[False] * size
-    tokens = left / (always + within)
-    if elements[False]:
-        later = (
-            (left - within * window) / always if elements[True] else _endless(left, within, window)
-        )
-        # Memory is a concave function of length, so the longer answer is the true one.
-        tokens = (tokens + later + abs(tokens - later)) / 2
+    value = serving.prefill.value
+    working, resident = value("device_batch"), value("resident_batch")
+    left = value("usable_memory") - value("weight_memory")
+    left = left - value("bytes_per_element") * value("logits") * working
+    # Either a chunk is full, or each token but the last also takes its activations.
+    each = value("bytes_per_element") * value("live_elements") * working
+    with_chunk = _tokens(serving, (left - value("chunk_memory")) / resident, 0.0)
+    tokens = _larger(with_chunk, _tokens(serving, (left + each) / resident, each / resident))
     return _whole_blocks(tokens, service.block_tokens, float(model.context))
 
 
-def _endless(left: Any, within: Any, window: float) -> Any:
-    """All layers have a window: once it is full, a sequence may be of any length."""
-    return (left >= within * window) * 1e18
+def _tokens(serving: Serving, left: Any, more: Any) -> Any:
+    """Return the length at which a sequence takes what is left.
+
+    A layer with a window takes no more once the window is full, so memory grows
+    in two straight lines, the second one flatter; `more` is what each token takes
+    beside the cache.
+    """
+    model = serving.model
+    window = float(model.attention.window or model.context)
+    per_token = {True: 0.0, False: 0.0}
+    for operator in serving.service.table:
+        windowed = bool(model.attention.window) and operator.attention_window <= window
+        per_token[windowed] += operator.cached_elements * operator.resident_repeats
+    size = serving.prefill.value("bytes_per_cached_element")
+    within, always = per_token[True] * size, per_token[False] * size + more
+    tokens = left / (always + within)
+    if not per_token[True]:
+        return tokens
+    rest = left - within * window
+    # All layers may have a window: once it is full, a sequence may be of any length.
+    grows = per_token[False] or getattr(more, "ndim", 0) or more > 0
+    later = rest / always if grows else (rest >= 0) * 1e18
+    # Memory is a concave function of length, so the longer answer is the true one.
+    return _larger(tokens, later)
+
+
+def _larger(one: Any, other: Any) -> Any:
+    return (one + other + abs(one - other)) / 2
 
 
 def _whole_blocks(tokens: Any, block: float, context: float) -> Any:

@@ -9,14 +9,14 @@ from typing import Any
 from mlsim.equations import Equation
 from mlsim.quantities import term
 from mlsim.references import reference
-from mlsim.solvers.forward import Question, Table, evaluate
+from mlsim.solvers.forward import Question, Table, evaluate, quiet
+from mlsim.solvers.report import plain
 from mlsim.units import text
 
 # What is shown of an operator, beside its name, kind and counts.
 _OPERATOR_RESULTS = (
     "flops",
     "bytes_moved",
-    "arithmetic_intensity",
     "compute_time",
     "memory_time",
     "roofline_time",
@@ -38,8 +38,12 @@ def operator_rows(configuration: Question, table: Table) -> list[dict[str, Any]]
             column = values[name]
             each = column[index] if hasattr(column, "__len__") else column
             row[name] = float(each)
+        # What moves nothing here, such as sending, has no intensity.
+        moved = row["bytes_moved"]
+        row["arithmetic_intensity"] = row["flops"] / moved if moved else 0.0
         waits = row["memory_time"] > row["compute_time"]
-        row["bound"] = "memory" if waits else "compute"
+        sends = operator.kind == "network"
+        row["bound"] = "network" if sends else "memory" if waits else "compute"
         rows.append(row)
     return rows
 
@@ -57,16 +61,19 @@ class Explanation:
         self._table = configuration.table
         known = {**configuration.known, **self._table.columns}
         wanted = tuple(step.yields for step in self.steps)
-        self._values = {**known, **(evaluate(configuration, *wanted) if wanted else {})}
+        # What moves nothing, such as sending, has no intensity.
+        with quiet():
+            self._values = {**known, **(evaluate(configuration, *wanted) if wanted else {})}
         self._example = self._largest()
 
     def _largest(self) -> int:
         """Return the row that takes the longest in all, to work as an example."""
-        times: Any = self._values.get("roofline_time")
-        if not hasattr(times, "__len__"):
-            return 0
-        spent = [float(t) * op.repeats for t, op in zip(times, self._table, strict=True)]
-        return spent.index(max(spent))
+        for name in ("operator_time", "roofline_time", "bytes_moved", "flops", "operator_cache"):
+            column: Any = self._values.get(name)
+            if hasattr(column, "__len__"):
+                spent = [float(c) * op.repeats for c, op in zip(column, self._table, strict=True)]
+                return spent.index(max(spent))
+        return 0
 
     def _is_column(self, name: str) -> bool:
         return hasattr(self._values[name], "__len__")
@@ -122,7 +129,7 @@ class Explanation:
                 "text": text(self._at(name), term(name).unit),
                 "origin": self.configuration.origin(name),
             }
-            for name in self.configuration.known
+            for name in (*self.configuration.known, *getattr(self._table, "extra", ()))
             if name in used
         ]
 
@@ -135,7 +142,10 @@ class Explanation:
                 "name": operator.name,
                 "repeats": operator.repeats,
                 **{
-                    name: {"value": float(self._values[name][index]), "unit": term(name).unit}
+                    name: {
+                        "value": plain(float(self._values[name][index])),
+                        "unit": term(name).unit,
+                    }
                     for name in sorted(columns)
                     if name != "repeats"
                 },

@@ -12,7 +12,8 @@ from mlsim.precision import precision as find
 from mlsim.solvers.ask import service
 from mlsim.solvers.formats import WIDE, Formats, formats
 from mlsim.solvers.forward import evaluate
-from mlsim.solvers.phase import Phase, Service
+from mlsim.solvers.phase import Phase
+from mlsim.solvers.service import Service
 from mlsim.solvers.serving import Serving
 from mlsim.systems import System
 from mlsim.units import text

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 from mlsim.errors import need
 from mlsim.solvers.fit import COLUMNS, Question, Row
-from mlsim.solvers.phase import hardware_name
 from mlsim.units import text
 
 if TYPE_CHECKING:
@@ -29,7 +28,7 @@ def as_dict(question: Question, rows: list[Row]) -> dict[str, Any]:
     layout = asked.layout
     return {
         "model": question.model.name,
-        "hardware": hardware_name(asked),
+        "hardware": asked.hardware_name,
         "layout": {
             "tensor_parallel": layout.tensor,
             "pipeline_parallel": layout.pipeline,
@@ -76,7 +75,7 @@ def as_text(question: Question, rows: list[Row]) -> str:
         heads = {"weight_memory": "weights", "time_to_first_token": "one pass"}
         note = "The time is that of one text."
     title = (
-        f"{question.model.name} on {hardware_name(asked)}, {lengths} tokens, "
+        f"{question.model.name} on {asked.hardware_name}, {lengths} tokens, "
         f"{question.reserve:.0%} of memory reserved"
     )
     cells = [["precision", *heads.values()]]

@@ -11,7 +11,6 @@ from mlsim.hardware import Device
 from mlsim.precision import Precision, precision as find
 
 _SHORT = re.compile(r"w(\d+)a(\d+)(?:kv(\d+))?")
-_INTEGERS = {"4": "int4", "8": "int8", "16": "bf16"}
 WIDE = 16
 
 
@@ -71,10 +70,12 @@ def _sixteen(device: Device) -> Precision:
 
 
 def formats(
-    precision: str | Precision,
+    precision: str | Precision | None,
     weights: str | Precision | None = None,
     activations: str | Precision | None = None,
     kv_cache: str | Precision | None = None,
+    *,
+    device: Device | None = None,
 ) -> Formats:
     """Return the formats of a service.
 
@@ -82,9 +83,11 @@ def formats(
     ----------
     precision
         The format of all three, such as "bf16"; or "w4a16", "w8a8kv8": bits of
-        weights, activations and (16 if left out) KV cache.
+        weights, activations and (16 if left out) KV cache. None is 16 bits.
     weights, activations, kv_cache
         To set one of them apart.
+    device
+        Where it decides what 16 bits are: bf16, or fp16 if it has no bf16.
 
     Raises
     ------
@@ -96,26 +99,30 @@ def formats(
     >>> formats("w8a8", kv_cache="fp8").kv_cache.name
     'fp8'
     """
+    sixteen = _sixteen(device) if device else find("bf16")
     try:
-        return _formats(precision, (weights, activations, kv_cache))
+        return _formats(precision, (weights, activations, kv_cache), sixteen)
     except TypeError:
         # What can't be hashed is no name.
-        return _formats.__wrapped__(precision, (weights, activations, kv_cache))
+        return _formats.__wrapped__(precision, (weights, activations, kv_cache), sixteen)
 
 
 @lru_cache(maxsize=128)
-def _formats(precision: str | Precision, given: tuple[str | Precision | None, ...]) -> Formats:
+def _formats(
+    precision: str | Precision | None,
+    given: tuple[str | Precision | None, ...],
+    sixteen: Precision,
+) -> Formats:
+    named: list[str | Precision] = [sixteen if precision is None else precision] * 3
     short = _SHORT.fullmatch(precision.lower()) if isinstance(precision, str) else None
     if short:
         parts = [bits or "16" for bits in short.groups()]
         for bits in parts:
-            if bits not in _INTEGERS:
+            if bits not in ("4", "8", "16"):
                 raise InvalidValueError(
                     f"precision {precision!r}: bits must be 4, 8 or 16, not {bits}."
                 )
-        named: list[str | Precision] = [_INTEGERS[bits] for bits in parts]
-    else:
-        named = [precision] * 3
+        named = [sixteen if bits == "16" else f"int{bits}" for bits in parts]
     chosen = [
         find(one if one is not None else all_) for one, all_ in zip(given, named, strict=True)
     ]

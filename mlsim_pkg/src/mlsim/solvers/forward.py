@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import importlib.util
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any, Protocol
 
-from mlsim.equations import Plan, equations_of, memory, plan, roofline
+from mlsim.equations import Equation, Plan, equations_of, memory, plan, roofline
 from mlsim.errors import InvalidValueError, NotMeasuredError, nearest
 from mlsim.hardware import Device
 from mlsim.precision import Precision
@@ -135,21 +136,7 @@ class Configuration:
         InvalidValueError
             If a result and all that it is computed from are given, and differ.
         """
-        if not self.given:
-            return
-        fixed = {**self.given, "batch_size": self.batch_size}
-        for each in SOLVER:
-            # A sum also needs the operators, which nobody gives.
-            if each.sums or each.yields not in self.given or not set(each.inputs) <= set(fixed):
-                continue
-            computed = each.function(*(fixed[name] for name in each.inputs))
-            if not _close(self.given[each.yields], computed):
-                unit = VOCABULARY[each.yields].unit
-                raise InvalidValueError(
-                    f"{each.yields} = {_shown(self.given[each.yields], unit)} contradicts "
-                    f"{each.expression} = {_shown(computed, unit)}: leave one of "
-                    f"{', '.join((each.yields, *each.inputs))} out."
-                )
+        check_consistent(SOLVER, self.given, {**self.given, "batch_size": self.batch_size})
 
     @cached_property
     def shape(self) -> tuple[int, ...]:
@@ -223,6 +210,30 @@ class Configuration:
     def plan(self, *wanted: str) -> Plan:
         """Return the equations that lead to what is wanted."""
         return find_plan(frozenset((*self.known, *COLUMNS)), wanted)
+
+
+def check_consistent(
+    equations: Iterable[Equation], given: Mapping[str, Any], fixed: Mapping[str, Any]
+) -> None:
+    """Refuse given quantities that contradict what is fixed.
+
+    Raises
+    ------
+    InvalidValueError
+        If a result and all that it is computed from are given, and differ.
+    """
+    for each in equations:
+        # A sum also needs the operators, which nobody gives.
+        if each.sums or each.yields not in given or not set(each.inputs) <= set(fixed):
+            continue
+        computed = each.function(*(fixed[name] for name in each.inputs))
+        if not _close(given[each.yields], computed):
+            unit = VOCABULARY[each.yields].unit
+            raise InvalidValueError(
+                f"{each.yields} = {_shown(given[each.yields], unit)} contradicts "
+                f"{each.expression} = {_shown(computed, unit)}: leave one of "
+                f"{', '.join((each.yields, *each.inputs))} out."
+            )
 
 
 def _close(a: Any, b: Any) -> bool:
@@ -317,3 +328,12 @@ def _in_parallel(fill: Callable[[int, int], None], size: int) -> None:
         ]
         for future in futures:
             future.result()
+
+
+def quiet() -> AbstractContextManager[object]:
+    """Let NumPy divide zero by zero without a word."""
+    if not ARRAYS:
+        return nullcontext()
+    import numpy as np
+
+    return np.errstate(divide="ignore", invalid="ignore")

@@ -17,7 +17,7 @@ LARGEST = 2.0**53
 BARE = ("1", "sample", "sample/s", "token", "token/sample")
 
 
-def check(name: str, value: Any, *, whole: bool = False) -> Any:
+def check(name: str, value: Any, *, whole: bool = False, zero: bool = False) -> Any:
     """Return a number or an array of numbers in base units.
 
     Parameters
@@ -29,6 +29,8 @@ def check(name: str, value: Any, *, whole: bool = False) -> Any:
         quantity, or a list or array of these.
     whole
         Whether only whole numbers from 1 up are allowed.
+    zero
+        Whether, among whole numbers, 0 is allowed too.
 
     Raises
     ------
@@ -45,64 +47,65 @@ def check(name: str, value: Any, *, whole: bool = False) -> Any:
     if whole and type(value) is int and 0 < value <= LARGEST and term(name).unit in BARE:
         return float(value)
     if isinstance(value, (list, tuple, range)):
-        return _check_list(name, value, whole)
+        return _check_list(name, value, whole, zero)
     # A count of samples or tokens may be given as a bare number.
     base = term(name).unit
     bare = base in BARE
     if bare and isinstance(value, (str, bytes)):
         raise InvalidValueError(
-            f"{name} must be {_allowed(whole)}, not the text {value!r}. Leave out the quotes."
+            f"{name} must be {_allowed(whole, zero)}, not the text {value!r}. Leave out the quotes."
         )
     number = to_base(value, "1" if bare and not hasattr(value, "units") else base, name)
     if hasattr(number, "__array__") and getattr(number, "ndim", False):
-        return _check_array(name, number, whole)
-    return _check_one(name, value, number, whole)
+        return _check_array(name, number, whole, zero)
+    return _check_one(name, value, number, whole, zero)
 
 
-def _allowed(whole: bool) -> str:
-    return "a whole number from 1 up" if whole else "a positive, finite number"
+def _allowed(whole: bool, zero: bool) -> str:
+    return f"a whole number from {1 - zero} up" if whole else "a positive, finite number"
 
 
-def _check_one(name: str, shown: Any, number: Any, whole: bool) -> float:
-    refused = InvalidValueError(f"{name} must be {_allowed(whole)}, not {shown!r}.")
+def _check_one(name: str, shown: Any, number: Any, whole: bool, zero: bool) -> float:
+    refused = InvalidValueError(f"{name} must be {_allowed(whole, zero)}, not {shown!r}.")
     if isinstance(number, bool) or type(number).__name__ == "bool":
         raise refused
     try:
         result = float(number)
     except (OverflowError, TypeError, ValueError):
         raise refused from None
-    if not math.isfinite(result) or result <= 0 or (whole and not result.is_integer()):
+    allowed = math.isfinite(result) and (result > 0 or (zero and result == 0))
+    if not allowed or (whole and not result.is_integer()):
         raise refused
     if whole and result > LARGEST:
         raise InvalidValueError(f"{name} must be at most {LARGEST:,.0f}, not {result:g}.")
     return result
 
 
-def _check_list(name: str, values: Sequence[Any], whole: bool) -> Any:
+def _check_list(name: str, values: Sequence[Any], whole: bool, zero: bool) -> Any:
     if not len(values):
         raise InvalidValueError(f"{name} is an empty list; give at least one value.")
     if any(isinstance(value, (list, tuple, range)) for value in values):
-        return check(name, _array(values, name), whole=whole)
+        return check(name, _array(values, name), whole=whole, zero=zero)
     checked = []
     for index, value in enumerate(values):
         try:
-            checked.append(check(name, value, whole=whole))
+            checked.append(check(name, value, whole=whole, zero=zero))
         except MlsimError as error:
             raise type(error)(f"entry {index} of {len(values)}: {error}") from None
     return _array(checked, name)
 
 
-def _check_array(name: str, values: Any, whole: bool) -> Any:
+def _check_array(name: str, values: Any, whole: bool, zero: bool) -> Any:
     import numpy as np
 
-    allowed = "whole numbers from 1 up" if whole else "positive, finite numbers"
+    allowed = f"whole numbers from {1 - zero} up" if whole else "positive, finite numbers"
     array = np.asarray(values)
     if array.dtype.kind not in "iuf":
         raise InvalidValueError(f"{name} must hold {allowed}, not {array.dtype} values.")
     if not array.size:
         raise InvalidValueError(f"{name} is an empty array; give at least one value.")
     array = array.astype(float)
-    bad = ~(np.isfinite(array) & (array > 0))
+    bad = ~(np.isfinite(array) & ((array >= 0) if zero else (array > 0)))
     if whole:
         bad |= array > LARGEST
         bad |= array != np.floor(np.where(np.isfinite(array), array, 0))

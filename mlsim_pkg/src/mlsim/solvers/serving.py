@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from mlsim.errors import DoesNotFitError, InvalidValueError, WrongKindError, unknown_name
 from mlsim.quantities import term
-from mlsim.solvers.forward import ARRAYS, evaluate
-from mlsim.solvers.phase import SERVING, Phase, Service, Whole, hardware_name
+from mlsim.solvers.contexts import check_context, decode_contexts, filling_share
+from mlsim.solvers.forward import ARRAYS, evaluate, quiet
+from mlsim.solvers.phase import SERVING, Phase, Whole
 from mlsim.solvers.profile import COMPUTE_BOUND, DOES_NOT_FIT, MEMORY_BOUND
+from mlsim.solvers.service import Service
 from mlsim.units import quantity, scaled, text
 
 if TYPE_CHECKING:
@@ -22,8 +23,8 @@ if TYPE_CHECKING:
 
 NETWORK_BOUND = "Network Bound"
 
-_STEPS = ("first_token_time", "middle_token_time", "last_token_time")
 # Quantities of a whole generation, from the times of its steps.
+_ASKED = ("batch_size", "output_tokens", "tokens_per_step")
 _WHOLE = (
     "time_per_output_token",
     "generation_latency",
@@ -44,7 +45,7 @@ _MEMORY = (
     "usable_memory",
     "largest_batch",
 )
-RESULTS = ("time_to_first_token", *_WHOLE, *_STEPS, *_MEMORY)
+RESULTS = ("time_to_first_token", *_WHOLE, *_MEMORY)
 
 # What a caller may give in place of what the data or the equations say.
 SERVING_GIVABLE = (
@@ -89,7 +90,9 @@ class StepProfile:
         if name in known:
             return known[name]
         if name not in self._values:
-            found = evaluate(self.phase, name)[name]
+            # What computes and moves nothing, as sending does, has no intensity.
+            with quiet():
+                found = evaluate(self.phase, name)[name]
             # One number for one point, even where a sum came out of NumPy.
             single = not self.phase.shape and not getattr(found, "ndim", 0)
             self._values[name] = float(found) if single and type(found) is not list else found
@@ -152,7 +155,7 @@ class StepProfile:
 
     def __repr__(self) -> str:
         service = self.phase.service
-        return f"<{self.phase.name} of {service.model.name} on {hardware_name(service)}>"
+        return f"<{self.phase.name} of {service.model.name} on {service.hardware_name}>"
 
 
 class Serving:
@@ -171,53 +174,42 @@ class Serving:
         self.service = service
         self._check_memory = check_memory
         self._values: dict[str, Any] = {}
+        # Shape of the answer: () for one point.
+        self.shape = service.shape_with({})
+        self._contexts = decode_contexts(service) if service.model.decoder else {}
         self.prefill = StepProfile(self._phase("prefill", service.prompt_tokens, 0.0))
         if not self.shape:
             self._all_at_once()
 
-    @cached_property
-    def shape(self) -> tuple[int, ...]:
-        """Shape of the answer: () for one point."""
-        return self.service.shape_with({})
-
     def _phase(self, name: str, new_tokens: Any, cached_tokens: Any) -> Phase:
         return Phase(self.service, name, new_tokens, cached_tokens)
 
-    def _contexts(self) -> tuple[Any, Any, Any]:
-        """Tokens cached at the first, the middle and the last decode step."""
-        service = self.service
-        grown = service.output_tokens - 2.0
-        grown = (grown + abs(grown)) / 2  # an output of one token has no decode step yet
-        first = service.prompt_tokens
-        return first, first + grown / 2, first + grown
-
     def _all_at_once(self) -> None:
         """Run all steps of one point together."""
-        service, phase = self.service, self.prefill.phase
-        contexts = self._contexts() if service.model.decoder else ()
-        new = [service.prompt_tokens, *(1.0 for _ in contexts)]
-        cached = [0.0, *contexts]
+        phase, contexts = self.prefill.phase, self._contexts
+        new = [self.service.prompt_tokens, *(1.0 for _ in contexts)]
+        cached = [0.0, *contexts.values()]
         wanted = ("time_to_first_token", "memory_free", "latency")
         if ARRAYS:
             import numpy as np
 
             found = phase.at_once(wanted, np.array(new), np.array(cached))
-            first, *times = found["latency"].tolist()
-            ready, free = (
-                float(found[name].flat[0]) if hasattr(found[name], "flat") else found[name]
-                for name in wanted[:2]
-            )
+            times, starts = found["latency"], found["time_to_first_token"]
+            if not getattr(times, "ndim", 0):
+                # A given quantity decides, the same for each step.
+                times, starts = np.full(len(new), times), np.full(len(new), starts)
+            first, *steps = times.tolist()
+            ready, free = float(starts[0]), float(np.ravel(found["memory_free"])[0])
         else:
-            plan = phase.plan(*wanted)
             known = {**phase.known, **phase.table.columns}
             runs = [
-                plan.run({**known, "new_tokens": n, "cached_tokens": c})
+                phase.plan(*wanted).run({**known, "new_tokens": n, "cached_tokens": c})
                 for n, c in zip(new, cached, strict=True)
             ]
-            first, *times = (run["latency"] for run in runs)
+            first, *steps = (run["latency"] for run in runs)
             ready, free = (runs[0][name] for name in wanted[:2])
         self.prefill._values["latency"] = first
-        self._values.update(zip(_STEPS, times, strict=False))
+        self._values.update(zip(contexts, steps, strict=True))
         self._values.update({"time_to_first_token": ready, "memory_free": free})
 
     @property
@@ -226,24 +218,29 @@ class Serving:
         return self.decode_at(None)
 
     def decode_at(self, context: Any) -> StepProfile:
-        """Return the decode step with this many tokens cached.
+        """Return the decode step with this many tokens cached, one number or an array.
 
         Raises
         ------
+        InvalidValueError
+            If it is no whole number, or beyond the model's context.
         WrongKindError
             If the model is an encoder, which does not generate.
         """
+        self._needs_decoder()
+        if context is None:
+            first, *_, last = self._contexts.values()
+            return StepProfile(self._phase("decode", 1.0, (first + last) / 2))
+        cached = check_context(self.service.model, context)
+        return StepProfile(self._phase("decode", 1.0, cached))
+
+    def _needs_decoder(self) -> None:
         model = self.service.model
         if not model.decoder:
             raise WrongKindError(
                 f"{model.name} is an encoder: it reads a text at once and generates nothing. "
                 "Its one pass is .prefill."
             )
-        if context is None:
-            return StepProfile(self._phase("decode", 1.0, self._contexts()[1]))
-        from mlsim.solvers.inputs import check
-
-        return StepProfile(self._phase("decode", 1.0, check("cached_tokens", context, whole=True)))
 
     def value(self, name: str) -> Any:
         """Return a result in its base unit: a float or an array.
@@ -259,10 +256,11 @@ class Serving:
         WrongKindError
             If an encoder is asked to decode.
         """
-        if name in self.service.shared:
-            return self.service.shared[name]
-        if name not in RESULTS:
-            raise unknown_name("result of a service", name, RESULTS)
+        if name not in RESULTS and name not in self._contexts:
+            known = self.service.shared
+            if name in known:
+                return known[name]
+            raise unknown_name("result of a service", name, (*RESULTS, *self._contexts))
         value = self._value(name)
         if name in _MEMORY or not self._check_memory:
             return value
@@ -276,11 +274,11 @@ class Serving:
 
     def _value(self, name: str) -> Any:
         if name not in self._values:
-            if name in _STEPS:
-                context = self._contexts()[_STEPS.index(name)]
-                self.decode_at(None)  # an encoder is refused
-                self._values[name] = self._run(self._phase("decode", 1.0, context), "latency")
+            if name in self._contexts:
+                phase = self._phase("decode", 1.0, self._contexts[name])
+                self._values[name] = self._run(phase, "latency")
             elif name in _WHOLE:
+                self._needs_decoder()
                 self._values[name] = self._run(self._whole(name), name)
             else:
                 self._values[name] = self._run(self.prefill.phase, name)
@@ -294,14 +292,14 @@ class Serving:
 
     def _whole(self, name: str) -> Whole:
         """Return the configuration that puts steps together."""
-        needs = (
-            ("time_to_first_token", *_STEPS)
-            if name in ("generation_latency", "output_throughput")
-            else _STEPS
-        )
-        asked = ("batch_size", "output_tokens", "tokens_per_step")
-        known = {each: self.service.shared[each] for each in asked}
+        service = self.service
+        known = {each: service.shared[each] for each in _ASKED}
+        needs = tuple(self._contexts)
+        if name in ("generation_latency", "output_throughput"):
+            needs = ("time_to_first_token", *needs)
         known |= {each: self._value(each) for each in needs}
+        if service.model.attention.window:
+            known["filling_share"] = filling_share(service)
         return Whole(self.service, known, self.shape)
 
     def __getitem__(self, name: str | int | tuple[int, ...]) -> Any:
@@ -316,7 +314,8 @@ class Serving:
         if not self.shape:
             raise InvalidValueError("this service is one point; only an array has an index.")
         indices = index if isinstance(index, tuple) else (index,)
-        if len(indices) != len(self.shape) or not all(hasattr(i, "__index__") for i in indices):
+        whole = all(hasattr(i, "__index__") and not isinstance(i, bool) for i in indices)
+        if len(indices) != len(self.shape) or not whole:
             raise InvalidValueError(
                 f"an index of this service is {len(self.shape)} whole number(s), not {index!r}."
             )
@@ -431,9 +430,9 @@ class Serving:
         self.value(name)
         if name in _WHOLE:
             return Explanation(self._whole(name), name)
-        if name in _STEPS:
-            context = self._contexts()[_STEPS.index(name)]
-            return Explanation(self._phase(f"decode, {name}", 1.0, context), "latency")
+        if name in self._contexts:
+            words = f"decode, {name.replace('_', ' ')}"
+            return Explanation(self._phase(words, 1.0, self._contexts[name]), "latency")
         return Explanation(self.prefill.phase, name)
 
     def _too_large(self) -> str:
@@ -449,7 +448,7 @@ class Serving:
             f"{service.model.name} with {service.batch_size:,.0f} sequence(s) of "
             f"{service.prompt_tokens:,.0f} + {service.output_tokens:,.0f} tokens "
             f"({service.formats.name}) needs {text(required, 'B')} on each device of "
-            f"{hardware_name(service)}, which has {text(service.shared['memory_capacity'], 'B')}, "
+            f"{service.hardware_name}, which has {text(service.shared['memory_capacity'], 'B')}, "
             f"{service.reserve_share:.0%} of it reserved: "
             f"{text(-self._value('memory_free'), 'B')} too much. {advice} "
             "check_memory=False gives the time it would take."
@@ -469,7 +468,7 @@ class Serving:
     def __repr__(self) -> str:
         what = f"{self.shape} points" if self.shape else f"batch {self.batch_size}"
         service = self.service
-        return f"<Serving {service.model.name} on {hardware_name(service)}, {what}>"
+        return f"<Serving {service.model.name} on {service.hardware_name}, {what}>"
 
 
 def _one_point(shape: tuple[int, ...], what: str) -> None:

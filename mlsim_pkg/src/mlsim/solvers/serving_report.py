@@ -6,7 +6,6 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from mlsim.quantities import term
-from mlsim.solvers.phase import hardware_name
 from mlsim.solvers.report import plain
 from mlsim.units import text
 
@@ -50,7 +49,7 @@ def as_dict(serving: Serving) -> dict[str, Any]:
         results["longest_context"] = {"value": plain(serving.max_context), "unit": "token"}
     return {
         "model": service.model.name,
-        "hardware": hardware_name(service),
+        "hardware": service.hardware_name,
         "layout": {
             "tensor_parallel": service.layout.tensor,
             "pipeline_parallel": service.layout.pipeline,
@@ -75,7 +74,7 @@ def as_text(serving: Serving) -> str:
     """Return a short table."""
     service = serving.service
     title = (
-        f"{service.model.name} on {hardware_name(service)}, "
+        f"{service.model.name} on {service.hardware_name}, "
         f"{service.formats.name}, {service.estimate}"
     )
     if serving.shape:

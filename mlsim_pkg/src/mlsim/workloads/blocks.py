@@ -42,6 +42,13 @@ def matrix(
     )
 
 
+def _positive(**counts: int) -> None:
+    """Refuse a count below one."""
+    for name, count_ in counts.items():
+        if count_ < 1:
+            raise InvalidValueError(f"{name} must be 1 or more, not {count_}.")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attention:
     """Attention with heads, some of which may share a key and a value.
@@ -62,6 +69,7 @@ class Attention:
     full_every: int = 0
 
     def __post_init__(self) -> None:
+        _positive(heads=self.heads, kv_heads=self.kv_heads, head_size=self.head_size)
         if self.heads % self.kv_heads:
             raise InvalidValueError(
                 f"kv_heads = {self.kv_heads} must divide heads = {self.heads}, "
@@ -271,6 +279,7 @@ class Experts:
     dense_layers: int = 0
 
     def __post_init__(self) -> None:
+        _positive(count=self.count, per_token=self.per_token, size=self.size)
         if self.per_token > self.count:
             raise InvalidValueError(
                 f"per_token = {self.per_token} experts can't be chosen from {self.count}."
@@ -286,9 +295,18 @@ class Experts:
         """One expert."""
         return FeedForward(size=self.size, gated=self.gated, bias=self.bias)
 
+    @property
+    def shared_expert(self) -> FeedForward | None:
+        """All shared experts together: one network that is as wide as they are."""
+        if not self.shared:
+            return None
+        return FeedForward(size=self.shared * self.size, gated=self.gated, bias=self.bias)
+
     def parameters(self, hidden: int) -> int:
         """Learned numbers of one layer: all experts, the shared ones, the router."""
-        experts = (self.count + self.shared) * self.expert.parameters(hidden)
+        experts = self.count * self.expert.parameters(hidden)
+        if self.shared_expert:
+            experts += self.shared_expert.parameters(hidden)
         return experts + self.router_outputs * hidden + self.router_bias * self.count
 
     def active_parameters(self, hidden: int) -> int:
@@ -330,7 +348,6 @@ class Experts:
                 token_elements=reads + writes,
                 live_elements=2 * hidden + branches * inner,
             )
-        if self.shared:
-            wide = FeedForward(size=self.shared * self.size, gated=self.gated, bias=self.bias)
-            for operator in wide.operators(hidden, layout):
+        if self.shared_expert:
+            for operator in self.shared_expert.operators(hidden, layout):
                 yield operator.renamed(operator.name.replace("feed-forward", "shared expert"))

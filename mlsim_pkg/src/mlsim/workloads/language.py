@@ -22,7 +22,7 @@ NORMS = {"rms": 1, "layer": 2}
 QUANTISED = ("linear", "experts")
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class Transformer(Model):
     """A transformer that reads and, if it is a decoder, writes tokens.
 
@@ -172,13 +172,24 @@ class Transformer(Model):
         all_logits
             Whether the output layer works on each new token, not the last only.
 
+        Raises
+        ------
+        InvalidValueError
+            If the tokens are not within the model's context.
+
         >>> from mlsim import Models
         >>> Models.Llama2_7B.flop_count(1, 2048)
         14288420864
         """
+        if new_tokens < 1 or cached_tokens < 0 or new_tokens + cached_tokens > self.context:
+            raise InvalidValueError(
+                f"{new_tokens:,} new and {cached_tokens:,} cached tokens are not within the "
+                f"context of {self.name}, {self.context:,}."
+            )
         total = 0
         for operator in self.operators():
-            tokens = min(new_tokens, new_tokens if all_logits else operator.token_limit)
+            each = all_logits and operator.kind == "output"
+            tokens = new_tokens if each else min(new_tokens, operator.token_limit)
             window = operator.attention_window
             unclipped = step.unclipped_tokens(window, cached_tokens, new_tokens)
             pairs = step.attention_pairs(unclipped, cached_tokens, new_tokens, window)
@@ -209,6 +220,9 @@ class Transformer(Model):
             size = self.feed_forward.size
             _divides("tensor_parallel", layout.tensor, "feed-forward features", size, self)
         _divides("pipeline_parallel", layout.pipeline, "layers", self.layers, self)
+        if self.experts:
+            slices = max(layout.tensor // layout.expert, 1)
+            _divides("tensor_parallel", slices, "features of an expert", self.experts.size, self)
         if layout.expert == 1:
             return
         if not self.experts:
@@ -319,6 +333,7 @@ class Transformer(Model):
                 name="all-reduce",
                 kind="network",
                 link_elements=transformer.all_reduce_elements(hidden, tensor),
+                link_group=tensor,
                 repeats=2 * self.layers + 1,
                 resident_repeats=0.0,
             )
@@ -327,6 +342,7 @@ class Transformer(Model):
                     name="gather of the output",
                     kind="network",
                     link_elements=self.vocabulary * (tensor - 1) / tensor,
+                    link_group=tensor,
                     token_limit=1,
                     resident_repeats=0.0,
                 )
@@ -338,6 +354,7 @@ class Transformer(Model):
                 name="tokens to their experts and back",
                 kind="network",
                 link_elements=2 * away / tensor,
+                link_group=layout.expert,
                 repeats=self.layers - self.dense_layers,
                 resident_repeats=0.0,
             )
@@ -346,6 +363,7 @@ class Transformer(Model):
                 name="stage to stage",
                 kind="network",
                 link_elements=float(hidden),
+                link_group=2,
                 repeats=layout.pipeline - 1,
                 resident_repeats=0.0,
             )
@@ -366,7 +384,15 @@ def _uncached(
 @lru_cache(maxsize=1024)
 def _operators(model: Transformer, layout: Layout) -> tuple[StepOperator, ...]:
     model.check_layout(layout)
-    lowered = list(model._lower(layout))
+    # No token sees more than the context, and no step has more tokens.
+    lowered = [
+        replace(
+            each,
+            attention_window=min(each.attention_window, model.context),
+            token_limit=min(each.token_limit, model.context),
+        )
+        for each in model._lower(layout)
+    ]
     if layout.pipeline > 1:
         # The stage that holds most has the output layer instead of the embedding.
         has_output = model.output_layer

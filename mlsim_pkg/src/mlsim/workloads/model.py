@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 FLOPS_PER_MULTIPLY_ADD = 2.0
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class Model:
     """A model, described by its architecture; nothing that follows from it is typed in.
 

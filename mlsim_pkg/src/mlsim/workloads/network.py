@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pint import Quantity
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class Network(Model):
     """A network described layer by layer.
 

@@ -67,8 +67,8 @@ class StepOperator:
         Elements cached for each token.
     attention_window, token_limit
         Most tokens that a token sees; most tokens of a sequence worked on.
-    link_elements
-        Elements of each token sent to other devices.
+    link_elements, link_group
+        Elements of each token sent to other devices; how many devices take part.
     repeats, resident_repeats
         How often it stands in the model; how often it lies on one device.
     kept
@@ -90,6 +90,7 @@ class StepOperator:
     attention_window: int = UNLIMITED
     token_limit: int = UNLIMITED
     link_elements: float = 0.0
+    link_group: int = 0
     repeats: int = 1
     resident_repeats: float = 1.0
     kept: bool = False
@@ -107,7 +108,7 @@ class StepOperator:
 STEP_COLUMNS = tuple(
     each.name
     for each in fields(StepOperator)
-    if each.name not in ("name", "kind", "live_elements", "kept")
+    if each.name not in ("name", "kind", "live_elements", "kept", "link_group")
 )
 
 

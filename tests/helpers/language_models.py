@@ -1,0 +1,69 @@
+"""Language models that tests share: those of the zoo, and a tiny one to work out by hand."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import pytest
+
+from mlsim.workloads import Layout, Transformer
+from mlsim.workloads.blocks import Attention, FeedForward
+from mlsim.workloads.steps import StepOperator
+from mlsim.zoo import Models
+
+LANGUAGE = tuple(each for each in Models if isinstance(each, Transformer))
+DECODERS = tuple(each for each in LANGUAGE if each.decoder)
+MIXTURES = tuple(each for each in DECODERS if each.experts)
+each_model = pytest.mark.parametrize("model", LANGUAGE, ids=lambda model: model.key)
+each_decoder = pytest.mark.parametrize("model", DECODERS, ids=lambda model: model.key)
+each_mixture = pytest.mark.parametrize("model", MIXTURES, ids=lambda model: model.key)
+
+
+def tiny(**changes: Any) -> Transformer:
+    """Return a transformer of two layers, 4 wide, small enough to work out by hand.
+
+    Two heads of 2 share one key and one value; the feed-forward network has a
+    gate and 6 features inside; 10 tokens are known. For one token:
+
+                          parameters  elements  multiply-adds
+        embedding              40         8          0
+        norms (5)               4         8          0
+        queries, keys, values  32         8         32
+        attention               0         8          8 for each pair; caches 4
+        attention output       16        12         16
+        feed-forward, up       48        10         48
+        feed-forward, down     24        14         24
+        output layer           40        14         40, for the last token only
+    """
+    arguments = {
+        "key": "Tiny",
+        "name": "Tiny",
+        "architecture": "Transformer decoder",
+        "source": "vaswani2017attention",
+        "layers": 2,
+        "hidden": 4,
+        "vocabulary": 10,
+        "context": 32,
+        "attention": Attention(heads=2, kv_heads=1, head_size=2),
+        "feed_forward": FeedForward(size=6, gated=True),
+    }
+    return Transformer(**{**arguments, **changes})
+
+
+def by_name(model: Transformer, layout: Layout | None = None) -> dict[str, StepOperator]:
+    return {operator.name: operator for operator in model.operators(layout)}
+
+
+def counts(operator: StepOperator) -> dict[str, float]:
+    """Return what is not as it is by default, without names and repeats.
+
+    No token sees more than the context of 32, and no step has more tokens.
+    """
+    default = StepOperator(name="", kind="", attention_window=32, token_limit=32)
+    return {
+        each.name: getattr(operator, each.name)
+        for each in dataclasses.fields(operator)
+        if each.name not in ("name", "kind", "repeats", "resident_repeats", "kept")
+        and getattr(operator, each.name) != getattr(default, each.name)
+    }
