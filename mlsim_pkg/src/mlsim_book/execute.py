@@ -30,7 +30,7 @@ from mlsim_book.kernel import (
 from mlsim_book.options import Defaults
 from mlsim_book.qmd import Cell, Document, Markdown
 from mlsim_book.results import Output, Results, needs_kernel
-from mlsim_book.sanitize import sanitize, strip_ansi
+from mlsim_book.sanitize import joined, sanitize, strip_ansi
 
 _FRAME = re.compile(r"Cell In\[(\d+)\], line (\d+)")
 
@@ -172,7 +172,7 @@ async def _run_cell(page: _Page, cell: Cell) -> None:
         raise DeadKernelError(f"in {_what(cell)} at {cell.file}:{cell.line}") from error
     if size:
         await _silently(page, size[1])
-    outputs = [sanitize(dict(output)) for output in node.outputs]
+    outputs = joined([sanitize(dict(output)) for output in node.outputs])
     failed = next((each for each in outputs if each["output_type"] == "error"), None)
     if failed is not None and page.defaults.of(cell.options, "error") is not True:
         raise _cell_error(cell, failed, node.get("execution_count"))

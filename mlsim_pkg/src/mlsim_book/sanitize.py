@@ -41,6 +41,25 @@ def sanitize(output: dict[str, Any]) -> dict[str, Any]:
     return clean
 
 
+def joined(outputs: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    r"""Return outputs with neighbouring pieces of one stream as one.
+
+    A kernel sends what is printed in pieces, cut where its clock says.
+
+    >>> joined([{"output_type": "stream", "name": "stdout", "text": text} for text in ("a", "b\n")])
+    [{'output_type': 'stream', 'name': 'stdout', 'text': 'ab\n'}]
+    """
+    found: list[dict[str, Any]] = []
+    for output in outputs:
+        last = found[-1] if found else {}
+        same = all(last.get(key) == output.get(key) for key in ("output_type", "name"))
+        if output.get("output_type") == "stream" and same:
+            found[-1] = {**last, "text": last["text"] + output["text"]}
+        else:
+            found.append(output)
+    return found
+
+
 def _text(text: Any) -> Any:
     if isinstance(text, list):
         text = "".join(text)

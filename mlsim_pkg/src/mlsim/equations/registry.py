@@ -40,6 +40,8 @@ class Equation:
     counts
         Whether it counts things: its arguments are plain numbers, and the
         result is that many of `unit`.
+    module
+        Where it stands, which tells the question that it answers.
     """
 
     name: str
@@ -51,6 +53,7 @@ class Equation:
     source: str
     sums: bool = False
     counts: bool = False
+    module: str = ""
 
     def __call__(self, *values: Any, **named: Any) -> Any:
         """Evaluate the equation."""
@@ -130,7 +133,7 @@ class Equation:
 def equations_of(*modules: ModuleType) -> tuple[Equation, ...]:
     """Return the equations that stand in these modules, in their order."""
     names = {module.__name__ for module in modules}
-    return tuple(each for each in EQUATIONS.values() if each.function.__module__ in names)
+    return tuple(each for each in EQUATIONS.values() if each.module in names)
 
 
 def equation(
@@ -165,8 +168,9 @@ def equation(
             )
         if name in EQUATIONS:
             raise ValueError(f"two equations are called {name}.")
+        module = function.__module__
         EQUATIONS[name] = Equation(
-            name, entry.name, function, inputs, symbol, unit, source, sums, counts
+            name, entry.name, function, inputs, symbol, unit, source, sums, counts, module
         )
         return function
 

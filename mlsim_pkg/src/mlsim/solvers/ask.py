@@ -138,10 +138,9 @@ def _check_given(service: Service) -> None:
     """Refuse given quantities that can't be, or contradict each other."""
     if not service.given:
         return
-    for name in ("expert_share", "filling_share"):
-        share = service.given.get(name, 0.0)
-        if (share.max() if getattr(share, "ndim", 0) else share) > 1:
-            raise InvalidValueError(f"{name} is a share: it must be at most 1.")
+    share = service.given.get("expert_share", 0.0)
+    if (share.max() if getattr(share, "ndim", 0) else share) > 1:
+        raise InvalidValueError("expert_share is a share: it must be at most 1.")
     check_consistent(equations_for(service.kinds), service.given, service.request)
 
 
