@@ -6,12 +6,14 @@ import json
 
 import pytest
 
-from mlsim import Hardware, Models, System, Systems
+from mlsim import DataCentres, Grids, Hardware, Models, Regions, System, Systems
 from mlsim.catalogue import all_as_dict, all_as_text, as_dict, as_text, find
 from mlsim.errors import UnknownNameError
 from mlsim.workloads import Transformer
+from mlsim.zoo import SPACES
 
 MODELS, DEVICES = list(Models), list(Hardware)
+PLACES = [*Grids, *DataCentres, *Regions]
 
 
 def test_a_name_is_looked_for_among_all() -> None:
@@ -23,14 +25,18 @@ def test_a_name_is_looked_for_among_all() -> None:
     with pytest.raises(UnknownNameError) as e:
         find("H1000")
     message = str(e.value)
-    assert message.startswith("no model, device or system is called 'H1000'. Did you mean 'H100'?")
-    for key in (*Models.keys(), *Hardware.keys(), *Systems.keys()):
-        assert key.rpartition(".")[2] in message
+    assert message.startswith("no model, device, system or place is called 'H1000'.")
+    assert "Did you mean 'H100'?" in message
+    for space in SPACES:
+        for key in space.keys():  # noqa: SIM118 - of a namespace, which yields its records
+            assert key.rpartition(".")[2] in message
     with pytest.raises(UnknownNameError, match="Did you mean 'Llama3_70B'"):
         find("Llama3_71B")
 
 
-@pytest.mark.parametrize("record", [*MODELS, *DEVICES, *Systems], ids=lambda each: each.key)
+@pytest.mark.parametrize(
+    "record", [*MODELS, *DEVICES, *Systems, *PLACES], ids=lambda each: each.key
+)
 def test_each_record_is_told_in_full(record) -> None:
     data = json.loads(json.dumps(as_dict(record)))
     printed = as_text(record)
@@ -87,6 +93,28 @@ def test_a_system_tells_its_link_one_way() -> None:
     assert "300 GB/s from each device, one way" in printed
 
 
+def test_a_place_tells_what_is_around_a_machine() -> None:
+    assert find("France") is Grids.France
+    assert find("europe-west9") is Regions.Google.europe_west9
+    assert as_dict(Grids.France)["basis"] == "life-cycle"
+    assert as_dict(DataCentres.AWS) | {"figures": {}} == {
+        "kind": "data centre",
+        "scope": "fleet",
+        "key": "AWS",
+        "name": "Amazon Web Services",
+        "figures": {},
+    }
+    paris = as_dict(Regions.Google.europe_west9)
+    assert (paris["kind"], paris["grid"], paris["basis"]) == ("region", "France", "direct")
+    printed = as_text(Regions.Google.europe_west9)
+    assert "basis         direct, location-based" in printed
+    assert "grid          France: 44.18 gCO2e/kWh" in printed
+    assert "basis" not in as_text(Regions.AWS.us_east_1)
+    listed = all_as_text()
+    assert "PUE 1.14 (2025), WUE 0.12 L/kWh (2025)" in listed
+    assert "Northern Virginia, United States" in listed
+
+
 def test_a_model_from_a_file_names_it(tmp_path) -> None:
     config = {"model_type": "gpt2", "vocab_size": 50257, "n_embd": 768, "n_layer": 12}
     (tmp_path / "config.json").write_text(json.dumps({**config, "n_head": 12, "n_positions": 1024}))
@@ -101,7 +129,15 @@ def test_all_are_listed_a_line_each() -> None:
     assert "25,557,032 parameters, 8.178 GFLOP/sample" in listed
     assert "46,702,792,704 parameters (12,879,925,248 active), context 32,768" in listed
     systems = list(Systems)
-    assert len(listed.splitlines()) == 3 + len(MODELS) + len(DEVICES) + len(systems)
+    records = len(MODELS) + len(DEVICES) + len(systems) + len(PLACES)
+    assert len(listed.splitlines()) == len(SPACES) + records
     data = json.loads(json.dumps(all_as_dict()))
     counts = {name: len(each) for name, each in data.items()}
-    assert counts == {"models": len(MODELS), "devices": len(DEVICES), "systems": len(systems)}
+    assert counts == {
+        "models": len(MODELS),
+        "devices": len(DEVICES),
+        "systems": len(systems),
+        "grids": len(list(Grids)),
+        "data_centres": len(list(DataCentres)),
+        "regions": len(list(Regions)),
+    }

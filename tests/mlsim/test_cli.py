@@ -71,7 +71,8 @@ def test_zoo_lists_all_and_shows_one(capsys) -> None:
     _, out, _ = run(capsys, "zoo", "resnet50", "--json")
     assert json.loads(out)["parameters"] == {"value": 25_557_032, "unit": "parameter"}
     _, out, _ = run(capsys, "zoo", "--json")
-    assert set(json.loads(out)) == {"models", "devices", "systems"}
+    kinds = {"models", "devices", "systems", "grids", "data_centres", "regions"}
+    assert set(json.loads(out)) == kinds
 
 
 def test_zoo_shows_a_language_model(capsys) -> None:
@@ -238,7 +239,10 @@ read = 2026-11-21
         (("explain", "ResNet50", "A100", "--quantity", "latensy"), "Did you mean 'latency'?"),
         (("explain", "ResNet50", "A100", "--batch", "1,2"), "pick one"),
         (("explain", "ResNet50", "A100", "--batch", "1000000"), "3.533 TB too much"),
-        (("zoo", "H1000"), "no model, device or system is called 'H1000'. Did you mean 'H100'?"),
+        (
+            ("zoo", "H1000"),
+            "no model, device, system or place is called 'H1000'. Did you mean 'H100'?",
+        ),
         (("solve", "Llama3_8B", "A100"), "use Engine.serve("),
         (("serve", "ResNet50", "A100"), "is no language model"),
         (("serve", "Llama3_9B", "A100"), "Did you mean 'Llama3_8B'?"),

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections import Counter
 from pathlib import Path
 
 import pytest
 
-from mlsim import Model
+from mlsim import Model, Models
 from mlsim.errors import InvalidValueError
 from mlsim.workloads import load_model
-from mlsim.workloads.layers import BottleneckStage, Convolution, Linear, Pool, Shape
+from mlsim.workloads.layers import Convolution, Linear, Pool, ResponseNorm, Shape
+from mlsim.workloads.stages import BasicStage, BottleneckStage, InvertedStage
 from mlsim.zoo import DATA
 
 
@@ -176,6 +178,154 @@ def test_a_stride_halves_the_size_once() -> None:
 def test_a_layer_that_cannot_be_is_refused(layer, words: str) -> None:
     with pytest.raises(InvalidValueError, match=words):
         layer.lower(Shape(2, 4))
+
+
+def test_a_response_norm_has_traffic_only() -> None:
+    lowered = ResponseNorm(name="n").lower(Shape(4, 6), kept=5)
+    operator = lowered.operators[0]
+    assert lowered.output == Shape(4, 6)
+    assert (operator.multiply_adds, operator.parameters) == (0, 0)
+    assert (operator.activations_read, operator.activations_written) == (144, 144)
+    assert operator.activations_live == 144 + 144 + 5
+
+
+def test_a_pool_leaves_out_what_a_last_window_lacks() -> None:
+    # AlexNet's windows of 3 at steps of 2 over 55 pixels: (55 - 3) / 2 + 1 = 27.
+    assert Pool(name="p", kernel=3, stride=2).lower(Shape(1, 55)).output == Shape(1, 27)
+    # Over 56 pixels a 28th would reach over the edge, but for a border of 1.
+    assert Pool(name="p", kernel=3, stride=2).lower(Shape(1, 56)).output == Shape(1, 27)
+    assert Pool(name="p", kernel=3, stride=2, padding=1).lower(Shape(1, 56)).output == Shape(1, 28)
+
+
+def test_a_basic_stage_by_hand() -> None:
+    """Two blocks from 2 channels of 4x4 pixels to 4 channels of 2x2."""
+    stage = BasicStage(name="s", blocks=2, width=4, stride=2).lower(Shape(2, 4))
+    counted = {each.name: (each.multiply_adds, each.parameters) for each in stage.operators}
+    assert counted == {
+        # 4 pixels x 4 channels x 9 x 2 inputs; 72 weights, a scale and a shift each.
+        "s.1.a": (288, 72 + 8),
+        "s.1.down": (4 * 4 * 2, 8 + 8),
+        "s.1.b": (4 * 4 * 9 * 4, 144 + 8),
+        "s.2.a": (576, 144 + 8),
+        "s.2.b": (576, 144 + 8),
+    }
+    live = {each.name: each.activations_live for each in stage.operators}
+    assert live == {
+        "s.1.a": 32 + 16,
+        "s.1.down": 32 + 16 + 16,  # what a wrote waits for b
+        "s.1.b": 16 + 16 + 16,  # reads a and the shortcut, writes
+        "s.2.a": 16 + 16,
+        "s.2.b": 16 + 16 + 16,  # the shortcut is the block's input
+    }
+    assert stage.output == Shape(4, 2)
+
+
+def test_a_basic_block_that_changes_nothing_has_no_convolution_as_shortcut() -> None:
+    names = [
+        each.name for each in BasicStage(name="s", blocks=1, width=2).lower(Shape(2, 4)).operators
+    ]
+    assert names == ["s.1.a", "s.1.b"]
+    wider = BasicStage(name="s", blocks=1, width=3).lower(Shape(2, 4)).operators
+    assert [each.name for each in wider] == ["s.1.a", "s.1.down", "s.1.b"]
+
+
+def test_an_inverted_stage_by_hand() -> None:
+    """Two blocks from 2 channels of 4x4 pixels to 3 of 2x2, widened twice inside."""
+    stage = InvertedStage(name="s", blocks=2, width=3, stride=2, expansion=2).lower(Shape(2, 4))
+    counted = {each.name: (each.multiply_adds, each.parameters) for each in stage.operators}
+    assert counted == {
+        "s.1.expand": (16 * 4 * 2, 8 + 8),
+        "s.1.depthwise": (4 * 4 * 9, 36 + 8),  # each of 4 channels by itself
+        "s.1.project": (4 * 3 * 4, 12 + 6),
+        "s.2.expand": (4 * 6 * 3, 18 + 12),
+        "s.2.depthwise": (4 * 6 * 9, 54 + 12),
+        "s.2.project": (4 * 3 * 6, 18 + 6),
+    }
+    read = {each.name: each.activations_read for each in stage.operators}
+    assert read["s.1.project"] == 16  # the block changes size and channels: it adds nothing
+    assert read["s.2.project"] == 24 + 12  # what is widened, and the block's input
+    live = {each.name: each.activations_live for each in stage.operators}
+    assert live["s.1.depthwise"] == 64 + 16
+    assert live["s.2.depthwise"] == 24 + 24 + 12  # the block's input waits
+    assert live["s.2.project"] == 36 + 12
+    assert stage.output == Shape(3, 2)
+
+
+def test_an_inverted_block_that_does_not_widen_has_two_layers() -> None:
+    stage = InvertedStage(name="s", blocks=1, width=4, expansion=1).lower(Shape(4, 2))
+    assert [each.name for each in stage.operators] == ["s.1.depthwise", "s.1.project"]
+    # The input is read by the first and added by the second.
+    assert [each.activations_live for each in stage.operators] == [16 + 16, 16 + 16 + 16]
+
+
+# Networks, against what is published of them.
+
+
+@pytest.mark.parametrize(
+    ("key", "parameters", "multiply_adds"),
+    [
+        ("AlexNet", 60_965_224, 724_406_816),
+        ("AlexNet_Torchvision", 61_100_840, 714_188_480),
+        ("VGG16", 138_357_544, 15_470_264_320),
+        ("ResNet18", 11_689_512, 1_814_073_344),
+        ("ResNet101", 44_549_160, 7_801_405_440),
+        ("ResNet152", 60_192_808, 11_513_626_624),
+        ("MobileNetV2", 3_504_872, 300_774_272),
+        ("LeNet5", 41_282, 278_520),
+    ],
+)
+def test_a_network_of_the_zoo(key: str, parameters: int, multiply_adds: int) -> None:
+    model = Models.get(key)
+    assert model.parameter_count == parameters
+    assert model.flop_count == 2 * multiply_adds
+
+
+def test_alexnet_without_groups() -> None:
+    """The two groups halve the inputs of conv2, conv4 and conv5."""
+    model = Models.AlexNet
+    layers = tuple(
+        dataclasses.replace(layer, groups=1) if isinstance(layer, Convolution) else layer
+        for layer in model.layers
+    )
+    whole = dataclasses.replace(model, layers=layers)
+    assert whole.parameter_count == 62_378_344
+    assert whole.flop_count / 2 == pytest.approx(1.135e9, rel=1e-3)
+
+
+def test_lenet_by_hand() -> None:
+    model = Models.LeNet5
+    # 24 x 24 x 6 x 25, 8 x 8 x 16 x 150, and three matrices.
+    by_hand = 86_400 + 153_600 + 256 * 120 + 120 * 60 + 60 * 10
+    assert model.flop_count == 2 * by_hand == 557_040
+    assert [each.parameters for each in model.operators] == [156, 0, 2_416, 0, 30_840, 7_260, 610]
+
+
+@pytest.mark.parametrize(
+    ("key", "last", "channels", "size"),
+    [
+        ("AlexNet", "conv1", 96, 55),
+        ("AlexNet", "pool5", 256, 6),
+        ("AlexNet_Torchvision", "conv1", 64, 55),
+        ("AlexNet_Torchvision", "pool5", 256, 6),
+        ("VGG16", "pool5", 512, 7),
+        ("ResNet18", "conv5.2.b", 512, 7),
+        ("ResNet152", "conv4.36.c", 1024, 14),
+        ("MobileNetV2", "stage7.1.project", 320, 7),
+        ("LeNet5", "pool2", 16, 4),
+    ],
+)
+def test_shapes_in_networks_of_the_zoo(key: str, last: str, channels: int, size: int) -> None:
+    written = by_name(Models.get(key), last).activations_written
+    assert written == channels * size**2
+
+
+@pytest.mark.parametrize(
+    ("key", "weighted"), [("ResNet18", 18), ("ResNet101", 101), ("ResNet152", 152), ("VGG16", 16)]
+)
+def test_a_name_counts_layers_with_weights(key: str, weighted: int) -> None:
+    operators = Models.get(key).operators
+    counted = [each for each in operators if each.parameters and not each.name.endswith(".down")]
+    assert len(counted) == weighted
 
 
 # Tables of operators.

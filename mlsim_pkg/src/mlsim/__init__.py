@@ -10,6 +10,7 @@ The package is built in floors, and a floor imports only from those below:
     doors            engine, sweep, cli, plots, zoo
     layer 5          solvers: which equations answer which question
     layer 4          systems: devices joined by links
+    layer 3          infrastructure: data centres, grids, regions of clouds
     layer 2          hardware: a device, each figure with its source
     layer 1          workloads: a model, and its lowering to operators
     ground           equations, quantities, units, precision, records, references
@@ -34,18 +35,21 @@ if TYPE_CHECKING:
     from mlsim.solvers import Profile, Serving
     from mlsim.systems import System
     from mlsim.workloads import Model, Transformer
-    from mlsim.zoo import Hardware, Models, Systems
+    from mlsim.zoo import DataCentres, Grids, Hardware, Models, Regions, Systems
 
 __version__ = "0.1.0"
 
 _HOMES = {
+    "DataCentres": "mlsim.zoo",
     "Device": "mlsim.hardware",
     "Engine": "mlsim.engine",
+    "Grids": "mlsim.zoo",
     "Hardware": "mlsim.zoo",
     "Model": "mlsim.workloads",
     "Models": "mlsim.zoo",
     "Number": "mlsim.number",
     "Profile": "mlsim.solvers",
+    "Regions": "mlsim.zoo",
     "Serving": "mlsim.solvers",
     "System": "mlsim.systems",
     "Systems": "mlsim.zoo",
@@ -57,13 +61,16 @@ _HOMES = {
 }
 
 __all__ = [
+    "DataCentres",
     "Device",
     "Engine",
+    "Grids",
     "Hardware",
     "Model",
     "Models",
     "Number",
     "Profile",
+    "Regions",
     "Serving",
     "System",
     "Systems",

@@ -8,6 +8,7 @@ from typing import Any
 from mlsim.engine import Engine
 from mlsim.errors import InvalidValueError, UnknownNameError, unknown_name
 from mlsim.hardware import Device
+from mlsim.infrastructure.places import Place
 from mlsim.measured import Measurement
 from mlsim.measured_serving import ServingMeasurement
 from mlsim.number import Number
@@ -37,13 +38,15 @@ def show(
     ----------
     what
         An answer of one point (a profile, a service, a phase of a service), a
-        row of a sweep, a device, a system, a model, a measurement, a figure, or
-        a plain number that you reckoned yourself.
+        row of a sweep, a device, a system, a grid, a data centre, a region, a
+        model, a measurement, a figure, or a plain number that you reckoned yourself.
     name
         Of a profile, a phase or a row: any result. Of a service: any result, or
         with a phase before it, such as "decode.total_bytes". Of a device or a
         system: a figure such as "memory.bandwidth" or "link.bandwidth"; or
-        "ridge_point", and "device_bandwidth" (of a link, one way). Of a model:
+        "ridge_point", and "device_bandwidth" (of a link, one way). Of a grid, a
+        data centre or a region: a figure such as "carbon_intensity" (the last on
+        record) or "pue.2023". Of a model:
         "parameters"; of a network "inference_flops"; of a language model
         "active_parameters" and "cache_bytes_per_token" (bf16). Of a plain
         number: what it is.
@@ -168,6 +171,13 @@ def _of_system(system: System, name: str) -> Number:
     return _of_figure(system.figures[name], f"{system.name} {name}")
 
 
+def _of_place(place: Place, name: str) -> Number:
+    quantity, _, year = name.partition(".")
+    figure = place.figure(quantity, int(year) if year.isdecimal() else None)
+    words = quantity.upper() if quantity in ("pue", "wue") else quantity
+    return _of_figure(figure, f"{words} of {place.name}, {figure.name.rpartition('.')[2]}")
+
+
 def _of_network(model: Network, name: str) -> Number:
     counts = {
         "parameters": (model.parameter_count, "parameter", "parameters", "the parameters"),
@@ -234,6 +244,7 @@ _MAKERS: tuple[tuple[type, Any], ...] = (
     (StepProfile, _of_step),
     (Device, _of_device),
     (System, _of_system),
+    (Place, _of_place),
     (Network, _of_network),
     (Transformer, _of_transformer),
     (Measurement, lambda row, _: _of_measurement(row)),

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import Any
 
 from mlsim.errors import UnknownNameError, unknown_name
 from mlsim.hardware import Device
+from mlsim.infrastructure import CloudRegion, DataCentre, Grid
 from mlsim.records import Figure
 from mlsim.references import reference, references
 from mlsim.systems import System
 from mlsim.units import text
 from mlsim.workloads import LatentAttention, Model, Network, Transformer
-from mlsim.zoo import Hardware, Models, Systems, model
+from mlsim.zoo import SPACES, DataCentres, Grids, Hardware, Models, Regions, Systems, model
 
-Record = Model | Device | System
+Place = Grid | DataCentre | CloudRegion
+Record = Model | Device | System | Place
 
 
 def find(name: str) -> Record:
-    """Return the model, the device or the system of a name, or the model of a `config.json`.
+    """Return the record of a name, whatever it is, or the model of a `config.json`.
 
     Raises
     ------
@@ -26,14 +29,16 @@ def find(name: str) -> Record:
     """
     if name.endswith(".json"):
         return model(name)
-    for space in (Models, Hardware, Systems):
+    for space in SPACES:
         try:
             found: Record = space.find(name)
         except UnknownNameError:
             continue
         return found
-    keys = [*Models.keys(), *Hardware.keys(), *Systems.keys()]
-    raise unknown_name("model, device or system", name, [key.rpartition(".")[2] for key in keys])
+    keys = list(chain.from_iterable(space.keys() for space in SPACES))
+    raise unknown_name(
+        "model, device, system or place", name, [key.rpartition(".")[2] for key in keys]
+    )
 
 
 def figure_as_dict(figure: Figure) -> dict[str, Any]:
@@ -51,11 +56,13 @@ def figure_as_dict(figure: Figure) -> dict[str, Any]:
 
 
 def as_dict(record: Record) -> dict[str, Any]:
-    """Return a model, a device or a system as plain data."""
+    """Return a model, a device, a system or a place as plain data."""
     common = {"key": record.key, "name": record.name}
     figures = {name: figure_as_dict(figure) for name, figure in record.figures.items()}
     if isinstance(record, System):
         return {"kind": "system", **common, **_system(record), "figures": figures}
+    if isinstance(record, Place):
+        return {**_place(record), **common, "figures": figures}
     common["architecture"] = record.architecture
     if isinstance(record, Device):
         texts = {"vendor": record.vendor, "form": record.form}
@@ -77,6 +84,16 @@ def _system(record: System) -> dict[str, Any]:
         "source": record.source,
         "device_bandwidth_one_way": {"value": record.device_bandwidth, "unit": "B/s"},
     }
+
+
+def _place(record: Place) -> dict[str, Any]:
+    if isinstance(record, DataCentre):
+        return {"kind": "data centre", "scope": record.scope}
+    texts = {"basis": record.basis, "source": record.source}
+    if isinstance(record, Grid):
+        return {"kind": "grid", **texts}
+    where = {"provider": record.provider, "place": record.place, "grid": record.grid.key}
+    return {"kind": "region", **where, **texts}
 
 
 def _network(record: Network) -> dict[str, Any]:
@@ -117,7 +134,7 @@ def as_text(record: Record) -> str:
     if isinstance(record, Device):
         lines.append(f"  {record.vendor}, {record.architecture}, {record.form}")
     else:
-        rows = _system_rows(record) if isinstance(record, System) else _model_rows(record)
+        rows = _rows(record)
         lines += [f"  {name:<13} {value}" for name, value in rows]
     width = max((len(name) for name in record.figures), default=0)
     for name, figure in record.figures.items():
@@ -127,6 +144,28 @@ def as_text(record: Record) -> str:
     sources = sorted({figure.source for figure in record.figures.values() if figure.source})
     lines += [f"  [{key}] {reference(key).text()}" for key in sources]
     return "\n".join(lines)
+
+
+def _rows(record: Model | System | Place) -> list[tuple[str, str]]:
+    if isinstance(record, System):
+        return _system_rows(record)
+    if isinstance(record, Place):
+        return _place_rows(record)
+    return _model_rows(record)
+
+
+def _place_rows(record: Place) -> list[tuple[str, str]]:
+    if isinstance(record, DataCentre):
+        return [("scope", record.scope)]
+    rows = [("basis", f"{record.basis}, location-based")] if record.basis else []
+    if isinstance(record, CloudRegion):
+        rows = [
+            ("provider", record.provider),
+            ("place", record.place),
+            ("grid", f"{record.grid.name}: {record.grid.figure('carbon_intensity').text}"),
+            *rows,
+        ]
+    return [*rows, ("source", _source(record.source))]
 
 
 def _system_rows(record: System) -> list[tuple[str, str]]:
@@ -176,16 +215,19 @@ def _source(key: str) -> str:
 
 
 def all_as_dict() -> dict[str, Any]:
-    """Return every model, device and system as plain data."""
+    """Return everything in the zoo as plain data."""
     return {
         "models": [as_dict(each) for each in Models],
         "devices": [as_dict(device) for device in Hardware],
         "systems": [as_dict(system) for system in Systems],
+        "grids": [as_dict(grid) for grid in Grids],
+        "data_centres": [as_dict(centre) for centre in DataCentres],
+        "regions": [as_dict(region) for region in Regions],
     }
 
 
 def all_as_text() -> str:
-    """List every model, device and system, a line each."""
+    """List everything in the zoo, a line each."""
     lines = ["Models"]
     lines += [f"  {each.key:<24}{each.name:<32}{_model_line(each)}" for each in Models]
     lines.append("Devices")
@@ -195,7 +237,20 @@ def all_as_text() -> str:
         rate = text(system.device_bandwidth, "B/s")
         what = f"{system.devices} x {system.device.name}, {system.topology}, {rate} one way"
         lines.append(f"  {system.key:<24}{system.name:<32}{what}")
+    for title, places in (("Grids", Grids), ("Data centres", DataCentres), ("Regions", Regions)):
+        lines.append(title)
+        lines += [f"  {each.key:<32}{each.name:<36}{_place_line(each)}" for each in places]
     return "\n".join(lines)
+
+
+def _place_line(record: Place) -> str:
+    if isinstance(record, CloudRegion):
+        return f"{record.place}, {record.grid.name}"
+    latest = [(name, record.figure(name), record.years(name)[-1]) for name in record.quantities]
+    names = {"pue": "PUE ", "wue": "WUE "}
+    return ", ".join(
+        f"{names.get(name, '')}{figure.text} ({year})" for name, figure, year in latest
+    )
 
 
 def _model_line(record: Model) -> str:

@@ -22,12 +22,15 @@ EPILOG = """examples:
   mlsim fit Llama3_70B H100
   mlsim fit path/to/config.json RTX4090 --prompt 4096 --json
   mlsim zoo A100
+  mlsim zoo check my_device.toml path/to/config.json
+  mlsim zoo diff old/data new/data
 """
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; return its exit code (0, or 1 after an error)."""
     options = _parser().parse_args(arguments)
+    options.code = 0
     with warnings.catch_warnings():
         warnings.simplefilter("always", UserWarning)
         warnings.showwarning = _warn
@@ -38,7 +41,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return 1
         except BrokenPipeError:
             return 1
-    return 0
+    return int(options.code)
 
 
 def _warn(message: Warning | str, *_: Any, **__: Any) -> None:
@@ -70,11 +73,7 @@ def _parser() -> argparse.ArgumentParser:
             command.add_argument("--quantity", default="latency", help="what to explain (latency)")
     _add_serve(commands)
     _add_fit(commands)
-    text = "models, devices and systems, each figure with its source"
-    command = commands.add_parser("zoo", help=text, description=text)
-    command.add_argument("name", nargs="?", help="one of them; all if left out")
-    _add_json(command)
-    command.set_defaults(run=_zoo)
+    _add_zoo(commands)
     return parser
 
 
@@ -124,6 +123,26 @@ def _add_fit(commands: Any) -> None:
     command.add_argument("--output", help="new tokens (128)")
     command.add_argument("--precision", help="formats, with commas; all sensible ones if left out")
     _add_layout(command, tensor=None, data=False)
+
+
+def _add_zoo(commands: Any) -> None:
+    text = "models, devices and systems, each figure with its source"
+    command = commands.add_parser(
+        "zoo",
+        help=f"{text}; check a file of one's own",
+        description=text,
+        usage="mlsim zoo [-h] [--json] [NAME | check FILE... | diff OLD NEW]",
+    )
+    command.add_argument(
+        "words",
+        nargs="*",
+        metavar="NAME",
+        help="one of them, all if left out; `check FILE...` checks devices, systems and models "
+        "from files (exit 1 after an error); `diff OLD NEW` lists what changed between two "
+        "folders of data files",
+    )
+    _add_json(command)
+    command.set_defaults(run=_zoo)
 
 
 def _add_layout(command: argparse.ArgumentParser, *, tensor: int | None, data: bool) -> None:
@@ -273,10 +292,43 @@ def _fit(options: argparse.Namespace) -> str:
 def _zoo(options: argparse.Namespace) -> str:
     from mlsim import catalogue
 
-    if options.name is None:
-        return _json(catalogue.all_as_dict()) if options.json else catalogue.all_as_text()
-    record = catalogue.find(options.name)
-    return _json(catalogue.as_dict(record)) if options.json else catalogue.as_text(record)
+    match options.words:
+        case []:
+            return _json(catalogue.all_as_dict()) if options.json else catalogue.all_as_text()
+        case ["check", *files]:
+            return _zoo_check(options, files)
+        case ["diff", *folders]:
+            return _zoo_diff(options, folders)
+        case [name]:
+            record = catalogue.find(name)
+            return _json(catalogue.as_dict(record)) if options.json else catalogue.as_text(record)
+    raise InvalidValueError(
+        f"zoo shows one name at a time, or all; it was given {', '.join(options.words)}. "
+        "Others: zoo check FILE..., zoo diff OLD NEW."
+    )
+
+
+def _zoo_check(options: argparse.Namespace, files: list[str]) -> str:
+    from mlsim import file_report
+
+    if not files:
+        raise InvalidValueError("zoo check needs a file: mlsim zoo check my_device.toml")
+    reports = [file_report.check(file) for file in files]
+    options.code = int(any(report.errors for report in reports))
+    if options.json:
+        return _json([report.as_dict() for report in reports])
+    return "\n".join(map(str, reports))
+
+
+def _zoo_diff(options: argparse.Namespace, folders: list[str]) -> str:
+    from mlsim import differences
+
+    if len(folders) != 2:
+        raise InvalidValueError(
+            f"zoo diff needs two folders of data files, not {len(folders)}: mlsim zoo diff OLD NEW"
+        )
+    found = differences.differences(*folders)
+    return _json([each.as_dict() for each in found]) if options.json else differences.as_text(found)
 
 
 def _json(data: Any) -> str:

@@ -47,6 +47,7 @@ element = [element]
 pair = [pair]
 joule = [energy] = J
 kg_CO2e = [carbon] = kgCO2e
+g_CO2e = kg_CO2e / 1000 = gCO2e
 USD = [money]
 liter = [water] = L
 year_date = [calendar] = year
@@ -56,6 +57,7 @@ minute = 60 * second = min
 hour = 60 * minute = h
 day = 24 * hour = d
 watt = joule / second = W
+watt_hour = watt * hour = Wh
 """
 
 

@@ -1,4 +1,4 @@
-"""The zoo: models and devices by dotted names, read from their files when asked.
+"""The zoo: models, devices and places by dotted names, read from their files when asked.
 
     >>> from mlsim import Hardware, Models
     >>> Models.ResNet50.name
@@ -6,20 +6,27 @@
     >>> Hardware.Cloud.A100.name
     'NVIDIA A100 SXM 80 GB'
 
-An index of keys and files is made by scanning each file's `key` line only, so
-looking one device up reads one file.
+An index of keys and files is made by scanning each file's `key` lines only, so
+looking one device up reads one file. A file may hold many records, each with a key.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-from mlsim.errors import DataFileError, UnknownNameError, WrongKindError, unknown_name
+from mlsim.errors import (
+    DataFileError,
+    InvalidValueError,
+    UnknownNameError,
+    WrongKindError,
+    unknown_name,
+)
 from mlsim.hardware import Device, load_device
+from mlsim.infrastructure import CloudRegion, load_data_centre, load_grids, load_regions
 from mlsim.systems import System, load_system
 from mlsim.workloads import Model, Network, Transformer, load_model
 
@@ -37,13 +44,15 @@ def index(folder: Path) -> dict[str, Path]:
     """
     found: dict[str, Path] = {}
     for path in sorted(folder.glob("*.toml")):
-        match = _KEY.search(path.read_text(encoding="utf-8"))
-        if not match:
+        matches = list(_KEY.finditer(path.read_text(encoding="utf-8")))
+        if not matches:
             raise DataFileError(f'{path}:1: there is no line key = "...".')
-        if match[1] in found:
-            line = match.string.count("\n", 0, match.start()) + 1
-            raise DataFileError(f"{path}:{line}: key {match[1]!r} is taken by {found[match[1]]}.")
-        found[match[1]] = path
+        for match in matches:
+            if match[1] in found:
+                line = match.string.count("\n", 0, match.start()) + 1
+                taken = found[match[1]]
+                raise DataFileError(f"{path}:{line}: key {match[1]!r} is taken by {taken}.")
+            found[match[1]] = path
     return found
 
 
@@ -87,7 +96,8 @@ class Namespace:
 
     def get(self, key: str) -> Any:
         """Return the record of a full key such as "Cloud.A100"."""
-        return _record(self._load, _index(self._folder)[key])
+        record = _record(self._load, _index(self._folder)[key])
+        return record[key] if isinstance(record, Mapping) else record
 
     def find(self, name: str) -> Any:
         """Return a record by its key, the last part of it, or its name.
@@ -98,11 +108,20 @@ class Namespace:
         ------
         UnknownNameError
             If there is none; suggests the nearest.
+        InvalidValueError
+            If there are several that only dashes tell apart; names them.
         """
         plain = _plain(name)
-        for key in self.keys():
-            if plain in (_plain(key), _plain(key.rpartition(".")[2])):
-                return self.get(key)
+        named = {key: (key, key.rpartition(".")[2]) for key in self.keys()}
+        found = [key for key, each in named.items() if plain in map(_plain, each)]
+        if len(found) > 1:
+            # AWS has a us-east-1, and Google a us-east1.
+            found = [key for key in found if _dashed(name) in map(_dashed, named[key])] or found
+        if len(found) > 1:
+            choices = " or ".join(f"{self._title}.{key}" for key in found)
+            raise InvalidValueError(f"{name!r} is not one {self._kind}: say {choices}.")
+        if found:
+            return self.get(found[0])
         for record in self:
             if plain == _plain(record.name):
                 return record
@@ -114,6 +133,10 @@ class Namespace:
 
 def _plain(text: str) -> str:
     return re.sub(r"[\s._-]", "", text).lower()
+
+
+def _dashed(text: str) -> str:
+    return re.sub(r"[\s_-]+", "_", text).lower()
 
 
 @cache
@@ -139,6 +162,19 @@ def _load_system(path: Path) -> System:
 
 
 Systems = Namespace("Systems", "system", DATA / "systems", _load_system)
+
+_PLACES = DATA / "infrastructure"
+Grids = Namespace("Grids", "grid", _PLACES / "grids", load_grids)
+DataCentres = Namespace("DataCentres", "data centre", _PLACES / "datacentres", load_data_centre)
+
+
+def _load_regions(path: Path) -> dict[str, CloudRegion]:
+    return load_regions(path, Grids.find)
+
+
+Regions = Namespace("Regions", "region", _PLACES / "regions", _load_regions)
+
+SPACES = (Models, Hardware, Systems, Grids, DataCentres, Regions)
 
 
 def network(which: Model | str) -> Network:
@@ -177,7 +213,8 @@ def transformer(which: Model | str) -> Transformer:
         return found
     raise WrongKindError(
         f"{found.name} is no language model: use Engine.solve(model=..., batch_size=...). "
-        f"Language models are {', '.join(each.key for each in Models if each is not found)}."
+        f"Language models are "
+        f"{', '.join(each.key for each in Models if isinstance(each, Transformer))}."
     )
 
 
@@ -291,7 +328,7 @@ def _refuse_other_kind(name: str, space: Namespace, argument: str) -> None:
     WrongKindError
         If it is.
     """
-    for other in (Models, Hardware, Systems):
+    for other in SPACES:
         keys = other.keys()
         names = {_plain(each) for key in keys for each in (key, key.rpartition(".")[2])}
         if other is not space and _plain(name) in names:

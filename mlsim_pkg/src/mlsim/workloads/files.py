@@ -9,9 +9,10 @@ from typing import Any
 from mlsim import records
 from mlsim.errors import DataFileError, InvalidValueError, nearest
 from mlsim.workloads.language_files import PARTS, load_transformer
-from mlsim.workloads.layers import LAYERS, Layer, Shape
+from mlsim.workloads.layers import Shape
 from mlsim.workloads.model import Model
 from mlsim.workloads.network import Network
+from mlsim.workloads.stages import LAYERS, Layer
 
 _TEXTS = ("key", "name", "architecture", "source")
 _NETWORK = ("input", "layers")

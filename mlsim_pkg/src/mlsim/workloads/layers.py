@@ -1,12 +1,12 @@
 """Layers: what an architecture is written in, and how each is lowered.
 
 A layer takes the shape of its input and yields operators and the shape of its
-output. Shapes are (channels, size): feature maps are square.
+output. Shapes are (channels, size): feature maps are square. Stages of blocks,
+which are made of these, stand in `stages`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from mlsim.equations import convolution
@@ -127,8 +127,26 @@ class Pool:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ResponseNorm:
+    """A local response normalisation over neighbouring channels, as in AlexNet.
+
+    No parameters, and a few FLOP for each element that we don't count; it is a
+    kernel of its own, which reads and writes all of them.
+    """
+
+    name: str
+
+    def lower(self, shape: Shape, kept: int = 0) -> Lowered:
+        """Lower it to one operator."""
+        elements = shape.elements
+        live = 2 * elements + kept
+        operator = Operator(self.name, "normalisation", 0, 0, elements, elements, live)
+        return Lowered((operator,), shape)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Linear:
-    """A fully connected layer over all elements of its input."""
+    """A fully connected layer over all elements of its input, flattened."""
 
     name: str
     out_features: int
@@ -148,79 +166,3 @@ class Linear:
             activations_live=inputs + self.out_features + kept,
         )
         return Lowered((operator,), Shape(self.out_features, 1))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BottleneckStage:
-    """A stage of bottleneck residual blocks, as in ResNet-50.
-
-    Each block reduces to `width` channels (a 1x1 convolution, "a"), convolves
-    3x3 ("b"), and widens to `expansion * width` (1x1, "c"), which adds the
-    shortcut. The first block's shortcut is a convolution of its own ("down").
-    `stride_at` names the convolution that halves the size: "a" as published in
-    2015, "b" in version 1.5.
-    """
-
-    name: str
-    blocks: int
-    width: int
-    stride: int = 1
-    expansion: int = 4
-    stride_at: str = "b"
-
-    def lower(self, shape: Shape, kept: int = 0) -> Lowered:
-        """Lower all blocks, in the order in which they run.
-
-        Raises
-        ------
-        InvalidValueError
-            If `stride_at` is neither "a" nor "b".
-        """
-        if self.stride_at not in ("a", "b"):
-            raise InvalidValueError(
-                f"layer {self.name}: stride_at must be 'a' or 'b', not {self.stride_at!r}."
-            )
-        operators: list[Operator] = []
-        for number in range(1, self.blocks + 1):
-            operators.extend(self._block(shape, number, kept))
-            size = convolution.output_size(shape.size, 0, 1, self.stride if number == 1 else 1)
-            shape = Shape(self.expansion * self.width, int(size))
-        return Lowered(tuple(operators), shape)
-
-    def _block(self, shape: Shape, number: int, kept: int) -> Iterator[Operator]:
-        prefix, stride = f"{self.name}.{number}", self.stride if number == 1 else 1
-        wide = self.expansion * self.width
-        first = stride if self.stride_at == "a" else 1
-        # The block's input stays alive until its shortcut has been read.
-        a = Convolution(
-            name=f"{prefix}.a", out_channels=self.width, kernel=1, stride=first, batch_norm=True
-        ).lower(shape, kept)
-        yield from a.operators
-        b = Convolution(
-            name=f"{prefix}.b",
-            out_channels=self.width,
-            kernel=3,
-            stride=stride // first,
-            padding=1,
-            batch_norm=True,
-        ).lower(a.output, kept + shape.elements)
-        yield from b.operators
-        if number == 1:
-            down = Convolution(
-                name=f"{prefix}.down", out_channels=wide, kernel=1, stride=stride, batch_norm=True
-            ).lower(shape, kept + b.output.elements)
-            yield from down.operators
-        c = Convolution(
-            name=f"{prefix}.c", out_channels=wide, kernel=1, batch_norm=True, adds_residual=True
-        ).lower(b.output, kept)
-        yield from c.operators
-
-
-Layer = Convolution | Pool | Linear | BottleneckStage
-
-LAYERS: dict[str, type[Layer]] = {
-    "convolution": Convolution,
-    "pool": Pool,
-    "linear": Linear,
-    "bottleneck_stage": BottleneckStage,
-}

@@ -1,0 +1,119 @@
+"""Places where machines run: grids, data centres, and regions of clouds.
+
+What a data centre adds to the energy of its machines (PUE) and the water it takes
+(WUE) belong to the data centre; what a kilowatt-hour emits belongs to the grid. No
+record holds both, so that neither is counted twice or taken from the wrong place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from mlsim.errors import InvalidValueError, unknown_name
+from mlsim.records import Figure
+
+# What an intensity counts: from mine to waste and the building of the plant, or
+# only what a plant emits while it generates.
+BASES = ("life-cycle", "direct")
+
+# What a data centre's figures are the average of: all that an operator owns, a part
+# of it, or what many operators answered.
+SCOPES = ("fleet", "part", "survey")
+
+
+@dataclass(frozen=True, eq=False)
+class Place:
+    """A place whose figures belong to years: "carbon_intensity.2024"."""
+
+    key: str
+    name: str
+    figures: Mapping[str, Figure] = field(repr=False)
+
+    @property
+    def quantities(self) -> tuple[str, ...]:
+        """What is on record, such as "pue" and "wue"."""
+        return tuple(dict.fromkeys(name.partition(".")[0] for name in self.figures))
+
+    def years(self, name: str) -> tuple[int, ...]:
+        """Return the years for which a quantity is on record, in order.
+
+        >>> from mlsim import DataCentres
+        >>> DataCentres.AWS.years("wue")
+        (2021, 2024, 2025)
+        """
+        named = (each.partition(".") for each in self.figures)
+        return tuple(sorted(int(year) for quantity, _, year in named if quantity == name))
+
+    def figure(self, name: str, year: int | None = None) -> Figure:
+        """Return a figure with its source; without a year, the last on record.
+
+        >>> from mlsim import Grids
+        >>> Grids.France.figure("carbon_intensity").text
+        '44.18 gCO2e/kWh'
+
+        Raises
+        ------
+        UnknownNameError
+            If the quantity is not on record; lists those that are.
+        InvalidValueError
+            If it is on record, but not for that year; lists the years.
+        """
+        years = self.years(name)
+        if not years:
+            raise unknown_name(f"figure of {self.name}", name, self.quantities)
+        if year is not None and year not in years:
+            listed = ", ".join(map(str, years))
+            raise InvalidValueError(
+                f"{name} of {self.name} is on record for {listed}, not for {year!r}."
+            )
+        return self.figures[f"{name}.{years[-1] if year is None else year}"]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Grid(Place):
+    """The electricity of a country: what a kilowatt-hour emits, on a year's average.
+
+    Location-based: what is generated there, whoever holds contracts for it. `basis`
+    is one of BASES; `basis_source` is the document that says so.
+    """
+
+    basis: str
+    basis_source: str
+    source: str
+
+    def __repr__(self) -> str:
+        return f"<Grid {self.name}: {self.figure('carbon_intensity').text}, {self.basis}>"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class DataCentre(Place):
+    """Data centres of an operator: PUE, and WUE of the water used on site, by year.
+
+    `scope` is one of SCOPES.
+    """
+
+    scope: str
+
+    def __repr__(self) -> str:
+        return f"<DataCentre {self.name}: PUE {self.figure('pue').text}, {self.scope}>"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class CloudRegion(Place):
+    """A region of a cloud: where it is, on which grid, and what its provider tells.
+
+    A provider may publish the carbon intensity of the local grid, whose basis is then
+    `basis`, and the carbon-free share of the energy ("carbon_free"). Else there are
+    no figures, and `basis` is empty.
+    """
+
+    provider: str
+    place: str
+    grid: Grid
+    basis: str
+    basis_source: str
+    source: str
+
+    def __repr__(self) -> str:
+        return f"<CloudRegion {self.name} of {self.provider}: {self.place}, {self.grid.name}>"

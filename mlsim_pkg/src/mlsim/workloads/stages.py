@@ -1,0 +1,199 @@
+"""Stages: blocks of layers, repeated, whose shortcuts keep feature maps alive."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from mlsim.errors import InvalidValueError
+from mlsim.workloads.layers import Convolution, Linear, Lowered, Pool, ResponseNorm, Shape
+from mlsim.workloads.operators import Operator
+
+# A block, given the shape of its input, its number from 1, and what is kept alive:
+# its layers in the order in which they run. The last one's output is the block's.
+Block = Callable[[Shape, int, int], Iterator[Lowered]]
+
+
+def _lower_blocks(block: Block, blocks: int, shape: Shape, kept: int) -> Lowered:
+    """Lower blocks one after another."""
+    operators: list[Operator] = []
+    for number in range(1, blocks + 1):
+        for lowered in block(shape, number, kept):
+            operators.extend(lowered.operators)
+        shape = lowered.output
+    return Lowered(tuple(operators), shape)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BottleneckStage:
+    """A stage of bottleneck residual blocks, as in ResNet-50.
+
+    Each block reduces to `width` channels (a 1x1 convolution, "a"), convolves
+    3x3 ("b"), and widens to `expansion * width` (1x1, "c"), which adds the
+    shortcut. The first block's shortcut is a convolution of its own ("down").
+    `stride_at` names the convolution that halves the size: "a" as published in
+    2015, "b" in version 1.5.
+    """
+
+    name: str
+    blocks: int
+    width: int
+    stride: int = 1
+    expansion: int = 4
+    stride_at: str = "b"
+
+    def lower(self, shape: Shape, kept: int = 0) -> Lowered:
+        """Lower all blocks, in the order in which they run.
+
+        Raises
+        ------
+        InvalidValueError
+            If `stride_at` is neither "a" nor "b".
+        """
+        if self.stride_at not in ("a", "b"):
+            raise InvalidValueError(
+                f"layer {self.name}: stride_at must be 'a' or 'b', not {self.stride_at!r}."
+            )
+        return _lower_blocks(self._block, self.blocks, shape, kept)
+
+    def _block(self, shape: Shape, number: int, kept: int) -> Iterator[Lowered]:
+        prefix, stride = f"{self.name}.{number}", self.stride if number == 1 else 1
+        wide = self.expansion * self.width
+        first = stride if self.stride_at == "a" else 1
+        # The block's input stays alive until its shortcut has been read.
+        a = Convolution(
+            name=f"{prefix}.a", out_channels=self.width, kernel=1, stride=first, batch_norm=True
+        ).lower(shape, kept)
+        yield a
+        b = Convolution(
+            name=f"{prefix}.b",
+            out_channels=self.width,
+            kernel=3,
+            stride=stride // first,
+            padding=1,
+            batch_norm=True,
+        ).lower(a.output, kept + shape.elements)
+        yield b
+        if number == 1:
+            down = Convolution(
+                name=f"{prefix}.down", out_channels=wide, kernel=1, stride=stride, batch_norm=True
+            ).lower(shape, kept + b.output.elements)
+            yield down
+        c = Convolution(
+            name=f"{prefix}.c", out_channels=wide, kernel=1, batch_norm=True, adds_residual=True
+        ).lower(b.output, kept)
+        yield c
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BasicStage:
+    """A stage of basic residual blocks, as in ResNet-18.
+
+    Each block convolves 3x3 twice ("a" and "b"), and "b" adds the shortcut. The
+    first block's shortcut is a convolution of its own ("down") where the block
+    changes the size or the channels; else it is the block's input.
+    """
+
+    name: str
+    blocks: int
+    width: int
+    stride: int = 1
+
+    def lower(self, shape: Shape, kept: int = 0) -> Lowered:
+        """Lower all blocks, in the order in which they run."""
+        return _lower_blocks(self._block, self.blocks, shape, kept)
+
+    def _block(self, shape: Shape, number: int, kept: int) -> Iterator[Lowered]:
+        prefix, stride = f"{self.name}.{number}", self.stride if number == 1 else 1
+        # The block's input stays alive until its shortcut has been read.
+        a = Convolution(
+            name=f"{prefix}.a",
+            out_channels=self.width,
+            kernel=3,
+            stride=stride,
+            padding=1,
+            batch_norm=True,
+        ).lower(shape, kept)
+        yield a
+        if stride > 1 or shape.channels != self.width:
+            down = Convolution(
+                name=f"{prefix}.down",
+                out_channels=self.width,
+                kernel=1,
+                stride=stride,
+                batch_norm=True,
+            ).lower(shape, kept + a.output.elements)
+            yield down
+        yield Convolution(
+            name=f"{prefix}.b",
+            out_channels=self.width,
+            kernel=3,
+            padding=1,
+            batch_norm=True,
+            adds_residual=True,
+        ).lower(a.output, kept)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InvertedStage:
+    """A stage of inverted residual blocks, as in MobileNetV2.
+
+    Each block widens its input `expansion` times (a 1x1 convolution, "expand",
+    which is left out where `expansion` is 1), convolves each channel by itself
+    (3x3, "depthwise"), and narrows to `width` (1x1, "project"). Where a block
+    changes neither size nor channels, "project" adds its input.
+    """
+
+    name: str
+    blocks: int
+    width: int
+    stride: int = 1
+    expansion: int = 6
+
+    def lower(self, shape: Shape, kept: int = 0) -> Lowered:
+        """Lower all blocks, in the order in which they run."""
+        return _lower_blocks(self._block, self.blocks, shape, kept)
+
+    def _block(self, shape: Shape, number: int, kept: int) -> Iterator[Lowered]:
+        prefix, stride = f"{self.name}.{number}", self.stride if number == 1 else 1
+        adds = stride == 1 and shape.channels == self.width
+        wide = self.expansion * shape.channels
+        # An input that is added at the end stays alive while it is not read.
+        waiting = kept + (shape.elements if adds else 0)
+        inner = shape
+        if self.expansion > 1:
+            expand = Convolution(
+                name=f"{prefix}.expand", out_channels=wide, kernel=1, batch_norm=True
+            ).lower(shape, kept)
+            yield expand
+            inner = expand.output
+        depthwise = Convolution(
+            name=f"{prefix}.depthwise",
+            out_channels=wide,
+            kernel=3,
+            stride=stride,
+            padding=1,
+            groups=wide,
+            batch_norm=True,
+        ).lower(inner, waiting if self.expansion > 1 else kept)
+        yield depthwise
+        yield Convolution(
+            name=f"{prefix}.project",
+            out_channels=self.width,
+            kernel=1,
+            batch_norm=True,
+            adds_residual=adds,
+        ).lower(depthwise.output, kept)
+
+
+Layer = Convolution | Pool | ResponseNorm | Linear | BottleneckStage | BasicStage | InvertedStage
+
+LAYERS: dict[str, type[Layer]] = {
+    "convolution": Convolution,
+    "pool": Pool,
+    "response_norm": ResponseNorm,
+    "linear": Linear,
+    "bottleneck_stage": BottleneckStage,
+    "basic_stage": BasicStage,
+    "inverted_stage": InvertedStage,
+}
