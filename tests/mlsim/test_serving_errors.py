@@ -247,7 +247,7 @@ def test_a_reserve_is_a_share(reserve: object) -> None:
     with pytest.raises(InvalidValueError) as e:
         llama(reserve=reserve)
     assert str(e.value) == (
-        f"reserve must be a share from 0 up to, but not, 1, such as 0.1; not {reserve!r}."
+        f"reserve must be a share of at least 0 and below 1, such as 0.1; not {reserve!r}."
     )
 
 

@@ -22,7 +22,7 @@ def test_a_service_as_text() -> None:
         "  prefill       67.52 s to the first token (Memory Bound, 83%)",
         "  decode        36 s per token (Memory Bound, 100%)",
         "  in all        139.5 s to the last token",
-        "  throughput    0 token/s, 0.0 for each user",
+        "  throughput    0 token/s while decoding, 0.0 for each user",
         "  memory        1.216 kB of 1.8 kB (10% of 2 kB reserved)",
         "                weights 680 B, cache 256 B, activations 280 B",
         "  room for      4 such sequences, or a context of 8 tokens at this batch",

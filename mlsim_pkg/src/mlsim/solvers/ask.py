@@ -90,7 +90,7 @@ def _one(name: str, value: Any) -> float:
 def _reserve(value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < 1:
         raise InvalidValueError(
-            f"reserve must be a share from 0 up to, but not, 1, such as 0.1; not {value!r}."
+            f"reserve must be a share of at least 0 and below 1, such as 0.1; not {value!r}."
         )
     return float(value)
 

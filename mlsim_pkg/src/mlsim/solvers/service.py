@@ -192,7 +192,8 @@ class Service:
         """The devices that are used, and the system that they are in."""
         count = self.layout.devices
         if count == 1:
-            return self.device.name
+            alone = f"1 of the {self.system.devices} of {self.system.name}: " if self.system else ""
+            return f"{alone}{self.device.name}"
         where = f" of {self.system.name}" if self.system else ""
         return f"{count} x {self.device.name}{where} ({self.layout})"
 

@@ -113,7 +113,10 @@ def _times(serving: Serving) -> list[tuple[str, str]]:
     rows.append(("in all", f"{_size(serving, 'generation_latency')} to the last token"))
     rate = serving.tokens_per_second_per_user
     rows.append(
-        ("throughput", f"{serving.tokens_per_second:,.0f} token/s, {rate:,.1f} for each user")
+        (
+            "throughput",
+            f"{serving.tokens_per_second:,.0f} token/s while decoding, {rate:,.1f} for each user",
+        )
     )
     return rows
 
