@@ -180,3 +180,9 @@ def test_an_encoder_does_not_decode() -> None:
         Engine.serve(model="BERT_Base", hardware="A100", output_tokens=8)
     assert str(e.value) == f"{message} Leave output_tokens out."
     assert Engine.serve(model="BERT_Base", hardware="A100", output_tokens=0).feasible
+
+
+def test_what_does_not_fit_says_what_would_help() -> None:
+    shown = str(Engine.serve(model="Llama3_70B", hardware="H100"))
+    assert "feasible      no: " in shown
+    assert "room for      no such sequence: use fewer bits or more devices" in shown

@@ -98,6 +98,8 @@ def as_text(serving: Serving) -> str:
             f"{serving.max_batch_size:,} such sequences, or a context of "
             f"{serving.max_context:,} tokens at this batch"
         )
+        if not serving.max_batch_size:
+            room = "no such sequence: use fewer bits or more devices (Engine.fit tells which)"
         rows.append(("room for", room))
     return "\n".join([title, *(f"  {name:<14}{value}" for name, value in rows)])
 
