@@ -97,7 +97,7 @@ def test_every_quantity_of_a_step_is_explained(kind: str) -> None:
                 value = step.value(name)
             except LookupError:
                 # Where nothing is sent there are no links.
-                assert "alone" in serving.service.kinds
+                assert "sends" not in serving.service.kinds
                 assert name in ("network_time", "operator_time", "link_bandwidth")
                 continue
             explanation = step.explain(name)

@@ -27,7 +27,7 @@ SERVING = (*_SHARED, *equations_of(step, service), *_ROOFLINE_LATENCY)
 @lru_cache(maxsize=64)
 def equations_for(kinds: frozenset[str]) -> tuple[Equation, ...]:
     """Choose one equation for each quantity, for a kind of model and of answer."""
-    bound, alone = "bound" in kinds, "alone" in kinds
+    bound, sends = "bound" in kinds, "sends" in kinds
     chosen = {
         "multiply_adds": (
             "latent_multiply_adds" if "latent" in kinds else "token_and_pair_multiply_adds"
@@ -38,7 +38,7 @@ def equations_for(kinds: frozenset[str]) -> tuple[Equation, ...]:
         "largest_batch": "largest_encoder_batch" if "encoder" in kinds else "largest_batch",
         "attention_pairs": "bidirectional_pairs" if "encoder" in kinds else "attention_pairs",
         "positions_read": "cached_positions_read" if bound else "positions_read",
-        "latency": "bound_latency" if bound else "latency" if alone else "step_latency",
+        "latency": "bound_latency" if bound else "step_latency" if sends else "latency",
     }
     return tuple(each for each in SERVING if chosen.get(each.yields, each.name) == each.name)
 
@@ -110,7 +110,7 @@ class Phase:
                 each,
             )
         fixed, each = table.cache[key]
-        # Arrays of one shape are three times as fast to reckon with as broadcast ones.
+        # Arrays of one shape are faster to reckon with than broadcast ones.
         for name in ("new_tokens", "cached_tokens"):
             full = np.empty(shape)
             full[...] = request[name]
@@ -121,14 +121,8 @@ class Phase:
     @property
     def labels(self) -> dict[str, str]:
         """What this is about, in words, for an explanation."""
-        service = self.service
-        return {
-            "model": service.model.name,
-            "model_source": service.model.source,
-            "hardware": service.hardware_name,
-            "precision": service.formats.name,
-            "estimate": f"{service.estimate}, {self.name}",
-        }
+        found = self.service.labels
+        return {**found, "estimate": f"{found['estimate']}, {self.name}"}
 
     def origin(self, name: str) -> str:
         """Say where a known quantity comes from."""
@@ -167,14 +161,7 @@ class Whole:
     @property
     def labels(self) -> dict[str, str]:
         """What this is about, in words, for an explanation."""
-        service = self.service
-        return {
-            "model": service.model.name,
-            "model_source": service.model.source,
-            "hardware": service.hardware_name,
-            "precision": service.formats.name,
-            "estimate": service.estimate,
-        }
+        return self.service.labels
 
     def origin(self, name: str) -> str:
         """Say where a known quantity comes from."""

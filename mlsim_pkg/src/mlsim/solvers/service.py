@@ -83,7 +83,7 @@ class Service:
             self.model.latent,
             not self.model.decoder,
             self.estimate == "bound",
-            not self.table.cache["sends"],
+            self.table.cache["sends"],
             self.model.attention.window > 0,
         )
 
@@ -188,6 +188,17 @@ class Service:
         return "definition"
 
     @property
+    def labels(self) -> dict[str, str]:
+        """What this is about, in words, for an explanation."""
+        return {
+            "model": self.model.name,
+            "model_source": self.model.source,
+            "hardware": self.hardware_name,
+            "precision": self.formats.name,
+            "estimate": self.estimate,
+        }
+
+    @property
     def hardware_name(self) -> str:
         """The devices that are used, and the system that they are in."""
         count = self.layout.devices
@@ -199,12 +210,12 @@ class Service:
 
 
 @lru_cache(maxsize=16)
-def _kinds(latent: bool, encoder: bool, bound: bool, alone: bool, windowed: bool) -> frozenset[str]:
+def _kinds(latent: bool, encoder: bool, bound: bool, sends: bool, windowed: bool) -> frozenset[str]:
     flags = {
         "latent": latent,
         "encoder": encoder,
         "bound": bound,
-        "alone": alone,
+        "sends": sends,
         "windowed": windowed,
     }
     return frozenset(name for name, holds in flags.items() if holds)
