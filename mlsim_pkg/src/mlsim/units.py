@@ -48,6 +48,7 @@ pair = [pair]
 joule = [energy] = J
 kg_CO2e = [carbon] = kgCO2e
 g_CO2e = kg_CO2e / 1000 = gCO2e
+tonne_CO2e = 1000 * kg_CO2e = tCO2e
 USD = [money]
 liter = [water] = L
 year_date = [calendar] = year
@@ -56,6 +57,7 @@ bit = byte / 8 = b
 minute = 60 * second = min
 hour = 60 * minute = h
 day = 24 * hour = d
+lifetime_year = 365 * day = yr
 watt = joule / second = W
 watt_hour = watt * hour = Wh
 """
@@ -210,6 +212,9 @@ def text(value: float, base: str, digits: int = 4) -> str:
     >>> text(0.00014412, "s"), text(25557032, "parameter"), text(0.84, "1")
     ('144.1 µs', '25,557,032 parameter', '0.84')
     """
+    if base == "FLOP" and 1e18 <= abs(value) < math.inf:
+        # Beyond the prefixes that people know, the work of a run is given by its power of ten.
+        return f"{value:.{digits}g} FLOP"
     scale, unit = scale_for(float(value), base)
     number = value / scale
     if float(number).is_integer() and abs(number) < 1e15:

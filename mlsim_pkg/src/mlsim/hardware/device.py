@@ -170,6 +170,18 @@ class Device:
         figure = self.figures.get("power.tdp")
         return figure.quantity if figure else None
 
+    @property
+    def cores(self) -> int | None:
+        """Streaming multiprocessors or compute units, if known: each works on a tile alone."""
+        figure = self.figures.get("cores")
+        return int(figure.value) if figure else None
+
+    @property
+    def idle_power(self) -> Quantity[Any] | None:
+        """What one card drew in W while it held no work, if somebody measured it."""
+        figure = self.figures.get("power.idle")
+        return figure.quantity if figure else None
+
     @cached_property
     def bandwidth_si(self) -> float:
         """Memory bandwidth in B/s."""

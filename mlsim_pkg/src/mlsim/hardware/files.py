@@ -15,7 +15,7 @@ _TABLES: dict[str, dict[str, str]] = {
     "compute": dict.fromkeys(_COMPUTED, "FLOP/s"),
     "sparse": dict.fromkeys(_COMPUTED, "FLOP/s"),
     "memory": {"capacity": "B", "bandwidth": "B/s", "l2": "B"},
-    "power": {"tdp": "W"},
+    "power": {"tdp": "W", "idle": "W"},
     "links": dict.fromkeys(("nvlink", "pcie", "infinity_fabric", "ici", "ethernet"), "B/s"),
 }
 
@@ -32,13 +32,19 @@ def load_device(path: str | Path) -> Device:
     """
     file = records.load(path)
     data = file.data
-    file.only(data, (*_TEXTS, "release_year", *_TABLES))
+    file.only(data, (*_TEXTS, "release_year", "cores", *_TABLES))
     texts = {name: file.need(data, name, str) for name in _TEXTS}
     if texts["form"] not in FORMS:
         raise file.error(f"form must be one of {', '.join(FORMS)}, not {texts['form']!r}.", "form")
     figures: dict[str, records.Figure] = {}
     if "release_year" in data:
         figures["release_year"] = file.figure(data["release_year"], "year", "release_year")
+    if "cores" in data:
+        figures["cores"] = file.figure(data["cores"], "1", "cores")
+        if not figures["cores"].si.is_integer():
+            raise file.error(
+                f"cores must be a whole number, not {figures['cores'].value}.", "cores"
+            )
     for table, bases in _TABLES.items():
         rows = data.get(table, {})
         file.only(rows, bases, table)

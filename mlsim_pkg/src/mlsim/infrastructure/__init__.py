@@ -1,15 +1,35 @@
 """Layer 3: what surrounds a machine: its data centre, and the grid that feeds it."""
 
-from mlsim.infrastructure.files import load_data_centre, load_grids, load_regions
+from mlsim.infrastructure.embodied import EmbodiedCarbon, load_embodied
+from mlsim.infrastructure.files import (
+    grid_loader,
+    load_data_centre,
+    load_data_centres,
+    load_grid_figures,
+    load_grids,
+    load_regions,
+)
+from mlsim.infrastructure.hourly import HourlyIntensity, load_hours
+from mlsim.infrastructure.operators import ACCOUNTS, Operator, load_operator
 from mlsim.infrastructure.places import BASES, SCOPES, CloudRegion, DataCentre, Grid
 
 __all__ = [
+    "ACCOUNTS",
     "BASES",
     "SCOPES",
     "CloudRegion",
     "DataCentre",
+    "EmbodiedCarbon",
     "Grid",
+    "HourlyIntensity",
+    "Operator",
+    "grid_loader",
     "load_data_centre",
+    "load_data_centres",
+    "load_embodied",
+    "load_grid_figures",
     "load_grids",
+    "load_hours",
+    "load_operator",
     "load_regions",
 ]

@@ -1,28 +1,27 @@
 """Grids, data centres and regions from TOML files, every figure with its source.
 
-A data centre has a file of its own. Grids and regions come by the dozen from one
-document, so one file holds them all: what their figures have in common (unit, kind,
-source, place, date) stands once, in a table `[shared.…]`, and each row keeps its
-value and its own quotation.
+A data centre of a whole operator has a file of its own. What comes by the dozen from
+one document shares a file: grids, the regions of a cloud, the data centres of those
+regions, and further figures of grids.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Mapping
+from functools import cache
 from pathlib import Path
-from typing import Any
 
 from mlsim import records
 from mlsim.errors import MlsimError, nearest
+from mlsim.infrastructure.hourly import HourlyIntensity, load_hours
 from mlsim.infrastructure.places import BASES, SCOPES, CloudRegion, DataCentre, Grid
+from mlsim.infrastructure.tables import figures_by_year, one_of, rows, shared_fields
 from mlsim.records import DataFile, Figure
 
 _INTENSITY = {"carbon_intensity": "kg_CO2e/J"}
+_FURTHER = {"residual_mix": "kg_CO2e/J", "water_intensity": "L/J"}
 _REGION = {**_INTENSITY, "carbon_free": "1"}
 _DATA_CENTRE = {"pue": "1", "wue": "L/J"}
-_SHARED = ("unit", "kind", "source", "where", "read", "note")
-# The first power station for the public opened in this year.
-_FIRST_YEAR = 1882
 
 
 def load_data_centre(path: str | Path) -> DataCentre:
@@ -37,21 +36,60 @@ def load_data_centre(path: str | Path) -> DataCentre:
     file = records.load(path)
     file.only(file.data, ("key", "name", "scope", *_DATA_CENTRE))
     texts = {name: file.need(file.data, name, str) for name in ("key", "name", "scope")}
-    _one_of(file, texts["scope"], SCOPES, "scope")
-    figures = dict(_figures(file, file.data, _DATA_CENTRE, {}))
-    if "pue" not in file.data:
-        raise file.error("there is no PUE: add a table such as [pue.2024].")
+    one_of(file, texts["scope"], SCOPES, "scope")
+    figures = dict(figures_by_year(file, file.data, _DATA_CENTRE, {}))
+    _check_overhead(file, figures)
+    return DataCentre(figures=figures, **texts)
+
+
+def load_data_centres(path: str | Path) -> dict[str, DataCentre]:
+    """Read a file of one data centre, or of many; return them by their keys.
+
+    Raises
+    ------
+    DataFileError
+        If a key is unknown or missing, a figure lacks its source, or a PUE is below
+        1; names file and line.
+    """
+    file = records.load(path)
+    if "key" in file.data:
+        centre = load_data_centre(path)
+        return {centre.key: centre}
+    scope = file.need(file.data, "scope", str)
+    one_of(file, scope, SCOPES, "scope")
+    shared = shared_fields(file, _DATA_CENTRE)
+    found: dict[str, DataCentre] = {}
+    for title, row in rows(file, ("scope",)):
+        file.only(row, ("key", "name", *_DATA_CENTRE), title)
+        texts = {name: file.need(row, name, str, title) for name in ("key", "name")}
+        figures = dict(figures_by_year(file, row, _DATA_CENTRE, shared, title))
+        _check_overhead(file, figures, title)
+        found[texts["key"]] = DataCentre(figures=figures, scope=scope, **texts)
+    return found
+
+
+def _check_overhead(file: DataFile, figures: Mapping[str, Figure], *keys: str) -> None:
+    """Refuse a data centre without a PUE, or whose PUE can't be."""
+    if not any(name.startswith("pue.") for name in figures):
+        table = ".".join((*keys, "pue", "2024"))
+        raise file.error(f"there is no PUE: add a table such as [{table}].", *keys)
     for name, figure in figures.items():
         if name.startswith("pue.") and figure.si < 1:
             raise file.error(
                 f"{name}: {figure.text} is below 1: the whole can't use less than its machines.",
+                *keys,
                 *name.split("."),
             )
-    return DataCentre(figures=figures, **texts)
 
 
-def load_grids(path: str | Path) -> dict[str, Grid]:
+def load_grids(
+    path: str | Path,
+    hours: Mapping[str, HourlyIntensity] | None = None,
+    further: Mapping[str, Mapping[str, Figure]] | None = None,
+) -> dict[str, Grid]:
     """Read a file of grids; return them by their keys.
+
+    `hours` and `further` are what other documents tell of grids, by their keys.
 
     Raises
     ------
@@ -62,17 +100,73 @@ def load_grids(path: str | Path) -> dict[str, Grid]:
     file = records.load(path)
     heads = ("basis", "basis_source", "source")
     common = {name: file.need(file.data, name, str) for name in heads}
-    _one_of(file, common["basis"], BASES, "basis")
-    shared = _shared(file, _INTENSITY)
+    one_of(file, common["basis"], BASES, "basis")
+    shared = shared_fields(file, _INTENSITY)
+    hours, further = hours or {}, further or {}
     found: dict[str, Grid] = {}
-    for title, row in _rows(file, heads):
+    for title, row in rows(file, heads):
         file.only(row, ("key", "name", *_INTENSITY), title)
         texts = {name: file.need(row, name, str, title) for name in ("key", "name")}
-        figures = dict(_figures(file, row, _INTENSITY, shared, title))
+        figures = dict(figures_by_year(file, row, _INTENSITY, shared, title))
         if not figures:
             raise file.error(f"{title} has no carbon_intensity.", title)
-        found[texts["key"]] = Grid(figures=figures, **texts, **common)
+        key = texts["key"]
+        figures.update(further.get(key, {}))
+        found[key] = Grid(
+            figures=figures, hourly=hours.get(key), with_hours=tuple(hours), **texts, **common
+        )
     return found
+
+
+def load_grid_figures(path: str | Path, grids: Collection[str]) -> dict[str, dict[str, Figure]]:
+    """Read a file of further figures of grids; each table is titled with a grid's key.
+
+    `residual_mix` is what a kilowatt-hour emits when those that somebody holds
+    contracts for are taken out; `water_intensity` the water that is consumed where it
+    is generated.
+
+    Raises
+    ------
+    DataFileError
+        If a grid or a key is unknown, or a figure lacks its source; names file and
+        line.
+    """
+    file = records.load(path)
+    shared = shared_fields(file, _FURTHER)
+    found: dict[str, dict[str, Figure]] = {}
+    for title, row in rows(file, ()):
+        if title not in grids:
+            raise file.error(f"no grid is called {title!r}.{nearest(title, grids)}", title)
+        file.only(row, _FURTHER, title)
+        figures = dict(figures_by_year(file, row, _FURTHER, shared, title))
+        if not figures:
+            raise file.error(f"{title} has none of {', '.join(_FURTHER)}.", title)
+        found[title] = figures
+    return found
+
+
+def grid_loader(
+    folder: Path, grids: Callable[[], Collection[str]]
+) -> Callable[[Path], dict[str, Grid]]:
+    """Return a loader of grids that knows what the other files of a folder tell of them.
+
+    `folder` holds `hourly/typical_day.csv` and `grid_figures/*.toml`; `grids` gives
+    the keys of all grids. Those files are read once, with the first grid.
+    """
+
+    @cache
+    def others() -> tuple[dict[str, HourlyIntensity], dict[str, dict[str, Figure]]]:
+        keys = grids()
+        further: dict[str, dict[str, Figure]] = {}
+        for path in sorted((folder / "grid_figures").glob("*.toml")):
+            for key, figures in load_grid_figures(path, keys).items():
+                further.setdefault(key, {}).update(figures)
+        return load_hours(folder / "hourly" / "typical_day.csv", keys, BASES), further
+
+    def load(path: Path) -> dict[str, Grid]:
+        return load_grids(path, *others())
+
+    return load
 
 
 def load_regions(path: str | Path, grid: Callable[[str], Grid]) -> dict[str, CloudRegion]:
@@ -90,13 +184,13 @@ def load_regions(path: str | Path, grid: Callable[[str], Grid]) -> dict[str, Clo
     for name in ("basis", "basis_source"):
         common[name] = file.need(data, name, str) if "basis" in data else ""
     if "basis" in data:
-        _one_of(file, common["basis"], BASES, "basis")
-    shared = _shared(file, _REGION)
+        one_of(file, common["basis"], BASES, "basis")
+    shared = shared_fields(file, _REGION)
     found: dict[str, CloudRegion] = {}
-    for title, row in _rows(file, tuple(common)):
+    for title, row in rows(file, tuple(common)):
         file.only(row, ("key", "name", "place", "grid", *_REGION), title)
         texts = {name: file.need(row, name, str, title) for name in ("key", "name", "place")}
-        figures = dict(_figures(file, row, _REGION, shared, title))
+        figures = dict(figures_by_year(file, row, _REGION, shared, title))
         for name, figure in figures.items():
             if name.startswith("carbon_free.") and figure.si > 1:
                 raise file.error(f"{name}: a share can't be {figure.text}.", title, "carbon_free")
@@ -110,57 +204,3 @@ def load_regions(path: str | Path, grid: Callable[[str], Grid]) -> dict[str, Clo
             raise file.error(str(error), title, "grid") from None
         found[texts["key"]] = CloudRegion(figures=figures, grid=where, **texts, **common)
     return found
-
-
-def _one_of(file: DataFile, value: str, allowed: tuple[str, ...], key: str) -> None:
-    if value not in allowed:
-        raise file.error(
-            f"{key} must be one of {', '.join(allowed)}, not {value!r}.{nearest(value, allowed)}",
-            key,
-        )
-
-
-def _rows(file: DataFile, heads: tuple[str, ...]) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Yield the titles and tables of a file's rows; refuse a key that is neither."""
-    for title, row in file.data.items():
-        if title in heads or title == "shared":
-            continue
-        if not isinstance(row, Mapping):
-            raise file.error(
-                f"unknown key {title!r}.{nearest(title, heads)} "
-                f"Allowed here: {', '.join(heads)}, and a table for each row.",
-                title,
-            )
-        yield title, row
-
-
-def _shared(file: DataFile, bases: Mapping[str, str]) -> Mapping[str, Mapping[str, Any]]:
-    """Return what the figures of a file have in common, by quantity."""
-    shared: Mapping[str, Mapping[str, Any]] = file.data.get("shared", {})
-    file.only(shared, bases, "shared")
-    for name, fields in shared.items():
-        file.only(fields, _SHARED, "shared", name)
-    return shared
-
-
-def _figures(
-    file: DataFile,
-    table: Mapping[str, Any],
-    bases: Mapping[str, str],
-    shared: Mapping[str, Mapping[str, Any]],
-    *keys: str,
-) -> Iterator[tuple[str, Figure]]:
-    """Yield the figures of a table, each named for its quantity and its year."""
-    for quantity, base in bases.items():
-        years = table.get(quantity, {})
-        if not isinstance(years, Mapping):
-            raise file.error(
-                f"{quantity} must be tables of years, such as [{quantity}.2024].", *keys, quantity
-            )
-        for year, row in years.items():
-            place = (*keys, quantity, year)
-            if not (year.isdecimal() and len(year) == 4 and int(year) >= _FIRST_YEAR):
-                raise file.error(f"{year!r} is no year of electricity.", *place)
-            whole = {**shared.get(quantity, {}), **row} if isinstance(row, Mapping) else row
-            figure = file.figure(whole, base, *place)
-            yield f"{quantity}.{year}", figure

@@ -9,17 +9,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
 from mlsim.errors import InvalidValueError, unknown_name
+from mlsim.infrastructure.hourly import HourlyIntensity
 from mlsim.records import Figure
+
+if TYPE_CHECKING:
+    from pint import Quantity
 
 # What an intensity counts: from mine to waste and the building of the plant, or
 # only what a plant emits while it generates.
 BASES = ("life-cycle", "direct")
 
 # What a data centre's figures are the average of: all that an operator owns, a part
-# of it, or what many operators answered.
-SCOPES = ("fleet", "part", "survey")
+# of it, those of one region of its cloud, or what many operators answered.
+SCOPES = ("fleet", "part", "region", "survey")
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,13 +79,39 @@ class Place:
 class Grid(Place):
     """The electricity of a country: what a kilowatt-hour emits, on a year's average.
 
-    Location-based: what is generated there, whoever holds contracts for it. `basis`
-    is one of BASES; `basis_source` is the document that says so.
+    Its "carbon_intensity" is location-based: what is generated there, whoever holds
+    contracts for it; `basis` is one of BASES, and `basis_source` the document that
+    says so. Where on record, "residual_mix" is market-based: what is left when those
+    kilowatt-hours are taken out for which somebody holds a contract. And
+    "water_intensity" is the water that power stations consume (not what they
+    withdraw and give back) for each unit of energy.
     """
 
     basis: str
     basis_source: str
     source: str
+    hourly: HourlyIntensity | None = None
+    with_hours: tuple[str, ...] = ()
+
+    def at(self, hour: int) -> Quantity[Any]:
+        """Return the intensity at an hour of its typical day, by the record's clock.
+
+        >>> from mlsim import Grids
+        >>> print(f"{Grids.California.at(20):.0f}")
+        187 gCO2e/kWh
+
+        Raises
+        ------
+        InvalidValueError
+            If no hours are on record for this grid (lists those that have some), or
+            it is no hour of a day.
+        """
+        if self.hourly is None:
+            raise InvalidValueError(
+                f"no hours are on record for {self.name}. "
+                f"There are for: {', '.join(sorted(self.with_hours)) or 'no grid'}."
+            )
+        return self.hourly.at(hour)
 
     def __repr__(self) -> str:
         return f"<Grid {self.name}: {self.figure('carbon_intensity').text}, {self.basis}>"

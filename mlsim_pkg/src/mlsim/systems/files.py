@@ -11,6 +11,7 @@ from mlsim.hardware import Device
 from mlsim.systems.system import System
 
 _LINK = {"bandwidth": "B/s", "latency": "s"}
+_POWER = {"max": "W", "idle": "W"}
 
 
 def load_system(path: str | Path, device: Callable[[str], Device]) -> System:
@@ -24,13 +25,17 @@ def load_system(path: str | Path, device: Callable[[str], Device]) -> System:
     """
     file = records.load(path)
     data = file.data
-    file.only(data, ("key", "name", "device", "devices", "topology", "source", "link"))
+    file.only(data, ("key", "name", "device", "devices", "topology", "source", "link", "power"))
     texts = {name: file.need(data, name, str) for name in ("key", "name", "topology", "source")}
     rows = file.need(data, "link", dict)
     file.only(rows, _LINK, "link")
     figures = {
         f"link.{name}": file.figure(row, _LINK[name], "link", name) for name, row in rows.items()
     }
+    draws = data.get("power", {})
+    file.only(draws, _POWER, "power")
+    for name, row in draws.items():
+        figures[f"power.{name}"] = file.figure(row, _POWER[name], "power", name)
     bandwidth = figures.get("link.bandwidth")
     if bandwidth is None:
         raise file.error("[link.bandwidth] is missing: devices must reach one another.", "link")

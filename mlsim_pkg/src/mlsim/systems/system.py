@@ -5,13 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mlsim.equations import link
 from mlsim.errors import InvalidValueError, WrongKindError, nearest
 from mlsim.hardware import Device
 from mlsim.records import Figure, given
-from mlsim.units import to_base
+from mlsim.units import quantity, to_base
+
+if TYPE_CHECKING:
+    from pint import Quantity
 
 TOPOLOGIES = ("switch", "mesh")
 
@@ -138,6 +141,31 @@ class System:
         if self.topology == "switch":
             return float(link.switched_bandwidth(self.device_bandwidth))
         return float(link.mesh_bandwidth(self.device_bandwidth, group, self.devices))
+
+    @property
+    def power(self) -> Quantity[Any] | None:
+        """The most in W that the whole system draws, its host and fans counted, if known."""
+        figure = self.figures.get("power.max")
+        return figure.quantity if figure else None
+
+    @property
+    def idle_power(self) -> Quantity[Any] | None:
+        """What the whole system draws in W while it holds no work, if known."""
+        figure = self.figures.get("power.idle")
+        return figure.quantity if figure else None
+
+    @property
+    def host_power_per_device(self) -> Quantity[Any] | None:
+        """What the system draws beside its devices at most, in W for each device, if known.
+
+        >>> from mlsim import Systems
+        >>> print(Systems.HGX_H100.host_power_per_device)
+        575.0 W
+        """
+        whole, device = self.figures.get("power.max"), self.device.figures.get("power.tdp")
+        if whole is None or device is None:
+            return None
+        return quantity(whole.si / self.devices - device.si, "W")
 
     @property
     def figure(self) -> Figure:

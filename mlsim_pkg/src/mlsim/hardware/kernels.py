@@ -1,0 +1,234 @@
+"""What others measured of single kernels: matrix products, streams, all-reduces.
+
+Nothing here was measured by this project. Each row is as printed, with its
+source and its words; what is made of the rows stands in `calibration`.
+"""
+
+from __future__ import annotations
+
+import csv
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from functools import cache
+from pathlib import Path
+from typing import TypeVar
+
+from mlsim.errors import DataFileError, MlsimError
+from mlsim.precision import precision as find_precision
+from mlsim.references import references
+from mlsim.units import factor
+
+FOLDER = Path(__file__).parents[1] / "data" / "measurements" / "kernels"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KernelRow:
+    """One published result.
+
+    Attributes
+    ----------
+    id, series
+        A name of its own; the table that it stands in: one source, one machine.
+    device
+        Key of the zoo.
+    value, unit
+        As printed.
+    software, year, source, quote, note
+        What ran, when, in which document, in which words; what to know besides.
+    """
+
+    id: str
+    series: str
+    device: str
+    value: float
+    unit: str
+    software: str
+    year: int
+    source: str
+    quote: str
+    note: str
+
+    def _in(self, base: str) -> float:
+        return self.value * factor(self.unit, base)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProductRow(KernelRow):
+    """A matrix product: m rows, n columns, and k products added up for each number."""
+
+    m: int
+    n: int
+    k: int
+    precision: str
+
+    @property
+    def flops(self) -> float:
+        """Its work: a product and a sum for each of m x n x k."""
+        return 2.0 * self.m * self.n * self.k
+
+    @property
+    def bytes_moved(self) -> float:
+        """Its traffic: two matrices read and one written, all in its precision."""
+        elements = self.m * self.k + self.k * self.n + self.m * self.n
+        return elements * find_precision(self.precision).bytes
+
+    @property
+    def seconds(self) -> float:
+        """How long it took."""
+        return self._in("s") if "/" not in self.unit else self.flops / self._in("FLOP/s")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamRow(KernelRow):
+    """Bytes read and written one after another, by a kernel such as "copy"."""
+
+    kernel: str
+
+    @property
+    def rate(self) -> float:
+        """Bytes that moved in a second."""
+        return self._in("B/s")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AllReduceRow(KernelRow):
+    """A message that `devices` add up and share, over links of a kind."""
+
+    devices: int
+    link: str
+    message_bytes: int
+
+    @property
+    def ring_bytes(self) -> float:
+        """Bytes that each device sends if they form a ring: 2 (n - 1) / n of the message."""
+        return 2 * (self.devices - 1) / self.devices * self.message_bytes
+
+    @property
+    def seconds(self) -> float:
+        """How long it took. A printed rate is the bus bandwidth: ring bytes over time."""
+        return self._in("s") if "/" not in self.unit else self.ring_bytes / self._in("B/s")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LaunchRow(KernelRow):
+    """The time on the device of a kernel that does next to nothing."""
+
+    @property
+    def seconds(self) -> float:
+        """How long it took."""
+        return self._in("s")
+
+
+Row = TypeVar("Row", bound=KernelRow)
+
+_LAST = ("value", "unit", "software", "year", "source", "quote", "note")
+
+
+def products() -> tuple[ProductRow, ...]:
+    """Return all matrix products.
+
+    >>> products()[0].precision
+    'bf16'
+    """
+    return load(FOLDER / "gemm.csv", ProductRow)
+
+
+def streams() -> tuple[StreamRow, ...]:
+    """Return all streams of bytes."""
+    return load(FOLDER / "bandwidth.csv", StreamRow)
+
+
+def all_reduces() -> tuple[AllReduceRow, ...]:
+    """Return all all-reduces."""
+    return load(FOLDER / "all_reduce.csv", AllReduceRow)
+
+
+def launches() -> tuple[LaunchRow, ...]:
+    """Return all kernels that do next to nothing."""
+    return load(FOLDER / "overhead.csv", LaunchRow)
+
+
+_UNITS: dict[type[KernelRow], tuple[str, ...]] = {
+    ProductRow: ("FLOP/s", "s"),
+    StreamRow: ("B/s",),
+    AllReduceRow: ("B/s", "s"),
+    LaunchRow: ("s",),
+}
+
+
+@cache
+def load(path: Path, kind: type[Row]) -> tuple[Row, ...]:
+    """Read a table of rows of a kind.
+
+    Raises
+    ------
+    DataFileError
+        If a column is missing or unknown, a number can't be, an id stands
+        twice, or a source is not in the bibliography; names file and line.
+    """
+    own = tuple(each.name for each in fields(kind) if each.name not in ("id", "series", "device"))
+    columns = ("id", "series", "device", *(name for name in own if name not in _LAST), *_LAST)
+    rows: dict[str, Row] = {}
+    with path.open(encoding="utf-8", newline="") as file:
+        reader = csv.DictReader(file)
+        if tuple(reader.fieldnames or ()) != columns:
+            raise DataFileError(f"{path}:1: the columns must be {', '.join(columns)}.")
+        for record in reader:
+            try:
+                row = _row(record, kind)
+                if row.id in rows:
+                    raise DataFileError(f"two rows have the same id, {row.id!r}.")
+            except MlsimError as error:
+                raise DataFileError(f"{path}:{reader.line_num}: {error}") from error
+            rows[row.id] = row
+    return tuple(rows.values())
+
+
+def _row(record: dict[str, str], kind: type[Row]) -> Row:
+    # What csv calls cells too many, and cells that are not there.
+    if None in record or None in record.values():
+        raise DataFileError("this row has not as many cells as there are columns.")
+    for name in ("id", "series", "device", "software", "quote"):
+        if not record[name]:
+            raise DataFileError(f"{name} is empty.")
+    if record["source"] not in references():
+        raise DataFileError(f"source {record['source']!r} is not in references.bib.")
+    if "precision" in record:
+        find_precision(record["precision"])
+    _check_unit(record["unit"], _UNITS[kind])
+    numbers: dict[str, Callable[[str, str], float]] = {
+        "value": _positive,
+        **dict.fromkeys(("m", "n", "k", "devices", "message_bytes", "year"), _count),
+    }
+    values = {
+        name: numbers[name](name, text) if name in numbers else text
+        for name, text in record.items()
+    }
+    return kind(**values)  # type: ignore[arg-type]
+
+
+def _check_unit(unit: str, bases: tuple[str, ...]) -> None:
+    for base in bases:
+        try:
+            factor(unit, base)
+        except MlsimError:
+            continue
+        return
+    raise DataFileError(f"unit must be one of {' or '.join(bases)}, not {unit!r}.")
+
+
+def _count(name: str, text: str) -> int:
+    if not (text.isascii() and text.isdigit() and int(text) > 0):
+        raise DataFileError(f"{name} must be a whole number from 1 up, not {text!r}.")
+    return int(text)
+
+
+def _positive(name: str, text: str) -> float:
+    try:
+        found = float(text)
+    except ValueError:
+        found = math.nan
+    if not (math.isfinite(found) and found > 0):
+        raise DataFileError(f"{name} must be a positive number, not {text!r}.")
+    return found

@@ -1,0 +1,144 @@
+"""A cluster: equal nodes joined by a fabric, and where a group of devices lies in it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from mlsim.errors import InvalidValueError, WrongKindError
+from mlsim.hardware import Device
+from mlsim.records import Figure, given
+from mlsim.systems.system import System
+from mlsim.units import to_base
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """Where a group lies: `members` of each node, in `groups` nodes.
+
+    >>> Placement(8, 4).size
+    32
+    """
+
+    members: int
+    groups: int
+
+    @property
+    def size(self) -> int:
+        """Devices in the group."""
+        return self.members * self.groups
+
+
+@dataclass(frozen=True, eq=False, init=False)
+class Cluster:
+    """Nodes of one kind, each device of which has a link to the other nodes.
+
+    Parameters
+    ----------
+    name
+        What to call it.
+    node
+        The system that each node is.
+    nodes
+        How many there are.
+    link_bandwidth
+        What one device sends to other nodes, one way, such as "200 Gb/s".
+
+    >>> from mlsim import Systems
+    >>> pair = Cluster("Two nodes", Systems.HGX_A100, nodes=2, link_bandwidth="200 Gb/s")
+    >>> pair.devices, pair.link_bandwidth(16) / 1e9
+    (16, 25.0)
+
+    Raises
+    ------
+    InvalidValueError, UnitError
+        If a figure can't be.
+    WrongKindError
+        If `node` is no system.
+    """
+
+    key: str
+    name: str
+    node: System
+    nodes: int
+    source: str
+    figures: Mapping[str, Figure] = field(repr=False)
+
+    def __init__(self, name: str, node: System, *, nodes: int, link_bandwidth: Any) -> None:
+        if not isinstance(node, System):
+            raise WrongKindError(f"node must be a System, not {node!r}.")
+        rate = to_base(link_bandwidth, "B/s", "link_bandwidth")
+        if not isinstance(rate, (int, float)) or not (math.isfinite(rate) and rate > 0):
+            raise InvalidValueError(
+                f"link_bandwidth must be positive and finite, not {link_bandwidth!r}."
+            )
+        figure = given("link.bandwidth", float(rate), "B/s")
+        self._fill(
+            key=name, name=name, node=node, nodes=nodes, source="", figures={figure.name: figure}
+        )
+
+    def _fill(self, *, nodes: Any, **fields: Any) -> None:
+        """Set the fields of this frozen object; called while it is made."""
+        if isinstance(nodes, bool) or not isinstance(nodes, int) or nodes < 1:
+            raise InvalidValueError(f"nodes must be a whole number from 1 up, not {nodes!r}.")
+        for attribute, value in {**fields, "nodes": nodes}.items():
+            object.__setattr__(self, attribute, value)
+
+    @classmethod
+    def of_figures(
+        cls,
+        key: str,
+        name: str,
+        *,
+        node: System,
+        nodes: int,
+        source: str,
+        figures: Mapping[str, Figure],
+    ) -> Cluster:
+        """Make a cluster of figures that carry their sources, as data files do."""
+        cluster = cls.__new__(cls)
+        cluster._fill(key=key, name=name, node=node, nodes=nodes, source=source, figures=figures)
+        return cluster
+
+    @property
+    def device(self) -> Device:
+        """The device of which it has many."""
+        return self.node.device
+
+    @property
+    def devices(self) -> int:
+        """How many devices there are."""
+        return self.nodes * self.node.devices
+
+    @property
+    def fabric_bandwidth(self) -> float:
+        """What one device sends to other nodes, one way, in B/s."""
+        figure = self.figures["link.bandwidth"]
+        return figure.si / 2 if figure.direction == "both ways" else figure.si
+
+    @property
+    def figure(self) -> Figure:
+        """The link between nodes with its source, as printed."""
+        return self.figures["link.bandwidth"]
+
+    def link_bandwidth(self, group: int) -> float:
+        """Return what a device sends to a group of neighbours, one way, in B/s."""
+        inside = group <= self.node.devices
+        return self.node.link_bandwidth(group) if inside else self.fabric_bandwidth
+
+    def __repr__(self) -> str:
+        return f"<Cluster {self.name}: up to {self.nodes} x {self.node.name}>"
+
+
+def placement(size: int, stride: int, node_devices: int) -> Placement:
+    """Tell where a group lies whose members are numbered `stride` apart.
+
+    >>> placement(16, 8, 8), placement(4, 4, 8)
+    (Placement(members=1, groups=16), Placement(members=2, groups=2))
+    """
+    members = max(1, min(size, node_devices // stride))
+    while size % members:
+        members -= 1
+    return Placement(members, size // members)
