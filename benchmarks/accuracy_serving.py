@@ -8,7 +8,8 @@ says how), and prints: which cases can be asked; whether a measurement beats
 `estimate="bound"`; how large the errors of the default estimate are, by the
 folder's own `score.py`; the worst cases, each with a cause; and what is known
 about the causes, reckoned from the measurements. `--csv` writes the predictions
-in the form that `score.py` reads.
+in the form that `score.py` reads. `--calibrated` sets the calibrated estimate beside
+the default one, for the cases on devices that are calibrated.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from accuracy_calibrated import language_models, table
 from serving_cases import STAND_INS, Case, Scored, cases, predict_all, speed_ratio
 from serving_gaps import FASTER, SLOWER, Gap, cause, evidence
 from tables import lay_out
@@ -122,6 +124,9 @@ def main() -> None:
         help="folder of the reference data ($MLSIM_REFERENCE)",
     )
     parser.add_argument("--csv", type=Path, help="write the default estimate's predictions")
+    parser.add_argument(
+        "--calibrated", action="store_true", help="set the calibrated estimate beside it"
+    )
     parser.add_argument("--worst", type=int, default=15, help="cases to list (15)")
     options = parser.parse_args()
     if not options.reference:
@@ -161,6 +166,9 @@ def main() -> None:
             f"- {case['case_id']} {ratio:.2f}: {case['model']} on {case['device']}, "
             f"{measured:g} measured, {predicted:.4g} estimated: {cause(case, FASTER)}"
         )
+    if options.calibrated:
+        print("\nThe calibrated estimate beside it, on devices that are calibrated\n")
+        print(table(language_models(reference)))
     print("\nHow the causes are known")
     for line in evidence(found, reference):
         print(f"- {line}")

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from mlsim import DataCentres, Grids, Hardware, Models, Regions, System, Systems
+from mlsim import Clusters, DataCentres, Grids, Hardware, Models, Regions, System, Systems
 from mlsim.catalogue import all_as_dict, all_as_text, as_dict, as_text, find
 from mlsim.errors import UnknownNameError
 from mlsim.workloads import Transformer
@@ -129,7 +129,8 @@ def test_all_are_listed_a_line_each() -> None:
     assert "25,557,032 parameters, 8.178 GFLOP/sample" in listed
     assert "46,702,792,704 parameters (12,879,925,248 active), context 32,768" in listed
     systems = list(Systems)
-    records = len(MODELS) + len(DEVICES) + len(systems) + len(PLACES)
+    clusters = list(Clusters)
+    records = len(MODELS) + len(DEVICES) + len(systems) + len(clusters) + len(PLACES)
     assert len(listed.splitlines()) == len(SPACES) + records
     data = json.loads(json.dumps(all_as_dict()))
     counts = {name: len(each) for name, each in data.items()}
@@ -137,6 +138,7 @@ def test_all_are_listed_a_line_each() -> None:
         "models": len(MODELS),
         "devices": len(DEVICES),
         "systems": len(systems),
+        "clusters": len(clusters),
         "grids": len(list(Grids)),
         "data_centres": len(list(DataCentres)),
         "regions": len(list(Regions)),

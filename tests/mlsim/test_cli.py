@@ -71,7 +71,7 @@ def test_zoo_lists_all_and_shows_one(capsys) -> None:
     _, out, _ = run(capsys, "zoo", "resnet50", "--json")
     assert json.loads(out)["parameters"] == {"value": 25_557_032, "unit": "parameter"}
     _, out, _ = run(capsys, "zoo", "--json")
-    kinds = {"models", "devices", "systems", "grids", "data_centres", "regions"}
+    kinds = {"models", "devices", "systems", "clusters", "grids", "data_centres", "regions"}
     assert set(json.loads(out)) == kinds
 
 
@@ -235,7 +235,7 @@ read = 2026-11-21
         (("solve", "ResNet50", "A100", "--batch", ""), "--batch must be whole numbers"),
         (("solve", "ResNet50", "A100", "--precision", "fp8"), "has no fp8 peak on record"),
         (("solve", "ResNet50", "A100", "--precision", "fp7"), "Did you mean 'fp8'?"),
-        (("solve", "ResNet50", "A100", "--estimate", "calibrated"), "needs measurements"),
+        (("solve", "ResNet50", "T4", "--estimate", "calibrated"), "needs measurements"),
         (("explain", "ResNet50", "A100", "--quantity", "latensy"), "Did you mean 'latency'?"),
         (("explain", "ResNet50", "A100", "--batch", "1,2"), "pick one"),
         (("explain", "ResNet50", "A100", "--batch", "1000000"), "3.533 TB too much"),

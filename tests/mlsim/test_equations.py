@@ -27,8 +27,10 @@ from mlsim.equations.symbols import expression, indexed, tex
 from mlsim.errors import UnknownNameError
 from mlsim.quantities import VOCABULARY, term
 from mlsim.references import references
-from mlsim.solvers.forward import SOLVER
+from mlsim.solvers.account import equations_by
+from mlsim.solvers.forward import CALIBRATED, SOLVER
 from mlsim.solvers.phase import equations_for
+from mlsim.solvers.run import TRAINING
 from mlsim.units import quantity
 
 each_equation = pytest.mark.parametrize(
@@ -65,6 +67,16 @@ LAYER = {
     "experts": 64,
     "experts_per_token": 2,
     "group_tokens": 20,
+    # What a product on the cores of a device takes.
+    "tokens_worked": 100,
+    "device_batch": 3,
+    "batch_size": 4,
+    "activations_written": 12544,
+    "product_rows": 300,
+    "outputs": 4096,
+    "tile_size": 128,
+    "cores": 108,
+    "waves": 2,
     # What a service takes.
     "latency": 0.25,
     "micro_batches": 2,
@@ -81,8 +93,19 @@ LAYER = {
     "sequence_activations": 0.05e9,
     "sequence_logits": 0.01e9,
     "chunk_memory": 0.2e9,
+    # What a kernel and a pipeline count.
+    "row_tokens": 1,
+    "device_tokens": 2048,
+    "fixed_rows": 12,
+    "interleaved": 3,
+    # What the power of a device takes.
+    "compute_power_weight": 3,
+    "compute_utilisation": 0.1,
+    "memory_power_weight": 0.9,
+    "memory_utilisation": 0.5,
+    "power_load": 0.75,
 }
-REPEATS = ("repeats", "resident_repeats")
+REPEATS = tuple(name for name in VOCABULARY if name.endswith("repeats"))
 
 
 def values_of(name: str, *shape: int) -> np.ndarray:
@@ -237,19 +260,21 @@ def test_a_formula_keeps_the_order_of_its_source(name: str, formula: str) -> Non
     assert tex(EQUATIONS[name]) == formula
 
 
-KINDS = ("latent", "encoder", "bound", "sends", "windowed")
+KINDS = ("latent", "encoder", "bound", "sends", "windowed", "calibrated")
 
 
 @pytest.mark.parametrize("kinds", [(), *((kind,) for kind in KINDS), KINDS])
 def test_one_quantity_has_one_equation_in_a_solver(kinds: tuple[str, ...]) -> None:
-    for chosen in (SOLVER, equations_for(frozenset(kinds))):
+    accounts = (equations_by(False), equations_by(True))
+    for chosen in (SOLVER, CALIBRATED, *accounts, equations_for(frozenset(kinds))):
         yielded = [each.yields for each in chosen]
         assert len(yielded) == len(set(yielded))
 
 
 def test_every_equation_is_used() -> None:
     """By a solver, for some kind of model or answer, or to count a layer's work."""
-    used = {each.name for each in SOLVER}
+    accounts = (*equations_by(False), *equations_by(True))
+    used = {each.name for each in (*SOLVER, *CALIBRATED, *TRAINING, *accounts)}
     for kinds in itertools.product((False, True), repeat=len(KINDS)):
         picked = frozenset(kind for kind, on in zip(KINDS, kinds, strict=True) if on)
         used |= {each.name for each in equations_for(picked)}

@@ -308,15 +308,16 @@ def test_an_unknown_estimate(solve) -> None:
 
 def test_calibrated_says_what_is_missing(solve) -> None:
     with pytest.raises(NotMeasuredError) as e:
-        solve(estimate="calibrated")
+        solve(hardware="T4", estimate="calibrated")
     for words in (
-        "NVIDIA A100 SXM 80 GB",
-        "fraction of peak",
-        "fraction of memory bandwidth",
-        "launch overhead",
-        "Use estimate='roofline' or 'bound'.",
+        "needs measurements of NVIDIA T4 that are not on record",
+        "matrix products (its part of the peak)",
+        "Measured are: Cloud.A100, Cloud.H100",
+        "estimate='roofline' or 'bound'.",
     ):
         assert words in str(e.value)
+    # Streams were measured.
+    assert "streams" not in str(e.value)
 
 
 @pytest.mark.parametrize(

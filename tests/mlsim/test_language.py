@@ -172,7 +172,7 @@ def test_tiny_parameters() -> None:
 
 
 def test_tiny_operators() -> None:
-    """Each operator for one token: MAC, elements read and written, elements alive."""
+    """Each operator for one token: MAC, numbers put out, elements moved and alive."""
     operators = by_name(tiny())
     assert {name: counts(operator) for name, operator in operators.items()} == {
         # A row of the table in, a vector out.
@@ -186,6 +186,7 @@ def test_tiny_operators() -> None:
         # Reads 4, writes 4 of queries; key and value go to the cache.
         "queries, keys, values": {
             "token_multiply_adds": 32,
+            "outputs": 8,
             "parameters": 32,
             "parameters_streamed": 32,
             "token_elements": 8,
@@ -201,6 +202,7 @@ def test_tiny_operators() -> None:
         # Reads 4 and the residual's 4, writes 4.
         "attention output": {
             "token_multiply_adds": 16,
+            "outputs": 4,
             "parameters": 16,
             "parameters_streamed": 16,
             "token_elements": 12,
@@ -208,6 +210,7 @@ def test_tiny_operators() -> None:
         },
         "feed-forward, up": {
             "token_multiply_adds": 48,
+            "outputs": 12,
             "parameters": 48,
             "parameters_streamed": 48,
             "token_elements": 10,
@@ -215,6 +218,7 @@ def test_tiny_operators() -> None:
         },
         "feed-forward, down": {
             "token_multiply_adds": 24,
+            "outputs": 4,
             "parameters": 24,
             "parameters_streamed": 24,
             "token_elements": 14,
@@ -222,6 +226,7 @@ def test_tiny_operators() -> None:
         },
         "output layer": {
             "token_multiply_adds": 40,
+            "outputs": 10,
             "parameters": 40,
             "parameters_streamed": 40,
             "token_elements": 14,
@@ -304,6 +309,7 @@ def test_experts_by_hand() -> None:
     operators = by_name(model)
     assert counts(operators["router"]) == {
         "token_multiply_adds": 16,
+        "outputs": 4,
         "parameters": 20,
         "parameters_streamed": 20,
         "token_elements": 8,
@@ -312,6 +318,7 @@ def test_experts_by_hand() -> None:
     # Held: four experts; worked on: two. The inner layers of two are 6 wide.
     assert counts(operators["experts, up"]) == {
         "token_multiply_adds": 48,
+        "outputs": 6,
         "parameters": 96,
         "parameters_routed": 96,
         "token_elements": 10,
@@ -319,6 +326,7 @@ def test_experts_by_hand() -> None:
     }
     assert counts(operators["experts, down"]) == {
         "token_multiply_adds": 24,
+        "outputs": 4,
         "parameters": 48,
         "parameters_routed": 48,
         "token_elements": 14,

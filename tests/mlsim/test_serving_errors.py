@@ -153,12 +153,13 @@ def test_numbers_that_cannot_be(name: str, given: object, shown: str) -> None:
             ),
         ),
         (
-            {"estimate": "calibrated"},
+            {"estimate": "calibrated", "hardware": Hardware.Cloud.T4, "precision": "fp16"},
             NotMeasuredError,
             (
-                "estimate='calibrated' needs measurements of NVIDIA H100 SXM 80 GB that are not on "
-                "record: its achievable fraction of peak and of memory bandwidth, its launch overhead, "
-                "and the latency of its links. Use estimate='roofline' or 'bound'."
+                "estimate='calibrated' needs measurements of NVIDIA T4 that are not on record: "
+                "matrix products (its part of the peak). Measured are: Cloud.A100, Cloud.H100, "
+                "Cloud.H200, Cloud.A40, Cloud.L4, Workstation.RTX4090, Workstation.RTX5090, "
+                "Cloud.H100_PCIe. Use one of these, or estimate='roofline' or 'bound'."
             ),
         ),
         (

@@ -156,7 +156,11 @@ def test_a_design_space_of_many_devices() -> None:
         ({"hardware": None}, WrongKindError, "hardware must be a device"),
         ({"hardware": "H1000"}, UnknownNameError, "Did you mean 'H100'"),
         ({"estimate": "bond"}, InvalidValueError, "Did you mean 'bound'"),
-        ({"estimate": "calibrated"}, NotMeasuredError, "launch overhead"),
+        (
+            {"estimate": "calibrated", "hardware": Hardware.Cloud.T4},
+            NotMeasuredError,
+            "needs measurements of NVIDIA T4",
+        ),
     ],
 )
 def test_bad_input_is_refused(arguments, error: type[Exception], words: str) -> None:

@@ -29,56 +29,96 @@ if TYPE_CHECKING:
     from mlsim.engine import Engine
     from mlsim.hardware import Device
     from mlsim.measured import measurements
+    from mlsim.measured_failures import failures, prices
+    from mlsim.measured_power import power_measurements
+    from mlsim.measured_runs import published_runs
     from mlsim.measured_serving import serving_measurements
+    from mlsim.measured_training import training_measurements
     from mlsim.number import Number
     from mlsim.plots import plot_roofline
-    from mlsim.solvers import Profile, Serving
-    from mlsim.systems import System
+    from mlsim.solvers import Footprint, Interval, Load, Profile, Serving, Training
+    from mlsim.systems import Cluster, System
     from mlsim.workloads import Model, Transformer
-    from mlsim.zoo import DataCentres, Grids, Hardware, Models, Regions, Systems
+    from mlsim.zoo import (
+        Clusters,
+        DataCentres,
+        Embodied,
+        Grids,
+        Hardware,
+        Models,
+        Operators,
+        Regions,
+        Systems,
+    )
 
 __version__ = "0.1.0"
 
 _HOMES = {
+    "Cluster": "mlsim.systems",
+    "Clusters": "mlsim.zoo",
     "DataCentres": "mlsim.zoo",
     "Device": "mlsim.hardware",
+    "Embodied": "mlsim.zoo",
     "Engine": "mlsim.engine",
+    "Footprint": "mlsim.solvers",
     "Grids": "mlsim.zoo",
     "Hardware": "mlsim.zoo",
+    "Interval": "mlsim.solvers",
+    "Load": "mlsim.solvers",
     "Model": "mlsim.workloads",
     "Models": "mlsim.zoo",
     "Number": "mlsim.number",
+    "Operators": "mlsim.zoo",
     "Profile": "mlsim.solvers",
     "Regions": "mlsim.zoo",
     "Serving": "mlsim.solvers",
     "System": "mlsim.systems",
     "Systems": "mlsim.zoo",
+    "Training": "mlsim.solvers",
     "Transformer": "mlsim.workloads",
+    "failures": "mlsim.measured_failures",
     "measurements": "mlsim.measured",
     "plot_roofline": "mlsim.plots",
+    "power_measurements": "mlsim.measured_power",
+    "prices": "mlsim.measured_failures",
+    "published_runs": "mlsim.measured_runs",
     "serving_measurements": "mlsim.measured_serving",
     "show": "mlsim.answers",
+    "training_measurements": "mlsim.measured_training",
 }
 
 __all__ = [
+    "Cluster",
+    "Clusters",
     "DataCentres",
     "Device",
+    "Embodied",
     "Engine",
+    "Footprint",
     "Grids",
     "Hardware",
+    "Interval",
+    "Load",
     "Model",
     "Models",
     "Number",
+    "Operators",
     "Profile",
     "Regions",
     "Serving",
     "System",
     "Systems",
+    "Training",
     "Transformer",
+    "failures",
     "measurements",
     "plot_roofline",
+    "power_measurements",
+    "prices",
+    "published_runs",
     "serving_measurements",
     "show",
+    "training_measurements",
 ]
 
 

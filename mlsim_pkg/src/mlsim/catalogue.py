@@ -10,13 +10,23 @@ from mlsim.hardware import Device
 from mlsim.infrastructure import CloudRegion, DataCentre, Grid
 from mlsim.records import Figure
 from mlsim.references import reference, references
-from mlsim.systems import System
+from mlsim.systems import Cluster, System
 from mlsim.units import text
 from mlsim.workloads import LatentAttention, Model, Network, Transformer
-from mlsim.zoo import SPACES, DataCentres, Grids, Hardware, Models, Regions, Systems, model
+from mlsim.zoo import (
+    SPACES,
+    Clusters,
+    DataCentres,
+    Grids,
+    Hardware,
+    Models,
+    Regions,
+    Systems,
+    model,
+)
 
 Place = Grid | DataCentre | CloudRegion
-Record = Model | Device | System | Place
+Record = Model | Device | System | Cluster | Place
 
 
 def find(name: str) -> Record:
@@ -61,6 +71,8 @@ def as_dict(record: Record) -> dict[str, Any]:
     figures = {name: figure_as_dict(figure) for name, figure in record.figures.items()}
     if isinstance(record, System):
         return {"kind": "system", **common, **_system(record), "figures": figures}
+    if isinstance(record, Cluster):
+        return {"kind": "cluster", **common, **_cluster(record), "figures": figures}
     if isinstance(record, Place):
         return {**_place(record), **common, "figures": figures}
     common["architecture"] = record.architecture
@@ -83,6 +95,16 @@ def _system(record: System) -> dict[str, Any]:
         "topology": record.topology,
         "source": record.source,
         "device_bandwidth_one_way": {"value": record.device_bandwidth, "unit": "B/s"},
+    }
+
+
+def _cluster(record: Cluster) -> dict[str, Any]:
+    return {
+        "node": record.node.key,
+        "nodes": record.nodes,
+        "devices": record.devices,
+        "source": record.source,
+        "fabric_bandwidth_one_way": {"value": record.fabric_bandwidth, "unit": "B/s"},
     }
 
 
@@ -146,9 +168,11 @@ def as_text(record: Record) -> str:
     return "\n".join(lines)
 
 
-def _rows(record: Model | System | Place) -> list[tuple[str, str]]:
+def _rows(record: Model | System | Cluster | Place) -> list[tuple[str, str]]:
     if isinstance(record, System):
         return _system_rows(record)
+    if isinstance(record, Cluster):
+        return _cluster_rows(record)
     if isinstance(record, Place):
         return _place_rows(record)
     return _model_rows(record)
@@ -173,6 +197,15 @@ def _system_rows(record: System) -> list[tuple[str, str]]:
         ("devices", f"{record.devices} x {record.device.name} ({record.device.key})"),
         ("topology", record.topology),
         ("link", f"{text(record.device_bandwidth, 'B/s')} from each device, one way"),
+        ("source", _source(record.source)),
+    ]
+
+
+def _cluster_rows(record: Cluster) -> list[tuple[str, str]]:
+    return [
+        ("nodes", f"up to {record.nodes:,} x {record.node.name} ({record.node.key})"),
+        ("devices", f"up to {record.devices:,} x {record.device.name}"),
+        ("fabric", f"{text(record.fabric_bandwidth, 'B/s')} from each device, one way"),
         ("source", _source(record.source)),
     ]
 
@@ -220,6 +253,7 @@ def all_as_dict() -> dict[str, Any]:
         "models": [as_dict(each) for each in Models],
         "devices": [as_dict(device) for device in Hardware],
         "systems": [as_dict(system) for system in Systems],
+        "clusters": [as_dict(cluster) for cluster in Clusters],
         "grids": [as_dict(grid) for grid in Grids],
         "data_centres": [as_dict(centre) for centre in DataCentres],
         "regions": [as_dict(region) for region in Regions],
@@ -237,6 +271,11 @@ def all_as_text() -> str:
         rate = text(system.device_bandwidth, "B/s")
         what = f"{system.devices} x {system.device.name}, {system.topology}, {rate} one way"
         lines.append(f"  {system.key:<24}{system.name:<32}{what}")
+    lines.append("Clusters")
+    for cluster in Clusters:
+        rate = text(cluster.fabric_bandwidth, "B/s")
+        what = f"up to {cluster.nodes:,} x {cluster.node.name}, {rate} one way"
+        lines.append(f"  {cluster.key:<24}{cluster.name:<32}{what}")
     for title, places in (("Grids", Grids), ("Data centres", DataCentres), ("Regions", Regions)):
         lines.append(title)
         lines += [f"  {each.key:<32}{each.name:<36}{_place_line(each)}" for each in places]

@@ -8,14 +8,16 @@ zoo check` a user's file.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
+from mlsim.findings import Finding
 from mlsim.hardware import Device
+from mlsim.infrastructure import DataCentre, EmbodiedCarbon, Operator
 from mlsim.precision import PRECISIONS
 from mlsim.records import Figure
 from mlsim.references import references
-from mlsim.systems import System
+from mlsim.surroundings_checks import accounts, idle_power, making, overheads, whole_power
+from mlsim.systems import Cluster, System
 from mlsim.units import text
 from mlsim.workloads import Model, Transformer
 from mlsim.zoo import Hardware
@@ -35,20 +37,7 @@ QUOTED_WORDS = 15
 _COPIES_PER_WIDTH = {"GPT_J_6B": 610}
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """What a check has to say about a figure.
-
-    `figure` names it by its table, such as "memory.bandwidth". An error breaks
-    a rule; what is no error is worth knowing.
-    """
-
-    figure: str
-    message: str
-    error: bool = True
-
-
-Record = Device | System | Model
+Record = Device | System | Cluster | Model | DataCentre | Operator | EmbodiedCarbon
 Check = Callable[[Any], Iterator[Finding]]
 
 
@@ -80,8 +69,9 @@ def provenance(record: Record) -> Iterator[Finding]:
             yield Finding(name, f'kind = "{figure.kind}" needs a note: how, or whose word it is.')
         if figure.source and figure.source not in known:
             yield _unknown(name, figure.source)
-    if not isinstance(record, Device) and record.source and record.source not in known:
-        yield _unknown("source", record.source)
+    source = getattr(record, "source", "")
+    if source and source not in known:
+        yield _unknown("source", source)
 
 
 def _unknown(name: str, source: str) -> Finding:
@@ -221,6 +211,14 @@ def joints(system: System) -> Iterator[Finding]:
         yield Finding("link.bandwidth", f"{sent} one way is not below the memory's {yielded}.")
 
 
+def fabrics(cluster: Cluster) -> Iterator[Finding]:
+    """What a device sends to other nodes is no more than what it sends within its own."""
+    if cluster.fabric_bandwidth > cluster.node.device_bandwidth:
+        out = text(cluster.fabric_bandwidth, "B/s")
+        inside = text(cluster.node.device_bandwidth, "B/s")
+        yield Finding("link.bandwidth", f"{out} to other nodes is above {inside} within one.")
+
+
 # Models.
 
 
@@ -267,16 +265,24 @@ DEVICE_CHECKS: tuple[Check, ...] = (
     links,
     years,
     peers,
+    idle_power,
 )
-SYSTEM_CHECKS: tuple[Check, ...] = (joints,)
+SYSTEM_CHECKS: tuple[Check, ...] = (joints, whole_power)
 MODEL_CHECKS: tuple[Check, ...] = (published,)
+_CHECKS: tuple[tuple[type, tuple[Check, ...]], ...] = (
+    (Device, DEVICE_CHECKS),
+    (System, SYSTEM_CHECKS),
+    (Cluster, (fabrics,)),
+    (DataCentre, (overheads,)),
+    (Operator, (accounts,)),
+    (EmbodiedCarbon, (making,)),
+    (Model, MODEL_CHECKS),
+)
 
 
 def checks_of(record: Record) -> tuple[Check, ...]:
     """Return the checks for a record: those of its figures, and those of its kind."""
-    if isinstance(record, Device):
-        return FIGURE_CHECKS + DEVICE_CHECKS
-    return FIGURE_CHECKS + (SYSTEM_CHECKS if isinstance(record, System) else MODEL_CHECKS)
+    return FIGURE_CHECKS + next(each for kind, each in _CHECKS if isinstance(record, kind))
 
 
 def rule(check: Check) -> str:

@@ -1,4 +1,4 @@
-"""The command `mlsim`: solve, serve, fit, sweep, zoo and explain, as text or JSON."""
+"""The command `mlsim`: solve, serve, train, footprint, zoo and more, as text or JSON."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from itertools import product
 from typing import Any
 
 import mlsim
+from mlsim import cli_footprint, cli_train
 from mlsim.errors import InvalidValueError, MlsimError
 
 EPILOG = """examples:
@@ -21,6 +22,9 @@ EPILOG = """examples:
   mlsim serve Llama3_8B L4 --precision w4a16 --kv-cache fp8 --explain time_per_output_token
   mlsim fit Llama3_70B H100
   mlsim fit path/to/config.json RTX4090 --prompt 4096 --json
+  mlsim train Llama3_8B HGX_H100 --devices 8 --global-batch 64 --shard zero3 --recompute full
+  mlsim train GPT3_175B Selene --devices 1024 --global-batch 1536 --search --tokens 300e9
+  mlsim footprint Llama3_8B H100 --batch 64 --grid Germany
   mlsim zoo A100
   mlsim zoo check my_device.toml path/to/config.json
   mlsim zoo diff old/data new/data
@@ -68,11 +72,13 @@ def _parser() -> argparse.ArgumentParser:
         batches = "" if name == "explain" else ", several with commas"
         command.add_argument("--batch", default="1", help=f"samples per step{batches} (1)")
         command.add_argument("--precision", default="fp16", help=f"number format{several} (fp16)")
-        command.add_argument("--estimate", default="roofline", help="roofline or bound")
+        command.add_argument("--estimate", default="roofline", help="roofline, bound or calibrated")
         if name == "explain":
             command.add_argument("--quantity", default="latency", help="what to explain (latency)")
     _add_serve(commands)
     _add_fit(commands)
+    cli_train.add(commands)
+    cli_footprint.add(commands)
     _add_zoo(commands)
     return parser
 
@@ -108,7 +114,7 @@ def _add_serve(commands: Any) -> None:
     for name in ("weights", "activations", "kv-cache"):
         command.add_argument(f"--{name}", metavar="FORMAT", help="where it differs from that")
     _add_layout(command, tensor=1, data=True)
-    command.add_argument("--estimate", default="roofline", help="roofline or bound")
+    command.add_argument("--estimate", default="roofline", help="roofline, bound or calibrated")
     command.add_argument(
         "--explain",
         metavar="QUANTITY",

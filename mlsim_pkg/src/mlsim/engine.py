@@ -9,16 +9,19 @@ from mlsim.errors import InvalidValueError
 from mlsim.hardware import Device
 from mlsim.precision import Precision, precision as find_precision
 from mlsim.quantities import term
-from mlsim.solvers import Configuration, Profile, Serving
+from mlsim.solvers import Configuration, Footprint, Profile, Serving, Training
 from mlsim.solvers.formats import formats
-from mlsim.solvers.forward import GIVABLE
+from mlsim.solvers.forward import givable
 from mlsim.solvers.inputs import check, check_given
-from mlsim.systems import System
+from mlsim.systems import Cluster, System
 from mlsim.units import scaled
 from mlsim.workloads import Model
 
 if TYPE_CHECKING:
     import pandas
+
+    from mlsim.infrastructure import CloudRegion, DataCentre, Grid, Operator
+    from mlsim.solvers.optimal import OptimalSize
 
 
 class Engine:
@@ -49,7 +52,9 @@ class Engine:
             "roofline": operator by operator at datasheet rates (the default);
             "bound": the whole network at once, moving weights, input and output
             only. No published result on record beats it; it assumes direct
-            convolutions and weights read from memory once a batch.
+            convolutions and weights read from memory once a batch;
+            "calibrated": operator by operator at the rates that were measured
+            on the device, with a start for each.
         check_memory
             Whether a workload that does not fit is refused its times.
         **given
@@ -64,7 +69,8 @@ class Engine:
         UnsupportedPrecisionError
             If the device has no peak for the precision.
         NotMeasuredError
-            If a calibrated estimate lacks its measurements.
+            If nobody measured products and streams on the device, for a
+            calibrated estimate.
 
         >>> from mlsim import Hardware, Models
         >>> profile = Engine.solve(model=Models.ResNet50, hardware=Hardware.Cloud.A100,
@@ -78,7 +84,7 @@ class Engine:
             precision=find_precision(precision),
             estimate=estimate,
             batch_size=check("batch_size", batch_size, whole=True),
-            given=check_given(given, GIVABLE) if given else {},
+            given=check_given(given, givable(estimate)) if given else {},
         )
         configuration.check_consistent()
         return Profile(configuration, check_memory=check_memory)
@@ -142,7 +148,9 @@ class Engine:
         estimate
             "roofline": operator by operator at datasheet rates (the default);
             "bound": each step at once, moving weights in use and the KV cache
-            only, sending nothing. No published result on record beats it.
+            only, sending nothing. No published result on record beats it;
+            "calibrated": operator by operator at the rates that were measured
+            on the device and its links, with a start for each.
         check_memory
             Whether a service that does not fit is refused its times.
         **given
@@ -157,7 +165,8 @@ class Engine:
         UnsupportedPrecisionError
             If the device can't compute in a format.
         NotMeasuredError
-            If a calibrated estimate lacks its measurements.
+            If nobody measured products and streams on the device, or
+            all-reduces over its links, for a calibrated estimate.
 
         >>> serving = Engine.serve(model="Llama3_8B", hardware="H100", batch_size=[1, 64],
         ...                        prompt_tokens=2048)
@@ -185,6 +194,178 @@ class Engine:
             ),
             check_memory=check_memory,
         )
+
+    @staticmethod
+    def train(
+        *,
+        model: Model | str,
+        system: Device | System | Cluster | str,
+        global_batch: Any,
+        devices: int | None = None,
+        micro_batch: Any = 1,
+        sequence_tokens: Any = None,
+        tokens: Any = None,
+        precision: str | Precision = "bf16",
+        gradients: str | Precision | None = None,
+        tensor_parallel: int = 1,
+        pipeline_parallel: int = 1,
+        data_parallel: int | None = None,
+        context_parallel: int = 1,
+        expert_parallel: int = 1,
+        interleaved: int = 1,
+        sequence_parallel: bool = False,
+        shard: str = "none",
+        recompute: str = "selective",
+        attention: str = "flash",
+        dropout: bool = False,
+        overlap: Any = 0.0,
+        collective: str = "auto",
+        mean_time_to_failure: Any = None,
+        checkpoint_bandwidth: Any = None,
+        restart_time: Any = None,
+        price: Any = None,
+        reserve: float = 0.1,
+        estimate: str = "roofline",
+        search: bool = False,
+        check_memory: bool = True,
+        **given: Any,
+    ) -> Training:
+        """Predict what training a language model takes: time, memory, and a whole run.
+
+        Kernel by kernel: each operator forward, again if its result was not kept,
+        and backward; what devices send; the pipeline; the update.
+
+        Parameters
+        ----------
+        model
+            As for `serve`.
+        system
+            A device, a system, a cluster, a name, or a TOML file.
+        global_batch, micro_batch
+            Sequences after which weights are updated; sequences that a device
+            takes through at one time.
+        devices
+            How many train together; as many as the parallel sizes make if left out.
+        sequence_tokens
+            Tokens of a sequence; 4,096 if left out, or the model's context if it is shorter.
+        tokens
+            Tokens of the whole run, for its days, device-hours and cost.
+        precision, gradients
+            Format of computing ("fp8": matrices of layers only, all else is kept
+            in 16 bits), and of gradients (as the weights if left out).
+        tensor_parallel, pipeline_parallel, data_parallel, context_parallel,
+        expert_parallel, interleaved, sequence_parallel
+            Devices that share each matrix; stages; copies (what the devices leave
+            if left out); devices that share each sequence; groups over which
+            experts are spread; parts of the model on each stage; whether what lies
+            between matrices is divided as well.
+        shard
+            What copies divide: "none", "zero1" (optimizer state), "zero2" (and
+            gradients), "zero3" (and weights, as in FSDP).
+        recompute
+            "none", "selective" (what lies between the products of attention), "full".
+        attention, dropout
+            "flash", or "standard", whose scores go through memory; whether there is
+            dropout.
+        overlap
+            Part of sending that hides behind computing: a share, or one each of
+            "exchange" (within a stage), "pipeline" and "gradient". None by default.
+        collective
+            "ring", "hierarchical" or "tree"; "auto" is a ring within a node, and
+            two levels beyond it.
+        mean_time_to_failure, checkpoint_bandwidth, restart_time
+            Of one device, of all together, and until computing goes on, with their
+            units; without the first, no failures are counted.
+        price
+            Of one device, such as "2 USD/h".
+        reserve
+            Share of each device's memory that is kept for everything else.
+        estimate
+            "roofline" (datasheet rates, nothing to start) or "calibrated".
+        search
+            Whether to look for the fastest layout that fits, in place of the one
+            given; tensor, pipeline and data parallelism, micro-batch, interleaving,
+            sharding and recomputation are varied.
+        check_memory
+            Whether a run that does not fit is refused its times.
+        **given
+            Any quantity of the vocabulary, to override what the data or the
+            equations say.
+
+        Raises
+        ------
+        InvalidValueError, UnitError, UnknownNameError, WrongKindError
+            If an argument can't be, or sizes don't divide model, batch or devices.
+        DoesNotFitError
+            If no layout fits, or times are asked of a run that does not fit.
+        UnsupportedPrecisionError, NotMeasuredError
+            As for `serve`.
+
+        >>> training = Engine.train(model="Llama3_8B", system="HGX_H100", global_batch=64,
+        ...                         sequence_tokens=8192, devices=8, shard="zero3",
+        ...                         recompute="full")
+        >>> f"{training.step_time:.1f}"
+        '5.7 s'
+        """
+        from mlsim.solvers.training_ask import Asked, run
+        from mlsim.solvers.training_search import search as find_layout
+
+        asked = Asked(
+            model=zoo.transformer(model),
+            system=zoo.cluster(system),
+            devices=devices,
+            global_batch=global_batch,
+            micro_batch=micro_batch,
+            sequence_tokens=sequence_tokens,
+            tokens=tokens,
+            precision=precision,
+            gradients=gradients,
+            tensor_parallel=tensor_parallel,
+            pipeline_parallel=pipeline_parallel,
+            data_parallel=data_parallel,
+            context_parallel=context_parallel,
+            expert_parallel=expert_parallel,
+            interleaved=interleaved,
+            sequence_parallel=sequence_parallel,
+            shard=shard,
+            recompute=recompute,
+            attention=attention,
+            dropout=dropout,
+            overlap=overlap,
+            collective=collective,
+            mean_time_to_failure=mean_time_to_failure,
+            checkpoint_bandwidth=checkpoint_bandwidth,
+            restart_time=restart_time,
+            price=price,
+            reserve=reserve,
+            estimate=estimate,
+            given=given,
+        )
+        return find_layout(asked) if search else Training(run(asked), check_memory=check_memory)
+
+    @staticmethod
+    def optimal_size(*, training_flops: Any, tokens_per_parameter: Any = None) -> OptimalSize:
+        """Tell how large a dense model should be for an amount of work, and its tokens.
+
+        Parameters
+        ----------
+        training_flops
+            Work of the whole run, such as "1e24 FLOP".
+        tokens_per_parameter
+            Their ratio, such as "20 token/parameter"; what experiments found best if
+            it is left out.
+
+        Raises
+        ------
+        InvalidValueError, UnitError
+            If a value can't be.
+
+        >>> print(Engine.optimal_size(training_flops="1.2e20 FLOP"))
+        1.2e+20 FLOP train 1 billion parameters on 20 billion tokens
+        """
+        from mlsim.solvers.optimal import optimal_size
+
+        return optimal_size(training_flops, tokens_per_parameter)
 
     @staticmethod
     def fit(
@@ -348,4 +529,102 @@ class Engine:
             batch_size=batch_size,
             precision=precision,
             estimate=estimate,
+        )
+
+    @staticmethod
+    def footprint(
+        work: Any = None,
+        *,
+        grid: Grid | str | None = None,
+        data_centre: DataCentre | str | None = None,
+        region: CloudRegion | str | None = None,
+        pue: Any = None,
+        wue: Any = None,
+        carbon_intensity: Any = None,
+        water_intensity: Any = None,
+        year: int | None = None,
+        hour: Any = None,
+        accounting: str = "location",
+        operator: Operator | str | None = None,
+        embodied: Any = None,
+        host: Any = True,
+        network: Any = None,
+        hardware: Device | System | Cluster | str | None = None,
+        device_hours: Any = None,
+        **given: Any,
+    ) -> Footprint:
+        """Reckon the energy, carbon and water of a training run, a service or device-hours.
+
+        From power under the load outwards: devices, hosts, network, data centre (PUE),
+        electricity, water, and the making of the devices. Numbers may be pairs
+        (low, high); the results are then intervals.
+
+        Parameters
+        ----------
+        work
+            A service (one point), a training run, or a `Load`.
+        hardware, device_hours
+            In place of it, what is published of a run: its hardware, and a number
+            of hours. Nothing is known of its power then but idle and full, unless
+            `device_power` or both utilisations are given.
+        grid, data_centre, region
+            Where it runs: names or records. A region sets the grid, its intensity
+            and the data centre, where they are not given.
+        pue, wue, carbon_intensity, water_intensity
+            In place of what is on record, such as 1.1 and "350 gCO2e/kWh".
+        year
+            Of the figures; the last on record if left out.
+        hour
+            Hour of the day at which it runs, or a list of them: the shape of the
+            grid's typical day, times its average.
+        accounting, operator
+            "location": what the grid generates; "market": by contracts, of the
+            operator, or for a grid the residual mix.
+        embodied
+            Record of making the devices, or "150 kgCO2e" for each; False leaves it
+            out; left out, the record of the device if there is one.
+        host
+            True: the power of the system beside its devices; False: not counted;
+            "150 W" for each device, or a system whose host it is.
+        network
+            Power of switches between hosts for each device; not counted if left out.
+        **given
+            idle_power, max_power, device_power, compute_utilisation,
+            memory_utilisation, lifetime, lifetime_use, tokens.
+
+        Raises
+        ------
+        InvalidValueError, UnitError, UnknownNameError, WrongKindError
+            If something can't be, or PUE, electricity or the host's power is not
+            known; says what to give, and what is on record.
+
+        >>> serving = Engine.serve(model="Llama3_8B", hardware="H100", batch_size=64)
+        >>> found = Engine.footprint(serving, data_centre="Google", grid="Germany",
+        ...                          host=False)
+        >>> found.device_energy < found.energy
+        True
+        """
+        from mlsim.accounts import footprint
+
+        return footprint(
+            work,
+            hardware=hardware,
+            device_hours=device_hours,
+            places={
+                "grid": grid,
+                "region": region,
+                "data_centre": data_centre,
+                "operator": operator,
+                "year": year,
+            },
+            pue=pue,
+            wue=wue,
+            carbon_intensity=carbon_intensity,
+            water_intensity=water_intensity,
+            hour=hour,
+            accounting=accounting,
+            embodied=embodied,
+            host=host,
+            network=network,
+            given=given,
         )

@@ -11,10 +11,18 @@ from mlsim import records
 from mlsim.checks import MODEL_CHECKS, Record, checks_of, rule
 from mlsim.errors import DataFileError, MlsimError
 from mlsim.hardware import Device, load_device
-from mlsim.systems import System, load_system
+from mlsim.infrastructure import (
+    DataCentre,
+    EmbodiedCarbon,
+    Operator,
+    load_data_centre,
+    load_embodied,
+    load_operator,
+)
+from mlsim.systems import Cluster, System, load_cluster, load_system
 from mlsim.units import text
 from mlsim.workloads import Model, Network, load_model
-from mlsim.zoo import Hardware
+from mlsim.zoo import Hardware, Systems
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,9 +72,9 @@ class Report:
 def check(path: str | Path) -> Report:
     """Read a file strictly and apply every check to what it describes.
 
-    A file is a device, a system or a model as TOML, or the `config.json` of a
-    language model, or the folder that holds one. What can't be read is an error
-    of the report; nothing is raised.
+    A file is a device, a system, a cluster, a model, a data centre, an operator or
+    embodied carbon as TOML, or the `config.json` of a language model, or the folder that
+    holds one. What can't be read is an error of the report; nothing is raised.
 
     >>> from mlsim.zoo import DATA
     >>> check(DATA / "hardware" / "t4.toml").errors
@@ -119,13 +127,24 @@ def _read(path: Path) -> tuple[Record, records.DataFile | None]:
     file = records.load(path)
     if _has(file, "compute", "memory", "vendor"):
         return load_device(path), file
+    # Embodied carbon names its device too.
+    if _has(file, "carbon", "lifetime", "utilisation"):
+        return load_embodied(path, Hardware.keys()), file
+    if _has(file, "node", "nodes"):
+        return load_cluster(path, Systems.find), file
     if _has(file, "device", "devices", "link"):
         return load_system(path, Hardware.find), file
     if _has(file, "layers", "transformer", "input"):
         return load_model(path), file
+    if _has(file, "scope", "pue"):
+        return load_data_centre(path), file
+    if _has(file, "electricity", "scope2_location", "scope2_market"):
+        return load_operator(path), file
     raise DataFileError(
         f"{path}:1: this is no device ([compute.fp16], [memory.bandwidth], ...), no system "
-        "(device = ..., [link.bandwidth]) and no model ([[layers]] or [transformer])."
+        "(device = ..., [link.bandwidth]), no cluster (node = ...), no model ([[layers]] or "
+        "[transformer]), no data centre ([pue.2024]), no operator ([scope2_location.2024]) and no "
+        "embodied carbon ([carbon])."
     )
 
 
@@ -142,6 +161,14 @@ def _title(record: Record) -> str:
         return f"device {head}, {record.vendor}, {record.form}; {counted}"
     if isinstance(record, System):
         return f"system {head}, {record.devices} x {record.device.name}; {counted}"
+    if isinstance(record, Cluster):
+        return f"cluster {head}, up to {record.nodes:,} x {record.node.name}; {counted}"
+    if isinstance(record, DataCentre):
+        return f"data centre {head}, {record.scope}; {counted}"
+    if isinstance(record, Operator):
+        return f"operator {head}; {counted}"
+    if isinstance(record, EmbodiedCarbon):
+        return f"embodied carbon {head}, {record.covers}; {counted}"
     what = f"model {head}, {record.parameter_count:,} parameters"
     if isinstance(record, Network):
         what += f", {text(record.flop_count, 'FLOP')}/sample"

@@ -9,8 +9,9 @@ from mlsim import zoo
 from mlsim.errors import InvalidValueError, UnsupportedPrecisionError, need
 from mlsim.precision import precision as find_precision
 from mlsim.solvers import Configuration, evaluate
+from mlsim.solvers.calibrated import CALIBRATED
 from mlsim.solvers.inputs import check
-from mlsim.solvers.profile import COMPUTE_BOUND, DOES_NOT_FIT, MEMORY_BOUND
+from mlsim.solvers.profile import COMPUTE_BOUND, DOES_NOT_FIT, MEMORY_BOUND, OVERHEAD_BOUND
 from mlsim.workloads import Network
 
 if TYPE_CHECKING:
@@ -45,7 +46,8 @@ def sweep(
     batches = batches.reshape(-1) if hasattr(batches, "reshape") else batches
     column = np.atleast_1d(np.asarray(batches, dtype=float))
     combinations = list(product(models, devices, formats))
-    joined = {name: np.empty(len(column) * len(combinations)) for name in _RESULTS}
+    results = (*_RESULTS, "overhead_share") if estimate == CALIBRATED else _RESULTS
+    joined = {name: np.empty(len(column) * len(combinations)) for name in results}
     reasons = []
     for index, combination in enumerate(combinations):
         rows = slice(index * len(column), (index + 1) * len(column))
@@ -74,7 +76,7 @@ def _solve_all(
     """
     try:
         configuration = Configuration(model, device, number_format, estimate, column, {})
-        evaluate(configuration, *_RESULTS, into=into)
+        evaluate(configuration, *into, into=into)
     except UnsupportedPrecisionError:
         for values in into.values():
             values.fill(float("nan"))
@@ -116,8 +118,12 @@ def _columns(
     codes = np.repeat(np.array([kinds.index(each) for each in reasons], dtype=np.int8), size)
     codes[stopped & (codes == 0)] = 1
     bound = np.where(joined["memory_bound_share"] > 0.5, np.int8(0), np.int8(1))
+    limits = [MEMORY_BOUND, COMPUTE_BOUND]
+    if "overhead_share" in joined:
+        limits.append(OVERHEAD_BOUND)
+        bound[joined["overhead_share"] > 0.5] = 2
     bound[stopped] = -1
-    bottlenecks = pandas.CategoricalDtype([MEMORY_BOUND, COMPUTE_BOUND])
+    bottlenecks = pandas.CategoricalDtype(limits)
     return {
         "model": category([m.name for m in models], size * len(devices) * len(formats), 1),
         "hardware": category([d.name for d in devices], size * len(formats), len(models)),

@@ -26,8 +26,16 @@ from mlsim.errors import (
     unknown_name,
 )
 from mlsim.hardware import Device, load_device
-from mlsim.infrastructure import CloudRegion, load_data_centre, load_grids, load_regions
-from mlsim.systems import System, load_system
+from mlsim.infrastructure import (
+    CloudRegion,
+    EmbodiedCarbon,
+    grid_loader,
+    load_data_centres,
+    load_embodied,
+    load_operator,
+    load_regions,
+)
+from mlsim.systems import Cluster, System, load_cluster, load_system
 from mlsim.workloads import Model, Network, Transformer, load_model
 
 DATA = Path(__file__).parent / "data"
@@ -163,9 +171,25 @@ def _load_system(path: Path) -> System:
 
 Systems = Namespace("Systems", "system", DATA / "systems", _load_system)
 
+
+def _load_cluster(path: Path) -> Cluster:
+    return load_cluster(path, Systems.find)
+
+
+Clusters = Namespace("Clusters", "cluster", DATA / "clusters", _load_cluster)
+
 _PLACES = DATA / "infrastructure"
-Grids = Namespace("Grids", "grid", _PLACES / "grids", load_grids)
-DataCentres = Namespace("DataCentres", "data centre", _PLACES / "datacentres", load_data_centre)
+_load_grids = grid_loader(_PLACES, lambda: _index(_PLACES / "grids"))
+Grids = Namespace("Grids", "grid", _PLACES / "grids", _load_grids)
+DataCentres = Namespace("DataCentres", "data centre", _PLACES / "datacentres", load_data_centres)
+Operators = Namespace("Operators", "operator", _PLACES / "operators", load_operator)
+
+
+def _load_embodied(path: Path) -> EmbodiedCarbon:
+    return load_embodied(path, Hardware.keys())
+
+
+Embodied = Namespace("Embodied", "embodied carbon", _PLACES / "embodied", _load_embodied)
 
 
 def _load_regions(path: Path) -> dict[str, CloudRegion]:
@@ -174,7 +198,7 @@ def _load_regions(path: Path) -> dict[str, CloudRegion]:
 
 Regions = Namespace("Regions", "region", _PLACES / "regions", _load_regions)
 
-SPACES = (Models, Hardware, Systems, Grids, DataCentres, Regions)
+SPACES = (Models, Hardware, Systems, Clusters, Grids, Regions, DataCentres)
 
 
 def network(which: Model | str) -> Network:
@@ -245,6 +269,37 @@ def hardware(which: Device | System | str) -> Device | System:
     if isinstance(which, str) and "\ndevice = " in _text(Path(which)):
         return _load_system(Path(which))
     return device(which)
+
+
+def cluster(which: Device | System | Cluster | str) -> Device | System | Cluster:
+    """Return a device, a system or a cluster, given itself, its name, or its file.
+
+    Raises
+    ------
+    UnknownNameError
+        If there is none of that name; suggests the nearest.
+    WrongKindError
+        If something else was given, such as a model.
+    """
+    if isinstance(which, Cluster):
+        return which
+    if isinstance(which, str) and which.endswith(".toml"):
+        is_cluster = "\nnode = " in _text(Path(which))
+        return _load_cluster(Path(which)) if is_cluster else hardware(which)
+    if not isinstance(which, str):
+        return hardware(which)
+    try:
+        found: Cluster = Clusters.find(which)
+    except UnknownNameError:
+        pass
+    else:
+        return found
+    try:
+        return hardware(which)
+    except UnknownNameError:
+        spaces = (Hardware, Systems, Clusters)
+        names = [key.rpartition(".")[2] for space in spaces for key in space.keys()]  # noqa: SIM118
+        raise unknown_name("device, system or cluster", which, names) from None
 
 
 def _text(path: Path) -> str:

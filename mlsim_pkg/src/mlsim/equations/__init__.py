@@ -3,7 +3,23 @@
 Importing this package registers all equations.
 """
 
-from mlsim.equations import convolution, link, memory, roofline, service, step, transformer
+from mlsim.equations import (
+    calibration,
+    collective,
+    convolution,
+    energy,
+    footprint,
+    link,
+    memory,
+    pipeline,
+    roofline,
+    run,
+    service,
+    step,
+    training,
+    training_memory,
+    transformer,
+)
 from mlsim.equations.graph import Plan, plan
 from mlsim.equations.registry import EQUATIONS, Equation, equation, equations_of
 
@@ -11,14 +27,22 @@ __all__ = [
     "EQUATIONS",
     "Equation",
     "Plan",
+    "calibration",
+    "collective",
     "convolution",
+    "energy",
     "equation",
     "equations_of",
+    "footprint",
     "link",
     "memory",
+    "pipeline",
     "plan",
     "roofline",
+    "run",
     "service",
     "step",
+    "training",
+    "training_memory",
     "transformer",
 ]

@@ -131,6 +131,19 @@ def ceil(a: Any) -> Any:
     return sys.modules["numpy"].ceil(a)
 
 
+def square_root(a: Any) -> Any:
+    """Return the square root.
+
+    >>> square_root(9.0)
+    3.0
+    """
+    kind = _kind(a)
+    if kind == "symbol":
+        return _symbolic("square_root", a)
+    # A power keeps the units of a quantity, and takes floats and arrays alike.
+    return a**0.5
+
+
 def total(values: Any, repeats: Any) -> Any:
     """Add up over operators, each as often as it stands in the network.
 

@@ -22,6 +22,7 @@ _TEX = {
     "exceeds": r"\left[{0} > {1}\right]",
     "floor": r"\left\lfloor {0} \right\rfloor",
     "ceil": r"\left\lceil {0} \right\rceil",
+    "square_root": r"\sqrt{{{0}}}",
     "total": r"\sum_i {1}\, {0}",
 }
 

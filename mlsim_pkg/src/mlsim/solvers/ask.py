@@ -5,14 +5,15 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from mlsim.errors import InvalidValueError, NotMeasuredError, WrongKindError, nearest
+from mlsim.errors import InvalidValueError, WrongKindError, nearest
 from mlsim.hardware import Device
+from mlsim.solvers import calibrated
 from mlsim.solvers.formats import Formats
 from mlsim.solvers.forward import ESTIMATES, check_consistent
 from mlsim.solvers.inputs import check, check_given
 from mlsim.solvers.phase import equations_for
 from mlsim.solvers.service import Service
-from mlsim.solvers.serving import SERVING_GIVABLE
+from mlsim.solvers.serving import givable
 from mlsim.systems import System
 from mlsim.workloads import Layout, Transformer
 
@@ -44,7 +45,7 @@ def service(
     MlsimError
         As `Engine.serve`.
     """
-    _check_estimate(estimate, hardware)
+    _check_estimate(estimate)
     device = hardware.device if isinstance(hardware, System) else hardware
     made = Service(
         model=model,
@@ -59,24 +60,18 @@ def service(
         block_tokens=_one("block_tokens", block_tokens),
         chunk_tokens=_one("chunk_tokens", chunk_tokens),
         reserve_share=_reserve(reserve),
-        given=check_given(given, SERVING_GIVABLE) if given else {},
+        given=check_given(given, givable(estimate)) if given else {},
     )
     _check_context(made)
     _check_given(made)
     return made
 
 
-def _check_estimate(estimate: str, hardware: Device | System) -> None:
+def _check_estimate(estimate: str) -> None:
     if estimate not in ESTIMATES:
         raise InvalidValueError(
             f"estimate must be one of {', '.join(ESTIMATES)}, not {estimate!r}."
             f"{nearest(estimate, ESTIMATES)}"
-        )
-    if estimate == "calibrated":
-        raise NotMeasuredError(
-            f"estimate='calibrated' needs measurements of {hardware.name} that are not on "
-            "record: its achievable fraction of peak and of memory bandwidth, its launch "
-            "overhead, and the latency of its links. Use estimate='roofline' or 'bound'."
         )
 
 
@@ -141,6 +136,7 @@ def _check_given(service: Service) -> None:
     share = service.given.get("expert_share", 0.0)
     if (share.max() if getattr(share, "ndim", 0) else share) > 1:
         raise InvalidValueError("expert_share is a share: it must be at most 1.")
+    calibrated.check_parts(service.given)
     check_consistent(equations_for(service.kinds), service.given, service.request)
 
 

@@ -17,10 +17,12 @@ from functools import cached_property, lru_cache
 from typing import Any, Protocol
 
 from mlsim.equations import Equation, Plan, equations_of, memory, plan, roofline
-from mlsim.errors import InvalidValueError, NotMeasuredError, nearest
+from mlsim.errors import InvalidValueError, nearest
 from mlsim.hardware import Device
+from mlsim.hardware.calibration import Calibration
 from mlsim.precision import Precision
 from mlsim.quantities import VOCABULARY
+from mlsim.solvers import calibrated
 from mlsim.units import text
 from mlsim.workloads import FLOPS_PER_MULTIPLY_ADD, Network, OperatorTable
 from mlsim.workloads.operators import COLUMNS
@@ -30,6 +32,9 @@ ESTIMATES = ("roofline", "bound", "calibrated")
 # The equations of this question. Those of layers have been used when the model
 # was lowered; those of a language model's steps answer another.
 SOLVER = equations_of(roofline, memory)
+
+# The same question at rates that were measured.
+CALIBRATED = calibrated.network_equations(SOLVER)
 
 # What a caller may give in place of what the data or the equations say.
 GIVABLE = (
@@ -41,6 +46,14 @@ GIVABLE = (
     *(each.yields for each in SOLVER),
 )
 
+# The calibrated estimate has more of it.
+CALIBRATED_GIVABLE = (
+    *GIVABLE,
+    *calibrated.OF_DEVICE,
+    *(name for name in ("waves", "filled_share", "operator_time", "total_overhead_time")),
+    "overhead_share",
+)
+
 # Points in a block: with some 30 operators a column block is under a megabyte,
 # and the handful that are alive at a time stay in a level-2 cache.
 BLOCK = 3072
@@ -48,10 +61,17 @@ BLOCK = 3072
 ARRAYS = importlib.util.find_spec("numpy") is not None
 
 
+def givable(estimate: str) -> tuple[str, ...]:
+    """Return what a caller may give, and ask for, of an estimate."""
+    return CALIBRATED_GIVABLE if estimate == calibrated.CALIBRATED else GIVABLE
+
+
 @lru_cache(maxsize=256)
-def find_plan(known: frozenset[str], wanted: tuple[str, ...]) -> Plan:
+def find_plan(
+    known: frozenset[str], wanted: tuple[str, ...], equations: tuple[Equation, ...] = SOLVER
+) -> Plan:
     """Return the plan from known names to wanted ones, made once."""
-    return plan(SOLVER, known, wanted)
+    return plan(equations, known, wanted)
 
 
 class Question(Protocol):
@@ -121,12 +141,30 @@ class Configuration:
                 f"estimate must be one of {', '.join(ESTIMATES)}, not {self.estimate!r}."
                 f"{nearest(self.estimate, ESTIMATES)}"
             )
-        if self.estimate == "calibrated":
-            raise NotMeasuredError(
-                f"estimate='calibrated' needs measurements of {self.device.name} that are not "
-                "on record: its achievable fraction of peak, its achievable fraction of memory "
-                "bandwidth, and its launch overhead. Use estimate='roofline' or 'bound'."
-            )
+        if self.calibrated:
+            # Refuses a device that was not measured.
+            _ = self.calibrations
+
+    @property
+    def calibrated(self) -> bool:
+        """Whether the rates are those that were measured."""
+        return self.estimate == calibrated.CALIBRATED
+
+    @property
+    def equations(self) -> tuple[Equation, ...]:
+        """The equations that answer the question."""
+        return CALIBRATED if self.calibrated else SOLVER
+
+    @cached_property
+    def calibrations(self) -> dict[str, Calibration]:
+        """What the device was measured to reach; empty if all of it is given.
+
+        Raises
+        ------
+        NotMeasuredError
+            If there are no measurements of the device.
+        """
+        return calibrated.constants(self.device, (self.precision.name,), self.given)
 
     def check_consistent(self) -> None:
         """Refuse given quantities that contradict each other.
@@ -136,7 +174,10 @@ class Configuration:
         InvalidValueError
             If a result and all that it is computed from are given, and differ.
         """
-        check_consistent(SOLVER, self.given, {**self.given, "batch_size": self.batch_size})
+        if not self.given:
+            return
+        calibrated.check_parts(self.given)
+        check_consistent(self.equations, self.given, {**self.given, "batch_size": self.batch_size})
 
     @cached_property
     def shape(self) -> tuple[int, ...]:
@@ -159,6 +200,8 @@ class Configuration:
     def table(self) -> OperatorTable:
         """The operators to reckon with: all, or for the bound the whole network as one."""
         operators = self.model.operators
+        if self.calibrated:
+            return operators.merged.with_outputs
         return operators.fused if self.estimate == "bound" else operators.merged
 
     @cached_property
@@ -175,6 +218,10 @@ class Configuration:
         }
         if "peak_flops" not in self.given:
             known["peak_flops"] = self.device.compute.figure(self.precision).si
+        if self.calibrated:
+            known.update(calibrated.tiling(self.device))
+            for found in self.calibrations.values():
+                known.update({name: getattr(found, name) for name in calibrated.OF_DEVICE})
         known.update(self.given)
         return known
 
@@ -205,10 +252,15 @@ class Configuration:
             return f"{self.precision.name}: {self.precision.bits:g} bits"
         if name == "activations_live":
             return f"{self.model.name}, from its layers ({self.model.source})"
+        if self.calibrated:
+            return calibrated.origin(name, device, self.calibrations) or "definition"
         return "definition"
 
     def plan(self, *wanted: str) -> Plan:
         """Return the equations that lead to what is wanted."""
+        if self.calibrated:
+            known = frozenset((*self.known, *self.table.names))
+            return find_plan(known, wanted, CALIBRATED)
         return find_plan(frozenset((*self.known, *COLUMNS)), wanted)
 
 

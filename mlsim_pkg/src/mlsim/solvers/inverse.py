@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from mlsim.errors import InvalidValueError, UnreachableError, need, unknown_name
 from mlsim.quantities import term
-from mlsim.solvers.forward import GIVABLE, Configuration, evaluate
+from mlsim.solvers.forward import Configuration, evaluate, givable
 from mlsim.units import text
 
 if TYPE_CHECKING:
@@ -49,8 +49,9 @@ def find(
     """
     if vary not in VARIABLE:
         raise unknown_name("quantity that can be varied", vary, VARIABLE)
-    if target not in GIVABLE:
-        raise unknown_name("result", target, GIVABLE)
+    allowed = givable(configuration.estimate)
+    if target not in allowed:
+        raise unknown_name("result", target, allowed)
     low, high = between or _range(configuration, vary)
     at = _function(configuration, vary, target)
     scan = _scan(low, high, whole=vary == "batch_size")

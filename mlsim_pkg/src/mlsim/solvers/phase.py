@@ -12,6 +12,7 @@ from functools import lru_cache
 from typing import Any
 
 from mlsim.equations import Equation, Plan, equations_of, plan, roofline, service, step
+from mlsim.solvers import calibrated
 from mlsim.solvers.service import ASKED, Service
 from mlsim.workloads import StepTable
 from mlsim.workloads.steps import STEP_COLUMNS
@@ -40,7 +41,11 @@ def equations_for(kinds: frozenset[str]) -> tuple[Equation, ...]:
         "positions_read": "cached_positions_read" if bound else "positions_read",
         "latency": "bound_latency" if bound else "step_latency" if sends else "latency",
     }
-    return tuple(each for each in SERVING if chosen.get(each.yields, each.name) == each.name)
+    candidates = SERVING
+    if calibrated.CALIBRATED in kinds:
+        chosen |= calibrated.chosen(sends=sends, network=False)
+        candidates = (*SERVING, *calibrated.EQUATIONS)
+    return tuple(each for each in candidates if chosen.get(each.yields, each.name) == each.name)
 
 
 @lru_cache(maxsize=512)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from mlsim.errors import DoesNotFitError, InvalidValueError, unknown_name
 from mlsim.quantities import term
-from mlsim.solvers.forward import GIVABLE, Configuration, evaluate
+from mlsim.solvers.forward import Configuration, evaluate, givable
 from mlsim.units import quantity, scaled, text
 from mlsim.workloads.operators import COLUMNS
 
@@ -20,10 +20,20 @@ if TYPE_CHECKING:
     from mlsim.workloads import Network
 
 MEMORY_BOUND, COMPUTE_BOUND, DOES_NOT_FIT = "Memory Bound", "Compute Bound", "Does Not Fit"
+# Of the calibrated estimate: the time goes into starting operators.
+OVERHEAD_BOUND = "Overhead Bound"
 
 # Quantities that have no meaning for a workload that can't run.
 _NEEDS_MEMORY = frozenset(
-    ("latency", "throughput", "achieved_flops", "memory_bound_time", "memory_bound_share")
+    (
+        "latency",
+        "throughput",
+        "achieved_flops",
+        "memory_bound_time",
+        "memory_bound_share",
+        "total_overhead_time",
+        "overhead_share",
+    )
 )
 
 
@@ -72,7 +82,7 @@ class Profile:
 
     @property
     def estimate(self) -> str:
-        """Which answer this is: "roofline" or "bound"."""
+        """Which answer this is: "roofline", "bound" or "calibrated"."""
         return self.configuration.estimate
 
     def value(self, name: str) -> Any:
@@ -92,8 +102,9 @@ class Profile:
         term(name)
         if name in self.configuration.known:
             return self.configuration.known[name]
-        if name in COLUMNS or name not in GIVABLE:
-            raise unknown_name("result", name, GIVABLE)
+        allowed = givable(self.estimate)
+        if name in COLUMNS or name not in allowed:
+            raise unknown_name("result", name, allowed)
         if name not in self._values:
             self._values.update(evaluate(self.configuration, name))
         value = self._values[name]
@@ -180,13 +191,20 @@ class Profile:
 
     @property
     def bottleneck(self) -> Any:
-        """What binds: "Memory Bound" if memory limits operators for over half the time."""
+        """What binds: "Memory Bound" if memory limits operators for over half the time.
+
+        The calibrated estimate also knows "Overhead Bound": over half the time
+        goes into starting operators.
+        """
         share = self.value("memory_bound_share")
+        starts = self.value("overhead_share") if self.configuration.calibrated else 0.0
         if not self.configuration.shape:
-            return MEMORY_BOUND if share > 0.5 else COMPUTE_BOUND
+            other = OVERHEAD_BOUND if starts > 0.5 else COMPUTE_BOUND
+            return MEMORY_BOUND if share > 0.5 else other
         import numpy as np
 
-        named = np.where(share > 0.5, MEMORY_BOUND, COMPUTE_BOUND)
+        others = np.where(np.greater(starts, 0.5), OVERHEAD_BOUND, COMPUTE_BOUND)
+        named = np.where(share > 0.5, MEMORY_BOUND, others)
         return np.where(np.isnan(share), DOES_NOT_FIT, named)
 
     @property
@@ -214,6 +232,8 @@ class Profile:
         from mlsim.solvers.explain import operator_rows
 
         table = self.configuration.model.operators
+        if self.configuration.calibrated:
+            table = table.with_outputs
         return operator_rows(self.configuration, table.fused if self.estimate == "bound" else table)
 
     def sensitivity(self, name: str = "latency") -> pandas.DataFrame:

@@ -9,8 +9,12 @@ from typing import Any
 
 from mlsim.errors import InvalidValueError
 from mlsim.hardware import Device
+from mlsim.hardware.calibration import Calibration
+from mlsim.precision import Precision
+from mlsim.solvers import calibrated
 from mlsim.solvers.formats import WIDE, Formats
 from mlsim.systems import System
+from mlsim.systems.calibration import link_calibration
 from mlsim.workloads import FLOPS_PER_MULTIPLY_ADD, Layout, StepOperator, StepTable, Transformer
 from mlsim.workloads.steps import UNLIMITED
 
@@ -39,7 +43,13 @@ _BYTES = {
     "bytes_per_cached_element": "KV cache",
 }
 # Columns that a given quantity takes the place of.
-_REPLACEABLE = ("peak_flops", "bytes_per_parameter", "link_bandwidth")
+_REPLACEABLE = (
+    "peak_flops",
+    "bytes_per_parameter",
+    "link_bandwidth",
+    *calibrated.OF_DEVICE,
+    *calibrated.OF_LINK,
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,7 +79,8 @@ class Service:
     base: dict[str, Any] = field(init=False)
 
     def __post_init__(self) -> None:
-        replaced = tuple(name for name in _REPLACEABLE if name in self.given)
+        given = self.given
+        replaced = tuple(name for name in _REPLACEABLE if name in given) if given else ()
         table = _table(self, replaced)
         object.__setattr__(self, "table", table)
         if "base" not in table.cache:
@@ -80,12 +91,32 @@ class Service:
     def kinds(self) -> frozenset[str]:
         """What decides which equations hold."""
         return _kinds(
-            self.model.latent,
-            not self.model.decoder,
-            self.estimate == "bound",
-            self.table.cache["sends"],
-            self.model.attention.window > 0,
+            (
+                self.model.latent,
+                not self.model.decoder,
+                self.estimate == "bound",
+                self.table.cache["sends"],
+                self.model.attention.window > 0,
+                self.calibrated,
+            )
         )
+
+    @property
+    def calibrated(self) -> bool:
+        """Whether the rates are those that were measured."""
+        return self.estimate == calibrated.CALIBRATED
+
+    @property
+    def calibrations(self) -> dict[str, Calibration]:
+        """What the device was measured to reach, by number format; empty if all is given.
+
+        Raises
+        ------
+        NotMeasuredError
+            If there are no measurements of the device.
+        """
+        names = (each.name for each in self.formats.computing(self.device))
+        return calibrated.constants(self.device, names, self.given)
 
     @property
     def request(self) -> dict[str, Any]:
@@ -133,6 +164,8 @@ class Service:
             known["expert_replicas"] = float(layout.expert_replicas)
         if not self.table.cache["sends"]:
             known["total_network_time"] = 0.0
+        if self.calibrated:
+            known |= calibrated.tiling(device)
         return known
 
     def shape_with(self, asked: Mapping[str, Any]) -> tuple[int, ...]:
@@ -183,9 +216,21 @@ class Service:
             return f"{kind} in {format_.name}: {format_.bits:g} bits"
         if name in ("data_parallel", "pipeline_parallel", "expert_replicas"):
             return f"layout: {self.layout}"
+        if self.calibrated:
+            measured = self._measured(name)
+            if measured:
+                return measured
         if name in _OF_MODEL:
             return f"{self.model.name}, from its architecture ({self.model.source})"
         return "definition"
+
+    def _measured(self, name: str) -> str:
+        """Say of which measurements a quantity was made; "" if of none."""
+        if name in calibrated.OF_LINK and self.system:
+            groups = dict.fromkeys(each.link_group for each in self.table if each.link_group)
+            words = (link_calibration(self.system, each).origins[name] for each in groups)
+            return f"{self.system.name}, {'; or '.join(dict.fromkeys(words))}"
+        return calibrated.origin(name, self.device, self.calibrations)
 
     @property
     def labels(self) -> dict[str, str]:
@@ -209,16 +254,12 @@ class Service:
         return f"{count} x {self.device.name}{where} ({self.layout})"
 
 
-@lru_cache(maxsize=16)
-def _kinds(latent: bool, encoder: bool, bound: bool, sends: bool, windowed: bool) -> frozenset[str]:
-    flags = {
-        "latent": latent,
-        "encoder": encoder,
-        "bound": bound,
-        "sends": sends,
-        "windowed": windowed,
-    }
-    return frozenset(name for name, holds in flags.items() if holds)
+_KINDS = ("latent", "encoder", "bound", "sends", "windowed", calibrated.CALIBRATED)
+
+
+@lru_cache(maxsize=32)
+def _kinds(flags: tuple[bool, ...]) -> frozenset[str]:
+    return frozenset(name for name, holds in zip(_KINDS, flags, strict=True) if holds)
 
 
 _TABLES: dict[Any, StepTable] = {}
@@ -264,6 +305,8 @@ def _new_table(service: Service, replaced: tuple[str, ...]) -> StepTable:
         columns["link_bandwidth"] = tuple(
             system.link_bandwidth(each.link_group or groups[0]) for each in operators
         )
+    if service.calibrated:
+        columns |= _calibrated_columns(service, operators, replaced)
     # What is the same for all operators is one number.
     mixed = {name: values for name, values in columns.items() if len(set(values)) > 1}
     table = StepTable(operators, mixed)
@@ -281,8 +324,53 @@ def _peaks(
 
     The bound takes the highest of them for all: no program is faster.
     """
-    linear, attention, kept = (device.compute.figure(each).si for each in formats.computing(device))
+    formats_ = formats.computing(device)
+    peaks = {each.name: device.compute.figure(each).si for each in formats_}
     if estimate == "bound":
-        return (max(linear, attention, kept),) * len(operators)
+        return (max(peaks.values()),) * len(operators)
+    return tuple(peaks[name] for name in _computing(operators, formats_))
+
+
+def _computing(
+    operators: tuple[StepOperator, ...], formats: tuple[Precision, Precision, Precision]
+) -> tuple[str, ...]:
+    """Name the format in which each operator computes."""
+    linear, attention, kept = (each.name for each in formats)
     own = {"attention": attention, "output": kept, "router": kept}
     return tuple(own.get(each.kind, kept if each.kept else linear) for each in operators)
+
+
+def _calibrated_columns(
+    service: Service, operators: tuple[StepOperator, ...], replaced: tuple[str, ...]
+) -> dict[str, tuple[float, ...]]:
+    """Return what was measured for each operator, but what is given in its place.
+
+    Sending has a start of its own, in place of that of an operator that computes.
+    """
+    used = _computing(operators, service.formats.computing(service.device))
+    experts = service.model.experts
+    chosen = experts.per_token if experts else 1
+    columns: dict[str, tuple[float, ...]] = {
+        # A token's experts lie side by side, as if they were one wide product.
+        "outputs": tuple(
+            float(each.outputs * (chosen if each.kind == "experts" else 1)) for each in operators
+        )
+    }
+    found = service.calibrations
+    for name in calibrated.OF_DEVICE if found else ():
+        columns[name] = tuple(
+            0.0
+            if name == "kernel_overhead" and each.link_group
+            else float(getattr(found[format_], name))
+            for each, format_ in zip(operators, used, strict=True)
+        )
+    groups = {each.link_group for each in operators if each.link_group}
+    if service.system and groups and not set(calibrated.OF_LINK) <= set(replaced):
+        links = {each: link_calibration(service.system, each) for each in groups}
+        columns["link_fraction"] = tuple(
+            links[each.link_group].link_fraction if each.link_group else 1.0 for each in operators
+        )
+        columns["link_latency"] = tuple(
+            links[each.link_group].link_latency if each.link_group else 0.0 for each in operators
+        )
+    return {name: values for name, values in columns.items() if name not in replaced}

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 from mlsim.errors import DoesNotFitError, InvalidValueError, WrongKindError, unknown_name
 from mlsim.quantities import term
+from mlsim.solvers import calibrated
 from mlsim.solvers.contexts import check_context, decode_contexts, filling_share
 from mlsim.solvers.forward import ARRAYS, evaluate, quiet
 from mlsim.solvers.phase import SERVING, Phase, Whole
-from mlsim.solvers.profile import COMPUTE_BOUND, DOES_NOT_FIT, MEMORY_BOUND
+from mlsim.solvers.profile import COMPUTE_BOUND, DOES_NOT_FIT, MEMORY_BOUND, OVERHEAD_BOUND
 from mlsim.solvers.service import Service
 from mlsim.units import quantity, scaled, text
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
     from mlsim.hardware import Device
     from mlsim.solvers.explain import Explanation
+    from mlsim.solvers.load import Load
     from mlsim.workloads import Transformer
 
 NETWORK_BOUND = "Network Bound"
@@ -63,6 +65,20 @@ SERVING_GIVABLE = (
         if each.yields not in (*_WHOLE, "time_to_first_token", "latency")
     ),
 )
+
+# The calibrated estimate has more of it.
+CALIBRATED_GIVABLE = (
+    *SERVING_GIVABLE,
+    *calibrated.OF_DEVICE,
+    *calibrated.OF_LINK,
+    "waves",
+    "filled_share",
+)
+
+
+def givable(estimate: str) -> tuple[str, ...]:
+    """Return what a caller may give of an estimate."""
+    return CALIBRATED_GIVABLE if estimate == calibrated.CALIBRATED else SERVING_GIVABLE
 
 
 class StepProfile:
@@ -110,7 +126,11 @@ class StepProfile:
 
     @property
     def shares(self) -> dict[str, Any]:
-        """Part of the time by what limits it; they add up to 1."""
+        """Part of the time by what limits it; they add up to 1.
+
+        The calibrated estimate also has what goes into starting operators.
+        """
+        measured = self.phase.service.calibrated
         if self.phase.service.estimate == "bound":
             memory = self.value("total_memory_time") > self.value("total_compute_time")
             return {MEMORY_BOUND: memory * 1.0, COMPUTE_BOUND: 1.0 - memory, NETWORK_BOUND: 0.0}
@@ -118,6 +138,7 @@ class StepProfile:
             MEMORY_BOUND: self.value("memory_bound_share"),
             COMPUTE_BOUND: self.value("compute_bound_share"),
             NETWORK_BOUND: self.value("network_share"),
+            **({OVERHEAD_BOUND: self.value("overhead_share")} if measured else {}),
         }
 
     @property
@@ -415,6 +436,21 @@ class Serving:
                 for name, step in phases.items()
             }
         return {name: step.bottleneck for name, step in phases.items()}
+
+    def load(self) -> Load:
+        """Return what one generation of the batch asks of the devices, for `Engine.footprint`.
+
+        Raises
+        ------
+        InvalidValueError
+            For an array of points: pick one by its index first.
+        DoesNotFitError
+            If the service does not fit in memory.
+        """
+        _one_point(self.shape, "load()")
+        from mlsim.solvers.serving_load import load_of
+
+        return load_of(self)
 
     def explain(self, name: str = "generation_latency") -> Explanation:
         """Show how a result came to be: equations, values, units, sources.

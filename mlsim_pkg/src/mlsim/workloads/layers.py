@@ -99,6 +99,8 @@ class Convolution:
             activations_read=read,
             activations_written=output.elements,
             activations_live=read + output.elements + kept,
+            # Groups of channels are products of their own, too narrow to be run as such.
+            outputs=self.out_channels if self.groups == 1 else 0,
         )
         return Lowered((operator,), output)
 
@@ -164,5 +166,6 @@ class Linear:
             activations_read=inputs,
             activations_written=self.out_features,
             activations_live=inputs + self.out_features + kept,
+            outputs=self.out_features,
         )
         return Lowered((operator,), Shape(self.out_features, 1))

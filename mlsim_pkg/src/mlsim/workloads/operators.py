@@ -35,6 +35,9 @@ class Operator:
         those kept for a later operator.
     repeats
         How often this very operator stands in the network.
+    outputs
+        Columns of the matrix product that it is: output channels of a
+        convolution, which has a row for each pixel; 0 if it is no product.
     """
 
     name: str
@@ -45,6 +48,7 @@ class Operator:
     activations_written: int
     activations_live: int
     repeats: int = 1
+    outputs: int = 0
 
 
 @dataclass(frozen=True)
@@ -52,6 +56,7 @@ class OperatorTable:
     """Operators as columns, with the peak of live activations."""
 
     operators: tuple[Operator, ...]
+    names: tuple[str, ...] = COLUMNS
 
     def __iter__(self) -> Iterator[Operator]:
         return iter(self.operators)
@@ -61,10 +66,10 @@ class OperatorTable:
 
     @cached_property
     def columns(self) -> dict[str, list[float]]:
-        """One list of floats for each of `COLUMNS`."""
+        """One list of floats for each of `names`."""
         return {
             name: [float(getattr(operator, name)) for operator in self.operators]
-            for name in COLUMNS
+            for name in self.names
         }
 
     @cached_property
@@ -78,6 +83,11 @@ class OperatorTable:
     def columns_2d(self) -> dict[str, Any]:
         """The columns as NumPy arrays of shape (operators, 1), for arrays of points."""
         return {name: values[:, None] for name, values in self.arrays.items()}
+
+    @cached_property
+    def with_outputs(self) -> OperatorTable:
+        """The same table with a column for the width of each matrix product."""
+        return OperatorTable(self.operators, (*COLUMNS, "outputs"))
 
     @property
     def activations_live(self) -> int:

@@ -56,6 +56,8 @@ class StepOperator:
         Such as "feed-forward, up" and "projection".
     token_multiply_adds, pair_multiply_adds
         MAC for each token; for each query and key that meet.
+    outputs
+        Of a matrix product, how many numbers come out for each token; else 0.
     absorbed_pair_multiply_adds, expand_multiply_adds
         Of latent attention: MAC for each pair in the compressed space; MAC that
         expand one cached token.
@@ -79,6 +81,7 @@ class StepOperator:
     kind: str
     token_multiply_adds: int = 0
     pair_multiply_adds: int = 0
+    outputs: int = 0
     absorbed_pair_multiply_adds: int = 0
     expand_multiply_adds: int = 0
     parameters: int = 0
@@ -108,7 +111,7 @@ class StepOperator:
 STEP_COLUMNS = tuple(
     each.name
     for each in fields(StepOperator)
-    if each.name not in ("name", "kind", "live_elements", "kept", "link_group")
+    if each.name not in ("name", "kind", "live_elements", "kept", "link_group", "outputs")
 )
 
 

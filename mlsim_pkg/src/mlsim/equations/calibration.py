@@ -1,0 +1,195 @@
+"""Times at rates that were measured: a share of the peak, and a start for each operator."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mlsim.equations.functions import ceil, exceeds, maximum, minimum, total
+from mlsim.equations.registry import equation
+
+QUESTION = "How much of the data sheet's rates is reached?"
+
+
+@equation(symbol="q_m", unit="1", source="nvidia2023matmul", counts=True)
+def product_rows(tokens_worked: Any, device_batch: Any) -> Any:
+    """Rows of a matrix product in a step: one for each token.
+
+    Valid for weights that all tokens meet.
+
+    >>> product_rows(512, 4)
+    2048
+    """
+    return tokens_worked * device_batch
+
+
+@equation(symbol="q_m", unit="1", source="nvidia2023matmul", yields="product_rows", counts=True)
+def convolution_rows(batch_size: Any, activations_written: Any, outputs: Any) -> Any:
+    """Rows of a convolution as a matrix product: one for each pixel that it writes.
+
+    The columns are its output channels.
+
+    Valid for one group of channels, and for fully connected layers, which write one pixel.
+
+    >>> convolution_rows(2, 6400, 64)
+    200.0
+    """
+    return batch_size * activations_written / maximum(outputs, 1)
+
+
+@equation(symbol=r"n_\mathrm{wave}", unit="1", source="nvidia2023matmul", counts=True)
+def waves(product_rows: Any, outputs: Any, tile_size: Any, cores: Any) -> Any:
+    """Rounds in which all tiles of a product are worked on, one tile for each core at a time.
+
+    A tile at the edge takes as long as a whole one, and a last round as long as a full one.
+    A product smaller than a tile has one that fits, in steps of 16: a matrix instruction.
+
+    Assumes tiles of one size, and that none is divided among cores.
+    Valid for products whose inner dimension is long.
+
+    >>> waves(256, 22016, 128, 108)
+    4.0
+    """
+    return maximum(
+        ceil(
+            ceil(product_rows / minimum(16 * ceil(product_rows / 16), tile_size))
+            * ceil(outputs / minimum(16 * maximum(ceil(outputs / 16), 1), tile_size))
+            / cores
+        ),
+        1,
+    )
+
+
+@equation(symbol=r"s_\mathrm{fill}", unit="1", source="nvidia2023matmul", counts=True)
+def filled_share(product_rows: Any, outputs: Any, waves: Any, cores: Any, tile_size: Any) -> Any:
+    """Part of the rounds that the result fills: the rest is padding and idle cores.
+
+    The sides of a tile are as for the rounds. What is no matrix product has no outputs, and
+    a share of 1.
+
+    Assumes tiles of one size.
+    Valid from 0 to 1.
+
+    >>> filled_share(128, 128, 1, 4, 128)
+    0.25
+    """
+    return product_rows * outputs / (
+        waves
+        * cores
+        * minimum(16 * ceil(product_rows / 16), tile_size)
+        * minimum(16 * maximum(ceil(outputs / 16), 1), tile_size)
+    ) + exceeds(1, outputs)
+
+
+@equation(symbol=r"t_\mathrm{comp}", unit="s", source="williams2009roofline", yields="compute_time")
+def calibrated_compute_time(
+    flops: Any, peak_flops: Any, compute_fraction: Any, filled_share: Any
+) -> Any:
+    """Time to compute at the measured part of the peak rate, on the cores that have work.
+
+    Assumes that the part is the same for all products.
+    Valid for the device and the precision that were measured.
+
+    >>> calibrated_compute_time(300e9, 300e12, 0.5, 0.5)
+    0.004
+    """
+    return flops / (peak_flops * compute_fraction * filled_share)
+
+
+@equation(symbol=r"t_\mathrm{mem}", unit="s", source="williams2009roofline", yields="memory_time")
+def calibrated_memory_time(bytes_moved: Any, memory_bandwidth: Any, memory_fraction: Any) -> Any:
+    """Time to move the bytes at the measured part of the memory bandwidth.
+
+    Valid for long streams on the device that was measured.
+
+    >>> calibrated_memory_time(2e9, 2e12, 0.5)
+    0.002
+    """
+    return bytes_moved / (memory_bandwidth * memory_fraction)
+
+
+@equation(
+    symbol=r"t_\mathrm{net}", unit="s", source="thakur2005optimization", yields="network_time"
+)
+def calibrated_network_time(
+    link_latency: Any, link_bytes: Any, link_bandwidth: Any, link_fraction: Any
+) -> Any:
+    """Time to send: a start, and the bytes at the measured part of the link bandwidth.
+
+    Assumes that the start takes as long for any message.
+    Valid for the link, the library and about as many devices as were measured.
+
+    >>> calibrated_network_time(1.0, 450e9, 450e9, 0.5)
+    3.0
+    """
+    return link_latency + link_bytes / (link_bandwidth * link_fraction)
+
+
+@equation(symbol=r"t_\mathrm{op}", unit="s", source="pytorch2026roofline", yields="operator_time")
+def started_time(roofline_time: Any, kernel_overhead: Any) -> Any:
+    """Time of an operator on one device: it is started, then it computes and moves bytes.
+
+    Assumes that one operator starts when the last has ended.
+    Valid where the host is ahead of the device.
+
+    >>> started_time(0.002, 0.001)
+    0.003
+    """
+    return roofline_time + kernel_overhead
+
+
+@equation(symbol=r"t_\mathrm{op}", unit="s", source="pytorch2026roofline", yields="operator_time")
+def started_and_sent_time(roofline_time: Any, network_time: Any, kernel_overhead: Any) -> Any:
+    """Time of an operator with its share of sending, and its start.
+
+    Assumes that sending and computing do not overlap.
+    Valid for tensor parallelism, where the next operator needs the result.
+
+    >>> started_and_sent_time(0.002, 0.001, 0.001)
+    0.004
+    """
+    return roofline_time + network_time + kernel_overhead
+
+
+@equation(symbol=r"T_\alpha", unit="s", source="pytorch2026roofline", sums=True)
+def total_overhead_time(kernel_overhead: Any, repeats: Any) -> Any:
+    """Time that a step spends starting its operators.
+
+    Valid where operators run one after another.
+
+    >>> total_overhead_time([0.001, 0.002], [3, 1])
+    0.005
+    """
+    return total(kernel_overhead, repeats)
+
+
+@equation(symbol=r"s_\alpha", unit="1", source="pytorch2026roofline")
+def overhead_share(total_overhead_time: Any, latency: Any) -> Any:
+    """Part of the step that is spent starting operators.
+
+    Valid from 0 to 1.
+
+    >>> overhead_share(0.001, 0.004)
+    0.25
+    """
+    return total_overhead_time / latency
+
+
+@equation(
+    symbol=r"s_\mathrm{cb}",
+    unit="1",
+    source="williams2009roofline",
+    yields="compute_bound_share",
+)
+def calibrated_compute_bound_share(
+    latency: Any, memory_bound_time: Any, total_network_time: Any, total_overhead_time: Any
+) -> Any:
+    """Part of the step spent in operators for which the arithmetic is the limit.
+
+    It is what waiting for memory, sending and starting leave.
+
+    Valid where operators run one after another.
+
+    >>> calibrated_compute_bound_share(0.004, 0.001, 0.001, 0.001)
+    0.25
+    """
+    return (latency - memory_bound_time - total_network_time - total_overhead_time) / latency

@@ -1,0 +1,130 @@
+"""How devices that hold the same weights bring gradients and weights together.
+
+To *gather* a vector of which each device has a part, and to *reduce and scatter*
+one of which each has all, takes equally long; doing both is an all-reduce.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mlsim.equations.registry import equation
+
+QUESTION = "How long do devices take to agree on the weights?"
+
+
+@equation(symbol=r"\rho", unit="s/B", source="patarasuk2009bandwidth", yields="pass_rate")
+def ring_pass_rate(shard_group: Any, node_bandwidth: Any) -> Any:
+    """Time per byte in a ring: each device sends all parts but one to its neighbour.
+
+    Valid where all links of the ring are alike; through several nodes, at the slowest rate.
+
+    >>> ring_pass_rate(4, 100e9)
+    7.5e-12
+    """
+    return (shard_group - 1) / (shard_group * node_bandwidth)
+
+
+@equation(symbol=r"\rho", unit="s/B", source="thakur2005optimization", yields="pass_rate")
+def hierarchical_pass_rate(
+    node_members: Any, node_groups: Any, node_bandwidth: Any, fabric_bandwidth: Any
+) -> Any:
+    """Time per byte in two levels: within the node first, then between nodes.
+
+    Each device of a node carries a part of the vector to its peers in the others.
+
+    Assumes that one level follows the other.
+    Valid where each device has a link of its own to other nodes.
+
+    >>> hierarchical_pass_rate(8, 2, 250e9, 25e9)
+    6e-12
+    """
+    return (node_members - 1) / (node_members * node_bandwidth) + (node_groups - 1) / (
+        node_groups * node_members * fabric_bandwidth
+    )
+
+
+@equation(symbol=r"\rho", unit="s/B", source="sanders2009two", yields="pass_rate")
+def tree_pass_rate(node_bandwidth: Any) -> Any:
+    """Time per byte in two binary trees, between which the vector is shared.
+
+    Valid where each device sends and receives at the full rate.
+
+    >>> tree_pass_rate(100e9)
+    1e-11
+    """
+    return 1 / node_bandwidth
+
+
+@equation(
+    symbol=r"\alpha_\rho",
+    unit="s",
+    source="patarasuk2009bandwidth",
+    yields="pass_latency",
+)
+def ring_pass_latency(shard_group: Any, hop_latency: Any) -> Any:
+    """Time to start in a ring: a message for each device but one.
+
+    Valid for a ring, however its devices are placed.
+
+    >>> ring_pass_latency(5, 1e-06)
+    4e-06
+    """
+    return (shard_group - 1) * hop_latency
+
+
+@equation(
+    symbol=r"\alpha_\rho",
+    unit="s",
+    source="thakur2005optimization",
+    yields="pass_latency",
+)
+def hierarchical_pass_latency(node_members: Any, node_groups: Any, hop_latency: Any) -> Any:
+    """Time to start in two levels: a ring in the node, then one over the nodes.
+
+    Assumes that a message takes equally long to start within a node and between nodes.
+    Valid for rings.
+
+    >>> hierarchical_pass_latency(8, 2, 1e-06)
+    8e-06
+    """
+    return (node_members + node_groups - 2) * hop_latency
+
+
+@equation(symbol=r"\alpha_\rho", unit="s", source="sanders2009two", yields="pass_latency")
+def tree_pass_latency(tree_depth: Any, hop_latency: Any) -> Any:
+    """Time to start in a tree: a message for each level.
+
+    Valid for a binary tree.
+
+    >>> tree_pass_latency(3, 1e-06)
+    3e-06
+    """
+    return tree_depth * hop_latency
+
+
+@equation(symbol=r"T_\nabla", unit="s", source="rajbhandari2020zero")
+def gradient_time(
+    weight_gathers: Any,
+    gathered_bytes: Any,
+    gradient_scatters: Any,
+    bytes_per_gradient: Any,
+    device_parameters: Any,
+    pass_rate: Any,
+    link_fraction: Any,
+    pass_latency: Any,
+) -> Any:
+    """Time to reduce gradients and to gather weights, as often as a step needs it.
+
+    Plain data parallelism gathers gradients instead of weights, which is as much.
+
+    Valid for one step.
+
+    >>> gradient_time(1, 2.0, 1, 2.0, 1e9, 1e-11, 0.5, 0.0)
+    0.08
+    """
+    return (
+        weight_gathers * gathered_bytes + gradient_scatters * bytes_per_gradient
+    ) * device_parameters * pass_rate / link_fraction + (
+        weight_gathers + gradient_scatters
+    ) * pass_latency

@@ -1,0 +1,225 @@
+"""One step of training: all micro-batches through the pipeline, then the update."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mlsim.equations.functions import maximum
+from mlsim.equations.registry import equation
+
+QUESTION = "How long does a step of training take, and what is it spent on?"
+
+
+@equation(symbol=r"n_\mu", unit="1", source="huang2019gpipe", yields="micro_batches")
+def training_micro_batches(global_batch: Any, data_parallel: Any, micro_batch: Any) -> Any:
+    """Micro-batches that follow one another through a pipeline in one step.
+
+    Valid where they divide the batch evenly.
+
+    >>> training_micro_batches(64, 4, 2)
+    8.0
+    """
+    return global_batch / (data_parallel * micro_batch)
+
+
+@equation(symbol=r"T_\mu", unit="s", source="narayanan2021megatron")
+def steady_time(micro_batches: Any, stage_time: Any) -> Any:
+    """Time in which a stage works on the micro-batches of a step, one after another.
+
+    Valid for the slowest stage.
+
+    >>> steady_time(8, 0.25)
+    2.0
+    """
+    return micro_batches * stage_time
+
+
+@equation(symbol=r"T_\circ", unit="s", source="narayanan2021megatron")
+def bubble_time(pipeline_parallel: Any, stage_time: Any, interleaved: Any) -> Any:
+    """Time in which a stage waits while the pipeline fills and empties.
+
+    Where each stage holds several smaller parts of the model, less of it stands idle.
+
+    Valid for one forward and one backward in turn, as in PipeDream and Megatron.
+
+    >>> bubble_time(8, 0.25, 1)
+    1.75
+    >>> bubble_time(9, 0.25, 4)
+    0.5
+    """
+    return (pipeline_parallel - 1) * stage_time / interleaved
+
+
+@equation(symbol=r"n_\rightarrow", unit="1", source="narayanan2021megatron")
+def pipeline_sends(micro_batches: Any, interleaved: Any) -> Any:
+    """Messages that a stage waits for: each micro-batch comes in from both sides.
+
+    Valid where there are two stages or more.
+
+    >>> pipeline_sends(8, 3)
+    48
+    """
+    return 2 * micro_batches * interleaved
+
+
+@equation(symbol="T_p", unit="s", source="narayanan2021megatron")
+def pipeline_time(
+    pipeline_sends: Any,
+    hop_latency: Any,
+    bytes_per_element: Any,
+    pipeline_elements: Any,
+    stage_bandwidth: Any,
+    link_fraction: Any,
+) -> Any:
+    """Time to send activations, and their gradients, from stage to stage.
+
+    Valid for one step.
+
+    >>> pipeline_time(10, 1e-06, 2.0, 1e6, 20e9, 0.5)
+    0.00201
+    """
+    return pipeline_sends * (
+        hop_latency + bytes_per_element * pipeline_elements / (stage_bandwidth * link_fraction)
+    )
+
+
+@equation(symbol=r"T_{\nabla,\mathrm{out}}", unit="s", source="rajbhandari2020zero")
+def exposed_gradient_time(
+    gradient_time: Any,
+    gradient_overlap: Any,
+    micro_batches: Any,
+    forward_time: Any,
+    recompute_time: Any,
+    backward_time: Any,
+) -> Any:
+    """What is left of bringing gradients together when computing hides the rest.
+
+    Nothing hides behind more computing than there is.
+
+    Valid for overlaps from 0 to 1.
+
+    >>> exposed_gradient_time(1.0, 0.75, 1, 2.0, 0.0, 4.0)
+    0.25
+    >>> exposed_gradient_time(10.0, 1.0, 1, 2.0, 0.0, 4.0)
+    4.0
+    """
+    return maximum(
+        gradient_time * (1 - gradient_overlap),
+        gradient_time - micro_batches * (forward_time + recompute_time + backward_time),
+    )
+
+
+@equation(symbol="T_o", unit="s", source="kingma2015adam")
+def optimizer_time(
+    device_parameters: Any,
+    state_shards: Any,
+    bytes_per_gradient: Any,
+    state_bytes: Any,
+    bytes_per_parameter: Any,
+    memory_bandwidth: Any,
+    memory_fraction: Any,
+) -> Any:
+    """Time to update: gradients are read, state is read and written, weights are written.
+
+    Assumes that one kernel does all. The roofline takes the full rate of memory.
+    Valid as a lower limit.
+
+    >>> optimizer_time(1e9, 1, 2.0, 12.0, 2.0, 2e12, 0.5)
+    0.028
+    """
+    return (
+        device_parameters
+        / state_shards
+        * (bytes_per_gradient + 2 * state_bytes + bytes_per_parameter)
+        / (memory_bandwidth * memory_fraction)
+    )
+
+
+@equation(symbol=r"T_\Delta", unit="s", source="narayanan2021megatron")
+def step_time(
+    steady_time: Any,
+    bubble_time: Any,
+    pipeline_time: Any,
+    pipeline_overlap: Any,
+    exposed_gradient_time: Any,
+    optimizer_time: Any,
+) -> Any:
+    """Time of a step: work, waiting, sending, updating, one after another.
+
+    Valid where nothing else is waited for: data, storage, slow devices.
+
+    >>> step_time(2.0, 0.5, 0.25, 0.0, 0.125, 0.125)
+    3.0
+    """
+    return (
+        steady_time
+        + bubble_time
+        + pipeline_time * (1 - pipeline_overlap)
+        + exposed_gradient_time
+        + optimizer_time
+    )
+
+
+@equation(symbol="X_t", unit="token/s", source="chowdhery2022palm")
+def token_rate(global_batch: Any, sequence_tokens: Any, step_time: Any) -> Any:
+    """Tokens of training data that all devices together read per second.
+
+    Valid while a run is under way.
+
+    >>> token_rate(64, 2048, 4.0)
+    32768.0
+    """
+    return global_batch * sequence_tokens / step_time
+
+
+@equation(symbol="F_m", unit="FLOP", source="chowdhery2022palm")
+def model_flops(global_batch: Any, sequence_flops: Any) -> Any:
+    """Work of a step that the model asks for: the backward pass is twice the forward one.
+
+    Attention counts for the pairs that are worked on: of a program that skips the masked
+    half, for the others.
+
+    Valid for training of all weights.
+
+    >>> model_flops(2, 10.0)
+    60.0
+    """
+    return 3 * global_batch * sequence_flops
+
+
+@equation(symbol="F_h", unit="FLOP", source="korthikanti2022reducing")
+def hardware_flops(model_flops: Any, global_batch: Any, recomputed_flops: Any) -> Any:
+    """Work of a step with what is computed again.
+
+    Valid for any recomputation.
+
+    >>> hardware_flops(60.0, 2, 10.0)
+    80.0
+    """
+    return model_flops + global_batch * recomputed_flops
+
+
+@equation(symbol="u_m", unit="1", source="chowdhery2022palm")
+def model_flops_utilization(model_flops: Any, step_time: Any, devices: Any, peak_rate: Any) -> Any:
+    """Work that the model asks for, per work that the devices could do at their peak.
+
+    Valid from 0 to 1; computing again does not count.
+
+    >>> model_flops_utilization(50.0, 1.0, 2, 50.0)
+    0.5
+    """
+    return model_flops / (step_time * devices * peak_rate)
+
+
+@equation(symbol="u_h", unit="1", source="korthikanti2022reducing")
+def hardware_flops_utilization(
+    hardware_flops: Any, step_time: Any, devices: Any, peak_rate: Any
+) -> Any:
+    """Work that is done, what is computed again included, per peak work.
+
+    Valid from 0 to 1; never below the model's share.
+
+    >>> hardware_flops_utilization(60.0, 1.0, 2, 50.0)
+    0.6
+    """
+    return hardware_flops / (step_time * devices * peak_rate)

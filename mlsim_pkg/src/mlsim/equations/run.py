@@ -1,0 +1,168 @@
+"""A whole training run: how long, what it costs, what failures take, how large a model."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mlsim.equations.functions import square_root
+from mlsim.equations.registry import equation
+
+QUESTION = "What does a training run take, and how large should its model be?"
+
+
+@equation(symbol="T_C", unit="s", source="chowdhery2022palm")
+def computing_time(training_tokens: Any, token_rate: Any) -> Any:
+    """Time of a run in which nothing fails and nothing is written.
+
+    Valid where each token is read once at a steady rate.
+
+    >>> computing_time(1e12, 1e6)
+    1000000.0
+    """
+    return training_tokens / token_rate
+
+
+@equation(symbol=r"\theta", unit="s", source="meta2024llama3")
+def failure_interval(mean_time_to_failure: Any, devices: Any) -> Any:
+    """Mean time between failures of a run: any device that fails stops all.
+
+    Assumes that devices fail independently, at a steady rate.
+    Valid for a run without spare devices that take over.
+
+    >>> failure_interval(1.8e8, 10000)
+    18000.0
+    """
+    return mean_time_to_failure / devices
+
+
+@equation(symbol=r"\tau", unit="s", source="young1974first")
+def checkpoint_time(checkpoint_bytes: Any, checkpoint_bandwidth: Any) -> Any:
+    """Time to write what a run needs to go on after a failure.
+
+    Assumes that computing waits for it.
+    Valid for one writer, or for many at the rate of all together.
+
+    >>> checkpoint_time(1e12, 1e10)
+    100.0
+    """
+    return checkpoint_bytes / checkpoint_bandwidth
+
+
+@equation(symbol=r"T_\chi", unit="s", source="young1974first")
+def checkpoint_interval(checkpoint_time: Any, failure_interval: Any) -> Any:
+    """Time of computing between checkpoints that loses least.
+
+    Too often, and writing takes the time; too seldom, and a failure does.
+
+    Assumes that a checkpoint takes far less time than passes between failures.
+    Valid to first order (Young); Daly adds terms that are small then.
+
+    >>> checkpoint_interval(50.0, 10000.0)
+    1000.0
+    """
+    return square_root(2 * checkpoint_time * failure_interval)
+
+
+@equation(symbol="g", unit="1", source="daly2006higher")
+def goodput(
+    checkpoint_time: Any, checkpoint_interval: Any, restart_time: Any, failure_interval: Any
+) -> Any:
+    """Part of the time in which a run gets on.
+
+    Each interval costs a checkpoint; each failure costs a restart and, on average, half of
+    an interval and of a checkpoint.
+
+    Assumes that failures are seldom against the interval, and don't come during a restart.
+    Valid while the loss is small.
+
+    >>> goodput(0.0, 1000.0, 500.0, 10000.0)
+    0.9
+    """
+    return (
+        checkpoint_interval
+        / (checkpoint_interval + checkpoint_time)
+        * (1 - (restart_time + (checkpoint_interval + checkpoint_time) / 2) / failure_interval)
+    )
+
+
+@equation(symbol="T_R", unit="s", source="daly2006higher")
+def training_time(computing_time: Any, goodput: Any) -> Any:
+    """Time of a whole run, with checkpoints, failures and restarts.
+
+    Valid where the goodput is positive.
+
+    >>> training_time(90.0, 0.9)
+    100.0
+    """
+    return computing_time / goodput
+
+
+@equation(symbol="T_N", unit="s", source="chowdhery2022palm")
+def device_time(training_time: Any, devices: Any) -> Any:
+    """Time of a run, counted for each of its devices: device-hours.
+
+    Valid where all devices are held for the whole run.
+
+    >>> device_time(3600.0, 8)
+    28800.0
+    """
+    return training_time * devices
+
+
+@equation(symbol="c_R", unit="USD", source="hennessy2019quantitative")
+def training_cost(device_time: Any, device_price: Any) -> Any:
+    """Price of the devices of a run.
+
+    Assumes that a device costs the same all the time.
+    Valid for rented devices; storage, network and people are not in it.
+
+    >>> training_cost(7200.0, 0.0005)
+    3.6
+    """
+    return device_time * device_price
+
+
+@equation(symbol="F_R", unit="FLOP", source="kaplan2020scaling")
+def training_flops(
+    flops_per_parameter_token: Any, model_parameters: Any, training_tokens: Any
+) -> Any:
+    """Work of a run: six operations for each parameter and token.
+
+    A multiply-add forward, and two backward.
+
+    Assumes that attention is small against the matrices.
+    Valid for sequences that are short against six times the width of the model.
+
+    >>> training_flops(6.0, 1e9, 2e10)
+    1.2e+20
+    """
+    return flops_per_parameter_token * model_parameters * training_tokens
+
+
+@equation(symbol=r"p_\ast", unit="parameter", source="hoffmann2022training")
+def optimal_parameters(
+    training_flops: Any, flops_per_parameter_token: Any, tokens_per_parameter: Any
+) -> Any:
+    """Size of the dense model that learns most from this much work.
+
+    Parameters and tokens grow alike, so their ratio stays as it is.
+
+    Assumes that the ratio found by experiments holds at this size.
+    Valid for one pass over good data; a model that will serve many is better smaller.
+
+    >>> optimal_parameters(1.2e20, 6.0, 20.0)
+    1000000000.0
+    """
+    return square_root(training_flops / (flops_per_parameter_token * tokens_per_parameter))
+
+
+@equation(symbol=r"n_\ast", unit="token", source="hoffmann2022training")
+def optimal_tokens(optimal_parameters: Any, tokens_per_parameter: Any) -> Any:
+    """Tokens that such a model reads.
+
+    Valid as the size is.
+
+    >>> optimal_tokens(1e9, 20.0)
+    20000000000.0
+    """
+    return optimal_parameters * tokens_per_parameter

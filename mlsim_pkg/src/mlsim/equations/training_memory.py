@@ -1,0 +1,161 @@
+"""What training holds on one device: weights, gradients, state, and what the way back needs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mlsim.equations.functions import exceeds, minimum, total
+from mlsim.equations.registry import equation
+
+QUESTION = "Does a model fit while it is trained?"
+
+
+@equation(symbol="M_w", unit="B", source="rajbhandari2020zero", yields="weight_memory")
+def sharded_weight_memory(
+    bytes_per_parameter: Any, device_parameters: Any, weight_shards: Any
+) -> Any:
+    """Memory of the weights on a device, in the format in which it computes.
+
+    Valid for equal shards; full copies have one shard.
+
+    >>> sharded_weight_memory(2.0, 1e9, 4)
+    500000000.0
+    """
+    return bytes_per_parameter * device_parameters / weight_shards
+
+
+@equation(symbol="M_g", unit="B", source="rajbhandari2020zero")
+def gradient_memory(bytes_per_gradient: Any, device_parameters: Any, gradient_shards: Any) -> Any:
+    """Memory of the gradients on a device.
+
+    Valid for equal shards.
+
+    >>> gradient_memory(2.0, 1e9, 1)
+    2000000000.0
+    """
+    return bytes_per_gradient * device_parameters / gradient_shards
+
+
+@equation(symbol="M_o", unit="B", source="rajbhandari2020zero")
+def optimizer_memory(state_bytes: Any, device_parameters: Any, state_shards: Any) -> Any:
+    """Memory of the optimizer's state; for Adam, two means and a precise copy of the weights.
+
+    Valid for equal shards.
+
+    >>> optimizer_memory(12.0, 1e9, 8)
+    1500000000.0
+    """
+    return state_bytes * device_parameters / state_shards
+
+
+@equation(symbol="M_s", unit="B", source="rajbhandari2020zero")
+def state_memory(weight_memory: Any, gradient_memory: Any, optimizer_memory: Any) -> Any:
+    """Memory that does not depend on the batch.
+
+    In mixed precision with Adam and full copies it is 16 bytes for each parameter.
+
+    Valid for any optimizer.
+
+    >>> state_memory(2.0, 2.0, 12.0)
+    16.0
+    """
+    return weight_memory + gradient_memory + optimizer_memory
+
+
+@equation(symbol="D_y", unit="B", source="korthikanti2022reducing")
+def saved_bytes(
+    bytes_per_element: Any,
+    saved_elements: Any,
+    saved_masks: Any,
+    device_tokens: Any,
+    saved_pair_elements: Any,
+    saved_pair_masks: Any,
+    device_pairs: Any,
+) -> Any:
+    """What an operator keeps of one micro-batch: its inputs, and masks of what was dropped.
+
+    Valid for operators whose gradients need their inputs.
+
+    >>> saved_bytes(2.0, 3, 1, 10, 0, 0, 55)
+    70.0
+    """
+    return (bytes_per_element * saved_elements + saved_masks) * device_tokens + (
+        bytes_per_element * saved_pair_elements + saved_pair_masks
+    ) * device_pairs
+
+
+@equation(symbol="M_y", unit="B", source="korthikanti2022reducing", sums=True)
+def saved_memory(saved_bytes: Any, saved_repeats: Any) -> Any:
+    """What a stage keeps of one micro-batch until its backward pass.
+
+    Valid for any recomputation: what is computed again is not kept.
+
+    >>> saved_memory([70.0, 20.0], [2, 1])
+    160.0
+    """
+    return total(saved_bytes, saved_repeats)
+
+
+@equation(symbol="M_z", unit="B", source="korthikanti2022reducing", sums=True)
+def working_memory(saved_bytes: Any, live_repeats: Any) -> Any:
+    """Activations that are alive only while one layer is computed again.
+
+    Valid where layers are computed again one at a time.
+
+    >>> working_memory([70.0, 20.0], [1, 1])
+    90.0
+    """
+    return total(saved_bytes, live_repeats)
+
+
+@equation(symbol=r"n_\to", unit="1", source="korthikanti2022reducing", counts=True)
+def in_flight(micro_batches: Any, pipeline_parallel: Any, interleaved: Any) -> Any:
+    """Micro-batches whose activations the first stage keeps at one time.
+
+    It sends in one for each stage before the first comes back. Where each stage holds
+    several parts of the model, it sends in some more.
+
+    Valid for one forward and one backward in turn.
+
+    >>> in_flight(64.0, 8, 1)
+    8.0
+    >>> in_flight(4.0, 8, 1)
+    4.0
+    """
+    return minimum(
+        micro_batches,
+        pipeline_parallel + exceeds(interleaved, 1) * (pipeline_parallel - 1) / interleaved,
+    )
+
+
+@equation(symbol="M_a", unit="B", source="korthikanti2022reducing", yields="activation_memory")
+def training_activation_memory(
+    saved_memory: Any,
+    in_flight: Any,
+    working_memory: Any,
+    bytes_per_parameter: Any,
+    gathered_parameters: Any,
+) -> Any:
+    """Memory of activations, and of weights that are gathered to compute one layer.
+
+    Valid for the first stage, which keeps most.
+
+    >>> training_activation_memory(10.0, 4.0, 5.0, 2.0, 3.0)
+    51.0
+    """
+    return saved_memory * in_flight + working_memory + bytes_per_parameter * gathered_parameters
+
+
+@equation(
+    symbol=r"M_\mathrm{req}", unit="B", source="rajbhandari2020zero", yields="memory_required"
+)
+def training_memory(state_memory: Any, activation_memory: Any) -> Any:
+    """Memory that training needs on one device.
+
+    Assumes that nothing is moved to the host.
+    Valid for the stage that needs most.
+
+    >>> training_memory(16e9, 8e9)
+    24000000000.0
+    """
+    return state_memory + activation_memory

@@ -1,0 +1,109 @@
+"""The calibrated estimate: which equations hold, what is known, and where it comes from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from mlsim.equations import Equation, calibration as physics, equations_of, step
+from mlsim.errors import InvalidValueError
+from mlsim.hardware import Device
+from mlsim.hardware.calibration import TILE, Calibration, calibration
+
+CALIBRATED = "calibrated"
+
+EQUATIONS = equations_of(physics)
+
+# What was measured, and may be given in place of it.
+OF_DEVICE = ("compute_fraction", "memory_fraction", "kernel_overhead")
+OF_LINK = ("link_fraction", "link_latency")
+
+# Quantities that are parts of something.
+_SHARES = ("compute_fraction", "memory_fraction", "link_fraction", "filled_share")
+
+
+def chosen(*, sends: bool, network: bool) -> dict[str, str]:
+    """Name the equation for each quantity that has several.
+
+    Parameters
+    ----------
+    sends
+        Whether devices send to one another.
+    network
+        Whether a network of layers is asked about, and not a step of a transformer.
+    """
+    return {
+        "compute_time": "calibrated_compute_time",
+        "memory_time": "calibrated_memory_time",
+        "network_time": "calibrated_network_time",
+        "operator_time": "started_and_sent_time" if sends else "started_time",
+        "latency": "step_latency",
+        "compute_bound_share": "calibrated_compute_bound_share",
+        "product_rows": "convolution_rows" if network else "product_rows",
+    }
+
+
+def network_equations(roofline: Iterable[Equation]) -> tuple[Equation, ...]:
+    """Return the equations of a network of layers, from those of the roofline."""
+    names = chosen(sends=False, network=True)
+    # A step of a transformer has the sum over operators with their starts.
+    candidates = (*roofline, *EQUATIONS, *equations_of(step))
+    kept = [each for each in candidates if names.get(each.yields, each.name) == each.name]
+    # Of what has one equation here and another in a step, the first is meant.
+    return tuple({each.yields: each for each in reversed(kept)}.values())
+
+
+def constants(
+    device: Device, precisions: Iterable[str], given: Mapping[str, Any]
+) -> dict[str, Calibration]:
+    """Return what a device was measured to reach, for each precision.
+
+    Nothing is looked up, and the answer is empty, where all of it is given.
+
+    Raises
+    ------
+    NotMeasuredError
+        If there are no measurements of the device.
+    """
+    if set(OF_DEVICE) <= set(given):
+        return {}
+    return {name: calibration(device, name) for name in dict.fromkeys(precisions)}
+
+
+def tiling(device: Device) -> dict[str, float]:
+    """Return what tells how a product fills a device: 1 if nobody counts its cores."""
+    if device.cores is None:
+        return {"filled_share": 1.0}
+    return {"tile_size": float(TILE), "cores": float(device.cores)}
+
+
+def origin(name: str, device: Device, found: Mapping[str, Calibration]) -> str:
+    """Say where a calibrated quantity comes from; "" if it is none."""
+    if name == "cores" and device.cores is not None:
+        return f"{device.name}: {device.figures['cores'].origin()}"
+    if name == "tile_size":
+        return "convention: the common tile of a library for matrix products"
+    if name == "filled_share":
+        return f"assumed: no number of cores of {device.name} is on record, so all count as full"
+    if name == "outputs":
+        return "the model's architecture: columns of each matrix product"
+    if name not in OF_DEVICE:
+        return ""
+    words = {each: one.origins[name] for each, one in found.items()}
+    if len(set(words.values())) == 1:
+        return f"{device.name}, {next(iter(words.values()))}"
+    return f"{device.name}, " + "; or ".join(f"in {each}: {text}" for each, text in words.items())
+
+
+def check_parts(given: Mapping[str, Any]) -> None:
+    """Refuse a part that is larger than the whole.
+
+    Raises
+    ------
+    InvalidValueError
+        Naming the part.
+    """
+    for name in _SHARES:
+        value = given.get(name, 0.0)
+        if (value.max() if getattr(value, "ndim", 0) else value) > 1:
+            raise InvalidValueError(f"{name} is a part of the whole: it must be at most 1.")

@@ -1,0 +1,174 @@
+"""Kernels of one micro-batch in training: forward, again, and backward, on one stage.
+
+Each row counts what one kernel does for one token, or for one pair of tokens, on
+one device; how often it runs in each pass; and what it keeps for the way back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
+
+from mlsim.workloads.steps import UNLIMITED, StepTable
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spread:
+    """How a model and its batch are divided among devices for training.
+
+    Attributes
+    ----------
+    tensor, pipeline, data, context, expert
+        Devices that share each matrix; stages; copies; devices that share each
+        sequence; groups over which experts are spread.
+    interleaved
+        Parts of the model, not adjacent, that each stage holds.
+    sequence
+        Whether what lies between matrices is divided among the tensor devices too.
+    shard
+        What copies divide among themselves: "none", "zero1" (optimizer state),
+        "zero2" (and gradients), "zero3" (and weights; FSDP).
+
+    >>> Spread(tensor=8, pipeline=2, data=4).devices
+    64
+    """
+
+    tensor: int = 1
+    pipeline: int = 1
+    data: int = 1
+    context: int = 1
+    expert: int = 1
+    interleaved: int = 1
+    sequence: bool = False
+    shard: str = "none"
+
+    @property
+    def devices(self) -> int:
+        """Devices that it needs."""
+        return self.tensor * self.pipeline * self.data * self.context
+
+    @property
+    def copies(self) -> int:
+        """Devices that hold the same part of the weights, or shards of it."""
+        return self.data * self.context
+
+    def __str__(self) -> str:
+        sizes = (
+            ("TP", self.tensor),
+            ("CP", self.context),
+            ("PP", self.pipeline),
+            ("DP", self.data),
+            ("EP", self.expert),
+        )
+        words = [f"{name}{size}" for name, size in sizes if size > 1]
+        words += [f"{self.interleaved} parts a stage"] if self.interleaved > 1 else []
+        words += ["sequence parallel"] if self.sequence else []
+        words += [self.shard] if self.shard != "none" else []
+        return " ".join(words) or "1 device"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kernel:
+    """One kernel of a micro-batch on one device.
+
+    Attributes
+    ----------
+    name, kind
+        Such as "feed-forward, up: weight gradient"; "product", "attention",
+        "elementwise" or "network".
+    token_multiply_adds, pair_multiply_adds
+        MAC for each token; for each pair of tokens that meet.
+    row_tokens, fixed_rows, outputs
+        Of a product: rows of its result for each token, or a number that no token
+        changes; and its columns.
+    parameters_streamed, gradients_accumulated
+        Parameters read; parameters to whose gradients it adds.
+    token_elements, pair_elements, token_masks, pair_masks
+        Elements, and bytes of masks, read and written.
+    attention_window
+        Most tokens that a token sees.
+    link_elements, link_hops, link_span, link_stride
+        Elements of each token sent; messages that follow one another; how many
+        devices take part, and how far apart they are numbered.
+    forward_repeats, recompute_repeats, backward_repeats
+        How often it runs in each pass of a stage.
+    saved_elements, saved_pair_elements, saved_masks, saved_pair_masks
+        What is kept for the way back; `saved_repeats` times, `live_repeats` of
+        them only while a layer is computed again.
+    """
+
+    name: str
+    kind: str
+    token_multiply_adds: float = 0.0
+    pair_multiply_adds: float = 0.0
+    row_tokens: float = 1.0
+    fixed_rows: float = 0.0
+    outputs: float = 0.0
+    parameters_streamed: float = 0.0
+    gradients_accumulated: float = 0.0
+    token_elements: float = 0.0
+    pair_elements: float = 0.0
+    token_masks: float = 0.0
+    pair_masks: float = 0.0
+    attention_window: int = UNLIMITED
+    link_elements: float = 0.0
+    link_hops: int = 0
+    link_span: int = 0
+    link_stride: int = 1
+    forward_repeats: float = 0.0
+    recompute_repeats: float = 0.0
+    backward_repeats: float = 0.0
+    saved_elements: float = 0.0
+    saved_pair_elements: float = 0.0
+    saved_masks: float = 0.0
+    saved_pair_masks: float = 0.0
+    saved_repeats: float = 0.0
+    live_repeats: float = 0.0
+
+    @property
+    def all_repeats(self) -> float:
+        """How often it runs for one micro-batch."""
+        return self.forward_repeats + self.recompute_repeats + self.backward_repeats
+
+    @property
+    def repeats(self) -> float:
+        """The same, by the name that all tables have; a whole number if it is one."""
+        count = self.all_repeats
+        return int(count) if count == int(count) else count
+
+    def times(self, repeats: float) -> Kernel:
+        """Return it as it stands in so many layers."""
+        return replace(
+            self,
+            forward_repeats=self.forward_repeats * repeats,
+            recompute_repeats=self.recompute_repeats * repeats,
+            backward_repeats=self.backward_repeats * repeats,
+            saved_repeats=self.saved_repeats * repeats,
+        )
+
+
+# What places and names a kernel, and is no quantity of an equation.
+_NOT_COLUMNS = ("name", "kind", "link_span", "link_stride")
+KERNEL_COLUMNS = (
+    *(each.name for each in fields(Kernel) if each.name not in _NOT_COLUMNS),
+    "all_repeats",
+)
+
+
+class KernelTable(StepTable):
+    """Kernels as columns, with columns of the devices' own such as peaks and links."""
+
+    operators: tuple[Kernel, ...]  # type: ignore[assignment]
+
+    def __iter__(self) -> Iterator[Kernel]:  # type: ignore[override]
+        return iter(self.operators)
+
+    @cached_property
+    def columns(self) -> dict[str, list[float]]:
+        """One list of floats for each column."""
+        named = {
+            name: [float(getattr(kernel, name)) for kernel in self.operators]
+            for name in KERNEL_COLUMNS
+        }
+        return {**named, **{name: list(values) for name, values in self.extra.items()}}

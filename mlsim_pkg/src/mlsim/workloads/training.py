@@ -1,0 +1,121 @@
+"""A transformer in training, lowered to the kernels of one micro-batch on one stage."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import lru_cache
+
+from mlsim.workloads.blocks import Attention
+from mlsim.workloads.exchanges import exchanges
+from mlsim.workloads.kernels import Kernel, Spread
+from mlsim.workloads.language import Transformer
+from mlsim.workloads.passes import Passes, Recipe
+from mlsim.workloads.steps import Layout, StepOperator
+
+
+@lru_cache(maxsize=4096)
+def kernels(model: Transformer, spread: Spread, recipe: Recipe) -> tuple[Kernel, ...]:
+    """Return the kernels of one micro-batch on the slowest stage, equal ones in one row.
+
+    That is a stage with its share of the layers and the output layer; of a
+    pipeline of one stage, the whole model.
+
+    Raises
+    ------
+    InvalidValueError
+        If the spread does not divide the model; says what would.
+
+    >>> from mlsim import Models
+    >>> rows = kernels(Models.Llama3_8B, Spread(), Recipe())
+    >>> sum(row.token_multiply_adds * row.all_repeats for row in rows) / 3e9  # 1 + 2 passes
+    7.504658432
+    """
+    layout = Layout(tensor=spread.tensor, data=spread.data, expert=spread.expert)
+    model.check_layout(replace(layout, pipeline=spread.pipeline))
+    found: dict[Kernel, float] = {}
+    for kernel, repeats in _lower(model, layout, spread, recipe):
+        found[kernel] = found.get(kernel, 0.0) + repeats
+    stages, layers = spread.pipeline, model.layers
+    return tuple(
+        replace(kernel.times(repeats / stages), live_repeats=kernel.live_repeats * repeats / layers)
+        for kernel, repeats in found.items()
+    )
+
+
+def _lower(
+    model: Transformer, layout: Layout, spread: Spread, recipe: Recipe
+) -> Iterator[tuple[Kernel, float]]:
+    """Yield each kernel with how often it stands in the whole model."""
+    layer = Passes(recipe, spread, model.hidden)
+    layers = float(model.layers)
+    if recipe.recompute == "full":
+        # Only what comes into each layer is kept.
+        entry = Kernel(name="layer input", kind="kept", saved_elements=layer.narrow)
+        yield replace(entry, saved_repeats=1.0), layers
+    for operator in model.operators(layout):
+        yield from _of_operator(operator, model, layer)
+    for kernel in layer.norm():
+        yield kernel, float(model.norms * model.layers)
+    for kernel in layer.residual():
+        yield kernel, 2 * layers
+    for kernel in exchanges(model, spread, again=recipe.recompute == "full"):
+        yield kernel, layers
+    if spread.pipeline == 1:
+        # A row of the table is read; its gradient is added to the table's.
+        table = Kernel(name="embedding", kind="elementwise", forward_repeats=1.0)
+        yield replace(table, token_elements=2 * layer.narrow), 1.0
+        back = replace(table, name="embedding: gradient", forward_repeats=0.0, backward_repeats=1.0)
+        yield replace(back, token_elements=3 * layer.narrow), 1.0
+
+
+def _of_operator(
+    operator: StepOperator, model: Transformer, layer: Passes
+) -> Iterator[tuple[Kernel, float]]:
+    """Yield the kernels that an operator of inference becomes."""
+    repeats, tensor = float(operator.repeats), layer.spread.tensor
+    name = operator.name
+    if operator.kind == "attention":
+        heads = model.attention.heads // tensor
+        wide = float(operator.token_elements + operator.cached_elements)
+        # Kept: queries, keys, values; the output is what the next matrix keeps.
+        kept = (
+            wide - operator.token_elements / 2 if isinstance(model.attention, Attention) else wide
+        )
+        for kernel in layer.attention(operator, heads, kept):
+            yield kernel, repeats
+    elif operator.kind in ("projection", "router", "experts"):
+        copies = model.experts.per_token if model.experts and operator.kind == "experts" else 1
+        for kernel in layer.product(operator, copies):
+            yield kernel, repeats
+        if name.endswith(", up"):
+            branches = _branches(model, name)
+            size = copies * operator.outputs / branches
+            for kernel in layer.activation(size, branches):
+                yield kernel, repeats
+    elif operator.kind == "output":
+        yield from _output(operator, layer)
+
+
+def _branches(model: Transformer, name: str) -> int:
+    if model.experts and not name.startswith("feed-forward"):
+        return model.experts.expert.branches
+    return model.feed_forward.branches if model.feed_forward else 1
+
+
+def _output(operator: StepOperator, layer: Passes) -> Iterator[tuple[Kernel, float]]:
+    """Yield the output layer, which training needs for each token, and its loss."""
+    stages = layer.spread.pipeline
+    plain = Passes(replace(layer.recipe, recompute="none"), layer.spread, layer.hidden)
+    streamed = operator.outputs * layer.hidden
+    operator = replace(operator, parameters_streamed=streamed, parameters_routed=0)
+    scores = float(operator.outputs)
+    # Kept in 32 bits: twice as many elements.
+    loss = plain.forward(
+        "loss", "elementwise", token_elements=3 * scores, saved_elements=2 * scores
+    )
+    back = plain.backward("loss: gradient", "elementwise", token_elements=3 * scores)
+    for kernel in (*plain.product(operator), loss, back):
+        # The last stage has it, so that one device of each pipeline does.
+        first_keeps_most = replace(kernel, saved_repeats=0.0) if stages > 1 else kernel
+        yield first_keeps_most, float(stages)
