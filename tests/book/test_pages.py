@@ -51,8 +51,9 @@ def test_glossary_has_every_quantity_once(run, tmp_path):
     ids = [entry[1] for entry in entries]
     assert len(set(ids)) == len(ids)
     assert ids == sorted(ids)
+    # The name stands first; a word in brackets may say of what, and some letters are large.
     found = {
-        term.replace(" ", "_").replace("FLOPs", "flops"): (symbol, said)
+        re.sub(r" \(.*\)$", "", term).replace(" ", "_").lower(): (symbol, said)
         for term, _, _, symbol, _, said in entries
         if symbol
     }

@@ -9,7 +9,7 @@ from statistics import median
 
 import pytest
 
-from mlsim import Device, Hardware, System, Systems
+from mlsim import Device, Engine, Hardware, System, Systems
 from mlsim.equations.calibration import filled_share, waves
 from mlsim.errors import DataFileError, InvalidValueError, NotMeasuredError
 from mlsim.hardware import load_device
@@ -333,3 +333,29 @@ def test_a_bad_table_is_refused(tmp_path: Path) -> None:
     short.write_text(text.splitlines()[0] + "\none,two\n", "utf-8")
     with pytest.raises(DataFileError, match="not as many cells as there are columns"):
         load(short, LaunchRow)
+
+
+def test_attention_reaches_a_part_of_its_own() -> None:
+    a100 = calibration(Hardware.Cloud.A100, "fp16")
+    assert a100.attention_fraction == pytest.approx(179.5 / 312)
+    assert "FlashAttention-2" in a100.origins["attention_fraction"]
+    h100 = calibration(Hardware.Cloud.H100, "bf16")
+    # The median of 292, 327.9, 370, 595, 616 and 648 TFLOP/s, of 989.4.
+    assert h100.attention_fraction == pytest.approx((370 + 595) / 2 / 989.4)
+
+
+def test_attention_that_nobody_measured_is_taken_for_a_product() -> None:
+    for device, precision in ((Hardware.Cloud.A40, "fp16"), (Hardware.Cloud.H100, "fp8")):
+        found = calibration(device, precision)
+        assert found.attention_fraction == found.compute_fraction
+        assert "that of products is assumed" in found.origins["attention_fraction"]
+
+
+def test_long_sequences_are_slower_than_products_alone_say() -> None:
+    """At 32,768 tokens attention is most of the work, and it reaches less of the peak."""
+    asked = {"model": "Llama3_8B", "hardware": "H100", "prompt_tokens": 32768}
+    own = Engine.serve(**asked, estimate="calibrated", check_memory=False)
+    given = calibration(Hardware.Cloud.H100, "bf16").compute_fraction
+    alike = Engine.serve(**asked, estimate="calibrated", check_memory=False, compute_fraction=given)
+    assert own.value("time_to_first_token") > 1.1 * alike.value("time_to_first_token")
+    assert "attention" in str(own.explain("time_to_first_token"))

@@ -98,8 +98,10 @@ def test_in_an_odd_number_of_nodes_a_tree_has_another_level() -> None:
         ("none", "fp32", 4 + 4),
         ("zero1", None, 2 + 2),
         ("zero1", "fp32", 2 + 4),
-        ("zero2", "fp32", 2 + 4),
-        # Four micro-batches: weights come twice for each, gradients go once.
+        # Four micro-batches: who keeps a part of the gradients adds up after each.
+        ("zero2", None, 2 + 4 * 2),
+        ("zero2", "fp32", 2 + 4 * 4),
+        # And who keeps a part of the weights gets them twice for each.
         ("zero3", None, 4 * (2 + 2 + 2)),
         ("zero3", "fp32", 4 * (2 + 2 + 4)),
     ],
@@ -109,6 +111,17 @@ def test_sharding_sends_what_the_zero_paper_says(
 ) -> None:
     found = gradient(data_parallel=8, shard=shard, gradients=gradients)
     assert found == exactly(passes * SMALL.parameter_count * 7 / 8 / INSIDE)
+
+
+@pytest.mark.parametrize(
+    ("shard", "passes"), [("none", 2), ("zero1", 2), ("zero2", 2), ("zero3", 3)]
+)
+def test_of_one_micro_batch_the_volume_is_two_or_three_times_the_model(
+    shard: str, passes: int
+) -> None:
+    """Rajbhandari et al. 2020: stages 1 and 2 send as much as copies do, stage 3 half more."""
+    found = gradient(data_parallel=8, shard=shard, global_batch=8)
+    assert found == exactly(passes * WEIGHTS * 7 / 8 / INSIDE)
 
 
 def test_one_copy_sends_no_gradients() -> None:

@@ -180,6 +180,13 @@ def test_work_of_all_products_is_that_of_the_active_parameters(name: str) -> Non
     assert work / 3 == pytest.approx(model.active_parameter_count - tables, rel=2e-3)
 
 
+def test_a_pooler_of_one_token_is_not_counted_for_all() -> None:
+    run = train(model="BERT_Large", attention="standard", sequence_tokens=512)
+    by_row = zip(run.value("flops"), run.run.table.operators, strict=True)
+    done = sum(each * row.all_repeats for each, row in by_row) * run.value("micro_batches")
+    assert done == pytest.approx(run.value("model_flops"), rel=1e-4)
+
+
 def test_a_spread_counts_its_devices() -> None:
     spread = Spread(tensor=8, pipeline=4, data=3, context=2)
     assert (spread.devices, spread.copies) == (192, 6)

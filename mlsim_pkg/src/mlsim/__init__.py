@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from mlsim.measured_training import training_measurements
     from mlsim.number import Number
     from mlsim.plots import plot_roofline
+    from mlsim.plots_training import plot_breakdown, plot_memory, plot_pipeline
     from mlsim.solvers import Footprint, Interval, Load, Profile, Serving, Training
     from mlsim.systems import Cluster, System
     from mlsim.workloads import Model, Transformer
@@ -78,6 +79,9 @@ _HOMES = {
     "Transformer": "mlsim.workloads",
     "failures": "mlsim.measured_failures",
     "measurements": "mlsim.measured",
+    "plot_breakdown": "mlsim.plots_training",
+    "plot_memory": "mlsim.plots_training",
+    "plot_pipeline": "mlsim.plots_training",
     "plot_roofline": "mlsim.plots",
     "power_measurements": "mlsim.measured_power",
     "prices": "mlsim.measured_failures",
@@ -112,6 +116,9 @@ __all__ = [
     "Transformer",
     "failures",
     "measurements",
+    "plot_breakdown",
+    "plot_memory",
+    "plot_pipeline",
     "plot_roofline",
     "power_measurements",
     "prices",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from mlsim.answers_runs import MAKERS, answered
 from mlsim.engine import Engine
 from mlsim.errors import InvalidValueError, UnknownNameError, unknown_name
 from mlsim.hardware import Device
@@ -12,12 +13,11 @@ from mlsim.infrastructure.places import Place
 from mlsim.measured import Measurement
 from mlsim.measured_serving import ServingMeasurement
 from mlsim.number import Number
-from mlsim.quantities import term
 from mlsim.records import Figure
 from mlsim.references import references
 from mlsim.solvers import Profile, Serving, StepProfile
-from mlsim.solvers.derivation import as_card, literal
-from mlsim.systems import System
+from mlsim.solvers.derivation import literal
+from mlsim.systems import Cluster, System
 from mlsim.units import text
 from mlsim.workloads import Model, Network, Transformer
 
@@ -37,11 +37,12 @@ def show(
     Parameters
     ----------
     what
-        An answer of one point (a profile, a service, a phase of a service), a
-        row of a sweep, a device, a system, a grid, a data centre, a region, a
-        model, a measurement, a figure, or a plain number that you reckoned yourself.
+        An answer of one point (a profile, a service, a phase of a service, a
+        training run, a footprint), a row of a sweep, a device, a system, a cluster,
+        a grid, a data centre, a region, a model, a measurement or a published
+        figure, or a plain number that you reckoned yourself.
     name
-        Of a profile, a phase or a row: any result. Of a service: any result, or
+        Of a profile, a phase, a run, a footprint or a row: any result. Of a service: any result, or
         with a phase before it, such as "decode.total_bytes". Of a device or a
         system: a figure such as "memory.bandwidth" or "link.bandwidth"; or
         "ridge_point", and "device_bandwidth" (of a link, one way). Of a grid, a
@@ -98,13 +99,7 @@ def _of_profile(profile: Profile, name: str) -> Number:
         f"{profile.model.name} on {profile.hardware.name}, batch {profile.batch_size}, "
         f"{profile.precision}, {profile.estimate}"
     )
-    return _of_answer(profile, name, where)
-
-
-def _of_answer(answer: Profile | Serving | StepProfile, name: str, where: str) -> Number:
-    value, base = float(answer.value(name)), term(name).unit
-    brief = f"{_words(name)} = {text(value, base)} ({where})"
-    return Number(value, base, _words(name), brief, as_card(answer.explain(name)))
+    return answered(profile, name, where)
 
 
 def _of_serving(serving: Serving, name: str) -> Number:
@@ -121,7 +116,7 @@ def _of_serving(serving: Serving, name: str) -> Number:
         f"{service.model.name} on {service.hardware_name}, {serving.batch_size:,} x {tokens}, "
         f"{service.formats.name}, {service.estimate}"
     )
-    return _of_answer(serving, name, where)
+    return answered(serving, name, where)
 
 
 def _of_step(step: StepProfile, name: str) -> Number:
@@ -136,7 +131,7 @@ def _of_step(step: StepProfile, name: str) -> Number:
         f"{phase.name} of {service.model.name} on {service.hardware_name}, "
         f"{service.batch_size:,.0f} x {tokens}, {service.formats.name}, {service.estimate}"
     )
-    return _of_answer(step, name, where)
+    return answered(step, name, where)
 
 
 def _of_figure(figure: Figure, name: str) -> Number:
@@ -159,6 +154,15 @@ def _of_device(device: Device, name: str) -> Number:
     if name not in device.figures:
         raise unknown_name("figure of this device", name, [*device.figures, "ridge_point"])
     return _of_figure(device.figures[name], f"{device.name} {name}")
+
+
+def _of_cluster(cluster: Cluster, name: str) -> Number:
+    if name == "devices":
+        what = f"{cluster.nodes:,} nodes of {cluster.node.devices} [@{cluster.source}]"
+        return _of_literal(cluster.devices, f"devices of {cluster.name}", what)
+    if name not in cluster.figures:
+        raise unknown_name("figure of this cluster", name, [*cluster.figures, "devices"])
+    return _of_figure(cluster.figures[name], f"{cluster.name} {name}")
 
 
 def _of_system(system: System, name: str) -> Number:
@@ -244,6 +248,8 @@ _MAKERS: tuple[tuple[type, Any], ...] = (
     (StepProfile, _of_step),
     (Device, _of_device),
     (System, _of_system),
+    (Cluster, _of_cluster),
+    *MAKERS,
     (Place, _of_place),
     (Network, _of_network),
     (Transformer, _of_transformer),

@@ -24,7 +24,7 @@ EPILOG = """examples:
   mlsim fit path/to/config.json RTX4090 --prompt 4096 --json
   mlsim train Llama3_8B HGX_H100 --devices 8 --global-batch 64 --shard zero3 --recompute full
   mlsim train GPT3_175B Selene --devices 1024 --global-batch 1536 --search --tokens 300e9
-  mlsim footprint Llama3_8B H100 --batch 64 --grid Germany
+  mlsim footprint Llama3_8B HGX_H100 --tp 8 --batch 64 --grid Germany --data-centre Google
   mlsim zoo A100
   mlsim zoo check my_device.toml path/to/config.json
   mlsim zoo diff old/data new/data

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from mlsim.errors import InvalidValueError, need
-from mlsim.plots import COLOURS
 from mlsim.solvers import Training
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-# Parts of a step and of a device's memory, and what to call them. Each has a colour
-# of its own that people with any colour vision tell apart; every second one is hatched.
+# Parts of a step, and of a device's memory, from below, and what to call them.
 STEP = {
     "forward": "forward",
     "backward": "backward",
@@ -31,20 +29,13 @@ MEMORY = {
     "optimizer_memory": "optimizer state",
     "activation_memory": "activations",
 }
+# A colour for each part, told apart with any colour vision; every second part is hatched.
 _FILLS = ("#0072B2", "#56B4E9", "#E69F00", "#D55E00", "#DDDDDD", "#F0E442", "#009E73", "#CC79A7")
+_LONG = {"F": 1, "B": 2}  # a pass, forward or backward
 
 
-def plot_breakdown(
-    trainings: Mapping[str, Training], *, ax: Axes | None = None
-) -> tuple[Figure, Axes]:
-    """Draw where the time of a step goes, a bar for each run, in per cent.
-
-    Parameters
-    ----------
-    trainings
-        Answers of `Engine.train`, by what to call them.
-    ax
-        Axes to draw on; a new figure otherwise.
+def plot_breakdown(runs: Mapping[str, Training], *, ax: Axes | None = None) -> tuple[Figure, Axes]:
+    """Draw where the time of a step goes, in per cent: a bar for each run, by its label.
 
     Raises
     ------
@@ -55,25 +46,17 @@ def plot_breakdown(
 
     >>> from mlsim import Engine
     >>> run = Engine.train(model="BERT_Large", system="A100", global_batch=8, recompute="none")
-    >>> _, ax = plot_breakdown({"one A100": run})
-    >>> ax.get_ylabel()
+    >>> plot_breakdown({"one A100": run})[1].get_ylabel()
     'Share of the step (%)'
     """
-    heights = {name: [100 * run.shares[name] for run in trainings.values()] for name in STEP}
-    figure, ax = _stacked(list(trainings), heights, STEP, ax)
+    heights = {name: [100 * run.shares[name] for run in runs.values()] for name in STEP}
+    ax = _stacked(runs, heights, STEP, ax)
     ax.set(ylabel="Share of the step (%)", ylim=(0, 100))
-    return figure, ax
+    return ax.figure, ax  # type: ignore[return-value]
 
 
-def plot_memory(
-    trainings: Mapping[str, Training], *, ax: Axes | None = None
-) -> tuple[Figure, Axes]:
-    """Draw what fills the memory of a device, a bar for each run, in GB, and how much may be used.
-
-    Parameters
-    ----------
-    trainings, ax
-        As for `plot_breakdown`; runs that don't fit are drawn too.
+def plot_memory(runs: Mapping[str, Training], *, ax: Axes | None = None) -> tuple[Figure, Axes]:
+    """Draw what fills the memory of each device, in GB, and what may be used; of any run.
 
     Raises
     ------
@@ -82,117 +65,85 @@ def plot_memory(
 
     >>> from mlsim import Engine
     >>> run = Engine.train(model="BERT_Large", system="A100", global_batch=8)
-    >>> _, ax = plot_memory({"one A100": run})
-    >>> ax.get_ylabel()
+    >>> plot_memory({"one A100": run})[1].get_ylabel()
     'GB on each device'
     """
-    heights = {name: [run.value(name) / 1e9 for run in trainings.values()] for name in MEMORY}
-    figure, ax = _stacked(list(trainings), heights, MEMORY, ax)
-    for place, run in enumerate(trainings.values()):
-        usable = run.value("usable_memory") / 1e9
-        ax.plot([place - 0.45, place + 0.45], [usable] * 2, color="black", linewidth=1.5)
-    ax.plot([], [], color="black", linewidth=1.5, label="usable memory")
+    heights = {name: [run.value(name) / 1e9 for run in runs.values()] for name in MEMORY}
+    ax = _stacked(runs, heights, MEMORY, ax)
+    usable = [run.value("usable_memory") / 1e9 for run in runs.values()]
+    places = range(len(usable))
+    ax.hlines(usable, [x - 0.45 for x in places], [x + 0.45 for x in places], color="black")
     ax.set_ylabel("GB on each device")
-    ax.legend(loc="upper left", bbox_to_anchor=(1, 1), frameon=False, reverse=True)
-    return figure, ax
+    return ax.figure, ax  # type: ignore[return-value]
 
 
-def plot_pipeline(
-    stages: int, micro_batches: int, *, ax: Axes | None = None
-) -> tuple[Figure, Axes]:
-    """Draw who works when in a pipeline: one forward and one backward in turn.
-
-    A backward pass takes twice as long as a forward one; sending takes no time.
-
-    Parameters
-    ----------
-    stages, micro_batches
-        How many of each, from 1 up.
-    ax
-        Axes to draw on; a new figure otherwise.
+def plot_pipeline(stages: int, micro_batches: int, *, ax: Any = None) -> tuple[Figure, Axes]:
+    """Draw who works when in a pipeline; a backward pass takes as long as two forward.
 
     Raises
     ------
     InvalidValueError
         If a number is none from 1 up.
 
-    >>> _, ax = plot_pipeline(4, 8)
-    >>> len(ax.patches)
+    >>> len(plot_pipeline(4, 8)[1].patches)
     64
     """
-    pyplot = need("matplotlib.pyplot", "a figure", "plots")
-    for name, value in (("stages", stages), ("micro_batches", micro_batches)):
+    for name, value in {"stages": stages, "micro_batches": micro_batches}.items():
         if isinstance(value, bool) or not isinstance(value, int) or value < 1:
             raise InvalidValueError(f"{name} must be a whole number from 1 up, not {value!r}.")
-    if ax is None:
-        _, ax = pyplot.subplots(figsize=(7, 0.5 + 0.45 * stages), layout="constrained")
+    pyplot = need("matplotlib.pyplot", "a figure", "plots")
+    ax = ax or pyplot.subplots(figsize=(7, 0.6 + 0.4 * stages), layout="constrained")[1]
     for (stage, which, index), start in schedule(stages, micro_batches).items():
-        wide, fill = (1, COLOURS[0]) if which == "F" else (2, COLOURS[4])
-        ax.barh(stage, wide, 0.85, left=start, color=fill, edgecolor="white")
-        ink = "white" if which == "F" else "black"
-        ax.text(start + wide / 2, stage, f"{index + 1}", ha="center", va="center", color=ink)
-    ax.set(xlabel="Time, in forward passes of a stage", yticks=range(stages))
-    ax.set_yticklabels([f"stage {stage + 1}" for stage in range(stages)])
+        fill, ink = (_FILLS[0], "white") if which == "F" else (_FILLS[1], "black")
+        box = ax.barh(stage, _LONG[which], 0.85, left=start, color=fill, edgecolor="white")
+        ax.bar_label(box, [f"{index + 1}"], label_type="center", color=ink)
+    ax.set(xlabel="Time, in forward passes of a stage")
+    ax.set_yticks(range(stages), [f"stage {stage + 1}" for stage in range(stages)])
     ax.invert_yaxis()
-    return ax.figure, ax  # type: ignore[return-value]
+    return ax.figure, ax
 
 
-def schedule(stages: int, micro_batches: int) -> dict[tuple[int, str, int], int]:
-    """Return when each pass starts: (stage, "F" or "B", micro-batch) to a time.
+def schedule(stages: int, count: int) -> dict[tuple[int, str, int], int]:
+    """Return when each pass starts, one forward and one backward in turn.
 
     >>> schedule(2, 1)
     {(0, 'F', 0): 0, (1, 'F', 0): 1, (1, 'B', 0): 2, (0, 'B', 0): 4}
     """
-    queues = []
-    for stage in range(stages):
-        ahead = min(stages - 1 - stage, micro_batches)
-        turns = [(w, i) for i in range(micro_batches - ahead) for w in "FB"]
-        first = [("F", index) for index in range(ahead)]
-        turns = [(w, i + ahead if w == "F" else i) for w, i in turns]
-        last = [("B", index) for index in range(micro_batches - ahead, micro_batches)]
-        queues.append([*first, *turns, *last])
     started: dict[tuple[int, str, int], int] = {}
-    free = [0] * stages
+    free, queues = [0] * stages, []
+    for stage in range(stages):
+        # A stage takes in one micro-batch for each stage after it, and then turns about.
+        late = {"F": 0.0, "B": stages - stage - 0.5}
+        order = [(index + late[which], which, index) for which in "FB" for index in range(count)]
+        queues.append([(which, index) for _, which, index in sorted(order)])
     while any(queues):
         for stage, queue in enumerate(queues):
             while queue:
                 which, index = queue[0]
-                before = (stage - 1, "F", index) if which == "F" else (stage + 1, "B", index)
-                outside = not 0 <= before[0] < stages
-                if not outside and before not in started:
+                before = (stage + (1 if which == "B" else -1), which, index)
+                if 0 <= before[0] < stages and before not in started:
                     break
-                ready = 0 if outside else started[before] + (1 if which == "F" else 2)
+                ready = started[before] + _LONG[which] if before in started else 0
                 started[stage, which, index] = max(free[stage], ready)
-                free[stage] = started[stage, which, index] + (1 if which == "F" else 2)
+                free[stage] = started[stage, which, index] + _LONG[which]
                 queue.pop(0)
     return started
 
 
-def _stacked(
-    labels: Sequence[str], heights: Mapping[str, list[float]], words: Mapping[str, str], ax: Any
-) -> tuple[Any, Any]:
-    """Draw stacked bars; a part that is nowhere is left out."""
-    pyplot = need("matplotlib.pyplot", "a figure", "plots")
-    if not labels:
+def _stacked(runs: Mapping[str, Any], heights: Any, words: Mapping[str, str], ax: Any) -> Any:
+    """Draw stacked bars; a part below a thousandth of every bar is left out."""
+    if not runs:
         raise InvalidValueError('give at least one training run, such as {"8 GPUs": training}.')
-    if ax is None:
-        _, ax = pyplot.subplots(figsize=(7, 4), layout="constrained")
-    below = [0.0] * len(labels)
+    pyplot = need("matplotlib.pyplot", "a figure", "plots")
+    ax = ax or pyplot.subplots(figsize=(7, 4), layout="constrained")[1]
+    whole = [sum(values) for values in zip(*heights.values(), strict=True)]
+    below = [0.0] * len(whole)
     for index, (name, values) in enumerate(heights.items()):
-        if not any(value > 1e-3 * sum(each) for value, *each in zip(values, *heights.values())):
+        if all(value <= 1e-3 * total for value, total in zip(values, whole, strict=True)):
             continue
-        hatch = "//" if index % 2 else None
-        ax.bar(
-            range(len(labels)),
-            values,
-            bottom=below,
-            color=_FILLS[index],
-            hatch=hatch,
-            edgecolor="white",
-            linewidth=0.5,
-            label=words[name],
-        )
+        ax.bar(range(len(whole)), values, bottom=below, color=_FILLS[index], label=words[name],
+               hatch="//" if index % 2 else None, edgecolor="white", linewidth=0.5)  # fmt: skip
         below = [under + value for under, value in zip(below, values, strict=True)]
-    ax.set_xticks(range(len(labels)), labels)
-    ax.legend(loc="upper left", bbox_to_anchor=(1, 1), frameon=False, reverse=True)
-    return ax.figure, ax
+    ax.set_xticks(range(len(whole)), list(runs))
+    ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1), ncols=3, frameon=False)
+    return ax

@@ -93,11 +93,18 @@ def _is_header(lines: list[str], number: int) -> bool:
 
 
 def _items(lines: list[str]) -> Iterator[Item]:
-    """Yield the entries of a section: names at the margin, text below them, indented."""
+    """Yield the entries of a section: names at the margin, text below them, indented.
+
+    >>> [each.names for each in _items(["milk,", "sugar", "    What goes in.", "cup"])]
+    ['milk, sugar', 'cup']
+    """
     entries: list[tuple[str, list[str]]] = []
     for line in lines:
         if line.strip() and not line.startswith(" "):
-            entries.append((line.strip(), []))
+            # A list of names that ends with a comma goes on in the next line.
+            goes_on = entries and entries[-1][0].endswith(",") and not entries[-1][1]
+            before = f"{entries.pop()[0]} " if goes_on else ""
+            entries.append((before + line.strip(), []))
         elif entries:
             entries[-1][1].append(line)
     for names, text in entries:

@@ -103,13 +103,44 @@ def tree_pass_latency(tree_depth: Any, hop_latency: Any) -> Any:
     return tree_depth * hop_latency
 
 
+@equation(symbol=r"p_\delta", unit="parameter", source="fedus2022switch")
+def device_parameters(dense_parameters: Any, expert_parameters: Any) -> Any:
+    """Parameters of the model's part on a device.
+
+    Valid for the fullest stage.
+
+    >>> device_parameters(3e9, 1e9)
+    4000000000.0
+    """
+    return dense_parameters + expert_parameters
+
+
+@equation(symbol=r"p_\leftrightarrow", unit="parameter", source="fedus2022switch")
+def exchanged_parameters(
+    dense_parameters: Any, expert_parameters: Any, expert_owners: Any, shard_group: Any
+) -> Any:
+    """Parameters weighed by what is sent of them: of experts, only owners of the same add up.
+
+    The tokens of all copies go to an expert, so that its gradient is whole where it is.
+
+    Assumes that the owners of an expert are as near to one another as all copies.
+    Valid for two copies or more.
+
+    >>> exchanged_parameters(3e9, 2e9, 1, 8)
+    3000000000.0
+    """
+    return dense_parameters + expert_parameters * (expert_owners - 1) / expert_owners * (
+        shard_group / (shard_group - 1)
+    )
+
+
 @equation(symbol=r"T_\nabla", unit="s", source="rajbhandari2020zero")
 def gradient_time(
     weight_gathers: Any,
     gathered_bytes: Any,
     gradient_scatters: Any,
     bytes_per_gradient: Any,
-    device_parameters: Any,
+    exchanged_parameters: Any,
     pass_rate: Any,
     link_fraction: Any,
     pass_latency: Any,
@@ -125,6 +156,6 @@ def gradient_time(
     """
     return (
         weight_gathers * gathered_bytes + gradient_scatters * bytes_per_gradient
-    ) * device_parameters * pass_rate / link_fraction + (
+    ) * exchanged_parameters * pass_rate / link_fraction + (
         weight_gathers + gradient_scatters
     ) * pass_latency

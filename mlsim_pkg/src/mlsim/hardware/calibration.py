@@ -1,8 +1,9 @@
 """How much of its data sheet a device reaches, worked out of measured kernels.
 
-Three numbers: the part of the peak that large matrix products reach while all
-cores have work; the part of the memory bandwidth that streams reach; and the
-time of an operator that does nothing. None of them is typed anywhere.
+Four numbers: the part of the peak that large matrix products reach while all
+cores have work; that which attention reaches as one kernel; the part of the memory
+bandwidth that streams reach; and the time of an operator that does nothing. None
+of them is typed anywhere.
 """
 
 from __future__ import annotations
@@ -16,10 +17,12 @@ from mlsim.equations import calibration as physics
 from mlsim.errors import NotMeasuredError
 from mlsim.hardware.device import Device
 from mlsim.hardware.kernels import (
+    AttentionRow,
     KernelRow,
     LaunchRow,
     ProductRow,
     StreamRow,
+    attentions,
     launches,
     products,
     streams,
@@ -48,6 +51,9 @@ class Calibration:
         The number format of the arithmetic, such as "bf16".
     compute_fraction
         Part of the peak that matrix products reach on full cores, at most 1.
+    attention_fraction
+        Part of the peak that attention reaches as one kernel; that of products where
+        nobody measured it.
     memory_fraction
         Part of the memory bandwidth that streams reach, at most 1.
     kernel_overhead
@@ -64,6 +70,7 @@ class Calibration:
     device: Device
     precision: str
     compute_fraction: float
+    attention_fraction: float
     memory_fraction: float
     kernel_overhead: float
     tile: int
@@ -120,17 +127,24 @@ def calibration(device: Device, precision: str) -> Calibration:
     started = launches()
     overhead = median(row.seconds for row in started)
     compute = min(1.0, median(_reached(row, device, overhead) for row in multiplied))
+    attended = _attentions_of(device, name)
+    peaks = device.compute.figures
+    shares = [row.rate / peaks[row.precision].si for row in attended]
     memory = min(1.0, median(row.rate for row in streamed) / device.bandwidth_si)
     return Calibration(
         device=device,
         precision=name,
         compute_fraction=compute,
+        attention_fraction=min(1.0, median(shares)) if shares else compute,
         memory_fraction=memory,
         kernel_overhead=overhead,
         tile=TILE,
         cores=device.cores,
-        origins=_origins(device, name, multiplied, streamed, started),
-        rows=(*multiplied, *streamed, *started),
+        origins={
+            **_origins(device, name, multiplied, streamed, started),
+            "attention_fraction": _attended(attended, name),
+        },
+        rows=(*multiplied, *attended, *streamed, *started),
     )
 
 
@@ -163,6 +177,28 @@ def _products_of(device: Device, name: str) -> tuple[ProductRow, ...]:
         if found:
             return found
     return ()
+
+
+def _attentions_of(device: Device, name: str) -> tuple[AttentionRow, ...]:
+    """Choose the rows of attention for 16 bits; other formats have none."""
+    if name not in _SIXTEEN:
+        return ()
+    return tuple(
+        row
+        for row in attentions()
+        if row.device == device.key and row.precision in device.compute.figures
+    )
+
+
+def _attended(rows: tuple[AttentionRow, ...], name: str) -> str:
+    """Say where the part of the peak comes from that attention reaches."""
+    if not rows:
+        return f"no attention in {name} is on record, so that of products is assumed"
+    kernels = ", ".join(dict.fromkeys(row.kernel for row in rows))
+    return (
+        f"measured: the median over {_counted(rows, 'kernel')} of attention, forward "
+        f"({kernels}), of the peak; {_sources(rows)}"
+    )
 
 
 def _streams_of(device: Device) -> tuple[StreamRow, ...]:

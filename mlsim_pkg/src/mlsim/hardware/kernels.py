@@ -80,6 +80,21 @@ class ProductRow(KernelRow):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class AttentionRow(KernelRow):
+    """Attention as one kernel, forward, whose scores never leave the chip."""
+
+    precision: str
+    kernel: str
+    head_size: int
+    tokens: int
+
+    @property
+    def rate(self) -> float:
+        """Work done in a second, in FLOP/s."""
+        return self._in("FLOP/s")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class StreamRow(KernelRow):
     """Bytes read and written one after another, by a kernel such as "copy"."""
 
@@ -134,6 +149,11 @@ def products() -> tuple[ProductRow, ...]:
     return load(FOLDER / "gemm.csv", ProductRow)
 
 
+def attentions() -> tuple[AttentionRow, ...]:
+    """Return all kernels of attention."""
+    return load(FOLDER / "attention.csv", AttentionRow)
+
+
 def streams() -> tuple[StreamRow, ...]:
     """Return all streams of bytes."""
     return load(FOLDER / "bandwidth.csv", StreamRow)
@@ -151,10 +171,14 @@ def launches() -> tuple[LaunchRow, ...]:
 
 _UNITS: dict[type[KernelRow], tuple[str, ...]] = {
     ProductRow: ("FLOP/s", "s"),
+    AttentionRow: ("FLOP/s",),
     StreamRow: ("B/s",),
     AllReduceRow: ("B/s", "s"),
     LaunchRow: ("s",),
 }
+
+
+_COUNTS = ("m", "n", "k", "head_size", "tokens", "devices", "message_bytes", "year")
 
 
 @cache
@@ -199,7 +223,7 @@ def _row(record: dict[str, str], kind: type[Row]) -> Row:
     _check_unit(record["unit"], _UNITS[kind])
     numbers: dict[str, Callable[[str, str], float]] = {
         "value": _positive,
-        **dict.fromkeys(("m", "n", "k", "devices", "message_bytes", "year"), _count),
+        **dict.fromkeys(_COUNTS, _count),
     }
     values = {
         name: numbers[name](name, text) if name in numbers else text

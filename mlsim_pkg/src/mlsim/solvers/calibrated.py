@@ -70,6 +70,12 @@ def constants(
     return {name: calibration(device, name) for name in dict.fromkeys(precisions)}
 
 
+def reached(found: Calibration, name: str, *, attention: bool) -> float:
+    """Return a constant for an operator; attention reaches a part of the peak of its own."""
+    own = attention and name == "compute_fraction"
+    return float(getattr(found, "attention_fraction" if own else name))
+
+
 def tiling(device: Device) -> dict[str, float]:
     """Return what tells how a product fills a device: 1 if nobody counts its cores."""
     if device.cores is None:
@@ -89,10 +95,16 @@ def origin(name: str, device: Device, found: Mapping[str, Calibration]) -> str:
         return "the model's architecture: columns of each matrix product"
     if name not in OF_DEVICE:
         return ""
-    words = {each: one.origins[name] for each, one in found.items()}
+    words = {each: _words(one, name) for each, one in found.items()}
     if len(set(words.values())) == 1:
         return f"{device.name}, {next(iter(words.values()))}"
     return f"{device.name}, " + "; or ".join(f"in {each}: {text}" for each, text in words.items())
+
+
+def _words(found: Calibration, name: str) -> str:
+    if name != "compute_fraction":
+        return found.origins[name]
+    return f"{found.origins[name]}; for attention {found.origins['attention_fraction']}"
 
 
 def check_parts(given: Mapping[str, Any]) -> None:

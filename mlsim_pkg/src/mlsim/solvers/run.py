@@ -196,19 +196,38 @@ class Run:
 
     def _calibrated_columns(self, rows: tuple[Kernel, ...]) -> dict[str, tuple[float, ...]]:
         """Return columns of what was measured, where it is not the same for all kernels."""
-        found = calibration(self.device, self.precision.computes_as)
+        found, wide = self.achieved, self._attention_achieved
+        assert found is not None
+        assert wide is not None
         starts = tuple(
             0.0 if row.kind in ("network", "kept") else found.kernel_overhead for row in rows
         )
-        return {"kernel_overhead": starts}
+        # Standard attention is two products; flash attention is a kernel of its own.
+        own = not self.recipe.standard
+        reached = tuple(
+            wide.attention_fraction if own and row.kind == "attention" else found.compute_fraction
+            for row in rows
+        )
+        columns = {"kernel_overhead": starts, "compute_fraction": reached}
+        return {name: values for name, values in columns.items() if name not in self.given}
+
+    @property
+    def _attention_achieved(self) -> Calibration | None:
+        """What attention reaches, which computes in 16 bits where matrices take 8."""
+        if self.estimate != "calibrated":
+            return None
+        return calibration(self.device, self._peak_name("attention", ""))
 
     def _peak(self, kind: str, name: str) -> Any:
         """Return the peak at which a kernel computes; 8 bits are for matrices of layers only."""
-        compute, wide = self.device.compute, self.precision.bits >= WIDE
+        return self.device.compute.figure(self._peak_name(kind, name))
+
+    def _peak_name(self, kind: str, name: str) -> str:
+        """Name the format in which a kernel computes."""
         narrow = kind == "product" and not name.startswith(("output", "router"))
-        if wide or narrow:
-            return compute.figure(self.precision)
-        return compute.figure("bf16" if "bf16" in compute.figures else "fp16")
+        if self.precision.bits >= WIDE or narrow:
+            return self.precision.computes_as
+        return "bf16" if "bf16" in self.device.compute.figures else "fp16"
 
     @cached_property
     def known(self) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from mlsim.solvers.formats import WIDE
@@ -32,8 +33,11 @@ def known(run: Run) -> dict[str, Any]:
 
 def _sizes(run: Run) -> dict[str, Any]:
     model, spread, tokens = run.model, run.spread, int(run.sequence_tokens)
-    # A program that skips the masked half of attention is not asked for it.
+    # A program that skips what is masked is not asked for it; standard attention
+    # works on the whole square, window or not.
     causal = "causal" in run.kinds
+    if run.recipe.standard and model.attention.window:
+        model = replace(model, attention=replace(model.attention, window=0))
     flops = model.flop_count(tokens, causal=causal, all_logits=True)
     return {
         "global_batch": run.global_batch,
@@ -101,7 +105,6 @@ def _rates(run: Run) -> dict[str, Any]:
         # What was measured is an all-reduce: round the ring twice, but for two hops.
         found["hop_latency"] = links.link_latency / (2 * (links.rows[0].devices - 1))
     if device:
-        found["compute_fraction"] = device.compute_fraction
         found["tile_size"] = float(device.tile)
         if device.cores is None:
             found["filled_share"] = 1.0
@@ -132,7 +135,9 @@ def _state(run: Run) -> dict[str, Any]:
     everywhere = shard == "zero3"
     alone = spread.copies == 1
     return {
-        "device_parameters": dense + expert,
+        "dense_parameters": dense,
+        "expert_parameters": expert,
+        "expert_owners": _owners(spread),
         "bytes_per_parameter": wide,
         "bytes_per_gradient": run.gradients.bytes,
         "state_bytes": _MEANS + (_COPY if wide < 4 else 0.0),
@@ -142,7 +147,10 @@ def _state(run: Run) -> dict[str, Any]:
         # Plain copies gather gradients, of which all then update all weights.
         "gathered_bytes": run.gradients.bytes if shard == "none" else wide,
         "weight_gathers": 0.0 if alone else 2.0 * micro_batches if everywhere else 1.0,
-        "gradient_scatters": 0.0 if alone else micro_batches if everywhere else 1.0,
+        # Who keeps only a part of the gradients must add up after each micro-batch.
+        "gradient_scatters": (
+            0.0 if alone else micro_batches if shard in ("zero2", "zero3") else 1.0
+        ),
         "gathered_parameters": (
             2.0 * (dense + expert) / (run.model.layers / spread.pipeline)
             if everywhere and not alone
@@ -193,8 +201,12 @@ def _shards(dense: float, expert: float, spread: Spread) -> float:
 
     Experts that are spread over several copies have fewer copies of their own.
     """
-    apart = max(1.0, spread.copies / max(1, spread.expert // spread.tensor))
-    return (dense + expert) / (dense / spread.copies + expert / apart)
+    return (dense + expert) / (dense / spread.copies + expert / _owners(spread))
+
+
+def _owners(spread: Spread) -> float:
+    """Return how many devices hold the same experts."""
+    return max(1.0, spread.copies / max(1, spread.expert // spread.tensor))
 
 
 def recomputed(model: Transformer, recipe: Recipe, tokens: int, flops: float) -> float:

@@ -22,6 +22,7 @@ _ASKED = (
     "reserve_share",
 )
 _OF_LAYOUT = (
+    "expert_owners",
     "data_parallel",
     "context_parallel",
     "pipeline_parallel",
@@ -42,7 +43,8 @@ _OF_LAYOUT = (
 _OF_MODEL = (
     "sequence_flops",
     "recomputed_flops",
-    "device_parameters",
+    "dense_parameters",
+    "expert_parameters",
     "model_parameters",
     "checkpoint_bytes",
 )
@@ -107,6 +109,8 @@ def _measured(run: Run, name: str) -> str:
         )
     if device and name == "filled_share":
         return device.origins["cores"]
+    if device and name == "compute_fraction" and not run.recipe.standard:
+        return f"{device.origins[name]}; for attention {device.origins['attention_fraction']}"
     if device and name in device.origins:
         return device.origins[name]
     return _MEASURED[name]

@@ -361,7 +361,7 @@ def _calibrated_columns(
         columns[name] = tuple(
             0.0
             if name == "kernel_overhead" and each.link_group
-            else float(getattr(found[format_], name))
+            else calibrated.reached(found[format_], name, attention=each.kind == "attention")
             for each, format_ in zip(operators, used, strict=True)
         )
     groups = {each.link_group for each in operators if each.link_group}

@@ -54,6 +54,8 @@ TRAINING_GIVABLE = tuple(
             "fabric_bandwidth",
             "stage_bandwidth",
             "hop_latency",
+            "link_fraction",
+            "memory_fraction",
             "bytes_per_parameter",
             "bytes_per_element",
             "bytes_per_gradient",
@@ -63,6 +65,9 @@ TRAINING_GIVABLE = tuple(
         )
     )
 )
+
+# The calibrated estimate has more of it.
+CALIBRATED_GIVABLE = (*TRAINING_GIVABLE, "compute_fraction", "kernel_overhead")
 
 
 class Training:

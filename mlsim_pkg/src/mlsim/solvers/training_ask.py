@@ -9,10 +9,12 @@ from typing import Any
 from mlsim.errors import InvalidValueError, nearest
 from mlsim.hardware import Device
 from mlsim.precision import Precision, precision as find_precision
+from mlsim.solvers import calibrated
+from mlsim.solvers.formats import WIDE
 from mlsim.solvers.forward import ESTIMATES
 from mlsim.solvers.inputs import check, check_given
 from mlsim.solvers.run import COLLECTIVES, Overlap, Reliability, Run
-from mlsim.solvers.training import TRAINING_GIVABLE
+from mlsim.solvers.training import CALIBRATED_GIVABLE, TRAINING_GIVABLE
 from mlsim.systems import Cluster, System
 from mlsim.workloads import Transformer
 from mlsim.workloads.kernels import Spread
@@ -22,7 +24,7 @@ RECOMPUTE = ("none", "selective", "full")
 ATTENTION = ("flash", "standard")
 SHARDS = ("none", "zero1", "zero2", "zero3")
 # Quantities that are parts of something.
-_PARTS = ("filled_share", "goodput", "model_flops_utilization", "hardware_flops_utilization")
+_PARTS = ("goodput", "model_flops_utilization", "hardware_flops_utilization")
 # Tokens of a sequence where nobody says how many, if the model's context allows.
 SEQUENCE_TOKENS = 4096
 _SIZES = (
@@ -87,6 +89,7 @@ def settled(asked: Asked) -> dict[str, Any]:
     """Check what does not depend on how the run is spread; return it for a `Run`."""
     _one_of("estimate", asked.estimate, tuple(each for each in ESTIMATES if each != "bound"))
     _one_of("collective", asked.collective, ("auto", *COLLECTIVES))
+    _one_of("shard", asked.shard, SHARDS)
     precision = find_precision(asked.precision)
     for name in _SIZES:
         _whole(name, getattr(asked, name))
@@ -112,7 +115,7 @@ def settled(asked: Asked) -> dict[str, Any]:
         "price": None if asked.price is None else _one("device_price", asked.price),
         "collective": asked.collective,
         "reserve_share": _share("reserve", asked.reserve, below_one=True),
-        "given": _given(asked.given),
+        "given": _given(asked),
     }
 
 
@@ -125,14 +128,18 @@ def _one(name: str, value: Any, *, whole: bool = False) -> float:
     return float(found)
 
 
-def _given(given: dict[str, Any]) -> dict[str, Any]:
+def _given(asked: Asked) -> dict[str, Any]:
     """Check quantities that override others: single numbers, and parts of at most one."""
-    found = check_given(given, TRAINING_GIVABLE) if given else {}
+    if not asked.given:
+        return {}
+    measured = asked.estimate == calibrated.CALIBRATED
+    found = check_given(asked.given, CALIBRATED_GIVABLE if measured else TRAINING_GIVABLE)
+    calibrated.check_parts(found)
     for name in found:
-        found[name] = _one(name, given[name])
+        found[name] = _one(name, asked.given[name])
         if name in _PARTS and found[name] > 1:
             raise InvalidValueError(
-                f"{name} is a part of the whole: it must be at most 1, not {given[name]!r}."
+                f"{name} is a part of the whole: it must be at most 1, not {asked.given[name]!r}."
             )
     return found
 
@@ -173,9 +180,20 @@ def _gradients(
 ) -> Precision:
     """Return the format of gradients: that of the weights, unless told otherwise."""
     device = system if isinstance(system, Device) else system.device
+    if precision.name.startswith("int"):
+        raise InvalidValueError(
+            f"precision = {precision.name!r}: training needs floating-point numbers, such as "
+            "'bf16' or 'fp8'."
+        )
     device.compute.figure(precision)  # refuses a format that it can't compute in
     if given is not None:
-        return find_precision(given)
+        found = find_precision(given)
+        if found.bits < WIDE or found.name.startswith("int"):
+            raise InvalidValueError(
+                f"gradients = {found.name!r}: they are added up over micro-batches, in 16 bits or "
+                "more, such as 'bf16' or 'fp32'."
+            )
+        return found
     return precision if precision.bits >= 16 else find_precision("bf16")
 
 
@@ -210,7 +228,7 @@ def _spread(asked: Asked) -> Spread:
         expert=expert,
         interleaved=interleaved,
         sequence=_flag("sequence_parallel", asked.sequence_parallel),
-        shard=_one_of("shard", asked.shard, SHARDS),
+        shard=asked.shard,
     )
     if spread.devices > there:
         have = "is one" if there == 1 else f"has {there:,}"

@@ -10,7 +10,7 @@ from mlsim.hardware import Device
 from mlsim.solvers.training import Training
 from mlsim.solvers.training_ask import Asked, run, settled
 
-# What is tried of each; arguments that the caller sets are kept.
+# What is tried of each.
 _MICRO_BATCHES = (1, 2, 4, 8)
 _INTERLEAVED = (1, 2, 3, 4)
 
@@ -68,6 +68,28 @@ def _recipes(base: Asked) -> Iterator[Asked]:
                     )
 
 
+# What is chosen, and what it is where nobody set it.
+_CHOSEN = {
+    "tensor_parallel": 1,
+    "pipeline_parallel": 1,
+    "data_parallel": None,
+    "interleaved": 1,
+    "micro_batch": 1,
+    "sequence_parallel": False,
+    "shard": "none",
+    "recompute": "selective",
+}
+
+
+def _check_free(asked: Asked) -> None:
+    """Refuse what the search would choose in place of the caller."""
+    both = [name for name, usual in _CHOSEN.items() if getattr(asked, name) != usual]
+    if both:
+        raise InvalidValueError(
+            f"search=True chooses {', '.join(both)} itself: leave that out, or leave out search."
+        )
+
+
 def search(asked: Asked) -> Training:
     """Return the fastest run that fits.
 
@@ -79,6 +101,7 @@ def search(asked: Asked) -> Training:
         If no layout divides model, batch and devices; or if something else can't be.
     """
     settled(asked)
+    _check_free(asked)
     best: Training | None = None
     nearest: Training | None = None
     refusal = ""
@@ -86,7 +109,7 @@ def search(asked: Asked) -> Training:
         try:
             training = Training(run(candidate))
         except InvalidValueError as error:
-            refusal = f" The last that was tried: {error}"
+            refusal = refusal or f" The first that was tried: {error}"
             continue  # does not divide the model or the batch
         free = training._value("memory_free")
         if free < 0:

@@ -75,6 +75,8 @@ def _of_operator(
     """Yield the kernels that an operator of inference becomes."""
     repeats, tensor = float(operator.repeats), layer.spread.tensor
     name = operator.name
+    if operator.token_limit == 1 and operator.kind != "output":
+        return  # a pooler, which works on one token of each sequence
     if operator.kind == "attention":
         heads = model.attention.heads // tensor
         wide = float(operator.token_elements + operator.cached_elements)
