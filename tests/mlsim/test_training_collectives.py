@@ -171,10 +171,15 @@ def test_sequence_parallelism_sends_halves_of_all_reduces(recompute: str, halves
     assert run.value("exchange_time") == exactly(LAYERS * halves * 7 / 8 * SBH / INSIDE)
 
 
-def test_tensor_parallelism_beyond_a_node_goes_over_the_fabric() -> None:
+def test_tensor_parallelism_beyond_a_node_goes_in_two_levels() -> None:
+    """A ring of the eight in a node, then each with its peer in the other."""
     run = train(model=gpt(heads=16), tensor_parallel=16)
-    one = 2 * 15 / 16 * SBH / BETWEEN
+    one = 2 * SBH * (7 / 8 / INSIDE + 1 / 2 / 8 / BETWEEN)
     assert run.value("exchange_time") == exactly(LAYERS * 4 * one)
+    late = train(model=gpt(heads=16), tensor_parallel=16, hop_latency="5 us")
+    hops = 2 * (7 + 1)
+    more = late.value("exchange_time") - run.value("exchange_time")
+    assert more == pytest.approx(LAYERS * 4 * hops * HOP, rel=1e-9)
 
 
 def test_messages_within_a_stage_must_start() -> None:

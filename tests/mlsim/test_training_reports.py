@@ -182,10 +182,11 @@ def test_json_of_what_does_not_fit_has_its_memory_only() -> None:
 
 def test_text_names_model_machine_and_layout() -> None:
     shown = str(train(**ROOFLINE))
-    first = shown.splitlines()[0]
-    assert first == (
-        "Training Small on 16 x Round chip of Round cluster (TP2 PP2 DP4 zero1), bf16, roofline"
-    )
+    title, devices, layout, *_ = shown.splitlines()
+    assert title == "Training Small, bf16, roofline"
+    assert devices == "  devices     16 x Round chip of Round cluster"
+    assert layout == "  layout      TP2 PP2 DP4 zero1; keeps all"
+    assert max(map(len, shown.splitlines())) <= 86
     assert "32 x 128 tokens in 8 micro-batches of 1" in shown
     assert "none: sending waits for computing" in shown
     assert "1 billion tokens" in shown

@@ -43,3 +43,32 @@ def mesh_bandwidth(device_bandwidth: Any, group_size: Any, system_size: Any) -> 
     64000000000.0
     """
     return device_bandwidth * (group_size - 1) / (system_size - 1)
+
+
+@equation(
+    symbol=r"\beta_l",
+    unit="B/s",
+    source="thakur2005optimization",
+    yields="link_bandwidth",
+)
+def two_level_bandwidth(
+    node_members: Any, node_groups: Any, node_bandwidth: Any, fabric_bandwidth: Any
+) -> Any:
+    """Rate of one ring that would be as fast as two levels: within nodes, then between them.
+
+    Each device of a node carries a part of the vector to its peers in the others.
+
+    Assumes that one level follows the other.
+    Valid for gathers, and for reductions that scatter, over two devices or more.
+
+    >>> two_level_bandwidth(1, 2, 250e9, 25e9)
+    25000000000.0
+    """
+    return (
+        (node_members * node_groups - 1)
+        / (node_members * node_groups)
+        / (
+            (node_members - 1) / (node_members * node_bandwidth)
+            + (node_groups - 1) / (node_groups * node_members * fabric_bandwidth)
+        )
+    )

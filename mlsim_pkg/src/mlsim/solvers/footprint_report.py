@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from mlsim.quantities import term
 from mlsim.solvers.footprint import RESULTS
 from mlsim.solvers.interval import Interval, digits, written
+from mlsim.solvers.report import listed
 
 if TYPE_CHECKING:
     from mlsim.solvers.footprint import Footprint
@@ -67,8 +68,7 @@ def as_text(footprint: Footprint) -> str:
     if footprint.has("energy_per_token"):
         rows.append(("per token", _per_token(footprint)))
     rows += [("left out" if not i else "", each) for i, each in enumerate(account.left_out)]
-    lines = [f"{labels['model']} on {about}"]
-    return "\n".join([*lines, *(f"  {name:<11}{value}" for name, value in rows)])
+    return "\n".join([labels["model"], *listed([("on", about), *rows], 11)])
 
 
 def _shown(footprint: Footprint, name: str) -> str:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import textwrap
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from mlsim.quantities import term
@@ -156,3 +158,17 @@ def sweep_text(table: pandas.DataFrame) -> str:
         ).rstrip()
         for row in rows
     )
+
+
+def listed(rows: Iterable[tuple[str, str]], label: int, width: int = 72) -> list[str]:
+    """Write names and values as lines; a long value goes on below its beginning.
+
+    >>> listed([("time", "1 s"), ("used for", "this and that")], 10, 9)
+    ['  time      1 s', '  used for  this and', '            that']
+    """
+    lines = []
+    for name, value in rows:
+        parts = textwrap.wrap(value, width, break_long_words=False, break_on_hyphens=False)
+        for index, part in enumerate(parts or [""]):
+            lines.append(f"  {'' if index else name:<{label}}{part}")
+    return lines

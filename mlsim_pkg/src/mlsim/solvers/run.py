@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from typing import Any
 
@@ -13,6 +13,7 @@ from mlsim.equations import (
     Plan,
     collective,
     equations_of,
+    link,
     pipeline,
     plan,
     run,
@@ -180,19 +181,35 @@ class Run:
         return self.hardware.link_bandwidth(span)
 
     def _table(self) -> KernelTable:
-        rows = kernels(self.model, self.spread, self.recipe)
+        rows = tuple(self._placed(row) for row in kernels(self.model, self.spread, self.recipe))
         extra: dict[str, tuple[float, ...]] = {}
         if "peak_flops" not in self.given:
             extra["peak_flops"] = tuple(self._peak(row.kind, row.name).si for row in rows)
         if self.estimate == "calibrated":
             extra |= self._calibrated_columns(rows)
-        groups = [(row.link_span, row.link_stride) for row in rows if row.link_span]
-        if groups and "link_bandwidth" not in self.given:
+        sending = next((row for row in rows if row.link_span), None)
+        if sending and "link_bandwidth" not in self.given:
             extra["link_bandwidth"] = tuple(
-                self.bandwidth(*((row.link_span, row.link_stride) if row.link_span else groups[0]))
-                for row in rows
+                self._exchange_bandwidth(row if row.link_span else sending) for row in rows
             )
         return KernelTable(rows, extra)  # type: ignore[arg-type]
+
+    def _placed(self, row: Kernel) -> Kernel:
+        """Return a kernel with the messages of two levels, if its group is in several nodes."""
+        lies = placement(row.link_span or 1, row.link_stride, self.node_devices)
+        if not row.collective or lies.groups == 1:
+            return row
+        rounds = row.link_hops // (row.link_span - 1)
+        return replace(row, link_hops=rounds * (lies.members + lies.groups - 2))
+
+    def _exchange_bandwidth(self, row: Kernel) -> float:
+        """Rate at which a device of a stage sends; of two levels, that of one ring as fast."""
+        one = self.bandwidth(row.link_span, row.link_stride)
+        lies = placement(row.link_span, row.link_stride, self.node_devices)
+        if not row.collective or lies.groups == 1 or self.node is None:
+            return one
+        inside = self.node.link_bandwidth(max(2, lies.members))
+        return float(link.two_level_bandwidth(lies.members, lies.groups, inside, one))
 
     def _calibrated_columns(self, rows: tuple[Kernel, ...]) -> dict[str, tuple[float, ...]]:
         """Return columns of what was measured, where it is not the same for all kernels."""
@@ -246,7 +263,8 @@ class Run:
         """What its links were measured to reach; None of a roofline, or where nothing is sent."""
         if self.estimate != "calibrated" or self.spread.devices == 1 or self.node is None:
             return None
-        return link_calibration(self.node, self.spread.tensor if self.spread.tensor > 1 else None)
+        group = min(self.spread.tensor, self.node.devices)
+        return link_calibration(self.node, group if group > 1 else None)
 
     def plan(self, *wanted: str) -> Plan:
         """Return the equations that lead to what is wanted."""

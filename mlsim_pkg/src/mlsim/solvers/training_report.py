@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from mlsim.hardware import Device
 from mlsim.quantities import term
-from mlsim.solvers.report import plain
+from mlsim.solvers.report import listed, plain
 from mlsim.units import text
 
 if TYPE_CHECKING:
@@ -112,19 +113,22 @@ def _whole(training: Training) -> tuple[str, ...]:
 def as_text(training: Training) -> str:
     """Return a short table."""
     run = training.run
+    spread, recipe = run.spread, run.recipe
+    where = "" if isinstance(run.hardware, Device) else f" of {run.hardware.name}"
+    again = {"none": "keeps all", "selective": "recomputes attention", "full": "recomputes layers"}
     rows = [
+        ("devices", f"{spread.devices:,} x {run.device.name}{where}"),
+        ("layout", f"{spread}; {again[recipe.recompute]}"),
         (
             "step",
             f"{run.global_batch:,.0f} x {run.sequence_tokens:,.0f} tokens in {_counted(training)}",
-        )
+        ),
     ]
     if training.feasible or not training._check_memory:
         rows += _times(training)
     rows += _memory(training)
-    title = (
-        f"Training {run.model.name} on {run.hardware_name}, {run.precision.name}, {run.estimate}"
-    )
-    return "\n".join([title, *(f"  {name:<12}{value}" for name, value in rows)])
+    title = f"Training {run.model.name}, {run.precision.name}, {run.estimate}"
+    return "\n".join([title, *listed(rows, 12)])
 
 
 def _counted(training: Training) -> str:
@@ -146,7 +150,7 @@ def _times(training: Training) -> list[tuple[str, str]]:
     ]
     spent = sorted(training.shares.items(), key=lambda item: -item[1])
     shown = [f"{_WORDS.get(name, name)} {share:.1%}" for name, share in spent if share >= 0.0005]
-    rows += [("spent on" if not index else "", line) for index, line in enumerate(_lines(shown))]
+    rows.append(("spent on", ", ".join(shown)))
     overlap = run.overlap
     hidden = [
         f"{n} {s:.0%}"
@@ -161,10 +165,6 @@ def _times(training: Training) -> list[tuple[str, str]]:
     if run.tokens is not None:
         rows.append(("run", _run(training)))
     return rows
-
-
-def _lines(words: list[str], most: int = 4) -> list[str]:
-    return [", ".join(words[start : start + most]) for start in range(0, len(words), most)]
 
 
 def _run(training: Training) -> str:

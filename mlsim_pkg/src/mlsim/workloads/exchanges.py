@@ -53,6 +53,7 @@ def _tensor_exchanges(hidden: int, spread: Spread, again: float) -> Iterator[Ker
         link_elements=hidden * (group - 1) / group,
         link_hops=group - 1,
         link_span=group,
+        collective=True,
     )
     if spread.sequence:
         # Each all-reduce is done in two halves; on the way back the inputs, of

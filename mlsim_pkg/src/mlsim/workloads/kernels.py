@@ -88,9 +88,10 @@ class Kernel:
         Elements, and bytes of masks, read and written.
     attention_window
         Most tokens that a token sees.
-    link_elements, link_hops, link_span, link_stride
+    link_elements, link_hops, link_span, link_stride, collective
         Elements of each token sent; messages that follow one another; how many
-        devices take part, and how far apart they are numbered.
+        devices take part, and how far apart they are numbered; whether all of them
+        gather or reduce a vector together, which can be done in two levels.
     forward_repeats, recompute_repeats, backward_repeats
         How often it runs in each pass of a stage.
     saved_elements, saved_pair_elements, saved_masks, saved_pair_masks
@@ -116,6 +117,7 @@ class Kernel:
     link_hops: int = 0
     link_span: int = 0
     link_stride: int = 1
+    collective: bool = False
     forward_repeats: float = 0.0
     recompute_repeats: float = 0.0
     backward_repeats: float = 0.0
@@ -149,7 +151,7 @@ class Kernel:
 
 
 # What places and names a kernel, and is no quantity of an equation.
-_NOT_COLUMNS = ("name", "kind", "link_span", "link_stride")
+_NOT_COLUMNS = ("name", "kind", "link_span", "link_stride", "collective")
 KERNEL_COLUMNS = (
     *(each.name for each in fields(Kernel) if each.name not in _NOT_COLUMNS),
     "all_repeats",
