@@ -9,8 +9,7 @@ from language_models import DECODERS, LANGUAGE
 
 from mlsim import Device, Engine, Hardware
 from mlsim.errors import InvalidValueError
-from mlsim.solvers import Serving
-from mlsim.solvers.serving import StepProfile
+from mlsim.solvers import Serving, StepProfile
 from mlsim.systems import System
 from mlsim.workloads import Layout, Transformer
 

@@ -20,7 +20,7 @@ from mlsim import (
     zoo,
 )
 from mlsim.errors import DoesNotFitError, InvalidValueError, UnitError, UnknownNameError
-from mlsim.solvers.serving import RESULTS
+from mlsim.solvers.serving_results import RESULTS
 from mlsim.units import quantity
 
 A100 = Hardware.Cloud.A100

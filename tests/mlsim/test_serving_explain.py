@@ -17,7 +17,7 @@ from mlsim.references import references
 from mlsim.solvers import Serving
 from mlsim.solvers.contexts import STEPS, WINDOWED_STEPS
 from mlsim.solvers.phase import equations_for
-from mlsim.solvers.serving import RESULTS
+from mlsim.solvers.serving_results import RESULTS
 from mlsim.units import text
 
 KINDS_OF_SERVICE = {

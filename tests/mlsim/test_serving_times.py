@@ -9,8 +9,8 @@ from language_models import tiny
 from services import CHIP, llama
 
 from mlsim import Engine
+from mlsim.solvers import StepProfile
 from mlsim.solvers.phase import Phase
-from mlsim.solvers.serving import StepProfile
 from mlsim.systems import System
 
 

@@ -9,7 +9,8 @@ from mlsim.solvers.load import Load
 from mlsim.solvers.phase import SERVING
 from mlsim.solvers.profile import Profile
 from mlsim.solvers.run import TRAINING
-from mlsim.solvers.serving import Serving, StepProfile
+from mlsim.solvers.serving import Serving
+from mlsim.solvers.step_profile import StepProfile
 from mlsim.solvers.training import Training
 
 # Which equations each solver uses, by the name of the call that a user makes.

@@ -13,7 +13,7 @@ from mlsim.solvers.forward import ESTIMATES, check_consistent
 from mlsim.solvers.inputs import check, check_given
 from mlsim.solvers.phase import equations_for
 from mlsim.solvers.service import Service
-from mlsim.solvers.serving import givable
+from mlsim.solvers.serving_results import givable
 from mlsim.systems import System
 from mlsim.workloads import Layout, Transformer
 

@@ -6,14 +6,14 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from mlsim.errors import DoesNotFitError, InvalidValueError, WrongKindError, unknown_name
-from mlsim.quantities import term
-from mlsim.solvers import calibrated
 from mlsim.solvers.contexts import check_context, decode_contexts, filling_share
-from mlsim.solvers.forward import ARRAYS, evaluate, quiet
-from mlsim.solvers.phase import SERVING, Phase, Whole
-from mlsim.solvers.profile import COMPUTE_BOUND, DOES_NOT_FIT, MEMORY_BOUND, OVERHEAD_BOUND
+from mlsim.solvers.forward import ARRAYS, evaluate
+from mlsim.solvers.phase import Phase, Whole
+from mlsim.solvers.profile import DOES_NOT_FIT
 from mlsim.solvers.service import Service
-from mlsim.units import quantity, scaled, text
+from mlsim.solvers.serving_results import ASKED, MEMORY, RESULTS, WHOLE
+from mlsim.solvers.step_profile import StepProfile, as_quantity, one_point
+from mlsim.units import text
 
 if TYPE_CHECKING:
     from pint import Quantity
@@ -22,161 +22,6 @@ if TYPE_CHECKING:
     from mlsim.solvers.explain import Explanation
     from mlsim.solvers.load import Load
     from mlsim.workloads import Transformer
-
-NETWORK_BOUND = "Network Bound"
-
-# Quantities of a whole generation, from the times of its steps.
-_ASKED = ("batch_size", "output_tokens", "tokens_per_step")
-_WHOLE = (
-    "time_per_output_token",
-    "generation_latency",
-    "user_token_rate",
-    "decode_throughput",
-    "output_throughput",
-)
-# Quantities of memory: the same in each phase.
-_MEMORY = (
-    "weight_memory",
-    "activation_memory",
-    "cache_memory",
-    "cache_per_sequence",
-    "cache_bytes_per_token",
-    "cache_tokens",
-    "memory_required",
-    "memory_free",
-    "usable_memory",
-    "largest_batch",
-)
-RESULTS = ("time_to_first_token", *_WHOLE, *_MEMORY)
-
-# What a caller may give in place of what the data or the equations say.
-SERVING_GIVABLE = (
-    "peak_flops",
-    "memory_bandwidth",
-    "memory_capacity",
-    "link_bandwidth",
-    "bytes_per_parameter",
-    "bytes_per_element",
-    "bytes_per_cached_element",
-    "expert_share",
-    *dict.fromkeys(
-        each.yields
-        for each in SERVING
-        if each.yields not in (*_WHOLE, "time_to_first_token", "latency")
-    ),
-)
-
-# The calibrated estimate has more of it.
-CALIBRATED_GIVABLE = (
-    *SERVING_GIVABLE,
-    *calibrated.OF_DEVICE,
-    *calibrated.OF_LINK,
-    "waves",
-    "filled_share",
-)
-
-
-def givable(estimate: str) -> tuple[str, ...]:
-    """Return what a caller may give of an estimate."""
-    return CALIBRATED_GIVABLE if estimate == calibrated.CALIBRATED else SERVING_GIVABLE
-
-
-class StepProfile:
-    """One phase of a service: a step, its time, and what binds it.
-
-    Any quantity of the step is to be had by name: `step["total_flops"]`.
-    """
-
-    def __init__(self, phase: Phase) -> None:
-        self.phase = phase
-        self._values: dict[str, Any] = {}
-
-    def value(self, name: str) -> Any:
-        """Return a quantity in its base unit: a float or an array.
-
-        Raises
-        ------
-        UnknownNameError
-            If the vocabulary has no such name.
-        UnreachableError
-            If no equation leads to it.
-        """
-        term(name)
-        known = self.phase.known
-        if name in known:
-            return known[name]
-        if name not in self._values:
-            # What computes and moves nothing, as sending does, has no intensity.
-            with quiet():
-                found = evaluate(self.phase, name)[name]
-            # One number for one point, even where a sum came out of NumPy.
-            single = not self.phase.shape and not getattr(found, "ndim", 0)
-            self._values[name] = float(found) if single and type(found) is not list else found
-        return self._values[name]
-
-    def __getitem__(self, name: str) -> Any:
-        """Return a quantity by name."""
-        return _as_quantity(self.value(name), name)
-
-    @property
-    def latency(self) -> Quantity[Any]:
-        """Time of the step."""
-        found: Quantity[Any] = self["latency"]
-        return found
-
-    @property
-    def shares(self) -> dict[str, Any]:
-        """Part of the time by what limits it; they add up to 1.
-
-        The calibrated estimate also has what goes into starting operators.
-        """
-        measured = self.phase.service.calibrated
-        if self.phase.service.estimate == "bound":
-            memory = self.value("total_memory_time") > self.value("total_compute_time")
-            return {MEMORY_BOUND: memory * 1.0, COMPUTE_BOUND: 1.0 - memory, NETWORK_BOUND: 0.0}
-        return {
-            MEMORY_BOUND: self.value("memory_bound_share"),
-            COMPUTE_BOUND: self.value("compute_bound_share"),
-            NETWORK_BOUND: self.value("network_share"),
-            **({OVERHEAD_BOUND: self.value("overhead_share")} if measured else {}),
-        }
-
-    @property
-    def bottleneck(self) -> Any:
-        """What limits the step for the largest part of its time."""
-        shares = self.shares
-        if not self.phase.shape:
-            return max(shares, key=lambda name: shares[name])
-        import numpy as np
-
-        stacked = np.stack([np.broadcast_to(each, self.phase.shape) for each in shares.values()])
-        return np.array(list(shares))[stacked.argmax(axis=0)]
-
-    @property
-    def operators(self) -> list[dict[str, Any]]:
-        """One record per operator, in base units, with what binds it.
-
-        Raises
-        ------
-        InvalidValueError
-            For an array of points: pick one by its index first.
-        """
-        _one_point(self.phase.shape, "operators")
-        from mlsim.solvers.explain import operator_rows
-
-        return operator_rows(self.phase, self.phase.table)
-
-    def explain(self, name: str = "latency") -> Explanation:
-        """Show how a quantity of this step came to be."""
-        _one_point(self.phase.shape, "explain()")
-        from mlsim.solvers.explain import Explanation
-
-        self.value(name)
-        return Explanation(self.phase, name)
-
-    def __repr__(self) -> str:
-        service = self.phase.service
-        return f"<{self.phase.name} of {service.model.name} on {service.hardware_name}>"
 
 
 class Serving:
@@ -283,7 +128,7 @@ class Serving:
                 return known[name]
             raise unknown_name("result of a service", name, (*RESULTS, *self._contexts))
         value = self._value(name)
-        if name in _MEMORY or not self._check_memory:
+        if name in MEMORY or not self._check_memory:
             return value
         if not self.shape:
             if not self.feasible:
@@ -298,7 +143,7 @@ class Serving:
             if name in self._contexts:
                 phase = self._phase("decode", 1.0, self._contexts[name])
                 self._values[name] = self._run(phase, "latency")
-            elif name in _WHOLE:
+            elif name in WHOLE:
                 self._needs_decoder()
                 self._values[name] = self._run(self._whole(name), name)
             else:
@@ -314,7 +159,7 @@ class Serving:
     def _whole(self, name: str) -> Whole:
         """Return the configuration that puts steps together."""
         service = self.service
-        known = {each: service.shared[each] for each in _ASKED}
+        known = {each: service.shared[each] for each in ASKED}
         needs = tuple(self._contexts)
         if name in ("generation_latency", "output_throughput"):
             needs = ("time_to_first_token", *needs)
@@ -326,7 +171,7 @@ class Serving:
     def __getitem__(self, name: str | int | tuple[int, ...]) -> Any:
         """Return a result by name, or the service of one point by its index."""
         if isinstance(name, str):
-            return _as_quantity(self.value(name), name)
+            return as_quantity(self.value(name), name)
         return self._point(name)
 
     def _point(self, index: int | tuple[int, ...]) -> Serving:
@@ -447,7 +292,7 @@ class Serving:
         DoesNotFitError
             If the service does not fit in memory.
         """
-        _one_point(self.shape, "load()")
+        one_point(self.shape, "load()")
         from mlsim.solvers.serving_load import load_of
 
         return load_of(self)
@@ -460,11 +305,11 @@ class Serving:
         InvalidValueError
             For an array of points: pick one by its index first.
         """
-        _one_point(self.shape, "explain()")
+        one_point(self.shape, "explain()")
         from mlsim.solvers.explain import Explanation
 
         self.value(name)
-        if name in _WHOLE:
+        if name in WHOLE:
             return Explanation(self._whole(name), name)
         if name in self._contexts:
             words = f"decode, {name.replace('_', ' ')}"
@@ -505,16 +350,3 @@ class Serving:
         what = f"{self.shape} points" if self.shape else f"batch {self.batch_size}"
         service = self.service
         return f"<Serving {service.model.name} on {service.hardware_name}, {what}>"
-
-
-def _one_point(shape: tuple[int, ...], what: str) -> None:
-    """Refuse to go on with many points where only one makes sense."""
-    if shape:
-        raise InvalidValueError(
-            f"this service holds many points; pick one, such as serving[0].{what}."
-        )
-
-
-def _as_quantity(value: Any, name: str) -> Any:
-    unit = term(name).unit
-    return quantity(value, unit) if getattr(value, "ndim", 0) else scaled(float(value), unit)

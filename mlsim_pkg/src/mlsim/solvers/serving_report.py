@@ -10,7 +10,8 @@ from mlsim.solvers.report import plain
 from mlsim.units import text
 
 if TYPE_CHECKING:
-    from mlsim.solvers.serving import Serving, StepProfile
+    from mlsim.solvers.serving import Serving
+    from mlsim.solvers.step_profile import StepProfile
 
 _TIMES = (
     "time_to_first_token",
