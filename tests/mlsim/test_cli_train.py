@@ -226,3 +226,28 @@ def test_needs_no_arrays_and_no_tables() -> None:
     )
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout == f"{train(devices=8, shard='zero3', recompute='full')}\n"
+
+
+PLACED = (*SHARDED, "--grid", "Germany", "--data-centre", "Google", "--embodied", "no")
+
+
+def test_a_place_adds_the_footprint(capsys) -> None:
+    code, out, _ = run(capsys, *PLACED)
+    assert code == 0
+    assert out.startswith(str(train(devices=8, shard="zero3", recompute="full")))
+    assert "grid of Germany" in out
+    assert "tCO2e" in out or "gCO2e" in out
+
+
+def test_the_footprint_is_in_json(capsys) -> None:
+    _, out, _ = run(capsys, *PLACED, "--json")
+    data = json.loads(out)
+    assert data["footprint"]["operational_carbon"]["unit"] == "kg_CO2e"
+    _, out, _ = run(capsys, *SHARDED, "--json")
+    assert "footprint" not in json.loads(out)
+
+
+def test_a_place_without_its_building_says_what_to_give(capsys) -> None:
+    code, _, err = run(capsys, *SHARDED, "--grid", "Germany")
+    assert code == 1
+    assert "pue" in err.lower()

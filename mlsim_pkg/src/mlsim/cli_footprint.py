@@ -35,19 +35,21 @@ _PLACE = (
     ("operator", "operator", "whose contracts count, with --accounting market"),
     ("accounting", "accounting", "location or market (location)"),
 )
-_VALUES = (
+_AROUND = (
     ("pue", "pue", "such as 1.1"),
     ("wue", "wue", "such as '0.3 L/kWh'"),
     ("carbon-intensity", "carbon_intensity", "such as '350 gCO2e/kWh'"),
     ("water-intensity", "water_intensity", "such as '1.5 L/kWh'"),
     ("network", "network", "power of switches for each device, such as '20 W'"),
+    ("lifetime", "lifetime", "of a device, such as '4 yr'"),
+    ("lifetime-use", "lifetime_use", "share of it in which the device is used"),
+)
+_VALUES = (
     ("device-power", "device_power", "on the average, such as '330 W'"),
     ("max-power", "max_power", "of a device"),
     ("idle-power", "idle_power", "of a device"),
     ("compute-utilisation", "compute_utilisation", "share of the peak that is used"),
     ("memory-utilisation", "memory_utilisation", "share of the bandwidth that is used"),
-    ("lifetime", "lifetime", "of a device, such as '4 yr'"),
-    ("lifetime-use", "lifetime_use", "share of it in which the device is used"),
     ("tokens", "tokens", "that device-hours make"),
 )
 _SWITCHES = (
@@ -66,17 +68,38 @@ def add(commands: Any) -> None:
     )
     for name, _, what in _SIZES:
         command.add_argument(f"--{name}", type=int, metavar="N", help=what)
-    for name, _, what in (*_WORDS, *_PLACE, *_SWITCHES):
+    for name, _, what in _WORDS:
         command.add_argument(f"--{name}", metavar="TEXT", help=what)
     for name, _, what in _VALUES:
         command.add_argument(f"--{name}", metavar="VALUE", help=f"{what}; or LOW,HIGH")
-    command.add_argument("--year", type=int, metavar="N", help="of the figures (the last)")
-    command.add_argument("--hour", metavar="HOURS", help="of the day: 12, or 8-17, or 1,2,3")
+    add_place(command)
     command.add_argument(
         "--explain", metavar="QUANTITY", help="how a result came to be, such as total_carbon"
     )
     command.add_argument("--json", action="store_true", help="print JSON, values with units")
     command.set_defaults(run=run)
+
+
+def add_place(command: argparse.ArgumentParser) -> None:
+    """Add the options that say where a load runs, and when."""
+    for name, _, what in (*_PLACE, *_SWITCHES):
+        command.add_argument(f"--{name}", metavar="TEXT", help=what)
+    for name, _, what in _AROUND:
+        command.add_argument(f"--{name}", metavar="VALUE", help=f"{what}; or LOW,HIGH")
+    command.add_argument("--year", type=int, metavar="N", help="of the figures (the last)")
+    command.add_argument("--hour", metavar="HOURS", help="of the day: 12, or 8-17, or 1,2,3")
+
+
+def place_of(options: argparse.Namespace) -> dict[str, Any]:
+    """Return the arguments of `Engine.footprint` that say where and when; {} if none was given."""
+    place = _given(options, _PLACE)
+    place |= {name: _value(text, name) for name, text in _given(options, _AROUND).items()}
+    place |= {name: _switch(text) for name, text in _given(options, _SWITCHES).items()}
+    if options.hour is not None:
+        place["hour"] = _hours(options.hour)
+    if options.year is not None:
+        place["year"] = options.year
+    return place
 
 
 def run(options: argparse.Namespace) -> str:
@@ -97,11 +120,8 @@ def run(options: argparse.Namespace) -> str:
 
 
 def _footprint(options: argparse.Namespace) -> Footprint:
-    place = _given(options, _PLACE)
+    place = place_of(options)
     place |= {name: _value(text, name) for name, text in _given(options, _VALUES).items()}
-    place |= {name: _switch(text) for name, text in _given(options, _SWITCHES).items()}
-    if options.hour is not None:
-        place["hour"] = _hours(options.hour)
     serve = _given(options, (*_SIZES, *_WORDS))
     if options.device_hours is None:
         if options.model is None:
@@ -109,7 +129,7 @@ def _footprint(options: argparse.Namespace) -> Footprint:
                 "footprint of what? Give a model and hardware, or hardware and --device-hours."
             )
         served = Engine.serve(model=options.model, hardware=options.hardware, **serve)
-        return Engine.footprint(served, year=options.year, **place)
+        return Engine.footprint(served, **place)
     if options.model is not None or serve:
         raise InvalidValueError(
             "--device-hours stands in place of a model and its options: leave one of them out."
@@ -117,7 +137,6 @@ def _footprint(options: argparse.Namespace) -> Footprint:
     return Engine.footprint(
         hardware=options.hardware,
         device_hours=_value(options.device_hours, "device-hours"),
-        year=options.year,
         **place,
     )
 

@@ -6,10 +6,11 @@ import argparse
 import json
 from typing import Any
 
+from mlsim import cli_footprint
 from mlsim.engine import Engine
 from mlsim.errors import InvalidValueError
 
-ABOUT = "the training of a language model: time of a step or of a run, memory, cost"
+ABOUT = "the training of a language model: time, memory, cost; and where it runs, its footprint"
 
 # Options with a number, the argument of `Engine.train`, and what it is.
 _NUMBERS = (
@@ -79,6 +80,7 @@ def add(commands: Any) -> None:
         help="how a result came to be, such as step_time or activation_memory",
     )
     command.add_argument("--json", action="store_true", help="print JSON, values with units")
+    cli_footprint.add_place(command)
     command.set_defaults(run=run)
 
 
@@ -100,9 +102,15 @@ def run(options: argparse.Namespace) -> str:
     if options.explain:
         explanation = training.explain(options.explain)
         return explanation.to_json() if options.json else str(explanation)
+    # Where it runs is asked for its footprint.
+    place = cli_footprint.place_of(options)
+    footprint = Engine.footprint(training, **place) if place else None
     if options.json:
-        return json.dumps(training.to_dict(), indent=2, ensure_ascii=False)
-    return str(training)
+        told = training.to_dict()
+        if footprint:
+            told["footprint"] = footprint.to_dict()
+        return json.dumps(told, indent=2, ensure_ascii=False)
+    return f"{training}\n\n{footprint}" if footprint else str(training)
 
 
 def _given(options: argparse.Namespace) -> dict[str, Any]:

@@ -7,7 +7,7 @@ ENTRIES: tuple[tuple[str, str, str, str], ...] = (
     ("sequence_tokens", r"n_t", "token/sample", "Tokens in one sequence of the training data."),
     ("context_parallel", r"N_c", "1", "Devices among which the tokens of a sequence are divided."),
     ("interleaved", r"N_v", "1", "Parts of the model, not adjacent, that one stage holds."),
-    ("devices", r"N", "1", "Devices that train one model together."),
+    ("devices", r"N", "1", "Devices that work together on one run, or one load."),
     ("training_tokens", r"n_\Sigma", "token", "Tokens that a whole run reads."),
     # A kernel of one micro-batch.
     ("device_tokens", r"n_\delta", "token", "Tokens of a micro-batch that one device works on."),

@@ -6,6 +6,7 @@ from mlsim.solvers.footprint import Footprint
 from mlsim.solvers.forward import ESTIMATES, SOLVER, Configuration, evaluate
 from mlsim.solvers.interval import Interval
 from mlsim.solvers.load import Load
+from mlsim.solvers.optimal import OPTIMAL
 from mlsim.solvers.phase import SERVING
 from mlsim.solvers.profile import Profile
 from mlsim.solvers.run import TRAINING
@@ -19,6 +20,7 @@ SOLVERS: dict[str, tuple[Equation, ...]] = {
     "Engine.serve": (*SERVING, *equations_of(link)),
     "Engine.train": TRAINING,
     "Engine.footprint": FOOTPRINT,
+    "Engine.optimal_size": OPTIMAL,
 }
 
 __all__ = [

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 DATA = Path(__file__).parents[1] / "data" / "scaling.toml"
 _NO_OPERATORS = StepTable((), {})
 
+OPTIMAL = tuple(each for each in equations_of(run) if "optimal" in each.name)
+
 
 @cache
 def measured_ratio() -> Figure:
@@ -71,7 +73,7 @@ class OptimalSize:
 
     def plan(self, *wanted: str) -> Plan:
         """Return the equations that lead to what is wanted."""
-        return plan(equations_of(run), self.known, wanted)
+        return plan(OPTIMAL, self.known, wanted)
 
     def value(self, name: str) -> float:
         """Return a quantity in its base unit."""
