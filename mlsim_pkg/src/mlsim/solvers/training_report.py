@@ -115,7 +115,8 @@ def as_text(training: Training) -> str:
     run = training.run
     spread, recipe = run.spread, run.recipe
     where = "" if isinstance(run.hardware, Device) else f" of {run.hardware.name}"
-    again = {"none": "keeps all", "selective": "recomputes attention", "full": "recomputes layers"}
+    kept = "recomputes scores" if recipe.standard else "keeps all but scores"
+    again = {"none": "keeps all", "selective": kept, "full": "recomputes layers"}
     rows = [
         ("devices", f"{spread.devices:,} x {run.device.name}{where}"),
         ("layout", f"{spread}; {again[recipe.recompute]}"),
