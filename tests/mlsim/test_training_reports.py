@@ -186,7 +186,7 @@ def test_text_names_model_machine_and_layout() -> None:
     assert title == "Training Small, bf16, roofline"
     assert devices == "  devices     16 x Round chip of Round cluster"
     assert layout == "  layout      TP2 PP2 DP4 zero1; keeps all"
-    assert max(map(len, shown.splitlines())) <= 86
+    assert max(map(len, shown.splitlines())) <= 80
     assert "32 x 128 tokens in 8 micro-batches of 1" in shown
     assert "none: sending waits for computing" in shown
     assert "1 billion tokens" in shown

@@ -171,9 +171,20 @@ def _wrong_paths(evaluation: Evaluation) -> str:
     for path, value in zip(exercise.wrong, evaluation.wrong, strict=True):
         shown = ", ".join(value) if isinstance(value, tuple) else str(value)
         if isinstance(value, float):
-            shown = f"{value:.3g} {exercise.unit}".strip()
+            shown = f"{three_digits(value)} {exercise.unit}".strip()
         lines.append(f"- **{shown}**: {path.because.strip()}")
     return "\n".join(lines)
+
+
+def three_digits(value: float) -> str:
+    """Write a number to three digits, a large one with its thousands apart.
+
+    >>> three_digits(25_190.0), three_digits(0.01234)
+    ('25,200', '0.0123')
+    """
+    if not 1000 <= abs(value) < 1e15:
+        return f"{value:.3g}"
+    return f"{float(f'{value:.3g}'):,.0f}"
 
 
 def _folded(kind: str, title: str, body: str) -> str:

@@ -160,7 +160,7 @@ def sweep_text(table: pandas.DataFrame) -> str:
     )
 
 
-def listed(rows: Iterable[tuple[str, str]], label: int, width: int = 72) -> list[str]:
+def listed(rows: Iterable[tuple[str, str]], label: int, width: int = 66) -> list[str]:
     """Write names and values as lines; a long value goes on below its beginning.
 
     >>> listed([("time", "1 s"), ("used for", "this and that")], 10, 9)
