@@ -177,6 +177,29 @@ _PREFIXES: Mapping[str, tuple[tuple[float, str], ...]] = {
 }
 _SCALED = ("B", "B/s", "FLOP", "FLOP/s", "s")
 
+# Units with which people count what has no prefix in use, from a size up.
+_CUSTOMARY: Mapping[str, tuple[tuple[float, str], ...]] = {
+    "s": ((172_800.0, "d"), (7200.0, "h")),
+    "J": ((3.6e12, "GWh"), (3.6e9, "MWh"), (3.6e6, "kWh"), (3.6e3, "Wh"), (0.0, "J")),
+    "kg_CO2e": ((1000.0, "tCO2e"), (1.0, "kgCO2e"), (0.0, "gCO2e")),
+    "kg_CO2e/token": ((0.0, "gCO2e/token"),),
+    "L/token": ((0.1, "L/token"), (0.0, "mL/token")),
+    "kg_CO2e/J": ((0.0, "gCO2e/kWh"),),
+    "L/J": ((0.0, "L/kWh"),),
+    "L": ((0.1, "L"), (0.0, "mL")),
+    "USD/s": ((0.0, "USD/h"),),
+}
+
+
+def customary(value: float, base: str) -> str:
+    """Choose the unit in which people count a quantity of this size; "" if it is the base.
+
+    >>> customary(7.2e6, "J"), customary(9e-8, "kg_CO2e/J"), customary(0.5, "s")
+    ('kWh', 'gCO2e/kWh', '')
+    """
+    ladder = _CUSTOMARY.get(base, ())
+    return next((unit for least, unit in ladder if abs(value) >= least), "")
+
 
 def scale_for(value: float, base: str) -> tuple[float, str]:
     """Choose the prefix that leaves one to three digits before the point.
@@ -186,6 +209,9 @@ def scale_for(value: float, base: str) -> tuple[float, str]:
     >>> scale_for(2.039e12, "B/s")
     (1000000000000.0, 'TB/s')
     """
+    unit = customary(value, base)
+    if unit and math.isfinite(value):
+        return factor(unit, base), unit
     if base not in _SCALED or not math.isfinite(value) or value == 0:
         return 1.0, base
     table = _PREFIXES["s" if base == "s" else "default"]

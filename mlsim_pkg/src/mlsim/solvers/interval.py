@@ -5,19 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from mlsim.units import quantity
-
-# Units for people, each with the value in base units from which it is used.
-_UNITS = {
-    "J": ((3.6e12, "GWh"), (3.6e9, "MWh"), (3.6e6, "kWh"), (3.6e3, "Wh"), (0.0, "J")),
-    "kg_CO2e": ((1000.0, "tCO2e"), (1.0, "kgCO2e"), (0.0, "gCO2e")),
-    "kg_CO2e/token": ((0.0, "gCO2e/token"),),
-    "L/token": ((0.1, "L/token"), (0.0, "mL/token")),
-    # What is known of a place.
-    "kg_CO2e/J": ((0.0, "gCO2e/kWh"),),
-    "L/J": ((0.0, "L/kWh"),),
-    "L": ((0.1, "L"), (0.0, "mL")),
-}
+from mlsim.units import customary, quantity
 
 
 @dataclass(frozen=True)
@@ -60,5 +48,4 @@ def written(found: Any) -> str:
 def readable(value: float, base: str, like: float | None = None) -> Any:
     """Return a quantity in a unit that people use, chosen by `like` if it is given."""
     size = abs(value if like is None else like)
-    unit = next((unit for least, unit in _UNITS.get(base, ()) if size >= least), base)
-    return quantity(value, base).to(unit)
+    return quantity(value, base).to(customary(size, base) or base)
