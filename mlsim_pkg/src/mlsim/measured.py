@@ -6,19 +6,16 @@ zoo on which it was taken, so a prediction can be made for that device.
 
 from __future__ import annotations
 
-import csv
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Protocol, TypeVar
 
 from mlsim import zoo
-from mlsim.errors import DataFileError, MlsimError
+from mlsim.errors import DataFileError
 from mlsim.hardware import Device
 from mlsim.precision import precision as find_precision
-from mlsim.references import references
+from mlsim.tables import read
 from mlsim.workloads import Model
 
 FOLDER = Path(__file__).parent / "data" / "measurements"
@@ -94,52 +91,6 @@ def load(path: Path) -> tuple[Measurement, ...]:
         in the zoo or the bibliography; names file and line.
     """
     return read(path, tuple(Measurement.__dataclass_fields__), _row)
-
-
-class Named(Protocol):
-    """What has an id."""
-
-    @property
-    def id(self) -> str:
-        """A name that no other row has."""
-
-
-Row = TypeVar("Row", bound=Named)
-
-
-def read(
-    path: Path, columns: tuple[str, ...], make: Callable[[dict[str, str]], Row]
-) -> tuple[Row, ...]:
-    """Read a table strictly: these columns, each row whole, no id twice.
-
-    Raises
-    ------
-    DataFileError
-        If the table is otherwise, or `make` refuses a row; names file and line.
-    """
-    rows: dict[str, Row] = {}
-    with path.open(encoding="utf-8", newline="") as file:
-        reader = csv.DictReader(file)
-        if tuple(reader.fieldnames or ()) != columns:
-            raise DataFileError(f"{path}:1: the columns must be {', '.join(columns)}.")
-        for record in reader:
-            try:
-                row = _whole(record, make)
-                if row.id in rows:
-                    raise DataFileError(f"two rows have the same id, {row.id!r}.")
-            except (MlsimError, ValueError) as error:
-                raise DataFileError(f"{path}:{reader.line_num}: {error}") from error
-            rows[row.id] = row
-    return tuple(rows.values())
-
-
-def _whole(record: dict[str, str], make: Callable[[dict[str, str]], Row]) -> Row:
-    # What csv calls cells too many, and cells that are not there.
-    if None in record or None in record.values():
-        raise DataFileError("this row has not as many cells as there are columns.")
-    if record["source"] not in references():
-        raise DataFileError(f"source {record['source']!r} is not in references.bib.")
-    return make(record)
 
 
 def _row(record: dict[str, str]) -> Measurement:

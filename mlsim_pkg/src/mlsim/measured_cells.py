@@ -2,53 +2,17 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Collection, Mapping
-from typing import TypeVar
+from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import Protocol, TypeVar
 
 from mlsim import zoo
 from mlsim.errors import DataFileError, nearest, unknown_name
+from mlsim.tables import count, positive
+
+__all__ = ["choice", "chosen", "count", "device", "flag", "metric", "model", "positive", "stated"]
 
 Record = Mapping[str, str]
 Cell = TypeVar("Cell")
-
-
-def count(record: Record, name: str) -> int:
-    """Return a whole number from 1 up.
-
-    Raises
-    ------
-    DataFileError
-        If the cell holds something else.
-
-    >>> count({"devices": "8"}, "devices")
-    8
-    """
-    text = record[name]
-    if not (text.isascii() and text.isdigit() and int(text) > 0):
-        raise DataFileError(f"{name} must be a whole number from 1 up, not {text!r}.")
-    return int(text)
-
-
-def positive(record: Record, name: str) -> float:
-    """Return a number above 0.
-
-    Raises
-    ------
-    DataFileError
-        If the cell holds something else.
-
-    >>> positive({"value": "1.42"}, "value")
-    1.42
-    """
-    text = record[name]
-    try:
-        found = float(text)
-    except ValueError:
-        found = math.nan
-    if not (math.isfinite(found) and found > 0):
-        raise DataFileError(f"{name} must be a positive number, not {text!r}.")
-    return found
 
 
 def choice(record: Record, name: str, allowed: Collection[str]) -> str:
@@ -152,3 +116,37 @@ def model(record: Record, *, language: bool = False) -> str:
     if found.key != name:
         raise DataFileError(f"model must be the key {found.key!r}, not {name!r}.")
     return found.key
+
+
+class Measured(Protocol):
+    """A published row."""
+
+    @property
+    def metric(self) -> str:
+        """What was measured."""
+
+    @property
+    def series(self) -> str:
+        """The table that it stands in."""
+
+
+Published = TypeVar("Published", bound=Measured)
+
+
+def chosen(
+    rows: Iterable[Published], metrics: Collection[str], metric: str | None, series: str | None
+) -> list[Published]:
+    """Return the rows of a metric and of a series; all where None is asked.
+
+    Raises
+    ------
+    UnknownNameError
+        If there is no such metric or series.
+    """
+    found = list(rows)
+    if metric is not None and metric not in metrics:
+        raise unknown_name("metric", metric, metrics)
+    known = dict.fromkeys(row.series for row in found)
+    if series is not None and series not in known:
+        raise unknown_name("series of measurements", series, known)
+    return [row for row in found if metric in (None, row.metric) and series in (None, row.series)]

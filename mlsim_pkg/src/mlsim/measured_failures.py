@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from mlsim import measured_cells as cells, zoo
 from mlsim.hardware import Device
-from mlsim.measured import FOLDER, read
+from mlsim.measured import FOLDER
+from mlsim.tables import read
 from mlsim.units import quantity, to_base
 
 if TYPE_CHECKING:

@@ -14,7 +14,8 @@ from typing import Any
 
 from mlsim import measured_cells as cells, zoo
 from mlsim.errors import DataFileError, unknown_name
-from mlsim.measured import FOLDER, read
+from mlsim.measured import FOLDER
+from mlsim.tables import read
 from mlsim.workloads import Model
 
 RUNS_FOLDER = FOLDER / "runs"

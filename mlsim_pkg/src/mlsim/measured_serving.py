@@ -6,23 +6,23 @@ Nothing here was measured by this project. A row holds the arguments of
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
-from mlsim import zoo
+from mlsim import measured_cells as cells, zoo
 from mlsim.engine import Engine
-from mlsim.errors import DataFileError, unknown_name
+from mlsim.errors import DataFileError
 from mlsim.hardware import Device
-from mlsim.measured import FOLDER, read
+from mlsim.measured import FOLDER
 from mlsim.precision import precision
 from mlsim.solvers import Serving
 from mlsim.solvers.derivation import literal
 from mlsim.solvers.formats import formats
 from mlsim.systems import System
+from mlsim.tables import read
 from mlsim.workloads import Model, Transformer
 
 SERVING_FOLDER = FOLDER / "serving"
@@ -198,19 +198,12 @@ def serving_measurements(
     """
     wanted_model = zoo.transformer(model).key if model is not None else None
     wanted_device = zoo.device(hardware).key if hardware is not None else None
-    rows = [row for path in sorted(SERVING_FOLDER.glob("*.csv")) for row in load(path)]
-    if metric is not None and metric not in METRICS:
-        raise unknown_name("metric", metric, METRICS)
-    known = dict.fromkeys(row.series for row in rows)
-    if series is not None and series not in known:
-        raise unknown_name("series of measurements", series, known)
+    rows = (row for path in sorted(SERVING_FOLDER.glob("*.csv")) for row in load(path))
     return [
         row
-        for row in rows
+        for row in cells.chosen(rows, METRICS, metric, series)
         if wanted_model in (None, row.model)
         and wanted_device in (None, row.hardware)
-        and metric in (None, row.metric)
-        and series in (None, row.series)
         and (software is None or row.software.startswith(software))
     ]
 
@@ -231,19 +224,16 @@ def load(path: Path) -> tuple[ServingMeasurement, ...]:
 def _row(record: dict[str, str]) -> ServingMeasurement:
     for name in ("weights", "activations", "kv_cache"):
         precision(record[name])
-    metric, output, bits = record["metric"], record["output_tokens"], record["bits_per_weight"]
-    if metric not in METRICS:
-        raise unknown_name("metric", metric, METRICS)
-    if record["unit"] != METRICS[metric]:
-        raise DataFileError(f"the unit of {metric} is {METRICS[metric]}, not {record['unit']!r}.")
+    output, bits = record["output_tokens"], record["bits_per_weight"]
+    cells.metric(record, METRICS)
     if record["per_device"] not in _FLAGS:
         raise DataFileError(f"per_device must be yes or no, not {record['per_device']!r}.")
     parsed: dict[str, Any] = {
         **record,
-        **{name: _count(record, name) for name in _COUNTS},
-        "output_tokens": _count(record, "output_tokens") if output else None,
-        "value": _positive(record, "value"),
-        "bits_per_weight": _positive(record, "bits_per_weight") if bits else None,
+        **{name: cells.count(record, name) for name in _COUNTS},
+        "output_tokens": cells.count(record, "output_tokens") if output else None,
+        "value": cells.positive(record, "value"),
+        "bits_per_weight": cells.positive(record, "bits_per_weight") if bits else None,
         "per_device": _FLAGS[record["per_device"]],
     }
     row = ServingMeasurement(**parsed)
@@ -253,24 +243,6 @@ def _row(record: dict[str, str]) -> ServingMeasurement:
 
 
 _COUNTS = ("devices", "tensor_parallel", "batch_size", "prompt_tokens", "year")
-
-
-def _count(record: dict[str, str], name: str) -> int:
-    text = record[name]
-    if not (text.isascii() and text.isdigit() and int(text) > 0):
-        raise DataFileError(f"{name} must be a whole number from 1 up, not {text!r}.")
-    return int(text)
-
-
-def _positive(record: dict[str, str], name: str) -> float:
-    text = record[name]
-    try:
-        found = float(text)
-    except ValueError:
-        found = math.nan
-    if not (math.isfinite(found) and found > 0):
-        raise DataFileError(f"{name} must be a positive number, not {text!r}.")
-    return found
 
 
 def _check_model(row: ServingMeasurement) -> None:

@@ -16,12 +16,13 @@ from typing import Any
 
 from mlsim import measured_cells as cells, zoo
 from mlsim.engine import Engine
-from mlsim.errors import DataFileError, InvalidValueError, unknown_name
+from mlsim.errors import DataFileError, InvalidValueError
 from mlsim.hardware import Device
-from mlsim.measured import FOLDER, read
+from mlsim.measured import FOLDER
 from mlsim.precision import precision
 from mlsim.solvers import Training
 from mlsim.systems import Cluster, System
+from mlsim.tables import read
 from mlsim.workloads import Model, Transformer
 
 TRAINING_FOLDER = FOLDER / "training"
@@ -229,19 +230,12 @@ def training_measurements(
     """
     wanted_model = zoo.transformer(model).key if model is not None else None
     wanted_device = zoo.device(device).key if device is not None else None
-    rows = [row for path in sorted(TRAINING_FOLDER.glob("*.csv")) for row in load(path)]
-    if metric is not None and metric not in METRICS:
-        raise unknown_name("metric", metric, METRICS)
-    known = dict.fromkeys(row.series for row in rows)
-    if series is not None and series not in known:
-        raise unknown_name("series of measurements", series, known)
+    rows = (row for path in sorted(TRAINING_FOLDER.glob("*.csv")) for row in load(path))
     return [
         row
-        for row in rows
+        for row in cells.chosen(rows, METRICS, metric, series)
         if wanted_model in (None, row.model)
         and wanted_device in (None, row.device)
-        and metric in (None, row.metric)
-        and series in (None, row.series)
         and (software is None or row.software.startswith(software))
     ]
 

@@ -6,17 +6,14 @@ source and its words; what is made of the rows stands in `calibration`.
 
 from __future__ import annotations
 
-import csv
-import math
-from collections.abc import Callable
 from dataclasses import dataclass, fields
 from functools import cache
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from mlsim.errors import DataFileError, MlsimError
 from mlsim.precision import precision as find_precision
-from mlsim.references import references
+from mlsim.tables import count, positive, read
 from mlsim.units import factor
 
 FOLDER = Path(__file__).parents[1] / "data" / "measurements" / "kernels"
@@ -193,43 +190,21 @@ def load(path: Path, kind: type[Row]) -> tuple[Row, ...]:
     """
     own = tuple(each.name for each in fields(kind) if each.name not in ("id", "series", "device"))
     columns = ("id", "series", "device", *(name for name in own if name not in _LAST), *_LAST)
-    rows: dict[str, Row] = {}
-    with path.open(encoding="utf-8", newline="") as file:
-        reader = csv.DictReader(file)
-        if tuple(reader.fieldnames or ()) != columns:
-            raise DataFileError(f"{path}:1: the columns must be {', '.join(columns)}.")
-        for record in reader:
-            try:
-                row = _row(record, kind)
-                if row.id in rows:
-                    raise DataFileError(f"two rows have the same id, {row.id!r}.")
-            except MlsimError as error:
-                raise DataFileError(f"{path}:{reader.line_num}: {error}") from error
-            rows[row.id] = row
-    return tuple(rows.values())
+    return read(path, columns, lambda record: _row(record, kind))
 
 
 def _row(record: dict[str, str], kind: type[Row]) -> Row:
-    # What csv calls cells too many, and cells that are not there.
-    if None in record or None in record.values():
-        raise DataFileError("this row has not as many cells as there are columns.")
     for name in ("id", "series", "device", "software", "quote"):
         if not record[name]:
             raise DataFileError(f"{name} is empty.")
-    if record["source"] not in references():
-        raise DataFileError(f"source {record['source']!r} is not in references.bib.")
     if "precision" in record:
         find_precision(record["precision"])
     _check_unit(record["unit"], _UNITS[kind])
-    numbers: dict[str, Callable[[str, str], float]] = {
-        "value": _positive,
-        **dict.fromkeys(_COUNTS, _count),
+    values: dict[str, Any] = {
+        name: count(record, name) if name in _COUNTS else text for name, text in record.items()
     }
-    values = {
-        name: numbers[name](name, text) if name in numbers else text
-        for name, text in record.items()
-    }
-    return kind(**values)  # type: ignore[arg-type]
+    values["value"] = positive(record, "value")
+    return kind(**values)
 
 
 def _check_unit(unit: str, bases: tuple[str, ...]) -> None:
@@ -240,19 +215,3 @@ def _check_unit(unit: str, bases: tuple[str, ...]) -> None:
             continue
         return
     raise DataFileError(f"unit must be one of {' or '.join(bases)}, not {unit!r}.")
-
-
-def _count(name: str, text: str) -> int:
-    if not (text.isascii() and text.isdigit() and int(text) > 0):
-        raise DataFileError(f"{name} must be a whole number from 1 up, not {text!r}.")
-    return int(text)
-
-
-def _positive(name: str, text: str) -> float:
-    try:
-        found = float(text)
-    except ValueError:
-        found = math.nan
-    if not (math.isfinite(found) and found > 0):
-        raise DataFileError(f"{name} must be a positive number, not {text!r}.")
-    return found
