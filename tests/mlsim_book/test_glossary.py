@@ -136,7 +136,9 @@ def test_rendered_pages_stay_valid(make_book: MakeBook, monkeypatch: pytest.Monk
     runs: list[str] = []
     real = render._pandoc
     monkeypatch.setattr(
-        render, "_pandoc", lambda text, config, name: runs.append(name) or real(text, config, name)
+        render,
+        "_pandoc",
+        lambda text, config, name, opened: runs.append(name) or real(text, config, name, opened),
     )
     build(book, progress=str)
     assert runs == ["glossary.qmd"]

@@ -112,7 +112,7 @@ def test_table(page: Any) -> None:
     assert text == (
         '::: {#tbl-a .cell tbl-cap="A *b*" execution_count="1"}\n'
         '::: {.cell-output .cell-output-display execution_count="1"}\n'
-        "```{=html}\n<table/>\n```\n:::\n:::"
+        "```{=html}\n<table></table>\n```\n:::\n:::"
     )
 
 

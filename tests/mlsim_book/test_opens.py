@@ -11,7 +11,6 @@ from urllib.parse import quote
 import pytest
 
 from mlsim_book.build import StrictError, build
-from mlsim_book.check import read_page
 from mlsim_book.errors import Problems
 from mlsim_book.keep import Keep
 from mlsim_book.model import Chapter, ExecutedPage, Project
@@ -19,6 +18,7 @@ from mlsim_book.notebooks import make_notebooks
 from mlsim_book.opens import Opened, plain_numbers, templates
 from mlsim_book.project import load_project
 from mlsim_book.render import RenderedPage, render_pages
+from mlsim_book.site_page import read_page
 
 MakeBook = Callable[..., Path]
 TEA = Path(__file__).parent / "books" / "tea"

@@ -68,7 +68,7 @@ def test_latex_becomes_markdown() -> None:
 def test_text_html_and_asis() -> None:
     assert shown(stream("stdout", "a\n```\nb")) == "````\na\n```\nb\n````\n"
     assert shown(stream("stdout", "**b**\n"), asis=True) == "**b**\n"
-    assert shown(stream("stderr", "\x1b[31mred\x1b[0m\n")) == "```\nred\n```\n"
+    assert shown(stream("stderr", "\x1b[2Kred\n")) == "```\nred\n```\n"
     html = "<div>\n<style scoped>\n .x {}\n</style>\n<table></table>\n</div>"
     assert shown(result(html=html)) == "```{=html}\n<div>\n<table></table>\n</div>\n```\n"
     error = {"output_type": "error", "ename": "E", "evalue": "bad", "traceback": []}
@@ -89,10 +89,22 @@ def test_images_become_files() -> None:
 def test_colours_become_spans() -> None:
     text = shown(result(plain="\x1b[0;31ma<b\x1b[39m c\x1b[38;5;4md\x1b[m"))
     assert text.startswith("::: {.ansi-escaped-output}\n```{=html}\n<pre>")
-    assert '<span class="ansi-red-fg">a&lt;b</span> cd' in text
+    assert '<span class="ansi-red-fg">a&lt;b</span> c<span class="ansi-blue-fg">d</span>' in text
     assert ansi_to_html("\x1b[1m\x1b[92mx\x1b[22;0my") == (
-        '<span class="ansi-bold ansi-green-intense-fg">x</span>y'
+        '<span class="ansi-bold ansi-bright-green-fg">x</span>y'
     )
+
+
+def test_what_is_printed_keeps_its_colours() -> None:
+    text = shown(stream("stderr", "\x1b[48;2;1;2;3m\x1b[4mx\x1b[24m\x1b[49my"))
+    style = "background-color:rgb(1,2,3);text-decoration:underline"
+    assert f'<span style="{style}">x</span>y' in text
+
+
+def test_an_error_shows_its_traceback() -> None:
+    error = {"output_type": "error", "ename": "E", "evalue": "why"}
+    assert shown({**error, "traceback": []}) == "```\nE: why\n```\n"
+    assert "<pre>at <span" in shown({**error, "traceback": ["at \x1b[31mline 1\x1b[0m"]})
 
 
 def test_random_ids_and_paths_are_made_the_same() -> None:
@@ -103,4 +115,4 @@ def test_random_ids_and_paths_are_made_the_same() -> None:
     clean = [sanitize(result(html=html))["data"]["text/html"] for html in (one, two)]
     assert clean[0] == clean[1]
     path = stream("stderr", "/tmp/ipykernel_77/1234.py:2: UserWarning: x")
-    assert sanitize(path)["text"] == "<cell>:2: UserWarning: x"
+    assert sanitize(path)["text"] == "/tmp/ipykernel_0/0.py:2: UserWarning: x"

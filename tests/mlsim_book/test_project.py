@@ -109,7 +109,7 @@ def test_unknown_keys_are_noted_with_the_nearest(make_book: MakeBook) -> None:
         ("project: {type: book}\nbook:\n  chapters: []\n", 2, "no chapters"),
         ("project: {type: book}\nbook:\n  chapters: [index.qmd, indx.qmd]\n", 3, "index.qmd"),
         ("project: {type: book}\nbook:\n  chapters: [index.qmd, index.qmd]\n", 3, "twice"),
-        ("project: {type: book}\nbook:\n  chapters: [a.ipynb]\n", 3, ".qmd or .md"),
+        ("project: {type: book}\nbook:\n  chapters: [a.rst]\n", 3, ".qmd, .md or .ipynb"),
         ("project: {type: book}\nbook:\n  chapters: index.qmd\n", 3, "list"),
         ("project: {type: book}\nbook:\n  chapters: [[a]]\n", 3, "a chapter must be"),
         ("project: {type: book}\nbook: {chapters: [index.qmd]}\nbibliography: r.bib\n", 3, "r.bib"),
@@ -144,3 +144,19 @@ def test_conformance_errors(conformance: Path) -> None:
         load_project(conformance / "error-yaml" / "src", Problems())
     with pytest.raises(SourceError, match=r"index\.qmd:5: 'toc'"):
         load_project(conformance / "error-format-option" / "src", Problems())
+
+
+def test_keys_without_effect_are_told_and_stop_nothing(make_book: MakeBook) -> None:
+    root = make_book(
+        "filters: [a.lua]\nlightbox: false\njupyter: julia-1.10\nlang: xx\n"
+        "format:\n  html:\n    theme: [cosmo, own.scss]\n    grid: {body-width: 900px}\n",
+        index_qmd="# A\n",
+    )
+    problems = Problems()
+    load_project(root, problems)
+    assert not problems.found
+    told = "\n".join(each.text() for each in problems.advice)
+    for words in ("`filters`", "`format: html: grid`", "'own.scss'", "'julia-1.10'", "'xx'"):
+        assert words in told
+    assert len(problems.advice) == 5
+    assert all(each.line for each in problems.advice)

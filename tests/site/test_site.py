@@ -77,7 +77,7 @@ def test_search_finds_a_section_by_keyboard(built_book: Path, open_page: Any) ->
     page.keyboard.press("/")
     assert page.locator("#search").evaluate("dialog => dialog.open")
     page.keyboard.type(words)
-    result = page.locator("#search-results [role=option] a").first
+    result = page.locator("#search-results a[role=option]").first
     result.wait_for(timeout=10_000)
     target = result.get_attribute("href")
     page.keyboard.press("Enter")

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from mlsim_book import katex, nav
 from mlsim_book.assets import Assets, load_assets
+from mlsim_book.bundle import write_zip
 from mlsim_book.cache import cache_folder
 from mlsim_book.citations import (
     Citations,
@@ -20,11 +21,14 @@ from mlsim_book.citations import (
     place_references,
 )
 from mlsim_book.crossref import Index, Words, build_index, resolve
-from mlsim_book.errors import Problems
+from mlsim_book.errors import Problem, Problems
+from mlsim_book.formats import download_name, downloads, write_paper, zip_time
 from mlsim_book.glossary import FilledPage, place_hints
 from mlsim_book.keep import Keep
+from mlsim_book.memo import Memo
 from mlsim_book.model import ExecutedPage, Project
 from mlsim_book.opens import Opened, templates
+from mlsim_book.paper import PaperPage, make_paper
 from mlsim_book.places import Reporter
 from mlsim_book.postprocess import Links, finish_html
 from mlsim_book.render import RenderedPage, html_options, render_pages
@@ -34,6 +38,7 @@ from mlsim_book.site import Site, as_list, page_title
 from mlsim_book.theme import write_shared
 
 Progress = Callable[[str], None]
+WriteSearch = Callable[[Mapping[str, str], Path, Assets, Path], None]
 
 
 @dataclass(frozen=True)
@@ -71,9 +76,17 @@ def write_site(
     *,
     jobs: int = 2,
     progress: Progress = print,
+    memo: Memo | None = None,
+    index: WriteSearch | None = None,
+    formats: Sequence[str] = (),
 ) -> None:
-    """Write a site from executed pages, noting problems on the way."""
+    """Write a site from executed pages, noting problems on the way.
+
+    A preview gives a `memo` of the build before, and an `index` that waits.
+    `formats` of the whole book ("pdf", "epub", "zip") are written beside the pages.
+    """
     started = time.perf_counter()
+    memo = memo or Memo()
     # the pages know the values of expressions in titles, `_quarto.yml` doesn't
     project = replace(project, chapters=tuple(page.chapter for page in pages))
     reporter = Reporter(problems, project.root)
@@ -90,18 +103,59 @@ def write_site(
         format_citations(project, rendered, reporter, keep),
     )
     progress(step_line("rendered", len(rendered), started))
-    finished = typeset_pages(book, finish_pages(book, rendered), assets, keep)
+    filled = finish_pages(book, rendered, memo)
+    finished = typeset_pages(book, filled, assets, keep)
     _write_files(book, pages, out)
-    site = Site(project, assets, write_shared(assets, out), _copy_notebooks(project, out))
+    _write_paper(book, filled, formats, out, progress)
+    site = Site(
+        project, assets, write_shared(assets, out), _copy_notebooks(project, out),
+        downloads(project, formats),
+    )  # fmt: skip
     for each in finished:
         path = out / each.page.page.chapter.href
         path.parent.mkdir(parents=True, exist_ok=True)
         body = each.body + templates(each.opens)
-        path.write_text(site.page(each.page, body, each.toc), encoding="utf-8")
+        slot = ("page", each.page.page.chapter.href)
+        html = memo.get(slot, site.page, each.page, body, each.toc, beside=site)
+        path.write_text(html, encoding="utf-8")
+        if silenced := site.refused(html):
+            reporter.note(
+                each.page.page,
+                f"the book's content-security-policy would silence `{silenced}`",
+                re.escape(silenced),
+                r"javascript:|\bon[a-z]+\s*=|<script",
+                hint="Put scripts into files of the book, or take the setting out.",
+            )
     variants = {each.page.page.chapter.href: each.search for each in finished}
-    write_search(variants, out, assets, cache_folder() / "search")
+    (index or write_search)(variants, out, assets, cache_folder() / "search")
+    if "zip" in formats:
+        others = [download_name(project, form) for form in formats]
+        own = download_name(project, "zip")
+        write_zip(out, own, variants, without=others, time=zip_time())
     keep.prune()
     progress(step_line("wrote", len(finished), started))
+
+
+def _write_paper(
+    book: Book, pages: Sequence[Finished], formats: Sequence[str], out: Path, progress: Progress
+) -> None:
+    """Write EPUB and PDF from the pages as they are before their formulas are typeset."""
+    wanted = [form for form in formats if form != "zip"]
+    if not wanted:
+        return
+    started = time.perf_counter()
+    flat = [
+        PaperPage(
+            each.page.page.chapter,
+            page_title(each.page)[1] if each.page.title else "",
+            each.body,
+            each.page.title.id if each.page.title else "",
+        )
+        for each in pages
+    ]
+    paper = make_paper(book.project, flat, out)
+    write_paper(book.project, paper, wanted, out, progress)
+    progress(f"made {' and '.join(wanted)} ({time.perf_counter() - started:.1f} s)")
 
 
 def _links(project: Project, pages: Sequence[ExecutedPage]) -> Links:
@@ -112,16 +166,41 @@ def _links(project: Project, pages: Sequence[ExecutedPage]) -> Links:
     )
 
 
-def finish_pages(book: Book, rendered: Sequence[RenderedPage]) -> list[Finished]:
+def finish_pages(
+    book: Book, rendered: Sequence[RenderedPage], memo: Memo | None = None
+) -> list[Finished]:
     """Fill in references, citations and links of all pages."""
-    words = Words(book.project)
-    return _hinted(book, [_finish_page(book, page, words) for page in rendered])
+    memo = memo or Memo()
+    return _hinted(book, [_remembered(book, page, memo) for page in rendered], memo)
 
 
-def _hinted(book: Book, pages: list[Finished]) -> list[Finished]:
+def _remembered(book: Book, page: RenderedPage, memo: Memo) -> Finished:
+    """Finish a page, or take what the same page gave before, with its problems and files."""
+    href = page.page.chapter.href
+    formatted = book.citations
+    cited = (formatted.by_page.get(href), formatted.bibliography, formatted.home)
+    others = (book.project, book.index, book.links.pages, book.links.made, cited)
+
+    def finish(page: RenderedPage) -> tuple[Finished, list[Problem], set[str]]:
+        problems, files = Problems(), set[str]()
+        alone = replace(
+            book,
+            reporter=replace(book.reporter, problems=problems),
+            links=replace(book.links, files=files),
+        )
+        return _finish_page(alone, page, Words(book.project)), problems.found, files
+
+    finished, found, files = memo.get(("finished", href), finish, page, beside=others)
+    book.links.files.update(files)
+    for each in found:
+        book.reporter.problems.add(each.message, file=each.file, line=each.line, hint=each.hint)
+    return finished
+
+
+def _hinted(book: Book, pages: list[Finished], memo: Memo) -> list[Finished]:
     """Put the glossary's hints into pages that are filled in."""
     filled = [FilledPage(each.page.page, page_title(each.page)[0], each.body) for each in pages]
-    bodies = place_hints(book.project, filled, book.reporter)
+    bodies = place_hints(book.project, filled, book.reporter, memo)
     return [
         replace(each, body=bodies.get(each.page.page.chapter.href, each.body)) for each in pages
     ]

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-import shutil
-import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from mlsim_book.assemble import step_line, write_site
 from mlsim_book.assets import load_assets
 from mlsim_book.errors import BookError, Problems
+from mlsim_book.formats import download_name, require_tools, wanted_formats
 from mlsim_book.keep import content_hash
+from mlsim_book.lock import WAIT, hold
 from mlsim_book.pages import execute_pages
 from mlsim_book.pandoc import find_pandoc
 from mlsim_book.project import load_project
 from mlsim_book.quarto import render_with_quarto
+from mlsim_book.swap import check_target, disk_errors, fresh_folder, swap
 
 Progress = Callable[[str], None]
 
@@ -32,6 +33,8 @@ def build(
     engine: str = "own",
     refresh: bool = False,
     jobs: int = 2,
+    formats: Sequence[str] = (),
+    wait: float = WAIT,
     progress: Progress = print,
 ) -> Path:
     """Build the book in a folder; return the folder of the site.
@@ -46,6 +49,11 @@ def build(
         "own", or "quarto" for the one on the PATH.
     refresh
         Execute every cell again, whatever is cached.
+    formats
+        What to make of the whole book besides ("pdf", "epub", "zip"). With any, those
+        that the site has already are made anew, too.
+    wait
+        Seconds to wait for another build of the same folder.
 
     Raises
     ------
@@ -54,32 +62,46 @@ def build(
     """
     root = root.resolve()
     if engine == "quarto":
+        if formats:
+            raise BookError(
+                "other formats are made by our own engine only",
+                hint="With Quarto: quarto render --to pdf, or --to epub.",
+            )
         return render_with_quarto(root, out=out, refresh=refresh)
     started = time.perf_counter()
     problems = Problems()
     project = load_project(root, problems)
     load_assets()  # a missing tool is told before minutes of cells are run
     find_pandoc()
+    require_tools(formats)
     target = (out or root / project.output_dir).resolve()
-    pages = execute_pages(project, problems, jobs=jobs, refresh=refresh, progress=progress)
-    progress(step_line("executed", len(pages), started))
-    target.parent.mkdir(parents=True, exist_ok=True)
-    scratch = Path(tempfile.mkdtemp(dir=target.parent, prefix=f".{target.name}-"))
-    try:
-        write_site(project, pages, scratch, problems, jobs=jobs, progress=progress)
+    check_target(project, target)
+    # the lock and the folder come first: what is refused is told before cells are run
+    with (
+        disk_errors(target),
+        hold(target, wait=wait, progress=progress),
+        fresh_folder(target, progress=progress) as new,
+    ):
+        pages = execute_pages(project, problems, jobs=jobs, refresh=refresh, progress=progress)
+        progress(step_line("executed", len(pages), started))
+        write_site(
+            project, pages, new, problems, jobs=jobs, progress=progress,
+            formats=wanted_formats(project, target, formats),
+        )  # fmt: skip
         _judge(problems, lenient, progress)
-        scratch.chmod(0o755)
-        _swap(scratch, target)
-    finally:
-        shutil.rmtree(scratch, ignore_errors=True)
+        swap(target)
     progress(f"built in {time.perf_counter() - started:.1f} s")
+    for form in formats:
+        progress(f"Made {target / download_name(project, form)}")
     progress(f"The search needs a server: python3 -m http.server -d {target}")
     progress(f"Open {(target / 'index.html').as_uri()}")
     return target
 
 
 def _judge(problems: Problems, lenient: bool, progress: Progress) -> None:
-    """Tell all problems; unless lenient, fail."""
+    """Tell all problems; unless lenient, fail. Advice never fails a build."""
+    for advice in problems.advice:
+        progress(f"WARN: {advice.text()}")
     if not problems.found:
         return
     for problem in problems.found:
@@ -90,22 +112,6 @@ def _judge(problems: Problems, lenient: bool, progress: Progress) -> None:
             f"{count} problem{'s' * (count != 1)}; the site was not changed",
             hint="Mend them, or build with --lenient to see the site all the same.",
         )
-
-
-def _swap(fresh: Path, target: Path) -> None:
-    """Put the fresh site in the place of the old one, which is kept until that is done."""
-    if target.exists():
-        old = Path(tempfile.mkdtemp(dir=target.parent, prefix=f".{target.name}-old-"))
-        target.rename(old / "site")
-        try:
-            fresh.rename(target)
-        except OSError:
-            (old / "site").rename(target)
-            raise
-        finally:
-            shutil.rmtree(old, ignore_errors=True)
-    else:
-        fresh.rename(target)
 
 
 def site_hash(folder: Path) -> str:

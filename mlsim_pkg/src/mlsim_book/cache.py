@@ -75,15 +75,18 @@ class Cache:
         """Keep results, whole or not at all; a cache that can't be written is no error."""
         data = {"key": key, "cells": results.cells, "values": results.values}
         target = self._file(key)
+        part: Path | None = None
         try:
             target.parent.mkdir(parents=True, exist_ok=True)
             with tempfile.NamedTemporaryFile(
                 "w", encoding="utf-8", dir=target.parent, suffix=".part", delete=False
             ) as file:
+                part = Path(file.name)
                 json.dump(data, file)
-            Path(file.name).replace(target)
+            part.replace(target)
         except OSError:
-            return
+            if part is not None:  # on a full disk every byte counts
+                part.unlink(missing_ok=True)
 
     def _file(self, key: str) -> Path:
         return self.folder / "pages" / f"{key}.json"

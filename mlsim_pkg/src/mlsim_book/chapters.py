@@ -14,12 +14,13 @@ from typing import Any
 
 from mlsim_book.errors import Problems, SourceError
 from mlsim_book.includes import expand_includes, nearest_file
-from mlsim_book.lines import Fences, SourceLine, read_lines
+from mlsim_book.ipynb import read_source
+from mlsim_book.lines import Fences, SourceLine
 from mlsim_book.model import Chapter
 from mlsim_book.qmd import split_front_matter
 from mlsim_book.yamlfile import YamlFile
 
-_SUFFIXES = {".qmd", ".md"}
+_SUFFIXES = {".qmd", ".md", ".ipynb"}
 _HEADING = re.compile(r"^#\s+(.*?)\s*#*\s*(\{[^{}]*\})?\s*$")
 
 
@@ -121,6 +122,8 @@ def _open_item(
                 yield _Entry(entry.name, entry.line, appendix, part, part_file)
         return
     name = item.get("file") or item.get("href") if isinstance(item, dict) else item
+    if name is None and isinstance(item, dict) and "text" in item:
+        return  # a line or a heading of the sidebar
     if not isinstance(name, str):
         raise SourceError(
             f"a chapter must be a file name, or a mapping with `file` or `part`; got {item!r}",
@@ -135,10 +138,10 @@ def _heading_of(entry: _Entry, source: YamlFile, root: Path, problems: Problems)
     path = root / entry.name
     if PurePosixPath(entry.name).suffix not in _SUFFIXES:
         raise SourceError(
-            f"the chapter '{entry.name}' is no .qmd or .md file",
+            f"the chapter '{entry.name}' is no .qmd, .md or .ipynb file",
             file=source.file,
             line=entry.line,
-            hint="Notebooks can't be chapters here; write the chapter as .qmd.",
+            hint="Write the chapter as one of these.",
         )
     if not path.is_file():
         raise SourceError(
@@ -156,7 +159,7 @@ def _heading_of(entry: _Entry, source: YamlFile, root: Path, problems: Problems)
 
 def read_heading(path: Path, *, name: str, root: Path) -> Heading | None:
     """Return a chapter's title: from its YAML block, or its first level-1 heading."""
-    front, body = split_front_matter(read_lines(path, name=name), file=name)
+    front, body = split_front_matter(read_source(path, name=name), file=name)
     numbered = front.data.get("number-sections") is not False
     if front.data.get("title"):
         return Heading(str(front.data["title"]).strip(), numbered=numbered)

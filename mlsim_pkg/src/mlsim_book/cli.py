@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from mlsim_book.errors import BookError, Problems
+from mlsim_book.progress import Teller
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -15,6 +16,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = _parser()
     options = parser.parse_args(arguments)
     try:
+        _recover(options)
         return int(options.run(options))
     except BookError as error:
         print(f"ERROR: {error}", file=sys.stderr)
@@ -22,6 +24,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("stopped", file=sys.stderr)
         return 130
+
+
+def _recover(options: argparse.Namespace) -> None:
+    """Put back the site of a book if a build was killed while it swapped it."""
+    root = getattr(options, "root", None)
+    if root is None or not (root / "_quarto.yml").is_file():
+        return
+    from mlsim_book.quarto import output_dir
+    from mlsim_book.swap import recover
+
+    given = getattr(options, "output_dir", None)
+    recover((given or root / output_dir(root)).resolve(), _say)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -34,11 +48,26 @@ def _parser() -> argparse.ArgumentParser:
     build.add_argument("--lenient", action="store_true", help="report problems without failing")
     build.add_argument("--engine", choices=("own", "quarto"), default="own")
     build.add_argument("--output-dir", type=Path, metavar="DIR", help="where the site goes")
+    build.add_argument(
+        "--to", default="html", metavar="FORMATS",
+        help="what to make besides the site: pdf, epub, zip (several with commas)",
+    )  # fmt: skip
     _running(build)
     build.set_defaults(run=_build)
+    preview = commands.add_parser("preview", help="show the site and follow the sources")
+    _folder(preview)
+    preview.add_argument("--port", type=_count, metavar="N", help="port (default: any free one)")
+    preview.add_argument("--lenient", action="store_true", help="show pages that have problems")
+    preview.add_argument(
+        "-j", "--jobs", type=_count, default=2, metavar="N", help="pages at a time"
+    )
+    preview.set_defaults(run=_preview)
     check = commands.add_parser("check", help="check sources, numbers and the built site")
     _folder(check)
     check.add_argument("--output-dir", type=Path, metavar="DIR", help="where the site is")
+    check.add_argument(
+        "--external", action="store_true", help="ask other servers, too, for the pages linked to"
+    )
     check.set_defaults(run=_check)
     notebooks = commands.add_parser("notebooks", help="write the chapters' notebooks")
     _folder(notebooks)
@@ -68,24 +97,36 @@ def _count(text: str) -> int:
     return int(text)
 
 
-def _say(line: str) -> None:
-    print(line, flush=True)
+_say = Teller()
 
 
 def _build(options: argparse.Namespace) -> int:
     from mlsim_book.build import build
+    from mlsim_book.formats import parse_formats
 
     build(
         options.root, out=options.output_dir, lenient=options.lenient, engine=options.engine,
         refresh=options.refresh, jobs=options.jobs, progress=_say,
+        formats=parse_formats(options.to),
     )  # fmt: skip
+    return 0
+
+
+def _preview(options: argparse.Namespace) -> int:
+    from mlsim_book.preview import preview
+
+    preview(
+        options.root, port=options.port, lenient=options.lenient, jobs=options.jobs, progress=_say
+    )
     return 0
 
 
 def _check(options: argparse.Namespace) -> int:
     from mlsim_book.check import check_book
 
-    problems = check_book(options.root, out=options.output_dir, progress=_say)
+    problems = check_book(
+        options.root, out=options.output_dir, external=options.external, progress=_say
+    )
     return _report(problems, "the book is in order")
 
 

@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from mlsim_book.labels import WORDS
+from mlsim_book.language import kind_words, own_words, words_of
 from mlsim_book.model import Project
 from mlsim_book.places import Reporter, find_lines, label_patterns, reference_patterns
 from mlsim_book.render import Label, RenderedPage
@@ -79,13 +79,20 @@ class Words:
 
     def __init__(self, project: Project) -> None:
         given = project.metadata.get("crossref") or {}
-        self.prefixes = {kind: str(given.get(f"{kind}-prefix", WORDS[kind])) for kind in WORDS}
+        self.language = words_of(project.lang, own_words(project.metadata, project.root))
+        words = kind_words(self.language)
+        self.prefixes = {kind: str(given.get(f"{kind}-prefix", words[kind])) for kind in words}
+        own = given.get("custom")
+        for each in own if isinstance(own, list) else []:
+            if isinstance(each, Mapping) and each.get("key"):
+                key = str(each["key"])
+                self.prefixes[key] = str(each.get("reference-prefix") or key)
 
     def word(self, target: Target) -> str:
         """Return the word for a target, which says Chapter or Appendix of a chapter."""
         label = target.label
         if label.kind == "sec" and label.chapter:
-            return "Appendix" if target.appendix else "Chapter"
+            return self.language[f"crossref-{'apx' if target.appendix else 'ch'}-prefix"]
         if label.kind == "sec" and target.appendix and self.prefixes["sec"] == "Section":
             return "Section"
         return self.prefixes[label.kind]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import importlib.util
 import os
 import subprocess
@@ -41,7 +42,7 @@ class Finding:
 
 def examine(say: Callable[[str], None]) -> int:
     """Look at everything; return 1 if the own engine can't work."""
-    findings = [_python(), _pandoc(), _node(), _assets(), _kernel(), _cache(), _quarto()]
+    findings = [_python(), _pandoc(), _node(), _assets(), _kernel(), _cache(), _typst(), _quarto()]
     for each in findings:
         say(each.text())
     return int(any(each.needed and not each.well for each in findings))
@@ -109,6 +110,13 @@ def _cache() -> Finding:
     well = os.access(nearest, os.W_OK)
     advice = "Set XDG_CACHE_HOME to a folder you can write to."
     return Finding("cache", well, f"{folder}{'' if well else ' (not writable)'}", advice)
+
+
+def _typst() -> Finding:
+    found = importlib.util.find_spec("typst") is not None
+    shown = f"typst {importlib.metadata.version('typst')}" if found else "not found"
+    advice = "Only needed for --to pdf: python -m pip install 'typst>=0.15'"
+    return Finding("typst", found, shown, advice, needed=False)
 
 
 def _quarto() -> Finding:

@@ -80,6 +80,7 @@ class Problems:
     """Problems met so far, in the order in which they were met."""
 
     found: list[Problem] = field(default_factory=list)
+    advice: list[Problem] = field(default_factory=list)  # told, but no reason to stop
 
     def add(
         self,
@@ -93,6 +94,14 @@ class Problems:
         problem = Problem(message, str(file), line, hint)
         if problem not in self.found:
             self.found.append(problem)
+
+    def advise(
+        self, message: str, *, file: str = "", line: int | None = None, hint: str | None = None
+    ) -> None:
+        """Note something that the author should know, and that stops no build."""
+        problem = Problem(message, file, line, hint)
+        if problem not in self.advice:
+            self.advice.append(problem)
 
     def __len__(self) -> int:
         return len(self.found)

@@ -7,9 +7,11 @@ One kernel per page, in the chapter's folder. What comes back is plain data
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import functools
+import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -18,6 +20,7 @@ from nbclient import NotebookClient
 from nbclient.exceptions import CellTimeoutError, DeadKernelError
 from nbformat import NotebookNode, from_dict
 
+from mlsim_book.dead_kernel import died_twice, gone, located
 from mlsim_book.errors import BookError, CellError, ToolError
 from mlsim_book.inline import Inline, find_inline
 from mlsim_book.kernel import (
@@ -33,6 +36,7 @@ from mlsim_book.results import Output, Results, needs_kernel
 from mlsim_book.sanitize import joined, sanitize, strip_ansi
 
 _FRAME = re.compile(r"Cell In\[(\d+)\], line (\d+)")
+_SLOW = "Make it faster, or set `mlsim-book: {cell-timeout: <seconds>}` in _quarto.yml."
 
 
 @dataclass
@@ -54,6 +58,7 @@ def run_document(
     name: str,
     cell_timeout: float = 600,
     startup_timeout: float = 60,
+    progress: Callable[[str], None] = lambda _: None,
 ) -> Results:
     """Run a parsed page in a fresh kernel, and once more if the kernel dies.
 
@@ -65,6 +70,8 @@ def run_document(
         What errors call the page when they can't name a cell.
     cell_timeout, startup_timeout
         Seconds to wait for one cell, and for the kernel.
+    progress
+        Is told when a kernel died and the page is run again.
 
     Raises
     ------
@@ -78,16 +85,13 @@ def run_document(
     )
     try:
         return attempt()
-    except DeadKernelError:
-        pass  # once is bad luck: the machine may have been short of memory
+    except DeadKernelError as error:  # once is bad luck: memory may have been short
+        dead = located(error, name)
+        progress(f"WARN: {dead.place}: the kernel died in {dead.what}; running the page again")
     try:
         return attempt()
     except DeadKernelError as error:
-        raise CellError(
-            f"the kernel died twice ({error})",
-            file=name,
-            hint="A cell may need more memory than there is, or call os._exit().",
-        ) from None
+        raise died_twice(located(error, name)) from None
 
 
 def _attempt(
@@ -100,11 +104,36 @@ def _attempt(
 ) -> Results:
     """Run a page in a new kernel; DeadKernelError if the kernel dies or doesn't start."""
     try:
-        return asyncio.run(_run(document, defaults, folder, name, timeouts=timeouts))
+        return asyncio.run(_stoppable(_run(document, defaults, folder, name, timeouts=timeouts)))
     except RuntimeError as error:
         if isinstance(error, BookError | DeadKernelError):
             raise
         raise DeadKernelError(str(error)) from error  # "Kernel died before replying", and such
+
+
+_running: dict[asyncio.Task[Any], asyncio.AbstractEventLoop] = {}
+
+
+async def _stoppable(run: Coroutine[Any, Any, Results]) -> Results:
+    """Run a page as a task that `stop_pages` knows."""
+    task = asyncio.ensure_future(run)
+    _running[task] = asyncio.get_running_loop()
+    try:
+        return await task
+    except DeadKernelError:  # what nbclient makes of a cell that is stopped
+        if task not in _running:
+            raise asyncio.CancelledError from None
+        raise
+    finally:
+        _running.pop(task, None)
+
+
+def stop_pages() -> None:
+    """Stop the pages that other threads are running, and their kernels."""
+    while _running:
+        task, loop = _running.popitem()
+        with contextlib.suppress(RuntimeError):  # its loop has just closed: it is done
+            loop.call_soon_threadsafe(task.cancel)
 
 
 async def _run(
@@ -121,8 +150,9 @@ async def _run(
             notebook,
             km=kernel_manager(temporary),
             allow_errors=True,  # errors are found in the outputs, with their line
-            timeout=timeouts[0],
-            startup_timeout=timeouts[1],
+            timeout=math.ceil(timeouts[0]),  # nbclient takes whole seconds
+            startup_timeout=math.ceil(timeouts[1]),
+            shell_timeout_interval=1,  # seconds until a dead kernel is seen
             shutdown_kernel="immediate",
             ipython_hist_file=":memory:",
             store_widget_state=False,
@@ -166,10 +196,10 @@ async def _run_cell(page: _Page, cell: Cell) -> None:
             f"{_what(cell)} ran longer than {page.client.timeout:g} s",
             file=cell.file,
             line=cell.line,
-            hint="Make it faster, or set `mlsim-book: {cell-timeout: <seconds>}` in _quarto.yml.",
+            hint=_SLOW,
         ) from None
     except DeadKernelError as error:
-        raise DeadKernelError(f"in {_what(cell)} at {cell.file}:{cell.line}") from error
+        raise await gone(page.client, _what(cell), cell.file, cell.line) from error
     if size:
         await _silently(page, size[1])
     outputs = joined([sanitize(dict(output)) for output in node.outputs])
@@ -215,7 +245,9 @@ async def _evaluate(page: _Page, expressions: Sequence[Inline]) -> None:
     if not expressions:
         return
     wanted = {str(index): each.expression for index, each in enumerate(expressions)}
-    reply = await _request(page, "", wanted)
+    first = expressions[0]
+    what = f"the inline expression `{first.expression}`" + " or one after it" * (len(wanted) > 1)
+    reply = await _request(page, "", wanted, what=what, file=first.file, line=first.line)
     for index, each in enumerate(expressions):
         result = reply["user_expressions"][str(index)]
         if result["status"] != "ok":
@@ -232,18 +264,32 @@ async def _evaluate(page: _Page, expressions: Sequence[Inline]) -> None:
         )
 
 
-async def _request(page: _Page, code: str, expressions: Mapping[str, str]) -> dict[str, Any]:
+async def _request(
+    page: _Page,
+    code: str,
+    expressions: Mapping[str, str],
+    *,
+    what: str = "what sets a cell up",
+    file: str = "",
+    line: int | None = None,
+) -> dict[str, Any]:
     client = page.client.kc
     if client is None:
         raise DeadKernelError("the kernel is gone")
     message = client.execute(
         code, silent=True, store_history=False, user_expressions=dict(expressions)
     )
-    reply = await page.client.async_wait_for_reply(message)
+    file = file or page.place
+    try:
+        # what a time-out of nbclient wants to quote
+        asked: NotebookNode = from_dict({"source": what})  # type: ignore[no-untyped-call]
+        reply = await page.client.async_wait_for_reply(message, asked)
+    except CellTimeoutError:
+        reply = None
+    except DeadKernelError as error:
+        raise await gone(page.client, what, file, line) from error
     if reply is None:
-        raise CellError(
-            f"no answer within {page.client.timeout:g} s to {list(expressions.values()) or code!r}",
-            file=page.place,
-        )
+        seconds = f"{page.client.timeout:g} s"
+        raise CellError(f"{what} ran longer than {seconds}", file=file, line=line, hint=_SLOW)
     content: dict[str, Any] = reply["content"]
     return content

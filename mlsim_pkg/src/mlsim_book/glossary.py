@@ -23,6 +23,7 @@ from dataclasses import dataclass
 
 from mlsim_book.errors import SourceError
 from mlsim_book.markup import Element, Text, edited, parse
+from mlsim_book.memo import Memo
 from mlsim_book.model import ExecutedPage, Project
 from mlsim_book.nav import relative
 from mlsim_book.places import Reporter
@@ -75,7 +76,7 @@ def glossary_source(project: Project) -> str | None:
 
 
 def place_hints(
-    project: Project, pages: Sequence[FilledPage], reporter: Reporter
+    project: Project, pages: Sequence[FilledPage], reporter: Reporter, memo: Memo | None = None
 ) -> Mapping[str, str]:
     """Return the bodies of pages (by href) that hints or the glossary's own links change."""
     source = glossary_source(project)
@@ -83,14 +84,15 @@ def place_hints(
     if home is None:
         return {}
     entries = read_entries(home, reporter)
-    terms = Terms(entries)
+    terms, memo = Terms(entries), memo or Memo()
     changed: dict[str, str] = {}
     first: dict[str, FilledPage] = {}
     for each in pages:
         href = each.page.chapter.href
         if each is home or not _wants_hints(each.page, reporter):
             continue
-        body, used = terms.hint(each.body, relative(home.page.chapter.href, href))
+        there = relative(home.page.chapter.href, href)
+        body, used = memo.get(("hints", href), terms.hint, each.body, there, beside=entries)
         changed[href] = body
         for name in used:
             first.setdefault(name, each)

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 from mlsim_book.lines import Fences
 from mlsim_book.qmd import Markdown
+from mlsim_book.repair import repaired
 
 _EXPRESSION = re.compile(r"\{python\}[ \t\n]+(\S.*)", re.DOTALL)
 _ESCAPED = re.compile(r"\{\{python\}\}(.*)", re.DOTALL)
@@ -73,7 +74,7 @@ def render(data: Mapping[str, str], place: Inline) -> str:
         if mime in data:
             return data[mime].strip()
     if "text/html" in data:
-        html = data["text/html"].strip().replace("\n", " ")
+        html = repaired(data["text/html"].strip()).replace("\n", " ")
         ticks = "`" * (max((len(run) for run in re.findall(r"`+", html)), default=0) + 1)
         return f"{ticks}{html}{ticks}{{=html}}"
     plain = data.get("text/plain", "")

@@ -57,7 +57,23 @@ def write_markdown(
     The Markdown, and the figures by path from the book's folder.
     """
     page = PurePosixPath(source)
-    figures = f"{page.stem}_files/figure-html"
+    pieces, files = write_blocks(document, results, defaults, figures=figure_folder(page))
+    placed = {(page.parent / path).as_posix(): data for path, data in files.items()}
+    return "".join(pieces), placed
+
+
+def figure_folder(page: PurePosixPath) -> str:
+    """Return the folder of a page's figures, from the page."""
+    return f"{page.stem}_files/figure-html"
+
+
+def write_blocks(
+    document: Document, results: Results, defaults: Defaults, *, figures: str
+) -> tuple[list[str], dict[str, bytes]]:
+    """Return the Markdown of each block of a page, and its figures by path from the page.
+
+    `figures` is what the paths of figures begin with: a folder.
+    """
     files: dict[str, bytes] = {}
     pieces: list[str] = []
     values = list(results.values)
@@ -73,8 +89,7 @@ def write_markdown(
             writer = _CellWriter(block, next(outputs), defaults, count=count)
             writer.figures, writer.files = figures, files
             pieces.append(_indented(writer.write(), block.indent))
-    placed = {(page.parent / path).as_posix(): data for path, data in files.items()}
-    return "".join(pieces), placed
+    return pieces, files
 
 
 def _indented(text: str, indent: str) -> str:

@@ -43,15 +43,18 @@ class Keep:
 
     def store(self, key: str, text: str) -> None:
         """Keep a text, whole or not at all; a cache that can't be written is no error."""
+        part: Path | None = None
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
             with tempfile.NamedTemporaryFile(
                 "w", encoding="utf-8", dir=self.folder, prefix=".", delete=False
             ) as file:
+                part = Path(file.name)
                 file.write(text)
-            Path(file.name).replace(self.folder / key)
+            part.replace(self.folder / key)
         except OSError:
-            return
+            if part is not None:  # on a full disk every byte counts
+                part.unlink(missing_ok=True)
 
     def prune(self) -> None:
         """Drop what was written more than a month ago."""

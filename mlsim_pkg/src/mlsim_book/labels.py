@@ -17,13 +17,13 @@ WORDS: Mapping[str, str] = {
     "fig": "Figure", "tbl": "Table", "eq": "Equation", "lst": "Listing", "sec": "Section",
     "thm": "Theorem", "lem": "Lemma", "cor": "Corollary", "prp": "Proposition",
     "cnj": "Conjecture", "def": "Definition", "exm": "Example", "exr": "Exercise",
-    "sol": "Solution", "rem": "Remark", "nte": "Note", "tip": "Tip", "wrn": "Warning",
-    "imp": "Important", "cau": "Caution",
+    "alg": "Algorithm", "sol": "Solution", "rem": "Remark",
+    "nte": "Note", "tip": "Tip", "wrn": "Warning", "imp": "Important", "cau": "Caution",
 }  # fmt: skip
 _LABEL = re.compile(r"\{#((" + "|".join(WORDS) + r")-[\w-]+)")
 _HEADING = re.compile(r"^(#{1,6})\s+(.*)$")
 _DIV = re.compile(r"^\s*:{3,}\s*(\S.*)?$")
-_OWN_HEADINGS = re.compile(r"callout-|panel-tabset|#(thm|lem|cor|prp|cnj|def|exm|exr|sol|rem)-")
+_OWN_HEADINGS = re.compile(r"callout-|panel-tabset|#(thm|lem|cor|prp|cnj|def|exm|exr|alg|sol|rem)-")
 
 
 def label_texts(pages: Sequence[ExecutedPage]) -> dict[str, str]:

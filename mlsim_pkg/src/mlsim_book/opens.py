@@ -12,10 +12,15 @@ plain number.
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
+from mlsim_book.keep import Keep
+
+_CITED = re.compile(r'(<x-cite data-index=")(\d+)')
 _SPAN = re.compile(r'\[([^\[\]]*)\]\{\.opens\s+opens="[^"]*"\}')
 
 
@@ -35,6 +40,26 @@ def plain_numbers(markdown: str) -> str:
     'Up to 3 s long'
     """
     return _SPAN.sub(r"\1", markdown)
+
+
+def keep_opened(facts: Mapping[str, Any], keep: Keep, name: str) -> None:
+    """Keep what a page's numbers open to, for its next rendering, under a name.
+
+    There may be hundreds, each a document to pandoc, and an edit of prose changes
+    none. Each is kept with what it cites, counted from itself, and refers to.
+    """
+    if facts.get("notes"):
+        return
+    known = {}
+    for each in facts.get("opens") or ():
+        first, last, start, end = each["span"]
+        parts = _CITED.split(each["html"])  # text, the tag's beginning, its number, text, ...
+        parts[2::3] = [str(int(number) - first) for number in parts[2::3]]
+        cites = facts["cites"][first:last] if last > first else []
+        refs = facts["refs"][start:end] if end > start else []
+        known[each["id"]] = {"html": "".join(parts), "cites": cites, "refs": refs}
+    if known:
+        keep.store(name, json.dumps(known))
 
 
 def templates(opened: Iterable[Opened]) -> str:

@@ -15,6 +15,7 @@ from typing import Any
 
 from mlsim_book.ansi import ansi_to_html, has_ansi
 from mlsim_book.attributes import attributes, fence_for
+from mlsim_book.repair import repaired
 from mlsim_book.results import Output
 from mlsim_book.sanitize import strip_ansi
 
@@ -113,10 +114,12 @@ def output_markdown(output: Output, figure: Figure, files: dict[str, bytes], *, 
     ```
     """
     if output["output_type"] == "stream":
-        text = overwritten(strip_ansi(output["text"]))
-        return text if asis and output["name"] == "stdout" else fenced(text)
+        text = overwritten(output["text"])
+        if asis and output["name"] == "stdout":
+            return strip_ansi(text)
+        return _plain(text)
     if output["output_type"] == "error":
-        return fenced(f"{output['ename']}: {strip_ansi(output['evalue'])}")
+        return _plain(_traceback(output))
     mime = mime_of(output)
     data = output["data"].get(mime, "")
     if mime in _IMAGES:
@@ -124,7 +127,7 @@ def output_markdown(output: Output, figure: Figure, files: dict[str, bytes], *, 
     if mime == "text/markdown":
         return str(data).rstrip("\n") + "\n"
     if mime == "text/html":
-        return raw_html(_SCOPED_STYLE.sub("", data))
+        return raw_html(repaired(_SCOPED_STYLE.sub("", data)))
     if mime == "application/javascript":
         return raw_html(f'<script type="application/javascript">\n{data}\n</script>')
     if mime == "text/plain":
@@ -136,7 +139,16 @@ def _plain(text: str) -> str:
     if has_ansi(text):
         raw = raw_html(f"<pre>{ansi_to_html(text)}</pre>")
         return f"::: {{.ansi-escaped-output}}\n{raw}:::\n"
-    return fenced(text)
+    return fenced(strip_ansi(text))
+
+
+def _traceback(output: Output) -> str:
+    """Return what a cell that failed shows: its traceback, which ends in the error's name."""
+    trace = "\n".join(output.get("traceback") or ())
+    if has_ansi(trace):
+        return trace
+    message = f"{output['ename']}: {output['evalue']}"
+    return f"{message}\n{trace}" if trace else message
 
 
 def _image(mime: str, data: str, figure: Figure, files: dict[str, bytes]) -> str:

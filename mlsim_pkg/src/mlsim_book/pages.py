@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import functools
+import math
+import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from mlsim_book.cache import (
@@ -19,15 +21,18 @@ from mlsim_book.cache import (
     page_key,
 )
 from mlsim_book.chapters import first_heading
+from mlsim_book.embed import expand_embeds
 from mlsim_book.errors import BookError, CellError, Problems, SourceError
 from mlsim_book.intermediate import write_markdown
 from mlsim_book.lines import split_lines
 from mlsim_book.model import Chapter, ExecutedPage, Project
 from mlsim_book.opens import plain_numbers
 from mlsim_book.options import Defaults, merge, page_defaults
+from mlsim_book.progress import clear, step
 from mlsim_book.project import folder_metadata
 from mlsim_book.qmd import Document, read_document
-from mlsim_book.results import Results, needs_kernel
+from mlsim_book.results import Results, needs_kernel, runs, stored_results
+from mlsim_book.settings import book_settings
 
 Progress = Callable[[str], None]
 
@@ -90,6 +95,7 @@ def run_pages(
     environment = environment_key()
     depends_once = functools.cache(functools.partial(depends_key, project.root))
     errors: list[BookError] = []
+    done: list[str] = []
 
     def run(page: ParsedPage) -> Results | None:
         try:
@@ -100,13 +106,20 @@ def run_pages(
         except BookError as error:
             errors.append(error)
             return None
+        finally:
+            done.append(page.chapter.source)
+            step(progress, len(done), len(pages), page.chapter.source)
 
     with ThreadPoolExecutor(max_workers=max(1, jobs)) as pool:
         try:
             results = list(pool.map(run, pages))
         except KeyboardInterrupt:
             pool.shutdown(wait=False, cancel_futures=True)
+            if "mlsim_book.execute" in sys.modules:  # a cell may run for minutes yet
+                sys.modules["mlsim_book.execute"].stop_pages()
             raise
+        finally:
+            clear(progress)
     raise_together(sorted(errors, key=lambda error: (str(error.file), error.line or 0)))
     return [each for each in results if each is not None]
 
@@ -132,9 +145,10 @@ def _run(
     progress: Progress,
 ) -> Results:
     source = page.chapter.source
+    if not runs(page.document, merge(project.metadata, page.metadata)):
+        return stored_results(page.document)
     if not needs_kernel(page.document, page.defaults):
         return Results(tuple(() for _ in page.document.cells))
-    everything = merge(project.metadata, page.metadata)
     key = page_key(
         page.document,
         page.defaults,
@@ -155,7 +169,8 @@ def _run(
         page.defaults,
         folder=_folder(project, source),
         name=source,
-        cell_timeout=_timeout(everything),
+        cell_timeout=_timeout(project, page),
+        progress=progress,
     )
     cache.cache.store(key, results)
     progress(f"executed {source} in {time.perf_counter() - started:.1f} s")
@@ -170,15 +185,23 @@ def _folder(project: Project, source: str) -> Path:
     return (project.root / source).parent
 
 
-def _timeout(metadata: Mapping[str, Any]) -> float:
-    settings = metadata.get("mlsim-book")
-    given = settings.get("cell-timeout", 600) if isinstance(settings, Mapping) else 600
-    if not isinstance(given, int | float) or given <= 0:
-        raise SourceError(
-            f"`mlsim-book: cell-timeout:` is {given!r}, which must be a number of seconds",
-            file="_quarto.yml",
-        )
-    return float(given)
+def _timeout(project: Project, page: ParsedPage) -> float:
+    """Return how many seconds one cell of a page may run.
+
+    600 unless `mlsim-book: cell-timeout:` says otherwise, in the page's front matter
+    or in `_quarto.yml`. A cell that waits for ever would stop a build for ever, so
+    `.inf` is refused.
+    """
+    own = book_settings(page.metadata)
+    given = {**book_settings(project.metadata), **own}.get("cell-timeout", 600)
+    number = isinstance(given, int | float) and not isinstance(given, bool)
+    if number and 0 < given < math.inf:
+        return float(given)
+    raise SourceError(
+        f"`mlsim-book: cell-timeout:` is {given!r}, which must be a number of seconds above 0",
+        file=page.chapter.source if "cell-timeout" in own else "_quarto.yml",
+        hint="Write seconds, such as `cell-timeout: 1800`; leave it out for 600.",
+    )
 
 
 def execute_pages(
@@ -206,7 +229,16 @@ def execute_pages(
     """
     pages = parse_pages(project, problems, chapters=chapters)
     results = run_pages(project, pages, jobs=jobs, refresh=refresh, progress=progress, cache=cache)
-    return [finish_page(page, each) for page, each in zip(pages, results, strict=True)]
+    done = [finish_page(page, each) for page, each in zip(pages, results, strict=True)]
+
+    @functools.cache
+    def load(source: str) -> tuple[Document, Results]:
+        chapter = Chapter(source, "", "", None)
+        page = _parse(project, chapter, problems)
+        (found,) = run_pages(project, [page], refresh=refresh, progress=progress, cache=cache)
+        return page.document, found
+
+    return [expand_embeds(page, project.root, load) for page in done]
 
 
 def finish_page(page: ParsedPage, results: Results) -> ExecutedPage:
@@ -217,6 +249,10 @@ def finish_page(page: ParsedPage, results: Results) -> ExecutedPage:
         lines = split_lines(plain_numbers(markdown), file=chapter.source)
         heading = first_heading(lines)
         chapter = replace(chapter, title=heading.title) if heading else chapter
+    if page.document.notebook:
+        folder = PurePosixPath(chapter.source).parent
+        attached = page.document.notebook.files
+        files |= {(folder / path).as_posix(): data for path, data in attached.items()}
     return ExecutedPage(chapter, markdown, page.metadata, files, page.document.source)
 
 

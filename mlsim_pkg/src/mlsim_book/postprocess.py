@@ -34,6 +34,7 @@ _CELL_CODE = re.compile(
     r'<div class="sourceCode"([^>]*)><pre class="([^"]*?) ?\bcell-code\b([^"]*)"'
 )
 _TABLE = re.compile(r"<table\b.*?</table>", re.DOTALL)
+_EMPTY_HEADING = re.compile(r"<th\b(\s[^<>]*)?>(?:\s|&nbsp;)*</th>")
 
 
 @dataclass
@@ -108,7 +109,13 @@ def _tables(html: str) -> str:
         r'<table class="dataframe\1 caption-top table table-sm table-striped small">', html
     )
     html = _FRAME_HEAD.sub('<tr class="header">', html)
-    return _TABLE.sub(lambda match: f'<div class="table-scroll">{match.group(0)}</div>', html)
+    return _TABLE.sub(_table, html)
+
+
+def _table(match: re.Match[str]) -> str:
+    """Put a table into a box; a heading without words heads nothing: it is a plain cell."""
+    table = _EMPTY_HEADING.sub(r"<td\1></td>", match.group(0))
+    return f'<div class="table-scroll">{table}</div>'
 
 
 def rewrite(url: str, page: ExecutedPage, links: Links, reporter: Reporter, tag: str = "a") -> str:

@@ -13,6 +13,7 @@ from mlsim_book.model import Project
 from mlsim_book.options import html_format, merge
 from mlsim_book.qmd import check_metadata
 from mlsim_book.schema import did_you_mean
+from mlsim_book.unhonoured import advise_keys
 from mlsim_book.yamlfile import YamlFile, read_yaml
 
 # Keys that Quarto knows. At the top any other is metadata, and allowed.
@@ -67,6 +68,7 @@ def load_project(root: Path, problems: Problems) -> Project:
         )
     source = read_yaml(path, name="_quarto.yml")
     _check_keys(source, problems)
+    advise_keys(source, problems)
     data = _with_metadata_files(source, root)
     book = data["book"]
     chapters = list_chapters(source, root, problems)

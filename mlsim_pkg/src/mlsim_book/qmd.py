@@ -8,17 +8,21 @@ indent. Every line keeps its place in the file it was written in.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from mlsim_book.divs import check_divs
 from mlsim_book.errors import Problems, SourceError
 from mlsim_book.includes import expand_includes
+from mlsim_book.ipynb import Notebook, is_notebook, read_notebook
 from mlsim_book.lines import Fences, SourceLine, read_lines
 from mlsim_book.options import check_cells, parse_options, split_options
 from mlsim_book.schema import EXECUTE, HTML, check_values
 from mlsim_book.yamlfile import YamlFile, load_yaml
+
+# Cells that are drawings, and what their option lines begin with.
+_DIAGRAMS = {"mermaid": "%%|", "dot": "//|"}
 
 
 @dataclass(frozen=True)
@@ -85,6 +89,7 @@ class Document:
     blocks: tuple[Markdown | Cell, ...]
     source: str  # the chapter's own text, includes not expanded
     included: tuple[Path, ...] = ()
+    notebook: Notebook | None = None  # what it was read from, if that is a notebook
 
     @property
     def cells(self) -> tuple[Cell, ...]:
@@ -102,12 +107,14 @@ def read_document(path: Path, *, root: Path, problems: Problems) -> Document:
         include, a wrong option, a label used twice.
     """
     name = path.relative_to(root).as_posix() if path.is_relative_to(root) else str(path)
-    lines = read_lines(path, name=name)
+    notebook = read_notebook(path, name=name) if is_notebook(name) else None
+    lines = notebook.lines if notebook else read_lines(path, name=name)
     front, body = split_front_matter(lines, file=name)
     expanded, included = expand_includes(body, path=path, root=root)
     blocks = parse_blocks(expanded)
     check_divs(expanded, problems)
-    document = Document(front.data, blocks, "".join(line.text + "\n" for line in lines), included)
+    text = "".join(line.text + "\n" for line in lines)
+    document = Document(front.data, blocks, text, included, notebook)
     check_cells(document.cells, problems)
     return document
 
@@ -193,7 +200,8 @@ def parse_blocks(lines: Sequence[SourceLine]) -> tuple[Markdown | Cell, ...]:
             body.append(line)
         else:
             count += 1
-            blocks.append(_cell(opening or line, fences, body, count))
+            diagram = _diagram(opening or line, fences, body)
+            blocks.append(diagram or _cell(opening or line, fences, body, count))
     if fences.in_code and opening is not None:
         raise _unclosed(opening, fences)
     if comment is not None:
@@ -216,6 +224,30 @@ def _unclosed(opening: SourceLine, fences: Fences) -> SourceError:
         line=opening.line,
         hint=f"End it with a line '{ticks}' at the same indent.",
     )
+
+
+def _diagram(opening: SourceLine, fences: Fences, body: Sequence[SourceLine]) -> Markdown | None:
+    """Return a diagram's cell as a block that shows its source, with its label and caption.
+
+    Nothing here can draw one; the filter tells the author so.
+    """
+    language = fences.cell.group(3) if fences.cell else ""
+    if language not in _DIAGRAMS:
+        return None
+    mark = _DIAGRAMS[language]
+    said = [line for line in body if line.text.strip().startswith(mark)]
+    text = "\n".join(line.text.strip().removeprefix(mark) for line in said)
+    options = load_yaml(text, file=opening.file, first_line=opening.line + 1).data if said else {}
+    fence = opening.text.split("{")[0].strip()
+    code = [line for line in body if line not in said]
+    first = replace(opening, text=f"{fence}{{.{language} .diagram}}")
+    shown = [first, *code, replace(opening, text=fence)]
+    label = str(options.get("label") or "")
+    if label.startswith("fig-"):
+        caption = ["", str(options.get("fig-cap") or ""), ":::", ""]
+        above = [replace(opening, text=text) for text in ("", f"::: {{#{label}}}")]
+        shown = [*above, *shown, *(replace(opening, text=text) for text in caption)]
+    return Markdown(tuple(shown))
 
 
 def _cell(opening: SourceLine, fences: Fences, body: Sequence[SourceLine], number: int) -> Cell:

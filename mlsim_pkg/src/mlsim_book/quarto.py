@@ -39,10 +39,11 @@ def render_with_quarto(root: Path, *, out: Path | None = None, refresh: bool = F
     code = subprocess.run(command, cwd=root, check=False).returncode
     if code:
         raise QuartoError(code)
-    return out.resolve() if out is not None else root / _output_dir(root)
+    return out.resolve() if out is not None else root / output_dir(root)
 
 
-def _output_dir(root: Path) -> str:
+def output_dir(root: Path) -> str:
+    """Return where `_quarto.yml` sends the site, without reading the rest of it."""
     text = (root / "_quarto.yml").read_text(encoding="utf-8")
     match = re.search(r"^\s+output-dir:\s*[\"']?([^\"'#\n]+)", text, re.MULTILINE)
     return match[1].strip() if match else "_book"

@@ -9,16 +9,18 @@ from __future__ import annotations
 
 import functools
 import json
+import os
 import re
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from mlsim_book.keep import Keep, content_hash
+from mlsim_book.language import kind_words, own_words, words_of
 from mlsim_book.model import ExecutedPage, Project
-from mlsim_book.opens import Opened
+from mlsim_book.opens import Opened, keep_opened
 from mlsim_book.options import merge
 from mlsim_book.pandoc import find_pandoc, pandoc_version, run_pandoc
 
@@ -79,6 +81,7 @@ class RenderedPage:
     notes: tuple[tuple[str, str], ...]
     front: Mapping[str, str]  # subtitle, abstract, description as HTML
     opens: tuple[Opened, ...] = ()  # what its numbers open to
+    words: Mapping[str, str] = field(default_factory=dict)  # of its language, by Quarto's keys
 
 
 def render_pages(
@@ -94,9 +97,13 @@ def render_pages(
         key = content_hash(version, filter_hash(), config, head, page.markdown)
         html = keep.load(key)
         if html is None:
-            html = _pandoc(head + show_escaped_cells(page.markdown), config, page.chapter.source)
+            name = page.chapter.source
+            known = content_hash("opens", version, filter_hash(), config, name)
+            text = head + show_escaped_cells(page.markdown)
+            html = _pandoc(text, config, name, keep.folder / known)
             keep.store(key, html)
-        return _read(page, html)
+            keep_opened(_facts(html), keep, known)
+        return replace(_read(page, html), words=json.loads(config)["language"])
 
     with ThreadPoolExecutor(max_workers=max(1, jobs)) as pool:
         return list(pool.map(render, pages))
@@ -112,7 +119,13 @@ def page_config(project: Project, page: ExecutedPage) -> dict[str, Any]:
     """Return what the filter has to know of a page and its book."""
     html = html_options(project, page)
     chapter = page.chapter
+    lang = str(page.metadata.get("lang") or project.lang)
+    language = words_of(lang, own_words(project.metadata, project.root))
     config = {
+        "language": {key: word for key, word in language.items() if word},
+        "words": kind_words(language),
+        "flags": _flags({**project.metadata, **page.metadata}),
+        "profiles": active_profiles(),
         "first": chapter.number,
         "appendix": chapter.appendix,
         "index": is_index(page),
@@ -135,6 +148,27 @@ def page_config(project: Project, page: ExecutedPage) -> dict[str, Any]:
     return {key: value for key, value in config.items() if value is not None}
 
 
+def _flags(metadata: Mapping[str, Any], prefix: str = "") -> dict[str, bool]:
+    """Return the metadata that says yes or no, by its dotted name, for conditional content.
+
+    >>> _flags({"draft": {"notes": True}, "title": "T"})
+    {'draft.notes': True}
+    """
+    found: dict[str, bool] = {}
+    for key, value in metadata.items():
+        if isinstance(value, bool):
+            found[f"{prefix}{key}"] = value
+        elif isinstance(value, Mapping):
+            found.update(_flags(value, f"{prefix}{key}."))
+    return found
+
+
+def active_profiles() -> list[str]:
+    """Return the profiles that QUARTO_PROFILE names, which conditional content may ask for."""
+    given = os.environ.get("QUARTO_PROFILE", "").replace(",", " ")
+    return given.split()
+
+
 def html_options(project: Project, page: ExecutedPage) -> Mapping[str, Any]:
     """Return `format: html:` of the book, overlaid by the page's own options."""
     own = dict(page.metadata)
@@ -147,7 +181,7 @@ def html_options(project: Project, page: ExecutedPage) -> Mapping[str, Any]:
 
 def is_index(page: ExecutedPage) -> bool:
     """Say whether a page is the book's front page."""
-    return page.chapter.source in {"index.qmd", "index.md"}
+    return page.chapter.source in {"index.qmd", "index.md", "index.ipynb"}
 
 
 def show_escaped_cells(markdown: str) -> str:
@@ -159,18 +193,23 @@ def show_escaped_cells(markdown: str) -> str:
     return _ESCAPED_CELL.sub(r"\1`{.markdown}\n\1{\2}\n\3\1\n\1`", markdown)
 
 
-def _pandoc(text: str, config: str, name: str) -> str:
+def _pandoc(text: str, config: str, name: str, opened: Path) -> str:
     arguments = [
         "--from=markdown", "--to=html5", "--section-divs", "--wrap=none",
         f"--lua-filter={LUA / 'book.lua'}",
     ]  # fmt: skip
-    html, _ = run_pandoc(arguments, text, environment={"MLSIM_BOOK_PAGE": config}, file=name)
+    environment = {"MLSIM_BOOK_PAGE": config, "MLSIM_BOOK_OPENS": str(opened)}
+    html, _ = run_pandoc(arguments, text, environment=environment, file=name)
     return html
 
 
-def _read(page: ExecutedPage, html: str) -> RenderedPage:
+def _facts(html: str) -> dict[str, Any]:
     match = _FACTS.search(html)
-    facts: dict[str, Any] = json.loads(match.group(1)) if match else {}
+    return json.loads(match.group(1)) if match else {}
+
+
+def _read(page: ExecutedPage, html: str) -> RenderedPage:
+    facts = _facts(html)
     # Lua can't tell an empty list from an empty table: both arrive as {}
     title = facts.get("title")
     return RenderedPage(

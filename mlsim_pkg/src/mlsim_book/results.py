@@ -36,3 +36,31 @@ def needs_kernel(document: Document, defaults: Defaults) -> bool:
         else find_inline(block)
         for block in document.blocks
     )
+
+
+def runs(document: Document, metadata: Mapping[str, Any]) -> bool:
+    """Say whether `execute:` lets a page run; a notebook runs only where it asks for that.
+
+    >>> runs(Document({}, (), ""), {"execute": {"enabled": False}})
+    False
+    """
+    execute = metadata.get("execute")
+    said = execute if isinstance(execute, Mapping) else {}
+    if document.notebook is None:
+        return said.get("enabled") is not False
+    return bool(said.get("ipynb", said.get("enabled", False)))
+
+
+def stored_results(document: Document) -> Results:
+    """Return what a page shows that isn't run: a notebook's stored outputs, else none.
+
+    Its inline expressions stay as they are written.
+    """
+    cells = document.notebook.outputs if document.notebook else ()
+    values = tuple(
+        {"text/markdown": f"`{{python}} {each.expression}`"}
+        for block in document.blocks
+        if not isinstance(block, Cell)
+        for each in find_inline(block)
+    )
+    return Results(cells or tuple(() for _ in document.cells), values)

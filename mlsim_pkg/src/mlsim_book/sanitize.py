@@ -8,6 +8,8 @@ from typing import Any
 
 _ANSI = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 _CELL_FILE = re.compile(r"\S*/ipykernel_\d+/\d+\.py")
+# the file name that IPython gives a cell, with its process and hash taken out
+CELL_FILE = "/tmp/ipykernel_0/0.py"  # noqa: S108 - only shown
 _ADDRESS = re.compile(r"\bat 0x[0-9a-fA-F]{6,}")
 _STYLER_ID = re.compile(r"\bT_([0-9a-f]{5})(?=[_\"' ])")
 
@@ -63,7 +65,7 @@ def joined(outputs: list[dict[str, Any]]) -> list[dict[str, Any]]:
 def _text(text: Any) -> Any:
     if isinstance(text, list):
         text = "".join(text)
-    return _ADDRESS.sub("at 0x0", _CELL_FILE.sub("<cell>", text))
+    return _ADDRESS.sub("at 0x0", _CELL_FILE.sub(CELL_FILE, text))
 
 
 def _data(mime: str, value: Any) -> Any:

@@ -58,7 +58,11 @@ def write_search(pages: Mapping[str, str], out: Path, assets: Assets, kept: Path
                 path.write_text(html, encoding="utf-8")
             _run(assets, site, Path(scratch) / "pagefind")
             staged = Path(tempfile.mkdtemp(dir=kept, prefix=".part-"))
-            shutil.copytree(Path(scratch) / "pagefind", staged, dirs_exist_ok=True)
+            try:
+                shutil.copytree(Path(scratch) / "pagefind", staged, dirs_exist_ok=True)
+            except OSError:
+                shutil.rmtree(staged, ignore_errors=True)
+                raise
         _move(staged, ready)
     shutil.copytree(ready, out / "pagefind", dirs_exist_ok=True)
 

@@ -1,7 +1,7 @@
-"""Expand shortcodes in a page's Markdown: `var`, `meta`, `env`, `pagebreak`.
+"""Expand shortcodes in a page's Markdown: `var`, `meta`, `video`, `kbd` and others.
 
 They are expanded in code too, as in Quarto; `{{{< … >}}}` shows one. Includes
-were resolved when the page was read.
+were resolved when the page was read, and embedded cells when it was run.
 """
 
 from __future__ import annotations
@@ -12,13 +12,14 @@ import shlex
 from collections.abc import Mapping
 from typing import Any
 
+from mlsim_book.media import kbd, video
 from mlsim_book.model import ExecutedPage, Project
 from mlsim_book.places import Reporter
 from mlsim_book.yamlfile import read_yaml
 
 _SHORTCODE = re.compile(r"\{\{(\{?)<\s*(.*?)\s*>(\}?)\}\}")
 _VARIABLES = ("_variables.yml", "_variables.yaml")
-_KNOWN = ("var", "meta", "env", "pagebreak", "include")
+_KNOWN = ("var", "meta", "env", "pagebreak", "include", "embed", "video", "kbd")
 
 
 def expand_shortcodes(page: ExecutedPage, project: Project, reporter: Reporter) -> str:
@@ -53,6 +54,8 @@ def _value(call: str, page: ExecutedPage, project: Project) -> str | None:
         return '\n\n```{=html}\n<div style="page-break-after: always;"></div>\n```\n\n'
     if not arguments:
         return None
+    if name in {"video", "kbd"}:
+        return video(arguments) if name == "video" else kbd(arguments)
     if name == "var":
         return look_up(_variables(project), arguments[0])
     if name == "meta":

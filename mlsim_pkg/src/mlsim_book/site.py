@@ -15,8 +15,10 @@ import jinja2
 
 from mlsim_book import nav
 from mlsim_book.assets import Assets
+from mlsim_book.formats import Download
 from mlsim_book.model import Chapter, Project
 from mlsim_book.pandoc import run_pandoc
+from mlsim_book.policy import policy, refused, wants_policy
 from mlsim_book.render import RenderedPage, html_options, is_index
 from mlsim_book.theme import FOLDER, LIBS, Shared, inline_icon
 
@@ -36,6 +38,7 @@ class Site:
     assets: Assets
     shared: Shared
     notebooks: frozenset[str]  # paths of notebooks, from the root of the site
+    downloads: tuple[Download, ...] = ()  # the whole book in other formats
 
     @functools.cached_property
     def template(self) -> jinja2.Template:
@@ -52,12 +55,22 @@ class Site:
         """Return a whole HTML page."""
         return self.template.render(self.fields(page, body, toc))
 
+    @functools.cached_property
+    def policy(self) -> str:
+        """The Content-Security-Policy, "" for a book that sets none."""
+        return policy(_early_script()) if wants_policy(self.project.metadata) else ""
+
+    def refused(self, html: str) -> str | None:
+        """Return what of a page its own policy would silence, if anything."""
+        return refused(html, _early_script()) if self.policy else None
+
     def fields(self, page: RenderedPage, body: str, toc: list[nav.Contents]) -> dict[str, Any]:
         """Return what the template needs."""
         project, chapter = self.project, page.page.chapter
         base = posixpath.relpath(".", posixpath.dirname(chapter.href) or ".") + "/"
         before, after = nav.neighbours(project, chapter)
         options = html_options(project, page.page)
+        contents = page.words.get("toc-title-document", "Table of contents")
         return {
             "lang": htmllib.escape(project.lang),
             "base": base,
@@ -66,17 +79,19 @@ class Site:
             "script": self.shared.script,
             "preload": self.shared.preload,
             "early_script": _early_script(),
+            "policy": self.policy,
             "book_title": inline_markdown(project.title),
             "sidebar": nav.sidebar(project, chapter),
             "breadcrumb": nav.breadcrumb(project, chapter),
             "prev": before,
             "next": after,
             "toc": toc if options.get("toc", True) else [],
-            "toc_title": htmllib.escape(str(options.get("toc-title") or "Table of contents")),
+            "toc_title": _escaped(str(options.get("toc-title") or contents)),
             "body": body,
             "repo_url": _escaped(project.repo_url),
             "footer": self._footer(),
             "canonical": self._canonical(chapter),
+            "downloads": self.downloads,
             "extra_styles": [
                 posixpath.normpath(base + str(each)) for each in as_list(options.get("css"))
             ],
@@ -170,6 +185,7 @@ def title_fields(project: Project, page: RenderedPage) -> dict[str, Any]:
         "description": strip_p(description) if index else "",
         "description_text": htmllib.escape(strip_tags(description) or project.description or ""),
         "abstract": strip_p(front.get("abstract", "")),
+        "abstract_title": page.words.get("section-title-abstract", "Abstract"),
         "keywords": htmllib.escape(", ".join(map(str, as_list(own.get("keywords"))))),
         "licence": licence(
             own.get("license") or settings.get("license") or project.metadata.get("license")
@@ -184,14 +200,15 @@ def page_title(page: RenderedPage) -> tuple[str, str]:
         (title.text, title.html) if title else (chapter.title, htmllib.escape(chapter.title))
     )
     number = nav.chapter_number(chapter)
+    appendix = page.words.get("crossref-apx-prefix", "Appendix")
     if number and title and "unnumbered" not in title.classes:
-        shown = f"Appendix {number} — " if chapter.appendix else f"{number}&nbsp; "
-        mark = f"Appendix {number}" if chapter.appendix else number
+        shown = f"{appendix} {number} — " if chapter.appendix else f"{number}&nbsp; "
+        mark = f"{appendix} {number}" if chapter.appendix else number
         html = (
             f'<span class="chapter-number">{mark}</span>{shown[len(mark):]}'
             f'<span class="chapter-title">{html}</span>'
         )  # fmt: skip
-        name = f"Appendix {number} — {name}" if chapter.appendix else f"{number} {name}"
+        name = f"{appendix} {number} — {name}" if chapter.appendix else f"{number} {name}"
     if title and title.id:
         html = f'<span id="{title.id}" class="quarto-section-identifier">{html}</span>'
     return name, html

@@ -65,7 +65,7 @@ class Terms:
             return html, []
         edits: list[tuple[int, int, str]] = []
         used: dict[str, None] = {}
-        for start, end in _running_text(parse(html), prose=False):
+        for start, end in running_text(parse(html), prose=False):
             for match in self._found.finditer(html, start, end):
                 entry = self._entry(match.group())
                 if entry.id in used:
@@ -94,15 +94,15 @@ def _pattern(spelling: str) -> str:
     return r"\s+".join(words)
 
 
-def _running_text(element: Element, *, prose: bool) -> Iterable[tuple[int, int]]:
-    """Yield the places of running text, in reading order."""
+def running_text(element: Element, *, prose: bool) -> Iterable[tuple[int, int]]:
+    """Yield the places of running text, in reading order; `prose` says that it is inside one."""
     for child in element.children:
         if not isinstance(child, Element):
             if prose:
                 yield child.start, child.end
         elif child.tag not in _BARRED_TAGS and not child.classes & _BARRED_CLASSES:
             inside = child.tag in _PROSE_TAGS or bool(child.classes & _PROSE_CLASSES)
-            yield from _running_text(child, prose=prose or inside)
+            yield from running_text(child, prose=prose or inside)
 
 
 def _link(entry: Entry, text: str, glossary: str) -> str:

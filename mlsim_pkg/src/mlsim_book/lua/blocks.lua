@@ -49,7 +49,8 @@ local function callout_header(n, collapse, word, title, plain)
 end
 
 local function callout(div, class)
-  local word, kind = CALLOUTS[class][1], CALLOUTS[class][2]
+  local kind = CALLOUTS[class][2]
+  local word = S.word(class .. '-title', CALLOUTS[class][1])
   callouts = callouts + 1
   local collapse, appearance = S.take(div, 'collapse'), S.take(div, 'appearance')
   local icon = S.take(div, 'icon')
@@ -133,6 +134,7 @@ local THEOREMS = {
   thm = { 'theorem' }, lem = { 'theorem', 'lemma' }, cor = { 'theorem', 'corollary' },
   prp = { 'theorem', 'proposition' }, cnj = { 'theorem', 'conjecture' },
   def = { 'theorem', 'definition' }, exm = { 'theorem', 'example' }, exr = { 'theorem', 'exercise' },
+  alg = { 'theorem', 'algorithm' },
 }
 local PROOFS = { proof = 'Proof', remark = 'Remark', solution = 'Solution' }
 local PROOF_KINDS = { sol = 'solution', rem = 'remark' }
@@ -171,7 +173,7 @@ local function theorem(div, kind)
 end
 
 local function proof(div, name, kind)
-  local head = pandoc.Inlines(PROOFS[name])
+  local head = pandoc.Inlines(S.word('environment-' .. name .. '-title', PROOFS[name]))
   if kind then
     local number = S.count(kind)
     S.label(div.identifier, kind, number)
@@ -189,14 +191,22 @@ end
 -- ------------------------------------------------------- conditional content
 local HTML = { html = true, html5 = true, ['html:js'] = true }
 
+local CONDITIONS = {
+  format = function(name) return HTML[name] ~= nil end,
+  meta = function(name) return (S.config.flags or {})[name] == true end,
+  profile = function(name) return pandoc.List(S.config.profiles or {}):includes(name) end,
+}
+
 --- Say whether a block or span shows in HTML; nil when it sets no condition.
 function M.visible(element)
   local shows = element.classes:includes('content-visible')
   if not shows and not element.classes:includes('content-hidden') then return nil end
-  local when, unless = element.attributes['when-format'], element.attributes['unless-format']
   local met = true
-  if when then met = met and HTML[when] ~= nil end
-  if unless then met = met and not HTML[unless] end
+  for name, test in pairs(CONDITIONS) do
+    local when, unless = S.take(element, 'when-' .. name), S.take(element, 'unless-' .. name)
+    if when then met = met and test(when) end
+    if unless then met = met and not test(unless) end
+  end
   return shows == met
 end
 
@@ -209,6 +219,13 @@ M.conditional = {
   Span = function(span)
     local visible = M.visible(span)
     if visible ~= nil then return visible and pandoc.Span(span.content) or {} end
+  end,
+  CodeBlock = function(block)
+    local visible = M.visible(block)
+    if visible == nil then return nil end
+    S.remove_class(block, 'content-visible')
+    S.remove_class(block, 'content-hidden')
+    return visible and block or {}
   end,
 }
 

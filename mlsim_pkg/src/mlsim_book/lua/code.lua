@@ -19,7 +19,7 @@ end
 
 local function folded(content, fold, summary)
   if fold == nil or fold == 'false' or fold == 'none' then return content end
-  summary = summary or S.config.code_summary or 'Code'
+  summary = summary or S.config.code_summary or S.word('code-summary', 'Code')
   return S.join({
     S.raw('<details class="code-fold"' .. (fold == 'show' and ' open=""' or '') .. '><summary>'),
     pandoc.Plain(S.markdown(summary)),
@@ -28,6 +28,10 @@ local function folded(content, fold, summary)
 end
 
 function M.CodeBlock(block)
+  if block.classes:includes('diagram') then
+    S.note('a ' .. block.classes[1] .. ' diagram is shown as its source: there is nothing here to draw it',
+      '{' .. block.classes[1] .. '}')
+  end
   local options = take_options(block)
   local listing = S.kind(block.attributes['lst-label'] or block.identifier) == 'lst'
   if #block.classes == 0 and not options.filename and not listing then return nil end

@@ -3,14 +3,11 @@
 
 local S = require 'state'
 local images = require 'images'
+local layout = require 'layout'
 local M = {}
 
 local parent -- the label of the figure whose parts are being visited
 local parts = 0
-
-local function is_blank(blocks)
-  return pandoc.utils.stringify(blocks):match('^%s*$') ~= nil
-end
 
 -- -------------------------------------------------------------------- floats
 local function caption_blocks(id, kind, number, caption, where, sub)
@@ -34,13 +31,19 @@ end
 --- Wrap content and caption in the elements of a float.
 local function float(attr, kind, number, content, caption, options)
   local id, sub = attr.identifier, options.sub
-  local where = options.where or (kind == 'fig' and 'bottom' or 'top')
+  local where = options.where or S.floats[kind]
   local name = sub and 'quarto-subfloat-' or 'quarto-float-'
   local inner = S.join({ S.raw('<div aria-describedby="caption-' .. id .. '">') }, content, { S.raw('</div>') })
   local cap = caption_blocks(id, kind, number, caption, where, sub)
   inner = where == 'top' and S.join(cap, inner) or S.join(inner, cap)
-  local classes = S.join(attr.classes, { 'quarto-float', 'quarto-figure',
+  if kind == 'lst' then options.align = 'left' end -- its lines are text
+  local classes = S.join(attr.classes, kind == 'lst' and { 'listing' } or {}, { 'quarto-float', 'quarto-figure',
     'quarto-figure-' .. (options.align or 'center'), 'anchored' })
+  if options.panel then -- as Quarto: no more than the class of a panel
+    classes = attr.classes:filter(function(class) return class:match('^column%-') end)
+    classes:insert('quarto-layout-panel')
+    attr.attributes = {}
+  end
   local margin = attr.classes:includes('column-margin')
   if margin then classes = classes:filter(function(class) return class ~= 'column-margin' end) end
   local div = pandoc.Div(
@@ -132,47 +135,6 @@ local function own_caption(div, kind)
   return pandoc.Inlines({})
 end
 
---- How many parts each row of `layout="[[1,1],[1]]"` holds.
-local function row_lengths(layout)
-  local lengths = {}
-  for row in (layout or ''):gmatch('%[([%d%s.,-]+)%]') do
-    local _, commas = row:gsub(',', '')
-    table.insert(lengths, commas + 1)
-  end
-  return lengths
-end
-
---- Lay the parts of a div out in rows of `ncol`, each in a cell of its own.
-local function panel(div, blocks)
-  local ncol = tonumber(S.take(div, 'layout-ncol')) or 1
-  local nrow = tonumber(S.take(div, 'layout-nrow'))
-  local given = row_lengths(S.take(div, 'layout'))
-  local cells, notes = pandoc.List(), pandoc.List()
-  for _, block in ipairs(blocks) do
-    if block.t == 'CodeBlock' and block.classes:includes('cell-code') then
-      notes:insert(block)
-    elseif block.t == 'Para' and block.content:find_if(function(x) return x.t == 'Image' end) then
-      for _, image in ipairs(block.content) do
-        if image.t == 'Image' then cells:insert(#image.caption > 0
-          and pandoc.Figure({ pandoc.Plain({ image }) }, { long = { pandoc.Plain(image.caption) } }, image.attr)
-          or pandoc.Para({ image })) end
-      end
-    elseif not is_blank({ block }) or block.t ~= 'Para' then
-      cells:insert(block)
-    end
-  end
-  if nrow then ncol = math.ceil(#cells / nrow) end
-  local content, row = pandoc.List(), pandoc.List()
-  for i, cell in ipairs(cells) do
-    row:insert(pandoc.Div({ cell }, pandoc.Attr('', { 'quarto-layout-cell' })))
-    if #row == (given[#content + 1] or ncol) or i == #cells then
-      content:insert(pandoc.Div(row, pandoc.Attr('', { 'quarto-layout-row' })))
-      row = pandoc.List()
-    end
-  end
-  return notes, content
-end
-
 --- Take a cell's code out of its blocks: it stands above the float, not in it.
 local function split_code(blocks)
   local code, rest = pandoc.List(), pandoc.List()
@@ -180,10 +142,6 @@ local function split_code(blocks)
     (block.t == 'CodeBlock' and block.classes:includes('cell-code') and code or rest):insert(block)
   end
   return rest, code
-end
-
-local function laid_out(div)
-  return div.attributes['layout-ncol'] or div.attributes['layout-nrow'] or div.attributes.layout
 end
 
 --- Mark the tables that a cell printed, as Quarto does.
@@ -203,9 +161,9 @@ end
 --- Visit the parts of a figure with `parent` set, so that they count (a), (b), ….
 function M.labelled_div(div, visit)
   local kind = S.kind(div.identifier)
-  if kind ~= 'fig' and kind ~= 'tbl' and kind ~= 'lst' then
-    if not laid_out(div) then return nil end
-    local notes, rows = panel(div, div.content)
+  if not S.floats[kind] then
+    if not layout.laid_out(div) then return nil end
+    local notes, rows = layout.panel(div, div.content)
     div.classes:insert('quarto-layout-panel')
     div.content = S.join(notes, rows)
     return div
@@ -215,9 +173,10 @@ function M.labelled_div(div, visit)
   local alt = S.take(div, 'fig-alt')
   local number, sub = numbered(div.identifier, kind)
   local blocks, notes = div.content, pandoc.List()
-  if laid_out(div) then
-    notes, blocks = panel(div, blocks)
-    div.classes:insert('quarto-layout-panel')
+  local panel, columns = layout.laid_out(div), div.attributes['layout-ncol']
+  if kind == 'tbl' then blocks, caption = M.cell_captions(div, blocks, caption) end
+  if panel then
+    notes, blocks = layout.panel(div, blocks)
   elseif div.classes:includes('cell') then
     blocks, notes = split_code(blocks)
   end
@@ -229,12 +188,43 @@ function M.labelled_div(div, visit)
   if kind == 'fig' then blocks = images.figure_images(blocks, alt) end
   if kind == 'tbl' and #caption > 0 and div.classes:includes('cell') then blocks = cell_tables(blocks) end
   local result = float(div.attr, kind, number, blocks, caption,
-    { align = images.ALIGNED[align] and align, sub = sub, where = where })
+    { align = images.ALIGNED[align] and align, sub = sub, where = where, panel = panel })
   if not div.classes:includes('cell') then return result end
+  if columns then return S.join(visit(pandoc.Blocks(notes)), { result }) end
   return pandoc.Div(S.join(visit(pandoc.Blocks(notes)), { result }), pandoc.Attr('', { 'cell' }))
 end
 
 -- -------------------------------------------------------------------- tables
+--- The texts of an attribute that holds one, or a JSON list of them.
+local function texts_of(value)
+  if not value then return nil end
+  if value:match('^%s*%[') then return pandoc.List(pandoc.json.decode(value, false)) end
+  return pandoc.List({ value == 'true' and '' or value })
+end
+
+--- Give the tables of a cell the captions and labels that `tbl-subcap` says.
+function M.cell_captions(div, blocks, caption)
+  local subs = texts_of(S.take(div, 'tbl-subcap'))
+  if not subs then return blocks, caption end
+  local at = 0
+  return pandoc.Blocks(blocks):walk({
+    traverse = 'topdown',
+    Table = function(tbl)
+      at = at + 1
+      tbl.identifier = div.identifier .. '-' .. at
+      tbl.caption = { long = { pandoc.Plain(S.markdown(subs[at] or '')) } }
+      return tbl, false
+    end,
+    RawBlock = function(raw)
+      if raw.format ~= 'html' or not raw.text:match('<table') then return nil end
+      at = at + 1
+      local part = pandoc.Div({ raw }, pandoc.Attr(div.identifier .. '-' .. at))
+      part.content:insert(pandoc.Para(S.markdown(subs[at] or '')))
+      return part, false
+    end,
+  }), caption
+end
+
 --- Take the caption of the first table below, where the div itself has none.
 function M.adopt_table(blocks, caption)
   return blocks:walk({
@@ -271,7 +261,7 @@ function M.listing(block, content)
   block.identifier = ''
   local number = S.count('lst')
   S.label(id, 'lst', number)
-  local attr = pandoc.Attr(id, { 'listing' })
+  local attr = pandoc.Attr(id)
   return float(attr, 'lst', number, content, caption and S.markdown(caption) or pandoc.Inlines({}), {})
 end
 

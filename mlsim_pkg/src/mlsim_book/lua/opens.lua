@@ -104,14 +104,41 @@ local card = {
   Table = function(tbl) return images.dress_table(without_id(tbl)) end,
 }
 
+local function rendered(markdown)
+  local blocks = M.plain(pandoc.read(markdown, 'markdown').blocks)
+  blocks = blocks:walk(card):walk(refs.filter)
+  return pandoc.write(pandoc.Pandoc(blocks), 'html5', { wrap_text = 'none' })
+end
+
+--- Take what was rendered before: its citations are counted on from those before it.
+local function taken(kept)
+  local shift = #S.facts.cites
+  for _, each in ipairs(kept.cites) do table.insert(S.facts.cites, each) end
+  for _, each in ipairs(kept.refs) do table.insert(S.facts.refs, each) end
+  return (kept.html:gsub('(<x%-cite data%-index=")(%d+)', function(tag, index)
+    return tag .. math.tointeger(index) + shift
+  end))
+end
+
+--- What the page's rendering before has left (see `opens.py`), by id.
+local function known()
+  local path = os.getenv('MLSIM_BOOK_OPENS')
+  local file = path and io.open(path)
+  if not file then return {} end
+  local ok, kept = pcall(pandoc.json.decode, file:read('a'), false)
+  file:close()
+  return ok and type(kept) == 'table' and kept or {}
+end
+
 --- Tell Python what opens, as HTML with the same placeholders as the page. Called
 --- when the page itself is done, so that its citations are counted first.
 function M.tell()
+  local kept = #found > 0 and known() or {}
   for _, each in ipairs(found) do
-    local blocks = M.plain(pandoc.read(each.markdown, 'markdown').blocks)
-    blocks = blocks:walk(card):walk(refs.filter)
-    local html = pandoc.write(pandoc.Pandoc(blocks), 'html5', { wrap_text = 'none' })
-    table.insert(S.facts.opens, { id = each.id, text = each.text, html = html })
+    local span = { #S.facts.cites, 0, #S.facts.refs, 0 }
+    local html = kept[each.id] and taken(kept[each.id]) or rendered(each.markdown)
+    span[2], span[4] = #S.facts.cites, #S.facts.refs
+    table.insert(S.facts.opens, { id = each.id, text = each.text, html = html, span = span })
   end
 end
 

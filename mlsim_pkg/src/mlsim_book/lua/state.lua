@@ -19,13 +19,25 @@ M.words = {
   fig = 'Figure', tbl = 'Table', lst = 'Listing', eq = 'Equation', sec = 'Section',
   thm = 'Theorem', lem = 'Lemma', cor = 'Corollary', prp = 'Proposition',
   cnj = 'Conjecture', def = 'Definition', exm = 'Example', exr = 'Exercise',
-  sol = 'Solution', rem = 'Remark', nte = 'Note', tip = 'Tip', wrn = 'Warning',
+  alg = 'Algorithm', sol = 'Solution', rem = 'Remark', nte = 'Note', tip = 'Tip', wrn = 'Warning',
   imp = 'Important', cau = 'Caution',
 }
+local language = M.config.language or {}
 for kind in pairs(M.words) do
+  M.words[kind] = (M.config.words or {})[kind] or M.words[kind]
   M.words[kind] = crossref[kind .. '-title'] or M.words[kind]
 end
+
+-- kinds that are floats, with the place of their captions; a book may add its own
+M.floats = { fig = 'bottom', tbl = 'top', lst = 'top' }
+for _, own in ipairs(crossref.custom or {}) do
+  M.words[own.key] = own['caption-prefix'] or own['reference-prefix'] or own.key
+  M.floats[own.key] = own['caption-location'] or 'bottom'
+end
 M.delimiter = crossref['title-delim'] or ':'
+
+--- A word in the book's language, by Quarto's key for it; the English one if it has none.
+function M.word(key, english) return language[key] or english end
 
 --- The kind of a label ("fig" of "fig-x"), or nil for other ids.
 function M.kind(id)

@@ -60,6 +60,10 @@ function startMenu() {
     const outside = !sidebar.contains(event.target) && !button.contains(event.target);
     if (outside && document.body.classList.contains("menu-shown")) show(false);
   });
+  // what has the focus may not lie behind the menu
+  sidebar.addEventListener("focusout", ({ relatedTarget: to }) => {
+    if (to && to !== button && !sidebar.contains(to)) show(false);
+  });
   const active = sidebar.querySelector(".active");
   if (active) sidebar.scrollTop = active.offsetTop - sidebar.clientHeight / 3;
 }
@@ -188,15 +192,30 @@ function startCopy() {
   );
 }
 
-/** A box that scrolls has to be reachable by keyboard; one that doesn't must not be. */
+const SCROLLS = { ".cell-output pre": "Output", pre: "Code", ".table-scroll": "Table", ".katex-display": "Formula" };
+
+/** A box that scrolls has to be reachable by keyboard and have a name; one that doesn't must not be. */
+function markScrollBoxes(from) {
+  const boxes = all("pre, .table-scroll, .katex-display, .cell-output-display", from);
+  const scrolling = boxes.map((box) => box.scrollWidth > box.clientWidth + 1); // before any change
+  boxes.forEach((box, index) => {
+    const name = Object.keys(SCROLLS).find((selector) => box.matches(selector));
+    const marks = { tabindex: "0", role: "group", "aria-label": `${SCROLLS[name] ?? "Output"}, scrolls sideways` };
+    for (const [key, value] of Object.entries(marks)) {
+      if (scrolling[index]) box.setAttribute(key, value);
+      else box.removeAttribute(key);
+    }
+  });
+}
+
+/** Boxes are measured again when the window changes, and when what hides some of them opens. */
 function startScrollBoxes() {
-  const boxes = all("main pre, .table-scroll, .katex-display");
-  const mark = () =>
-    boxes.forEach((box) => {
-      if (box.scrollWidth > box.clientWidth + 1) box.tabIndex = 0;
-      else box.removeAttribute("tabindex");
-    });
+  const main = document.querySelector("main");
+  const mark = () => markScrollBoxes(main);
   addEventListener("resize", mark);
+  main.addEventListener("toggle", mark, { capture: true }); // of details, which don't bubble
+  main.addEventListener("click", () => requestAnimationFrame(mark)); // callouts and tabs
+  document.fonts?.ready.then(mark);
   mark();
 }
 

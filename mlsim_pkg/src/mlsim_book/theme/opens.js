@@ -52,9 +52,7 @@
     card.hidden = false;
     card.scrollTop = 0;
     number.setAttribute("aria-expanded", "true");
-    all(".table-scroll, .katex-display, pre", body).forEach((box) => {
-      if (box.scrollWidth > box.clientWidth + 1) box.tabIndex = 0;
-    });
+    markScrollBoxes(body);
     place();
     card.focus({ preventScroll: true });
   }

@@ -10,11 +10,20 @@
   let chosen = -1;
 
   async function load() {
-    if (location.protocol === "file:") {
-      throw new Error("Search needs a web server: run  python -m http.server  in the book's folder.");
-    }
-    engine ??= import(new URL("pagefind/pagefind.js", base));
+    engine ??= location.protocol === "file:" ? fromDisk() : import(new URL("pagefind/pagefind.js", base));
     return engine;
+  }
+
+  /** From disk, modules don't load; the book's zip has a plain script for that. */
+  function fromDisk() {
+    return new Promise((resolve, reject) => {
+      const script = document.createElement("script");
+      script.src = new URL("site_libs/search-from-disk.js", base);
+      script.onload = () => resolve(window.bookSearch(base));
+      script.onerror = () =>
+        reject(new Error("Search needs a web server: run  python -m http.server  in the book's folder."));
+      document.head.append(script);
+    });
   }
 
   function choose(index) {
@@ -42,10 +51,11 @@
     list.replaceChildren(
       ...found.map((each, index) => {
         const item = document.createElement("li");
-        item.id = `search-result-${index}`;
-        item.setAttribute("role", "option");
-        item.setAttribute("aria-selected", "false");
+        item.setAttribute("role", "presentation"); // the link is the option: none may be in another
         const link = document.createElement("a");
+        link.id = `search-result-${index}`;
+        link.setAttribute("role", "option");
+        link.setAttribute("aria-selected", "false");
         link.href = each.url;
         link.tabIndex = -1;
         const title = document.createElement("span");
@@ -114,7 +124,7 @@
       choose(chosen + (event.key === "ArrowDown" ? 1 : -1));
     } else if (event.key === "Enter") {
       event.preventDefault();
-      list.querySelector("[aria-selected=true] a")?.click();
+      list.querySelector("a[aria-selected=true]")?.click();
     }
   });
 })();

@@ -1,0 +1,155 @@
+"""`mlsim-book preview`: a book in the browser that follows its sources while they are written.
+
+The site is built into a folder of its own, which goes when the preview ends; `_book`
+is left alone. A build that fails is told in the terminal and over the last good page.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Self
+
+from mlsim_book.errors import BookError, Problems
+from mlsim_book.preview_build import Rebuilder
+from mlsim_book.preview_server import PreviewServer, Shown, start_server
+from mlsim_book.project import load_project
+from mlsim_book.watch import Watcher
+
+Progress = Callable[[str], None]
+_QUIET = 2.0  # seconds without an edit before the search is brought up to date
+
+
+class Preview:
+    """A running preview: its server, its watcher, its builds.
+
+    Use it as a context: leaving it stops the server and removes what was built.
+    """
+
+    def __init__(
+        self,
+        root: Path,
+        *,
+        port: int | None = None,
+        lenient: bool = False,
+        jobs: int = 2,
+        progress: Progress = print,
+    ) -> None:
+        self.root = root.resolve()
+        project = load_project(self.root, Problems())  # no book here: say so, and end
+        self.shown, self.progress = Shown(), progress
+        self.server: PreviewServer = start_server(self.shown, port)
+        self._folder = Path(tempfile.mkdtemp(prefix="mlsim-book-preview-"))
+        self._watcher = Watcher(self.root, [self.root / project.output_dir])
+        self._rebuilder = Rebuilder(self.root, lenient=lenient, jobs=jobs, progress=progress)
+        self._count = 0
+        self._sites: list[Path] = []
+        self._indexed = True
+        self._indexing: threading.Thread | None = None
+        self._built = 0.0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.shown.stop()
+        self.server.shutdown()
+        self.server.server_close()
+        if self._indexing:
+            self._indexing.join()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def build(self, changed: Sequence[str] = ()) -> None:
+        """Build and show; or, if that fails, show why and leave the site that was there."""
+        started = time.perf_counter()
+        self._count += 1
+        site = self._folder / f"site-{self._count}"
+        self._rebuilder.note(changed)
+        try:
+            self._rebuilder.build(site)
+        except BookError as error:
+            self._fail(str(error), site)
+        except Exception as error:  # noqa: BLE001 - half an edit must not end the preview
+            self._fail(f"{type(error).__name__}: {error}", site)
+        else:
+            self._indexed = False
+            self.shown.publish(site)
+            self._sites.append(site)
+            for old in self._sites[:-2]:  # somebody may be reading the one before
+                shutil.rmtree(old, ignore_errors=True)
+            self._sites = self._sites[-2:]
+            what = ", ".join(changed[:3]) + (", ..." if len(changed) > 3 else "")
+            self.progress(f"built in {time.perf_counter() - started:.2f} s  {what}".rstrip())
+        self._watcher.overlook_made()
+        self._built = time.monotonic()
+
+    def look(self) -> bool:
+        """Build if something changed, and say whether it did; else catch up on the search."""
+        changed = self._watcher.changes()
+        if changed:
+            self.build(changed)
+        elif not self._indexed and time.monotonic() - self._built > _QUIET:
+            self._index()
+        return bool(changed)
+
+    def pause(self) -> None:
+        """Wait until the next look."""
+        self._watcher.pause()
+
+    def _fail(self, error: str, site: Path) -> None:
+        self.progress(f"ERROR: {error}")
+        self.shown.fail(error)
+        shutil.rmtree(site, ignore_errors=True)
+
+    def _index(self) -> None:
+        """Make the search index beside the watching."""
+        if self._indexing and self._indexing.is_alive():
+            return
+        self._indexed = True
+        out = self._folder / f"search-{self._count}"
+
+        def work() -> None:
+            try:
+                self._rebuilder.write_index(out)
+            except (BookError, OSError) as error:
+                self.progress(f"WARN: the search is not up to date: {error}")
+                return
+            old, self.shown.search = self.shown.search, out
+            if old is not None and old != out:
+                shutil.rmtree(old, ignore_errors=True)
+
+        self._indexing = threading.Thread(target=work, daemon=True)
+        self._indexing.start()
+
+
+def preview(
+    root: Path,
+    *,
+    port: int | None = None,
+    lenient: bool = False,
+    jobs: int = 2,
+    progress: Progress = print,
+) -> None:
+    """Show a book and follow its sources until Ctrl-C.
+
+    Raises
+    ------
+    BookError
+        There is no book, or the port is taken. What is wrong with chapters is shown
+        instead.
+    """
+    with (
+        suppress(KeyboardInterrupt),
+        Preview(root, port=port, lenient=lenient, jobs=jobs, progress=progress) as running,
+    ):
+        progress(f"Preview at {running.server.url} (Ctrl-C stops it)")
+        running.build()
+        while True:
+            running.pause()
+            running.look()
+    progress("stopped")

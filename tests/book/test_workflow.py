@@ -1,0 +1,37 @@
+"""The workflow for a public forge does what CI does, and pins what it uses."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import yaml
+
+ROOT = Path(__file__).parents[2]
+TEXT = (ROOT / ".github" / "workflows" / "book.yml").read_text(encoding="utf-8")
+JOBS = yaml.safe_load(TEXT)["jobs"]
+
+
+def test_it_runs_the_two_commands() -> None:
+    steps = [step["run"] for step in JOBS["build"]["steps"] if "run" in step]
+    assert steps == ["make book", ".ci/run"]
+    assert "make test" in (ROOT / ".ci" / "run").read_text(encoding="utf-8").splitlines()
+
+
+def test_actions_are_pinned_by_their_major_version() -> None:
+    used = [step["uses"] for job in JOBS.values() for step in job["steps"] if "uses" in step]
+    assert used
+    assert all(re.fullmatch(r"actions/[\w-]+@v\d+", each) for each in used)
+
+
+def test_only_main_is_published_and_only_after_the_tests() -> None:
+    publish = JOBS["publish"]
+    assert publish["needs"] == "build"
+    assert "refs/heads/main" in publish["if"]
+    assert "pull_request" in publish["if"]
+
+
+def test_no_more_is_allowed_than_needed() -> None:
+    assert yaml.safe_load(TEXT)["permissions"] == {"contents": "read"}
+    assert JOBS["publish"]["permissions"] == {"pages": "write", "id-token": "write"}
+    assert "permissions" not in JOBS["build"]

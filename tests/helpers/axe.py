@@ -1,0 +1,52 @@
+"""axe-core, the accessibility checker: fetched from npm once, pinned by a lock file."""
+
+from __future__ import annotations
+
+import functools
+import os
+import shutil
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from mlsim_book.assets import _npm_ci, find_node
+from mlsim_book.cache import cache_folder
+from mlsim_book.errors import ToolError
+from mlsim_book.keep import content_hash
+
+FOLDER = Path(__file__).parents[1] / "site" / "node"
+
+
+@functools.cache
+def axe_script() -> str:
+    """Return axe-core's source; skips the test where it isn't there and can't be fetched.
+
+    `$AXE` may name the file. Else it comes from the user's cache, where the first
+    run puts it, as builds do with the site's own packages.
+    """
+    given = os.environ.get("AXE")
+    if given:
+        return Path(given).read_text(encoding="utf-8")
+    lock = (FOLDER / "package-lock.json").read_bytes()
+    folder = cache_folder() / "test-tools" / content_hash(lock)[:16]
+    if not folder.is_dir():
+        try:
+            _fetch(folder)
+        except (ToolError, OSError) as error:
+            pytest.skip(f"axe-core is not there and can't be fetched from npm: {error}")
+    return (folder / "node_modules" / "axe-core" / "axe.min.js").read_text(encoding="utf-8")
+
+
+def _fetch(folder: Path) -> None:
+    """Install into a folder beside, then rename: runs at the same time don't see half of it."""
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    scratch = Path(tempfile.mkdtemp(dir=folder.parent, prefix=".installing-"))
+    try:
+        for name in ("package.json", "package-lock.json", ".npmrc"):
+            shutil.copy(FOLDER / name, scratch / name)
+        _npm_ci(find_node(), scratch)
+        if not folder.is_dir():
+            scratch.rename(folder)
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)

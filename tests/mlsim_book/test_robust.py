@@ -1,0 +1,339 @@
+"""Builds that are killed, starved, crossed by others or refused by the disk."""
+
+from __future__ import annotations
+
+import errno
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mlsim_book.build import build, site_hash
+from mlsim_book.cache import Cache
+from mlsim_book.cli import main
+from mlsim_book.errors import CellError, Problems, SourceError
+from mlsim_book.lock import BusyError, hold, lock_path
+from mlsim_book.pages import execute_pages
+from mlsim_book.project import load_project
+from mlsim_book.swap import DiskError, work_folder
+
+MakeBook = Callable[..., Path]
+COMMAND = (sys.executable, "-m", "mlsim_book.cli", "build")
+LATER = """\
+import pathlib, time
+while not pathlib.Path("go").exists():
+    time.sleep(0.05)
+"""
+
+
+def quiet(line: str) -> None:
+    """Say nothing."""
+
+
+@contextmanager
+def started(book: Path, *options: str) -> Iterator[subprocess.Popen[str]]:
+    """Start a build as its own process, which doesn't outlive the test."""
+    pipe = subprocess.PIPE
+    with subprocess.Popen(
+        [*COMMAND, *options], cwd=book, text=True, stdout=pipe, stderr=pipe
+    ) as running:
+        try:
+            yield running
+        finally:
+            running.kill()
+
+
+def execute(book: Path, said: Callable[[str], None] = quiet) -> None:
+    """Execute a book's pages, with a cache that is empty."""
+    project = load_project(book, Problems())
+    execute_pages(project, Problems(), cache=Cache(book / "cache"), progress=said)
+
+
+def hidden(book: Path) -> list[str]:
+    """Return what a build has left beside the site."""
+    return [path.name for path in book.iterdir() if path.name.startswith("._book")]
+
+
+# Kills itself at one call to the system after the other, until a swap is through;
+# what is left must hold the old site or the new one, and be mended by what comes next.
+KILLER = """\
+import os, signal, sys
+from pathlib import Path
+from mlsim_book.lock import hold
+from mlsim_book.swap import fresh_folder, recover, swap, work_folder
+
+target = Path(sys.argv[1]) / "_book"
+NAMES = ("index.html", "a/b.html")
+
+def write(folder, text):
+    for name in NAMES:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+
+def read(folder):
+    texts = [(folder / name).read_text() if (folder / name).is_file() else "" for name in NAMES]
+    return texts[0] if len(set(texts)) == 1 else "torn"
+
+def replace(number, left):
+    def hook(event, _):
+        nonlocal left
+        if event.startswith(("os.", "shutil.", "open")):
+            left -= 1
+            if left == 0:
+                os.kill(os.getpid(), signal.SIGKILL)
+    sys.addaudithook(hook)
+    with hold(target), fresh_folder(target) as new:
+        write(new, f"site {number}")
+        swap(target)
+    os._exit(0)
+
+write(target, "site 0")
+before, kills, asides = "site 0", 0, 0
+for number in range(1, 400):
+    child = os.fork()
+    if child == 0:
+        replace(number, number)
+    killed = os.waitpid(child, 0)[1] != 0
+    aside = read(work_folder(target) / "old")
+    assert {before, f"site {number}"} & {read(target), aside}, number
+    asides += not target.exists()
+    recover(target)
+    assert read(target) in (before, f"site {number}"), number
+    assert not work_folder(target).exists(), number
+    before = read(target)
+    kills += killed
+    if not killed:
+        print("kills", kills, "between the renames", asides)
+        break
+"""
+
+
+def test_a_swap_killed_at_any_call_leaves_a_whole_site(tmp_path: Path) -> None:
+    run = subprocess.run(
+        [sys.executable, "-c", KILLER, str(tmp_path)], capture_output=True, text=True, check=False
+    )
+    assert run.returncode == 0, run.stderr
+    words = run.stdout.split()
+    assert int(words[1]) > 20  # calls at which it was killed
+    assert int(words[-1]) >= 1  # one of them between the two renames
+
+
+def test_the_next_command_restores_a_site(
+    make_book: MakeBook, capsys: pytest.CaptureFixture[str]
+) -> None:
+    book = make_book(index_qmd="# A\n")
+    old = work_folder(book / "_book") / "old"
+    old.mkdir(parents=True)
+    (old / "index.html").write_text("the old site")
+    (old.parent / "new").mkdir()
+    main(["notebooks", "--check", str(book)])
+    assert (book / "_book" / "index.html").read_text() == "the old site"
+    assert "restored _book" in capsys.readouterr().out
+    assert hidden(book) == []
+
+
+@pytest.mark.usefixtures("with_assets")
+def test_killed_while_it_executes_it_goes_on_where_it_was(make_book: MakeBook) -> None:
+    book = make_book(
+        index_qmd="# A\n\n```{python}\nprint('first')\n```\n",
+        two_qmd=f"# B\n\n```{{python}}\n{LATER}```\n",
+    )
+    with started(book, "--jobs", "1") as running:
+        assert running.stdout is not None
+        assert running.stdout.readline().startswith("executed index.qmd")
+    (book / "go").touch()
+    lines: list[str] = []
+    site = build(book, progress=lines.append)
+    assert "unchanged index.qmd" in lines
+    assert any(line.startswith("executed two.qmd") for line in lines)
+    assert (site / "two.html").is_file()
+    assert hidden(book) == []
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGINT to send")
+@pytest.mark.usefixtures("with_assets")
+def test_interrupted_it_stops_the_cell_that_runs(make_book: MakeBook) -> None:
+    book = make_book(index_qmd=f"# A\n\n```{{python}}\nopen('begun', 'w').close()\n{LATER}```\n")
+    with started(book) as running:
+        wait_for((book / "begun").exists)
+        running.send_signal(signal.SIGINT)
+        told = running.communicate(timeout=10)
+    assert running.returncode == 130, told
+    assert hidden(book) == []
+
+
+def wait_for(what: Callable[[], bool]) -> None:
+    until = time.monotonic() + 20
+    while not what():
+        assert time.monotonic() < until
+        time.sleep(0.02)
+
+
+@pytest.mark.usefixtures("with_assets")
+def test_two_builds_of_a_folder_take_turns(make_book: MakeBook) -> None:
+    book = make_book(index_qmd=f"# A\n\n```{{python}}\nopen('begun', 'w').close()\n{LATER}```\n")
+    with started(book) as first:
+        wait_for((book / "begun").exists)
+        with started(book) as second:
+            assert second.stdout is not None
+            said = second.stdout.readline()
+            assert said.startswith(f"waiting for process {first.pid} on ")
+            (book / "go").touch()
+            told = [each.communicate(timeout=60) for each in (first, second)]
+    assert (first.returncode, second.returncode) == (0, 0), told
+    assert (book / "_book" / "index.html").is_file()
+    assert hidden(book) == []
+
+
+def test_a_lock_is_waited_for_and_of_the_dead_taken_over(tmp_path: Path) -> None:
+    target = tmp_path / "_book"
+    code = (
+        "import sys, time, pathlib, mlsim_book.lock as lock\n"
+        "with lock.hold(pathlib.Path(sys.argv[1])):\n    print('held', flush=True)\n"
+        "    time.sleep(60)\n"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", code, str(target)], stdout=subprocess.PIPE, text=True
+    ) as holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == "held\n"
+        said: list[str] = []
+        with (
+            pytest.raises(BusyError, match=f"process {holder.pid} on .*more than 0.2 s") as caught,
+            hold(target, wait=0.2, progress=said.append),
+        ):
+            pass
+        assert "--output-dir" in str(caught.value)
+        assert said[0].startswith(f"waiting for process {holder.pid}")
+        holder.kill()
+    assert lock_path(target).exists()
+    with hold(target, wait=0):
+        pass
+    assert not lock_path(target).exists()
+
+
+def test_a_kernel_that_dies_twice_is_told_with_its_line(make_book: MakeBook) -> None:
+    book = make_book(
+        index_qmd="# A\n\n```{python}\n1\n```\n\n```{python}\nimport os\nos._exit(3)\n```\n",
+        two_qmd="# B\n\nText.\n\nIs `{python} __import__('os').kill(__import__('os').getpid(), 9)`.\n",
+    )
+    said: list[str] = []
+    with pytest.raises(CellError) as caught:
+        execute(book, said.append)
+    assert "index.qmd:7: the kernel died twice, in the cell (exit code 3)" in str(caught.value)
+    assert "two.qmd:5: the kernel died twice, in the inline expression" in str(caught.value)
+    assert "(signal 9: killed, as for want of memory)" in str(caught.value)
+    assert "--jobs 1" in str(caught.value)
+    assert sum("running the page again" in line for line in said) == 2
+    assert any(line.startswith("WARN: index.qmd:7: the kernel died") for line in said)
+
+
+def test_a_time_limit_is_set_and_told(make_book: MakeBook) -> None:
+    slow = "__import__('time').sleep(60)"
+    book = make_book(
+        "mlsim-book:\n  cell-timeout: 1\n",
+        index_qmd=f"# A\n\n```{{python}}\n#| label: slow\n{slow}\n```\n",
+        two_qmd=f"---\nmlsim-book:\n  cell-timeout: 1.5\n---\n\n# B\n\nIs `{{python}} {slow}`.\n",
+    )
+    with pytest.raises(CellError) as caught:
+        execute(book)
+    assert "index.qmd:3: the cell 'slow' ran longer than 1 s" in str(caught.value)
+    assert "two.qmd:8: the inline expression" in str(caught.value)
+    assert "longer than 2 s" in str(caught.value)
+    assert "cell-timeout: <seconds>" in str(caught.value)
+
+
+@pytest.mark.parametrize("given", ["0", "-3", "true", ".inf", "an hour"])
+def test_a_time_limit_that_is_none(make_book: MakeBook, given: str) -> None:
+    book = make_book(f"mlsim-book:\n  cell-timeout: {given}\n", index_qmd="`{python} 1`\n")
+    with pytest.raises(SourceError, match=r"_quarto.yml: `mlsim-book: cell-timeout:` is .*above 0"):
+        execute(book)
+    assert not (book / "cache").exists()
+
+
+FULL = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+@pytest.mark.usefixtures("with_assets")
+@pytest.mark.parametrize(
+    ("call", "error", "words"),
+    [
+        ("write_text", FULL, ("No space left on device", "Free some space")),
+        ("rename", PermissionError(errno.EACCES, "Permission denied"), ("denied", "writable")),
+        ("mkdir", OSError(errno.EROFS, "Read-only file system"), ("Read-only", "--output-dir")),
+    ],
+)
+def test_what_the_disk_refuses_leaves_the_old_site(
+    make_book: MakeBook, monkeypatch: pytest.MonkeyPatch, call: str, error: OSError,
+    words: tuple[str, str],
+) -> None:  # fmt: skip
+    book = make_book(index_qmd="# Before\n")
+    before = site_hash(build(book, progress=quiet))
+    (book / "index.qmd").write_text("# After\n")
+    real = getattr(Path, call)
+
+    def refused(path: Path, *given: Any, **more: Any) -> Any:
+        new = work_folder(book / "_book")
+        if path.is_relative_to(new) and path.name in {"index.html", "new"}:
+            raise error
+        return real(path, *given, **more)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, call, refused)
+        with pytest.raises(DiskError) as caught:
+            build(book, progress=quiet)
+    assert words[0] in str(caught.value)
+    assert words[1] in str(caught.value)
+    assert site_hash(book / "_book") == before
+    assert hidden(book) == []
+    build(book, progress=quiet)
+    assert site_hash(book / "_book") != before
+
+
+@pytest.mark.skipif(os.name == "nt" or os.geteuid() == 0, reason="root may write anywhere")
+def test_a_folder_that_may_not_be_written(make_book: MakeBook) -> None:
+    book = make_book(index_qmd="# A\n\n```{python}\nopen('ran', 'w').close()\n```\n")
+    closed = book / "closed"
+    closed.mkdir(mode=0o555)
+    with pytest.raises(DiskError, match="Permission denied"):
+        build(book, out=closed / "_book", progress=quiet)
+    assert not (book / "ran").exists()  # told before any cell
+
+
+def test_a_cache_on_a_full_disk_leaves_no_pieces(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from mlsim_book.keep import Keep
+    from mlsim_book.results import Results
+
+    def refused(path: Path, target: Path) -> Path:
+        raise FULL
+
+    monkeypatch.setattr(Path, "replace", refused)
+    Keep(tmp_path / "keep").store("key", "text")
+    Cache(tmp_path / "cache").store("key", Results())
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
+
+
+@pytest.mark.usefixtures("with_assets")
+def test_a_site_replaces_nothing_but_a_site(make_book: MakeBook) -> None:
+    book = make_book(index_qmd="# A\n", sub__b_qmd="# B\n")
+    (book / "papers").mkdir()
+    (book / "papers" / "thesis.txt").write_text("years of work")
+    (book / "file").touch()
+    for name, words in {
+        ".": "sources are there", "..": "sources are there", "sub": "sources are there",
+        "papers": "no site", "file": "a file",
+    }.items():  # fmt: skip
+        with pytest.raises(SourceError, match=words):
+            build(book, out=book / name, progress=quiet)
+    assert (book / "papers" / "thesis.txt").is_file()
+    (book / "empty").mkdir()
+    assert (build(book, out=book / "empty", progress=quiet) / "index.html").is_file()
