@@ -116,3 +116,19 @@ def test_random_ids_and_paths_are_made_the_same() -> None:
     assert clean[0] == clean[1]
     path = stream("stderr", "/tmp/ipykernel_77/1234.py:2: UserWarning: x")
     assert sanitize(path)["text"] == "/tmp/ipykernel_0/0.py:2: UserWarning: x"
+
+
+@pytest.mark.parametrize(
+    ("line", "shown"),
+    [
+        ("File \x1b[32m/home/a/book/pkg/zoo.py:10\x1b[39m, in f()", "pkg/zoo.py:10"),
+        ("File ~/b/pkg/zoo.py:10, in f()", "File pkg/zoo.py:10"),
+        ("File /tmp/ipykernel_0/0.py:2", "/tmp/ipykernel_0/0.py:2"),
+    ],
+)
+def test_a_traceback_names_no_folder_of_a_machine(line: str, shown: str) -> None:
+    error = {"output_type": "error", "ename": "E", "evalue": "x", "traceback": [line]}
+    [found] = sanitize(error)["traceback"]
+    assert shown in found
+    assert "/home/" not in found
+    assert "~" not in found

@@ -10,6 +10,10 @@ _ANSI = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 _CELL_FILE = re.compile(r"\S*/ipykernel_\d+/\d+\.py")
 # the file name that IPython gives a cell, with its process and hash taken out
 CELL_FILE = "/tmp/ipykernel_0/0.py"  # noqa: S108 - only shown
+# the folders before the last one of a file in a traceback: other ones on each machine
+_FOLDERS = re.compile(
+    r"~?/(?:[^\s:/\x1b\"']+/)*(?=(?!ipykernel_)[^\s:/\x1b\"']+/[^\s:/\x1b\"']+\.py\b)"
+)
 _ADDRESS = re.compile(r"\bat 0x[0-9a-fA-F]{6,}")
 _STYLER_ID = re.compile(r"\bT_([0-9a-f]{5})(?=[_\"' ])")
 
@@ -39,7 +43,7 @@ def sanitize(output: dict[str, Any]) -> dict[str, Any]:
         clean["metadata"] = dict(clean["metadata"])
     if clean.get("output_type") == "error":
         clean["evalue"] = _text(clean["evalue"])
-        clean["traceback"] = [_text(line) for line in clean["traceback"]]
+        clean["traceback"] = [_FOLDERS.sub("", _text(line)) for line in clean["traceback"]]
     return clean
 
 
