@@ -9,7 +9,7 @@ SPEC := $(PACKAGE)/pyproject.toml
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help book pdf epub zip preview test check format notebooks wheel bench clean
+.PHONY: help book pdf epub zip figures downloads preview test check format colab notebooks wheel bench clean
 
 help:  ## Show this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 20
@@ -26,6 +26,12 @@ epub: $(VENV)/.book  ## Build the site and the book as EPUB, into _book/
 zip: $(VENV)/.book  ## Build the site and a zip of it to read offline, into _book/
 	$(BIN)/mlsim-book build --to zip
 
+figures: $(VENV)/.book  ## Build the site and a zip of its figures, for slides, into _book/
+	$(BIN)/mlsim-book build --to figures
+
+downloads: $(VENV)/.pdf  ## Build the site with all that it can offer to take away
+	$(BIN)/mlsim-book build --to pdf,epub,zip,figures
+
 preview: $(VENV)/.book  ## Show the book in a browser and follow its sources
 	$(BIN)/mlsim-book preview
 
@@ -41,6 +47,9 @@ check: $(VENV)/.dev  ## Format, lint, types, import walls
 format: $(VENV)/.dev  ## Format the code and mend what lint can mend
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
+
+colab: $(VENV)/.dev  ## Run every notebook as Colab would, from the built wheel
+	$(BIN)/python tests/colab/run.py
 
 notebooks: $(VENV)/.book  ## Write the notebooks from the chapters
 	$(BIN)/mlsim-book notebooks

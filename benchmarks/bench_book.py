@@ -1,8 +1,10 @@
 """How fast a book is built: 11 pages with one Matplotlib cell each.
 
     python benchmarks/bench_book.py
+    python benchmarks/bench_book.py preview
 
-The book is written into a temporary folder. Timed is `mlsim-book build`, a process of
+`preview` measures how soon edits of prose are shown (see bench_preview.py). Otherwise,
+the book is written into a temporary folder. Timed is `mlsim-book build`, a process of
 its own each time:
 
 cold     no site, and no result of a cell or of a page kept; the packages from npm are
@@ -34,6 +36,7 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+import bench_preview
 from tables import lay_out
 
 from mlsim_book.assets import assets_folder, load_assets
@@ -150,9 +153,12 @@ def differing(work: Path) -> list[str]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    if given[:1] == ["preview"]:
+        return bench_preview.main(given[1:])
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--repeats", type=int, default=3, help="of each time (default: 3)")
-    options = parser.parse_args(arguments)
+    options = parser.parse_args(given)
     if options.repeats < 1:
         parser.error(f"--repeats is {options.repeats}; it must be 1 or more")
     with tempfile.TemporaryDirectory(prefix="bench-book-") as folder:

@@ -7,7 +7,7 @@ import http.server
 import os
 import shutil
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -79,6 +79,12 @@ def serve(folder: Path) -> Iterator[str]:
     yield f"http://127.0.0.1:{server.server_port}"
     server.shutdown()
     server.server_close()
+
+
+@pytest.fixture(scope="session")
+def serve_folder() -> Callable[[Path], Iterator[str]]:
+    """What serves a folder, for fixtures of a module."""
+    return serve
 
 
 @pytest.fixture(scope="session")

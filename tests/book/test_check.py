@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 from mlsim_book.check import check_book
+from mlsim_book.opens import with_cards
 
 ROOT = Path(__file__).parents[2]
 
@@ -22,7 +23,8 @@ def test_no_result_of_the_first_chapter_is_marked_as_given() -> None:
 
 
 def test_inline_numbers_of_the_first_chapter_open(built_book: Path) -> None:
-    page = (built_book / "tutorials" / "hello_world.html").read_text(encoding="utf-8")
+    path = built_book / "tutorials" / "hello_world.html"
+    page = with_cards(path.read_text(encoding="utf-8"), path)
     opened = re.findall(r'class="opens" data-opens="([\w-]+)"', page)
     assert len(opened) > 40
     assert all(f'<template id="{each}"' in page for each in opened)

@@ -9,17 +9,29 @@ import yaml
 
 ROOT = Path(__file__).parents[2]
 TEXT = (ROOT / ".github" / "workflows" / "book.yml").read_text(encoding="utf-8")
+COLAB = yaml.safe_load((ROOT / ".github" / "workflows" / "colab.yml").read_text(encoding="utf-8"))
 JOBS = yaml.safe_load(TEXT)["jobs"]
 
 
 def test_it_runs_the_two_commands() -> None:
     steps = [step["run"] for step in JOBS["build"]["steps"] if "run" in step]
-    assert steps == ["make book", ".ci/run"]
+    assert steps == ["make book", ".ci/run", "make downloads"]
     assert "make test" in (ROOT / ".ci" / "run").read_text(encoding="utf-8").splitlines()
 
 
+def test_the_notebooks_are_run_with_what_colab_has() -> None:
+    steps = [step["run"] for step in COLAB["jobs"]["notebooks"]["steps"] if "run" in step]
+    assert steps == ["make colab"]
+    assert COLAB["permissions"] == {"contents": "read"}
+    pins = (ROOT / "tests" / "colab" / "requirements.txt").read_text(encoding="utf-8")
+    assert {"numpy", "matplotlib", "pandas", "ipykernel", "ipython"} <= set(
+        re.findall(r"^(\w+)==", pins, re.MULTILINE)
+    )
+
+
 def test_actions_are_pinned_by_their_major_version() -> None:
-    used = [step["uses"] for job in JOBS.values() for step in job["steps"] if "uses" in step]
+    jobs = {**JOBS, **COLAB["jobs"]}
+    used = [step["uses"] for job in jobs.values() for step in job["steps"] if "uses" in step]
     assert used
     assert all(re.fullmatch(r"actions/[\w-]+@v\d+", each) for each in used)
 

@@ -89,6 +89,17 @@ def test_a_figure_is_held_against_its_class_and_years(name: str) -> None:
         assert name in [figure for figure, _ in found(peers, wrong)]
 
 
+def test_a_link_is_held_against_its_class_in_one_direction() -> None:
+    """128 GB/s both ways are no more than 64 GB/s one way."""
+    assert RTX5090.figures["links.pcie"].direction == "both ways"
+    assert found(peers, RTX5090) == []
+    wrong = changed(RTX5090, {"links.pcie": 128e12})
+    ((name, message),) = [each for each in found(peers, wrong) if each[0] == "links.pcie"]
+    assert name == "links.pcie"
+    assert "both ways, is 2,0" in message
+    assert "one way. Is the prefix right?" in message
+
+
 def test_without_peers_nothing_is_compared() -> None:
     alone = changed(RTX5090, {"memory.capacity": 1e3}, key="Pocket.Mine")
     findings = list(peers(alone))
@@ -96,6 +107,7 @@ def test_without_peers_nothing_is_compared() -> None:
         "memory.capacity",
         "memory.bandwidth",
         "power.tdp",
+        "links.pcie",
     ]
     assert not any(each.error for each in findings)
     assert "0 of Pocket within 5 years in the zoo: not compared." in findings[0].message
@@ -113,6 +125,19 @@ def test_memory_on_the_chip_has_a_range_of_its_own() -> None:
     on_chip = changed(RTX5090, {**figures, "memory.bandwidth": note})
     assert found(ridge_points, on_chip) == found(peers, on_chip) == []
     assert found(ridge_points, changed(on_chip, {"compute.fp32": 1e13}))
+
+
+@pytest.mark.parametrize("key", ["Cloud.GroqLPU", "Wafer.WSE3", "Tiny.Nano33BLESense"])
+def test_devices_of_the_zoo_without_dram_are_held_to_that_range(key: str) -> None:
+    device = find_device(key)
+    assert "SRAM" in device.figures["memory.bandwidth"].note
+    assert found(ridge_points, device) == found(peers, device) == []
+    # The same prefix mistake that torchao made is caught here too.
+    bandwidth = device.figures["memory.bandwidth"]
+    for times in (1e3, 1e-4):
+        si = bandwidth.si * times
+        figure = {"value": si, "si": si, "unit": bandwidth.base, "note": bandwidth.note}
+        assert found(ridge_points, changed(device, {"memory.bandwidth": figure}))
 
 
 def test_sparse_is_one_to_two_times_dense() -> None:

@@ -43,6 +43,15 @@ def test_where_a_file_lies_does_not_count(folders) -> None:
     assert differences(old, new) == []
 
 
+def test_files_without_a_key_are_the_same_whatever_the_folders_are_called(folders) -> None:
+    old, new = folders
+    for folder in folders:
+        shutil.copy(DATA / "scaling.toml", folder / "scaling.toml")
+    assert differences(old, new) == []
+    edit(new / "scaling.toml", "value = 1.69", "value = 1.96")
+    assert [each.record for each in differences(old, new)] == ["data scaling"]
+
+
 def test_a_changed_figure_tells_value_unit_and_source(folders) -> None:
     old, new = folders
     path = new / "hardware" / "t4.toml"

@@ -28,7 +28,7 @@ from mlsim.errors import UnknownNameError
 from mlsim.quantities import VOCABULARY, term
 from mlsim.references import references
 from mlsim.solvers.account import equations_by
-from mlsim.solvers.forward import CALIBRATED, SOLVER
+from mlsim.solvers.forward import CALIBRATED, SOLVER, TABLED
 from mlsim.solvers.phase import equations_for
 from mlsim.solvers.run import TRAINING
 from mlsim.units import quantity
@@ -274,7 +274,7 @@ def test_one_quantity_has_one_equation_in_a_solver(kinds: tuple[str, ...]) -> No
 def test_every_equation_is_used() -> None:
     """By a solver, for some kind of model or answer, or to count a layer's work."""
     accounts = (*equations_by(False), *equations_by(True))
-    used = {each.name for each in (*SOLVER, *CALIBRATED, *TRAINING, *accounts)}
+    used = {each.name for each in (*SOLVER, *TABLED, *CALIBRATED, *TRAINING, *accounts)}
     for kinds in itertools.product((False, True), repeat=len(KINDS)):
         picked = frozenset(kind for kind, on in zip(KINDS, kinds, strict=True) if on)
         used |= {each.name for each in equations_for(picked)}

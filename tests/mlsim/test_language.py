@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 from language_models import by_name, counts, each_model, tiny
 
@@ -374,3 +376,20 @@ def test_biases_of_experts_are_held_and_read() -> None:
     operators = by_name(tiny(experts=experts, feed_forward=None))
     assert operators["experts, up"].parameters_routed == 4 * (24 + 6)
     assert operators["experts, down"].parameters_routed == 4 * (12 + 4)
+
+
+@pytest.mark.parametrize(
+    ("layers", "heads", "hidden", "billions"),
+    # Chowdhery et al. (2022), table 1. The last is cut off, not rounded.
+    [(32, 16, 4096, 8.63), (64, 32, 8192, 62.50), (118, 48, 18432, 540.35)],
+)
+def test_three_sizes_of_palm(layers: int, heads: int, hidden: int, billions: float) -> None:
+    model = Models.PaLM_540B
+    sized = dataclasses.replace(
+        model,
+        layers=layers,
+        hidden=hidden,
+        attention=dataclasses.replace(model.attention, heads=heads),
+        feed_forward=dataclasses.replace(model.feed_forward, size=4 * hidden),
+    )
+    assert abs(sized.parameter_count / 1e9 - billions) < 0.01

@@ -99,15 +99,15 @@ def test_a_count_that_has_a_default_may_be_0(tmp_path: Path) -> None:
         ('kind = "decoder"', 'kind = "coder"', 3, "kind must be one of decoder, encoder, not 'co"),
         ('kind = "decoder"\n', "", 1, "kind must be one of decoder, encoder, not None."),
         ('name = "Tiny"\n', "", 1, "name is missing."),
-        ('source = "v', "source = 3 #", 5, "source must be str, not 3."),
+        ('source = "v', "source = 3 #", 5, "source must be text in quotes, not 3."),
         ('source = "v', 'sauce = "v', 5, "unknown key 'sauce'. Did you mean 'source'?"),
         ("[feed_forward]", "[feedforward]", 18, "'feedforward'. Did you mean 'feed_forward'?"),
         ("layers = 2\n", "", 7, "transformer.layers is missing."),
         ("layers = 2", "layers = 0", 8, "transformer.layers must be 1 or more, not 0."),
         ("layers = 2", "layers = -1", 8, "transformer.layers must be 1 or more, not -1."),
-        ("layers = 2", "layers = 2.0", 8, "transformer.layers must be int, not 2.0."),
-        ("layers = 2", "layers = true", 8, "transformer.layers must be int, not True."),
-        ("layers = 2", 'layers = "2"', 8, "transformer.layers must be int, not '2'."),
+        ("layers = 2", "layers = 2.0", 8, "transformer.layers must be a whole number, not 2.0."),
+        ("layers = 2", "layers = true", 8, "transformer.layers must be a whole number, not True."),
+        ("layers = 2", 'layers = "2"', 8, "transformer.layers must be a whole number, not '2'."),
         ("hidden = 4", "width = 4", 9, "unknown key 'width'."),
         ("hidden = 4", "hiden = 4", 9, "unknown key 'hiden'. Did you mean 'hidden'? Allowed here:"),
         ("context = 32", "context = 32\ndecoder = true", 12, "unknown key 'decoder'."),
@@ -122,13 +122,18 @@ def test_a_count_that_has_a_default_may_be_0(tmp_path: Path) -> None:
             "context = 32",
             "context = 32\ntied_embeddings = 1",
             12,
-            "transformer.tied_embeddings must be bool, not 1.",
+            "transformer.tied_embeddings must be true or false, not 1.",
         ),
         ("kv_heads = 1\n", "", 13, "attention.kv_heads is missing."),
         ("heads = 2\nkv", "heads = 0\nkv", 14, "attention.heads must be 1 or more, not 0."),
         ("kv_heads = 1", "kv_heads = 3", 13, "kv_heads = 3 must divide heads = 2, since each"),
         ("head_size = 2", "head_size = 2\nwindow = -3", 17, "attention.window must be 0 or more"),
-        ("gated = true", "gated = 'yes'", 20, "feed_forward.gated must be bool, not 'yes'."),
+        (
+            "gated = true",
+            "gated = 'yes'",
+            20,
+            "feed_forward.gated must be true or false, not 'yes'.",
+        ),
         ("[attention]", "[attentions]", 13, "'attentions'. Did you mean 'attention'?"),
         (
             "[attention]",
@@ -189,7 +194,7 @@ def test_a_file_without_attention(tmp_path: Path) -> None:
 def test_a_part_that_is_no_table(tmp_path: Path, part: str) -> None:
     table = re.compile(rf"\[{part}\]\n(?:\w.*\n)+")
     text = f"{part} = 3\n" + table.sub("", TINY)
-    with pytest.raises(DataFileError, match=rf"tiny\.toml:1: {part} must be dict, not 3\."):
+    with pytest.raises(DataFileError, match=rf"tiny\.toml:1: {part} must be a table, not 3\."):
         load(tmp_path, text)
 
 

@@ -185,11 +185,11 @@ def test_a_file_is_a_hardware_like_any_other(tmp_path: Path) -> None:
         ('key = "Pair"\n', "", 1, "key is missing."),
         ('topology = "switch"\n', "", 1, "topology is missing."),
         ("devices = 2\n", "", 1, "devices is missing."),
-        ("devices = 2", "devices = 2.5", 4, "devices must be int, not 2.5."),
-        ("devices = 2", "devices = true", 4, "devices must be int, not True."),
+        ("devices = 2", "devices = 2.5", 4, "devices must be a whole number, not 2.5."),
+        ("devices = 2", "devices = true", 4, "devices must be a whole number, not True."),
         ("devices = 2", "deviecs = 2", 4, "unknown key 'deviecs'. Did you mean 'devices'?"),
         ('"Cloud.H100"', '"Cloud.H1000"', 3, "no device is called 'Cloud.H1000'. Did you mean"),
-        ('"Cloud.H100"', "100", 3, "device must be str, not 100."),
+        ('"Cloud.H100"', "100", 3, "device must be text in quotes, not 100."),
         ("[link.bandwidth]", "[link.bandwith]", 8, "'bandwith'. Did you mean 'bandwidth'?"),
         ("[link.bandwidth]", "[links.bandwidth]", 8, "'links'. Did you mean 'link'?"),
         (
@@ -232,7 +232,7 @@ def test_a_file_without_a_link(load: Load) -> None:
         load(PAIR[: PAIR.index("[link")])
     with pytest.raises(DataFileError, match=r"\[link\.bandwidth\] is missing: devices must reach"):
         load(PAIR[: PAIR.index("[link")] + "[link]\n")
-    with pytest.raises(DataFileError, match=r"pair\.toml:8: link must be dict, not 3\."):
+    with pytest.raises(DataFileError, match=r"pair\.toml:8: link must be a table, not 3\."):
         load(PAIR[: PAIR.index("[link")] + "link = 3\n")
 
 

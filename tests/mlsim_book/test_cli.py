@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from mlsim_book.build import build
 from mlsim_book.cli import main
+from mlsim_book.lock import BusyError, hold, lock_path, take_turns
 
 MakeBook = Callable[..., Path]
 pytestmark = pytest.mark.usefixtures("with_assets")
@@ -83,3 +87,45 @@ def test_no_quarto(
     monkeypatch.setenv("PATH", str(tmp_path))
     assert main(["build", str(book), "--engine", "quarto"]) == 1
     assert "no `quarto` on the PATH" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "command", [["notebooks"], ["notebooks", "--check"], ["build", "--engine", "quarto"]]
+)
+def test_commands_that_run_cells_take_turns(
+    make_book: MakeBook, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, command: list[str],
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    book = make_book(index_qmd="# A\n")
+    fake_quarto(tmp_path, monkeypatch, 0)
+    codes: list[int] = []
+    said = ""
+    thread = threading.Thread(target=lambda: codes.append(main([*command, str(book)])))
+    with hold(book / "_book", wait=0):
+        thread.start()
+        while "waiting for process" not in said:
+            time.sleep(0.01)
+            said += capsys.readouterr().out
+        assert not codes
+        assert not (tmp_path / "called").exists()
+    thread.join()
+    assert codes == [0]
+    assert not lock_path(book / "_book").exists()
+
+
+def test_quarto_does_not_wait_for_ever(
+    make_book: MakeBook, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    book = make_book(index_qmd="# A\n")
+    fake_quarto(tmp_path, monkeypatch, 0)
+    with hold(book / "_book", wait=0), pytest.raises(BusyError, match="has been building"):
+        build(book, engine="quarto", wait=0.1, progress=str)
+    assert not (tmp_path / "called").exists()
+
+
+def test_a_book_that_nobody_can_write_needs_no_turns(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr("mlsim_book.lock.os.access", lambda *_: False)
+    with take_turns(tmp_path / "_book", print):
+        assert not lock_path(tmp_path / "_book").exists()

@@ -102,7 +102,7 @@ def test_parts_of_a_figure_count_by_letters(make_book: MakeBook) -> None:
     )
     _, _, texts, (body,) = rendered(book)
     assert texts == {"fig-both": "Figure 1.1", "fig-l": "Figure 1.1 (a)", "fig-r": "Figure 1.1 (b)"}
-    assert body.count("quarto-layout-cell") == 2
+    assert body.count('class="quarto-layout-cell') == 2
     assert "(b) \nR" in body or "(b) R" in body
 
 

@@ -15,11 +15,10 @@ from mlsim_book.exercises import (
     load,
     load_selfchecks,
     same_answer,
-    show,
-    show_selfcheck,
 )
 from mlsim_book.pages import execute_pages
 from mlsim_book.project import load_project
+from mlsim_book.question_bank import Bank
 
 TEXT = '''\
 [[exercise]]
@@ -94,18 +93,21 @@ def test_computed(file: Path) -> None:
 
 
 def test_shown(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    show(file, "double")
+    bank = Bank(file)
+    bank.show("double")
     printed = capsys.readouterr().out
-    assert printed.startswith("::: {#exr-double}\n\n## Twice the water\n\nHow long for 2 kg?")
+    head, _, rest = printed.partition("\n")
+    assert head.startswith('::: {#exr-double .checked data-kind="number" data-answer="334.88')
+    assert rest.startswith("\n## Twice the water\n\nHow long for 2 kg?")
     about = "Answer in s, within 1 % of the value · Level: change one thing · 2 points"
     assert f"[{about}]{{.exercise-about}}\n\n:::\n" in printed
-    assert "## Another answer?\n\n- **167 s**: " in printed
+    assert '## Another answer?\n\n- [**167 s**]{.wrong-path data-answer="167.44"}: ' in printed
     assert '::: {.callout-tip collapse="true"}\n\n## Hint 2\n\nMind the mass.\n\n:::' in printed
     assert '::: {.callout-note collapse="true"}\n\n## Solution\n\n$t =' in printed
-    assert printed.count(":::") == 10
-    show(file, "order-them")
+    assert printed.count(":::") == 12
+    bank.show("order-them")
     assert "- b\n- a\n" in capsys.readouterr().out
-    show_selfcheck(file, "watt")
+    bank.show_selfcheck("watt")
     assert "## Answer\n\n**J/s**\n\nEnergy per second." in capsys.readouterr().out
 
 
@@ -185,9 +187,9 @@ def test_choices() -> None:
 
 def test_names_that_are_not_there(file: Path) -> None:
     with pytest.raises(SourceError, match="Did you mean 'double'"):
-        show(file, "dubble")
+        Bank(file).show("dubble")
     with pytest.raises(SourceError, match="There are: watt"):
-        show_selfcheck(file, "zzz")
+        Bank(file).show_selfcheck("zzz")
     with pytest.raises(SourceError, match="no such exercise file"):
         load("nowhere.toml")
 
@@ -205,14 +207,14 @@ def test_it_needs_the_standard_library_only() -> None:
 def test_in_a_chapter(file: Path) -> None:
     cell = (
         "# A\n\n```{python}\n#| echo: false\n#| output: asis\n"
-        'from mlsim_book.exercises import show\nshow("x.exercises.toml", "double")\n```\n'
+        'from mlsim_book.question_bank import Bank\nBank("x.exercises.toml").show("double")\n```\n'
     )
     root = file.parent
     (root / "_quarto.yml").write_text("project: {type: book}\nbook: {chapters: [index.qmd]}\n")
     (root / "index.qmd").write_text(cell)
     project = load_project(root, Problems())
     (page,) = execute_pages(project, Problems())
-    assert "\n::: {#exr-double}\n\n## Twice the water\n" in page.markdown
+    assert '\n::: {#exr-double .checked data-kind="number" data-answer=' in page.markdown
     assert "335 s, 2 times as long." in page.markdown
     file.write_text(TEXT.replace("2 * heat / power", "heat / power"), encoding="utf-8")
     with pytest.raises(CellError, match=r"index\.qmd:7: .*x\.exercises\.toml:21: the wrong path"):

@@ -57,7 +57,7 @@ PARTS = "![One](a.svg){#fig-one}\n\n![Two](a.svg){#fig-two}\n\n![Three](a.svg){#
         ("layout-ncol=2", 2, ["50.0%"] * 3),
         ("layout-nrow=1", 1, ["33.3%"] * 3),
         ('layout="[[70,30],[1]]"', 2, ["70.0%", "30.0%", "100.0%"]),
-        ('layout="[40,-20,40]"', 1, ["40.0%", "20.0%", "40.0%"]),
+        ('layout="[40,-20,40]"', 2, ["40.0%", "20.0%", "40.0%", "40.0%", "20.0%"]),
     ],
 )
 def test_subfigures(tmp_path: Path, layout: str, rows: int, shares: list[str]) -> None:
@@ -175,7 +175,8 @@ def test_words_of_a_language(tmp_path: Path) -> None:
 def test_a_book_brings_words_of_its_own(tmp_path: Path) -> None:
     (tmp_path / "_language.yml").write_text("code-summary: Kod\n")
     assert own_words({}, tmp_path) == {"code-summary": "Kod"}
-    assert not known_language("sv")
+    assert known_language("sv")
+    assert not known_language("xx")
 
 
 def test_a_kind_of_ones_own(tmp_path: Path) -> None:

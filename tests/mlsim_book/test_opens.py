@@ -15,7 +15,7 @@ from mlsim_book.errors import Problems
 from mlsim_book.keep import Keep
 from mlsim_book.model import Chapter, ExecutedPage, Project
 from mlsim_book.notebooks import make_notebooks
-from mlsim_book.opens import Opened, plain_numbers, templates
+from mlsim_book.opens import Opened, cards_place, cards_script, plain_numbers, with_cards
 from mlsim_book.project import load_project
 from mlsim_book.render import RenderedPage, render_pages
 from mlsim_book.site_page import read_page
@@ -127,13 +127,23 @@ def test_without_the_filter_it_is_the_plain_number() -> None:
     assert plain_numbers(f"# In {number('5 s', 'a [b](c)')} {{#sec-x}}") == "# In 5 s {#sec-x}"
 
 
-def test_check_passes_over_ids_in_templates_but_not_links() -> None:
-    html = '<p id="a"></p>' + templates(
-        [Opened("o", "5", '<p id="a"><a href="gone.html">x</a></p>')]
-    )
-    page = read_page(html)
+def test_check_passes_over_ids_in_cards_but_not_links(tmp_path: Path) -> None:
+    script = cards_script([Opened("o", "5", '<p id="a"><a href="gone.html">x</a></p>')])
+    assert "</p>" not in script  # nor "</script>"
+    path, place = cards_place("one two/page.html", script)
+    assert path == "site_libs/cards/one two/page.js"
+    assert 'data-from="../site_libs/cards/one%20two/page.js?v=' in place
+    (tmp_path / path).parent.mkdir(parents=True)
+    (tmp_path / "one two").mkdir()
+    (tmp_path / path).write_text(script, "utf-8")
+    page = read_page(with_cards(f'<p id="a"></p>{place}', tmp_path / "one two" / "page.html"))
     assert page.ids == ["a", "o"]
     assert page.links == ["gone.html"]
+
+
+def test_a_page_whose_cards_are_gone_is_checked_without_them(tmp_path: Path) -> None:
+    _, place = cards_place("page.html", "x")
+    assert with_cards(f"<p>5{place}", tmp_path / "page.html") == f"<p>5{place}"
 
 
 # ------------------------------------------------------------- whole books
@@ -146,7 +156,10 @@ def tea(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_book_with_numbers_that_open(tea: Path) -> None:
     site = build(tea, progress=str)
     page = (site / "steep.html").read_text("utf-8")
-    main, rest = page.split("<template", 1)
+    # what numbers open to is no part of the page's weight
+    assert page.count("<template") == 1
+    assert "Twelve parts" not in page
+    main, rest = with_cards(page, site / "steep.html").split("<template", 1)
     assert rest.count("<template") == 1
     assert rest.index("</template>") < rest.index("</main>")
     assert "<title>1 How long to steep: 3 min – The Tea Book</title>" in page
@@ -198,6 +211,7 @@ def test_a_book_without_a_page_of_references_lists_them_once(make_book: MakeBook
         index_qmd=f"# A [@a]\n\nIt takes {number('5 s', 'So [@a].')}.\n",
         **{"refs.bib": "@book{a,\n title = {T}, author = {A, B}, year = {1999}\n}\n"},
     )
-    page = (build(book, progress=str) / "index.html").read_text("utf-8")
+    path = build(book, progress=str) / "index.html"
+    page = with_cards(path.read_text("utf-8"), path)
     assert page.count('class="csl-entry"') == 1
     assert re.search(r"<template[^>]*>\s*<p>So <span", page)

@@ -10,14 +10,17 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from mlsim_book import preview_build
+from mlsim_book import preview_build, splice
 from mlsim_book.build import build, site_hash
 from mlsim_book.errors import BookError, SourceError
+from mlsim_book.lock import hold
 from mlsim_book.preview import Preview
 from mlsim_book.watch import Watcher, scan
 
@@ -239,8 +242,74 @@ def test_a_folder_without_a_book_is_told(tmp_path: Path) -> None:
         Preview(tmp_path, progress=str)
 
 
+def test_an_edit_of_prose_is_shown_before_its_page_is_rendered_and_confirmed(
+    running: Preview, lines: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole: list[str] = []
+    really = splice.same
+
+    def same(one: str, other: str) -> bool:
+        whole.append("asked")
+        return really(one, other)
+
+    monkeypatch.setattr(splice, "same", same)
+    edit(running.root / "index.qmd", f"# A\n\n{CELL}\nSoon `{{python}} x`.\n")
+    running.look()
+    assert "Soon 42." in get(running, "/")[1]
+    assert running._confirming is not None
+    running._confirming.join()
+    assert whole == ["asked"]
+    lines.clear()
+    assert not running.look()
+    assert not lines  # it was right: nothing is built again
+
+
+def test_what_was_shown_wrong_is_built_again(
+    running: Preview, lines: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(splice, "splice", lambda page, *_: page.replace("First", "Wrong"))
+    edit(running.root / "index.qmd", f"# A\n\n{CELL}\nThird `{{python}} x`.\n")
+    running.look()
+    assert "Wrong 42." in get(running, "/")[1]
+    assert running._confirming is not None
+    running._confirming.join()
+    running.look()
+    assert "Third 42." in get(running, "/")[1]
+    assert not running._rebuilder.unsure
+
+
+def test_it_takes_turns_with_builds_and_only_while_building(
+    running: Preview, lines: list[str]
+) -> None:
+    target = running.root / "_book"
+    with hold(target, wait=0):
+        pass  # nobody builds: nobody holds it
+    edit(running.root / "index.qmd", "# A\n\nMore.\n")
+    thread = threading.Thread(target=running.look)
+    lines.clear()
+    with hold(target, wait=0):
+        thread.start()
+        while not lines:
+            time.sleep(0.01)
+        assert "waiting for process" in lines[0]
+        assert "First 42." in get(running, "/")[1]
+    thread.join()
+    assert "More." in get(running, "/")[1]
+
+
+def test_a_wish_to_end_breaks_off_a_build_and_is_heard_after_one(running: Preview) -> None:
+    site = running.shown.site
+    running.interrupt.wished.set()
+    edit(running.root / "index.qmd", "# A\n\nMore.\n")
+    running.look()
+    assert running.shown.site == site
+    running._fail("pandoc was stopped, too", Path("none"))
+    assert not running.shown.error
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="signals differ")
-def test_ctrl_c_stops_it_cleanly(make_book: MakeBook, tmp_path: Path) -> None:
+@pytest.mark.parametrize("signal_", [signal.SIGINT, signal.SIGTERM])
+def test_ctrl_c_stops_it_cleanly(make_book: MakeBook, tmp_path: Path, signal_: int) -> None:
     book = make_book(index_qmd="# A\n\nText.\n")
     scratch = tmp_path / "temporary"
     scratch.mkdir()
@@ -252,10 +321,30 @@ def test_ctrl_c_stops_it_cleanly(make_book: MakeBook, tmp_path: Path) -> None:
     assert run.stdout is not None
     assert re.match(r"Preview at http://127\.0\.0\.1:\d+/ \(Ctrl-C", run.stdout.readline())
     assert run.stdout.readline().startswith("built in")
-    run.send_signal(signal.SIGINT)
+    run.send_signal(signal_)
     out, error = run.communicate(timeout=20)
     assert (run.returncode, out, error) == (0, "stopped\n", "")
     assert not list(scratch.glob("mlsim-book-preview-*"))
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals differ")
+def test_ctrl_c_breaks_off_cells_that_run(make_book: MakeBook, tmp_path: Path) -> None:
+    begun = tmp_path / "begun"
+    cell = f"```{{python}}\nimport pathlib, time\npathlib.Path({str(begun)!r}).touch()\ntime.sleep(600)\n```\n"
+    book = make_book(index_qmd=f"# A\n\n{cell}")
+    run = subprocess.Popen(
+        [sys.executable, "-m", "mlsim_book.cli", "preview", str(book)],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    for _ in range(600):
+        if begun.exists():
+            break
+        time.sleep(0.05)
+    run.send_signal(signal.SIGINT)
+    out, error = run.communicate(timeout=30)
+    assert (run.returncode, out.splitlines()[-1], error) == (0, "stopped", "")
+    with hold(book / "_book", wait=0):
+        pass  # let go
 
 
 def test_what_nobody_writes_is_not_watched(tmp_path: Path) -> None:

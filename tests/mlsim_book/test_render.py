@@ -110,15 +110,6 @@ def test_conditional_content(tmp_path: Path) -> None:
     assert "Screen" in html
 
 
-def test_margins_share_a_container(tmp_path: Path) -> None:
-    html = body(
-        tmp_path,
-        "::: {.column-margin}\nA\n:::\n\n::: {.column-margin}\nB\n:::\n\nText [aside]{.aside}.\n",
-    )
-    assert html.count("column-container") == 2
-    assert 'class="margin-aside"' in html
-
-
 def test_theorems_and_proofs(tmp_path: Path) -> None:
     html = body(tmp_path, "# T\n\n::: {#thm-a}\n## Odd\nIt is.\n:::\n\n::: {.proof}\nSee.\n:::\n")
     assert "<strong>Theorem\xa01.1 (Odd)</strong>" in html

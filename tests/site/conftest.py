@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
+from exercise_book import WIDE, build_exercises
 
 
 @pytest.fixture(scope="session")
@@ -23,3 +25,40 @@ def browser() -> Iterator[Any]:
         chromium = driver.chromium.launch(executable_path=path, args=["--no-sandbox"])
         yield chromium
         chromium.close()
+
+
+@pytest.fixture(scope="session")
+def exercise_site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The site of a small book with an exercise of each kind, and its zip."""
+    return build_exercises(tmp_path_factory.mktemp("exercises"))
+
+
+@pytest.fixture(scope="session")
+def exercise_url(
+    exercise_site: Path, serve_folder: Callable[[Path], Iterator[str]]
+) -> Iterator[str]:
+    """The address of the small book with exercises."""
+    yield from serve_folder(exercise_site)
+
+
+@pytest.fixture
+def visit_exercises(browser: Any, exercise_url: str) -> Iterator[Any]:
+    """Open a page of the book; it may not complain."""
+    contexts, complaints = [], []
+
+    def opened(path: str = "sub/boil.html", viewport: dict[str, int] = WIDE, **options: Any) -> Any:
+        init = options.pop("init", None)
+        context = browser.new_context(viewport=viewport, reduced_motion="reduce", **options)
+        contexts.append(context)
+        if init:
+            context.add_init_script(init)
+        page = context.new_page()
+        page.on("console", lambda m: m.type == "error" and complaints.append(m.text))
+        page.on("pageerror", lambda error: complaints.append(str(error)))
+        page.goto(f"{exercise_url}/{path}")
+        return page
+
+    yield opened
+    for context in contexts:
+        context.close()
+    assert complaints == []

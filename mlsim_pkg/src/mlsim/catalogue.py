@@ -119,7 +119,9 @@ def _place(record: Place) -> dict[str, Any]:
 
 
 def _network(record: Network) -> dict[str, Any]:
+    fields: dict[str, Any] = {"sample": record.sample} if record.sample else {}
     return {
+        **fields,
         "inference_flops": {"value": record.flop_count, "unit": "FLOP"},
         "operators": len(record.operators),
     }
@@ -216,6 +218,8 @@ def _model_rows(record: Model) -> list[tuple[str, str]]:
     if isinstance(record, Network):
         rows[0] = ("architecture", f"{record.architecture}, {len(record.operators)} operators")
         rows.append(("parameters", parameters))
+        if record.sample:
+            rows.append(("one sample", record.sample))
         rows.append(("FLOP/sample", f"{record.flop_count:,} (derived from the layers)"))
     elif isinstance(record, Transformer):
         rows.append(("parameters", parameters))

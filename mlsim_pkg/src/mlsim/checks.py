@@ -14,6 +14,7 @@ from mlsim.findings import Finding
 from mlsim.hardware import Device
 from mlsim.infrastructure import DataCentre, EmbodiedCarbon, Operator
 from mlsim.precision import PRECISIONS
+from mlsim.readings import reread
 from mlsim.records import Figure
 from mlsim.references import references
 from mlsim.surroundings_checks import accounts, idle_power, making, overheads, whole_power
@@ -25,12 +26,15 @@ from mlsim.zoo import Hardware
 # Ridge points in FLOP/B: where DRAM feeds the units, and the least where SRAM does.
 RIDGE = (1.0, 5000.0)
 RIDGE_SRAM = 0.05
-# 2:4 sparsity doubles a rate at most; figures are printed rounded.
-SPARSE_GAIN = 2.005
+# 2:4 sparsity doubles a rate at most; figures are printed rounded: 5 PFLOP/s are 2 x 2.45.
+SPARSE_GAIN = 2.05
 # How far beyond its peers a figure may lie, which years are theirs, and how few
 # of them are too few to judge by.
 FACTOR, YEARS, PEERS = 4.0, 5, 3
-COMPARED = {"memory.capacity": "B", "memory.bandwidth": "B/s", "power.tdp": "W"}
+COMPARED = {
+    "memory.capacity": "B", "memory.bandwidth": "B/s", "power.tdp": "W",
+    **dict.fromkeys(("links.nvlink", "links.pcie", "links.infinity_fabric", "links.ici"), "B/s"),
+}  # fmt: skip
 RELEASED = (2000, 2030)
 QUOTED_WORDS = 15
 # GPT-J's README counts copies of norms and biases on each of 8 shards; see its file.
@@ -161,7 +165,7 @@ def years(device: Device) -> Iterator[Finding]:
 
 
 def peers(device: Device) -> Iterator[Finding]:
-    """Memory, bandwidth and power lie within 4 times those of its class and years in the zoo."""
+    """Memory, links and power lie within 4 times those of its class and years in the zoo."""
     group = device.key.partition(".")[0]
     alike = [each for each in Hardware if each.key.startswith(f"{group}.") and _near(each, device)]
     for name, base in COMPARED.items():
@@ -169,15 +173,20 @@ def peers(device: Device) -> Iterator[Finding]:
         if figure is None or (_sram(device) and name.startswith("memory.")):
             continue
         found = [
-            each.figures[name].si
+            _each_way(each.figures[name])
             for each in alike
             if name in each.figures and not (_sram(each) and name.startswith("memory."))
         ]
         if len(found) < PEERS:
             few = f"{len(found)} of {group} within {YEARS} years in the zoo: not compared."
             yield Finding(name, few, error=False)
-        elif not min(found) / FACTOR <= figure.si <= FACTOR * max(found):
+        elif not min(found) / FACTOR <= _each_way(figure) <= FACTOR * max(found):
             yield Finding(name, _beyond(figure, found, base, group))
+
+
+def _each_way(figure: Figure) -> float:
+    """Return a link's rate in one direction, whichever way it is printed; else the value."""
+    return figure.si / 2 if figure.direction == "both ways" else figure.si
 
 
 def _near(each: Device, device: Device) -> bool:
@@ -190,13 +199,16 @@ def _near(each: Device, device: Device) -> bool:
 
 def _beyond(figure: Figure, found: Sequence[float], base: str, group: str) -> str:
     low, high = min(found), max(found)
-    times = figure.si / high if figure.si > high else low / figure.si
+    value = _each_way(figure)
+    times = value / high if value > high else low / value
     shown = f"{times:,.0f}" if times >= 100 else f"{times:.3g}"
-    what = "the most" if figure.si > high else "the least"
-    verb = "times" if figure.si > high else "times less than"
+    what = "the most" if value > high else "the least"
+    verb = "times" if value > high else "times less than"
+    both = ", both ways," if figure.direction == "both ways" else ""
+    one_way = " one way" if figure.direction else ""
     return (
-        f"{figure.text} is {shown} {verb} {what} of {group} within {YEARS} years in the "
-        f"zoo, which have {text(low, base)} to {text(high, base)}. Is the prefix right?"
+        f"{figure.text}{both} is {shown} {verb} {what} of {group} within {YEARS} years in the "
+        f"zoo, which have {text(low, base)} to {text(high, base)}{one_way}. Is the prefix right?"
     )
 
 
@@ -282,7 +294,11 @@ _CHECKS: tuple[tuple[type, tuple[Check, ...]], ...] = (
 
 def checks_of(record: Record) -> tuple[Check, ...]:
     """Return the checks for a record: those of its figures, and those of its kind."""
-    return FIGURE_CHECKS + next(each for kind, each in _CHECKS if isinstance(record, kind))
+    return (
+        *FIGURE_CHECKS,
+        reread,
+        *next(each for kind, each in _CHECKS if isinstance(record, kind)),
+    )
 
 
 def rule(check: Check) -> str:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from mlsim.equations import Equation, plan
 from mlsim.errors import need, unknown_name
+from mlsim.plot_data import attach
 from mlsim.quantities import term
 from mlsim.solvers import SOLVERS
 
@@ -110,6 +111,17 @@ def plot_equations(*results: str, solver: str = "Engine.solve") -> Figure:
         )
     ax.set(xlim=(-0.6, max(x for x, _ in places.values()) + 0.6), ylim=(-depth - 0.5, 0.5))
     ax.axis("off")
+    rows = equation_layers(equations)
+    attach(
+        ax,
+        [
+            {
+                "Quantity": each.yields.replace("_", " "),
+                "Computed from": ", ".join(each.inputs).replace("_", " "),
+            }
+            for each in sorted(equations, key=lambda each: (rows[each.yields], each.yields))
+        ],
+    )
     drawn: Figure = figure
     return drawn
 

@@ -118,7 +118,9 @@ def _records(folder: Path) -> dict[str, dict[str, Entry]]:
         except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
             raise DataFileError(f"{path}: can't be read: {error}.") from error
         # A file without a key, such as one of many grids, is told by its name.
-        name = f"{_kind(data) or path.parent.name} {data.get('key', path.stem)}"
+        # What the folder itself is called doesn't count: it may be a copy.
+        place = path.parent.name if path.parent != folder else "data"
+        name = f"{_kind(data) or place} {data.get('key', path.stem)}"
         if name in found:
             raise DataFileError(f"{path}:1: there is another file of {name} in {folder}.")
         found[name] = dict(_entries(data, ""))

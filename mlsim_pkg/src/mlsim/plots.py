@@ -12,6 +12,7 @@ from mlsim.equations import roofline
 from mlsim.errors import InvalidValueError, need
 from mlsim.hardware import Device
 from mlsim.hardware.device import DEFAULT_PRECISION
+from mlsim.plot_data import attach
 from mlsim.solvers import Profile, Serving, StepProfile
 from mlsim.units import scale_for, text
 from mlsim.workloads import Model
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
 # markers differ too, so a print in grey can be read.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 MARKERS = ("o", "s", "^", "D", "v", "P")
+# Inches. Text of 10 points in so narrow a figure can still be read on a phone.
+SIZE = (5.2, 3.9)
+_X, _Y = "Arithmetic intensity (FLOP/byte)", "Rate (TFLOP/s)"
 
 
 def plot_roofline(
@@ -84,10 +88,11 @@ def plot_roofline(
         point for workload in workloads for point in _points(workload, device, computed, batch_size)
     ]
     if ax is None:
-        _, ax = pyplot.subplots(figsize=(7, 4.5), layout="constrained")
+        _, ax = pyplot.subplots(figsize=SIZE, layout="constrained")
     _draw_roof(ax, device, peak, _intensities(points, operators=operators))
     for index, point in enumerate(points):
         _draw_point(ax, point, index, operators=operators)
+    attach(ax, _rows(points, device, peak, operators=operators))
     ax.set_title(f"Roofline of {device.name}, {computed}")
     if points:
         ax.legend(loc="upper left", frameon=False)
@@ -178,6 +183,25 @@ def _intensities(points: list[_Point], *, operators: bool) -> list[float]:
     return found
 
 
+def _rows(
+    points: list[_Point], device: Device, peak: float, *, operators: bool
+) -> list[dict[str, Any]]:
+    """Return what is drawn as numbers: the ridge, the workloads, and their operators."""
+    ridge = roofline.ridge_point(peak, device.bandwidth_si)
+    rows = [{"Point": f"ridge of {device.name}", _X: ridge, _Y: peak / 1e12}]
+    rows += [{"Point": each.label, _X: each.intensity, _Y: each.rate / 1e12} for each in points]
+    for point in points if operators else ():
+        rows += [
+            {
+                "Point": f"{point.label}: {row['name']}",
+                _X: row["arithmetic_intensity"],
+                _Y: row["flops"] / row["roofline_time"] / 1e12,
+            }
+            for row in point.rows
+        ]
+    return rows
+
+
 def _draw_roof(ax: Any, device: Device, peak: float, intensities: list[float]) -> None:
     """Draw slope, flat and ridge, three decades about the ridge or as points need."""
     ticker = need("matplotlib.ticker", "a figure", "plots")
@@ -192,8 +216,8 @@ def _draw_roof(ax: Any, device: Device, peak: float, intensities: list[float]) -
     for axis in (ax.xaxis, ax.yaxis):
         axis.set_major_formatter("{x:g}")
         axis.set_minor_formatter(ticker.NullFormatter())
-    ax.set_xlabel("Arithmetic intensity (FLOP/byte)")
-    ax.set_ylabel("Rate (TFLOP/s)")
+    ax.set_xlabel(_X)
+    ax.set_ylabel(_Y)
     ax.axvline(ridge, color="#999999", linewidth=0.8, linestyle=":", zorder=0)
     peak_scale, peak_unit = scale_for(peak, "FLOP/s")
     ax.annotate(

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from mlsim.errors import InvalidValueError, need
+from mlsim.plot_data import attach
 from mlsim.solvers import Training
 
 if TYPE_CHECKING:
@@ -51,6 +52,7 @@ def plot_breakdown(runs: Mapping[str, Training], *, ax: Axes | None = None) -> t
     """
     heights = {name: [100 * run.shares[name] for run in runs.values()] for name in STEP}
     ax = _stacked(runs, heights, STEP, ax)
+    attach(ax, _numbers(runs, {f"{STEP[name]} (%)": each for name, each in heights.items()}))
     ax.set(ylabel="Share of the step (%)", ylim=(0, 100))
     return ax.figure, ax  # type: ignore[return-value]
 
@@ -71,8 +73,17 @@ def plot_memory(runs: Mapping[str, Training], *, ax: Axes | None = None) -> tupl
     heights = {name: [run.value(name) / 1e9 for run in runs.values()] for name in MEMORY}
     ax = _stacked(runs, heights, MEMORY, ax)
     usable = [run.value("usable_memory") / 1e9 for run in runs.values()]
+    columns = {f"{MEMORY[name]} (GB)": each for name, each in heights.items()}
+    attach(ax, _numbers(runs, {**columns, "may be used (GB)": usable}))
     places = range(len(usable))
-    ax.hlines(usable, [x - 0.45 for x in places], [x + 0.45 for x in places], color="black")
+    ax.hlines(
+        usable,
+        [x - 0.45 for x in places],
+        [x + 0.45 for x in places],
+        color="black",
+        label="may be used",
+    )
+    ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1), ncols=2, frameon=False)
     ax.set_ylabel("GB on each device")
     return ax.figure, ax  # type: ignore[return-value]
 
@@ -92,15 +103,36 @@ def plot_pipeline(stages: int, micro_batches: int, *, ax: Any = None) -> tuple[F
         if isinstance(value, bool) or not isinstance(value, int) or value < 1:
             raise InvalidValueError(f"{name} must be a whole number from 1 up, not {value!r}.")
     pyplot = need("matplotlib.pyplot", "a figure", "plots")
-    ax = ax or pyplot.subplots(figsize=(7, 0.6 + 0.4 * stages), layout="constrained")[1]
-    for (stage, which, index), start in schedule(stages, micro_batches).items():
+    ax = ax or pyplot.subplots(figsize=(5.2, 0.6 + 0.4 * stages), layout="constrained")[1]
+    passes = schedule(stages, micro_batches)
+    for (stage, which, index), start in passes.items():
         fill, ink = (_FILLS[0], "white") if which == "F" else (_FILLS[1], "black")
-        box = ax.barh(stage, _LONG[which], 0.85, left=start, color=fill, edgecolor="white")
-        ax.bar_label(box, [f"{index + 1}"], label_type="center", color=ink)
+        # a little shorter than it is: the next box may begin where this one ends
+        box = ax.barh(stage, _LONG[which] - 0.08, 0.85, left=start + 0.04, color=fill)
+        label = ax.bar_label(box, [f"{index + 1}"], label_type="center", color=ink)
+        for each in (*box, *label):  # a number is read on its own box, in whatever look
+            each.set_gid(f"keep-colours-{stage}-{which}-{index}-{type(each).__name__}")
+    attach(ax, _passes(passes))
+    ax.grid(visible=False)
     ax.set(xlabel="Time, in forward passes of a stage")
     ax.set_yticks(range(stages), [f"stage {stage + 1}" for stage in range(stages)])
     ax.invert_yaxis()
     return ax.figure, ax
+
+
+def _passes(started: Mapping[tuple[int, str, int], int]) -> list[dict[str, Any]]:
+    """Return a schedule as numbers, in forward passes of a stage."""
+    words = {"F": "forward", "B": "backward"}
+    return [
+        {
+            "Stage": stage + 1,
+            "Pass": words[which],
+            "Micro-batch": index + 1,
+            "Start": start,
+            "End": start + _LONG[which],
+        }
+        for (stage, which, index), start in sorted(started.items(), key=lambda item: item[1])
+    ]
 
 
 def schedule(stages: int, count: int) -> dict[tuple[int, str, int], int]:
@@ -130,12 +162,20 @@ def schedule(stages: int, count: int) -> dict[tuple[int, str, int], int]:
     return started
 
 
+def _numbers(runs: Mapping[str, Any], columns: Mapping[str, list[float]]) -> list[dict[str, Any]]:
+    """Return a row for each run."""
+    return [
+        {"Run": label, **{name: values[at] for name, values in columns.items()}}
+        for at, label in enumerate(runs)
+    ]
+
+
 def _stacked(runs: Mapping[str, Any], heights: Any, words: Mapping[str, str], ax: Any) -> Any:
     """Draw stacked bars; a part below a thousandth of every bar is left out."""
     if not runs:
         raise InvalidValueError('give at least one training run, such as {"8 GPUs": training}.')
     pyplot = need("matplotlib.pyplot", "a figure", "plots")
-    ax = ax or pyplot.subplots(figsize=(7, 4), layout="constrained")[1]
+    ax = ax or pyplot.subplots(figsize=(5.2, 3.8), layout="constrained")[1]
     whole = [sum(values) for values in zip(*heights.values(), strict=True)]
     below = [0.0] * len(whole)
     for index, (name, values) in enumerate(heights.items()):
@@ -145,5 +185,6 @@ def _stacked(runs: Mapping[str, Any], heights: Any, words: Mapping[str, str], ax
                hatch="//" if index % 2 else None, edgecolor="white", linewidth=0.5)  # fmt: skip
         below = [under + value for under, value in zip(below, values, strict=True)]
     ax.set_xticks(range(len(whole)), list(runs))
-    ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1), ncols=3, frameon=False)
+    ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1), ncols=2, frameon=False)
+    ax.grid(visible=False, axis="x")
     return ax

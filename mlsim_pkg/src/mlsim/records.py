@@ -37,6 +37,22 @@ _REQUIRED = ("value", "unit", "kind", "source", "where", "quote", "read")
 _OPTIONAL = ("note", "per", "sparsity", "direction", "unit_used")
 
 
+# What a value must be, for people who don't write Python.
+_WORDS = {
+    "str": "text in quotes", "int": "a whole number", "float": "a number",
+    "bool": "true or false", "list": "a list", "dict": "a table",
+}  # fmt: skip
+
+
+def in_words(kind: str) -> str:
+    """Say what a value of a type is, without naming the type.
+
+    >>> in_words("int"), in_words("date")
+    ('a whole number', 'date')
+    """
+    return _WORDS.get(kind, kind)
+
+
 @dataclass(frozen=True, slots=True)
 class Figure:
     """One number from a document: as printed, and in base units.
@@ -145,7 +161,9 @@ class DataFile:
         value = table[key]
         if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
             raise self.error(
-                f"{'.'.join((*keys, key))} must be {kind.__name__}, not {value!r}.", *keys, key
+                f"{'.'.join((*keys, key))} must be {in_words(kind.__name__)}, not {value!r}.",
+                *keys,
+                key,
             )
         return value
 
@@ -166,7 +184,10 @@ class DataFile:
                 raise self.error(f"{name} lacks its {field}: every figure needs one.", *keys)
         if table["kind"] not in KINDS[:-1]:
             raise self.error(
-                f"{name}: kind {table['kind']!r} is none of {', '.join(KINDS[:-1])}.", *keys, "kind"
+                f"{name}: kind {table['kind']!r} is none of {', '.join(KINDS[:-1])}."
+                f"{nearest(table['kind'], KINDS[:-1])}",
+                *keys,
+                "kind",
             )
         for field in (*_REQUIRED, *_OPTIONAL):
             text = table.get(field, "")
@@ -197,8 +218,13 @@ def load(path: str | Path) -> DataFile:
     path = Path(path)
     try:
         content = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
+    except OSError as error:
         raise DataFileError(f"{path}: can't be read: {error}.") from error
+    except UnicodeDecodeError as error:
+        begins = error.object[: error.start].count(b"\n") + 1
+        raise DataFileError(
+            f"{path}:{begins}: this is no UTF-8, in which a data file must be: {error.reason}."
+        ) from error
     try:
         return DataFile(path, content, tomllib.loads(content))
     except tomllib.TOMLDecodeError as error:

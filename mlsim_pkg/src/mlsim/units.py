@@ -15,52 +15,10 @@ from tokenize import TokenError
 from typing import TYPE_CHECKING, Any
 
 from mlsim.errors import InvalidValueError, UnitError
+from mlsim.unit_names import DEFINITIONS, known_factor
 
 if TYPE_CHECKING:
     from pint import Quantity, UnitRegistry
-
-# Base units first, each a dimension; then what is made of them. An integer
-# operation counts as a FLOP, so that TOP/s and TFLOP/s are one unit.
-DEFINITIONS = """
-tera- = 1e12 = T-
-peta- = 1e15 = P-
-exa- = 1e18 = E-
-giga- = 1e9 = G-
-mega- = 1e6 = M-
-kilo- = 1e3 = k-
-milli- = 1e-3 = m-
-micro- = 1e-6 = µ- = μ- = u-
-nano- = 1e-9 = n-
-kibi- = 1024 = Ki-
-mebi- = 1048576 = Mi-
-gibi- = 1073741824 = Gi-
-tebi- = 1099511627776 = Ti-
-second = [time] = s
-byte = [information] = B
-flop = [operation] = FLOP = FLOPs = flops = OP = op
-multiply_add = [multiply_add] = MAC
-sample = [sample]
-image = sample
-token = [token]
-parameter = [parameter]
-element = [element]
-pair = [pair]
-joule = [energy] = J
-kg_CO2e = [carbon] = kgCO2e
-g_CO2e = kg_CO2e / 1000 = gCO2e
-tonne_CO2e = 1000 * kg_CO2e = tCO2e
-USD = [money]
-liter = [water] = L
-year_date = [calendar] = year
-percent = 0.01 = %
-bit = byte / 8 = b
-minute = 60 * second = min
-hour = 60 * minute = h
-day = 24 * hour = d
-lifetime_year = 365 * day = yr
-watt = joule / second = W
-watt_hour = watt * hour = Wh
-"""
 
 
 @cache
@@ -113,6 +71,9 @@ def factor(unit: str, base: str) -> float:
     UnitError
         If the two don't measure the same kind of thing, or a unit is unknown.
     """
+    known = known_factor(unit, base)
+    if known is not None:
+        return known
     import pint
 
     try:

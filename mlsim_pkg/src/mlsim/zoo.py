@@ -39,7 +39,9 @@ from mlsim.systems import Cluster, System, load_cluster, load_system
 from mlsim.workloads import Model, Network, Transformer, load_model
 
 DATA = Path(__file__).parent / "data"
-_KEY = re.compile(r'^key\s*=\s*"([^"]+)"', re.MULTILINE)
+# Bytes in which the key of a file of one record is looked for.
+_HEAD = 2048
+_KEY = re.compile(rb'^key\s*=\s*"([^"]+)"', re.MULTILINE)
 
 
 def index(folder: Path) -> dict[str, Path]:
@@ -52,16 +54,28 @@ def index(folder: Path) -> dict[str, Path]:
     """
     found: dict[str, Path] = {}
     for path in sorted(folder.glob("*.toml")):
-        matches = list(_KEY.finditer(path.read_text(encoding="utf-8")))
+        matches = _keys(path)
         if not matches:
             raise DataFileError(f'{path}:1: there is no line key = "...".')
         for match in matches:
-            if match[1] in found:
-                line = match.string.count("\n", 0, match.start()) + 1
-                taken = found[match[1]]
-                raise DataFileError(f"{path}:{line}: key {match[1]!r} is taken by {taken}.")
-            found[match[1]] = path
+            key = match[1].decode(errors="replace")
+            if key in found:
+                line = match.string.count(b"\n", 0, match.start()) + 1
+                raise DataFileError(f"{path}:{line}: key {key!r} is taken by {found[key]}.")
+            found[key] = path
     return found
+
+
+def _keys(path: Path) -> list[re.Match[bytes]]:
+    """Find the keys of a data file; of one record the key stands in its head.
+
+    In TOML what stands before the first table belongs to the whole file, so a key
+    there is the only one, and the rest need not be read.
+    """
+    with path.open("rb", buffering=0) as file:
+        head = file.read(_HEAD)
+        only = _KEY.search(head, 0, max(head.find(b"\n["), 0))
+        return [only] if only else list(_KEY.finditer(head + file.read()))
 
 
 class Namespace:
@@ -235,8 +249,11 @@ def transformer(which: Model | str) -> Transformer:
     found = model(which)
     if isinstance(found, Transformer):
         return found
+    what = "is no language model"
+    if isinstance(found, Network) and found.sample:
+        what = f"is counted as one pass over a sample ({found.sample}), not word by word"
     raise WrongKindError(
-        f"{found.name} is no language model: use Engine.solve(model=..., batch_size=...). "
+        f"{found.name} {what}: use Engine.solve(model=..., batch_size=...). "
         f"Language models are "
         f"{', '.join(each.key for each in Models if isinstance(each, Transformer))}."
     )

@@ -16,26 +16,33 @@ from mlsim_book.bundle import write_zip
 from mlsim_book.cache import cache_folder
 from mlsim_book.citations import (
     Citations,
+    entries,
     format_citations,
     place_citations,
     place_references,
 )
 from mlsim_book.crossref import Index, Words, build_index, resolve
 from mlsim_book.errors import Problem, Problems
+from mlsim_book.figures_zip import write_figures
 from mlsim_book.formats import download_name, downloads, write_paper, zip_time
+from mlsim_book.formatted import paper_groups, rendered_for
 from mlsim_book.glossary import FilledPage, place_hints
 from mlsim_book.keep import Keep
+from mlsim_book.margins import place_margins
 from mlsim_book.memo import Memo
 from mlsim_book.model import ExecutedPage, Project
-from mlsim_book.opens import Opened, templates
+from mlsim_book.opens import Opened, cards_place, cards_script
 from mlsim_book.paper import PaperPage, make_paper
+from mlsim_book.paper_numbers import with_numbers
 from mlsim_book.places import Reporter
 from mlsim_book.postprocess import Links, finish_html
 from mlsim_book.render import RenderedPage, html_options, render_pages
 from mlsim_book.search import search_page, write_search
 from mlsim_book.shortcodes import expand_shortcodes
 from mlsim_book.site import Site, as_list, page_title
+from mlsim_book.splice import Splicer
 from mlsim_book.theme import write_shared
+from mlsim_book.theme_exercises import guesses_page
 
 Progress = Callable[[str], None]
 WriteSearch = Callable[[Mapping[str, str], Path, Assets, Path], None]
@@ -79,10 +86,11 @@ def write_site(
     memo: Memo | None = None,
     index: WriteSearch | None = None,
     formats: Sequence[str] = (),
+    splicer: Splicer | None = None,
 ) -> None:
     """Write a site from executed pages, noting problems on the way.
 
-    A preview gives a `memo` of the build before, and an `index` that waits.
+    A preview gives a `memo` and a `splicer` of the build before, and an `index` that waits.
     `formats` of the whole book ("pdf", "epub", "zip") are written beside the pages.
     """
     started = time.perf_counter()
@@ -94,7 +102,7 @@ def write_site(
     expanded = [
         replace(page, markdown=expand_shortcodes(page, project, reporter)) for page in pages
     ]
-    rendered = render_pages(project, expanded, keep=keep, jobs=jobs)
+    rendered = render_pages(project, expanded, keep=keep, jobs=jobs, splicer=splicer)
     book = Book(
         project,
         reporter,
@@ -106,19 +114,19 @@ def write_site(
     filled = finish_pages(book, rendered, memo)
     finished = typeset_pages(book, filled, assets, keep)
     _write_files(book, pages, out)
-    _write_paper(book, filled, formats, out, progress)
+    for group in paper_groups(formats, expanded):
+        _write_paper(_as_format(group[0], book, expanded, filled, keep), group, out, progress)
     site = Site(
         project, assets, write_shared(assets, out), _copy_notebooks(project, out),
         downloads(project, formats),
+        guesses_page((each.page.page.chapter.href, each.body) for each in finished),
     )  # fmt: skip
     for each in finished:
-        path = out / each.page.page.chapter.href
-        path.parent.mkdir(parents=True, exist_ok=True)
-        body = each.body + templates(each.opens)
-        slot = ("page", each.page.page.chapter.href)
-        html = memo.get(slot, site.page, each.page, body, each.toc, beside=site)
-        path.write_text(html, encoding="utf-8")
-        if silenced := site.refused(html):
+        href = each.page.page.chapter.href
+        body, cards = _with_cards(each, out)
+        html = memo.get(("page", href), site.page, each.page, body, each.toc, beside=site)
+        _write_text(out / href, html)
+        if silenced := memo.get(("refused", href), site.refused, html + cards, beside=site):
             reporter.note(
                 each.page.page,
                 f"the book's content-security-policy would silence `{silenced}`",
@@ -132,30 +140,67 @@ def write_site(
         others = [download_name(project, form) for form in formats]
         own = download_name(project, "zip")
         write_zip(out, own, variants, without=others, time=zip_time())
+    if "figures" in formats:
+        bodies = [(each.page.page.chapter.href, each.body) for each in finished]
+        name = download_name(project, "figures")
+        address = project.site_url
+        write_figures(out, name, project.title, bodies, address=address, time=zip_time())
     keep.prune()
     progress(step_line("wrote", len(finished), started))
 
 
+def _with_cards(page: Finished, out: Path) -> tuple[str, str]:
+    """Write what a page's numbers open to; return the page's body that names it, and it."""
+    if not page.opens:
+        return page.body, ""
+    script = cards_script(page.opens)
+    path, place = cards_place(page.page.page.chapter.href, script)
+    _write_text(out / path, script)
+    return page.body + place, "".join(each.html for each in page.opens)
+
+
+def _write_text(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+
+
+def _as_format(
+    form: str, book: Book, pages: Sequence[ExecutedPage], filled: Sequence[Finished], keep: Keep
+) -> tuple[Book, Sequence[Finished]]:
+    """Return the pages as a format shows them: those of the site, unless they set conditions."""
+    rendered = rendered_for(form, book.project, pages, keep)
+    if rendered is None:
+        return book, filled
+    quiet = replace(book.reporter, problems=Problems())  # the site's pages told of them
+    own = replace(
+        book,
+        reporter=quiet,
+        links=replace(book.links, files=set()),
+        index=build_index(rendered, quiet),
+        citations=format_citations(book.project, rendered, quiet, keep),
+    )
+    words = Words(book.project)
+    return own, [_finish_page(own, page, words) for page in rendered]
+
+
 def _write_paper(
-    book: Book, pages: Sequence[Finished], formats: Sequence[str], out: Path, progress: Progress
+    made: tuple[Book, Sequence[Finished]], forms: Sequence[str], out: Path, progress: Progress
 ) -> None:
     """Write EPUB and PDF from the pages as they are before their formulas are typeset."""
-    wanted = [form for form in formats if form != "zip"]
-    if not wanted:
-        return
     started = time.perf_counter()
+    book, pages = made
     flat = [
         PaperPage(
             each.page.page.chapter,
             page_title(each.page)[1] if each.page.title else "",
-            each.body,
+            with_numbers(each.body, each.opens),
             each.page.title.id if each.page.title else "",
         )
         for each in pages
     ]
     paper = make_paper(book.project, flat, out)
-    write_paper(book.project, paper, wanted, out, progress)
-    progress(f"made {' and '.join(wanted)} ({time.perf_counter() - started:.1f} s)")
+    write_paper(book.project, paper, forms, out, progress)
+    progress(f"made {' and '.join(forms)} ({time.perf_counter() - started:.1f} s)")
 
 
 def _links(project: Project, pages: Sequence[ExecutedPage]) -> Links:
@@ -215,11 +260,17 @@ def _finish_page(book: Book, page: RenderedPage, words: Words) -> Finished:
         html = place_citations(html, page, book.citations)
         return finish_html(html, page.page, book.links, book.reporter)
 
-    body = fill(place_references(page.body, page, book.citations))
+    options = html_options(book.project, page.page)
+    beside = options.get("citation-location") == "margin"
+    body = place_margins(
+        fill(place_references(page.body, page, book.citations, beside=beside)),
+        notes=options.get("reference-location") == "margin",
+        references=entries(book.citations) if beside else None,
+    )
     opens = tuple(replace(each, html=fill(each.html)) for each in page.opens)
     title = page.title and replace(page.title, html=_one_line(fill(page.title.html)))
     titled = replace(page, title=title)
-    depth = int(html_options(book.project, page.page).get("toc-depth", 3))
+    depth = int(options.get("toc-depth", 3))
     headings = [
         replace(each, html=resolve(each.html, page, book.index, words, book.reporter))
         for each in page.headings

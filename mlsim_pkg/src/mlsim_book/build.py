@@ -67,7 +67,7 @@ def build(
                 "other formats are made by our own engine only",
                 hint="With Quarto: quarto render --to pdf, or --to epub.",
             )
-        return render_with_quarto(root, out=out, refresh=refresh)
+        return render_with_quarto(root, out=out, refresh=refresh, wait=wait, progress=progress)
     started = time.perf_counter()
     problems = Problems()
     project = load_project(root, problems)

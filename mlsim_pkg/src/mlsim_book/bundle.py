@@ -78,14 +78,14 @@ def from_disk(page: str) -> str:
 
 def search_script(variants: Mapping[str, str]) -> str:
     """Return the script with all passages of the book and what looks for words in them."""
-    passages = [each for href, html in variants.items() for each in _passages(href, html)]
+    found = [each for href, html in variants.items() for each in passages(href, html)]
     # "</script>" can't stand in the data, wherever the script may be put
-    data = json.dumps(passages, ensure_ascii=False, separators=(",", ":")).replace("</", "<\\/")
+    data = json.dumps(found, ensure_ascii=False, separators=(",", ":")).replace("</", "<\\/")
     own = (FOLDER / "search-from-disk.js").read_text(encoding="utf-8")
     return f"window.bookPassages = {data};\n{own}"
 
 
-def _passages(href: str, html: str) -> Iterator[tuple[str, str, str, str]]:
+def passages(href: str, html: str) -> Iterator[tuple[str, str, str, str]]:
     """Yield address, page, section and text of each section of a page."""
     found = _TITLE.search(html)
     page = _text(found[1]) if found else href

@@ -40,6 +40,7 @@ _LIBRARIES = (
 _QUOTED = re.compile(r"""(["'])([^"'\n]{1,200})\1""")
 _IMPORT = re.compile(r"^\s*(?:import|from)\s+([A-Za-z_][\w.]*)", re.MULTILINE)
 _OPTIONS = ("eval", "error", "fig-width", "fig-height", "fig-dpi", "fig-format")
+_FIGURES = ("figure-theme", "figure-data")  # settings of the page
 
 
 def cache_folder() -> Path:
@@ -114,7 +115,12 @@ def page_key(
             blocks.append(["cell", block.source, options])
         else:
             blocks += [["inline", each.expression] for each in find_inline(block)]
-    page = [name, environment, depends, {each: defaults.values.get(each) for each in _OPTIONS}]
+    page = [
+        name,
+        environment,
+        depends,
+        {each: defaults.values.get(each) for each in _OPTIONS + _FIGURES},
+    ]
     code = json.dumps([page, blocks], sort_keys=True, default=str).encode()
     return _digest([code, *(path.read_bytes() for path in named_files(document, folder))])
 

@@ -16,7 +16,7 @@ from mlsim_book.errors import Problems, SourceError
 from mlsim_book.includes import nearest_file
 from mlsim_book.model import ExecutedPage, Project
 from mlsim_book.places import sources_of
-from mlsim_book.settings import book_settings
+from mlsim_book.settings import book_settings, exercise_files
 
 _BIBTEX = re.compile(
     r"^\s*@(?!string\b|preamble\b|comment\b)\w+\s*[{(]\s*([^,\s{}]+)\s*,", re.IGNORECASE
@@ -95,15 +95,14 @@ def check_unused(
 def _citing_texts(project: Project, pages: Iterable[ExecutedPage]) -> Iterator[str]:
     """Yield the texts in which `@key` is a citation."""
     yield str(project.metadata.get("nocite") or "")
-    folders: dict[Path, None] = {}
+    sources = []
     for page in pages:
+        sources.append(page.chapter.source)
         yield str(page.metadata.get("nocite") or "")
-        folders[(project.root / page.chapter.source).parent] = None
         for _, text in sources_of(page, project.root):
             yield text
-    for folder in folders:
-        for path in sorted(folder.glob("*.exercises.toml")):
-            yield path.read_text(encoding="utf-8", errors="replace")
+    for path in exercise_files(project, sources):
+        yield path.read_text(encoding="utf-8", errors="replace")
 
 
 def _key_texts(project: Project) -> Iterator[str]:

@@ -15,6 +15,7 @@ from mlsim_book.check_terms import find_misspelled
 from mlsim_book.errors import Problems
 from mlsim_book.keep import Keep
 from mlsim_book.model import ExecutedPage, Project
+from mlsim_book.opens import with_cards
 from mlsim_book.places import place
 from mlsim_book.site_page import SitePage, css_loads, read_page, script_loads
 
@@ -44,7 +45,10 @@ def read_site(
 ) -> Site:
     """Read all pages of a built site."""
     names = sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*.html"))
-    html = {name: (folder / name).read_text(encoding="utf-8") for name in names}
+    html = {
+        name: with_cards((folder / name).read_text(encoding="utf-8"), folder / name)
+        for name in names
+    }
     read = {name: read_page(text) for name, text in html.items()}
     return Site(project, folder, html, read, pages, problems)
 

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mlsim_book.keep import Keep, content_hash
+from mlsim_book.language import is_english
 from mlsim_book.model import Project
 from mlsim_book.pandoc import run_pandoc
 from mlsim_book.places import Reporter, reference_patterns
@@ -117,6 +118,8 @@ def _document(project: Project, pages: Sequence[RenderedPage]) -> str:
         version = data["pandoc-api-version"]
         nocite += data["blocks"][0]["c"]
     meta: dict[str, Any] = {"link-citations": {"t": "MetaBool", "c": True}}
+    if not is_english(project.lang):  # "und" and "Hrsg.", not "and" and "ed."
+        meta["lang"] = {"t": "MetaString", "c": project.lang}
     if nocite:
         meta["nocite"] = {"t": "MetaInlines", "c": nocite}
     blocks.append({"t": "Div", "c": [["refs", [], []], []]})
@@ -156,17 +159,28 @@ def place_citations(html: str, page: RenderedPage, citations: Citations) -> str:
     return html
 
 
-def place_references(html: str, page: RenderedPage, citations: Citations) -> str:
-    """Put the list of references into a page's body: the book's list, or the page's own."""
+def place_references(
+    html: str, page: RenderedPage, citations: Citations, *, beside: bool = False
+) -> str:
+    """Put the list of references into a page's body: the book's list, or the page's own.
+
+    A page whose references stand `beside` the text needs no list of its own.
+    """
     href = page.page.chapter.href
     if page.has_bibliography:
         return html.replace("<x-refs></x-refs>", citations.bibliography)
-    if citations.home is None and (own := _own_entries(href, citations)):
+    if citations.home is None and not beside and (own := _own_entries(href, citations)):
+        heading = htmllib.escape(page.words.get("section-title-references", "References"))
         html += (
-            '\n<section id="bibliography" class="level2 unnumbered"><h2>References</h2>\n'
+            f'\n<section id="bibliography" class="level2 unnumbered"><h2>{heading}</h2>\n'
             f"{own}\n</section>\n"
         )
     return html
+
+
+def entries(citations: Citations) -> dict[str, str]:
+    """Return the entries of the list of references, by the ids that links lead to."""
+    return {f"ref-{m.group(1)}": m.group(0) for m in _ENTRY.finditer(citations.bibliography)}
 
 
 def _own_entries(href: str, citations: Citations) -> str:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from mlsim_book.cli_grading import add_grading
 from mlsim_book.errors import BookError, Problems
 from mlsim_book.progress import Teller
 
@@ -50,7 +52,7 @@ def _parser() -> argparse.ArgumentParser:
     build.add_argument("--output-dir", type=Path, metavar="DIR", help="where the site goes")
     build.add_argument(
         "--to", default="html", metavar="FORMATS",
-        help="what to make besides the site: pdf, epub, zip (several with commas)",
+        help="what to make besides the site: pdf, epub, zip, figures (several with commas)",
     )  # fmt: skip
     _running(build)
     build.set_defaults(run=_build)
@@ -74,6 +76,12 @@ def _parser() -> argparse.ArgumentParser:
     notebooks.add_argument("--check", action="store_true", help="only say which are out of date")
     _running(notebooks)
     notebooks.set_defaults(run=_notebooks)
+    add_grading(commands)
+    moved = commands.add_parser("moved", help="list what two builds of a book say differently")
+    moved.add_argument("old", type=Path, metavar="OLD", help="the built site before a change")
+    moved.add_argument("new", type=Path, metavar="NEW", help="the built site after it")
+    moved.add_argument("--json", action="store_true", help="print plain data")
+    moved.set_defaults(run=_moved)
     doctor = commands.add_parser("doctor", help="say what is installed and what is missing")
     doctor.set_defaults(run=_doctor)
     return parser
@@ -131,23 +139,36 @@ def _check(options: argparse.Namespace) -> int:
 
 
 def _notebooks(options: argparse.Namespace) -> int:
+    from mlsim_book.lock import take_turns
     from mlsim_book.notebooks import check_notebooks, write_notebooks
     from mlsim_book.project import load_project
 
     problems = Problems()
     project = load_project(options.root.resolve(), problems)
     folder = project.root / "notebooks"
-    if options.check:
-        check_notebooks(
+    with take_turns((project.root / project.output_dir).resolve(), _say):
+        if options.check:
+            check_notebooks(
+                project, folder, problems, jobs=options.jobs, refresh=options.refresh, progress=_say
+            )
+            return _report(problems, "the notebooks are up to date")
+        written = write_notebooks(
             project, folder, problems, jobs=options.jobs, refresh=options.refresh, progress=_say
         )
-        return _report(problems, "the notebooks are up to date")
-    written = write_notebooks(
-        project, folder, problems, jobs=options.jobs, refresh=options.refresh, progress=_say
-    )
     for path in written:
         _say(f"wrote {path}")
     return _report(problems, f"{len(written)} notebooks changed")
+
+
+def _moved(options: argparse.Namespace) -> int:
+    from mlsim_book.moved import as_text, moved
+
+    found = moved(options.old, options.new)
+    if options.json:
+        print(json.dumps([each.as_dict() for each in found], indent=2, ensure_ascii=False))
+    else:
+        print(as_text(found))
+    return 0
 
 
 def _report(problems: Problems, well: str) -> int:

@@ -82,11 +82,15 @@ class Words:
         self.language = words_of(project.lang, own_words(project.metadata, project.root))
         words = kind_words(self.language)
         self.prefixes = {kind: str(given.get(f"{kind}-prefix", words[kind])) for kind in words}
+        self.links = given.get("ref-hyperlink") is not False
+        self.glued: set[str] = set()  # kinds whose word and number have no space between
         own = given.get("custom")
         for each in own if isinstance(own, list) else []:
             if isinstance(each, Mapping) and each.get("key"):
                 key = str(each["key"])
                 self.prefixes[key] = str(each.get("reference-prefix") or key)
+                if each.get("space-before-numbering") is False:
+                    self.glued.add(key)
 
     def word(self, target: Target) -> str:
         """Return the word for a target, which says Chapter or Appendix of a chapter."""
@@ -111,7 +115,7 @@ def resolve(html: str, page: RenderedPage, index: Index, words: Words, reporter:
             return _by_title(target, page, data, match.group(2))
         text = _text(target, words, data, match.group(2))
         after = data.get("suffix", "")
-        if data.get("plain"):
+        if data.get("plain") or not words.links:
             return f'<span class="quarto-xref">{text}</span>{after}'
         return f'<a href="{_href(target, page)}" class="quarto-xref">{text}</a>{after}'
 
@@ -137,7 +141,8 @@ def _text(target: Target, words: Words, data: Mapping[str, str], prefix: str) ->
         word = f"{prefix} {htmllib.escape(words.word(target))}"
     if label.kind == "sec" and not prefix:
         return f"<span>{word} {label.number}</span>"
-    return f"{word}&nbsp;<span>{label.number}</span>" if word else f"<span>{label.number}</span>"
+    space = "" if label.kind in words.glued else "&nbsp;"
+    return f"{word}{space}<span>{label.number}</span>" if word else f"<span>{label.number}</span>"
 
 
 def _by_title(target: Target, page: RenderedPage, data: Mapping[str, str], prefix: str) -> str:
@@ -147,6 +152,8 @@ def _by_title(target: Target, page: RenderedPage, data: Mapping[str, str], prefi
     renderings can be styled and tested alike.
     """
     text = (f"{prefix}&nbsp;" if prefix else "") + (target.title or target.label.id)
+    if not page.numbered and not data.get("plain"):  # here every section goes by its title
+        return f'<a href="{_href(target, page)}" class="quarto-xref"><span>{text}</span></a>'
     if not data.get("plain"):
         text = f'<a href="{_href(target, page)}">{text}</a>'
     return f'<span class="quarto-unresolved-ref">{text}</span>'

@@ -24,11 +24,11 @@ from mlsim_book.dead_kernel import died_twice, gone, located
 from mlsim_book.errors import BookError, CellError, ToolError
 from mlsim_book.inline import Inline, find_inline
 from mlsim_book.kernel import (
-    SETUP,
     figure_size,
     kernel_environment,
     kernel_folder,
     kernel_manager,
+    set_up,
 )
 from mlsim_book.options import Defaults
 from mlsim_book.qmd import Cell, Document, Markdown
@@ -160,7 +160,7 @@ async def _run(
         environment = kernel_environment(temporary, defaults.values)
         async with client.async_setup_kernel(cleanup_kc=True, cwd=str(folder), env=environment):
             page = _Page(client, defaults, name)
-            await _silently(page, SETUP.format(format=defaults.values["fig-format"]))
+            await _silently(page, set_up(defaults.values))
             for block in document.blocks:
                 if isinstance(block, Markdown):
                     await _evaluate(page, find_inline(block))

@@ -1,4 +1,4 @@
-"""Exercises as data: the TOML file beside a chapter, read strictly.
+"""Exercises as data: a TOML file of questions, read strictly.
 
     [[exercise]]
     id = "double"                  # the page's label is exr-double
@@ -6,17 +6,22 @@
     kind = "number"                # "number", "choice" or "order"
     level = "recall"               # "recall", "change" or "design"
     points = 1
-    prompt = "How long does it take?"
+    topic = "boiling"              # what a reader may be good or bad at guessing
+    better = "lower"               # which way is good: "lower", "higher", or left out
+    prompt = "How long does it take to boil {litres} l?"
     setup = "power = 2000"         # Python, run before the expressions below
-    answer = "2 * 334880 / power"  # a Python expression
+    answer = "litres * 334880 / power"  # a Python expression
     unit = "s"
     tolerance = 0.02               # relative
     hints = ["Energy over power."]
-    solution = "{answer:.0f} s."   # Markdown; {...} is computed, {{ and }} are braces
+    solution = "{answer:.0f} s."
+
+    [exercise.given]               # names for all of it: the first value is the book's,
+    litres = [2, 3, 5]             # the others make variants for assignments
 
     [[exercise.wrong]]             # an answer that a known mistake leads to
     answer = "334880 / power"
-    because = "That is for one litre."
+    because = "That is for one litre, not for {litres}."
 
     [[selfcheck]]
     id = "unit-of-power"
@@ -25,24 +30,28 @@
     answer = "J/s"
     because = "Power is energy per second."
 
-`choices` are the options of a "choice", or the things to sort of an "order";
-the answer is then one of them, or a list of all of them.
-Standard library only: chapters import it in their own kernel.
+The texts of an exercise are Markdown in which `{...}` is computed; `{{` and `}}` are
+braces. Those of a self-check are plain Markdown. `choices` are the options of a
+"choice", or the things to sort of an "order"; the answer is then one of them, or a
+list of all of them. Standard library only: chapters import it in their own kernel.
 """
 
 from __future__ import annotations
 
+import keyword
 import re
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from mlsim_book.errors import SourceError
+from mlsim_book.toml_places import Places
 
 KINDS = ("number", "choice", "order")
 LEVELS = ("recall", "change", "design")
+WAYS = ("lower", "higher", "")  # of being better
 
 
 @dataclass(frozen=True)
@@ -72,6 +81,9 @@ class Exercise:
     wrong: tuple[WrongPath, ...] = ()
     points: int = 1
     level: str = "recall"
+    topic: str = ""
+    better: str = ""
+    given: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
     file: str = ""
     line: int | None = None
 
@@ -92,7 +104,7 @@ class SelfCheck:
 _EXERCISE: Mapping[str, type | tuple[type, ...]] = {
     "id": str, "title": str, "kind": str, "prompt": str, "answer": str, "solution": str,
     "setup": str, "unit": str, "tolerance": (int, float), "choices": list, "hints": list,
-    "wrong": list, "points": int, "level": str,
+    "wrong": list, "points": int, "level": str, "topic": str, "better": str, "given": dict,
 }  # fmt: skip
 _WRONG: Mapping[str, type | tuple[type, ...]] = {"answer": str, "because": str}
 _SELFCHECK: Mapping[str, type | tuple[type, ...]] = {
@@ -123,6 +135,7 @@ def load(path: str | Path) -> tuple[Exercise, ...]:
             **{name: value for name, value in item.items() if name not in _LISTS},
             choices=tuple(item.get("choices", ())),
             hints=tuple(item.get("hints", ())),
+            given=_given(item.get("given", {}), where, table),
             wrong=tuple(
                 WrongPath(each["answer"], each["because"], where.line(*table, "wrong", number))
                 for number, each in enumerate(wrong)
@@ -151,7 +164,33 @@ def load_selfchecks(path: str | Path) -> tuple[SelfCheck, ...]:
     return tuple(checks)
 
 
-_LISTS = {"choices", "hints", "wrong"}
+_LISTS = {"choices", "hints", "wrong", "given"}
+
+
+def _given(
+    values: Mapping[str, Any], where: Places, table: tuple[str | int, ...]
+) -> dict[str, tuple[Any, ...]]:
+    """Return what may vary: a name, and the values that it may have."""
+    for name, choices in values.items():
+        if not name.isidentifier() or keyword.iskeyword(name) or name == "answer":
+            raise where.error(
+                f"'{name}' can't be a name of [exercise.given]",
+                *table,
+                "given",
+                key=name,
+                hint="Use a name as in Python, other than answer: litres = [2, 3].",
+            )
+        if not isinstance(choices, list) or not choices:
+            raise where.error(
+                f"'{name}' is {choices!r}, which must be a list with a value or more",
+                *table,
+                "given",
+                key=name,
+                hint="The first is the book's own; the others make variants.",
+            )
+        if any(value in choices[:index] for index, value in enumerate(choices)):
+            raise where.error(f"'{name}' has a value twice", *table, "given", key=name)
+    return {name: tuple(choices) for name, choices in values.items()}
 
 
 @dataclass(frozen=True)
@@ -168,63 +207,29 @@ def read_texts(path: str | Path) -> tuple[ShownText, ...]:
     data, where = _read(path)
     found: list[ShownText] = []
 
-    def take(item: Mapping[str, Any], table: tuple[str | int, ...], *keys: str) -> None:
+    def take(
+        item: Mapping[str, Any], table: tuple[str | int, ...], *keys: str, computed: bool = False
+    ) -> None:
         for key in keys:
             given = item.get(key, [])
             found.extend(
-                ShownText(text, where.line(*table, key) or 1, computed=key == "solution")
+                ShownText(text, where.line(*table, key) or 1, computed=computed)
                 for text in (given if isinstance(given, list) else [given])
                 if isinstance(text, str)
             )
 
     for index, item in enumerate(data.get("exercise", [])):
         table = ("exercise", index)
-        take(item, table, "title", "prompt", "hints", "solution")
+        take(item, table, "title")
+        take(item, table, "prompt", "hints", "solution", computed=True)
         for number, each in enumerate(item.get("wrong", [])):
-            take(each, (*table, "wrong", number), "because")
+            take(each, (*table, "wrong", number), "because", computed=True)
     for index, item in enumerate(data.get("selfcheck", [])):
         take(item, ("selfcheck", index), "question", "because")
     return tuple(found)
 
 
-class _Places:
-    """Finds the lines of tables and keys: Python's TOML reader doesn't tell them."""
-
-    def __init__(self, text: str, file: str) -> None:
-        self.file = file
-        self._lines: dict[tuple[str | int, ...], int] = {}
-        counts: dict[tuple[str | int, ...], int] = {}
-        table: tuple[str | int, ...] = ()
-        quote: str | None = None
-        for number, line in enumerate(text.splitlines(), start=1):
-            if quote is None and (header := re.match(r"\s*\[\[([\w.]+)\]\]", line)):
-                name = tuple(header.group(1).split("."))
-                base: tuple[str | int, ...] = table[:2] if len(name) > 1 else ()
-                place = (*base, name[-1])
-                table = (*place, counts.get(place, 0))
-                counts[place] = counts.get(place, 0) + 1
-                self._lines[table] = number
-            elif quote is None and (key := re.match(r"\s*([\w-]+)\s*=", line)):
-                self._lines.setdefault((*table, key.group(1)), number)
-            for mark in re.findall(r'"""|\'\'\'', line):
-                quote = None if quote == mark else quote or mark
-
-    def line(self, *path: str | int) -> int | None:
-        """Return the line of a table or key, or of the nearest thing around it."""
-        for end in range(len(path), 0, -1):
-            if path[:end] in self._lines:
-                return self._lines[path[:end]]
-        return None
-
-    def error(
-        self, message: str, *table: str | int, key: str | None = None, hint: str | None = None
-    ) -> SourceError:
-        """Return an error that names the line of a key in a table."""
-        place = (*table, key) if key else table
-        return SourceError(message, file=self.file, line=self.line(*place), hint=hint)
-
-
-def _read(path: str | Path) -> tuple[dict[str, Any], _Places]:
+def _read(path: str | Path) -> tuple[dict[str, Any], Places]:
     file = Path(path)
     if not file.is_file():
         raise SourceError(
@@ -233,7 +238,7 @@ def _read(path: str | Path) -> tuple[dict[str, Any], _Places]:
             hint=f"Looked in {file.resolve().parent}: the path starts from the chapter's folder.",
         )
     text = file.read_text(encoding="utf-8")
-    where = _Places(text, str(path))
+    where = Places(text, str(path))
     try:
         data = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -254,7 +259,7 @@ def _check(
     item: dict[str, Any],
     known: Mapping[str, type | tuple[type, ...]],
     needed: tuple[str, ...],
-    where: _Places,
+    where: Places,
     table: tuple[str | int, ...],
 ) -> None:
     """Refuse unknown names, missing ones, and values of the wrong type."""
@@ -269,17 +274,22 @@ def _check(
         texts = value if isinstance(value, list) and name in {"choices", "hints"} else []
         if not all(isinstance(each, str) for each in texts):
             raise where.error(f"'{name}' must hold texts only", *table, key=name)
+    if item.get("points", 1) < 1:
+        raise where.error(
+            f"'points' is {item['points']}, which must be 1 or more", *table, key="points"
+        )
     for name in needed:
         if name not in item:
             raise where.error(f"the key '{name}' is missing", *table)
 
 
-def _check_meaning(exercise: Exercise, where: _Places, table: tuple[str | int, ...]) -> None:
-    for name, allowed in (("kind", KINDS), ("level", LEVELS)):
+def _check_meaning(exercise: Exercise, where: Places, table: tuple[str | int, ...]) -> None:
+    for name, allowed in (("kind", KINDS), ("level", LEVELS), ("better", WAYS)):
         value = getattr(exercise, name)
         if value not in allowed:
+            words = ", ".join(filter(None, allowed))
             raise where.error(
-                f"'{name}' is '{value}', which must be one of {', '.join(allowed)}",
+                f"'{name}' is '{value}', which must be one of {words}",
                 *table,
                 key=name,
             )
@@ -298,7 +308,7 @@ def _check_meaning(exercise: Exercise, where: _Places, table: tuple[str | int, .
         )
 
 
-def _refuse_repeats(ids: list[tuple[str, int | None]], where: _Places, kind: str) -> None:
+def _refuse_repeats(ids: list[tuple[str, int | None]], where: Places, kind: str) -> None:
     first: dict[str, int | None] = {}
     for name, line in ids:
         if name in first:

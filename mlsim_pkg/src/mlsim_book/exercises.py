@@ -1,25 +1,17 @@
-"""Exercises on a page: the prompt, hints that open, and a computed solution that opens.
+"""Exercises computed: the answer, where each wrong path leads, and all texts.
 
-In a chapter:
-
-    ```{python}
-    #| echo: false
-    #| output: asis
-    from mlsim_book.exercises import show
-    show("hello.exercises.toml", "double")
-    ```
-
-What is printed is Quarto Markdown. The answer and each wrong path are computed
-whenever the page runs, so none of them can go stale. `exercise_data` describes
-the file. Standard library only: this runs in the chapters' own kernel.
+`exercise_data` describes the file, `exercise_markdown` what a page shows of it,
+`verdicts` what is said to an answer, `question_bank` the questions of a whole book.
+Answers are expressions: they are computed whenever a page runs, so that none can go
+stale. Standard library only: this runs in the chapters' own kernel, and at students'.
 """
 
 from __future__ import annotations
 
-import difflib
+import itertools
 import math
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from string import Formatter
 from typing import Any
 
@@ -32,12 +24,10 @@ __all__ = [
     "SelfCheck",
     "WrongPath",
     "evaluate",
-    "exercise_markdown",
     "load",
     "load_selfchecks",
     "same_answer",
-    "show",
-    "show_selfcheck",
+    "variants",
 ]
 
 
@@ -48,43 +38,71 @@ class Evaluation:
     exercise: Exercise
     answer: Any  # a float, a choice, or a tuple of choices
     wrong: tuple[Any, ...]  # what each wrong path leads to
-    solution: str  # Markdown
+    because: tuple[str, ...]  # what to tell whoever took it, Markdown
+    prompt: str  # Markdown, as are the hints and the solution
+    hints: tuple[str, ...]
+    solution: str
+    given: Mapping[str, Any] = field(default_factory=dict)  # the values of [exercise.given]
 
 
-def evaluate(exercise: Exercise) -> Evaluation:
-    """Compute an exercise's answer, wrong paths and solution.
+def evaluate(exercise: Exercise, given: Mapping[str, Any] | None = None) -> Evaluation:
+    """Compute an exercise's answer, wrong paths and texts.
+
+    Parameters
+    ----------
+    given
+        Values for the names of `[exercise.given]`; the book's own where left out.
 
     Raises
     ------
     SourceError
         Something in it raises; or a wrong path can't be told from the answer,
-        or from another wrong path.
+        or from another wrong path; or `given` has a name that the exercise lacks.
 
-    >>> task = Exercise("e", "T", "number", "?", "6 * 7", "It is {answer:.0f}.")
-    >>> evaluate(task).answer, evaluate(task).solution
-    (42.0, 'It is 42.')
+    >>> task = Exercise("e", "T", "number", "{n} times 7?", "n * 7", "It is {answer:.0f}.",
+    ...                 given={"n": (6, 5)})
+    >>> evaluate(task).answer, evaluate(task, {"n": 5}).prompt, evaluate(task).solution
+    (42.0, '5 times 7?', 'It is 42.')
     """
-    names: dict[str, Any] = {}
+    values = {name: choices[0] for name, choices in exercise.given.items()}
+    for name in given or {}:
+        if name not in values:
+            raise SourceError(
+                f"'{exercise.id}' has nothing called '{name}' to be given",
+                file=exercise.file,
+                line=exercise.line,
+                hint=f"There are: {', '.join(values) or 'none'}.",
+            )
+    values.update(given or {})
+    names: dict[str, Any] = dict(values)
     try:
         exec(compile(exercise.setup, f"<setup of {exercise.id}>", "exec"), names)  # noqa: S102 - the book's own code
     except Exception as error:
         raise _failed(exercise, "setup", error) from error
     answer = _value(exercise, exercise.answer, names, "answer")
-    wrong: list[Any] = []
-    for path in exercise.wrong:
-        value = _value(exercise, path.answer, names, "wrong path", line=path.line)
-        for other, what in [(answer, "the answer"), *((each, "another") for each in wrong)]:
-            if same_answer(exercise, value, other):
-                raise SourceError(
-                    f"the wrong path of '{exercise.id}' gives {value!r}, as does {what}"
-                    f" ({other!r}, within {exercise.tolerance:g})",
-                    file=exercise.file,
-                    line=path.line,
-                    hint="Make the tolerance smaller, change the numbers, or take the path out.",
-                )
-        wrong.append(value)
-    solution = _filled(exercise, {**names, "answer": answer})
-    return Evaluation(exercise, answer, tuple(wrong), solution)
+    wrong = _wrong_answers(exercise, names, answer)
+    shown = {**names, "answer": answer}
+    return Evaluation(
+        exercise,
+        answer,
+        wrong,
+        tuple(_filled(exercise, each.because, shown, "wrong path") for each in exercise.wrong),
+        _filled(exercise, exercise.prompt, names, "prompt"),
+        tuple(_filled(exercise, each, names, "hint") for each in exercise.hints),
+        _filled(exercise, exercise.solution, shown, "solution"),
+        values,
+    )
+
+
+def variants(exercise: Exercise) -> Iterator[dict[str, Any]]:
+    """Yield every choice of the values of `[exercise.given]`, the book's own first.
+
+    >>> task = Exercise("e", "T", "number", "?", "n + m", "", given={"n": (1, 2), "m": (3,)})
+    >>> list(variants(task))
+    [{'n': 1, 'm': 3}, {'n': 2, 'm': 3}]
+    """
+    for values in itertools.product(*exercise.given.values()):
+        yield dict(zip(exercise.given, values, strict=True))
 
 
 def same_answer(exercise: Exercise, given: Any, wanted: Any) -> bool:
@@ -99,113 +117,56 @@ def same_answer(exercise: Exercise, given: Any, wanted: Any) -> bool:
     return bool(given == wanted)
 
 
-def show(path: str | Path, name: str) -> None:
-    """Print the exercise `name` of a file as Markdown, for a cell with `output: asis`."""
-    exercise = _find(path, name, load(path), "exercise")
-    print(exercise_markdown(evaluate(exercise)))
+def plain_number(value: Any, unit: str) -> float:
+    """Return a plain number; a quantity with units is converted to the given unit.
 
+    Raises
+    ------
+    ValueError
+        It is no finite number; a library of quantities raises its own for a unit
+        that doesn't fit.
 
-def show_selfcheck(path: str | Path, name: str) -> None:
-    """Print a self-check question as Markdown, its answer folded away."""
-    check = _find(path, name, load_selfchecks(path), "selfcheck")
-    answer = f"**{check.answer}**\n\n{check.because}".strip()
-    print(f"{check.question.strip()}\n\n{_listed(check.choices)}\n")
-    print(_folded("note", "Answer", answer))
-
-
-def exercise_markdown(evaluation: Evaluation) -> str:
-    """Return the Markdown of a computed exercise.
-
-    >>> task = Exercise("twice", "Twice", "number", "How long?", "2", "{answer:g} s", unit="s")
-    >>> print(exercise_markdown(evaluate(task)))
-    ::: {#exr-twice}
-    <BLANKLINE>
-    ## Twice
-    <BLANKLINE>
-    How long?
-    <BLANKLINE>
-    [Answer in s, within 2 % of the value · Level: recall · 1 point]{.exercise-about}
-    <BLANKLINE>
-    :::
-    <BLANKLINE>
-    ::: {.callout-note collapse="true"}
-    <BLANKLINE>
-    ## Solution
-    <BLANKLINE>
-    2 s
-    <BLANKLINE>
-    :::
-    <BLANKLINE>
+    >>> plain_number(2, "s")
+    2.0
     """
-    exercise = evaluation.exercise
-    parts = [f"::: {{#exr-{exercise.id}}}", f"## {exercise.title}", exercise.prompt.strip()]
-    if exercise.choices:
-        parts.append(_listed(exercise.choices))
-    parts += [f"[{_about(exercise)}]{{.exercise-about}}", ":::"]
-    for number, hint in enumerate(exercise.hints, start=1):
-        title = f"Hint {number}" if len(exercise.hints) > 1 else "Hint"
-        parts.append(_folded("tip", title, hint.strip()).rstrip())
-    if exercise.wrong:
-        parts.append(_folded("tip", "Another answer?", _wrong_paths(evaluation)).rstrip())
-    parts.append(_folded("note", "Solution", evaluation.solution.strip()))
-    return "\n\n".join(parts)
+    if is_quantity(value):
+        try:
+            value = value.to(unit or "dimensionless").magnitude
+        except TypeError:  # a unit that doesn't fit
+            raise
+        except Exception:
+            # units that count ("times", "%") are unknown to its library
+            if not unit or not getattr(value, "dimensionless", False):
+                raise
+            value = value.to("dimensionless").magnitude * (100 if unit == "%" else 1)
+    number = float(value)
+    if not math.isfinite(number):
+        raise ValueError(f"got {number}")
+    return number
 
 
-def _about(exercise: Exercise) -> str:
-    points = f"{exercise.points} point{'s' if exercise.points != 1 else ''}"
-    wanted = {
-        "number": f"Answer in {exercise.unit}, " if exercise.unit else "Answer ",
-        "choice": "Choose one",
-        "order": "Put them in order",
-    }[exercise.kind]
-    if exercise.kind == "number":
-        wanted += f"within {exercise.tolerance * 100:g} % of the value"
-    level = {"change": "change one thing"}.get(exercise.level, exercise.level)
-    return f"{wanted} · Level: {level} · {points}"
+def is_quantity(value: Any) -> bool:
+    """Say whether a value carries a unit, as Pint's quantities do."""
+    return hasattr(value, "magnitude") and hasattr(value, "to")
 
 
-def _wrong_paths(evaluation: Evaluation) -> str:
-    """Return a line for each known wrong way: where it leads, and why it is wrong."""
-    exercise = evaluation.exercise
-    lines = []
-    for path, value in zip(exercise.wrong, evaluation.wrong, strict=True):
-        shown = ", ".join(value) if isinstance(value, tuple) else str(value)
-        if isinstance(value, float):
-            shown = f"{three_digits(value)} {exercise.unit}".strip()
-        lines.append(f"- **{shown}**: {path.because.strip()}")
-    return "\n".join(lines)
-
-
-def three_digits(value: float) -> str:
-    """Write a number to three digits, a large one with its thousands apart.
-
-    >>> three_digits(25_190.0), three_digits(0.01234)
-    ('25,200', '0.0123')
-    """
-    if not 1000 <= abs(value) < 1e15:
-        return f"{value:.3g}"
-    return f"{float(f'{value:.3g}'):,.0f}"
-
-
-def _folded(kind: str, title: str, body: str) -> str:
-    return f'::: {{.callout-{kind} collapse="true"}}\n\n## {title}\n\n{body}\n\n:::\n'
-
-
-def _listed(choices: tuple[str, ...]) -> str:
-    return "\n".join(f"- {choice}" for choice in choices)
-
-
-def _find(path: str | Path, name: str, found: tuple[Any, ...], kind: str) -> Any:
-    for each in found:
-        if each.id == name:
-            return each
-    near = difflib.get_close_matches(name, [each.id for each in found], n=1)
-    known = ", ".join(each.id for each in found) or "none"
-    raise SourceError(
-        f"there is no {kind} '{name}'",
-        file=str(path),
-        hint=f"Did you mean '{near[0]}'?" if near else f"There are: {known}.",
-    )
+def _wrong_answers(exercise: Exercise, names: dict[str, Any], answer: Any) -> tuple[Any, ...]:
+    """Compute where the wrong paths lead, and see that they can be told apart."""
+    wrong: list[Any] = []
+    for path in exercise.wrong:
+        value = _value(exercise, path.answer, names, "wrong path", line=path.line)
+        for other, what in [(answer, "the answer"), *((each, "another") for each in wrong)]:
+            # either way: what is within the tolerance of one may not be of the other
+            if same_answer(exercise, value, other) or same_answer(exercise, other, value):
+                raise SourceError(
+                    f"the wrong path of '{exercise.id}' gives {value!r}, as does {what}"
+                    f" ({other!r}, within {exercise.tolerance:g})",
+                    file=exercise.file,
+                    line=path.line,
+                    hint="Make the tolerance smaller, change the numbers, or take the path out.",
+                )
+        wrong.append(value)
+    return tuple(wrong)
 
 
 def _value(
@@ -215,7 +176,7 @@ def _value(
     try:
         value = eval(code.strip(), names)  # noqa: S307 - the book's own code
         if exercise.kind == "number":
-            return _number(value, exercise.unit)
+            return plain_number(value, exercise.unit)
     except Exception as error:
         raise _failed(exercise, what, error, line) from error
     if exercise.kind == "choice" and value in exercise.choices:
@@ -231,28 +192,18 @@ def _value(
     )
 
 
-def _number(value: Any, unit: str) -> float:
-    """Return a plain number; a quantity with units is converted to the exercise's unit."""
-    if hasattr(value, "magnitude") and hasattr(value, "to"):
-        value = value.to(unit or "dimensionless").magnitude
-    number = float(value)
-    if not math.isfinite(number):
-        raise ValueError(f"got {number}")
-    return number
-
-
-def _filled(exercise: Exercise, names: dict[str, Any]) -> str:
-    """Return the solution with its `{expression}` fields computed."""
+def _filled(exercise: Exercise, template: str, names: dict[str, Any], what: str) -> str:
+    """Return a text with its `{expression}` fields computed."""
     pieces: list[str] = []
     try:
-        for text, code, spec, conversion in Formatter().parse(exercise.solution):
+        for text, code, spec, conversion in Formatter().parse(template):
             pieces.append(text)
             if code is not None:
                 value = eval(code.strip(), names)  # noqa: S307
                 value = Formatter().convert_field(value, conversion) if conversion else value
                 pieces.append(format(value, spec or ""))
     except Exception as error:
-        raise _failed(exercise, "solution", error) from error
+        raise _failed(exercise, what, error) from error
     return "".join(pieces)
 
 
@@ -264,5 +215,5 @@ def _failed(
         f"the {what} of '{exercise.id}' raised {type(error).__name__}: {error}",
         file=exercise.file,
         line=line or exercise.line,
-        hint=hint if what == "solution" else None,
+        hint=hint if what in {"solution", "prompt", "hint"} else None,
     )

@@ -31,7 +31,12 @@ from mlsim_book.paper import FOLDER, READER, Paper
 
 Progress = Callable[[str], None]
 
-FORMATS = {"pdf": "PDF", "epub": "EPUB", "zip": "Zip, to read offline"}  # in the links' order
+FORMATS = {
+    "pdf": "PDF",
+    "epub": "EPUB",
+    "zip": "Zip, to read offline",
+    "figures": "Figures",
+}  # in the links' order
 _EPOCH = 315532800  # 1980, where the times of zip archives begin
 _HINT = "Install it with: python -m pip install typst"
 _FORMULA = re.compile(r'<code class="paper-(?:inline|display)">.*?</code>', re.DOTALL)
@@ -53,7 +58,8 @@ def download_name(project: Project, form: str) -> str:
     'Clay-pots.pdf'
     """
     words = re.findall(r"\w+(?:['.]\w+)*", re.sub(r"<[^>]*>", "", project.title))
-    return f"{'-'.join(words) or 'book'}.{form}"
+    suffix = "-figures.zip" if form == "figures" else f".{form}"
+    return f"{'-'.join(words) or 'book'}{suffix}"
 
 
 def parse_formats(text: str) -> tuple[str, ...]:
@@ -66,7 +72,7 @@ def parse_formats(text: str) -> tuple[str, ...]:
     if unknown := sorted(named - {"html", *FORMATS}):
         raise BookError(
             f"'{unknown[0]}' is no format of a book",
-            hint="Formats: html, pdf, epub, zip; several with commas between.",
+            hint=f"Formats: html, {', '.join(FORMATS)}; several with commas between.",
         )
     return tuple(form for form in FORMATS if form in named)
 

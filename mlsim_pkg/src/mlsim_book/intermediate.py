@@ -19,6 +19,7 @@ from typing import Any
 
 from mlsim_book.attributes import attributes, fence_for
 from mlsim_book.inline import find_inline, substitute
+from mlsim_book.mend import mend
 from mlsim_book.options import Defaults
 from mlsim_book.outputs import (
     Figure,
@@ -76,6 +77,7 @@ def write_blocks(
     """
     files: dict[str, bytes] = {}
     pieces: list[str] = []
+    loose: list[int] = []  # those without a div around: one may close what another opens
     values = list(results.values)
     outputs = iter(results.cells)
     count = 0
@@ -89,6 +91,10 @@ def write_blocks(
             writer = _CellWriter(block, next(outputs), defaults, count=count)
             writer.figures, writer.files = figures, files
             pieces.append(_indented(writer.write(), block.indent))
+            if writer.loose:
+                loose.append(len(pieces) - 1)
+    for at, text in zip(loose, mend([pieces[at] for at in loose]), strict=True):
+        pieces[at] = text
     return pieces, files
 
 
@@ -105,6 +111,7 @@ class _CellWriter:
 
     figures: str  # the folder of figures, from the page
     files: dict[str, bytes]  # takes the figures
+    loose = False  # its outputs are text of the page, with no div around them
 
     def __init__(
         self, cell: Cell, outputs: Sequence[Output], defaults: Defaults, *, count: int
@@ -133,12 +140,14 @@ class _CellWriter:
         if self._of("include") is False or not (self.cell.code or self.outputs):
             return ""
         body = [self._code()] if shown else []
+        crossref = (self.cell.label or "").startswith(("fig-", "tbl-"))
+        self.loose = self.asis and not shown and not crossref
         if self._of("output") is not False:
-            body += self._outputs()
+            outputs = self._outputs()
+            body += mend(outputs) if self.asis and not self.loose else outputs
         if not body:
             return ""
-        crossref = (self.cell.label or "").startswith(("fig-", "tbl-"))
-        if self.asis and not shown and not crossref:
+        if self.loose:
             return "\n" + "\n".join(body) + "\n\n"
         return f"\n::: {self._cell_attributes()}\n" + "\n".join(body) + ":::\n\n"
 
@@ -220,6 +229,8 @@ class _CellWriter:
             path = f"{self.figures}/{name}-output-{index + 1}"
             figure = Figure(path, label, caption, self._broadcast("fig-link", displayed))
             figure.pairs = self._figure_pairs(displayed)
+            figure.themed = bool(self.defaults.values.get("figure-theme"))
+            figure.with_data = bool(self.defaults.values.get("figure-data"))
             text = output_markdown(output, figure, self.files, asis=self.asis)
             if caption and not is_image(output):
                 text += f"\n{caption}\n"

@@ -18,14 +18,25 @@ from typing import Any
 from jupyter_client.kernelspec import KernelSpec
 from jupyter_client.manager import AsyncKernelManager
 
+from mlsim_book.figure_theme import STYLE
+
 # 1 January 2000, unless the caller says otherwise: what drawings are dated with.
 _EPOCH = "946684800"
 
 _LAUNCH = (sys.executable, "-Xfrozen_modules=off", "-m", "ipykernel_launcher")
 
-SETUP = """\
-get_ipython().config.InlineBackend.figure_formats = {{"{format}"}}
-"""
+_FORMATS = 'get_ipython().config.InlineBackend.figure_formats = {{"{}"}}'
+_DATA = '__import__("mlsim_book.figure_data").figure_data.publish(get_ipython())'
+
+
+def set_up(defaults: Mapping[str, Any]) -> str:
+    """Return the code that a kernel runs before the first cell; it leaves no name behind.
+
+    >>> set_up({"fig-format": "svg"})
+    'get_ipython().config.InlineBackend.figure_formats = {"svg"}'
+    """
+    lines = [_FORMATS.format(defaults["fig-format"])]
+    return "\n".join(lines + [_DATA] * bool(defaults.get("figure-data")))
 
 
 class KernelManager(AsyncKernelManager):
@@ -68,7 +79,7 @@ def kernel_environment(folder: Path, defaults: Mapping[str, Any]) -> dict[str, s
     matplotlibrc.write_text(
         f"figure.figsize: {defaults['fig-width']}, {defaults['fig-height']}\n"
         f"figure.dpi: {defaults['fig-dpi']}\n"
-        "svg.hashsalt: mlsim-book\n",
+        "svg.hashsalt: mlsim-book\n" + (STYLE if defaults.get("figure-theme") else ""),
         encoding="utf-8",
     )
     return {

@@ -1,57 +1,36 @@
 """The words a book puts before its numbers and on its boxes, in its language.
 
-`lang:` picks one of the languages below; `language:` (a mapping, or the name of a
+`lang:` picks one of the languages in `words.toml`; `language:` (a mapping, or the name of a
 YAML file) and `_language.yml` change single words, by the keys that Quarto uses.
 """
 
 from __future__ import annotations
 
+import functools
+import tomllib
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from mlsim_book.labels import WORDS
 from mlsim_book.yamlfile import read_yaml
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
-_KEYS = (
-    "crossref-fig-title", "crossref-tbl-title", "crossref-lst-title", "crossref-thm-title",
-    "crossref-lem-title", "crossref-cor-title", "crossref-prp-title", "crossref-cnj-title",
-    "crossref-def-title", "crossref-exm-title", "crossref-exr-title", "crossref-ch-prefix",
-    "crossref-apx-prefix", "crossref-sec-prefix", "crossref-eq-prefix",
-    "environment-proof-title", "environment-remark-title", "environment-solution-title",
-    "callout-note-title", "callout-tip-title", "callout-warning-title",
-    "callout-important-title", "callout-caution-title", "code-summary",
-    "section-title-abstract", "toc-title-document",
-)  # fmt: skip
-
-# In the order of the keys.
-_LANGUAGES: Mapping[str, str] = {
-    "en": "Figure Table Listing Theorem Lemma Corollary Proposition Conjecture Definition Example "
-    "Exercise Chapter Appendix Section Equation Proof Remark Solution Note Tip Warning "
-    "Important Caution Code Abstract Table_of_contents",
-    "de": "Abbildung Tabelle Listing Theorem Lemma Korollar Aussage Annahme Definition Beispiel "
-    "Übungsaufgabe Kapitel Anhang Kapitel Gleichung Beweis Anmerkung Lösung Hinweis Tipp Warnung "
-    "Wichtig Vorsicht Code Zusammenfassung Inhaltsverzeichnis",
-    "fr": "Figure Table Listing Théorème Lemme Corollaire Proposition Conjecture Définition "
-    "Exemple Exercice Chapitre Annexe Section Équation Preuve Remarque Solution Note Astuce "
-    "Avertissement Important Mise_en_garde Code Résumé Table_des_matières",
-    "es": "Figura Tabla Listado Teorema Lema Corolario Proposición Conjetura Definición Ejemplo "
-    "Ejercicio Capítulo Apéndice Sección Ecuación Demostración Observación Solución Nota Tip "
-    "Advertencia Importante Precaución Código Resumen Tabla_de_contenidos",
-    "it": "Figura Tabella Lista Teorema Lemma Corollario Proposizione Congettura Definizione "
-    "Esempio Esercizio Capitolo Appendice Sezione Equazione Dimostrazione Osservazione Soluzione "
-    "Nota Consiglio Avviso Importante Attenzione Codice Sommario Indice",
-    "pt": "Figura Tabela Listagem Teorema Lema Corolário Proposição Conjetura Definição Exemplo "
-    "Exercício Capítulo Apêndice Seção Equação Comprovação Comentário Solução Nota Dica Aviso "
-    "Importante Cuidado Código Resumo Índice",
-    "nl": "Figuur Tabel Listing Stelling Lemma Conclusie Voorstel Aanname Definitie Voorbeeld "
-    "Oefening Hoofdstuk Bijlage Paragraaf Vergelijking Bewijs Opmerking Oplossing Opmerking Tip "
-    "Waarschuwing Belangrijk Opgelet Code Samenvatting Inhoudsopgave",
-}
 _ENGLISH = "en"
+_ALIASES = {"ua": "uk", "no": "nb"}
 _FILES = ("_language.yml", "_language.yaml")
+
+
+@functools.cache
+def _languages() -> Mapping[str, Mapping[str, str]]:
+    text = (Path(__file__).parent / "words.toml").read_text(encoding="utf-8")
+    return {name.lower(): words for name, words in tomllib.loads(text).items()}
+
+
+def _names(lang: str) -> tuple[str, str]:
+    """Return the names under which a language and its variety of a country are listed."""
+    name, dash, rest = lang.replace("_", "-").lower().partition("-")
+    name = _ALIASES.get(name, name)
+    return name, name + dash + rest
 
 
 def known_language(lang: str) -> bool:
@@ -60,20 +39,26 @@ def known_language(lang: str) -> bool:
     >>> known_language("de-CH"), known_language("xx")
     (True, False)
     """
-    return lang.split("-", maxsplit=1)[0].lower() in _LANGUAGES
+    return not _languages().keys().isdisjoint(_names(lang))
+
+
+def is_english(lang: str) -> bool:
+    """Say whether a language is English, or has no words and gets the English ones."""
+    return _names(lang)[0] == _ENGLISH or not known_language(lang)
 
 
 def words_of(lang: str, own: Mapping[str, Any] | None = None) -> dict[str, str]:
     """Return the words of a language by Quarto's keys, changed by a book's own.
 
-    A language that isn't known gets the English ones.
+    What a language lacks is English.
 
     >>> words = words_of("de", {"crossref-fig-title": "Abb."})
     >>> words["crossref-fig-title"], words["crossref-tbl-title"]
     ('Abb.', 'Tabelle')
     """
-    row = _LANGUAGES.get(lang.split("-", maxsplit=1)[0].lower(), _LANGUAGES[_ENGLISH])
-    words = {key: word.replace("_", " ") for key, word in zip(_KEYS, row.split(), strict=True)}
+    words = dict(_languages()[_ENGLISH])
+    for name in _names(lang):
+        words.update(_languages().get(name, {}))
     words.update(
         {key: str(text) for key, text in (own or {}).items() if not isinstance(text, dict)}
     )

@@ -1,5 +1,7 @@
 """One build of a site's folder at a time: a lock beside it that says who holds it.
 
+The preview and the writing of notebooks take the same lock, since they run the same cells.
+
 The lock is the operating system's own (`flock`, or Windows' kin), so that of a
 process that is gone is free at once, however it went. What the file holds is only for
 people: which process builds there, and since when.
@@ -66,6 +68,16 @@ def hold(
         with suppress(OSError):  # while it is held: who opened it meanwhile sees that it is gone
             lock_path(target).unlink()
         lock.release()
+
+
+@contextmanager
+def take_turns(target: Path, progress: Callable[[str], None]) -> Iterator[None]:
+    """Run a book's cells while no other command does; a book nobody can write needs no turns."""
+    if os.access(target.parent, os.W_OK):
+        with hold(target, progress=progress):
+            yield
+    else:
+        yield
 
 
 def _sign(target: Path) -> None:

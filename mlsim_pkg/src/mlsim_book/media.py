@@ -71,6 +71,8 @@ def kbd(words: Sequence[str]) -> str | None:
     '`<kbd title="Ctrl-C, mac: Cmd-C" data-mac="Cmd-C">Ctrl-C</kbd>`{=html}'
     """
     plain, named = split_call(words)
+    if named.get("mode") == "plain" and plain:
+        return f'`<kbd data-mode="plain" class="kbd">{html.escape(plain[0])}</kbd>`{{=html}}'
     systems = {"win": "windows", "mac": "mac", "linux": "linux"}
     named = {systems[name]: value for name, value in named.items() if name in systems}
     shown = plain[0] if plain else next(iter(named.values()), None)

@@ -8,6 +8,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from mlsim_book.language import own_words, words_of
 from mlsim_book.model import Chapter, Project
 from mlsim_book.render import Heading
 
@@ -51,10 +52,15 @@ def relative(href: str, page: str) -> str:
     return posixpath.relpath(href, posixpath.dirname(page) or ".")
 
 
-def chapter_text(chapter: Chapter) -> str:
+def numbered(project: Project) -> bool:
+    """Say whether chapters are shown with their numbers: `number-sections: false` hides them."""
+    return project.html.get("number-sections", project.metadata.get("number-sections")) is not False
+
+
+def chapter_text(chapter: Chapter, *, numbers: bool = True) -> str:
     """Return a chapter's number and title, in HTML, as the sidebar shows them."""
     title = htmllib.escape(chapter.title, quote=False)
-    number = chapter_number(chapter)
+    number = chapter_number(chapter) if numbers else ""
     if not number:
         return title
     return (
@@ -63,18 +69,26 @@ def chapter_text(chapter: Chapter) -> str:
     )
 
 
+def appendices_title(project: Project) -> str:
+    """Return what the part of the appendices is called."""
+    words = words_of(project.lang, own_words(project.metadata, project.root))
+    return words["section-title-appendices"]
+
+
 def sidebar(project: Project, here: Chapter) -> tuple[Entry, ...]:
     """Return the sidebar of a page: chapters, under their parts."""
     groups: list[tuple[str | None, str | None, list[Chapter]]] = []
+    appendices = appendices_title(project)
     for chapter in project.chapters:
-        part = "Appendices" if chapter.appendix and not chapter.part else chapter.part
+        part = appendices if chapter.appendix and not chapter.part else chapter.part
         if not groups or groups[-1][0] != part:
             groups.append((part, chapter.part_href, []))
         if chapter.part_href != chapter.href:
             groups[-1][2].append(chapter)
     entries: list[Entry] = []
+    numbers = numbered(project)
     for part, part_href, chapters in groups:
-        items = tuple(_entry(chapter, here) for chapter in chapters)
+        items = tuple(_entry(chapter, here, numbers) for chapter in chapters)
         if part is None:
             entries.extend(items)
         else:
@@ -84,25 +98,24 @@ def sidebar(project: Project, here: Chapter) -> tuple[Entry, ...]:
     return tuple(entries)
 
 
-def _entry(chapter: Chapter, here: Chapter) -> Entry:
-    return Entry(
-        chapter_text(chapter), relative(chapter.href, here.href), chapter.href == here.href
-    )
+def _entry(chapter: Chapter, here: Chapter, numbers: bool) -> Entry:
+    text = chapter_text(chapter, numbers=numbers)
+    return Entry(text, relative(chapter.href, here.href), chapter.href == here.href)
 
 
 def neighbours(project: Project, here: Chapter) -> tuple[Entry | None, Entry | None]:
     """Return the previous and the next page."""
-    chapters = project.chapters
+    chapters, numbers = project.chapters, numbered(project)
     at = [chapter.href for chapter in chapters].index(here.href)
-    before = _entry(chapters[at - 1], here) if at > 0 else None
-    after = _entry(chapters[at + 1], here) if at + 1 < len(chapters) else None
+    before = _entry(chapters[at - 1], here, numbers) if at > 0 else None
+    after = _entry(chapters[at + 1], here, numbers) if at + 1 < len(chapters) else None
     return before, after
 
 
 def breadcrumb(project: Project, here: Chapter) -> tuple[Entry, ...]:
     """Return the way down to a page: its part (which leads to its first page), itself."""
-    own = _entry(here, here)
-    part = "Appendices" if here.appendix and not here.part else here.part
+    own = _entry(here, here, numbered(project))
+    part = appendices_title(project) if here.appendix and not here.part else here.part
     if part is None or here.part_href == here.href:
         return (own,)
     first = next(

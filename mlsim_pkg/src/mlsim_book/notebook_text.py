@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -27,24 +27,50 @@ _WRITER = Path(__file__).parent / "lua" / "notebook.lua"
 def page_items(
     page: ParsedPage, results: Results, project: Project, labels: Mapping[str, str]
 ) -> list[dict[str, Any]]:
-    """Return a page as a list of `{"markdown": text}` and `{"cell": index}`, in order."""
+    """Return a page in order, as `{"markdown": text}`, `{"cell": index}` and `{"code": text}`.
+
+    The last is a cell that only the notebook has.
+    """
+    folder = PurePosixPath(page.chapter.source).parent.as_posix()
+    return _write(
+        marked_markdown(page, results), project, labels, folder=folder, file=page.chapter.source
+    )
+
+
+def plain_markdown(texts: Sequence[str], project: Project) -> list[str]:
+    """Return texts of Quarto Markdown as notebooks show them, all by one run of pandoc."""
+    mark = '\n\n::: {.book-cell cell="0"}\n:::\n\n'
+    items = _write(mark.join(texts), project, {}, folder=".", file="exercises")
+    pieces = [""]
+    for item in items:
+        if "cell" in item:
+            pieces.append("")
+        else:
+            pieces[-1] += ("\n\n" if pieces[-1] else "") + item["markdown"].strip("\n")
+    return pieces
+
+
+def _write(
+    text: str, project: Project, labels: Mapping[str, str], *, folder: str, file: str
+) -> list[dict[str, Any]]:
+    """Have pandoc write Markdown for notebooks, cut at its placeholders."""
     settings = {
         "labels": dict(labels),
         "site": f"{project.site_url.rstrip('/')}/" if project.site_url else None,
-        "folder": PurePosixPath(page.chapter.source).parent.as_posix(),
+        "folder": folder,
         "bibliography": [str(project.root / name) for name in project.bibliography],
         "csl": str(project.root / project.csl) if project.csl else None,
     }
-    with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder) / "settings.json"
-        file.write_text(json.dumps({k: v for k, v in settings.items() if v is not None}))
-        text, _ = run_pandoc(
+    with tempfile.TemporaryDirectory() as scratch:
+        path = Path(scratch) / "settings.json"
+        path.write_text(json.dumps({k: v for k, v in settings.items() if v is not None}))
+        written, _ = run_pandoc(
             ["--from=markdown", f"--to={_WRITER}"],
-            marked_markdown(page, results),
-            environment={"BOOK_NOTEBOOK": str(file)},
-            file=page.chapter.source,
+            text,
+            environment={"BOOK_NOTEBOOK": str(path)},
+            file=file,
         )
-    items: list[dict[str, Any]] = json.loads(text)
+    items: list[dict[str, Any]] = json.loads(written)
     return items
 
 

@@ -25,6 +25,7 @@ from mlsim_book.notebook_cells import (
     is_shown,
     markdown_cell,
     number_cells,
+    own_cell,
 )
 from mlsim_book.notebook_text import page_items
 from mlsim_book.pages import ParsedPage, Progress, finish_page, parse_pages, run_pages
@@ -168,6 +169,8 @@ def notebook_json(page: NotebookPage, project: Project, labels: Mapping[str, str
             index = item["cell"]
             outputs = page.results.cells[index]
             cells.append(code_cell(parsed.document.cells[index], outputs, parsed.defaults))
+        elif "code" in item:
+            cells.append(own_cell(item["code"]))
         else:
             cells.append(markdown_cell(item["markdown"]))
     notebook = {

@@ -21,6 +21,7 @@ from mlsim_book.pages import ParsedPage
 from mlsim_book.passages import Passage, passages
 from mlsim_book.prose import COMPUTED, Prose
 from mlsim_book.qmd import Cell, Markdown, split_front_matter
+from mlsim_book.settings import exercise_files
 from mlsim_book.yamlfile import YamlFile, read_yaml
 
 _CAPTIONS = ("fig-cap", "fig-subcap", "tbl-cap", "tbl-subcap", "lst-cap", "fig-alt", "fig-scap")
@@ -35,18 +36,16 @@ def check_numbers(
     if rules is None:
         return {}
     counts: dict[str, Counts] = {}
-    folders: dict[Path, None] = {}
+    pages = list(pages)
     for page in pages:
         check = _Check(Judge(rules), problems)
         check.page(project, page)
         counts[page.chapter.source] = check.judge.counts
-        folders.setdefault((project.root / page.chapter.source).parent)
-    for folder in folders:
-        for path in sorted(folder.glob("*.exercises.toml")):
-            name = path.relative_to(project.root).as_posix()
-            check = _Check(Judge(rules), problems)
-            check.exercises(path, name)
-            counts[name] = check.judge.counts
+    for path in exercise_files(project, [page.chapter.source for page in pages]):
+        name = path.relative_to(project.root).as_posix()
+        check = _Check(Judge(rules), problems)
+        check.exercises(path, name)
+        counts[name] = check.judge.counts
     check = _Check(Judge(rules), problems)
     check.metadata(read_yaml(project.root / "_quarto.yml", name="_quarto.yml"), "book")
     if check.judge.counts != Counts():
@@ -165,7 +164,7 @@ def _words(found: Finding, rules: Rules, option: str) -> tuple[str, str]:
 
 
 def blank_fields(text: str) -> tuple[str, int]:
-    """Blank out the `{...}` fields of a solution; return the text and how many there were.
+    """Blank out the `{...}` fields of a text; return the text and how many there were.
 
     Double braces, which stand for one each, become one brace and a space.
 

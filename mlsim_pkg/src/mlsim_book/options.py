@@ -25,6 +25,7 @@ from mlsim_book.schema import (
     check_values,
     did_you_mean,
 )
+from mlsim_book.settings import book_settings
 from mlsim_book.yamlfile import load_yaml
 
 if TYPE_CHECKING:  # qmd parses cells with the functions below
@@ -146,7 +147,22 @@ def page_defaults(metadata: Mapping[str, Any]) -> Defaults:
     for layer in (metadata, execute, html, html_execute):
         if isinstance(layer, Mapping):
             values.update({name: layer[name] for name in _BUILT_IN if name in layer})
-    return Defaults(values)
+    return Defaults({**values, **_figure_settings(metadata)})
+
+
+def _figure_settings(metadata: Mapping[str, Any]) -> dict[str, bool]:
+    """Return the settings of this builder that a page's figures depend on; off if not given."""
+    given = book_settings(metadata)
+    found = {name: given.get(name, False) for name in ("figure-theme", "figure-data")}
+    for name, value in found.items():
+        if not isinstance(value, bool):
+            raise SourceError(
+                f"`mlsim-book: {name}:` is {value!r}, which must be `true` or `false`",
+                file="_quarto.yml",
+                hint="`figure-theme` gives figures one style and a dark look, `figure-data` a "
+                "table of what they show.",
+            )
+    return found
 
 
 def split_options(lines: Sequence[str]) -> tuple[list[str], int]:

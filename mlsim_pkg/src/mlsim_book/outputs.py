@@ -15,6 +15,10 @@ from typing import Any
 
 from mlsim_book.ansi import ansi_to_html, has_ansi
 from mlsim_book.attributes import attributes, fence_for
+from mlsim_book.figure_data import MIME
+from mlsim_book.figure_tables import SUFFIX
+from mlsim_book.figure_theme import DARK, dark
+from mlsim_book.mend import mend
 from mlsim_book.repair import repaired
 from mlsim_book.results import Output
 from mlsim_book.sanitize import strip_ansi
@@ -35,6 +39,8 @@ class Figure:
     caption: str | None = None
     link: str | None = None
     pairs: Mapping[str, Any] = field(default_factory=dict)
+    themed: bool = False  # whether it gets a copy for the dark look
+    with_data: bool = False  # whether its data, if it gives them, are kept beside it
 
 
 def is_display(output: Output) -> bool:
@@ -123,9 +129,12 @@ def output_markdown(output: Output, figure: Figure, files: dict[str, bytes], *, 
     mime = mime_of(output)
     data = output["data"].get(mime, "")
     if mime in _IMAGES:
+        if figure.with_data and (rows := output["data"].get(MIME)):
+            files[f"{figure.path}{SUFFIX}"] = str(rows).encode()
         return _image(mime, data, figure, files)
     if mime == "text/markdown":
-        return str(data).rstrip("\n") + "\n"
+        text = str(data).rstrip("\n") + "\n"
+        return text if asis else mend([text])[0]  # those of a cell `asis` are one text
     if mime == "text/html":
         return raw_html(repaired(_SCOPED_STYLE.sub("", data)))
     if mime == "application/javascript":
@@ -154,6 +163,8 @@ def _traceback(output: Output) -> str:
 def _image(mime: str, data: str, figure: Figure, files: dict[str, bytes]) -> str:
     path = f"{figure.path}.{_IMAGES[mime]}"
     files[path] = data.encode() if mime == "image/svg+xml" else base64.b64decode(data)
+    if figure.themed and mime == "image/svg+xml":
+        files[f"{figure.path}{DARK}"] = dark(data).encode()
     given = attributes(label=figure.label, pairs=figure.pairs)
     image = f"![{figure.caption or ''}]({path}){given if given != '{}' else ''}"
     return f"[{image}]({figure.link})\n" if figure.link else f"{image}\n"

@@ -23,15 +23,19 @@ from selectolax.lexbor import LexborHTMLParser
 
 from mlsim_book.keep import content_hash
 from mlsim_book.model import Chapter, Project
+from mlsim_book.nav import appendices_title
 
 FOLDER = Path(__file__).parent / "paper"
 READER = "--from=html-auto_identifiers"
 _SUFFIXES = {".svg", ".png", ".jpg", ".jpeg", ".gif", ".webp"}
 _GONE = re.compile(
     r"<button\b.*?</button>|<script\b.*?</script>|<style\b.*?</style>|<template\b.*?</template>"
-    r'|<svg[^>]*aria-hidden="true".*?</svg>|<!--.*?-->',
+    r'|<svg[^>]*aria-hidden="true".*?</svg>|<!--.*?-->'
+    # what is for screens only: the dark copies of figures, and their data
+    r'|<img[^>]*\sclass="dark-content\b[^>]*>|<details class="figure-data".*?</details>',
     re.DOTALL | re.IGNORECASE,
 )
+_LIGHTBOX = re.compile(r'<a [^>]*class="lightbox"[^>]*>(.*?)</a>', re.DOTALL)
 _SVG = re.compile(r"<svg\b([^>]*)>.*?</svg>", re.DOTALL)
 _DATA = re.compile(r"data:image/(svg\+xml|png|jpeg|gif|webp);base64,([A-Za-z0-9+/=\s]+)")
 _IMAGE = re.compile(r'(<img\b[^>]*?\ssrc=")([^"]*)("[^>]*>)')
@@ -81,13 +85,13 @@ class Paper:
 
 def make_paper(project: Project, pages: Sequence[PaperPage], site: Path) -> Paper:
     """Join the pages of a book; images are taken from the folder of the site."""
-    collected = _Images(site)
+    collected = _Images(site, project.root)
     anchors = {page.chapter.href: f"page-{index}" for index, page in enumerate(pages, 1)}
     pieces: list[str] = []
-    part = None
+    part, appendices = None, appendices_title(project)
     for page in pages:
         chapter = page.chapter
-        title = "Appendices" if chapter.appendix and not chapter.part else chapter.part
+        title = appendices if chapter.appendix and not chapter.part else chapter.part
         if title != part and title and chapter.part_href is None:
             pieces.append(f'<h1 class="part">{htmllib.escape(title)}</h1>')
         part = title
@@ -109,6 +113,7 @@ def make_paper(project: Project, pages: Sequence[PaperPage], site: Path) -> Pape
 def _one_page(page: PaperPage, collected: _Images) -> str:
     # an unbalanced tag of the author's must not end the page
     body = LexborHTMLParser(_GONE.sub("", page.body), is_fragment=True).html or ""
+    body = _LIGHTBOX.sub(r"\1", body)
     body = collected.take(body, page.chapter.href)
     body = _TERM.sub(r'<dt\1\3><span id="\2"></span>', body)
     body = _ANNOTATION.sub(r"(\1) ", body)
@@ -137,8 +142,8 @@ def _top(page: PaperPage) -> str:
 class _Images:
     """Collects the images of the pages, under names that don't depend on the page."""
 
-    def __init__(self, site: Path) -> None:
-        self.site = site
+    def __init__(self, site: Path, root: Path) -> None:
+        self.site, self.root = site, root
         self.files: dict[str, bytes] = {}
         self.found: dict[str, dict[str, Any]] = {}
 
@@ -178,6 +183,8 @@ class _Images:
         if name in self.found:
             return name
         file = self.site / name
+        if not file.is_file():
+            file = self.root / name  # what this format alone shows is not on the site
         if name.startswith("..") or file.suffix.lower() not in _SUFFIXES or not file.is_file():
             return name
         return self._add(name, file.read_bytes())

@@ -14,6 +14,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
+from mlsim_book.figure_tables import place_tables
+from mlsim_book.figure_theme import dressed
 from mlsim_book.model import ExecutedPage
 from mlsim_book.places import Reporter
 
@@ -49,7 +51,7 @@ class Links:
 
 def finish_html(html: str, page: ExecutedPage, links: Links, reporter: Reporter) -> str:
     """Rewrite links, make images load late, and trim what pandoc leaves over."""
-    html = _tables(html)
+    html = _tables(place_tables(html, page.chapter.href, links.made))
     html = _CELL_CODE.sub(r'<div class="sourceCode cell-code"\1><pre class="\2\3"', html)
     html = _CAPTION_SPACE.sub("", html)
     html = _ANNOTATED.sub(_annotate, _CODE_LINK.sub(r'<span id="\1">', html))
@@ -64,6 +66,7 @@ def finish_html(html: str, page: ExecutedPage, links: Links, reporter: Reporter)
         attributes = _URL.sub(url, attributes)
         if name == "img":
             attributes = _image(attributes, page, links)
+            return _drawing(attributes, page, links)
         return f"<{name}{attributes.rstrip().removesuffix('/').rstrip()}>"
 
     return _TAG.sub(tag, html)
@@ -100,6 +103,19 @@ def _image(attributes: str, page: ExecutedPage, links: Links) -> str:
     if " loading=" not in attributes:
         attributes += ' loading="lazy"'
     return attributes if " alt=" in attributes else attributes + ' alt=""'
+
+
+def _drawing(attributes: str, page: ExecutedPage, links: Links) -> str:
+    """Return an image, in both looks if it was drawn for both."""
+    source = _URL.search(attributes)
+    here = posixpath.dirname(page.chapter.href)
+    name = posixpath.normpath(posixpath.join(here, unquote(source.group(3)) if source else ""))
+
+    def address(other: str) -> str:
+        return htmllib.escape(posixpath.relpath(other, here or "."))
+
+    both = dressed(name, attributes, links.made, address)
+    return both or f"<img{attributes.rstrip().removesuffix('/').rstrip()}>"
 
 
 def _tables(html: str) -> str:

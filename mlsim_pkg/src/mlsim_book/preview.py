@@ -11,11 +11,12 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import Self
 
 from mlsim_book.errors import BookError, Problems
+from mlsim_book.interrupt import Interrupt
+from mlsim_book.lock import take_turns
 from mlsim_book.preview_build import Rebuilder
 from mlsim_book.preview_server import PreviewServer, Shown, start_server
 from mlsim_book.project import load_project
@@ -43,6 +44,8 @@ class Preview:
         self.root = root.resolve()
         project = load_project(self.root, Problems())  # no book here: say so, and end
         self.shown, self.progress = Shown(), progress
+        self.interrupt = Interrupt()
+        self._target = (self.root / project.output_dir).resolve()
         self.server: PreviewServer = start_server(self.shown, port)
         self._folder = Path(tempfile.mkdtemp(prefix="mlsim-book-preview-"))
         self._watcher = Watcher(self.root, [self.root / project.output_dir])
@@ -52,6 +55,8 @@ class Preview:
         self._indexed = True
         self._indexing: threading.Thread | None = None
         self._built = 0.0
+        self._confirming: threading.Thread | None = None
+        self._wrong = False
 
     def __enter__(self) -> Self:
         return self
@@ -60,8 +65,9 @@ class Preview:
         self.shown.stop()
         self.server.shutdown()
         self.server.server_close()
-        if self._indexing:
-            self._indexing.join()
+        for each in (self._indexing, self._confirming):
+            if each:
+                each.join()
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def build(self, changed: Sequence[str] = ()) -> None:
@@ -71,7 +77,11 @@ class Preview:
         site = self._folder / f"site-{self._count}"
         self._rebuilder.note(changed)
         try:
-            self._rebuilder.build(site)
+            with self.interrupt.breaking(), take_turns(self._target, self.progress):
+                self._rebuilder.build(site)
+        except KeyboardInterrupt:
+            shutil.rmtree(site, ignore_errors=True)
+            return
         except BookError as error:
             self._fail(str(error), site)
         except Exception as error:  # noqa: BLE001 - half an edit must not end the preview
@@ -87,24 +97,44 @@ class Preview:
             self.progress(f"built in {time.perf_counter() - started:.2f} s  {what}".rstrip())
         self._watcher.overlook_made()
         self._built = time.monotonic()
+        self._confirm()
 
     def look(self) -> bool:
         """Build if something changed, and say whether it did; else catch up on the search."""
         changed = self._watcher.changes()
         if changed:
             self.build(changed)
+        elif self._wrong:
+            self._wrong = False
+            self.build()
+        elif self._rebuilder.unsure:
+            self._confirm()
         elif not self._indexed and time.monotonic() - self._built > _QUIET:
             self._index()
         return bool(changed)
 
     def pause(self) -> None:
         """Wait until the next look."""
-        self._watcher.pause()
+        self._watcher.pause(self.interrupt.wished.wait)
 
     def _fail(self, error: str, site: Path) -> None:
-        self.progress(f"ERROR: {error}")
-        self.shown.fail(error)
+        if not self.interrupt.wished.is_set():  # else Ctrl-C has stopped the tools as well
+            self.progress(f"ERROR: {error}")
+            self.shown.fail(error)
         shutil.rmtree(site, ignore_errors=True)
+
+    def _confirm(self) -> None:
+        """Render what was shown in haste as a whole, beside the watching."""
+        if not self._rebuilder.unsure or (self._confirming and self._confirming.is_alive()):
+            return
+
+        def work() -> None:
+            while self._rebuilder.unsure and not self.interrupt.wished.is_set():
+                if not self._rebuilder.confirm():
+                    self._wrong = True  # built again at the next look
+
+        self._confirming = threading.Thread(target=work, daemon=True)
+        self._confirming.start()
 
     def _index(self) -> None:
         """Make the search index beside the watching."""
@@ -117,7 +147,8 @@ class Preview:
             try:
                 self._rebuilder.write_index(out)
             except (BookError, OSError) as error:
-                self.progress(f"WARN: the search is not up to date: {error}")
+                if not self.interrupt.wished.is_set():
+                    self.progress(f"WARN: the search is not up to date: {error}")
                 return
             old, self.shown.search = self.shown.search, out
             if old is not None and old != out:
@@ -135,7 +166,7 @@ def preview(
     jobs: int = 2,
     progress: Progress = print,
 ) -> None:
-    """Show a book and follow its sources until Ctrl-C.
+    """Show a book and follow its sources until Ctrl-C, or until it is asked to end.
 
     Raises
     ------
@@ -144,12 +175,12 @@ def preview(
         instead.
     """
     with (
-        suppress(KeyboardInterrupt),
         Preview(root, port=port, lenient=lenient, jobs=jobs, progress=progress) as running,
+        running.interrupt.listening(),
     ):
         progress(f"Preview at {running.server.url} (Ctrl-C stops it)")
         running.build()
-        while True:
+        while not running.interrupt.wished.is_set():
             running.pause()
             running.look()
     progress("stopped")

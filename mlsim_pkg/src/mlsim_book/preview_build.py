@@ -22,6 +22,7 @@ from mlsim_book.pages import execute_pages
 from mlsim_book.pandoc import find_pandoc
 from mlsim_book.project import load_project
 from mlsim_book.search import write_search
+from mlsim_book.splice import Splicer
 
 Progress = Callable[[str], None]
 
@@ -35,13 +36,14 @@ class Rebuilder:
         self.root, self.lenient, self.jobs, self.progress = root, lenient, jobs, progress
         self.variants: Mapping[str, str] = {}  # what the search index is made of
         self._memo = Memo()
+        self._splicer = Splicer()
         self._pages: dict[str, tuple[Any, ExecutedPage]] = {}
         self._project: Project | None = None
 
     def note(self, changed: Iterable[str]) -> None:
         """Forget what a change of these files may touch; a chapter's text touches only itself."""
         if not all(self._stands_alone(name) for name in changed):
-            self._memo = Memo()
+            self._memo, self._splicer = Memo(), Splicer()
             self._pages = {}
 
     def build(self, out: Path) -> None:
@@ -60,12 +62,21 @@ class Rebuilder:
         pages = self._execute(project, problems)
         write_site(
             project, pages, out, problems, jobs=self.jobs, progress=lambda _: None,
-            memo=self._memo, index=self._index_later,
+            memo=self._memo, index=self._index_later, splicer=self._splicer,
         )  # fmt: skip
         if problems.found and not self.lenient:
             raise StrictError("\n".join(each.text() for each in problems.found))
         for each in problems.found:
             self.progress(f"WARN: {each.text()}")
+
+    @property
+    def unsure(self) -> bool:
+        """Whether the last builds show paragraphs whose pages were not rendered as a whole."""
+        return self._splicer.unsure
+
+    def confirm(self) -> bool:
+        """Render such pages as a whole; say whether all is shown as it should be."""
+        return self._splicer.confirm()
 
     def write_index(self, out: Path) -> None:
         """Write the search index of the last build into a folder."""

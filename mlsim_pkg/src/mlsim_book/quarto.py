@@ -5,9 +5,11 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 from mlsim_book.errors import ToolError
+from mlsim_book.lock import WAIT, hold
 
 
 class QuartoError(ToolError):
@@ -23,8 +25,23 @@ def find_quarto() -> str | None:
     return shutil.which("quarto")
 
 
-def render_with_quarto(root: Path, *, out: Path | None = None, refresh: bool = False) -> Path:
-    """Run `quarto render`, its output as it comes; return the folder of the site."""
+def render_with_quarto(
+    root: Path,
+    *,
+    out: Path | None = None,
+    refresh: bool = False,
+    wait: float = WAIT,
+    progress: Callable[[str], None] = lambda _: None,
+) -> Path:
+    """Run `quarto render`, its output as it comes; return the folder of the site.
+
+    Raises
+    ------
+    ToolError
+        There is no Quarto, or it failed.
+    BusyError
+        Another command went on building there for `wait` seconds.
+    """
     found = find_quarto()
     if found is None:
         raise ToolError(
@@ -36,10 +53,12 @@ def render_with_quarto(root: Path, *, out: Path | None = None, refresh: bool = F
         command += ["--output-dir", str(out.resolve())]
     if refresh:
         command.append("--cache-refresh")
-    code = subprocess.run(command, cwd=root, check=False).returncode
+    target = out.resolve() if out is not None else (root / output_dir(root)).resolve()
+    with hold(target, wait=wait, progress=progress):
+        code = subprocess.run(command, cwd=root, check=False).returncode
     if code:
         raise QuartoError(code)
-    return out.resolve() if out is not None else root / output_dir(root)
+    return target
 
 
 def output_dir(root: Path) -> str:

@@ -18,14 +18,14 @@ from pathlib import Path
 from typing import Any
 
 from mlsim_book.keep import Keep, content_hash
-from mlsim_book.language import kind_words, own_words, words_of
+from mlsim_book.language import is_english, kind_words, own_words, words_of
 from mlsim_book.model import ExecutedPage, Project
 from mlsim_book.opens import Opened, keep_opened
 from mlsim_book.options import merge
 from mlsim_book.pandoc import find_pandoc, pandoc_version, run_pandoc
+from mlsim_book.splice import FACTS, Splicer
 
 LUA = Path(__file__).parent / "lua"
-_FACTS = re.compile(r"<!--mlsim-book-facts (.*?)-->\n?", re.DOTALL)
 _ESCAPED_CELL = re.compile(
     r"^(`{3,})\s*\{\{([^{}\n]+)\}\}[ ]*\n(.*?)^\1[ ]*$", re.MULTILINE | re.DOTALL
 )
@@ -82,28 +82,56 @@ class RenderedPage:
     front: Mapping[str, str]  # subtitle, abstract, description as HTML
     opens: tuple[Opened, ...] = ()  # what its numbers open to
     words: Mapping[str, str] = field(default_factory=dict)  # of its language, by Quarto's keys
+    numbered: bool = True  # its sections have numbers
 
 
 def render_pages(
-    project: Project, pages: Sequence[ExecutedPage], *, keep: Keep, jobs: int = 2
+    project: Project,
+    pages: Sequence[ExecutedPage],
+    *,
+    keep: Keep,
+    jobs: int = 2,
+    splicer: Splicer | None = None,
+    form: str = "html",
 ) -> list[RenderedPage]:
-    """Render the book's pages, `jobs` at a time; unchanged ones come from `keep`."""
+    """Render the book's pages, `jobs` at a time; unchanged ones come from `keep`.
+
+    `form` is the format whose conditional content they show ("html", "pdf", "epub").
+    A `splicer` of the build before renders an edit of prose without the rest of its page.
+    """
     version = ".".join(map(str, pandoc_version(find_pandoc())))
 
     def render(page: ExecutedPage) -> RenderedPage:
-        config = json.dumps(page_config(project, page), sort_keys=True)
+        shown = {**page_config(project, page), "format": form}
+        told = {"words": shown["language"], "numbered": shown["number_sections"] is not False}
+        config = json.dumps(shown, sort_keys=True)
         front = {key: page.metadata[key] for key in _TITLES if page.metadata.get(key) is not None}
         head = f"---\n{json.dumps(front, ensure_ascii=False)}\n---\n\n" if front else ""
         key = content_hash(version, filter_hash(), config, head, page.markdown)
-        html = keep.load(key)
-        if html is None:
-            name = page.chapter.source
-            known = content_hash("opens", version, filter_hash(), config, name)
-            text = head + show_escaped_cells(page.markdown)
-            html = _pandoc(text, config, name, keep.folder / known)
+        name = page.chapter.source
+        known = content_hash("opens", version, filter_hash(), config, name)
+        body = show_escaped_cells(page.markdown)
+
+        def pandoc(text: str) -> str:
+            return _pandoc(text, config, name, keep.folder / known)
+
+        def whole() -> str:
+            html = pandoc(head + body)
             keep.store(key, html)
             keep_opened(_facts(html), keep, known)
-        return replace(_read(page, html), words=json.loads(config)["language"])
+            return html
+
+        html = keep.load(key)
+        if html is not None or splicer is None:
+            html = html or whole()
+        else:
+            quick = splicer.quick(name, config + head, body, pandoc, whole)
+            if quick is not None:
+                return replace(_read(page, quick), **told)
+            html = whole()
+        if splicer is not None:
+            splicer.note(name, config + head, body, html)
+        return replace(_read(page, html), **told)
 
     with ThreadPoolExecutor(max_workers=max(1, jobs)) as pool:
         return list(pool.map(render, pages))
@@ -123,6 +151,7 @@ def page_config(project: Project, page: ExecutedPage) -> dict[str, Any]:
     language = words_of(lang, own_words(project.metadata, project.root))
     config = {
         "language": {key: word for key, word in language.items() if word},
+        "english": is_english(lang),
         "words": kind_words(language),
         "flags": _flags({**project.metadata, **page.metadata}),
         "profiles": active_profiles(),
@@ -143,9 +172,25 @@ def page_config(project: Project, page: ExecutedPage) -> dict[str, Any]:
         "code_line_numbers": html.get("code-line-numbers", False),
         "fig_cap_location": html.get("fig-cap-location"),
         "tbl_cap_location": html.get("tbl-cap-location"),
+        "cap_location": html.get("cap-location"),
+        "column": html.get("column"),
+        "fig_column": html.get("fig-column"),
+        "tbl_column": html.get("tbl-column"),
+        "notes": html.get("reference-location"),
+        "lightbox": _lightbox(html.get("lightbox")),
     }
     # null would arrive in Lua as a value that counts as true
     return {key: value for key, value in config.items() if value is not None}
+
+
+def _lightbox(given: Any) -> bool | None:
+    """Say whether all figures open in full: `true`, `auto`, or a mapping that matches `auto`.
+
+    >>> _lightbox("auto"), _lightbox({"match": "auto", "loop": False}), _lightbox(None)
+    (True, True, None)
+    """
+    wanted = given.get("match") if isinstance(given, Mapping) else given
+    return True if wanted in {True, "auto"} else None
 
 
 def _flags(metadata: Mapping[str, Any], prefix: str = "") -> dict[str, bool]:
@@ -198,13 +243,15 @@ def _pandoc(text: str, config: str, name: str, opened: Path) -> str:
         "--from=markdown", "--to=html5", "--section-divs", "--wrap=none",
         f"--lua-filter={LUA / 'book.lua'}",
     ]  # fmt: skip
+    if (where := json.loads(config).get("notes")) in {"block", "section"}:
+        arguments.append(f"--reference-location={where}")
     environment = {"MLSIM_BOOK_PAGE": config, "MLSIM_BOOK_OPENS": str(opened)}
     html, _ = run_pandoc(arguments, text, environment=environment, file=name)
     return html
 
 
 def _facts(html: str) -> dict[str, Any]:
-    match = _FACTS.search(html)
+    match = FACTS.search(html)
     return json.loads(match.group(1)) if match else {}
 
 
@@ -214,7 +261,7 @@ def _read(page: ExecutedPage, html: str) -> RenderedPage:
     title = facts.get("title")
     return RenderedPage(
         page=page,
-        body=_FACTS.sub("", html),
+        body=FACTS.sub("", html),
         title=title
         and Title(title["html"], title["text"], title["id"], tuple(title["classes"] or ())),
         labels=tuple(

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Any
+
+from mlsim_book.errors import SourceError
+from mlsim_book.model import Project
+from mlsim_book.question_bank import PATTERN
 
 
 def book_settings(metadata: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -14,3 +19,32 @@ def book_settings(metadata: Mapping[str, Any]) -> Mapping[str, Any]:
     """
     given = metadata.get("mlsim-book")
     return given if isinstance(given, Mapping) else {}
+
+
+def exercise_files(project: Project, sources: Iterable[str]) -> list[Path]:
+    """Return the exercise files of a book: beside its chapters, and where settings say.
+
+        mlsim-book:
+          exercises: [package/questions]   # folders
+
+    Raises
+    ------
+    SourceError
+        The setting is no list of folders, or names one that isn't there.
+    """
+    given = book_settings(project.metadata).get("exercises", [])
+    if not isinstance(given, list) or not all(isinstance(each, str) for each in given):
+        raise SourceError(
+            f"`mlsim-book: exercises:` is {given!r}, which must be a list of folders",
+            file="_quarto.yml",
+        )
+    for name in given:
+        if not (project.root / name).is_dir():
+            raise SourceError(
+                f"`mlsim-book: exercises:` names '{name}', which is no folder",
+                file="_quarto.yml",
+                hint="Name the folder that holds the .exercises.toml files.",
+            )
+    folders = dict.fromkeys((project.root / source).parent for source in sources)
+    folders.update(dict.fromkeys(project.root / name for name in given))
+    return [path for folder in folders for path in sorted(folder.glob(PATTERN))]

@@ -1,4 +1,4 @@
-"""Expand shortcodes in a page's Markdown: `var`, `meta`, `video`, `kbd` and others.
+"""Expand shortcodes in a page's Markdown: `var`, `meta`, `video`, `lipsum` and others.
 
 They are expanded in code too, as in Quarto; `{{{< … >}}}` shows one. Includes
 were resolved when the page was read, and embedded cells when it was run.
@@ -12,6 +12,7 @@ import shlex
 from collections.abc import Mapping
 from typing import Any
 
+from mlsim_book.filler import lipsum, placeholder
 from mlsim_book.media import kbd, video
 from mlsim_book.model import ExecutedPage, Project
 from mlsim_book.places import Reporter
@@ -19,7 +20,12 @@ from mlsim_book.yamlfile import read_yaml
 
 _SHORTCODE = re.compile(r"\{\{(\{?)<\s*(.*?)\s*>(\}?)\}\}")
 _VARIABLES = ("_variables.yml", "_variables.yaml")
-_KNOWN = ("var", "meta", "env", "pagebreak", "include", "embed", "video", "kbd")
+_KNOWN = (
+    "var", "meta", "env", "pagebreak", "include", "embed", "video", "kbd", "lipsum",
+    "placeholder", "version",
+)  # fmt: skip
+_MADE = {"video": video, "kbd": kbd, "lipsum": lipsum, "placeholder": placeholder}
+QUARTO = "1.10.18"  # whose behaviour this is: what `{{< version >}}` says
 
 
 def expand_shortcodes(page: ExecutedPage, project: Project, reporter: Reporter) -> str:
@@ -52,15 +58,18 @@ def _value(call: str, page: ExecutedPage, project: Project) -> str | None:
         return None
     if name == "pagebreak":
         return '\n\n```{=html}\n<div style="page-break-after: always;"></div>\n```\n\n'
+    if name == "version":
+        return QUARTO
+    if name in _MADE:
+        return _MADE[name](arguments)
     if not arguments:
         return None
-    if name in {"video", "kbd"}:
-        return video(arguments) if name == "video" else kbd(arguments)
     if name == "var":
         return look_up(_variables(project), arguments[0])
     if name == "meta":
-        own = look_up(page.metadata, arguments[0])
-        return own if own is not None else look_up(project.metadata, arguments[0])
+        layers = (page.metadata, project.metadata, project.metadata.get("book") or {})
+        values = (look_up(each, arguments[0]) for each in layers)
+        return next((value for value in values if value is not None), None)
     if name == "env":
         return os.environ.get(arguments[0], arguments[1] if len(arguments) > 1 else None)
     return None

@@ -15,12 +15,18 @@ import jinja2
 
 from mlsim_book import nav
 from mlsim_book.assets import Assets
+from mlsim_book.code_tools import code_tools, menu, source_box
 from mlsim_book.formats import Download
+from mlsim_book.language import words_of
 from mlsim_book.model import Chapter, Project
 from mlsim_book.pandoc import run_pandoc
 from mlsim_book.policy import policy, refused, wants_policy
 from mlsim_book.render import RenderedPage, html_options, is_index
 from mlsim_book.theme import FOLDER, LIBS, Shared, inline_icon
+from mlsim_book.theme_exercises import has_exercises
+
+# A page whose tables sort, filter or compare; theme/tables.js does it.
+_TABLES = re.compile(r'\sclass="[^"]*\b(?:sortable|filterable|comparable)\b')
 
 _LICENCES = {
     "CC BY": "https://creativecommons.org/licenses/by/4.0/",
@@ -39,21 +45,11 @@ class Site:
     shared: Shared
     notebooks: frozenset[str]  # paths of notebooks, from the root of the site
     downloads: tuple[Download, ...] = ()  # the whole book in other formats
-
-    @functools.cached_property
-    def template(self) -> jinja2.Template:
-        """The page's template."""
-        loader = jinja2.FileSystemLoader(FOLDER)
-        # everything that reaches it is HTML already: escaped by pandoc, or in `fields`
-        environment = jinja2.Environment(  # noqa: S701 - see above
-            loader=loader, trim_blocks=True, undefined=jinja2.StrictUndefined
-        )
-        environment.globals["icon"] = lambda name: inline_icon(self.assets, name)
-        return environment.get_template("page.html")
+    guesses: str = ""  # the page of a reader's guesses
 
     def page(self, page: RenderedPage, body: str, toc: list[nav.Contents]) -> str:
         """Return a whole HTML page."""
-        return self.template.render(self.fields(page, body, toc))
+        return template(self.assets).render(self.fields(page, body, toc))
 
     @functools.cached_property
     def policy(self) -> str:
@@ -70,7 +66,9 @@ class Site:
         base = posixpath.relpath(".", posixpath.dirname(chapter.href) or ".") + "/"
         before, after = nav.neighbours(project, chapter)
         options = html_options(project, page.page)
-        contents = page.words.get("toc-title-document", "Table of contents")
+        words = {
+            key: htmllib.escape(word) for key, word in {**words_of("en"), **page.words}.items()
+        }
         return {
             "lang": htmllib.escape(project.lang),
             "base": base,
@@ -78,6 +76,9 @@ class Site:
             "stylesheet": self.shared.stylesheet,
             "script": self.shared.script,
             "preload": self.shared.preload,
+            "tables": self.shared if _TABLES.search(body) else None,
+            "exercises": self.shared if has_exercises(body) else None,
+            "guesses": base + self.guesses if self.guesses else "",
             "early_script": _early_script(),
             "policy": self.policy,
             "book_title": inline_markdown(project.title),
@@ -86,7 +87,8 @@ class Site:
             "prev": before,
             "next": after,
             "toc": toc if options.get("toc", True) else [],
-            "toc_title": _escaped(str(options.get("toc-title") or contents)),
+            "toc_title": _escaped(options.get("toc-title")) or words["toc-title-document"],
+            "words": words,
             "body": body,
             "repo_url": _escaped(project.repo_url),
             "footer": self._footer(),
@@ -96,9 +98,25 @@ class Site:
                 posixpath.normpath(base + str(each)) for each in as_list(options.get("css"))
             ],
             **self._includes(options),
+            **self._code_tools(chapter, options.get("code-tools"), body, words),
             **title_fields(project, page),
             **self._notebook(chapter, base),
             **self._source_links(chapter),
+        }
+
+    def _code_tools(
+        self, chapter: Chapter, given: Any, body: str, words: Mapping[str, str]
+    ) -> dict[str, str]:
+        tools = code_tools(given, body, words)
+        if tools is None:
+            return {"code_menu": "", "code_box": ""}
+        base = (self.project.repo_url or "").rstrip("/").removesuffix(".git")
+        file = f"{base}/blob/{self.project.repo_branch}/{chapter.source}" if base else ""
+        path = self.project.root / chapter.source
+        source = path.read_text(encoding="utf-8") if path.suffix != ".ipynb" else ""
+        return {
+            "code_menu": menu(tools, words, repo_source=file),
+            "code_box": source_box(tools, words, source) if source else "",
         }
 
     def _canonical(self, chapter: Chapter) -> str:
@@ -154,6 +172,18 @@ class Site:
         return path.read_text(encoding="utf-8") if path.is_file() else ""
 
 
+@functools.lru_cache(maxsize=1)
+def template(assets: Assets) -> jinja2.Template:
+    """Return the page's template."""
+    loader = jinja2.FileSystemLoader(FOLDER)
+    # everything that reaches it is HTML already: escaped by pandoc, or in `fields`
+    environment = jinja2.Environment(  # noqa: S701 - see above
+        loader=loader, trim_blocks=True, undefined=jinja2.StrictUndefined
+    )
+    environment.globals["icon"] = lambda name: inline_icon(assets, name)
+    return environment.get_template("page.html")
+
+
 def as_list(value: Any) -> list[Any]:
     """Return a YAML value that may be one thing or several as a list.
 
@@ -201,7 +231,9 @@ def page_title(page: RenderedPage) -> tuple[str, str]:
     )
     number = nav.chapter_number(chapter)
     appendix = page.words.get("crossref-apx-prefix", "Appendix")
-    if number and title and "unnumbered" not in title.classes:
+    if number and title and not page.numbered and not chapter.appendix:
+        html = f'<span class="chapter-title">{html}</span>'
+    elif number and title and "unnumbered" not in title.classes:
         shown = f"{appendix} {number} — " if chapter.appendix else f"{number}&nbsp; "
         mark = f"{appendix} {number}" if chapter.appendix else number
         html = (

@@ -10,24 +10,17 @@ from pathlib import Path
 from urllib.parse import quote
 
 from mlsim_book.assets import Assets
+from mlsim_book.fonts import PRELOAD, without_faces, write_fonts
 from mlsim_book.keep import content_hash
+from mlsim_book.theme_exercises import exercises_script, exercises_styles
 
 FOLDER = Path(__file__).parent / "theme"
 LIBS = "site_libs"
-_FONTS = (
-    ("@fontsource-variable/source-sans-3", "wght.css"),
-    ("@fontsource-variable/source-sans-3", "wght-italic.css"),
-    ("@fontsource-variable/source-code-pro", "wght.css"),
-)
-_SUBSETS = ("-latin-wght", "-latin-ext-wght", "-greek-wght")
-_PRELOAD = ("source-sans-3-latin-wght-normal.woff2",)
 _ICONS = {  # CSS name -> Bootstrap icon
     "note": "info-circle", "tip": "lightbulb", "warning": "exclamation-triangle",
     "important": "exclamation-circle", "caution": "fire", "copy": "copy", "check": "check-lg",
     "chevron": "chevron-right",
 }  # fmt: skip
-_FACE = re.compile(r"@font-face\s*\{[^}]*\}", re.DOTALL)
-_OTHER_FORMATS = re.compile(r",\s*url\([^)]*\)\s*format\(\"(?:woff|truetype)\"\)")
 
 
 @dataclass(frozen=True)
@@ -37,31 +30,54 @@ class Shared:
     stylesheet: str
     script: str
     preload: tuple[str, ...]
+    # What only a page with tables that sort, filter or compare loads.
+    tables_stylesheet: str = ""
+    tables_script: str = ""
+    # What only a page with exercises loads.
+    exercises_stylesheet: str = ""
+    exercises_script: str = ""
 
 
 def write_shared(assets: Assets, out: Path) -> Shared:
     """Write the shared files into a site."""
     libs = out / LIBS
     (libs / "fonts").mkdir(parents=True, exist_ok=True)
-    faces = _copy_fonts(assets, libs)
+    faces = write_fonts(assets, libs)
     css = "\n".join(
         [
             _read(assets.module("bootstrap/dist/css/bootstrap-reboot.min.css")),
-            _katex_css(assets, libs),
+            without_faces(_read(assets.module("katex/dist/katex.min.css"))),
             faces,
             ":root {" + "".join(_icon_variable(assets, *each) for each in _ICONS.items()) + "}",
             _read(FOLDER / "layout.css"),
             _read(FOLDER / "content.css"),
             _read(FOLDER / "cards.css"),
+            _read(FOLDER / "figures.css"),
+            _read(FOLDER / "margins.css"),
+            _read(FOLDER / "lightbox.css"),
+            _read(FOLDER / "print.css"),
         ]
     )
     css = re.sub(r"/\*# sourceMappingURL=.*?\*/", "", css)
-    script = "".join(_read(FOLDER / f"{name}.js") for name in ("book", "opens", "terms", "search"))
+    script = "".join(
+        _read(FOLDER / f"{name}.js")
+        for name in ("book", "margins", "lightbox", "code-tools", "opens", "terms", "search")
+    )
+    tables_css, tables_script = _read(FOLDER / "tables.css"), _read(FOLDER / "tables.js")
+    exercises = exercises_styles(), exercises_script()
     names = Shared(
         stylesheet=f"book-{content_hash(css)[:8]}.css",
         script=f"book-{content_hash(script)[:8]}.js",
-        preload=tuple(f"fonts/{name}" for name in _PRELOAD),
+        preload=tuple(f"fonts/{name}" for name in PRELOAD),
+        tables_stylesheet=f"tables-{content_hash(tables_css)[:8]}.css",
+        tables_script=f"tables-{content_hash(tables_script)[:8]}.js",
+        exercises_stylesheet=f"exercises-{content_hash(exercises[0])[:8]}.css",
+        exercises_script=f"exercises-{content_hash(exercises[1])[:8]}.js",
     )
+    (libs / names.tables_stylesheet).write_text(tables_css, encoding="utf-8")
+    (libs / names.tables_script).write_text(tables_script, encoding="utf-8")
+    (libs / names.exercises_stylesheet).write_text(exercises[0], encoding="utf-8")
+    (libs / names.exercises_script).write_text(exercises[1], encoding="utf-8")
     (libs / names.stylesheet).write_text(css, encoding="utf-8")
     (libs / names.script).write_text(script, encoding="utf-8")
     shutil.copy(FOLDER / "icon.svg", libs / "icon.svg")
@@ -70,28 +86,6 @@ def write_shared(assets: Assets, out: Path) -> Shared:
 
 def _read(path: Path) -> str:
     return path.read_text(encoding="utf-8")
-
-
-def _copy_fonts(assets: Assets, libs: Path) -> str:
-    """Copy the fonts of the scripts a book in a European language needs."""
-    faces: list[str] = []
-    for package, sheet in _FONTS:
-        css = assets.module(f"{package}/{sheet}")
-        for face in _FACE.findall(_read(css)):
-            name = re.search(r"files/([\w.-]+\.woff2)", face)
-            if name is None or not any(each in name[1] for each in _SUBSETS):
-                continue
-            shutil.copy(css.parent / "files" / name[1], libs / "fonts" / name[1])
-            faces.append(re.sub(r"url\([^)]*\)", f"url(fonts/{name[1]})", face))
-    return "\n".join(faces)
-
-
-def _katex_css(assets: Assets, libs: Path) -> str:
-    css = assets.module("katex/dist/katex.min.css")
-    for font in sorted((css.parent / "fonts").glob("*.woff2")):
-        shutil.copy(font, libs / "fonts" / font.name)
-    text = _OTHER_FORMATS.sub("", _read(css))
-    return re.sub(r",url\(fonts/[\w.-]+\.(?:woff|ttf)\) format\(\"\w+\"\)", "", text)
 
 
 def _icon_variable(assets: Assets, name: str, icon: str) -> str:

@@ -16,7 +16,7 @@ from mlsim_book.yamlfile import YamlFile
 _KEYS: Mapping[tuple[str, ...], tuple[str, ...]] = {
     (): (
         "filters", "shortcodes", "comments", "google-scholar", "reference-section-title",
-        "suppress-bibliography", "number-offset", "lightbox", "knitr",
+        "suppress-bibliography", "number-offset", "knitr",
     ),
     ("project",): ("pre-render", "post-render"),
     ("book",): (
@@ -26,13 +26,14 @@ _KEYS: Mapping[tuple[str, ...], tuple[str, ...]] = {
         "cookie-consent", "announcement", "comments", "other-links", "code-links",
     ),
     ("format", "html"): (
-        "filters", "shortcodes", "comments", "lightbox", "grid", "page-layout", "code-tools",
-        "code-link", "embed-resources", "toc-location", "reference-location",
-        "citation-location", "link-external-newwindow", "link-external-icon", "mainfont",
-        "monofont", "fontsize", "linestretch", "linkcolor", "template", "template-partials",
+        "filters", "shortcodes", "comments", "grid", "page-layout",
+        "code-link", "embed-resources", "toc-location", "link-external-newwindow",
+        "link-external-icon", "mainfont", "monofont", "fontsize", "linestretch", "linkcolor",
+        "template", "template-partials",
     ),
 }  # fmt: skip
 _WHY = {
+    "number-offset": "a book counts its chapters itself, in Quarto too",
     "filters": "Lua filters are not run",
     "shortcodes": "shortcodes of extensions are not run",
     "pre-render": "run the script yourself before building",

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 _SKIPPED = frozenset({"__pycache__", "node_modules"})
@@ -96,9 +96,9 @@ class Watcher:
             else:
                 del self.seen[name]
 
-    def pause(self) -> None:
+    def pause(self, wait: Callable[[float], object] = time.sleep) -> None:
         """Wait until the next look is due: never more than a tenth of the time is spent."""
-        time.sleep(max(PAUSE, 10 * self.cost))
+        wait(max(PAUSE, 10 * self.cost))
 
     def _look(self) -> Stamps:
         started = time.perf_counter()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from mlsim import records
+from mlsim.errors import nearest
 from mlsim.hardware.device import Device
 from mlsim.precision import PRECISIONS
 
@@ -35,7 +36,11 @@ def load_device(path: str | Path) -> Device:
     file.only(data, (*_TEXTS, "release_year", "cores", *_TABLES))
     texts = {name: file.need(data, name, str) for name in _TEXTS}
     if texts["form"] not in FORMS:
-        raise file.error(f"form must be one of {', '.join(FORMS)}, not {texts['form']!r}.", "form")
+        raise file.error(
+            f"form must be one of {', '.join(FORMS)}, not {texts['form']!r}."
+            f"{nearest(texts['form'], FORMS)}",
+            "form",
+        )
     figures: dict[str, records.Figure] = {}
     if "release_year" in data:
         figures["release_year"] = file.figure(data["release_year"], "year", "release_year")

@@ -20,6 +20,12 @@ ENTRIES: tuple[tuple[str, str, str, str], ...] = (
     ),
     ("parameters", r"p", "parameter", "Learned numbers that an operator holds."),
     (
+        "table_parameters",
+        r"p_T",
+        "parameter",
+        "Learned numbers in an operator's tables, of which a sample reads a few rows.",
+    ),
+    (
         "activations_read",
         r"a_\mathrm{in}",
         "element/sample",

@@ -3,7 +3,7 @@
 from mlsim.equations import Equation, equations_of, link
 from mlsim.solvers.account import FOOTPRINT
 from mlsim.solvers.footprint import Footprint
-from mlsim.solvers.forward import ESTIMATES, SOLVER, Configuration, evaluate
+from mlsim.solvers.forward import ESTIMATES, LOOKUP, SOLVER, Configuration, evaluate
 from mlsim.solvers.interval import Interval
 from mlsim.solvers.load import Load
 from mlsim.solvers.optimal import OPTIMAL
@@ -16,7 +16,7 @@ from mlsim.solvers.training import Training
 
 # Which equations each solver uses, by the name of the call that a user makes.
 SOLVERS: dict[str, tuple[Equation, ...]] = {
-    "Engine.solve": SOLVER,
+    "Engine.solve": (*LOOKUP, *SOLVER),
     "Engine.serve": (*SERVING, *equations_of(link)),
     "Engine.train": TRAINING,
     "Engine.footprint": FOOTPRINT,

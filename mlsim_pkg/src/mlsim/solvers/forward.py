@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any, Protocol
 
-from mlsim.equations import Equation, Plan, equations_of, memory, plan, roofline
+from mlsim.equations import Equation, Plan, equations_of, lookup, memory, plan, roofline
 from mlsim.errors import InvalidValueError, nearest
 from mlsim.hardware import Device
 from mlsim.hardware.calibration import Calibration
@@ -25,7 +25,6 @@ from mlsim.quantities import VOCABULARY
 from mlsim.solvers import calibrated
 from mlsim.units import text
 from mlsim.workloads import FLOPS_PER_MULTIPLY_ADD, Network, OperatorTable
-from mlsim.workloads.operators import COLUMNS
 
 ESTIMATES = ("roofline", "bound", "calibrated")
 
@@ -35,6 +34,13 @@ SOLVER = equations_of(roofline, memory)
 
 # The same question at rates that were measured.
 CALIBRATED = calibrated.network_equations(SOLVER)
+
+# The same two for a network that looks rows of tables up: it holds more than it reads.
+LOOKUP = equations_of(lookup)
+TABLED, CALIBRATED_TABLED = (
+    tuple({each.yields: each for each in (*plain, *LOOKUP)}.values())
+    for plain in (SOLVER, CALIBRATED)
+)
 
 # What a caller may give in place of what the data or the equations say.
 GIVABLE = (
@@ -153,6 +159,8 @@ class Configuration:
     @property
     def equations(self) -> tuple[Equation, ...]:
         """The equations that answer the question."""
+        if self.model.operators.table_parameters:
+            return CALIBRATED_TABLED if self.calibrated else TABLED
         return CALIBRATED if self.calibrated else SOLVER
 
     @cached_property
@@ -201,8 +209,9 @@ class Configuration:
         """The operators to reckon with: all, or for the bound the whole network as one."""
         operators = self.model.operators
         if self.calibrated:
-            return operators.merged.with_outputs
-        return operators.fused if self.estimate == "bound" else operators.merged
+            return operators.merged.with_outputs.with_tables
+        fused = self.estimate == "bound"
+        return operators.fused.with_tables if fused else operators.merged.with_tables
 
     @cached_property
     def known(self) -> dict[str, Any]:
@@ -260,8 +269,8 @@ class Configuration:
         """Return the equations that lead to what is wanted."""
         if self.calibrated:
             known = frozenset((*self.known, *self.table.names))
-            return find_plan(known, wanted, CALIBRATED)
-        return find_plan(frozenset((*self.known, *COLUMNS)), wanted)
+            return find_plan(known, wanted, self.equations)
+        return find_plan(frozenset((*self.known, *self.table.names)), wanted, self.equations)
 
 
 def check_consistent(

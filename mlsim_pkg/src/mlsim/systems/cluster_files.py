@@ -33,10 +33,11 @@ def load_cluster(path: str | Path, system: Callable[[str], System]) -> Cluster:
             "link",
             "bandwidth",
         )
+    key, count = file.need(data, "node", str), file.need(data, "nodes", int)
     try:
         return Cluster.of_figures(
-            node=system(file.need(data, "node", str)),
-            nodes=file.need(data, "nodes", int),
+            node=system(key),
+            nodes=count,
             figures={"link.bandwidth": figure},
             **texts,
         )

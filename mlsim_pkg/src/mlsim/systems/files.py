@@ -45,11 +45,11 @@ def load_system(path: str | Path, device: Callable[[str], Device]) -> System:
             "link",
             "bandwidth",
         )
-    key = file.need(data, "device", str)
+    key, count = file.need(data, "device", str), file.need(data, "devices", int)
     try:
         return System.of_figures(
             device=device(key),
-            devices=file.need(data, "devices", int),
+            devices=count,
             figures=figures,
             **texts,
         )

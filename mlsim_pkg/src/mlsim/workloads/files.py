@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import MISSING, fields
+import re
+from dataclasses import MISSING, Field, fields
 from pathlib import Path
 from typing import Any
 
 from mlsim import records
 from mlsim.errors import DataFileError, InvalidValueError, nearest
+from mlsim.workloads.kinds import LAYERS, Layer
 from mlsim.workloads.language_files import PARTS, load_transformer
 from mlsim.workloads.layers import Shape
 from mlsim.workloads.model import Model
 from mlsim.workloads.network import Network
-from mlsim.workloads.stages import LAYERS, Layer
 
 _TEXTS = ("key", "name", "architecture", "source")
-_NETWORK = ("input", "layers")
+_NETWORK = ("sample", "input", "layers")
 _LANGUAGE = ("kind", "transformer", *PARTS)
 _FIGURES = {
     "release_year": "year",
@@ -53,13 +54,6 @@ def _load_network(
     file: records.DataFile, texts: dict[str, str], figures: dict[str, records.Figure]
 ) -> Network:
     data = file.data
-    shape = file.need(data, "input", dict)
-    file.only(shape, ("channels", "size"), "input")
-    for field in ("channels", "size"):
-        if file.need(shape, field, int, "input") < 1:
-            raise file.error(
-                f"input.{field} must be 1 or more, not {shape[field]}.", "input", field
-            )
     layers = tuple(
         _layer(file, number, table)
         for number, table in enumerate(file.need(data, "layers", list), start=1)
@@ -68,15 +62,45 @@ def _load_network(
         raise file.error("layers is empty: a model needs at least one.", "layers")
     model = Network(
         **texts,
-        input=Shape(shape["channels"], shape["size"]),
+        input=_input(file),
         layers=layers,
+        sample=file.need(data, "sample", str) if "sample" in data else "",
         figures=figures,
     )
     try:
         model.operators  # noqa: B018  (a layer that can't be lowered is found here)
     except InvalidValueError as error:
-        raise DataFileError(f"{file.path}: {error}") from error
+        raise DataFileError(f"{file.path}:{_line_of_layer(file, str(error))}: {error}") from error
     return model
+
+
+def _line_of_layer(file: records.DataFile, message: str) -> int:
+    """Return the line on which the layer stands that a message is about."""
+    named = re.match(r"layer (\S+?)[.:]", message)
+    if named:
+        for line, text in enumerate(file.content.splitlines(), start=1):
+            if re.fullmatch(rf'name\s*=\s*"{re.escape(named[1])}"', text.strip()):
+                return line
+    return file.line("layers")
+
+
+def _input(file: records.DataFile) -> Shape:
+    """Read the shape of the input: a map with a size, or a sequence with a length."""
+    shape = file.need(file.data, "input", dict)
+    file.only(shape, ("channels", "size", "length"), "input")
+    if ("size" in shape) == ("length" in shape):
+        raise file.error(
+            "input needs a size (pixels along one side) or a length (of a sequence), one of the "
+            "two.",
+            "input",
+        )
+    side = "size" if "size" in shape else "length"
+    for field in ("channels", side):
+        if file.need(shape, field, int, "input") < 1:
+            raise file.error(
+                f"input.{field} must be 1 or more, not {shape[field]}.", "input", field
+            )
+    return Shape(shape["channels"], shape[side], 2 if side == "size" else 1)
 
 
 def _layer(file: records.DataFile, number: int, table: dict[str, Any]) -> Layer:
@@ -103,12 +127,27 @@ def _layer(file: records.DataFile, number: int, table: dict[str, Any]) -> Layer:
                 f"{place}: unknown key {key!r}.{nearest(key, allowed)} "
                 f"A {kind} has {', '.join(allowed)}."
             )
-        wanted = allowed[key].type
-        if type(value).__name__ != wanted:
-            raise DataFileError(f"{place}: {key} must be {wanted}, not {value!r}.")
-        if wanted == "int" and value < (0 if key in ("padding", "kernel") else 1):
-            raise DataFileError(f"{place}: {key} must be positive, not {value!r}.")
+        given[key] = _value(f"{place}: {key}", value, allowed[key])
     for key, field in allowed.items():
         if field.default is MISSING and key not in given:
             raise DataFileError(f"{place}: {key} is missing.")
     return layer(**given)
+
+
+def _value(place: str, value: Any, field: Field[Any]) -> Any:
+    """Check what a layer's file says for a field; a list becomes a tuple."""
+    wanted = str(field.type)
+    if wanted.startswith("tuple"):
+        if not isinstance(value, list) or not value:
+            raise DataFileError(f"{place} must be a list of whole numbers, not {value!r}.")
+        for each in value:
+            if type(each) is not int or each < 1:
+                raise DataFileError(f"{place} must hold whole numbers from 1 up, not {each!r}.")
+        return tuple(value)
+    if type(value).__name__ != wanted:
+        raise DataFileError(f"{place} must be {records.in_words(wanted)}, not {value!r}.")
+    # What is left out where it has a default of 0 may be said to be 0.
+    may_be_zero = field.default == 0 or field.name == "kernel"
+    if wanted == "int" and value < (0 if may_be_zero else 1):
+        raise DataFileError(f"{place} must be positive, not {value!r}.")
+    return value

@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from mlsim.equations import step, transformer
+from mlsim.equations import step
 from mlsim.errors import InvalidValueError
 from mlsim.units import scaled
-from mlsim.workloads.blocks import Attention, Experts, FeedForward, LatentAttention, matrix
+from mlsim.workloads.blocks import Attention, Experts, FeedForward, LatentAttention
+from mlsim.workloads.language_steps import NORMS, step_operators
 from mlsim.workloads.model import FLOPS_PER_MULTIPLY_ADD, Model
 from mlsim.workloads.steps import Layout, StepOperator
 
 if TYPE_CHECKING:
     from pint import Quantity
 
-# Vectors of learned numbers in a norm: a scale, or a scale and a shift.
-NORMS = {"rms": 1, "layer": 2}
 QUANTISED = ("linear", "experts")
 
 
@@ -125,7 +123,7 @@ class Transformer(Model):
         if self.experts:
             count = self.experts.active_parameters if active else self.experts.parameters
             found += (self.layers - self.dense_layers) * count(self.hidden)
-        found += self._norm_count * NORMS[self.norm] * self.hidden
+        found += self.norm_count * NORMS[self.norm] * self.hidden
         found += (self.vocabulary + self.positions + self.token_types) * self.hidden
         if self.output_layer:
             found += 0 if self.tied_embeddings else self.vocabulary * self.hidden
@@ -133,7 +131,8 @@ class Transformer(Model):
         return found + self.pooler * (self.hidden + 1) * self.hidden
 
     @property
-    def _norm_count(self) -> int:
+    def norm_count(self) -> int:
+        """Norms in the whole model."""
         return self.norms * self.layers + self.final_norm + self.embedding_norm
 
     @property
@@ -242,162 +241,7 @@ class Transformer(Model):
 
     def operators(self, layout: Layout | None = None) -> tuple[StepOperator, ...]:
         """Return the operators of one step on one device, equal ones in one row."""
-        return _operators(self, layout or Layout())
-
-    def _lower(self, layout: Layout) -> Iterator[StepOperator]:
-        hidden = self.hidden
-        tables = self.vocabulary // layout.tensor + self.positions + self.token_types
-        yield StepOperator(
-            name="embedding",
-            kind="embedding",
-            parameters=tables * hidden,
-            token_elements=2 * hidden,
-            live_elements=hidden,
-            kept=True,
-        )
-        norm = NORMS[self.norm] * hidden
-        yield StepOperator(
-            name="norms",
-            kind="norm",
-            parameters=norm,
-            parameters_streamed=norm,
-            token_elements=2 * hidden,
-            live_elements=3 * hidden,
-            repeats=self._norm_count,
-            resident_repeats=self._norm_count / layout.pipeline,
-            kept=True,
-        )
-        for operator, repeats in self._layers(layout):
-            yield replace(operator, repeats=repeats, resident_repeats=repeats / layout.pipeline)
-        if self.pooler:
-            yield replace(
-                matrix("pooler", hidden, hidden, bias=hidden, elements=2 * hidden),
-                token_limit=1,
-                kept=True,
-            )
-        if self.output_layer:
-            yield self._output(layout)
-        yield from self._collectives(layout)
-
-    def _layers(self, layout: Layout) -> Iterator[tuple[StepOperator, int]]:
-        """Yield the operators of the layers, and how often each stands in the model."""
-        for lowered in self.attention.operators(self.hidden, layout):
-            operator = replace(lowered, kept=self.quantised == "experts")
-            if not self.decoder:
-                operator = _uncached(operator, self.attention, layout)
-            if operator.kind != "attention":
-                yield operator, self.layers
-                continue
-            windowed = self.layers - self.full_layers
-            if self.full_layers:
-                yield operator, self.full_layers
-            if windowed:
-                local = replace(operator, attention_window=self.attention.window)
-                yield local.renamed("attention in a window"), windowed
-        if self.feed_forward and self.dense_layers:
-            for operator in self.feed_forward.operators(self.hidden, layout):
-                yield replace(operator, kept=self.quantised == "experts"), self.dense_layers
-        if self.experts:
-            for operator in self.experts.operators(self.hidden, layout):
-                kept = operator.kind == "router" or (
-                    self.quantised == "experts" and operator.kind != "experts"
-                )
-                yield replace(operator, kept=kept), self.layers - self.dense_layers
-
-    def _output(self, layout: Layout) -> StepOperator:
-        """Return the output layer: it works on the last token, and may be the embedding."""
-        words = -(-self.vocabulary // layout.tensor)
-        output = matrix(
-            "output layer",
-            self.hidden,
-            words,
-            bias=self.output_bias * words,
-            elements=self.hidden + words,
-        )
-        # On the last stage of a pipeline it is there, and the embedding is not.
-        shared = self.tied_embeddings and layout.pipeline == 1
-        return replace(
-            output,
-            kind="output",
-            parameters=self.output_bias * words if shared else output.parameters,
-            resident_repeats=1.0,
-            token_limit=1,
-            kept=True,
-        )
-
-    def _collectives(self, layout: Layout) -> Iterator[StepOperator]:
-        """Yield what is sent between devices."""
-        hidden, tensor = self.hidden, layout.tensor
-        if tensor > 1:
-            yield StepOperator(
-                name="all-reduce",
-                kind="network",
-                link_elements=transformer.all_reduce_elements(hidden, tensor),
-                link_group=tensor,
-                repeats=2 * self.layers + 1,
-                resident_repeats=0.0,
-            )
-            if self.output_layer:
-                yield StepOperator(
-                    name="gather of the output",
-                    kind="network",
-                    link_elements=self.vocabulary * (tensor - 1) / tensor,
-                    link_group=tensor,
-                    token_limit=1,
-                    resident_repeats=0.0,
-                )
-        if self.experts and layout.expert > tensor:
-            groups = layout.expert // tensor
-            # A token goes to each of its experts that is elsewhere, and comes back.
-            away = self.experts.per_token * hidden * (groups - 1) / groups
-            yield StepOperator(
-                name="tokens to their experts and back",
-                kind="network",
-                link_elements=2 * away / tensor,
-                link_group=layout.expert,
-                repeats=self.layers - self.dense_layers,
-                resident_repeats=0.0,
-            )
-        if layout.pipeline > 1:
-            yield StepOperator(
-                name="stage to stage",
-                kind="network",
-                link_elements=float(hidden),
-                link_group=2,
-                repeats=layout.pipeline - 1,
-                resident_repeats=0.0,
-            )
-
-
-def _uncached(
-    operator: StepOperator, attention: Attention | LatentAttention, layout: Layout
-) -> StepOperator:
-    """Count the keys and values of an encoder as activations: it has no cache."""
-    passed = attention.cached_elements // min(layout.tensor, attention.kv_heads)
-    if operator.kind == "attention":
-        return replace(operator, cached_elements=0, token_elements=operator.token_elements + passed)
-    if operator.name == "queries, keys, values":
-        return replace(operator, token_elements=operator.token_elements + passed)
-    return operator
-
-
-@lru_cache(maxsize=1024)
-def _operators(model: Transformer, layout: Layout) -> tuple[StepOperator, ...]:
-    model.check_layout(layout)
-    # No token sees more than the context, and no step has more tokens.
-    lowered = [
-        replace(
-            each,
-            attention_window=min(each.attention_window, model.context),
-            token_limit=min(each.token_limit, model.context),
-        )
-        for each in model._lower(layout)
-    ]
-    if layout.pipeline > 1:
-        # The stage that holds most has the output layer instead of the embedding.
-        has_output = model.output_layer
-        lowered[0] = replace(lowered[0], resident_repeats=0.0 if has_output else 1.0)
-    return tuple(lowered)
+        return step_operators(self, layout or Layout())
 
 
 def _divides(name: str, size: int, what: str, count: int, model: Transformer) -> None:

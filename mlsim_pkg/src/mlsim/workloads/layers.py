@@ -1,15 +1,16 @@
 """Layers: what an architecture is written in, and how each is lowered.
 
 A layer takes the shape of its input and yields operators and the shape of its
-output. Shapes are (channels, size): feature maps are square. Stages of blocks,
-which are made of these, stand in `stages`.
+output. Shapes are (channels, size): feature maps are square, and a sequence has a
+length only. Stages of blocks, which are made of these, stand in `stages`, and what
+works on sequences of tokens in `tokens`.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from mlsim.equations import convolution
+from mlsim.equations import convolution, transformer
 from mlsim.errors import InvalidValueError
 from mlsim.workloads.operators import Operator
 
@@ -18,17 +19,28 @@ from mlsim.workloads.operators import Operator
 class Shape:
     """A feature map for one sample: channels, and pixels along one side.
 
+    With `rank=1` it is a sequence instead: `channels` numbers of `size` tokens, or
+    of as many moments of a sound.
+
     >>> Shape(64, 56).elements
     200704
+    >>> Shape(768, 197, rank=1).elements
+    151296
     """
 
     channels: int
     size: int
+    rank: int = 2
+
+    @property
+    def places(self) -> int:
+        """Pixels of the map, or tokens of the sequence."""
+        return int(self.size**self.rank)
 
     @property
     def elements(self) -> int:
         """Numbers that it holds."""
-        return self.channels * self.size**2
+        return self.channels * self.places
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,20 +94,14 @@ class Convolution:
                 f"{shape.channels} input and {self.out_channels} output channels."
             )
         size = _output_size(shape, self.kernel, self.stride, self.padding, self.name)
-        output = Shape(self.out_channels, size)
-        weights = convolution.parameters(
-            self.kernel, shape.channels, self.out_channels, self.groups
-        )
+        output = Shape(self.out_channels, size, shape.rank)
+        weights, multiply_adds = self._count(shape, size)
         read = shape.elements + (output.elements if self.adds_residual else 0)
         operator = Operator(
             name=self.name,
             kind="convolution",
-            multiply_adds=int(
-                convolution.multiply_adds(
-                    size, self.out_channels, self.kernel, shape.channels, self.groups
-                )
-            ),
-            parameters=int(weights) + self.out_channels * (self.bias + 2 * self.batch_norm),
+            multiply_adds=multiply_adds,
+            parameters=weights + self.out_channels * (self.bias + 2 * self.batch_norm),
             activations_read=read,
             activations_written=output.elements,
             activations_live=read + output.elements + kept,
@@ -103,6 +109,18 @@ class Convolution:
             outputs=self.out_channels if self.groups == 1 else 0,
         )
         return Lowered((operator,), output)
+
+    def _count(self, shape: Shape, size: int) -> tuple[int, int]:
+        """Return the weights, and the multiply-adds for an output of `size`."""
+        if shape.rank == 1:
+            # Along a sequence a window is a row of numbers: a matrix product.
+            window = self.kernel * shape.channels // self.groups
+            weights = int(transformer.projection_parameters(window, self.out_channels))
+            return weights, int(transformer.token_multiply_adds(weights)) * size
+        out, kernel, channels = self.out_channels, self.kernel, shape.channels
+        weights = convolution.parameters(kernel, channels, out, self.groups)
+        done = convolution.multiply_adds(size, out, kernel, channels, self.groups)
+        return int(weights), int(done)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,7 +140,7 @@ class Pool:
         size = 1
         if self.kernel:
             size = _output_size(shape, self.kernel, self.stride, self.padding, self.name)
-        output = Shape(shape.channels, size)
+        output = Shape(shape.channels, size, shape.rank)
         live = shape.elements + output.elements + kept
         operator = Operator(self.name, "pooling", 0, 0, shape.elements, output.elements, live)
         return Lowered((operator,), output)

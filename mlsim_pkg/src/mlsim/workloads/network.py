@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from mlsim.equations import convolution  # noqa: F401  (registers the layer equations)
 from mlsim.units import scaled
+from mlsim.workloads.kinds import Layer
 from mlsim.workloads.layers import Shape
 from mlsim.workloads.model import FLOPS_PER_MULTIPLY_ADD, Model
 from mlsim.workloads.operators import Operator, OperatorTable
-from mlsim.workloads.stages import Layer
 
 if TYPE_CHECKING:
     from pint import Quantity
@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 class Network(Model):
     """A network described layer by layer.
 
-    Totals (parameters, FLOPs, traffic) are derived from the layers.
+    Totals (parameters, FLOPs, traffic) are derived from the layers. `sample` says
+    what one sample is where it is not one picture.
 
     >>> from mlsim import Models
     >>> Models.ResNet50.parameter_count
@@ -30,6 +31,7 @@ class Network(Model):
 
     input: Shape
     layers: tuple[Layer, ...]
+    sample: str = ""
 
     @cached_property
     def operators(self) -> OperatorTable:
@@ -45,7 +47,8 @@ class Network(Model):
     @cached_property
     def parameter_count(self) -> int:
         """Learned numbers in the network."""
-        return sum(operator.parameters * operator.repeats for operator in self.operators)
+        held = sum(operator.parameters * operator.repeats for operator in self.operators)
+        return held + self.operators.table_parameters
 
     @cached_property
     def flop_count(self) -> int:

@@ -14,6 +14,8 @@ from typing import Any
 
 # The columns that equations take, by their names in the vocabulary.
 COLUMNS = ("multiply_adds", "parameters", "activations_read", "activations_written", "repeats")
+# One more, of a network that looks rows of tables up.
+TABLES = "table_parameters"
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +29,7 @@ class Operator:
     multiply_adds
         MAC per sample, of matrix products and convolutions only.
     parameters
-        Learned numbers it holds.
+        Learned numbers it holds, all of which a step reads.
     activations_read, activations_written
         Elements per sample that it reads and writes.
     activations_live
@@ -38,6 +40,9 @@ class Operator:
     outputs
         Columns of the matrix product that it is: output channels of a
         convolution, which has a row for each pixel; 0 if it is no product.
+    table_parameters
+        Learned numbers that it holds besides, in tables of which a sample reads a
+        few rows. Those are among what it reads.
     """
 
     name: str
@@ -49,6 +54,7 @@ class Operator:
     activations_live: int
     repeats: int = 1
     outputs: int = 0
+    table_parameters: int = 0
 
 
 @dataclass(frozen=True)
@@ -89,7 +95,19 @@ class OperatorTable:
         """The same table with a column for the width of each matrix product."""
         return OperatorTable(self.operators, (*COLUMNS, "outputs"))
 
-    @property
+    @cached_property
+    def with_tables(self) -> OperatorTable:
+        """The same table with a column for the parameters of tables, if it has any."""
+        if not self.table_parameters or TABLES in self.names:
+            return self
+        return OperatorTable(self.operators, (*self.names, TABLES))
+
+    @cached_property
+    def table_parameters(self) -> int:
+        """Learned numbers in tables of which a sample reads a few rows."""
+        return _sum(operator.table_parameters * operator.repeats for operator in self.operators)
+
+    @cached_property
     def activations_live(self) -> int:
         """Most elements per sample that are alive at one time."""
         return max(operator.activations_live for operator in self.operators)
@@ -114,17 +132,21 @@ class OperatorTable:
     def fused(self) -> OperatorTable:
         """The whole network as one operator that moves compulsory bytes only.
 
-        Weights once, the first operator's input, the last one's output.
+        Weights once, the first operator's input, the last one's output. Rows of
+        tables once for all samples, which may all look the same ones up.
         """
         first, last = self.operators[0], self.operators[-1]
+        looked_up = [op for op in self if op.kind == "embedding" and op.table_parameters]
+        rows = _sum(op.activations_read * op.repeats for op in looked_up)
         whole = Operator(
             name="network",
             kind="network",
             multiply_adds=_sum(op.multiply_adds * op.repeats for op in self),
-            parameters=_sum(op.parameters * op.repeats for op in self),
+            parameters=_sum(op.parameters * op.repeats for op in self) + rows,
             activations_read=first.activations_read,
             activations_written=last.activations_written,
             activations_live=self.activations_live,
+            table_parameters=self.table_parameters - rows,
         )
         return OperatorTable((whole,))
 

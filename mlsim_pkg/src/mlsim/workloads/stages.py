@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from mlsim.errors import InvalidValueError
-from mlsim.workloads.layers import Convolution, Linear, Lowered, Pool, ResponseNorm, Shape
+from mlsim.workloads.layers import Convolution, Linear, Lowered, Pool, Shape
 from mlsim.workloads.operators import Operator
 
 # A block, given the shape of its input, its number from 1, and what is kept alive:
@@ -136,12 +136,16 @@ class BasicStage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InvertedStage:
-    """A stage of inverted residual blocks, as in MobileNetV2.
+    """A stage of inverted residual blocks, as in MobileNetV2 and EfficientNet.
 
     Each block widens its input `expansion` times (a 1x1 convolution, "expand",
     which is left out where `expansion` is 1), convolves each channel by itself
-    (3x3, "depthwise"), and narrows to `width` (1x1, "project"). Where a block
-    changes neither size nor channels, "project" adds its input.
+    (`kernel` pixels wide, "depthwise"), and narrows to `width` (1x1, "project").
+    Where a block changes neither size nor channels, "project" adds its input.
+
+    With `squeeze` the channels are weighed before they are narrowed: their means
+    go through two small matrices, between which there are `squeeze` times fewer
+    channels than the block takes in.
     """
 
     name: str
@@ -149,6 +153,8 @@ class InvertedStage:
     width: int
     stride: int = 1
     expansion: int = 6
+    kernel: int = 3
+    squeeze: int = 0
 
     def lower(self, shape: Shape, kept: int = 0) -> Lowered:
         """Lower all blocks, in the order in which they run."""
@@ -170,13 +176,16 @@ class InvertedStage:
         depthwise = Convolution(
             name=f"{prefix}.depthwise",
             out_channels=wide,
-            kernel=3,
+            kernel=self.kernel,
             stride=stride,
-            padding=1,
+            padding=self.kernel // 2,
             groups=wide,
             batch_norm=True,
         ).lower(inner, waiting if self.expansion > 1 else kept)
         yield depthwise
+        if self.squeeze:
+            narrow = max(1, shape.channels // self.squeeze)
+            yield from _squeeze(prefix, depthwise.output, narrow, waiting)
         yield Convolution(
             name=f"{prefix}.project",
             out_channels=self.width,
@@ -186,14 +195,18 @@ class InvertedStage:
         ).lower(depthwise.output, kept)
 
 
-Layer = Convolution | Pool | ResponseNorm | Linear | BottleneckStage | BasicStage | InvertedStage
-
-LAYERS: dict[str, type[Layer]] = {
-    "convolution": Convolution,
-    "pool": Pool,
-    "response_norm": ResponseNorm,
-    "linear": Linear,
-    "bottleneck_stage": BottleneckStage,
-    "basic_stage": BasicStage,
-    "inverted_stage": InvertedStage,
-}
+def _squeeze(prefix: str, shape: Shape, narrow: int, kept: int) -> Iterator[Lowered]:
+    """Yield what weighs channels by a function of their means (squeeze and excitation)."""
+    channels = shape.channels
+    # The map itself waits until its channels are scaled.
+    mean = Pool(name=f"{prefix}.mean").lower(shape, kept)
+    yield mean
+    reduced = Linear(name=f"{prefix}.reduce", out_features=narrow)
+    lowered = reduced.lower(mean.output, kept + shape.elements)
+    yield lowered
+    weights = Linear(name=f"{prefix}.weigh", out_features=channels)
+    yield weights.lower(lowered.output, kept + shape.elements)
+    read = shape.elements + channels
+    live = read + shape.elements + kept
+    scale = Operator(f"{prefix}.scale", "elementwise", 0, 0, read, shape.elements, live)
+    yield Lowered((scale,), shape)

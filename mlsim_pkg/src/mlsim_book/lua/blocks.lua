@@ -1,4 +1,4 @@
--- Callouts, tab sets, theorems and proofs, conditional content, margin columns.
+-- Callouts, tab sets, theorems and proofs, conditional content.
 
 local S = require 'state'
 local M = {}
@@ -10,13 +10,17 @@ local CALLOUTS = {
   ['callout-warning'] = { 'Warning', 'wrn' },
   ['callout-important'] = { 'Important', 'imp' },
   ['callout-caution'] = { 'Caution', 'cau' },
+  ['callout'] = { '', 'none' }, -- a box of no kind
 }
 local callouts = 0
 
 local function callout_kind(div)
+  local found
   for _, class in ipairs(div.classes) do
-    if CALLOUTS[class] then return class end
+    if CALLOUTS[class] and class ~= 'callout' then return class end
+    found = found or CALLOUTS[class] and class
   end
+  return found
 end
 
 local function callout_title(div, word)
@@ -30,7 +34,12 @@ local function callout_title(div, word)
   return nil, word
 end
 
-local function callout_header(n, collapse, word, title, plain)
+local function callout_icon(div)
+  return '<div class="callout-icon-container"><i class="callout-icon'
+    .. (div.classes:includes('no-icon') and ' no-icon' or '') .. '"></i></div>'
+end
+
+local function callout_header(div, n, collapse, word, title, plain)
   local attributes = 'class="callout-header d-flex align-content-center'
   if collapse then
     local open = collapse == 'false'
@@ -38,10 +47,9 @@ local function callout_header(n, collapse, word, title, plain)
       .. ' data-bs-target=".callout-' .. n .. '-contents" aria-controls="callout-' .. n
       .. '" aria-expanded="' .. tostring(open) .. '" role="button" tabindex="0'
   end
-  local hidden = plain and '' or '<span class="screen-reader-only">' .. word .. '</span>'
+  local hidden = (plain or word == '') and '' or '<span class="screen-reader-only">' .. word .. '</span>'
   return {
-    S.raw('<div ' .. attributes .. '"><div class="callout-icon-container">'
-      .. '<i class="callout-icon"></i></div><div class="callout-title-container flex-fill">' .. hidden),
+    S.raw('<div ' .. attributes .. '">' .. callout_icon(div) .. '<div class="callout-title-container flex-fill">' .. hidden),
     pandoc.Plain(title),
     S.raw('</div>' .. (collapse and '<div class="callout-btn-toggle d-inline-block border-0 py-1 ps-1'
       .. ' pe-0 float-end"><i class="callout-toggle"></i></div>' or '') .. '</div>'),
@@ -51,11 +59,14 @@ end
 local function callout(div, class)
   local kind = CALLOUTS[class][2]
   local word = S.word(class .. '-title', CALLOUTS[class][1])
+  local bare = class == 'callout'
   callouts = callouts + 1
   local collapse, appearance = S.take(div, 'collapse'), S.take(div, 'appearance')
   local icon = S.take(div, 'icon')
-  appearance = appearance or S.config.callout_appearance or 'default'
-  if icon == 'false' or appearance == 'minimal' or S.config.callout_icon == false then
+  appearance = appearance or S.config.callout_appearance or (bare and 'simple' or 'default')
+  if icon == nil and (bare or S.config.callout_icon == false) then icon = 'false' end
+  if #div.content == 0 then div.classes:insert('callout-empty-content') end
+  if icon == 'false' or appearance == 'minimal' then
     div.classes:insert('no-icon')
   end
   local title, plain = callout_title(div, word)
@@ -72,15 +83,14 @@ local function callout(div, class)
   local style = appearance == 'default' and 'default' or 'simple'
   local titled = title ~= nil or style == 'default'
   S.remove_class(div, class)
-  div.classes = S.join({ 'callout', 'callout-style-' .. style, class }, titled and { 'callout-titled' } or {}, div.classes)
+  div.classes = S.join({ 'callout', 'callout-style-' .. style, bare and 'callout-none' or class }, titled and { 'callout-titled' } or {}, div.classes)
   local body = pandoc.Div(div.content, pandoc.Attr('', { 'callout-body-container', 'callout-body' }))
   if not titled then
-    div.content = { S.raw('<div class="callout-body d-flex"><div class="callout-icon-container">'
-      .. '<i class="callout-icon"></i></div>'), body, S.raw('</div>') }
+    div.content = { S.raw('<div class="callout-body d-flex">' .. callout_icon(div)), body, S.raw('</div>') }
     body.classes = { 'callout-body-container' }
     return div
   end
-  local parts = pandoc.List(callout_header(callouts, collapse, word, title or { pandoc.Str(plain) }, plain))
+  local parts = pandoc.List(callout_header(div, callouts, collapse, word, title or { pandoc.Str(plain) }, plain))
   if collapse then
     local n = 'callout-' .. callouts
     local classes = { n .. '-contents', 'callout-collapse', 'collapse' }
@@ -97,11 +107,12 @@ local tabsets = 0
 
 local function tabset(div)
   tabsets = tabsets + 1
+  local number = tabsets
   local level, tabs, before = nil, pandoc.List(), pandoc.List()
   for _, block in ipairs(div.content) do
     if block.t == 'Header' and (level == nil or block.level == level) then
       level = block.level
-      tabs:insert({ title = block.content, blocks = pandoc.List() })
+      tabs:insert({ title = block.content, blocks = pandoc.List(), classes = block.classes })
     else
       (tabs[#tabs] and tabs[#tabs].blocks or before):insert(block)
     end
@@ -114,14 +125,16 @@ local function tabset(div)
   S.remove_class(div, 'nav-pills')
   local list = pandoc.List({ S.raw('<ul class="nav ' .. style .. '" role="tablist">') })
   local panes = pandoc.List()
+  local _, first = tabs:find_if(function(tab) return tab.classes:includes('active') end)
   for i, tab in ipairs(tabs) do
-    local id, on = 'tabset-' .. tabsets .. '-' .. i, i == 1
+    local id, on = 'tabset-' .. number .. '-' .. i, i == (first or 1)
+    S.remove_class(tab, 'active')
     list:insert(S.raw('<li class="nav-item" role="presentation"><a class="nav-link' .. (on and ' active' or '')
       .. '" id="' .. id .. '-tab" data-bs-toggle="tab" data-bs-target="#' .. id .. '" role="tab" aria-controls="'
       .. id .. '" aria-selected="' .. tostring(on) .. '" href="#' .. id .. '">'))
     list:insert(pandoc.Plain(tab.title))
     list:insert(S.raw('</a></li>'))
-    panes:insert(pandoc.Div(tab.blocks, pandoc.Attr(id, { 'tab-pane', on and 'active' or nil },
+    panes:insert(pandoc.Div(tab.blocks, pandoc.Attr(id, S.join(tab.classes, { 'tab-pane', on and 'active' or nil }),
       { { 'role', 'tabpanel' }, { 'aria-labelledby', id .. '-tab' } })))
   end
   list:insert(S.raw('</ul>'))
@@ -189,15 +202,20 @@ local function proof(div, name, kind)
 end
 
 -- ------------------------------------------------------- conditional content
-local HTML = { html = true, html5 = true, ['html:js'] = true }
+-- Names under which an author may mean a format; to Quarto, EPUB is HTML, too.
+local FORMATS = {
+  html = { html = true, html4 = true, html5 = true, ['html:js'] = true },
+  epub = { html = true, epub = true, epub2 = true, epub3 = true },
+  pdf = { pdf = true, latex = true, typst = true },
+}
 
 local CONDITIONS = {
-  format = function(name) return HTML[name] ~= nil end,
+  format = function(name) return FORMATS[S.config.format or 'html'][name] == true end,
   meta = function(name) return (S.config.flags or {})[name] == true end,
   profile = function(name) return pandoc.List(S.config.profiles or {}):includes(name) end,
 }
 
---- Say whether a block or span shows in HTML; nil when it sets no condition.
+--- Say whether a block or span shows in this format; nil when it sets no condition.
 function M.visible(element)
   local shows = element.classes:includes('content-visible')
   if not shows and not element.classes:includes('content-hidden') then return nil end
@@ -229,48 +247,9 @@ M.conditional = {
   end,
 }
 
--- ------------------------------------------------------------------- margins
-local function margin(div)
-  S.remove_class(div, 'column-margin')
-  S.remove_class(div, 'aside')
-  local attr = pandoc.Attr('', { 'no-row-height', 'column-margin', 'column-container' })
-  return pandoc.Div({ div }, attr)
-end
-
---- Move `[text]{.aside}` out of a paragraph, into the margin beside it.
-function M.asides(para)
-  local found = pandoc.List()
-  local body = para:walk({
-    Span = function(span)
-      if span.classes:includes('aside') or span.classes:includes('column-margin') then
-        found:insert(pandoc.Plain({ pandoc.Span(span.content, pandoc.Attr('', { 'margin-aside' })) }))
-        return {}
-      end
-    end,
-  })
-  if #found == 0 then return nil end
-  return { body, pandoc.Div(found, pandoc.Attr('', { 'no-row-height', 'column-margin', 'column-container' })) }
-end
-
---- Join margin columns that follow each other: they share one container.
-function M.join_margins(blocks)
-  local out = pandoc.List()
-  for _, block in ipairs(blocks) do
-    local last = out[#out]
-    if block.t == 'Div' and last and last.t == 'Div' and block.classes:includes('column-container')
-      and last.classes:includes('column-container') then
-      last.content:extend(block.content)
-    else
-      out:insert(block)
-    end
-  end
-  return out
-end
-
 --- Change a div by its class or label; nil leaves it to others.
 function M.div(div)
   local class, kind = callout_kind(div), S.kind(div.identifier)
-  if div.classes:includes('column-margin') or div.classes:includes('aside') then return margin(div) end
   if class then return callout(div, class) end
   if div.classes:includes('panel-tabset') then return tabset(div) end
   if THEOREMS[kind] then return theorem(div, kind) end

@@ -10,9 +10,11 @@ package.path = pandoc.path.join({ pandoc.path.directory(PANDOC_SCRIPT_FILE), '?.
 local S = require 'state'
 local annotations = require 'annotations'
 local blocks = require 'blocks'
+local columns = require 'columns'
 local code = require 'code'
 local equations = require 'equations'
 local floats = require 'floats'
+local lightbox = require 'lightbox'
 local opens = require 'opens'
 local refs = require 'refs'
 
@@ -23,7 +25,7 @@ local function section_number(header)
   local sections = S.sections
   for level = header.level + 1, 6 do sections[level] = 0 end
   sections[header.level] = sections[header.level] + 1
-  if header.level == 1 then S.counters = {} end
+  if header.level == 1 and S.counts_by_chapter then S.counters = {} end
   local numbers = { S.chapter() }
   for level = 2, header.level do numbers[level] = tostring(math.floor(sections[level])) end
   return table.concat(numbers, '.')
@@ -70,16 +72,13 @@ local function Div(div)
   local changed = blocks.div(div)
   if changed then return changed end
   local float = floats.labelled_div(div, function(list) return list:walk(structure) end)
-  if float then
-    -- its content was visited; a mere panel's was not
-    return float, S.kind(div.identifier) == nil
-  end
+  if float then return float, false end -- its content was visited
 end
 
 local function Para(para)
   local lone, descend = floats.lone_image(para)
   if lone then return lone, descend end
-  return equations.equations(para) or blocks.asides(para)
+  return equations.equations(para)
 end
 
 structure = {
@@ -177,8 +176,8 @@ function Pandoc(doc)
   doc = doc:walk({ Blocks = annotations.Blocks })
   doc = doc:walk({ Span = given }):walk(opens.filter)
   local title, attr = take_title(doc)
-  doc = doc:walk(structure)
-  doc = doc:walk({ Blocks = blocks.join_margins })
+  doc = doc:walk(columns.filter)
+  doc = doc:walk(structure):walk(lightbox.filter)
   doc = doc:walk(refs.filter)
   heading_facts(doc)
   local facts = S.facts

@@ -44,8 +44,10 @@ function M.CodeBlock(block)
   if copies then
     block.classes:insert('code-with-copy')
     content = pandoc.List({ S.raw('<div class="code-copy-outer-scaffold">'), block,
-      S.raw('<button class="code-copy-button" type="button" title="Copy to clipboard"'
-        .. ' aria-label="Copy code"></button></div>') })
+      S.raw('<button class="code-copy-button" type="button" title="'
+        .. S.escape(S.word('copy-button-tooltip', 'Copy to clipboard')) .. '" aria-label="'
+        .. S.escape(S.config.english == false and S.word('copy-button-tooltip', '') or 'Copy code')
+        .. '"></button></div>') })
   end
   if options.filename then
     local inner = content

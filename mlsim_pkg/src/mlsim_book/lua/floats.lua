@@ -2,6 +2,7 @@
 -- none, and the panels that lay several of them out.
 
 local S = require 'state'
+local columns = require 'columns'
 local images = require 'images'
 local layout = require 'layout'
 local M = {}
@@ -18,7 +19,7 @@ local function caption_blocks(id, kind, number, caption, where, sub)
   if sub then
     head = '(' .. sub .. ')' .. (uncaptioned and '' or ' ')
   else
-    head = S.escape(S.words[kind]) .. '&nbsp;' .. number .. (uncaptioned and '' or S.escape(S.delimiter) .. ' ')
+    head = S.escape(S.words[kind]) .. (S.glued[kind] and '' or '&nbsp;') .. number .. (uncaptioned and '' or S.escape(S.delimiter) .. ' ')
   end
   return {
     S.raw('<figcaption class="' .. class .. (uncaptioned and ' quarto-uncaptioned' or '') .. '" id="caption-'
@@ -44,20 +45,17 @@ local function float(attr, kind, number, content, caption, options)
     classes:insert('quarto-layout-panel')
     attr.attributes = {}
   end
-  local margin = attr.classes:includes('column-margin')
-  if margin then classes = classes:filter(function(class) return class ~= 'column-margin' end) end
-  local div = pandoc.Div(
+  if where == 'margin' then classes:insert('margin-caption') end
+  return pandoc.Div(
     S.join({ S.raw('<figure class="quarto-float ' .. name .. kind .. ' figure">') }, inner, { S.raw('</figure>') }),
     pandoc.Attr(id, classes, attr.attributes))
-  if not margin then return div end
-  return pandoc.Div({ div }, pandoc.Attr('', { 'no-row-height', 'column-margin', 'column-container' }))
 end
 
 --- Number and label a float; a part of a figure is counted (a), (b), … in it.
 local function numbered(id, kind)
   if parent then
     parts = parts + 1
-    local letter = string.char(96 + parts)
+    local letter = S.styled('subref', parts, 'alpha a')
     S.label(id, kind, parent.number .. ' (' .. letter .. ')', { parent = parent.id })
     return nil, letter
   end
@@ -68,18 +66,20 @@ end
 
 local function location(element, kind)
   local own = S.take(element, kind .. '-cap-location') or S.take(element, 'cap-location')
-  return own == 'margin' and 'bottom' or own or S.config[kind .. '_cap_location']
+  return own or S.config[kind .. '_cap_location'] or S.config.cap_location
 end
 
 -- ------------------------------------------------------- figures of one image
+--- Classes of an image alone; its others are its figure's too, as Quarto has it.
+local OWN = { border = true, ['img-fluid'] = true, ['figure-img'] = true, lightbox = true }
+
 local function float_image(image, id, caption, classes, link)
   local kind = S.kind(id)
   local number, sub = numbered(id, kind)
   local where = location(image, 'fig')
   local align
   image, align = images.dress(image, true)
-  local margin = image.classes:includes('column-margin')
-  S.remove_class(image, 'column-margin')
+  local placed = columns.take(image)
   image.classes:insert('figure-img')
   image.identifier = ''
   local shown = image
@@ -87,7 +87,8 @@ local function float_image(image, id, caption, classes, link)
     link.content = { image }
     shown = link
   end
-  local attr = pandoc.Attr(id, margin and S.join(classes, { 'column-margin' }) or classes)
+  local shared = image.classes:filter(function(class) return not OWN[class] end)
+  local attr = pandoc.Attr(id, S.join(classes, shared, placed))
   return float(attr, kind, number, { pandoc.Plain({ shown }) }, caption, { align = align, sub = sub, where = where })
 end
 
@@ -165,8 +166,8 @@ function M.labelled_div(div, visit)
     if not layout.laid_out(div) then return nil end
     local notes, rows = layout.panel(div, div.content)
     div.classes:insert('quarto-layout-panel')
-    div.content = S.join(notes, rows)
-    return div
+    div.content = visit(pandoc.Blocks(rows))
+    return S.join(visit(pandoc.Blocks(notes)), { div })
   end
   local caption = own_caption(div, kind)
   local where, align = location(div, kind), S.take(div, 'fig-align')
@@ -247,10 +248,7 @@ function M.Table(tbl)
   local caption = pandoc.utils.blocks_to_inlines(tbl.caption.long)
   tbl.caption, tbl.identifier = { long = {} }, ''
   local attr = pandoc.Attr(id)
-  if tbl.classes:includes('column-margin') then
-    S.remove_class(tbl, 'column-margin')
-    attr.classes = pandoc.List({ 'column-margin' })
-  end
+  attr.classes = columns.take(tbl)
   return float(attr, 'tbl', number, { images.dress_table(tbl) }, caption, { sub = sub, where = where })
 end
 

@@ -1,6 +1,7 @@
 -- Images and tables as such: classes, alternative text, alignment, column widths.
 
 local S = require 'state'
+local columns = require 'columns'
 local M = {}
 
 M.ALIGNED = { left = true, right = true, center = true }
@@ -42,6 +43,10 @@ end
 
 function M.plain_figure(image, caption, id)
   local align
+  local where = S.take(image, 'fig-cap-location') or S.take(image, 'cap-location') or S.config.fig_cap_location
+    or S.config.cap_location
+  local placed = columns.take(image)
+  if where == 'margin' then placed:insert('margin-caption') end
   image, align = M.dress(image, true)
   image.classes:insert('figure-img')
   local body = pandoc.List({ S.raw('<figure class="figure">'), pandoc.Para({ image }) })
@@ -49,7 +54,7 @@ function M.plain_figure(image, caption, id)
     body:extend({ S.raw('<figcaption>'), pandoc.Plain(caption), S.raw('</figcaption>') })
   end
   body:insert(S.raw('</figure>'))
-  local attr = pandoc.Attr(id or '', { 'quarto-figure', 'quarto-figure-' .. (align or 'center') })
+  local attr = pandoc.Attr(id or '', S.join({ 'quarto-figure', 'quarto-figure-' .. (align or 'center') }, placed))
   return pandoc.Div(body, attr)
 end
 

@@ -3,7 +3,8 @@
 -- Jupyter and Colab show `:::` as it is written, so nothing of Quarto may be left:
 -- callouts become quotes, folded ones <details>, tabs headings; references and
 -- citations become text, equations get \tag, links to pages become absolute.
--- Placeholders `::: {.book-cell cell="n"}` say where the code cells stand.
+-- Placeholders `::: {.book-cell cell="n"}` say where the code cells stand; a code
+-- block of class `notebook-cell` becomes a cell that only the notebook has.
 -- The settings come as JSON in the file that BOOK_NOTEBOOK names.
 
 local stringify = pandoc.utils.stringify
@@ -176,8 +177,8 @@ end
 
 local function hidden(div)
   local when, unless = div.attributes['when-format'], div.attributes['unless-format']
-  local html = function(name) return name == 'html' or name == 'html:js' end
-  local holds = (not when or html(when)) and (not unless or not html(unless))
+  local ours = function(name) return name == 'html' or name == 'html:js' or name == 'ipynb' end
+  local holds = (not when or ours(when)) and (not unless or not ours(unless))
   if div.classes:includes('content-visible') then return not holds end
   return div.classes:includes('content-hidden') and (holds or not (when or unless))
 end
@@ -262,6 +263,8 @@ function flatten(blocks, out)
       figure(block, out)
     elseif block.t == 'Header' then
       out:insert(pandoc.Header(block.level, block.content))
+    elseif block.t == 'CodeBlock' and block.classes:includes('notebook-cell') then
+      out:insert(block)
     elseif block.t == 'CodeBlock' then
       out:insert(pandoc.CodeBlock(block.text, pandoc.Attr('', { block.classes[1] })))
     elseif (block.t == 'BulletList' or block.t == 'OrderedList') and holds_cell(block) then
@@ -321,6 +324,9 @@ function Writer(doc)
     if block.t == 'Div' then
       finish()
       items:insert({ cell = tonumber(block.attributes['cell']) })
+    elseif block.t == 'CodeBlock' and block.classes:includes('notebook-cell') then
+      finish()
+      items:insert({ code = block.text })
     else
       if block.t == 'Header' and block.level <= 3 then finish() end
       run:insert(block)

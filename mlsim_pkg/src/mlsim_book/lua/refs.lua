@@ -32,7 +32,7 @@ function M.Cite(element)
   local out, others = pandoc.Inlines({}), pandoc.List()
   for _, citation in ipairs(element.citations) do
     if S.kind(citation.id) then
-      if #out > 0 then out:extend({ pandoc.Str(','), pandoc.Space() }) end
+      if #out > 0 then out:extend({ pandoc.Str(S.ref_delimiter), pandoc.Space() }) end
       out:extend(reference(citation))
       local note = element.citations[1].mode == 'AuthorInText' and citation.suffix or {}
       if #note > 0 then

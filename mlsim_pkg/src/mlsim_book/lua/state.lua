@@ -30,11 +30,15 @@ end
 
 -- kinds that are floats, with the place of their captions; a book may add its own
 M.floats = { fig = 'bottom', tbl = 'top', lst = 'top' }
+M.glued = {} -- kinds whose word and number have no space between
 for _, own in ipairs(crossref.custom or {}) do
   M.words[own.key] = own['caption-prefix'] or own['reference-prefix'] or own.key
   M.floats[own.key] = own['caption-location'] or 'bottom'
+  M.glued[own.key] = own['space-before-numbering'] == false
 end
 M.delimiter = crossref['title-delim'] or ':'
+M.counts_by_chapter = crossref.chapters ~= false
+M.ref_delimiter = crossref['ref-delim'] or ','
 
 --- A word in the book's language, by Quarto's key for it; the English one if it has none.
 function M.word(key, english) return language[key] or english end
@@ -86,12 +90,27 @@ function M.chapter()
   return M.config.appendix and string.char(64 + chapter) or tostring(chapter)
 end
 
+--- A number as `crossref: labels:` (or `fig-labels:` of one kind) writes it: arabic,
+--- "alpha a", "roman i", or the next of a list of the book's own.
+function M.styled(kind, n, default)
+  local style = crossref[kind .. '-labels'] or crossref.labels or default or 'arabic'
+  if type(style) == 'table' then return tostring(style[(n - 1) % #style + 1]) end
+  local first = style:match('^alpha%s+(%S)') or (style:match('^alpha') and 'a')
+  if first then return utf8.char(utf8.codepoint(first) + n - 1) end
+  if style:match('^roman') then
+    local roman = pandoc.utils.to_roman_numeral(n)
+    return style:match('i$') and roman:lower() or roman
+  end
+  return tostring(n)
+end
+
 --- Count one more of a kind, and say its number.
 function M.count(kind)
   local n = (M.counters[kind] or 0) + 1
   M.counters[kind] = n
-  local chapter = M.chapter()
-  return chapter and (chapter .. '.' .. n) or tostring(n)
+  local chapter = M.counts_by_chapter and M.chapter()
+  local number = M.styled(kind, n)
+  return chapter and (chapter .. '.' .. number) or number
 end
 
 --- Note a label. `extra` may hold level, title and chapter.

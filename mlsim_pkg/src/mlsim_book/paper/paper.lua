@@ -15,7 +15,9 @@ local macros = config.macros or {}   -- \name -> its definition
 local DROPPED = { 'screen-reader-only', 'visually-hidden', 'callout-icon-container',
   'callout-btn-toggle', 'code-annotation-gutter', 'code-annotation-gutter-bg', 'dark-content' }
 local KEPT = { 'callout', 'cell-output', 'theorem', 'proof', 'csl-entry', 'references',
-  'glossary-entry', 'number-source', 'column-margin', 'lower', 'paper-summary' }
+  'glossary-entry', 'number-source', 'column-margin', 'lower', 'paper-summary',
+  'paper-number' }
+local IN_TYPST = { ['cell-output'] = '#output[', ['csl-entry'] = '#entry[', ['paper-number'] = '#small[' }
 local known = {}
 
 local function raw(text) return pandoc.RawBlock('typst', text) end
@@ -212,8 +214,8 @@ local function Div(div)
     return div
   end
   if not name and (div.identifier == '' or div.classes:includes('sourceCode')) then return div.content end
-  if name and typst and (name == 'cell-output' or name == 'csl-entry') then
-    div.content:insert(1, raw('#' .. (name == 'csl-entry' and 'entry' or 'output') .. '['))
+  if name and typst and IN_TYPST[name] then
+    div.content:insert(1, raw(IN_TYPST[name]))
     div.content:insert(raw(']'))
   end
   div.classes, div.attributes = name and { name } or {}, name == 'references' and { role = 'list' } or {}

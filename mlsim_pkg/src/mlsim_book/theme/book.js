@@ -75,6 +75,7 @@ function startCallouts() {
     if (!body) return;
     const toggle = () => {
       const open = body.classList.toggle("show");
+      all(`.${body.id}-contents`).forEach((each) => each.classList.toggle("show", open)); // its margin notes
       header.classList.toggle("collapsed", !open);
       header.setAttribute("aria-expanded", String(open));
     };
@@ -98,7 +99,9 @@ function selectTab(tab, { focus = false, remember = true } = {}) {
     each.classList.toggle("active", on);
     each.setAttribute("aria-selected", String(on));
     each.tabIndex = on ? 0 : -1;
-    document.getElementById(each.getAttribute("aria-controls")).classList.toggle("active", on);
+    const pane = each.getAttribute("aria-controls");
+    document.getElementById(pane).classList.toggle("active", on);
+    all(`.${pane}-tab-margin-content`).forEach((note) => note.classList.toggle("collapse", !on));
   });
   if (focus) tab.focus();
   const group = set.dataset.group;
@@ -173,7 +176,8 @@ function startReveal() {
 
 // -------------------------------------------------------------- code, boxes
 function startCopy() {
-  all(".code-copy-button").forEach((button) =>
+  all(".code-copy-button").forEach((button) => {
+    const label = button.getAttribute("aria-label");
     button.addEventListener("click", async () => {
       const code = button.parentElement.querySelector("code").cloneNode(true);
       all(".code-annotation-anchor", code).forEach((each) => each.remove());
@@ -186,17 +190,17 @@ function startCopy() {
       }
       setTimeout(() => {
         button.classList.remove("copied");
-        button.setAttribute("aria-label", "Copy code");
+        button.setAttribute("aria-label", label);
       }, 1500);
-    }),
-  );
+    });
+  });
 }
 
-const SCROLLS = { ".cell-output pre": "Output", pre: "Code", ".table-scroll": "Table", ".katex-display": "Formula" };
+const SCROLLS = { ".figure-scroll": "Figure", ".cell-output pre": "Output", pre: "Code", ".table-scroll": "Table", ".katex-display": "Formula" };
 
 /** A box that scrolls has to be reachable by keyboard and have a name; one that doesn't must not be. */
 function markScrollBoxes(from) {
-  const boxes = all("pre, .table-scroll, .katex-display, .cell-output-display", from);
+  const boxes = all("pre, .table-scroll, .figure-scroll, .katex-display, .cell-output-display", from);
   const scrolling = boxes.map((box) => box.scrollWidth > box.clientWidth + 1); // before any change
   boxes.forEach((box, index) => {
     const name = Object.keys(SCROLLS).find((selector) => box.matches(selector));

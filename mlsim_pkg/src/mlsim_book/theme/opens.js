@@ -1,11 +1,28 @@
 // Numbers that open: click, Enter or Space shows what is behind one in a card beside it.
 (function () {
+  const source = document.getElementById("opens-cards")?.dataset.from;
   const numbers = all(".opens[data-opens]").filter(
-    (each) =>
-      document.getElementById(each.dataset.opens) &&
-      !each.closest("a, button, summary, h1, h2, h3, h4, h5, h6, [role=button]"),
+    (each) => !each.closest("a, button, summary, h1, h2, h3, h4, h5, h6, [role=button]"),
   );
-  if (!numbers.length) return;
+  if (!source || !numbers.length) return;
+
+  let cards = null; // by id, when they have come
+
+  /** What the numbers open to is a script beside the page, which from disk loads as well. */
+  function load() {
+    cards ??= new Promise((resolve, reject) => {
+      const script = document.createElement("script");
+      script.src = source;
+      script.onload = () => resolve(window.bookCards);
+      script.onerror = () => {
+        cards = null; // the next number tries again
+        script.remove();
+        reject(new Error("This could not be loaded. Is the network there?"));
+      };
+      document.head.append(script);
+    });
+    return cards;
+  }
 
   const card = document.createElement("div");
   Object.assign(card, { id: "opens-card", className: "card", hidden: true, tabIndex: -1 });
@@ -44,11 +61,22 @@
     if (focus) number.focus({ preventScroll: true });
   }
 
-  function open(number) {
+  async function content(number) {
+    try {
+      const found = (await load())[number.dataset.opens];
+      return found ?? "<p>The page is older than its numbers: load it again.</p>";
+    } catch (error) {
+      return `<p>${error.message}</p>`;
+    }
+  }
+
+  async function open(number) {
     close({ focus: false });
     opener = number;
+    const html = await content(number);
+    if (opener !== number) return; // another was asked for meanwhile, or none
     title.textContent = number.textContent;
-    body.replaceChildren(document.getElementById(number.dataset.opens).content.cloneNode(true));
+    body.innerHTML = html;
     card.hidden = false;
     card.scrollTop = 0;
     number.setAttribute("aria-expanded", "true");
@@ -63,13 +91,21 @@
       role: "button", "aria-haspopup": "dialog", "aria-expanded": "false", "aria-controls": card.id,
       title: "Show where this number comes from",
     })) number.setAttribute(name, value);
-    const toggle = () => (opener === number ? close() : open(number));
-    number.addEventListener("click", toggle);
-    number.addEventListener("keydown", (event) => {
-      if (event.key !== "Enter" && event.key !== " ") return;
-      event.preventDefault();
-      toggle();
-    });
+    for (const event of ["pointerenter", "focus"]) {
+      number.addEventListener(event, () => load().catch(() => {}), { once: true });
+    }
+  });
+
+  // By the document, so that a copy of a number, as in a comparison of rows, opens as well.
+  const toggle = (number) => (opener === number ? close() : open(number));
+  const numberOf = (event) => event.target.closest?.(".opens[data-opens][role=button]");
+  document.addEventListener("click", (event) => {
+    if (numberOf(event)) toggle(numberOf(event));
+  });
+  document.addEventListener("keydown", (event) => {
+    if (!numberOf(event) || (event.key !== "Enter" && event.key !== " ")) return;
+    event.preventDefault();
+    toggle(numberOf(event));
   });
 
   card.querySelector(".card-close").addEventListener("click", () => close());

@@ -1,0 +1,184 @@
+"""A language model, lowered to the operators of one step on one device of a layout."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from mlsim.equations import transformer
+from mlsim.workloads.blocks import Attention, LatentAttention, matrix
+from mlsim.workloads.steps import Layout, StepOperator
+
+if TYPE_CHECKING:
+    from mlsim.workloads.language import Transformer
+
+# Vectors of learned numbers in a norm: a scale, or a scale and a shift.
+NORMS = {"rms": 1, "layer": 2}
+
+
+def _lower(model: Transformer, layout: Layout) -> Iterator[StepOperator]:
+    hidden = model.hidden
+    tables = model.vocabulary // layout.tensor + model.positions + model.token_types
+    yield StepOperator(
+        name="embedding",
+        kind="embedding",
+        parameters=tables * hidden,
+        token_elements=2 * hidden,
+        live_elements=hidden,
+        kept=True,
+    )
+    norm = NORMS[model.norm] * hidden
+    yield StepOperator(
+        name="norms",
+        kind="norm",
+        parameters=norm,
+        parameters_streamed=norm,
+        token_elements=2 * hidden,
+        live_elements=3 * hidden,
+        repeats=model.norm_count,
+        resident_repeats=model.norm_count / layout.pipeline,
+        kept=True,
+    )
+    for operator, repeats in _layers(model, layout):
+        yield replace(operator, repeats=repeats, resident_repeats=repeats / layout.pipeline)
+    if model.pooler:
+        yield replace(
+            matrix("pooler", hidden, hidden, bias=hidden, elements=2 * hidden),
+            token_limit=1,
+            kept=True,
+        )
+    if model.output_layer:
+        yield _output(model, layout)
+    yield from _collectives(model, layout)
+
+
+def _layers(model: Transformer, layout: Layout) -> Iterator[tuple[StepOperator, int]]:
+    """Yield the operators of the layers, and how often each stands in the model."""
+    for lowered in model.attention.operators(model.hidden, layout):
+        operator = replace(lowered, kept=model.quantised == "experts")
+        if not model.decoder:
+            operator = _uncached(operator, model.attention, layout)
+        if operator.kind != "attention":
+            yield operator, model.layers
+            continue
+        windowed = model.layers - model.full_layers
+        if model.full_layers:
+            yield operator, model.full_layers
+        if windowed:
+            local = replace(operator, attention_window=model.attention.window)
+            yield local.renamed("attention in a window"), windowed
+    if model.feed_forward and model.dense_layers:
+        for operator in model.feed_forward.operators(model.hidden, layout):
+            yield replace(operator, kept=model.quantised == "experts"), model.dense_layers
+    if model.experts:
+        for operator in model.experts.operators(model.hidden, layout):
+            kept = operator.kind == "router" or (
+                model.quantised == "experts" and operator.kind != "experts"
+            )
+            yield replace(operator, kept=kept), model.layers - model.dense_layers
+
+
+def _output(model: Transformer, layout: Layout) -> StepOperator:
+    """Return the output layer: it works on the last token, and may be the embedding."""
+    words = -(-model.vocabulary // layout.tensor)
+    output = matrix(
+        "output layer",
+        model.hidden,
+        words,
+        bias=model.output_bias * words,
+        elements=model.hidden + words,
+    )
+    # On the last stage of a pipeline it is there, and the embedding is not.
+    shared = model.tied_embeddings and layout.pipeline == 1
+    return replace(
+        output,
+        kind="output",
+        parameters=model.output_bias * words if shared else output.parameters,
+        resident_repeats=1.0,
+        token_limit=1,
+        kept=True,
+    )
+
+
+def _collectives(model: Transformer, layout: Layout) -> Iterator[StepOperator]:
+    """Yield what is sent between devices."""
+    hidden, tensor = model.hidden, layout.tensor
+    if tensor > 1:
+        yield StepOperator(
+            name="all-reduce",
+            kind="network",
+            link_elements=transformer.all_reduce_elements(hidden, tensor),
+            link_group=tensor,
+            repeats=2 * model.layers + 1,
+            resident_repeats=0.0,
+        )
+        if model.output_layer:
+            yield StepOperator(
+                name="gather of the output",
+                kind="network",
+                link_elements=model.vocabulary * (tensor - 1) / tensor,
+                link_group=tensor,
+                token_limit=1,
+                resident_repeats=0.0,
+            )
+    if model.experts and layout.expert > tensor:
+        groups = layout.expert // tensor
+        # A token goes to each of its experts that is elsewhere, and comes back.
+        away = model.experts.per_token * hidden * (groups - 1) / groups
+        yield StepOperator(
+            name="tokens to their experts and back",
+            kind="network",
+            link_elements=2 * away / tensor,
+            link_group=layout.expert,
+            repeats=model.layers - model.dense_layers,
+            resident_repeats=0.0,
+        )
+    if layout.pipeline > 1:
+        yield StepOperator(
+            name="stage to stage",
+            kind="network",
+            link_elements=float(hidden),
+            link_group=2,
+            repeats=layout.pipeline - 1,
+            resident_repeats=0.0,
+        )
+
+
+def _uncached(
+    operator: StepOperator, attention: Attention | LatentAttention, layout: Layout
+) -> StepOperator:
+    """Count the keys and values of an encoder as activations: it has no cache."""
+    passed = attention.cached_elements // min(layout.tensor, attention.kv_heads)
+    if operator.kind == "attention":
+        return replace(operator, cached_elements=0, token_elements=operator.token_elements + passed)
+    if operator.name == "queries, keys, values":
+        return replace(operator, token_elements=operator.token_elements + passed)
+    return operator
+
+
+@lru_cache(maxsize=1024)
+def step_operators(model: Transformer, layout: Layout) -> tuple[StepOperator, ...]:
+    """Return the operators of one step on one device, equal ones in one row.
+
+    Raises
+    ------
+    InvalidValueError
+        If the layout does not divide the model evenly; says what would.
+    """
+    model.check_layout(layout)
+    # No token sees more than the context, and no step has more tokens.
+    lowered = [
+        replace(
+            each,
+            attention_window=min(each.attention_window, model.context),
+            token_limit=min(each.token_limit, model.context),
+        )
+        for each in _lower(model, layout)
+    ]
+    if layout.pipeline > 1:
+        # The stage that holds most has the output layer instead of the embedding.
+        has_output = model.output_layer
+        lowered[0] = replace(lowered[0], resident_repeats=0.0 if has_output else 1.0)
+    return tuple(lowered)

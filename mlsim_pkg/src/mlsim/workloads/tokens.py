@@ -1,0 +1,324 @@
+"""What works on a sequence of tokens: layers of a transformer with a fixed input.
+
+The operators are those that a language model's step has (see `blocks`), counted
+for a whole sample: a projection with its bias, its activation function and the
+residual that it adds is one operator, and so are attention and a norm.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from mlsim.equations import transformer as count
+from mlsim.errors import InvalidValueError
+from mlsim.workloads.layers import Convolution, Lowered, Shape
+from mlsim.workloads.operators import Operator
+
+# Vectors of learned numbers in a norm: a scale, or a scale and a shift.
+NORM_VECTORS = {"rms": 1, "layer": 2}
+
+
+def product(
+    name: str,
+    shape: Shape,
+    outputs: int,
+    *,
+    bias: int = 0,
+    branches: int = 1,
+    adds: bool = False,
+    kept: int = 0,
+) -> Lowered:
+    """Return the matrix product of each token with a matrix.
+
+    It holds `bias` more numbers. Of two `branches` one gates the other, so that
+    only `outputs` are written. `adds` says whether it adds a residual of the
+    shape that it writes.
+    """
+    output = Shape(outputs, shape.size, 1)
+    weights = int(count.projection_parameters(shape.channels, branches * outputs))
+    read = shape.elements + adds * output.elements
+    operator = Operator(
+        name=name,
+        kind="projection",
+        multiply_adds=int(count.token_multiply_adds(weights)) * shape.size,
+        parameters=weights + bias,
+        activations_read=read,
+        activations_written=output.elements,
+        activations_live=read + output.elements + kept,
+        outputs=outputs,
+    )
+    return Lowered((operator,), output)
+
+
+def elementwise(name: str, kind: str, shape: Shape, parameters: int = 0, kept: int = 0) -> Lowered:
+    """Return what reads all elements and writes as many, such as a norm."""
+    elements = shape.elements
+    live = 2 * elements + kept
+    return Lowered((Operator(name, kind, 0, parameters, elements, elements, live),), shape)
+
+
+def attention(
+    name: str,
+    queries: Shape,
+    seen: int,
+    heads: int,
+    *,
+    causal: bool = False,
+    bias: int = 0,
+    kept: int = 0,
+) -> Lowered:
+    """Return attention of queries over `seen` tokens, whose keys and values are as wide.
+
+    Scores stay on chip. `bias` is a small table of numbers that are added to them.
+    In `causal` attention a token sees itself and those before it.
+    """
+    pairs = queries.size * (queries.size + 1) // 2 if causal else queries.size * seen
+    read = queries.elements + 2 * queries.channels * seen
+    each = int(count.pair_multiply_adds(heads, queries.channels // heads))
+    live = read + queries.elements + kept
+    operator = Operator(name, "attention", pairs * each, bias, read, queries.elements, live)
+    return Lowered((operator,), queries)
+
+
+def norm_parameters(kind: str, width: int, name: str) -> int:
+    """Return the learned numbers of a norm.
+
+    Raises
+    ------
+    InvalidValueError
+        If there is no such norm.
+    """
+    if kind not in NORM_VECTORS:
+        raise InvalidValueError(
+            f"layer {name}: norm must be one of {', '.join(NORM_VECTORS)}, not {kind!r}."
+        )
+    return NORM_VECTORS[kind] * width
+
+
+def check_sequence(name: str, shape: Shape) -> None:
+    """Refuse a picture where tokens are wanted.
+
+    Raises
+    ------
+    InvalidValueError
+        If the input is no sequence; says what makes one of it.
+    """
+    if shape.rank != 1:
+        raise InvalidValueError(
+            f"layer {name}: it works on tokens, but its input is a map of {shape.channels} "
+            f"channels and {shape.size}x{shape.size} pixels. Put a patch_embedding before it, "
+            "or give the input a length in place of a size."
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PatchEmbedding:
+    """A picture cut into patches, each of which becomes a token, as in ViT.
+
+    A convolution whose windows don't overlap. It puts a learned token in front
+    (`class_token`), and adds a learned position to each.
+    """
+
+    name: str
+    width: int
+    patch: int
+    class_token: bool = True
+
+    def lower(self, shape: Shape, kept: int = 0) -> Lowered:
+        """Lower it to one operator.
+
+        Raises
+        ------
+        InvalidValueError
+            If patches don't fill the picture.
+        """
+        if shape.size % self.patch or shape.rank != 2:
+            raise InvalidValueError(
+                f"layer {self.name}: patches of {self.patch} pixels don't fill an input of "
+                f"{shape.size} pixels."
+            )
+        cut = Convolution(
+            name=self.name, out_channels=self.width, kernel=self.patch, stride=self.patch, bias=True
+        ).lower(shape, kept)
+        tokens = Shape(self.width, cut.output.places + self.class_token, 1)
+        patches = cut.operators[0]
+        operator = Operator(
+            name=self.name,
+            kind="convolution",
+            multiply_adds=patches.multiply_adds,
+            parameters=patches.parameters + self.class_token * self.width + tokens.elements,
+            activations_read=patches.activations_read,
+            activations_written=tokens.elements,
+            activations_live=patches.activations_read + tokens.elements + kept,
+            outputs=self.width,
+        )
+        return Lowered((operator,), tokens)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TokenEmbedding:
+    """Rows of a table, one for each token that comes in, as numbers of words.
+
+    A sample reads the rows of its tokens, not the table. `own_table` is false
+    where the table is that of the output layer, or of another embedding.
+    """
+
+    name: str
+    vocabulary: int
+    width: int
+    own_table: bool = True
+
+    def lower(self, shape: Shape, kept: int = 0) -> Lowered:
+        """Lower it to one operator.
+
+        Raises
+        ------
+        InvalidValueError
+            If the input is no sequence.
+        """
+        check_sequence(self.name, shape)
+        output = Shape(self.width, shape.size, 1)
+        table = self.own_table * int(count.projection_parameters(self.vocabulary, self.width))
+        live = 2 * output.elements + kept
+        operator = Operator(
+            name=self.name,
+            kind="embedding",
+            multiply_adds=0,
+            parameters=0,
+            activations_read=output.elements,
+            activations_written=output.elements,
+            activations_live=live,
+            table_parameters=table,
+        )
+        return Lowered((operator,), output)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Positions:
+    """A learned vector for each place of a sequence, which is added."""
+
+    name: str
+
+    def lower(self, shape: Shape, kept: int = 0) -> Lowered:
+        """Lower it to one operator."""
+        return elementwise(self.name, "elementwise", shape, shape.elements, kept)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FirstToken:
+    """The first token of a sequence, on which a classifier works; costs nothing."""
+
+    name: str
+
+    def lower(self, shape: Shape, kept: int = 0) -> Lowered:
+        """Lower it to no operator."""
+        return Lowered((), Shape(shape.channels, 1, 1))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TokenLinear:
+    """A matrix that each token is multiplied with, such as an output layer."""
+
+    name: str
+    out_features: int
+    bias: bool = True
+
+    def lower(self, shape: Shape, kept: int = 0) -> Lowered:
+        """Lower it to one operator.
+
+        Raises
+        ------
+        InvalidValueError
+            If the input is no sequence.
+        """
+        check_sequence(self.name, shape)
+        outputs = self.out_features
+        return product(self.name, shape, outputs, bias=self.bias * outputs, kept=kept)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Block:
+    """A block of a transformer with its norms in front: the parts of a stage.
+
+    `inner` is the width of all heads together. What is called bias says whether
+    something is added to queries and values, to keys, to the output of attention,
+    and in the feed-forward network; `gated` whether that has a second matrix, which
+    gates the first.
+    """
+
+    heads: int
+    inner: int
+    feed_forward: int
+    norm: str = "layer"
+    bias: bool = True
+    key_bias: bool = True
+    output_bias: bool = True
+    feed_bias: bool = True
+    gated: bool = False
+
+    def normed(self, name: str, shape: Shape, kept: int) -> Lowered:
+        """Return a norm; the residual is what it reads."""
+        held = norm_parameters(self.norm, shape.channels, name)
+        return elementwise(name, "norm", shape, held, kept)
+
+    def self_attention(
+        self, prefix: str, shape: Shape, kept: int, *, causal: bool = False, bias_table: int = 0
+    ) -> Iterator[Lowered]:
+        """Yield the half of a block in which tokens look at one another."""
+        # What came in waits until the output is added to it.
+        waiting, inner = kept + shape.elements, self.inner
+        yield self.normed(f"{prefix}.norm", shape, kept)
+        bias = (2 * self.bias + self.key_bias) * inner
+        qkv = product(f"{prefix}.qkv", shape, 3 * inner, bias=bias, kept=waiting)
+        yield qkv
+        queries = Shape(inner, shape.size, 1)
+        yield attention(
+            f"{prefix}.attention",
+            queries,
+            shape.size,
+            self.heads,
+            causal=causal,
+            bias=bias_table,
+            kept=waiting,
+        )
+        yield self._output(prefix, shape, kept)
+
+    def cross_attention(
+        self, prefix: str, shape: Shape, memory: Shape, kept: int
+    ) -> Iterator[Lowered]:
+        """Yield the part of a block in which tokens look at those of another sequence.
+
+        `kept` includes the memory, which later blocks read again.
+        """
+        waiting, inner = kept + shape.elements, self.inner
+        yield self.normed(f"{prefix}.norm", shape, kept)
+        yield product(f"{prefix}.queries", shape, inner, bias=self.bias * inner, kept=waiting)
+        bias = (self.bias + self.key_bias) * inner
+        queries = Shape(inner, shape.size, 1)
+        # The memory is counted among what is kept already.
+        kept_now = waiting + queries.elements - memory.elements
+        yield product(f"{prefix}.keys_values", memory, 2 * inner, bias=bias, kept=kept_now)
+        yield attention(f"{prefix}.attention", queries, memory.size, self.heads, kept=waiting)
+        yield self._output(prefix, shape, kept)
+
+    def _output(self, prefix: str, shape: Shape, kept: int) -> Lowered:
+        width = shape.channels
+        mixed, bias = Shape(self.inner, shape.size, 1), self.output_bias * width
+        return product(f"{prefix}.out", mixed, width, bias=bias, adds=True, kept=kept)
+
+    def feed(self, prefix: str, shape: Shape, kept: int) -> Iterator[Lowered]:
+        """Yield the half of a block in which each token is by itself."""
+        width, branches = shape.channels, 1 + self.gated
+        yield self.normed(f"{prefix}.norm", shape, kept)
+        up = product(
+            f"{prefix}.up",
+            shape,
+            self.feed_forward,
+            bias=self.feed_bias * branches * self.feed_forward,
+            branches=branches,
+            kept=kept + shape.elements,
+        )
+        yield up
+        bias = self.feed_bias * width
+        yield product(f"{prefix}.down", up.output, width, bias=bias, adds=True, kept=kept)

@@ -1,0 +1,137 @@
+"""Stages of a transformer with a fixed input: an encoder, and a decoder that looks at it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from mlsim.errors import InvalidValueError
+from mlsim.workloads.layers import Lowered, Shape
+from mlsim.workloads.tokens import Block, Positions, TokenEmbedding, check_sequence
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EncoderStage:
+    """Blocks in which each token sees all others, and a norm after the last.
+
+    The width is that of the tokens. `head_size` times `heads` may differ from it.
+    `relative_positions` is the number of distances for which each head learns a
+    number that is added to its scores: one small table for all blocks. `gated`
+    and the biases are as in a language model.
+    """
+
+    name: str
+    blocks: int
+    heads: int
+    head_size: int
+    feed_forward: int
+    norm: str = "layer"
+    bias: bool = True
+    key_bias: bool = True
+    gated: bool = False
+    relative_positions: int = 0
+
+    def lower(self, shape: Shape, kept: int = 0) -> Lowered:
+        """Lower all blocks, in the order in which they run.
+
+        Raises
+        ------
+        InvalidValueError
+            If the input is no sequence, or the norm is unknown.
+        """
+        check_sequence(self.name, shape)
+        return _gathered(self._parts(shape, kept), shape)
+
+    def _parts(self, shape: Shape, kept: int) -> Iterator[Lowered]:
+        block = _block(self)
+        for number in range(1, self.blocks + 1):
+            prefix = f"{self.name}.{number}"
+            table = self.relative_positions * self.heads if number == 1 else 0
+            yield from block.self_attention(f"{prefix}.self", shape, kept, bias_table=table)
+            yield from block.feed(f"{prefix}.feed", shape, kept)
+        yield block.normed(f"{self.name}.norm", shape, kept)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DecoderStage:
+    """Blocks that write: each token sees earlier ones, and all of the encoder's.
+
+    The input is what the encoder put out; `tokens` words are decoded at one time, as
+    in training, or when a given text is judged. They come from a table of
+    `vocabulary` rows, and `positions` is the number of learned positions, of which
+    the first ones are added. See `EncoderStage` for the rest.
+    """
+
+    name: str
+    blocks: int
+    heads: int
+    head_size: int
+    feed_forward: int
+    tokens: int
+    vocabulary: int
+    positions: int = 0
+    own_table: bool = True
+    norm: str = "layer"
+    bias: bool = True
+    key_bias: bool = True
+    gated: bool = False
+    relative_positions: int = 0
+
+    def lower(self, shape: Shape, kept: int = 0) -> Lowered:
+        """Lower the embedding and all blocks, in the order in which they run.
+
+        Raises
+        ------
+        InvalidValueError
+            If the input is no sequence, or there are more tokens than positions.
+        """
+        check_sequence(self.name, shape)
+        if self.positions and self.tokens > self.positions:
+            raise InvalidValueError(
+                f"layer {self.name}: {self.tokens} tokens are more than the {self.positions} "
+                "positions that it learned."
+            )
+        output = Shape(shape.channels, self.tokens, 1)
+        return _gathered(self._parts(shape, output, kept + shape.elements), output)
+
+    def _parts(self, memory: Shape, shape: Shape, kept: int) -> Iterator[Lowered]:
+        width = shape.channels
+        yield TokenEmbedding(
+            name=f"{self.name}.embedding",
+            vocabulary=self.vocabulary,
+            width=width,
+            own_table=self.own_table,
+        ).lower(Shape(1, self.tokens, 1), kept)
+        if self.positions:
+            (added,) = Positions(name=f"{self.name}.positions").lower(shape, kept).operators
+            unread = (self.positions - self.tokens) * width
+            yield Lowered((replace(added, table_parameters=unread),), shape)
+        block = _block(self)
+        for number in range(1, self.blocks + 1):
+            prefix = f"{self.name}.{number}"
+            table = self.relative_positions * self.heads if number == 1 else 0
+            yield from block.self_attention(
+                f"{prefix}.self", shape, kept, causal=True, bias_table=table
+            )
+            yield from block.cross_attention(f"{prefix}.cross", shape, memory, kept)
+            yield from block.feed(f"{prefix}.feed", shape, kept)
+        # The last block has read the encoder's tokens.
+        yield block.normed(f"{self.name}.norm", shape, kept - memory.elements)
+
+
+def _block(stage: EncoderStage | DecoderStage) -> Block:
+    return Block(
+        heads=stage.heads,
+        inner=stage.heads * stage.head_size,
+        feed_forward=stage.feed_forward,
+        norm=stage.norm,
+        bias=stage.bias,
+        key_bias=stage.key_bias,
+        output_bias=stage.bias,
+        feed_bias=stage.bias,
+        gated=stage.gated,
+    )
+
+
+def _gathered(parts: Iterator[Lowered], output: Shape) -> Lowered:
+    return Lowered(tuple(operator for part in parts for operator in part.operators), output)

@@ -1,0 +1,141 @@
+"""Tell results: a table for the instructor, a page for each student.
+
+A page says what was answered and which mistake it was, never what the answer is.
+"""
+
+from __future__ import annotations
+
+import csv
+import html
+import io
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from mlsim_book.grading.assignment import file_name
+from mlsim_book.grading.grade import Mark, Result
+
+_MARKS = {"right": "✓", "not attempted": "–"}
+_STYLE = """
+:root { color-scheme: light dark; }
+body { font: 1rem/1.5 system-ui, sans-serif; max-width: 44rem; margin: 2rem auto; padding: 0 1rem; }
+h1 { line-height: 1.2; } h2 { font-size: 1.1rem; margin: 1.5rem 0 .25rem; } p { margin: .25rem 0; }
+code { font-family: ui-monospace, monospace; overflow-wrap: anywhere; }
+section { border-top: 1px solid #8888; }
+@media print { section { break-inside: avoid; } }
+""".strip()
+
+
+def write_results(
+    results: Sequence[Result], students: Iterable[str], title: str, out: Path
+) -> None:
+    """Write `results.csv`, `questions.csv` and a page for each submission into a folder."""
+    pages = out / "feedback"
+    pages.mkdir(parents=True, exist_ok=True)
+    used: set[str] = set()
+    for result in results:
+        name = file_name(result.file.removesuffix(".ipynb"))
+        while name.casefold() in used:
+            name += "_"
+        used.add(name.casefold())
+        _replace(pages / f"{name}.html", page(result, title))
+    for old in pages.glob("*.html"):
+        if old.stem.casefold() not in used:
+            old.unlink()
+    _replace(out / "results.csv", results_csv(results, students))
+    _replace(out / "questions.csv", questions_csv(results))
+
+
+def _replace(path: Path, text: str) -> None:
+    part = path.with_name(path.name + ".part")
+    part.write_text(text, encoding="utf-8")
+    part.replace(path)
+
+
+def results_csv(results: Sequence[Result], students: Iterable[str]) -> str:
+    """Return the table: a row for each file, and for each student who handed nothing in."""
+    names = [mark.question for mark in results[0].marks] if results else []
+    verdicts = [f"{name}: verdict" for name in names]
+    rows = [["student", "file", "points", "of", *names, *verdicts, "notes"]]
+    rows += [
+        [
+            result.student, result.file, f"{result.points:g}", str(result.of),
+            *(f"{mark.points:g}" for mark in result.marks),
+            *(mark.kind for mark in result.marks),
+            "; ".join(result.notes),
+        ]
+        for result in results
+    ]  # fmt: skip
+    there = {result.student for result in results}
+    of = str(results[0].of) if results else ""
+    blank = [""] * (2 * len(names))
+    rows += [
+        [student, "", "0", of, *blank, "nothing was handed in"]
+        for student in students
+        if student not in there
+    ]
+    return _csv(rows)
+
+
+def questions_csv(results: Sequence[Result]) -> str:
+    """Return how often each verdict was given to each question, the mistakes by their words."""
+    rows = [["question", "verdict", "times", "what was told"]]
+    for index, first in enumerate(results[0].marks if results else ()):
+        told = Counter(
+            (result.marks[index].kind, result.marks[index].message) for result in results
+        )
+        rows += [
+            [first.question, kind, str(count), " ".join(message.split())]
+            for (kind, message), count in told.most_common()
+        ]
+    return _csv(rows)
+
+
+def _csv(rows: Iterable[Sequence[str]]) -> str:
+    out = io.StringIO()
+    csv.writer(out, lineterminator="\n").writerows([[_safe(each) for each in row] for row in rows])
+    return out.getvalue()
+
+
+def _safe(text: str) -> str:
+    """Return a text that no spreadsheet takes for a formula.
+
+    >>> _safe("=HYPERLINK(1)"), _safe("-1.5")
+    ("'=HYPERLINK(1)", '-1.5')
+    """
+    text = "".join(char if char.isprintable() else " " for char in text)
+    try:
+        float(text)
+    except ValueError:
+        return f"'{text}" if text[:1] in {"=", "+", "-", "@"} else text
+    return text
+
+
+def page(result: Result, title: str) -> str:
+    """Return a student's page."""
+    whose = html.escape(result.student or result.file)
+    notes = "".join(f"<li>{html.escape(each)}</li>" for each in result.notes)
+    troubles = f"<h2>While it ran</h2><ul>{notes}</ul>" if notes else ""
+    marks = "\n".join(_section(mark) for mark in result.marks)
+    return (
+        f'<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        f'<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f"<title>{html.escape(title)}: {whose}</title>\n<style>{_STYLE}</style>\n</head>\n<body>\n"
+        f"<main>\n<h1>{html.escape(title)}: {whose}</h1>\n"
+        f"<p>{result.points:g} of {result.of} points.</p>\n{marks}\n{troubles}\n</main>\n</body>\n"
+        f"</html>\n"
+    )
+
+
+def _section(mark: Mark) -> str:
+    sign = _MARKS.get(mark.kind, "✗")
+    given = f"<p>Your answer: <code>{html.escape(mark.given)}</code></p>" if mark.given else ""
+    return (
+        f"<section><h2>{sign} {html.escape(mark.title)} ({mark.points:g} of {mark.of})</h2>\n"
+        f"{given}<p>{html.escape(_plain(mark.message))}</p></section>"
+    )
+
+
+def _plain(markdown: str) -> str:
+    """Return Markdown of a sentence as text: no marks of emphasis or code."""
+    return " ".join(markdown.replace("`", "").replace("**", "").split())

@@ -1,0 +1,247 @@
+// Exercises on the page: a guess first, then an answer that is told what is wrong with it,
+// hints one by one, the solution at the end. Without this script a page shows prompts and folds.
+const body = document.body;
+const button = (text, kind = "") => make("button", { type: "button", class: `exercise-button ${kind}` }, text);
+
+function openFold(fold) {
+  fold.hidden = false;
+  const header = fold.querySelector("[aria-controls]");
+  if (header?.classList.contains("collapsed")) header.click();
+  return header;
+}
+
+const TONES = { right: "right", "wrong path": "path", "order of magnitude": "near", "wrong unit": "near", "not attempted": "none", "no answer": "none" };
+
+/** Show a verdict in its live region; what stands there already isn't read out again. */
+function tell(region, kind, ...children) {
+  region.dataset.tone = TONES[kind] ?? "far";
+  const next = make("div", {}, ...children);
+  if (next.innerHTML !== region.innerHTML) region.replaceChildren(...next.childNodes);
+}
+
+/** What a page says of an exercise, from its attributes and folds. */
+function readTask(box) {
+  const data = box.dataset;
+  const folds = document.querySelector(`.exercise-folds[data-for="${box.id}"]`);
+  const callouts = folds ? all(".callout", folds).filter((each) => !each.parentElement.closest(".callout")) : [];
+  const paths = folds ? all(".wrong-path", folds) : [];
+  const list = all(":scope > ul", box).at(-1);
+  const title = box.querySelector(".theorem-title");
+  const whole = title ? plainText(title) : box.id;
+  return {
+    box, folds, place: `${PAGE}#${box.id}`, kind: data.kind, answer: data.answer, unit: data.unit ?? "",
+    tolerance: Number(data.tolerance ?? 0), topic: data.topic ?? "", better: data.better ?? "",
+    title: /\((.*)\)$/.exec(whole)?.[1] ?? whole,
+    list: data.kind === "number" ? null : list, items: data.kind === "number" || !list ? [] : [...list.children],
+    wrong: paths.map((each) => each.dataset.answer), paths,
+    pathsFold: paths[0]?.closest(".callout"), solution: callouts.at(-1),
+    hints: callouts.filter((each) => each.matches(".callout-tip") && !each.contains(paths[0] ?? null)),
+  };
+}
+
+/** What to tell whoever took a wrong path: the page's own words, without the answer they begin with. */
+function pathWords(task, path) {
+  const copy = task.paths[path - 1].closest("li").cloneNode(true);
+  const after = copy.querySelector(".wrong-path").nextSibling;
+  if (after?.nodeType === 3) after.data = after.data.replace(/^\s*:\s*/, "");
+  copy.querySelector(".wrong-path").remove();
+  all("[id]", copy).forEach((each) => each.removeAttribute("id"));
+  return make("div", {}, ...copy.childNodes);
+}
+
+/** An answer as readers see it. */
+function answerWords(task, value) {
+  if (task.kind === "number") return withUnit(Number(value), task.unit);
+  return String(value).split(" ").map((place) => (task.items[place - 1] ? plainText(task.items[place - 1]) : "?")).join(", ");
+}
+
+function startExercise(box) {
+  const task = readTask(box);
+  if (!FIELDS[task.kind] || !task.solution || (task.kind !== "number" && !task.items.length)) return;
+  const chapter = document.querySelector("h1 .chapter-title") ?? document.querySelector("h1");
+  const about = { title: task.title, chapter: chapter ? plainText(chapter) : "", kind: task.kind, unit: task.unit, topic: task.topic,
+    better: task.better, tolerance: task.tolerance, answer: task.kind === "number" ? Number(task.answer) : task.answer,
+    answerText: answerWords(task, task.answer) };
+  let state = readKept()[task.place] ?? {};
+  const save = (change) => {
+    keepRecord(task.place, { ...about, at: state.at ?? new Date().toISOString(), ...change });
+    state = readKept()[task.place];
+    draw();
+  };
+
+  const guess = numberField("Your guess, before you compute", task.unit);
+  const keepGuess = make("button", { type: "submit", class: "exercise-button main" }, "Keep my guess");
+  const skip = button("Skip", "quiet");
+  skip.setAttribute("aria-label", "Skip the guess");
+  const guessForm = make("form", { noValidate: true, class: "exercise-form" }, ...guess.parts, keepGuess, skip);
+  const guessed = make("p", { class: "exercise-guessed" });
+  const answer = FIELDS[task.kind](task.kind === "order" ? "Your order" : "Your answer", task.kind === "number" ? task.unit : task.items);
+  const check = make("button", { type: "submit", class: "exercise-button main" }, "Check");
+  const answerForm = make("form", { noValidate: true, class: "exercise-form" }, ...answer.parts, check);
+  const feedback = status("exercise-feedback");
+  const hint = button("Hint");
+  const show = button("Show the solution");
+  const again = button("Start again", "quiet");
+  const why = make("span", { id: newId(), class: "exercise-why" }, "The solution opens after a guess or an answer.");
+  const tools = make("div", { class: "exercise-tools" }, hint, show, why, again);
+  const panel = make("div", { class: "exercise-work", role: "group", "aria-label": `Your work: ${task.title}` },
+    guessForm, guessed, answerForm, feedback, tools);
+  const heard = status("visually-hidden");
+  panel.append(heard);
+  box.classList.add("live");
+  task.list?.classList.add("exercise-listed");
+  if (task.pathsFold) task.pathsFold.hidden = true;
+  box.append(panel, task.folds);
+
+  /** Say something to those who listen; it isn't left for them to come across again. */
+  function announce(words) {
+    heard.textContent = words;
+    setTimeout(() => heard.textContent === words && heard.replaceChildren(), 8000);
+  }
+
+  /** Show everything as the state has it. */
+  function draw() {
+    const asked = state.guess !== undefined || state.skipped || task.kind !== "number";
+    const seen = state.solved || state.revealed;
+    const ready = state.guess !== undefined || state.tries > 0;
+    guessForm.hidden = asked;
+    answerForm.hidden = !asked;
+    guessed.hidden = task.kind !== "number" || state.guess === undefined;
+    guessed.replaceChildren("You guessed ", make("strong", {}, state.guessText ?? ""), ".");
+    const shown = state.hints ?? 0;
+    task.hints.forEach((each, index) => (each.hidden = index >= shown));
+    hint.hidden = shown >= task.hints.length;
+    hint.textContent = task.hints.length > 1 ? `Hint ${shown + 1} of ${task.hints.length}` : "Hint";
+    task.solution.hidden = !state.revealed;
+    show.hidden = Boolean(state.revealed);
+    show.textContent = ready ? "Show the solution" : "Show it anyway";
+    why.hidden = ready || show.hidden;
+    if (why.hidden) show.removeAttribute("aria-describedby");
+    else show.setAttribute("aria-describedby", why.id);
+    again.hidden = !(asked && (task.kind === "number" || state.tries)) && !shown && !state.revealed;
+    if (seen || state.given !== undefined) drawFeedback(seen);
+    else tell(feedback, "not attempted");
+  }
+
+  function drawFeedback(seen) {
+    const parts = [];
+    const verdict = state.given === undefined ? null : judge(task, state.given);
+    if (verdict) parts.push(verdict.path ? pathWords(task, verdict.path) : make("p", {}, verdict.message));
+    if (seen) parts.push(howFarWords());
+    answer.mark(verdict?.kind === "no answer");
+    tell(feedback, verdict?.kind ?? "not attempted", ...parts);
+  }
+
+  function howFarWords() {
+    const far = distance({ ...about, guess: state.guess });
+    const words = make("p", { class: "exercise-distance" });
+    if (task.kind === "number") words.append(`The answer is ${about.answerText}.`);
+    if (far) words.append(` Your guess was ${far}.`);
+    if (far && body.dataset.guesses) words.append(" ", make("a", { href: body.dataset.guesses }, "All your guesses"));
+    return words;
+  }
+
+  guessForm.addEventListener("submit", (event) => {
+    event.preventDefault();
+    const text = guess.get();
+    const read = text.trim() ? readNumber(text, task.unit) : { message: "Write a number first. A rough one will do." };
+    guess.mark(read.message);
+    if (read.message) return tell(feedback, "no answer", make("p", {}, read.message)), guess.focus();
+    save({ guess: read.value, guessText: withUnit(read.value, task.unit) });
+    announce(`Your guess is kept: ${state.guessText}. Now work it out.`);
+    answer.focus();
+  });
+  skip.addEventListener("click", () => {
+    guess.mark(false);
+    save({ skipped: true });
+    answer.focus();
+  });
+  answerForm.addEventListener("submit", (event) => {
+    event.preventDefault();
+    const given = answer.get();
+    const { kind, message } = judge(task, given);
+    if (kind === "not attempted") return tell(feedback, kind, make("p", {}, task.kind === "choice" ? "Choose one first." : message)), answer.focus();
+    const counts = kind !== "no answer";
+    feedback.replaceChildren(); // so that the same words are read out again
+    const first = counts && task.kind !== "number" && state.guess === undefined ? { guess: given, guessText: answerWords(task, given) } : {};
+    save({ given, tries: (state.tries ?? 0) + counts, solved: state.solved || kind === "right", ...first });
+  });
+  hint.addEventListener("click", () => {
+    save({ hints: (state.hints ?? 0) + 1 });
+    const fold = task.hints[state.hints - 1];
+    const header = openFold(fold);
+    announce(`Hint: ${plainText(fold.querySelector(".callout-body-container") ?? fold)}`);
+    if (hint.hidden) header?.focus();
+  });
+  show.addEventListener("click", () => {
+    save({ revealed: true });
+    openFold(task.solution)?.focus();
+  });
+  again.addEventListener("click", () => {
+    // a guess counts once: who has seen the answer doesn't guess any more
+    const first = state.solved || state.revealed || state.seen ? { guess: state.guess, guessText: state.guessText, seen: true } : null;
+    keepRecord(task.place, null);
+    if (first?.guess !== undefined) keepRecord(task.place, { ...about, at: state.at, ...first });
+    state = readKept()[task.place] ?? {};
+    guess.set("");
+    answer.set("");
+    answer.mark(false);
+    draw();
+    announce("Started again.");
+    (guessForm.hidden ? answer : guess).focus();
+  });
+
+  // what was kept may be of an older book
+  if (state.kind && (state.answer !== about.answer || state.title !== about.title)) keepRecord(task.place, about);
+  answer.set(state.given);
+  draw();
+  task.hints.slice(0, state.hints ?? 0).forEach(openFold);
+  if (state.revealed) openFold(task.solution);
+}
+
+/** A question with its answer in the fold after it. */
+function startSelfCheck(box) {
+  const list = all(":scope > ul", box).at(-1);
+  const fold = box.nextElementSibling;
+  if (!list || !fold?.matches(".callout")) return;
+  const question = box.querySelector("p");
+  const place = `${PAGE}#selfcheck ${plainText(question ?? box).slice(0, 100)}`;
+  const task = { kind: "choice", answer: box.dataset.answer, wrong: [] };
+  const field = choiceField("Your answer", [...list.children]);
+  const check = make("button", { type: "submit", class: "exercise-button main" }, "Check");
+  const show = button("Show the answer");
+  const feedback = status("exercise-feedback");
+  const form = make("form", { noValidate: true, class: "exercise-form" }, ...field.parts, check, show);
+  const open = () => {
+    show.hidden = true;
+    return openFold(fold);
+  };
+  const react = (given) => {
+    const { kind, message } = judge(task, given);
+    tell(feedback, kind, make("p", {}, kind === "not attempted" ? "Choose one first." : message));
+    if (kind === "right") open();
+    return kind;
+  };
+  form.addEventListener("submit", (event) => {
+    event.preventDefault();
+    const kind = react(field.get());
+    if (kind !== "not attempted") keepRecord(place, { given: field.get() });
+  });
+  show.addEventListener("click", () => {
+    keepRecord(place, { revealed: true });
+    open()?.focus();
+  });
+  list.classList.add("exercise-listed");
+  box.classList.add("live");
+  fold.hidden = true;
+  box.append(form, feedback, fold);
+  const state = readKept()[place] ?? {};
+  field.set(state.given);
+  if (state.given) react(state.given);
+  if (state.revealed) open();
+}
+
+all(".exercise.checked[data-kind]").forEach(startExercise);
+all(".selfcheck[data-answer]").forEach(startSelfCheck);
+// what a link led to lies elsewhere now
+if (location.hash && document.querySelector(".live")) reveal(decodeURIComponent(location.hash.slice(1)));

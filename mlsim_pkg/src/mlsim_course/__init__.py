@@ -1,0 +1,26 @@
+"""The book's exercises in a notebook: check an answer, take a hint, see the solution.
+
+    >>> from mlsim_course import check
+    >>> check("kv-70b")
+    · Not attempted yet.
+    >>> check("kv-70b", 2560)
+    ✗ That counts query heads. Queries are not kept; eight of them share one key and value.
+
+The questions ship with the package, so nothing needs to lie beside the notebook. An
+answer is a number, or a quantity in any unit that fits.
+"""
+
+from pathlib import Path
+
+from mlsim_book.question_bank import Bank
+
+bank = Bank(Path(__file__).parent / "questions", module=__name__)
+
+check = bank.check
+verdict = bank.verdict
+hint = bank.hint
+reveal = bank.reveal
+show = bank.show
+show_selfcheck = bank.show_selfcheck
+
+__all__ = ["bank", "check", "hint", "reveal", "show", "show_selfcheck", "verdict"]

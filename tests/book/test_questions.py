@@ -1,0 +1,120 @@
+"""The chapters' questions: each answer, each mistake, each variant, each chapter."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from mlsim_course import bank
+
+from mlsim_book.exercise_markdown import answer_text, three_digits
+from mlsim_book.exercises import Evaluation, evaluate, same_answer, variants
+from mlsim_book.grading.assignment import make_assignment
+from mlsim_book.verdicts import judge
+
+ROOT = Path(__file__).parents[2]
+CHAPTERS = sorted((ROOT / "tutorials").glob("*.qmd"))
+NAMES = sorted(bank.exercises)
+TOPICS = re.compile(r"[a-z][a-z -]+")
+
+
+@pytest.fixture(scope="module", params=NAMES)
+def versions(request: pytest.FixtureRequest) -> list[Evaluation]:
+    """A question in each of its variants; all of them can be computed."""
+    exercise = bank.exercises[request.param]
+    return [evaluate(exercise, given) for given in variants(exercise)]
+
+
+def test_the_answer_scores_full_and_blank_nothing(versions: list[Evaluation]) -> None:
+    for each in versions:
+        assert judge(each, each.answer).score == 1
+        for blank in (None, ..., "", "..."):
+            assert judge(each, blank).kind == "not attempted"
+            assert judge(each, blank).score == 0
+
+
+def test_each_wrong_path_gets_its_own_message(versions: list[Evaluation]) -> None:
+    for each in versions:
+        assert each.wrong
+        assert len(set(each.because)) == len(each.because)
+        for number, (wrong, because) in enumerate(
+            zip(each.wrong, each.because, strict=True), start=1
+        ):
+            verdict = judge(each, wrong)
+            assert (verdict.kind, verdict.path) == ("wrong path", number)
+            assert verdict.message == because.strip()
+            others = [value for value in (*each.wrong, each.answer) if value is not wrong]
+            assert not any(same_answer(each.exercise, wrong, other) for other in others)
+
+
+def test_no_text_before_the_solution_gives_the_answer_away(versions: list[Evaluation]) -> None:
+    """Neither the prompt, nor a hint, nor what is said to a mistake."""
+    for each in versions:
+        if each.exercise.kind != "number":
+            continue
+        forms = {
+            three_digits(each.answer), f"{each.answer:,.0f}", f"{each.answer:.1f}",
+            f"{each.answer:.2f}", f"{each.answer:g}",
+        }  # fmt: skip
+        forms = {form for form in forms if len(re.sub(r"\D", "", form).strip("0")) >= 2}
+        for text in (each.prompt, *each.hints, *each.because):
+            numbers = set(re.findall(r"\d[\d,]*(?:\.\d+)?", text))
+            assert not numbers & forms, (text, each.answer)
+
+
+def test_solutions_state_the_answer(versions: list[Evaluation]) -> None:
+    for each in versions:
+        if each.exercise.kind == "choice":
+            assert str(each.answer) in each.solution.replace("`", "")
+        elif each.exercise.kind == "number":
+            numbers = [
+                float(found.replace(",", ""))
+                for found in re.findall(r"\d[\d,]*(?:\.\d+)?", each.solution)
+            ]
+            close = [n for n in numbers if abs(n - abs(each.answer)) <= 0.06 * abs(each.answer)]
+            assert close, (each.solution, answer_text(each.exercise, each.answer))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_question_is_complete(name: str) -> None:
+    exercise = bank.exercises[name]
+    assert TOPICS.fullmatch(exercise.topic)
+    assert len(exercise.hints) >= 1
+    assert exercise.title
+    assert "@" not in exercise.prompt, "a student's notebook has no chapter to refer to"
+    if exercise.kind == "number":
+        assert exercise.tolerance <= 0.05
+
+
+def test_enough_questions_a_chapter() -> None:
+    """Six or more, of all levels, most of them with variants; and a self-test."""
+    for chapter in CHAPTERS:
+        text = chapter.read_text(encoding="utf-8")
+        shown = re.findall(r'show_exercise\("([\w-]+)"\)', text)
+        checks = re.findall(r'show_selfcheck\("([\w-]+)"\)', text)
+        file = f"{chapter.stem}.exercises.toml"
+        own = [each.id for each in bank.exercises.values() if Path(each.file).name == file]
+        assert sorted(shown) == sorted(own), chapter
+        assert len(shown) >= 6, chapter
+        levels = Counter(bank.exercises[name].level for name in shown)
+        assert set(levels) == {"recall", "change", "design"}, chapter
+        assert len(checks) >= 4, chapter
+        varied = [name for name in shown if len(list(variants(bank.exercises[name]))) >= 3]
+        assert len(varied) >= 4, chapter
+
+
+def test_topics_are_shared() -> None:
+    """A topic is what readers learn about themselves: one question alone says little."""
+    topics = Counter(each.topic for each in bank.exercises.values())
+    assert min(topics.values()) >= 2, topics
+    assert len(topics) <= 12
+
+
+def test_an_assignment_of_everything() -> None:
+    students = [f"student-{number}" for number in range(30)]
+    made = make_assignment("All", list(bank.exercises.values()), students)
+    for index, question in enumerate(made.questions):
+        used = {numbers[index] for numbers in made.students.values()}
+        assert len(used) >= min(2, len(question.versions))

@@ -1,0 +1,198 @@
+"""Exercises in all states and places: no violation of axe-core in any of them.
+
+Also without scripts, without storage, on paper, from disk; and every exercise of the book.
+"""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+from axe import axe_script
+from exercise_book import EMPTY, PHONE, WIDE, give, press, task
+
+AXE = """
+async () => (await axe.run(document, { runOnly: { type: "tag", values: ["wcag2a", "wcag2aa",
+  "wcag21a", "wcag21aa", "wcag22aa", "best-practice"] }, resultTypes: ["violations"] }))
+  .violations.flatMap((rule) => rule.nodes.map((node) =>
+    `${rule.id}: ${node.html.slice(0, 160)} ${node.failureSummary.split("\\n")[1]}`))
+"""
+
+# The right answer and each wrong path of every exercise: how each is answered.
+ANSWER_ALL = """
+() => [...document.querySelectorAll(".exercise.checked")].map((box) => {
+  const paths = [...box.querySelectorAll(".wrong-path")].map((each) => each.dataset.answer);
+  box.querySelector("[aria-label='Skip the guess']").click();
+  const form = [...box.querySelectorAll("form")].at(-1), list = form.querySelector("ol");
+  const tones = [box.dataset.answer, ...paths].map((answer) => {
+    if (list) answer.split(" ").forEach((place) => list.append(list.querySelector(`[data-place="${place}"]`)));
+    else if (box.dataset.kind === "choice") form.querySelector(`[value="${answer}"]`).checked = true;
+    else form.querySelector("input").value = answer;
+    form.requestSubmit();
+    return box.querySelector(".exercise-feedback").dataset.tone;
+  });
+  return [box.id, tones, paths.length];
+})
+"""
+
+
+@pytest.mark.parametrize(
+    "stored", ["{", "[7]", '{"sub/boil.html#exr-double":{"guess":"x","hints":"y","given":{}}}',
+               '{"sub/boil.html#exr-sort":{"given":9,"tries":1},"a":null,"b":{"guess":1,"title":2}}']
+)  # fmt: skip
+def test_damaged_storage_does_no_harm(visit_exercises: Any, stored: str) -> None:
+    init = f"localStorage.setItem('exercises /', {json.dumps(stored)})"
+    page = visit_exercises(init=init)
+    place = task(page, "rate")
+    assert give(page, "rate", "2", guess="3").startswith("Right.")
+    assert page.locator(".exercise.live").count() == 4
+    assert place.get_by_text("Your guess was 1.5 times too high").is_visible()
+    assert visit_exercises("guesses.html", init=init).locator(".calibration").is_visible()
+
+
+def test_where_nothing_can_be_kept_exercises_work_all_the_same(visit_exercises: Any) -> None:
+    refuse = "Storage.prototype.setItem = Storage.prototype.getItem = () => { throw new Error() }"
+    page = visit_exercises(init=refuse)
+    assert "2.0 times too low" in give(page, "double", "670", guess="335")
+
+
+def test_without_scripts_there_are_prompt_and_folds(visit_exercises: Any) -> None:
+    page = visit_exercises(java_script_enabled=False)
+    assert page.locator("input[type=radio], form.exercise-form").count() == 0
+    for words in ("Energy over power", "That is for", "It takes 670 s.", "Power is energy"):
+        assert page.get_by_text(words).is_visible()
+    assert task(page, "sort").locator("li").all_inner_texts() == ["Kettle", "Lamp", "Oven"]
+    assert (
+        visit_exercises("guesses.html", java_script_enabled=False).get_by_text(EMPTY).is_visible()
+    )
+
+
+def test_on_paper_stands_the_plain_exercise(visit_exercises: Any) -> None:
+    page = visit_exercises()
+    give(page, "double", "670", guess="335")
+    press(task(page, "double"), "Show the solution")
+    page.emulate_media(media="print")
+    for words in ("You guessed 335 s.", "Energy over", "It takes 670 s.", "Power is energy"):
+        assert not page.get_by_text(words).is_visible()
+    assert not page.locator("main button:visible, main input:visible").count()
+    assert page.get_by_text("How long does a kettle").is_visible()
+    assert task(page, "sort").locator("> ul").is_visible()
+
+
+def test_other_pages_load_nothing_of_it(exercise_site: Path) -> None:
+    assert "exercises-" not in (exercise_site / "index.html").read_text("utf-8")
+    boil = (exercise_site / "sub/boil.html").read_text("utf-8")
+    assert boil.count("site_libs/exercises-") == 2
+    assert 'data-guesses="../guesses.html"' in boil
+
+
+def test_from_disk(browser: Any, exercise_site: Path, tmp_path: Path) -> None:
+    with zipfile.ZipFile(exercise_site / "Kettles.zip") as archive:
+        archive.extractall(tmp_path)
+    errors: list[str] = []
+    with browser.new_context() as context:
+        page = context.new_page()
+        page.on("console", lambda m: m.type == "error" and errors.append(m.text))
+        page.on("pageerror", lambda error: errors.append(str(error)))
+        page.goto((tmp_path / "Kettles" / "sub" / "boil.html").as_uri())
+        assert "2.0 times too low" in give(page, "double", "670", guess="335")
+        page.reload()
+        task(page, "double").get_by_role("link", name="All your guesses").click()
+        page.wait_for_url("**/guesses.html")
+        assert page.locator("main tbody tr").count() == 1
+    assert errors == []
+
+
+def test_each_part_shows_that_it_has_the_focus(visit_exercises: Any) -> None:
+    page = visit_exercises()
+    give(page, "double", "670", guess="335")
+    press(task(page, "double"), "Hint 1 of 2")
+    task(page, "double").get_by_label("Your answer").focus()
+    unseen, stops = [], 0
+    while page.evaluate("document.activeElement.closest('.live') !== null"):
+        stops += 1
+        unseen += page.evaluate(
+            """() => { const at = document.activeElement, style = getComputedStyle(at);
+              return style.outlineStyle !== "none" && parseFloat(style.outlineWidth) >= 2 ? [] : [at.outerHTML]; }"""
+        )
+        page.keyboard.press("Tab")
+    assert stops > 20
+    assert unseen == []
+
+
+def look_at(page: Any, state: str) -> list[str]:
+    """Return what is wrong with a page as it is: each width, and each colours, are seen."""
+    if not page.evaluate("'axe' in window"):
+        page.evaluate(axe_script())
+    found = []
+    for scheme, size in (("light", WIDE), ("dark", PHONE)):
+        page.set_viewport_size(size)
+        page.emulate_media(color_scheme=scheme)
+        page.wait_for_function(f"document.documentElement.dataset.bsTheme === '{scheme}'")
+        page.evaluate("scrollTo(0, 0)")  # what lies under the bar at the top isn't pressed there
+        found += [f"{state}, {scheme}: {each}" for each in page.evaluate(AXE)]
+        if page.evaluate("document.documentElement.scrollWidth > innerWidth"):
+            found.append(f"{state}: wider than the window of {size['width']} px")
+    return found
+
+
+@pytest.mark.slow
+def test_no_state_of_an_exercise_has_a_violation(visit_exercises: Any) -> None:
+    page = visit_exercises(
+        bypass_csp=True
+    )  # axe is put into the page, whose policy forbids strangers
+    double, metal, sort, check = (
+        task(page, "double"), task(page, "metal"), task(page, "sort"), page.locator(".selfcheck")
+    )  # fmt: skip
+    found = look_at(page, "untouched")
+    double.get_by_label("Your guess").fill("slow")
+    press(double, "Keep my guess")
+    give(page, "rate", "3.4", guess="1")
+    press(metal, "Show it anyway")
+    press(sort, "Check")
+    found += look_at(page, "unreadable, guessed, order of magnitude, revealed, wrong order")
+    give(page, "double", "335", guess="300")
+    press(double, "Hint 1 of 2")
+    give(page, "rate", "2e3")
+    metal.get_by_role("radio", name="Iron").check()
+    press(metal, "Check")
+    check.get_by_role("radio").first.check()
+    press(check, "Check")
+    found += look_at(page, "wrong path, hint, slip of the unit, wrong choice")
+    give(page, "double", "670")
+    press(double, "Show the solution")
+    give(page, "rate", "2")
+    press(check, "Show the answer")
+    found += look_at(page, "right and revealed")
+    page.goto(page.url.replace("sub/boil", "guesses"))
+    assert page.locator("main tbody tr").count() == 4
+    found += look_at(page, "all guesses")
+    press(page, "Delete all")
+    press(page, "Yes, delete")
+    found += look_at(page, "no guesses")
+    assert found == [], "\n".join(found[:20])
+
+
+@pytest.mark.slow
+def test_every_exercise_of_the_book_answers(built_book: Path, book_url: str, browser: Any) -> None:
+    pages = [
+        each.relative_to(built_book).as_posix()
+        for each in sorted(built_book.rglob("*.html"))
+        if 'class="theorem exercise checked"' in each.read_text("utf-8")
+    ]
+    if not pages:
+        pytest.skip("this book has no exercises that answer")
+    dead, seen = [], 0
+    for path in pages:
+        with browser.new_context() as context:
+            page = context.new_page()
+            page.goto(f"{book_url}/{path}")
+            for name, tones, wrong in page.evaluate(ANSWER_ALL):
+                seen += 1
+                if tones != ["right"] + ["path"] * wrong:
+                    dead.append(f"{path}#{name}: {tones}")
+    assert seen > 0
+    assert dead == []

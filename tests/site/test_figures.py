@@ -1,0 +1,154 @@
+"""Figures as a reader sees them: in both looks, on a phone, on paper, and their data."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from axe import axe_script
+
+from mlsim_book.build import build, site_hash
+
+WIDE, PHONE = {"width": 1280, "height": 900}, {"width": 390, "height": 844}
+YAML = """project:
+  type: book
+book:
+  title: Clay
+  chapters: [index.qmd]
+mlsim-book:
+  content-security-policy: true
+  figure-theme: true
+  figure-data: true
+"""
+CHAPTER = """# Pots
+
+See @fig-pots.
+
+```{python}
+#| label: fig-pots
+#| fig-cap: "Pots by day"
+#| fig-alt: "A line that rises."
+import matplotlib.pyplot as plt
+fig, ax = plt.subplots(figsize=(8, 3))
+ax.plot(range(3), [1, 4, 9], label="clay")
+ax.set(xlabel="Day", ylabel="Pots")
+plt.show()
+```
+"""
+SEEN = """() => [...document.querySelectorAll("main img")].filter((each) => each.checkVisibility())
+  .map((each) => each.src.split("/").pop())"""
+# A page's picture, as light as its pixels are on average: from 0 to 1.
+LIGHT = """async () => {
+  const image = [...document.querySelectorAll("main img")].find((each) => each.checkVisibility());
+  image.loading = "eager";
+  await image.decode();
+  const canvas = document.createElement("canvas"), side = 64;
+  canvas.width = canvas.height = side;
+  const draw = canvas.getContext("2d");
+  draw.fillStyle = getComputedStyle(document.body).backgroundColor;
+  draw.fillRect(0, 0, side, side);
+  draw.drawImage(image, 0, 0, side, side);
+  const data = draw.getImageData(0, 0, side, side).data;
+  return data.reduce((sum, each, i) => sum + (i % 4 === 3 ? 0 : each), 0) / (side * side * 3 * 255);
+}"""
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The site of a book of one figure."""
+    root = tmp_path_factory.mktemp("figures")
+    (root / "_quarto.yml").write_text(YAML, encoding="utf-8")
+    (root / "index.qmd").write_text(CHAPTER, encoding="utf-8")
+    return build(root, progress=lambda line: None)
+
+
+@pytest.fixture
+def visit(browser: Any, site: Path) -> Iterator[Any]:
+    """Open the page in some size and look."""
+    contexts = []
+
+    def opened(size: dict[str, int], scheme: str) -> Any:
+        context = browser.new_context(viewport=size, color_scheme=scheme, bypass_csp=True)
+        contexts.append(context)
+        page = context.new_page()
+        page.goto((site / "index.html").as_uri())
+        return page
+
+    yield opened
+    for context in contexts:
+        context.close()
+
+
+def test_two_builds_in_two_folders_are_byte_equal(tmp_path: Path) -> None:
+    hashes = set()
+    for name in ("one", "other"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "_quarto.yml").write_text(YAML, encoding="utf-8")
+        (tmp_path / name / "index.qmd").write_text(CHAPTER, encoding="utf-8")
+        made = build(
+            tmp_path / name, formats=("epub", "pdf"), refresh=True, progress=lambda line: None
+        )
+        hashes.add(site_hash(made))
+    assert len(hashes) == 1
+
+
+def test_a_figure_follows_the_look_and_is_printed_in_light_colours(visit: Any) -> None:
+    page = visit(WIDE, "dark")
+    assert page.evaluate(SEEN) == ["fig-pots-output-1.dark.svg"]
+    page.locator(".theme-toggle:visible").first.click()
+    assert page.evaluate(SEEN) == ["fig-pots-output-1.svg"]
+    page.locator(".theme-toggle:visible").first.click()
+    page.emulate_media(media="print")
+    assert page.evaluate(SEEN) == ["fig-pots-output-1.svg"]
+    assert not page.locator(".figure-data").is_visible()
+
+
+def test_no_white_card_glares_in_the_dark(site: Path, browser: Any) -> None:
+    # a canvas may read what it draws of pages with one origin only: not of files
+    seen = {}
+    for scheme in ("light", "dark"):
+        page = browser.new_page(color_scheme=scheme, viewport=WIDE)
+        page.route("http://book.test/**", lambda route: route.fulfill(
+            path=site / route.request.url.removeprefix("http://book.test/")))  # fmt: skip
+        page.goto("http://book.test/index.html")
+        seen[scheme] = page.evaluate(LIGHT)
+        page.close()
+    assert seen["light"] > 0.9
+    assert seen["dark"] < 0.25
+
+
+def test_on_a_phone_letters_stay_readable_and_the_figure_scrolls(visit: Any) -> None:
+    page = visit(PHONE, "light")
+    box = page.locator(".figure-scroll")
+    inside, outside, natural = box.evaluate(
+        "b => [b.scrollWidth, b.clientWidth, b.querySelector('img').getAttribute('width')]"
+    )
+    assert outside < inside
+    assert 10 * 96 / 72 * inside / float(natural) >= 8.9  # letters of 10 points, in pixels
+    page.wait_for_function("document.querySelector('.figure-scroll').tabIndex === 0")
+    assert box.get_attribute("aria-label") == "Figure, scrolls sideways"
+    assert page.evaluate("document.documentElement.scrollWidth") == PHONE["width"]
+
+
+def test_the_data_open_by_keyboard_and_are_a_table(visit: Any, site: Path) -> None:
+    page = visit(WIDE, "light")
+    fold = page.locator(".figure-data")
+    assert not fold.locator("table").is_visible()
+    fold.locator("summary").focus()
+    page.keyboard.press("Enter")
+    assert fold.locator("table").is_visible()
+    assert "Data of Figure" in fold.locator("caption").inner_text()
+    assert fold.locator("th[scope=col]").all_inner_texts() == ["Day", "Pots, clay"]
+    assert fold.locator("tbody tr").last.inner_text().split() == ["2", "9"]
+    file = site / str(fold.locator("a").get_attribute("href"))
+    assert file.read_text() == 'Day,"Pots, clay"\n0,1\n1,4\n2,9\n'
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_an_open_table_on_a_phone_has_no_violation(visit: Any, scheme: str) -> None:
+    page = visit(PHONE, scheme)
+    page.locator(".figure-data summary").click()
+    page.evaluate(axe_script())
+    assert page.evaluate("axe.run(document).then((found) => found.violations)") == []

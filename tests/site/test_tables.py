@@ -1,0 +1,224 @@
+"""Tables that sort, filter and compare, as a reader meets them by mouse and by key."""
+
+from __future__ import annotations
+
+import functools
+import http.server
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+BOOK = """\
+project:
+  type: book
+book:
+  title: Tables
+  chapters: [index.qmd, plain.qmd, teas.qmd]
+mlsim-book:
+  content-security-policy: true
+"""
+TEAS = """\
+# Teas
+
+::: {.sortable .filterable .comparable filter="Kind"}
+
+| Tea | Kind | Grams | Price | Box |
+|---|---|---:|---:|---:|
+| Assam | black | 1,000 | 9.5 | 2×3 |
+| Sencha | green | 250 | – | 2×4 |
+| Matcha | green | 30 | 24 | 4×3 |
+| Keemun | black | 100 | 12 | 2×3 |
+| Oolong | blue | 50 | −3 | 2×3 |
+
+: What there is
+
+| Tea | Steep |
+|---|---:|
+| Assam | 240 |
+| Matcha | 60 |
+
+: How long
+
+:::
+
+::: {.sortable .filterable filter="City"}
+
+| Shop | City |
+|---|---|
+| Leaf | Bern |
+| Leaf | Rome |
+| Cup | Rome |
+
+:::
+
+| Plain | table |
+|---|---|
+| 1 | 2 |
+"""
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    from mlsim_book.build import build
+
+    book = tmp_path_factory.mktemp("tables")
+    pages = {"_quarto.yml": BOOK, "index.qmd": "# Start\n\nText.\n", "teas.qmd": TEAS}
+    for name, text in {
+        **pages,
+        "plain.qmd": "# Plain\n\n| a | b |\n|---|---|\n| 1 | 2 |\n",
+    }.items():
+        (book / name).write_text(text, encoding="utf-8")
+    return Path(build(book, progress=str))
+
+
+@pytest.fixture(scope="module")
+def url(site: Path) -> Iterator[str]:
+    class Quiet(http.server.SimpleHTTPRequestHandler):
+        def log_message(self, *args: object) -> None:
+            """Say nothing."""
+
+    handler = functools.partial(Quiet, directory=str(site))
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+    server.server_close()
+
+
+@pytest.fixture
+def teas(browser: Any, url: str) -> Iterator[Any]:
+    """The page with tables; it may not complain, and its policy refuses nothing."""
+    context = browser.new_context(viewport={"width": 1280, "height": 900})
+    page = context.new_page()
+    complaints: list[str] = []
+    page.on("console", lambda m: m.type == "error" and complaints.append(m.text))
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    page.goto(f"{url}/teas.html")
+    yield page
+    context.close()
+    assert complaints == []
+
+
+def names(page: Any, table: int = 0) -> list[str]:
+    rows = page.locator("table.live").nth(table).locator("tbody tr:visible > td:first-child")
+    return [text.strip() for text in rows.all_inner_texts()]
+
+
+def test_only_a_page_with_such_tables_loads_the_script(site: Path) -> None:
+    for name in ("index", "plain"):
+        assert "tables-" not in (site / f"{name}.html").read_text(encoding="utf-8")
+    teas = (site / "teas.html").read_text(encoding="utf-8")
+    assert teas.count("site_libs/tables-") == 2
+    (script,) = (site / "site_libs").glob("tables-*.js")
+    assert script.stat().st_size < 15_000
+
+
+def test_without_scripts_there_are_plain_tables(browser: Any, url: str) -> None:
+    context = browser.new_context(java_script_enabled=False)
+    page = context.new_page()
+    page.goto(f"{url}/teas.html")
+    assert page.locator("table").first.locator("tbody tr").count() == 5
+    assert page.locator("button.sort, .table-tools, .compare-pick").count() == 0
+    context.close()
+
+
+def test_a_column_sorts_by_key_and_says_so(teas: Any) -> None:
+    head = teas.locator("table.live th").nth(2)
+    assert head.get_attribute("aria-sort") is None
+    teas.locator("button.sort", has_text="Grams").focus()
+    teas.keyboard.press("Enter")
+    assert head.get_attribute("aria-sort") == "descending"
+    assert names(teas) == ["Assam", "Sencha", "Keemun", "Oolong", "Matcha"]
+    teas.keyboard.press("Enter")
+    assert head.get_attribute("aria-sort") == "ascending"
+    assert names(teas)[0] == "Matcha"
+    teas.keyboard.press("Enter")
+    assert head.get_attribute("aria-sort") is None
+    assert names(teas) == ["Assam", "Sencha", "Matcha", "Keemun", "Oolong"]
+
+
+def test_what_has_no_value_is_last_both_ways(teas: Any) -> None:
+    price = teas.locator("button.sort", has_text="Price")
+    price.click()
+    assert names(teas) == ["Matcha", "Keemun", "Assam", "Oolong", "Sencha"]
+    price.click()
+    assert names(teas) == ["Oolong", "Assam", "Keemun", "Matcha", "Sencha"]
+
+
+def test_words_sort_from_a_to_z_first(teas: Any) -> None:
+    teas.locator("button.sort", has_text="Tea").first.click()
+    assert names(teas) == ["Assam", "Keemun", "Matcha", "Oolong", "Sencha"]
+
+
+def test_rows_are_filtered_in_all_tables_of_a_box_and_counted(teas: Any) -> None:
+    count = teas.locator(".table-count").first
+    assert count.inner_text() == "5 rows"
+    assert count.get_attribute("role") == "status"
+    teas.get_by_label("Kind").select_option("green")
+    assert names(teas) == ["Sencha", "Matcha"]
+    assert names(teas, 1) == ["Matcha"]
+    assert count.inner_text() == "2 of 5 rows"
+    teas.get_by_label("Filter").first.fill("60 mat")
+    assert names(teas) == ["Matcha"]
+    teas.get_by_role("button", name="Show all").first.click()
+    assert len(names(teas)) == 5
+    assert teas.evaluate("document.activeElement.type") == "search"
+
+
+def test_rows_of_one_name_in_a_table_are_filtered_one_by_one(teas: Any) -> None:
+    teas.get_by_label("City").select_option("Rome")
+    assert names(teas, 2) == ["Leaf", "Cup"]
+    assert teas.locator(".table-count").nth(1).inner_text() == "2 of 3 rows"
+
+
+def test_rows_lie_side_by_side_with_their_ratios(teas: Any) -> None:
+    for name in ("Assam", "Matcha"):
+        teas.get_by_label(f"Compare {name}").first.check()
+    table = teas.locator(".comparison table")
+    assert [each.inner_text().strip(" ×\n") for each in table.locator("thead th").all()] == [
+        "Assam",
+        "Matcha",
+    ]
+    rows = [row.inner_text().split("\t") for row in table.locator("tbody tr").all()]
+    assert ["Grams", "1,000", "30 ×0.03"] in rows
+    assert ["Steep", "240", "60 ×0.25"] in rows
+    assert ["Kind", "black", "green"] in rows
+    assert ["Box", "2×3", "4×3"] in rows  # of two numbers none is twice the other
+    assert ["How long"] in rows
+    teas.get_by_role("button", name="Side by side").click()
+    assert teas.evaluate("document.activeElement.className") == "comparison"
+    teas.get_by_role("button", name="Take Assam out").click()
+    assert not teas.locator(".comparison").is_visible()
+    assert "choose one more" in teas.locator(".compare-bar [role=status]").inner_text()
+
+
+def test_more_than_four_are_not_compared(teas: Any) -> None:
+    for name in ("Assam", "Sencha", "Matcha", "Keemun"):
+        teas.get_by_label(f"Compare {name}").first.check()
+    assert teas.get_by_label("Compare Oolong").is_disabled()
+    teas.get_by_role("button", name="Clear").click()
+    assert teas.get_by_label("Compare Oolong").is_enabled()
+    assert not teas.locator(".compare-bar").is_visible()
+
+
+def test_a_table_that_is_not_marked_is_left_alone(teas: Any) -> None:
+    assert teas.locator("table").count() == 5 - 1
+    assert teas.locator("table").last.locator("button").count() == 0
+
+
+def test_a_printed_page_has_the_rows_and_no_controls(teas: Any) -> None:
+    teas.emulate_media(media="print")
+    assert not teas.locator(".table-tools").first.is_visible()
+    assert not teas.locator(".compare-pick").first.is_visible()
+    assert len(names(teas)) == 5
+
+
+def test_a_narrow_window_scrolls_the_table_and_not_the_page(browser: Any, url: str) -> None:
+    context = browser.new_context(viewport={"width": 390, "height": 844})
+    page = context.new_page()
+    page.goto(f"{url}/teas.html")
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    context.close()
