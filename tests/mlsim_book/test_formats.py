@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import re
 import shutil
-import subprocess
 import xml.etree.ElementTree as ET
 import zipfile
 from pathlib import Path
 
 import pytest
 
-from mlsim_book import bundle, formats
+from mlsim_book import formats
 from mlsim_book.build import build, site_hash
 from mlsim_book.cache import cache_folder
 from mlsim_book.errors import BookError, ToolError
@@ -254,44 +252,11 @@ def test_zip_opens_from_disk(book: Path) -> None:
     assert all(name.startswith("Clay-pots/") for name in files)
     assert not any(name.endswith((".pdf", ".epub", ".zip")) for name in files)
     html = files["Clay-pots/sub/clay.html"]
+    assert "Clay-pots/site_libs/search/index.js" in files
     assert 'class="downloads"' not in html
     assert "preload" not in html
     for link in re.findall(r'(?:href|src)="([^"#:]+)', html):
         assert not link.startswith("/"), link
-
-
-def test_search_from_disk_finds_sections(book: Path, tmp_path: Path) -> None:
-    node = shutil.which("node")
-    if node is None:
-        pytest.skip("no node on the PATH")
-    script = files_of(book / "_book/Clay-pots.zip")["Clay-pots/site_libs/search-from-disk.js"]
-    asked = json.dumps(["knead", "KÁOLIN", "well zebra", "<b>"])
-    run = tmp_path / "run.js"
-    run.write_text(
-        f"globalThis.window = globalThis;\n{script}\n"
-        "(async () => { const engine = window.bookSearch('file:///x/'); const out = [];"
-        f"for (const word of {asked}) {{ const a = await engine.search(word);"
-        "out.push(await Promise.all(a.results.map((each) => each.data()))); }"
-        "console.log(JSON.stringify(out)); })();",
-        encoding="utf-8",
-    )
-    done = subprocess.run([node, str(run)], capture_output=True, text=True, check=True)
-    knead, kaolin, both, odd = json.loads(done.stdout)
-    assert knead[0]["sub_results"][0]["url"].startswith("file:///x/sub/clay.html")
-    assert "<mark>" in knead[0]["sub_results"][0]["excerpt"]
-    assert kaolin
-    assert both == []
-    assert "<b>" not in json.dumps(odd)
-
-
-def test_passages_of_a_page() -> None:
-    html = (
-        '<p data-pagefind-meta="title" data-pagefind-weight="10">T</p><p>before</p>'
-        '<h2 id="s">One &amp; two</h2><p>a </script> b</p>'
-    )
-    script = bundle.search_script({"a.html": html})
-    assert '["a.html","T","T","before"],["a.html#s","T","One & two","a b"]' in script
-    assert "</script" not in script
 
 
 def test_formats_that_do_not_exist(book: Path) -> None:

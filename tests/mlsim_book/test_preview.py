@@ -224,12 +224,12 @@ def test_a_page_that_is_not_there_waits_for_itself(running: Preview) -> None:
 
 
 def test_search_follows_when_it_is_quiet(running: Preview) -> None:
-    assert get(running, "/pagefind/pagefind.js")[0] == 404
+    assert get(running, "/site_libs/search/index.js")[0] == 404
     running._built = -1e9
     running.look()
     assert running._indexing is not None
     running._indexing.join()
-    assert get(running, "/pagefind/pagefind.js")[0] == 200
+    assert get(running, "/site_libs/search/index.js")[0] == 200
 
 
 def test_a_port_that_is_taken_is_told(running: Preview) -> None:

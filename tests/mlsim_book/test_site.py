@@ -52,7 +52,7 @@ def test_contents_nest_and_leave_out() -> None:
 
 def test_search_sees_ids_on_headings_and_no_formulas() -> None:
     body = '<section id="s" class="level2">\n<h2><span class="header-section-number">1.1</span> Sum</h2><span class="math inline">x^2</span></section>'
-    page = search.search_page("T", body, "en")
+    page = search.search_page("T", body)
     assert '<h2 id="s"' in page
     assert "x^2" not in page
     assert "1.1" not in page

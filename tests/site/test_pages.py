@@ -69,6 +69,14 @@ def test_a_first_visit_to_any_page_is_light(built_book: Path, browser: Any, benc
             assert 0 < found.early <= bench.EARLY, path
 
 
+@pytest.mark.parametrize("query", ["memory bandwidth", "training", "the of a m"])
+def test_a_first_search_is_light(built_book: Path, browser: Any, bench: Any, query: str) -> None:
+    with bench.gzip_server(built_book) as url:
+        found = bench.visit(browser, url, "index.html", query=query).search
+    assert "site_libs/search/index.js" in found
+    assert sum(found.values()) <= bench.SEARCH, found
+
+
 def test_what_a_page_loads_is_weighed_as_it_comes(
     kettle_site: Path, browser: Any, bench: Any
 ) -> None:

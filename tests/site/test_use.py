@@ -177,6 +177,7 @@ def test_arrows_choose_a_result_and_enter_goes_there(visit: Visit) -> None:
     found = searched(page, "marrowfat")
     found.first.wait_for()
     assert found.count() >= 3
+    assert page.locator("#search-status[role=status]").inner_text() == f"{found.count()} results"
     chosen = page.locator("#search-results [aria-selected=true]")
     first = chosen.get_attribute("href")
     box = page.locator("#search-input")

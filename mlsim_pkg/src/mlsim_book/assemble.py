@@ -45,7 +45,7 @@ from mlsim_book.theme import write_shared
 from mlsim_book.theme_exercises import guesses_page
 
 Progress = Callable[[str], None]
-WriteSearch = Callable[[Mapping[str, str], Path, Assets, Path], None]
+WriteSearch = Callable[[Mapping[str, str], Path], None]
 
 
 @dataclass(frozen=True)
@@ -135,7 +135,7 @@ def write_site(
                 hint="Put scripts into files of the book, or take the setting out.",
             )
     variants = {each.page.page.chapter.href: each.search for each in finished}
-    (index or write_search)(variants, out, assets, cache_folder() / "search")
+    (index or write_search)(variants, out)
     if "zip" in formats:
         others = [download_name(project, form) for form in formats]
         own = download_name(project, "zip")
@@ -275,7 +275,7 @@ def _finish_page(book: Book, page: RenderedPage, words: Words) -> Finished:
         replace(each, html=resolve(each.html, page, book.index, words, book.reporter))
         for each in page.headings
     ]
-    variant = search_page(page_title(titled)[0], body, book.project.lang)
+    variant = search_page(page_title(titled)[0], body)
     return Finished(titled, body, nav.contents(headings, depth), variant, opens)
 
 

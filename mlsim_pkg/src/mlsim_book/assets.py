@@ -85,7 +85,7 @@ def npm_command(node: str) -> list[str]:
             return [node, str(each)]
     if found := shutil.which("npm"):
         return [found]
-    raise ToolError("npm is missing; it fetches fonts, KaTeX and the search", hint=_NODE_HINT)
+    raise ToolError("npm is missing; it fetches fonts and KaTeX", hint=_NODE_HINT)
 
 
 def assets_folder() -> Path:
@@ -139,6 +139,6 @@ def _npm_ci(node: str, folder: Path) -> None:
         lines = [line.removeprefix("npm error").strip() for line in run.stderr.splitlines()]
         said = "\n".join([line for line in lines if line][:6])
         raise ToolError(
-            f"npm could not fetch the site's fonts, KaTeX and search:\n{said}",
+            f"npm could not fetch the site's fonts and KaTeX:\n{said}",
             hint="This needs the network once; what is fetched is kept for later builds.",
         )

@@ -83,7 +83,7 @@ def _assets() -> Finding:
     # a first build fetches them, so this alone doesn't stop the engine
     return Finding(
         "assets", False, "not fetched yet",
-        "The first build fetches fonts, KaTeX and search; that needs the network once.",
+        "The first build fetches fonts and KaTeX; that needs the network once.",
         needed=False,
     )  # fmt: skip
 

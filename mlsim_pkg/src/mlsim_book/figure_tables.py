@@ -70,7 +70,7 @@ def _table(data: str, source: str, rest: str) -> str:
     body = ["<tr>" + "".join(map(_cell, row, numeric, range(len(row)))) + "</tr>" for row in shown]
     link = posixpath.splitext(source)[0] + SUFFIX
     return (
-        f'\n<details class="figure-data" data-pagefind-ignore="all"><summary>{name}</summary>\n'
+        f'\n<details class="figure-data" data-search-ignore><summary>{name}</summary>\n'
         f'<table class="table table-sm"><caption>{name}, {said}</caption>'
         f"<thead>{''.join(lines)}</thead>\n<tbody>{chr(10).join(body)}</tbody></table>\n"
         f'<a class="figure-download" href="{htmllib.escape(link)}" download>Download as CSV</a>'

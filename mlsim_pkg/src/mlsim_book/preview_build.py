@@ -12,9 +12,9 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from mlsim_book.assemble import write_site
-from mlsim_book.assets import Assets, load_assets
+from mlsim_book.assets import load_assets
 from mlsim_book.build import StrictError
-from mlsim_book.cache import cache_folder, depends_names
+from mlsim_book.cache import depends_names
 from mlsim_book.errors import Problems
 from mlsim_book.memo import Memo
 from mlsim_book.model import ExecutedPage, Project
@@ -80,11 +80,9 @@ class Rebuilder:
 
     def write_index(self, out: Path) -> None:
         """Write the search index of the last build into a folder."""
-        write_search(self.variants, out, load_assets(), cache_folder() / "search")
+        write_search(self.variants, out)
 
-    def _index_later(
-        self, variants: Mapping[str, str], out: Path, assets: Assets, kept: Path
-    ) -> None:
+    def _index_later(self, variants: Mapping[str, str], out: Path) -> None:
         self.variants = variants
 
     def _execute(self, project: Project, problems: Problems) -> list[ExecutedPage]:

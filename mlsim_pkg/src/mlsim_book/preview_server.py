@@ -16,6 +16,7 @@ from urllib.parse import parse_qs, unquote, urlsplit
 
 from mlsim_book.errors import BookError
 from mlsim_book.keep import content_hash
+from mlsim_book.search import SEARCH
 from mlsim_book.theme import FOLDER
 
 HOST = "127.0.0.1"
@@ -30,7 +31,7 @@ class Shown:
 
     def __init__(self) -> None:
         self.site: Path | None = None
-        self.search: Path | None = None  # the folder that holds `pagefind/`
+        self.search: Path | None = None  # the folder that holds the search's files
         self.error = ""
         self.stopped = False
         self.news = threading.Condition()
@@ -100,7 +101,7 @@ class _Handler(http.server.SimpleHTTPRequestHandler):
 
     def _file(self, path: str) -> None:
         shown, name = self.server.shown, _page_name(path)
-        root = shown.search if name.startswith("pagefind/") else shown.site
+        root = shown.search if name.startswith(f"{SEARCH}/") else shown.site
         file = (root / name).resolve() if root else None
         if root is None or file is None or not file.is_relative_to(root.resolve()):
             file = None

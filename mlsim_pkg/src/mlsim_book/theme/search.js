@@ -1,4 +1,4 @@
-// Search: a dialog over Pagefind's index, which is loaded with the first search.
+// Search: a dialog over the book's index, which is loaded when it opens.
 (function () {
   const dialog = document.getElementById("search");
   const input = document.getElementById("search-input");
@@ -9,21 +9,19 @@
   let turn = 0;
   let chosen = -1;
 
-  async function load() {
-    engine ??= location.protocol === "file:" ? fromDisk() : import(new URL("pagefind/pagefind.js", base));
-    return engine;
-  }
-
-  /** From disk, modules don't load; the book's zip has a plain script for that. */
-  function fromDisk() {
-    return new Promise((resolve, reject) => {
+  /** The index: a plain script, so that it loads from disk, too. */
+  function load() {
+    engine ??= new Promise((resolve, reject) => {
       const script = document.createElement("script");
-      script.src = new URL("site_libs/search-from-disk.js", base);
-      script.onload = () => resolve(window.bookSearch(base));
-      script.onerror = () =>
-        reject(new Error("Search needs a web server: run  python -m http.server  in the book's folder."));
+      script.src = new URL("site_libs/search/index.js", base);
+      script.onload = () => resolve(window.bookSearch);
+      script.onerror = () => {
+        engine = null; // the next try may succeed
+        reject(new Error("The search could not be loaded. Try again."));
+      };
       document.head.append(script);
     });
+    return engine;
   }
 
   function choose(index) {
@@ -35,19 +33,28 @@
     input.setAttribute("aria-activedescendant", options[chosen].id);
   }
 
-  /** A result leads to a section; a page's own hit stands for the page. */
-  function entries(pages) {
-    return pages.flatMap((page) =>
-      page.sub_results.slice(0, 3).map((part) => ({
-        url: part.url,
-        page: page.meta.title,
-        title: part.title,
-        excerpt: part.excerpt,
-      })),
+  /** Fill an element with text whose words are marked. */
+  function fill(element, pieces) {
+    element.append(
+      ...pieces.map(([text, marked]) => {
+        if (!marked) return text;
+        const mark = document.createElement("mark");
+        mark.textContent = text;
+        return mark;
+      }),
     );
   }
 
-  function show(found, words) {
+  /** What is found, in words. */
+  function said({ count, all, results }, words) {
+    if (!count) return `Nothing found for “${words}”`;
+    const number = count === 1 ? "1 result" : `${count} results`;
+    const some = all ? "" : " with some of these words";
+    return results.length < count ? `${number}${some}, the best ${results.length} shown` : number + some;
+  }
+
+  function show(answer, words) {
+    const found = answer.results;
     list.replaceChildren(
       ...found.map((each, index) => {
         const item = document.createElement("li");
@@ -56,17 +63,17 @@
         link.id = `search-result-${index}`;
         link.setAttribute("role", "option");
         link.setAttribute("aria-selected", "false");
-        link.href = each.url;
+        link.href = new URL(each.href, base).href;
         link.tabIndex = -1;
         const title = document.createElement("span");
         title.className = "result-title";
-        title.textContent = each.title;
+        fill(title, each.marked);
         const page = document.createElement("span");
         page.className = "result-page";
         page.textContent = each.title === each.page ? "" : each.page;
         const text = document.createElement("span");
         text.className = "result-text";
-        text.innerHTML = each.excerpt; // Pagefind escapes it and adds <mark> only
+        fill(text, each.excerpt);
         link.append(title, page, text);
         link.addEventListener("click", () => dialog.close());
         item.append(link);
@@ -75,7 +82,7 @@
     );
     input.setAttribute("aria-expanded", String(found.length > 0));
     input.removeAttribute("aria-activedescendant");
-    status.textContent = !words ? "" : found.length ? `${found.length} results` : `Nothing found for “${words}”`;
+    status.textContent = words ? said(answer, words) : "";
     chosen = -1;
     if (found.length) choose(0);
   }
@@ -83,14 +90,12 @@
   async function search() {
     const words = input.value.trim();
     const mine = ++turn;
-    if (!words) return show([], "");
+    if (!words) return show({ count: 0, results: [] }, "");
     try {
-      const pagefind = await load();
-      const answer = await pagefind.search(words);
-      const pages = await Promise.all(answer.results.slice(0, 8).map((each) => each.data()));
-      if (mine === turn) show(entries(pages), words);
+      const answer = await (await load()).search(input.value);
+      if (mine === turn) show(answer, words);
     } catch (error) {
-      status.textContent = error.message;
+      if (mine === turn) status.textContent = error.message;
     }
   }
 
