@@ -122,6 +122,22 @@ def test_a_long_sentence_is_shown_around_what_changed(books) -> None:
     assert str(found) == ("~ … w35 w36 w37 w38 w39 are [5 -> 6] of w0 w1 w2 w3 w4 …")
 
 
+def test_a_long_row_is_told_by_its_first_cell(books) -> None:
+    cells = "".join(f"<td>{number}</td>" for number in range(20))
+    edit(books[0], ("<td>Assam</td><td>12</td>", f"<td>Assam</td>{cells}<td>12</td>"))
+    edit(books[1], ("<td>Assam</td><td>12</td>", f"<td>Assam</td>{cells}<td>13</td>"))
+    (found,) = moved(*books)
+    assert str(found) == "~ Assam | … 17 | 18 | 19 | [12 -> 13]"
+
+
+def test_of_a_figure_in_both_looks_the_light_one_counts(books) -> None:
+    light = '<img src="tea.svg" alt="A curve that falls">'
+    for book in books:
+        edit(book, (light, f'{light}<img class="dark-content" src="dark.svg" alt="A curve">'))
+        (book / "part" / "dark.svg").write_text(f"<svg>{book}</svg>", encoding="utf-8")
+    assert moved(*books) == []
+
+
 def test_the_command_prints_text_or_data(books, capsys) -> None:
     edit(books[1], ("7 cups", "9 cups"))
     assert main(["moved", *map(str, books)]) == 0

@@ -22,12 +22,14 @@ def equation_layers(equations: Sequence[Equation]) -> dict[str, int]:
     >>> equation_layers([EQUATIONS["memory_time"]])
     {'bytes_moved': 0, 'memory_bandwidth': 0, 'memory_time': 1}
     """
-    made = {each.yields: each for each in equations}
+    made: dict[str, list[str]] = {}  # a quantity may be had in two ways: below both
+    for each in equations:
+        made.setdefault(each.yields, []).extend(each.inputs)
     rows: dict[str, int] = {}
 
     def row(name: str) -> int:
         if name not in rows:
-            inputs = made[name].inputs if name in made else ()
+            inputs = made.get(name, ())
             rows[name] = 1 + max(row(each) for each in inputs) if inputs else 0
         return rows[name]
 

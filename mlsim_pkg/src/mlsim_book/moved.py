@@ -68,7 +68,10 @@ class Move:
         if self.old.kind == "figure":
             words = "" if self.old.text == self.new.text else f": {_changes(self.old, self.new)}"
             return f"~ drawn anew: {_shortened(self.new.text)}{words}"
-        return f"~ {_changes(self.old, self.new)}"
+        said = _changes(self.old, self.new)
+        if self.new.kind == "row" and said.startswith("…"):  # a row is told by its first cell
+            said = f"{self.new.text.partition(' | ')[0]} | {said}"
+        return f"~ {said}"
 
 
 def moved(old: Path, new: Path) -> list[Move]:
@@ -92,7 +95,7 @@ def _pages(folder: Path) -> dict[str, Path]:
     pages = {
         path.relative_to(folder).as_posix(): path
         for path in folder.rglob("*.html")
-        if not {"site_libs", "pagefind"} & set(path.relative_to(folder).parts)
+        if "site_libs" not in path.relative_to(folder).parts
     }
     if not pages:
         raise SourceError(

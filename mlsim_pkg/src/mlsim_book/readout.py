@@ -18,7 +18,7 @@ _VOID = {"area", "base", "br", "col", "embed", "hr", "img", "input", "link", "me
          "track", "wbr"}  # fmt: skip
 _SILENT = {"script", "style", "template", "nav", "button", "mjx-container"}
 _SILENT_CLASSES = {"katex-html", "screen-reader-only", "sourceCode", "anchorjs-link",
-                   "header-section-number", "chapter-number"}  # fmt: skip
+                   "header-section-number", "chapter-number", "dark-content"}  # fmt: skip
 _BLOCKS = {"p": "sentence", "li": "sentence", "dt": "sentence", "dd": "sentence",
            "figcaption": "sentence", "caption": "sentence", "tr": "row", "pre": "output",
            "div": "sentence", "section": "sentence"}  # fmt: skip
@@ -66,13 +66,13 @@ class _Reader(HTMLParser):
         given = {name: value or "" for name, value in attrs}
         if not self._open and tag != "main":
             return
-        if tag == "img" and not self._silent:
+        classes = set(given.get("class", "").split())
+        if tag == "img" and not self._silent and "dark-content" not in classes:
             self._figure(given)
         if tag == "br":
             self._text.append(" ")
         if tag in _VOID:
             return
-        classes = set(given.get("class", "").split())
         silent = tag in _SILENT or bool(classes & _SILENT_CLASSES)
         self._open.append((tag, silent or self._silent))
         if silent:
