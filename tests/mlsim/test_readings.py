@@ -68,13 +68,11 @@ def test_no_difference_is_left_unsettled() -> None:
     assert counted(ZOO)["differs"] == 0
 
 
-def test_every_figure_of_nvidia_was_found_by_a_second_reader() -> None:
+def test_every_figure_was_found_by_a_second_reader() -> None:
     """Add a figure, and somebody else must open its document."""
-    devices = [device for device in Hardware if device.vendor == "NVIDIA"]
-    systems = [system for system in Systems if system.device in devices]
     unread = [
         (record.key, name)
-        for record in (*devices, *systems)
+        for record in (*Hardware, *Systems)
         for name, figure in record.figures.items()
         if state(record.key, figure) not in ("same", "not found")
     ]

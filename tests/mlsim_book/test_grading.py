@@ -174,8 +174,13 @@ def test_variants(book: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
     assert "litres = 2" in texts[first]
     assert "litres = 3" in texts[other]
     # the same command makes the same files; a student more changes nobody's numbers
-    students.write_text("student\nnew\n" + "".join(f"{name}\n" for name in names))
+    before = (out / "key.json").read_text()
     assert main([*command, "--variant-by", str(students)]) == 0
+    students.write_text("student\nnew\n" + "".join(f"{name}\n" for name in names))
+    assert main([*command, "--variant-by", str(students)]) == 1
+    assert "there is another assignment in this folder" in capsys.readouterr().err
+    assert (out / "key.json").read_text() == before
+    assert main([*command, "--variant-by", str(students), "--replace"]) == 0
     assert (out / "solutions" / f"{other}.ipynb").read_text() == texts[other]
     # another student's numbers are told from one's own, by the file's name
     found = graded(

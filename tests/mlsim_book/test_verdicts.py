@@ -116,3 +116,18 @@ def test_choices_and_orders() -> None:
     for given in (["a", "b"], ["a", "a", "b"], 7, "abc, d", ["a", "b", "c", "d"], {"a": 1}):
         assert judge(order, given).kind == "no answer"
     assert judge(order, "abc").kind == "right"  # a text is a list of letters
+
+
+def test_a_factor_and_a_count_are_asked_for_as_such() -> None:
+    factor, count = number(unit="times"), number(unit="users")
+    for given in ("100", "100 times", "100x", "100 times as long", "100 times faster"):
+        assert judge(factor, given).kind == "right", given
+    for given in ("100 users", "100 user", "100 users at most"):
+        assert judge(count, given).kind == "right", given
+    for given in ("100 users per GPU", "100 users/s", "100 kettles"):
+        assert judge(count, given).message.endswith("the answer is a number of users."), given
+    assert judge(number(unit="billion"), "100 billion grains").kind == "right"
+    assert judge(number(unit="billion"), "fast").message.endswith("is a number in billions.")
+    assert judge(number(), "100 ms each").kind == "wrong unit"
+    assert judge(factor, 1.0).message.endswith("The answer is a factor.")
+    assert judge(number(unit="Gbps"), "fast").message.endswith("is a number in Gbps.")

@@ -22,7 +22,7 @@ def test_a_guess_comes_first_then_the_answer_all_by_keyboard(visit_exercises: An
     keys.press("Enter")
     assert answer.is_visible()
     assert answer.evaluate("each => each === document.activeElement")
-    assert "You guessed 300 s." in place.inner_text()
+    assert "Your guess: 300 s" in place.inner_text()
     assert not place.get_by_label("Your guess").is_visible()
     keys.type("335")
     keys.press("Enter")
@@ -100,17 +100,23 @@ def test_hints_come_one_by_one_and_the_solution_when_asked_for_twice(visit_exerc
     press(place, "Hint 2 of 2")
     assert second.is_visible()
     assert place.get_by_role("button", name="of 2").count() == 0
+    spent = place.get_by_role("button", name="No more hints")
+    assert spent.get_attribute("aria-disabled") == "true"
+    assert spent.evaluate("each => each === document.activeElement")
+    page.keyboard.press("Enter")  # once too often
+    assert second.is_visible()
     anyway = place.get_by_role("button", name="Show it anyway")
     described = anyway.get_attribute("aria-describedby")
-    assert page.locator(f"#{described}").inner_text() == (
-        "The solution opens after a guess or an answer."
-    )
+    words = page.locator(f"#{described}").inner_text()
+    assert words == "You learn more if you guess first."
     anyway.click()
     assert place.get_by_text("It takes 670 s.").is_visible()
     assert "The answer is 670 s." in said(place)
     press(place, "Start again")
     assert not first.is_visible()
-    assert place.get_by_label("Your guess").evaluate("each => each === document.activeElement")
+    # who has seen the answer isn't asked for a guess any more
+    assert not place.get_by_label("Your guess").is_visible()
+    assert place.get_by_label("Your answer").evaluate("each => each === document.activeElement")
 
 
 def test_start_again_keeps_a_guess_once_the_answer_is_known(visit_exercises: Any) -> None:
@@ -121,11 +127,11 @@ def test_start_again_keeps_a_guess_once_the_answer_is_known(visit_exercises: Any
     assert place.get_by_label("Your guess").is_visible()
     give(page, "double", "670", guess="400")
     press(place, "Start again")
-    assert "You guessed 400 s." in place.inner_text()
+    assert "Your guess: 400 s" in place.inner_text()
     assert said(place) == ""
     assert place.get_by_label("Your answer").input_value() == ""
     page.reload()
-    assert "You guessed 400 s." in place.inner_text()
+    assert "Your guess: 400 s" in place.inner_text()
 
 
 def test_a_choice_by_keyboard(visit_exercises: Any) -> None:

@@ -31,6 +31,9 @@ def add_grading(commands: Any) -> None:
         "--seed", default="", metavar="TEXT", help="another text gives students other numbers"
     )
     assign.add_argument(
+        "--replace", action="store_true", help="even if another assignment is there"
+    )
+    assign.add_argument(
         "--root", type=Path, default=Path(), metavar="DIR", help="the book's folder (default: here)"
     )
     assign.set_defaults(run=_assign)
@@ -72,13 +75,14 @@ def _assign(options: argparse.Namespace) -> int:
     assignment = make_assignment(
         options.title, choose(options.wanted, files), students, options.seed
     )
-    write_assignment(assignment, project, options.out)
+    write_assignment(assignment, project, options.out, replace=options.replace)
     fixed = [each.exercise.id for each in assignment.questions if len(each.versions) == 1]
     if students and fixed:
         _say(f"the same for all, as they have no [exercise.given]: {', '.join(fixed)}")
     whom = f" for {len(students)} students" if students else ""
     count = len(assignment.questions)
-    _say(f"{count} questions, {assignment.points} points{whom}: {options.out}")
+    asked = f"{count} question{'s' if count != 1 else ''}, {assignment.points} points{whom}"
+    _say(f"{asked}: {options.out}")
     _say(f"hand out {options.out / 'students'}; keep the rest to yourself")
     return 0
 
@@ -102,6 +106,7 @@ def _grade(options: argparse.Namespace) -> int:
     write_results(results, assignment.students, assignment.title, folders.results)
     full = sum(result.points == result.of for result in results)
     odd = sum(bool(result.notes) for result in results)
-    _say(f"{len(results)} submissions graded, {full} with all points, {odd} with notes")
+    many = f"{len(results)} submission{'s' if len(results) != 1 else ''}"
+    _say(f"{many} graded, {full} with all points, {odd} with notes")
     _say(f"{folders.results / 'results.csv'}; pages for students in {folders.results / 'feedback'}")
     return 0

@@ -33,7 +33,9 @@
 The texts of an exercise are Markdown in which `{...}` is computed; `{{` and `}}` are
 braces. Those of a self-check are plain Markdown. `choices` are the options of a
 "choice", or the things to sort of an "order"; the answer is then one of them, or a
-list of all of them. Standard library only: chapters import it in their own kernel.
+list of all of them. A `unit` is what stands after the number; "times" asks for a factor,
+and the plural of a word, such as "users", for a number of them. Standard library only:
+chapters import it in their own kernel.
 """
 
 from __future__ import annotations

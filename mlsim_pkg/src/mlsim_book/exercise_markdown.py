@@ -11,6 +11,9 @@ from typing import Any
 
 from mlsim_book.exercise_data import SelfCheck
 from mlsim_book.exercises import Evaluation, Exercise
+from mlsim_book.verdicts import asked_for, wanted_as
+
+_EXACT = 0.005  # a count that must be met this well is a whole number
 
 
 def exercise_markdown(evaluation: Evaluation, *, module: str = "") -> str:
@@ -105,6 +108,21 @@ def selfcheck_markdown(check: SelfCheck) -> str:
     )
 
 
+def asking(exercise: Exercise) -> str:
+    """Say how a number is to be answered, and how exactly.
+
+    >>> asking(Exercise("e", "T", "number", "?", "2", "", unit="times", tolerance=0.05))
+    'Answer as a factor, within 5 % of the value'
+    >>> asking(Exercise("e", "T", "number", "?", "2", "", unit="users", tolerance=0.001))
+    'Answer as a whole number of users'
+    """
+    asked = asked_for(exercise.unit)
+    if asked.startswith("a number of") and exercise.tolerance <= _EXACT:
+        return f"Answer as a whole number of {exercise.unit}"
+    asked = asked if asked.startswith("in ") else f"as {asked}"
+    return f"Answer {asked}, within {exercise.tolerance * 100:g} % of the value"
+
+
 def three_digits(value: float) -> str:
     """Write a number to three digits, a large one with its thousands apart.
 
@@ -152,12 +170,10 @@ def _attributes(data: dict[str, str]) -> str:
 def _about(exercise: Exercise) -> str:
     points = f"{exercise.points} point{'s' if exercise.points != 1 else ''}"
     wanted = {
-        "number": f"Answer in {exercise.unit}, " if exercise.unit else "Answer ",
+        "number": asking(exercise),
         "choice": "Choose one",
         "order": "Put them in order",
     }[exercise.kind]
-    if exercise.kind == "number":
-        wanted += f"within {exercise.tolerance * 100:g} % of the value"
     level = {"change": "change one thing"}.get(exercise.level, exercise.level)
     return f"{wanted} · Level: {level} · {points}"
 
@@ -175,7 +191,7 @@ def _wrong_paths(evaluation: Evaluation) -> str:
 def _notebook_cell(exercise: Exercise, module: str) -> str:
     """Return a cell that only a notebook has: a place for the answer, and its check."""
     wanted = {
-        "number": f"a number in {exercise.unit}" if exercise.unit else "a number",
+        "number": wanted_as(exercise.unit),
         "choice": "one of the choices, as a text",
         "order": "a list of the choices",
     }[exercise.kind]

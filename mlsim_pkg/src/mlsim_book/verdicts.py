@@ -32,19 +32,26 @@ _SAYINGS = {
     "choice": "Not this one.",
     "order": "Not in this order.",
     "sign": "Not right: mind the sign and what is asked for.",
-    "slip": "The digits are right, the unit isn't: you are off by {by}.",
-    "unit": "The answer is in {unit}.",
+    "slip": "The digits are right, but not the unit: you are off by {by}.",
+    "unit": "The answer is {asked}.",
     "near": "Nearly: a little too {way}. What did you round, or leave out?",
     "magnitude": "The order of magnitude is right, but it is too {way}.",
     "far": "Too {way}, by about {by}.",
     "ten": "a power of ten",
     "tens": "{tens} powers of ten",
-    "wanted": "a number in {unit}",
-    "plain": "a plain number",
+    "wanted": "a number {asked}",
     "no number": "That is no number: the answer is {wanted}.",
-    "comma": "A comma parts thousands, as in 1,500: write one and a half as 1.5.",
+    "comma": "A comma separates thousands, as in 1,500: write one and a half as 1.5.",
     "other unit": "That is in {unit}: the answer is {wanted}.",
 }
+# How an answer is asked for, by the pattern of its unit: the first that fits is taken.
+_ASKED: Sequence[tuple[str, str]] = (
+    ("", "a plain number"),
+    ("times", "a factor"),
+    ("(?:m|b|tr)illion", "in {unit}s"),
+    (r"(?!.*(?:bps|ss|us)$)[A-Za-z]{3,}s", "a number of {unit}"),
+    (".*", "in {unit}"),
+)
 _NEAR = 3  # tolerances
 _LONGEST = 60  # characters of an answer that is a text
 
@@ -118,11 +125,32 @@ def judge(evaluation: Evaluation, given: Any) -> Verdict:
     return Verdict("wrong", _SAYINGS[exercise.kind])
 
 
+def asked_for(unit: str) -> str:
+    """Say how an answer is given: in which unit, or what it counts.
+
+    >>> asked_for("ms"), asked_for("times"), asked_for("users"), asked_for("billion")
+    ('in ms', 'a factor', 'a number of users', 'in billions')
+    """
+    words = next(words for pattern, words in _ASKED if re.fullmatch(pattern, unit))
+    return words.format(unit=unit)
+
+
+def wanted_as(unit: str) -> str:
+    """Say what an answer is.
+
+    >>> wanted_as("ms"), wanted_as("times"), wanted_as("")
+    ('a number in ms', 'a factor', 'a plain number')
+    """
+    asked = asked_for(unit)
+    return _SAYINGS["wanted"].format(asked=asked) if asked.startswith("in ") else asked
+
+
 def rules() -> dict[str, Any]:
     """Return what the script of a page needs to judge as this module does."""
     return {
         "slips": _SLIPS,
         "says": _SAYINGS,
+        "asked": _ASKED,
         "near": _NEAR,
         "longest": _LONGEST,
         "number": _NUMBER,
@@ -142,7 +170,7 @@ def _is_blank(given: Any) -> bool:
 
 def _read_number(exercise: Exercise, given: Any) -> float | Verdict:
     """Return an answer as a plain number in the exercise's unit, or what is wrong with it."""
-    wanted = _SAYINGS["wanted" if exercise.unit else "plain"].format(unit=exercise.unit)
+    wanted = wanted_as(exercise.unit)
     if isinstance(given, str):
         return _read_text(exercise, given, wanted)
     if isinstance(given, bool | complex | bytes):
@@ -162,10 +190,23 @@ def _read_text(exercise: Exercise, given: str, wanted: str) -> float | Verdict:
     if found is None or not math.isfinite(value):
         said = _SAYINGS["comma" if re.match("[0-9]+,[0-9]", text) else "no number"]
         return Verdict("no answer", said.format(wanted=wanted))
-    if found[4] and _spelled(found[4]) != _spelled(exercise.unit):
+    if found[4] and not _fits(found[4], exercise.unit):
         said = _SAYINGS["other unit"].format(unit=found[4].strip(), wanted=wanted)
         return Verdict("wrong unit", said)
     return value
+
+
+def _fits(written: str, unit: str) -> bool:
+    """Say whether what stands after a number is its unit; what is counted may be described.
+
+    >>> _fits("times as long", "times"), _fits("users per GPU", "users"), _fits("s each", "s")
+    (True, False, False)
+    """
+    if _spelled(written) == _spelled(unit):
+        return True
+    first, _, more = written.strip().partition(" ")
+    counted = asked_for(unit) != f"in {unit}" and _spelled(first) == _spelled(unit)
+    return counted and not re.search(r"/|\bper\b", more)
 
 
 def _spelled(unit: str) -> str:
@@ -226,7 +267,8 @@ def _how_far(exercise: Exercise, value: float, answer: float) -> Verdict:
         for slip in (factor, 1 / factor):
             if same_answer(exercise, value, answer * slip):
                 said = [_SAYINGS["slip"].format(by=words)]
-                said += [_SAYINGS["unit"].format(unit=exercise.unit)] if exercise.unit else []
+                unit = _SAYINGS["unit"].format(asked=asked_for(exercise.unit))
+                said += [unit] if exercise.unit else []
                 return Verdict("wrong unit", " ".join(said))
     way = "high" if ratio > 1 else "low"
     if math.isclose(ratio, 1, abs_tol=_NEAR * exercise.tolerance):

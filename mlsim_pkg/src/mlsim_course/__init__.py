@@ -4,7 +4,7 @@
     >>> check("kv-70b")
     · Not attempted yet.
     >>> check("kv-70b", 2560)
-    ✗ That counts query heads. Queries are not kept; eight of them share one key and value.
+    ✗ That counts query heads. Queries are not kept; 8 of them share one key and value.
 
 The questions ship with the package, so nothing needs to lie beside the notebook. An
 answer is a number, or a quantity in any unit that fits.

@@ -1,5 +1,6 @@
 """Layer 1: models, and their lowering to operators."""
 
+from mlsim.workloads.announced import announced
 from mlsim.workloads.blocks import Attention, Experts, FeedForward, LatentAttention
 from mlsim.workloads.files import load_model
 from mlsim.workloads.language import Transformer
@@ -22,5 +23,6 @@ __all__ = [
     "StepOperator",
     "StepTable",
     "Transformer",
+    "announced",
     "load_model",
 ]

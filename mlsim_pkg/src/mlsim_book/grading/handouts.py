@@ -9,30 +9,33 @@ from pathlib import Path
 from typing import Any
 
 from mlsim_book.errors import SourceError
-from mlsim_book.exercise_markdown import answer_text
+from mlsim_book.exercise_markdown import answer_text, asking
 from mlsim_book.exercises import Evaluation
 from mlsim_book.grading.assignment import Assignment, Question, file_name
 from mlsim_book.grading.key import key_text
 from mlsim_book.model import Project
 from mlsim_book.notebook_cells import install_cell, markdown_cell, number_cells, own_cell
 from mlsim_book.notebook_text import plain_markdown
+from mlsim_book.verdicts import wanted_as
 
 _INSTRUCTORS = "This file holds the answers: it is not for students."
 
 
-def write_assignment(assignment: Assignment, project: Project, out: Path) -> None:
+def write_assignment(
+    assignment: Assignment, project: Project, out: Path, *, replace: bool = False
+) -> None:
     """Write an assignment into a folder: `students/`, `solutions/`, `rubric.md`, `key.json`.
 
-    An empty `submissions/` waits for what comes back. An assignment that is there is
-    replaced as a whole; a folder with submissions or results in it, or of anything else,
-    is left alone.
+    An empty `submissions/` waits for what comes back. The same assignment may be written
+    again; another one takes its place only with `replace`, as its key may have been handed
+    out. A folder with submissions or results in it, or of anything else, is left alone.
 
     Raises
     ------
     SourceError
         The folder holds something that would be lost, or can't be written.
     """
-    _check_folder(out)
+    _check_folder(out, key_text(assignment), replace=replace)
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=out.parent, prefix=f".{out.name}-") as scratch:
@@ -52,7 +55,7 @@ def write_assignment(assignment: Assignment, project: Project, out: Path) -> Non
         ) from error  # fmt: skip
 
 
-def _check_folder(out: Path) -> None:
+def _check_folder(out: Path, key: str, *, replace: bool) -> None:
     if not out.exists():
         return
     if not out.is_dir():
@@ -71,6 +74,13 @@ def _check_folder(out: Path) -> None:
             f"this folder holds something else ({what})",
             file=out,
             hint="Name a new one: --out DIR.",
+        )
+    if found and not replace and (out / "key.json").read_text(encoding="utf-8") != key:
+        raise SourceError(
+            "there is another assignment in this folder: without its key, what its students"
+            " hand in can't be graded",
+            file=out,
+            hint="Name another folder (--out DIR), or replace it with --replace.",
         )
 
 
@@ -145,15 +155,14 @@ def _asked(question: Question, place: int, prompt: str) -> str:
     choices = "\n".join(f"- {each}" for each in exercise.choices)
     parts = [f"## {place}. {exercise.title} ({points})", prompt, choices]
     if exercise.kind == "number":
-        unit = f" in {exercise.unit}" if exercise.unit else ""
-        parts.append(f"*Answer{unit}, within {exercise.tolerance * 100:g} % of the value.*")
+        parts.append(f"*{asking(exercise)}.*")
     return "\n\n".join(part for part in parts if part)
 
 
 def _wanted(question: Question) -> str:
     exercise = question.exercise
     if exercise.kind == "number":
-        return f"a number in {exercise.unit}" if exercise.unit else "a number"
+        return wanted_as(exercise.unit)
     return "one of the choices, as a text" if exercise.kind == "choice" else "a list of the choices"
 
 

@@ -82,7 +82,7 @@ function startExercise(box) {
   const hint = button("Hint");
   const show = button("Show the solution");
   const again = button("Start again", "quiet");
-  const why = make("span", { id: newId(), class: "exercise-why" }, "The solution opens after a guess or an answer.");
+  const why = make("span", { id: newId(), class: "exercise-why" }, "You learn more if you guess first.");
   const tools = make("div", { class: "exercise-tools" }, hint, show, why, again);
   const panel = make("div", { class: "exercise-work", role: "group", "aria-label": `Your work: ${task.title}` },
     guessForm, guessed, answerForm, feedback, tools);
@@ -101,17 +101,21 @@ function startExercise(box) {
 
   /** Show everything as the state has it. */
   function draw() {
-    const asked = state.guess !== undefined || state.skipped || task.kind !== "number";
+    const asked = state.guess !== undefined || state.skipped || state.revealed || task.kind !== "number";
     const seen = state.solved || state.revealed;
     const ready = state.guess !== undefined || state.tries > 0;
     guessForm.hidden = asked;
     answerForm.hidden = !asked;
     guessed.hidden = task.kind !== "number" || state.guess === undefined;
-    guessed.replaceChildren("You guessed ", make("strong", {}, state.guessText ?? ""), ".");
+    guessed.replaceChildren("Your guess: ", make("strong", {}, state.guessText ?? ""));
     const shown = state.hints ?? 0;
     task.hints.forEach((each, index) => (each.hidden = index >= shown));
-    hint.hidden = shown >= task.hints.length;
-    hint.textContent = task.hints.length > 1 ? `Hint ${shown + 1} of ${task.hints.length}` : "Hint";
+    hint.hidden = !task.hints.length;
+    // it stays, so that the next press doesn't meet the solution in its place
+    const last = shown >= task.hints.length;
+    hint.setAttribute("aria-disabled", String(last));
+    const next = task.hints.length > 1 ? `Hint ${shown + 1} of ${task.hints.length}` : "Hint";
+    hint.textContent = last ? "No more hints" : next;
     task.solution.hidden = !state.revealed;
     show.hidden = Boolean(state.revealed);
     show.textContent = ready ? "Show the solution" : "Show it anyway";
@@ -163,15 +167,16 @@ function startExercise(box) {
     if (kind === "not attempted") return tell(feedback, kind, make("p", {}, task.kind === "choice" ? "Choose one first." : message)), answer.focus();
     const counts = kind !== "no answer";
     feedback.replaceChildren(); // so that the same words are read out again
-    const first = counts && task.kind !== "number" && state.guess === undefined ? { guess: given, guessText: answerWords(task, given) } : {};
+    const open = task.kind !== "number" && state.guess === undefined && !state.revealed && !state.seen;
+    const first = counts && open ? { guess: given, guessText: answerWords(task, given) } : {};
     save({ given, tries: (state.tries ?? 0) + counts, solved: state.solved || kind === "right", ...first });
   });
   hint.addEventListener("click", () => {
+    if ((state.hints ?? 0) >= task.hints.length) return;
     save({ hints: (state.hints ?? 0) + 1 });
     const fold = task.hints[state.hints - 1];
-    const header = openFold(fold);
+    openFold(fold);
     announce(`Hint: ${plainText(fold.querySelector(".callout-body-container") ?? fold)}`);
-    if (hint.hidden) header?.focus();
   });
   show.addEventListener("click", () => {
     save({ revealed: true });
@@ -179,9 +184,10 @@ function startExercise(box) {
   });
   again.addEventListener("click", () => {
     // a guess counts once: who has seen the answer doesn't guess any more
-    const first = state.solved || state.revealed || state.seen ? { guess: state.guess, guessText: state.guessText, seen: true } : null;
+    const first = state.solved || state.revealed || state.seen
+      ? { guess: state.guess, guessText: state.guessText, skipped: state.guess === undefined, seen: true } : null;
     keepRecord(task.place, null);
-    if (first?.guess !== undefined) keepRecord(task.place, { ...about, at: state.at, ...first });
+    if (first) keepRecord(task.place, { ...about, at: state.at, ...first });
     state = readKept()[task.place] ?? {};
     guess.set("");
     answer.set("");

@@ -24,7 +24,8 @@ function numberField(title, unit) {
   const id = newId();
   const input = make("input", { id, type: "text", inputmode: "decimal", autocomplete: "off", spellcheck: false });
   const label = make("label", { for: id }, title);
-  if (unit) label.append(make("span", { class: "visually-hidden" }, ` in ${unit}`));
+  const asked = unit && askedFor(unit);
+  if (unit) label.append(make("span", { class: "visually-hidden" }, `${asked.startsWith("in ") ? "" : ","} ${asked}`));
   const row = make("span", { class: "exercise-input" }, input);
   if (unit) row.append(make("span", { "aria-hidden": "true" }, unit));
   return {

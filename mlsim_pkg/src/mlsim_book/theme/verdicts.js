@@ -7,22 +7,40 @@ function say(name, values = {}) {
   return RULES.says[name].replace(/\{(\w+)\}/g, (_, key) => values[key]);
 }
 
+/** How an answer is given: "in ms", "a factor", "a number of users". */
+function askedFor(unit) {
+  const words = RULES.asked.find(([pattern]) => new RegExp(`^(?:${pattern})$`).test(unit))[1];
+  return words.replace("{unit}", unit);
+}
+
+function wantedAs(unit) {
+  const asked = askedFor(unit);
+  return asked.startsWith("in ") ? say("wanted", { asked }) : asked;
+}
+
 function spelled(unit) {
   const plain = unit.trim().replace(/[µμ]/g, "u");
   const known = Object.hasOwn(RULES.spellings, plain) ? RULES.spellings[plain] : plain.replace(/\s+/g, "");
   return new RegExp(`^(?:${RULES.plural})$`).exec(known)?.[1] ?? known;
 }
 
+/** Whether what stands after a number is its unit; what is counted may be described. */
+function fits(written, unit) {
+  if (spelled(written) === spelled(unit)) return true;
+  const [first, ...more] = written.trim().split(" ");
+  return askedFor(unit) !== `in ${unit}` && spelled(first) === spelled(unit) && !/\/|\bper\b/.test(more.join(" "));
+}
+
 /** Read a number as people write it: its value, or the verdict on what is no number. */
 function readNumber(text, unit) {
-  const wanted = unit ? say("wanted", { unit }) : say("plain");
+  const wanted = wantedAs(unit);
   const plain = text.trim().replaceAll("\u2212", "-").replace(new RegExp(RULES.gap, "g"), "$1");
   const found = plain.length <= RULES.longest && new RegExp(`^(?:${RULES.number})$`).exec(plain);
   const value = found ? Number(`${found[1].replaceAll(",", "")}e${found[2] ?? found[3] ?? 0}`) : NaN;
   if (!Number.isFinite(value)) {
     return { kind: "no answer", message: say(/^[0-9]+,[0-9]/.test(plain) ? "comma" : "no number", { wanted }) };
   }
-  if (found[4] && spelled(found[4]) !== spelled(unit)) {
+  if (found[4] && !fits(found[4], unit)) {
     return { kind: "wrong unit", message: say("other unit", { unit: found[4].trim(), wanted }) };
   }
   return { value };
@@ -51,7 +69,7 @@ function howFar(task, value, answer, same) {
   if (answer === 0 || value === 0 || value < 0 !== answer < 0) return { kind: "wrong", message: say("sign") };
   for (const [factor, by] of RULES.slips) {
     if (![factor, 1 / factor].some((slip) => same(value, answer * slip))) continue;
-    const unit = task.unit ? ` ${say("unit", { unit: task.unit })}` : "";
+    const unit = task.unit ? ` ${say("unit", { asked: askedFor(task.unit) })}` : "";
     return { kind: "wrong unit", message: say("slip", { by }) + unit };
   }
   const ratio = value / answer;
