@@ -36,7 +36,7 @@ preview: $(VENV)/.book  ## Show the book in a browser and follow its sources
 	$(BIN)/mlsim-book preview
 
 test: check  ## Test everything (10 minutes at most)
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder
 
 check: $(VENV)/.dev  ## Format, lint, types, import walls
 	$(BIN)/ruff format --check .

@@ -12,9 +12,13 @@ import pytest
 from exercise_book import WIDE, build_exercises
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
-    """A Chromium driven by Playwright; skips where there is none."""
+    """A Chromium driven by Playwright; skips where there is none.
+
+    It ends with each file: the driver keeps an event loop running, beside which tests of
+    kernels, which may be next in this process, can't have theirs.
+    """
     api = pytest.importorskip("playwright.sync_api")
     names = ("chromium", "chromium-browser", "google-chrome")
     path = os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, names)), None)
