@@ -16,7 +16,7 @@ from mlsim_book.errors import Problems, SourceError
 from mlsim_book.includes import nearest_file
 from mlsim_book.model import ExecutedPage, Project
 from mlsim_book.places import sources_of
-from mlsim_book.settings import book_settings, exercise_files
+from mlsim_book.settings import exercise_files, named_paths
 
 _BIBTEX = re.compile(
     r"^\s*@(?!string\b|preamble\b|comment\b)\w+\s*[{(]\s*([^,\s{}]+)\s*,", re.IGNORECASE
@@ -113,13 +113,8 @@ def _key_texts(project: Project) -> Iterator[str]:
     SourceError
         The setting is no list of paths, or names one that isn't there.
     """
-    given = book_settings(project.metadata).get("citation-keys-in", [])
-    if not isinstance(given, list) or not all(isinstance(each, str) for each in given):
-        raise SourceError(
-            f"`mlsim-book: citation-keys-in:` is {given!r}, which must be a list of paths",
-            file="_quarto.yml",
-            hint="Write the files or folders whose text names entries: [data, tables/sources.csv].",
-        )
+    hint = "Write the files or folders whose text names entries: [data, tables/sources.csv]."
+    given = named_paths(project.metadata, "citation-keys-in", hint)
     own = {(project.root / name).resolve() for name in project.bibliography}
     for name in given:
         path = project.root / name

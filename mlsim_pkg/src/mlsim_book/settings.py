@@ -21,6 +21,27 @@ def book_settings(metadata: Mapping[str, Any]) -> Mapping[str, Any]:
     return given if isinstance(given, Mapping) else {}
 
 
+def named_paths(metadata: Mapping[str, Any], key: str, hint: str) -> list[str]:
+    """Return a setting that is a list of paths.
+
+    Raises
+    ------
+    SourceError
+        It is anything else; `hint` says what to write.
+
+    >>> named_paths({"mlsim-book": {"exercises": ["questions"]}}, "exercises", "")
+    ['questions']
+    """
+    given = book_settings(metadata).get(key, [])
+    if not isinstance(given, list) or not all(isinstance(each, str) for each in given):
+        raise SourceError(
+            f"`mlsim-book: {key}:` is {given!r}, which must be a list of paths",
+            file="_quarto.yml",
+            hint=hint,
+        )
+    return given
+
+
 def exercise_files(project: Project, sources: Iterable[str]) -> list[Path]:
     """Return the exercise files of a book: beside its chapters, and where settings say.
 
@@ -32,18 +53,14 @@ def exercise_files(project: Project, sources: Iterable[str]) -> list[Path]:
     SourceError
         The setting is no list of folders, or names one that isn't there.
     """
-    given = book_settings(project.metadata).get("exercises", [])
-    if not isinstance(given, list) or not all(isinstance(each, str) for each in given):
-        raise SourceError(
-            f"`mlsim-book: exercises:` is {given!r}, which must be a list of folders",
-            file="_quarto.yml",
-        )
+    hint = "Name the folders that hold .exercises.toml files: [package/questions]."
+    given = named_paths(project.metadata, "exercises", hint)
     for name in given:
         if not (project.root / name).is_dir():
             raise SourceError(
                 f"`mlsim-book: exercises:` names '{name}', which is no folder",
                 file="_quarto.yml",
-                hint="Name the folder that holds the .exercises.toml files.",
+                hint=hint,
             )
     folders = dict.fromkeys((project.root / source).parent for source in sources)
     folders.update(dict.fromkeys(project.root / name for name in given))
