@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from filelock import FileLock
 
 ROOT = Path(__file__).parents[1]
 FIXTURES = Path(__file__).parent / "fixtures"
@@ -46,7 +47,10 @@ def built_book(tmp_path_factory: pytest.TempPathFactory) -> Path:
         return Path(given)
     build = pytest.importorskip("mlsim_book.build").build
     if (ROOT / "_quarto.yml").is_file():
-        return Path(build(ROOT, out=tmp_path_factory.mktemp("site") / "_book", progress=str))
+        out = tmp_path_factory.mktemp("site") / "_book"
+        # of processes that test side by side, one runs the cells; the others find them kept
+        with FileLock(tmp_path_factory.getbasetemp().parent / "book.lock"):
+            return Path(build(ROOT, out=out, progress=str))
     book = tmp_path_factory.mktemp("kettle") / "book"
     shutil.copytree(FIXTURES / "kettle", book)
     return Path(build(book, progress=str))
