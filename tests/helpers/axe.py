@@ -17,6 +17,10 @@ from mlsim_book.keep import content_hash
 
 FOLDER = Path(__file__).parents[1] / "site" / "node"
 
+# A window of a new size is told to the page with its next frame: boxes that then scroll
+# get their tab stop there, so what looks at a page waits until that frame is over.
+NEXT_FRAME = "() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))"
+
 
 @functools.cache
 def axe_script() -> str:

@@ -14,7 +14,7 @@ from typing import Any
 
 import axe
 import pytest
-from axe import axe_script
+from axe import NEXT_FRAME, axe_script
 
 from mlsim_book.errors import ToolError
 
@@ -127,6 +127,7 @@ def in_looks(page: Any) -> Iterator[tuple[str, dict[str, int]]]:
         page.set_viewport_size(size)
         page.emulate_media(color_scheme=scheme)
         page.wait_for_function(f"document.documentElement.dataset.bsTheme === '{scheme}'")
+        page.evaluate(NEXT_FRAME)
         yield scheme, size
 
 

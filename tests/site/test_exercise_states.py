@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from axe import axe_script
+from axe import NEXT_FRAME, axe_script
 from exercise_book import EMPTY, PHONE, WIDE, give, press, task
 
 AXE = """
@@ -132,6 +132,7 @@ def look_at(page: Any, state: str) -> list[str]:
         page.set_viewport_size(size)
         page.emulate_media(color_scheme=scheme)
         page.wait_for_function(f"document.documentElement.dataset.bsTheme === '{scheme}'")
+        page.evaluate(NEXT_FRAME)
         page.evaluate("scrollTo(0, 0)")  # what lies under the bar at the top isn't pressed there
         found += [f"{state}, {scheme}: {each}" for each in page.evaluate(AXE)]
         if page.evaluate("document.documentElement.scrollWidth > innerWidth"):

@@ -220,6 +220,7 @@ function startScrollBoxes() {
   main.addEventListener("toggle", mark, { capture: true }); // of details, which don't bubble
   main.addEventListener("click", () => requestAnimationFrame(mark)); // callouts and tabs
   document.fonts?.ready.then(mark);
+  document.fonts?.addEventListener("loadingdone", mark); // a part of a font that came later
   mark();
 }
 
