@@ -20,7 +20,7 @@ from mlsim_book.exercises import load
 from mlsim_book.grading.assignment import choose, make_assignment, read_students
 from mlsim_book.grading.grade import Folders, Result, grade
 from mlsim_book.grading.key import read_key
-from mlsim_book.grading.process import Limits
+from mlsim_book.grading.process import Limits, Ran
 from mlsim_book.grading.report import page
 from mlsim_book.grading.submissions import read_submission
 
@@ -449,6 +449,20 @@ def test_the_network_is_closed(homework: Path) -> None:
         """
     result = graded(homework, ada=notebook(code))["ada"]
     assert result.marks[0].given == "WallError"
+
+
+def test_a_network_that_only_python_refuses_is_told(
+    homework: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def ran(*_: Any) -> Ran:
+        return Ran(network_closed=False)
+
+    monkeypatch.setattr("mlsim_book.grading.grade.run_cells", ran)
+    (homework / "submissions" / "ada.ipynb").write_text(notebook(answers()))
+    folders = Folders.of(homework, key=None, submissions=None, out=None)
+    said: list[str] = []
+    grade(folders, limits=QUICK, progress=said.append)
+    assert [each[:30] for each in said] == ["WARN: this system gives a subm"]
 
 
 # --------------------------------------------------------------------- the command

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import functools
-import http.server
 import shutil
-import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,23 +17,15 @@ COME_NEAR = "document.querySelector('main .opens').dispatchEvent(new Event('focu
 
 
 @pytest.fixture(scope="module")
-def tea_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def tea_url(
+    tmp_path_factory: pytest.TempPathFactory, serve_folder: Callable[[Path], Iterator[str]]
+) -> Iterator[str]:
     """The address of the small book that has numbers and terms."""
     from mlsim_book.build import build
 
     book = Path(shutil.copytree(TEA, tmp_path_factory.mktemp("tea") / "book"))
     site = build(book, progress=str)
-
-    class Quiet(http.server.SimpleHTTPRequestHandler):
-        def log_message(self, *args: object) -> None:
-            """Say nothing."""
-
-    handler = functools.partial(Quiet, directory=str(site))
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    yield f"http://127.0.0.1:{server.server_port}"
-    server.shutdown()
-    server.server_close()
+    yield from serve_folder(site)
 
 
 @pytest.fixture

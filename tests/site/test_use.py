@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import functools
-import http.server
-import threading
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -116,7 +114,9 @@ Seven rows fit.
 
 
 @pytest.fixture(scope="module")
-def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def url(
+    tmp_path_factory: pytest.TempPathFactory, serve_folder: Callable[[Path], Iterator[str]]
+) -> Iterator[str]:
     """The address of a small book without code that runs."""
     from mlsim_book.build import build
 
@@ -126,17 +126,7 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     (root / "beds.qmd").write_text(BEDS, encoding="utf-8")
     (root / "sheds.qmd").write_text(SHEDS, encoding="utf-8")
     site = build(root, progress=lambda line: None)
-
-    class Quiet(http.server.SimpleHTTPRequestHandler):
-        def log_message(self, *args: object) -> None:
-            """Say nothing."""
-
-    handler = functools.partial(Quiet, directory=str(site))
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    yield f"http://127.0.0.1:{server.server_port}"
-    server.shutdown()
-    server.server_close()
+    yield from serve_folder(site)
 
 
 Visit = Callable[..., Any]

@@ -13,7 +13,7 @@ import tempfile
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -122,6 +122,7 @@ def grade(
     _make(kept)
     base = content_hash(_FORMAT, folders.key.read_bytes(), repr(limits))
     found: dict[Path, Result] = {}
+    guarded: list[Path] = []  # run without a network of their own
     with tempfile.TemporaryDirectory(prefix="grade-") as scratch:
         fonts = font_cache(Path(scratch))
 
@@ -132,6 +133,8 @@ def grade(
             if done is not None:
                 return done
             ran = _run(submission, assignment, folders, limits or Limits(), fonts)
+            if not ran.network_closed:
+                guarded.append(path)
             result = _result(submission, assignment, ran, folders, digest)
             _store(kept / _kept_name(path, folders), result)
             return result
@@ -147,6 +150,11 @@ def grade(
                 raise
             finally:
                 clear(progress)
+    if guarded:
+        progress(
+            "WARN: this system gives a submission no network of its own: Python alone refuses"
+            " it the network. Run the command in a container without one to be sure."
+        )
     return _told_twice([found[path] for path in paths])
 
 
@@ -248,7 +256,7 @@ def _told_twice(results: list[Result]) -> list[Result]:
             if other.student and other.student == each.student and other is not each
         ]  # fmt: skip
         note = (f"also of this student: {', '.join(others)}",) if others else ()
-        told.append(Result(**{**each.__dict__, "notes": each.notes + note}))
+        told.append(replace(each, notes=each.notes + note))
     return told
 
 
