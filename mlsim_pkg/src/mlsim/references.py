@@ -46,12 +46,29 @@ class Reference:
 
     @property
     def year(self) -> str:
-        """The year of publication."""
+        """The year of publication; empty if the document bears none.
+
+        BibLaTeX takes numbers only, so an undated entry of the file has no `year`.
+        """
         return self.fields.get("year", "")
 
+    @property
+    def accessed(self) -> str:
+        """The day on which it was read, as in 2026-11-21; empty if the entry has none."""
+        return self.fields.get("urldate", "")
+
     def text(self) -> str:
-        """One line: author, title, year, address."""
-        parts = [self.author, f"“{self.title}”", self.year, self.url]
+        """One line: author, title, year, address.
+
+        A document without a date may change, so the day on which it was read is said.
+
+        >>> fields = {"author": "A Seller", "title": "Cards", "urldate": "2026-11-21"}
+        >>> Reference("seller", "misc", fields).text()
+        'A Seller, “Cards”, n.d., accessed 2026-11-21'
+        """
+        parts = [self.author, f"“{self.title}”", self.year or "n.d.", self.url]
+        if not self.year and self.accessed:
+            parts.append(f"accessed {self.accessed}")
         return ", ".join(part for part in parts if part)
 
 
@@ -81,3 +98,17 @@ def reference(key: str) -> Reference:
         return references()[key]
     except KeyError:
         raise unknown_name("reference", key, references()) from None
+
+
+def label(key: str) -> str:
+    """Return a document as a sentence names it: who and when; an unknown key as it is.
+
+    >>> label("williams2009roofline"), label("of nobody")
+    ('Williams et al. 2009', 'of nobody')
+    """
+    found = references().get(key)
+    if found is None:
+        return key
+    names = found.author.split(" and ")
+    first = names[0].split(",")[0] or key
+    return f"{first}{' et al.' if len(names) > 1 else ''} {found.year or 'n.d.'}"
