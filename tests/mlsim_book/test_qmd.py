@@ -107,7 +107,6 @@ def test_blank_lines_around_the_code_go() -> None:
         ("a\n\n```{python}\n1\n", 3, "cell that opens here is not closed"),
         ("```python\n1\n", 1, "code block that opens here is not closed"),
         ("- a\n\n  ```{python}\n  1\n```\n", 3, "same indent"),
-        ("```{r}\n1\n```\n", 1, "'r' can't be run"),
         ("a\n\n<!-- b\n\nc\n", 3, "comment that opens here is not closed"),
         ("```{python}\n#| echo: maybe\n```\n", 2, "'maybe'"),
     ],

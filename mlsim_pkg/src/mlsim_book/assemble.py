@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html as htmllib
 import posixpath
 import re
 import shutil
@@ -43,6 +44,7 @@ from mlsim_book.site import Site, as_list, page_title
 from mlsim_book.splice import Splicer
 from mlsim_book.theme import write_shared
 from mlsim_book.theme_exercises import guesses_page
+from mlsim_book.titles import Titles, bare, book_titles
 
 Progress = Callable[[str], None]
 WriteSearch = Callable[[Mapping[str, str], Path], None]
@@ -57,6 +59,7 @@ class Finished:
     toc: list[nav.Contents]
     search: str
     opens: tuple[Opened, ...] = ()
+    name: str = ""  # its title as the navigation shows it; "" if it has none of its own
 
 
 @dataclass(frozen=True)
@@ -118,7 +121,7 @@ def write_site(
         _write_paper(_as_format(group[0], book, expanded, filled, keep), group, out, progress)
     site = Site(
         project, assets, write_shared(assets, out), _copy_notebooks(project, out),
-        downloads(project, formats),
+        _titles(book, finished, assets, keep), downloads(project, formats),
         guesses_page((each.page.page.chapter.href, each.body) for each in finished),
     )  # fmt: skip
     for each in finished:
@@ -268,15 +271,23 @@ def _finish_page(book: Book, page: RenderedPage, words: Words) -> Finished:
         references=entries(book.citations) if beside else None,
     )
     opens = tuple(replace(each, html=fill(each.html)) for each in page.opens)
-    title = page.title and replace(page.title, html=_one_line(fill(page.title.html)))
+    name = fill(_own_title(page))
+    title = page.title and replace(page.title, html=_one_line(name))
     titled = replace(page, title=title)
     depth = int(options.get("toc-depth", 3))
     headings = [
         replace(each, html=resolve(each.html, page, book.index, words, book.reporter))
         for each in page.headings
     ]
-    variant = search_page(page_title(titled)[0], body)
-    return Finished(titled, body, nav.contents(headings, depth), variant, opens)
+    variant = search_page(htmllib.escape(page_title(titled)[0]), body)
+    return Finished(titled, body, nav.contents(headings, depth), variant, opens, bare(name))
+
+
+def _own_title(page: RenderedPage) -> str:
+    """Return what a page calls itself: the title, or on a front page its first heading."""
+    if page.title:
+        return page.title.html
+    return next((each.html for each in page.headings if each.level == 1), "")
 
 
 def _one_line(html: str) -> str:
@@ -288,10 +299,9 @@ def typeset_pages(
     book: Book, pages: Sequence[Finished], assets: Assets, keep: Keep
 ) -> list[Finished]:
     """Typeset the formulas of all pages in one go."""
-    settings = book.project.metadata.get("mlsim-book")
-    macros = settings.get("macros", {}) if isinstance(settings, Mapping) else {}
     found = [katex.formulas(_everything(each)) for each in pages]
-    done = katex.typeset([each for page in found for each in page], assets, keep, macros)
+    wanted = [each for page in found for each in page]
+    done = katex.typeset(wanted, assets, keep, _macros(book.project))
 
     def place(html: str) -> str:
         return katex.place_formulas(html, done)
@@ -303,6 +313,7 @@ def typeset_pages(
             each,
             body=place(each.body),
             toc=_typeset_contents(each.toc, place),
+            name=place(each.name),
             opens=tuple(replace(one, html=place(one.html)) for one in each.opens),
             page=replace(
                 each.page,
@@ -317,7 +328,13 @@ def typeset_pages(
 def _everything(page: Finished) -> str:
     title = page.page.title.html if page.page.title else ""
     opened = "".join(each.html for each in page.opens)
-    return title + page.body + "".join(heading.html for heading in page.page.headings) + opened
+    headings = "".join(heading.html for heading in page.page.headings)
+    return title + page.body + headings + opened + page.name
+
+
+def _macros(project: Project) -> Mapping[str, str]:
+    settings = project.metadata.get("mlsim-book")
+    return settings.get("macros", {}) if isinstance(settings, Mapping) else {}
 
 
 def _behind(page: Finished) -> dict[katex.Formula, str]:
@@ -330,6 +347,13 @@ def _typeset_contents(items: list[nav.Contents], place: Callable[[str], str]) ->
         replace(each, html=place(each.html), items=_typeset_contents(each.items, place))
         for each in items
     ]
+
+
+def _titles(book: Book, pages: Sequence[Finished], assets: Assets, keep: Keep) -> Titles:
+    """Return the titles for the navigation."""
+    chapters = {each.page.page.chapter.href: each.name for each in pages if each.name}
+    macros, problems = _macros(book.project), book.reporter.problems
+    return book_titles(book.project, chapters, assets, keep, macros=macros, problems=problems)
 
 
 def _write_files(book: Book, pages: Sequence[ExecutedPage], out: Path) -> None:

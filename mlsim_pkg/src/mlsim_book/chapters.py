@@ -6,6 +6,8 @@ letters, which the page writes) for appendices.
 
 from __future__ import annotations
 
+import os
+import posixpath
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -21,6 +23,8 @@ from mlsim_book.qmd import split_front_matter
 from mlsim_book.yamlfile import YamlFile
 
 _SUFFIXES = {".qmd", ".md", ".ipynb"}
+# How a path begins that doesn't start at the book's folder; Windows has drives besides.
+_ABSOLUTE = re.compile(r"[A-Za-z]:|/")
 _HEADING = re.compile(r"^#\s+(.*?)\s*#*\s*(\{[^{}]*\})?\s*$")
 
 
@@ -50,10 +54,11 @@ def list_chapters(source: YamlFile, root: Path, problems: Problems) -> tuple[Cha
     A part that names a file has a page of its own: an unnumbered chapter whose
     `href` is its `part_href`.
     """
+    _check_references(source, root)
     chapters: list[Chapter] = []
     counts = {False: 0, True: 0}
     seen: set[str] = set()
-    for entry in _entries(source):
+    for entry in _entries(source, root):
         heading = _heading_of(entry, source, root, problems)
         if entry.name in seen:
             raise SourceError(
@@ -95,7 +100,54 @@ def _href(name: str) -> str:
     return PurePosixPath(name).with_suffix(".html").as_posix()
 
 
-def _entries(source: YamlFile) -> Iterator[_Entry]:
+def own_path(name: str, *, what: str, root: Path, file: str, line: int | None) -> str:
+    """Return the path of a file of the book from the book's folder, in its shortest form.
+
+    Raises
+    ------
+    SourceError
+        The path is absolute or leads out of the book's folder: the page of such a file
+        would be written outside of the site, beside sources or over them.
+
+    >>> own_path("a/../b.qmd", what="chapter", root=Path("."), file="_quarto.yml", line=1)
+    'b.qmd'
+    """
+    plain = posixpath.normpath(name.replace("\\", "/"))
+    absolute = _ABSOLUTE.match(plain)
+    if not absolute and plain.split("/")[0] != "..":
+        return posixpath.normpath(name)
+    fault = "is an absolute path" if absolute else "lies outside of the book's folder"
+    raise SourceError(
+        f"the {what} '{name}' {fault}: files of a book lie in its folder, and are named from there",
+        file=file,
+        line=line,
+        hint=_instead(plain, root),
+    )
+
+
+def _instead(plain: str, root: Path) -> str:
+    """Say what to write for a file outside, or for one of the book's by a wrong path."""
+    meant = Path(os.path.normpath(root.absolute() / plain))
+    below = re.sub(r"^(?:[A-Za-z]:)?(?:/|\.\./)*", "", plain)
+    if meant.is_relative_to(root.absolute()):
+        below = meant.relative_to(root.absolute()).as_posix()
+    if below and (root / below).is_file():
+        return f"Write '{below}': paths start from the folder of _quarto.yml."
+    moved = "Move the file into the folder of _quarto.yml, and name it from there"
+    if _ABSOLUTE.match(plain):
+        return f"{moved}."
+    return f"{moved}; or write a chapter there that holds {{{{< include {plain} >}}}}."
+
+
+def _check_references(source: YamlFile, root: Path) -> None:
+    """Refuse a page of references that lies outside of the book."""
+    name = source.data["book"].get("references")
+    if isinstance(name, str) and "://" not in name:
+        line = source.line("book", "references")
+        own_path(name, what="page of references", root=root, file=source.file, line=line)
+
+
+def _entries(source: YamlFile, root: Path) -> Iterator[_Entry]:
     """Yield the files under `chapters` and `appendices`, parts opened."""
     for key, appendix in (("chapters", False), ("appendices", True)):
         items = source.data["book"].get(key) or []
@@ -104,21 +156,26 @@ def _entries(source: YamlFile) -> Iterator[_Entry]:
                 f"`book: {key}:` must be a list", file=source.file, line=source.line("book", key)
             )
         for index, item in enumerate(items):
-            yield from _open_item(item, source, ("book", key, index), appendix)
+            yield from _open_item(item, source, ("book", key, index), appendix, root)
 
 
 def _open_item(
-    item: Any, source: YamlFile, path: tuple[str | int, ...], appendix: bool
+    item: Any, source: YamlFile, path: tuple[str | int, ...], appendix: bool, root: Path
 ) -> Iterator[_Entry]:
     line = source.line(*path)
+
+    def own(name: str, what: str) -> str:
+        return own_path(name, what=what, root=root, file=source.file, line=line)
+
     if isinstance(item, dict) and "part" in item:
         title = str(item["part"])
-        part_file = title if PurePosixPath(title).suffix in _SUFFIXES else None
+        is_file = PurePosixPath(title).suffix in _SUFFIXES
+        part_file = own(title, "part") if is_file else None
         part = None if part_file else title
         if part_file:
-            yield _Entry(title, line, appendix, None, part_file)
+            yield _Entry(part_file, line, appendix, None, part_file)
         for index, inner in enumerate(item.get("chapters") or []):
-            for entry in _open_item(inner, source, (*path, "chapters", index), appendix):
+            for entry in _open_item(inner, source, (*path, "chapters", index), appendix, root):
                 yield _Entry(entry.name, entry.line, appendix, part, part_file)
         return
     name = item.get("file") or item.get("href") if isinstance(item, dict) else item
@@ -131,7 +188,7 @@ def _open_item(
             line=line,
         )
     if "://" not in name:
-        yield _Entry(PurePosixPath(name).as_posix(), line, appendix)
+        yield _Entry(own(name, "chapter"), line, appendix)
 
 
 def _heading_of(entry: _Entry, source: YamlFile, root: Path, problems: Problems) -> Heading:

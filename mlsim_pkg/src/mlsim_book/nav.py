@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html as htmllib
 import posixpath
 import re
 from collections.abc import Sequence
@@ -11,6 +10,9 @@ from dataclasses import dataclass, field
 from mlsim_book.language import own_words, words_of
 from mlsim_book.model import Chapter, Project
 from mlsim_book.render import Heading
+from mlsim_book.titles import Titles
+
+_UNKNOWN = Titles()
 
 
 @dataclass(frozen=True)
@@ -57,9 +59,9 @@ def numbered(project: Project) -> bool:
     return project.html.get("number-sections", project.metadata.get("number-sections")) is not False
 
 
-def chapter_text(chapter: Chapter, *, numbers: bool = True) -> str:
+def chapter_text(chapter: Chapter, titles: Titles = _UNKNOWN, *, numbers: bool = True) -> str:
     """Return a chapter's number and title, in HTML, as the sidebar shows them."""
-    title = htmllib.escape(chapter.title, quote=False)
+    title = titles.chapter(chapter)
     number = chapter_number(chapter) if numbers else ""
     if not number:
         return title
@@ -75,7 +77,7 @@ def appendices_title(project: Project) -> str:
     return words["section-title-appendices"]
 
 
-def sidebar(project: Project, here: Chapter) -> tuple[Entry, ...]:
+def sidebar(project: Project, here: Chapter, titles: Titles = _UNKNOWN) -> tuple[Entry, ...]:
     """Return the sidebar of a page: chapters, under their parts."""
     groups: list[tuple[str | None, str | None, list[Chapter]]] = []
     appendices = appendices_title(project)
@@ -88,33 +90,41 @@ def sidebar(project: Project, here: Chapter) -> tuple[Entry, ...]:
     entries: list[Entry] = []
     numbers = numbered(project)
     for part, part_href, chapters in groups:
-        items = tuple(_entry(chapter, here, numbers) for chapter in chapters)
+        items = tuple(_entry(each, here, _of_sidebar(each, titles), numbers) for each in chapters)
         if part is None:
             entries.extend(items)
         else:
             href = relative(part_href, here.href) if part_href else None
-            text = htmllib.escape(part, quote=False)
+            text = titles.part(part, part_href)
             entries.append(Entry(text, href, part_href == here.href, items))
     return tuple(entries)
 
 
-def _entry(chapter: Chapter, here: Chapter, numbers: bool) -> Entry:
-    text = chapter_text(chapter, numbers=numbers)
+def _of_sidebar(chapter: Chapter, titles: Titles) -> Titles:
+    """Return the titles to show a chapter by: one with an `&` as it is written, as in Quarto."""
+    return _UNKNOWN if "&" in chapter.title else titles
+
+
+def _entry(chapter: Chapter, here: Chapter, titles: Titles, numbers: bool) -> Entry:
+    text = chapter_text(chapter, titles, numbers=numbers)
     return Entry(text, relative(chapter.href, here.href), chapter.href == here.href)
 
 
-def neighbours(project: Project, here: Chapter) -> tuple[Entry | None, Entry | None]:
+def neighbours(
+    project: Project, here: Chapter, titles: Titles = _UNKNOWN
+) -> tuple[Entry | None, Entry | None]:
     """Return the previous and the next page."""
     chapters, numbers = project.chapters, numbered(project)
     at = [chapter.href for chapter in chapters].index(here.href)
-    before = _entry(chapters[at - 1], here, numbers) if at > 0 else None
-    after = _entry(chapters[at + 1], here, numbers) if at + 1 < len(chapters) else None
+    before = _entry(chapters[at - 1], here, titles, numbers) if at > 0 else None
+    last = at + 1 == len(chapters)
+    after = None if last else _entry(chapters[at + 1], here, titles, numbers)
     return before, after
 
 
-def breadcrumb(project: Project, here: Chapter) -> tuple[Entry, ...]:
+def breadcrumb(project: Project, here: Chapter, titles: Titles = _UNKNOWN) -> tuple[Entry, ...]:
     """Return the way down to a page: its part (which leads to its first page), itself."""
-    own = _entry(here, here, numbered(project))
+    own = _entry(here, here, titles, numbered(project))
     part = appendices_title(project) if here.appendix and not here.part else here.part
     if part is None or here.part_href == here.href:
         return (own,)
@@ -123,7 +133,7 @@ def breadcrumb(project: Project, here: Chapter) -> tuple[Entry, ...]:
         for chapter in project.chapters
         if chapter.part == here.part and chapter.appendix == here.appendix
     )
-    text = htmllib.escape(part, quote=False)
+    text = titles.part(part, here.part_href)
     return (Entry(text, relative(here.part_href or first.href, here.href)), own)
 
 

@@ -8,7 +8,7 @@ indent. Every line keeps its place in the file it was written in.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +19,8 @@ from mlsim_book.ipynb import Notebook, is_notebook, read_notebook
 from mlsim_book.lines import Fences, SourceLine, read_lines
 from mlsim_book.options import check_cells, parse_options, split_options
 from mlsim_book.schema import EXECUTE, HTML, check_values
+from mlsim_book.shown_cells import RUN, advise_languages, shown_lines
 from mlsim_book.yamlfile import YamlFile, load_yaml
-
-# Cells that are drawings, and what their option lines begin with.
-_DIAGRAMS = {"mermaid": "%%|", "dot": "//|"}
 
 
 @dataclass(frozen=True)
@@ -113,6 +111,7 @@ def read_document(path: Path, *, root: Path, problems: Problems) -> Document:
     expanded, included = expand_includes(body, path=path, root=root)
     blocks = parse_blocks(expanded)
     check_divs(expanded, problems)
+    advise_languages(expanded, problems)
     text = "".join(line.text + "\n" for line in lines)
     document = Document(front.data, blocks, text, included, notebook)
     check_cells(document.cells, problems)
@@ -200,8 +199,11 @@ def parse_blocks(lines: Sequence[SourceLine]) -> tuple[Markdown | Cell, ...]:
             body.append(line)
         else:
             count += 1
-            diagram = _diagram(opening or line, fences, body)
-            blocks.append(diagram or _cell(opening or line, fences, body, count))
+            first = opening or line
+            if fences.cell.group(3) == RUN:
+                blocks.append(_cell(first, fences.cell.group(1), body, count))
+            else:
+                blocks.append(Markdown(shown_lines(first, fences.cell, body)))
     if fences.in_code and opening is not None:
         raise _unclosed(opening, fences)
     if comment is not None:
@@ -226,41 +228,7 @@ def _unclosed(opening: SourceLine, fences: Fences) -> SourceError:
     )
 
 
-def _diagram(opening: SourceLine, fences: Fences, body: Sequence[SourceLine]) -> Markdown | None:
-    """Return a diagram's cell as a block that shows its source, with its label and caption.
-
-    Nothing here can draw one; the filter tells the author so.
-    """
-    language = fences.cell.group(3) if fences.cell else ""
-    if language not in _DIAGRAMS:
-        return None
-    mark = _DIAGRAMS[language]
-    said = [line for line in body if line.text.strip().startswith(mark)]
-    text = "\n".join(line.text.strip().removeprefix(mark) for line in said)
-    options = load_yaml(text, file=opening.file, first_line=opening.line + 1).data if said else {}
-    fence = opening.text.split("{")[0].strip()
-    code = [line for line in body if line not in said]
-    first = replace(opening, text=f"{fence}{{.{language} .diagram}}")
-    shown = [first, *code, replace(opening, text=fence)]
-    label = str(options.get("label") or "")
-    if label.startswith("fig-"):
-        caption = ["", str(options.get("fig-cap") or ""), ":::", ""]
-        above = [replace(opening, text=text) for text in ("", f"::: {{#{label}}}")]
-        shown = [*above, *shown, *(replace(opening, text=text) for text in caption)]
-    return Markdown(tuple(shown))
-
-
-def _cell(opening: SourceLine, fences: Fences, body: Sequence[SourceLine], number: int) -> Cell:
-    fence = fences.cell
-    if fence is None or fence.group(3) != "python":
-        language = fence.group(3) if fence else "?"
-        raise SourceError(
-            f"cells in '{language}' can't be run here: only 'python' can",
-            file=opening.file,
-            line=opening.line,
-            hint=f"To show the code without running it, write ```{language} without braces.",
-        )
-    indent = fence.group(1)
+def _cell(opening: SourceLine, indent: str, body: Sequence[SourceLine], number: int) -> Cell:
     inner = [SourceLine(_dedent(line.text, indent), line.file, line.line) for line in body]
     option_texts, start = split_options([line.text for line in inner])
     options: dict[str, Any] = {}

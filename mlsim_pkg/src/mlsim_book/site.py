@@ -24,6 +24,7 @@ from mlsim_book.policy import policy, refused, wants_policy
 from mlsim_book.render import RenderedPage, html_options, is_index
 from mlsim_book.theme import FOLDER, LIBS, Shared, inline_icon
 from mlsim_book.theme_exercises import has_exercises
+from mlsim_book.titles import Titles, is_plain, plain_html
 
 # A page whose tables sort, filter or compare; theme/tables.js does it.
 _TABLES = re.compile(r'\sclass="[^"]*\b(?:sortable|filterable|comparable)\b')
@@ -44,6 +45,7 @@ class Site:
     assets: Assets
     shared: Shared
     notebooks: frozenset[str]  # paths of notebooks, from the root of the site
+    titles: Titles
     downloads: tuple[Download, ...] = ()  # the whole book in other formats
     guesses: str = ""  # the page of a reader's guesses
 
@@ -64,7 +66,7 @@ class Site:
         """Return what the template needs."""
         project, chapter = self.project, page.page.chapter
         base = posixpath.relpath(".", posixpath.dirname(chapter.href) or ".") + "/"
-        before, after = nav.neighbours(project, chapter)
+        before, after = nav.neighbours(project, chapter, self.titles)
         options = html_options(project, page.page)
         words = {
             key: htmllib.escape(word) for key, word in {**words_of("en"), **page.words}.items()
@@ -81,9 +83,9 @@ class Site:
             "guesses": base + self.guesses if self.guesses else "",
             "early_script": _early_script(),
             "policy": self.policy,
-            "book_title": inline_markdown(project.title),
-            "sidebar": nav.sidebar(project, chapter),
-            "breadcrumb": nav.breadcrumb(project, chapter),
+            "book_title": self.titles.written(project.title),
+            "sidebar": nav.sidebar(project, chapter, self.titles),
+            "breadcrumb": nav.breadcrumb(project, chapter, self.titles),
             "prev": before,
             "next": after,
             "toc": toc if options.get("toc", True) else [],
@@ -99,7 +101,7 @@ class Site:
             ],
             **self._includes(options),
             **self._code_tools(chapter, options.get("code-tools"), body, words),
-            **title_fields(project, page),
+            **title_fields(project, page, self.titles),
             **self._notebook(chapter, base),
             **self._source_links(chapter),
         }
@@ -195,10 +197,10 @@ def as_list(value: Any) -> list[Any]:
     return list(value) if isinstance(value, list) else [value]
 
 
-def title_fields(project: Project, page: RenderedPage) -> dict[str, Any]:
+def title_fields(project: Project, page: RenderedPage, titles: Titles) -> dict[str, Any]:
     """Return the title block of a page and the title of its tab."""
     own, index = page.page.metadata, is_index(page.page)
-    book = inline_markdown(project.title)
+    book = titles.text
     text, html = page_title(page)
     settings = project.metadata.get("book") or {}
     front = page.front
@@ -206,8 +208,8 @@ def title_fields(project: Project, page: RenderedPage) -> dict[str, Any]:
     if index and project.description:
         description = description or inline_markdown(project.description)
     return {
-        "head_title": htmllib.escape(strip_tags(book) if index else f"{text} – {strip_tags(book)}"),
-        "title_html": book if index else html,
+        "head_title": htmllib.escape(book if index else f"{text} – {book}"),
+        "title_html": titles.written(project.title) if index else html,
         "subtitle": strip_p(front.get("subtitle", ""))
         or (inline_markdown(project.subtitle) if index and project.subtitle else ""),
         "authors": _authors(own.get("author")) or (list(project.author) if index else []),
@@ -255,8 +257,8 @@ def _early_script() -> str:
 @functools.cache
 def block_markdown(text: str) -> str:
     """Return HTML of a Markdown text from `_quarto.yml`."""
-    if re.fullmatch(r"[\w ,.:;!?()'&-]*", text):  # nothing to interpret: no need for pandoc
-        return f"<p>{htmllib.escape(text, quote=False)}</p>"
+    if is_plain(text):  # no need for pandoc
+        return f"<p>{plain_html(text)}</p>"
     return run_pandoc(["--from=markdown", "--to=html5", "--wrap=none"], text)[0].strip()
 
 
