@@ -99,6 +99,9 @@ def test_an_image_with_a_dark_copy_is_shown_in_both_looks() -> None:
     assert html.count("<img") == html.count('alt="An x"') == 2
     assert html.count('id="i"') == 1
     assert 'src="../a/x.dark.svg"' in html
+    light, _, dark_copy = html.partition("<picture")
+    assert "<source" not in light  # a dark page is printed light
+    assert "(scripting: none)" in dark_copy.partition("<img")[0]  # no script makes a page dark
     assert dressed("a/y.svg", ' src="y.svg"', made, str) is None
     assert dressed("a/y.png", ' src="y.png"', made, str) is None
 
@@ -252,7 +255,8 @@ def test_a_kernel_gives_the_data_of_a_figure(tmp_path: Path) -> None:
 
 def test_paper_has_neither_dark_copies_nor_tables_of_figures() -> None:
     page = (
-        '<img src="x.svg" class="light-content"><img src="x.dark.svg" class="dark-content t">'
+        '<img src="x.svg" class="light-content"><picture class="dark-content">'
+        '<source srcset="y"><img src="x.dark.svg" class="dark-content t"></picture>'
         '<details class="figure-data" data-x><summary>D</summary><table></table></details><p>'
     )
     assert _GONE.sub("", page) == '<img src="x.svg" class="light-content"><p>'

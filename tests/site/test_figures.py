@@ -38,7 +38,8 @@ plt.show()
 ```
 """
 SEEN = """() => [...document.querySelectorAll("main img")].filter((each) => each.checkVisibility())
-  .map((each) => each.src.split("/").pop())"""
+  .map((each) => each.currentSrc.split("/").pop())"""
+LIGHT_COPY, DARK_COPY = "fig-pots-output-1.svg", "fig-pots-output-1.dark.svg"
 # A page's picture, as light as its pixels are on average: from 0 to 1.
 LIGHT = """async () => {
   const image = [...document.querySelectorAll("main img")].find((each) => each.checkVisibility());
@@ -96,13 +97,56 @@ def test_two_builds_in_two_folders_are_byte_equal(tmp_path: Path) -> None:
 
 def test_a_figure_follows_the_look_and_is_printed_in_light_colours(visit: Any) -> None:
     page = visit(WIDE, "dark")
-    assert page.evaluate(SEEN) == ["fig-pots-output-1.dark.svg"]
+    assert page.evaluate(SEEN) == [DARK_COPY]
     page.locator(".theme-toggle:visible").first.click()
-    assert page.evaluate(SEEN) == ["fig-pots-output-1.svg"]
+    page.wait_for_function(f"({SEEN})()[0] === '{LIGHT_COPY}'")
     page.locator(".theme-toggle:visible").first.click()
     page.emulate_media(media="print")
-    assert page.evaluate(SEEN) == ["fig-pots-output-1.svg"]
+    assert page.evaluate(SEEN) == [LIGHT_COPY]
     assert not page.locator(".figure-data").is_visible()
+
+
+@pytest.mark.parametrize(
+    ("scheme", "kept", "scripts", "copies"),
+    [
+        ("light", None, True, [LIGHT_COPY, DARK_COPY]),
+        ("dark", None, True, [DARK_COPY, LIGHT_COPY]),
+        ("light", "dark", True, [DARK_COPY, LIGHT_COPY]),
+        ("dark", "light", True, [LIGHT_COPY, DARK_COPY]),
+        ("light", None, False, [LIGHT_COPY]),
+        ("dark", None, False, [LIGHT_COPY]),  # without scripts a page is light
+    ],
+)
+def test_only_the_copy_that_is_seen_is_loaded(
+    site: Path, browser: Any, scheme: str, kept: str | None, scripts: bool, copies: list[str]
+) -> None:
+    """The other one comes when the button asks for it."""
+    context = browser.new_context(viewport=WIDE, color_scheme=scheme, java_script_enabled=scripts)
+    if kept:
+        context.add_init_script(f"localStorage.setItem('theme', '{kept}')")
+    page = context.new_page()
+    loaded: list[str] = []
+    page.on("request", lambda request: loaded.append(request.url.split("/")[-1]))
+
+    def figures() -> list[str]:
+        page.wait_for_timeout(300)  # for what should not come, too
+        return [each for each in loaded if each in {LIGHT_COPY, DARK_COPY}]
+
+    page.goto((site / "index.html").as_uri(), wait_until="networkidle")
+    assert figures() == copies[:1]
+    if scripts:
+        page.locator(".theme-toggle:visible").first.click()
+        assert figures() == copies
+        assert page.evaluate(SEEN) == copies[1:]
+    context.close()
+
+
+def test_a_dark_page_on_paper_has_the_light_copy(visit: Any) -> None:
+    page = visit(WIDE, "dark")
+    loaded: list[str] = []
+    page.on("request", lambda request: loaded.append(request.url.split("/")[-1]))
+    page.pdf()
+    assert LIGHT_COPY in loaded
 
 
 def test_no_white_card_glares_in_the_dark(site: Path, browser: Any) -> None:

@@ -23,6 +23,13 @@ GROUND, INK = "#14181d", "#dce2e9"  # the dark look's, as theme/layout.css has t
 READABLE = 4.5  # the contrast that text needs, by WCAG 2.2, level AA
 LEAST = 9  # pixels
 DARK = ".dark.svg"  # how the name of a dark copy ends
+# Stands for a dark copy, so that nothing is loaded, where the page can't be dark: without
+# scripts pages are light. Where the reader's system is light, `theme/book.js` takes it away
+# as soon as the page is dark all the same. The image is one pixel that nobody sees.
+_NOT_YET = (
+    '<source media="(scripting: none), (prefers-color-scheme: light)" '
+    'srcset="data:image/gif;base64,R0lGODlhAQABAIAAAAAAAP///yH5BAEAAAAALAAAAAABAAEAAAIBRAA7">'
+)
 
 # Okabe and Ito's colours, which people with any colour vision tell apart.
 STYLE = """\
@@ -229,6 +236,10 @@ def dressed(
 
     None if there is no dark copy of it. `name` is its path from the book's root, `made`
     the files drawn, `link` gives the address of a file from the page.
+
+    Of the two, a browser loads the one it shows: both are `loading="lazy"`, which `display:
+    none` puts off; and as nothing is put off without scripts, the dark one is kept back there.
+    The light one isn't, since a page in the dark look is printed light.
     """
     other = name.removesuffix(".svg") + DARK
     if other not in made or other == name:
@@ -239,7 +250,8 @@ def dressed(
     style = f' style="min-width: {least}px"' if least and " style=" not in attributes else ""
     pair = (
         f"<img{_with_class(attributes, 'light-content')}{style}>"
-        f"<img{_with_class(second, 'dark-content transparent')}{style}>"
+        f'<picture class="dark-content">{_NOT_YET}'
+        f"<img{_with_class(second, 'dark-content transparent')}{style}></picture>"
     )
     return f'<span class="figure-scroll">{pair}</span>'
 

@@ -32,7 +32,7 @@ _GONE = re.compile(
     r"<button\b.*?</button>|<script\b.*?</script>|<style\b.*?</style>|<template\b.*?</template>"
     r'|<svg[^>]*aria-hidden="true".*?</svg>|<!--.*?-->'
     # what is for screens only: the dark copies of figures, and their data
-    r'|<img[^>]*\sclass="dark-content\b[^>]*>|<details class="figure-data".*?</details>',
+    r'|<picture class="dark-content">.*?</picture>|<details class="figure-data".*?</details>',
     re.DOTALL | re.IGNORECASE,
 )
 _LIGHTBOX = re.compile(r'<a [^>]*class="lightbox"[^>]*>(.*?)</a>', re.DOTALL)

@@ -23,6 +23,7 @@ function kept(key) {
 // ------------------------------------------------------------------- theme
 function showTheme(theme) {
   root.dataset.bsTheme = theme;
+  if (theme === "dark") all(".dark-content > source[srcset^=data]").forEach((each) => each.remove()); // it kept figures back
   all(".theme-toggle").forEach((each) => each.setAttribute("aria-pressed", String(theme === "dark")));
 }
 

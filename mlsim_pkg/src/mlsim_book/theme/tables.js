@@ -3,6 +3,7 @@
 (function () {
   const MARKS = ".sortable, .filterable, .comparable";
   const MOST = 4; // more columns than that are no comparison
+  const SENTENCE = 24; // more letters than that are no name
   const make = (tag, attributes = {}, ...children) => {
     const element = document.createElement(tag);
     for (const [name, value] of Object.entries(attributes)) {
@@ -41,6 +42,13 @@
       table.tHead?.rows.length === 1 && table.tBodies.length === 1 &&
       !table.querySelector("tbody [rowspan], [colspan]:not([colspan='1'])")
     );
+  }
+
+  /** What a table's width is: of many columns, which stand closer; with sentences in the last one. */
+  function widths(table) {
+    const columns = table.tHead.rows[0].cells.length;
+    const wordy = columns > 1 && [...table.tBodies[0].rows].some((row) => words(row.cells[columns - 1] ?? row).length > SENTENCE);
+    return [columns > 9 ? "many" : "", wordy ? "wordy" : ""].filter(Boolean);
   }
 
   // ------------------------------------------------------------------- sort
@@ -237,7 +245,7 @@
     const has = (name) => mark.classList.contains(name);
     const wanted = (mark.dataset.filter ?? "").split(",").map((each) => each.trim()).filter(Boolean);
     const host = own ? (mark.closest("figure") ?? mark.closest(".table-scroll") ?? mark) : mark;
-    tables.forEach((table) => table.classList.add("live"));
+    tables.forEach((table) => table.classList.add("live", ...widths(table)));
     if (has("sortable")) tables.forEach(startSort);
     const told = nameRows(tables);
     const before = (...those) => (own ? host.before(...those) : host.prepend(...those));
