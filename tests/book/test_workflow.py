@@ -10,6 +10,7 @@ import yaml
 ROOT = Path(__file__).parents[2]
 TEXT = (ROOT / ".github" / "workflows" / "book.yml").read_text(encoding="utf-8")
 COLAB = yaml.safe_load((ROOT / ".github" / "workflows" / "colab.yml").read_text(encoding="utf-8"))
+QUARTO = yaml.safe_load((ROOT / ".github" / "workflows" / "quarto.yml").read_text("utf-8"))
 JOBS = yaml.safe_load(TEXT)["jobs"]
 
 
@@ -29,11 +30,20 @@ def test_the_notebooks_are_run_with_what_colab_has() -> None:
     )
 
 
+def test_a_genuine_quarto_renders_the_book_each_week() -> None:
+    steps = QUARTO["jobs"]["render"]["steps"]
+    assert [step["run"] for step in steps if "run" in step] == ["make quarto"]
+    assert "quarto-dev/quarto-actions/setup@v2" in [step.get("uses") for step in steps]
+    assert QUARTO["permissions"] == {"contents": "read"}
+    assert "schedule" in QUARTO[True]  # YAML reads `on` as true
+
+
 def test_actions_are_pinned_by_their_major_version() -> None:
-    jobs = {**JOBS, **COLAB["jobs"]}
+    jobs = {**JOBS, **COLAB["jobs"], **QUARTO["jobs"]}
     used = [step["uses"] for job in jobs.values() for step in job["steps"] if "uses" in step]
     assert used
-    assert all(re.fullmatch(r"actions/[\w-]+@v\d+", each) for each in used)
+    known = r"(actions/[\w-]+|quarto-dev/quarto-actions/setup)@v\d+"
+    assert all(re.fullmatch(known, each) for each in used)
 
 
 def test_only_main_is_published_and_only_after_the_tests() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -70,12 +71,49 @@ def test_in_markdown_it_is_a_span_that_reads_as_the_number(profile) -> None:
     number = show(profile, unit="us", form=".1f")
     span = number._repr_markdown_()
     head, _, rest = span.partition("]{.opens opens=")
-    assert head == "[55.5\u00a0µs"
+    assert re.sub(r"`[^`]*`\{=html\}", "", head) == "[55.5\u00a0µs"
     assert unquote(rest.strip('"}')) == number.how
 
 
 def test_in_a_notebook_it_is_html_that_opens(profile) -> None:
-    assert "<summary>55.48 µs</summary>" in show(profile)._repr_html_()
+    html = show(profile)._repr_html_()
+    assert ">55.48\u00a0µs</button><span popover id=" in html
+    for part in (
+        "memory_time = bytes_moved / memory_bandwidth",
+        "= 3.646 MB / 2.039 TB/s",
+        "[Williams et al. 2009]",
+        "NVIDIA 2022, specification table",
+    ):
+        assert part in html
+
+
+def test_no_sentence_and_no_row_breaks_on_it(profile) -> None:
+    figure = show(Hardware.Cloud.A100, "memory.bandwidth")
+    counted = show(3, "rows", because="counted in `a | b`")
+    for number in (show(profile), figure, counted, figure / figure):
+        html = number._repr_html_()
+        assert "\n" not in html
+        assert "`" not in html
+        assert "|" not in html
+        assert set(re.findall(r"</?(\w+)", html)) == {"span", "button", "b", "br"} - (
+            set() if "<br>" in html else {"br"}
+        )
+
+
+def test_two_notes_never_share_an_id(profile) -> None:
+    number = show(profile)
+    first, second = (re.search(r'id="([^"]+)"', number._repr_html_())[1] for _ in range(2))
+    assert first != second
+
+
+def test_a_number_of_nothing_is_plain_text() -> None:
+    assert Number(5.0, "s", "a time", "", "")._repr_html_() == "<span>5\u00a0s</span>"
+
+
+def test_below_a_heading_with_the_unit_it_stands_alone() -> None:
+    number = show(Hardware.Cloud.A100, "memory.bandwidth").show("GB/s", ",.0f").without_unit()
+    assert str(number) == "2,039"
+    assert "GB/s" in number.how
 
 
 def test_for_a_program_it_is_plain_data(profile) -> None:

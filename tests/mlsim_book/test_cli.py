@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -77,6 +78,54 @@ def test_quarto_engine_keeps_the_exit_code(
     fake_quarto(tmp_path, monkeypatch, code)
     assert main(["build", str(book), "--engine", "quarto"]) == code
     assert (tmp_path / "called").read_text().startswith(f"called render {book}")
+
+
+def quarto_that_freezes(folder: Path, monkeypatch: pytest.MonkeyPatch, code: int) -> None:
+    """Put a quarto on the PATH that tells its Python and what it finds frozen."""
+    fake_quarto(folder, monkeypatch, code)
+    (folder / "bin" / "quarto").write_text(
+        f'#!/bin/sh\necho "$QUARTO_PYTHON $*" > "{folder}/called"\n'
+        f'ls _freeze > "{folder}/frozen" 2>/dev/null\nmkdir -p _freeze/new\nexit {code}\n'
+    )
+
+
+def test_quarto_runs_the_cells_with_this_python(
+    make_book: MakeBook, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    book = make_book(index_qmd="# A\n")
+    quarto_that_freezes(tmp_path, monkeypatch, 0)
+    monkeypatch.delenv("QUARTO_PYTHON", raising=False)
+    assert main(["build", str(book), "--engine", "quarto"]) == 0
+    assert (tmp_path / "called").read_text().startswith(f"{sys.executable} render")
+    monkeypatch.setenv("QUARTO_PYTHON", "/my/python")
+    assert main(["build", str(book), "--engine", "quarto"]) == 0
+    assert (tmp_path / "called").read_text().startswith("/my/python render")
+
+
+@pytest.mark.parametrize("code", [0, 1])
+def test_refresh_has_quarto_run_every_cell_and_loses_nothing(
+    make_book: MakeBook, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, code: int
+) -> None:
+    book = make_book(index_qmd="# A\n")
+    quarto_that_freezes(tmp_path, monkeypatch, code)
+    (book / "_freeze" / "old").mkdir(parents=True)
+    assert main(["build", str(book), "--engine", "quarto", "--refresh"]) == code
+    assert "--execute" in (tmp_path / "called").read_text()
+    assert "--cache-refresh" not in (tmp_path / "called").read_text()
+    assert (tmp_path / "frozen").read_text() == ""
+    kept = [each.name for each in (book / "_freeze").iterdir()]
+    assert kept == (["new"] if code == 0 else ["old"])
+    assert not (book / "_freeze.before").exists()
+
+
+def test_what_a_killed_refresh_put_away_comes_back(
+    make_book: MakeBook, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    book = make_book(index_qmd="# A\n")
+    quarto_that_freezes(tmp_path, monkeypatch, 0)
+    (book / "_freeze.before" / "old").mkdir(parents=True)
+    assert main(["build", str(book), "--engine", "quarto"]) == 0
+    assert (tmp_path / "frozen").read_text() == "old\n"
 
 
 def test_no_quarto(

@@ -25,7 +25,9 @@ def expressions(text: str) -> list[str]:
         ("| a | `{python} n` |", ["n"]),
         ("![cap `{python} n`](x.svg){#fig-x}", ["n"]),
         ("[to `{python} n`](https://e.org)", ["n"]),
-        ("`{python} a +\nb`", ["a + b"]),
+        ("`{python} a +\nb`", ["a +\nb"]),
+        ("`{python} a``{python} b` and `{python} c``d`", ["a", "b", "c"]),
+        ("`d``{python} a`", []),
         ("`` `{python} n` ``", []),
         ("`{{python}} n`", []),
         (r"\`{python} n\`", []),
@@ -68,6 +70,12 @@ def test_dollars_that_are_no_maths() -> None:
         ({"text/plain": "<M>", "text/markdown": "**m**\n"}, "**m**"),
         ({"text/plain": "x", "text/latex": "$x^2$"}, "$x^2$"),
         ({"text/plain": "H", "text/html": "<b>`h`</b>"}, "``<b>`h`</b>``{=html}"),
+        ({"text/html": "<b>h</b>", "text/markdown": "*m*"}, "`<b>h</b>`{=html}"),
+        (
+            {"text/html": "<b>5</b>", "text/markdown": '[5]{.opens opens="x"}'},
+            '[5]{.opens opens="x"}',
+        ),
+        ({"text/plain": "S", "image/svg+xml": "<svg></svg>\n"}, "`<svg></svg>`{=html}"),
     ],
 )
 def test_values(data: dict[str, str], shown: str) -> None:
@@ -77,6 +85,11 @@ def test_values(data: dict[str, str], shown: str) -> None:
 def test_nothing_is_escaped_in_maths() -> None:
     place = Inline("x", 0, 0, "a", 1, math=True)
     assert render({"text/plain": r"'3 \\times 10^{5}'"}, place) == r"3 \times 10^{5}"
+
+
+def test_what_touches_is_put_in_place() -> None:
+    block = run("so `{python} x``{python} y` go\n")
+    assert substitute(block, [{"text/plain": "1"}, {"text/plain": "2"}]) == "so 12 go\n"
 
 
 def test_substitution_in_place() -> None:

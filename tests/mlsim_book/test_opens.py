@@ -171,9 +171,9 @@ def test_a_book_with_numbers_that_open(tea: Path) -> None:
     assert '<a href="index.html">the plan</a>' in rest
     assert "x-ref" not in page
     assert "x-cite" not in page
-    # inline takes Markdown, an output takes HTML
+    # inline takes the card's Markdown, an output takes HTML
     assert main.count('data-opens="opens-') == 11
-    assert main.count("<p class='as-html'>3 min</p>") == 1
+    assert main.count("<span class='as-html'>3 min</span>") == 1
 
 
 @pytest.mark.usefixtures("with_assets")

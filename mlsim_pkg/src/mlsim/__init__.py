@@ -88,6 +88,7 @@ _HOMES = {
     "published_runs": "mlsim.measured_runs",
     "serving_measurements": "mlsim.measured_serving",
     "show": "mlsim.answers",
+    "table": "mlsim.table",
     "training_measurements": "mlsim.measured_training",
 }
 
@@ -125,6 +126,7 @@ __all__ = [
     "published_runs",
     "serving_measurements",
     "show",
+    "table",
     "training_measurements",
 ]
 

@@ -12,7 +12,7 @@ from mlsim.measured_training import TrainingMeasurement
 from mlsim.number import Number
 from mlsim.quantities import term
 from mlsim.solvers import Footprint, Training
-from mlsim.solvers.derivation import as_card, literal
+from mlsim.solvers.derivation import as_card, as_note, literal
 from mlsim.solvers.optimal import OptimalSize
 from mlsim.units import factor, quantity, text
 
@@ -25,7 +25,8 @@ def answered(answer: Any, name: str, where: str) -> Number:
     """Return a result of an answer as a number that can be opened."""
     value, base = float(answer.value(name)), term(name).unit
     brief = f"{_words(name)} = {text(value, base)} ({where})"
-    return Number(value, base, _words(name), brief, as_card(answer.explain(name)))
+    derivation = answer.explain(name)
+    return Number(value, base, _words(name), brief, as_card(derivation), note=as_note(derivation))
 
 
 def _of_training(training: Training, name: str) -> Number:

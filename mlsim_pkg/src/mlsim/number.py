@@ -1,8 +1,8 @@
 """A number with its unit, its name, and how it came to be; arithmetic keeps all three.
 
-A `Number` reads as plain text in a sentence. In Markdown it is a span that
-carries its derivation, so that a page can open it; where nothing opens spans it
-reads as the plain number.
+A `Number` reads as plain text in a sentence. A notebook or a page shows it as a button
+that opens a note with its derivation. In Markdown it is a span that carries the
+derivation besides, for pages that make a card of it, formulas and all.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import quote
 
+from mlsim.number_notes import opening, plain_lines
 from mlsim.units import factor, quantity, text
 
 
@@ -31,6 +32,10 @@ class Number:
     unit, form
         How it is printed: a unit and a format such as ".1f"; chosen by size if
         they are empty. A unit of None prints the number alone.
+    note
+        Its origin in full as lines of plain text; made of `how` if there are none.
+    bare
+        Whether the unit is left out, as below a heading that names it.
     """
 
     value: float
@@ -40,6 +45,8 @@ class Number:
     how: str
     unit: str | None = ""
     form: str = ""
+    note: tuple[str, ...] = ()
+    bare: bool = False
 
     @property
     def text(self) -> str:
@@ -54,6 +61,8 @@ class Number:
             return text(self.value, self.base)
         unit = self.unit or self.base
         number = f"{self.value / factor(unit, self.base):{self.form or '.4g'}}"
+        if self.bare:
+            return number
         symbol = f"{quantity(1, unit).units:~P}" if unit != "1" else ""
         return f"{number} {symbol}".strip()
 
@@ -61,6 +70,19 @@ class Number:
         """Return the same number, printed otherwise."""
         factor(unit or self.base, self.base)
         return replace(self, unit=unit, form=form)
+
+    def without_unit(self) -> Number:
+        """Return the same number, printed without its unit, which a heading names.
+
+        >>> Number(3.0, "s", "a time", "", "", unit="ms", form=",g").without_unit().text
+        '3,000'
+        """
+        return replace(self, bare=True)
+
+    def markdown(self) -> str:
+        """Return the number for a page: a span that opens, and carries its derivation."""
+        before, after = (f"`{part}`{{=html}}" if part else "" for part in self._opening())
+        return f'[{before}{self._shown}{after}]{{.opens opens="{quote(self.how)}"}}'
 
     def to_dict(self) -> dict[str, Any]:
         """Return the number for a program: value with unit, name, derivation."""
@@ -72,14 +94,21 @@ class Number:
     def __str__(self) -> str:
         return self.text
 
+    @property
+    def _shown(self) -> str:
+        return self.text.replace(" ", "\u00a0")  # a number and its unit stay on one line
+
+    def _opening(self) -> tuple[str, str]:
+        """Return the HTML around the number that lets it open."""
+        lines = list(self.note) or plain_lines(self.how)
+        return opening(self._shown, lines) if lines else ("", "")
+
     def _repr_markdown_(self) -> str:
-        # A number and its unit stay on one line.
-        shown = self.text.replace(" ", "\u00a0")
-        return f'[{shown}]{{.opens opens="{quote(self.how)}"}}'
+        return self.markdown()
 
     def _repr_html_(self) -> str:
-        how = html.escape(self.how)
-        return f"<details><summary>{html.escape(self.text)}</summary><pre>{how}</pre></details>"
+        before, after = self._opening()
+        return f"<span>{before}{html.escape(self._shown)}{after}</span>"
 
     def __truediv__(self, other: Number | float) -> Number:
         return _combine("/", self, as_number(other), lambda a, b: a / b)

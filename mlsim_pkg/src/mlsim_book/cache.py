@@ -32,7 +32,7 @@ from mlsim_book.options import Defaults
 from mlsim_book.qmd import Cell, Document
 from mlsim_book.results import Results
 
-_FORMAT = 2  # raise it when Results or the way pages are run changes
+_FORMAT = 3  # raise it when Results or the way pages are run changes
 _LIBRARIES = (
     "ipykernel", "ipython", "matplotlib", "matplotlib-inline", "nbclient", "numpy", "pandas",
     "pint", "sympy",

@@ -10,6 +10,7 @@
 | valid HTML | `check_html` |
 | spelling of the glossary's terms | `check_terms` |
 | links to other servers, on request | `external` |
+| what a genuine Quarto would do otherwise | `quarto_inline`, `quarto_rules` |
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from mlsim_book.notebooks import check_notebooks
 from mlsim_book.number_check import check_numbers
 from mlsim_book.pages import parse_pages
 from mlsim_book.project import load_project
+from mlsim_book.quarto_rules import note_findings, quarto_findings
 
 Progress = Callable[[str], None]
 
@@ -52,6 +54,7 @@ def check_book(
     problems = Problems()
     project = load_project(root.resolve(), problems)
     parsed = parse_pages(project, problems)
+    note_findings(quarto_findings(project, parsed), problems)
     pages = check_sources(project, parsed, problems)
     entries = read_entries(project, problems)
     check_citations(project, pages.values(), entries, problems)

@@ -82,7 +82,19 @@ def _parser() -> argparse.ArgumentParser:
     moved.add_argument("new", type=Path, metavar="NEW", help="the built site after it")
     moved.add_argument("--json", action="store_true", help="print plain data")
     moved.set_defaults(run=_moved)
-    doctor = commands.add_parser("doctor", help="say what is installed and what is missing")
+    quarto = commands.add_parser(
+        "quarto", help="render with Quarto, and compare its pages with those of our site"
+    )
+    _folder(quarto)
+    quarto.add_argument(
+        "--site", type=Path, metavar="DIR", help="a site that Quarto has rendered already"
+    )
+    quarto.add_argument("--output-dir", type=Path, metavar="DIR", help="where our own site is")
+    quarto.set_defaults(run=_quarto)
+    doctor = commands.add_parser(
+        "doctor", help="say what is installed and missing, and what Quarto would do here"
+    )
+    _folder(doctor)
     doctor.set_defaults(run=_doctor)
     return parser
 
@@ -172,6 +184,8 @@ def _moved(options: argparse.Namespace) -> int:
 
 
 def _report(problems: Problems, well: str) -> int:
+    for advice in problems.advice:
+        _say(f"WARN: {advice.text()}")
     for problem in problems.found:
         print(f"ERROR: {problem.text()}", file=sys.stderr)
     if problems.found:
@@ -183,7 +197,20 @@ def _report(problems: Problems, well: str) -> int:
 def _doctor(options: argparse.Namespace) -> int:
     from mlsim_book.doctor import examine
 
-    return examine(_say)
+    return examine(_say, options.root)
+
+
+def _quarto(options: argparse.Namespace) -> int:
+    from mlsim_book.quarto_scan import try_quarto
+
+    found = try_quarto(
+        options.root.resolve(), site=options.site, ours=options.output_dir, progress=_say
+    )
+    for each in found:
+        print(f"ERROR: {each}", file=sys.stderr)
+    if not found:
+        _say("Quarto's pages are sound, and show the same numbers as ours")
+    return int(bool(found))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,7 @@
-"""`mlsim-book doctor`: what the own engine needs, what is there, what to do about the rest."""
+"""`mlsim-book doctor`: what the own engine needs, what is there, what to do about the rest.
+
+In the folder of a book it says besides what a genuine Quarto would do with the sources.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ from pathlib import Path
 
 from mlsim_book.assets import assets_folder, find_node, node_version
 from mlsim_book.cache import cache_folder
-from mlsim_book.errors import BookError
+from mlsim_book.errors import BookError, Problems
 from mlsim_book.pandoc import find_pandoc, pandoc_version
 from mlsim_book.quarto import find_quarto
 
@@ -40,12 +43,41 @@ class Finding:
         return f"{line}\n{'':15}{self.advice}" if self.advice and not self.well else line
 
 
-def examine(say: Callable[[str], None]) -> int:
-    """Look at everything; return 1 if the own engine can't work."""
+def examine(say: Callable[[str], None], root: Path | None = None) -> int:
+    """Look at everything; return 1 if the own engine can't work.
+
+    What Quarto would do with the book in `root` is told, and changes nothing: `check` and
+    `build` refuse it.
+    """
     findings = [_python(), _pandoc(), _node(), _assets(), _kernel(), _cache(), _typst(), _quarto()]
     for each in findings:
         say(each.text())
+    if root is not None and (root / "_quarto.yml").is_file():
+        _sources(root.resolve(), say)
     return int(any(each.needed and not each.well for each in findings))
+
+
+def _sources(root: Path, say: Callable[[str], None]) -> None:
+    """Say what a genuine Quarto would do with a book's sources."""
+    from mlsim_book.pages import parse_pages
+    from mlsim_book.project import load_project
+    from mlsim_book.quarto_rules import note_findings, quarto_findings
+
+    problems = Problems()
+    try:
+        project = load_project(root, problems)
+        pages = parse_pages(project, problems)
+        note_findings(quarto_findings(project, pages), problems)
+    except BookError as error:
+        say(Finding("sources", False, "can't be read", str(error), needed=False).text())
+        return
+    worse = [each for each in problems.found if "Quarto" in each.message]
+    said = "Quarto would show these pages as we do"
+    if worse or problems.advice:
+        said = f"Quarto would do otherwise in {len(worse) + len(problems.advice)} places"
+    say(Finding("sources", not worse, said, needed=False).text())
+    for each in (*worse, *problems.advice):
+        say(each.text())
 
 
 def _dotted(version: tuple[int, ...]) -> str:

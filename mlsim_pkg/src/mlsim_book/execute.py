@@ -251,17 +251,25 @@ async def _evaluate(page: _Page, expressions: Sequence[Inline]) -> None:
     for index, each in enumerate(expressions):
         result = reply["user_expressions"][str(index)]
         if result["status"] != "ok":
-            raise CellError(
-                f"the inline expression `{each.expression}` raised "
-                f"{result['ename']}: {strip_ansi(result['evalue'])}",
-                file=each.file,
-                line=each.line,
-                hint="Define what it uses in a cell above it.",
-            )
+            raise _inline_error(each, result)
         output = sanitize({"output_type": "display_data", "data": dict(result["data"])})
         page.values.append(
             {mime: text for mime, text in output["data"].items() if isinstance(text, str)}
         )
+
+
+def _inline_error(place: Inline, result: Mapping[str, Any]) -> CellError:
+    """Say what an expression raised, at its line."""
+    over_lines = "\n" in place.written
+    return CellError(
+        f"the inline expression `{' '.join(place.expression.split())}` raised "
+        f"{result['ename']}: {strip_ansi(result['evalue'])}",
+        file=place.file,
+        line=place.line,
+        hint="Write it on one line, as Quarto wants it too."
+        if over_lines and result["ename"] == "SyntaxError"
+        else "Define what it uses in a cell above it.",
+    )
 
 
 async def _request(

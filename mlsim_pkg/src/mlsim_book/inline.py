@@ -1,9 +1,10 @@
 """Inline expressions: find `` `{python} expr` `` in Markdown, put values in its place.
 
-As Quarto does: a string is Markdown-escaped, a number stands as it is, Markdown
-and HTML objects pass through, and `` `{{python}} expr` `` shows the expression
-instead. Better than Quarto: code blocks, comments and longer code spans are
-left alone, nothing is escaped inside maths, and an error names its line.
+As Quarto does: a string is Markdown-escaped, a number stands as it is, HTML objects
+and, after them, Markdown objects pass through, and `` `{{python}} expr` `` shows the
+expression instead. Better than Quarto: code blocks, comments and longer code spans are
+left alone, nothing is escaped inside maths, and an error names its line. Where Quarto
+would print something else, `quarto_inline` says so.
 """
 
 from __future__ import annotations
@@ -17,12 +18,14 @@ from mlsim_book.lines import Fences
 from mlsim_book.qmd import Markdown
 from mlsim_book.repair import repaired
 
-_EXPRESSION = re.compile(r"\{python\}[ \t\n]+(\S.*)", re.DOTALL)
+_EXPRESSION = re.compile(r"\{python\}([ \t\n]+\S.*)", re.DOTALL)
 _ESCAPED = re.compile(r"\{\{python\}\}(.*)", re.DOTALL)
 _TOKEN = re.compile(r"\\.|<!--.*?(?:-->|\Z)|(?P<ticks>`+)|\$\$|\$", re.DOTALL)
 _MATH_END = re.compile(r"(?<![\s\\])\$(?!\d)")
 _SPECIAL = re.compile(r"[\\`*_{}\[\]<>#$^~|@&]|--+|\.\.\.")
 _NUMPY_SCALAR = re.compile(r"np\.\w+\((.*)\)", re.DOTALL)
+# A number that opens gives this Markdown beside HTML: our pages make a card of it.
+_OPENS = re.compile(r"\[.*\]\{\.opens opens=\"[^\"]*\"\}", re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -36,6 +39,9 @@ class Inline:
     line: int
     math: bool = False
     shown: bool = False  # written {{python}}: shown, not run
+    written: str = ""  # what stands between {python} and the closing tick
+    touching: bool = False  # nothing stands between it and the expression before it
+    alone: bool = False  # nothing else stands in its paragraph
 
 
 def find_inline(run: Markdown) -> tuple[Inline, ...]:
@@ -70,13 +76,14 @@ def render(data: Mapping[str, str], place: Inline) -> str:
     >>> render({"text/plain": "'a_b'"}, place), render({"text/plain": "0.5"}, place)
     ('a\\_b', '0.5')
     """
+    markdown = data.get("text/markdown", "").strip()
+    if "text/html" in data and not _OPENS.fullmatch(markdown):
+        return _raw(data["text/html"])
     for mime in ("text/markdown", "text/latex"):
         if mime in data:
             return data[mime].strip()
-    if "text/html" in data:
-        html = repaired(data["text/html"].strip()).replace("\n", " ")
-        ticks = "`" * (max((len(run) for run in re.findall(r"`+", html)), default=0) + 1)
-        return f"{ticks}{html}{ticks}{{=html}}"
+    if "image/svg+xml" in data:
+        return _raw(data["image/svg+xml"])
     plain = data.get("text/plain", "")
     scalar = _NUMPY_SCALAR.fullmatch(plain)
     if scalar:
@@ -85,6 +92,13 @@ def render(data: Mapping[str, str], place: Inline) -> str:
         text = str(ast.literal_eval(plain)).replace("\n", " ")
         return text if place.math else escape(text)
     return plain.replace("\n", " ")
+
+
+def _raw(html: str) -> str:
+    """Write HTML so that it passes through Markdown, within its paragraph."""
+    html = repaired(html.strip()).replace("\n", " ")
+    ticks = "`" * (max((len(run) for run in re.findall(r"`+", html)), default=0) + 1)
+    return f"{ticks}{html}{ticks}{{=html}}"
 
 
 def escape(text: str) -> str:
@@ -121,11 +135,34 @@ def _scan(run: Markdown) -> Iterator[Inline]:
                 if len(token.group()) > 1:
                     continue
                 places = (start + token.start(), start + span_end, line.file, line.line)
-                if match := _EXPRESSION.fullmatch(body):
-                    code = " ".join(match.group(1).split("\n")).strip()
-                    yield Inline(code, *places, math=in_math)
-                elif match := _ESCAPED.fullmatch(body):
+                if match := _ESCAPED.fullmatch(body):
                     yield Inline(match.group(1), *places, shown=True)
+                    continue
+                alone = text.strip() == text[token.start() : span_end]
+                yield from _touching(body, places, math=in_math, alone=alone)
+
+
+def _touching(
+    body: str, places: tuple[int, int, str, int], *, math: bool, alone: bool
+) -> Iterator[Inline]:
+    """Yield the expressions of a code span: one, or several that touch.
+
+    To Markdown `` `{python} a``{python} b` `` is one span: two ticks don't close one.
+    """
+    start, end, file, line = places
+    parts = body.split("``")
+    for index, part in enumerate(parts):
+        match = _EXPRESSION.fullmatch(part)
+        if match is None and not index:
+            return  # a code span
+        stop = start + len(part) + 2 if len(parts) > 1 else end
+        if match is not None:
+            yield Inline(
+                match[1].strip(), start, stop, file, line, math=math, written=match[1],
+                touching=index > 0, alone=alone and len(parts) == 1,
+            )  # fmt: skip
+        line += part.count("\n")
+        start = stop
 
 
 def _span_end(text: str, ticks: re.Match[str]) -> int | None:

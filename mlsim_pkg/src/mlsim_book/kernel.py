@@ -91,6 +91,11 @@ def kernel_environment(folder: Path, defaults: Mapping[str, Any]) -> dict[str, s
         "PYDEVD_DISABLE_FILE_VALIDATION": "1",
         "SOURCE_DATE_EPOCH": os.environ.get("SOURCE_DATE_EPOCH", _EPOCH),
         "DO_NOT_TRACK": "1",
+        # as Quarto sets them: a cell can tell that it runs for a page, and how large
+        "QUARTO_FIG_WIDTH": str(defaults["fig-width"]),
+        "QUARTO_FIG_HEIGHT": str(defaults["fig-height"]),
+        "QUARTO_FIG_DPI": str(defaults["fig-dpi"]),
+        "QUARTO_FIG_FORMAT": str(defaults["fig-format"]),
     }
 
 

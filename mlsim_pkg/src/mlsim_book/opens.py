@@ -6,8 +6,9 @@ An inline expression may give Markdown such as
 
 (`urllib.parse.quote` of paragraphs, formulas, tables, lists, links). On the site
 the number opens a card with that content; `lua/opens.lua` reads it and
-`theme/opens.js` shows it. Quarto, a notebook and a page without scripts show the
-plain number.
+`theme/opens.js` shows it. What raw HTML stands in the brackets is for Quarto, which
+shows it as it is, such as a button that opens a note; here it is left out. A page
+without scripts shows the plain number.
 
 What a page's numbers open to may weigh several times the page itself. So it is a
 file of its own, which is loaded when a reader comes near the first number. It is a
@@ -29,7 +30,8 @@ from mlsim_book.theme import LIBS
 
 _CITED = re.compile(r'(<x-cite data-index=")(\d+)')
 _PLACE = re.compile(r'\n<template id="opens-cards" data-from="([^"?]*)\?[^"]*"></template>')
-_SPAN = re.compile(r'\[([^\[\]]*)\]\{\.opens\s+opens="[^"]*"\}')
+_RAW = r"`[^`]*`\{=html\}"
+_SPAN = re.compile(rf'\[(?:{_RAW})?([^\[\]`]*)(?:{_RAW})?\]\{{\.opens\s+opens="[^"]*"\}}')
 
 
 @dataclass(frozen=True)

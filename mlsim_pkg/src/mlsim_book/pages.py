@@ -31,6 +31,7 @@ from mlsim_book.options import Defaults, merge, page_defaults
 from mlsim_book.progress import clear, step
 from mlsim_book.project import folder_metadata
 from mlsim_book.qmd import Document, read_document
+from mlsim_book.quarto_inline import check_values, check_written
 from mlsim_book.results import Results, needs_kernel, runs, stored_results
 from mlsim_book.settings import book_settings
 
@@ -71,6 +72,7 @@ def parse_pages(
 
 def _parse(project: Project, chapter: Chapter, problems: Problems) -> ParsedPage:
     document = read_document(project.root / chapter.source, root=project.root, problems=problems)
+    check_written(document, problems)
     metadata = merge(folder_metadata(project.root, chapter.source), document.front_matter)
     return ParsedPage(chapter, document, metadata, page_defaults(merge(project.metadata, metadata)))
 
@@ -229,6 +231,8 @@ def execute_pages(
     """
     pages = parse_pages(project, problems, chapters=chapters)
     results = run_pages(project, pages, jobs=jobs, refresh=refresh, progress=progress, cache=cache)
+    for page, each in zip(pages, results, strict=True):
+        check_values(page.document, each.values, problems)
     done = [finish_page(page, each) for page, each in zip(pages, results, strict=True)]
 
     @functools.cache

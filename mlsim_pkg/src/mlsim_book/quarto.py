@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from mlsim_book.errors import ToolError
@@ -35,6 +38,11 @@ def render_with_quarto(
 ) -> Path:
     """Run `quarto render`, its output as it comes; return the folder of the site.
 
+    Quarto runs the cells with this Python, unless QUARTO_PYTHON names another. With
+    `refresh`, what it froze is put away, so that every cell is run again; if it fails,
+    that is put back. (Its own --cache-refresh is for a cache that can't be used with
+    inline expressions.)
+
     Raises
     ------
     ToolError
@@ -52,13 +60,34 @@ def render_with_quarto(
     if out is not None:
         command += ["--output-dir", str(out.resolve())]
     if refresh:
-        command.append("--cache-refresh")
+        command.append("--execute")
     target = out.resolve() if out is not None else (root / output_dir(root)).resolve()
-    with hold(target, wait=wait, progress=progress):
-        code = subprocess.run(command, cwd=root, check=False).returncode
-    if code:
-        raise QuartoError(code)
+    environment = {"QUARTO_PYTHON": sys.executable, **os.environ}
+    with hold(target, wait=wait, progress=progress), _without_frozen(root, refresh):
+        code = subprocess.run(command, cwd=root, env=environment, check=False).returncode
+        if code:
+            raise QuartoError(code)
     return target
+
+
+@contextmanager
+def _without_frozen(root: Path, wanted: bool) -> Iterator[None]:
+    """Put the results that Quarto froze away, if wanted; back where the render fails."""
+    frozen, aside = root / "_freeze", root / "_freeze.before"
+    if aside.is_dir() and not frozen.exists():  # a render was killed
+        aside.rename(frozen)
+    if not wanted or not frozen.is_dir():
+        yield
+        return
+    shutil.rmtree(aside, ignore_errors=True)
+    frozen.rename(aside)
+    try:
+        yield
+    except BaseException:
+        shutil.rmtree(frozen, ignore_errors=True)
+        aside.rename(frozen)
+        raise
+    shutil.rmtree(aside)
 
 
 def output_dir(root: Path) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
 from pathlib import Path
@@ -16,7 +17,7 @@ from urllib.parse import unquote
 
 _VOID = {"area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source",
          "track", "wbr"}  # fmt: skip
-_SILENT = {"script", "style", "template", "nav", "button", "mjx-container"}
+_SILENT = {"script", "style", "template", "nav", "mjx-container"}
 _SILENT_CLASSES = {"katex-html", "screen-reader-only", "sourceCode", "anchorjs-link",
                    "header-section-number", "chapter-number", "dark-content"}  # fmt: skip
 _BLOCKS = {"p": "sentence", "li": "sentence", "dt": "sentence", "dd": "sentence",
@@ -51,6 +52,7 @@ class Piece:
 @dataclass
 class _Reader(HTMLParser):
     folder: Path
+    leave_out: frozenset[str] = frozenset()
     pieces: list[Piece] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -73,7 +75,9 @@ class _Reader(HTMLParser):
             self._text.append(" ")
         if tag in _VOID:
             return
-        silent = tag in _SILENT or bool(classes & _SILENT_CLASSES)
+        silent = tag in _SILENT or bool(classes & (_SILENT_CLASSES | self.leave_out))
+        # a number that opens is a button in Quarto's pages; what it opens is hidden
+        silent |= "popover" in given or (tag == "button" and "popovertarget" not in given)
         self._open.append((tag, silent or self._silent))
         if silent:
             return
@@ -130,9 +134,12 @@ class _Reader(HTMLParser):
         self.pieces.append(Piece("figure", text, self._section, self._exercise, digest))
 
 
-def read_out(path: Path) -> list[Piece]:
-    """Return what a page of a built site says, in order; nothing if it has no content."""
-    reader = _Reader(path.parent)
+def read_out(path: Path, *, leave_out: Iterable[str] = ()) -> list[Piece]:
+    """Return what a page of a built site says, in order; nothing if it has no content.
+
+    What has a class of `leave_out` is passed over.
+    """
+    reader = _Reader(path.parent, frozenset(leave_out))
     reader.feed(path.read_text(encoding="utf-8", errors="replace"))
     reader.close()
     return reader.pieces

@@ -176,6 +176,7 @@ def page_config(project: Project, page: ExecutedPage) -> dict[str, Any]:
         "column": html.get("column"),
         "fig_column": html.get("fig-column"),
         "tbl_column": html.get("tbl-column"),
+        "tbl_colwidths": html.get("tbl-colwidths"),
         "notes": html.get("reference-location"),
         "lightbox": _lightbox(html.get("lightbox")),
     }

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from mlsim.equations import EQUATIONS
 from mlsim.quantities import term
-from mlsim.references import reference, references
+from mlsim.references import label, reference, references
 from mlsim.units import text
 
 if TYPE_CHECKING:
@@ -119,6 +119,21 @@ def as_card(explanation: Explanation, most: int = 5) -> str:
     for known in data["inputs"]:
         lines.append(f"- {_named(known['quantity'])} = {known['text']}: {_cited(known['origin'])}")
     return "\n".join(lines)
+
+
+def as_note(explanation: Explanation) -> tuple[str, ...]:
+    """Write the derivation as lines for a note: the result first, then what it comes from."""
+    data = explanation.to_dict()
+    lines = [_title(data).replace("\n", " — ")]
+    for step in reversed(data["steps"]):
+        at = f" (for operator {step['example']})" if _worked(step) else ""
+        value, source = text(step["value"], step["unit"]), label(step["source"]["key"])
+        worked = f"{step['formula']}{at} = {_short(step['substituted'])} = {value} [{source}]"
+        lines.append(worked.replace(" * ", " × "))
+    for known in data["inputs"]:
+        parts = (label(part) for part in known["origin"].split(", "))
+        lines.append(f"{known['quantity']} = {known['text']}: {', '.join(parts)}")
+    return tuple(lines)
 
 
 def _named(name: str) -> str:

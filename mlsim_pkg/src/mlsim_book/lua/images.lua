@@ -81,6 +81,10 @@ local BOOTSTRAP = { striped = 'table-striped', hover = 'table-hover', bordered =
 
 local function widths(tbl)
   local given = S.take(tbl, 'tbl-colwidths')
+  if not given and S.config.tbl_colwidths == false and S.config.format == 'html' then given = 'false' end
+  if given == 'false' then
+    tbl.colspecs = pandoc.List(tbl.colspecs):map(function(spec) return { spec[1] } end)
+  end
   if not given or given == 'auto' or given == 'false' then return end
   local numbers, total = {}, 0
   for value in given:gmatch('[%d.]+') do

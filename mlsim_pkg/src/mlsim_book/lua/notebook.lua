@@ -56,7 +56,9 @@ end
 
 -- A number that opens on the page is the plain number here
 local function plain_number(span)
-  if span.classes:includes('opens') then return span.content end
+  if span.classes:includes('opens') then
+    return span.content:filter(function(inline) return inline.t ~= 'RawInline' end)
+  end
 end
 
 local function absolute(target)

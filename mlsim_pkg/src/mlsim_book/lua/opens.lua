@@ -2,8 +2,9 @@
 -- percent-encoded Markdown. The page gets the plain number with the name of the
 -- content; the content itself, once however often it is used, is told to Python.
 --
--- Quarto proper knows nothing of this and shows the plain number. So does this
--- filter where a button can't stand: in headings, links and alternative texts.
+-- Quarto proper knows nothing of this and shows what stands in the span: the number,
+-- perhaps with a button of raw HTML around it, which is left out here. Where no button
+-- can stand, in headings, links and alternative texts, this filter gives the plain number.
 
 local S = require 'state'
 local equations = require 'equations'
@@ -31,14 +32,14 @@ local function Span(span)
   local markdown = decode(encoded)
   if not utf8.len(markdown) then
     S.note('what opens at ' .. text .. ' is no percent-encoded UTF-8: use urllib.parse.quote', 'opens=')
-    return span.content
+    return S.number(span)
   end
   local id = 'opens-' .. pandoc.utils.sha1(markdown):sub(1, 10)
   if not by_id[id] then
     by_id[id] = true
     found:insert({ id = id, text = text, markdown = markdown })
   end
-  span.content = M.plain(span.content) -- no button in a button
+  span.content = M.plain(S.number(span)) -- no button in a button
   span.attributes['opens'] = id
   return span, false
 end

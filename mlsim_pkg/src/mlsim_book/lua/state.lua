@@ -66,9 +66,14 @@ end
 function M.plain_numbers(list)
   return list:walk({
     Span = function(span)
-      if span.classes:includes('opens') then return span.content end
+      if span.classes:includes('opens') then return M.number(span) end
     end,
   })
+end
+
+--- What a number that opens reads as: without the button that it has for Quarto.
+function M.number(span)
+  return span.content:filter(function(inline) return inline.t ~= 'RawInline' end)
 end
 
 --- Inlines of a Markdown text, as it stands in an attribute.
