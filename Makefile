@@ -9,7 +9,7 @@ SPEC := $(PACKAGE)/pyproject.toml
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help book pdf epub zip figures downloads preview test check format colab notebooks wheel bench clean
+.PHONY: help book pdf epub zip figures downloads preview quarto test check format colab notebooks wheel bench clean
 
 help:  ## Show this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 20
@@ -34,6 +34,9 @@ downloads: $(VENV)/.pdf  ## Build the site with all that it can offer to take aw
 
 preview: $(VENV)/.book  ## Show the book in a browser and follow its sources
 	$(BIN)/mlsim-book preview
+
+quarto: book  ## Render with the Quarto on the PATH, and compare its pages with ours
+	$(BIN)/mlsim-book quarto
 
 test: check  ## Test everything (10 minutes at most)
 	$(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder
@@ -61,7 +64,7 @@ bench: $(VENV)/.dev  ## Measure speed (see benchmarks/README.md)
 	$(BIN)/python benchmarks/bench_mlsim.py
 
 clean:  ## Remove all that was built, .venv included
-	rm -rf $(VENV) _book dist build .pytest_cache .ruff_cache .mypy_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) _book _book_quarto dist build .pytest_cache .ruff_cache .mypy_cache .import_linter_cache .hypothesis
 	find . -name __pycache__ -not -path './.git/*' -prune -exec rm -rf {} +
 
 $(VENV)/.python:
