@@ -35,7 +35,7 @@ matplotlib.use("Agg")
 from matplotlib import pyplot  # noqa: E402
 
 BOTH = {"mlsim-book": {"figure-theme": True, "figure-data": True}}
-DEFAULTS = {"fig-width": 5, "fig-height": 3, "fig-dpi": 96}
+DEFAULTS = {"fig-width": 5, "fig-height": 3, "fig-dpi": 96, "fig-format": "svg"}
 
 
 @pytest.fixture(autouse=True)
