@@ -99,7 +99,7 @@ def scan_page(html: str, name: str = "", *, allowed: str = "") -> list[Fault]:
     """Return what must not be seen on a page; `allowed` is our own page.
 
     >>> [str(each) for each in scan_page("<main><p>It is `{=html} here.</p></main>", "a.html")]
-    ['a.html: raw HTML's mark: `{=html}']
+    ["a.html: raw HTML's mark: `{=html}"]
     """
     read, own = _read(html), _read(allowed)
     found = []
