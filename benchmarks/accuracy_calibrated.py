@@ -22,9 +22,9 @@ from tables import lay_out
 
 from mlsim import Engine, Hardware, Systems, measurements
 from mlsim.errors import NotMeasuredError, UnsupportedPrecisionError
-from mlsim.hardware.calibration import calibrated_devices, calibration
-from mlsim.hardware.kernels import ProductRow
-from mlsim.systems.calibration import link_calibration
+from mlsim.hardware.device_calibration import calibrated_devices, calibration
+from mlsim.hardware.measured_kernels import ProductRow
+from mlsim.systems.link_calibration import link_calibration
 
 ESTIMATES = ("roofline", "calibrated")
 # Predicted speed over measured speed, by estimate, of one measurement.

@@ -22,8 +22,8 @@ from tables import lay_out
 
 from mlsim import Engine
 from mlsim.errors import NotMeasuredError
-from mlsim.power import PowerRow, fit, limits, predict, rows, weights
-from mlsim.solvers import Load
+from mlsim.measured.power_fit import PowerRow, fit, limits, predict, rows, weights
+from mlsim.solvers.load import Load
 
 CLAIM = 0.40
 WAYS = (

@@ -18,10 +18,10 @@ from typing import Any
 from mlsim import Device, Engine, Hardware, System, Transformer
 from mlsim.errors import MlsimError, UnknownNameError
 from mlsim.precision import PRECISIONS
-from mlsim.solvers import StepProfile
-from mlsim.solvers.phase import Phase
-from mlsim.workloads import Attention, FeedForward
-from mlsim.zoo import transformer
+from mlsim.solvers.serving.phase import Phase
+from mlsim.solvers.serving.step_profile import StepProfile
+from mlsim.workloads.blocks import Attention, FeedForward
+from mlsim.zoo.resolve import transformer
 
 Case = dict[str, str]
 # A case, its prediction, its measurement, and the ratio of their speeds.

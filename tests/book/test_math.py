@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from mlsim.diagrams import describe_equations, equation_layers, leading_to
 from mlsim.equations import EQUATIONS, Equation
+from mlsim.plots.diagrams import describe_equations, equation_layers, leading_to
 from mlsim.quantities import VOCABULARY
 from mlsim.solvers import SOLVERS
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from language_models import DECODERS
 
 from mlsim import Engine, Hardware
-from mlsim.solvers import Serving
+from mlsim.solvers.serving.serving import Serving
 from mlsim.systems import System
 
 # Those of which at least the weights fit on one device, in 4 bits.

@@ -6,8 +6,9 @@ import json
 from pathlib import Path
 from typing import Any
 
-from mlsim.workloads import Attention, Transformer
+from mlsim.workloads.blocks import Attention
 from mlsim.workloads.huggingface import load_config
+from mlsim.workloads.language import Transformer
 
 # Smallest files: all that a family needs.
 USUAL = {

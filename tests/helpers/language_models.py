@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from mlsim.workloads import Layout, Transformer
 from mlsim.workloads.blocks import Attention, FeedForward
-from mlsim.workloads.steps import StepOperator
-from mlsim.zoo import Models
+from mlsim.workloads.language import Transformer
+from mlsim.workloads.steps import Layout, StepOperator
+from mlsim.zoo.spaces import Models
 
 LANGUAGE = tuple(each for each in Models if isinstance(each, Transformer))
 DECODERS = tuple(each for each in LANGUAGE if each.decoder)

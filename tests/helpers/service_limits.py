@@ -9,9 +9,11 @@ from language_models import DECODERS, LANGUAGE
 
 from mlsim import Device, Engine, Hardware
 from mlsim.errors import InvalidValueError
-from mlsim.solvers import Serving, StepProfile
+from mlsim.solvers.serving.serving import Serving
+from mlsim.solvers.serving.step_profile import StepProfile
 from mlsim.systems import System
-from mlsim.workloads import Layout, Transformer
+from mlsim.workloads.language import Transformer
+from mlsim.workloads.steps import Layout
 
 # Devices of very different balance; each computes in fp16.
 DEVICES = (

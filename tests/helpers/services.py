@@ -7,7 +7,7 @@ from typing import Any
 from language_models import tiny
 
 from mlsim import Device, Engine, Hardware, Models
-from mlsim.solvers import Serving
+from mlsim.solvers.serving.serving import Serving
 from mlsim.systems import System
 
 COMPUTE, MEMORY, NETWORK = "Compute Bound", "Memory Bound", "Network Bound"

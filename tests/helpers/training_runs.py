@@ -6,8 +6,8 @@ from typing import Any
 
 from mlsim import Cluster, Device, Engine, Training
 from mlsim.systems import System
-from mlsim.workloads import Transformer
 from mlsim.workloads.blocks import Attention, Experts, FeedForward
+from mlsim.workloads.language import Transformer
 
 # 100 TFLOP/s, 1 TB/s, memory without end; a node of eight sends at 100 GB/s
 # within itself, and each device at 10 GB/s to the other three nodes.

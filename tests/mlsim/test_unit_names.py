@@ -9,8 +9,7 @@ import sys
 import pytest
 
 from mlsim import zoo
-from mlsim.unit_names import DEFINITIONS, known_factor
-from mlsim.units import quantity
+from mlsim.units import DEFINITIONS, known_factor, quantity
 
 UNITS = sorted(
     {

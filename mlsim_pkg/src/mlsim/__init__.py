@@ -25,22 +25,28 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from mlsim.answers import show
+    from mlsim.display.number import Number
+    from mlsim.display.showing import show
     from mlsim.engine import Engine
     from mlsim.hardware import Device
-    from mlsim.measured import measurements
-    from mlsim.measured_failures import failures, prices
-    from mlsim.measured_power import power_measurements
-    from mlsim.measured_runs import published_runs
-    from mlsim.measured_serving import serving_measurements
-    from mlsim.measured_training import training_measurements
-    from mlsim.number import Number
-    from mlsim.plots import plot_roofline
-    from mlsim.plots_training import plot_breakdown, plot_memory, plot_pipeline
-    from mlsim.solvers import Footprint, Interval, Load, Profile, Serving, Training
+    from mlsim.measured.failures_and_prices import failures, prices
+    from mlsim.measured.networks import measurements
+    from mlsim.measured.power import power_measurements
+    from mlsim.measured.services import serving_measurements
+    from mlsim.measured.training_runs import published_runs
+    from mlsim.measured.training_steps import training_measurements
+    from mlsim.plots.rooflines import plot_roofline
+    from mlsim.plots.training_plots import plot_breakdown, plot_memory, plot_pipeline
+    from mlsim.solvers.footprint.footprint import Footprint
+    from mlsim.solvers.footprint.interval import Interval
+    from mlsim.solvers.forward.profile import Profile
+    from mlsim.solvers.load import Load
+    from mlsim.solvers.serving.serving import Serving
+    from mlsim.solvers.training.training import Training
     from mlsim.systems import Cluster, System
-    from mlsim.workloads import Model, Transformer
-    from mlsim.zoo import (
+    from mlsim.workloads.language import Transformer
+    from mlsim.workloads.model import Model
+    from mlsim.zoo.spaces import (
         Clusters,
         DataCentres,
         Embodied,
@@ -56,40 +62,40 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "Cluster": "mlsim.systems",
-    "Clusters": "mlsim.zoo",
-    "DataCentres": "mlsim.zoo",
+    "Clusters": "mlsim.zoo.spaces",
+    "DataCentres": "mlsim.zoo.spaces",
     "Device": "mlsim.hardware",
-    "Embodied": "mlsim.zoo",
+    "Embodied": "mlsim.zoo.spaces",
     "Engine": "mlsim.engine",
     "Footprint": "mlsim.solvers",
-    "Grids": "mlsim.zoo",
-    "Hardware": "mlsim.zoo",
+    "Grids": "mlsim.zoo.spaces",
+    "Hardware": "mlsim.zoo.spaces",
     "Interval": "mlsim.solvers",
     "Load": "mlsim.solvers",
     "Model": "mlsim.workloads",
-    "Models": "mlsim.zoo",
-    "Number": "mlsim.number",
-    "Operators": "mlsim.zoo",
+    "Models": "mlsim.zoo.spaces",
+    "Number": "mlsim.display.number",
+    "Operators": "mlsim.zoo.spaces",
     "Profile": "mlsim.solvers",
-    "Regions": "mlsim.zoo",
+    "Regions": "mlsim.zoo.spaces",
     "Serving": "mlsim.solvers",
     "System": "mlsim.systems",
-    "Systems": "mlsim.zoo",
+    "Systems": "mlsim.zoo.spaces",
     "Training": "mlsim.solvers",
     "Transformer": "mlsim.workloads",
-    "failures": "mlsim.measured_failures",
-    "measurements": "mlsim.measured",
-    "plot_breakdown": "mlsim.plots_training",
-    "plot_memory": "mlsim.plots_training",
-    "plot_pipeline": "mlsim.plots_training",
-    "plot_roofline": "mlsim.plots",
-    "power_measurements": "mlsim.measured_power",
-    "prices": "mlsim.measured_failures",
-    "published_runs": "mlsim.measured_runs",
-    "serving_measurements": "mlsim.measured_serving",
-    "show": "mlsim.answers",
-    "table": "mlsim.table",
-    "training_measurements": "mlsim.measured_training",
+    "failures": "mlsim.measured.failures_and_prices",
+    "measurements": "mlsim.measured.networks",
+    "plot_breakdown": "mlsim.plots.training_plots",
+    "plot_memory": "mlsim.plots.training_plots",
+    "plot_pipeline": "mlsim.plots.training_plots",
+    "plot_roofline": "mlsim.plots.rooflines",
+    "power_measurements": "mlsim.measured.power",
+    "prices": "mlsim.measured.failures_and_prices",
+    "published_runs": "mlsim.measured.training_runs",
+    "serving_measurements": "mlsim.measured.services",
+    "show": "mlsim.display.showing",
+    "table": "mlsim.display.tables",
+    "training_measurements": "mlsim.measured.training_steps",
 }
 
 __all__ = [

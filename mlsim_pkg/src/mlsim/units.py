@@ -15,7 +15,7 @@ from tokenize import TokenError
 from typing import TYPE_CHECKING, Any
 
 from mlsim.errors import InvalidValueError, UnitError
-from mlsim.unit_names import DEFINITIONS, known_factor
+from mlsim.units import DEFINITIONS, known_factor
 
 if TYPE_CHECKING:
     from pint import Quantity, UnitRegistry

@@ -5,10 +5,10 @@ Each question is a function of a module below; `Engine` holds them together.
 
 from __future__ import annotations
 
-from mlsim.engine.footprints import footprint
-from mlsim.engine.serving import fit, serve
-from mlsim.engine.solving import find, solve, sweep
-from mlsim.engine.training import optimal_size, train
+from mlsim.engine.footprint import footprint
+from mlsim.engine.serve import fit, serve
+from mlsim.engine.solve import find, solve, sweep
+from mlsim.engine.train import optimal_size, train
 
 
 class Engine:

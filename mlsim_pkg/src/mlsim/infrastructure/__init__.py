@@ -1,7 +1,9 @@
 """Layer 3: what surrounds a machine: its data centre, and the grid that feeds it."""
 
+from mlsim.infrastructure.cloud_operators import ACCOUNTS, Operator, load_operator
 from mlsim.infrastructure.embodied import EmbodiedCarbon, load_embodied
-from mlsim.infrastructure.files import (
+from mlsim.infrastructure.hourly import HourlyIntensity, load_hours
+from mlsim.infrastructure.place_files import (
     grid_loader,
     load_data_centre,
     load_data_centres,
@@ -9,8 +11,6 @@ from mlsim.infrastructure.files import (
     load_grids,
     load_regions,
 )
-from mlsim.infrastructure.hourly import HourlyIntensity, load_hours
-from mlsim.infrastructure.operators import ACCOUNTS, Operator, load_operator
 from mlsim.infrastructure.places import BASES, SCOPES, CloudRegion, DataCentre, Grid
 
 __all__ = [

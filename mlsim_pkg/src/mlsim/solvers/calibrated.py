@@ -8,7 +8,7 @@ from typing import Any
 from mlsim.equations import Equation, calibration as physics, equations_of, step
 from mlsim.errors import InvalidValueError
 from mlsim.hardware import Device
-from mlsim.hardware.calibration import TILE, Calibration, calibration
+from mlsim.hardware.device_calibration import TILE, Calibration, calibration
 
 CALIBRATED = "calibrated"
 

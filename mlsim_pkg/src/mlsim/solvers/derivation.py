@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from mlsim.equations import EQUATIONS
 from mlsim.quantities import term
-from mlsim.references import label, reference, references
+from mlsim.records.references import label, reference, references
 from mlsim.units import text
 
 if TYPE_CHECKING:

@@ -8,9 +8,9 @@ from typing import Any
 
 from mlsim.equations import Equation
 from mlsim.quantities import term
-from mlsim.references import reference
-from mlsim.solvers.forward import Question, Table, evaluate, quiet
-from mlsim.solvers.report import plain
+from mlsim.records.references import reference
+from mlsim.solvers.evaluation import Question, Table, evaluate, quiet
+from mlsim.solvers.reports import plain
 from mlsim.units import text
 
 # What is shown of an operator, beside its name, kind and counts.

@@ -1,9 +1,8 @@
 """Layer 4: devices joined by links, and nodes joined by a fabric."""
 
 from mlsim.systems.cluster import Cluster, Placement, placement
-from mlsim.systems.cluster_files import load_cluster
-from mlsim.systems.files import load_system
 from mlsim.systems.system import TOPOLOGIES, System
+from mlsim.systems.system_files import load_cluster, load_system
 
 __all__ = [
     "TOPOLOGIES",

@@ -12,7 +12,7 @@ from mlsim.workloads.tokens import (
     TokenEmbedding,
     TokenLinear,
 )
-from mlsim.workloads.transformers import DecoderStage, EncoderStage
+from mlsim.workloads.transformer_stages import DecoderStage, EncoderStage
 from mlsim.workloads.unet import UNet
 
 Layer = (

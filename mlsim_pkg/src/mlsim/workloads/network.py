@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from mlsim.equations import convolution  # noqa: F401  (registers the layer equations)
 from mlsim.units import scaled
-from mlsim.workloads.kinds import Layer
-from mlsim.workloads.layers import Shape
+from mlsim.workloads.layers import Layer, Shape
 from mlsim.workloads.model import FLOPS_PER_MULTIPLY_ADD, Model
 from mlsim.workloads.operators import Operator, OperatorTable
 

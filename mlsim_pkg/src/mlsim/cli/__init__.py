@@ -1,0 +1,1 @@
+"""The command `mlsim`: one module for each group of its subcommands."""

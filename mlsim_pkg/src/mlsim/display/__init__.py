@@ -1,0 +1,1 @@
+"""Numbers and tables that open: each shows how it was computed."""

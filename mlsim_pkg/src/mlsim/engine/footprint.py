@@ -1,0 +1,111 @@
+"""`Engine.footprint`: the energy, carbon and water of a load."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from mlsim.hardware import Device
+from mlsim.solvers.footprint.footprint import Footprint
+from mlsim.systems import Cluster, System
+
+if TYPE_CHECKING:
+    from mlsim.infrastructure import CloudRegion, DataCentre, Grid, Operator
+
+
+def footprint(
+    work: Any = None,
+    *,
+    grid: Grid | str | None = None,
+    data_centre: DataCentre | str | None = None,
+    region: CloudRegion | str | None = None,
+    pue: Any = None,
+    wue: Any = None,
+    carbon_intensity: Any = None,
+    water_intensity: Any = None,
+    year: int | None = None,
+    hour: Any = None,
+    accounting: str = "location",
+    operator: Operator | str | None = None,
+    embodied: Any = None,
+    host: Any = True,
+    network: Any = None,
+    hardware: Device | System | Cluster | str | None = None,
+    device_hours: Any = None,
+    **given: Any,
+) -> Footprint:
+    """Reckon the energy, carbon and water of a training run, a service or device-hours.
+
+    From power under the load outwards: devices, hosts, network, data centre (PUE),
+    electricity, water, and the making of the devices. Numbers may be pairs
+    (low, high); the results are then intervals.
+
+    Parameters
+    ----------
+    work
+        A service (one point), a training run, or a `Load`.
+    hardware, device_hours
+        In place of it, what is published of a run: its hardware, and a number
+        of hours. Nothing is known of its power then but idle and full, unless
+        `device_power` or both utilisations are given.
+    grid, data_centre, region
+        Where it runs: names or records. A region sets the grid, its intensity
+        and the data centre, where they are not given.
+    pue, wue, carbon_intensity, water_intensity
+        In place of what is on record, such as 1.1 and "350 gCO2e/kWh".
+    year
+        Of the figures; the last on record if left out.
+    hour
+        Hour of the day at which it runs, or a list of them: the shape of the
+        grid's typical day, times its average.
+    accounting, operator
+        "location": what the grid generates; "market": by contracts, of the
+        operator, or for a grid the residual mix.
+    embodied
+        Record of making the devices, or "150 kgCO2e" for each; False leaves it
+        out; left out, the record of the device if there is one.
+    host
+        True: the power of the system beside its devices; False: not counted;
+        "150 W" for each device, or a system whose host it is.
+    network
+        Power of switches between hosts for each device; not counted if left out.
+    **given
+        idle_power, max_power, device_power, compute_utilisation,
+        memory_utilisation, lifetime, lifetime_use, tokens.
+
+    Raises
+    ------
+    InvalidValueError, UnitError, UnknownNameError, WrongKindError
+        If something can't be, or PUE, electricity or the host's power is not
+        known; says what to give, and what is on record.
+
+    >>> from mlsim import Engine
+    >>> serving = Engine.serve(model="Llama3_8B", hardware="H100", batch_size=64)
+    >>> found = Engine.footprint(serving, data_centre="Google", grid="Germany",
+    ...                          host=False)
+    >>> found.device_energy < found.energy
+    True
+    """
+    from mlsim.solvers.footprint.assemble import footprint
+
+    return footprint(
+        work,
+        hardware=hardware,
+        device_hours=device_hours,
+        places={
+            "grid": grid,
+            "region": region,
+            "data_centre": data_centre,
+            "operator": operator,
+            "year": year,
+        },
+        pue=pue,
+        wue=wue,
+        carbon_intensity=carbon_intensity,
+        water_intensity=water_intensity,
+        hour=hour,
+        accounting=accounting,
+        embodied=embodied,
+        host=host,
+        network=network,
+        given=given,
+    )

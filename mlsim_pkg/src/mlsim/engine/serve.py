@@ -1,0 +1,184 @@
+"""`Engine.serve` and `Engine.fit`: what a language model's users wait for, and what fits."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from mlsim import zoo
+from mlsim.hardware import Device
+from mlsim.precision import Precision
+from mlsim.solvers.formats import formats
+from mlsim.solvers.serving.serving import Serving
+from mlsim.systems import System
+from mlsim.workloads.model import Model
+
+if TYPE_CHECKING:
+    import pandas
+
+
+def serve(
+    *,
+    model: Model | str,
+    hardware: Device | System | str,
+    batch_size: Any = 1,
+    prompt_tokens: Any = 512,
+    output_tokens: Any = None,
+    precision: str | Precision | None = None,
+    weights: str | Precision | None = None,
+    activations: str | Precision | None = None,
+    kv_cache: str | Precision | None = None,
+    tensor_parallel: int = 1,
+    pipeline_parallel: int = 1,
+    data_parallel: int = 1,
+    expert_parallel: int = 1,
+    block_tokens: int = 16,
+    chunk_tokens: int = 8192,
+    reserve: float = 0.1,
+    estimate: str = "roofline",
+    check_memory: bool = True,
+    **given: Any,
+) -> Serving:
+    """Predict what a language model's users wait for, and how many fit.
+
+    A batch of prompts is read at once (prefill), and then each sequence gets
+    one token a step (decode), operator by operator. Numbers may be arrays.
+
+    Parameters
+    ----------
+    model
+        A record of the zoo, its name, a TOML file, or the `config.json` of
+        a model (or the folder that holds it).
+    hardware
+        A device, a system of devices, a name, or a TOML file.
+    batch_size
+        Sequences that are served together.
+    prompt_tokens, output_tokens
+        Length of each prompt, and new tokens for it (128 if left out; an
+        encoder has none).
+    precision
+        Number format of weights, activations and KV cache; or a short name
+        such as "w4a16" or "w8a8kv8". Left out: 16 bits, bf16 or, where the
+        device has none, fp16.
+    weights, activations, kv_cache
+        The format of one of them, where it differs.
+    tensor_parallel, pipeline_parallel, data_parallel, expert_parallel
+        Devices that share each matrix; stages that share the layers; copies
+        that share the batch; groups over which experts are spread, which lie
+        within the first and the third.
+    block_tokens
+        Tokens in a block of the paged cache.
+    chunk_tokens
+        Most tokens of prompts that go through a layer together.
+    reserve
+        Share of each device's memory that is kept for everything else.
+    estimate
+        "roofline": operator by operator at datasheet rates (the default);
+        "bound": each step at once, moving weights in use and the KV cache
+        only, sending nothing. No published result on record beats it;
+        "calibrated": operator by operator at the rates that were measured
+        on the device and its links, with a start for each.
+    check_memory
+        Whether a service that does not fit is refused its times.
+    **given
+        Any quantity of the vocabulary, to override what the data or the
+        equations say, such as memory_bandwidth="3 TB/s".
+
+    Raises
+    ------
+    InvalidValueError, UnitError, UnknownNameError, WrongKindError
+        If an argument can't be, a sequence is longer than the model's
+        context, or a layout does not divide the model or the system.
+    UnsupportedPrecisionError
+        If the device can't compute in a format.
+    NotMeasuredError
+        If nobody measured products and streams on the device, or
+        all-reduces over its links, for a calibrated estimate.
+
+    >>> from mlsim import Engine
+    >>> serving = Engine.serve(model="Llama3_8B", hardware="H100", batch_size=[1, 64],
+    ...                        prompt_tokens=2048)
+    >>> [f"{time:.1f}" for time in serving.time_per_output_token.to("ms").magnitude]
+    ['4.6', '9.9']
+    """
+    from mlsim.solvers.serving.validate import service
+
+    found = zoo.hardware(hardware)
+    device = found if isinstance(found, Device) else found.device
+    return Serving(
+        service(
+            model=zoo.transformer(model),
+            hardware=found,
+            batch_size=batch_size,
+            prompt_tokens=prompt_tokens,
+            output_tokens=output_tokens,
+            formats=formats(precision, weights, activations, kv_cache, device=device),
+            layout=(tensor_parallel, pipeline_parallel, data_parallel, expert_parallel),
+            block_tokens=block_tokens,
+            chunk_tokens=chunk_tokens,
+            reserve=reserve,
+            estimate=estimate,
+            given=given,
+        ),
+        check_memory=check_memory,
+    )
+
+
+def fit(
+    *,
+    model: Model | str,
+    hardware: Device | System | str,
+    prompt_tokens: Any = 512,
+    output_tokens: Any = None,
+    precision: Any = None,
+    tensor_parallel: int | None = None,
+    pipeline_parallel: int = 1,
+    expert_parallel: int = 1,
+    reserve: float = 0.1,
+) -> pandas.DataFrame:
+    """Tell in which number formats a language model fits, and what it then does.
+
+    Returns a tidy table, one row per format. `weight_memory` (B) is that of
+    each device; `largest_batch` counts sequences of these lengths, and
+    `longest_context` the tokens of one sequence alone. Times (s) are those
+    of one sequence, `tokens_per_second` that of the largest batch. What
+    can't run is kept: `feasible` is False, and `reason` says by how many
+    bytes and what would do instead.
+
+    Parameters
+    ----------
+    precision
+        A format or a list of them, as for `serve`. If it is left out, all
+        that the device can compute in and that are worth trying; the KV
+        cache in 16 bits, and in 8 where it is the cache that keeps a
+        sequence from the model's full context.
+    tensor_parallel
+        Devices that share each matrix; as many as the system has and the
+        model allows if it is left out.
+    model, hardware, prompt_tokens, output_tokens, pipeline_parallel,
+    expert_parallel, reserve
+        As for `serve`.
+
+    Raises
+    ------
+    MlsimError
+        As `serve`, but a format in which the device can't compute is a row.
+
+    >>> from mlsim import Engine
+    >>> table = Engine.fit(model="Llama3_70B", hardware="H100")
+    >>> [name for name in table[table.feasible].precision]
+    ['w4a16', 'w4a16, KV fp8']
+    """
+    from mlsim.solvers.serving.fit import question, rows
+    from mlsim.solvers.serving.fit_report import as_table
+
+    asked = question(
+        model=zoo.transformer(model),
+        hardware=zoo.hardware(hardware),
+        prompt_tokens=prompt_tokens,
+        output_tokens=output_tokens,
+        tensor_parallel=tensor_parallel,
+        pipeline_parallel=pipeline_parallel,
+        expert_parallel=expert_parallel,
+        reserve=reserve,
+    )
+    return as_table(rows(asked, precision))

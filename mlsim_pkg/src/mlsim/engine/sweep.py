@@ -1,0 +1,146 @@
+"""Sweeps: every combination of models, devices, precisions and batches, as a table."""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import TYPE_CHECKING, Any
+
+from mlsim import zoo
+from mlsim.errors import InvalidValueError, UnsupportedPrecisionError, need
+from mlsim.precision import precision as find_precision
+from mlsim.solvers.calibrated import CALIBRATED
+from mlsim.solvers.evaluation import (
+    COMPUTE_BOUND,
+    DOES_NOT_FIT,
+    MEMORY_BOUND,
+    OVERHEAD_BOUND,
+    evaluate,
+)
+from mlsim.solvers.forward.configuration import Configuration
+from mlsim.solvers.inputs import check
+from mlsim.workloads.network import Network
+
+if TYPE_CHECKING:
+    import pandas
+
+_COLUMNS = ("latency", "throughput", "memory_bound_share", "memory_required")
+_RESULTS = (*_COLUMNS, "memory_free")
+
+
+def _listed(name: str, value: Any) -> list[Any]:
+    """Return the entries of a list, or the one value that was given."""
+    if not isinstance(value, (list, tuple, set, frozenset, zoo.Namespace)):
+        return [value]
+    entries = list(value)
+    if not entries:
+        raise InvalidValueError(f"{name} is an empty list; give at least one entry.")
+    return entries
+
+
+def sweep(
+    *, model: Any, hardware: Any, batch_size: Any, precision: Any, estimate: str
+) -> pandas.DataFrame:
+    """Do what `Engine.sweep` promises."""
+    library, np = need("pandas", "a sweep", "arrays"), need("numpy", "a sweep", "arrays")
+    # Of a whole namespace, those with a fixed input; the others are served.
+    if isinstance(model, zoo.Namespace):
+        model = [each for each in model if isinstance(each, Network)]
+    models = [zoo.network(each) for each in _listed("model", model)]
+    devices = [zoo.device(each) for each in _listed("hardware", hardware)]
+    formats = [find_precision(each) for each in _listed("precision", precision)]
+    batches = check("batch_size", batch_size, whole=True)
+    batches = batches.reshape(-1) if hasattr(batches, "reshape") else batches
+    column = np.atleast_1d(np.asarray(batches, dtype=float))
+    combinations = list(product(models, devices, formats))
+    results = (*_RESULTS, "overhead_share") if estimate == CALIBRATED else _RESULTS
+    joined = {name: np.empty(len(column) * len(combinations)) for name in results}
+    reasons = []
+    for index, combination in enumerate(combinations):
+        rows = slice(index * len(column), (index + 1) * len(column))
+        part = {name: values[rows] for name, values in joined.items()}
+        reasons.append(_solve_all(*combination, estimate=estimate, column=column, into=part))
+    columns = _columns(
+        library,
+        models,
+        devices,
+        formats,
+        estimate=estimate,
+        column=column,
+        joined=joined,
+        reasons=reasons,
+    )
+    table: pandas.DataFrame = library.DataFrame(columns, copy=False)
+    return table
+
+
+def _solve_all(
+    model: Any, device: Any, number_format: Any, *, estimate: str, column: Any, into: dict[str, Any]
+) -> str:
+    """Solve all batches of one combination into its rows; return why it can't run, or "".
+
+    Where the device lacks the precision, the rows are NaN.
+    """
+    try:
+        configuration = Configuration(model, device, number_format, estimate, column, {})
+        evaluate(configuration, *into, into=into)
+    except UnsupportedPrecisionError:
+        for values in into.values():
+            values.fill(float("nan"))
+        return f"no {number_format.name} peak on record"
+    return ""
+
+
+def _columns(
+    pandas: Any,
+    models: Any,
+    devices: Any,
+    formats: Any,
+    *,
+    estimate: str,
+    column: Any,
+    joined: dict[str, Any],
+    reasons: list[str],
+) -> dict[str, Any]:
+    """Make the table's columns; names are categories, so a million rows stay small."""
+    import numpy as np
+
+    size = len(column)
+    # NaN compares as False: what has no peak does not run either.
+    feasible = joined["memory_free"] >= 0
+    stopped = ~feasible
+    if stopped.any():
+        for name in ("latency", "throughput", "memory_bound_share"):
+            joined[name][stopped] = np.nan
+
+    def category(names: list[str], each: int, times: int) -> Any:
+        # Two devices may have one name; more than a byte holds may be compared.
+        unique = list(dict.fromkeys(names))
+        kind = np.int8 if len(unique) < 128 else np.int32
+        codes = np.array([unique.index(name) for name in names], dtype=kind)
+        every = np.tile(np.repeat(codes, each), times)
+        return pandas.Categorical.from_codes(every, dtype=pandas.CategoricalDtype(unique))
+
+    kinds = ["", DOES_NOT_FIT.lower(), *sorted(set(reasons) - {""})]
+    codes = np.repeat(np.array([kinds.index(each) for each in reasons], dtype=np.int8), size)
+    codes[stopped & (codes == 0)] = 1
+    bound = np.where(joined["memory_bound_share"] > 0.5, np.int8(0), np.int8(1))
+    limits = [MEMORY_BOUND, COMPUTE_BOUND]
+    if "overhead_share" in joined:
+        limits.append(OVERHEAD_BOUND)
+        bound[joined["overhead_share"] > 0.5] = 2
+    bound[stopped] = -1
+    bottlenecks = pandas.CategoricalDtype(limits)
+    return {
+        "model": category([m.name for m in models], size * len(devices) * len(formats), 1),
+        "hardware": category([d.name for d in devices], size * len(formats), len(models)),
+        "precision": category([f.name for f in formats], size, len(models) * len(devices)),
+        "estimate": category([estimate], size * len(reasons), 1),
+        "batch_size": np.tile(column.astype(np.int64), len(reasons)),
+        "latency": joined["latency"],
+        "throughput": joined["throughput"],
+        "bottleneck": pandas.Categorical.from_codes(bound, dtype=bottlenecks),
+        "memory_bound_share": joined["memory_bound_share"],
+        "memory_required": joined["memory_required"],
+        "feasible": feasible,
+        "reason": pandas.Categorical.from_codes(codes, dtype=pandas.CategoricalDtype(kinds)),
+    }

@@ -1,0 +1,96 @@
+"""What an operator reports for a year: electricity, and its emissions in two ways of counting."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from mlsim import records
+from mlsim.errors import InvalidValueError, nearest
+from mlsim.infrastructure.places import Place
+from mlsim.infrastructure.yearly_figures import figures_by_year
+from mlsim.units import quantity
+
+if TYPE_CHECKING:
+    from pint import Quantity
+
+# How emissions of bought electricity are counted: by the grids on which it is used,
+# or by the contracts for it.
+ACCOUNTS = ("location", "market")
+_FIGURES = {
+    "electricity": "J",
+    "scope2_location": "kg_CO2e",
+    "scope2_market": "kg_CO2e",
+}
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Operator(Place):
+    """A company that runs data centres, and what it reports by year.
+
+    "electricity" is what it used; "scope2_location" and "scope2_market" are the
+    emissions of the electricity that it bought, counted by the grids on which it was
+    used, and by the contracts for it. `covers` says of what the figures are.
+    """
+
+    covers: str
+    source: str
+
+    @property
+    def pairs(self) -> tuple[int, ...]:
+        """The years for which both ways of counting are on record."""
+        market = self.years("scope2_market")
+        return tuple(year for year in self.years("scope2_location") if year in market)
+
+    def intensity(self, account: str = "location", year: int | None = None) -> Quantity[Any]:
+        """Return Scope 2 over electricity, of a year that has both (or the last).
+
+        >>> from mlsim import Operators
+        >>> for account in ("location", "market"):
+        ...     print(f"{Operators.Microsoft.intensity(account, 2020):.0f}")
+        381 gCO2e/kWh
+        21 gCO2e/kWh
+
+        Raises
+        ------
+        InvalidValueError
+            If the account is none of ACCOUNTS, or no year has both figures.
+        """
+        if account not in ACCOUNTS:
+            raise InvalidValueError(
+                f"account must be one of {', '.join(ACCOUNTS)}, not {account!r}."
+                f"{nearest(account, ACCOUNTS)}"
+            )
+        name = f"scope2_{account}"
+        both = [each for each in self.years(name) if each in self.years("electricity")]
+        if not both:
+            raise InvalidValueError(f"{self.name}: no year has both {name} and electricity.")
+        if year is not None and year not in both:
+            listed = ", ".join(map(str, both))
+            raise InvalidValueError(f"{self.name} has both for {listed}, not for {year!r}.")
+        chosen = both[-1] if year is None else year
+        emitted, used = self.figure(name, chosen).si, self.figure("electricity", chosen).si
+        return quantity(emitted / used, "kg_CO2e/J").to("gCO2e/kWh")
+
+    def __repr__(self) -> str:
+        return f"<Operator {self.name}: {', '.join(self.quantities)}; {self.covers}>"
+
+
+def load_operator(path: str | Path) -> Operator:
+    """Read the file of an operator.
+
+    Raises
+    ------
+    DataFileError
+        If a key is unknown or missing, there is no figure, or one lacks its source;
+        names file and line.
+    """
+    file = records.load(path)
+    heads = ("key", "name", "covers", "source")
+    file.only(file.data, (*heads, *_FIGURES))
+    texts = {name: file.need(file.data, name, str) for name in heads}
+    figures = dict(figures_by_year(file, file.data, _FIGURES, {}))
+    if not figures:
+        raise file.error("there is no figure: add a table such as [scope2_location.2023].")
+    return Operator(figures=figures, **texts)

@@ -1,0 +1,1 @@
+"""Figures, each of which carries the numbers that it shows."""

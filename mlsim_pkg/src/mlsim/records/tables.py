@@ -1,0 +1,100 @@
+"""Tables of published rows: CSV, read strictly, each row with its source.
+
+A column that is missing or unknown, a cell too many, an id that stands twice or a
+source that is not in the bibliography is an error that names the file and the line.
+"""
+
+from __future__ import annotations
+
+import csv
+import math
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Protocol, TypeVar
+
+from mlsim.errors import DataFileError, MlsimError
+from mlsim.records.references import references
+
+
+class Named(Protocol):
+    """What has an id."""
+
+    @property
+    def id(self) -> str:
+        """A name that no other row has."""
+
+
+Row = TypeVar("Row", bound=Named)
+
+
+def read(
+    path: Path, columns: tuple[str, ...], make: Callable[[dict[str, str]], Row]
+) -> tuple[Row, ...]:
+    """Read a table strictly: these columns, each row whole, no id twice.
+
+    Raises
+    ------
+    DataFileError
+        If the table is otherwise, or `make` refuses a row; names file and line.
+    """
+    rows: dict[str, Row] = {}
+    with path.open(encoding="utf-8", newline="") as file:
+        reader = csv.DictReader(file)
+        if tuple(reader.fieldnames or ()) != columns:
+            raise DataFileError(f"{path}:1: the columns must be {', '.join(columns)}.")
+        for record in reader:
+            try:
+                row = _whole(record, make)
+                if row.id in rows:
+                    raise DataFileError(f"two rows have the same id, {row.id!r}.")
+            except (MlsimError, ValueError) as error:
+                raise DataFileError(f"{path}:{reader.line_num}: {error}") from error
+            rows[row.id] = row
+    return tuple(rows.values())
+
+
+def _whole(record: dict[str, str], make: Callable[[dict[str, str]], Row]) -> Row:
+    # What csv calls cells too many, and cells that are not there.
+    if None in record or None in record.values():
+        raise DataFileError("this row has not as many cells as there are columns.")
+    if record["source"] not in references():
+        raise DataFileError(f"source {record['source']!r} is not in references.bib.")
+    return make(record)
+
+
+def count(record: Mapping[str, str], name: str) -> int:
+    """Return a whole number from 1 up.
+
+    Raises
+    ------
+    DataFileError
+        If the cell holds something else.
+
+    >>> count({"devices": "8"}, "devices")
+    8
+    """
+    text = record[name]
+    if not (text.isascii() and text.isdigit() and int(text) > 0):
+        raise DataFileError(f"{name} must be a whole number from 1 up, not {text!r}.")
+    return int(text)
+
+
+def positive(record: Mapping[str, str], name: str) -> float:
+    """Return a number above 0.
+
+    Raises
+    ------
+    DataFileError
+        If the cell holds something else.
+
+    >>> positive({"value": "1.42"}, "value")
+    1.42
+    """
+    text = record[name]
+    try:
+        found = float(text)
+    except ValueError:
+        found = math.nan
+    if not (math.isfinite(found) and found > 0):
+        raise DataFileError(f"{name} must be a positive number, not {text!r}.")
+    return found

@@ -1,0 +1,1 @@
+"""The energy, carbon and water of a load."""

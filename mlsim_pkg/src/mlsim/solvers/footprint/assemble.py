@@ -1,0 +1,283 @@
+"""The account of a load: what a caller gives and what is on record, put together."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from mlsim.errors import InvalidValueError, WrongKindError, unknown_name
+from mlsim.infrastructure import EmbodiedCarbon
+from mlsim.measured.power_fit import limits, weights
+from mlsim.solvers.footprint import electricity, sites
+from mlsim.solvers.footprint.account import Account
+from mlsim.solvers.footprint.entries import LEFT_OUT, Entry, entry, exactly
+from mlsim.solvers.footprint.footprint import Footprint
+from mlsim.solvers.load import Load
+from mlsim.systems import Cluster, System
+from mlsim.zoo.resolve import cluster as find_hardware
+from mlsim.zoo.spaces import Embodied, Systems
+
+# What a caller may give beside the arguments of Engine.footprint, and its name in the
+# vocabulary where that is longer.
+GIVABLE = {
+    "idle_power": "idle_power",
+    "max_power": "max_power",
+    "device_power": "device_power",
+    "compute_utilisation": "compute_utilisation",
+    "memory_utilisation": "memory_utilisation",
+    "lifetime": "device_lifetime",
+    "lifetime_use": "lifetime_use",
+    "tokens": "load_tokens",
+}
+_NOTHING = exactly(0.0, LEFT_OUT)
+
+
+def footprint(
+    work: Any,
+    *,
+    hardware: Any,
+    device_hours: Any,
+    places: Mapping[str, Any],
+    pue: Any,
+    wue: Any,
+    carbon_intensity: Any,
+    water_intensity: Any,
+    hour: Any,
+    accounting: str,
+    embodied: Any,
+    host: Any,
+    network: Any,
+    given: Mapping[str, Any],
+) -> Footprint:
+    """Reckon the footprint of a load; see `Engine.footprint` for the arguments.
+
+    Raises
+    ------
+    MlsimError
+        As `Engine.footprint`.
+    """
+    for name in given:
+        if name not in GIVABLE:
+            raise unknown_name("argument or quantity", name, GIVABLE)
+    load = _load(work, hardware, device_hours)
+    place = sites.where(**places)
+    centre, no_site_water, words = sites.data_centre(place, pue, wue)
+    carbon, grid = electricity.carbon(place, carbon_intensity, hour, accounting)
+    source_water, no_source_water = sites.water(place, water_intensity)
+    missing = {**no_site_water, **no_source_water}
+    left_out: list[str] = []
+    entries = {
+        **_held(load, given, missing),
+        **_powers(load, given, missing),
+        **_host(host, load, left_out),
+        **_network(network, left_out),
+        **centre,
+        **carbon,
+        **source_water,
+        **_embodied(embodied, load, given, missing, left_out),
+    }
+    _sum_of_water(entries, missing, left_out)
+    return Footprint(Account(load, entries, f"{words}, {grid}", missing, tuple(left_out)))
+
+
+def _load(work: Any, hardware: Any, device_hours: Any) -> Load:
+    """Return the load of a service or a run, or of device-hours."""
+    if work is None:
+        if hardware is None or device_hours is None:
+            raise InvalidValueError(
+                "footprint of what? Give a service (Engine.serve), a training run "
+                "(Engine.train) or a Load; or hardware= and device_hours=."
+            )
+        return Load.of(hardware=find_hardware(hardware), device_hours=device_hours)
+    if hardware is not None or device_hours is not None:
+        raise InvalidValueError(
+            "hardware and device_hours describe a load that is not given: leave them out, "
+            f"since {type(work).__name__} has its own."
+        )
+    found = work.load() if hasattr(work, "load") else None
+    if not isinstance(found, Load):
+        raise WrongKindError(
+            "work must be a service (Engine.serve), a training run (Engine.train) or a Load, "
+            f"not {work!r}."
+        )
+    return found
+
+
+def _held(load: Load, given: Mapping[str, Any], missing: dict[str, str]) -> dict[str, Entry]:
+    """Return how much is held, and for how many tokens."""
+    origin = f"load: {load.label}"
+    found = {
+        "devices": exactly(float(load.devices), origin),
+        "working_time": exactly(load.time, origin),
+    }
+    if "tokens" in given:
+        found["load_tokens"] = entry("load_tokens", given["tokens"], shown="tokens")
+    elif load.tokens:
+        found["load_tokens"] = exactly(load.tokens, origin)
+    else:
+        missing["load_tokens"] = "nobody says how many tokens the load makes: give tokens=."
+    return found
+
+
+def _powers(load: Load, given: Mapping[str, Any], missing: dict[str, str]) -> dict[str, Entry]:
+    """Return what decides the power of a device."""
+    if "device_power" in given:
+        # What is published of a run; idle and full power don't matter then.
+        used = [name for name in ("idle_power", "max_power") if name in given]
+        if used:
+            raise InvalidValueError(f"device_power is the average: leave {used[0]} out.")
+        for name in ("power_load", "power_share"):
+            missing[name] = "device_power is given, so that nothing is known of the load."
+        return {"device_power": _at_least_idle(load, given["device_power"])}
+    idle, most = limits(load.device, given.get("idle_power"), given.get("max_power"))
+    found = {"idle_power": idle, "max_power": most}
+    shares = {}
+    for name in ("compute_utilisation", "memory_utilisation"):
+        value = getattr(load, name)
+        if name in given:
+            shares[name] = entry(name, given[name])
+        elif value is not None:
+            shares[name] = exactly(min(value, 1.0), f"load: {load.label}")
+    if len(shares) == 1:
+        lacks = ({"compute_utilisation", "memory_utilisation"} - set(shares)).pop()
+        raise InvalidValueError(f"give {lacks} as well: power depends on both (0 is allowed).")
+    if not shares:
+        missing["power_load"] = "how much of the devices is used is not known."
+        words = "nothing is known of their use: from idle to full power"
+        return {**found, "power_share": Entry(0.0, 1.0, words)}
+    fitted = weights()
+    return {
+        **found,
+        **shares,
+        "compute_power_weight": exactly(fitted.compute, fitted.origin),
+        "memory_power_weight": exactly(fitted.memory, fitted.origin),
+    }
+
+
+def _at_least_idle(load: Load, value: Any) -> Entry:
+    """Check a given power: a device never draws less than when it is idle."""
+    power = entry("device_power", value)
+    figure = load.device.figures.get("power.idle")
+    if figure and power.low < figure.si:
+        raise InvalidValueError(
+            f"device_power must be at least what {load.device.name} draws idle, "
+            f"{figure.text}, not {power.low:,.4g} W."
+        )
+    return power
+
+
+def _node(system: Any) -> System | None:
+    return system.node if isinstance(system, Cluster) else system
+
+
+def _host(host: Any, load: Load, left_out: list[str]) -> dict[str, Entry]:
+    """Return what a host draws for each device."""
+    if host is False:
+        left_out.append("hosts: processors, memory, fans and power supplies")
+        return {"host_power": _NOTHING}
+    if isinstance(host, str) and not host[:1].isdigit():
+        host = Systems.find(host)
+    if isinstance(host, (System, Cluster)):
+        return _host_of(_node(host), load)
+    if host is not True:
+        return {"host_power": entry("host_power", host, shown="host")}
+    return _host_of(_node(load.system), load)
+
+
+def _host_of(system: System | None, load: Load) -> dict[str, Entry]:
+    share = system.host_power_per_device if system else None
+    if system is None or share is None or share.magnitude <= 0:
+        known = ", ".join(each.key for each in Systems if each.host_power_per_device is not None)
+        raise InvalidValueError(
+            f"the power of the host of {(system or load.device).name} is not on record: give "
+            f"host='150 W' for each device, a system whose power is (host= one of {known}), "
+            "or host=False to count the devices alone."
+        )
+    figures, devices = system.figures, system.devices
+    most, tdp = figures["power.max"], system.device.figures["power.tdp"]
+    upper = most.si / devices - tdp.si
+    words = f"{system.name}: {most.text} for {devices} devices, less the {tdp.text} of each"
+    idle, alone = figures.get("power.idle"), system.device.figures.get("power.idle")
+    if idle and alone:
+        lower = max(idle.si / devices - alone.si, 0.0)
+        return {
+            "host_idle_power": exactly(lower, f"{system.name}, idle: {idle.origin()}"),
+            "host_max_power": exactly(upper, f"{words}, {most.origin()}"),
+        }
+    return {"host_power": exactly(upper, f"at most; {words}, {most.origin()}")}
+
+
+def _network(network: Any, left_out: list[str]) -> dict[str, Entry]:
+    if network is None or network is False:
+        left_out.append("switches between hosts, and storage")
+        return {"network_power": _NOTHING}
+    return {"network_power": entry("network_power", network, shown="network")}
+
+
+def _embodied(
+    embodied: Any,
+    load: Load,
+    given: Mapping[str, Any],
+    missing: dict[str, str],
+    left_out: list[str],
+) -> dict[str, Entry]:
+    """Return what decides the share in the emissions of making the devices."""
+    if embodied is False:
+        left_out.append("making the devices")
+        return {"embodied_carbon": _NOTHING}
+    record, found = _record(embodied, load), {}
+    if record:
+        figure = record.figures["carbon"]
+        words = f"{record.name} ({record.covers}): {figure.origin()}"
+        found["embodied_per_device"] = exactly(figure.si / record.devices, words)
+    elif embodied is not None:
+        found["embodied_per_device"] = entry("embodied_per_device", embodied, shown="embodied")
+    figures = record.figures if record else {}
+    for name, quantity, argument in (
+        ("lifetime", "device_lifetime", "lifetime"),
+        ("utilisation", "lifetime_use", "lifetime_use"),
+    ):
+        if argument in given:
+            found[quantity] = entry(quantity, given[argument], shown=argument)
+        elif name in figures:
+            found[quantity] = exactly(figures[name].si, figures[name].origin())
+    needs = {
+        "embodied_per_device": "embodied='150 kgCO2e' for each device, or a record of Embodied",
+        "device_lifetime": "lifetime='4 yr'",
+        "lifetime_use": "lifetime_use=0.5, the part of its life in which a device is used",
+    }
+    lacks = [words for name, words in needs.items() if name not in found]
+    if lacks:
+        of = record.name if record else load.device.name
+        missing["embodied_carbon"] = (
+            f"of making {of} not all is known: give {'; and '.join(lacks)}. embodied=False "
+            "leaves it out."
+        )
+        return {}
+    return found
+
+
+def _record(embodied: Any, load: Load) -> EmbodiedCarbon | None:
+    """Return the record of a device's making: as given, or the one named like the device."""
+    if isinstance(embodied, EmbodiedCarbon):
+        return embodied
+    if isinstance(embodied, str) and not embodied[:1].isdigit():
+        found: EmbodiedCarbon = Embodied.find(embodied)
+        return found
+    if embodied is not None and embodied is not True:
+        return None
+    own: list[EmbodiedCarbon] = [each for each in Embodied if each.device == load.device.key]
+    named = [each for each in own if each.key == load.device.key.rpartition(".")[2]]
+    return next(iter((*named, *own)), None)
+
+
+def _sum_of_water(entries: dict[str, Entry], missing: dict[str, str], left_out: list[str]) -> None:
+    """Let the sum of water hold what is known, and say so if that is one part only."""
+    parts = {"site_water": "water on site", "source_water": "water at power stations"}
+    lacks = [name for name in parts if name in missing]
+    if len(lacks) == len(parts):
+        missing["total_water"] = " ".join(missing[name] for name in parts)
+    elif lacks:
+        # The part itself is refused; in the sum it is nothing, and named.
+        entries[lacks[0]] = exactly(0.0, f"{LEFT_OUT} of the sum: not known")
+        left_out.append(f"{parts[lacks[0]]}: not known")

@@ -1,0 +1,250 @@
+"""The footprint of a load: energy, carbon and water, each explained."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from mlsim.errors import InvalidValueError, unknown_name
+from mlsim.quantities import term
+from mlsim.solvers.footprint.account import FOOTPRINT, Account
+from mlsim.solvers.footprint.entries import LEFT_OUT
+from mlsim.solvers.footprint.interval import Interval, readable
+from mlsim.solvers.load import Load
+
+if TYPE_CHECKING:
+    from mlsim.solvers.explain import Explanation
+
+RESULTS = tuple(dict.fromkeys(each.yields for each in FOOTPRINT))
+_PER_TOKEN = {
+    "energy": "energy_per_token",
+    "device_energy": "device_energy_per_token",
+    "carbon": "carbon_per_token",
+    "water": "water_per_token",
+}
+# What a result can't do without, if nobody gave it.
+_NEEDS = {
+    "embodied_carbon": ("embodied_carbon",),
+    "total_carbon": ("embodied_carbon",),
+    "site_water": ("site_water",),
+    "source_water": ("source_water",),
+    "total_water": ("total_water",),
+    "energy_per_token": ("load_tokens",),
+    "device_energy_per_token": ("load_tokens",),
+    "carbon_per_token": ("load_tokens", "embodied_carbon"),
+    "water_per_token": ("load_tokens", "total_water"),
+    "power_load": ("power_load",),
+    "power_share": ("power_share",),
+}
+# What is left out by leaving out another.
+_KNOWN_BY = {"host_energy": "host_power", "network_energy": "network_power"}
+
+
+class Footprint:
+    """Energy, carbon and water of a training run, a service, or another load.
+
+    Each result is a quantity, or an `Interval` where something known is a range;
+    `low` and `high` are the footprints at its ends. What is not known is refused,
+    with what to give; what is not counted is named in `left_out`.
+
+    >>> from mlsim import Engine
+    >>> found = Engine.footprint(hardware="A100", device_hours=1000, device_power="400 W",
+    ...                          host=False, pue=1.1, carbon_intensity="100 gCO2e/kWh")
+    >>> print(f"{found.energy:.0f}, {found.operational_carbon:.0f}")
+    440 kWh, 44 kgCO2e
+    """
+
+    def __init__(self, account: Account) -> None:
+        self.account = account
+        self._values: dict[str, float] = {}
+
+    @property
+    def load(self) -> Load:
+        """The load that this is the footprint of."""
+        return self.account.load
+
+    @property
+    def left_out(self) -> tuple[str, ...]:
+        """What is not counted, in words."""
+        return self.account.left_out
+
+    @property
+    def ranges(self) -> bool:
+        """Whether this is a range, because something known is."""
+        return self._split and self.account.ranges
+
+    # A footprint at one end of its ranges is one number.
+    _split = True
+
+    @cached_property
+    def low(self) -> Footprint:
+        """The smallest footprint; this one itself if nothing is a range."""
+        return self._end(large=False)
+
+    @cached_property
+    def high(self) -> Footprint:
+        """The largest footprint; this one itself if nothing is a range."""
+        return self._end(large=True)
+
+    def _end(self, *, large: bool) -> Footprint:
+        if not self.ranges:
+            return self
+        found = Footprint(replace(self.account, large=large))
+        found._split = False
+        return found
+
+    def value(self, name: str) -> Any:
+        """Return a result in its base unit: a float, or an `Interval` of two.
+
+        Raises
+        ------
+        UnknownNameError
+            If there is no such result.
+        InvalidValueError
+            If it needs something that is not known; says what to give.
+        """
+        if self.ranges:
+            low, high = self.low.value(name), self.high.value(name)
+            if name in ("device_lifetime", "lifetime_use"):
+                low, high = high, low
+            return low if low == high else Interval(low, high)
+        for need in _NEEDS.get(name, ()):
+            if need in self.account.missing:
+                raise InvalidValueError(self.account.missing[need])
+        known = self.account.known
+        if name in known:
+            return known[name]
+        if name not in RESULTS:
+            raise unknown_name("result of a footprint", name, (*RESULTS, *known))
+        if name not in self._values:
+            found = self.account.plan(name).compute(known)[name]
+            self._values[name] = float(found)
+        return self._values[name]
+
+    def __getitem__(self, name: str) -> Any:
+        """Return a result by name: a quantity, or an `Interval` of two."""
+        found, base = self.value(name), term(name).unit
+        if isinstance(found, Interval):
+            return Interval(*(readable(each, base, found.high) for each in (found.low, found.high)))
+        return readable(found, base)
+
+    @property
+    def energy(self) -> Any:
+        """Energy that the data centre takes for it, cooling and losses included."""
+        return self["facility_energy"]
+
+    @property
+    def it_energy(self) -> Any:
+        """Energy of the machines: devices, hosts and network."""
+        return self["it_energy"]
+
+    @property
+    def device_energy(self) -> Any:
+        """Energy of the devices alone."""
+        return self["device_energy"]
+
+    @property
+    def host_energy(self) -> Any:
+        """Energy of the hosts."""
+        return self["host_energy"]
+
+    @property
+    def network_energy(self) -> Any:
+        """Energy of the switches between hosts."""
+        return self["network_energy"]
+
+    @property
+    def power(self) -> Any:
+        """Power of one device, on the average."""
+        return self["device_power"]
+
+    @property
+    def carbon(self) -> Any:
+        """Emissions of the electricity, and the share in those of making the devices."""
+        return self["total_carbon"]
+
+    @property
+    def operational_carbon(self) -> Any:
+        """Emissions of the electricity."""
+        return self["operational_carbon"]
+
+    @property
+    def embodied_carbon(self) -> Any:
+        """The share in the emissions of making the devices."""
+        return self["embodied_carbon"]
+
+    @property
+    def water(self) -> Any:
+        """Water on site and at power stations, as far as it is known."""
+        return self["total_water"]
+
+    @property
+    def site_water(self) -> Any:
+        """Water used in the data centre."""
+        return self["site_water"]
+
+    @property
+    def source_water(self) -> Any:
+        """Water consumed where the electricity is made."""
+        return self["source_water"]
+
+    @property
+    def parts(self) -> dict[str, Any]:
+        """Parts of energy, carbon and water, as far as they are known and counted."""
+        names = ["device_energy", "host_energy", "network_energy", "operational_carbon"]
+        names += ["embodied_carbon", "site_water", "source_water"]
+        return {name: self[name] for name in names if self.has(name)}
+
+    def has(self, name: str) -> bool:
+        """Tell whether a result is known and not left out."""
+        out = self.account.entries.get(_KNOWN_BY.get(name, name))
+        if out is not None and out.origin.startswith(LEFT_OUT):
+            return False
+        return not any(need in self.account.missing for need in _NEEDS.get(name, ()))
+
+    def per_token(self, name: str = "energy") -> Any:
+        """Return "energy", "carbon" or "water" for each token.
+
+        Raises
+        ------
+        UnknownNameError
+            If it is none of these.
+        InvalidValueError
+            If nobody knows how many tokens there are.
+        """
+        if name not in _PER_TOKEN:
+            raise unknown_name("result per token", name, _PER_TOKEN)
+        return self[_PER_TOKEN[name]]
+
+    def explain(self, name: str = "total_carbon") -> Explanation:
+        """Show how a result came to be: equations, values, units, sources.
+
+        Raises
+        ------
+        InvalidValueError
+            For a range: explain `low` or `high`.
+        """
+        if self.ranges:
+            raise InvalidValueError(
+                "this footprint is a range: explain one end of it, "
+                f".low.explain({name!r}) or .high.explain({name!r})."
+            )
+        from mlsim.solvers.explain import Explanation
+
+        self.value(name)
+        return Explanation(self.account, name)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return inputs and results for JSON: every value with its unit."""
+        from mlsim.solvers.footprint.footprint_report import as_dict
+
+        return as_dict(self)
+
+    def __str__(self) -> str:
+        from mlsim.solvers.footprint.footprint_report import as_text
+
+        return as_text(self)
+
+    def __repr__(self) -> str:
+        return f"<Footprint of {self.load.label} on {self.account.labels['hardware']}>"

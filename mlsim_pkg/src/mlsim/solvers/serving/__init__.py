@@ -1,0 +1,1 @@
+"""A language model and its users: prefill, decode, and what fits."""

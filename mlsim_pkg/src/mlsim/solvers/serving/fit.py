@@ -1,0 +1,271 @@
+"""Does it fit? A language model on a device or a system, a row for each number format."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from mlsim.errors import InvalidValueError, UnsupportedPrecisionError
+from mlsim.hardware import Device
+from mlsim.precision import precision as find
+from mlsim.solvers.evaluation import evaluate
+from mlsim.solvers.formats import WIDE, Formats, formats
+from mlsim.solvers.serving.phase import Phase
+from mlsim.solvers.serving.service import Service
+from mlsim.solvers.serving.serving import Serving
+from mlsim.solvers.serving.validate import service
+from mlsim.systems import System
+from mlsim.units import text
+from mlsim.workloads.language import Transformer
+from mlsim.workloads.steps import Layout
+
+# What a row says, and its unit ("" for what is no number).
+COLUMNS = {
+    "precision": "",
+    "weights": "",
+    "activations": "",
+    "kv_cache": "",
+    "tensor_parallel": "1",
+    "weight_memory": "B",
+    "feasible": "",
+    "largest_batch": "sample",
+    "longest_context": "token",
+    "time_to_first_token": "s",
+    "time_per_output_token": "s",
+    "tokens_per_second": "token/s",
+    "reason": "",
+}
+# More devices than anybody joins in one group.
+_MOST_DEVICES = 1024
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Question:
+    """What is to fit where: a sequence of a model, on devices in a layout."""
+
+    model: Transformer
+    hardware: Device | System
+    prompt_tokens: Any
+    output_tokens: Any
+    layout: Layout
+    reserve: float
+
+    @property
+    def device(self) -> Device:
+        """The device, or each device of the system."""
+        return self.hardware.device if isinstance(self.hardware, System) else self.hardware
+
+    @property
+    def plain(self) -> Service:
+        """The service in 16 bits, for what does not depend on the format."""
+        return self.service(formats(_wide(self.device)))
+
+    def service(self, chosen: Formats) -> Service:
+        """Return the service of one sequence in these formats, checked."""
+        layout = self.layout
+        return service(
+            model=self.model,
+            hardware=self.hardware,
+            batch_size=1,
+            prompt_tokens=self.prompt_tokens,
+            output_tokens=self.output_tokens,
+            formats=chosen,
+            layout=(layout.tensor, layout.pipeline, layout.data, layout.expert),
+            block_tokens=16,
+            chunk_tokens=8192,
+            reserve=self.reserve,
+            estimate="roofline",
+            given={},
+        )
+
+
+def question(
+    *,
+    model: Transformer,
+    hardware: Device | System,
+    prompt_tokens: Any,
+    output_tokens: Any,
+    tensor_parallel: int | None,
+    pipeline_parallel: int,
+    expert_parallel: int,
+    reserve: float,
+) -> Question:
+    """Put a question together; without `tensor_parallel`, as many devices as there are.
+
+    Raises
+    ------
+    MlsimError
+        As `Engine.fit`.
+    """
+    asked: dict[str, Any] = {"prompt_tokens": prompt_tokens, "output_tokens": output_tokens}
+    for name, value in asked.items():
+        if hasattr(value, "__len__") and not isinstance(value, str):
+            raise InvalidValueError(f"{name} must be one number, not {value!r}.")
+    tensor = tensor_parallel
+    if tensor is None:
+        tensor = _widest(model, hardware, pipeline_parallel, expert_parallel)
+    made = Question(
+        model=model,
+        hardware=hardware,
+        layout=Layout(tensor, pipeline_parallel, 1, expert_parallel),
+        reserve=reserve,
+        **asked,
+    )
+    made.plain  # noqa: B018  (refuses what can't be, whatever the format)
+    return made
+
+
+def _widest(model: Transformer, hardware: Device | System, pipeline: int, expert: int) -> int:
+    """Return the most devices that can share each matrix; 1 if none can, or nobody may."""
+    there = hardware.devices if isinstance(hardware, System) else 1
+    if not isinstance(pipeline, int) or pipeline < 1:
+        return 1  # refused later, in words
+    return next(_sizes(model, Layout(1, pipeline, 1, expert), range(there // pipeline, 0, -1)), 1)
+
+
+def _sizes(model: Transformer, layout: Layout, tried: Sequence[int]) -> Iterator[int]:
+    """Yield those sizes of tensor parallelism that divide the model."""
+    for size in tried:
+        try:
+            model.check_layout(replace(layout, tensor=size))
+        except (InvalidValueError, TypeError):
+            continue
+        yield size
+
+
+def rows(question: Question, precision: Any = None) -> list[Row]:
+    """Return a row for each number format: those given, or all sensible ones.
+
+    Raises
+    ------
+    UnknownNameError, InvalidValueError
+        If a format that was given can't be.
+    """
+    if precision is None:
+        chosen = list(_sensible(question))
+    else:
+        given = list(precision) if isinstance(precision, (list, tuple)) else [precision]
+        if not given:
+            raise InvalidValueError("precision is an empty list; give at least one.")
+        chosen = [(str(getattr(each, "name", each)), formats(each)) for each in given]
+    return [_row(question, label, each) for label, each in chosen]
+
+
+def _row(question: Question, label: str, chosen: Formats) -> Row:
+    row: Row = {
+        **dict.fromkeys(COLUMNS),
+        "precision": label,
+        "weights": chosen.weights.name,
+        "activations": chosen.activations.name,
+        "kv_cache": chosen.kv_cache.name,
+        "tensor_parallel": question.layout.tensor,
+        "feasible": False,
+        "reason": "",
+    }
+    try:
+        asked = question.service(chosen)
+        serving = Serving(asked)
+    except UnsupportedPrecisionError as error:
+        return {**row, "reason": str(error)}
+    row["weight_memory"] = float(serving.value("weight_memory"))
+    decoder = question.model.decoder
+    if decoder:  # an encoder keeps nothing of a sequence that would limit either
+        row["largest_batch"] = serving.max_batch_size
+        row["longest_context"] = serving.max_context
+    if not serving.feasible:
+        return {**row, "reason": _shortage(serving, row)}
+    row["feasible"] = True
+    row["time_to_first_token"] = float(serving.value("time_to_first_token"))
+    if decoder:
+        row["time_per_output_token"] = float(serving.value("time_per_output_token"))
+        full = replace(asked, batch_size=float(max(serving.max_batch_size, 1)))
+        row["tokens_per_second"] = Serving(full, check_memory=False).tokens_per_second
+    return row
+
+
+def _shortage(serving: Serving, row: Row) -> str:
+    """Say how much is missing, and what else would do."""
+    asked = serving.service
+    sequence = asked.prompt_tokens + asked.output_tokens
+    words = f"{text(-serving._value('memory_free'), 'B')} too much"
+    if asked.layout.devices > 1:
+        words += " on each device"
+    ways = []
+    if row["longest_context"]:
+        ways.append(f"a sequence of {row['longest_context']:,} tokens instead of {sequence:,.0f}")
+    more = _enough_devices(asked)
+    if more:
+        ways.append(f"{more * asked.layout.pipeline} devices (tensor_parallel={more})")
+    return words + (f"; it would fit with {' or '.join(ways)}" if ways else "")
+
+
+def _enough_devices(asked: Service) -> int | None:
+    """Return the fewest devices that would hold it if they shared each matrix.
+
+    Memory alone is asked about, so the links between them don't come in.
+    """
+    tensor = asked.layout.tensor
+    for size in _sizes(asked.model, asked.layout, range(tensor + 1, _MOST_DEVICES + 1)):
+        wider = replace(asked, layout=replace(asked.layout, tensor=size), system=None)
+        step = Phase(wider, "prefill", wider.prompt_tokens, 0.0)
+        if evaluate(step, "memory_free")["memory_free"] >= 0:
+            return size
+    return None
+
+
+def _wide(device: Device) -> str:
+    """Return the format of 16 bits (or what is nearest) that a device computes in."""
+    known = device.compute.precisions
+    return next((each for each in ("bf16", "fp16", "fp32") if each in known), known[0])
+
+
+def _sensible(question: Question) -> Iterator[tuple[str, Formats]]:
+    """Yield the formats worth trying that the device can compute in, widest first.
+
+    Keys and values are in 16 bits; in 8 as well where it is they that keep a
+    sequence from the model's full context.
+    """
+    device = question.device
+    for weights, activations in _pairs(question):
+        wide = find(_wide(device))
+        chosen = Formats(find(weights), find(activations), wide)
+        try:
+            chosen.computing(device)
+        except UnsupportedPrecisionError:
+            continue
+        yield _label(chosen), chosen
+        if wide.bits != WIDE or not question.model.decoder:
+            continue
+        narrow = "int8" if activations == "int8" or "fp8" not in device.compute.figures else "fp8"
+        smaller = replace(chosen, kv_cache=find(narrow))
+        reach = Serving(question.service(chosen)).max_context
+        if 0 < reach < question.model.context:
+            yield _label(smaller), smaller
+
+
+def _pairs(question: Question) -> Iterator[tuple[str, str]]:
+    """Yield formats of weights and activations."""
+    wide = _wide(question.device)
+    yield wide, wide
+    yield "fp8", "fp8"
+    yield "int8", "int8"
+    if find(wide).bits == WIDE:
+        yield "int8", wide
+        # A model of which only the experts are quantised was released in MXFP4.
+        yield ("mxfp4" if question.model.quantised == "experts" else "int4"), wide
+    yield "nvfp4", "nvfp4"
+
+
+def _label(chosen: Formats) -> str:
+    """Name formats as briefly as can be: "bf16", "w4a16kv8", "fp8, KV bf16"."""
+    weights, activations, cache = chosen.weights, chosen.activations, chosen.kv_cache
+    if weights.name.startswith("int"):
+        name = f"w{weights.bits}a{activations.bits}"
+        if cache.name == "int8":
+            return f"{name}kv8"
+        return name if cache.bits == WIDE else f"{name}, KV {cache.name}"
+    name = weights.name if weights == activations else f"{weights.name} weights"
+    return name if cache == activations else f"{name}, KV {cache.name}"

@@ -1,0 +1,107 @@
+"""Whether a model fits, as text for people and as plain data for programs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from mlsim.errors import need
+from mlsim.solvers.serving.fit import COLUMNS, Question, Row
+from mlsim.units import text
+
+if TYPE_CHECKING:
+    import pandas
+
+# Heads of the columns that are printed; an encoder has only the first and the fourth.
+_HEADS = {
+    "weight_memory": "weights",
+    "largest_batch": "batch",
+    "longest_context": "context",
+    "time_to_first_token": "first token",
+    "time_per_output_token": "per token",
+    "tokens_per_second": "token/s",
+}
+
+
+def as_dict(question: Question, rows: list[Row]) -> dict[str, Any]:
+    """Return the question and its rows for JSON: numbers as {"value": ..., "unit": ...}."""
+    asked = question.plain
+    layout = asked.layout
+    return {
+        "model": question.model.name,
+        "hardware": asked.hardware_name,
+        "layout": {
+            "tensor_parallel": layout.tensor,
+            "pipeline_parallel": layout.pipeline,
+            "expert_parallel": layout.expert,
+        },
+        "reserve": question.reserve,
+        "prompt_tokens": {"value": asked.prompt_tokens, "unit": "token/sample"},
+        "output_tokens": {"value": asked.output_tokens, "unit": "token/sample"},
+        "rows": [
+            {
+                name: {"value": value, "unit": COLUMNS[name]} if COLUMNS[name] else value
+                for name, value in row.items()
+            }
+            for row in rows
+        ],
+    }
+
+
+def as_table(rows: list[Row]) -> pandas.DataFrame:
+    """Return the rows as a table; a count that is not there is missing, not 0.
+
+    Raises
+    ------
+    MissingLibraryError
+        If pandas is not installed.
+    """
+    types = {
+        name: "Int64" if unit in ("sample", "token") else "float64"
+        for name, unit in COLUMNS.items()
+        if unit not in ("", "1")
+    }
+    table: pandas.DataFrame = need("pandas", "a table", "arrays").DataFrame(rows)
+    return table.astype(types)
+
+
+def as_text(question: Question, rows: list[Row]) -> str:
+    """Return a table with a line for each format, and a last line with the verdict."""
+    asked, heads = question.plain, dict(_HEADS)
+    lengths = f"{asked.prompt_tokens:,.0f} prompt"
+    note = "Times are those of one sequence, token/s that of the largest batch."
+    if question.model.decoder:
+        lengths += f" + {asked.output_tokens:,.0f} output"
+    else:
+        heads = {"weight_memory": "weights", "time_to_first_token": "one pass"}
+        note = "The time is that of one text."
+    title = (
+        f"{question.model.name} on {asked.hardware_name}, {lengths} tokens, "
+        f"{question.reserve:.0%} of memory reserved"
+    )
+    cells = [["precision", *heads.values()]]
+    cells += [[row["precision"], *(_cell(row, name) for name in heads)] for row in rows]
+    widths = [max(len(line[i]) for line in cells) for i in range(len(cells[0]))]
+    lines = []
+    for line, row in zip(cells, [None, *rows], strict=True):
+        padded = [f"{cell:>{width}}" for cell, width in zip(line, widths, strict=True)]
+        padded[0] = f"{line[0]:<{widths[0]}}"
+        if row and row["reason"]:
+            padded[2:] = [f"no: {row['reason']}"]
+        lines.append("  " + "  ".join(padded))
+    return "\n".join([title, *lines, note, _verdict(rows)])
+
+
+def _cell(row: Row, name: str) -> str:
+    value, unit = row[name], COLUMNS[name]
+    if row["reason"] and name != "weight_memory":
+        return ""
+    if value is None:
+        return "-"
+    return text(value, unit) if unit in ("s", "B") else f"{value:,.0f}"
+
+
+def _verdict(rows: list[Row]) -> str:
+    names = [row["precision"] for row in rows if row["feasible"]]
+    if not names:
+        return "It fits in none of these."
+    return f"It fits in {'; '.join(names)}." if len(names) < len(rows) else "It fits in each."

@@ -1,0 +1,377 @@
+"""What is served, on what, and how it is laid out: what the phases of a service share."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any
+
+from mlsim.errors import InvalidValueError
+from mlsim.hardware import Device
+from mlsim.hardware.device_calibration import Calibration
+from mlsim.precision import Precision
+from mlsim.solvers import calibrated
+from mlsim.solvers.formats import WIDE, Formats
+from mlsim.systems import System
+from mlsim.systems.link_calibration import link_calibration
+from mlsim.workloads.language import Transformer
+from mlsim.workloads.model import FLOPS_PER_MULTIPLY_ADD
+from mlsim.workloads.steps import UNLIMITED, Layout, StepOperator, StepTable
+
+# What a request says; all else that is known belongs to model, device and layout.
+ASKED = (
+    "batch_size",
+    "prompt_tokens",
+    "output_tokens",
+    "new_tokens",
+    "cached_tokens",
+    "block_tokens",
+    "chunk_tokens",
+    "reserve_share",
+)
+_OF_MODEL = (
+    "experts",
+    "experts_per_token",
+    "expert_share",
+    "live_elements",
+    "logits",
+    "model_cached_elements",
+)
+_BYTES = {
+    "bytes_per_parameter": "weights",
+    "bytes_per_element": "activations",
+    "bytes_per_cached_element": "KV cache",
+}
+# Columns that a given quantity takes the place of.
+_REPLACEABLE = (
+    "peak_flops",
+    "bytes_per_parameter",
+    "link_bandwidth",
+    *calibrated.OF_DEVICE,
+    *calibrated.OF_LINK,
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Service:
+    """A question about a service, as all its phases see it.
+
+    Sizes are floats, or arrays that broadcast together; `given` holds
+    quantities that override what the data or the equations say.
+    """
+
+    model: Transformer
+    device: Device
+    system: System | None
+    layout: Layout
+    formats: Formats
+    estimate: str
+    batch_size: Any
+    prompt_tokens: Any
+    output_tokens: Any
+    block_tokens: float
+    chunk_tokens: float
+    reserve_share: float
+    given: Mapping[str, Any]
+    # The operators on one device, with its peaks; all that no request changes.
+    table: StepTable = field(init=False)
+    # What is known of model, device and layout, whatever the request.
+    base: dict[str, Any] = field(init=False)
+
+    def __post_init__(self) -> None:
+        given = self.given
+        replaced = tuple(name for name in _REPLACEABLE if name in given) if given else ()
+        table = _table(self, replaced)
+        object.__setattr__(self, "table", table)
+        if "base" not in table.cache:
+            table.cache["base"] = {**self._base(), **table.cache["uniform"]}
+        object.__setattr__(self, "base", table.cache["base"])
+
+    @property
+    def kinds(self) -> frozenset[str]:
+        """What decides which equations hold."""
+        return _kinds(
+            (
+                self.model.latent,
+                not self.model.decoder,
+                self.estimate == "bound",
+                self.table.cache["sends"],
+                self.model.attention.window > 0,
+                self.calibrated,
+            )
+        )
+
+    @property
+    def calibrated(self) -> bool:
+        """Whether the rates are those that were measured."""
+        return self.estimate == calibrated.CALIBRATED
+
+    @property
+    def calibrations(self) -> dict[str, Calibration]:
+        """What the device was measured to reach, by number format; empty if all is given.
+
+        Raises
+        ------
+        NotMeasuredError
+            If there are no measurements of the device.
+        """
+        names = (each.name for each in self.formats.computing(self.device))
+        return calibrated.constants(self.device, names, self.given)
+
+    @property
+    def request(self) -> dict[str, Any]:
+        """What is asked: sizes, and given quantities."""
+        return {
+            "batch_size": self.batch_size,
+            "prompt_tokens": self.prompt_tokens,
+            "output_tokens": self.output_tokens,
+            "block_tokens": self.block_tokens,
+            # An encoder reads its batch at once.
+            "chunk_tokens": self.chunk_tokens if self.model.decoder else float(UNLIMITED),
+            "reserve_share": self.reserve_share,
+            **self.given,
+        }
+
+    @property
+    def shared(self) -> dict[str, Any]:
+        """Everything known of all phases but the columns, in base units."""
+        return {**self.base, **self.request}
+
+    def _base(self) -> dict[str, Any]:
+        layout, formats, device, model = self.layout, self.formats, self.device, self.model
+        live = max(operator.live_elements for operator in model.operators(layout))
+        known: dict[str, Any] = {
+            "tokens_per_step": 1.0,
+            "data_parallel": float(layout.data),
+            "pipeline_parallel": float(layout.pipeline),
+            "flops_per_multiply_add": FLOPS_PER_MULTIPLY_ADD,
+            "bytes_per_element": formats.activations.bytes,
+            "bytes_per_cached_element": formats.kv_cache.bytes,
+            "model_cached_elements": float(model.model_cached_elements if model.decoder else 0),
+            "live_elements": float(live),
+            "logits": float(-(-model.vocabulary // layout.tensor) * model.output_layer),
+            "memory_bandwidth": device.bandwidth_si,
+            "memory_capacity": device.capacity_si,
+        }
+        if not model.experts:
+            known["expert_share"] = 1.0
+        elif self.estimate == "bound":
+            # Tokens may all choose the same experts: k of them are compulsory.
+            known["expert_share"] = model.experts.per_token / model.experts.count
+        else:
+            known["experts"] = float(model.experts.count)
+            known["experts_per_token"] = float(model.experts.per_token)
+            known["expert_replicas"] = float(layout.expert_replicas)
+        if not self.table.cache["sends"]:
+            known["total_network_time"] = 0.0
+        if self.calibrated:
+            known |= calibrated.tiling(device)
+        return known
+
+    def shape_with(self, asked: Mapping[str, Any]) -> tuple[int, ...]:
+        """Return the shape of an answer, () for one point, with more that is asked.
+
+        Raises
+        ------
+        InvalidValueError
+            If arrays don't broadcast.
+        """
+        named = {
+            "batch_size": self.batch_size,
+            "prompt_tokens": self.prompt_tokens,
+            "output_tokens": self.output_tokens,
+            **self.given,
+            **asked,
+        }
+        values = {name: value for name, value in named.items() if getattr(value, "ndim", 0)}
+        if not values:
+            return ()
+        import numpy as np
+
+        try:
+            return np.broadcast_shapes(*(np.shape(value) for value in values.values()))
+        except ValueError:
+            shapes = ", ".join(f"{name} {np.shape(value)}" for name, value in values.items())
+            raise InvalidValueError(f"these shapes don't broadcast: {shapes}.") from None
+
+    def origin(self, name: str) -> str:
+        """Say where a known quantity comes from."""
+        device = self.device
+        figures = {"memory_bandwidth": "memory.bandwidth", "memory_capacity": "memory.capacity"}
+        if name in self.given or name in ASKED:
+            return "given"
+        if name in figures:
+            return f"{device.name}: {device.figures[figures[name]].origin()}"
+        if name == "peak_flops":
+            used = dict.fromkeys(self.formats.computing(device))
+            found = [device.compute.figure(each) for each in used]
+            if self.estimate == "bound":
+                found = [max(found, key=lambda figure: figure.si)]
+            return f"{device.name}: {'; or '.join(each.origin() for each in found)}"
+        if name == "link_bandwidth" and self.system:
+            return f"{self.system.name}: {self.system.figure.origin()}"
+        if name in _BYTES:
+            kind = _BYTES[name]
+            format_ = getattr(self.formats, kind.replace(" ", "_").lower())
+            return f"{kind} in {format_.name}: {format_.bits:g} bits"
+        if name in ("data_parallel", "pipeline_parallel", "expert_replicas"):
+            return f"layout: {self.layout}"
+        if self.calibrated:
+            measured = self._measured(name)
+            if measured:
+                return measured
+        if name in _OF_MODEL:
+            return f"{self.model.name}, from its architecture ({self.model.source})"
+        return "definition"
+
+    def _measured(self, name: str) -> str:
+        """Say of which measurements a quantity was made; "" if of none."""
+        if name in calibrated.OF_LINK and self.system:
+            groups = dict.fromkeys(each.link_group for each in self.table if each.link_group)
+            words = (link_calibration(self.system, each).origins[name] for each in groups)
+            return f"{self.system.name}, {'; or '.join(dict.fromkeys(words))}"
+        return calibrated.origin(name, self.device, self.calibrations)
+
+    @property
+    def labels(self) -> dict[str, str]:
+        """What this is about, in words, for an explanation."""
+        return {
+            "model": self.model.name,
+            "model_source": self.model.source,
+            "hardware": self.hardware_name,
+            "precision": self.formats.name,
+            "estimate": self.estimate,
+        }
+
+    @property
+    def hardware_name(self) -> str:
+        """The devices that are used, and the system that they are in."""
+        count = self.layout.devices
+        if count == 1:
+            alone = f"1 of the {self.system.devices} of {self.system.name}: " if self.system else ""
+            return f"{alone}{self.device.name}"
+        where = f" of {self.system.name}" if self.system else ""
+        return f"{count} x {self.device.name}{where} ({self.layout})"
+
+
+_KINDS = ("latent", "encoder", "bound", "sends", "windowed", calibrated.CALIBRATED)
+
+
+@lru_cache(maxsize=32)
+def _kinds(flags: tuple[bool, ...]) -> frozenset[str]:
+    return frozenset(name for name, holds in zip(_KINDS, flags, strict=True) if holds)
+
+
+_TABLES: dict[Any, StepTable] = {}
+
+
+def _table(service: Service, replaced: tuple[str, ...]) -> StepTable:
+    """Return the operators' table, made once for all that no request changes."""
+    layout, formats = service.layout, service.formats
+    key = (
+        service.model,
+        layout,
+        service.device,
+        service.system,
+        formats,
+        service.estimate,
+        replaced,
+    )
+    found = _TABLES.get(key)
+    if found is None:
+        if len(_TABLES) >= 1024:
+            _TABLES.clear()
+        found = _TABLES[key] = _new_table(service, replaced)
+    return found
+
+
+def _new_table(service: Service, replaced: tuple[str, ...]) -> StepTable:
+    """Make the operators' table with columns of the device's own, but those replaced."""
+    layout, formats, system = service.layout, service.formats, service.system
+    operators, bound = service.model.operators(layout), service.estimate == "bound"
+    if bound:
+        # Activations could stay on chip, and sending could hide behind computing.
+        operators = tuple(each.compulsory() for each in operators if each.kind != "network")
+    columns: dict[str, tuple[float, ...]] = {}
+    if "peak_flops" not in replaced:
+        columns["peak_flops"] = _peaks(operators, service.device, formats, service.estimate)
+    if "bytes_per_parameter" not in replaced:
+        narrow = formats.weights.bits < WIDE and not bound
+        columns["bytes_per_parameter"] = tuple(
+            WIDE / 8 if each.kept and narrow else formats.weights.bytes for each in operators
+        )
+    groups = [each.link_group for each in operators if each.link_group]
+    if system and groups and "link_bandwidth" not in replaced:
+        columns["link_bandwidth"] = tuple(
+            system.link_bandwidth(each.link_group or groups[0]) for each in operators
+        )
+    if service.calibrated:
+        columns |= _calibrated_columns(service, operators, replaced)
+    # What is the same for all operators is one number.
+    mixed = {name: values for name, values in columns.items() if len(set(values)) > 1}
+    table = StepTable(operators, mixed)
+    table.cache["sends"] = bool(groups)
+    table.cache["uniform"] = {
+        name: values[0] for name, values in columns.items() if name not in mixed
+    }
+    return table
+
+
+def _peaks(
+    operators: tuple[StepOperator, ...], device: Device, formats: Formats, estimate: str
+) -> tuple[float, ...]:
+    """Return the peak rate at which each operator computes.
+
+    The bound takes the highest of them for all: no program is faster.
+    """
+    formats_ = formats.computing(device)
+    peaks = {each.name: device.compute.figure(each).si for each in formats_}
+    if estimate == "bound":
+        return (max(peaks.values()),) * len(operators)
+    return tuple(peaks[name] for name in _computing(operators, formats_))
+
+
+def _computing(
+    operators: tuple[StepOperator, ...], formats: tuple[Precision, Precision, Precision]
+) -> tuple[str, ...]:
+    """Name the format in which each operator computes."""
+    linear, attention, kept = (each.name for each in formats)
+    own = {"attention": attention, "output": kept, "router": kept}
+    return tuple(own.get(each.kind, kept if each.kept else linear) for each in operators)
+
+
+def _calibrated_columns(
+    service: Service, operators: tuple[StepOperator, ...], replaced: tuple[str, ...]
+) -> dict[str, tuple[float, ...]]:
+    """Return what was measured for each operator, but what is given in its place.
+
+    Sending has a start of its own, in place of that of an operator that computes.
+    """
+    used = _computing(operators, service.formats.computing(service.device))
+    experts = service.model.experts
+    chosen = experts.per_token if experts else 1
+    columns: dict[str, tuple[float, ...]] = {
+        # A token's experts lie side by side, as if they were one wide product.
+        "outputs": tuple(
+            float(each.outputs * (chosen if each.kind == "experts" else 1)) for each in operators
+        )
+    }
+    found = service.calibrations
+    for name in calibrated.OF_DEVICE if found else ():
+        columns[name] = tuple(
+            0.0
+            if name == "kernel_overhead" and each.link_group
+            else calibrated.reached(found[format_], name, attention=each.kind == "attention")
+            for each, format_ in zip(operators, used, strict=True)
+        )
+    groups = {each.link_group for each in operators if each.link_group}
+    if service.system and groups and not set(calibrated.OF_LINK) <= set(replaced):
+        links = {each: link_calibration(service.system, each) for each in groups}
+        columns["link_fraction"] = tuple(
+            links[each.link_group].link_fraction if each.link_group else 1.0 for each in operators
+        )
+        columns["link_latency"] = tuple(
+            links[each.link_group].link_latency if each.link_group else 0.0 for each in operators
+        )
+    return {name: values for name, values in columns.items() if name not in replaced}

@@ -1,0 +1,68 @@
+"""The load that a service puts on its devices: one generation of its batch."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from mlsim.solvers.load import Load
+from mlsim.solvers.serving.contexts import decode_contexts, filling_share
+from mlsim.solvers.serving.phase import Phase, equations_for
+
+if TYPE_CHECKING:
+    from mlsim.solvers.serving.service import Service
+    from mlsim.solvers.serving.serving import Serving
+
+
+def load_of(serving: Serving) -> Load:
+    """Return the load of one point of a service.
+
+    Work and traffic are those of the roofline, at the peaks and the bandwidth of the
+    data sheet, in the time of the service's own estimate.
+    """
+    service = serving.service
+    whole = "generation_latency" if service.model.decoder else "time_to_first_token"
+    time = float(serving.value(whole))
+    # Of the bound's few bytes, as many as its time allows.
+    counted = service if service.estimate == "bound" else replace(service, estimate="roofline")
+    tokens = service.output_tokens if service.model.decoder else service.prompt_tokens
+    made = f" + {service.output_tokens:,.0f}" if service.model.decoder else ""
+    words = f"{service.batch_size:,.0f} x ({service.prompt_tokens:,.0f}{made}) tokens"
+    return Load(
+        device=service.device,
+        system=service.system,
+        devices=service.layout.devices,
+        time=time,
+        compute_utilisation=_busy(counted, "total_compute_time") / time,
+        memory_utilisation=_busy(counted, "total_memory_time") / time,
+        tokens=float(service.batch_size * tokens),
+        label=f"{service.model.name}, {words}",
+        labels={**service.labels, "model": f"{service.model.name}, {words}"},
+    )
+
+
+def _busy(service: Service, name: str) -> float:
+    """Return how long a device would compute, or move bytes, at full rate for all steps."""
+
+    def of(new: Any, cached: Any) -> float:
+        phase = Phase(service, "step", new, cached)
+        wanted = (name, "micro_batches")
+        found = phase.plan(*wanted).run({**phase.known, **phase.table.columns})
+        # A stage of a pipeline does its part of each step, for each part of the batch.
+        stages = float(service.layout.pipeline)
+        return float(found[name]) * float(found["micro_batches"]) / stages
+
+    prefill = of(service.prompt_tokens, 0.0)
+    if not service.model.decoder:
+        return prefill
+    # The mean over the output is taken as the time of a step is.
+    (mean,) = (
+        each for each in equations_for(service.kinds) if each.yields == "time_per_output_token"
+    )
+    steps: dict[str, float] = {
+        step: of(1.0, cached) for step, cached in decode_contexts(service).items()
+    }
+    if "filling_share" in mean.inputs:
+        steps["filling_share"] = float(filling_share(service))
+    each_step = float(mean.function(**{step: steps[step] for step in mean.inputs}))
+    return prefill + (float(service.output_tokens) - 1) * each_step

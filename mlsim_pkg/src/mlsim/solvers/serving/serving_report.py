@@ -1,0 +1,172 @@
+"""A service as text for people and as plain data for programs."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+from mlsim.quantities import term
+from mlsim.solvers.reports import plain
+from mlsim.units import text
+
+if TYPE_CHECKING:
+    from mlsim.solvers.serving.serving import Serving
+    from mlsim.solvers.serving.step_profile import StepProfile
+
+_TIMES = (
+    "time_to_first_token",
+    "time_per_output_token",
+    "generation_latency",
+    "user_token_rate",
+    "decode_throughput",
+    "output_throughput",
+)
+_SIZES = (
+    "weight_memory",
+    "cache_memory",
+    "activation_memory",
+    "memory_required",
+    "memory_free",
+    "memory_capacity",
+    "cache_bytes_per_token",
+    "largest_batch",
+)
+
+
+def as_dict(serving: Serving) -> dict[str, Any]:
+    """Return inputs and results; each number is {"value": ..., "unit": ...}.
+
+    What needs memory that is not there is null.
+    """
+    service = serving.service
+    shows = serving.feasible if not serving.shape else True
+    times = _TIMES if service.model.decoder else _TIMES[:1]
+    results: dict[str, Any] = {}
+    for name in (*times, *_SIZES):
+        hidden = name in _TIMES and not shows and serving._check_memory
+        value = None if hidden else plain(serving.value(name))
+        results[name] = {"value": value, "unit": term(name).unit}
+    if service.model.decoder:
+        results["longest_context"] = {"value": plain(serving.max_context), "unit": "token"}
+    return {
+        "model": service.model.name,
+        "hardware": service.hardware_name,
+        "layout": {
+            "tensor_parallel": service.layout.tensor,
+            "pipeline_parallel": service.layout.pipeline,
+            "data_parallel": service.layout.data,
+            "expert_parallel": service.layout.expert,
+        },
+        "formats": {
+            name: getattr(service.formats, name).name
+            for name in ("weights", "activations", "kv_cache")
+        },
+        "estimate": service.estimate,
+        "batch_size": {"value": plain(serving.batch_size), "unit": "sample"},
+        "prompt_tokens": {"value": plain(service.prompt_tokens), "unit": "token/sample"},
+        "output_tokens": {"value": plain(service.output_tokens), "unit": "token/sample"},
+        "feasible": plain(serving.feasible),
+        "bottleneck": {name: plain(each) for name, each in serving.bottleneck.items()},
+        **results,
+    }
+
+
+def as_text(serving: Serving) -> str:
+    """Return a short table."""
+    service = serving.service
+    title = (
+        f"{service.model.name} on {service.hardware_name}, "
+        f"{service.formats.name}, {service.estimate}"
+    )
+    if serving.shape:
+        return _many(serving, title)
+    lengths = f"{service.prompt_tokens:,.0f} prompt"
+    if service.model.decoder:
+        lengths += f" + {service.output_tokens:,.0f} output"
+    rows = [("batch size", f"{serving.batch_size:,} x ({lengths}) tokens")]
+    if serving.feasible or not serving._check_memory:
+        rows += _times(serving)
+    memory = (
+        f"{_size(serving, 'memory_required')} of {_size(serving, 'usable_memory')} "
+        f"({service.reserve_share:.0%} of {text(service.shared['memory_capacity'], 'B')} reserved)"
+    )
+    rows += [("memory", memory), ("", _parts(serving))]
+    if not serving.feasible:
+        short = text(-float(serving.value("memory_free")), "B")
+        rows.append(("feasible", f"no: {short} too much"))
+    if service.model.decoder:
+        room = (
+            f"{serving.max_batch_size:,} such sequences, or a context of "
+            f"{serving.max_context:,} tokens at this batch"
+        )
+        if not serving.max_batch_size:
+            room = "no such sequence: use fewer bits or more devices (Engine.fit tells which)"
+        rows.append(("room for", room))
+    return "\n".join([title, *(f"  {name:<14}{value}" for name, value in rows)])
+
+
+def _times(serving: Serving) -> list[tuple[str, str]]:
+    """Return the lines of what users wait for."""
+    first = f"{_size(serving, 'time_to_first_token')} to the first token"
+    rows = [("prefill", f"{first} ({_bound(serving.prefill)})")]
+    if not serving.model.decoder:
+        return [("pass", f"{_size(serving, 'time_to_first_token')} ({_bound(serving.prefill)})")]
+    each = _size(serving, "time_per_output_token")
+    rows.append(("decode", f"{each} per token ({_bound(serving.decode)})"))
+    rows.append(("in all", f"{_size(serving, 'generation_latency')} to the last token"))
+    rate = serving.tokens_per_second_per_user
+    rows.append(
+        (
+            "throughput",
+            f"{serving.tokens_per_second:,.0f} token/s while decoding, {rate:,.1f} for each user",
+        )
+    )
+    return rows
+
+
+def _bound(step: StepProfile) -> str:
+    name = step.bottleneck
+    return f"{name}, {step.shares[name]:.0%}"
+
+
+def _size(serving: Serving, name: str) -> str:
+    return text(float(serving.value(name)), term(name).unit)
+
+
+def _parts(serving: Serving) -> str:
+    names = {
+        "weight_memory": "weights",
+        "cache_memory": "cache",
+        "activation_memory": "activations",
+    }
+    return ", ".join(f"{words} {_size(serving, name)}" for name, words in names.items())
+
+
+def _many(serving: Serving, title: str) -> str:
+    import numpy as np
+
+    service, shape = serving.service, serving.shape
+    names = ["time_to_first_token"]
+    if service.model.decoder:
+        names += ["time_per_output_token", "decode_throughput"]
+    columns = [
+        np.broadcast_to(each, shape).reshape(-1)
+        for each in (service.batch_size, service.prompt_tokens, service.output_tokens)
+    ]
+    values = [np.broadcast_to(serving.value(name), shape).reshape(-1) for name in names]
+    heads = ["batch", "prompt", "output", "first token", "per token", "token/s"]
+    lines = [title, "  " + "  ".join(f"{head:>11}" for head in heads[: 3 + len(names)])]
+    # A long array is shown by its ends.
+    count = len(columns[0])
+    for index in range(count) if count <= 20 else [*range(10), *range(count - 10, count)]:
+        if count > 20 and index == count - 10:
+            lines.append(f"  {'...':>11}")
+        cells = [f"{column[index]:,.0f}" for column in columns]
+        for name, value in zip(names, values, strict=True):
+            number = float(value[index])
+            if math.isnan(number):
+                cells.append("-")
+            else:
+                cells.append(f"{number:,.0f}" if name == "decode_throughput" else text(number, "s"))
+        lines.append("  " + "  ".join(f"{cell:>11}" for cell in cells))
+    return "\n".join(lines)

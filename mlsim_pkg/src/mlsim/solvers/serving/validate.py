@@ -1,0 +1,153 @@
+"""A question about a service, checked: the request against the model, the layout against both."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from mlsim.errors import InvalidValueError, WrongKindError, nearest
+from mlsim.hardware import Device
+from mlsim.solvers import calibrated
+from mlsim.solvers.formats import Formats
+from mlsim.solvers.inputs import ESTIMATES, check, check_consistent, check_given
+from mlsim.solvers.serving.phase import equations_for
+from mlsim.solvers.serving.results import givable
+from mlsim.solvers.serving.service import Service
+from mlsim.systems import System
+from mlsim.workloads.language import Transformer
+from mlsim.workloads.steps import Layout
+
+_ALONE = Layout()
+
+# New tokens of a decoder where nobody says how many.
+OUTPUT_TOKENS = 128
+
+
+def service(
+    *,
+    model: Transformer,
+    hardware: Device | System,
+    batch_size: Any,
+    prompt_tokens: Any,
+    output_tokens: Any,
+    formats: Formats,
+    layout: tuple[Any, Any, Any, Any],
+    block_tokens: Any,
+    chunk_tokens: Any,
+    reserve: Any,
+    estimate: str,
+    given: dict[str, Any],
+) -> Service:
+    """Check a question about a service; see `Engine.serve` for its parts.
+
+    Raises
+    ------
+    MlsimError
+        As `Engine.serve`.
+    """
+    _check_estimate(estimate)
+    device = hardware.device if isinstance(hardware, System) else hardware
+    made = Service(
+        model=model,
+        device=device,
+        system=hardware if isinstance(hardware, System) else None,
+        layout=_layout(layout, model, hardware),
+        formats=formats,
+        estimate=estimate,
+        batch_size=check("batch_size", batch_size, whole=True),
+        prompt_tokens=check("prompt_tokens", prompt_tokens, whole=True),
+        output_tokens=_output(model, output_tokens),
+        block_tokens=_one("block_tokens", block_tokens),
+        chunk_tokens=_one("chunk_tokens", chunk_tokens),
+        reserve_share=_reserve(reserve),
+        given=check_given(given, givable(estimate)) if given else {},
+    )
+    _check_context(made)
+    _check_given(made)
+    return made
+
+
+def _check_estimate(estimate: str) -> None:
+    if estimate not in ESTIMATES:
+        raise InvalidValueError(
+            f"estimate must be one of {', '.join(ESTIMATES)}, not {estimate!r}."
+            f"{nearest(estimate, ESTIMATES)}"
+        )
+
+
+def _one(name: str, value: Any) -> float:
+    found = check(name, value, whole=True)
+    if getattr(found, "ndim", 0):
+        raise InvalidValueError(f"{name} must be one number, not an array.")
+    return float(found)
+
+
+def _reserve(value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < 1:
+        raise InvalidValueError(
+            f"reserve must be a share of at least 0 and below 1, such as 0.1; not {value!r}."
+        )
+    return float(value)
+
+
+def _output(model: Transformer, value: Any) -> Any:
+    if model.decoder:
+        return check("output_tokens", OUTPUT_TOKENS if value is None else value, whole=True)
+    if value is None or (isinstance(value, (int, float)) and value == 0):
+        return 0.0
+    raise WrongKindError(
+        f"{model.name} is an encoder: it reads a text at once and generates nothing. "
+        "Leave output_tokens out."
+    )
+
+
+def _layout(
+    sizes: tuple[Any, Any, Any, Any], model: Transformer, hardware: Device | System
+) -> Layout:
+    # True and 1.0 equal 1, and are no sizes.
+    if sizes == (1, 1, 1, 1) and set(map(type, sizes)) == {int}:
+        return _ALONE
+    names = ("tensor_parallel", "pipeline_parallel", "data_parallel", "expert_parallel")
+    for name, size in zip(names, sizes, strict=True):
+        if isinstance(size, bool) or not isinstance(size, int) or size < 1:
+            raise InvalidValueError(f"{name} must be a whole number from 1 up, not {size!r}.")
+    layout = Layout(*sizes)
+    model.operators(layout)  # refuses what does not divide the model
+    there = hardware.devices if isinstance(hardware, System) else 1
+    if layout.devices > there:
+        product = " x ".join(
+            f"{name} {size}" for name, size in zip(names[:3], sizes, strict=False) if size > 1
+        )
+        have = (
+            f"{hardware.name} has {there}. Use fewer, or a larger system."
+            if isinstance(hardware, System)
+            else f"{hardware.name} is one device. Give a system of them, such as "
+            f"System('my node', device, devices={layout.devices}, link_bandwidth='450 GB/s'), "
+            "or one of Systems."
+        )
+        raise InvalidValueError(f"{product} needs {layout.devices} devices; {have}")
+    return layout
+
+
+def _check_given(service: Service) -> None:
+    """Refuse given quantities that can't be, or contradict each other."""
+    if not service.given:
+        return
+    share = service.given.get("expert_share", 0.0)
+    if (share.max() if getattr(share, "ndim", 0) else share) > 1:
+        raise InvalidValueError("expert_share is a share: it must be at most 1.")
+    calibrated.check_parts(service.given)
+    check_consistent(equations_for(service.kinds), service.given, service.request)
+
+
+def _check_context(service: Service) -> None:
+    """Refuse a sequence that is longer than the model can read."""
+    model = service.model
+    total = service.prompt_tokens + service.output_tokens
+    longest = float(total.max() if getattr(total, "ndim", 0) else total)
+    if math.isfinite(longest) and longest > model.context:
+        raise InvalidValueError(
+            f"a sequence of {longest:,.0f} tokens (prompt and output) is longer than the context "
+            f"of {model.name}, {model.context:,}. Shorten it; if you know that the model was "
+            "extended, use dataclasses.replace(model, context=...)."
+        )

@@ -1,0 +1,1 @@
+"""The training of a language model on one device or many."""

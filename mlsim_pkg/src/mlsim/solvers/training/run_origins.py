@@ -1,0 +1,145 @@
+"""Where the known quantities of a training run come from, in words."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from mlsim.systems import Cluster, System
+
+if TYPE_CHECKING:
+    from mlsim.solvers.training.run import Run
+
+_ASKED = (
+    "global_batch",
+    "micro_batch",
+    "sequence_tokens",
+    "new_tokens",
+    "training_tokens",
+    "device_price",
+    "mean_time_to_failure",
+    "checkpoint_bandwidth",
+    "restart_time",
+    "reserve_share",
+)
+_OF_LAYOUT = (
+    "expert_owners",
+    "data_parallel",
+    "context_parallel",
+    "pipeline_parallel",
+    "interleaved",
+    "devices",
+    "shard_group",
+    "node_members",
+    "node_groups",
+    "tree_depth",
+    "state_shards",
+    "gradient_shards",
+    "weight_shards",
+    "weight_gathers",
+    "gradient_scatters",
+    "gathered_parameters",
+    "pipeline_elements",
+)
+_OF_MODEL = (
+    "sequence_flops",
+    "recomputed_flops",
+    "dense_parameters",
+    "expert_parameters",
+    "model_parameters",
+    "checkpoint_bytes",
+)
+_MEASURED = {
+    "memory_fraction": "roofline: the full rate of the memory",
+    "link_fraction": "roofline: the full rate of the link",
+    "hop_latency": "roofline: starting to send takes no time",
+    "compute_fraction": "",
+    "kernel_overhead": "",
+    "tile_size": "",
+    "cores": "",
+    "filled_share": "",
+}
+_LINKS = ("link_bandwidth", "node_bandwidth", "stage_bandwidth", "fabric_bandwidth")
+_WORDS = {
+    "pipeline_time": "one stage: nothing is sent between stages",
+    "gradient_time": "one copy of the weights: nothing to agree on",
+    "exchange_time": "one device a stage: nothing is sent within it",
+    "goodput": "no failures are counted: give mean_time_to_failure",
+    "flops_per_parameter_token": "definition: a multiply-add forward, and two backward",
+    "cached_tokens": "definition: training has no cache",
+}
+
+
+def origin(run: Run, name: str) -> str:
+    """Say where a known quantity of a run comes from."""
+    device = run.device
+    if name in run.given or name in _ASKED:
+        return "given"
+    if name in ("memory_bandwidth", "memory_capacity"):
+        figure = device.figures[name.replace("_", ".", 1)]
+        return f"{device.name}: {figure.origin()}"
+    if name in ("peak_flops", "peak_rate"):
+        return f"{device.name}: {device.compute.figure(run.precision).origin()}"
+    if name in _LINKS:
+        return _link(run, name)
+    if name in _MEASURED:
+        return _measured(run, name)
+    if name in _OF_LAYOUT:
+        return f"layout: {run.spread}"
+    if name in _OF_MODEL:
+        return f"{run.model.name}, from its architecture ({run.model.source})"
+    if name.endswith("_overlap"):
+        return "given" if run.known[name] else "stated: nothing hides behind computing"
+    if name.startswith(("bytes_per", "state_bytes", "gathered_bytes")):
+        return _bytes(run, name)
+    return _WORDS.get(name, "definition")
+
+
+def _measured(run: Run, name: str) -> str:
+    """Say of which rows a calibrated rate is, or that the roofline takes the data sheet's."""
+    device, links = run.achieved, run.linked
+    if name in ("link_fraction", "hop_latency") and links:
+        if name == "link_fraction":
+            across = (
+                "; between nodes the same is assumed" if isinstance(run.hardware, Cluster) else ""
+            )
+            return f"{links.origins[name]}{across}"
+        hops = 2 * (links.rows[0].devices - 1)
+        return (
+            f"the time to start an all-reduce, by its {hops} hops: {links.origins['link_latency']}"
+        )
+    if device and name == "filled_share":
+        return device.origins["cores"]
+    if device and name == "compute_fraction" and not run.recipe.standard:
+        return f"{device.origins[name]}; for attention {device.origins['attention_fraction']}"
+    if device and name in device.origins:
+        return device.origins[name]
+    return _MEASURED[name]
+
+
+def _link(run: Run, name: str) -> str:
+    hardware = run.hardware
+    if isinstance(hardware, Cluster):
+        outside = name == "fabric_bandwidth" or (
+            name == "stage_bandwidth" and run.known[name] == hardware.fabric_bandwidth
+        )
+        within = f"{hardware.node.name}: {hardware.node.figure.origin()}"
+        between = f"{hardware.name}: {hardware.figure.origin()}"
+        if name == "link_bandwidth":
+            return f"{within}; or between nodes {between}"
+        return between if outside else within
+    if isinstance(hardware, System):
+        return f"{hardware.name}: {hardware.figure.origin()}"
+    return "one device: nothing is sent"
+
+
+def _bytes(run: Run, name: str) -> str:
+    if name == "state_bytes":
+        copy = " and a copy of the weights" if run.known[name] > 8 else ""
+        return f"Adam: two means{copy}, in 32 bits each"
+    if name == "bytes_per_gradient":
+        return f"gradients in {run.gradients.name}: {run.gradients.bits:g} bits"
+    if name == "gathered_bytes" and run.spread.shard == "none":
+        return f"gradients in {run.gradients.name}: {run.gradients.bits:g} bits"
+    wide = max(run.precision.bits, 16)
+    kept = "" if run.precision.bits >= 16 else f", kept in {wide:g} bits"
+    return f"{run.precision.name}{kept}: {wide:g} bits"

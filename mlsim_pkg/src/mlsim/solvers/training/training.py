@@ -1,0 +1,353 @@
+"""What training takes: time, memory, and what the time is spent on."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from mlsim.errors import DoesNotFitError, InvalidValueError, UnreachableError, unknown_name
+from mlsim.quantities import term
+from mlsim.solvers.evaluation import evaluate, quiet
+from mlsim.solvers.training.plan import TRAINING
+from mlsim.solvers.training.run import Run
+from mlsim.units import scaled, text
+
+if TYPE_CHECKING:
+    from pint import Quantity
+
+    from mlsim.hardware import Device
+    from mlsim.solvers.explain import Explanation
+    from mlsim.solvers.load import Load
+    from mlsim.workloads.language import Transformer
+
+# Quantities that hold whether or not the run fits.
+_SIZES = (
+    "weight_memory",
+    "gradient_memory",
+    "optimizer_memory",
+    "activation_memory",
+    "state_memory",
+    "saved_memory",
+    "working_memory",
+    "in_flight",
+    "memory_required",
+    "memory_free",
+    "usable_memory",
+    "device_parameters",
+    "model_flops",
+    "hardware_flops",
+    "sequence_flops",
+)
+# Quantities of the whole run, which need its tokens.
+_WHOLE = ("computing_time", "training_time", "device_time", "training_cost")
+
+# Of them, what failures make longer.
+_WITH_FAILURES = ("goodput", "training_time", "device_time", "training_cost")
+
+# What a caller may give in place of what the data or the equations say.
+TRAINING_GIVABLE = tuple(
+    dict.fromkeys(
+        (
+            "peak_flops",
+            "memory_bandwidth",
+            "memory_capacity",
+            "link_bandwidth",
+            "node_bandwidth",
+            "fabric_bandwidth",
+            "stage_bandwidth",
+            "hop_latency",
+            "link_fraction",
+            "memory_fraction",
+            "bytes_per_parameter",
+            "bytes_per_element",
+            "bytes_per_gradient",
+            "state_bytes",
+            "checkpoint_bytes",
+            *(each.yields for each in TRAINING if not each.sums),
+        )
+    )
+)
+
+# The calibrated estimate has more of it.
+CALIBRATED_GIVABLE = (*TRAINING_GIVABLE, "compute_fraction", "kernel_overhead")
+
+
+class Training:
+    """The answer to a question about a training run.
+
+    Any quantity of it is to be had by name: `training["bubble_time"]`. Times of
+    a run that does not fit are refused, unless `check_memory` is False.
+    """
+
+    def __init__(self, run: Run, *, check_memory: bool = True) -> None:
+        self.run = run
+        self._check_memory = check_memory
+        self._values: dict[str, Any] = {}
+
+    def value(self, name: str) -> Any:
+        """Return a quantity in its base unit; of the kernels, one value for each.
+
+        Raises
+        ------
+        UnknownNameError
+            If the vocabulary has no such name.
+        DoesNotFitError
+            If it is a time of a run that does not fit.
+        InvalidValueError
+            If it needs something that was not given, such as the tokens of the run.
+        """
+        if name not in TRAINING_NAMES:
+            raise unknown_name("result of a training run", name, TRAINING_NAMES)
+        if name not in _SIZES and name not in self.run.known and self._check_memory:
+            self._must_fit()
+        found = self._value(name)
+        if name in _WITH_FAILURES and name not in self.run.known:
+            self._must_get_on()
+        return found
+
+    def _must_get_on(self) -> None:
+        """Refuse a run that loses more to failures than it gains between them."""
+        if self._value("goodput") > 0:
+            return
+        parts = {
+            name: text(self._value(f"{name}_{unit}"), "s")
+            for name, unit in (("failure", "interval"), ("checkpoint", "time"), ("restart", "time"))
+        }
+        raise InvalidValueError(
+            f"such a run never ends: {self.devices:,} devices fail every {parts['failure']} on "
+            f"average, a checkpoint takes {parts['checkpoint']} and a restart {parts['restart']}. "
+            "Give a longer mean_time_to_failure (of one device), a faster checkpoint_bandwidth, "
+            "or a shorter restart_time."
+        )
+
+    def _must_fit(self) -> None:
+        if not self.feasible:
+            raise DoesNotFitError(self._too_large())
+
+    def _value(self, name: str) -> Any:
+        known = self.run.known
+        if name in known:
+            return known[name]
+        if name not in self._values:
+            try:
+                with quiet():
+                    found = evaluate(self.run, name)[name]
+            except UnreachableError as error:
+                raise InvalidValueError(self._missing(name, str(error))) from None
+            single = not getattr(found, "ndim", 0) and type(found) is not list
+            self._values[name] = float(found) if single else found
+        return self._values[name]
+
+    def _missing(self, name: str, words: str) -> str:
+        for needed, example in (
+            ("training_tokens", "tokens=300e9"),
+            ("device_price", "price='2 USD/h'"),
+            ("checkpoint_bandwidth", "checkpoint_bandwidth='100 GB/s'"),
+            ("restart_time", "restart_time='10 min'"),
+            ("mean_time_to_failure", "mean_time_to_failure='50000 h'"),
+        ):
+            if needed == name:
+                return f"{name} was not given: give it as {example}."
+            if needed in words:
+                return f"{name} needs {needed}, which was not given: such as {example}."
+        return words
+
+    def __getitem__(self, name: str) -> Any:
+        """Return a quantity by name, with its unit."""
+        value = self.value(name)
+        unit = term(name).unit
+        if hasattr(value, "__len__"):
+            from mlsim.units import quantity
+
+            return quantity(value, unit)
+        return scaled(value, unit)
+
+    @property
+    def model(self) -> Transformer:
+        """The model that is trained."""
+        return self.run.model
+
+    @property
+    def device(self) -> Device:
+        """Each of the devices."""
+        return self.run.device
+
+    @property
+    def devices(self) -> int:
+        """How many devices train together."""
+        return self.run.spread.devices
+
+    @property
+    def step_time(self) -> Quantity[Any]:
+        """Time from one update of the weights to the next."""
+        found: Quantity[Any] = self["step_time"]
+        return found
+
+    @property
+    def tokens_per_second(self) -> float:
+        """Tokens of training data read per second by all devices, a plain float."""
+        return float(self.value("token_rate"))
+
+    @property
+    def mfu(self) -> float:
+        """Work that the model asks for, per peak work: model FLOPs utilization.
+
+        What is computed again does not count. Standard attention counts for each pair
+        of tokens, flash attention for those that are not masked; many publications
+        count all pairs for either.
+        """
+        return float(self.value("model_flops_utilization"))
+
+    @property
+    def hfu(self) -> float:
+        """The same with what is computed again: hardware FLOPs utilization."""
+        return float(self.value("hardware_flops_utilization"))
+
+    @property
+    def breakdown(self) -> dict[str, Quantity[Any]]:
+        """Where the time of a step goes; the parts add up to `step_time`."""
+        return {name: scaled(value, "s") for name, value in self._parts().items()}
+
+    @property
+    def shares(self) -> dict[str, float]:
+        """The same as parts of the step; they add up to 1."""
+        whole = self.value("step_time")
+        return {name: value / whole for name, value in self._parts().items()}
+
+    def _parts(self) -> dict[str, float]:
+        value = self.value
+        count = value("micro_batches")
+        return {
+            "forward": count * value("forward_time"),
+            "recompute": count * value("recompute_time"),
+            "backward": count * value("backward_time"),
+            "exchange": count * value("exchange_time") * (1 - value("exchange_overlap")),
+            "bubble": value("bubble_time"),
+            "pipeline": value("pipeline_time") * (1 - value("pipeline_overlap")),
+            "gradients": value("exposed_gradient_time"),
+            "optimizer": value("optimizer_time"),
+        }
+
+    @property
+    def factors(self) -> dict[str, float]:
+        """What turns the time at peak rate into the time of the run, one after another.
+
+        They multiply to 1 / (MFU x goodput): device-hours at the peak rate, times
+        all of them, are the device-hours of the run.
+        """
+        parts, count = self._parts(), self.devices * self.value("peak_rate")
+        ideal, done = self.value("model_flops") / count, self.value("hardware_flops") / count
+        reached = parts["forward"] + parts["recompute"] + parts["backward"]
+        found = {"recomputation": done / ideal, "kernels": reached / done}
+        for name in ("exchange", "bubble", "pipeline", "gradients", "optimizer"):
+            found[name] = (reached + parts[name]) / reached
+            reached += parts[name]
+        return {**found, "failures": 1 / self.value("goodput")}
+
+    @property
+    def memory(self) -> dict[str, Quantity[Any]]:
+        """Memory of the fullest device by part."""
+        parts = (
+            "weight_memory",
+            "gradient_memory",
+            "optimizer_memory",
+            "activation_memory",
+            "memory_free",
+        )
+        return {name: self[name] for name in parts}
+
+    @property
+    def feasible(self) -> bool:
+        """Whether it fits in what may be used of the memory."""
+        return bool(self._value("memory_free") >= 0)
+
+    @property
+    def time(self) -> Quantity[Any]:
+        """Time of the whole run."""
+        return scaled(self.value("training_time"), "s").to("day")
+
+    @property
+    def device_hours(self) -> float:
+        """Hours of the whole run, counted for each device, a plain float."""
+        return float(self.value("device_time") / 3600)
+
+    @property
+    def cost(self) -> Quantity[Any]:
+        """Price of the devices for the whole run."""
+        found: Quantity[Any] = self["training_cost"]
+        return found
+
+    @property
+    def goodput(self) -> float:
+        """Part of the time that is not lost to checkpoints and failures."""
+        return float(self.value("goodput"))
+
+    @property
+    def tokens_per_parameter(self) -> float:
+        """Tokens of the run for each parameter that a token meets."""
+        return float(self._value("training_tokens") / self.model.active_parameter_count)
+
+    def load(self) -> Load:
+        """Return what the devices are asked to do, for `Engine.footprint`.
+
+        It is that of the whole run, or of one step where no tokens were given.
+        """
+        from mlsim.solvers.load import Load
+
+        run, step = self.run, self.value("step_time")
+        rows = self.value("bytes_moved"), self.run.table
+        moved = sum(
+            float(each) * row.all_repeats
+            for each, row in zip(rows[0], rows[1].operators, strict=True)
+        )
+        moved *= self.value("micro_batches")
+        whole = run.tokens is not None
+        return Load(
+            device=self.device,
+            system=run.node,
+            devices=self.devices,
+            time=self.value("training_time") if whole else step,
+            compute_utilisation=self.hfu,
+            memory_utilisation=min(1.0, moved / (step * self.device.bandwidth_si)),
+            tokens=run.tokens if run.tokens is not None else run.global_batch * run.sequence_tokens,
+            label=f"training of {self.model.name}",
+            labels=run.labels,
+        )
+
+    def explain(self, name: str = "step_time") -> Explanation:
+        """Show how a result came to be: equations, values, units, sources."""
+        from mlsim.solvers.explain import Explanation
+
+        self.value(name)
+        return Explanation(self.run, name)
+
+    def _too_large(self) -> str:
+        from mlsim.solvers.training.training_report import advice
+
+        run = self.run
+        return (
+            f"Training {run.model.name} on {run.hardware_name} with micro-batches of "
+            f"{run.micro_batch:,.0f} x {run.sequence_tokens:,.0f} tokens needs "
+            f"{text(self._value('memory_required'), 'B')} on each device, which has "
+            f"{text(run.known['memory_capacity'], 'B')}, {run.reserve_share:.0%} of it reserved: "
+            f"{text(-self._value('memory_free'), 'B')} too much. {advice(self)} "
+            "check_memory=False gives the time it would take."
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the answer for JSON: every value with its unit."""
+        from mlsim.solvers.training.training_report import as_dict
+
+        return as_dict(self)
+
+    def __str__(self) -> str:
+        from mlsim.solvers.training.training_report import as_text
+
+        return as_text(self)
+
+    def __repr__(self) -> str:
+        return f"<Training {self.run.model.name} on {self.run.hardware_name}>"
+
+
+TRAINING_NAMES = tuple(
+    dict.fromkeys(name for each in TRAINING for name in (each.yields, *each.inputs))
+)

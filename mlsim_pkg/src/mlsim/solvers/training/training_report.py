@@ -1,0 +1,212 @@
+"""A training run as text for people and as plain data for programs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from mlsim.hardware import Device
+from mlsim.quantities import term
+from mlsim.solvers.reports import listed, plain
+from mlsim.units import text
+
+if TYPE_CHECKING:
+    from mlsim.solvers.training.training import Training
+
+_STEP = (
+    "step_time",
+    "token_rate",
+    "model_flops_utilization",
+    "hardware_flops_utilization",
+    "model_flops",
+)
+_MEMORY = (
+    "weight_memory",
+    "gradient_memory",
+    "optimizer_memory",
+    "activation_memory",
+    "memory_required",
+    "memory_free",
+)
+_WORDS = {
+    "exchange": "sending within a stage",
+    "bubble": "pipeline bubble",
+    "pipeline": "sending between stages",
+    "gradients": "gradients and weights",
+}
+
+
+def advice(training: Training) -> str:
+    """Say what would make a run fit that does not."""
+    run, value = training.run, training._value
+    ways = []
+    if run.recipe.recompute != "full":
+        ways.append("recompute='full'")
+    if run.spread.copies > 1 and run.spread.shard != "zero3":
+        ways.append("shard='zero1' (or 'zero2', 'zero3')")
+    if run.spread.tensor > 1 and not run.spread.sequence:
+        ways.append("sequence_parallel=True")
+    if run.micro_batch > 1 and value("activation_memory") > value("state_memory"):
+        ways.append("a smaller micro_batch")
+    ways.append("more tensor or pipeline parallelism")
+    return f"Try {', '.join(ways)}; search=True looks for a layout that fits."
+
+
+def as_dict(training: Training) -> dict[str, Any]:
+    """Return inputs and results; each number is {"value": ..., "unit": ...}."""
+    run = training.run
+    shows = training.feasible or not training._check_memory
+    names = (*_STEP, *(_whole(training) if shows else ()))
+    results = {
+        name: {"value": plain(training.value(name)) if shows else None, "unit": term(name).unit}
+        for name in names
+    }
+    results |= {
+        name: {"value": plain(training.value(name)), "unit": term(name).unit} for name in _MEMORY
+    }
+    spread = run.spread
+    return {
+        "model": run.model.name,
+        "hardware": run.hardware_name,
+        "precision": run.precision.name,
+        "estimate": run.estimate,
+        "layout": {
+            "devices": spread.devices,
+            "tensor_parallel": spread.tensor,
+            "pipeline_parallel": spread.pipeline,
+            "data_parallel": spread.data,
+            "context_parallel": spread.context,
+            "expert_parallel": spread.expert,
+            "interleaved": spread.interleaved,
+            "sequence_parallel": spread.sequence,
+            "shard": spread.shard,
+            "recompute": run.recipe.recompute,
+            "attention": run.recipe.attention,
+        },
+        "overlap": {
+            "exchange": run.overlap.exchange,
+            "pipeline": run.overlap.pipeline,
+            "gradient": run.overlap.gradient,
+        },
+        "global_batch": {"value": plain(run.global_batch), "unit": "sample"},
+        "micro_batch": {"value": plain(run.micro_batch), "unit": "sample"},
+        "sequence_tokens": {"value": plain(run.sequence_tokens), "unit": "token/sample"},
+        "feasible": training.feasible,
+        "breakdown": _breakdown(training) if shows else None,
+        **results,
+    }
+
+
+def _breakdown(training: Training) -> dict[str, Any]:
+    return {name: {"value": plain(value), "unit": "s"} for name, value in training._parts().items()}
+
+
+def _whole(training: Training) -> tuple[str, ...]:
+    """Return the results of a whole run, as far as it was asked for."""
+    run, names = training.run, []
+    if run.tokens is not None:
+        names += ["training_time", "device_time", "goodput"]
+        if run.price is not None:
+            names.append("training_cost")
+    return tuple(names)
+
+
+def as_text(training: Training) -> str:
+    """Return a short table."""
+    run = training.run
+    spread, recipe = run.spread, run.recipe
+    where = "" if isinstance(run.hardware, Device) else f" of {run.hardware.name}"
+    kept = "recomputes scores" if recipe.standard else "keeps all but scores"
+    again = {"none": "keeps all", "selective": kept, "full": "recomputes layers"}
+    rows = [
+        ("devices", f"{spread.devices:,} x {run.device.name}{where}"),
+        ("layout", f"{spread}; {again[recipe.recompute]}"),
+        (
+            "step",
+            f"{run.global_batch:,.0f} x {run.sequence_tokens:,.0f} tokens in {_counted(training)}",
+        ),
+    ]
+    if training.feasible or not training._check_memory:
+        rows += _times(training)
+    rows += _memory(training)
+    title = f"Training {run.model.name}, {run.precision.name}, {run.estimate}"
+    return "\n".join([title, *listed(rows, 12)])
+
+
+def _counted(training: Training) -> str:
+    count, size = training._value("micro_batches"), training.run.micro_batch
+    return f"{count:,.0f} micro-batches of {size:,.0f}" if count > 1 else "one micro-batch"
+
+
+def _times(training: Training) -> list[tuple[str, str]]:
+    run = training.run
+    rows = [
+        (
+            "time",
+            (
+                f"{text(training.value('step_time'), 's')} a step, "
+                f"{training.tokens_per_second:,.0f} token/s"
+            ),
+        ),
+        ("use", f"MFU {training.mfu:.1%}, HFU {training.hfu:.1%}"),
+    ]
+    spent = sorted(training.shares.items(), key=lambda item: -item[1])
+    shown = [f"{_WORDS.get(name, name)} {share:.1%}" for name, share in spent if share >= 0.0005]
+    rows.append(("spent on", ", ".join(shown)))
+    overlap = run.overlap
+    hidden = [
+        f"{n} {s:.0%}"
+        for n, s in (
+            ("exchange", overlap.exchange),
+            ("pipeline", overlap.pipeline),
+            ("gradient", overlap.gradient),
+        )
+        if s
+    ]
+    rows.append(("overlap", ", ".join(hidden) or "none: sending waits for computing"))
+    if run.tokens is not None:
+        rows.append(("run", _run(training)))
+    return rows
+
+
+def _run(training: Training) -> str:
+    run = training.run
+    days = training.value("training_time") / 86400
+    words = f"{_tokens(run.tokens)}: {days:,.1f} days, {training.device_hours:,.0f} device-hours"
+    if training.goodput < 1:
+        words += f", goodput {training.goodput:.1%}"
+    if run.price is not None:
+        words += f", {training.value('training_cost'):,.0f} USD"
+    return words
+
+
+def _tokens(count: float | None) -> str:
+    for size, name in ((1e12, "trillion "), (1e9, "billion "), (1e6, "million ")):
+        if count and count >= size:
+            return f"{count / size:,.4g} {name}tokens"
+    return f"{count:,.0f} tokens"
+
+
+def _memory(training: Training) -> list[tuple[str, str]]:
+    def size(name: str) -> str:
+        return text(training.value(name), "B")
+
+    run = training.run
+    rows = [
+        (
+            "memory",
+            (
+                f"{size('memory_required')} of {size('usable_memory')} "
+                f"({run.reserve_share:.0%} of {text(run.known['memory_capacity'], 'B')} reserved)"
+            ),
+        ),
+        (
+            "",
+            (
+                f"weights {size('weight_memory')}, gradients {size('gradient_memory')}, optimizer "
+                f"{size('optimizer_memory')}, activations {size('activation_memory')}"
+            ),
+        ),
+    ]
+    if not training.feasible:
+        rows.append(("feasible", f"no: {text(-training.value('memory_free'), 'B')} too much"))
+    return rows

@@ -1,0 +1,330 @@
+"""A question about a training run, checked: the spread against model, devices and batch."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any
+
+from mlsim.errors import InvalidValueError, nearest
+from mlsim.hardware import Device
+from mlsim.precision import Precision, precision as find_precision
+from mlsim.solvers import calibrated
+from mlsim.solvers.formats import WIDE
+from mlsim.solvers.inputs import ESTIMATES, check, check_given
+from mlsim.solvers.training.job import Overlap, Reliability
+from mlsim.solvers.training.plan import COLLECTIVES
+from mlsim.solvers.training.run import Run
+from mlsim.solvers.training.training import CALIBRATED_GIVABLE, TRAINING_GIVABLE
+from mlsim.systems import Cluster, System
+from mlsim.workloads.kernels import Spread
+from mlsim.workloads.language import Transformer
+from mlsim.workloads.passes import Recipe
+
+RECOMPUTE = ("none", "selective", "full")
+ATTENTION = ("flash", "standard")
+SHARDS = ("none", "zero1", "zero2", "zero3")
+# Quantities that are parts of something.
+_PARTS = ("goodput", "model_flops_utilization", "hardware_flops_utilization")
+# Tokens of a sequence where nobody says how many, if the model's context allows.
+SEQUENCE_TOKENS = 4096
+_SIZES = (
+    "tensor_parallel",
+    "pipeline_parallel",
+    "context_parallel",
+    "expert_parallel",
+    "interleaved",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """The arguments of `Engine.train`, as they were given."""
+
+    model: Transformer
+    system: Device | System | Cluster
+    devices: Any
+    global_batch: Any
+    micro_batch: Any
+    sequence_tokens: Any
+    tokens: Any
+    precision: str | Precision
+    gradients: str | Precision | None
+    tensor_parallel: Any
+    pipeline_parallel: Any
+    data_parallel: Any
+    context_parallel: Any
+    expert_parallel: Any
+    interleaved: Any
+    sequence_parallel: Any
+    shard: str
+    recompute: str
+    attention: str
+    dropout: Any
+    overlap: Any
+    collective: str
+    mean_time_to_failure: Any
+    checkpoint_bandwidth: Any
+    restart_time: Any
+    price: Any
+    reserve: Any
+    estimate: str
+    given: dict[str, Any]
+
+
+def run(asked: Asked) -> Run:
+    """Check a question about a training run; see `Engine.train` for its parts.
+
+    Raises
+    ------
+    MlsimError
+        As `Engine.train`.
+    """
+    fixed = settled(asked)
+    made = Run(spread=_spread(asked), **fixed)
+    _check_batch(made)
+    return made
+
+
+def settled(asked: Asked) -> dict[str, Any]:
+    """Check what does not depend on how the run is spread; return it for a `Run`."""
+    _one_of("estimate", asked.estimate, tuple(each for each in ESTIMATES if each != "bound"))
+    _one_of("collective", asked.collective, ("auto", *COLLECTIVES))
+    _one_of("shard", asked.shard, SHARDS)
+    precision = find_precision(asked.precision)
+    for name in _SIZES:
+        _whole(name, getattr(asked, name))
+    return {
+        "model": asked.model,
+        "hardware": asked.system,
+        "recipe": _recipe(asked),
+        "precision": precision,
+        "gradients": _gradients(asked.gradients, precision, asked.system),
+        "estimate": asked.estimate,
+        "global_batch": _one("global_batch", asked.global_batch, whole=True),
+        "micro_batch": _one("micro_batch", asked.micro_batch, whole=True),
+        "sequence_tokens": _sequence(asked),
+        "tokens": None if asked.tokens is None else _one("training_tokens", asked.tokens),
+        "overlap": _overlap(asked.overlap),
+        "reliability": Reliability(
+            **{
+                name: None if value is None else _one(name, value)
+                for name in ("mean_time_to_failure", "checkpoint_bandwidth", "restart_time")
+                for value in (getattr(asked, name),)
+            }
+        ),
+        "price": None if asked.price is None else _one("device_price", asked.price),
+        "collective": asked.collective,
+        "reserve_share": _share("reserve", asked.reserve, below_one=True),
+        "given": _given(asked),
+    }
+
+
+def _one(name: str, value: Any, *, whole: bool = False) -> float:
+    found = check(name, value, whole=whole)
+    if getattr(found, "ndim", 0):
+        raise InvalidValueError(
+            f"{name} must be one number, not an array: ask for one run at a time."
+        )
+    return float(found)
+
+
+def _given(asked: Asked) -> dict[str, Any]:
+    """Check quantities that override others: single numbers, and parts of at most one."""
+    if not asked.given:
+        return {}
+    measured = asked.estimate == calibrated.CALIBRATED
+    found = check_given(asked.given, CALIBRATED_GIVABLE if measured else TRAINING_GIVABLE)
+    calibrated.check_parts(found)
+    for name in found:
+        found[name] = _one(name, asked.given[name])
+        if name in _PARTS and found[name] > 1:
+            raise InvalidValueError(
+                f"{name} is a part of the whole: it must be at most 1, not {asked.given[name]!r}."
+            )
+    return found
+
+
+def _one_of(name: str, value: Any, allowed: tuple[str, ...]) -> str:
+    if value not in allowed:
+        raise InvalidValueError(
+            f"{name} must be one of {', '.join(allowed)}, not {value!r}."
+            f"{nearest(str(value), allowed)}"
+        )
+    return str(value)
+
+
+def _flag(name: str, value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise InvalidValueError(f"{name} must be True or False, not {value!r}.")
+    return value
+
+
+def _share(name: str, value: Any, *, below_one: bool = False) -> float:
+    fits = isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value <= 1
+    if not fits or (below_one and value == 1):
+        end = "below 1" if below_one else "at most 1"
+        raise InvalidValueError(f"{name} must be a share of at least 0 and {end}, not {value!r}.")
+    return float(value)
+
+
+def _recipe(asked: Asked) -> Recipe:
+    return Recipe(
+        recompute=_one_of("recompute", asked.recompute, RECOMPUTE),
+        attention=_one_of("attention", asked.attention, ATTENTION),
+        dropout=_flag("dropout", asked.dropout),
+    )
+
+
+def _gradients(
+    given: str | Precision | None, precision: Precision, system: Device | System | Cluster
+) -> Precision:
+    """Return the format of gradients: that of the weights, unless told otherwise."""
+    device = system if isinstance(system, Device) else system.device
+    if precision.name.startswith("int"):
+        raise InvalidValueError(
+            f"precision = {precision.name!r}: training needs floating-point numbers, such as "
+            "'bf16' or 'fp8'."
+        )
+    device.compute.figure(precision)  # refuses a format that it can't compute in
+    if given is not None:
+        found = find_precision(given)
+        if found.bits < WIDE or found.name.startswith("int"):
+            raise InvalidValueError(
+                f"gradients = {found.name!r}: they are added up over micro-batches, in 16 bits or "
+                "more, such as 'bf16' or 'fp32'."
+            )
+        return found
+    return precision if precision.bits >= 16 else find_precision("bf16")
+
+
+def _overlap(value: Any) -> Overlap:
+    if not isinstance(value, Mapping):
+        share = _share("overlap", value)
+        return Overlap(share, share, share)
+    allowed = tuple(each.name for each in fields(Overlap))
+    for name in value:
+        _one_of("a part of overlap", name, allowed)
+    return Overlap(**{name: _share(f"overlap[{name!r}]", part) for name, part in value.items()})
+
+
+def _whole(name: str, size: Any) -> int:
+    if isinstance(size, bool) or not isinstance(size, int) or size < 1:
+        raise InvalidValueError(f"{name} must be a whole number from 1 up, not {size!r}.")
+    return size
+
+
+def _spread(asked: Asked) -> Spread:
+    """Check the parallel sizes against one another, the model and the devices."""
+    tensor, pipeline, context, expert, interleaved = (
+        _whole(name, getattr(asked, name)) for name in _SIZES
+    )
+    there = 1 if isinstance(asked.system, Device) else asked.system.devices
+    data = _data_parallel(asked, tensor * pipeline * context)
+    spread = Spread(
+        tensor=tensor,
+        pipeline=pipeline,
+        data=data,
+        context=context,
+        expert=expert,
+        interleaved=interleaved,
+        sequence=_flag("sequence_parallel", asked.sequence_parallel),
+        shard=asked.shard,
+    )
+    if spread.devices > there:
+        have = "is one" if there == 1 else f"has {there:,}"
+        raise InvalidValueError(
+            f"{_product(spread)} needs {spread.devices:,} devices; {asked.system.name} {have}. "
+            "Use fewer, or give a larger system: one of Clusters, or Cluster('mine', node, "
+            "nodes=..., link_bandwidth='200 Gb/s')."
+        )
+    _check_model(asked, spread)
+    return spread
+
+
+def _product(spread: Spread) -> str:
+    names = ("tensor", "pipeline", "context", "data")
+    return " x ".join(f"{name}_parallel {getattr(spread, name)}" for name in names)
+
+
+def _data_parallel(asked: Asked, others: int) -> int:
+    """Return the copies: as given, or as many as the devices make."""
+    devices = None if asked.devices is None else _whole("devices", asked.devices)
+    given = None if asked.data_parallel is None else _whole("data_parallel", asked.data_parallel)
+    if devices is None:
+        return given or 1
+    if given is None:
+        if devices % others:
+            raise InvalidValueError(
+                f"tensor, pipeline and context parallelism take {others} devices together, which "
+                f"does not divide devices = {devices}. Near it: "
+                f"{f'{devices // others * others} and ' if devices > others else ''}"
+                f"{-(-devices // others) * others}."
+            )
+        return devices // others
+    if given * others != devices:
+        raise InvalidValueError(
+            f"the parallel sizes multiply to {given * others}, not to devices = {devices}: "
+            f"{others} (tensor x pipeline x context) times data_parallel = {given}. "
+            "Leave data_parallel out, or change one of them."
+        )
+    return given
+
+
+def _check_model(asked: Asked, spread: Spread) -> None:
+    """Refuse a spread that does not divide the model."""
+    model, parts = asked.model, spread.pipeline * spread.interleaved
+    if spread.interleaved > 1 and spread.pipeline == 1:
+        raise InvalidValueError(
+            f"interleaved = {spread.interleaved} parts a stage need a pipeline: "
+            "set pipeline_parallel, or leave interleaved out."
+        )
+    if model.layers % parts:
+        fits = [each for each in range(1, model.layers + 1) if model.layers % each == 0]
+        raise InvalidValueError(
+            f"pipeline_parallel = {spread.pipeline} x interleaved = {spread.interleaved} does not "
+            f"divide the {model.layers} layers of {model.name}. Their product must be one of "
+            f"{', '.join(map(str, fits))}."
+        )
+    if spread.sequence and spread.tensor == 1:
+        raise InvalidValueError(
+            "sequence_parallel divides tokens among the devices of tensor parallelism, "
+            "of which there is one: set tensor_parallel, or leave it out."
+        )
+
+
+def _sequence(asked: Asked) -> float:
+    model = asked.model
+    usual = min(model.context, SEQUENCE_TOKENS)
+    value = usual if asked.sequence_tokens is None else asked.sequence_tokens
+    tokens = _one("sequence_tokens", value, whole=True)
+    if tokens > model.context:
+        raise InvalidValueError(
+            f"sequences of {tokens:,.0f} tokens are longer than the context of {model.name}, "
+            f"{model.context:,}. Shorten them; if you know that the model was extended, use "
+            "dataclasses.replace(model, context=...)."
+        )
+    context = _whole("context_parallel", asked.context_parallel)
+    if tokens % context:
+        raise InvalidValueError(
+            f"context_parallel = {context} does not divide sequences of {tokens:,.0f} tokens."
+        )
+    return tokens
+
+
+def _check_batch(run: Run) -> None:
+    """Refuse a batch that does not come out even."""
+    each = run.spread.data * run.micro_batch
+    if run.global_batch % each:
+        below, above = run.global_batch // each * each, -(-run.global_batch // each) * each
+        raise InvalidValueError(
+            f"global_batch = {run.global_batch:,.0f} is no multiple of data_parallel x micro_batch "
+            f"= {run.spread.data} x {run.micro_batch:,.0f} = {each:,.0f}. Near it: "
+            f"{f'{below:,.0f} and ' if below else ''}{above:,.0f}."
+        )
+    micro_batches = run.global_batch / each
+    if run.spread.interleaved > 1 and micro_batches % run.spread.pipeline:
+        raise InvalidValueError(
+            f"with interleaved stages the {micro_batches:,.0f} micro-batches must be a multiple "
+            f"of the {run.spread.pipeline} stages. Change global_batch, or leave interleaved out."
+        )

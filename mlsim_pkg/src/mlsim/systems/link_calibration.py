@@ -1,0 +1,191 @@
+"""How long devices take to add up a message together, worked out of measured all-reduces.
+
+Two numbers: the time to start, and the part of the link's bandwidth that a
+large message reaches. A line through the measured times gives both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+
+from mlsim.equations.calibration import calibrated_network_time
+from mlsim.errors import InvalidValueError, NotMeasuredError
+from mlsim.hardware.measured_kernels import AllReduceRow, all_reduces
+from mlsim.systems.system import System
+from mlsim.units import text
+
+# A system is joined by the link that was measured if its rate differs by less.
+_SAME_RATE = 0.01
+
+# Groups of up to so many times the largest that was measured are answered.
+_BEYOND = 2
+
+
+@dataclass(frozen=True)
+class LinkCalibration:
+    """What the links of a system were measured to reach.
+
+    Attributes
+    ----------
+    link_fraction
+        Part of a device's one-way link bandwidth that a large message reaches, at most 1.
+    link_latency
+        Time to start a collective, in s.
+    link_bandwidth
+        The one-way bandwidth of which it is a part, in B/s.
+    origins
+        In words, for both: of which rows, by which rule, with the keys of their sources.
+    rows
+        The measured rows that were used.
+    """
+
+    link_fraction: float
+    link_latency: float
+    link_bandwidth: float
+    origins: Mapping[str, str]
+    rows: tuple[AllReduceRow, ...]
+
+    def time(self, row: AllReduceRow) -> float:
+        """Return in s what the line says of a measured all-reduce.
+
+        >>> from mlsim import Systems
+        >>> found = link_calibration(Systems.HGX_H200)
+        >>> row = next(row for row in found.rows if row.id == "bekman-H200-1GiB")
+        >>> round(found.time(row) / row.seconds, 2)
+        1.05
+        """
+        return float(
+            calibrated_network_time(
+                self.link_latency, row.ring_bytes, self.link_bandwidth, self.link_fraction
+            )
+        )
+
+    def residuals(self) -> dict[str, float]:
+        """Return for each row, by its id, by which part the line is off: 0.1 is 10 % too long."""
+        return {row.id: self.time(row) / row.seconds - 1 for row in self.rows}
+
+
+@lru_cache(maxsize=256)
+def link_calibration(system: System, group: int | None = None) -> LinkCalibration:
+    """Work out what the links of a system reach, of the all-reduces that were measured.
+
+    The line lies so that the squares of the relative errors add up to least.
+    Of the numbers of devices that were measured, the nearest is used.
+
+    Parameters
+    ----------
+    system
+        Devices that are joined by the link that was measured.
+    group
+        How many of them take part; all if it is left out.
+
+    Raises
+    ------
+    NotMeasuredError
+        If there are no rows of the device, of this link, or of nearly so many
+        devices; says what there is.
+    InvalidValueError
+        If the system has not so many devices.
+
+    >>> from mlsim import Systems
+    >>> found = link_calibration(Systems.HGX_H200)
+    >>> round(found.link_fraction, 2), f"{found.link_latency * 1e6:.0f} us"
+    (0.99, '41 us')
+    """
+    members = system.devices if group is None else group
+    if not 2 <= members <= system.devices:
+        raise InvalidValueError(
+            f"group must be from 2 to {system.devices}, the devices of {system.name}, "
+            f"not {group!r}."
+        )
+    rows = _rows(system, members)
+    bandwidth = system.link_bandwidth(members)
+    latency, per_byte = _line(
+        [row.ring_bytes for row in rows], [row.seconds for row in rows], 1 / bandwidth
+    )
+    return LinkCalibration(
+        link_fraction=1 / (per_byte * bandwidth),
+        link_latency=latency,
+        link_bandwidth=bandwidth,
+        origins=_origins(system, members, rows),
+        rows=rows,
+    )
+
+
+def _rows(system: System, members: int) -> tuple[AllReduceRow, ...]:
+    """Choose the rows of the device, of the link, and of the nearest number of devices."""
+    device = system.device
+    own = [row for row in all_reduces() if row.device == device.key]
+    known = ", ".join(dict.fromkeys(row.device for row in all_reduces()))
+    other = f"Measured are all-reduces of: {known}. Use estimate='roofline' or 'bound'."
+    if not own:
+        raise NotMeasuredError(
+            f"estimate='calibrated' needs measured all-reduces of {device.name}, which are not "
+            f"on record. {other}"
+        )
+    same = [row for row in own if _joined_by(system, row.link)]
+    if not same:
+        links = ", ".join(dict.fromkeys(row.link for row in own))
+        raise NotMeasuredError(
+            f"estimate='calibrated': all-reduces of {device.name} were measured over {links}, but "
+            f"a device of {system.name} sends {text(system.device_bandwidth, 'B/s')}, which is "
+            f"another link. {other}"
+        )
+    counts = sorted({row.devices for row in same})
+    if members > _BEYOND * counts[-1]:
+        raise NotMeasuredError(
+            f"estimate='calibrated': all-reduces of {device.name} were measured with at most "
+            f"{counts[-1]} devices, and {members} are more than twice as many. {other}"
+        )
+    nearest = min(counts, key=lambda count: max(count / members, members / count))
+    return tuple(row for row in same if row.devices == nearest)
+
+
+def _joined_by(system: System, link: str) -> bool:
+    """Tell whether a system is joined by a device's own link of this kind."""
+    figure = system.device.figures.get(f"links.{link}")
+    if figure is None or system.topology != "switch":
+        return False
+    rate = figure.si / 2 if figure.direction == "both ways" else figure.si
+    return abs(system.device_bandwidth / rate - 1) < _SAME_RATE
+
+
+def _line(sizes: list[float], times: list[float], fastest: float) -> tuple[float, float]:
+    """Return start and time per byte of the line nearest to all points, in relative terms.
+
+    A start below zero becomes zero, and a byte takes at least `fastest`; the other
+    number is then the best one beside it.
+    """
+    weights = [1 / time**2 for time in times]
+    ones, size = sum(weights), sum(w * x for w, x in zip(weights, sizes, strict=True))
+    square = sum(w * x * x for w, x in zip(weights, sizes, strict=True))
+    time = sum(w * t for w, t in zip(weights, times, strict=True))
+    both = sum(w * x * t for w, x, t in zip(weights, sizes, times, strict=True))
+    spread = ones * square - size**2
+    # With one size only there is no slope.
+    per_byte = (ones * both - size * time) / spread if spread > 1e-12 * ones * square else 0.0
+    start = (time - per_byte * size) / ones
+    if start < 0:
+        start, per_byte = 0.0, both / square
+    if per_byte < fastest:
+        start, per_byte = max(0.0, (time - fastest * size) / ones), fastest
+    return start, per_byte
+
+
+def _origins(system: System, members: int, rows: tuple[AllReduceRow, ...]) -> dict[str, str]:
+    """Say in words where both numbers come from."""
+    sizes = sorted(row.message_bytes for row in rows)
+    count = rows[0].devices
+    assumed = "" if count == members else f", assumed for {members}"
+    sources = ", ".join(dict.fromkeys(row.source for row in rows))
+    words = (
+        f"a line through {len(rows)} all-reduces of {count} x {system.device.name} over "
+        f"{rows[0].link}, {text(sizes[0], 'B')} to {text(sizes[-1], 'B')}, least squares of the "
+        f"relative error{assumed}; {sources}"
+    )
+    return {
+        "link_fraction": f"measured: its slope, at most the link's rate: {words}",
+        "link_latency": f"measured: where it starts: {words}",
+    }

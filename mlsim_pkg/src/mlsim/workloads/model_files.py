@@ -1,0 +1,153 @@
+"""Models from TOML files: an architecture as a list of layers, or as parts of a transformer."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import MISSING, Field, fields
+from pathlib import Path
+from typing import Any
+
+from mlsim import records
+from mlsim.errors import DataFileError, InvalidValueError, nearest
+from mlsim.workloads.language_files import PARTS, load_transformer
+from mlsim.workloads.layers import Layer, Shape
+from mlsim.workloads.model import Model
+from mlsim.workloads.model_files import LAYERS
+from mlsim.workloads.network import Network
+
+_TEXTS = ("key", "name", "architecture", "source")
+_NETWORK = ("sample", "input", "layers")
+_LANGUAGE = ("kind", "transformer", *PARTS)
+_FIGURES = {
+    "release_year": "year",
+    "published_parameters": "parameter",
+    "training_tokens": "token",
+}
+
+
+def load_model(path: str | Path) -> Model:
+    """Read a model's file: a network of layers, or a transformer for language.
+
+    Raises
+    ------
+    DataFileError
+        If a key is unknown or missing, a layer can't be, or a figure has no
+        source; names file and line.
+    """
+    file = records.load(path)
+    data = file.data
+    language = "transformer" in data
+    file.only(data, (*_TEXTS, "figures", *(_LANGUAGE if language else _NETWORK)))
+    texts = {field: file.need(data, field, str) for field in _TEXTS}
+    given = data.get("figures", {})
+    file.only(given, _FIGURES, "figures")
+    figures = {
+        name: file.figure(given[name], base, "figures", name)
+        for name, base in _FIGURES.items()
+        if name in given
+    }
+    make = load_transformer if language else _load_network
+    return make(file, texts, figures)
+
+
+def _load_network(
+    file: records.DataFile, texts: dict[str, str], figures: dict[str, records.Figure]
+) -> Network:
+    data = file.data
+    layers = tuple(
+        _layer(file, number, table)
+        for number, table in enumerate(file.need(data, "layers", list), start=1)
+    )
+    if not layers:
+        raise file.error("layers is empty: a model needs at least one.", "layers")
+    model = Network(
+        **texts,
+        input=_input(file),
+        layers=layers,
+        sample=file.need(data, "sample", str) if "sample" in data else "",
+        figures=figures,
+    )
+    try:
+        model.operators  # noqa: B018  (a layer that can't be lowered is found here)
+    except InvalidValueError as error:
+        raise DataFileError(f"{file.path}:{_line_of_layer(file, str(error))}: {error}") from error
+    return model
+
+
+def _line_of_layer(file: records.DataFile, message: str) -> int:
+    """Return the line on which the layer stands that a message is about."""
+    named = re.match(r"layer (\S+?)[.:]", message)
+    if named:
+        for line, text in enumerate(file.content.splitlines(), start=1):
+            if re.fullmatch(rf'name\s*=\s*"{re.escape(named[1])}"', text.strip()):
+                return line
+    return file.line("layers")
+
+
+def _input(file: records.DataFile) -> Shape:
+    """Read the shape of the input: a map with a size, or a sequence with a length."""
+    shape = file.need(file.data, "input", dict)
+    file.only(shape, ("channels", "size", "length"), "input")
+    if ("size" in shape) == ("length" in shape):
+        raise file.error(
+            "input needs a size (pixels along one side) or a length (of a sequence), one of the "
+            "two.",
+            "input",
+        )
+    side = "size" if "size" in shape else "length"
+    for field in ("channels", side):
+        if file.need(shape, field, int, "input") < 1:
+            raise file.error(
+                f"input.{field} must be 1 or more, not {shape[field]}.", "input", field
+            )
+    return Shape(shape["channels"], shape[side], 2 if side == "size" else 1)
+
+
+def _layer(file: records.DataFile, number: int, table: dict[str, Any]) -> Layer:
+    """Make a layer of its table; the line of an error is that of its `[[layers]]`."""
+    starts = [
+        line
+        for line, text in enumerate(file.content.splitlines(), start=1)
+        if text.strip() == "[[layers]]"
+    ]
+    place = f"{file.path}:{starts[number - 1] if number <= len(starts) else 1}: layer {number}"
+    if not isinstance(table, dict):
+        raise DataFileError(f"{place} must be a table, not {table!r}.")
+    kind = table.get("kind")
+    if kind not in LAYERS:
+        raise DataFileError(
+            f"{place}: kind {kind!r} is none of {', '.join(LAYERS)}.{nearest(kind, LAYERS)}"
+        )
+    layer = LAYERS[kind]
+    allowed = {field.name: field for field in fields(layer)}
+    given = {key: value for key, value in table.items() if key != "kind"}
+    for key, value in given.items():
+        if key not in allowed:
+            raise DataFileError(
+                f"{place}: unknown key {key!r}.{nearest(key, allowed)} "
+                f"A {kind} has {', '.join(allowed)}."
+            )
+        given[key] = _value(f"{place}: {key}", value, allowed[key])
+    for key, field in allowed.items():
+        if field.default is MISSING and key not in given:
+            raise DataFileError(f"{place}: {key} is missing.")
+    return layer(**given)
+
+
+def _value(place: str, value: Any, field: Field[Any]) -> Any:
+    """Check what a layer's file says for a field; a list becomes a tuple."""
+    wanted = str(field.type)
+    if wanted.startswith("tuple"):
+        if not isinstance(value, list) or not value:
+            raise DataFileError(f"{place} must be a list of whole numbers, not {value!r}.")
+        for each in value:
+            if type(each) is not int or each < 1:
+                raise DataFileError(f"{place} must hold whole numbers from 1 up, not {each!r}.")
+        return tuple(value)
+    if type(value).__name__ != wanted:
+        raise DataFileError(f"{place} must be {records.in_words(wanted)}, not {value!r}.")
+    # What is left out where it has a default of 0 may be said to be 0.
+    may_be_zero = field.default == 0 or field.name == "kernel"
+    if wanted == "int" and value < (0 if may_be_zero else 1):
+        raise DataFileError(f"{place} must be positive, not {value!r}.")
+    return value

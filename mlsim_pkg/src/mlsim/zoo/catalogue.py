@@ -1,0 +1,317 @@
+"""The zoo as text and as plain data: every figure with its source."""
+
+from __future__ import annotations
+
+from itertools import chain
+from typing import Any
+
+from mlsim.errors import UnknownNameError, unknown_name
+from mlsim.hardware import Device
+from mlsim.infrastructure import CloudRegion, DataCentre, Grid
+from mlsim.records import Figure
+from mlsim.records.references import reference, references
+from mlsim.systems import Cluster, System
+from mlsim.units import text
+from mlsim.workloads.blocks import LatentAttention
+from mlsim.workloads.language import Transformer
+from mlsim.workloads.model import Model
+from mlsim.workloads.network import Network
+from mlsim.zoo.resolve import model
+from mlsim.zoo.spaces import (
+    SPACES,
+    Clusters,
+    DataCentres,
+    Grids,
+    Hardware,
+    Models,
+    Regions,
+    Systems,
+)
+
+Place = Grid | DataCentre | CloudRegion
+Record = Model | Device | System | Cluster | Place
+
+
+def find(name: str) -> Record:
+    """Return the record of a name, whatever it is, or the model of a `config.json`.
+
+    Raises
+    ------
+    UnknownNameError
+        If there is none; suggests the nearest of all.
+    """
+    if name.endswith(".json"):
+        return model(name)
+    for space in SPACES:
+        try:
+            found: Record = space.find(name)
+        except UnknownNameError:
+            continue
+        return found
+    keys = list(chain.from_iterable(space.keys() for space in SPACES))
+    raise unknown_name(
+        "model, device, system or place", name, [key.rpartition(".")[2] for key in keys]
+    )
+
+
+def figure_as_dict(figure: Figure) -> dict[str, Any]:
+    """Return a figure with its unit and origin as plain data."""
+    fields: dict[str, Any] = {"value": figure.value, "unit": figure.unit, "kind": figure.kind}
+    for name in ("sparsity", "unit_used", "direction", "per", "where", "quote", "note"):
+        value = getattr(figure, name)
+        if value:
+            fields[name] = value
+    if figure.source:
+        source = reference(figure.source)
+        fields["source"] = {"key": source.key, "title": source.title, "url": source.url}
+        fields["read"] = figure.read.isoformat() if figure.read else None
+    return fields
+
+
+def as_dict(record: Record) -> dict[str, Any]:
+    """Return a model, a device, a system or a place as plain data."""
+    common = {"key": record.key, "name": record.name}
+    figures = {name: figure_as_dict(figure) for name, figure in record.figures.items()}
+    if isinstance(record, System):
+        return {"kind": "system", **common, **_system(record), "figures": figures}
+    if isinstance(record, Cluster):
+        return {"kind": "cluster", **common, **_cluster(record), "figures": figures}
+    if isinstance(record, Place):
+        return {**_place(record), **common, "figures": figures}
+    common["architecture"] = record.architecture
+    if isinstance(record, Device):
+        texts = {"vendor": record.vendor, "form": record.form}
+        return {"kind": "device", **common, **texts, "figures": figures}
+    counts = {
+        "source": record.source,
+        "parameters": {"value": record.parameter_count, "unit": "parameter"},
+        **(_transformer(record) if isinstance(record, Transformer) else {}),
+        **(_network(record) if isinstance(record, Network) else {}),
+    }
+    return {"kind": "model", **common, **counts, "figures": figures}
+
+
+def _system(record: System) -> dict[str, Any]:
+    return {
+        "device": record.device.key,
+        "devices": record.devices,
+        "topology": record.topology,
+        "source": record.source,
+        "device_bandwidth_one_way": {"value": record.device_bandwidth, "unit": "B/s"},
+    }
+
+
+def _cluster(record: Cluster) -> dict[str, Any]:
+    return {
+        "node": record.node.key,
+        "nodes": record.nodes,
+        "devices": record.devices,
+        "source": record.source,
+        "fabric_bandwidth_one_way": {"value": record.fabric_bandwidth, "unit": "B/s"},
+    }
+
+
+def _place(record: Place) -> dict[str, Any]:
+    if isinstance(record, DataCentre):
+        return {"kind": "data centre", "scope": record.scope}
+    texts = {"basis": record.basis, "source": record.source}
+    if isinstance(record, Grid):
+        return {"kind": "grid", **texts}
+    where = {"provider": record.provider, "place": record.place, "grid": record.grid.key}
+    return {"kind": "region", **where, **texts}
+
+
+def _network(record: Network) -> dict[str, Any]:
+    fields: dict[str, Any] = {"sample": record.sample} if record.sample else {}
+    return {
+        **fields,
+        "inference_flops": {"value": record.flop_count, "unit": "FLOP"},
+        "operators": len(record.operators),
+    }
+
+
+def _transformer(record: Transformer) -> dict[str, Any]:
+    fields: dict[str, Any] = {}
+    if record.active_parameter_count < record.parameter_count:
+        fields["active_parameters"] = {"value": record.active_parameter_count, "unit": "parameter"}
+    fields |= {
+        "decoder": record.decoder,
+        "layers": record.layers,
+        "hidden": record.hidden,
+        "vocabulary": record.vocabulary,
+        "heads": record.attention.heads,
+    }
+    if not isinstance(record.attention, LatentAttention):
+        fields["kv_heads"] = record.attention.kv_heads
+    if record.attention.window:
+        fields["window"] = {"value": record.attention.window, "unit": "token"}
+    fields["context"] = {"value": record.context, "unit": "token"}
+    if record.decoder:
+        fields["cache_bytes_per_token_bf16"] = {"value": _cache(record), "unit": "B/token"}
+    return fields
+
+
+def _cache(record: Transformer) -> float:
+    return float(record.cache_bytes_per_token("bf16").to("B").magnitude)
+
+
+def as_text(record: Record) -> str:
+    """Write a record for a terminal."""
+    lines = [f"{record.name}  ({record.key})"]
+    if isinstance(record, Device):
+        lines.append(f"  {record.vendor}, {record.architecture}, {record.form}")
+    else:
+        rows = _rows(record)
+        lines += [f"  {name:<13} {value}" for name, value in rows]
+    width = max((len(name) for name in record.figures), default=0)
+    for name, figure in record.figures.items():
+        qualifiers = "".join(f", {each}" for each in (figure.sparsity, figure.direction) if each)
+        lines.append(f"  {name:<{width}}  {figure.text}{qualifiers}")
+        lines.append(f"  {'':<{width}}    {figure.origin()}")
+    sources = sorted({figure.source for figure in record.figures.values() if figure.source})
+    lines += [f"  [{key}] {reference(key).text()}" for key in sources]
+    return "\n".join(lines)
+
+
+def _rows(record: Model | System | Cluster | Place) -> list[tuple[str, str]]:
+    if isinstance(record, System):
+        return _system_rows(record)
+    if isinstance(record, Cluster):
+        return _cluster_rows(record)
+    if isinstance(record, Place):
+        return _place_rows(record)
+    return _model_rows(record)
+
+
+def _place_rows(record: Place) -> list[tuple[str, str]]:
+    if isinstance(record, DataCentre):
+        return [("scope", record.scope)]
+    rows = [("basis", f"{record.basis}, location-based")] if record.basis else []
+    if isinstance(record, CloudRegion):
+        rows = [
+            ("provider", record.provider),
+            ("place", record.place),
+            ("grid", f"{record.grid.name}: {record.grid.figure('carbon_intensity').text}"),
+            *rows,
+        ]
+    return [*rows, ("source", _source(record.source))]
+
+
+def _system_rows(record: System) -> list[tuple[str, str]]:
+    return [
+        ("devices", f"{record.devices} x {record.device.name} ({record.device.key})"),
+        ("topology", record.topology),
+        ("link", f"{text(record.device_bandwidth, 'B/s')} from each device, one way"),
+        ("source", _source(record.source)),
+    ]
+
+
+def _cluster_rows(record: Cluster) -> list[tuple[str, str]]:
+    return [
+        ("nodes", f"up to {record.nodes:,} x {record.node.name} ({record.node.key})"),
+        ("devices", f"up to {record.devices:,} x {record.device.name}"),
+        ("fabric", f"{text(record.fabric_bandwidth, 'B/s')} from each device, one way"),
+        ("source", _source(record.source)),
+    ]
+
+
+def _model_rows(record: Model) -> list[tuple[str, str]]:
+    rows = [("architecture", record.architecture)]
+    parameters = f"{record.parameter_count:,} (derived from the layers)"
+    if isinstance(record, Network):
+        rows[0] = ("architecture", f"{record.architecture}, {len(record.operators)} operators")
+        rows.append(("parameters", parameters))
+        if record.sample:
+            rows.append(("one sample", record.sample))
+        rows.append(("FLOP/sample", f"{record.flop_count:,} (derived from the layers)"))
+    elif isinstance(record, Transformer):
+        rows.append(("parameters", parameters))
+        rows += _transformer_rows(record)
+    return [*rows, ("source", _source(record.source))]
+
+
+def _transformer_rows(record: Transformer) -> list[tuple[str, str]]:
+    rows, attention = [], record.attention
+    if record.active_parameter_count < record.parameter_count:
+        rows.append(("active", f"{record.active_parameter_count:,} (met by one token)"))
+    heads = f"{attention.heads}"
+    if isinstance(attention, LatentAttention):
+        heads += ", which share one compressed vector"
+    elif attention.kv_heads < attention.heads:
+        heads += f", with {attention.kv_heads} of keys and values"
+    rows += [("layers", f"{record.layers}, of width {record.hidden:,}"), ("heads", heads)]
+    if attention.window:
+        windowed = record.layers - record.full_layers
+        rows.append(("window", f"{attention.window:,} tokens in {windowed} layers"))
+    rows.append(("context", f"{record.context:,} tokens"))
+    if record.decoder:
+        rows.append(("KV cache", f"{_cache(record):,.0f} B/token in bf16"))
+    return rows
+
+
+def _source(key: str) -> str:
+    """Write a document out; what is none (a file on disk, say) stands as it is."""
+    return reference(key).text() if key in references() else key or "given"
+
+
+def all_as_dict() -> dict[str, Any]:
+    """Return everything in the zoo as plain data."""
+    return {
+        "models": [as_dict(each) for each in Models],
+        "devices": [as_dict(device) for device in Hardware],
+        "systems": [as_dict(system) for system in Systems],
+        "clusters": [as_dict(cluster) for cluster in Clusters],
+        "grids": [as_dict(grid) for grid in Grids],
+        "data_centres": [as_dict(centre) for centre in DataCentres],
+        "regions": [as_dict(region) for region in Regions],
+    }
+
+
+def all_as_text() -> str:
+    """List everything in the zoo, a line each."""
+    lines = ["Models"]
+    lines += [f"  {each.key:<24}{each.name:<32}{_model_line(each)}" for each in Models]
+    lines.append("Devices")
+    lines += [f"  {device.key:<24}{device.name:<32}{_device_line(device)}" for device in Hardware]
+    lines.append("Systems")
+    for system in Systems:
+        rate = text(system.device_bandwidth, "B/s")
+        what = f"{system.devices} x {system.device.name}, {system.topology}, {rate} one way"
+        lines.append(f"  {system.key:<24}{system.name:<32}{what}")
+    lines.append("Clusters")
+    for cluster in Clusters:
+        rate = text(cluster.fabric_bandwidth, "B/s")
+        what = f"up to {cluster.nodes:,} x {cluster.node.name}, {rate} one way"
+        lines.append(f"  {cluster.key:<24}{cluster.name:<32}{what}")
+    for title, places in (("Grids", Grids), ("Data centres", DataCentres), ("Regions", Regions)):
+        lines.append(title)
+        lines += [f"  {each.key:<32}{each.name:<36}{_place_line(each)}" for each in places]
+    return "\n".join(lines)
+
+
+def _place_line(record: Place) -> str:
+    if isinstance(record, CloudRegion):
+        return f"{record.place}, {record.grid.name}"
+    latest = [(name, record.figure(name), record.years(name)[-1]) for name in record.quantities]
+    names = {"pue": "PUE ", "wue": "WUE "}
+    return ", ".join(
+        f"{names.get(name, '')}{figure.text} ({year})" for name, figure, year in latest
+    )
+
+
+def _model_line(record: Model) -> str:
+    line = f"{record.parameter_count:,} parameters"
+    if isinstance(record, Network):
+        return f"{line}, {text(record.flop_count, 'FLOP')}/sample"
+    if isinstance(record, Transformer):
+        if record.active_parameter_count < record.parameter_count:
+            line += f" ({record.active_parameter_count:,} active)"
+        line += f", context {record.context:,}"
+    return line
+
+
+def _device_line(device: Device) -> str:
+    bandwidth, capacity = (device.memory.figures[name] for name in ("bandwidth", "capacity"))
+    peaks = device.compute.figures
+    name = next((each for each in ("fp16", "bf16", "fp32") if each in peaks), next(iter(peaks)))
+    return f"{peaks[name].text} {name}, {bandwidth.text}, {capacity.text}"

@@ -1,0 +1,317 @@
+"""What must hold of every figure, device, system and model: physics, and provenance.
+
+Each check is a function that yields what it finds; the first line of its
+docstring is the rule. The tests hold the whole zoo to these rules, and `mlsim
+zoo check` a user's file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from mlsim.hardware import Device
+from mlsim.infrastructure import DataCentre, EmbodiedCarbon, Operator
+from mlsim.precision import PRECISIONS
+from mlsim.records import Figure
+from mlsim.records.references import references
+from mlsim.systems import Cluster, System
+from mlsim.units import text
+from mlsim.workloads.language import Transformer
+from mlsim.workloads.model import Model
+from mlsim.zoo.review.findings import Finding
+from mlsim.zoo.review.infrastructure_rules import (
+    accounts,
+    idle_power,
+    making,
+    overheads,
+    whole_power,
+)
+from mlsim.zoo.review.second_readings import reread
+from mlsim.zoo.spaces import Hardware
+
+# Ridge points in FLOP/B: where DRAM feeds the units, and the least where SRAM does.
+RIDGE = (1.0, 5000.0)
+RIDGE_SRAM = 0.05
+# 2:4 sparsity doubles a rate at most; figures are printed rounded: 5 PFLOP/s are 2 x 2.45.
+SPARSE_GAIN = 2.05
+# How far beyond its peers a figure may lie, which years are theirs, and how few
+# of them are too few to judge by.
+FACTOR, YEARS, PEERS = 4.0, 5, 3
+COMPARED = {
+    "memory.capacity": "B", "memory.bandwidth": "B/s", "power.tdp": "W",
+    **dict.fromkeys(("links.nvlink", "links.pcie", "links.infinity_fabric", "links.ici"), "B/s"),
+}  # fmt: skip
+RELEASED = (2000, 2030)
+QUOTED_WORDS = 15
+# GPT-J's README counts copies of norms and biases on each of 8 shards; see its file.
+_COPIES_PER_WIDTH = {"GPT_J_6B": 610}
+
+
+Record = Device | System | Cluster | Model | DataCentre | Operator | EmbodiedCarbon
+Check = Callable[[Any], Iterator[Finding]]
+
+
+# Figures.
+
+
+def quotes(record: Record) -> Iterator[Finding]:
+    """A quotation has 1 to 15 words and holds the figure, or a note tells how it came of it."""
+    for name, figure in record.figures.items():
+        if figure.kind == "given":
+            continue
+        if not 1 <= len(figure.quote.split()) <= QUOTED_WORDS:
+            words = len(figure.quote.split())
+            yield Finding(name, f"the quote has {words} words; {QUOTED_WORDS} at most.")
+        printed = figure.quote.replace(",", "").replace("_", "")
+        if f"{figure.value:.15g}" not in printed and not figure.note:
+            yield Finding(
+                name,
+                f'{figure.value:.15g} is not in the quote "{figure.quote}": '
+                "quote the figure, or say in a note how it came of it.",
+            )
+
+
+def provenance(record: Record) -> Iterator[Finding]:
+    """What was derived, measured, estimated or copied by others has a note that says how."""
+    known = references()
+    for name, figure in record.figures.items():
+        if figure.kind not in ("datasheet", "given") and not figure.note:
+            yield Finding(name, f'kind = "{figure.kind}" needs a note: how, or whose word it is.')
+        if figure.source and figure.source not in known:
+            yield _unknown(name, figure.source)
+    source = getattr(record, "source", "")
+    if source and source not in known:
+        yield _unknown("source", source)
+
+
+def _unknown(name: str, source: str) -> Finding:
+    message = f"source {source!r} is not in references.bib: add it before you send this in."
+    return Finding(name, message, error=False)
+
+
+# Devices.
+
+
+def sparsity(device: Device) -> Iterator[Finding]:
+    """A dense peak is not above the sparse one, nor that above twice the dense one."""
+    for precision, dense in device.compute.figures.items():
+        sparse = device.figures.get(f"sparse.{precision}")
+        if sparse and not dense.si <= sparse.si <= SPARSE_GAIN * dense.si:
+            yield Finding(
+                f"sparse.{precision}",
+                f"{sparse.text} sparse is {sparse.si / dense.si:.3g} times the "
+                f"{dense.text} dense; 1 to 2 times can be.",
+            )
+
+
+def ridge_points(device: Device) -> Iterator[Finding]:
+    """A ridge point lies between 1 and 5,000 FLOP/B (0.05 where a note says SRAM)."""
+    bandwidth = device.memory.figures["bandwidth"]
+    least, most = RIDGE_SRAM if _sram(device) else RIDGE[0], RIDGE[1]
+    for precision, peak in device.compute.figures.items():
+        ridge = float(device.ridge_point(precision).magnitude)
+        if not least < ridge < most:
+            wrong = "bandwidth is too large" if ridge <= least else "bandwidth is too small"
+            yield Finding(
+                "memory.bandwidth",
+                f"{peak.text} in {precision} over {bandwidth.text} is a ridge point of "
+                f"{ridge:.3g} FLOP/B, not {least:g} to {most:,.0f}: the {wrong}, or the peak "
+                f"too {'small' if ridge <= least else 'large'}.",
+            )
+
+
+def _sram(device: Device) -> bool:
+    return "SRAM" in device.memory.figures["bandwidth"].note
+
+
+def widths(device: Device) -> Iterator[Finding]:
+    """On one kind of unit, a format of fewer bits is not slower (or a note says why)."""
+    for name, wide in device.compute.figures.items():
+        for other, narrow in device.compute.figures.items():
+            fewer = PRECISIONS[other].bits < PRECISIONS[name].bits
+            # TF32 is stored in 32 bits, but multiplied in 19. Integers may have
+            # units of their own, which a note then says.
+            same = name[:2] == other[:2]
+            if (
+                fewer
+                and "tf32" not in (name, other)
+                and narrow.unit_used == wide.unit_used
+                and narrow.si < wide.si
+                and (same or not narrow.note)
+            ):
+                yield Finding(
+                    f"compute.{other}",
+                    f"{narrow.text} in {other} is slower than {wide.text} in {name}, "
+                    "which has more bits.",
+                )
+
+
+def memories(device: Device) -> Iterator[Finding]:
+    """A cache holds more than 100 kB and less than a hundredth of main memory."""
+    cache = device.memory.figures.get("l2")
+    # The caches of microcontrollers and of chips without DRAM are another matter.
+    if cache and not _sram(device) and not 1e5 < cache.si < device.capacity_si / 100:
+        capacity = device.memory.figures["capacity"]
+        yield Finding("memory.l2", f"{cache.text} can't be the cache of {capacity.text}.")
+
+
+def links(device: Device) -> Iterator[Finding]:
+    """A link is slower than main memory."""
+    for name, figure in device.figures.items():
+        if name.startswith("links.") and figure.si >= device.bandwidth_si:
+            bandwidth = device.memory.figures["bandwidth"]
+            yield Finding(name, f"{figure.text} is not slower than the memory's {bandwidth.text}.")
+
+
+def years(device: Device) -> Iterator[Finding]:
+    """A device came out between 2000 and 2030."""
+    year = device.release_year
+    if year is not None and not RELEASED[0] <= year <= RELEASED[1]:
+        yield Finding("release_year", f"{year} is not between {RELEASED[0]} and {RELEASED[1]}.")
+
+
+def peers(device: Device) -> Iterator[Finding]:
+    """Memory, links and power lie within 4 times those of its class and years in the zoo."""
+    group = device.key.partition(".")[0]
+    alike = [each for each in Hardware if each.key.startswith(f"{group}.") and _near(each, device)]
+    for name, base in COMPARED.items():
+        figure = device.figures.get(name)
+        if figure is None or (_sram(device) and name.startswith("memory.")):
+            continue
+        found = [
+            _each_way(each.figures[name])
+            for each in alike
+            if name in each.figures and not (_sram(each) and name.startswith("memory."))
+        ]
+        if len(found) < PEERS:
+            few = f"{len(found)} of {group} within {YEARS} years in the zoo: not compared."
+            yield Finding(name, few, error=False)
+        elif not min(found) / FACTOR <= _each_way(figure) <= FACTOR * max(found):
+            yield Finding(name, _beyond(figure, found, base, group))
+
+
+def _each_way(figure: Figure) -> float:
+    """Return a link's rate in one direction, whichever way it is printed; else the value."""
+    return figure.si / 2 if figure.direction == "both ways" else figure.si
+
+
+def _near(each: Device, device: Device) -> bool:
+    if each.key == device.key:
+        return False
+    if each.release_year is None or device.release_year is None:
+        return True
+    return abs(each.release_year - device.release_year) <= YEARS
+
+
+def _beyond(figure: Figure, found: Sequence[float], base: str, group: str) -> str:
+    low, high = min(found), max(found)
+    value = _each_way(figure)
+    times = value / high if value > high else low / value
+    shown = f"{times:,.0f}" if times >= 100 else f"{times:.3g}"
+    what = "the most" if value > high else "the least"
+    verb = "times" if value > high else "times less than"
+    both = ", both ways," if figure.direction == "both ways" else ""
+    one_way = " one way" if figure.direction else ""
+    return (
+        f"{figure.text}{both} is {shown} {verb} {what} of {group} within {YEARS} years in the "
+        f"zoo, which have {text(low, base)} to {text(high, base)}{one_way}. Is the prefix right?"
+    )
+
+
+# Systems.
+
+
+def joints(system: System) -> Iterator[Finding]:
+    """What a device sends to the others is less than its memory yields."""
+    if system.device_bandwidth >= system.device.bandwidth_si:
+        sent = text(system.device_bandwidth, "B/s")
+        yielded = text(system.device.bandwidth_si, "B/s")
+        yield Finding("link.bandwidth", f"{sent} one way is not below the memory's {yielded}.")
+
+
+def fabrics(cluster: Cluster) -> Iterator[Finding]:
+    """What a device sends to other nodes is no more than what it sends within its own."""
+    if cluster.fabric_bandwidth > cluster.node.device_bandwidth:
+        out = text(cluster.fabric_bandwidth, "B/s")
+        inside = text(cluster.node.device_bandwidth, "B/s")
+        yield Finding("link.bandwidth", f"{out} to other nodes is above {inside} within one.")
+
+
+# Models.
+
+
+def published(model: Model) -> Iterator[Finding]:
+    """The parameters that follow from the architecture are those that were published."""
+    figure = model.figures.get("published_parameters")
+    if figure is None:
+        message = f"{model.parameter_count:,} parameters follow; no published count to compare."
+        yield Finding("published_parameters", message, error=False)
+    elif abs(counted_as_published(model) - figure.si) >= _tolerance(figure):
+        yield Finding(
+            "published_parameters",
+            f"{figure.text} was published, but {model.parameter_count:,} follow from the "
+            "architecture.",
+        )
+
+
+def counted_as_published(model: Model) -> int:
+    """Return the parameters in the way in which the published count was made."""
+    copies = _COPIES_PER_WIDTH.get(model.key, 0)
+    return model.parameter_count + (copies * model.hidden if isinstance(model, Transformer) else 0)
+
+
+def _tolerance(figure: Figure) -> float:
+    """Tell by how much less than this a count may differ from the printed one.
+
+    An exact count by nothing. "405B" may be rounded, or cut off after the last
+    digit that is not 0.
+    """
+    if figure.unit == "parameter":
+        return 1.0
+    digits = f"{figure.value:.15g}"
+    whole, _, decimals = digits.partition(".")
+    zeros = 0 if decimals else len(whole) - len(whole.rstrip("0"))
+    return float(figure.si / figure.value * 10.0 ** (zeros - len(decimals)))
+
+
+FIGURE_CHECKS: tuple[Check, ...] = (quotes, provenance)
+DEVICE_CHECKS: tuple[Check, ...] = (
+    sparsity,
+    ridge_points,
+    widths,
+    memories,
+    links,
+    years,
+    peers,
+    idle_power,
+)
+SYSTEM_CHECKS: tuple[Check, ...] = (joints, whole_power)
+MODEL_CHECKS: tuple[Check, ...] = (published,)
+_CHECKS: tuple[tuple[type, tuple[Check, ...]], ...] = (
+    (Device, DEVICE_CHECKS),
+    (System, SYSTEM_CHECKS),
+    (Cluster, (fabrics,)),
+    (DataCentre, (overheads,)),
+    (Operator, (accounts,)),
+    (EmbodiedCarbon, (making,)),
+    (Model, MODEL_CHECKS),
+)
+
+
+def checks_of(record: Record) -> tuple[Check, ...]:
+    """Return the checks for a record: those of its figures, and those of its kind."""
+    return (
+        *FIGURE_CHECKS,
+        reread,
+        *next(each for kind, each in _CHECKS if isinstance(record, kind)),
+    )
+
+
+def rule(check: Check) -> str:
+    """Return the rule of a check: the first line of its docstring.
+
+    >>> rule(links)
+    'A link is slower than main memory.'
+    """
+    return (check.__doc__ or "").partition("\n")[0]

@@ -1,0 +1,279 @@
+"""The command `mlsim`: the same answers as the API, as text or JSON."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from mlsim import Engine, Hardware, Models
+from mlsim.cli.command import main
+
+CONFIGS = Path(__file__).parents[2] / "fixtures" / "configs"
+
+
+def run(capsys, *arguments: str) -> tuple[int, str, str]:
+    code = main(arguments)
+    printed = capsys.readouterr()
+    return code, printed.out, printed.err
+
+
+def test_solve_prints_the_profile(capsys) -> None:
+    code, out, _ = run(capsys, "solve", "ResNet50", "A100", "--batch", "32")
+    profile = Engine.solve(model=Models.ResNet50, hardware=Hardware.Cloud.A100, batch_size=32)
+    assert (code, out) == (0, f"{profile}\n")
+
+
+def test_solve_takes_several_batches(capsys) -> None:
+    _, out, _ = run(capsys, "solve", "ResNet50", "A100", "--batch", "1,256")
+    assert len(out.splitlines()) == 4
+
+
+@pytest.mark.parametrize("estimate", ["roofline", "bound"])
+def test_solve_as_json_has_values_with_units(capsys, estimate: str) -> None:
+    code, out, _ = run(capsys, "solve", "ResNet50", "T4", "--json", "--estimate", estimate)
+    data = json.loads(out)
+    profile = Engine.solve(model="ResNet50", hardware="T4", estimate=estimate)
+    assert code == 0
+    assert data["latency"] == {"value": profile.value("latency"), "unit": "s"}
+    assert data == json.loads(json.dumps(profile.to_dict()))
+
+
+def test_sweep_gives_every_combination(capsys) -> None:
+    arguments = ("sweep", "ResNet50", "V100,A100", "--batch", "1,256", "--precision", "fp16,bf16")
+    code, out, _ = run(capsys, *arguments, "--json")
+    rows = json.loads(out)
+    assert code == 0
+    assert len(rows) == 8
+    _, out, _ = run(capsys, *arguments)
+    assert "no bf16 peak on record" in out
+
+
+def test_explain_prints_the_derivation(capsys) -> None:
+    code, out, _ = run(capsys, "explain", "ResNet50", "A100")
+    assert code == 0
+    assert out.startswith("latency = 55.48 µs\n")
+    _, out, _ = run(capsys, "explain", "ResNet50", "A100", "--quantity", "ridge_point", "--json")
+    assert json.loads(out)["quantity"] == "ridge_point"
+
+
+def test_zoo_lists_all_and_shows_one(capsys) -> None:
+    code, out, _ = run(capsys, "zoo")
+    assert code == 0
+    assert "Cloud.A100" in out
+    assert "25,557,032 parameters" in out
+    _, out, _ = run(capsys, "zoo", "a100")
+    assert "2,039 GB/s" in out
+    assert "[nvidia2022a100] NVIDIA" in out
+    _, out, _ = run(capsys, "zoo", "resnet50", "--json")
+    assert json.loads(out)["parameters"] == {"value": 25_557_032, "unit": "parameter"}
+    _, out, _ = run(capsys, "zoo", "--json")
+    kinds = {"models", "devices", "systems", "clusters", "grids", "data_centres", "regions"}
+    assert set(json.loads(out)) == kinds
+
+
+def test_zoo_shows_a_language_model(capsys) -> None:
+    _, out, _ = run(capsys, "zoo", "Llama3_8B")
+    assert "8,030,261,248" in out
+    assert "32, with 8 of keys and values" in out
+    assert "131,072 B/token in bf16" in out
+
+
+def test_serve_prints_the_service(capsys) -> None:
+    code, out, _ = run(capsys, "serve", "Llama3_8B", "H100", "--batch", "8", "--kv-cache", "fp8")
+    serving = Engine.serve(model="Llama3_8B", hardware="H100", batch_size=8, kv_cache="fp8")
+    assert (code, out) == (0, f"{serving}\n")
+
+
+def test_serve_takes_every_combination_of_several(capsys) -> None:
+    arguments = ("serve", "Llama3_8B", "H100", "--batch", "1,8", "--prompt", "512,2048")
+    _, out, _ = run(capsys, *arguments, "--output", "64", "--json")
+    data = json.loads(out)
+    assert data["batch_size"]["value"] == [1, 1, 8, 8]
+    assert data["prompt_tokens"]["value"] == [512, 2048, 512, 2048]
+    one = Engine.serve(
+        model="Llama3_8B", hardware="H100", batch_size=8, prompt_tokens=512, output_tokens=64
+    )
+    found = data["time_to_first_token"]
+    assert found["unit"] == "s"
+    assert found["value"][2] == pytest.approx(one.value("time_to_first_token"))
+    _, out, _ = run(capsys, *arguments)
+    assert len(out.splitlines()) == 6
+
+
+def test_serve_lays_a_model_out(capsys, pair_file) -> None:
+    _, out, _ = run(capsys, "serve", "Llama3_8B", pair_file, "--tp", "2", "--json")
+    assert json.loads(out)["layout"]["tensor_parallel"] == 2
+    _, out, _ = run(capsys, "serve", "Llama3_8B", pair_file, "--pp", "2", "--reserve", "0.2")
+    assert "PP2" in out
+    assert "20% of 80 GB reserved" in out
+
+
+@pytest.mark.parametrize(
+    ("asked", "start"),
+    [
+        ("latency", "generation_latency = "),
+        ("time_per_output_token", "time_per_output_token = "),
+        ("decode.total_bytes", "total_bytes = "),
+        ("prefill.latency", "latency = "),
+    ],
+)
+def test_serve_explains(capsys, asked: str, start: str) -> None:
+    arguments = ("serve", "Llama3_8B", "H100", "--explain", asked)
+    code, out, _ = run(capsys, *arguments)
+    assert code == 0
+    assert out.startswith(start)
+    _, out, _ = run(capsys, *arguments, "--json")
+    assert json.loads(out)["quantity"] == start.removesuffix(" = ")
+
+
+def test_serve_explains_an_encoder(capsys) -> None:
+    _, out, _ = run(capsys, "serve", "BERT_Base", "H100", "--explain", "latency")
+    assert out.startswith("time_to_first_token = ")
+
+
+def test_a_model_may_be_a_config_file(capsys) -> None:
+    code, out, _ = run(capsys, "serve", str(CONFIGS / "llama3-8b.json"), "H100", "--json")
+    assert code == 0
+    assert json.loads(out)["weight_memory"]["value"] == 2 * 8_030_261_248
+
+
+def test_a_key_that_is_not_understood_is_a_line_on_stderr(capsys, tmp_path) -> None:
+    config = json.loads((CONFIGS / "llama3-8b.json").read_text(encoding="utf-8"))
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps({**config, "moon_phase": 3}), encoding="utf-8")
+    code, out, err = run(capsys, "fit", str(tmp_path), "H100", "--precision", "bf16")
+    assert code == 0
+    assert "It fits in each." in out
+    assert err.startswith("mlsim: ")
+    assert "moon_phase" in err
+    assert err.count("\n") == 1
+
+
+def test_fit_says_in_which_formats(capsys) -> None:
+    code, out, _ = run(capsys, "fit", "Llama3_70B", "H100")
+    assert code == 0
+    lines = {line.split("  ")[1]: line for line in out.splitlines()[1:-2]}
+    assert list(lines)[1:3] == ["bf16", "fp8, KV bf16"]
+    assert "69.39 GB too much; it would fit with 2 devices (tensor_parallel=2)" in lines["bf16"]
+    assert out.splitlines()[-1] == "It fits in w4a16; w4a16, KV fp8."
+
+
+def test_fit_as_json_is_the_table(capsys) -> None:
+    _, out, _ = run(capsys, "fit", "Llama3_8B", "L4", "--precision", "bf16,w4a16", "--json")
+    data = json.loads(out)
+    table = Engine.fit(model="Llama3_8B", hardware="L4", precision=["bf16", "w4a16"])
+    assert [row["precision"] for row in data["rows"]] == list(table.precision)
+    found = [row["time_per_output_token"] for row in data["rows"]]
+    assert found == [{"value": value, "unit": "s"} for value in table.time_per_output_token]
+    assert data["prompt_tokens"] == {"value": 512, "unit": "token/sample"}
+
+
+def test_fit_of_an_encoder_has_one_pass(capsys) -> None:
+    _, out, _ = run(capsys, "fit", "BERT_Base", "T4")
+    head = out.splitlines()[1].split()
+    assert head == ["precision", "weights", "one", "pass"]
+
+
+def test_fit_needs_no_arrays_and_no_tables() -> None:
+    program = (
+        "import sys\n"
+        "for name in ('numpy', 'pandas'): sys.modules[name] = None\n"
+        "import importlib.util\n"
+        "find = importlib.util.find_spec\n"
+        "importlib.util.find_spec = lambda name, *a: None if name == 'numpy' else find(name, *a)\n"
+        "from mlsim.cli.command import main\n"
+        "sys.exit(main(['fit', 'Llama3_8B', 'L4']))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "w4a16, KV fp8" in done.stdout
+
+
+@pytest.fixture
+def pair_file(tmp_path) -> str:
+    """Return the path of a file with two H100 joined by a switch."""
+    path = tmp_path / "pair.toml"
+    path.write_text(PAIR, encoding="utf-8")
+    return str(path)
+
+
+PAIR = """key = "Pair"
+name = "Two H100"
+device = "Cloud.H100"
+devices = 2
+topology = "switch"
+source = "nvidia2023h100"
+
+[link.bandwidth]
+value = 900
+unit = "GB/s"
+kind = "datasheet"
+source = "nvidia2023h100"
+where = "a table"
+quote = "900GB/s"
+direction = "both ways"
+read = 2026-11-21
+"""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("solve", "ResNet50", "H1000"), "no device is called 'H1000'. Did you mean 'H100'?"),
+        (("solve", "A100", "ResNet50"), "'A100' is a device"),
+        (("solve", "ResNet50", "A100", "--batch", "0"), "batch_size must be a whole number"),
+        (("solve", "ResNet50", "A100", "--batch", "1.5"), "not 1.5"),
+        (("solve", "ResNet50", "A100", "--batch", "nan"), "not nan"),
+        (("solve", "ResNet50", "A100", "--batch", "many"), "--batch must be whole numbers, not"),
+        (("solve", "ResNet50", "A100", "--batch", "1,0"), "entry 1 of 2"),
+        (("solve", "ResNet50", "A100", "--batch", ""), "--batch must be whole numbers"),
+        (("solve", "ResNet50", "A100", "--precision", "fp8"), "has no fp8 peak on record"),
+        (("solve", "ResNet50", "A100", "--precision", "fp7"), "Did you mean 'fp8'?"),
+        (("solve", "ResNet50", "T4", "--estimate", "calibrated"), "needs measurements"),
+        (("explain", "ResNet50", "A100", "--quantity", "latensy"), "Did you mean 'latency'?"),
+        (("explain", "ResNet50", "A100", "--batch", "1,2"), "pick one"),
+        (("explain", "ResNet50", "A100", "--batch", "1000000"), "3.533 TB too much"),
+        (
+            ("zoo", "H1000"),
+            "no model, device, system or place is called 'H1000'. Did you mean 'H100'?",
+        ),
+        (("solve", "Llama3_8B", "A100"), "use Engine.serve("),
+        (("serve", "ResNet50", "A100"), "is no language model"),
+        (("serve", "Llama3_9B", "A100"), "Did you mean 'Llama3_8B'?"),
+        (("serve", "Llama3_8B", "H1000"), "no device or system is called 'H1000'."),
+        (("serve", "Llama3_8B", "H100", "--batch", "0"), "batch_size must be a whole number"),
+        (("serve", "Llama3_8B", "H100", "--prompt", "long"), "--prompt must be whole numbers"),
+        (("serve", "Llama3_8B", "H100", "--prompt", "1000000"), "longer than the context"),
+        (("serve", "Llama3_8B", "H100", "--output", "1.5"), "not 1.5"),
+        (("serve", "Llama3_8B", "H100", "--precision", "w3a16"), "bits must be 4, 8 or 16"),
+        (("serve", "Llama3_8B", "A100", "--precision", "fp8"), "can't compute in fp8"),
+        (("serve", "Llama3_8B", "H100", "--kv-cache", "fp7"), "Did you mean 'fp8'?"),
+        (("serve", "Llama3_8B", "H100", "--tp", "2"), "is one device. Give a system"),
+        (("serve", "Llama3_8B", "H100", "--tp", "0"), "tensor_parallel must be a whole number"),
+        (("serve", "Llama3_8B", "H100", "--reserve", "1"), "reserve must be a share"),
+        (("serve", "Llama3_8B", "H100", "--estimate", "bond"), "Did you mean 'bound'?"),
+        (("serve", "Llama3_8B", "H100", "--explain", "latensy"), "no result of a service"),
+        (("serve", "Llama3_8B", "H100", "--batch", "1,2", "--explain", "latency"), "pick one"),
+        (("serve", "Llama3_70B", "H100", "--explain", "latency"), "69.39 GB too much"),
+        (("serve", "nowhere.json", "H100"), "nowhere.json: can't be read"),
+        (("fit", "ResNet50", "A100"), "is no language model"),
+        (("fit", "Llama3_8B", "A100", "--prompt", "1,2"), "--prompt must be whole numbers"),
+        (("fit", "Llama3_8B", "A100", "--precision", "w5a5"), "bits must be 4, 8 or 16"),
+        (("fit", "Llama3_8B", "A100", "--pp", "0"), "pipeline_parallel must be a whole number"),
+        (("fit", "BERT_Base", "A100", "--output", "5"), "is an encoder"),
+        (("solve", "nowhere.toml", "A100"), "nowhere.toml: can't be read"),
+    ],
+)
+def test_an_error_is_one_line_and_exit_code_1(capsys, arguments, words: str) -> None:
+    code, out, err = run(capsys, *arguments)
+    assert code == 1
+    assert out == ""
+    assert err.startswith("mlsim: ")
+    assert words in err
+    assert err.count("\n") == 1

@@ -1,0 +1,361 @@
+"""What devices and links were measured to reach: rows, constants, and how well they fit."""
+
+from __future__ import annotations
+
+import csv
+import math
+from pathlib import Path
+from statistics import median
+
+import pytest
+
+from mlsim import Device, Engine, Hardware, System, Systems
+from mlsim.equations.calibration import filled_share, waves
+from mlsim.errors import DataFileError, InvalidValueError, NotMeasuredError
+from mlsim.hardware.device_calibration import TILE, calibrated_devices, calibration
+from mlsim.hardware.device_files import load_device
+from mlsim.hardware.measured_kernels import (
+    FOLDER,
+    AllReduceRow,
+    KernelRow,
+    LaunchRow,
+    ProductRow,
+    StreamRow,
+    all_reduces,
+    launches,
+    load,
+    products,
+    streams,
+)
+from mlsim.systems.link_calibration import _line, link_calibration
+
+ROWS: tuple[KernelRow, ...] = (*products(), *streams(), *all_reduces(), *launches())
+MEASURED_LINKS = (Systems.HGX_A100, Systems.HGX_H100, Systems.HGX_H200)
+CALIBRATED = [Hardware.get(key) for key in calibrated_devices()]
+
+each_device = pytest.mark.parametrize("device", CALIBRATED, ids=lambda device: device.key)
+each_system = pytest.mark.parametrize("system", MEASURED_LINKS, ids=lambda system: system.key)
+
+
+# The rows.
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.id)
+def test_a_row_is_of_the_zoo_and_its_words_hold_its_value(row: KernelRow) -> None:
+    assert Hardware.get(row.device).key == row.device
+    assert 2015 <= row.year <= 2026
+    assert f"{row.value:.10g}" in row.quote or f"{row.value}" in row.quote
+
+
+def test_ids_are_unique() -> None:
+    assert len({row.id for row in ROWS}) == len(ROWS)
+
+
+def test_no_product_is_faster_than_the_memory() -> None:
+    for row in products():
+        device = Hardware.get(row.device)
+        assert row.bytes_moved / device.bandwidth_si <= row.seconds, row.id
+
+
+def test_no_stream_is_faster_than_the_data_sheet() -> None:
+    assert all(row.rate <= Hardware.get(row.device).bandwidth_si for row in streams())
+
+
+def test_a_rate_and_a_time_are_the_same_thing() -> None:
+    """4096 cubed at 228.0 TFLOP/s: 2 x 4096^3 / 228e12 = 602.8 us."""
+    row = next(row for row in products() if row.id == "GEM-023")
+    assert row.seconds == pytest.approx(602.8e-6, rel=1e-4)
+    # Three matrices of 2 bytes a number.
+    assert row.bytes_moved == 3 * 2 * 4096**2
+    timed = next(row for row in products() if row.id == "GEM-046")
+    assert timed.seconds == pytest.approx(3.3655e-3)
+
+
+def test_bus_bandwidth_is_that_of_a_ring() -> None:
+    """1 MiB among 8 at 36.22 GB/s: 7/4 x 1,048,576 / 36.22e9 = 50.7 us."""
+    row = next(row for row in all_reduces() if row.id == "BW-016")
+    assert row.ring_bytes == 1.75 * 2**20
+    assert row.seconds == pytest.approx(50.66e-6, rel=1e-3)
+
+
+# Tiles.
+
+
+@pytest.mark.parametrize(
+    ("rows", "columns", "rounds", "share"),
+    [
+        # 32 x 32 tiles on 108 cores: 10 rounds for 1,024 tiles.
+        (4096, 4096, 10, 1024 / 1080),
+        # One tile more than cores: two rounds.
+        (128, 109 * 128, 2, 109 / 216),
+        # A single row is padded to 16, not to 128: 1/16 of 32 tiles on 108 cores.
+        (1, 4096, 1, 32 / 108 / 16),
+        # 64 channels fill tiles of 64.
+        (108 * 128, 64, 1, 1.0),
+        # What is no product.
+        (512, 0, 1, 1.0),
+    ],
+)
+def test_filled_share_by_hand(rows: int, columns: int, rounds: int, share: float) -> None:
+    found = waves(rows, columns, TILE, 108)
+    assert found == rounds
+    assert filled_share(rows, columns, found, 108, TILE) == pytest.approx(share)
+
+
+# Constants of devices.
+
+
+def test_a_product_by_hand() -> None:
+    """GEM-023: 137.44 GFLOP in 602.8 - 2.0 us, of 312 TFLOP/s on 1024/1080 of the cores."""
+    reached = 137.438953472e9 / (602.8e-6 - 2e-6) / (312e12 * 1024 / 1080)
+    assert reached == pytest.approx(0.7733, abs=2e-4)
+    found = calibration(Hardware.Cloud.A100, "fp16")
+    rate = 137.438953472e9 / (312e12 * 1024 / 1080 * found.compute_fraction)
+    row = next(row for row in found.rows if row.id == "GEM-023")
+    assert isinstance(row, ProductRow)
+    assert found.product_time(row) == pytest.approx(rate + 2e-6)
+
+
+def test_the_a100_by_hand() -> None:
+    found = calibration(Hardware.Cloud.A100, "fp16")
+    # Copy, mul, add, triad, dot: 1.61, 1.61, 1.70, 1.70, 1.75 of 2.039 TB/s.
+    assert found.memory_fraction == pytest.approx(1.70 / 2.039)
+    assert (found.tile, found.cores, found.kernel_overhead) == (128, 108, 2e-6)
+    assert 0.75 < found.compute_fraction < 0.85
+    used = [row.id for row in found.rows if isinstance(row, ProductRow)]
+    # One row of a matrix takes as long as its weights take to arrive.
+    assert "GEM-046" in used
+    assert "GEM-053" not in used
+
+
+@each_device
+def test_constants_are_made_of_rows(device: Device) -> None:
+    for name in set(device.compute.figures) & {"fp16", "bf16", "fp8"}:
+        found = calibration(device, name)
+        assert 0 < found.compute_fraction <= 1
+        assert 0 < found.memory_fraction <= 1
+        rates = [row.rate for row in found.rows if isinstance(row, StreamRow)]
+        assert found.memory_fraction == pytest.approx(median(rates) / device.bandwidth_si)
+        assert {row.device for row in found.rows if not isinstance(row, LaunchRow)} == {device.key}
+        for row in found.rows:
+            assert row.source in " ".join(found.origins.values())
+
+
+@each_device
+def test_half_of_the_products_are_within_a_tenth(device: Device) -> None:
+    """But for the RTX 5090, which gains with the size as no other: a quarter."""
+    found = calibration(device, "fp16")
+    rows = [row for row in found.rows if isinstance(row, ProductRow)]
+    errors = [abs(found.product_time(row) / row.seconds - 1) for row in rows]
+    assert median(errors) <= (0.26 if device.key == "Workstation.RTX5090" else 0.1)
+    assert max(errors) < 0.75
+
+
+def test_sixteen_bits_stand_for_each_other_and_for_what_is_not_measured() -> None:
+    a100, h100, l4 = Hardware.Cloud.A100, Hardware.Cloud.H100, Hardware.Cloud.L4
+    same = [calibration(a100, name).compute_fraction for name in ("fp16", "bf16", "int8")]
+    assert len(set(same)) == 1
+    assert "same is assumed" not in calibration(a100, "bf16").origins["compute_fraction"]
+    assert (
+        "no products in int8 are on record, so the same is assumed"
+        in (calibration(a100, "int8").origins["compute_fraction"])
+    )
+    # The H100 has rows in fp8, the L4 has none.
+    assert calibration(h100, "fp8").compute_fraction != calibration(h100, "fp16").compute_fraction
+    assert calibration(l4, "fp8").compute_fraction == calibration(l4, "fp16").compute_fraction
+
+
+def test_origins_say_what_is_assumed() -> None:
+    a100, l4 = (calibration(each, "fp16") for each in (Hardware.Cloud.A100, Hardware.Cloud.L4))
+    assert "measured on Cloud.H100, assumed here" in a100.origins["kernel_overhead"]
+    assert "best shape of a search" in a100.origins["compute_fraction"]
+    assert l4.cores is None
+    assert "all count as full" in l4.origins["compute_fraction"]
+    own = calibration(Hardware.Cloud.H100, "fp16").origins["kernel_overhead"]
+    assert "assumed" not in own
+
+
+def test_a_device_without_rows_is_refused() -> None:
+    with pytest.raises(NotMeasuredError) as both:
+        calibration(Hardware.Cloud.A100_40GB, "fp16")
+    assert "matrix products" in str(both.value)
+    assert "streams of bytes" in str(both.value)
+    # A sibling's rows are named, not borrowed.
+    assert "Cloud.A100 is another form of it" in str(both.value)
+    with pytest.raises(NotMeasuredError, match="streams of bytes") as one:
+        calibration(Hardware.Cloud.MI300X, "bf16")
+    assert "matrix products" not in str(one.value)
+    for key in calibrated_devices():
+        assert key in str(one.value)
+
+
+def test_the_number_of_cores() -> None:
+    assert Hardware.Cloud.A100.cores == 108
+    assert Hardware.Cloud.L4.cores is None
+    assert Hardware.Cloud.A100.figures["cores"].source == "nvidia2020ampere"
+
+
+def test_cores_must_be_whole(tmp_path: Path) -> None:
+    source = Path(FOLDER.parents[1] / "hardware" / "a100_sxm_80gb.toml").read_text("utf-8")
+    path = tmp_path / "chip.toml"
+    path.write_text(source.replace("[cores]\nvalue = 108", "[cores]\nvalue = 107.5"), "utf-8")
+    with pytest.raises(DataFileError, match=r"chip\.toml:\d+: cores must be a whole number"):
+        load_device(path)
+
+
+# Links.
+
+
+def test_a_line_through_two_points() -> None:
+    """10 us to start, and 1 us for each 1,000 bytes."""
+    start, per_byte = _line([1000.0, 9000.0], [11e-6, 19e-6], 1e-12)
+    assert start == pytest.approx(10e-6)
+    assert per_byte == pytest.approx(1e-9)
+
+
+def test_a_line_is_bounded() -> None:
+    # A start below zero becomes zero: the slope is then the mean of time over size.
+    start, per_byte = _line([1.0, 2.0], [1.0, 3.0], 1e-12)
+    assert start == 0
+    assert 1.0 < per_byte < 1.5
+    # Faster than the link: its rate, and what is left to start.
+    start, per_byte = _line([1.0, 2.0], [5.0, 5.0], 0.1)
+    assert per_byte == 0.1
+    assert start == pytest.approx(4.85)
+    # One size only has no slope.
+    assert _line([1.0, 1.0], [5.0, 5.0], 0.1) == (pytest.approx(4.9), 0.1)
+
+
+@each_system
+def test_the_line_is_near_the_rows(system: System) -> None:
+    found = link_calibration(system)
+    assert found.link_latency > 0
+    assert 0 < found.link_fraction <= 1
+    assert max(abs(each) for each in found.residuals().values()) < 0.3
+    assert {row.devices for row in found.rows} == {8}
+    assert median(abs(each) for each in found.residuals().values()) < 0.12
+
+
+@each_system
+def test_no_other_line_is_nearer(system: System) -> None:
+    """The sum of squares grows to either side of both numbers, unless one is at its limit."""
+    found = link_calibration(system)
+
+    def squares(start: float, part: float) -> float:
+        return math.fsum(
+            ((start + row.ring_bytes / (part * found.link_bandwidth)) / row.seconds - 1) ** 2
+            for row in found.rows
+        )
+
+    least = squares(found.link_latency, found.link_fraction)
+    for factor in (0.99, 1.01):
+        assert squares(found.link_latency * factor, found.link_fraction) > least
+        if found.link_fraction < 1:
+            assert squares(found.link_latency, found.link_fraction * factor) > least
+
+
+def test_the_nearest_number_of_devices_is_used() -> None:
+    two, three, eight = (link_calibration(Systems.HGX_A100, each) for each in (2, 3, 8))
+    assert {row.devices for row in two.rows} == {2}
+    assert {row.devices for row in three.rows} in ({2}, {4})
+    assert "assumed for 3" in three.origins["link_latency"]
+    assert two.link_latency < eight.link_latency
+    assert "assumed" not in eight.origins["link_fraction"]
+
+
+def test_links_that_were_not_measured_are_refused() -> None:
+    with pytest.raises(NotMeasuredError, match="all-reduces of NVIDIA B200"):
+        link_calibration(Systems.HGX_B200)
+    slow = System("Two", Hardware.Cloud.A100, devices=2, link_bandwidth="32 GB/s")
+    with pytest.raises(NotMeasuredError, match="measured over nvlink, but a device of Two sends"):
+        link_calibration(slow)
+    many = System("Many", Hardware.Cloud.A100, devices=64, link_bandwidth="300 GB/s")
+    with pytest.raises(NotMeasuredError, match="at most 8 devices, and 64"):
+        link_calibration(many)
+    assert link_calibration(many, 8).rows
+    with pytest.raises(InvalidValueError, match="group must be from 2 to 8"):
+        link_calibration(Systems.HGX_A100, 9)
+
+
+# Files.
+
+
+def broken(tmp_path: Path, kind: str, **changes: str) -> Path:
+    """Write the first row of a table with other cells."""
+    with (FOLDER / f"{kind}.csv").open(encoding="utf-8", newline="") as file:
+        reader = csv.DictReader(file)
+        row = {**next(reader), **changes}
+        names = list(reader.fieldnames or ())
+    path = tmp_path / f"{kind}.csv"
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, names, extrasaction="ignore")
+        writer.writeheader()
+        writer.writerow(row)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("kind", "made", "changes", "words"),
+    [
+        ("gemm", ProductRow, {"value": "fast"}, "value must be a positive number, not 'fast'"),
+        ("gemm", ProductRow, {"value": "nan"}, "value must be a positive number"),
+        ("gemm", ProductRow, {"m": "0"}, "m must be a whole number from 1 up, not '0'"),
+        ("gemm", ProductRow, {"precision": "fp7"}, "Did you mean"),
+        ("gemm", ProductRow, {"unit": "GB/s"}, "unit must be one of FLOP/s or s, not 'GB/s'"),
+        ("gemm", ProductRow, {"source": "nobody"}, "source 'nobody' is not in references.bib"),
+        ("gemm", ProductRow, {"quote": ""}, "quote is empty"),
+        ("bandwidth", StreamRow, {"unit": "ms"}, "unit must be one of B/s"),
+        ("all_reduce", AllReduceRow, {"devices": "8.5"}, "devices must be a whole number"),
+        ("overhead", LaunchRow, {"year": "MMXX"}, "year must be a whole number"),
+    ],
+)
+def test_a_bad_row_is_refused(
+    tmp_path: Path, kind: str, made: type[KernelRow], changes: dict[str, str], words: str
+) -> None:
+    path = broken(tmp_path, kind, **changes)
+    with pytest.raises(DataFileError) as e:
+        load(path, made)
+    assert f"{path}:2: " in str(e.value)
+    assert words in str(e.value)
+
+
+def test_a_bad_table_is_refused(tmp_path: Path) -> None:
+    path = broken(tmp_path, "overhead")
+    text = path.read_text("utf-8")
+    path.write_text(text + text.splitlines()[1] + "\n", "utf-8")
+    with pytest.raises(DataFileError, match="two rows have the same id"):
+        load(path, LaunchRow)
+    other = tmp_path / "other.csv"
+    other.write_text(text.replace("value", "amount", 1), "utf-8")
+    with pytest.raises(DataFileError, match="the columns must be id, series, device, value"):
+        load(other, LaunchRow)
+    short = tmp_path / "short.csv"
+    short.write_text(text.splitlines()[0] + "\none,two\n", "utf-8")
+    with pytest.raises(DataFileError, match="not as many cells as there are columns"):
+        load(short, LaunchRow)
+
+
+def test_attention_reaches_a_part_of_its_own() -> None:
+    a100 = calibration(Hardware.Cloud.A100, "fp16")
+    assert a100.attention_fraction == pytest.approx(179.5 / 312)
+    assert "FlashAttention-2" in a100.origins["attention_fraction"]
+    h100 = calibration(Hardware.Cloud.H100, "bf16")
+    # The median of 292, 327.9, 370, 595, 616 and 648 TFLOP/s, of 989.4.
+    assert h100.attention_fraction == pytest.approx((370 + 595) / 2 / 989.4)
+
+
+def test_attention_that_nobody_measured_is_taken_for_a_product() -> None:
+    for device, precision in ((Hardware.Cloud.A40, "fp16"), (Hardware.Cloud.H100, "fp8")):
+        found = calibration(device, precision)
+        assert found.attention_fraction == found.compute_fraction
+        assert "that of products is assumed" in found.origins["attention_fraction"]
+
+
+def test_long_sequences_are_slower_than_products_alone_say() -> None:
+    """At 32,768 tokens attention is most of the work, and it reaches less of the peak."""
+    asked = {"model": "Llama3_8B", "hardware": "H100", "prompt_tokens": 32768}
+    own = Engine.serve(**asked, estimate="calibrated", check_memory=False)
+    given = calibration(Hardware.Cloud.H100, "bf16").compute_fraction
+    alike = Engine.serve(**asked, estimate="calibrated", check_memory=False, compute_fraction=given)
+    assert own.value("time_to_first_token") > 1.1 * alike.value("time_to_first_token")
+    assert "attention" in str(own.explain("time_to_first_token"))

@@ -1,0 +1,101 @@
+"""Published failures and prices, and the size of a model that they pay for."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import pytest
+
+from mlsim import Engine, failures, prices
+from mlsim.errors import DataFileError, InvalidValueError, UnitError, UnknownNameError
+from mlsim.measured.failures_and_prices import PRICES, load_failures, load_prices
+
+
+def test_llama_3_failed_once_in_three_hours() -> None:
+    row = next(row for row in failures() if "Llama 3 405B" in row.run)
+    hours = row.days * 24 / row.failures
+    assert (row.devices, row.failures, row.days) == (16384, 419, 54)
+    assert hours == pytest.approx(3.09, abs=0.01)
+    assert row.mean_time_to_failure.to("h").magnitude == pytest.approx(hours * 16384)
+
+
+def test_prices_are_of_one_device() -> None:
+    rows = prices(device="H100")
+    assert {row.device for row in rows} == {"Cloud.H100"}
+    for row in rows:
+        assert 0.5 < row.per_device.to("USD/h").magnitude < 20, row.id
+    eight = next(row for row in rows if row.devices == 8)
+    assert eight.per_device.magnitude == eight.value / 8
+
+
+def test_an_unknown_device_is_refused() -> None:
+    with pytest.raises(UnknownNameError, match="H1000"):
+        prices(device="H1000")
+
+
+HEAD = ",".join(PRICES.read_text(encoding="utf-8").splitlines()[0].split(","))
+GOOD = 'P-1,Lambda,x,Cloud.A100,1,2,USD/h,on demand,2026-09-20,korthikanti2022reducing,"q",w,n'
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "says"),
+    [
+        (",2,USD/h", ",-2,USD/h", "value must be a positive number"),
+        (",2,USD/h", ",2,USD/B", "USD"),
+        ("Cloud.A100", "Cloud.A1000", "A1000"),
+        ("2026-09-20", "September", "Invalid isoformat"),
+        ("korthikanti2022reducing", "nobody", "not in references.bib"),
+    ],
+)
+def test_a_bad_price_names_file_and_line(tmp_path: Path, old: str, new: str, says: str) -> None:
+    path = tmp_path / "prices.csv"
+    path.write_text(f"{HEAD}\n{GOOD}\n", encoding="utf-8")
+    assert load_prices(path)[0].per_device.magnitude == 2
+    other = tmp_path / "bad.csv"
+    other.write_text(f"{HEAD}\n{GOOD.replace(old, new)}\n", encoding="utf-8")
+    with pytest.raises(DataFileError, match=r"bad\.csv:2: ") as error:
+        load_prices(other)
+    assert says in str(error.value)
+
+
+def test_a_bad_table_of_failures_names_its_columns(tmp_path: Path) -> None:
+    path = tmp_path / "failures.csv"
+    path.write_text("id,run\nA,B\n", encoding="utf-8")
+    with pytest.raises(DataFileError, match=r"failures\.csv:1: the columns must be id, run, dev"):
+        load_failures(path)
+
+
+def test_the_optimal_size_of_chinchilla() -> None:
+    """70 billion parameters and 1.4 trillion tokens are 5.88e23 FLOP."""
+    best = Engine.optimal_size(training_flops="5.88e23 FLOP")
+    assert best.parameters.magnitude == pytest.approx(70e9)
+    assert best.tokens.magnitude == pytest.approx(1.4e12)
+    assert best.value("training_flops") == 6 * 70e9 * 1.4e12
+    assert "hoffmann2022training" in str(best.explain("optimal_tokens"))
+
+
+def test_four_times_the_work_doubles_both() -> None:
+    small = Engine.optimal_size(training_flops="1e21 FLOP")
+    large = Engine.optimal_size(training_flops="4e21 FLOP")
+    assert math.isclose(large.value("optimal_parameters"), 2 * small.value("optimal_parameters"))
+    assert math.isclose(large.value("optimal_tokens"), 2 * small.value("optimal_tokens"))
+    given = Engine.optimal_size(
+        training_flops="1e21 FLOP", tokens_per_parameter="80 token/parameter"
+    )
+    assert given.value("optimal_tokens") == 80 * given.value("optimal_parameters")
+
+
+@pytest.mark.parametrize(
+    ("given", "error"),
+    [
+        ({"training_flops": 1e21}, UnitError),
+        ({"training_flops": "1e21 B"}, UnitError),
+        ({"training_flops": "-1 FLOP"}, InvalidValueError),
+        ({"training_flops": ["1e21 FLOP", "2e21 FLOP"]}, InvalidValueError),
+        ({"training_flops": "1e21 FLOP", "tokens_per_parameter": 20}, UnitError),
+    ],
+)
+def test_bad_work_is_refused(given: dict[str, object], error: type[Exception]) -> None:
+    with pytest.raises(error):
+        Engine.optimal_size(**given)  # type: ignore[arg-type]

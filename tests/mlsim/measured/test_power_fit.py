@@ -1,0 +1,257 @@
+"""Power of a device, the load of a service, and the constants that are fitted."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from mlsim import Device, Engine, Hardware, Load, Systems
+from mlsim.equations import EQUATIONS, energy
+from mlsim.errors import DataFileError, InvalidValueError, UnitError, WrongKindError
+from mlsim.measured import power_fit as power
+from mlsim.measured.power_fit import fit, idle_share, left_out, limits, predict, rows, weights
+
+H100 = Hardware.Cloud.H100
+
+
+# The equations, by hand.
+
+
+def test_power_rises_from_idle_to_full() -> None:
+    """Idle 100 W, full 700 W: half the load is three quarters of the way, 550 W."""
+    assert energy.device_power(100.0, 700.0, energy.power_share(0.0)) == 100.0
+    assert energy.device_power(100.0, 700.0, energy.power_share(0.5)) == 550.0
+    assert energy.device_power(100.0, 700.0, energy.power_share(1.0)) == 700.0
+
+
+def test_power_never_passes_full() -> None:
+    assert energy.power_load(3.0, 1.0, 1.0, 1.0) == 1
+
+
+@pytest.mark.parametrize("step", range(10))
+def test_more_use_is_never_less_power(step: int) -> None:
+    lower = energy.power_share(energy.power_load(3.0, 0.03 * step, 0.9, 0.05 * step))
+    upper = energy.power_share(energy.power_load(3.0, 0.03 * (step + 1), 0.9, 0.05 * (step + 1)))
+    assert lower <= upper
+
+
+def test_energy_by_hand() -> None:
+    """8 x 500 W for an hour are 4 kWh; hosts 100 W and switches 25 W each add 1 kWh."""
+    devices = energy.device_energy(500.0, 8, 3600.0)
+    hosts = energy.host_energy(100.0, 8, 3600.0)
+    network = energy.network_energy(25.0, 8, 3600.0)
+    assert devices / 3.6e6 == pytest.approx(4.0)
+    machines = energy.it_energy(devices, hosts, network)
+    assert machines / 3.6e6 == pytest.approx(5.0)
+    assert energy.facility_energy(1.2, machines) / 3.6e6 == pytest.approx(6.0)
+
+
+def test_embodied_carbon_by_hand() -> None:
+    """150 kg over 6 years used 85 % of the time, by 1,082,990 device-hours: 3.6 t."""
+    life = 6 * 365 * 86400.0
+    share = EQUATIONS["embodied_carbon"](150.0, 1, 1_082_990 * 3600.0, life, 0.85)
+    assert share == pytest.approx(150 * 1_082_990 / (6 * 365 * 24 * 0.85))
+    assert share == pytest.approx(3636.1, abs=0.1)
+
+
+# The load.
+
+
+def test_a_service_has_a_load() -> None:
+    serving = Engine.serve(model="Llama3_8B", hardware="H100", batch_size=8, output_tokens=100)
+    load = serving.load()
+    assert load.time == pytest.approx(serving.latency.to("s").magnitude)
+    assert load.tokens == 800
+    assert (load.device, load.devices) == (H100, 1)
+    assert 0 < load.compute_utilisation < load.memory_utilisation < 1
+    assert load.load() is load
+
+
+def test_the_load_by_hand() -> None:
+    """A batch of 1: decode reads all weights once a token, and hardly computes."""
+    serving = Engine.serve(
+        model="Llama3_8B", hardware="H100", batch_size=1, prompt_tokens=1, output_tokens=1001
+    )
+    load = serving.load()
+    steps = [serving.decode_at(context).value("total_memory_time") for context in (1, 501, 1000)]
+    mean = (steps[0] + 4 * steps[1] + steps[2]) / 6
+    busy = serving.prefill.value("total_memory_time") + 1000 * mean
+    assert load.memory_utilisation == pytest.approx(busy / load.time, rel=1e-3)
+
+
+def test_two_stages_share_the_work() -> None:
+    """A pipeline of two does the same work on twice the devices."""
+    alone, staged = (
+        Engine.serve(
+            model="Llama3_8B", hardware="HGX_H100", batch_size=8, pipeline_parallel=stages
+        ).load()
+        for stages in (1, 2)
+    )
+    work = [each.compute_utilisation * each.time * each.devices for each in (alone, staged)]
+    assert work[1] == pytest.approx(work[0], rel=1e-6)
+
+
+def test_an_encoder_has_a_load() -> None:
+    load = Engine.serve(model="BERT_Base", hardware="A100", batch_size=8, prompt_tokens=128).load()
+    assert load.tokens == 1024
+
+
+def test_the_bound_has_a_load() -> None:
+    serving = Engine.serve(model="Llama3_8B", hardware="H100", estimate="bound")
+    assert serving.load().memory_utilisation <= 1
+
+
+def test_a_service_of_many_points_has_no_load() -> None:
+    serving = Engine.serve(model="Llama3_8B", hardware="H100", batch_size=[1, 2])
+    with pytest.raises(InvalidValueError, match=r"pick one, such as serving\[0\].load\(\)"):
+        serving.load()
+    assert serving[1].load().tokens == 256
+
+
+def test_the_same_work_in_another_time() -> None:
+    load = Engine.serve(model="Llama3_8B", hardware="H100").load()
+    slower = load.within(f"{2 * load.time} s")
+    assert slower.compute_utilisation == pytest.approx(load.compute_utilisation / 2)
+    assert slower.memory_utilisation == pytest.approx(load.memory_utilisation / 2)
+    assert slower.tokens == load.tokens
+    with pytest.raises(InvalidValueError, match="no more work is done than peak rate"):
+        load.within(f"{load.time / 10} s")
+    with pytest.raises(UnitError, match="needs a unit"):
+        load.within(3.0)
+
+
+def test_device_hours_make_a_load() -> None:
+    load = Load.of(hardware=H100, device_hours=100, devices=4)
+    assert (load.devices, load.time) == (4, 90000.0)
+    assert Load.of(hardware=Systems.HGX_H100, device_hours="2 d").time == 2 * 86400
+    assert Load.of(hardware=Systems.HGX_H100, device_hours=1).system is Systems.HGX_H100
+    assert (
+        Load.of(hardware=H100, device_hours=1, compute_utilisation=0.4).compute_utilisation == 0.4
+    )
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "message"),
+    [
+        (lambda: Load.of(hardware="H100", device_hours=1), WrongKindError, "takes names"),
+        (lambda: Load.of(hardware=H100, device_hours=0), InvalidValueError, "must be positive"),
+        (lambda: Load.of(hardware=H100, device_hours=True), InvalidValueError, "one number"),
+        (lambda: Load.of(hardware=H100, device_hours="5"), UnitError, "needs a unit"),
+        (
+            lambda: Load.of(hardware=H100, device_hours=1, devices=0),
+            InvalidValueError,
+            "devices must be a whole number",
+        ),
+        (
+            lambda: Load.of(hardware=H100, device_hours=1, compute_utilisation=1.2),
+            InvalidValueError,
+            "a share from 0 to 1, not 1.2",
+        ),
+        (
+            lambda: Load.of(hardware=H100, device_hours=math.nan),
+            InvalidValueError,
+            "positive and finite",
+        ),
+    ],
+)
+def test_a_load_that_can_not_be(
+    make: Callable[[], Load], error: type[Exception], message: str
+) -> None:
+    with pytest.raises(error, match=message):
+        make()
+
+
+# Idle and full power.
+
+
+def test_limits_are_those_on_record() -> None:
+    idle, full = limits(H100)
+    assert (idle.low, full.low) == (H100.figures["power.idle"].si, H100.figures["power.tdp"].si)
+    assert H100.figures["power.idle"].source in idle.origin
+
+
+def test_idle_power_is_estimated_where_nobody_measured_it() -> None:
+    share, count = idle_share()
+    assert count >= 10
+    assert 0.02 < share < 0.3
+    device = next(
+        each
+        for each in Hardware
+        if "power.tdp" in each.figures and "power.idle" not in each.figures
+    )
+    idle, full = limits(device)
+    assert idle.low == pytest.approx(share * full.low)
+    assert idle.origin.startswith("estimate: the median of")
+
+
+def test_a_device_without_a_power_is_refused() -> None:
+    chip = Device(
+        "My chip",
+        peak_flops={"fp16": "100 TFLOP/s"},
+        memory_bandwidth="1 TB/s",
+        memory_capacity="16 GB",
+    )
+    with pytest.raises(
+        InvalidValueError, match="power of My chip is not on record: give max_power"
+    ):
+        limits(chip)
+    assert limits(chip, "10 W", "50 W")[1].low == 50.0
+    with pytest.raises(InvalidValueError, match="idle_power 60 W is above max_power 50 W"):
+        limits(chip, "60 W", "50 W")
+
+
+# The fitted constants.
+
+
+def test_weights_are_fitted_and_say_so() -> None:
+    found = weights()
+    assert found.rows == len(rows())
+    assert 0 < found.memory < found.compute
+    assert "fitted by least squares" in found.origin
+    assert f"{found.rows} services" in found.origin
+    assert (found.compute, found.memory) == fit(rows())
+
+
+def test_weights_are_found_again_where_rows_follow_them() -> None:
+    """Rows whose power is what the model says give back the weights it was made with."""
+    made = []
+    for row in rows():
+        slow = replace(row, energy_per_token=row.energy_per_token / 0.4)
+        power = predict(slow.load, (2.0, 0.7))
+        # The same throughput at that power.
+        energy_of = slow.energy_per_token * power / slow.power
+        made.append(replace(slow, power=power, energy_per_token=energy_of))
+    assert fit(made) == pytest.approx((2.0, 0.7))
+
+
+def test_a_fit_needs_rows_that_differ() -> None:
+    with pytest.raises(InvalidValueError, match="don't tell the weights"):
+        fit(rows()[:1])
+
+
+@pytest.mark.parametrize(
+    ("old", "new"), [("Llama3_8B", "Lama3_8B"), ("616.5", "many"), ("bf16/bf16/bf16", "bf16")]
+)
+def test_a_row_that_can_not_be_names_its_file_and_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, old: str, new: str
+) -> None:
+    lines = (power.FOLDER / "power.csv").read_text(encoding="utf-8").splitlines()
+    lines[4] = lines[4].replace(old, new)
+    (tmp_path / "power.csv").write_text("\n".join(lines), encoding="utf-8")
+    monkeypatch.setattr(power, "FOLDER", tmp_path)
+    with pytest.raises(DataFileError, match=r"power\.csv:5: this row can't be"):
+        rows.__wrapped__()
+
+
+def test_measured_power_is_met_and_better_than_full_power() -> None:
+    """Each series predicted with constants fitted without it: within 40 %, and nearer than TDP."""
+    errors = sorted(abs(ratio - 1) for _, ratio in left_out(rows()))
+    full = sorted(limits(row.load.device)[1].low / row.power - 1 for row in rows())
+    middle = len(errors) // 2
+    assert errors[middle] <= 0.40
+    assert errors[middle] < full[middle]
+    assert weights().error == pytest.approx(errors[middle], abs=0.05)

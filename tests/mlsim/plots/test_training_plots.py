@@ -1,0 +1,132 @@
+"""Figures of training: bars that add up, and a schedule that keeps its order."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+
+from mlsim.equations import EQUATIONS
+from mlsim.errors import DoesNotFitError, InvalidValueError
+
+matplotlib = pytest.importorskip("matplotlib")
+matplotlib.use("Agg")
+
+from matplotlib import pyplot  # noqa: E402
+
+from mlsim import Engine, plot_breakdown, plot_memory, plot_pipeline  # noqa: E402
+from mlsim.plots.training_plots import schedule  # noqa: E402
+
+LONG = {"F": 1, "B": 2}
+
+
+@pytest.fixture(autouse=True)
+def close_figures():
+    yield
+    pyplot.close("all")
+
+
+def run(**changes):
+    asked = {
+        "model": "GPT2_XL",
+        "system": "HGX_A100",
+        "global_batch": 8,
+        "sequence_tokens": 1024,
+        "pipeline_parallel": 4,
+        "recompute": "none",
+    }
+    return Engine.train(**{**asked, **changes})
+
+
+def test_shares_of_a_step_add_up() -> None:
+    runs = {"four": run(), "two": run(pipeline_parallel=2)}
+    _, ax = plot_breakdown(runs)
+    for place, training in enumerate(runs.values()):
+        bars = [bar for bar in ax.patches if round(bar.get_x() + 0.4) == place]
+        assert sum(bar.get_height() for bar in bars) == pytest.approx(100, abs=0.5)
+        heights = [round(bar.get_height(), 6) for bar in bars]
+        assert round(100 * training.shares["bubble"], 6) in heights
+    words = [text.get_text() for text in ax.get_legend().get_texts()]
+    # Nothing was recomputed, so the legend is silent about it.
+    assert "pipeline bubble" in words
+    assert "recomputation" not in words
+    assert [text.get_text() for text in ax.get_xticklabels()] == ["four", "two"]
+
+
+def test_memory_adds_up_to_what_is_required() -> None:
+    small = run()
+    _, ax = plot_memory({"small": small})
+    total = sum(bar.get_height() for bar in ax.patches)
+    assert total == pytest.approx(small.value("memory_required") / 1e9, rel=1e-3)
+    (line,) = ax.collections
+    assert line.get_segments()[0][0][1] == pytest.approx(72)
+
+
+def test_what_does_not_fit_has_memory_but_no_times() -> None:
+    large = Engine.train(model="Llama3_8B", system="A100", global_batch=1)
+    assert max(bar.get_height() for bar in plot_memory({"large": large})[1].patches) > 90
+    with pytest.raises(DoesNotFitError):
+        plot_breakdown({"large": large})
+
+
+def test_without_runs_there_is_no_figure() -> None:
+    for plot in (plot_breakdown, plot_memory):
+        with pytest.raises(InvalidValueError, match="at least one training run"):
+            plot({})
+
+
+def test_figures_draw_on_axes_that_are_given() -> None:
+    for plot, what in ((plot_breakdown, {"a": run()}), (plot_memory, {"a": run()})):
+        figure, ax = pyplot.subplots()
+        assert plot(what, ax=ax) == (figure, ax)
+    figure, ax = pyplot.subplots()
+    assert plot_pipeline(2, 2, ax=ax) == (figure, ax)
+
+
+@pytest.mark.parametrize("stages", [1, 2, 4, 7])
+@pytest.mark.parametrize("count", [1, 3, 8])
+def test_the_schedule_has_the_bubble_of_the_equation(stages: int, count: int) -> None:
+    starts = schedule(stages, count)
+    end = max(start + LONG[which] for (_, which, _), start in starts.items())
+    stage_time = sum(LONG.values())
+    bubble = EQUATIONS["bubble_time"](stages, stage_time, 1)
+    assert end == count * stage_time + bubble
+
+
+@pytest.mark.parametrize("stages", [1, 2, 4, 7])
+@pytest.mark.parametrize("count", [1, 3, 8])
+def test_the_schedule_keeps_its_order(stages: int, count: int) -> None:
+    starts = schedule(stages, count)
+    assert len(starts) == 2 * stages * count
+    for (stage, which, index), start in starts.items():
+        before = (stage - 1, "F", index) if which == "F" else (stage + 1, "B", index)
+        if before in starts:
+            assert start >= starts[before] + LONG[which]
+        if which == "B":
+            assert start >= starts[stage, "F", index] + LONG["F"]
+    for stage in range(stages):
+        own = [(start, LONG[w]) for (s, w, _), start in starts.items() if s == stage]
+        own.sort()
+        assert all(a + long <= b for (a, long), (b, _) in pairwise(own))
+        assert _in_flight(starts, stage) == min(count, stages - stage)
+
+
+def _in_flight(starts, stage: int) -> int:
+    changes = [
+        (start + (LONG["B"] if which == "B" else 0), 1 if which == "F" else -1)
+        for (s, which, _), start in starts.items()
+        if s == stage
+    ]
+    now = most = 0
+    for _, change in sorted(changes):
+        now += change
+        most = max(most, now)
+    return most
+
+
+@pytest.mark.parametrize("wrong", [0, -1, 2.5, True])
+def test_a_pipeline_needs_whole_numbers(wrong) -> None:
+    with pytest.raises(InvalidValueError, match="stages must be a whole number"):
+        plot_pipeline(wrong, 2)
+    with pytest.raises(InvalidValueError, match="micro_batches must be a whole number"):
+        plot_pipeline(2, wrong)

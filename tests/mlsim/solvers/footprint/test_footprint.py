@@ -1,0 +1,213 @@
+"""`Engine.footprint`: energy, carbon and water, hand-worked and at their limits."""
+
+from __future__ import annotations
+
+import pytest
+from footprints import A100, KWH, PLACE, hours
+
+from mlsim import (
+    Engine,
+    Grids,
+    Interval,
+    Serving,
+)
+from mlsim.errors import InvalidValueError
+from mlsim.solvers.footprint.footprint import RESULTS
+
+
+@pytest.fixture(scope="module")
+def serving() -> Serving:
+    return Engine.serve(model="Llama3_8B", hardware="H100", batch_size=16, prompt_tokens=1024)
+
+
+# By hand.
+
+
+def test_device_hours_by_hand() -> None:
+    """1,000 h at 300 W are 300 kWh; 360 with PUE 1.2; 36 kg; 150 L on site, 720 L at the source."""
+    found = hours()
+    assert found.device_energy.to("kWh").magnitude == pytest.approx(300)
+    assert found.it_energy.to("kWh").magnitude == pytest.approx(300)
+    assert found.energy.to("kWh").magnitude == pytest.approx(360)
+    assert found.operational_carbon.to("kgCO2e").magnitude == pytest.approx(36)
+    assert found.site_water.to("L").magnitude == pytest.approx(150)
+    assert found.source_water.to("L").magnitude == pytest.approx(720)
+    assert found.water.to("L").magnitude == pytest.approx(870)
+    assert found.power.to("W").magnitude == pytest.approx(300)
+
+
+def test_hosts_and_network_by_hand() -> None:
+    found = hours(host="80 W", network="20 W")
+    assert found.it_energy.to("kWh").magnitude == pytest.approx(400)
+    assert found.host_energy.to("kWh").magnitude == pytest.approx(80)
+    assert found.network_energy.to("kWh").magnitude == pytest.approx(20)
+    assert found.energy.to("kWh").magnitude == pytest.approx(480)
+
+
+def test_bloom_by_its_own_figures() -> None:
+    """1,082,990 GPU-hours at 400 W are 433,196 kWh; at 57 g/kWh 24.7 t (Luccioni and others)."""
+    found = Engine.footprint(
+        hardware="A100",
+        device_hours=1_082_990,
+        device_power="400 W",
+        host=False,
+        pue=1,
+        carbon_intensity="57 gCO2e/kWh",
+    )
+    assert found.energy.to("kWh").magnitude == pytest.approx(433_196)
+    assert found.operational_carbon.to("tCO2e").magnitude == pytest.approx(24.7, abs=0.05)
+
+
+def test_embodied_carbon_is_added() -> None:
+    """150 kg over 4 years, half of them used: 1,000 h are 1,000 of 17,520."""
+    found = hours(embodied="150 kgCO2e", lifetime="4 yr", lifetime_use=0.5)
+    made = 150 * 1000 / (4 * 365 * 24 * 0.5)
+    assert found.embodied_carbon.to("kgCO2e").magnitude == pytest.approx(made)
+    assert found.carbon.to("kgCO2e").magnitude == pytest.approx(36 + made)
+
+
+def test_per_token() -> None:
+    found = hours(tokens=1e9, embodied=False)
+    assert found.per_token("energy").to("J/token").magnitude == pytest.approx(360 * KWH / 1e9)
+    assert found.per_token("device_energy").magnitude == pytest.approx(300 * KWH / 1e9)
+    assert found.per_token("carbon").to("gCO2e/token").magnitude == pytest.approx(36e3 / 1e9)
+    assert found.per_token("water").to("L/token").magnitude == pytest.approx(870 / 1e9)
+
+
+def test_a_service(serving: Serving) -> None:
+    found = Engine.footprint(serving, host="100 W", **PLACE)
+    seconds = serving.latency.to("s").magnitude
+    energy = found.power.to("W").magnitude * seconds
+    assert found.device_energy.to("J").magnitude == pytest.approx(energy)
+    assert found.host_energy.to("J").magnitude == pytest.approx(100 * seconds)
+    assert found.per_token().magnitude == pytest.approx(found.energy.to("J").magnitude / (16 * 128))
+    assert found["it_energy"] == found.it_energy
+    assert isinstance(found.value("it_energy"), float)
+
+
+def test_a_training_run() -> None:
+    training = Engine.train(
+        model="Llama3_8B",
+        system="HGX_H100",
+        global_batch=64,
+        sequence_tokens=8192,
+        devices=8,
+        shard="zero3",
+        recompute="full",
+        tokens=1e9,
+    )
+    found = Engine.footprint(training, **PLACE)
+    load = training.load()
+    assert found.value("device_energy") == pytest.approx(
+        found.value("device_power") * 8 * load.time
+    )
+    assert found.value("energy_per_token") == pytest.approx(found.value("facility_energy") / 1e9)
+    assert "hosts at most" in str(found)
+    assert str(found).startswith("training of Llama 3.1 8B")
+
+
+def test_parts_hold_what_is_known_and_counted() -> None:
+    parts = hours(host="80 W", embodied=False).parts
+    assert set(parts) == {
+        "device_energy",
+        "host_energy",
+        "operational_carbon",
+        "site_water",
+        "source_water",
+    }
+
+
+# Limits.
+
+
+@pytest.mark.parametrize("use", [0.0, 0.01, 0.3, 1.0])
+def test_energy_lies_between_idle_and_full_power(use: float) -> None:
+    found = hours(compute_utilisation=use, memory_utilisation=use)
+    idle, full = (A100.figures[f"power.{each}"].si * 1000 * 3600 for each in ("idle", "tdp"))
+    energy = found.value("device_energy")
+    assert idle * (1 - 1e-12) <= energy <= full * (1 + 1e-12)
+    if use == 0:
+        assert energy == pytest.approx(idle)
+
+
+def test_compute_and_memory_bound_loads_draw_other_power() -> None:
+    powers = [
+        hours(compute_utilisation=c, memory_utilisation=m).value("device_power")
+        for c, m in ((0.0, 0.0), (0.0, 0.3), (0.3, 0.0))
+    ]
+    assert powers == sorted(powers)
+    assert len(set(powers)) == 3
+
+
+def test_a_cleaner_grid_changes_carbon_by_the_ratio_and_nothing_else() -> None:
+    dirty, clean = (
+        hours(grid=each, carbon_intensity=None, embodied=False) for each in ("Poland", "France")
+    )
+    ratio = Grids.France.figure("carbon_intensity").si / Grids.Poland.figure("carbon_intensity").si
+    carbon = clean.value("operational_carbon") / dirty.value("operational_carbon")
+    assert carbon == pytest.approx(ratio)
+    for name in RESULTS:
+        if "carbon" not in name and dirty.has(name):
+            assert clean.value(name) == dirty.value(name), name
+
+
+def test_pue_one_is_the_floor() -> None:
+    assert hours(pue=1).energy == hours(pue=1).it_energy
+    with pytest.raises(InvalidValueError, match=r"pue must be at least 1, not 0\.9"):
+        hours(pue=0.9)
+    with pytest.raises(InvalidValueError, match="pue must be at least 1"):
+        hours(pue=(0.9, 1.2))
+
+
+def test_wue_counts_the_energy_of_the_machines() -> None:
+    assert hours(pue=1.1).site_water == hours(pue=2.0).site_water
+    assert hours(pue=1.0).source_water < hours(pue=2.0).source_water
+
+
+def test_more_hours_are_more_of_everything() -> None:
+    one, two = hours(1000), hours(2000)
+    for name in ("device_energy", "facility_energy", "operational_carbon", "total_water"):
+        assert two.value(name) == pytest.approx(2 * one.value(name))
+
+
+# Ranges.
+
+
+def test_a_range_gives_a_range() -> None:
+    found = hours(pue=(1.1, 1.3))
+    assert isinstance(found.energy, Interval)
+    assert found.low.energy.to("kWh").magnitude == pytest.approx(330)
+    assert found.high.energy.to("kWh").magnitude == pytest.approx(390)
+    assert found.energy.to("kWh").low.magnitude == pytest.approx(330)
+    assert found.value("facility_energy") == Interval(
+        found.low.value("facility_energy"), found.high.value("facility_energy")
+    )
+    assert not isinstance(found.device_energy, Interval)
+    assert str(found.energy) == "330 to 390 kWh"
+    assert found.low.low is found.low
+
+
+def test_two_ranges_span_their_corners() -> None:
+    found = hours(pue=(1.0, 2.0), carbon_intensity=("50 gCO2e/kWh", "200 gCO2e/kWh"))
+    assert found.low.operational_carbon.to("kgCO2e").magnitude == pytest.approx(15)
+    assert found.high.operational_carbon.to("kgCO2e").magnitude == pytest.approx(120)
+
+
+def test_a_longer_life_is_the_low_end() -> None:
+    found = hours(embodied="150 kgCO2e", lifetime=("3 yr", "6 yr"), lifetime_use=0.5)
+    low, high = (each.embodied_carbon.to("kgCO2e").magnitude for each in (found.low, found.high))
+    assert high == pytest.approx(2 * low)
+    life = found.value("device_lifetime")
+    assert life.low < life.high
+
+
+def test_unknown_use_is_a_range_from_idle_to_full() -> None:
+    found = Engine.footprint(hardware="A100", device_hours=10, host=False, **PLACE)
+    power = found.power
+    assert power.low.magnitude == A100.figures["power.idle"].si
+    assert power.high.magnitude == A100.figures["power.tdp"].si
+    with pytest.raises(InvalidValueError, match=r"\.low\.explain\('facility_energy'\)"):
+        found.explain("facility_energy")
+    assert "the low end" in str(found.low.explain("facility_energy"))
+    with pytest.raises(InvalidValueError, match="how much of the devices is used is not known"):
+        found.low.value("power_load")

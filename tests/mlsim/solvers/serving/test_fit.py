@@ -1,0 +1,209 @@
+"""Does it fit: rows by number format, what they promise, and what they say where it doesn't."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from mlsim import Device, Engine, Hardware, Models, System
+from mlsim.errors import (
+    InvalidValueError,
+    MissingLibraryError,
+    UnknownNameError,
+    WrongKindError,
+)
+from mlsim.solvers.serving.fit import COLUMNS
+
+H100 = Hardware.Cloud.H100
+
+
+def rows_of(**given):
+    table = Engine.fit(**{"model": "Llama3_8B", "hardware": "H100", **given})
+    assert list(table.columns) == list(COLUMNS)
+    return {row.precision: row for row in table.itertuples()}
+
+
+def serve_again(row, **given):
+    return Engine.serve(
+        **{"model": "Llama3_8B", "hardware": "H100", **given},
+        weights=row.weights,
+        activations=row.activations,
+        kv_cache=row.kv_cache,
+        tensor_parallel=row.tensor_parallel,
+    )
+
+
+@pytest.mark.parametrize(
+    ("model", "hardware", "prompt"),
+    [("Llama3_8B", "H100", 512), ("Llama3_8B", "L4", 4096), ("Mixtral_8x7B", "H200", 512)],
+)
+def test_a_row_is_what_serve_says(model: str, hardware: str, prompt: int) -> None:
+    asked = {"model": model, "hardware": hardware, "prompt_tokens": prompt}
+    for row in rows_of(**asked).values():
+        one = serve_again(row, **asked)
+        assert row.feasible == one.feasible
+        assert row.weight_memory == one.value("weight_memory")
+        assert row.largest_batch == one.max_batch_size
+        assert row.longest_context == one.max_context
+        if not row.feasible:
+            assert math.isnan(row.time_to_first_token)
+            assert math.isnan(row.tokens_per_second)
+            continue
+        assert row.reason == ""
+        assert row.time_to_first_token == pytest.approx(one.value("time_to_first_token"))
+        assert row.time_per_output_token == pytest.approx(one.value("time_per_output_token"))
+        full = serve_again(row, **asked, batch_size=row.largest_batch)
+        assert full.feasible
+        assert row.tokens_per_second == pytest.approx(full.tokens_per_second)
+
+
+def test_the_largest_batch_is_the_largest() -> None:
+    for row in rows_of(hardware="L4", prompt_tokens=3000).values():
+        if row.feasible:
+            more = serve_again(
+                row, hardware="L4", prompt_tokens=3000, batch_size=row.largest_batch + 1
+            )
+            assert not more.feasible
+
+
+def test_formats_are_those_that_the_device_computes_in() -> None:
+    assert list(rows_of()) == ["bf16", "fp8, KV bf16", "w8a8", "w8a16", "w4a16"]
+    assert list(rows_of(hardware="A100"))[:2] == ["bf16", "w8a8"]
+    # Without bf16, fp16; without int8, weights in it nevertheless.
+    assert list(rows_of(hardware="V100")) == ["fp16", "w8a16", "w8a16kv8", "w4a16", "w4a16kv8"]
+    assert "nvfp4, KV bf16" in rows_of(hardware="B200")
+    assert {row.activations for row in rows_of(hardware="T4").values()} == {"fp16", "int8"}
+
+
+def test_a_cache_of_8_bits_is_tried_where_it_is_the_cache_that_limits() -> None:
+    assert not [name for name in rows_of() if "KV fp8" in name]
+    small = rows_of(hardware="L4")
+    assert {"bf16, KV fp8", "fp8", "w8a8kv8", "w4a16, KV fp8"} <= set(small)
+    assert small["bf16"].longest_context < Models.Llama3_8B.context
+    assert small["bf16, KV fp8"].longest_context > 1.9 * small["bf16"].longest_context
+    # Weights that leave no room are not helped by it.
+    assert not [name for name in rows_of(model="Llama3_70B") if name.startswith("bf16,")]
+
+
+def test_a_model_released_in_mxfp4_is_tried_in_it() -> None:
+    found = rows_of(model="GPT_OSS_20B", hardware="RTX4090")
+    assert found["mxfp4 weights"].feasible
+    assert "w4a16" not in found
+
+
+def test_a_device_with_one_wide_format_is_tried_in_that() -> None:
+    plain = Device(
+        "Plain",
+        peak_flops={"fp32": "10 TFLOP/s"},
+        memory_bandwidth="1 TB/s",
+        memory_capacity="64 GB",
+    )
+    assert list(rows_of(hardware=plain)) == ["fp32"]
+
+
+def test_what_is_too_large_says_by_how_much_and_what_would_do() -> None:
+    row = rows_of(model="Llama3_70B")["bf16"]
+    assert not row.feasible
+    assert (row.largest_batch, row.longest_context) == (0, 0)
+    assert row.reason == "69.39 GB too much; it would fit with 2 devices (tensor_parallel=2)"
+    pair = System("Two", H100, devices=2, link_bandwidth="450 GB/s")
+    assert rows_of(model="Llama3_70B", hardware=pair)["bf16"].feasible
+
+
+def test_a_prompt_that_is_too_long_says_what_length_would_do() -> None:
+    row = rows_of(hardware="L4", prompt_tokens=100_000)["bf16"]
+    assert "it would fit with a sequence of 37,648 tokens instead of 100,128 or 2 dev" in row.reason
+    shorter = {"hardware": "L4", "prompt_tokens": 37_648 - 128, "precision": "bf16"}
+    assert rows_of(**shorter)["bf16"].feasible
+
+
+def test_what_no_number_of_devices_holds_names_none() -> None:
+    tiny = Device(
+        "Tiny",
+        peak_flops={"bf16": "10 TFLOP/s"},
+        memory_bandwidth="1 TB/s",
+        memory_capacity="1 MB",
+    )
+    assert rows_of(hardware=tiny)["bf16"].reason.endswith("GB too much")
+
+
+def test_a_system_is_used_whole_unless_told_otherwise() -> None:
+    node = System("Node", H100, devices=8, link_bandwidth="450 GB/s")
+    found = rows_of(model="Llama3_70B", hardware=node)
+    assert {row.tensor_parallel for row in found.values()} == {8}
+    assert found["bf16"].weight_memory == pytest.approx(141.1e9 / 8, rel=2e-3)
+    found = rows_of(model="Llama3_70B", hardware=node, tensor_parallel=2)
+    assert {row.tensor_parallel for row in found.values()} == {2}
+    staged = rows_of(model="Llama3_70B", hardware=node, pipeline_parallel=2, precision="bf16")
+    assert staged["bf16"].tensor_parallel == 4
+    # Seven don't divide the heads; four do.
+    seven = System("Seven", H100, devices=7, link_bandwidth="450 GB/s")
+    assert rows_of(hardware=seven, precision="bf16")["bf16"].tensor_parallel == 4
+
+
+def test_shortage_on_several_devices_is_that_of_each() -> None:
+    pair = System("Two", H100, devices=2, link_bandwidth="450 GB/s")
+    reason = rows_of(model="Llama3_405B", hardware=pair, precision="fp8")["fp8"].reason
+    assert "too much on each device; it would fit with 8 devices (tensor_parallel=8)" in reason
+
+
+def test_formats_that_are_given_are_rows_even_if_they_can_t_run() -> None:
+    found = rows_of(hardware="T4", precision=["bf16", "fp16", "int8"])
+    assert list(found) == ["bf16", "fp16", "int8"]
+    assert "can't compute in bf16" in found["bf16"].reason
+    assert found["bf16"].weights == "bf16"
+    assert math.isnan(found["bf16"].weight_memory)
+    assert found["int8"].feasible
+    assert list(rows_of(precision="w4a16")) == ["w4a16"]
+
+
+def test_a_larger_reserve_leaves_less() -> None:
+    assert (
+        rows_of(reserve=0.5, precision="bf16")["bf16"].largest_batch
+        < rows_of(reserve=0.0, precision="bf16")["bf16"].largest_batch
+    )
+
+
+def test_an_encoder_has_one_pass_and_no_batch_that_would_be_too_large() -> None:
+    import pandas as pd
+
+    row = rows_of(model="BERT_Large", hardware="T4")["fp16"]
+    assert row.feasible
+    assert row.time_to_first_token > 0
+    assert math.isnan(row.time_per_output_token)
+    assert row.longest_context is pd.NA
+
+
+@pytest.mark.parametrize(
+    ("given", "error", "message"),
+    [
+        ({"model": "ResNet50"}, WrongKindError, "is no language model"),
+        ({"hardware": "H1000"}, UnknownNameError, "Did you mean 'H100'?"),
+        ({"precision": "fp7"}, UnknownNameError, "Did you mean 'fp8'?"),
+        ({"precision": []}, InvalidValueError, "empty list"),
+        ({"precision": 16}, UnknownNameError, "no precision is called 16"),
+        ({"precision": "w3a16"}, InvalidValueError, "bits must be 4, 8 or 16"),
+        ({"prompt_tokens": 0}, InvalidValueError, "prompt_tokens must be a whole number"),
+        ({"prompt_tokens": [1, 2]}, InvalidValueError, "prompt_tokens must be one number"),
+        ({"prompt_tokens": "many"}, InvalidValueError, "not the text 'many'"),
+        ({"prompt_tokens": 10**6}, InvalidValueError, "longer than the context"),
+        ({"output_tokens": 1.5}, InvalidValueError, "output_tokens must be a whole number"),
+        ({"reserve": 1.0}, InvalidValueError, "reserve must be a share"),
+        ({"tensor_parallel": 2}, InvalidValueError, "is one device"),
+        ({"tensor_parallel": "2"}, InvalidValueError, "must be a whole number from 1 up, not '2'"),
+        ({"pipeline_parallel": 0}, InvalidValueError, "pipeline_parallel must be a whole"),
+        ({"pipeline_parallel": "2"}, InvalidValueError, "not '2'"),
+        ({"expert_parallel": 2}, InvalidValueError, "has no experts"),
+    ],
+)
+def test_bad_input_is_refused(given, error, message: str) -> None:
+    with pytest.raises(error) as raised:
+        rows_of(**given)
+    assert message in str(raised.value)
+
+
+def test_without_pandas_it_says_what_to_install(monkeypatch) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "pandas", None)
+    with pytest.raises(MissingLibraryError, match="needs pandas"):
+        Engine.fit(model="Llama3_8B", hardware="H100")

@@ -1,0 +1,215 @@
+"""What must hold of every service: what it reads at least, and what binds it."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+from hypothesis import given, strategies as st
+from language_models import each_decoder, each_mixture
+from service_limits import DEVICES, NEARLY, decoders, devices, empty, node, serve
+
+from mlsim import Device, Hardware, Models
+from mlsim.workloads.language import Transformer
+
+# Decode at batch 1 reads the weights.
+
+
+def streamed(model: Transformer) -> float:
+    """Return the parameters that one token meets in a step, counted from the parts.
+
+    Of the tables it meets one row each, which counts as activations; a tied
+    table is the output layer, too.
+    """
+    tables = (model.vocabulary + model.positions + model.token_types) * model.hidden
+    tied = model.tied_embeddings * model.output_layer * model.vocabulary * model.hidden
+    return model.active_parameter_count - tables + tied
+
+
+@each_decoder
+@pytest.mark.parametrize("estimate", ["roofline", "bound"])
+def test_decode_at_batch_1_is_not_faster_than_reading_the_weights(
+    model: Transformer, estimate: str
+) -> None:
+    for device in DEVICES:
+        serving = serve(model=model, hardware=device, output_tokens=64, estimate=estimate)
+        least = streamed(model) * 2 / device.bandwidth_si
+        assert serving.value("first_token_time") >= least
+        assert serving.value("time_per_output_token") >= least
+        assert empty(serving).value("latency") >= least
+        # With little cached it does not take much longer either.
+        assert serving.value("time_per_output_token") <= 1.25 * least
+
+
+@given(decoders, devices, st.sampled_from(["fp8", "int8", "int4", "mxfp4"]))
+def test_nor_with_narrower_weights(model: Transformer, device: Device, weights: str) -> None:
+    serving = serve(model=model, hardware=device, weights=weights)
+    bits = {"fp8": 8, "int8": 8, "int4": 4, "mxfp4": 4.25}[weights]
+    assert serving.value("first_token_time") >= streamed(model) * bits / 8 / device.bandwidth_si
+
+
+# Experts.
+
+
+@each_mixture
+@pytest.mark.parametrize("estimate", ["roofline", "bound"])
+def test_one_token_reads_its_own_experts(model: Transformer, estimate: str) -> None:
+    """At batch 1 exactly k of E experts are read, in every layer that has them."""
+    experts = model.experts
+    serving = serve(model=model, estimate=estimate)
+    step = serving.decode
+    assert step.value("expert_share") == experts.per_token / experts.count
+    rows = zip(step.phase.table, step.value("parameters_read"), strict=True)
+    read = sum(each * row.repeats for row, each in rows if row.kind == "experts")
+    one = experts.expert.parameters(model.hidden)
+    assert read == (model.layers - model.dense_layers) * experts.per_token * one
+    assert sum(
+        float(each) * row.repeats
+        for row, each in zip(step.phase.table, step.value("parameters_read"), strict=True)
+    ) == streamed(model)
+
+
+@each_mixture
+def test_a_batch_reads_the_experts_that_someone_chose(model: Transformer) -> None:
+    missed = 1 - model.experts.per_token / model.experts.count
+    batch = np.array([1, 2, 3, 8, 64, 1024])
+    step = serve(model=model, batch_size=batch).decode
+    np.testing.assert_allclose(step.value("expert_share"), 1 - missed**batch, rtol=1e-12)
+    # Prompts choose as many times as they have tokens.
+    prefill = serve(model=model, batch_size=batch, prompt_tokens=5).prefill
+    np.testing.assert_allclose(prefill.value("expert_share"), 1 - missed ** (5 * batch), rtol=1e-12)
+
+
+def test_the_share_that_is_read_is_what_tokens_choose() -> None:
+    """Let 16 tokens choose 4 of 32 experts each, evenly, many times over."""
+    rng = np.random.default_rng(4)
+    trials = 4000
+    chosen = np.zeros((trials, 32), dtype=bool)
+    for _ in range(16):
+        picks = rng.random((trials, 32)).argpartition(4, axis=1)[:, :4]
+        np.put_along_axis(chosen, picks, values=True, axis=1)
+    share = serve(model=Models.GPT_OSS_20B, batch_size=16).decode.value("expert_share")
+    assert chosen.mean() == pytest.approx(share, abs=0.003)
+
+
+def test_copies_that_share_their_experts_choose_together() -> None:
+    """Eight copies of the attention part with a sequence each: eight tokens choose."""
+    layout = {"hardware": node(Hardware.Cloud.H100), "batch_size": 8, "data_parallel": 8}
+    alone = serve(model=Models.Mixtral_8x7B, **layout).decode
+    spread = serve(model=Models.Mixtral_8x7B, **layout, expert_parallel=8).decode
+    assert alone.value("expert_share") == 0.25
+    assert spread.value("expert_share") == pytest.approx(1 - 0.75**8, rel=1e-12)
+    # Each holds one expert of eight, and reads it with that chance.
+    rows = {row.name: row for row in spread.phase.table}
+    assert rows["experts, up"].parameters == 2 * 4096 * 14336
+    assert spread.value("total_network_time") > alone.value("total_network_time") == 0
+
+
+# Compute-bound or memory-bound.
+
+
+@each_decoder
+def test_with_an_empty_cache_a_large_batch_is_compute_bound(model: Transformer) -> None:
+    for device in (Hardware.Cloud.A100, Hardware.Cloud.H100, Hardware.Cloud.L4):
+        bound = empty(serve(model=model, hardware=device, batch_size=10**6, estimate="bound"))
+        assert bound.bottleneck == "Compute Bound"
+        alone = empty(serve(model=model, hardware=device, batch_size=1, estimate="bound"))
+        assert alone.bottleneck == "Memory Bound"
+        assert empty(serve(model=model, hardware=device)).bottleneck == "Memory Bound"
+
+
+@pytest.mark.parametrize("model", [Models.Llama2_70B, Models.Llama3_8B, Models.OPT_175B])
+def test_operator_by_operator_it_is_so_too(model: Transformer) -> None:
+    step = empty(serve(model=model, batch_size=10**6))
+    assert step.bottleneck == "Compute Bound"
+    rows = {row["name"]: row["bound"] for row in step.operators}
+    for name in ("queries, keys, values", "feed-forward, up", "feed-forward, down", "output layer"):
+        assert rows[name] == "compute"
+    # Attention, norms and the embedding wait for memory at any batch.
+    assert rows["attention"] == rows["norms"] == rows["embedding"] == "memory"
+
+
+@each_decoder
+def test_the_intensity_of_attention_is_queries_per_key(model: Transformer) -> None:
+    """Derive where attention's intensity ends while the cache grows.
+
+    A cached token costs 2 x 2 x heads x head size FLOP (a score and a weighted
+    value) and 2 x KV heads x head size elements of 2 B: heads / KV heads FLOP/B.
+    Latent attention: 2 x heads x (2 x rank + rope) FLOP for rank + rope elements.
+    """
+    attention = model.attention
+    if model.latent:
+        work = 2 * attention.heads * (2 * attention.kv_rank + attention.rope_size)
+        limit = work / (2 * (attention.kv_rank + attention.rope_size))
+    else:
+        limit = attention.heads / attention.kv_heads
+    extended = dataclasses.replace(model, context=10**8)
+    for batch in (1, 1000):
+        serving = serve(model=extended, batch_size=batch)
+        for cached in (100, 10**4, 10**7):
+            step = serving.decode_at(cached)
+            rows = [row for row in step.operators if row["name"] == "attention"]
+            for row in rows:
+                assert row["arithmetic_intensity"] < limit
+                if cached == 10**7:
+                    assert row["arithmetic_intensity"] == pytest.approx(limit, rel=1e-3)
+                assert (row["bound"] == "memory") == (row["memory_time"] > row["compute_time"])
+
+
+def test_the_intensity_of_attention_by_name() -> None:
+    """Multi-head 1, grouped by eight 8, by four 4; and 241.8 for DeepSeek's latent vector."""
+    expected = {"Llama2_7B": 1, "Llama2_70B": 8, "Llama3_8B": 4, "Mixtral_8x7B": 4}
+    for name, limit in {**expected, "DeepSeek_V3": 128 * 1088 / 576}.items():
+        extended = dataclasses.replace(getattr(Models, name), context=10**9)
+        step = serve(model=extended).decode_at(10**8)
+        (row,) = [each for each in step.operators if each["name"] == "attention"]
+        assert row["arithmetic_intensity"] == pytest.approx(limit, rel=1e-3)
+    assert pytest.approx(241.8, abs=0.05) == 128 * 1088 / 576
+
+
+@each_decoder
+def test_with_context_the_intensity_of_decode_saturates(model: Transformer) -> None:
+    """Derive where the intensity of decode ends while the batch grows.
+
+    Weights are read once, whatever the batch; each sequence adds its work and
+    reads its own cache. For the bound nothing else moves, so the limit is the
+    work of one sequence over its cache: flop_count(1, c) / (2 B x elements of c + 1
+    tokens), each layer no further back than its window.
+    """
+    cached = min(4000, model.context - 1)
+    window = model.attention.window or model.context
+    elements = model.attention.cached_elements
+    local = model.layers - model.full_layers
+    seen = model.full_layers * (cached + 1) + local * (min(cached, window - 1) + 1)
+    limit = model.flop_count(1, cached) / (2 * elements * seen)
+    batch = 4.0 ** np.arange(0, 20)
+    steps = serve(model=model, batch_size=batch, estimate="bound").decode_at(cached)
+    intensity = steps.value("network_intensity")
+    assert (np.diff(intensity) >= -1e-9 * intensity[1:]).all()
+    assert (intensity <= limit * NEARLY).all()
+    assert intensity[-1] == pytest.approx(limit, rel=1e-3)
+    # With activations the limit is lower, and reached as well.
+    whole = serve(model=model, batch_size=batch).decode_at(cached).value("network_intensity")
+    assert (whole <= intensity * NEARLY).all()
+    assert whole[-1] == pytest.approx(whole[-2], rel=1e-3)
+
+
+def test_llama_with_context_is_memory_bound_at_any_batch() -> None:
+    """Llama 2 7B at 4,000 tokens: 7.3 FLOP/B at most, where an A100 wants 153.
+
+    One sequence works 2 x (6,607,077,376 + 32 x 8,192 x 4,001) = 15.3 GFLOP;
+    its cache has 4,001 x 524,288 B = 2.1 GB.
+    """
+    work = 2 * (6_607_077_376 + 32 * 8_192 * 4_001)
+    assert Models.Llama2_7B.flop_count(1, 4000) == work
+    limit = work / (4_001 * 524_288)
+    assert limit == pytest.approx(7.3, abs=0.05)
+    steps = serve(
+        model=Models.Llama2_7B,
+        hardware=Hardware.Cloud.A100,
+        batch_size=2.0 ** np.arange(30),
+        estimate="bound",
+    ).decode_at(4000)
+    assert set(steps.bottleneck.tolist()) == {"Memory Bound"}
+    assert steps.value("network_intensity")[-1] == pytest.approx(limit, rel=1e-6)

@@ -1,0 +1,245 @@
+"""How long a sequence fits."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from capacities import NODE, WINDOWED, blocks, chunks, decoders, serve
+from hypothesis import given, strategies as st
+
+from mlsim import Device, Hardware, Models
+from mlsim.workloads.blocks import Attention, FeedForward
+from mlsim.workloads.language import Transformer
+
+
+def small_model(**changes: Any) -> Transformer:
+    """Return 6 layers, 4 wide, that cache 2 x 2 elements of a token each."""
+    arguments = {
+        "key": "Small",
+        "name": "Small",
+        "architecture": "Transformer decoder",
+        "source": "vaswani2017attention",
+        "layers": 6,
+        "hidden": 4,
+        "vocabulary": 10,
+        "context": 1000,
+        "attention": Attention(heads=2, kv_heads=1, head_size=2),
+        "feed_forward": FeedForward(size=6, gated=True),
+    }
+    return Transformer(**{**arguments, **changes})
+
+
+def check_longest(**what: Any) -> int:
+    """Check that a request of the longest context fits, and one of a block more does not.
+
+    A request may be all prompt but for its last token.
+    """
+
+    def fits(tokens: int) -> bool:
+        return serve(**what, prompt_tokens=tokens - 1, output_tokens=1).feasible
+
+    model, block = what["model"], what.get("block_tokens", 16)
+    longest = serve(**what, output_tokens=1).max_context
+    assert isinstance(longest, int)
+    assert 0 <= longest <= model.context
+    assert longest % block == 0 or longest == model.context
+    # No request is shorter than two tokens.
+    if longest > 1:
+        assert fits(longest)
+        # Nor is it longer with a shorter prompt.
+        assert serve(**what, prompt_tokens=1, output_tokens=longest - 1).feasible
+    if longest + block < model.context and longest + block > 1:
+        assert not fits(longest + block)
+    return longest
+
+
+@given(
+    decoders,
+    st.integers(1, 3000),
+    blocks,
+    chunks,
+    st.sampled_from(["bf16", "fp8"]),
+    st.sampled_from([Hardware.Cloud.H200, Hardware.Cloud.A100, Hardware.Cloud.L40S]),
+)
+def test_the_longest_context_fits_and_a_block_more_does_not(
+    model: Transformer, batch: int, block: int, chunk: int, kv_cache: str, device: Device
+) -> None:
+    check_longest(
+        model=model,
+        hardware=device,
+        batch_size=batch,
+        block_tokens=block,
+        chunk_tokens=chunk,
+        kv_cache=kv_cache,
+    )
+
+
+@given(st.sampled_from(WINDOWED), st.integers(1, 3000), blocks, chunks)
+def test_so_it_is_with_windows(model: Transformer, batch: int, block: int, chunk: int) -> None:
+    """Batches around those at which the window is just full, and beyond."""
+    check_longest(model=model, batch_size=batch, block_tokens=block, chunk_tokens=chunk)
+
+
+@pytest.mark.parametrize(
+    "layout",
+    [
+        {"tensor_parallel": 4},
+        {"data_parallel": 3},
+        {"pipeline_parallel": 2},
+        {"tensor_parallel": 2, "data_parallel": 4},
+        {"pipeline_parallel": 2, "data_parallel": 3},
+    ],
+    ids=" ".join,
+)
+@pytest.mark.parametrize("batch", [1, 10, 300, 900])
+def test_so_it_is_on_several_devices(layout: dict[str, int], batch: int) -> None:
+    for model in (Models.Llama3_8B, Models.Gemma3_27B, Models.Mixtral_8x7B):
+        check_longest(model=model, hardware=NODE, batch_size=batch, weights=None, **layout)
+
+
+def test_a_long_prompt_needs_room_that_a_long_output_does_not() -> None:
+    """Llama 3.1 8B, 300 sequences on an H200: a chunk of 8,192 tokens takes 0.6 GB.
+
+    Beside the weights, and 300 x 256,512 B of scores, there is room for 2,801
+    tokens of 131,072 B each: 2,800 in whole blocks.
+    """
+    left = 126.9e9 - 16_060_522_496 - 300 * 256_512
+    assert (left - 603_979_776) / 300 / 131_072 == pytest.approx(2_801.5, abs=0.1)
+    assert check_longest(model=Models.Llama3_8B, batch_size=300, weights=None) == 2_800
+    # One token at a time: the prompt's activations are small, and 2,816 tokens fit.
+    assert left / 300 / 131_072 == pytest.approx(2_816.9, abs=0.1)
+    what = {"model": Models.Llama3_8B, "batch_size": 300, "weights": None}
+    assert check_longest(**what, chunk_tokens=1) == 2_816
+    assert serve(**what, prompt_tokens=1, output_tokens=2_815).feasible
+
+
+def chip(capacity: int) -> Device:
+    """Return a device with so many bytes."""
+    return Device(
+        "Chip",
+        peak_flops={"fp16": "1 TFLOP/s"},
+        memory_bandwidth="1 GB/s",
+        memory_capacity=f"{capacity} B",
+    )
+
+
+def hand(model: Transformer, capacity: int, **changes: Any) -> int:
+    """Return the longest context with this many bytes beside what is always there.
+
+    Weights: 6 x 128 + 4 + 80 = 852 of 2 B. Ten scores, 20 B. A token takes 4
+    elements of 2 B in each layer; each but the last 20 elements, 40 B, while the
+    prompt is read, if the chunk is not full.
+    """
+    what = {
+        "hardware": chip(2 * 852 + 20 + capacity),
+        "weights": None,
+        "precision": "fp16",
+        "prompt_tokens": 1,
+        "output_tokens": 1,
+        "block_tokens": 1,
+        "reserve": 0,
+    }
+    longest: int = serve(model=model, **{**what, **changes}).max_context
+    return longest
+
+
+def test_longest_context_by_hand() -> None:
+    """Six layers of 8 B: 48 B a token, and 40 B for each but the last.
+
+    Ten tokens take 10 x 48 + 9 x 40 = 840 B.
+    """
+    model = small_model()
+    found = [hand(model, capacity) for capacity in (47, 48, 135, 136, 839, 840)]
+    assert found == [0, 1, 1, 2, 9, 10]
+    # No longer than the model can read.
+    assert hand(model, 10**9) == 1000
+
+
+def test_longest_context_by_hand_once_a_chunk_is_full() -> None:
+    """At most four tokens' activations, 160 B: ten tokens take 480 + 160 = 640 B.
+
+    Three tokens do not fill the chunk: 144 + 80 = 224 B; four are 192 + 120.
+    """
+    model = small_model()
+    capacities = (223, 224, 311, 312, 399, 400, 639, 640)
+    found = [hand(model, capacity, chunk_tokens=4) for capacity in capacities]
+    assert found == [2, 3, 3, 4, 4, 5, 9, 10]
+
+
+def test_longest_context_by_hand_with_a_window() -> None:
+    """Every third layer full: two of 8 B for every token, four for 5 tokens at most.
+
+    Up to 5 tokens 48 B each, 240 B, and 40 B for all but the last, 160 B; then
+    16 + 40 B each. If a chunk is four tokens, then 16 B each.
+    """
+    attention = Attention(heads=2, kv_heads=1, head_size=2, window=5, full_every=3)
+    model = small_model(attention=attention)
+    found = [hand(model, capacity) for capacity in (47, 48, 399, 400, 455, 456, 960)]
+    assert found == [0, 1, 4, 5, 5, 6, 15]
+    found = [hand(model, each, chunk_tokens=4) for each in (311, 312, 399, 400, 415, 416, 560)]
+    assert found == [3, 4, 4, 5, 5, 6, 15]
+
+
+def test_longest_context_by_hand_with_a_window_in_all_layers() -> None:
+    """Six layers that keep 5 tokens at most: 240 B hold any length, but for the prompt.
+
+    Its tokens take 40 B each: 400 B for five, 40 B for each further one, until a
+    chunk is full.
+    """
+    model = small_model(attention=Attention(heads=2, kv_heads=1, head_size=2, window=5))
+    found = [hand(model, capacity) for capacity in (48, 399, 400, 439, 440, 600, 10**6)]
+    assert found == [1, 4, 5, 5, 6, 10, 1000]
+    found = [hand(model, capacity, chunk_tokens=4) for capacity in (48, 399, 400, 10**6)]
+    assert found == [1, 4, 1000, 1000]
+
+
+def test_a_context_that_blocks_do_not_divide() -> None:
+    """A context of 1,000 tokens takes 63 blocks of 16, 1,008 tokens; a chunk of one, 40 B."""
+    model = small_model()
+    for capacity, longest in ((48 * 1008 + 40, 1000), (48 * 1007 + 40, 992)):
+        assert hand(model, capacity, block_tokens=16, chunk_tokens=1) == longest
+
+
+def test_contexts_of_many_points() -> None:
+    """Also where bytes are given, and with windows, in some layers or in all."""
+    batch = np.array([[1], [30], [3000]])
+    size = ["1 B/element", "2 B/element"]
+    for model in (Models.Llama3_8B, Models.Gemma3_27B, Models.Mistral_7B):
+        many = serve(model=model, batch_size=batch, bytes_per_cached_element=size)
+        found = many.max_context
+        assert found.shape == (3, 2)
+        for index in np.ndindex(3, 2):
+            alone = serve(
+                model=model,
+                batch_size=int(batch[index[0], 0]),
+                bytes_per_cached_element=size[index[1]],
+            )
+            assert found[index] == alone.max_context == many[index].max_context
+
+
+@given(decoders, st.integers(1, 3000))
+def test_a_larger_batch_is_never_longer(model: Transformer, batch: int) -> None:
+    longest = [serve(model=model, batch_size=each).max_context for each in (batch, batch + 1)]
+    assert longest[0] >= longest[1]
+    # And fewer bits hold more.
+    assert serve(model=model, batch_size=batch, kv_cache="fp8").max_context >= longest[0]
+
+
+def test_a_window_lets_a_sequence_be_longer() -> None:
+    """Gemma 3 27B with and without its window, 50 sequences on one device."""
+    model = Models.Gemma3_27B
+    full = Attention(heads=32, kv_heads=16, head_size=128, qk_norm=True)
+    without = Transformer(
+        **{
+            name: getattr(model, name)
+            for name in model.__dataclass_fields__
+            if name not in ("attention", "key")
+        },
+        attention=full,
+        key="Full",
+    )
+    assert without.parameter_count == model.parameter_count
+    with_window = serve(model=model, batch_size=50).max_context
+    assert with_window > 3 * serve(model=without, batch_size=50).max_context

@@ -1,0 +1,337 @@
+"""`estimate="calibrated"`: never faster than the roofline, by hand, and in its own words."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+from mlsim import Device, Engine, Hardware, Models, System, Systems
+from mlsim.errors import InvalidValueError, NotMeasuredError, UnknownNameError
+from mlsim.hardware.device_calibration import calibrated_devices, calibration
+from mlsim.solvers.evaluation import OVERHEAD_BOUND
+from mlsim.systems.link_calibration import link_calibration
+
+CALIBRATED = [Hardware.get(key) for key in calibrated_devices()]
+ESTIMATES = ("bound", "roofline", "calibrated")
+# Rounding, where all three say the same.
+EXACT = 1 - 1e-12
+
+each_device = pytest.mark.parametrize("device", CALIBRATED, ids=lambda device: device.key)
+
+
+def chip(**changes: Any) -> Device:
+    """Return a device without a number of cores."""
+    figures = {
+        "peak_flops": {"fp16": "100 TFLOP/s"},
+        "memory_bandwidth": "1 TB/s",
+        "memory_capacity": "80 GB",
+    }
+    return Device("My chip", **{**figures, **changes})
+
+
+GIVEN = {"compute_fraction": 0.5, "memory_fraction": 0.5, "kernel_overhead": "1 ms"}
+
+
+# Never faster.
+
+
+@each_device
+@pytest.mark.parametrize("name", ["ResNet50", "MobileNet_V2", "VGG16", "LeNet5"])
+def test_networks_take_longer_than_the_roofline_and_that_than_the_bound(
+    device: Device, name: str
+) -> None:
+    bound, roofline, measured = (
+        Engine.solve(
+            model=name,
+            hardware=device,
+            batch_size=[1, 7, 64, 300],
+            estimate=each,
+            check_memory=False,
+        ).value("latency")
+        for each in ESTIMATES
+    )
+    assert (measured >= roofline * EXACT).all()
+    assert (roofline >= bound * EXACT).all()
+
+
+@each_device
+@pytest.mark.parametrize("name", ["Llama3_8B", "Mixtral_8x7B", "DeepSeek_V3", "Gemma2_9B"])
+def test_services_take_longer_than_the_roofline_and_that_than_the_bound(
+    device: Device, name: str
+) -> None:
+    bound, roofline, measured = (
+        Engine.serve(
+            model=name,
+            hardware=device,
+            batch_size=[1, 3, 64, 500],
+            prompt_tokens=700,
+            estimate=each,
+            check_memory=False,
+        )
+        for each in ESTIMATES
+    )
+    for time in ("time_to_first_token", "time_per_output_token"):
+        assert (measured.value(time) >= roofline.value(time) * EXACT).all()
+        assert (roofline.value(time) >= bound.value(time) * EXACT).all()
+
+
+@pytest.mark.parametrize("system", [Systems.HGX_A100, Systems.HGX_H100, Systems.HGX_H200])
+@pytest.mark.parametrize("layout", [{"tensor_parallel": 8}, {"pipeline_parallel": 4}])
+def test_so_do_services_on_several_devices(system: System, layout: dict[str, int]) -> None:
+    roofline, measured = (
+        Engine.serve(
+            model="Llama3_70B",
+            hardware=system,
+            batch_size=[1, 16, 256],
+            estimate=each,
+            check_memory=False,
+            **layout,
+        )
+        for each in ESTIMATES[1:]
+    )
+    for time in ("time_to_first_token", "time_per_output_token"):
+        assert (measured.value(time) > roofline.value(time)).all()
+
+
+# By hand.
+
+
+def test_a_network_by_hand() -> None:
+    """Half of both rates and no cores: twice the roofline, and 1 ms for each of 55 kernels."""
+    model = Models.ResNet50
+    roofline = Engine.solve(model=model, hardware=chip(), batch_size=8)
+    measured = Engine.solve(
+        model=model, hardware=chip(), batch_size=8, estimate="calibrated", **GIVEN
+    )
+    kernels = len(model.operators)
+    expected = 2 * roofline.value("latency") + kernels * 1e-3
+    assert measured.value("latency") == pytest.approx(expected)
+    assert measured.value("total_overhead_time") == pytest.approx(kernels * 1e-3)
+    assert measured.bottleneck == OVERHEAD_BOUND
+    assert measured.value("overhead_share") > 0.9
+
+
+def test_a_convolution_by_hand() -> None:
+    """conv2.1.a of ResNet-50 at batch 1: 56 x 56 pixels by 64 channels, 12.8 M MAC.
+
+    25 tiles of 128 x 64 on 108 cores fill 3136 x 64 / (108 x 128 x 64) = 0.2269.
+    """
+    profile = Engine.solve(model="ResNet50", hardware="A100", batch_size=1, estimate="calibrated")
+    row = next(row for row in profile.operators if row["name"] == "conv2.1.a")
+    part = calibration(Hardware.Cloud.A100, "fp16").compute_fraction
+    flops = 2 * 56 * 56 * 64 * 64
+    assert row["flops"] == flops
+    filled = 3136 / (108 * 128)
+    assert row["compute_time"] == pytest.approx(flops / (312e12 * part * filled))
+
+
+def test_a_decode_step_by_hand() -> None:
+    """Llama 2 7B, batch 1, A100: the down matrix is 11,008 x 4,096.
+
+    Its 90.2 MB take 53.0 us at 1.70 TB/s; padded to 16 rows, the arithmetic takes less.
+    """
+    serving = Engine.serve(model="Llama2_7B", hardware="A100", estimate="calibrated")
+    row = next(row for row in serving.decode.operators if row["name"] == "feed-forward, down")
+    traffic = 2 * (11008 * 4096 + 11008 + 2 * 4096)
+    assert row["bytes_moved"] == pytest.approx(traffic)
+    assert row["memory_time"] == pytest.approx(traffic / 1.70e12)
+    part = calibration(Hardware.Cloud.A100, "bf16").compute_fraction
+    # 32 tiles of 16 x 128, one for each of 32 of the 108 cores.
+    filled = 4096 / (108 * 16 * 128)
+    computing = 2 * 11008 * 4096 / (312e12 * part * filled)
+    assert row["compute_time"] == pytest.approx(computing)
+    assert computing < row["memory_time"]
+
+
+def test_all_reduces_by_hand() -> None:
+    """Llama 2 7B on 8 A100: 65 all-reduces of 7/4 x 4,096 numbers, and the scores gathered."""
+    serving = Engine.serve(
+        model="Llama2_7B", hardware=Systems.HGX_A100, tensor_parallel=8, estimate="calibrated"
+    )
+    line = link_calibration(Systems.HGX_A100, 8)
+    rate = line.link_fraction * 300e9
+    one = line.link_latency + 1.75 * 4096 * 2 / rate
+    scores = line.link_latency + 32000 * 7 / 8 * 2 / rate
+    found = serving.decode.value("total_network_time")
+    assert found == pytest.approx(65 * one + scores)
+    # Sending starts in its own time, and not as a kernel that computes.
+    kernels = sum(row["repeats"] for row in serving.decode.operators if row["bound"] != "network")
+    assert serving.decode.value("total_overhead_time") == pytest.approx(kernels * 2e-6)
+
+
+def test_experts_lie_side_by_side() -> None:
+    """Mixtral: each token meets two experts, so the up product is twice as wide."""
+    serving = Engine.serve(model="Mixtral_8x7B", hardware="H200", estimate="calibrated")
+    table = serving.prefill.phase.table
+    widths = dict(zip((each.name for each in table), table.extra["outputs"], strict=True))
+    assert widths["experts, up"] == 2 * 2 * 14336
+    assert widths["experts, down"] == 2 * 4096
+    assert widths["attention"] == widths["norms"] == 0
+
+
+# What is shown.
+
+
+@pytest.mark.parametrize("layout", [{}, {"tensor_parallel": 8}])
+def test_shares_add_up(layout: dict[str, int]) -> None:
+    serving = Engine.serve(
+        model="Llama3_8B",
+        hardware=Systems.HGX_H100,
+        batch_size=[1, 64],
+        estimate="calibrated",
+        **layout,
+    )
+    for step in (serving.prefill, serving.decode):
+        assert np.allclose(sum(step.shares.values()), 1)
+        assert OVERHEAD_BOUND in step.shares
+        assert all((share > -1e-9).all() for share in map(np.asarray, step.shares.values()))
+
+
+def test_the_roofline_has_no_share_of_starting() -> None:
+    serving = Engine.serve(model="Llama3_8B", hardware="H100")
+    assert OVERHEAD_BOUND not in serving.decode.shares
+
+
+def test_a_profile_explains_where_its_constants_come_from() -> None:
+    profile = Engine.solve(model="ResNet50", hardware="A100", estimate="calibrated")
+    inputs = {row["quantity"]: row["origin"] for row in profile.explain().to_dict()["inputs"]}
+    assert "median over 11 products" in inputs["compute_fraction"]
+    assert "azure2024a100" in inputs["compute_fraction"]
+    assert "median over 5 streams" in inputs["memory_fraction"]
+    assert "measured on Cloud.H100, assumed here" in inputs["kernel_overhead"]
+    assert "nvidia2020ampere" in inputs["cores"]
+    assert "calibrated" in str(profile)
+    assert profile.estimate == profile.to_dict()["estimate"] == "calibrated"
+
+
+def test_a_service_explains_where_its_constants_come_from() -> None:
+    serving = Engine.serve(
+        model="Llama3_8B",
+        hardware=Systems.HGX_H100,
+        tensor_parallel=2,
+        precision="fp8",
+        estimate="calibrated",
+    )
+    data = serving.decode.explain().to_dict()
+    inputs = {row["quantity"]: row["origin"] for row in data["inputs"]}
+    # Matrices in fp8, the output layer in 16 bits: two origins.
+    assert "in fp8: measured" in inputs["compute_fraction"]
+    assert "in bf16: measured" in inputs["compute_fraction"]
+    assert "assumed for 2" in inputs["link_latency"]
+    assert "columns of each matrix product" in inputs["outputs"]
+    assert "calibrated" in str(serving)
+
+
+def test_without_cores_products_fill_the_device() -> None:
+    profile = Engine.solve(model="ResNet50", hardware="L4", estimate="calibrated")
+    assert profile.value("filled_share") == 1.0
+    inputs = {row["quantity"]: row["origin"] for row in profile.explain().to_dict()["inputs"]}
+    assert "no number of cores of NVIDIA L4 is on record" in inputs["filled_share"]
+
+
+def test_a_point_of_an_array_is_the_same_as_alone() -> None:
+    asked = {"model": "Llama3_8B", "hardware": "H100", "estimate": "calibrated"}
+    many = Engine.serve(batch_size=[1, 40], prompt_tokens=300, **asked)
+    one = Engine.serve(batch_size=40, prompt_tokens=300, **asked)
+    for name in ("time_to_first_token", "time_per_output_token"):
+        assert many[1].value(name) == pytest.approx(one.value(name))
+        assert many.value(name)[1] == pytest.approx(one.value(name))
+
+
+def test_a_sweep_knows_all_three_limits() -> None:
+    table = Engine.sweep(
+        model=["ResNet50", "LeNet5"], hardware="A100", batch_size=[1, 512], estimate="calibrated"
+    )
+    alone = [
+        Engine.solve(
+            model=row.model, hardware="A100", batch_size=row.batch_size, estimate="calibrated"
+        ).bottleneck
+        for row in [
+            *(table.assign(model="ResNet50")[:2].itertuples()),
+            *(table.assign(model="LeNet5")[2:].itertuples()),
+        ]
+    ]
+    assert list(table.bottleneck) == alone
+    assert OVERHEAD_BOUND in alone
+
+
+def test_a_calibrated_estimate_is_searched_backwards() -> None:
+    found = Engine.find(
+        vary="batch_size",
+        target="overhead_share",
+        value=0.05,
+        model="ResNet50",
+        hardware="A100",
+        estimate="calibrated",
+    )
+    assert 1 < found < 256
+
+
+# What is given, and what is refused.
+
+
+def test_what_is_given_takes_the_place_of_measurements() -> None:
+    with pytest.raises(NotMeasuredError):
+        Engine.serve(model="Llama3_8B", hardware="T4", precision="fp16", estimate="calibrated")
+    given = Engine.serve(
+        model="Llama3_8B", hardware="T4", precision="fp16", estimate="calibrated", **GIVEN
+    )
+    assert math.isfinite(given.prefill.value("latency"))
+    whole = Engine.solve(
+        model="ResNet50",
+        hardware=chip(),
+        estimate="calibrated",
+        compute_fraction=1.0,
+        memory_fraction=1.0,
+        kernel_overhead="1e-30 s",
+    )
+    roofline = Engine.solve(model="ResNet50", hardware=chip())
+    assert whole.value("latency") == pytest.approx(roofline.value("latency"))
+
+
+def test_given_links_take_the_place_of_measurements() -> None:
+    node = System("Four L4", Hardware.Cloud.L4, devices=4, link_bandwidth="16 GB/s")
+    asked: dict[str, Any] = {
+        "model": "Llama3_8B",
+        "hardware": node,
+        "tensor_parallel": 4,
+        "estimate": "calibrated",
+    }
+    with pytest.raises(NotMeasuredError, match="all-reduces of NVIDIA L4"):
+        Engine.serve(**asked)
+    found = Engine.serve(link_fraction=0.8, link_latency="20 us", **asked)
+    # One sequence: 65 all-reduces and a gather, 20 us each to start.
+    assert found.decode.value("total_network_time") > 66 * 20e-6
+
+
+@pytest.mark.parametrize("name", ["compute_fraction", "memory_fraction"])
+def test_a_part_is_at_most_the_whole(name: str) -> None:
+    with pytest.raises(InvalidValueError, match=f"{name} is a part of the whole"):
+        Engine.solve(model="ResNet50", hardware="A100", estimate="calibrated", **{name: 1.5})
+    with pytest.raises(InvalidValueError, match=f"{name} is a part of the whole"):
+        Engine.serve(
+            model="Llama3_8B", hardware="A100", estimate="calibrated", **{name: [0.5, 1.5]}
+        )
+
+
+def test_other_estimates_have_no_constants() -> None:
+    for estimate in ("roofline", "bound"):
+        with pytest.raises(UnknownNameError, match="compute_fraction"):
+            Engine.solve(model="ResNet50", hardware="A100", estimate=estimate, compute_fraction=0.5)
+        with pytest.raises(UnknownNameError, match="kernel_overhead"):
+            Engine.serve(
+                model="Llama3_8B", hardware="A100", estimate=estimate, kernel_overhead="1 us"
+            )
+    with pytest.raises(UnknownNameError, match="overhead_share"):
+        Engine.solve(model="ResNet50", hardware="A100").value("overhead_share")
+
+
+@pytest.mark.parametrize("name", ["A100_40GB", "A100_PCIe", "MI300X", "B200"])
+def test_a_sibling_does_not_lend_its_measurements(name: str) -> None:
+    device = getattr(Hardware.Cloud, name)
+    for ask, model in ((Engine.solve, "ResNet50"), (Engine.serve, "Llama3_8B")):
+        with pytest.raises(NotMeasuredError, match=f"needs measurements of {device.name}"):
+            ask(model=model, hardware=device, estimate="calibrated")

@@ -1,0 +1,307 @@
+"""Which number format holds what, and in which one a product computes."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, strategies as st
+
+from mlsim import Device, Engine, Hardware
+from mlsim.errors import InvalidValueError, UnknownNameError, UnsupportedPrecisionError
+from mlsim.precision import PRECISIONS, precision
+from mlsim.solvers.formats import Formats, formats
+from mlsim.zoo.spaces import Models
+
+ANY = Device(
+    "Any",
+    peak_flops={"bf16": "1 TFLOP/s", "fp8": "2 TFLOP/s", "int8": "2 TOP/s", "fp32": "0.5 TFLOP/s"},
+    memory_bandwidth="1 TB/s",
+    memory_capacity="1 TB",
+)
+
+
+def names(found: Formats) -> tuple[str, str, str]:
+    return found.weights.name, found.activations.name, found.kv_cache.name
+
+
+@pytest.mark.parametrize(
+    ("short", "expected"),
+    [
+        ("bf16", ("bf16", "bf16", "bf16")),
+        ("fp8", ("fp8", "fp8", "fp8")),
+        ("mxfp4", ("mxfp4", "mxfp4", "mxfp4")),
+        ("w4a16", ("int4", "bf16", "bf16")),
+        ("W4A16", ("int4", "bf16", "bf16")),
+        ("w8a8", ("int8", "int8", "bf16")),
+        ("w8a8kv8", ("int8", "int8", "int8")),
+        ("w4a8kv4", ("int4", "int8", "int4")),
+        ("w16a16kv8", ("bf16", "bf16", "int8")),
+    ],
+)
+def test_short_names(short: str, expected: tuple[str, str, str]) -> None:
+    assert names(formats(short)) == expected
+
+
+def test_one_format_set_apart() -> None:
+    assert names(formats("bf16", weights="int4")) == ("int4", "bf16", "bf16")
+    assert names(formats("bf16", activations="fp8")) == ("bf16", "fp8", "bf16")
+    assert names(formats("w8a8", kv_cache="fp8")) == ("int8", "int8", "fp8")
+    assert names(formats(precision("fp8"), weights=precision("nvfp4"))) == ("nvfp4", "fp8", "fp8")
+
+
+def test_a_name_for_all_or_one_for_each() -> None:
+    assert formats("bf16").name == "bf16"
+    assert formats("w16a16").name == "bf16"
+    assert formats("w4a16").name == "weights int4, activations bf16, KV cache bf16"
+    assert formats("bf16", kv_cache="fp8").name == "weights bf16, activations bf16, KV cache fp8"
+
+
+@pytest.mark.parametrize("name", ["fp7", "w8", "a8w8", "w8a8kv", "", 16, ["fp8"], {"bf16"}])
+def test_no_format_of_that_name(name: object) -> None:
+    with pytest.raises(UnknownNameError, match="no precision is called") as e:
+        formats(name)
+    assert repr(name) in str(e.value)
+    with pytest.raises(UnknownNameError, match="no precision is called"):
+        formats("bf16", kv_cache=name)
+
+
+# 16 bits are bf16, or fp16 where a device has no bf16.
+
+
+@pytest.mark.parametrize(
+    ("short", "device", "expected"),
+    [
+        (None, None, ("bf16", "bf16", "bf16")),
+        (None, "A100", ("bf16", "bf16", "bf16")),
+        (None, "T4", ("fp16", "fp16", "fp16")),
+        ("w4a16", "T4", ("int4", "fp16", "fp16")),
+        ("w8a8", "T4", ("int8", "int8", "fp16")),
+        ("W16A16KV8", "V100", ("fp16", "fp16", "int8")),
+        ("w8a8", "H100", ("int8", "int8", "bf16")),
+        # A name is taken by its word.
+        ("bf16", "T4", ("bf16", "bf16", "bf16")),
+        ("fp16", "H100", ("fp16", "fp16", "fp16")),
+    ],
+)
+def test_16_bits_are_what_the_device_has(
+    short: str | None, device: str | None, expected: tuple[str, str, str]
+) -> None:
+    found = formats(short, device=Hardware.find(device) if device else None)
+    assert names(found) == expected
+
+
+def test_one_format_set_apart_from_16_bits() -> None:
+    t4 = Hardware.find("T4")
+    assert names(formats(None, weights="int4", device=t4)) == ("int4", "fp16", "fp16")
+    assert names(formats(None, "fp32", "fp32", "fp16", device=t4)) == ("fp32", "fp32", "fp16")
+
+
+@pytest.mark.parametrize(("device", "name"), [("V100", "fp16"), ("T4", "fp16"), ("A100", "bf16")])
+def test_a_service_is_in_16_bits_unless_told_otherwise(device: str, name: str) -> None:
+    serving = Engine.serve(model="GPT2", hardware=device)
+    assert serving.service.formats.name == name
+    told = Engine.serve(model="GPT2", hardware=device, precision=name)
+    assert serving.value("generation_latency") == told.value("generation_latency")
+
+
+@pytest.mark.parametrize(("short", "bits"), [("w3a16", 3), ("w4a32", 32), ("w8a8kv2", 2)])
+def test_bits_that_nobody_has(short: str, bits: int) -> None:
+    with pytest.raises(InvalidValueError) as e:
+        formats(short)
+    assert str(e.value) == f"precision {short!r}: bits must be 4, 8 or 16, not {bits}."
+
+
+# A product takes the wider of its factors.
+
+
+@pytest.mark.parametrize(
+    ("short", "kv_cache", "linear", "attention", "kept"),
+    [
+        ("bf16", None, "bf16", "bf16", "bf16"),
+        ("fp32", None, "fp32", "fp32", "fp32"),
+        # Weights only: they are widened before the product.
+        ("w4a16", None, "bf16", "bf16", "bf16"),
+        ("w8a16", "fp8", "bf16", "bf16", "bf16"),
+        # Weights and activations: matrices compute in 8 bits; what is kept in 16, in 16.
+        ("fp8", None, "fp8", "fp8", "bf16"),
+        ("fp8", "bf16", "fp8", "bf16", "bf16"),
+        ("w8a8", None, "int8", "bf16", "bf16"),
+        ("w8a8kv8", None, "int8", "int8", "bf16"),
+        ("w4a8", "int8", "int8", "int8", "bf16"),
+        # The cache only: queries are in 16 bits.
+        ("bf16", "fp8", "bf16", "bf16", "bf16"),
+    ],
+)
+def test_what_computes_in_what(
+    short: str, kv_cache: str | None, linear: str, attention: str, kept: str
+) -> None:
+    found = formats(short, kv_cache=kv_cache).computing(ANY)
+    assert tuple(each.name for each in found) == (linear, attention, kept)
+
+
+def test_a_device_without_bf16_keeps_in_fp16() -> None:
+    device = Device(
+        "Old",
+        peak_flops={"fp16": "1 TFLOP/s", "int8": "2 TFLOP/s"},
+        memory_bandwidth="1 TB/s",
+        memory_capacity="1 TB",
+    )
+    found = formats("int8").computing(device)
+    assert tuple(each.name for each in found) == ("int8", "int8", "fp16")
+
+
+def test_scales_shared_by_a_block_compute_as_their_values_do() -> None:
+    linear, _, kept = formats("nvfp4", kv_cache="fp8").computing(Hardware.Cloud.B200)
+    assert (linear.name, linear.computes_as, kept.name) == ("nvfp4", "fp4", "bf16")
+
+
+@pytest.mark.parametrize(
+    ("device", "short", "lacks"),
+    [
+        ("A100", "fp8", "fp8"),
+        ("V100", "bf16", "bf16"),
+        ("H100", "mxfp4", "mxfp4"),
+    ],
+)
+def test_a_format_that_the_device_cannot_compute_in(device: str, short: str, lacks: str) -> None:
+    with pytest.raises(UnsupportedPrecisionError) as e:
+        Engine.serve(model="GPT2", hardware=device, precision=short)
+    name = Hardware.find(device).name
+    assert str(e.value).startswith(f"{name} can't compute in {lacks}: no peak is on record. It has")
+    assert str(e.value).endswith("set activations= (and with it the arithmetic) to one of these.")
+
+
+def test_8_bits_on_a_device_without_bf16() -> None:
+    """On a T4 matrices compute in int8; attention and what is kept wide in fp16."""
+    serving = Engine.serve(model="GPT2", hardware="T4", precision="w8a8")
+    t4 = Hardware.find("T4").compute
+    table = serving.service.table
+    names = [operator.name for operator in table]
+    found = dict(zip(names, table.extra["peak_flops"], strict=True))
+    assert found["queries, keys, values"] == t4.figure("int8").si
+    assert found["attention"] == found["output layer"] == t4.figure("fp16").si
+
+
+def test_a_missing_peak_can_be_given() -> None:
+    serving = Engine.serve(model="GPT2", hardware="A100", precision="fp8", peak_flops="624 TFLOP/s")
+    assert serving.prefill.value("peak_flops") == 624e12
+    flops, time = (serving.prefill.value(f"total_{name}") for name in ("flops", "compute_time"))
+    assert time == pytest.approx(flops / 624e12, rel=1e-12)
+    # What the format takes in memory is known without it.
+    kept = Engine.serve(model="GPT2", hardware="H100", precision="fp8")
+    assert serving.value("memory_required") == kept.value("memory_required")
+
+
+def test_weights_and_cache_may_be_in_any_format() -> None:
+    for name in PRECISIONS:
+        if precision(name).bits > 16:
+            continue
+        serving = Engine.serve(
+            model="GPT2", hardware="A100", precision="bf16", weights=name, kv_cache=name
+        )
+        assert serving.feasible
+        assert serving.value("generation_latency") > 0
+
+
+# What a format takes in memory.
+
+
+def test_what_is_kept_wide_by_hand() -> None:
+    """Llama 2 7B with 4-bit weights: the matrices of its layers, and the rest in 16 bits.
+
+    Embedding, output layer and norms stay: 2 x 131,072,000 + 65 x 4,096 =
+    262,410,240 parameters of 2 B; the other 6,476,005,376 take half a byte.
+    """
+    model = Models.Llama2_7B
+    kept = 2 * 131_072_000 + 65 * 4_096
+    assert model.parameter_count - kept == 6_476_005_376
+    serving = Engine.serve(model=model, hardware="H100", precision="w4a16")
+    assert serving.value("weight_memory") == 6_476_005_376 / 2 + 2 * kept == 3_762_823_168
+    # In 16 bits nothing differs, and in 32 all is wide.
+    assert Engine.serve(model=model, hardware="H100").value("weight_memory") == 6_738_415_616 * 2
+    wide = Engine.serve(model=model, hardware="H100", precision="fp32")
+    assert wide.value("weight_memory") == 6_738_415_616 * 4
+
+
+def test_only_experts_are_quantised_where_the_model_says_so() -> None:
+    """gpt-oss-20b: 24 layers x 32 experts in MXFP4, all else in 16 bits.
+
+    Of 20,914,757,184 parameters 24 x 32 x 3 x 2,880^2 = 19,110,297,600 are
+    weights of experts, and 24 x 32 x 3 x 2,880 = 6,635,520 their biases.
+    """
+    model = Models.GPT_OSS_20B
+    experts = 24 * 32 * 3 * 2_880 * (2_880 + 1)
+    assert experts == 19_110_297_600 + 6_635_520
+    serving = Engine.serve(model=model, hardware="H100", precision="bf16", weights="mxfp4")
+    rest = model.parameter_count - experts
+    assert serving.value("weight_memory") == experts * 4.25 / 8 + rest * 2
+    # The checkpoint has 12.8 GiB, in OpenAI's model card as fitmygpu.com quotes it.
+    assert serving.value("weight_memory") / 2**30 == pytest.approx(12.8, abs=0.1)
+
+
+def test_a_router_stays_wide() -> None:
+    row = {
+        each["name"]: each
+        for each in Engine.serve(
+            model="Mixtral_8x7B", hardware="B200", precision="fp8"
+        ).prefill.operators
+    }
+    # 4,096 x 8 weights of 2 B, and 4,104 elements of 1 B for each of 512 tokens.
+    assert row["router"]["bytes_moved"] == 2 * 4_096 * 8 + 512 * 4_104
+
+
+def test_a_cache_in_half_the_bits_is_half_as_large() -> None:
+    wide = Engine.serve(model="Llama3_8B", hardware="H100", batch_size=16)
+    narrow = Engine.serve(model="Llama3_8B", hardware="H100", batch_size=16, kv_cache="fp8")
+    assert narrow.value("cache_memory") == wide.value("cache_memory") / 2
+    assert narrow.value("weight_memory") == wide.value("weight_memory")
+    assert narrow.value("activation_memory") == wide.value("activation_memory")
+
+
+LADDER = ("int4", "mxfp4", "nvfp4", "int8", "bf16")
+
+
+@given(
+    st.sampled_from(["Llama3_8B", "Mixtral_8x7B", "GPT_OSS_20B", "DeepSeek_V3"]),
+    st.sampled_from(["roofline", "bound"]),
+    st.integers(1, 256),
+    st.integers(1, 4000),
+)
+def test_more_bits_are_never_faster_or_smaller(
+    model: str, estimate: str, batch: int, prompt: int
+) -> None:
+    for part in ("weights", "kv_cache"):
+        servings = [
+            Engine.serve(
+                model=model,
+                hardware="H100",
+                batch_size=batch,
+                prompt_tokens=prompt,
+                estimate=estimate,
+                check_memory=False,
+                **{part: name},
+            )
+            for name in LADDER
+        ]
+        for name in ("time_to_first_token", "time_per_output_token", "memory_required"):
+            values = [serving.value(name) for serving in servings]
+            assert values == sorted(values), (part, name)
+
+
+@given(
+    st.sampled_from(["Llama3_8B", "Mixtral_8x7B", "Gemma3_27B"]),
+    st.integers(1, 256),
+    st.integers(1, 4000),
+)
+def test_narrower_arithmetic_is_never_slower(model: str, batch: int, prompt: int) -> None:
+    times = [
+        Engine.serve(
+            model=model,
+            hardware="H100",
+            batch_size=batch,
+            prompt_tokens=prompt,
+            precision=name,
+            check_memory=False,
+        ).value("generation_latency")
+        for name in ("fp8", "bf16", "fp32")
+    ]
+    assert times == sorted(times)

@@ -1,0 +1,245 @@
+"""A Hugging Face `config.json` that is not understood is warned of, or refused."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from config_files import LLAMA, USUAL, attention, load, smallest, write
+
+from mlsim.errors import DataFileError, InvalidValueError
+from mlsim.workloads.blocks import Experts
+from mlsim.workloads.huggingface import load_config, reader
+from mlsim.workloads.huggingface.families import FAMILIES
+
+# Warnings.
+
+
+def test_unknown_keys_are_named_in_one_warning(tmp_path: Path) -> None:
+    data = LLAMA | {"new_trick": 1, "quantization_config": {"bits": 4}, "rope_theta": 1e4}
+    path = write(tmp_path, data)
+    with pytest.warns(UserWarning, match="not understood") as caught:
+        load_config(path)
+    (warning,) = caught
+    assert str(warning.message) == (
+        f"{path}: not understood and ignored: new_trick, quantization_config; check that the "
+        "parameter count 259,392 is right."
+    )
+    assert warning.filename == __file__
+
+
+def test_an_unknown_key_inside_another_is_named_with_it(tmp_path: Path) -> None:
+    path = write(tmp_path, {"model_type": "gemma3", "text_config": {"new_trick": 1}})
+    with pytest.warns(UserWarning, match=r"ignored: text_config\.new_trick; check that"):
+        # All that it omits is the default of its class.
+        assert load_config(path).layers == 26
+
+
+def test_another_last_layer_is_named(tmp_path: Path) -> None:
+    path = write(tmp_path, LLAMA | {"architectures": ["LlamaForSequenceClassification"]})
+    with pytest.warns(UserWarning, match=r"architectures \(LlamaForSequenceClassification\);"):
+        load_config(path)
+    load(tmp_path, "llama", architectures=None)
+
+
+# Refusals.
+
+
+def refused(path: Path) -> str:
+    with pytest.raises(DataFileError) as caught:
+        load_config(path)
+    return str(caught.value)
+
+
+def test_a_missing_file_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "none.json"
+    message = refused(path)
+    assert message.startswith(f"{path}: can't be read: ")
+    assert "No such file" in message
+
+
+def test_a_folder_without_the_file_is_refused(tmp_path: Path) -> None:
+    assert refused(tmp_path) == f"{tmp_path}: this folder has no config.json."
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", ":1: not JSON: Expecting value."),
+        (
+            '{\n "a": 1,\n "b" 2}',
+            ":3: not JSON: Expecting ':' delimiter.",
+        ),
+        ("[1, 2]", ":1: a config.json is one object, not [1, 2]."),
+        ('{"a": 1, "a": 2}', ": can't be understood: the key 'a' stands twice in one object."),
+    ],
+)
+def test_what_is_no_json_object_is_refused(tmp_path: Path, text: str, message: str) -> None:
+    path = tmp_path / "config.json"
+    path.write_text(text, encoding="utf-8")
+    assert refused(path) == f"{path}{message}"
+
+
+def test_what_json_can_not_read_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "config.json"
+    path.write_bytes(b"\xff\xfe")
+    assert refused(path).startswith(f"{path}: can't be read: ")
+    for text in ("[" * 100_000, '{"vocab_size": ' + "9" * 5000 + "}"):
+        path.write_text(text, encoding="utf-8")
+        assert refused(path).startswith(f"{path}: can't be understood: ")
+
+
+def test_an_unknown_family_is_refused(tmp_path: Path) -> None:
+    path = write(tmp_path, LLAMA | {"model_type": "lama", "new_trick": 1})
+    families = ", ".join(FAMILIES)
+    assert refused(path) == (
+        f"{path}:2: model_type \"lama\" is not understood. Did you mean 'llama'? Understood are "
+        f"{families}. Keys of this file that none of them has: new_trick."
+    )
+    path = write(tmp_path, USUAL)
+    assert refused(path) == (
+        f"{path}:1: model_type is missing. Understood are {families}. "
+        "Keys of this file that none of them has: none."
+    )
+    for kind in (None, 7, ["llama"]):
+        assert "model_type" in refused(write(tmp_path, LLAMA | {"model_type": kind}))
+
+
+def test_a_missing_key_is_refused(tmp_path: Path) -> None:
+    data = {key: value for key, value in LLAMA.items() if key != "hidden_size"}
+    path = write(tmp_path, data | {"hiden_size": 64})
+    assert refused(path) == f"{path}:1: hidden_size is missing. Not understood here: hiden_size."
+    path = write(tmp_path, {"model_type": "gpt2", "vocab_size": 9})
+    assert refused(path) == f"{path}:1: n_embd or hidden_size is missing."
+    path = write(tmp_path, {"model_type": "gemma3"})
+    assert refused(path) == f"{path}:1: text_config is missing."
+
+
+@pytest.mark.parametrize("kind", ["mixtral", "gpt_oss", "qwen3_moe", "deepseek_v2", "deepseek_v3"])
+def test_experts_are_never_guessed(tmp_path: Path, kind: str) -> None:
+    data = smallest(kind)
+    del data["num_experts_per_tok"]
+    assert "num_experts_per_tok is missing." in refused(write(tmp_path, data))
+
+
+# Family, key, value in JSON, message.
+REFUSED = """
+llama | hidden_size | 64.0 | hidden_size must be a whole number, not 64.0.
+llama | hidden_size | "64" | hidden_size must be a whole number, not "64".
+llama | hidden_size | true | hidden_size must be a whole number, not true.
+llama | hidden_size | null | hidden_size must be a whole number, not null.
+llama | hidden_size | 0 | hidden_size must be 1 or more, not 0.
+llama | num_hidden_layers | -1 | num_hidden_layers must be 1 or more, not -1.
+llama | vocab_size | [] | vocab_size must be a whole number, not [].
+llama | tie_word_embeddings | 1 | tie_word_embeddings must be true or false, not 1.
+llama | attention_bias | null | attention_bias must be true or false, not null.
+llama | head_dim | 0 | head_dim must be 1 or more, not 0.
+llama | num_key_value_heads | 3 | num_key_value_heads = 3 must divide num_attention_heads = 4.
+llama | hidden_size | 66 | hidden_size = 66 must be a multiple of num_attention_heads = 4, or head_dim must be there.
+gpt2 | n_embd | 66 | n_embd = 66 must be a multiple of num_attention_heads = 4.
+gpt2 | n_head | 8 | n_head = 8 and num_attention_heads = 4 say the same thing differently.
+llama | add_cross_attention | true | add_cross_attention = true is not understood, only false.
+llama | pruned_heads | {"0": [1]} | pruned_heads = {"0": [1]} is not understood, only {}.
+bert | is_decoder | true | is_decoder = true is not understood, only false.
+bert | position_embedding_type | "relative_key" | position_embedding_type = "relative_key" is not understood, only "absolute".
+deepseek_v3 | moe_layer_freq | 2 | moe_layer_freq = 2 is not understood, only 1.
+deepseek_v3 | attention_bias | true | attention_bias = true is not understood, only false.
+opt | layer_norm_elementwise_affine | false | layer_norm_elementwise_affine = false is not understood, only true.
+opt | word_embed_proj_dim | 32 | word_embed_proj_dim = 32 is not hidden_size = 64: an embedding of another width than the layers can't be told here.
+mixtral | num_experts_per_tok | 9 | num_experts_per_tok = 9 experts can't be chosen from num_local_experts = 8.
+qwen3_moe | decoder_sparse_step | 2 | decoder_sparse_step = 2 gives experts to one layer in 2; here all layers but the first few have them.
+qwen3_moe | mlp_only_layers | [0, 2] | mlp_only_layers must be the first layers, 0, 1, ..., since here only they can be without experts.
+qwen3_moe | mlp_only_layers | [0.5] | mlp_only_layers must be a list of whole numbers, not [0.5].
+qwen3_moe | mlp_only_layers | 3 | mlp_only_layers must be a list of whole numbers, not 3.
+gemma2 | layer_types | [1] | layer_types must be a list of texts, not [1].
+gemma2 | layer_types | ["full_attention"] | layer_types must have 6 entries, one for each layer, not 1.
+gemma2 | layer_types | ["linear_attention", "linear_attention", "linear_attention", "linear_attention", "linear_attention", "linear_attention"] | layer_types may have full_attention and sliding_attention, not linear_attention.
+gemma2 | layer_types | ["full_attention", "sliding_attention", "full_attention", "full_attention", "full_attention", "full_attention"] | layer_types must have full attention in the last of each few layers; here it is in layers 1, 3, 4, 5, 6.
+gemma3_text | sliding_window_pattern | null | sliding_window_pattern must be a whole number, not null.
+gemma3_text | use_bidirectional_attention | true | use_bidirectional_attention = true is not understood, only false.
+"""
+
+
+@pytest.mark.parametrize("row", REFUSED.strip().splitlines())
+def test_a_value_that_can_not_be_is_refused_with_its_line(tmp_path: Path, row: str) -> None:
+    kind, key, value, message = row.split(" | ")
+    # So many heads that the defaults of all families divide them.
+    data = smallest(kind) | ({} if kind in ("llama", "gpt2") else {"num_attention_heads": 16})
+    if key == "n_embd":
+        del data["hidden_size"]
+    data[key] = json.loads(value)
+    path = write(tmp_path, data)
+    assert refused(path) == f"{path}:{2 + list(data).index(key)}: {message}"
+
+
+def test_windows_of_some_layers_are_refused(tmp_path: Path) -> None:
+    changes = {"use_sliding_window": True, "max_window_layers": 4, "num_attention_heads": 32}
+    path = write(tmp_path, smallest("qwen2", **changes))
+    assert refused(path) == (
+        f"{path}:9: max_window_layers = 4 gives the last 2 of 6 layers a window; only a window in "
+        "all layers or in none can be told here."
+    )
+    types = ["sliding_attention", "full_attention"] * 3
+    path = write(tmp_path, smallest("gemma2", sliding_window=None, layer_types=types))
+    assert refused(path) == f"{path}:8: sliding_window must be a whole number, not null."
+
+
+def test_a_falcons_groups_must_divide(tmp_path: Path) -> None:
+    path = write(tmp_path, smallest("falcon", new_decoder_architecture=True, num_kv_heads=3))
+    assert refused(path) == f"{path}:8: num_kv_heads = 3 must divide num_attention_heads = 4."
+
+
+def test_a_shared_expert_is_told_as_several(tmp_path: Path) -> None:
+    model = load(tmp_path, "qwen2_moe", num_attention_heads=16)
+    gated = Experts(count=8, per_token=2, size=16, shared=3, shared_gate=True)
+    assert model.experts == gated
+    types = ["sliding_attention", "full_attention"] * 3
+    changes = {"num_attention_heads": 16, "use_sliding_window": True}
+    assert attention(tmp_path, "qwen2_moe", layer_types=types, **changes).full_every == 2
+    path = write(tmp_path, smallest("qwen2_moe", **changes))
+    assert refused(path) == (
+        f"{path}:12: use_sliding_window is true, but no layer_types say in which layers."
+    )
+    changes = {"num_attention_heads": 16, "shared_expert_intermediate_size": 40}
+    path = write(tmp_path, smallest("qwen2_moe", **changes))
+    assert refused(path) == (
+        f"{path}:11: shared_expert_intermediate_size = 40 must be a multiple of "
+        "moe_intermediate_size = 16: it is told as so many experts here."
+    )
+
+
+def test_an_error_inside_another_object_has_its_line(tmp_path: Path) -> None:
+    inner = {"model_type": "gemma3_text", "hidden_size": 0}
+    around = {"vision_config": {"hidden_size": 7}, "model_type": "gemma3"}
+    path = write(tmp_path, around | {"text_config": inner})
+    assert refused(path) == f"{path}:8: hidden_size must be 1 or more, not 0."
+    path = write(tmp_path, around | {"text_config": {"per_layer_config": {"0": {}}}})
+    assert refused(path) == (
+        f'{path}:7: per_layer_config = {{"0": {{}}}} is not understood, only null.'
+    )
+    for wrong in ("gemma3n_text", ["a"] * 30):
+        path = write(tmp_path, around | {"text_config": {"model_type": wrong}})
+        assert refused(path).startswith(
+            f"{path}:6: text_config must be an object of model_type 'gemma3_text', not "
+        )
+    path = write(tmp_path, around | {"text_config": None})
+    assert refused(path).endswith("not null.")
+
+
+def test_lines_are_found_behind_lists_of_objects(tmp_path: Path) -> None:
+    data = LLAMA | {"auto_map": [{"hidden_size": 1}, {"a": '}, "hidden_size":'}], "head_dim": 0}
+    path = write(tmp_path, data)
+    line = path.read_text(encoding="utf-8").splitlines().index(' "head_dim": 0') + 1
+    assert refused(path) == f"{path}:{line}: head_dim must be 1 or more, not 0."
+
+
+def test_what_a_transformer_refuses_names_the_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(**arguments: object) -> None:
+        raise InvalidValueError("the parts don't fit.")
+
+    monkeypatch.setattr(reader, "Transformer", refuse)
+    path = write(tmp_path, LLAMA)
+    assert refused(path) == f"{path}: the parts don't fit."

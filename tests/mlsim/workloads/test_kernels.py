@@ -1,0 +1,218 @@
+"""The kernels of one micro-batch: their work, bytes and times, by hand."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from training_runs import LAYERS, MIXTURE, TOKENS, WIDE, WORDS, gpt, train
+
+from mlsim import Models, Training
+from mlsim.errors import InvalidValueError
+from mlsim.workloads.blocks import FeedForward
+from mlsim.workloads.kernels import Kernel, Spread
+from mlsim.workloads.passes import Recipe
+from mlsim.workloads.training_lowering import kernels
+
+EXACT = 1e-12
+PEAK, MEMORY = 100e12, 1e12
+
+
+def exactly(value: float) -> object:
+    return pytest.approx(value, rel=EXACT)
+
+
+def rows(model: Any, spread: Spread | None = None, **recipe: Any) -> dict[str, Kernel]:
+    found = kernels(model, spread or Spread(), Recipe(**{"recompute": "none", **recipe}))
+    return {row.name: row for row in found}
+
+
+def of(run: Training, quantity: str) -> dict[str, float]:
+    names = [row.name for row in run.run.table.operators]
+    return dict(zip(names, run.value(quantity), strict=True))
+
+
+# Each matrix of a layer: inputs and outputs.
+MATRICES = {
+    "queries, keys, values": (WIDE, 3 * WIDE),
+    "attention output": (WIDE, WIDE),
+    "feed-forward, up": (WIDE, 4 * WIDE),
+    "feed-forward, down": (4 * WIDE, WIDE),
+    "output layer": (WIDE, WORDS),
+}
+matrices = pytest.mark.parametrize("name", MATRICES)
+
+
+@matrices
+def test_a_matrix_has_three_products_of_equal_work(name: str) -> None:
+    run, (inputs, outputs) = train(), MATRICES[name]
+    flops = of(run, "flops")
+    for kernel in (name, f"{name}: input gradient", f"{name}: weight gradient"):
+        assert flops[kernel] == exactly(2 * TOKENS * inputs * outputs)
+
+
+@matrices
+def test_products_have_the_shapes_of_the_calculus(name: str) -> None:
+    run, (inputs, outputs) = train(), MATRICES[name]
+    height, width = of(run, "product_rows"), of(run, "outputs")
+    shapes = {kernel: (height[kernel], width[kernel]) for kernel in height}
+    assert shapes[name] == (TOKENS, outputs)
+    assert shapes[f"{name}: input gradient"] == (TOKENS, inputs)
+    assert shapes[f"{name}: weight gradient"] == (inputs, outputs)
+
+
+@pytest.mark.parametrize("name", ["queries, keys, values", "feed-forward, up"])
+def test_products_move_both_sides_and_the_weights(name: str) -> None:
+    run, (inputs, outputs) = train(gradients="fp32"), MATRICES[name]
+    moved = of(run, "bytes_moved")
+    sides, weights = 2 * TOKENS * (inputs + outputs), inputs * outputs
+    assert moved[name] == exactly(sides + 2 * weights)
+    assert moved[f"{name}: input gradient"] == exactly(sides + 2 * weights)
+    # Gradients of weights are read and written, four bytes each.
+    assert moved[f"{name}: weight gradient"] == exactly(sides + 2 * 4 * weights)
+
+
+@matrices
+def test_a_kernel_takes_the_longer_of_computing_and_moving(name: str) -> None:
+    run = train()
+    time, flops, moved = (of(run, each) for each in ("kernel_time", "flops", "bytes_moved"))
+    for kernel in (name, f"{name}: weight gradient"):
+        assert time[kernel] == exactly(max(flops[kernel] / PEAK, moved[kernel] / MEMORY))
+
+
+@pytest.mark.parametrize(
+    ("name", "elements"),
+    [
+        ("norm", 2 * WIDE),
+        ("residual", 3 * WIDE),
+        ("activation function", 2 * 4 * WIDE),
+        ("activation function: gradient", 3 * 4 * WIDE),
+        ("loss: gradient", 3 * WORDS),
+    ],
+)
+def test_elementwise_kernels_read_and_write(name: str, elements: int) -> None:
+    assert of(train(), "bytes_moved")[name] == exactly(2 * TOKENS * elements)
+
+
+def test_flash_attention_moves_queries_keys_values_and_its_output() -> None:
+    run = train(attention="flash")
+    assert of(run, "bytes_moved")["attention"] == exactly(2 * TOKENS * 4 * WIDE)
+
+
+def test_standard_attention_writes_and_reads_its_scores() -> None:
+    few, many = (
+        of(train(attention="standard", sequence_tokens=length), "bytes_moved")
+        for length in (TOKENS, 2 * TOKENS)
+    )
+    scores = 8 * TOKENS**2
+    # Products: written by one, read by the other. Softmax: read and written.
+    # What grows with tokens doubles, and what grows with pairs quadruples.
+    for name in ("attention, products", "attention, softmax"):
+        assert many[name] - 2 * few[name] == exactly(2 * 2 * 2 * scores)
+
+
+def test_each_kernel_runs_once_a_layer() -> None:
+    found = rows(gpt())
+    assert found["feed-forward, up"].forward_repeats == LAYERS
+    assert found["feed-forward, up: weight gradient"].backward_repeats == LAYERS
+    assert found["norm"].forward_repeats == 2 * LAYERS
+    assert found["residual"].forward_repeats == 2 * LAYERS
+    assert found["output layer"].forward_repeats == 1
+    assert not any(row.recompute_repeats for row in found.values())
+
+
+@pytest.mark.parametrize("attention", ["flash", "standard"])
+def test_selective_runs_again_what_lies_between_products(attention: str) -> None:
+    found = rows(gpt(), recompute="selective", attention=attention, dropout=True)
+    again = {name for name, row in found.items() if row.recompute_repeats}
+    core = {"attention, products", "attention, softmax", "attention, dropout"}
+    assert again == (core if attention == "standard" else set())
+
+
+def test_full_runs_all_layers_again_but_not_the_output() -> None:
+    found = rows(gpt(), recompute="full")
+    again = {name for name, row in found.items() if row.recompute_repeats}
+    forward = {name for name, row in found.items() if row.forward_repeats}
+    assert forward - again == {"output layer", "loss", "embedding"}
+
+
+@pytest.mark.parametrize("t", [2, 4, 8])
+def test_tensor_parallelism_divides_products_and_not_norms(t: int) -> None:
+    whole, part = rows(gpt()), rows(gpt(), Spread(tensor=t))
+    for name in MATRICES:
+        assert part[name].token_multiply_adds == whole[name].token_multiply_adds / t
+    assert part["norm"].token_elements == whole["norm"].token_elements
+    shared = rows(gpt(), Spread(tensor=t, sequence=True))
+    assert shared["norm"].token_elements == whole["norm"].token_elements / t
+    assert shared["residual"].token_elements == whole["residual"].token_elements / t
+
+
+def test_a_stage_has_its_share_of_the_layers_and_the_output() -> None:
+    found = rows(gpt(), Spread(pipeline=2))
+    assert found["feed-forward, up"].forward_repeats == LAYERS / 2
+    assert found["output layer"].forward_repeats == 1
+    assert "embedding" not in found
+
+
+def test_a_gate_doubles_the_first_matrix() -> None:
+    found = rows(gpt(feed_forward=FeedForward(size=3 * WIDE, gated=True)))
+    assert found["feed-forward, up"].outputs == 6 * WIDE
+    assert found["feed-forward, down"].token_multiply_adds == 3 * WIDE**2
+    # Gate and branch are read, their product written.
+    assert found["activation function"].token_elements == 3 * 3 * WIDE
+
+
+def test_tokens_go_through_the_experts_that_they_meet() -> None:
+    found = rows(MIXTURE)
+    assert found["experts, up"].token_multiply_adds == 2 * 4 * WIDE**2
+    assert found["router"].token_multiply_adds == 8 * WIDE
+    # Two copies of each token go through: that many inputs are kept.
+    assert found["experts, up"].saved_elements == 2 * WIDE
+
+
+@pytest.mark.parametrize("name", ["Llama3_8B", "Mixtral_8x7B", "GPT_OSS_20B", "Gemma2_9B"])
+def test_work_of_all_products_is_that_of_the_active_parameters(name: str) -> None:
+    model = getattr(Models, name)
+    found = kernels(model, Spread(), Recipe(recompute="none"))
+    work = sum(row.token_multiply_adds * row.all_repeats for row in found)
+    # Without vectors, such as norms, which are a thousandth, and the embedding.
+    tables = model.vocabulary * model.hidden * (1 - model.tied_embeddings)
+    assert work / 3 == pytest.approx(model.active_parameter_count - tables, rel=2e-3)
+
+
+def test_a_pooler_of_one_token_is_not_counted_for_all() -> None:
+    run = train(model="BERT_Large", attention="standard", sequence_tokens=512)
+    by_row = zip(run.value("flops"), run.run.table.operators, strict=True)
+    done = sum(each * row.all_repeats for each, row in by_row) * run.value("micro_batches")
+    assert done == pytest.approx(run.value("model_flops"), rel=1e-4)
+
+
+def test_a_spread_counts_its_devices() -> None:
+    spread = Spread(tensor=8, pipeline=4, data=3, context=2)
+    assert (spread.devices, spread.copies) == (192, 6)
+    assert str(Spread()) == "1 device"
+    assert str(Spread(tensor=8, sequence=True, shard="zero1")) == "TP8 sequence parallel zero1"
+
+
+@pytest.mark.parametrize(
+    ("spread", "words"),
+    [
+        (Spread(tensor=3), "attention heads"),
+        (Spread(pipeline=3), "does not divide the 4 layers"),
+        (Spread(expert=2), "no experts"),
+    ],
+)
+def test_a_spread_that_does_not_divide_is_refused(spread: Spread, words: str) -> None:
+    with pytest.raises(InvalidValueError, match=words):
+        kernels(gpt(), spread, Recipe())
+
+
+def test_only_matrices_of_layers_compute_in_eight_bits() -> None:
+    run = train(model="Llama3_8B", system="HGX_H100", precision="fp8", check_memory=False)
+    peaks = of(run, "peak_flops")
+    compute = run.device.compute
+    narrow, wide = compute.figure("fp8").si, compute.figure("bf16").si
+    assert peaks["feed-forward, up"] == peaks["feed-forward, up: weight gradient"] == narrow
+    assert peaks["output layer"] == peaks["attention"] == wide
+    # Kept and sent in 16 bits.
+    assert run.value("bytes_per_parameter") == run.value("bytes_per_element") == 2

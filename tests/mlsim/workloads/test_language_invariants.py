@@ -1,0 +1,210 @@
+"""What holds of any transformer, and what is refused."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+from hypothesis import given, strategies as st
+from language_models import by_name, each_decoder, tiny
+
+from mlsim.errors import InvalidValueError
+from mlsim.workloads.blocks import Attention, Experts, FeedForward, LatentAttention
+from mlsim.workloads.language import Transformer
+from mlsim.workloads.steps import Layout, StepTable
+from mlsim.zoo.spaces import Models
+
+
+@st.composite
+def transformers(draw: st.DrawFn) -> Transformer:
+    """Draw a small decoder of any kind."""
+    hidden = draw(st.integers(1, 8)) * 8
+    window = draw(st.sampled_from([0, 0, 3, 17]))
+    spread = {"window": window, "full_every": draw(st.integers(0, 3)) if window else 0}
+    if draw(st.booleans()):
+        attention: Attention | LatentAttention = Attention(
+            heads=4,
+            kv_heads=draw(st.sampled_from([1, 2, 4])),
+            head_size=draw(st.integers(1, 16)),
+            bias=draw(st.booleans()),
+            qk_norm=draw(st.booleans()),
+            sinks=draw(st.booleans()),
+            **spread,
+        )
+    else:
+        attention = LatentAttention(
+            heads=4,
+            query_rank=draw(st.integers(0, 8)),
+            kv_rank=draw(st.integers(1, 8)),
+            content_size=draw(st.integers(1, 8)),
+            rope_size=draw(st.integers(1, 8)),
+            value_size=draw(st.integers(1, 8)),
+            **spread,
+        )
+    layers, experts = draw(st.integers(1, 6)), None
+    if draw(st.booleans()):
+        count = draw(st.sampled_from([2, 4, 8]))
+        shared = draw(st.integers(0, 2))
+        experts = Experts(
+            count=count,
+            per_token=draw(st.integers(1, count)),
+            size=draw(st.integers(1, 4)) * 4,
+            bias=draw(st.booleans()),
+            shared=shared,
+            shared_gate=draw(st.booleans()) and shared > 0,
+            router_bias=draw(st.booleans()),
+            dense_layers=draw(st.integers(0, layers)),
+        )
+    return tiny(
+        layers=layers,
+        hidden=hidden,
+        vocabulary=draw(st.integers(1, 50)) * 4,
+        context=10_000,
+        attention=attention,
+        feed_forward=FeedForward(size=draw(st.integers(1, 8)) * 4, gated=draw(st.booleans())),
+        experts=experts,
+        norm=draw(st.sampled_from(["rms", "layer"])),
+        tied_embeddings=draw(st.booleans()),
+        output_bias=draw(st.booleans()),
+    )
+
+
+tokens = st.integers(1, 200)
+
+
+@given(transformers())
+def test_any_transformer_holds_what_its_parts_count(model: Transformer) -> None:
+    held = sum(each.parameters * each.resident_repeats for each in model.operators())
+    assert held == pytest.approx(model.parameter_count, rel=1e-12)
+    assert model.active_parameter_count <= model.parameter_count
+
+
+@given(transformers(), tokens, tokens)
+def test_causal_is_not_more_than_full(model: Transformer, new: int, cached: int) -> None:
+    causal, full = model.flop_count(new, cached), model.flop_count(new, cached, causal=False)
+    assert causal <= full
+    if new == 1:
+        assert causal == full
+
+
+@given(transformers(), st.integers(1, 40))
+def test_a_prompt_is_its_tokens_one_after_another(model: Transformer, length: int) -> None:
+    """A causal prompt costs what its tokens cost one by one, each on top of those before."""
+    at_once = model.flop_count(length, all_logits=True)
+    one_by_one = sum(model.flop_count(1, cached) for cached in range(length))
+    if model.latent:
+        # Token by token it may take the compressed way, where that is less.
+        assert one_by_one <= at_once + 2 * sum(
+            each.expand_multiply_adds * each.repeats for each in model.operators()
+        ) * sum(range(length))
+    else:
+        assert one_by_one == at_once
+
+
+@each_decoder
+def test_a_prompt_of_the_zoo_is_its_tokens_one_after_another(model: Transformer) -> None:
+    at_once = model.flop_count(600, all_logits=True)
+    if model.latent:
+        # Expanded, a pair is cheaper; only the first few would be cheaper compressed.
+        assert at_once <= sum(model.flop_count(1, cached) for cached in range(600))
+    else:
+        assert at_once == sum(model.flop_count(1, cached) for cached in range(600))
+
+
+@given(transformers(), st.sampled_from([1, 2, 4]), st.sampled_from([1, 2, 4]))
+def test_devices_together_do_at_least_the_work(model: Transformer, tensor: int, data: int) -> None:
+    operators = model.operators(Layout(tensor=tensor, data=data))
+    for name in ("token_multiply_adds", "pair_multiply_adds", "absorbed_pair_multiply_adds"):
+        alone = sum(getattr(each, name) * each.repeats for each in model.operators())
+        divided = sum(getattr(each, name) * each.repeats for each in operators)
+        assert divided * tensor >= alone
+        assert divided <= alone
+
+
+def test_columns_are_what_operators_say() -> None:
+    table = StepTable(tiny().operators(), {"peak_flops": tuple(range(8))})
+    assert len(table) == len(list(table)) == 8
+    assert table.columns["token_multiply_adds"] == [0, 0, 32, 0, 16, 48, 24, 40]
+    assert table.columns["peak_flops"] == list(range(8))
+    for name, column in table.arrays.items():
+        assert column.tolist() == table.columns[name]
+        assert table.columns_2d[name].shape == (8, 1)
+    assert "live_elements" not in table.columns
+
+
+def test_what_a_perfect_program_could_avoid() -> None:
+    kept = by_name(tiny(), Layout(tensor=2))["all-reduce"].compulsory()
+    assert kept.link_elements == 0
+    one = by_name(tiny())["feed-forward, up"]
+    assert one.compulsory() == dataclasses.replace(one, token_elements=0)
+    assert one.renamed("other") == dataclasses.replace(one, name="other")
+
+
+# The context.
+
+
+def test_a_longer_context_is_a_replacement_away() -> None:
+    short = Models.Llama2_7B
+    longer = dataclasses.replace(short, context=32_768)
+    with pytest.raises(InvalidValueError) as e:
+        short.flop_count(1, 4096)
+    assert str(e.value) == (
+        "1 new and 4,096 cached tokens are not within the context of Llama 2 7B, 4,096."
+    )
+    assert longer.flop_count(1, 4095) == short.flop_count(1, 4095)
+    more = longer.flop_count(1, 4096) - longer.flop_count(1, 4095)
+    assert more == 2 * 32 * 2 * 4096
+    # Nothing else is different.
+    assert longer.parameter_count == short.parameter_count
+    for one, other in zip(short.operators(), longer.operators(), strict=True):
+        limits = {"attention_window": 32_768}
+        if one.token_limit > 1:
+            limits["token_limit"] = 32_768
+        assert dataclasses.replace(one, **limits) == other
+
+
+@pytest.mark.parametrize(("new", "cached"), [(0, 0), (-1, 5), (1, -1), (33, 0), (16, 17), (1, 32)])
+def test_work_is_counted_within_the_context(new: int, cached: int) -> None:
+    with pytest.raises(InvalidValueError, match="are not within the context of Tiny, 32"):
+        tiny().flop_count(new, cached)
+    assert tiny().flop_count(16, 16) > tiny().flop_count(16, 15)
+    assert tiny().flop_count(32) > 0
+
+
+# What can't be.
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"norm": "batch"}, "norm must be one of rms, layer, not 'batch'."),
+        ({"quantised": "all"}, "quantised must be one of linear, experts, not 'all'."),
+        (
+            {"feed_forward": None},
+            "Tiny: 2 layers have no experts, so feed_forward must say what they have.",
+        ),
+        (
+            {
+                "feed_forward": None,
+                "experts": Experts(count=2, per_token=1, size=2, dense_layers=1),
+            },
+            "Tiny: 1 layers have no experts, so feed_forward must say what they have.",
+        ),
+        (
+            {"experts": Experts(count=2, per_token=1, size=2, dense_layers=3)},
+            "Tiny: dense_layers = 3 is more than the 2 layers there are.",
+        ),
+    ],
+    ids=lambda each: str(each)[:30],
+)
+def test_parts_that_do_not_fit_together(changes: dict[str, object], words: str) -> None:
+    with pytest.raises(InvalidValueError) as e:
+        tiny(**changes)
+    assert str(e.value) == words
+
+
+def test_parts_that_cannot_be() -> None:
+    with pytest.raises(InvalidValueError, match="kv_heads = 3 must divide heads = 4, since each"):
+        Attention(heads=4, kv_heads=3, head_size=2)
+    with pytest.raises(InvalidValueError, match="per_token = 5 experts can't be chosen from 4"):
+        Experts(count=4, per_token=5, size=2)

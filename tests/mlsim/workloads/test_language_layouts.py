@@ -1,0 +1,350 @@
+"""Transformers by hand: latent attention, windows, encoders, layouts over devices."""
+
+from __future__ import annotations
+
+import pytest
+from language_models import by_name, counts, each_model, tiny
+
+from mlsim.errors import InvalidValueError
+from mlsim.workloads.blocks import Attention, Experts, FeedForward, LatentAttention
+from mlsim.workloads.language import Transformer
+from mlsim.workloads.steps import Layout
+from mlsim.zoo.spaces import Models
+
+# Latent attention.
+
+
+def test_latent_attention_by_hand() -> None:
+    """Two heads; queries by 3, keys and values by 2, a rotary key of 1.
+
+    query reduction 4 x 3, queries 3 x 2 x (2 + 1) = 18, compression 4 x 3,
+    keys and values 2 x 2 x (2 + 2) = 16, output 2 x 2 x 4 = 16, norms 3 + 2.
+    """
+    attention = LatentAttention(
+        heads=2, query_rank=3, kv_rank=2, content_size=2, rope_size=1, value_size=2
+    )
+    assert attention.parameters(4) == 12 + 18 + 12 + 16 + 16 + 5 == 79
+    assert attention.cached_elements == 3
+    assert attention.kv_heads == 1
+    model = tiny(attention=attention)
+    assert model.latent
+    assert model.parameter_count == 340 + 2 * (79 - 48)
+    operators = by_name(model)
+    assert counts(operators["attention"]) == {
+        # A pair: score 2 x 3, value 2 x 2; compressed: score 2 x 3, value 2 x 2.
+        "pair_multiply_adds": 10,
+        "absorbed_pair_multiply_adds": 2 * (2 * 2 + 1),
+        "expand_multiply_adds": 16,
+        "cached_elements": 3,
+        "token_elements": 6 + 4,
+        "live_elements": 4 + 12 + 4,
+    }
+    assert operators["query reduction"].token_multiply_adds == 12
+    assert operators["queries"].token_multiply_adds == 18
+    # A norm of 3 stands before the queries, one of 2 before keys and values.
+    assert operators["queries"].parameters == 18 + 3
+    assert operators["keys and values"].parameters == 16 + 2
+    # The compressed vector is written to the cache: as activation it is read only.
+    assert operators["key and value compression"].token_elements == 4
+    assert operators["attention output"].token_elements == 4 + 4 + 4
+    assert [each.name for each in model.operators()][2:8] == [
+        "query reduction",
+        "queries",
+        "key and value compression",
+        "keys and values",
+        "attention",
+        "attention output",
+    ]
+
+
+def test_latent_attention_without_a_query_rank() -> None:
+    attention = LatentAttention(
+        heads=2, query_rank=0, kv_rank=2, content_size=2, rope_size=1, value_size=2
+    )
+    # One matrix 4 x 6 for the queries, and one norm less.
+    assert attention.parameters(4) == 24 + 12 + 16 + 16 + 2
+    assert "query reduction" not in by_name(tiny(attention=attention))
+
+
+def test_latent_attention_takes_the_way_with_less_work() -> None:
+    """DeepSeek-V3: to read a prompt keys and values are expanded, to write they are not.
+
+    A pair costs 40,960 MAC expanded and 139,264 compressed; expanding one
+    cached token costs 16,777,216.
+    """
+    model = Models.DeepSeek_V3
+    attention = by_name(model)["attention"]
+    assert attention.pair_multiply_adds == 128 * (128 + 64 + 128) == 40_960
+    assert attention.absorbed_pair_multiply_adds == 128 * (2 * 512 + 64) == 139_264
+    assert attention.expand_multiply_adds == 512 * 128 * 256 == 16_777_216
+    # One more token, 1,000 cached: 61 layers x 139,264 MAC for each more cached one.
+    more = model.flop_count(1, 1000) - model.flop_count(1, 999)
+    assert more == 2 * 61 * 139_264
+    # A prompt: 1,000 more pairs for the 1,000th token, and its own projections.
+    alone = model.flop_count(1, 0) - 2 * by_name(model)["output layer"].token_multiply_adds
+    more = model.flop_count(1000) - model.flop_count(999)
+    assert more == alone + 2 * 61 * 40_960 * 999
+
+
+# Windows.
+
+
+def test_a_window_by_hand() -> None:
+    """Five tokens that see three at most: 1 + 2 + 3 + 3 + 3 = 12 pairs instead of 15."""
+    window = Attention(heads=2, kv_heads=1, head_size=2, window=3)
+    full, windowed = tiny(), tiny(attention=window)
+    assert full.flop_count(5) - windowed.flop_count(5) == 2 * 2 * 8 * 3
+    # With two cached: 3 + 3 + 3 instead of 3 + 4 + 5; with seven, 3 instead of 8.
+    assert full.flop_count(3, 2) - windowed.flop_count(3, 2) == 2 * 2 * 8 * 3
+    assert full.flop_count(1, 7) - windowed.flop_count(1, 7) == 2 * 2 * 8 * 5
+    assert windowed.flop_count(1, 7) == windowed.flop_count(1, 30)
+    (operator,) = [each for each in windowed.operators() if each.kind == "attention"]
+    assert (operator.name, operator.attention_window) == ("attention in a window", 3)
+    assert operator.repeats == 2
+
+
+def test_some_layers_see_all_nevertheless() -> None:
+    """Of six layers every third is full: two. Of the six, those in a window are four."""
+    attention = Attention(heads=2, kv_heads=1, head_size=2, window=3, full_every=3)
+    model = tiny(layers=6, attention=attention)
+    assert model.full_layers == 2
+    rows = {each.name: each for each in model.operators() if each.kind == "attention"}
+    assert rows["attention"].repeats == 2
+    assert rows["attention"].attention_window == model.context == 32
+    assert rows["attention in a window"].repeats == 4
+    # With ten cached: two layers meet 11 tokens, four meet 3.
+    matrices = tiny(layers=6).flop_count(1, 0) - 6 * 2 * 8
+    assert model.flop_count(1, 10) == matrices + 2 * 8 * (2 * 11 + 4 * 3)
+
+
+@pytest.mark.parametrize(
+    ("name", "full", "window"),
+    [
+        ("Mistral_7B", 0, 4096),
+        ("Gemma2_9B", 21, 4096),
+        # Five layers of six have a window; 62 are ten times six and two more.
+        ("Gemma3_27B", 10, 1024),
+        ("GPT_OSS_20B", 12, 128),
+        ("Llama3_8B", 32, 0),
+    ],
+)
+def test_layers_that_see_all(name: str, full: int, window: int) -> None:
+    model = getattr(Models, name)
+    assert (model.full_layers, model.attention.window) == (full, window)
+    rows = [each for each in model.operators() if each.kind == "attention"]
+    assert sum(row.repeats for row in rows) == model.layers
+
+
+# Encoders.
+
+
+def test_an_encoder_sees_all_and_caches_nothing() -> None:
+    """Three tokens meet nine times; keys and values are written and read as activations."""
+    model = tiny(decoder=False)
+    assert model.flop_count(3) == tiny().flop_count(3, causal=False)
+    operators = by_name(model)
+    assert all(each.cached_elements == 0 for each in operators.values())
+    # 8 and 8 elements as in a decoder, and 4 of a key and a value for both.
+    assert operators["queries, keys, values"].token_elements == 12
+    assert operators["attention"].token_elements == 12
+
+
+def test_bert_has_a_pooler_and_no_output_layer() -> None:
+    operators = by_name(Models.BERT_Base)
+    assert "output layer" not in operators
+    pooler = operators["pooler"]
+    assert pooler.parameters == 768 * 768 + 768
+    assert pooler.token_limit == 1
+    # 384 tokens: 12 layers of 12 x 768^2 weights, 384^2 pairs, and the pooler.
+    layer = 12 * 768**2 * 384 + 384**2 * 2 * 768
+    assert Models.BERT_Base.flop_count(384) == 2 * (12 * layer + 768**2)
+
+
+# Layouts, by hand.
+
+
+def test_tensor_parallel_by_hand() -> None:
+    """Two devices: one head each, the same key and value, half of each other matrix."""
+    operators = by_name(tiny(), Layout(tensor=2))
+    expected = {
+        # MAC, parameters, elements of activation.
+        "embedding": (0, 20, 8),
+        "norms": (0, 4, 8),
+        # 4 x (2 + 2 + 2): the queries are halved, the one KV head is not.
+        "queries, keys, values": (24, 24, 6),
+        "attention": (0, 0, 4),
+        "attention output": (8, 8, 10),
+        "feed-forward, up": (24, 24, 7),
+        "feed-forward, down": (12, 12, 11),
+        "output layer": (20, 20, 9),
+    }
+    for name, (work, held, elements) in expected.items():
+        operator = operators[name]
+        assert operator.token_multiply_adds == work, name
+        assert operator.parameters == held, name
+        assert operator.token_elements == elements, name
+    assert operators["attention"].pair_multiply_adds == 4
+    assert operators["attention"].cached_elements == 4
+    # A vector of 4 is added up over two: each sends half of it twice. Once
+    # after each attention and feed-forward network, once after the embedding.
+    reduce = operators["all-reduce"]
+    assert (reduce.link_elements, reduce.repeats) == (4.0, 5)
+    # Half of ten scores is elsewhere, for the last token only.
+    gather = operators["gather of the output"]
+    assert (gather.link_elements, gather.repeats, gather.token_limit) == (5.0, 1, 1)
+
+
+def test_kv_heads_are_divided_before_they_are_repeated() -> None:
+    attention = Attention(heads=8, kv_heads=2, head_size=2)
+    for tensor, cached in ((1, 8), (2, 4), (4, 4), (8, 4)):
+        operators = by_name(
+            tiny(attention=attention, feed_forward=FeedForward(size=8)), Layout(tensor)
+        )
+        assert operators["attention"].cached_elements == cached
+
+
+def test_pipeline_parallel_by_hand() -> None:
+    """Two stages: a layer each; the one that holds more has the output layer."""
+    operators = by_name(tiny(), Layout(pipeline=2))
+    resident = {name: operator.resident_repeats for name, operator in operators.items()}
+    assert resident == {
+        "embedding": 0.0,
+        "norms": 2.5,
+        "queries, keys, values": 1.0,
+        "attention": 1.0,
+        "attention output": 1.0,
+        "feed-forward, up": 1.0,
+        "feed-forward, down": 1.0,
+        "output layer": 1.0,
+        "stage to stage": 0.0,
+    }
+    # All layers are still passed through, one vector is sent between the two.
+    assert operators["attention"].repeats == 2
+    assert (operators["stage to stage"].link_elements, operators["stage to stage"].repeats) == (
+        4,
+        1,
+    )
+
+
+def test_a_tied_table_lies_on_the_last_stage_too() -> None:
+    tied = tiny(tied_embeddings=True)
+    assert by_name(tied)["output layer"].parameters == 0
+    assert by_name(tied, Layout(pipeline=2))["output layer"].parameters == 40
+    # An encoder's last stage has no output layer: the first one holds most.
+    encoder = tiny(decoder=False, output_layer=False)
+    assert by_name(encoder, Layout(pipeline=2))["embedding"].resident_repeats == 1.0
+
+
+def test_expert_parallel_by_hand() -> None:
+    """Four experts over four copies of the attention part: one on each device."""
+    model = tiny(experts=Experts(count=4, per_token=2, size=3), feed_forward=None)
+    layout = Layout(data=4, expert=4)
+    assert layout.expert_replicas == 4
+    operators = by_name(model, layout)
+    assert operators["experts, up"].parameters == operators["experts, up"].parameters_routed == 24
+    # The work of a device's own tokens, on average.
+    assert operators["experts, up"].token_multiply_adds == 48
+    # Both experts of a token are elsewhere three times in four; there and back.
+    sent = operators["tokens to their experts and back"]
+    assert (sent.link_elements, sent.repeats) == (2 * 2 * 4 * 3 / 4, 2)
+    # All of attention is on each.
+    assert operators["attention output"].parameters == 16
+
+
+def test_experts_within_a_tensor_group_send_nothing_more() -> None:
+    model = tiny(experts=Experts(count=4, per_token=2, size=4), feed_forward=None)
+    together, spread = Layout(tensor=2), Layout(tensor=2, expert=2)
+    assert by_name(model, together).keys() == by_name(model, spread).keys()
+    assert by_name(model, together)["experts, up"] == by_name(model, spread)["experts, up"]
+    assert spread.expert_replicas == 1
+
+
+def test_copies_send_nothing() -> None:
+    assert tiny().operators(Layout(data=4)) == tiny().operators()
+
+
+@pytest.mark.parametrize("tensor", [1, 2, 4, 8])
+@each_model
+def test_devices_together_hold_at_least_the_model(model: Transformer, tensor: int) -> None:
+    if model.attention.heads % tensor:
+        return
+    operators = model.operators(Layout(tensor=tensor))
+    held = sum(each.parameters * each.resident_repeats for each in operators) * tensor
+    # A table whose rows don't divide is a row short on some device.
+    assert held >= model.parameter_count - tensor * model.hidden
+    # Nor much more: norms, routers, tables of positions and shared KV heads repeat.
+    assert held <= 1.25 * model.parameter_count
+    together = sum(each.token_multiply_adds * each.repeats for each in operators) * tensor
+    alone = sum(each.token_multiply_adds * each.repeats for each in model.operators())
+    assert alone * (1 - 1e-6) <= together <= alone * 1.25
+
+
+def test_a_layout_in_words() -> None:
+    assert str(Layout()) == "1 device"
+    assert str(Layout(tensor=4, pipeline=2)) == "TP4 PP2"
+    assert str(Layout(data=2, expert=8)) == "DP2 EP8"
+    assert Layout(tensor=4, pipeline=2, data=3).devices == 24
+
+
+@pytest.mark.parametrize(
+    ("name", "layout", "message"),
+    [
+        (
+            "Llama3_8B",
+            Layout(tensor=5),
+            (
+                "tensor_parallel = 5 does not divide the 32 attention heads of Llama 3.1 8B. "
+                "Near it are 1, 2, 4, 8, 16."
+            ),
+        ),
+        (
+            "Qwen2_5_7B",
+            Layout(tensor=7),
+            (
+                "tensor_parallel = 7 does not divide the 4 KV heads of Qwen2.5 7B. "
+                "Near it are 1, 2, 4."
+            ),
+        ),
+        (
+            "Llama3_8B",
+            Layout(pipeline=5),
+            (
+                "pipeline_parallel = 5 does not divide the 32 layers of Llama 3.1 8B. "
+                "Near it are 1, 2, 4, 8, 16."
+            ),
+        ),
+        (
+            "Mixtral_8x7B",
+            Layout(data=3, expert=3),
+            (
+                "expert_parallel = 3 does not divide the 8 experts of Mixtral 8x7B. "
+                "Near it are 1, 2, 4, 8."
+            ),
+        ),
+        (
+            "Llama3_8B",
+            Layout(data=2, expert=2),
+            "expert_parallel = 2, but Llama 3.1 8B has no experts. Leave it out.",
+        ),
+        (
+            "Mixtral_8x7B",
+            Layout(expert=8),
+            (
+                "expert_parallel = 8 can't be laid out over tensor_parallel x data_parallel = "
+                "1 x 1 = 1 devices: it must divide their number, and divide or be a multiple of "
+                "tensor_parallel."
+            ),
+        ),
+    ],
+    ids=lambda each: str(each)[:20],
+)
+def test_a_layout_that_does_not_divide(name: str, layout: Layout, message: str) -> None:
+    with pytest.raises(InvalidValueError) as e:
+        getattr(Models, name).operators(layout)
+    assert str(e.value) == message
+
+
+def test_a_feed_forward_network_that_does_not_divide() -> None:
+    model = tiny(attention=Attention(heads=4, kv_heads=4, head_size=1))
+    with pytest.raises(InvalidValueError, match="= 4 does not divide the 6 feed-forward features"):
+        model.operators(Layout(tensor=4))

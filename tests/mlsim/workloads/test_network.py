@@ -1,0 +1,359 @@
+"""Models and their lowering: counted by hand, and against published truths."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from mlsim import Model, Models
+from mlsim.errors import InvalidValueError
+from mlsim.records import DATA
+from mlsim.workloads.layers import Convolution, Linear, Pool, ResponseNorm, Shape
+from mlsim.workloads.model_files import load_model
+from mlsim.workloads.stages import BasicStage, BottleneckStage, InvertedStage
+
+
+def by_name(model: Model, name: str):
+    return next(operator for operator in model.operators if operator.name == name)
+
+
+# ResNet-50, against what is published of it.
+
+
+def test_resnet_has_the_published_parameters(resnet: Model) -> None:
+    assert resnet.parameter_count == 25_557_032
+    assert resnet.parameters.magnitude == 25_557_032
+    published = resnet.figures.get("published_parameters")
+    assert published is None or published.si == resnet.parameter_count
+
+
+def test_a_model_in_one_line(resnet: Model) -> None:
+    assert repr(resnet) == "<Model ResNet-50 v1.5: 25,557,032 parameters>"
+
+
+def test_resnet_has_the_known_flops(resnet: Model) -> None:
+    assert resnet.flop_count == 8_178_368_512
+    assert resnet.inference_flops.to("FLOP").magnitude == pytest.approx(8_178_368_512, rel=1e-15)
+
+
+def test_resnet_has_fifty_layers_and_four_shortcuts(resnet: Model) -> None:
+    kinds = Counter(operator.kind for operator in resnet.operators)
+    # The name counts 50: conv1, 16 blocks of three, fc. Four blocks have a
+    # convolution as their shortcut, so 54 operators hold weights.
+    assert kinds == {"convolution": 53, "linear": 1, "pooling": 2}
+    assert sum(operator.parameters > 0 for operator in resnet.operators) == 54
+    assert 1 + 16 * 3 + 1 == 50
+    assert sum(operator.name.endswith(".down") for operator in resnet.operators) == 4
+
+
+@pytest.mark.parametrize(
+    ("last", "channels", "size"),
+    [
+        # He et al. (2016), table 1: output sizes of conv1 to conv5.
+        ("conv1", 64, 112),
+        ("maxpool", 64, 56),
+        ("conv2.3.c", 256, 56),
+        ("conv3.4.c", 512, 28),
+        ("conv4.6.c", 1024, 14),
+        ("conv5.3.c", 2048, 7),
+        ("avgpool", 2048, 1),
+        ("fc", 1000, 1),
+    ],
+)
+def test_shape_of_each_stage(resnet: Model, last: str, channels: int, size: int) -> None:
+    assert by_name(resnet, last).activations_written == channels * size**2
+
+
+def test_conv1_by_hand(resnet: Model) -> None:
+    conv1 = by_name(resnet, "conv1")
+    assert conv1.multiply_adds == 112 * 112 * 64 * 7 * 7 * 3 == 118_013_952
+    # 9,408 weights, and a scale and a shift for each of 64 channels.
+    assert conv1.parameters == 9_408 + 128
+    assert conv1.activations_read == 3 * 224 * 224 == 150_528
+    assert conv1.activations_written == 64 * 112 * 112 == 802_816
+
+
+def test_version_1_5_strides_in_the_3x3(resnet: Model) -> None:
+    # conv3.1.a still works on 56x56; as published in 2015 it worked on 28x28.
+    assert by_name(resnet, "conv3.1.a").multiply_adds == 56 * 56 * 128 * 256
+    assert by_name(resnet, "conv3.1.b").multiply_adds == 28 * 28 * 128 * 9 * 128
+
+
+def test_version_1_is_a_key_away(resnet: Model, tmp_path: Path) -> None:
+    source = (DATA / "workloads" / "resnet50.toml").read_text(encoding="utf-8")
+    path = tmp_path / "v1.toml"
+    path.write_text(
+        source.replace("stride = 2\n", 'stride = 2\nstride_at = "a"\n').replace(
+            'stride = 2\nstride_at = "a"\npadding', "stride = 2\npadding"
+        ),
+        encoding="utf-8",
+    )
+    first = load_model(path)
+    assert first.parameter_count == resnet.parameter_count
+    # The often quoted 3.8 (3.86) billion multiply-adds are of version 1.
+    assert first.flop_count / 2 == pytest.approx(3.86e9, rel=2e-3)
+    assert resnet.flop_count / 2 == pytest.approx(4.09e9, rel=2e-3)
+
+
+# Small layers by hand.
+
+
+def test_tiny_network(tiny: Model) -> None:
+    conv, fc = tiny.operators
+    assert (conv.multiply_adds, conv.parameters) == (288, 18)
+    assert (conv.activations_read, conv.activations_written, conv.activations_live) == (16, 32, 48)
+    assert (fc.multiply_adds, fc.parameters) == (96, 99)
+    assert (fc.activations_read, fc.activations_written, fc.activations_live) == (32, 3, 35)
+    assert (tiny.parameter_count, tiny.flop_count) == (117, 768)
+
+
+def test_batch_norm_and_bias_add_parameters() -> None:
+    shape = Shape(2, 4)
+    plain = Convolution(name="c", out_channels=8, kernel=1).lower(shape).operators[0]
+    biased = Convolution(name="c", out_channels=8, kernel=1, bias=True).lower(shape).operators[0]
+    normed = Convolution(name="c", out_channels=8, kernel=1, batch_norm=True).lower(shape)
+    assert plain.parameters == 16
+    assert biased.parameters == 16 + 8
+    assert normed.operators[0].parameters == 16 + 2 * 8
+    assert plain.multiply_adds == biased.multiply_adds == normed.operators[0].multiply_adds
+
+
+def test_a_residual_addition_reads_a_second_input() -> None:
+    adding = Convolution(name="c", out_channels=8, kernel=1, adds_residual=True).lower(Shape(2, 4))
+    # 2 * 16 elements of input, 8 * 16 of the shortcut.
+    assert adding.operators[0].activations_read == 32 + 128
+
+
+def test_a_linear_layer_takes_all_elements() -> None:
+    lowered = Linear(name="fc", out_features=10, bias=False).lower(Shape(4, 3))
+    assert lowered.operators[0].parameters == lowered.operators[0].multiply_adds == 36 * 10
+    assert lowered.output == Shape(10, 1)
+
+
+def test_a_pool_has_traffic_only() -> None:
+    lowered = Pool(name="p", kernel=2, stride=2).lower(Shape(4, 6))
+    operator = lowered.operators[0]
+    assert lowered.output == Shape(4, 3)
+    assert (operator.multiply_adds, operator.parameters) == (0, 0)
+    assert (operator.activations_read, operator.activations_written) == (144, 36)
+    assert Pool(name="p").lower(Shape(4, 6)).output == Shape(4, 1)
+
+
+def test_a_block_keeps_its_input_until_the_shortcut_has_read_it() -> None:
+    """Two blocks on 4 channels of 2x2 pixels, width 2, widened to 4."""
+    stage = BottleneckStage(name="s", blocks=2, width=2, expansion=2).lower(Shape(4, 2))
+    live = {operator.name: operator.activations_live for operator in stage.operators}
+    assert live == {
+        "s.1.a": 16 + 8,  # reads the block's input, writes 2 channels
+        "s.1.b": 8 + 8 + 16,  # the block's input waits for its shortcut
+        "s.1.down": 16 + 16 + 8,  # what b wrote waits for c
+        "s.1.c": 8 + 16 + 16,  # reads b and the shortcut, writes 4 channels
+        "s.2.a": 16 + 8,
+        "s.2.b": 8 + 8 + 16,
+        "s.2.c": 8 + 16 + 16,  # the shortcut is the block's input
+    }
+    assert stage.output == Shape(4, 2)
+
+
+def test_a_stride_halves_the_size_once() -> None:
+    stage = BottleneckStage(name="s", blocks=3, width=2, stride=2).lower(Shape(4, 8))
+    assert stage.output == Shape(8, 4)
+
+
+@pytest.mark.parametrize(
+    ("layer", "words"),
+    [
+        (Convolution(name="c", out_channels=4, kernel=9), "c: a window of 9 does not fit in an"),
+        (Convolution(name="c", out_channels=4, kernel=1, groups=3), "c: 3 groups don't divide 2"),
+        (Pool(name="p", kernel=7), "p: a window of 7 does not fit in an input of 4 pixels"),
+        (
+            BottleneckStage(name="s", blocks=1, width=2, stride_at="c"),
+            "s: stride_at must be 'a' or 'b', not 'c'",
+        ),
+    ],
+)
+def test_a_layer_that_cannot_be_is_refused(layer, words: str) -> None:
+    with pytest.raises(InvalidValueError, match=words):
+        layer.lower(Shape(2, 4))
+
+
+def test_a_response_norm_has_traffic_only() -> None:
+    lowered = ResponseNorm(name="n").lower(Shape(4, 6), kept=5)
+    operator = lowered.operators[0]
+    assert lowered.output == Shape(4, 6)
+    assert (operator.multiply_adds, operator.parameters) == (0, 0)
+    assert (operator.activations_read, operator.activations_written) == (144, 144)
+    assert operator.activations_live == 144 + 144 + 5
+
+
+def test_a_pool_leaves_out_what_a_last_window_lacks() -> None:
+    # AlexNet's windows of 3 at steps of 2 over 55 pixels: (55 - 3) / 2 + 1 = 27.
+    assert Pool(name="p", kernel=3, stride=2).lower(Shape(1, 55)).output == Shape(1, 27)
+    # Over 56 pixels a 28th would reach over the edge, but for a border of 1.
+    assert Pool(name="p", kernel=3, stride=2).lower(Shape(1, 56)).output == Shape(1, 27)
+    assert Pool(name="p", kernel=3, stride=2, padding=1).lower(Shape(1, 56)).output == Shape(1, 28)
+
+
+def test_a_basic_stage_by_hand() -> None:
+    """Two blocks from 2 channels of 4x4 pixels to 4 channels of 2x2."""
+    stage = BasicStage(name="s", blocks=2, width=4, stride=2).lower(Shape(2, 4))
+    counted = {each.name: (each.multiply_adds, each.parameters) for each in stage.operators}
+    assert counted == {
+        # 4 pixels x 4 channels x 9 x 2 inputs; 72 weights, a scale and a shift each.
+        "s.1.a": (288, 72 + 8),
+        "s.1.down": (4 * 4 * 2, 8 + 8),
+        "s.1.b": (4 * 4 * 9 * 4, 144 + 8),
+        "s.2.a": (576, 144 + 8),
+        "s.2.b": (576, 144 + 8),
+    }
+    live = {each.name: each.activations_live for each in stage.operators}
+    assert live == {
+        "s.1.a": 32 + 16,
+        "s.1.down": 32 + 16 + 16,  # what a wrote waits for b
+        "s.1.b": 16 + 16 + 16,  # reads a and the shortcut, writes
+        "s.2.a": 16 + 16,
+        "s.2.b": 16 + 16 + 16,  # the shortcut is the block's input
+    }
+    assert stage.output == Shape(4, 2)
+
+
+def test_a_basic_block_that_changes_nothing_has_no_convolution_as_shortcut() -> None:
+    names = [
+        each.name for each in BasicStage(name="s", blocks=1, width=2).lower(Shape(2, 4)).operators
+    ]
+    assert names == ["s.1.a", "s.1.b"]
+    wider = BasicStage(name="s", blocks=1, width=3).lower(Shape(2, 4)).operators
+    assert [each.name for each in wider] == ["s.1.a", "s.1.down", "s.1.b"]
+
+
+def test_an_inverted_stage_by_hand() -> None:
+    """Two blocks from 2 channels of 4x4 pixels to 3 of 2x2, widened twice inside."""
+    stage = InvertedStage(name="s", blocks=2, width=3, stride=2, expansion=2).lower(Shape(2, 4))
+    counted = {each.name: (each.multiply_adds, each.parameters) for each in stage.operators}
+    assert counted == {
+        "s.1.expand": (16 * 4 * 2, 8 + 8),
+        "s.1.depthwise": (4 * 4 * 9, 36 + 8),  # each of 4 channels by itself
+        "s.1.project": (4 * 3 * 4, 12 + 6),
+        "s.2.expand": (4 * 6 * 3, 18 + 12),
+        "s.2.depthwise": (4 * 6 * 9, 54 + 12),
+        "s.2.project": (4 * 3 * 6, 18 + 6),
+    }
+    read = {each.name: each.activations_read for each in stage.operators}
+    assert read["s.1.project"] == 16  # the block changes size and channels: it adds nothing
+    assert read["s.2.project"] == 24 + 12  # what is widened, and the block's input
+    live = {each.name: each.activations_live for each in stage.operators}
+    assert live["s.1.depthwise"] == 64 + 16
+    assert live["s.2.depthwise"] == 24 + 24 + 12  # the block's input waits
+    assert live["s.2.project"] == 36 + 12
+    assert stage.output == Shape(3, 2)
+
+
+def test_an_inverted_block_that_does_not_widen_has_two_layers() -> None:
+    stage = InvertedStage(name="s", blocks=1, width=4, expansion=1).lower(Shape(4, 2))
+    assert [each.name for each in stage.operators] == ["s.1.depthwise", "s.1.project"]
+    # The input is read by the first and added by the second.
+    assert [each.activations_live for each in stage.operators] == [16 + 16, 16 + 16 + 16]
+
+
+# Networks, against what is published of them.
+
+
+@pytest.mark.parametrize(
+    ("key", "parameters", "multiply_adds"),
+    [
+        ("AlexNet", 60_965_224, 724_406_816),
+        ("AlexNet_Torchvision", 61_100_840, 714_188_480),
+        ("VGG16", 138_357_544, 15_470_264_320),
+        ("ResNet18", 11_689_512, 1_814_073_344),
+        ("ResNet101", 44_549_160, 7_801_405_440),
+        ("ResNet152", 60_192_808, 11_513_626_624),
+        ("MobileNetV2", 3_504_872, 300_774_272),
+        ("LeNet5", 41_282, 278_520),
+    ],
+)
+def test_a_network_of_the_zoo(key: str, parameters: int, multiply_adds: int) -> None:
+    model = Models.get(key)
+    assert model.parameter_count == parameters
+    assert model.flop_count == 2 * multiply_adds
+
+
+def test_alexnet_without_groups() -> None:
+    """The two groups halve the inputs of conv2, conv4 and conv5."""
+    model = Models.AlexNet
+    layers = tuple(
+        dataclasses.replace(layer, groups=1) if isinstance(layer, Convolution) else layer
+        for layer in model.layers
+    )
+    whole = dataclasses.replace(model, layers=layers)
+    assert whole.parameter_count == 62_378_344
+    assert whole.flop_count / 2 == pytest.approx(1.135e9, rel=1e-3)
+
+
+def test_lenet_by_hand() -> None:
+    model = Models.LeNet5
+    # 24 x 24 x 6 x 25, 8 x 8 x 16 x 150, and three matrices.
+    by_hand = 86_400 + 153_600 + 256 * 120 + 120 * 60 + 60 * 10
+    assert model.flop_count == 2 * by_hand == 557_040
+    assert [each.parameters for each in model.operators] == [156, 0, 2_416, 0, 30_840, 7_260, 610]
+
+
+@pytest.mark.parametrize(
+    ("key", "last", "channels", "size"),
+    [
+        ("AlexNet", "conv1", 96, 55),
+        ("AlexNet", "pool5", 256, 6),
+        ("AlexNet_Torchvision", "conv1", 64, 55),
+        ("AlexNet_Torchvision", "pool5", 256, 6),
+        ("VGG16", "pool5", 512, 7),
+        ("ResNet18", "conv5.2.b", 512, 7),
+        ("ResNet152", "conv4.36.c", 1024, 14),
+        ("MobileNetV2", "stage7.1.project", 320, 7),
+        ("LeNet5", "pool2", 16, 4),
+    ],
+)
+def test_shapes_in_networks_of_the_zoo(key: str, last: str, channels: int, size: int) -> None:
+    written = by_name(Models.get(key), last).activations_written
+    assert written == channels * size**2
+
+
+@pytest.mark.parametrize(
+    ("key", "weighted"), [("ResNet18", 18), ("ResNet101", 101), ("ResNet152", 152), ("VGG16", 16)]
+)
+def test_a_name_counts_layers_with_weights(key: str, weighted: int) -> None:
+    operators = Models.get(key).operators
+    counted = [each for each in operators if each.parameters and not each.name.endswith(".down")]
+    assert len(counted) == weighted
+
+
+# Tables of operators.
+
+
+def test_merging_keeps_all_totals(resnet: Model) -> None:
+    table, merged = resnet.operators, resnet.operators.merged
+    assert len(table) == 56
+    assert len(merged) == 27
+    for name in ("multiply_adds", "parameters", "activations_read", "activations_written"):
+        for_all = sum(getattr(operator, name) for operator in table)
+        assert sum(getattr(row, name) * row.repeats for row in merged) == for_all
+    assert sum(row.repeats for row in merged) == 56
+    assert merged.activations_live == table.activations_live
+    assert {row.name for row in merged} <= {operator.name for operator in table}
+
+
+def test_the_fused_network_moves_what_it_must(resnet: Model) -> None:
+    (whole,) = resnet.operators.fused
+    assert whole.multiply_adds * 2 == resnet.flop_count
+    assert whole.parameters == resnet.parameter_count
+    assert (whole.activations_read, whole.activations_written) == (3 * 224**2, 1000)
+    assert whole.activations_live == resnet.operators.activations_live
+
+
+def test_columns_have_a_value_for_each_operator(tiny: Model) -> None:
+    columns = tiny.operators.columns
+    assert columns["multiply_adds"] == [288.0, 96.0]
+    assert columns["repeats"] == [1.0, 1.0]
+    assert {name: array.tolist() for name, array in tiny.operators.arrays.items()} == columns
+    assert tiny.operators.columns_2d["parameters"].shape == (2, 1)

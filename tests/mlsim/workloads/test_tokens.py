@@ -1,0 +1,251 @@
+"""Layers over tokens, worked out by hand: patches, embeddings, encoders, decoders."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from mlsim.errors import InvalidValueError
+from mlsim.workloads.layers import Convolution, Lowered, Pool, Shape
+from mlsim.workloads.tokens import (
+    FirstToken,
+    PatchEmbedding,
+    Positions,
+    TokenEmbedding,
+    TokenLinear,
+)
+from mlsim.workloads.transformer_stages import DecoderStage, EncoderStage
+
+# Three tokens of width 4, two heads of size 3 (so that all heads are 6 wide), 8 inside.
+TOKENS = Shape(4, 3, rank=1)
+SMALL: dict[str, Any] = {"blocks": 1, "heads": 2, "head_size": 3, "feed_forward": 8}
+
+
+def counted(lowered: Lowered) -> dict[str, tuple[int, int]]:
+    return {each.name: (each.multiply_adds, each.parameters) for each in lowered.operators}
+
+
+def traffic(lowered: Lowered) -> dict[str, tuple[int, int]]:
+    return {
+        each.name: (each.activations_read, each.activations_written) for each in lowered.operators
+    }
+
+
+def live(lowered: Lowered) -> dict[str, int]:
+    return {each.name: each.activations_live for each in lowered.operators}
+
+
+# Sequences.
+
+
+def test_a_sequence_has_one_side() -> None:
+    assert Shape(80, 3000, rank=1).elements == 240_000
+    assert Shape(80, 3000, rank=1).places == 3000
+    assert Shape(4, 8).places == 64
+
+
+def test_a_convolution_along_a_sequence() -> None:
+    """Windows of 3 moments of 2 channels, two steps apart: (6 + 2 - 3) / 2 + 1 = 3 of them."""
+    layer = Convolution(name="c", out_channels=5, kernel=3, stride=2, padding=1, bias=True)
+    lowered = layer.lower(Shape(2, 6, rank=1))
+    (operator,) = lowered.operators
+    assert lowered.output == Shape(5, 3, rank=1)
+    assert operator.parameters == 3 * 2 * 5 + 5
+    assert operator.multiply_adds == 3 * (3 * 2 * 5)
+    assert (operator.activations_read, operator.activations_written) == (12, 15)
+    assert Pool(name="p", kernel=2, stride=2).lower(Shape(2, 6, rank=1)).output == Shape(2, 3, 1)
+
+
+def test_groups_divide_the_window_of_a_sequence() -> None:
+    layer = Convolution(name="c", out_channels=4, kernel=3, groups=2, padding=1)
+    (operator,) = layer.lower(Shape(4, 6, rank=1)).operators
+    assert (operator.parameters, operator.multiply_adds) == (3 * 2 * 4, 6 * 3 * 2 * 4)
+
+
+def test_patches_become_tokens() -> None:
+    """A picture of 6 pixels in patches of 3: 4 tokens, and one of its own."""
+    lowered = PatchEmbedding(name="p", width=5, patch=3).lower(Shape(2, 6))
+    (operator,) = lowered.operators
+    assert lowered.output == Shape(5, 5, rank=1)
+    weights = 3 * 3 * 2 * 5
+    # A bias, the token of its own, and a position for each of five.
+    assert operator.parameters == weights + 5 + 5 + 25
+    assert operator.multiply_adds == 4 * weights
+    assert (operator.activations_read, operator.activations_written) == (72, 25)
+    without = PatchEmbedding(name="p", width=5, patch=3, class_token=False).lower(Shape(2, 6))
+    assert without.output == Shape(5, 4, rank=1)
+    assert without.operators[0].parameters == weights + 5 + 20
+
+
+def test_an_embedding_reads_rows_and_not_its_table() -> None:
+    (operator,) = TokenEmbedding(name="e", vocabulary=100, width=4).lower(Shape(1, 3, 1)).operators
+    assert (operator.parameters, operator.table_parameters) == (0, 400)
+    assert (operator.activations_read, operator.activations_written) == (12, 12)
+    assert operator.multiply_adds == 0
+    shared = TokenEmbedding(name="e", vocabulary=100, width=4, own_table=False)
+    assert shared.lower(Shape(1, 3, 1)).operators[0].table_parameters == 0
+
+
+def test_positions_and_the_first_token() -> None:
+    (added,) = Positions(name="p").lower(TOKENS).operators
+    assert (added.parameters, added.activations_read, added.activations_written) == (12, 12, 12)
+    assert FirstToken(name="f").lower(TOKENS) == Lowered((), Shape(4, 1, rank=1))
+
+
+def test_a_matrix_over_tokens_works_on_each() -> None:
+    (operator,) = TokenLinear(name="l", out_features=10).lower(TOKENS).operators
+    assert (operator.parameters, operator.multiply_adds) == (4 * 10 + 10, 3 * 4 * 10)
+    assert (operator.activations_read, operator.activations_written) == (12, 30)
+    assert operator.outputs == 10
+    plain = TokenLinear(name="l", out_features=10, bias=False).lower(TOKENS).operators[0]
+    assert plain.parameters == 40
+
+
+# Stages.
+
+
+def test_an_encoder_by_hand() -> None:
+    lowered = EncoderStage(name="e", **SMALL).lower(TOKENS)
+    assert lowered.output == TOKENS
+    assert counted(lowered) == {
+        "e.1.self.norm": (0, 8),  # a scale and a shift
+        "e.1.self.qkv": (3 * 4 * 18, 4 * 18 + 18),
+        "e.1.self.attention": (3 * 3 * 2 * 6, 0),  # nine pairs: a score and a value each
+        "e.1.self.out": (3 * 6 * 4, 6 * 4 + 4),
+        "e.1.feed.norm": (0, 8),
+        "e.1.feed.up": (3 * 4 * 8, 4 * 8 + 8),
+        "e.1.feed.down": (3 * 8 * 4, 8 * 4 + 4),
+        "e.norm": (0, 8),
+    }
+    assert traffic(lowered) == {
+        "e.1.self.norm": (12, 12),
+        "e.1.self.qkv": (12, 54),
+        "e.1.self.attention": (54, 18),
+        "e.1.self.out": (18 + 12, 12),  # and the residual
+        "e.1.feed.norm": (12, 12),
+        "e.1.feed.up": (12, 24),
+        "e.1.feed.down": (24 + 12, 12),
+        "e.norm": (12, 12),
+    }
+    # The residual of 12 waits while a half of the block works.
+    assert live(lowered) == {
+        "e.1.self.norm": 24,
+        "e.1.self.qkv": 12 + 54 + 12,
+        "e.1.self.attention": 54 + 18 + 12,
+        "e.1.self.out": 18 + 12 + 12,
+        "e.1.feed.norm": 24,
+        "e.1.feed.up": 12 + 24 + 12,
+        "e.1.feed.down": 24 + 12 + 12,
+        "e.norm": 24,
+    }
+
+
+def test_what_an_encoder_may_leave_out() -> None:
+    """T5's: a scale only, no biases, and a number for each head and distance, once."""
+    stage = {**SMALL, "blocks": 2, "norm": "rms", "bias": False, "key_bias": False}
+    lowered = EncoderStage(name="e", relative_positions=7, **stage).lower(TOKENS)
+    found = counted(lowered)
+    assert found["e.1.self.norm"][1] == found["e.norm"][1] == 4
+    assert found["e.1.self.qkv"][1] == 4 * 18
+    assert found["e.1.self.out"][1] == found["e.1.self.qkv"][1] // 3
+    assert (found["e.1.self.attention"][1], found["e.2.self.attention"][1]) == (14, 0)
+
+
+def test_keys_may_have_no_bias() -> None:
+    """Whisper's."""
+    found = counted(EncoderStage(name="e", key_bias=False, **SMALL).lower(TOKENS))
+    assert found["e.1.self.qkv"][1] == 4 * 18 + 12
+    assert found["e.1.self.out"][1] == 6 * 4 + 4
+
+
+def test_a_gate_is_a_second_matrix_and_writes_nothing_more() -> None:
+    lowered = EncoderStage(name="e", gated=True, **SMALL).lower(TOKENS)
+    assert counted(lowered)["e.1.feed.up"] == (3 * 4 * 16, 4 * 16 + 16)
+    assert traffic(lowered)["e.1.feed.up"] == (12, 24)
+
+
+def test_a_decoder_by_hand() -> None:
+    """Two words that look at three tokens of an encoder."""
+    stage = DecoderStage(name="d", tokens=2, vocabulary=50, positions=5, **SMALL)
+    lowered = stage.lower(TOKENS)
+    assert lowered.output == Shape(4, 2, rank=1)
+    assert counted(lowered) == {
+        "d.embedding": (0, 0),
+        "d.positions": (0, 8),  # those of two words
+        "d.1.self.norm": (0, 8),
+        "d.1.self.qkv": (2 * 4 * 18, 4 * 18 + 18),
+        "d.1.self.attention": (3 * 2 * 6, 0),  # itself and those before: 1 + 2 pairs
+        "d.1.self.out": (2 * 6 * 4, 6 * 4 + 4),
+        "d.1.cross.norm": (0, 8),
+        "d.1.cross.queries": (2 * 4 * 6, 4 * 6 + 6),
+        "d.1.cross.keys_values": (3 * 4 * 12, 4 * 12 + 12),  # of the encoder's tokens
+        "d.1.cross.attention": (2 * 3 * 2 * 6, 0),  # all pairs
+        "d.1.cross.out": (2 * 6 * 4, 6 * 4 + 4),
+        "d.1.feed.norm": (0, 8),
+        "d.1.feed.up": (2 * 4 * 8, 4 * 8 + 8),
+        "d.1.feed.down": (2 * 8 * 4, 8 * 4 + 4),
+        "d.norm": (0, 8),
+    }
+    moved = traffic(lowered)
+    assert moved["d.1.cross.keys_values"] == (12, 36)
+    assert moved["d.1.cross.attention"] == (12 + 36, 12)
+    # The words' table, and the positions that two words leave unread.
+    tables = {each.name: each.table_parameters for each in lowered.operators}
+    assert (tables["d.embedding"], tables["d.positions"]) == (200, 3 * 4)
+    alive = live(lowered)
+    # The encoder's 12 wait from the first to the last block; the residual is 8.
+    assert alive["d.1.self.qkv"] == 8 + 36 + 8 + 12
+    assert alive["d.1.cross.keys_values"] == 12 + 36 + 8 + 12  # memory, both, residual, queries
+    assert alive["d.1.cross.attention"] == 48 + 12 + 8 + 12
+    assert alive["d.norm"] == 16
+
+
+def test_all_positions_may_be_read() -> None:
+    stage = DecoderStage(name="d", tokens=5, vocabulary=50, positions=5, own_table=False, **SMALL)
+    assert sum(each.table_parameters for each in stage.lower(TOKENS).operators) == 0
+
+
+def test_a_block_more_is_the_same_again() -> None:
+    one, three = (
+        EncoderStage(name="e", **{**SMALL, "blocks": blocks}).lower(TOKENS) for blocks in (1, 3)
+    )
+    assert len(three.operators) == 3 * (len(one.operators) - 1) + 1
+    assert max(live(one).values()) == max(live(three).values())
+
+
+# What can't be.
+
+
+@pytest.mark.parametrize(
+    ("layer", "shape", "words"),
+    [
+        (EncoderStage(name="e", **SMALL), Shape(4, 3), "e: it works on tokens, but its input is"),
+        (TokenLinear(name="l", out_features=2), Shape(4, 3), "Put a patch_embedding before it"),
+        (
+            DecoderStage(name="d", tokens=2, vocabulary=9, **SMALL),
+            Shape(4, 3),
+            "4 channels and 3x3 pixels",
+        ),
+        (TokenEmbedding(name="t", vocabulary=9, width=2), Shape(3, 4), "t: it works on tokens"),
+        (
+            EncoderStage(name="e", norm="batch", **SMALL),
+            TOKENS,
+            "norm must be one of rms, layer, not 'batch'",
+        ),
+        (
+            DecoderStage(name="d", tokens=6, vocabulary=9, positions=5, **SMALL),
+            TOKENS,
+            "6 tokens are more than the 5 positions",
+        ),
+        (
+            PatchEmbedding(name="p", width=4, patch=5),
+            Shape(3, 16),
+            "patches of 5 pixels don't fill an input of 16 pixels",
+        ),
+        (PatchEmbedding(name="p", width=4, patch=4), Shape(3, 16, 1), "p: patches of 4 pixels"),
+    ],
+)
+def test_what_cannot_be_is_refused(layer: Any, shape: Shape, words: str) -> None:
+    with pytest.raises(InvalidValueError, match=words):
+        layer.lower(shape)

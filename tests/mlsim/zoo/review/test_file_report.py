@@ -1,0 +1,193 @@
+"""`mlsim zoo check`: what a file is, and every mistake in it with its line."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from mlsim.cli.command import main
+from mlsim.records import DATA
+from mlsim.zoo.review.file_report import Remark, check
+
+CONFIGS = Path(__file__).parents[3] / "fixtures" / "configs"
+RTX5090 = (DATA / "hardware" / "rtx_5090.toml").read_text(encoding="utf-8")
+
+
+def write(folder: Path, text: str) -> Path:
+    path = folder / "mine.toml"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def line_of(text: str, start: str) -> int:
+    return next(n for n, line in enumerate(text.splitlines(), start=1) if line.startswith(start))
+
+
+def bandwidth_of(text: str, value: str, unit: str) -> str:
+    """Return a device's file with another bandwidth."""
+    head, table, rest = text.partition("[memory.bandwidth]")
+    lines = rest.splitlines()
+    assert lines[1].startswith("value")
+    assert lines[2].startswith("unit")
+    lines[1:3] = [f"value = {value}", f'unit = "{unit}"']
+    return head + table + "\n".join(lines) + "\n"
+
+
+def test_every_file_of_the_zoo_passes() -> None:
+    files = [
+        path
+        for folder in ("hardware", "systems", "workloads")
+        for path in (DATA / folder).glob("*.toml")
+    ]
+    assert len(files) > 50
+    for path in files:
+        assert check(path).errors == 0, str(check(path))
+
+
+@pytest.mark.parametrize(
+    ("path", "title"),
+    [
+        ("hardware/t4.toml", "device NVIDIA T4 (Cloud.T4), NVIDIA, board; "),
+        ("systems/hgx_h100.toml", "system NVIDIA HGX H100, 8 GPUs (HGX_H100), 8 x NVIDIA H100 SXM"),
+        (
+            "workloads/vgg16.toml",
+            "model VGG-16 (VGG16), 138,357,544 parameters, 30.94 GFLOP/sample; 2 f",
+        ),
+        ("workloads/gpt2.toml", "model GPT-2 (124M) (GPT2), 124,439,808 parameters; "),
+    ],
+)
+def test_it_says_what_a_file_is(path: str, title: str) -> None:
+    assert check(DATA / path).title.startswith(title)
+
+
+def test_torchaos_bandwidth_is_caught_with_its_line(tmp_path, capsys) -> None:
+    """1.792e15 B/s, a thousand times too much."""
+    text = bandwidth_of(RTX5090, "1.792e15", "B/s")
+    path = write(tmp_path, text)
+    line = line_of(text, "[memory.bandwidth]")
+    report = check(path)
+    assert report.errors >= 2
+    errors = [each for each in report.remarks if each.level == "error"]
+    assert {each.line for each in errors} == {line}
+    assert any("ridge point" in each.message for each in errors)
+    assert any("times the most of Workstation" in each.message for each in errors)
+    assert main(["zoo", "check", str(path)]) == 1
+    printed = capsys.readouterr().out
+    assert f"  error {path}:{line}: memory.bandwidth: " in printed
+    assert printed.splitlines()[-1] == f"  {report.errors} errors"
+
+
+def test_a_wrong_prefix_of_the_unit_is_caught(tmp_path) -> None:
+    assert check(write(tmp_path, bandwidth_of(RTX5090, "1792", "TB/s"))).errors
+    assert check(write(tmp_path, bandwidth_of(RTX5090, "1792", "GB/s"))).errors == 0
+    assert check(write(tmp_path, bandwidth_of(RTX5090, "1792", "MB/s"))).errors
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "at", "words"),
+    [
+        (
+            "[memory.bandwidth]",
+            "[memory.bandwith]",
+            "[memory.bandwith]",
+            "unknown key 'bandwith'. Did you mean",
+        ),
+        (
+            'form = "board"',
+            'form = "bord"',
+            "form",
+            "form must be one of chip, module, board, system",
+        ),
+        (
+            'sparsity = "dense"',
+            'sparsity = "2:4"',
+            "[compute.",
+            'a peak here must say sparsity = "dense"',
+        ),
+    ],
+)
+def test_what_the_loader_refuses_is_an_error_with_its_line(
+    tmp_path, old: str, new: str, at: str, words: str
+) -> None:
+    text = RTX5090.replace(old, new, 1)
+    report = check(write(tmp_path, text))
+    assert report.title == "can't be read"
+    (remark,) = report.remarks
+    assert (remark.level, remark.line) == ("error", line_of(text, at))
+    assert words in remark.message
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "words"),
+    [
+        ('key = "Mine"\n', 1, "this is no device ([compute.fp16], [memory.bandwidth], ...)"),
+        ('key = "Mine"\nkey = "Yours"\n', 2, "Cannot overwrite a value"),
+        (
+            'key = "X"\nname = "X"\ntopology = "switch"\nsource = "x"\ndevice = "H1000"\n',
+            1,
+            "link is missing",
+        ),
+    ],
+)
+def test_what_is_no_record_is_refused(tmp_path, text: str, line: int, words: str) -> None:
+    (remark,) = check(write(tmp_path, text)).remarks
+    assert remark.level == "error"
+    assert remark.line == line
+    assert words in remark.message
+
+
+def test_a_file_that_is_not_there(tmp_path) -> None:
+    (remark,) = check(tmp_path / "nowhere.toml").remarks
+    assert remark.level == "error"
+    assert remark.line is None
+    assert "can't be read" in remark.message
+
+
+def test_a_wrong_count_is_named_with_the_line_of_its_figure(tmp_path) -> None:
+    text = (DATA / "workloads" / "vgg16.toml").read_text(encoding="utf-8")
+    assert "value = 138357544" in text
+    text = text.replace("value = 138357544", "value = 138357545")
+    errors = [each for each in check(write(tmp_path, text)).remarks if each.level == "error"]
+    line = line_of(text, "[figures.published_parameters]")
+    assert {each.line for each in errors} == {line}
+    assert any("138,357,544 follow from the architecture" in each.message for each in errors)
+
+
+def test_a_config_is_checked_and_its_unknown_keys_are_noted(tmp_path) -> None:
+    report = check(CONFIGS / "gpt2.json")
+    assert report.errors == 0
+    assert "124,439,808 parameters" in report.title
+    config = json.loads((CONFIGS / "gpt2.json").read_text(encoding="utf-8"))
+    (tmp_path / "config.json").write_text(json.dumps({**config, "moon_phase": 3}), encoding="utf-8")
+    notes = [each.message for each in check(tmp_path).remarks if each.level == "note"]
+    assert any("moon_phase" in note for note in notes)
+    (tmp_path / "config.json").write_text('{"model_type": "moon"}', encoding="utf-8")
+    assert check(tmp_path / "config.json").errors == 1
+
+
+def test_several_files_and_json(tmp_path, capsys) -> None:
+    good, bad = str(DATA / "hardware" / "t4.toml"), str(write(tmp_path, "key = 3"))
+    assert main(["zoo", "check", good]) == 0
+    assert capsys.readouterr().out.endswith("\n  no error\n")
+    assert main(["zoo", "check", good, bad, "--json"]) == 1
+    first, second = json.loads(capsys.readouterr().out)
+    assert (first["errors"], second["errors"]) == (0, 1)
+    assert first["file"] == good
+    assert second["remarks"][0]["line"] == 1
+    assert main(["zoo", "check", bad]) == 1
+    assert capsys.readouterr().out.endswith("\n  1 error\n")
+    assert main(["zoo", "check"]) == 1
+    assert "zoo check needs a file" in capsys.readouterr().err
+
+
+def test_rules_that_hold_are_told() -> None:
+    oks = [
+        each.message for each in check(DATA / "hardware" / "t4.toml").remarks if each.level == "ok"
+    ]
+    assert "A link is slower than main memory." in oks
+    assert (
+        Remark("ok", "A link is slower than main memory.")
+        in check(DATA / "hardware" / "t4.toml").remarks
+    )

@@ -1,0 +1,211 @@
+"""Second readings: bound to the exact figure, strict, and counted."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import pytest
+
+from mlsim import Clusters, Device, Hardware, Models, Systems
+from mlsim.errors import DataFileError
+from mlsim.records import Figure
+from mlsim.workloads.announced import announced
+from mlsim.zoo.review.rules import checks_of
+from mlsim.zoo.review.second_readings import (
+    COLUMNS,
+    STATES,
+    counted,
+    idle,
+    qualifier,
+    reading_of,
+    readings,
+    reread,
+    settled,
+    state,
+)
+
+ZOO = (*Hardware, *Systems, *Clusters, *Models, *announced())
+A100 = Hardware.Cloud.A100
+PEAK = A100.figures["compute.fp16"]
+ROW = {
+    "record": "Cloud.A100",
+    "figure": "compute.fp16",
+    "value": "312",
+    "unit": "TFLOP/s",
+    "qualifier": '"dense, tensor cores"',
+    "source": PEAK.source,
+    "found": "same",
+    "place": "specification table",
+    "quote": "312 TFLOPS | 624 TFLOPS*",
+    "date": "2026-11-21",
+    "note": "",
+}
+
+
+def table(folder: Path, *changes: dict[str, str], name: str = "mine.csv") -> Path:
+    """Write a table of readings of one figure, each with its changes."""
+    rows = [",".join({**ROW, **each}.values()) for each in changes]
+    (folder / name).write_text("\n".join([",".join(COLUMNS), *rows]) + "\n", encoding="utf-8")
+    return folder
+
+
+def there(folder: Path, name: str) -> Path:
+    """Make a folder in another: tables are read once in a folder."""
+    (folder / name).mkdir()
+    return folder / name
+
+
+# The readings of the zoo.
+
+
+def test_no_reading_of_the_zoo_has_lapsed() -> None:
+    """Edit a figure, and its row here must go, or be read again."""
+    assert [row.id for row in idle(ZOO)] == []
+
+
+def test_no_difference_is_left_unsettled() -> None:
+    assert counted(ZOO)["differs"] == 0
+
+
+def test_every_figure_was_found_by_a_second_reader() -> None:
+    """Add a figure, and somebody else must open its document."""
+    unread = [
+        (record.key, name)
+        for record in (*Hardware, *Systems)
+        for name, figure in record.figures.items()
+        if state(record.key, figure) not in ("same", "not found")
+    ]
+    assert unread == []
+
+
+def test_what_was_settled_is_told() -> None:
+    for row in settled(ZOO):
+        assert row.found in ("differs", "not found")
+        assert row.note
+
+
+# One figure.
+
+
+def test_a_reading_is_bound_to_the_figure_as_it_stood(tmp_path) -> None:
+    folder = table(tmp_path, {})
+    row = reading_of("Cloud.A100", PEAK, folder)
+    assert row is not None
+    assert row.quote == "312 TFLOPS | 624 TFLOPS*"
+    assert state("Cloud.A100", PEAK, folder) == "same"
+    for change in (
+        {"value": 311.0},
+        {"unit": "GFLOP/s"},
+        {"sparsity": "2:4"},
+        {"unit_used": "CUDA cores"},
+        {"per": "board"},
+        {"source": "nvidia2020ampere"},
+    ):
+        edited = dataclasses.replace(PEAK, **change)
+        assert reading_of("Cloud.A100", edited, folder) is None
+        assert state("Cloud.A100", edited, folder) == "lapsed", change
+    # What doesn't say how much leaves it as it is.
+    assert state("Cloud.A100", dataclasses.replace(PEAK, note="!"), folder) == "same"
+    assert state("Cloud.A100_40GB", PEAK, folder) == "unread"
+    assert state("Cloud.A100", A100.figures["power.tdp"], folder) == "unread"
+
+
+def test_a_correction_is_kept_as_settled(tmp_path) -> None:
+    wrong = {"value": "624", "found": "differs", "note": "The sparse rate; corrected to 312."}
+    folder = table(tmp_path, wrong)
+    assert state("Cloud.A100", PEAK, folder) == "unread"
+    assert [row.value for row in settled([A100], folder)] == [624.0]
+    assert idle([A100], folder) == ()
+    assert state("Cloud.A100", PEAK, table(there(tmp_path, "again"), wrong, {})) == "same"
+    # A figure that still is what differs is not settled.
+    folder = table(there(tmp_path, "open"), {"found": "differs", "note": "It says 311."})
+    assert settled([A100], folder) == ()
+    assert state("Cloud.A100", PEAK, folder) == "differs"
+
+
+def test_a_reading_without_its_figure_is_idle(tmp_path) -> None:
+    folder = table(tmp_path, {"value": "313", "quote": "313"}, {"record": "Cloud.A1000"})
+    assert [(row.record, row.value) for row in idle([A100], folder)] == [
+        ("Cloud.A100", 313.0),
+        ("Cloud.A1000", 312.0),
+    ]
+
+
+def test_states_are_counted(tmp_path) -> None:
+    folder = table(tmp_path, {}, {"figure": "power.tdp", "value": "1", "quote": "1"})
+    counts = counted([A100], folder)
+    assert tuple(counts) == STATES
+    assert counts["same"] == counts["lapsed"] == 1
+    assert counts["unread"] == len(A100.figures) - 2
+
+
+def test_the_qualifier_says_what_a_number_counts() -> None:
+    assert qualifier(Systems.HGX_H100.figures["link.bandwidth"]) == "both ways, per device"
+    assert qualifier(A100.figures["power.tdp"]) == ""
+
+
+# What `mlsim zoo check` says.
+
+
+def test_the_check_names_what_nobody_read(tmp_path) -> None:
+    assert reread in checks_of(A100)
+    folder = table(
+        tmp_path,
+        {},
+        {"figure": "compute.bf16", "value": "311", "quote": "311"},
+        {"figure": "compute.int8", "value": "624", "unit": "TOP/s"}
+        | {"found": "differs", "note": "It says 625."},
+        {"figure": "compute.tf32", "value": "156", "found": "not found", "note": "No page."},
+    )
+    found = {each.figure: each for each in reread(A100, folder)}
+    assert "compute.fp16" not in found
+    assert "has lapsed" in found["compute.bf16"].message
+    assert found["compute.int8"].error
+    assert found["compute.int8"].message == "second reader: differs. It says 625."
+    assert not found["compute.tf32"].error
+    *_, unread = found.values()
+    assert f"{len(A100.figures) - 4} of {len(A100.figures)} figures" in unread.message
+    assert "power.tdp" in unread.message
+
+
+def test_what_a_user_gives_needs_no_second_reader(slow_chip: Device) -> None:
+    assert list(reread(slow_chip)) == []
+
+
+# Bad tables.
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"found": "sam"}, r"mine.csv:2: found must be one of same, differs, not found, not 'sam'"),
+        ({"value": "-1"}, "value must be a positive number"),
+        ({"value": "nan"}, "value must be a positive number"),
+        ({"source": "nobody2026"}, "'nobody2026' is not in references.bib"),
+        ({"place": ""}, "place is empty"),
+        ({"unit": ""}, "unit is empty"),
+        ({"quote": ""}, "the quote is empty"),
+        ({"quote": "400 TFLOPS"}, "312 is not in the quote '400 TFLOPS'"),
+        ({"quote": "312 " * 16}, "more than 15 words"),
+        ({"date": "yesterday"}, "date must be a date such as 2026-11-21"),
+        ({"found": "not found"}, "a note must say what"),
+        ({"found": "differs"}, "a note must say what"),
+        ({"note": "a,b"}, "not as many cells"),
+    ],
+)
+def test_a_bad_row_is_refused_with_its_line(tmp_path, change: dict[str, str], said: str) -> None:
+    with pytest.raises(DataFileError, match=said):
+        readings(table(tmp_path, change))
+
+
+def test_a_figure_is_read_once(tmp_path) -> None:
+    with pytest.raises(DataFileError, match="two rows have the same id"):
+        readings(table(tmp_path, {}, {}))
+    other = table(there(tmp_path, "other"), {}, name="a.csv")
+    with pytest.raises(DataFileError, match=r"was read in .*a\.csv too"):
+        readings(table(other, {}, name="b.csv"))
+
+
+def test_a_figure_that_nobody_knows_is_unread() -> None:
+    assert state("Cloud.A100", Figure("power.lost", 1, "W", 1, "W")) == "unread"
