@@ -47,8 +47,8 @@ print(time.process_time() - start)
 """
 WHOLE_ZOO = """
 import time
-from mlsim import zoo
-spaces = [each for each in vars(zoo).values() if isinstance(each, zoo.Namespace)]
+from mlsim.zoo import spaces
+spaces = [each for each in vars(spaces).values() if isinstance(each, spaces.Namespace)]
 start = time.process_time()
 read = [list(space) for space in spaces]
 print(time.process_time() - start)

@@ -8,14 +8,14 @@ import sys
 
 import pytest
 
-from mlsim import zoo
 from mlsim.units import DEFINITIONS, known_factor, quantity
+from mlsim.zoo import spaces
 
 UNITS = sorted(
     {
         (figure.unit, figure.base)
-        for space in vars(zoo).values()
-        if isinstance(space, zoo.Namespace)
+        for space in vars(spaces).values()
+        if isinstance(space, spaces.Namespace)
         for record in space
         for figure in getattr(record, "figures", {}).values()
         if figure.base != "year"
@@ -58,8 +58,8 @@ def test_another_dimension_is_left_to_the_library() -> None:
 
 def test_the_zoo_is_read_without_a_units_library() -> None:
     program = (
-        "import sys; from mlsim import zoo\n"
-        "read = [list(each) for each in vars(zoo).values() if isinstance(each, zoo.Namespace)]\n"
+        "import sys; from mlsim.zoo import spaces\n"
+        "read = [list(each) for each in vars(spaces).values() if isinstance(each, spaces.Namespace)]\n"
         "print(sum(map(len, read)), sorted({'pint', 'numpy', 'pandas'} & set(sys.modules)))"
     )
     done = subprocess.run(

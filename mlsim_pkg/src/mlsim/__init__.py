@@ -47,13 +47,13 @@ if TYPE_CHECKING:
     from mlsim.workloads.language import Transformer
     from mlsim.workloads.model import Model
     from mlsim.zoo.spaces import (
+        CloudOperators,
         Clusters,
         DataCentres,
         Embodied,
         Grids,
         Hardware,
         Models,
-        Operators,
         Regions,
         Systems,
     )

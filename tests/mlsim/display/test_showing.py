@@ -9,20 +9,11 @@ from urllib.parse import unquote
 
 import pytest
 
-from mlsim import (
-    Engine,
-    Hardware,
-    Models,
-    Number,
-    System,
-    measurements,
-    serving_measurements,
-    show,
-    zoo,
-)
+from mlsim import Engine, Hardware, Models, Number, System, measurements, serving_measurements, show
 from mlsim.errors import DoesNotFitError, InvalidValueError, UnitError, UnknownNameError
 from mlsim.solvers.serving.results import RESULTS
 from mlsim.units import quantity
+from mlsim.zoo import resolve
 
 A100 = Hardware.Cloud.A100
 CONFIGS = Path(__file__).parents[2] / "fixtures" / "configs"
@@ -210,7 +201,7 @@ direction = "both ways"
 read = 2026-11-21
 """
     (tmp_path / "pair.toml").write_text(text, encoding="utf-8")
-    number = show(zoo.hardware(str(tmp_path / "pair.toml")), "device_bandwidth")
+    number = show(resolve.hardware(str(tmp_path / "pair.toml")), "device_bandwidth")
     assert float(number) == 300e9
     assert "600 GB/s / 2 = 300 GB/s" in number.how
     assert "600 GB/s both ways, datasheet, [@nvidia2022a100]" in number.how
@@ -228,7 +219,7 @@ def test_counts_of_a_language_model() -> None:
 
 
 def test_a_model_of_your_own_names_its_file() -> None:
-    model = zoo.model(str(CONFIGS / "llama3-8b.json"))
+    model = resolve.model(str(CONFIGS / "llama3-8b.json"))
     how = show(model, "parameters").how
     assert "llama3-8b.json" in how
     assert "[@" not in how

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from mlsim import (
+    CloudOperators,
     DataCentres,
     Embodied,
     Grids,
     Hardware,
-    Operators,
     Regions,
     System,
     Systems,
@@ -24,9 +24,9 @@ from mlsim.errors import DataFileError, InvalidValueError, UnknownNameError
 from mlsim.infrastructure import (
     ACCOUNTS,
     BASES,
+    CloudOperator,
     EmbodiedCarbon,
     HourlyIntensity,
-    Operator,
     load_data_centres,
     load_embodied,
     load_grid_figures,
@@ -35,19 +35,19 @@ from mlsim.infrastructure import (
 )
 from mlsim.records import DATA, KINDS, Figure
 from mlsim.records.references import references
-from mlsim.zoo.review.file_report import check
+from mlsim.zoo.review.file_report import validate_file
 from mlsim.zoo.review.infrastructure_rules import (
-    accounts,
     idle_power,
-    making,
+    manufacturing,
     overheads,
+    reported_emissions,
     whole_power,
 )
 from mlsim.zoo.review.rules import checks_of
 
 PLACES = DATA / "infrastructure"
 DAYS: list[HourlyIntensity] = [grid.hourly for grid in Grids if grid.hourly is not None]
-RECORDS: list[Operator | EmbodiedCarbon] = [*Operators, *Embodied]
+RECORDS: list[CloudOperator | EmbodiedCarbon] = [*CloudOperators, *Embodied]
 FIGURES = [(each, name, figure) for each in RECORDS for name, figure in each.figures.items()]
 
 each_day = pytest.mark.parametrize("day", DAYS, ids=lambda each: each.grid)
@@ -297,7 +297,7 @@ def test_one_centre_is_read_as_one_of_many(tmp_path: Path) -> None:
     ids=[f"{type(each).__name__} {each.key} {name}" for each, name, _ in FIGURES],
 )
 def test_a_figure_has_its_source_and_its_words(
-    record: Operator | EmbodiedCarbon, name: str, figure: Figure
+    record: CloudOperator | EmbodiedCarbon, name: str, figure: Figure
 ) -> None:
     assert {figure.source, record.source} <= set(references())
     assert 1 <= len(figure.quote.split()) <= 15
@@ -309,21 +309,21 @@ def test_a_figure_has_its_source_and_its_words(
 
 
 @pytest.mark.parametrize("record", RECORDS, ids=lambda each: f"{type(each).__name__} {each.key}")
-def test_every_rule_holds_of_the_zoo(record: Operator | EmbodiedCarbon) -> None:
+def test_every_rule_holds_of_the_zoo(record: CloudOperator | EmbodiedCarbon) -> None:
     for each in checks_of(record):
         assert not [finding for finding in each(record) if finding.error], each
 
 
 def test_contracts_take_emissions_off_the_books() -> None:
-    pairs = [(operator, year) for operator in Operators for year in operator.pairs]
+    pairs = [(operator, year) for operator in CloudOperators for year in operator.pairs]
     assert len(pairs) >= 3
     for operator, year in pairs:
         located = operator.figure("scope2_location", year).si
         market = operator.figure("scope2_market", year).si
         assert market < located
-    assert Operators.Microsoft.pairs == (2017, 2018, 2019, 2020, 2021)
-    assert show(Operators.Microsoft, "scope2_market.2021").text == "163,935 tCO2e"
-    assert Operators.Microsoft.figure("scope2_market", 2021).si == pytest.approx(163_935e3)
+    assert CloudOperators.Microsoft.pairs == (2017, 2018, 2019, 2020, 2021)
+    assert show(CloudOperators.Microsoft, "scope2_market.2021").text == "163,935 tCO2e"
+    assert CloudOperators.Microsoft.figure("scope2_market", 2021).si == pytest.approx(163_935e3)
 
 
 OPERATOR = """\
@@ -360,29 +360,29 @@ def test_intensity_is_scope_2_over_electricity(tmp_path: Path) -> None:
     # 800,000 t over 2 TWh is 400 g for each kilowatt-hour.
     assert mine.intensity().to("gCO2e/kWh").magnitude == pytest.approx(400)
     assert mine.intensity("location", 2023).magnitude == pytest.approx(400)
-    assert not list(accounts(mine))
-    assert check(path).errors == 0
-    assert check(path).title == "operator Mine (Mine); 2 figures"
+    assert not list(reported_emissions(mine))
+    assert validate_file(path).errors == 0
+    assert validate_file(path).title == "operator Mine (Mine); 2 figures"
     with pytest.raises(InvalidValueError, match="no year has both scope2_market"):
         mine.intensity("market")
     with pytest.raises(InvalidValueError, match="has both for 2023, not for 2022"):
         mine.intensity("location", 2022)
     with pytest.raises(InvalidValueError, match="Did you mean 'market'"):
         mine.intensity("markt")
-    dirty = Operator(
+    dirty = CloudOperator(
         key="Mine",
         name="Mine",
         covers="all",
         source="",
         figures=change(dict(mine.figures), "scope2_location.2023", 8e9),
     )
-    assert [each.figure for each in accounts(dirty)] == ["scope2_location.2023"]
+    assert [each.figure for each in reported_emissions(dirty)] == ["scope2_location.2023"]
 
 
 def test_accounts_are_two() -> None:
     assert ACCOUNTS == ("location", "market")
     with pytest.raises(UnknownNameError, match="There are: scope2_location"):
-        Operators.Meta.figure("electricity")
+        CloudOperators.Meta.figure("electricity")
 
 
 def test_to_make_a_card_takes_less_than_to_make_a_server() -> None:
@@ -434,10 +434,10 @@ def test_a_board_is_shared_by_its_cards(tmp_path: Path) -> None:
     path = tmp_path / "made.toml"
     path.write_text(MADE, encoding="utf-8")
     assert load_embodied(path, Hardware.keys()).per_device.magnitude == 200
-    assert check(path).errors == 0
-    assert "embodied carbon Mine" in check(path).title
+    assert validate_file(path).errors == 0
+    assert "embodied carbon Mine" in validate_file(path).title
     path.write_text(MADE.replace("kgCO2e", "tCO2e"), encoding="utf-8")
-    assert [each.level for each in check(path).remarks].count("error") == 1
+    assert [each.level for each in validate_file(path).remarks].count("error") == 1
 
 
 def test_what_is_made_of_nothing_or_lasts_for_ever_is_found() -> None:
@@ -450,11 +450,11 @@ def test_what_is_made_of_nothing_or_lasts_for_ever_is_found() -> None:
         source="",
         figures=change(dict(Embodied.A100.figures), "lifetime", 1e10),
     )
-    assert [each.figure for each in making(made)] == ["lifetime"]
+    assert [each.figure for each in manufacturing(made)] == ["lifetime"]
 
 
 def test_a_file_of_a_data_centre_is_checked() -> None:
-    report = check(PLACES / "datacentres" / "aws.toml")
+    report = validate_file(PLACES / "datacentres" / "aws.toml")
     assert report.errors == 0
     assert report.title == "data centre Amazon Web Services (AWS), fleet; 6 figures"
 
@@ -515,16 +515,16 @@ def test_a_system_file_may_tell_its_power_and_nothing_else(tmp_path: Path) -> No
     text = (DATA / "systems" / "hgx_h100.toml").read_text(encoding="utf-8")
     path = tmp_path / "own.toml"
     path.write_text(text.replace("[power.max]", "[power.maximum]"), encoding="utf-8")
-    report = check(path)
+    report = validate_file(path)
     assert report.errors == 1
     assert "unknown key 'maximum'" in report.remarks[0].message
 
 
 def test_by_contracts_a_kilowatt_hour_is_nearly_clean() -> None:
     """Microsoft's grids are about the average of the United States; its contracts are not."""
-    located = Operators.Microsoft.intensity("location", 2020)
-    market = Operators.Microsoft.intensity("market", 2020)
+    located = CloudOperators.Microsoft.intensity("location", 2020)
+    market = CloudOperators.Microsoft.intensity("market", 2020)
     # 4,102,445 t and 228,194 t over 10.77 TWh.
     assert located.magnitude == pytest.approx(4_102_445 / 10.77e3, rel=1e-9)
     assert market.magnitude == pytest.approx(228_194 / 10.77e3, rel=1e-9)
-    assert Operators.Microsoft.intensity() == located
+    assert CloudOperators.Microsoft.intensity() == located

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from mlsim import Hardware, Models, Systems, zoo
+from mlsim import Hardware, Models, Systems
 from mlsim.errors import DataFileError, InvalidValueError, UnknownNameError, WrongKindError
 from mlsim.measured.training_steps import (
     METRICS,
@@ -20,6 +20,7 @@ from mlsim.measured.training_steps import (
 )
 from mlsim.records.references import references
 from mlsim.systems import Cluster
+from mlsim.zoo import resolve
 
 ROWS = training_measurements()
 BY_ID = {row.id: row for row in ROWS}
@@ -95,7 +96,7 @@ def test_rows_are_those_of_the_reference(reference: Path) -> None:
 def test_times_and_utilisations_of_megatron_agree(time: str, rate: str) -> None:
     """72 B L s h^2 (1 + s/6h + V/12hL) operations, equation 7 of the appendix of that paper."""
     row, mfu = BY_ID[time], BY_ID[rate]
-    model = zoo.transformer(row.model)
+    model = resolve.transformer(row.model)
     length, width, layers, words = row.sequence_tokens, model.hidden, model.layers, 51200
     flops = 72 * row.global_batch * layers * length * width**2
     flops *= 1 + length / (6 * width) + words / (12 * width * layers)

@@ -17,7 +17,7 @@ from mlsim.errors import (
     UnsupportedPrecisionError,
     WrongKindError,
 )
-from mlsim.solvers.inputs import check
+from mlsim.solvers.inputs import validate
 from mlsim.units import quantity
 
 WHOLE = "batch_size must be a whole number from 1 up, not "
@@ -347,13 +347,13 @@ def test_an_override_of_another_kind(solve) -> None:
 
 
 def test_check_returns_base_units() -> None:
-    assert check("memory_bandwidth", "2 TB/s") == 2e12
-    assert check("memory_bandwidth", ["1 TB/s", quantity(2, "GB/s")]).tolist() == [1e12, 2e9]
-    assert check("batch_size", 8, whole=True) == 8.0
-    assert check("memory_bound_share", 0.25) == 0.25
+    assert validate("memory_bandwidth", "2 TB/s") == 2e12
+    assert validate("memory_bandwidth", ["1 TB/s", quantity(2, "GB/s")]).tolist() == [1e12, 2e9]
+    assert validate("batch_size", 8, whole=True) == 8.0
+    assert validate("memory_bound_share", 0.25) == 0.25
 
 
 @pytest.mark.parametrize("batch", [1e300, 2**60, [1, 1e300]])
 def test_a_batch_that_cannot_be_counted_is_refused(batch) -> None:
     with pytest.raises(InvalidValueError, match=r"at most 9,007,199,254,740,992, not|entry 1"):
-        check("batch_size", batch, whole=True)
+        validate("batch_size", batch, whole=True)

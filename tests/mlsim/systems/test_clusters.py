@@ -192,10 +192,12 @@ def test_a_file_that_is_none(written: Any, tmp_path: Path) -> None:
 
 
 def test_a_file_is_checked_before_it_is_sent_in(written: Any) -> None:
-    from mlsim.zoo.review.file_report import check
+    from mlsim.zoo.review.file_report import validate_file
 
-    assert not check(str(written())).errors
+    assert not validate_file(str(written())).errors
     text = str(
-        check(str(written('source = "narayanan2021megatron"\nwhere', 'source = "no"\nwhere')))
+        validate_file(
+            str(written('source = "narayanan2021megatron"\nwhere', 'source = "no"\nwhere'))
+        )
     )
     assert "source 'no' is not in references.bib" in text

@@ -10,7 +10,7 @@ from training_runs import LAYERS, MIXTURE, TOKENS, WIDE, WORDS, gpt, train
 from mlsim import Models, Training
 from mlsim.errors import InvalidValueError
 from mlsim.workloads.blocks import FeedForward
-from mlsim.workloads.kernels import Kernel, Spread
+from mlsim.workloads.kernels import Kernel, Parallelism
 from mlsim.workloads.passes import Recipe
 from mlsim.workloads.training_lowering import kernels
 
@@ -22,8 +22,8 @@ def exactly(value: float) -> object:
     return pytest.approx(value, rel=EXACT)
 
 
-def rows(model: Any, spread: Spread | None = None, **recipe: Any) -> dict[str, Kernel]:
-    found = kernels(model, spread or Spread(), Recipe(**{"recompute": "none", **recipe}))
+def rows(model: Any, parallelism: Parallelism | None = None, **recipe: Any) -> dict[str, Kernel]:
+    found = kernels(model, parallelism or Parallelism(), Recipe(**{"recompute": "none", **recipe}))
     return {row.name: row for row in found}
 
 
@@ -138,17 +138,17 @@ def test_full_runs_all_layers_again_but_not_the_output() -> None:
 
 @pytest.mark.parametrize("t", [2, 4, 8])
 def test_tensor_parallelism_divides_products_and_not_norms(t: int) -> None:
-    whole, part = rows(gpt()), rows(gpt(), Spread(tensor=t))
+    whole, part = rows(gpt()), rows(gpt(), Parallelism(tensor=t))
     for name in MATRICES:
         assert part[name].token_multiply_adds == whole[name].token_multiply_adds / t
     assert part["norm"].token_elements == whole["norm"].token_elements
-    shared = rows(gpt(), Spread(tensor=t, sequence=True))
+    shared = rows(gpt(), Parallelism(tensor=t, sequence=True))
     assert shared["norm"].token_elements == whole["norm"].token_elements / t
     assert shared["residual"].token_elements == whole["residual"].token_elements / t
 
 
 def test_a_stage_has_its_share_of_the_layers_and_the_output() -> None:
-    found = rows(gpt(), Spread(pipeline=2))
+    found = rows(gpt(), Parallelism(pipeline=2))
     assert found["feed-forward, up"].forward_repeats == LAYERS / 2
     assert found["output layer"].forward_repeats == 1
     assert "embedding" not in found
@@ -173,7 +173,7 @@ def test_tokens_go_through_the_experts_that_they_meet() -> None:
 @pytest.mark.parametrize("name", ["Llama3_8B", "Mixtral_8x7B", "GPT_OSS_20B", "Gemma2_9B"])
 def test_work_of_all_products_is_that_of_the_active_parameters(name: str) -> None:
     model = getattr(Models, name)
-    found = kernels(model, Spread(), Recipe(recompute="none"))
+    found = kernels(model, Parallelism(), Recipe(recompute="none"))
     work = sum(row.token_multiply_adds * row.all_repeats for row in found)
     # Without vectors, such as norms, which are a thousandth, and the embedding.
     tables = model.vocabulary * model.hidden * (1 - model.tied_embeddings)
@@ -188,23 +188,23 @@ def test_a_pooler_of_one_token_is_not_counted_for_all() -> None:
 
 
 def test_a_spread_counts_its_devices() -> None:
-    spread = Spread(tensor=8, pipeline=4, data=3, context=2)
-    assert (spread.devices, spread.copies) == (192, 6)
-    assert str(Spread()) == "1 device"
-    assert str(Spread(tensor=8, sequence=True, shard="zero1")) == "TP8 sequence parallel zero1"
+    parallelism = Parallelism(tensor=8, pipeline=4, data=3, context=2)
+    assert (parallelism.devices, parallelism.copies) == (192, 6)
+    assert str(Parallelism()) == "1 device"
+    assert str(Parallelism(tensor=8, sequence=True, shard="zero1")) == "TP8 sequence parallel zero1"
 
 
 @pytest.mark.parametrize(
     ("spread", "words"),
     [
-        (Spread(tensor=3), "attention heads"),
-        (Spread(pipeline=3), "does not divide the 4 layers"),
-        (Spread(expert=2), "no experts"),
+        (Parallelism(tensor=3), "attention heads"),
+        (Parallelism(pipeline=3), "does not divide the 4 layers"),
+        (Parallelism(expert=2), "no experts"),
     ],
 )
-def test_a_spread_that_does_not_divide_is_refused(spread: Spread, words: str) -> None:
+def test_a_spread_that_does_not_divide_is_refused(parallelism: Parallelism, words: str) -> None:
     with pytest.raises(InvalidValueError, match=words):
-        kernels(gpt(), spread, Recipe())
+        kernels(gpt(), parallelism, Recipe())
 
 
 def test_only_matrices_of_layers_compute_in_eight_bits() -> None:

@@ -133,8 +133,8 @@ def test_columns_are_what_operators_say() -> None:
 
 
 def test_what_a_perfect_program_could_avoid() -> None:
-    kept = by_name(tiny(), Layout(tensor=2))["all-reduce"].compulsory()
-    assert kept.link_elements == 0
+    unquantised = by_name(tiny(), Layout(tensor=2))["all-reduce"].compulsory()
+    assert unquantised.link_elements == 0
     one = by_name(tiny())["feed-forward, up"]
     assert one.compulsory() == dataclasses.replace(one, token_elements=0)
     assert one.renamed("other") == dataclasses.replace(one, name="other")

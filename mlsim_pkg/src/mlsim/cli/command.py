@@ -276,12 +276,12 @@ def _requests(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def _fit(options: argparse.Namespace) -> str:
-    from mlsim import zoo
     from mlsim.solvers.serving import fit, fit_report
+    from mlsim.zoo import resolve
 
     asked = fit.question(
-        model=zoo.transformer(options.model),
-        hardware=zoo.hardware(options.hardware),
+        model=resolve.transformer(options.model),
+        hardware=resolve.hardware(options.hardware),
         prompt_tokens=_number(options.prompt, "prompt"),
         output_tokens=None if options.output is None else _number(options.output, "output"),
         tensor_parallel=options.tp,
@@ -319,7 +319,7 @@ def _zoo_check(options: argparse.Namespace, files: list[str]) -> str:
 
     if not files:
         raise InvalidValueError("zoo check needs a file: mlsim zoo check my_device.toml")
-    reports = [file_report.check(file) for file in files]
+    reports = [file_report.validate_file(file) for file in files]
     options.code = int(any(report.errors for report in reports))
     if options.json:
         return _json([report.as_dict() for report in reports])

@@ -9,7 +9,7 @@ from mlsim.solvers.footprint.footprint import Footprint
 from mlsim.systems import Cluster, System
 
 if TYPE_CHECKING:
-    from mlsim.infrastructure import CloudRegion, DataCentre, Grid, Operator
+    from mlsim.infrastructure import CloudOperator, CloudRegion, DataCentre, Grid
 
 
 def footprint(
@@ -25,7 +25,7 @@ def footprint(
     year: int | None = None,
     hour: Any = None,
     accounting: str = "location",
-    operator: Operator | str | None = None,
+    operator: CloudOperator | str | None = None,
     embodied: Any = None,
     host: Any = True,
     network: Any = None,

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from mlsim import zoo
 from mlsim.hardware import Device
 from mlsim.precision import Precision
 from mlsim.solvers.formats import formats
 from mlsim.solvers.serving.serving import Serving
 from mlsim.systems import System
 from mlsim.workloads.model import Model
+from mlsim.zoo import resolve
 
 if TYPE_CHECKING:
     import pandas
@@ -102,11 +102,11 @@ def serve(
     """
     from mlsim.solvers.serving.validate import service
 
-    found = zoo.hardware(hardware)
+    found = resolve.hardware(hardware)
     device = found if isinstance(found, Device) else found.device
     return Serving(
         service(
-            model=zoo.transformer(model),
+            model=resolve.transformer(model),
             hardware=found,
             batch_size=batch_size,
             prompt_tokens=prompt_tokens,
@@ -172,8 +172,8 @@ def fit(
     from mlsim.solvers.serving.fit_report import as_table
 
     asked = question(
-        model=zoo.transformer(model),
-        hardware=zoo.hardware(hardware),
+        model=resolve.transformer(model),
+        hardware=resolve.hardware(hardware),
         prompt_tokens=prompt_tokens,
         output_tokens=output_tokens,
         tensor_parallel=tensor_parallel,

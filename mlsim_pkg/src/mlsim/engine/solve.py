@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from mlsim import zoo
 from mlsim.errors import InvalidValueError
 from mlsim.hardware import Device
 from mlsim.precision import Precision, precision as find_precision
 from mlsim.quantities import term
 from mlsim.solvers.forward.configuration import Configuration, givable
 from mlsim.solvers.forward.profile import Profile
-from mlsim.solvers.inputs import check, check_given
+from mlsim.solvers.inputs import validate, validate_given
 from mlsim.units import scaled
 from mlsim.workloads.model import Model
+from mlsim.zoo import resolve
 
 if TYPE_CHECKING:
     import pandas
@@ -70,12 +70,12 @@ def solve(
     [0.84, 0.54]
     """
     configuration = Configuration(
-        model=zoo.network(model),
-        device=zoo.device(hardware),
+        model=resolve.network(model),
+        device=resolve.device(hardware),
         precision=find_precision(precision),
         estimate=estimate,
-        batch_size=check("batch_size", batch_size, whole=True),
-        given=check_given(given, givable(estimate)) if given else {},
+        batch_size=validate("batch_size", batch_size, whole=True),
+        given=validate_given(given, givable(estimate)) if given else {},
     )
     configuration.check_consistent()
     return Profile(configuration, check_memory=check_memory)
@@ -142,8 +142,8 @@ def find(
     )
     if profile.configuration.shape:
         raise InvalidValueError("find looks for one value: give one batch, not an array.")
-    wanted = float(check(target, value))
-    limits = (check(vary, between[0]), check(vary, between[1])) if between else None
+    wanted = float(validate(target, value))
+    limits = (validate(vary, between[0]), validate(vary, between[1])) if between else None
     found = find(profile.configuration, vary, target, wanted, limits)
     return int(found) if vary == "batch_size" else scaled(found, term(vary).unit)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
-from mlsim import zoo
 from mlsim.errors import InvalidValueError, UnsupportedPrecisionError, need
 from mlsim.precision import precision as find_precision
 from mlsim.solvers.calibrated import CALIBRATED
@@ -17,8 +16,9 @@ from mlsim.solvers.evaluation import (
     evaluate,
 )
 from mlsim.solvers.forward.configuration import Configuration
-from mlsim.solvers.inputs import check
+from mlsim.solvers.inputs import validate
 from mlsim.workloads.network import Network
+from mlsim.zoo import resolve, spaces
 
 if TYPE_CHECKING:
     import pandas
@@ -29,7 +29,7 @@ _RESULTS = (*_COLUMNS, "memory_free")
 
 def _listed(name: str, value: Any) -> list[Any]:
     """Return the entries of a list, or the one value that was given."""
-    if not isinstance(value, (list, tuple, set, frozenset, zoo.Namespace)):
+    if not isinstance(value, (list, tuple, set, frozenset, spaces.Namespace)):
         return [value]
     entries = list(value)
     if not entries:
@@ -43,12 +43,12 @@ def sweep(
     """Do what `Engine.sweep` promises."""
     library, np = need("pandas", "a sweep", "arrays"), need("numpy", "a sweep", "arrays")
     # Of a whole namespace, those with a fixed input; the others are served.
-    if isinstance(model, zoo.Namespace):
+    if isinstance(model, spaces.Namespace):
         model = [each for each in model if isinstance(each, Network)]
-    models = [zoo.network(each) for each in _listed("model", model)]
-    devices = [zoo.device(each) for each in _listed("hardware", hardware)]
+    models = [resolve.network(each) for each in _listed("model", model)]
+    devices = [resolve.device(each) for each in _listed("hardware", hardware)]
     formats = [find_precision(each) for each in _listed("precision", precision)]
-    batches = check("batch_size", batch_size, whole=True)
+    batches = validate("batch_size", batch_size, whole=True)
     batches = batches.reshape(-1) if hasattr(batches, "reshape") else batches
     column = np.atleast_1d(np.asarray(batches, dtype=float))
     combinations = list(product(models, devices, formats))

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from mlsim import zoo
 from mlsim.hardware import Device
 from mlsim.precision import Precision
 from mlsim.solvers.training.training import Training
 from mlsim.systems import Cluster, System
 from mlsim.workloads.model import Model
+from mlsim.zoo import resolve
 
 if TYPE_CHECKING:
     from mlsim.solvers.training.optimal_size import OptimalSize
@@ -131,8 +131,8 @@ def train(
     from mlsim.solvers.training.validate import Asked, run
 
     asked = Asked(
-        model=zoo.transformer(model),
-        system=zoo.cluster(system),
+        model=resolve.transformer(model),
+        system=resolve.cluster(system),
         devices=devices,
         global_batch=global_batch,
         micro_batch=micro_batch,

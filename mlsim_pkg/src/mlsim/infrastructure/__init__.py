@@ -1,6 +1,6 @@
 """Layer 3: what surrounds a machine: its data centre, and the grid that feeds it."""
 
-from mlsim.infrastructure.cloud_operators import ACCOUNTS, Operator, load_operator
+from mlsim.infrastructure.cloud_operators import ACCOUNTS, CloudOperator, load_operator
 from mlsim.infrastructure.embodied import EmbodiedCarbon, load_embodied
 from mlsim.infrastructure.hourly import HourlyIntensity, load_hours
 from mlsim.infrastructure.place_files import (

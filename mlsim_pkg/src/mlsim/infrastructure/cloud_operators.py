@@ -26,7 +26,7 @@ _FIGURES = {
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Operator(Place):
+class CloudOperator(Place):
     """A company that runs data centres, and what it reports by year.
 
     "electricity" is what it used; "scope2_location" and "scope2_market" are the
@@ -77,7 +77,7 @@ class Operator(Place):
         return f"<Operator {self.name}: {', '.join(self.quantities)}; {self.covers}>"
 
 
-def load_operator(path: str | Path) -> Operator:
+def load_operator(path: str | Path) -> CloudOperator:
     """Read the file of an operator.
 
     Raises
@@ -93,4 +93,4 @@ def load_operator(path: str | Path) -> Operator:
     figures = dict(figures_by_year(file, file.data, _FIGURES, {}))
     if not figures:
         raise file.error("there is no figure: add a table such as [scope2_location.2023].")
-    return Operator(figures=figures, **texts)
+    return CloudOperator(figures=figures, **texts)

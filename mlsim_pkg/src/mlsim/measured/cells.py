@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Protocol, TypeVar
 
-from mlsim import zoo
 from mlsim.errors import DataFileError, nearest, unknown_name
 from mlsim.records.tables import count, positive
+from mlsim.zoo import resolve, spaces
 
 __all__ = ["choice", "chosen", "count", "device", "flag", "metric", "model", "positive", "stated"]
 
@@ -92,7 +92,7 @@ def device(record: Record) -> str:
     >>> device({"device": "Cloud.A100"})
     'Cloud.A100'
     """
-    key: str = zoo.Hardware.find(record["device"]).key
+    key: str = spaces.Hardware.find(record["device"]).key
     if key != record["device"]:
         raise DataFileError(f"device must be the key {key!r}, not {record['device']!r}.")
     return key
@@ -112,7 +112,7 @@ def model(record: Record, *, language: bool = False) -> str:
     'GPT3_175B'
     """
     name = record["model"]
-    found = zoo.transformer(name) if language else zoo.model(name)
+    found = resolve.transformer(name) if language else resolve.model(name)
     if found.key != name:
         raise DataFileError(f"model must be the key {found.key!r}, not {name!r}.")
     return found.key

@@ -11,12 +11,12 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mlsim import zoo
 from mlsim.hardware import Device
 from mlsim.measured import cells
 from mlsim.measured.networks import FOLDER
 from mlsim.records.tables import read
 from mlsim.units import quantity, to_base
+from mlsim.zoo import resolve
 
 if TYPE_CHECKING:
     from pint import Quantity
@@ -123,7 +123,7 @@ def prices(*, device: Device | str | None = None, provider: str | None = None) -
     >>> {row.provider for row in prices(device="H100")} >= {"Lambda", "AWS"}
     True
     """
-    key = zoo.device(device).key if device is not None else None
+    key = resolve.device(device).key if device is not None else None
     return [
         row
         for row in load_prices(PRICES)

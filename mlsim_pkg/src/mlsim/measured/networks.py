@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from mlsim import zoo
 from mlsim.errors import DataFileError
 from mlsim.hardware import Device
 from mlsim.precision import precision as find_precision
 from mlsim.records.tables import read
 from mlsim.workloads.model import Model
+from mlsim.zoo import resolve, spaces
 
 FOLDER = Path(__file__).parent / "data" / "measurements"
 
@@ -46,7 +46,7 @@ class Measurement:
     @property
     def device(self) -> Device:
         """The device of the zoo on which it was measured."""
-        found: Device = zoo.Hardware.get(self.hardware)
+        found: Device = spaces.Hardware.get(self.hardware)
         return found
 
 
@@ -65,8 +65,8 @@ def measurements(
     >>> [(row.batch_size, row.value) for row in rows][:2]
     [(1, 98.0), (4, 325.0)]
     """
-    wanted_model = zoo.model(model).key if model is not None else None
-    wanted_device = zoo.device(hardware).key if hardware is not None else None
+    wanted_model = resolve.model(model).key if model is not None else None
+    wanted_device = resolve.device(hardware).key if hardware is not None else None
     if precision is not None:
         precision = find_precision(precision).name
     return [
@@ -97,8 +97,8 @@ def _row(record: dict[str, str]) -> Measurement:
     value, batch = float(record["value"]), int(record["batch_size"])
     if not (math.isfinite(value) and value > 0 and batch > 0):
         raise DataFileError(f"value and batch_size must be positive, not {value} and {batch}.")
-    zoo.Hardware.find(record["hardware"])
-    zoo.Models.find(record["model"])
+    spaces.Hardware.find(record["hardware"])
+    spaces.Models.find(record["model"])
     find_precision(record["precision"])
     return Measurement(
         **{**record, "value": value, "batch_size": batch, "year": int(record["year"])}  # type: ignore[arg-type]

@@ -13,7 +13,6 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from mlsim import zoo
 from mlsim.errors import DataFileError
 from mlsim.hardware import Device
 from mlsim.measured import cells
@@ -22,6 +21,7 @@ from mlsim.measured.services import ServingMeasurement, serving_measurements
 from mlsim.precision import precision
 from mlsim.records.tables import read
 from mlsim.workloads.model import Model
+from mlsim.zoo import resolve
 
 POWER_FOLDER = FOLDER / "power"
 
@@ -125,8 +125,8 @@ def power_measurements(
     >>> [(row.batch_size, row.value) for row in rows]
     [(8, 0.4548), (64, 0.1186), (255, 0.0766), (511, 0.0702)]
     """
-    wanted_model = zoo.model(model).key if model is not None else None
-    wanted_device = zoo.device(device).key if device is not None else None
+    wanted_model = resolve.model(model).key if model is not None else None
+    wanted_device = resolve.device(device).key if device is not None else None
     rows = (row for path in sorted(POWER_FOLDER.glob("*.csv")) for row in load(path))
     return [
         row

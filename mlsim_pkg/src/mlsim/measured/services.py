@@ -12,7 +12,6 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
-from mlsim import zoo
 from mlsim.engine import Engine
 from mlsim.errors import DataFileError
 from mlsim.hardware import Device
@@ -26,6 +25,7 @@ from mlsim.solvers.serving.serving import Serving
 from mlsim.systems import System
 from mlsim.workloads.language import Transformer
 from mlsim.workloads.model import Model
+from mlsim.zoo import resolve, spaces
 
 SERVING_FOLDER = FOLDER / "serving"
 
@@ -98,7 +98,7 @@ class ServingMeasurement:
     @property
     def device(self) -> Device:
         """The device of the zoo on which it was measured."""
-        found: Device = zoo.Hardware.get(self.hardware)
+        found: Device = spaces.Hardware.get(self.hardware)
         return found
 
     @cached_property
@@ -164,7 +164,7 @@ class ServingMeasurement:
     @property
     def words(self) -> str:
         """What was measured, in one line that is safe in Markdown."""
-        model: Transformer = zoo.transformer(self.model)
+        model: Transformer = resolve.transformer(self.model)
         tokens = f"{self.prompt_tokens:,}"
         if self.output_tokens is not None:
             tokens += f" + {self.output_tokens:,}"
@@ -198,8 +198,8 @@ def serving_measurements(
     >>> [(row.devices, row.weights, row.value) for row in rows][:2]
     [(2, 'bf16', 96.67), (4, 'bf16', 155.35)]
     """
-    wanted_model = zoo.transformer(model).key if model is not None else None
-    wanted_device = zoo.device(hardware).key if hardware is not None else None
+    wanted_model = resolve.transformer(model).key if model is not None else None
+    wanted_device = resolve.device(hardware).key if hardware is not None else None
     rows = (row for path in sorted(SERVING_FOLDER.glob("*.csv")) for row in load(path))
     return [
         row
@@ -257,7 +257,7 @@ def _check_model(row: ServingMeasurement) -> None:
     UnknownNameError, WrongKindError
         If it is no language model of the zoo.
     """
-    model = zoo.transformer(row.model)
+    model = resolve.transformer(row.model)
     if model.key != row.model:
         raise DataFileError(f"model must be the key {model.key!r}, not {row.model!r}.")
     if model.decoder == (row.metric == "pass_throughput"):
@@ -277,7 +277,7 @@ def _check_devices(row: ServingMeasurement) -> None:
     UnknownNameError
         If the zoo has no such device.
     """
-    device = zoo.Hardware.find(row.hardware)
+    device = spaces.Hardware.find(row.hardware)
     if device.key != row.hardware:
         raise DataFileError(f"hardware must be the key {device.key!r}, not {row.hardware!r}.")
     if row.devices % row.tensor_parallel:

@@ -12,12 +12,12 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from mlsim import zoo
 from mlsim.errors import DataFileError, unknown_name
 from mlsim.measured import cells
 from mlsim.measured.networks import FOLDER
 from mlsim.records.tables import read
 from mlsim.workloads.model import Model
+from mlsim.zoo import resolve
 
 RUNS_FOLDER = FOLDER / "runs"
 
@@ -99,7 +99,7 @@ def published_runs(
     >>> [(row.value, row.measured) for row in rows]
     [(24.7, 'arithmetic'), (11.2, 'estimated'), (50.5, 'estimated')]
     """
-    wanted = zoo.model(model).key if model is not None else None
+    wanted = resolve.model(model).key if model is not None else None
     if metric is not None and metric not in METRICS:
         raise unknown_name("metric", metric, METRICS)
     if measured is not None and measured not in MEASURED:

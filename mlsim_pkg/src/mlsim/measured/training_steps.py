@@ -14,7 +14,6 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
-from mlsim import zoo
 from mlsim.engine import Engine
 from mlsim.errors import DataFileError, InvalidValueError
 from mlsim.hardware import Device
@@ -26,6 +25,7 @@ from mlsim.solvers.training.training import Training
 from mlsim.systems import Cluster, System
 from mlsim.workloads.language import Transformer
 from mlsim.workloads.model import Model
+from mlsim.zoo import resolve, spaces
 
 TRAINING_FOLDER = FOLDER / "training"
 
@@ -125,7 +125,7 @@ class TrainingMeasurement:
     @cached_property
     def transformer(self) -> Transformer:
         """The model as it was trained: its table of positions as long as the sequences."""
-        model: Transformer = zoo.transformer(self.model)
+        model: Transformer = resolve.transformer(self.model)
         if not model.positions and self.sequence_tokens <= model.context:
             return model
         positions = model.positions and max(self.sequence_tokens, model.positions)
@@ -135,10 +135,10 @@ class TrainingMeasurement:
     @cached_property
     def machine(self) -> Device | System | Cluster:
         """The device, or the system, with the very device of the row in its nodes."""
-        device: Device = zoo.Hardware.get(self.device)
+        device: Device = spaces.Hardware.get(self.device)
         if not self.system:
             return device
-        machine = zoo.cluster(self.system)
+        machine = resolve.cluster(self.system)
         if isinstance(machine, Cluster) and machine.device.key != device.key:
             return _with(device, machine)
         return machine
@@ -230,8 +230,8 @@ def training_measurements(
     >>> [(row.recompute, row.value) for row in rows]
     [('full', 94.42), ('selective', 71.49)]
     """
-    wanted_model = zoo.transformer(model).key if model is not None else None
-    wanted_device = zoo.device(device).key if device is not None else None
+    wanted_model = resolve.transformer(model).key if model is not None else None
+    wanted_device = resolve.device(device).key if device is not None else None
     rows = (row for path in sorted(TRAINING_FOLDER.glob("*.csv")) for row in load(path))
     return [
         row

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from mlsim import zoo
 from mlsim.engine import Engine
 from mlsim.equations import roofline
 from mlsim.errors import InvalidValueError, need
@@ -18,6 +17,7 @@ from mlsim.solvers.serving.serving import Serving
 from mlsim.solvers.serving.step_profile import StepProfile
 from mlsim.units import scale_for, text
 from mlsim.workloads.model import Model
+from mlsim.zoo import resolve
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -82,7 +82,7 @@ def plot_roofline(
     'log'
     """
     pyplot = need("matplotlib.pyplot", "a figure", "plots")
-    device = zoo.device(hardware)
+    device = resolve.device(hardware)
     workloads = list(workloads)
     computed = precision or next(filter(None, map(_computes_in, workloads)), DEFAULT_PRECISION)
     peak = device.compute.figure(computed).si

@@ -17,7 +17,7 @@ LARGEST = 2.0**53
 BARE = ("1", "sample", "sample/s", "token", "token/sample")
 
 
-def check(name: str, value: Any, *, whole: bool = False, zero: bool = False) -> Any:
+def validate(name: str, value: Any, *, whole: bool = False, zero: bool = False) -> Any:
     """Return a number or an array of numbers in base units.
 
     Parameters
@@ -40,7 +40,7 @@ def check(name: str, value: Any, *, whole: bool = False, zero: bool = False) -> 
     UnitError
         If a unit is missing or of another kind.
 
-    >>> check("batch_size", 8, whole=True)
+    >>> validate("batch_size", 8, whole=True)
     8.0
     """
     # The usual case, first: it is asked several times for each solve.
@@ -85,11 +85,11 @@ def _check_list(name: str, values: Sequence[Any], whole: bool, zero: bool) -> An
     if not len(values):
         raise InvalidValueError(f"{name} is an empty list; give at least one value.")
     if any(isinstance(value, (list, tuple, range)) for value in values):
-        return check(name, _array(values, name), whole=whole, zero=zero)
+        return validate(name, _array(values, name), whole=whole, zero=zero)
     checked = []
     for index, value in enumerate(values):
         try:
-            checked.append(check(name, value, whole=whole, zero=zero))
+            checked.append(validate(name, value, whole=whole, zero=zero))
         except MlsimError as error:
             raise type(error)(f"entry {index} of {len(values)}: {error}") from None
     return _array(checked, name)
@@ -127,7 +127,7 @@ def _array(values: Any, name: str) -> Any:
         raise InvalidValueError(f"{name}: the entries don't form an array: {error}.") from None
 
 
-def check_given(given: dict[str, Any], allowed: Sequence[str]) -> dict[str, Any]:
+def validate_given(given: dict[str, Any], allowed: Sequence[str]) -> dict[str, Any]:
     """Check quantities that a caller gives to override what would be computed.
 
     Raises
@@ -138,4 +138,4 @@ def check_given(given: dict[str, Any], allowed: Sequence[str]) -> dict[str, Any]
     for name in given:
         if name not in allowed:
             raise unknown_name("argument or quantity", name, allowed)
-    return {name: check(name, value) for name, value in given.items()}
+    return {name: validate(name, value) for name, value in given.items()}

@@ -9,7 +9,7 @@ from typing import Any
 
 from mlsim.errors import InvalidValueError, WrongKindError
 from mlsim.hardware import Device
-from mlsim.solvers.inputs import check
+from mlsim.solvers.inputs import validate
 from mlsim.systems import Cluster, System
 from mlsim.units import to_base
 
@@ -92,7 +92,7 @@ class Load:
         UnitError
             If it has no unit.
         """
-        seconds = check("working_time", time)
+        seconds = validate("working_time", time)
         if getattr(seconds, "ndim", 0):
             raise InvalidValueError("time must be one time, not an array.")
         ratio = self.time / seconds

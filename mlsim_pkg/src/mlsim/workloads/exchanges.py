@@ -5,48 +5,48 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from mlsim.workloads.kernels import Kernel, Spread
+from mlsim.workloads.kernels import Kernel, Parallelism
 from mlsim.workloads.language import Transformer
 
 
-def exchanges(model: Transformer, spread: Spread, *, again: bool) -> Iterator[Kernel]:
+def exchanges(model: Transformer, parallelism: Parallelism, *, again: bool) -> Iterator[Kernel]:
     """Yield what is sent in one layer; `again`: whether whole layers are computed again."""
     repeated = float(again)
-    if spread.tensor > 1:
-        yield from _tensor_exchanges(model.hidden, spread, repeated)
-    if spread.context > 1:
-        hops = spread.context - 1
-        cached = model.attention.cached_elements / min(spread.tensor, model.attention.kv_heads)
+    if parallelism.tensor > 1:
+        yield from _tensor_exchanges(model.hidden, parallelism, repeated)
+    if parallelism.context > 1:
+        hops = parallelism.context - 1
+        cached = model.attention.cached_elements / min(parallelism.tensor, model.attention.kv_heads)
         ring = Kernel(
             name="keys and values round the ring",
             kind="network",
             link_elements=hops * cached,
             link_hops=hops,
-            link_span=spread.context,
-            link_stride=spread.tensor,
+            link_span=parallelism.context,
+            link_stride=parallelism.tensor,
         )
         # On the way back, their gradients go round as well.
         yield replace(ring, forward_repeats=1.0, recompute_repeats=repeated, backward_repeats=2.0)
-    if model.experts and spread.expert > spread.tensor:
-        groups = spread.expert // spread.tensor
+    if model.experts and parallelism.expert > parallelism.tensor:
+        groups = parallelism.expert // parallelism.tensor
         away = model.experts.per_token * model.hidden * (groups - 1) / groups
         share = (model.layers - model.dense_layers) / model.layers
         yield Kernel(
             name="tokens to their experts, or back",
             kind="network",
-            link_elements=away / spread.tensor,
+            link_elements=away / parallelism.tensor,
             link_hops=groups - 1,
             link_span=groups,
-            link_stride=spread.tensor,
+            link_stride=parallelism.tensor,
             forward_repeats=2.0 * share,
             recompute_repeats=2.0 * repeated * share,
             backward_repeats=2.0 * share,
         )
 
 
-def _tensor_exchanges(hidden: int, spread: Spread, again: float) -> Iterator[Kernel]:
+def _tensor_exchanges(hidden: int, parallelism: Parallelism, again: float) -> Iterator[Kernel]:
     """Yield what tensor parallelism sends: after attention, and after the feed-forward."""
-    group = spread.tensor
+    group = parallelism.tensor
     one_way = Kernel(
         name="reduce and scatter, or gather",
         kind="network",
@@ -55,7 +55,7 @@ def _tensor_exchanges(hidden: int, spread: Spread, again: float) -> Iterator[Ker
         link_span=group,
         collective=True,
     )
-    if spread.sequence:
+    if parallelism.sequence:
         # Each all-reduce is done in two halves; on the way back the inputs, of
         # which each device kept a part, are gathered once more.
         yield replace(

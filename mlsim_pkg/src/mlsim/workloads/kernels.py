@@ -14,7 +14,7 @@ from mlsim.workloads.steps import UNLIMITED, StepTable
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Spread:
+class Parallelism:
     """How a model and its batch are divided among devices for training.
 
     Attributes
@@ -30,7 +30,7 @@ class Spread:
         What copies divide among themselves: "none", "zero1" (optimizer state),
         "zero2" (and gradients), "zero3" (and weights; FSDP).
 
-    >>> Spread(tensor=8, pipeline=2, data=4).devices
+    >>> Parallelism(tensor=8, pipeline=2, data=4).devices
     64
     """
 

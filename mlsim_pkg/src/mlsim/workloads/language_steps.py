@@ -27,7 +27,7 @@ def _lower(model: Transformer, layout: Layout) -> Iterator[StepOperator]:
         parameters=tables * hidden,
         token_elements=2 * hidden,
         live_elements=hidden,
-        kept=True,
+        unquantised=True,
     )
     norm = NORMS[model.norm] * hidden
     yield StepOperator(
@@ -39,7 +39,7 @@ def _lower(model: Transformer, layout: Layout) -> Iterator[StepOperator]:
         live_elements=3 * hidden,
         repeats=model.norm_count,
         resident_repeats=model.norm_count / layout.pipeline,
-        kept=True,
+        unquantised=True,
     )
     for operator, repeats in _layers(model, layout):
         yield replace(operator, repeats=repeats, resident_repeats=repeats / layout.pipeline)
@@ -47,7 +47,7 @@ def _lower(model: Transformer, layout: Layout) -> Iterator[StepOperator]:
         yield replace(
             matrix("pooler", hidden, hidden, bias=hidden, elements=2 * hidden),
             token_limit=1,
-            kept=True,
+            unquantised=True,
         )
     if model.output_layer:
         yield _output(model, layout)
@@ -57,7 +57,7 @@ def _lower(model: Transformer, layout: Layout) -> Iterator[StepOperator]:
 def _layers(model: Transformer, layout: Layout) -> Iterator[tuple[StepOperator, int]]:
     """Yield the operators of the layers, and how often each stands in the model."""
     for lowered in model.attention.operators(model.hidden, layout):
-        operator = replace(lowered, kept=model.quantised == "experts")
+        operator = replace(lowered, unquantised=model.quantised == "experts")
         if not model.decoder:
             operator = _uncached(operator, model.attention, layout)
         if operator.kind != "attention":
@@ -71,13 +71,13 @@ def _layers(model: Transformer, layout: Layout) -> Iterator[tuple[StepOperator, 
             yield local.renamed("attention in a window"), windowed
     if model.feed_forward and model.dense_layers:
         for operator in model.feed_forward.operators(model.hidden, layout):
-            yield replace(operator, kept=model.quantised == "experts"), model.dense_layers
+            yield replace(operator, unquantised=model.quantised == "experts"), model.dense_layers
     if model.experts:
         for operator in model.experts.operators(model.hidden, layout):
-            kept = operator.kind == "router" or (
+            unquantised = operator.kind == "router" or (
                 model.quantised == "experts" and operator.kind != "experts"
             )
-            yield replace(operator, kept=kept), model.layers - model.dense_layers
+            yield replace(operator, unquantised=unquantised), model.layers - model.dense_layers
 
 
 def _output(model: Transformer, layout: Layout) -> StepOperator:
@@ -98,7 +98,7 @@ def _output(model: Transformer, layout: Layout) -> StepOperator:
         parameters=model.output_bias * words if shared else output.parameters,
         resident_repeats=1.0,
         token_limit=1,
-        kept=True,
+        unquantised=True,
     )
 
 

@@ -80,8 +80,8 @@ class Convolution:
     batch_norm: bool = False
     adds_residual: bool = False
 
-    def lower(self, shape: Shape, kept: int = 0) -> Lowered:
-        """Lower it; `kept` elements stay alive for others meanwhile.
+    def lower(self, shape: Shape, also_live: int = 0) -> Lowered:
+        """Lower it; `also_live` elements stay alive for others meanwhile.
 
         Raises
         ------
@@ -104,7 +104,7 @@ class Convolution:
             parameters=weights + self.out_channels * (self.bias + 2 * self.batch_norm),
             activations_read=read,
             activations_written=output.elements,
-            activations_live=read + output.elements + kept,
+            activations_live=read + output.elements + also_live,
             # Groups of channels are products of their own, too narrow to be run as such.
             outputs=self.out_channels if self.groups == 1 else 0,
         )
@@ -135,13 +135,13 @@ class Pool:
     stride: int = 1
     padding: int = 0
 
-    def lower(self, shape: Shape, kept: int = 0) -> Lowered:
+    def lower(self, shape: Shape, also_live: int = 0) -> Lowered:
         """Lower it to one operator."""
         size = 1
         if self.kernel:
             size = _output_size(shape, self.kernel, self.stride, self.padding, self.name)
         output = Shape(shape.channels, size, shape.rank)
-        live = shape.elements + output.elements + kept
+        live = shape.elements + output.elements + also_live
         operator = Operator(self.name, "pooling", 0, 0, shape.elements, output.elements, live)
         return Lowered((operator,), output)
 
@@ -156,10 +156,10 @@ class ResponseNorm:
 
     name: str
 
-    def lower(self, shape: Shape, kept: int = 0) -> Lowered:
+    def lower(self, shape: Shape, also_live: int = 0) -> Lowered:
         """Lower it to one operator."""
         elements = shape.elements
-        live = 2 * elements + kept
+        live = 2 * elements + also_live
         operator = Operator(self.name, "normalisation", 0, 0, elements, elements, live)
         return Lowered((operator,), shape)
 
@@ -172,7 +172,7 @@ class Linear:
     out_features: int
     bias: bool = True
 
-    def lower(self, shape: Shape, kept: int = 0) -> Lowered:
+    def lower(self, shape: Shape, also_live: int = 0) -> Lowered:
         """Lower it to one operator: a convolution of one pixel."""
         inputs = shape.elements
         operator = Operator(
@@ -183,7 +183,7 @@ class Linear:
             + self.out_features * self.bias,
             activations_read=inputs,
             activations_written=self.out_features,
-            activations_live=inputs + self.out_features + kept,
+            activations_live=inputs + self.out_features + also_live,
             outputs=self.out_features,
         )
         return Lowered((operator,), Shape(self.out_features, 1))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from mlsim.workloads.kernels import Kernel, Spread
+from mlsim.workloads.kernels import Kernel, Parallelism
 from mlsim.workloads.steps import StepOperator
 
 # A flash backward pass computes the scores again: five products for two.
@@ -37,7 +37,7 @@ class Passes:
     """Makes the kernels of a layer, given what is kept and computed again."""
 
     recipe: Recipe
-    spread: Spread
+    parallelism: Parallelism
     hidden: int
 
     @property
@@ -105,12 +105,12 @@ class Passes:
         Matrices that end a block have a divided input anyway, which is counted as it is.
         """
         ends_block = operator.name.endswith((", down", "attention output"))
-        return self.spread.tensor if self.spread.sequence and not ends_block else 1
+        return self.parallelism.tensor if self.parallelism.sequence and not ends_block else 1
 
     @property
     def narrow(self) -> float:
         """Width of what lies between matrices, on one device."""
-        return self.hidden / (self.spread.tensor if self.spread.sequence else 1)
+        return self.hidden / (self.parallelism.tensor if self.parallelism.sequence else 1)
 
     def norm(self) -> Iterator[Kernel]:
         """Yield a norm: it reads and writes; on the way back it reads two gradients more."""

@@ -24,7 +24,7 @@ class DotInteraction:
     name: str
     rows: tuple[int, ...]
 
-    def lower(self, shape: Shape, kept: int = 0) -> Lowered:
+    def lower(self, shape: Shape, also_live: int = 0) -> Lowered:
         """Lower it to two operators.
 
         Raises
@@ -47,7 +47,7 @@ class DotInteraction:
             parameters=0,
             activations_read=looked_up,
             activations_written=looked_up,
-            activations_live=2 * looked_up + shape.elements + kept,
+            activations_live=2 * looked_up + shape.elements + also_live,
             table_parameters=int(count.projection_parameters(sum(self.rows), width)),
         )
         pairs = vectors * (vectors - 1) // 2
@@ -59,6 +59,6 @@ class DotInteraction:
             parameters=0,
             activations_read=vectors * width,
             activations_written=output.elements,
-            activations_live=vectors * width + output.elements + kept,
+            activations_live=vectors * width + output.elements + also_live,
         )
         return Lowered((lookups, interaction), output)

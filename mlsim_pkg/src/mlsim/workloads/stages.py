@@ -14,11 +14,11 @@ from mlsim.workloads.operators import Operator
 Block = Callable[[Shape, int, int], Iterator[Lowered]]
 
 
-def _lower_blocks(block: Block, blocks: int, shape: Shape, kept: int) -> Lowered:
+def _lower_blocks(block: Block, blocks: int, shape: Shape, also_live: int) -> Lowered:
     """Lower blocks one after another."""
     operators: list[Operator] = []
     for number in range(1, blocks + 1):
-        for lowered in block(shape, number, kept):
+        for lowered in block(shape, number, also_live):
             operators.extend(lowered.operators)
         shape = lowered.output
     return Lowered(tuple(operators), shape)
@@ -42,7 +42,7 @@ class BottleneckStage:
     expansion: int = 4
     stride_at: str = "b"
 
-    def lower(self, shape: Shape, kept: int = 0) -> Lowered:
+    def lower(self, shape: Shape, also_live: int = 0) -> Lowered:
         """Lower all blocks, in the order in which they run.
 
         Raises
@@ -54,16 +54,16 @@ class BottleneckStage:
             raise InvalidValueError(
                 f"layer {self.name}: stride_at must be 'a' or 'b', not {self.stride_at!r}."
             )
-        return _lower_blocks(self._block, self.blocks, shape, kept)
+        return _lower_blocks(self._block, self.blocks, shape, also_live)
 
-    def _block(self, shape: Shape, number: int, kept: int) -> Iterator[Lowered]:
+    def _block(self, shape: Shape, number: int, also_live: int) -> Iterator[Lowered]:
         prefix, stride = f"{self.name}.{number}", self.stride if number == 1 else 1
         wide = self.expansion * self.width
         first = stride if self.stride_at == "a" else 1
         # The block's input stays alive until its shortcut has been read.
         a = Convolution(
             name=f"{prefix}.a", out_channels=self.width, kernel=1, stride=first, batch_norm=True
-        ).lower(shape, kept)
+        ).lower(shape, also_live)
         yield a
         b = Convolution(
             name=f"{prefix}.b",
@@ -72,16 +72,16 @@ class BottleneckStage:
             stride=stride // first,
             padding=1,
             batch_norm=True,
-        ).lower(a.output, kept + shape.elements)
+        ).lower(a.output, also_live + shape.elements)
         yield b
         if number == 1:
             down = Convolution(
                 name=f"{prefix}.down", out_channels=wide, kernel=1, stride=stride, batch_norm=True
-            ).lower(shape, kept + b.output.elements)
+            ).lower(shape, also_live + b.output.elements)
             yield down
         c = Convolution(
             name=f"{prefix}.c", out_channels=wide, kernel=1, batch_norm=True, adds_residual=True
-        ).lower(b.output, kept)
+        ).lower(b.output, also_live)
         yield c
 
 
@@ -99,11 +99,11 @@ class BasicStage:
     width: int
     stride: int = 1
 
-    def lower(self, shape: Shape, kept: int = 0) -> Lowered:
+    def lower(self, shape: Shape, also_live: int = 0) -> Lowered:
         """Lower all blocks, in the order in which they run."""
-        return _lower_blocks(self._block, self.blocks, shape, kept)
+        return _lower_blocks(self._block, self.blocks, shape, also_live)
 
-    def _block(self, shape: Shape, number: int, kept: int) -> Iterator[Lowered]:
+    def _block(self, shape: Shape, number: int, also_live: int) -> Iterator[Lowered]:
         prefix, stride = f"{self.name}.{number}", self.stride if number == 1 else 1
         # The block's input stays alive until its shortcut has been read.
         a = Convolution(
@@ -113,7 +113,7 @@ class BasicStage:
             stride=stride,
             padding=1,
             batch_norm=True,
-        ).lower(shape, kept)
+        ).lower(shape, also_live)
         yield a
         if stride > 1 or shape.channels != self.width:
             down = Convolution(
@@ -122,7 +122,7 @@ class BasicStage:
                 kernel=1,
                 stride=stride,
                 batch_norm=True,
-            ).lower(shape, kept + a.output.elements)
+            ).lower(shape, also_live + a.output.elements)
             yield down
         yield Convolution(
             name=f"{prefix}.b",
@@ -131,7 +131,7 @@ class BasicStage:
             padding=1,
             batch_norm=True,
             adds_residual=True,
-        ).lower(a.output, kept)
+        ).lower(a.output, also_live)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,21 +156,21 @@ class InvertedStage:
     kernel: int = 3
     squeeze: int = 0
 
-    def lower(self, shape: Shape, kept: int = 0) -> Lowered:
+    def lower(self, shape: Shape, also_live: int = 0) -> Lowered:
         """Lower all blocks, in the order in which they run."""
-        return _lower_blocks(self._block, self.blocks, shape, kept)
+        return _lower_blocks(self._block, self.blocks, shape, also_live)
 
-    def _block(self, shape: Shape, number: int, kept: int) -> Iterator[Lowered]:
+    def _block(self, shape: Shape, number: int, also_live: int) -> Iterator[Lowered]:
         prefix, stride = f"{self.name}.{number}", self.stride if number == 1 else 1
         adds = stride == 1 and shape.channels == self.width
         wide = self.expansion * shape.channels
         # An input that is added at the end stays alive while it is not read.
-        waiting = kept + (shape.elements if adds else 0)
+        waiting = also_live + (shape.elements if adds else 0)
         inner = shape
         if self.expansion > 1:
             expand = Convolution(
                 name=f"{prefix}.expand", out_channels=wide, kernel=1, batch_norm=True
-            ).lower(shape, kept)
+            ).lower(shape, also_live)
             yield expand
             inner = expand.output
         depthwise = Convolution(
@@ -181,7 +181,7 @@ class InvertedStage:
             padding=self.kernel // 2,
             groups=wide,
             batch_norm=True,
-        ).lower(inner, waiting if self.expansion > 1 else kept)
+        ).lower(inner, waiting if self.expansion > 1 else also_live)
         yield depthwise
         if self.squeeze:
             narrow = max(1, shape.channels // self.squeeze)
@@ -192,21 +192,21 @@ class InvertedStage:
             kernel=1,
             batch_norm=True,
             adds_residual=adds,
-        ).lower(depthwise.output, kept)
+        ).lower(depthwise.output, also_live)
 
 
-def _squeeze(prefix: str, shape: Shape, narrow: int, kept: int) -> Iterator[Lowered]:
+def _squeeze(prefix: str, shape: Shape, narrow: int, also_live: int) -> Iterator[Lowered]:
     """Yield what weighs channels by a function of their means (squeeze and excitation)."""
     channels = shape.channels
     # The map itself waits until its channels are scaled.
-    mean = Pool(name=f"{prefix}.mean").lower(shape, kept)
+    mean = Pool(name=f"{prefix}.mean").lower(shape, also_live)
     yield mean
     reduced = Linear(name=f"{prefix}.reduce", out_features=narrow)
-    lowered = reduced.lower(mean.output, kept + shape.elements)
+    lowered = reduced.lower(mean.output, also_live + shape.elements)
     yield lowered
     weights = Linear(name=f"{prefix}.weigh", out_features=channels)
-    yield weights.lower(lowered.output, kept + shape.elements)
+    yield weights.lower(lowered.output, also_live + shape.elements)
     read = shape.elements + channels
-    live = read + shape.elements + kept
+    live = read + shape.elements + also_live
     scale = Operator(f"{prefix}.scale", "elementwise", 0, 0, read, shape.elements, live)
     yield Lowered((scale,), shape)

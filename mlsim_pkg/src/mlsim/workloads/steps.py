@@ -96,7 +96,7 @@ class StepOperator:
     link_group: int = 0
     repeats: int = 1
     resident_repeats: float = 1.0
-    kept: bool = False
+    unquantised: bool = False
 
     def compulsory(self) -> StepOperator:
         """Return it without the traffic that a perfect program could avoid."""

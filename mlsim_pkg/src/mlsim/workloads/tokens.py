@@ -27,7 +27,7 @@ def product(
     bias: int = 0,
     branches: int = 1,
     adds: bool = False,
-    kept: int = 0,
+    also_live: int = 0,
 ) -> Lowered:
     """Return the matrix product of each token with a matrix.
 
@@ -45,16 +45,18 @@ def product(
         parameters=weights + bias,
         activations_read=read,
         activations_written=output.elements,
-        activations_live=read + output.elements + kept,
+        activations_live=read + output.elements + also_live,
         outputs=outputs,
     )
     return Lowered((operator,), output)
 
 
-def elementwise(name: str, kind: str, shape: Shape, parameters: int = 0, kept: int = 0) -> Lowered:
+def elementwise(
+    name: str, kind: str, shape: Shape, parameters: int = 0, also_live: int = 0
+) -> Lowered:
     """Return what reads all elements and writes as many, such as a norm."""
     elements = shape.elements
-    live = 2 * elements + kept
+    live = 2 * elements + also_live
     return Lowered((Operator(name, kind, 0, parameters, elements, elements, live),), shape)
 
 
@@ -66,7 +68,7 @@ def attention(
     *,
     causal: bool = False,
     bias: int = 0,
-    kept: int = 0,
+    also_live: int = 0,
 ) -> Lowered:
     """Return attention of queries over `seen` tokens, whose keys and values are as wide.
 
@@ -76,7 +78,7 @@ def attention(
     pairs = queries.size * (queries.size + 1) // 2 if causal else queries.size * seen
     read = queries.elements + 2 * queries.channels * seen
     each = int(count.pair_multiply_adds(heads, queries.channels // heads))
-    live = read + queries.elements + kept
+    live = read + queries.elements + also_live
     operator = Operator(name, "attention", pairs * each, bias, read, queries.elements, live)
     return Lowered((operator,), queries)
 
@@ -125,7 +127,7 @@ class PatchEmbedding:
     patch: int
     class_token: bool = True
 
-    def lower(self, shape: Shape, kept: int = 0) -> Lowered:
+    def lower(self, shape: Shape, also_live: int = 0) -> Lowered:
         """Lower it to one operator.
 
         Raises
@@ -140,7 +142,7 @@ class PatchEmbedding:
             )
         cut = Convolution(
             name=self.name, out_channels=self.width, kernel=self.patch, stride=self.patch, bias=True
-        ).lower(shape, kept)
+        ).lower(shape, also_live)
         tokens = Shape(self.width, cut.output.places + self.class_token, 1)
         patches = cut.operators[0]
         operator = Operator(
@@ -150,7 +152,7 @@ class PatchEmbedding:
             parameters=patches.parameters + self.class_token * self.width + tokens.elements,
             activations_read=patches.activations_read,
             activations_written=tokens.elements,
-            activations_live=patches.activations_read + tokens.elements + kept,
+            activations_live=patches.activations_read + tokens.elements + also_live,
             outputs=self.width,
         )
         return Lowered((operator,), tokens)
@@ -169,7 +171,7 @@ class TokenEmbedding:
     width: int
     own_table: bool = True
 
-    def lower(self, shape: Shape, kept: int = 0) -> Lowered:
+    def lower(self, shape: Shape, also_live: int = 0) -> Lowered:
         """Lower it to one operator.
 
         Raises
@@ -180,7 +182,7 @@ class TokenEmbedding:
         check_sequence(self.name, shape)
         output = Shape(self.width, shape.size, 1)
         table = self.own_table * int(count.projection_parameters(self.vocabulary, self.width))
-        live = 2 * output.elements + kept
+        live = 2 * output.elements + also_live
         operator = Operator(
             name=self.name,
             kind="embedding",
@@ -200,9 +202,9 @@ class Positions:
 
     name: str
 
-    def lower(self, shape: Shape, kept: int = 0) -> Lowered:
+    def lower(self, shape: Shape, also_live: int = 0) -> Lowered:
         """Lower it to one operator."""
-        return elementwise(self.name, "elementwise", shape, shape.elements, kept)
+        return elementwise(self.name, "elementwise", shape, shape.elements, also_live)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -211,7 +213,7 @@ class FirstToken:
 
     name: str
 
-    def lower(self, shape: Shape, kept: int = 0) -> Lowered:
+    def lower(self, shape: Shape, also_live: int = 0) -> Lowered:
         """Lower it to no operator."""
         return Lowered((), Shape(shape.channels, 1, 1))
 
@@ -224,7 +226,7 @@ class TokenLinear:
     out_features: int
     bias: bool = True
 
-    def lower(self, shape: Shape, kept: int = 0) -> Lowered:
+    def lower(self, shape: Shape, also_live: int = 0) -> Lowered:
         """Lower it to one operator.
 
         Raises
@@ -234,7 +236,7 @@ class TokenLinear:
         """
         check_sequence(self.name, shape)
         outputs = self.out_features
-        return product(self.name, shape, outputs, bias=self.bias * outputs, kept=kept)
+        return product(self.name, shape, outputs, bias=self.bias * outputs, also_live=also_live)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -257,20 +259,26 @@ class Block:
     feed_bias: bool = True
     gated: bool = False
 
-    def normed(self, name: str, shape: Shape, kept: int) -> Lowered:
+    def normed(self, name: str, shape: Shape, also_live: int) -> Lowered:
         """Return a norm; the residual is what it reads."""
         held = norm_parameters(self.norm, shape.channels, name)
-        return elementwise(name, "norm", shape, held, kept)
+        return elementwise(name, "norm", shape, held, also_live)
 
     def self_attention(
-        self, prefix: str, shape: Shape, kept: int, *, causal: bool = False, bias_table: int = 0
+        self,
+        prefix: str,
+        shape: Shape,
+        also_live: int,
+        *,
+        causal: bool = False,
+        bias_table: int = 0,
     ) -> Iterator[Lowered]:
         """Yield the half of a block in which tokens look at one another."""
         # What came in waits until the output is added to it.
-        waiting, inner = kept + shape.elements, self.inner
-        yield self.normed(f"{prefix}.norm", shape, kept)
+        waiting, inner = also_live + shape.elements, self.inner
+        yield self.normed(f"{prefix}.norm", shape, also_live)
         bias = (2 * self.bias + self.key_bias) * inner
-        qkv = product(f"{prefix}.qkv", shape, 3 * inner, bias=bias, kept=waiting)
+        qkv = product(f"{prefix}.qkv", shape, 3 * inner, bias=bias, also_live=waiting)
         yield qkv
         queries = Shape(inner, shape.size, 1)
         yield attention(
@@ -280,45 +288,45 @@ class Block:
             self.heads,
             causal=causal,
             bias=bias_table,
-            kept=waiting,
+            also_live=waiting,
         )
-        yield self._output(prefix, shape, kept)
+        yield self._output(prefix, shape, also_live)
 
     def cross_attention(
-        self, prefix: str, shape: Shape, memory: Shape, kept: int
+        self, prefix: str, shape: Shape, memory: Shape, also_live: int
     ) -> Iterator[Lowered]:
         """Yield the part of a block in which tokens look at those of another sequence.
 
-        `kept` includes the memory, which later blocks read again.
+        `also_live` includes the memory, which later blocks read again.
         """
-        waiting, inner = kept + shape.elements, self.inner
-        yield self.normed(f"{prefix}.norm", shape, kept)
-        yield product(f"{prefix}.queries", shape, inner, bias=self.bias * inner, kept=waiting)
+        waiting, inner = also_live + shape.elements, self.inner
+        yield self.normed(f"{prefix}.norm", shape, also_live)
+        yield product(f"{prefix}.queries", shape, inner, bias=self.bias * inner, also_live=waiting)
         bias = (self.bias + self.key_bias) * inner
         queries = Shape(inner, shape.size, 1)
         # The memory is counted among what is kept already.
         kept_now = waiting + queries.elements - memory.elements
-        yield product(f"{prefix}.keys_values", memory, 2 * inner, bias=bias, kept=kept_now)
-        yield attention(f"{prefix}.attention", queries, memory.size, self.heads, kept=waiting)
-        yield self._output(prefix, shape, kept)
+        yield product(f"{prefix}.keys_values", memory, 2 * inner, bias=bias, also_live=kept_now)
+        yield attention(f"{prefix}.attention", queries, memory.size, self.heads, also_live=waiting)
+        yield self._output(prefix, shape, also_live)
 
-    def _output(self, prefix: str, shape: Shape, kept: int) -> Lowered:
+    def _output(self, prefix: str, shape: Shape, also_live: int) -> Lowered:
         width = shape.channels
         mixed, bias = Shape(self.inner, shape.size, 1), self.output_bias * width
-        return product(f"{prefix}.out", mixed, width, bias=bias, adds=True, kept=kept)
+        return product(f"{prefix}.out", mixed, width, bias=bias, adds=True, also_live=also_live)
 
-    def feed(self, prefix: str, shape: Shape, kept: int) -> Iterator[Lowered]:
+    def feed(self, prefix: str, shape: Shape, also_live: int) -> Iterator[Lowered]:
         """Yield the half of a block in which each token is by itself."""
         width, branches = shape.channels, 1 + self.gated
-        yield self.normed(f"{prefix}.norm", shape, kept)
+        yield self.normed(f"{prefix}.norm", shape, also_live)
         up = product(
             f"{prefix}.up",
             shape,
             self.feed_forward,
             bias=self.feed_bias * branches * self.feed_forward,
             branches=branches,
-            kept=kept + shape.elements,
+            also_live=also_live + shape.elements,
         )
         yield up
         bias = self.feed_bias * width
-        yield product(f"{prefix}.down", up.output, width, bias=bias, adds=True, kept=kept)
+        yield product(f"{prefix}.down", up.output, width, bias=bias, adds=True, also_live=also_live)

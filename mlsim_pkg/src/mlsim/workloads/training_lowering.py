@@ -8,14 +8,14 @@ from functools import lru_cache
 
 from mlsim.workloads.blocks import Attention
 from mlsim.workloads.exchanges import exchanges
-from mlsim.workloads.kernels import Kernel, Spread
+from mlsim.workloads.kernels import Kernel, Parallelism
 from mlsim.workloads.language import Transformer
 from mlsim.workloads.passes import Passes, Recipe
 from mlsim.workloads.steps import Layout, StepOperator
 
 
 @lru_cache(maxsize=4096)
-def kernels(model: Transformer, spread: Spread, recipe: Recipe) -> tuple[Kernel, ...]:
+def kernels(model: Transformer, parallelism: Parallelism, recipe: Recipe) -> tuple[Kernel, ...]:
     """Return the kernels of one micro-batch on the slowest stage, equal ones in one row.
 
     That is a stage with its share of the layers and the output layer; of a
@@ -27,16 +27,16 @@ def kernels(model: Transformer, spread: Spread, recipe: Recipe) -> tuple[Kernel,
         If the spread does not divide the model; says what would.
 
     >>> from mlsim import Models
-    >>> rows = kernels(Models.Llama3_8B, Spread(), Recipe())
+    >>> rows = kernels(Models.Llama3_8B, Parallelism(), Recipe())
     >>> sum(row.token_multiply_adds * row.all_repeats for row in rows) / 3e9  # 1 + 2 passes
     7.504658432
     """
-    layout = Layout(tensor=spread.tensor, data=spread.data, expert=spread.expert)
-    model.check_layout(replace(layout, pipeline=spread.pipeline))
+    layout = Layout(tensor=parallelism.tensor, data=parallelism.data, expert=parallelism.expert)
+    model.check_layout(replace(layout, pipeline=parallelism.pipeline))
     found: dict[Kernel, float] = {}
-    for kernel, repeats in _lower(model, layout, spread, recipe):
+    for kernel, repeats in _lower(model, layout, parallelism, recipe):
         found[kernel] = found.get(kernel, 0.0) + repeats
-    stages, layers = spread.pipeline, model.layers
+    stages, layers = parallelism.pipeline, model.layers
     return tuple(
         replace(kernel.times(repeats / stages), live_repeats=kernel.live_repeats * repeats / layers)
         for kernel, repeats in found.items()
@@ -44,10 +44,10 @@ def kernels(model: Transformer, spread: Spread, recipe: Recipe) -> tuple[Kernel,
 
 
 def _lower(
-    model: Transformer, layout: Layout, spread: Spread, recipe: Recipe
+    model: Transformer, layout: Layout, parallelism: Parallelism, recipe: Recipe
 ) -> Iterator[tuple[Kernel, float]]:
     """Yield each kernel with how often it stands in the whole model."""
-    layer = Passes(recipe, spread, model.hidden)
+    layer = Passes(recipe, parallelism, model.hidden)
     layers = float(model.layers)
     if recipe.recompute == "full":
         # Only what comes into each layer is kept.
@@ -59,9 +59,9 @@ def _lower(
         yield kernel, float(model.norms * model.layers)
     for kernel in layer.residual():
         yield kernel, 2 * layers
-    for kernel in exchanges(model, spread, again=recipe.recompute == "full"):
+    for kernel in exchanges(model, parallelism, again=recipe.recompute == "full"):
         yield kernel, layers
-    if spread.pipeline == 1:
+    if parallelism.pipeline == 1:
         # A row of the table is read; its gradient is added to the table's.
         table = Kernel(name="embedding", kind="elementwise", forward_repeats=1.0)
         yield replace(table, token_elements=2 * layer.narrow), 1.0
@@ -73,7 +73,7 @@ def _of_operator(
     operator: StepOperator, model: Transformer, layer: Passes
 ) -> Iterator[tuple[Kernel, float]]:
     """Yield the kernels that an operator of inference becomes."""
-    repeats, tensor = float(operator.repeats), layer.spread.tensor
+    repeats, tensor = float(operator.repeats), layer.parallelism.tensor
     name = operator.name
     if operator.token_limit == 1 and operator.kind != "output":
         return  # a pooler, which works on one token of each sequence
@@ -107,8 +107,8 @@ def _branches(model: Transformer, name: str) -> int:
 
 def _output(operator: StepOperator, layer: Passes) -> Iterator[tuple[Kernel, float]]:
     """Yield the output layer, which training needs for each token, and its loss."""
-    stages = layer.spread.pipeline
-    plain = Passes(replace(layer.recipe, recompute="none"), layer.spread, layer.hidden)
+    stages = layer.parallelism.pipeline
+    plain = Passes(replace(layer.recipe, recompute="none"), layer.parallelism, layer.hidden)
     streamed = operator.outputs * layer.hidden
     operator = replace(operator, parameters_streamed=streamed, parameters_routed=0)
     scores = float(operator.outputs)

@@ -31,7 +31,7 @@ class EncoderStage:
     gated: bool = False
     relative_positions: int = 0
 
-    def lower(self, shape: Shape, kept: int = 0) -> Lowered:
+    def lower(self, shape: Shape, also_live: int = 0) -> Lowered:
         """Lower all blocks, in the order in which they run.
 
         Raises
@@ -40,16 +40,16 @@ class EncoderStage:
             If the input is no sequence, or the norm is unknown.
         """
         check_sequence(self.name, shape)
-        return _gathered(self._parts(shape, kept), shape)
+        return _gathered(self._parts(shape, also_live), shape)
 
-    def _parts(self, shape: Shape, kept: int) -> Iterator[Lowered]:
+    def _parts(self, shape: Shape, also_live: int) -> Iterator[Lowered]:
         block = _block(self)
         for number in range(1, self.blocks + 1):
             prefix = f"{self.name}.{number}"
             table = self.relative_positions * self.heads if number == 1 else 0
-            yield from block.self_attention(f"{prefix}.self", shape, kept, bias_table=table)
-            yield from block.feed(f"{prefix}.feed", shape, kept)
-        yield block.normed(f"{self.name}.norm", shape, kept)
+            yield from block.self_attention(f"{prefix}.self", shape, also_live, bias_table=table)
+            yield from block.feed(f"{prefix}.feed", shape, also_live)
+        yield block.normed(f"{self.name}.norm", shape, also_live)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,7 +77,7 @@ class DecoderStage:
     gated: bool = False
     relative_positions: int = 0
 
-    def lower(self, shape: Shape, kept: int = 0) -> Lowered:
+    def lower(self, shape: Shape, also_live: int = 0) -> Lowered:
         """Lower the embedding and all blocks, in the order in which they run.
 
         Raises
@@ -92,18 +92,18 @@ class DecoderStage:
                 "positions that it learned."
             )
         output = Shape(shape.channels, self.tokens, 1)
-        return _gathered(self._parts(shape, output, kept + shape.elements), output)
+        return _gathered(self._parts(shape, output, also_live + shape.elements), output)
 
-    def _parts(self, memory: Shape, shape: Shape, kept: int) -> Iterator[Lowered]:
+    def _parts(self, memory: Shape, shape: Shape, also_live: int) -> Iterator[Lowered]:
         width = shape.channels
         yield TokenEmbedding(
             name=f"{self.name}.embedding",
             vocabulary=self.vocabulary,
             width=width,
             own_table=self.own_table,
-        ).lower(Shape(1, self.tokens, 1), kept)
+        ).lower(Shape(1, self.tokens, 1), also_live)
         if self.positions:
-            (added,) = Positions(name=f"{self.name}.positions").lower(shape, kept).operators
+            (added,) = Positions(name=f"{self.name}.positions").lower(shape, also_live).operators
             unread = (self.positions - self.tokens) * width
             yield Lowered((replace(added, table_parameters=unread),), shape)
         block = _block(self)
@@ -111,12 +111,12 @@ class DecoderStage:
             prefix = f"{self.name}.{number}"
             table = self.relative_positions * self.heads if number == 1 else 0
             yield from block.self_attention(
-                f"{prefix}.self", shape, kept, causal=True, bias_table=table
+                f"{prefix}.self", shape, also_live, causal=True, bias_table=table
             )
-            yield from block.cross_attention(f"{prefix}.cross", shape, memory, kept)
-            yield from block.feed(f"{prefix}.feed", shape, kept)
+            yield from block.cross_attention(f"{prefix}.cross", shape, memory, also_live)
+            yield from block.feed(f"{prefix}.feed", shape, also_live)
         # The last block has read the encoder's tokens.
-        yield block.normed(f"{self.name}.norm", shape, kept - memory.elements)
+        yield block.normed(f"{self.name}.norm", shape, also_live - memory.elements)
 
 
 def _block(stage: EncoderStage | DecoderStage) -> Block:

@@ -32,7 +32,7 @@ class UNet:
     context_tokens: int
     context_width: int
 
-    def lower(self, shape: Shape, kept: int = 0) -> Lowered:
+    def lower(self, shape: Shape, also_live: int = 0) -> Lowered:
         """Lower it to operators, in the order in which they run.
 
         Raises
@@ -52,7 +52,7 @@ class UNet:
                 f"layer {self.name}: {self.heads} heads don't divide the channels "
                 f"{', '.join(map(str, self.channels))}."
             )
-        run = _Run(self, kept)
+        run = _Run(self, also_live)
         run.all(shape)
         return Lowered(tuple(run.operators), shape)
 
@@ -60,17 +60,17 @@ class UNet:
 class _Run:
     """The operators so far, the map, and the maps that are kept for the way up."""
 
-    def __init__(self, net: UNet, kept: int) -> None:
+    def __init__(self, net: UNet, also_live: int) -> None:
         self.net, self.operators = net, list[Operator]()
         self.skips: list[Shape] = []
         self.context = Shape(net.context_width, net.context_tokens, 1)
         self.time = Shape(4 * net.channels[0], 1)
         # The text and the time are read again and again.
-        self._always = kept + self.context.elements + self.time.elements
+        self._always = also_live + self.context.elements + self.time.elements
         self.shape = Shape(0, 0)
 
     @property
-    def kept(self) -> int:
+    def also_live(self) -> int:
         """Elements that wait for a later operator."""
         return self._always + sum(each.elements for each in self.skips)
 
@@ -129,23 +129,23 @@ class _Run:
         layer = Convolution(
             name=name, out_channels=width, kernel=3, stride=stride, padding=1, bias=True
         )
-        return self.add(layer.lower(shape, self.kept))
+        return self.add(layer.lower(shape, self.also_live))
 
     def norm(self, name: str, shape: Shape, waiting: int) -> Lowered:
         """Return a group norm with its activation function: a scale and a shift a channel."""
-        return elementwise(name, "norm", shape, 2 * shape.channels, self.kept + waiting)
+        return elementwise(name, "norm", shape, 2 * shape.channels, self.also_live + waiting)
 
     def join(self, name: str) -> None:
         """Add the copy of the map and of one from the way down into one."""
         other = self.skips.pop()
         joined = Shape(self.shape.channels + other.channels, self.shape.size)
-        self.shape = self.add(elementwise(name, "concatenation", joined, 0, self.kept))
+        self.shape = self.add(elementwise(name, "concatenation", joined, 0, self.also_live))
 
     def double(self, name: str) -> Shape:
         """Add what writes each pixel four times."""
         shape = self.shape
         wide = Shape(shape.channels, 2 * shape.size)
-        live = shape.elements + wide.elements + self.kept
+        live = shape.elements + wide.elements + self.also_live
         resampled = Operator(name, "resampling", 0, 0, shape.elements, wide.elements, live)
         return self.add(Lowered((resampled,), wide))
 
@@ -156,7 +156,7 @@ class _Run:
         normed = self.add(self.norm(f"{name}.norm1", shape, 0))
         time = Linear(name=f"{name}.time", out_features=width)
         # The time is counted among what is kept already.
-        self.add(time.lower(self.time, self.kept - self.time.elements + 2 * shape.elements))
+        self.add(time.lower(self.time, self.also_live - self.time.elements + 2 * shape.elements))
         # The block's input waits for the shortcut.
         a, b = (
             Convolution(
@@ -169,12 +169,12 @@ class _Run:
             )
             for letter in "ab"
         )
-        self.add(a.lower(normed, self.kept + shape.elements + width))
+        self.add(a.lower(normed, self.also_live + shape.elements + width))
         self.add(self.norm(f"{name}.norm2", inner, shape.elements))
         if shape.channels != width:
             shortcut = Convolution(name=f"{name}.shortcut", out_channels=width, kernel=1, bias=True)
-            self.add(shortcut.lower(shape, self.kept + inner.elements))
-        self.shape = self.add(b.lower(inner, self.kept))
+            self.add(shortcut.lower(shape, self.also_live + inner.elements))
+        self.shape = self.add(b.lower(inner, self.also_live))
 
     def attend(self, name: str) -> None:
         """Add a transformer block over the pixels, between two matrices."""
@@ -186,9 +186,9 @@ class _Run:
         width, heads = shape.channels, self.net.heads
         pixels = Shape(width, shape.places, 1)
         # What came in is added at the end.
-        kept = self.kept + shape.elements
+        also_live = self.also_live + shape.elements
         yield self.norm(f"{name}.norm", shape, 0)
-        yield product(f"{name}.in", pixels, width, bias=width, kept=kept)
+        yield product(f"{name}.in", pixels, width, bias=width, also_live=also_live)
         block = Block(
             heads=heads,
             inner=width,
@@ -197,7 +197,7 @@ class _Run:
             key_bias=False,
             gated=True,
         )
-        yield from block.self_attention(f"{name}.self", pixels, kept)
-        yield from block.cross_attention(f"{name}.cross", pixels, self.context, kept)
-        yield from block.feed(f"{name}.feed", pixels, kept)
-        yield product(f"{name}.out", pixels, width, bias=width, adds=True, kept=self.kept)
+        yield from block.self_attention(f"{name}.self", pixels, also_live)
+        yield from block.cross_attention(f"{name}.cross", pixels, self.context, also_live)
+        yield from block.feed(f"{name}.feed", pixels, also_live)
+        yield product(f"{name}.out", pixels, width, bias=width, adds=True, also_live=self.also_live)

@@ -201,7 +201,7 @@ _PLACES = DATA / "infrastructure"
 _load_grids = grid_loader(_PLACES, lambda: _index(_PLACES / "grids"))
 Grids = Namespace("Grids", "grid", _PLACES / "grids", _load_grids)
 DataCentres = Namespace("DataCentres", "data centre", _PLACES / "datacentres", load_data_centres)
-Operators = Namespace("Operators", "operator", _PLACES / "operators", load_operator)
+CloudOperators = Namespace("Operators", "operator", _PLACES / "operators", load_operator)
 
 
 def _load_embodied(path: Path) -> EmbodiedCarbon:

@@ -8,11 +8,11 @@ import pytest
 from footprints import A100, KWH, PLACE, hours
 
 from mlsim import (
+    CloudOperators,
     DataCentres,
     Engine,
     Grids,
     Load,
-    Operators,
     Regions,
     Serving,
     System,
@@ -89,9 +89,9 @@ def test_the_residual_mix_is_market_based() -> None:
 def test_an_operators_contracts_change_the_grid_by_their_ratio() -> None:
     """Meta reports emissions in both ways, but not the electricity of that year."""
     found = hours(grid="Germany", carbon_intensity=None, accounting="market", operator="Meta")
-    year = Operators.Meta.pairs[-1]
+    year = CloudOperators.Meta.pairs[-1]
     market, location = (
-        Operators.Meta.figure(f"scope2_{each}", year).si for each in ("market", "location")
+        CloudOperators.Meta.figure(f"scope2_{each}", year).si for each in ("market", "location")
     )
     average = Grids.Germany.figure("carbon_intensity").si
     assert found.value("carbon_intensity") == pytest.approx(average * market / location)
@@ -101,7 +101,7 @@ def test_an_operators_contracts_change_the_grid_by_their_ratio() -> None:
 @pytest.mark.parametrize("account", ["location", "market"])
 def test_an_operators_own_intensity(account: str) -> None:
     found = hours(carbon_intensity=None, accounting=account, operator="Microsoft")
-    own = Operators.Microsoft.intensity(account).to("kg_CO2e/J").magnitude
+    own = CloudOperators.Microsoft.intensity(account).to("kg_CO2e/J").magnitude
     assert found.value("carbon_intensity") == pytest.approx(own)
 
 

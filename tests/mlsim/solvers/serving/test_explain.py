@@ -87,7 +87,7 @@ def test_every_quantity_of_a_step_is_explained(kind: str) -> None:
     serving = llama(**KINDS_OF_SERVICE[kind])
     steps = [serving.prefill]
     steps += [serving.decode] if serving.model.decoder else []
-    there = equations_for(serving.service.kinds)
+    there = equations_for(serving.service.variant)
     names = [each.yields for each in there if each.yields not in WHOLE]
     names = [name for name in names if serving.model.experts or name != "group_tokens"]
     checked = 0
@@ -97,7 +97,7 @@ def test_every_quantity_of_a_step_is_explained(kind: str) -> None:
                 value = step.value(name)
             except LookupError:
                 # Where nothing is sent there are no links.
-                assert "sends" not in serving.service.kinds
+                assert "sends" not in serving.service.variant
                 assert name in ("network_time", "operator_time", "link_bandwidth")
                 continue
             explanation = step.explain(name)

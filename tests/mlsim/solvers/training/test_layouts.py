@@ -35,7 +35,7 @@ def test_sizes_multiply_to_the_devices() -> None:
 
 def test_copies_are_what_the_devices_leave() -> None:
     run = Engine.train(**BASE, devices=64, pipeline_parallel=2)
-    assert (run.run.spread.data, run.devices) == (4, 64)
+    assert (run.run.parallelism.data, run.devices) == (4, 64)
     assert Engine.train(**BASE).devices == 8
 
 
@@ -100,7 +100,7 @@ def test_tensor_parallelism_divides_the_heads(tensor: int, what: str) -> None:
 
 def test_tensor_parallelism_divides_keys_and_values_or_copies_them() -> None:
     run = Engine.train(**{**BASE, "tensor_parallel": 16})
-    assert run.run.spread.tensor == 16
+    assert run.run.parallelism.tensor == 16
 
 
 def test_a_dense_model_has_no_experts() -> None:

@@ -68,21 +68,21 @@ def test_what_is_found_fits_and_uses_all_devices(case: dict[str, Any]) -> None:
     assert found.feasible
     assert found.value("memory_free") >= 0
     assert found.devices == case["devices"]
-    assert found.run.spread.tensor <= 8
+    assert found.run.parallelism.tensor <= 8
 
 
 @cases
 def test_what_is_found_is_answered_the_same_when_it_is_given(case: dict[str, Any]) -> None:
     found = Engine.train(**case, search=True)
-    spread = found.run.spread
+    parallelism = found.run.parallelism
     again = Engine.train(
         **case,
-        tensor_parallel=spread.tensor,
-        pipeline_parallel=spread.pipeline,
-        data_parallel=spread.data,
-        interleaved=spread.interleaved,
-        sequence_parallel=spread.sequence,
-        shard=spread.shard,
+        tensor_parallel=parallelism.tensor,
+        pipeline_parallel=parallelism.pipeline,
+        data_parallel=parallelism.data,
+        interleaved=parallelism.interleaved,
+        sequence_parallel=parallelism.sequence,
+        shard=parallelism.shard,
         recompute=found.run.recipe.recompute,
         micro_batch=int(found.run.micro_batch),
     )
@@ -107,7 +107,7 @@ def test_what_is_asked_besides_is_kept() -> None:
         memory_capacity="1 TB",
     )
     assert found.run.recipe.attention == "standard"
-    assert found.run.spread.context == 2
+    assert found.run.parallelism.context == 2
     assert found.cost.magnitude > 0
     assert found.value("memory_capacity") == 1e12
 
@@ -166,5 +166,5 @@ def test_bad_input_is_named(changes: dict[str, Any], kind: type[MlsimError], wor
 
 def test_one_device_has_one_layout() -> None:
     found = Engine.train(model=SMALL, system=CHIP, global_batch=8, search=True)
-    assert str(found.run.spread) == "1 device"
+    assert str(found.run.parallelism) == "1 device"
     assert found.run.recipe.recompute == "none"

@@ -9,7 +9,7 @@ import pytest
 
 from mlsim.cli.command import main
 from mlsim.records import DATA
-from mlsim.zoo.review.file_report import check
+from mlsim.zoo.review.file_report import validate_file
 
 FILES = {
     "device": "hardware/t4.toml",
@@ -128,7 +128,7 @@ def write(folder: Path, kind: str, old: str, new: str) -> tuple[Path, list[str]]
 @pytest.mark.parametrize(("kind", "old", "new", "start", "words"), MISTAKES)
 def test_a_mistake_is_named_with_its_line(tmp_path, kind, old, new, start, words) -> None:
     path, lines = write(tmp_path, kind, old, new)
-    remarks = [each for each in check(path).remarks if each.level == "error"]
+    remarks = [each for each in validate_file(path).remarks if each.level == "error"]
     told = [each for each in remarks if words in each.message]
     assert told, [str(each) for each in remarks]
     line = told[0].line
@@ -156,7 +156,7 @@ def test_the_command_says_file_and_line_and_fails(tmp_path, capsys) -> None:
 def test_what_is_hardly_a_file_is_refused_on_a_line(tmp_path, content: bytes) -> None:
     path = tmp_path / "mine.toml"
     path.write_bytes(content)
-    (remark,) = check(path).remarks
+    (remark,) = validate_file(path).remarks
     assert remark.level == "error"
     assert remark.line is not None
 
@@ -164,6 +164,6 @@ def test_what_is_hardly_a_file_is_refused_on_a_line(tmp_path, content: bytes) ->
 def test_what_is_no_text_is_said_with_its_line(tmp_path) -> None:
     path = tmp_path / "mine.toml"
     path.write_bytes(b'key = "A"\nname = "\xff"\n')
-    (remark,) = check(path).remarks
+    (remark,) = validate_file(path).remarks
     assert remark.line == 2
     assert "this is no UTF-8" in remark.message

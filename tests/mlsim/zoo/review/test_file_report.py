@@ -9,7 +9,7 @@ import pytest
 
 from mlsim.cli.command import main
 from mlsim.records import DATA
-from mlsim.zoo.review.file_report import Remark, check
+from mlsim.zoo.review.file_report import Remark, validate_file
 
 CONFIGS = Path(__file__).parents[3] / "fixtures" / "configs"
 RTX5090 = (DATA / "hardware" / "rtx_5090.toml").read_text(encoding="utf-8")
@@ -43,7 +43,7 @@ def test_every_file_of_the_zoo_passes() -> None:
     ]
     assert len(files) > 50
     for path in files:
-        assert check(path).errors == 0, str(check(path))
+        assert validate_file(path).errors == 0, str(validate_file(path))
 
 
 @pytest.mark.parametrize(
@@ -59,7 +59,7 @@ def test_every_file_of_the_zoo_passes() -> None:
     ],
 )
 def test_it_says_what_a_file_is(path: str, title: str) -> None:
-    assert check(DATA / path).title.startswith(title)
+    assert validate_file(DATA / path).title.startswith(title)
 
 
 def test_torchaos_bandwidth_is_caught_with_its_line(tmp_path, capsys) -> None:
@@ -67,7 +67,7 @@ def test_torchaos_bandwidth_is_caught_with_its_line(tmp_path, capsys) -> None:
     text = bandwidth_of(RTX5090, "1.792e15", "B/s")
     path = write(tmp_path, text)
     line = line_of(text, "[memory.bandwidth]")
-    report = check(path)
+    report = validate_file(path)
     assert report.errors >= 2
     errors = [each for each in report.remarks if each.level == "error"]
     assert {each.line for each in errors} == {line}
@@ -80,9 +80,9 @@ def test_torchaos_bandwidth_is_caught_with_its_line(tmp_path, capsys) -> None:
 
 
 def test_a_wrong_prefix_of_the_unit_is_caught(tmp_path) -> None:
-    assert check(write(tmp_path, bandwidth_of(RTX5090, "1792", "TB/s"))).errors
-    assert check(write(tmp_path, bandwidth_of(RTX5090, "1792", "GB/s"))).errors == 0
-    assert check(write(tmp_path, bandwidth_of(RTX5090, "1792", "MB/s"))).errors
+    assert validate_file(write(tmp_path, bandwidth_of(RTX5090, "1792", "TB/s"))).errors
+    assert validate_file(write(tmp_path, bandwidth_of(RTX5090, "1792", "GB/s"))).errors == 0
+    assert validate_file(write(tmp_path, bandwidth_of(RTX5090, "1792", "MB/s"))).errors
 
 
 @pytest.mark.parametrize(
@@ -112,7 +112,7 @@ def test_what_the_loader_refuses_is_an_error_with_its_line(
     tmp_path, old: str, new: str, at: str, words: str
 ) -> None:
     text = RTX5090.replace(old, new, 1)
-    report = check(write(tmp_path, text))
+    report = validate_file(write(tmp_path, text))
     assert report.title == "can't be read"
     (remark,) = report.remarks
     assert (remark.level, remark.line) == ("error", line_of(text, at))
@@ -132,14 +132,14 @@ def test_what_the_loader_refuses_is_an_error_with_its_line(
     ],
 )
 def test_what_is_no_record_is_refused(tmp_path, text: str, line: int, words: str) -> None:
-    (remark,) = check(write(tmp_path, text)).remarks
+    (remark,) = validate_file(write(tmp_path, text)).remarks
     assert remark.level == "error"
     assert remark.line == line
     assert words in remark.message
 
 
 def test_a_file_that_is_not_there(tmp_path) -> None:
-    (remark,) = check(tmp_path / "nowhere.toml").remarks
+    (remark,) = validate_file(tmp_path / "nowhere.toml").remarks
     assert remark.level == "error"
     assert remark.line is None
     assert "can't be read" in remark.message
@@ -149,22 +149,24 @@ def test_a_wrong_count_is_named_with_the_line_of_its_figure(tmp_path) -> None:
     text = (DATA / "workloads" / "vgg16.toml").read_text(encoding="utf-8")
     assert "value = 138357544" in text
     text = text.replace("value = 138357544", "value = 138357545")
-    errors = [each for each in check(write(tmp_path, text)).remarks if each.level == "error"]
+    errors = [
+        each for each in validate_file(write(tmp_path, text)).remarks if each.level == "error"
+    ]
     line = line_of(text, "[figures.published_parameters]")
     assert {each.line for each in errors} == {line}
     assert any("138,357,544 follow from the architecture" in each.message for each in errors)
 
 
 def test_a_config_is_checked_and_its_unknown_keys_are_noted(tmp_path) -> None:
-    report = check(CONFIGS / "gpt2.json")
+    report = validate_file(CONFIGS / "gpt2.json")
     assert report.errors == 0
     assert "124,439,808 parameters" in report.title
     config = json.loads((CONFIGS / "gpt2.json").read_text(encoding="utf-8"))
     (tmp_path / "config.json").write_text(json.dumps({**config, "moon_phase": 3}), encoding="utf-8")
-    notes = [each.message for each in check(tmp_path).remarks if each.level == "note"]
+    notes = [each.message for each in validate_file(tmp_path).remarks if each.level == "note"]
     assert any("moon_phase" in note for note in notes)
     (tmp_path / "config.json").write_text('{"model_type": "moon"}', encoding="utf-8")
-    assert check(tmp_path / "config.json").errors == 1
+    assert validate_file(tmp_path / "config.json").errors == 1
 
 
 def test_several_files_and_json(tmp_path, capsys) -> None:
@@ -184,10 +186,12 @@ def test_several_files_and_json(tmp_path, capsys) -> None:
 
 def test_rules_that_hold_are_told() -> None:
     oks = [
-        each.message for each in check(DATA / "hardware" / "t4.toml").remarks if each.level == "ok"
+        each.message
+        for each in validate_file(DATA / "hardware" / "t4.toml").remarks
+        if each.level == "ok"
     ]
     assert "A link is slower than main memory." in oks
     assert (
         Remark("ok", "A link is slower than main memory.")
-        in check(DATA / "hardware" / "t4.toml").remarks
+        in validate_file(DATA / "hardware" / "t4.toml").remarks
     )

@@ -55,8 +55,8 @@ def changed(device: Device, figures: Mapping[str, Any], key: str | None = None) 
     )
 
 
-def found(check, record) -> list[tuple[str, str]]:
-    return [(each.figure, each.message) for each in check(record) if each.error]
+def found(validate_file, record) -> list[tuple[str, str]]:
+    return [(each.figure, each.message) for each in validate_file(record) if each.error]
 
 
 def test_a_bandwidth_a_thousand_times_too_large_is_caught_twice() -> None:
@@ -257,13 +257,19 @@ def test_what_a_user_gives_needs_no_source() -> None:
         memory_capacity="16 GB",
     )
     assert find_device(mine) is mine
-    assert [each for check in checks_of(mine) for each in check(mine) if each.error] == []
+    assert [
+        each for validate_file in checks_of(mine) for each in validate_file(mine) if each.error
+    ] == []
 
 
 def test_every_kind_of_record_has_its_checks() -> None:
     assert set(DEVICE_CHECKS) < set(checks_of(RTX5090))
     assert set(SYSTEM_CHECKS) < set(checks_of(Systems.HGX_H100))
     assert published in checks_of(Models.VGG16)
-    for check in (*checks_of(RTX5090), *checks_of(Systems.HGX_H100), *checks_of(Models.VGG16)):
-        assert rule(check).endswith(".")
+    for validate_file in (
+        *checks_of(RTX5090),
+        *checks_of(Systems.HGX_H100),
+        *checks_of(Models.VGG16),
+    ):
+        assert rule(validate_file).endswith(".")
     assert RTX5090.figures["power.tdp"].read >= datetime.date(2026, 1, 1)

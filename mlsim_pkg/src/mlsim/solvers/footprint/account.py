@@ -10,7 +10,7 @@ from typing import Any
 from mlsim.equations import Equation, Plan, energy, equations_of, footprint, plan
 from mlsim.errors import InvalidValueError
 from mlsim.quantities import term
-from mlsim.solvers.inputs import check
+from mlsim.solvers.inputs import validate
 from mlsim.solvers.load import Load
 from mlsim.units import text
 from mlsim.workloads.steps import StepTable
@@ -88,7 +88,7 @@ def entry(name: str, value: Any, *, shown: str = "") -> Entry:
 def _one(name: str, value: Any, shown: str) -> float:
     unit = term(name).unit
     try:
-        found = check(name, value, zero=name in _MAY_BE_ZERO)
+        found = validate(name, value, zero=name in _MAY_BE_ZERO)
     except (InvalidValueError, TypeError) as error:
         raise type(error)(str(error).replace(name, shown)) from None
     if getattr(found, "ndim", 0):

@@ -6,14 +6,14 @@ import math
 from typing import Any
 
 from mlsim.errors import InvalidValueError, nearest
-from mlsim.infrastructure import Grid, Operator
+from mlsim.infrastructure import CloudOperator, Grid
 from mlsim.infrastructure.cloud_operators import ACCOUNTS
 from mlsim.infrastructure.hourly import HOURS
 from mlsim.quantities import term
 from mlsim.solvers.footprint.entries import Entry, entry, exactly
 from mlsim.solvers.footprint.sites import Entries, Where, listed, of
 from mlsim.units import factor
-from mlsim.zoo.spaces import Grids, Operators
+from mlsim.zoo.spaces import CloudOperators, Grids
 
 
 def carbon(place: Where, carbon_intensity: Any, hour: Any, accounting: str) -> tuple[Entries, str]:
@@ -88,11 +88,11 @@ def _by_market(place: Where, given: Any) -> tuple[Entries, str]:
     raise InvalidValueError(
         f"{lacks}, so that a market-based intensity is not known. Residual mixes: "
         f"{listed(Grids, 'residual_mix')}. Or give carbon_intensity=, or operator= one of "
-        f"{', '.join(Operators.keys())}."
+        f"{', '.join(CloudOperators.keys())}."
     )
 
 
-def _contracts(operator: Operator, grid: Grid | None, year: int | None) -> tuple[Entries, str]:
+def _contracts(operator: CloudOperator, grid: Grid | None, year: int | None) -> tuple[Entries, str]:
     """Return an operator's market-based intensity: its own, or by the ratio of its accounts."""
     electricity = operator.years("electricity")
     if any(each in electricity for each in operator.years("scope2_market")):
@@ -125,7 +125,7 @@ def _contracts(operator: Operator, grid: Grid | None, year: int | None) -> tuple
     return entries, f"grid of {grid.name}, contracts of {operator.name} {used}"
 
 
-def _of_operator(operator: Operator, account: str, year: int | None) -> tuple[Entry, str]:
+def _of_operator(operator: CloudOperator, account: str, year: int | None) -> tuple[Entry, str]:
     value = operator.intensity(account, year)
     base = term("carbon_intensity").unit
     both = [y for y in operator.years(f"scope2_{account}") if y in operator.years("electricity")]

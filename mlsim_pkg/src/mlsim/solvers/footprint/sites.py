@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from mlsim.errors import InvalidValueError, WrongKindError
-from mlsim.infrastructure import CloudRegion, DataCentre, Grid, Operator
+from mlsim.infrastructure import CloudOperator, CloudRegion, DataCentre, Grid
 from mlsim.infrastructure.places import Place
 from mlsim.solvers.footprint.entries import Entry, entry, exactly
-from mlsim.zoo.spaces import DataCentres, Grids, Namespace, Operators, Regions
+from mlsim.zoo.spaces import CloudOperators, DataCentres, Grids, Namespace, Regions
 
 Entries = dict[str, Entry]
 
@@ -22,7 +22,7 @@ class Where:
     grid: Grid | None
     region: CloudRegion | None
     data_centre: DataCentre | None
-    operator: Operator | None
+    operator: CloudOperator | None
     year: int | None
 
     @property
@@ -49,7 +49,7 @@ def where(*, grid: Any, region: Any, data_centre: Any, operator: Any, year: int 
         grid=find(grid, Grids, Grid, "grid", "Germany"),
         region=find(region, Regions, CloudRegion, "region", "us-central1"),
         data_centre=find(data_centre, DataCentres, DataCentre, "data_centre", "Google"),
-        operator=find(operator, Operators, Operator, "operator", "Google"),
+        operator=find(operator, CloudOperators, CloudOperator, "operator", "Google"),
         year=year,
     )
     if year is not None and not (found.own_grid or found.data_centre or found.operator):

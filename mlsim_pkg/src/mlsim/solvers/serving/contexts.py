@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from mlsim.errors import InvalidValueError
-from mlsim.solvers.inputs import check
+from mlsim.solvers.inputs import validate
 from mlsim.solvers.serving.service import Service
 from mlsim.workloads.language import Transformer
 
@@ -44,7 +44,7 @@ def check_context(model: Transformer, context: Any) -> Any:
     InvalidValueError
         If it is no whole number, or beyond the model's context.
     """
-    cached = check("cached_tokens", context, whole=True, zero=True)
+    cached = validate("cached_tokens", context, whole=True, zero=True)
     longest = float(cached.max() if getattr(cached, "ndim", 0) else cached)
     if longest + 1 > model.context:
         raise InvalidValueError(

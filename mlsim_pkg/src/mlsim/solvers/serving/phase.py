@@ -25,32 +25,32 @@ SERVING = (*_SHARED, *equations_of(step, service), *_ROOFLINE_LATENCY)
 
 
 @lru_cache(maxsize=64)
-def equations_for(kinds: frozenset[str]) -> tuple[Equation, ...]:
+def equations_for(variant: frozenset[str]) -> tuple[Equation, ...]:
     """Choose one equation for each quantity, for a kind of model and of answer."""
-    bound, sends = "bound" in kinds, "sends" in kinds
+    bound, sends = "bound" in variant, "sends" in variant
     chosen = {
         "multiply_adds": (
-            "latent_multiply_adds" if "latent" in kinds else "token_and_pair_multiply_adds"
+            "latent_multiply_adds" if "latent" in variant else "token_and_pair_multiply_adds"
         ),
         "time_per_output_token": (
-            "windowed_time_per_output_token" if "windowed" in kinds else "time_per_output_token"
+            "windowed_time_per_output_token" if "windowed" in variant else "time_per_output_token"
         ),
-        "largest_batch": "largest_encoder_batch" if "encoder" in kinds else "largest_batch",
-        "attention_pairs": "bidirectional_pairs" if "encoder" in kinds else "attention_pairs",
+        "largest_batch": "largest_encoder_batch" if "encoder" in variant else "largest_batch",
+        "attention_pairs": "bidirectional_pairs" if "encoder" in variant else "attention_pairs",
         "positions_read": "cached_positions_read" if bound else "positions_read",
         "latency": "bound_latency" if bound else "step_latency" if sends else "latency",
     }
     candidates = SERVING
-    if calibrated.CALIBRATED in kinds:
+    if calibrated.CALIBRATED in variant:
         chosen |= calibrated.chosen(sends=sends, network=False)
         candidates = (*SERVING, *calibrated.EQUATIONS)
     return tuple(each for each in candidates if chosen.get(each.yields, each.name) == each.name)
 
 
 @lru_cache(maxsize=512)
-def find_plan(kinds: frozenset[str], known: frozenset[str], wanted: tuple[str, ...]) -> Plan:
+def find_plan(variant: frozenset[str], known: frozenset[str], wanted: tuple[str, ...]) -> Plan:
     """Return the plan from known names to wanted ones, made once."""
-    return plan(equations_for(kinds), known, wanted)
+    return plan(equations_for(variant), known, wanted)
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,7 +89,7 @@ class Phase:
         found: Plan | None = table.cache.get(key)
         if found is None:
             known = frozenset((*self.known, *STEP_COLUMNS, *table.extra))
-            found = table.cache[key] = find_plan(self.service.kinds, known, wanted)
+            found = table.cache[key] = find_plan(self.service.variant, known, wanted)
         return found
 
     def at_once(self, wanted: tuple[str, ...], new: Any, cached: Any) -> dict[str, Any]:
@@ -160,7 +160,7 @@ class Whole:
 
     def plan(self, *wanted: str) -> Plan:
         """Return the equations that lead to what is wanted."""
-        return find_plan(self.service.kinds, frozenset(self.known), wanted)
+        return find_plan(self.service.variant, frozenset(self.known), wanted)
 
     @property
     def labels(self) -> dict[str, str]:

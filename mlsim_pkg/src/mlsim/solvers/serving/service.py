@@ -89,9 +89,9 @@ class Service:
         object.__setattr__(self, "base", table.cache["base"])
 
     @property
-    def kinds(self) -> frozenset[str]:
+    def variant(self) -> frozenset[str]:
         """What decides which equations hold."""
-        return _kinds(
+        return _variant(
             (
                 self.model.latent,
                 not self.model.decoder,
@@ -255,12 +255,12 @@ class Service:
         return f"{count} x {self.device.name}{where} ({self.layout})"
 
 
-_KINDS = ("latent", "encoder", "bound", "sends", "windowed", calibrated.CALIBRATED)
+_VARIANTS = ("latent", "encoder", "bound", "sends", "windowed", calibrated.CALIBRATED)
 
 
 @lru_cache(maxsize=32)
-def _kinds(flags: tuple[bool, ...]) -> frozenset[str]:
-    return frozenset(name for name, holds in zip(_KINDS, flags, strict=True) if holds)
+def _variant(flags: tuple[bool, ...]) -> frozenset[str]:
+    return frozenset(name for name, holds in zip(_VARIANTS, flags, strict=True) if holds)
 
 
 _TABLES: dict[Any, StepTable] = {}
@@ -299,7 +299,7 @@ def _new_table(service: Service, replaced: tuple[str, ...]) -> StepTable:
     if "bytes_per_parameter" not in replaced:
         narrow = formats.weights.bits < WIDE and not bound
         columns["bytes_per_parameter"] = tuple(
-            WIDE / 8 if each.kept and narrow else formats.weights.bytes for each in operators
+            WIDE / 8 if each.unquantised and narrow else formats.weights.bytes for each in operators
         )
     groups = [each.link_group for each in operators if each.link_group]
     if system and groups and "link_bandwidth" not in replaced:
@@ -336,9 +336,11 @@ def _computing(
     operators: tuple[StepOperator, ...], formats: tuple[Precision, Precision, Precision]
 ) -> tuple[str, ...]:
     """Name the format in which each operator computes."""
-    linear, attention, kept = (each.name for each in formats)
-    own = {"attention": attention, "output": kept, "router": kept}
-    return tuple(own.get(each.kind, kept if each.kept else linear) for each in operators)
+    linear, attention, unquantised = (each.name for each in formats)
+    own = {"attention": attention, "output": unquantised, "router": unquantised}
+    return tuple(
+        own.get(each.kind, unquantised if each.unquantised else linear) for each in operators
+    )
 
 
 def _calibrated_columns(

@@ -57,7 +57,7 @@ def _busy(service: Service, name: str) -> float:
         return prefill
     # The mean over the output is taken as the time of a step is.
     (mean,) = (
-        each for each in equations_for(service.kinds) if each.yields == "time_per_output_token"
+        each for each in equations_for(service.variant) if each.yields == "time_per_output_token"
     )
     steps: dict[str, float] = {
         step: of(1.0, cached) for step, cached in decode_contexts(service).items()

@@ -9,7 +9,7 @@ from mlsim.errors import InvalidValueError, WrongKindError, nearest
 from mlsim.hardware import Device
 from mlsim.solvers import calibrated
 from mlsim.solvers.formats import Formats
-from mlsim.solvers.inputs import ESTIMATES, check, check_consistent, check_given
+from mlsim.solvers.inputs import ESTIMATES, check_consistent, validate, validate_given
 from mlsim.solvers.serving.phase import equations_for
 from mlsim.solvers.serving.results import givable
 from mlsim.solvers.serving.service import Service
@@ -54,13 +54,13 @@ def service(
         layout=_layout(layout, model, hardware),
         formats=formats,
         estimate=estimate,
-        batch_size=check("batch_size", batch_size, whole=True),
-        prompt_tokens=check("prompt_tokens", prompt_tokens, whole=True),
+        batch_size=validate("batch_size", batch_size, whole=True),
+        prompt_tokens=validate("prompt_tokens", prompt_tokens, whole=True),
         output_tokens=_output(model, output_tokens),
         block_tokens=_one("block_tokens", block_tokens),
         chunk_tokens=_one("chunk_tokens", chunk_tokens),
         reserve_share=_reserve(reserve),
-        given=check_given(given, givable(estimate)) if given else {},
+        given=validate_given(given, givable(estimate)) if given else {},
     )
     _check_context(made)
     _check_given(made)
@@ -76,7 +76,7 @@ def _check_estimate(estimate: str) -> None:
 
 
 def _one(name: str, value: Any) -> float:
-    found = check(name, value, whole=True)
+    found = validate(name, value, whole=True)
     if getattr(found, "ndim", 0):
         raise InvalidValueError(f"{name} must be one number, not an array.")
     return float(found)
@@ -92,7 +92,7 @@ def _reserve(value: Any) -> float:
 
 def _output(model: Transformer, value: Any) -> Any:
     if model.decoder:
-        return check("output_tokens", OUTPUT_TOKENS if value is None else value, whole=True)
+        return validate("output_tokens", OUTPUT_TOKENS if value is None else value, whole=True)
     if value is None or (isinstance(value, (int, float)) and value == 0):
         return 0.0
     raise WrongKindError(
@@ -137,7 +137,7 @@ def _check_given(service: Service) -> None:
     if (share.max() if getattr(share, "ndim", 0) else share) > 1:
         raise InvalidValueError("expert_share is a share: it must be at most 1.")
     calibrated.check_parts(service.given)
-    check_consistent(equations_for(service.kinds), service.given, service.request)
+    check_consistent(equations_for(service.variant), service.given, service.request)
 
 
 def _check_context(service: Service) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from mlsim import records
 from mlsim.equations import Plan, equations_of, plan, run
 from mlsim.errors import InvalidValueError
-from mlsim.solvers.inputs import check
+from mlsim.solvers.inputs import validate
 from mlsim.units import scaled, text
 from mlsim.workloads.steps import StepTable
 
@@ -116,8 +116,8 @@ def optimal_size(training_flops: Any, tokens_per_parameter: Any = None) -> Optim
     figure = measured_ratio()
     ratio = figure.si
     if tokens_per_parameter is not None:
-        ratio = check("tokens_per_parameter", tokens_per_parameter)
-    work = check("training_flops", training_flops)
+        ratio = validate("tokens_per_parameter", tokens_per_parameter)
+    work = validate("training_flops", training_flops)
     if getattr(work, "ndim", 0) or getattr(ratio, "ndim", 0):
         raise InvalidValueError("optimal_size takes one amount of work, not an array.")
     known = {

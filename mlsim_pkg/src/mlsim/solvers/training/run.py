@@ -27,7 +27,7 @@ from mlsim.solvers.formats import WIDE
 from mlsim.solvers.training.run_known import known
 from mlsim.systems import Cluster, Placement, System, placement
 from mlsim.systems.link_calibration import LinkCalibration, link_calibration
-from mlsim.workloads.kernels import KERNEL_COLUMNS, Kernel, KernelTable, Spread
+from mlsim.workloads.kernels import KERNEL_COLUMNS, Kernel, KernelTable, Parallelism
 from mlsim.workloads.language import Transformer
 from mlsim.workloads.passes import Recipe
 from mlsim.workloads.training_lowering import kernels
@@ -74,14 +74,14 @@ class Reliability:
 
 
 @lru_cache(maxsize=64)
-def equations_for(kinds: frozenset[str], collective_kind: str) -> tuple[Equation, ...]:
+def equations_for(variant: frozenset[str], collective_kind: str) -> tuple[Equation, ...]:
     """Choose one equation for each quantity, for a kind of run and of answer."""
-    measured = "calibrated" in kinds
+    measured = "calibrated" in variant
     chosen = {
         "compute_time": "calibrated_compute_time" if measured else "compute_time",
         "memory_time": "calibrated_memory_time" if measured else "memory_time",
         "kernel_time": "started_kernel_time" if measured else "ideal_kernel_time",
-        "attention_pairs": "attention_pairs" if "causal" in kinds else "bidirectional_pairs",
+        "attention_pairs": "attention_pairs" if "causal" in variant else "bidirectional_pairs",
         "pass_rate": f"{collective_kind}_pass_rate",
         "pass_latency": f"{collective_kind}_pass_latency",
         "memory_free": "usable_memory_free",
@@ -92,10 +92,10 @@ def equations_for(kinds: frozenset[str], collective_kind: str) -> tuple[Equation
 
 @lru_cache(maxsize=1024)
 def find_plan(
-    kinds: frozenset[str], way: str, known: frozenset[str], wanted: tuple[str, ...]
+    variant: frozenset[str], algorithm: str, known: frozenset[str], wanted: tuple[str, ...]
 ) -> Plan:
     """Return the plan from known names to wanted ones, made once."""
-    return plan(equations_for(kinds, way), known, wanted)
+    return plan(equations_for(variant, algorithm), known, wanted)
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,7 +108,7 @@ class Run:
 
     model: Transformer
     hardware: Device | System | Cluster
-    spread: Spread
+    parallelism: Parallelism
     recipe: Recipe
     precision: Precision
     gradients: Precision
@@ -148,17 +148,17 @@ class Run:
     @property
     def group(self) -> Placement:
         """Where the devices lie that hold the same weights."""
-        return placement(self.spread.copies, self.spread.tensor, self.node_devices)
+        return placement(self.parallelism.copies, self.parallelism.tensor, self.node_devices)
 
     @property
-    def way(self) -> str:
+    def algorithm(self) -> str:
         """How gradients are brought together."""
         if self.collective != "auto":
             return self.collective
         return "ring" if self.group.groups == 1 else "hierarchical"
 
     @property
-    def kinds(self) -> frozenset[str]:
+    def variant(self) -> frozenset[str]:
         """What decides which equations hold."""
         causal = self.model.decoder and not self.recipe.standard
         flags = {"causal": causal, "calibrated": self.estimate == "calibrated"}
@@ -181,7 +181,9 @@ class Run:
         return self.hardware.link_bandwidth(span)
 
     def _table(self) -> KernelTable:
-        rows = tuple(self._placed(row) for row in kernels(self.model, self.spread, self.recipe))
+        rows = tuple(
+            self._placed(row) for row in kernels(self.model, self.parallelism, self.recipe)
+        )
         extra: dict[str, tuple[float, ...]] = {}
         if "peak_flops" not in self.given:
             extra["peak_flops"] = tuple(self._peak(row.kind, row.name).si for row in rows)
@@ -261,15 +263,15 @@ class Run:
     @property
     def linked(self) -> LinkCalibration | None:
         """What its links were measured to reach; None of a roofline, or where nothing is sent."""
-        if self.estimate != "calibrated" or self.spread.devices == 1 or self.node is None:
+        if self.estimate != "calibrated" or self.parallelism.devices == 1 or self.node is None:
             return None
-        group = min(self.spread.tensor, self.node.devices)
+        group = min(self.parallelism.tensor, self.node.devices)
         return link_calibration(self.node, group if group > 1 else None)
 
     def plan(self, *wanted: str) -> Plan:
         """Return the equations that lead to what is wanted."""
         names = frozenset((*self.known, *KERNEL_COLUMNS, *self.table.extra))
-        return find_plan(self.kinds, self.way, names, wanted)
+        return find_plan(self.variant, self.algorithm, names, wanted)
 
     @property
     def labels(self) -> dict[str, str]:
@@ -286,7 +288,7 @@ class Run:
     def hardware_name(self) -> str:
         """The devices that are used, and where they are."""
         where = "" if isinstance(self.hardware, Device) else f" of {self.hardware.name}"
-        return f"{self.spread.devices:,} x {self.device.name}{where} ({self.spread})"
+        return f"{self.parallelism.devices:,} x {self.device.name}{where} ({self.parallelism})"
 
     def origin(self, name: str) -> str:
         """Say where a known quantity comes from."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from mlsim.solvers.formats import WIDE
 from mlsim.systems import Placement
-from mlsim.workloads.kernels import Spread
+from mlsim.workloads.kernels import Parallelism
 from mlsim.workloads.language import Transformer
 from mlsim.workloads.model import FLOPS_PER_MULTIPLY_ADD
 from mlsim.workloads.passes import Recipe
@@ -34,10 +34,10 @@ def known(run: Run) -> dict[str, Any]:
 
 
 def _sizes(run: Run) -> dict[str, Any]:
-    model, spread, tokens = run.model, run.spread, int(run.sequence_tokens)
+    model, parallelism, tokens = run.model, run.parallelism, int(run.sequence_tokens)
     # A program that skips what is masked is not asked for it; standard attention
     # works on the whole square, window or not.
-    causal = "causal" in run.kinds
+    causal = "causal" in run.variant
     if run.recipe.standard and model.attention.window:
         model = replace(model, attention=replace(model.attention, window=0))
     flops = model.flop_count(tokens, causal=causal, all_logits=True)
@@ -47,11 +47,11 @@ def _sizes(run: Run) -> dict[str, Any]:
         "sequence_tokens": run.sequence_tokens,
         "new_tokens": run.sequence_tokens,
         "cached_tokens": 0.0,
-        "data_parallel": float(spread.data),
-        "context_parallel": float(spread.context),
-        "pipeline_parallel": float(spread.pipeline),
-        "interleaved": float(spread.interleaved),
-        "devices": float(spread.devices),
+        "data_parallel": float(parallelism.data),
+        "context_parallel": float(parallelism.context),
+        "pipeline_parallel": float(parallelism.pipeline),
+        "interleaved": float(parallelism.interleaved),
+        "devices": float(parallelism.devices),
         "flops_per_multiply_add": FLOPS_PER_MULTIPLY_ADD,
         "sequence_flops": float(flops),
         "recomputed_flops": recomputed(model, run.recipe, tokens, float(flops)),
@@ -62,8 +62,8 @@ def _sizes(run: Run) -> dict[str, Any]:
 
 
 def _machine(run: Run) -> dict[str, Any]:
-    device, spread, group = run.device, run.spread, run.group
-    stride = spread.tensor * spread.context * spread.data
+    device, parallelism, group = run.device, run.parallelism, run.group
+    stride = parallelism.tensor * parallelism.context * parallelism.data
     wide = max(run.precision.bytes, WIDE / 8)
     found: dict[str, Any] = {
         "memory_bandwidth": device.bandwidth_si,
@@ -71,24 +71,24 @@ def _machine(run: Run) -> dict[str, Any]:
         "reserve_share": run.reserve_share,
         "peak_rate": device.compute.figure(run.precision).si,
         "bytes_per_element": wide,
-        "shard_group": float(spread.copies),
+        "shard_group": float(parallelism.copies),
         "node_members": float(group.members),
         "node_groups": float(group.groups),
-        "tree_depth": float((spread.copies - 1).bit_length()),
+        "tree_depth": float((parallelism.copies - 1).bit_length()),
         "node_bandwidth": _node_bandwidth(run, group),
-        "fabric_bandwidth": run.bandwidth(spread.copies, spread.tensor),
+        "fabric_bandwidth": run.bandwidth(parallelism.copies, parallelism.tensor),
         "pipeline_elements": _sent_between_stages(run),
         # A pipeline through several nodes goes at the rate of its slowest link.
         "stage_bandwidth": min(
-            run.bandwidth(size, stride) for size in {2, max(2, spread.pipeline)}
+            run.bandwidth(size, stride) for size in {2, max(2, parallelism.pipeline)}
         ),
     }
-    if group.groups > 1 and run.way != "hierarchical":
+    if group.groups > 1 and run.algorithm != "hierarchical":
         # One ring, or tree, through all nodes is as fast as its slowest link.
         found["node_bandwidth"] = min(found["node_bandwidth"], found["fabric_bandwidth"])
-    if spread.pipeline == 1:
+    if parallelism.pipeline == 1:
         found["pipeline_time"] = 0.0
-    if spread.copies == 1:
+    if parallelism.copies == 1:
         found["gradient_time"] = 0.0
     if not any(row.link_span for row in run.table.operators):
         found["exchange_time"] = 0.0
@@ -124,22 +124,22 @@ def _sent_between_stages(run: Run) -> float:
 
     The devices of a stage hold copies, so each sends its part only.
     """
-    tokens = run.micro_batch * run.sequence_tokens / run.spread.context
-    return tokens * run.model.hidden / run.spread.tensor
+    tokens = run.micro_batch * run.sequence_tokens / run.parallelism.context
+    return tokens * run.model.hidden / run.parallelism.tensor
 
 
 def _state(run: Run) -> dict[str, Any]:
-    spread, shard = run.spread, run.spread.shard
+    parallelism, shard = run.parallelism, run.parallelism.shard
     wide = max(run.precision.bytes, WIDE / 8)
-    dense, expert = held(run.model, spread)
-    shards = _shards(dense, expert, spread)
-    micro_batches = run.global_batch / (spread.data * run.micro_batch)
+    dense, expert = held(run.model, parallelism)
+    shards = _shards(dense, expert, parallelism)
+    micro_batches = run.global_batch / (parallelism.data * run.micro_batch)
     everywhere = shard == "zero3"
-    alone = spread.copies == 1
+    alone = parallelism.copies == 1
     return {
         "dense_parameters": dense,
         "expert_parameters": expert,
-        "expert_owners": _owners(spread),
+        "expert_owners": _owners(parallelism),
         "bytes_per_parameter": wide,
         "bytes_per_gradient": run.gradients.bytes,
         "state_bytes": _MEANS + (_COPY if wide < 4 else 0.0),
@@ -154,7 +154,7 @@ def _state(run: Run) -> dict[str, Any]:
             0.0 if alone else micro_batches if shard in ("zero2", "zero3") else 1.0
         ),
         "gathered_parameters": (
-            2.0 * (dense + expert) / (run.model.layers / spread.pipeline)
+            2.0 * (dense + expert) / (run.model.layers / parallelism.pipeline)
             if everywhere and not alone
             else 0.0
         ),
@@ -183,10 +183,13 @@ def _whole(run: Run) -> dict[str, Any]:
     return found
 
 
-def held(model: Transformer, spread: Spread) -> tuple[float, float]:
+def held(model: Transformer, parallelism: Parallelism) -> tuple[float, float]:
     """Return parameters on one device of the fullest stage: dense ones, and of experts."""
     layout = Layout(
-        tensor=spread.tensor, pipeline=spread.pipeline, data=spread.data, expert=spread.expert
+        tensor=parallelism.tensor,
+        pipeline=parallelism.pipeline,
+        data=parallelism.data,
+        expert=parallelism.expert,
     )
     dense = expert = 0.0
     for operator in model.operators(layout):
@@ -198,17 +201,17 @@ def held(model: Transformer, spread: Spread) -> tuple[float, float]:
     return dense, expert
 
 
-def _shards(dense: float, expert: float, spread: Spread) -> float:
+def _shards(dense: float, expert: float, parallelism: Parallelism) -> float:
     """Return among how many devices state is divided, over all of a device's parameters.
 
     Experts that are spread over several copies have fewer copies of their own.
     """
-    return (dense + expert) / (dense / spread.copies + expert / _owners(spread))
+    return (dense + expert) / (dense / parallelism.copies + expert / _owners(parallelism))
 
 
-def _owners(spread: Spread) -> float:
+def _owners(parallelism: Parallelism) -> float:
     """Return how many devices hold the same experts."""
-    return max(1.0, spread.copies / max(1, spread.expert // spread.tensor))
+    return max(1.0, parallelism.copies / max(1, parallelism.expert // parallelism.tensor))
 
 
 def recomputed(model: Transformer, recipe: Recipe, tokens: int, flops: float) -> float:

@@ -84,7 +84,7 @@ def origin(run: Run, name: str) -> str:
     if name in _MEASURED:
         return _measured(run, name)
     if name in _OF_LAYOUT:
-        return f"layout: {run.spread}"
+        return f"layout: {run.parallelism}"
     if name in _OF_MODEL:
         return f"{run.model.name}, from its architecture ({run.model.source})"
     if name.endswith("_overlap"):
@@ -138,7 +138,7 @@ def _bytes(run: Run, name: str) -> str:
         return f"Adam: two means{copy}, in 32 bits each"
     if name == "bytes_per_gradient":
         return f"gradients in {run.gradients.name}: {run.gradients.bits:g} bits"
-    if name == "gathered_bytes" and run.spread.shard == "none":
+    if name == "gathered_bytes" and run.parallelism.shard == "none":
         return f"gradients in {run.gradients.name}: {run.gradients.bits:g} bits"
     wide = max(run.precision.bits, 16)
     kept = "" if run.precision.bits >= 16 else f", kept in {wide:g} bits"

@@ -174,7 +174,7 @@ class Training:
     @property
     def devices(self) -> int:
         """How many devices train together."""
-        return self.run.spread.devices
+        return self.run.parallelism.devices
 
     @property
     def step_time(self) -> Quantity[Any]:

@@ -41,9 +41,9 @@ def advice(training: Training) -> str:
     ways = []
     if run.recipe.recompute != "full":
         ways.append("recompute='full'")
-    if run.spread.copies > 1 and run.spread.shard != "zero3":
+    if run.parallelism.copies > 1 and run.parallelism.shard != "zero3":
         ways.append("shard='zero1' (or 'zero2', 'zero3')")
-    if run.spread.tensor > 1 and not run.spread.sequence:
+    if run.parallelism.tensor > 1 and not run.parallelism.sequence:
         ways.append("sequence_parallel=True")
     if run.micro_batch > 1 and value("activation_memory") > value("state_memory"):
         ways.append("a smaller micro_batch")
@@ -63,22 +63,22 @@ def as_dict(training: Training) -> dict[str, Any]:
     results |= {
         name: {"value": plain(training.value(name)), "unit": term(name).unit} for name in _MEMORY
     }
-    spread = run.spread
+    parallelism = run.parallelism
     return {
         "model": run.model.name,
         "hardware": run.hardware_name,
         "precision": run.precision.name,
         "estimate": run.estimate,
         "layout": {
-            "devices": spread.devices,
-            "tensor_parallel": spread.tensor,
-            "pipeline_parallel": spread.pipeline,
-            "data_parallel": spread.data,
-            "context_parallel": spread.context,
-            "expert_parallel": spread.expert,
-            "interleaved": spread.interleaved,
-            "sequence_parallel": spread.sequence,
-            "shard": spread.shard,
+            "devices": parallelism.devices,
+            "tensor_parallel": parallelism.tensor,
+            "pipeline_parallel": parallelism.pipeline,
+            "data_parallel": parallelism.data,
+            "context_parallel": parallelism.context,
+            "expert_parallel": parallelism.expert,
+            "interleaved": parallelism.interleaved,
+            "sequence_parallel": parallelism.sequence,
+            "shard": parallelism.shard,
             "recompute": run.recipe.recompute,
             "attention": run.recipe.attention,
         },
@@ -113,13 +113,13 @@ def _whole(training: Training) -> tuple[str, ...]:
 def as_text(training: Training) -> str:
     """Return a short table."""
     run = training.run
-    spread, recipe = run.spread, run.recipe
+    parallelism, recipe = run.parallelism, run.recipe
     where = "" if isinstance(run.hardware, Device) else f" of {run.hardware.name}"
     kept = "recomputes scores" if recipe.standard else "keeps all but scores"
     again = {"none": "keeps all", "selective": kept, "full": "recomputes layers"}
     rows = [
-        ("devices", f"{spread.devices:,} x {run.device.name}{where}"),
-        ("layout", f"{spread}; {again[recipe.recompute]}"),
+        ("devices", f"{parallelism.devices:,} x {run.device.name}{where}"),
+        ("layout", f"{parallelism}; {again[recipe.recompute]}"),
         (
             "step",
             f"{run.global_batch:,.0f} x {run.sequence_tokens:,.0f} tokens in {_counted(training)}",

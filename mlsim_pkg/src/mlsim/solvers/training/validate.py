@@ -11,13 +11,13 @@ from mlsim.hardware import Device
 from mlsim.precision import Precision, precision as find_precision
 from mlsim.solvers import calibrated
 from mlsim.solvers.formats import WIDE
-from mlsim.solvers.inputs import ESTIMATES, check, check_given
+from mlsim.solvers.inputs import ESTIMATES, validate, validate_given
 from mlsim.solvers.training.job import Overlap, Reliability
 from mlsim.solvers.training.plan import COLLECTIVES
 from mlsim.solvers.training.run import Run
 from mlsim.solvers.training.training import CALIBRATED_GIVABLE, TRAINING_GIVABLE
 from mlsim.systems import Cluster, System
-from mlsim.workloads.kernels import Spread
+from mlsim.workloads.kernels import Parallelism
 from mlsim.workloads.language import Transformer
 from mlsim.workloads.passes import Recipe
 
@@ -81,7 +81,7 @@ def run(asked: Asked) -> Run:
         As `Engine.train`.
     """
     fixed = settled(asked)
-    made = Run(spread=_spread(asked), **fixed)
+    made = Run(parallelism=_parallelism(asked), **fixed)
     _check_batch(made)
     return made
 
@@ -121,7 +121,7 @@ def settled(asked: Asked) -> dict[str, Any]:
 
 
 def _one(name: str, value: Any, *, whole: bool = False) -> float:
-    found = check(name, value, whole=whole)
+    found = validate(name, value, whole=whole)
     if getattr(found, "ndim", 0):
         raise InvalidValueError(
             f"{name} must be one number, not an array: ask for one run at a time."
@@ -134,7 +134,7 @@ def _given(asked: Asked) -> dict[str, Any]:
     if not asked.given:
         return {}
     measured = asked.estimate == calibrated.CALIBRATED
-    found = check_given(asked.given, CALIBRATED_GIVABLE if measured else TRAINING_GIVABLE)
+    found = validate_given(asked.given, CALIBRATED_GIVABLE if measured else TRAINING_GIVABLE)
     calibrated.check_parts(found)
     for name in found:
         found[name] = _one(name, asked.given[name])
@@ -214,14 +214,14 @@ def _whole(name: str, size: Any) -> int:
     return size
 
 
-def _spread(asked: Asked) -> Spread:
+def _parallelism(asked: Asked) -> Parallelism:
     """Check the parallel sizes against one another, the model and the devices."""
     tensor, pipeline, context, expert, interleaved = (
         _whole(name, getattr(asked, name)) for name in _SIZES
     )
     there = 1 if isinstance(asked.system, Device) else asked.system.devices
     data = _data_parallel(asked, tensor * pipeline * context)
-    spread = Spread(
+    parallelism = Parallelism(
         tensor=tensor,
         pipeline=pipeline,
         data=data,
@@ -231,20 +231,20 @@ def _spread(asked: Asked) -> Spread:
         sequence=_flag("sequence_parallel", asked.sequence_parallel),
         shard=asked.shard,
     )
-    if spread.devices > there:
+    if parallelism.devices > there:
         have = "is one" if there == 1 else f"has {there:,}"
         raise InvalidValueError(
-            f"{_product(spread)} needs {spread.devices:,} devices; {asked.system.name} {have}. "
+            f"{_product(parallelism)} needs {parallelism.devices:,} devices; {asked.system.name} {have}. "
             "Use fewer, or give a larger system: one of Clusters, or Cluster('mine', node, "
             "nodes=..., link_bandwidth='200 Gb/s')."
         )
-    _check_model(asked, spread)
-    return spread
+    _check_model(asked, parallelism)
+    return parallelism
 
 
-def _product(spread: Spread) -> str:
+def _product(parallelism: Parallelism) -> str:
     names = ("tensor", "pipeline", "context", "data")
-    return " x ".join(f"{name}_parallel {getattr(spread, name)}" for name in names)
+    return " x ".join(f"{name}_parallel {getattr(parallelism, name)}" for name in names)
 
 
 def _data_parallel(asked: Asked, others: int) -> int:
@@ -271,22 +271,22 @@ def _data_parallel(asked: Asked, others: int) -> int:
     return given
 
 
-def _check_model(asked: Asked, spread: Spread) -> None:
+def _check_model(asked: Asked, parallelism: Parallelism) -> None:
     """Refuse a spread that does not divide the model."""
-    model, parts = asked.model, spread.pipeline * spread.interleaved
-    if spread.interleaved > 1 and spread.pipeline == 1:
+    model, parts = asked.model, parallelism.pipeline * parallelism.interleaved
+    if parallelism.interleaved > 1 and parallelism.pipeline == 1:
         raise InvalidValueError(
-            f"interleaved = {spread.interleaved} parts a stage need a pipeline: "
+            f"interleaved = {parallelism.interleaved} parts a stage need a pipeline: "
             "set pipeline_parallel, or leave interleaved out."
         )
     if model.layers % parts:
         fits = [each for each in range(1, model.layers + 1) if model.layers % each == 0]
         raise InvalidValueError(
-            f"pipeline_parallel = {spread.pipeline} x interleaved = {spread.interleaved} does not "
+            f"pipeline_parallel = {parallelism.pipeline} x interleaved = {parallelism.interleaved} does not "
             f"divide the {model.layers} layers of {model.name}. Their product must be one of "
             f"{', '.join(map(str, fits))}."
         )
-    if spread.sequence and spread.tensor == 1:
+    if parallelism.sequence and parallelism.tensor == 1:
         raise InvalidValueError(
             "sequence_parallel divides tokens among the devices of tensor parallelism, "
             "of which there is one: set tensor_parallel, or leave it out."
@@ -314,17 +314,17 @@ def _sequence(asked: Asked) -> float:
 
 def _check_batch(run: Run) -> None:
     """Refuse a batch that does not come out even."""
-    each = run.spread.data * run.micro_batch
+    each = run.parallelism.data * run.micro_batch
     if run.global_batch % each:
         below, above = run.global_batch // each * each, -(-run.global_batch // each) * each
         raise InvalidValueError(
             f"global_batch = {run.global_batch:,.0f} is no multiple of data_parallel x micro_batch "
-            f"= {run.spread.data} x {run.micro_batch:,.0f} = {each:,.0f}. Near it: "
+            f"= {run.parallelism.data} x {run.micro_batch:,.0f} = {each:,.0f}. Near it: "
             f"{f'{below:,.0f} and ' if below else ''}{above:,.0f}."
         )
     micro_batches = run.global_batch / each
-    if run.spread.interleaved > 1 and micro_batches % run.spread.pipeline:
+    if run.parallelism.interleaved > 1 and micro_batches % run.parallelism.pipeline:
         raise InvalidValueError(
             f"with interleaved stages the {micro_batches:,.0f} micro-batches must be a multiple "
-            f"of the {run.spread.pipeline} stages. Change global_batch, or leave interleaved out."
+            f"of the {run.parallelism.pipeline} stages. Change global_batch, or leave interleaved out."
         )

@@ -12,9 +12,9 @@ from mlsim.errors import DataFileError, MlsimError
 from mlsim.hardware import Device
 from mlsim.hardware.device_files import load_device
 from mlsim.infrastructure import (
+    CloudOperator,
     DataCentre,
     EmbodiedCarbon,
-    Operator,
     load_data_centre,
     load_embodied,
     load_operator,
@@ -73,7 +73,7 @@ class Report:
         return "\n".join([*lines, f"  {count}"])
 
 
-def check(path: str | Path) -> Report:
+def validate_file(path: str | Path) -> Report:
     """Read a file strictly and apply every check to what it describes.
 
     A file is a device, a system, a cluster, a model, a data centre, an operator or
@@ -81,7 +81,7 @@ def check(path: str | Path) -> Report:
     holds one. What can't be read is an error of the report; nothing is raised.
 
     >>> from mlsim.records import DATA
-    >>> check(DATA / "hardware" / "t4.toml").errors
+    >>> validate_file(DATA / "hardware" / "t4.toml").errors
     0
     """
     path = Path(path)
@@ -169,7 +169,7 @@ def _title(record: Record) -> str:
         return f"cluster {head}, up to {record.nodes:,} x {record.node.name}; {counted}"
     if isinstance(record, DataCentre):
         return f"data centre {head}, {record.scope}; {counted}"
-    if isinstance(record, Operator):
+    if isinstance(record, CloudOperator):
         return f"operator {head}; {counted}"
     if isinstance(record, EmbodiedCarbon):
         return f"embodied carbon {head}, {record.covers}; {counted}"

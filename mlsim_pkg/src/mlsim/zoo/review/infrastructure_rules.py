@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mlsim.hardware import Device
-from mlsim.infrastructure import DataCentre, EmbodiedCarbon, Operator
+from mlsim.infrastructure import CloudOperator, DataCentre, EmbodiedCarbon
 from mlsim.systems import System
 from mlsim.units import text
 from mlsim.zoo.review.findings import Finding
@@ -57,7 +57,7 @@ def overheads(centre: DataCentre) -> Iterator[Finding]:
             yield Finding(name, f"{figure.text} is more than any data centre has told.")
 
 
-def accounts(operator: Operator) -> Iterator[Finding]:
+def reported_emissions(operator: CloudOperator) -> Iterator[Finding]:
     """Over its electricity, an operator's Scope 2 is below that of the worst coal."""
     worst = 1500e-3 / _KWH
     for account in ("location", "market"):
@@ -70,7 +70,7 @@ def accounts(operator: Operator) -> Iterator[Finding]:
                 yield Finding(name, f"{emitted.text} over {used.text} is above 1,500 gCO2e/kWh.")
 
 
-def making(embodied: EmbodiedCarbon) -> Iterator[Finding]:
+def manufacturing(embodied: EmbodiedCarbon) -> Iterator[Finding]:
     """To make a device or a server emits 1 kg to 50 t, and it serves half a year to 20."""
     each = embodied.figures["carbon"].si / embodied.devices
     if not CARBON[0] <= each <= CARBON[1]:

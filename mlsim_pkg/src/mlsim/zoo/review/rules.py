@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from mlsim.hardware import Device
-from mlsim.infrastructure import DataCentre, EmbodiedCarbon, Operator
+from mlsim.infrastructure import CloudOperator, DataCentre, EmbodiedCarbon
 from mlsim.precision import PRECISIONS
 from mlsim.records import Figure
 from mlsim.records.references import references
@@ -21,10 +21,10 @@ from mlsim.workloads.language import Transformer
 from mlsim.workloads.model import Model
 from mlsim.zoo.review.findings import Finding
 from mlsim.zoo.review.infrastructure_rules import (
-    accounts,
     idle_power,
-    making,
+    manufacturing,
     overheads,
+    reported_emissions,
     whole_power,
 )
 from mlsim.zoo.review.second_readings import reread
@@ -48,7 +48,7 @@ QUOTED_WORDS = 15
 _COPIES_PER_WIDTH = {"GPT_J_6B": 610}
 
 
-Record = Device | System | Cluster | Model | DataCentre | Operator | EmbodiedCarbon
+Record = Device | System | Cluster | Model | DataCentre | CloudOperator | EmbodiedCarbon
 Check = Callable[[Any], Iterator[Finding]]
 
 
@@ -293,8 +293,8 @@ _CHECKS: tuple[tuple[type, tuple[Check, ...]], ...] = (
     (System, SYSTEM_CHECKS),
     (Cluster, (fabrics,)),
     (DataCentre, (overheads,)),
-    (Operator, (accounts,)),
-    (EmbodiedCarbon, (making,)),
+    (CloudOperator, (reported_emissions,)),
+    (EmbodiedCarbon, (manufacturing,)),
     (Model, MODEL_CHECKS),
 )
 
