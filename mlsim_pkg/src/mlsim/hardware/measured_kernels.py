@@ -13,10 +13,11 @@ from typing import Any, TypeVar
 
 from mlsim.errors import DataFileError, MlsimError
 from mlsim.precision import precision as find_precision
+from mlsim.records import DATA
 from mlsim.records.tables import count, positive, read
 from mlsim.units import factor
 
-FOLDER = Path(__file__).parents[1] / "data" / "measurements" / "kernels"
+FOLDER = DATA / "measurements" / "kernels"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

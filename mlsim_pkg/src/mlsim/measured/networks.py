@@ -14,11 +14,12 @@ from pathlib import Path
 from mlsim.errors import DataFileError
 from mlsim.hardware import Device
 from mlsim.precision import precision as find_precision
+from mlsim.records import DATA
 from mlsim.records.tables import read
 from mlsim.workloads.model import Model
 from mlsim.zoo import resolve, spaces
 
-FOLDER = Path(__file__).parent / "data" / "measurements"
+FOLDER = DATA / "measurements"
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,6 +32,9 @@ from mlsim.units import factor, quantity
 if TYPE_CHECKING:
     from pint import Quantity
 
+# All data files, a folder for each layer and each kind of measurement.
+DATA = Path(__file__).parents[1] / "data"
+
 KINDS = ("datasheet", "measured", "derived", "estimate", "secondary", "given")
 _REQUIRED = ("value", "unit", "kind", "source", "where", "quote", "read")
 _OPTIONAL = ("note", "per", "sparsity", "direction", "unit_used")

@@ -14,7 +14,7 @@ from pathlib import Path
 from mlsim import records
 from mlsim.records import Figure
 
-FILE = Path(__file__).parents[1] / "data" / "announced.toml"
+FILE = records.DATA / "announced.toml"
 
 FORMS = ("dense", "experts")
 _FIGURES = {

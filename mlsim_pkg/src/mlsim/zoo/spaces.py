@@ -36,6 +36,7 @@ from mlsim.infrastructure import (
     load_operator,
     load_regions,
 )
+from mlsim.records import DATA
 from mlsim.systems import Cluster, System
 from mlsim.systems.system_files import load_cluster, load_system
 from mlsim.workloads.language import Transformer
@@ -43,7 +44,6 @@ from mlsim.workloads.model import Model
 from mlsim.workloads.model_files import load_model
 from mlsim.workloads.network import Network
 
-DATA = Path(__file__).parent / "data"
 # Bytes in which the key of a file of one record is looked for.
 _HEAD = 2048
 _KEY = re.compile(rb'^key\s*=\s*"([^"]+)"', re.MULTILINE)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mlsim import records
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
     from mlsim.records import Figure
     from mlsim.solvers.explain import Explanation
 
-DATA = Path(__file__).parents[1] / "data" / "scaling.toml"
+FILE = records.DATA / "scaling.toml"
 _NO_OPERATORS = StepTable((), {})
 
 OPTIMAL = tuple(each for each in equations_of(run) if "optimal" in each.name)
@@ -30,7 +29,7 @@ OPTIMAL = tuple(each for each in equations_of(run) if "optimal" in each.name)
 @cache
 def measured_ratio() -> Figure:
     """Return the tokens for each parameter that experiments found best."""
-    file = records.load(DATA)
+    file = records.load(FILE)
     return file.figure(file.data["tokens_per_parameter"], "token/parameter", "tokens_per_parameter")
 
 

@@ -19,10 +19,10 @@ from pathlib import Path
 from typing import Protocol
 
 from mlsim.errors import DataFileError, nearest
-from mlsim.records import Figure, tables
+from mlsim.records import DATA, Figure, tables
 from mlsim.zoo.review.findings import Finding
 
-FOLDER = Path(__file__).parent / "data" / "readings"
+FOLDER = DATA / "readings"
 COLUMNS = (
     "record",
     "figure",
