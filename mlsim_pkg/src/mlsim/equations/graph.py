@@ -99,7 +99,7 @@ def plan(equations: Iterable[Equation], known: Iterable[str], wanted: Iterable[s
         If something that is needed is neither known nor computed by an
         equation; the message says what is missing.
 
-    >>> from mlsim.equations.registry import EQUATIONS
+    >>> from mlsim.equations import EQUATIONS
     >>> found = plan(EQUATIONS.values(), ["peak_flops", "memory_bandwidth"], ["ridge_point"])
     >>> [step.name for step in found.steps]
     ['ridge_point']

@@ -1,4 +1,4 @@
-"""What an equation is, and the register of all of them.
+"""What an equation is, and the register of those whose topics were imported.
 
 An equation is a pure function of named quantities. Its arguments' names come
 from the vocabulary and its own name is the quantity that it computes, so a
@@ -63,6 +63,7 @@ class Equation:
     def expression(self) -> str:
         """The right-hand side, as the source has it.
 
+        >>> from mlsim.equations.roofline import memory_time
         >>> EQUATIONS["memory_time"].expression
         'bytes_moved / memory_bandwidth'
         """
@@ -117,6 +118,7 @@ class Equation:
     def example(self) -> tuple[dict[str, Any], Any]:
         """The worked example of the docstring: the inputs, and what comes out.
 
+        >>> from mlsim.equations.roofline import memory_time
         >>> EQUATIONS["memory_time"].example
         ({'bytes_moved': 2000000000.0, 'memory_bandwidth': 2000000000000.0}, 0.001)
         """
@@ -131,9 +133,17 @@ class Equation:
 
 
 def equations_of(*modules: ModuleType) -> tuple[Equation, ...]:
-    """Return the equations that stand in these modules, in their order."""
-    names = {module.__name__ for module in modules}
-    return tuple(each for each in EQUATIONS.values() if each.module in names)
+    """Return the equations that stand in these modules, by module and in their order."""
+    names = sorted({module.__name__ for module in modules})
+    return tuple(each for name in names for each in EQUATIONS.values() if each.module == name)
+
+
+def sorted_by_topic() -> dict[str, Equation]:
+    """Return the register with its topics in order, whichever was imported first."""
+    ordered = sorted(EQUATIONS.items(), key=lambda item: item[1].module)
+    EQUATIONS.clear()
+    EQUATIONS.update(ordered)
+    return EQUATIONS
 
 
 def equation(

@@ -71,7 +71,7 @@ def _flat(sympy: Any, drawn: Any) -> Any:
 def tex(equation: Equation) -> str:
     r"""Return the formula in TeX, drawn from the function that computes.
 
-    >>> from mlsim.equations.registry import EQUATIONS
+    >>> from mlsim.equations import EQUATIONS
     >>> print(tex(EQUATIONS["memory_time"]))
     t_\mathrm{mem} = \frac{D}{\beta}
     """

@@ -6,7 +6,7 @@ import re
 import textwrap
 from typing import TYPE_CHECKING, Any
 
-from mlsim.equations import EQUATIONS
+from mlsim.equations.registry import EQUATIONS
 from mlsim.quantities import term
 from mlsim.records.references import label, reference, references
 from mlsim.units import text
