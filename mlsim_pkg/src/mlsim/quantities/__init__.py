@@ -7,9 +7,10 @@ the glossary page is drawn from them, so this table decides the spelling.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
 
 from mlsim.errors import unknown_name
-from mlsim.quantities import calibration, footprint, operators, serving, training
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,9 +27,33 @@ class Term:
     definition: str
 
 
-_PARTS = (operators, serving, training, calibration, footprint)
+# In this order; a topic is loaded when a name is not found in those before it.
+_TOPICS = ("operators", "serving", "training", "calibration", "footprint")
+_TERMS: dict[str, Term] = {}
+_loaded: list[str] = []
 
-VOCABULARY: dict[str, Term] = {entry[0]: Term(*entry) for part in _PARTS for entry in part.ENTRIES}
+VOCABULARY: dict[str, Term]
+
+
+def __getattr__(name: str) -> Any:
+    """Load all topics when the whole vocabulary is asked for."""
+    if name != "VOCABULARY":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    while _load_next():
+        pass
+    globals()[name] = _TERMS
+    return _TERMS
+
+
+def _load_next() -> bool:
+    """Load the next topic; return False if there is none left."""
+    if len(_loaded) == len(_TOPICS):
+        return False
+    topic = _TOPICS[len(_loaded)]
+    _loaded.append(topic)
+    entries = import_module(f"{__name__}.{topic}").ENTRIES
+    _TERMS.update({entry[0]: Term(*entry) for entry in entries})
+    return True
 
 
 def term(name: str) -> Term:
@@ -42,7 +67,7 @@ def term(name: str) -> Term:
     UnknownNameError
         If the vocabulary has no such name; suggests the nearest.
     """
-    try:
-        return VOCABULARY[name]
-    except KeyError:
-        raise unknown_name("quantity", name, VOCABULARY) from None
+    while name not in _TERMS:
+        if not _load_next():
+            raise unknown_name("quantity", name, _TERMS)
+    return _TERMS[name]
