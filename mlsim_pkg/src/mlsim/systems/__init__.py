@@ -2,14 +2,5 @@
 
 from mlsim.systems.cluster import Cluster, Placement, placement
 from mlsim.systems.system import TOPOLOGIES, System
-from mlsim.systems.system_files import load_cluster, load_system
 
-__all__ = [
-    "TOPOLOGIES",
-    "Cluster",
-    "Placement",
-    "System",
-    "load_cluster",
-    "load_system",
-    "placement",
-]
+__all__ = ["TOPOLOGIES", "Cluster", "Placement", "System", "placement"]

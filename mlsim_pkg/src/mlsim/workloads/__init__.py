@@ -1,13 +1,19 @@
-"""Layer 1: models, and their lowering to operators."""
+"""Layer 1: models, and their lowering to operators. A name is imported when it is first used."""
 
-from mlsim.workloads.announced import announced
-from mlsim.workloads.blocks import Attention, Experts, FeedForward, LatentAttention
-from mlsim.workloads.language import Transformer
-from mlsim.workloads.model import FLOPS_PER_MULTIPLY_ADD, Model
-from mlsim.workloads.model_files import load_model
-from mlsim.workloads.network import Network
-from mlsim.workloads.operators import Operator, OperatorTable
-from mlsim.workloads.steps import Layout, StepOperator, StepTable
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from mlsim.workloads.announced_models import announced
+    from mlsim.workloads.blocks import Attention, Experts, FeedForward, LatentAttention
+    from mlsim.workloads.language import Transformer
+    from mlsim.workloads.model import FLOPS_PER_MULTIPLY_ADD, Model
+    from mlsim.workloads.model_files import load_model
+    from mlsim.workloads.network import Network
+    from mlsim.workloads.operators import Operator, OperatorTable
+    from mlsim.workloads.steps import Layout, StepOperator, StepTable
 
 __all__ = [
     "FLOPS_PER_MULTIPLY_ADD",
@@ -26,3 +32,23 @@ __all__ = [
     "announced",
     "load_model",
 ]
+
+_HOMES = {
+    "announced": "announced_models",
+    **dict.fromkeys(("Attention", "Experts", "FeedForward", "LatentAttention"), "blocks"),
+    "Transformer": "language",
+    **dict.fromkeys(("FLOPS_PER_MULTIPLY_ADD", "Model"), "model"),
+    "load_model": "model_files",
+    "Network": "network",
+    **dict.fromkeys(("Operator", "OperatorTable"), "operators"),
+    **dict.fromkeys(("Layout", "StepOperator", "StepTable"), "steps"),
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Import a name of this room when it is first used."""
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+    globals()[name] = value
+    return value

@@ -9,7 +9,7 @@ import pytest
 from mlsim import Models
 from mlsim.errors import DataFileError
 from mlsim.records.references import references
-from mlsim.workloads.announced import FILE, FORMS, Announced, announced, load_announced
+from mlsim.workloads.announced_models import FILE, FORMS, Announced, announced, load_announced
 from mlsim.zoo.review.rules import FIGURE_CHECKS
 
 ALL = announced()
