@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from functools import cache
+
 from mlsim.errors import unknown_name
 from mlsim.records import DATA
 

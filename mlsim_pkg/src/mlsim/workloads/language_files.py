@@ -17,6 +17,8 @@ PARTS: dict[str, type[Any]] = {
     "feed_forward": FeedForward,
     "experts": Experts,
 }
+# The keys of a file that only a transformer has.
+KEYS = ("kind", "transformer", *PARTS)
 # What [transformer] may say: all of Transformer that is no part and no name.
 _SCALARS = tuple(
     each

@@ -9,8 +9,9 @@ works on sequences of tokens in `tokens`.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Protocol
 
-from mlsim.equations import convolution, transformer
+from mlsim.equations import convolution
 from mlsim.errors import InvalidValueError
 from mlsim.workloads.operators import Operator
 
@@ -41,6 +42,17 @@ class Shape:
     def elements(self) -> int:
         """Numbers that it holds."""
         return self.channels * self.places
+
+
+class Layer(Protocol):
+    """What an architecture is a list of: a layer, or a stage of several."""
+
+    @property
+    def name(self) -> str:
+        """What its operators are called, or what their names begin with."""
+
+    def lower(self, shape: Shape, also_live: int = 0) -> Lowered:
+        """Return its operators for an input, and the shape that it puts out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +125,8 @@ class Convolution:
     def _count(self, shape: Shape, size: int) -> tuple[int, int]:
         """Return the weights, and the multiply-adds for an output of `size`."""
         if shape.rank == 1:
+            from mlsim.equations import transformer
+
             # Along a sequence a window is a row of numbers: a matrix product.
             window = self.kernel * shape.channels // self.groups
             weights = int(transformer.projection_parameters(window, self.out_channels))

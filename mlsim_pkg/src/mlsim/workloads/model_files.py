@@ -3,21 +3,39 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import MISSING, Field, fields
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from mlsim import records
 from mlsim.errors import DataFileError, InvalidValueError, nearest
-from mlsim.workloads.language_files import PARTS, load_transformer
 from mlsim.workloads.layers import Layer, Shape
 from mlsim.workloads.model import Model
-from mlsim.workloads.model_files import LAYERS
 from mlsim.workloads.network import Network
 
+# What an architecture may be written in: the name that files use, and the class that lowers it.
+_LAYERS = {
+    "convolution": "layers.Convolution",
+    "pool": "layers.Pool",
+    "response_norm": "layers.ResponseNorm",
+    "linear": "layers.Linear",
+    "bottleneck_stage": "stages.BottleneckStage",
+    "basic_stage": "stages.BasicStage",
+    "inverted_stage": "stages.InvertedStage",
+    "patch_embedding": "tokens.PatchEmbedding",
+    "token_embedding": "tokens.TokenEmbedding",
+    "positions": "tokens.Positions",
+    "first_token": "tokens.FirstToken",
+    "token_linear": "tokens.TokenLinear",
+    "encoder_stage": "transformer_stages.EncoderStage",
+    "decoder_stage": "transformer_stages.DecoderStage",
+    "dot_interaction": "recommendation.DotInteraction",
+    "unet": "unet.UNet",
+}
 _TEXTS = ("key", "name", "architecture", "source")
 _NETWORK = ("sample", "input", "layers")
-_LANGUAGE = ("kind", "transformer", *PARTS)
 _FIGURES = {
     "release_year": "year",
     "published_parameters": "parameter",
@@ -36,8 +54,13 @@ def load_model(path: str | Path) -> Model:
     """
     file = records.load(path)
     data = file.data
-    language = "transformer" in data
-    file.only(data, (*_TEXTS, "figures", *(_LANGUAGE if language else _NETWORK)))
+    make: Callable[..., Model] = _load_network
+    own: tuple[str, ...] = _NETWORK
+    if "transformer" in data:
+        from mlsim.workloads.language_files import KEYS, load_transformer
+
+        make, own = load_transformer, KEYS
+    file.only(data, (*_TEXTS, "figures", *own))
     texts = {field: file.need(data, field, str) for field in _TEXTS}
     given = data.get("figures", {})
     file.only(given, _FIGURES, "figures")
@@ -46,7 +69,6 @@ def load_model(path: str | Path) -> Model:
         for name, base in _FIGURES.items()
         if name in given
     }
-    make = load_transformer if language else _load_network
     return make(file, texts, figures)
 
 
@@ -114,11 +136,11 @@ def _layer(file: records.DataFile, number: int, table: dict[str, Any]) -> Layer:
     if not isinstance(table, dict):
         raise DataFileError(f"{place} must be a table, not {table!r}.")
     kind = table.get("kind")
-    if kind not in LAYERS:
+    if kind not in _LAYERS:
         raise DataFileError(
-            f"{place}: kind {kind!r} is none of {', '.join(LAYERS)}.{nearest(kind, LAYERS)}"
+            f"{place}: kind {kind!r} is none of {', '.join(_LAYERS)}.{nearest(kind, _LAYERS)}"
         )
-    layer = LAYERS[kind]
+    layer = _class_of(kind)
     allowed = {field.name: field for field in fields(layer)}
     given = {key: value for key, value in table.items() if key != "kind"}
     for key, value in given.items():
@@ -131,7 +153,15 @@ def _layer(file: records.DataFile, number: int, table: dict[str, Any]) -> Layer:
     for key, field in allowed.items():
         if field.default is MISSING and key not in given:
             raise DataFileError(f"{place}: {key} is missing.")
-    return layer(**given)
+    made: Layer = layer(**given)
+    return made
+
+
+def _class_of(kind: str) -> type[Any]:
+    """Import the class of a kind of layer, when the first file has one."""
+    module, _, name = _LAYERS[kind].partition(".")
+    found: type[Any] = getattr(import_module(f"mlsim.workloads.{module}"), name)
+    return found
 
 
 def _value(place: str, value: Any, field: Field[Any]) -> Any:

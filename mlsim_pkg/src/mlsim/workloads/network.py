@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from mlsim.equations import convolution  # noqa: F401  (registers the layer equations)
 from mlsim.units import scaled
 from mlsim.workloads.layers import Layer, Shape
 from mlsim.workloads.model import FLOPS_PER_MULTIPLY_ADD, Model

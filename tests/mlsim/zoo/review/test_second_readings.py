@@ -10,7 +10,7 @@ import pytest
 from mlsim import Clusters, Device, Hardware, Models, Systems
 from mlsim.errors import DataFileError
 from mlsim.records import Figure
-from mlsim.workloads.announced import announced
+from mlsim.workloads.announced_models import announced
 from mlsim.zoo.review.rules import checks_of
 from mlsim.zoo.review.second_readings import (
     COLUMNS,
