@@ -17,6 +17,7 @@ __all__ = [
     "ACCOUNTS",
     "BASES",
     "SCOPES",
+    "CloudOperator",
     "CloudRegion",
     "DataCentre",
     "EmbodiedCarbon",

@@ -8,6 +8,7 @@
 
 An index of keys and files is made by scanning each file's `key` lines only, so
 looking one device up reads one file. A file may hold many records, each with a key.
+A layer's code is imported when the first of its files is read.
 """
 
 from __future__ import annotations
@@ -18,31 +19,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from mlsim.errors import (
-    DataFileError,
-    InvalidValueError,
-    UnknownNameError,
-    WrongKindError,
-    unknown_name,
-)
-from mlsim.hardware import Device
-from mlsim.hardware.device_files import load_device
-from mlsim.infrastructure import (
-    CloudRegion,
-    EmbodiedCarbon,
-    grid_loader,
-    load_data_centres,
-    load_embodied,
-    load_operator,
-    load_regions,
-)
+from mlsim.errors import DataFileError, InvalidValueError, unknown_name
 from mlsim.records import DATA
-from mlsim.systems import Cluster, System
-from mlsim.systems.system_files import load_cluster, load_system
-from mlsim.workloads.language import Transformer
-from mlsim.workloads.model import Model
-from mlsim.workloads.model_files import load_model
-from mlsim.workloads.network import Network
 
 # Bytes in which the key of a file of one record is looked for.
 _HEAD = 2048
@@ -138,9 +116,9 @@ class Namespace:
         InvalidValueError
             If there are several that only dashes tell apart; names them.
         """
-        plain = _plain(name)
+        wanted = plain(name)
         named = {key: (key, key.rpartition(".")[2]) for key in self.keys()}
-        found = [key for key, each in named.items() if plain in map(_plain, each)]
+        found = [key for key, each in named.items() if wanted in map(plain, each)]
         if len(found) > 1:
             # AWS has a us-east-1, and Google a us-east1.
             found = [key for key in found if _dashed(name) in map(_dashed, named[key])] or found
@@ -150,7 +128,7 @@ class Namespace:
         if found:
             return self.get(found[0])
         for record in self:
-            if plain == _plain(record.name):
+            if wanted == plain(record.name):
                 return record
         raise unknown_name(self._kind, name, [key.rpartition(".")[2] for key in self.keys()])
 
@@ -158,7 +136,8 @@ class Namespace:
         return f"<{self._title}: {', '.join(dir(self))}>"
 
 
-def _plain(text: str) -> str:
+def plain(text: str) -> str:
+    """Return a name as it is compared: case, spaces, dots, dashes and underscores don't count."""
     return re.sub(r"[\s._-]", "", text).lower()
 
 
@@ -176,240 +155,89 @@ def _record(load: Callable[[Path], Any], path: Path) -> Any:
     return load(path)
 
 
-Models = Namespace("Models", "model", DATA / "workloads", load_model)
-Hardware = Namespace("Hardware", "device", DATA / "hardware", load_device)
+def _load_model(path: Path) -> Any:
+    from mlsim.workloads.model_files import load_model
+
+    return load_model(path)
 
 
-# What a message names where something else was given.
-_EXAMPLES = {"Models": "ResNet50", "Hardware": "Cloud.A100"}
+def _load_device(path: Path) -> Any:
+    from mlsim.hardware.device_files import load_device
+
+    return load_device(path)
 
 
-def _load_system(path: Path) -> System:
+Models = Namespace("Models", "model", DATA / "workloads", _load_model)
+Hardware = Namespace("Hardware", "device", DATA / "hardware", _load_device)
+
+
+def _load_system(path: Path) -> Any:
+    from mlsim.systems.system_files import load_system
+
     return load_system(path, Hardware.find)
 
 
 Systems = Namespace("Systems", "system", DATA / "systems", _load_system)
 
 
-def _load_cluster(path: Path) -> Cluster:
+def _load_cluster(path: Path) -> Any:
+    from mlsim.systems.system_files import load_cluster
+
     return load_cluster(path, Systems.find)
 
 
 Clusters = Namespace("Clusters", "cluster", DATA / "clusters", _load_cluster)
 
 _PLACES = DATA / "infrastructure"
-_load_grids = grid_loader(_PLACES, lambda: _index(_PLACES / "grids"))
+
+
+@cache
+def _grid_loader() -> Callable[[Path], Any]:
+    from mlsim.infrastructure import grid_loader
+
+    return grid_loader(_PLACES, lambda: _index(_PLACES / "grids"))
+
+
+def _load_grids(path: Path) -> Any:
+    return _grid_loader()(path)
+
+
 Grids = Namespace("Grids", "grid", _PLACES / "grids", _load_grids)
-DataCentres = Namespace("DataCentres", "data centre", _PLACES / "datacentres", load_data_centres)
-CloudOperators = Namespace("Operators", "operator", _PLACES / "operators", load_operator)
 
 
-def _load_embodied(path: Path) -> EmbodiedCarbon:
+def _load_data_centres(path: Path) -> Any:
+    from mlsim.infrastructure import load_data_centres
+
+    return load_data_centres(path)
+
+
+DataCentres = Namespace("DataCentres", "data centre", _PLACES / "datacentres", _load_data_centres)
+
+
+def _load_operator(path: Path) -> Any:
+    from mlsim.infrastructure import load_operator
+
+    return load_operator(path)
+
+
+CloudOperators = Namespace("CloudOperators", "operator", _PLACES / "operators", _load_operator)
+
+
+def _load_embodied(path: Path) -> Any:
+    from mlsim.infrastructure import load_embodied
+
     return load_embodied(path, Hardware.keys())
 
 
 Embodied = Namespace("Embodied", "embodied carbon", _PLACES / "embodied", _load_embodied)
 
 
-def _load_regions(path: Path) -> dict[str, CloudRegion]:
+def _load_regions(path: Path) -> Any:
+    from mlsim.infrastructure import load_regions
+
     return load_regions(path, Grids.find)
 
 
 Regions = Namespace("Regions", "region", _PLACES / "regions", _load_regions)
 
 SPACES = (Models, Hardware, Systems, Clusters, Grids, Regions, DataCentres)
-
-
-def network(which: Model | str) -> Network:
-    """Return a network with a fixed input, given itself, its name, or its file.
-
-    Raises
-    ------
-    UnknownNameError
-        If there is none of that name.
-    WrongKindError
-        If something else was given; a language model is served.
-    """
-    found = model(which)
-    if isinstance(found, Network):
-        return found
-    raise WrongKindError(
-        f"{found.name} is a language model, whose work depends on its tokens: "
-        "use Engine.serve(model=..., prompt_tokens=..., output_tokens=...)."
-    )
-
-
-def transformer(which: Model | str) -> Transformer:
-    """Return a language model, given itself, its name, or its file.
-
-    A file is a TOML file, or the `config.json` of a model (or its folder).
-
-    Raises
-    ------
-    UnknownNameError
-        If there is none of that name.
-    WrongKindError
-        If something else was given; a network with a fixed input is solved.
-    """
-    found = model(which)
-    if isinstance(found, Transformer):
-        return found
-    what = "is no language model"
-    if isinstance(found, Network) and found.sample:
-        what = f"is counted as one pass over a sample ({found.sample}), not word by word"
-    raise WrongKindError(
-        f"{found.name} {what}: use Engine.solve(model=..., batch_size=...). "
-        f"Language models are "
-        f"{', '.join(each.key for each in Models if isinstance(each, Transformer))}."
-    )
-
-
-def hardware(which: Device | System | str) -> Device | System:
-    """Return a device or a system, given itself, its name, or its file.
-
-    Raises
-    ------
-    UnknownNameError
-        If there is neither; suggests the nearest.
-    WrongKindError
-        If something else was given, such as a model.
-    """
-    if isinstance(which, System):
-        return which
-    if isinstance(which, str) and not which.endswith(".toml"):
-        try:
-            found: System = Systems.find(which)
-        except UnknownNameError:
-            pass
-        else:
-            return found
-        try:
-            return device(which)
-        except UnknownNameError:
-            names = [key.rpartition(".")[2] for key in (*Hardware.keys(), *Systems.keys())]
-            raise unknown_name("device or system", which, names) from None
-    if isinstance(which, str) and "\ndevice = " in _text(Path(which)):
-        return _load_system(Path(which))
-    return device(which)
-
-
-def cluster(which: Device | System | Cluster | str) -> Device | System | Cluster:
-    """Return a device, a system or a cluster, given itself, its name, or its file.
-
-    Raises
-    ------
-    UnknownNameError
-        If there is none of that name; suggests the nearest.
-    WrongKindError
-        If something else was given, such as a model.
-    """
-    if isinstance(which, Cluster):
-        return which
-    if isinstance(which, str) and which.endswith(".toml"):
-        is_cluster = "\nnode = " in _text(Path(which))
-        return _load_cluster(Path(which)) if is_cluster else hardware(which)
-    if not isinstance(which, str):
-        return hardware(which)
-    try:
-        found: Cluster = Clusters.find(which)
-    except UnknownNameError:
-        pass
-    else:
-        return found
-    try:
-        return hardware(which)
-    except UnknownNameError:
-        spaces = (Hardware, Systems, Clusters)
-        names = [key.rpartition(".")[2] for space in spaces for key in space.keys()]  # noqa: SIM118
-        raise unknown_name("device, system or cluster", which, names) from None
-
-
-def _text(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError):
-        return ""  # the loader says what is wrong with it
-
-
-def model(which: Model | str) -> Model:
-    """Return a model, given itself, its name, or the path of its file.
-
-    A file is a TOML file, or the `config.json` of a model (or the folder that
-    holds it).
-
-    Raises
-    ------
-    UnknownNameError
-        If there is none of that name.
-    WrongKindError
-        If something else was given, such as a device.
-    DataFileError
-        If the file can't be understood; names file and line.
-    """
-    if isinstance(which, str) and which.endswith(".json"):
-        return _of_config(which)
-    try:
-        found: Model = _resolve(which, Models, Model, "model", load_model)
-    except UnknownNameError:
-        # A name of the zoo comes before a folder that happens to be called so.
-        if not Path(str(which)).is_dir():
-            raise
-        return _of_config(str(which))
-    return found
-
-
-def _of_config(path: str) -> Model:
-    from mlsim.workloads.huggingface import load_config
-
-    return load_config(path)
-
-
-def device(which: Device | str) -> Device:
-    """Return a device, given itself, its name, or the path of its file.
-
-    Raises
-    ------
-    UnknownNameError
-        If there is none of that name.
-    WrongKindError
-        If something else was given, such as a model.
-    """
-    found: Device = _resolve(which, Hardware, Device, "hardware", load_device)
-    return found
-
-
-def _resolve(
-    which: Any, space: Namespace, kind: type, argument: str, load: Callable[[Path], Any]
-) -> Any:
-    if isinstance(which, kind):
-        return which
-    if isinstance(which, str):
-        if which.endswith(".toml"):
-            return load(Path(which))
-        try:
-            return space.find(which)
-        except UnknownNameError:
-            _refuse_other_kind(which, space, argument)
-            raise
-    raise WrongKindError(
-        f"{argument} must be a {kind.__name__.lower()} such as "
-        f"{space._title}.{_EXAMPLES[space._title]}, not {which!r}."
-    )
-
-
-def _refuse_other_kind(name: str, space: Namespace, argument: str) -> None:
-    """Say so if a name that was not found is that of another kind of thing.
-
-    Raises
-    ------
-    WrongKindError
-        If it is.
-    """
-    for other in SPACES:
-        keys = other.keys()
-        names = {_plain(each) for key in keys for each in (key, key.rpartition(".")[2])}
-        if other is not space and _plain(name) in names:
-            raise WrongKindError(
-                f"{argument} must be a {space._kind} such as "
-                f"{space._title}.{_EXAMPLES[space._title]}; {name!r} is a {other._kind}."
-            )

@@ -1,0 +1,226 @@
+"""What a caller gives for a model or for hardware: a record, its name, or its file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from mlsim.errors import UnknownNameError, WrongKindError, unknown_name
+from mlsim.hardware.device import Device
+from mlsim.hardware.device_files import load_device
+from mlsim.workloads.model import Model
+from mlsim.workloads.model_files import load_model
+from mlsim.workloads.network import Network
+from mlsim.zoo import spaces
+from mlsim.zoo.spaces import plain
+
+if TYPE_CHECKING:
+    from mlsim.systems import Cluster, System
+    from mlsim.workloads.language import Transformer
+
+# What a message names where something else was given.
+_EXAMPLES = {"Models": "ResNet50", "Hardware": "Cloud.A100"}
+
+
+def network(which: Model | str) -> Network:
+    """Return a network with a fixed input, given itself, its name, or its file.
+
+    Raises
+    ------
+    UnknownNameError
+        If there is none of that name.
+    WrongKindError
+        If something else was given; a language model is served.
+    """
+    found = model(which)
+    if isinstance(found, Network):
+        return found
+    raise WrongKindError(
+        f"{found.name} is a language model, whose work depends on its tokens: "
+        "use Engine.serve(model=..., prompt_tokens=..., output_tokens=...)."
+    )
+
+
+def transformer(which: Model | str) -> Transformer:
+    """Return a language model, given itself, its name, or its file.
+
+    A file is a TOML file, or the `config.json` of a model (or its folder).
+
+    Raises
+    ------
+    UnknownNameError
+        If there is none of that name.
+    WrongKindError
+        If something else was given; a network with a fixed input is solved.
+    """
+    from mlsim.workloads.language import Transformer
+
+    found = model(which)
+    if isinstance(found, Transformer):
+        return found
+    what = "is no language model"
+    if isinstance(found, Network) and found.sample:
+        what = f"is counted as one pass over a sample ({found.sample}), not word by word"
+    raise WrongKindError(
+        f"{found.name} {what}: use Engine.solve(model=..., batch_size=...). "
+        f"Language models are "
+        f"{', '.join(each.key for each in spaces.Models if isinstance(each, Transformer))}."
+    )
+
+
+def hardware(which: Device | System | str) -> Device | System:
+    """Return a device or a system, given itself, its name, or its file.
+
+    Raises
+    ------
+    UnknownNameError
+        If there is neither; suggests the nearest.
+    WrongKindError
+        If something else was given, such as a model.
+    """
+    from mlsim.systems import System
+
+    if isinstance(which, System):
+        return which
+    if isinstance(which, str) and not which.endswith(".toml"):
+        try:
+            found: System = spaces.Systems.find(which)
+        except UnknownNameError:
+            pass
+        else:
+            return found
+        try:
+            return device(which)
+        except UnknownNameError:
+            names = [
+                key.rpartition(".")[2] for key in (*spaces.Hardware.keys(), *spaces.Systems.keys())
+            ]
+            raise unknown_name("device or system", which, names) from None
+    if isinstance(which, str) and "\ndevice = " in _text(Path(which)):
+        return spaces._load_system(Path(which))
+    return device(which)
+
+
+def cluster(which: Device | System | Cluster | str) -> Device | System | Cluster:
+    """Return a device, a system or a cluster, given itself, its name, or its file.
+
+    Raises
+    ------
+    UnknownNameError
+        If there is none of that name; suggests the nearest.
+    WrongKindError
+        If something else was given, such as a model.
+    """
+    from mlsim.systems import Cluster
+
+    if isinstance(which, Cluster):
+        return which
+    if isinstance(which, str) and which.endswith(".toml"):
+        is_cluster = "\nnode = " in _text(Path(which))
+        return spaces._load_cluster(Path(which)) if is_cluster else hardware(which)
+    if not isinstance(which, str):
+        return hardware(which)
+    try:
+        found: Cluster = spaces.Clusters.find(which)
+    except UnknownNameError:
+        pass
+    else:
+        return found
+    try:
+        return hardware(which)
+    except UnknownNameError:
+        found_in = (spaces.Hardware, spaces.Systems, spaces.Clusters)
+        names = [key.rpartition(".")[2] for space in found_in for key in space.keys()]  # noqa: SIM118
+        raise unknown_name("device, system or cluster", which, names) from None
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        return ""  # the loader says what is wrong with it
+
+
+def model(which: Model | str) -> Model:
+    """Return a model, given itself, its name, or the path of its file.
+
+    A file is a TOML file, or the `config.json` of a model (or the folder that
+    holds it).
+
+    Raises
+    ------
+    UnknownNameError
+        If there is none of that name.
+    WrongKindError
+        If something else was given, such as a device.
+    DataFileError
+        If the file can't be understood; names file and line.
+    """
+    if isinstance(which, str) and which.endswith(".json"):
+        return _of_config(which)
+    try:
+        found: Model = _resolve(which, spaces.Models, Model, "model", load_model)
+    except UnknownNameError:
+        # A name of the zoo comes before a folder that happens to be called so.
+        if not Path(str(which)).is_dir():
+            raise
+        return _of_config(str(which))
+    return found
+
+
+def _of_config(path: str) -> Model:
+    from mlsim.workloads.huggingface import load_config
+
+    return load_config(path)
+
+
+def device(which: Device | str) -> Device:
+    """Return a device, given itself, its name, or the path of its file.
+
+    Raises
+    ------
+    UnknownNameError
+        If there is none of that name.
+    WrongKindError
+        If something else was given, such as a model.
+    """
+    found: Device = _resolve(which, spaces.Hardware, Device, "hardware", load_device)
+    return found
+
+
+def _resolve(
+    which: Any, space: spaces.Namespace, kind: type, argument: str, load: Callable[[Path], Any]
+) -> Any:
+    if isinstance(which, kind):
+        return which
+    if isinstance(which, str):
+        if which.endswith(".toml"):
+            return load(Path(which))
+        try:
+            return space.find(which)
+        except UnknownNameError:
+            _refuse_other_kind(which, space, argument)
+            raise
+    raise WrongKindError(
+        f"{argument} must be a {kind.__name__.lower()} such as "
+        f"{space._title}.{_EXAMPLES[space._title]}, not {which!r}."
+    )
+
+
+def _refuse_other_kind(name: str, space: spaces.Namespace, argument: str) -> None:
+    """Say so if a name that was not found is that of another kind of thing.
+
+    Raises
+    ------
+    WrongKindError
+        If it is.
+    """
+    for other in spaces.SPACES:
+        keys = other.keys()
+        names = {plain(each) for key in keys for each in (key, key.rpartition(".")[2])}
+        if other is not space and plain(name) in names:
+            raise WrongKindError(
+                f"{argument} must be a {space._kind} such as "
+                f"{space._title}.{_EXAMPLES[space._title]}; {name!r} is a {other._kind}."
+            )
