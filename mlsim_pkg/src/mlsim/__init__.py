@@ -7,13 +7,15 @@
 
 The package is built in floors, and a floor imports only from those below:
 
-    doors            engine, sweep, cli, plots, zoo
+    doors            engine: one question in, one answer out; cli: the command `mlsim`
+    faces            display: numbers that open; plots: figures
+    shelves          measured: what others measured; zoo: data by dotted names, and its review
     layer 5          solvers: which equations answer which question
     layer 4          systems: devices joined by links
     layer 3          infrastructure: data centres, grids, regions of clouds
     layer 2          hardware: a device, each figure with its source
     layer 1          workloads: a model, and its lowering to operators
-    ground           equations, quantities, units, precision, records, references
+    ground           equations, quantities, records, precision, units, errors
 
 Importing `mlsim` loads the standard library only; a name below is imported when
 it is first used.
@@ -28,7 +30,7 @@ if TYPE_CHECKING:
     from mlsim.display.number import Number
     from mlsim.display.showing import show
     from mlsim.engine import Engine
-    from mlsim.hardware import Device
+    from mlsim.hardware.device import Device
     from mlsim.measured.failures_and_prices import failures, prices
     from mlsim.measured.networks import measurements
     from mlsim.measured.power import power_measurements
@@ -43,7 +45,8 @@ if TYPE_CHECKING:
     from mlsim.solvers.load import Load
     from mlsim.solvers.serving.serving import Serving
     from mlsim.solvers.training.training import Training
-    from mlsim.systems import Cluster, System
+    from mlsim.systems.cluster import Cluster
+    from mlsim.systems.system import System
     from mlsim.workloads.language import Transformer
     from mlsim.workloads.model import Model
     from mlsim.zoo.spaces import (
@@ -61,28 +64,28 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOMES = {
-    "Cluster": "mlsim.systems",
+    "CloudOperators": "mlsim.zoo.spaces",
+    "Cluster": "mlsim.systems.cluster",
     "Clusters": "mlsim.zoo.spaces",
     "DataCentres": "mlsim.zoo.spaces",
-    "Device": "mlsim.hardware",
+    "Device": "mlsim.hardware.device",
     "Embodied": "mlsim.zoo.spaces",
     "Engine": "mlsim.engine",
-    "Footprint": "mlsim.solvers",
+    "Footprint": "mlsim.solvers.footprint.footprint",
     "Grids": "mlsim.zoo.spaces",
     "Hardware": "mlsim.zoo.spaces",
-    "Interval": "mlsim.solvers",
-    "Load": "mlsim.solvers",
-    "Model": "mlsim.workloads",
+    "Interval": "mlsim.solvers.footprint.interval",
+    "Load": "mlsim.solvers.load",
+    "Model": "mlsim.workloads.model",
     "Models": "mlsim.zoo.spaces",
     "Number": "mlsim.display.number",
-    "Operators": "mlsim.zoo.spaces",
-    "Profile": "mlsim.solvers",
+    "Profile": "mlsim.solvers.forward.profile",
     "Regions": "mlsim.zoo.spaces",
-    "Serving": "mlsim.solvers",
-    "System": "mlsim.systems",
+    "Serving": "mlsim.solvers.serving.serving",
+    "System": "mlsim.systems.system",
     "Systems": "mlsim.zoo.spaces",
-    "Training": "mlsim.solvers",
-    "Transformer": "mlsim.workloads",
+    "Training": "mlsim.solvers.training.training",
+    "Transformer": "mlsim.workloads.language",
     "failures": "mlsim.measured.failures_and_prices",
     "measurements": "mlsim.measured.networks",
     "plot_breakdown": "mlsim.plots.training_plots",
@@ -99,6 +102,7 @@ _HOMES = {
 }
 
 __all__ = [
+    "CloudOperators",
     "Cluster",
     "Clusters",
     "DataCentres",
@@ -113,7 +117,6 @@ __all__ = [
     "Model",
     "Models",
     "Number",
-    "Operators",
     "Profile",
     "Regions",
     "Serving",
