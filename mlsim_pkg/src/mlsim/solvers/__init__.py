@@ -1,40 +1,32 @@
-"""Layer 5: which equations answer which question."""
+"""Layer 5: which equations answer which question, a room for each kind of question."""
 
-from mlsim.equations import Equation, equations_of, link
-from mlsim.solvers.evaluation import evaluate
-from mlsim.solvers.footprint.account import FOOTPRINT
-from mlsim.solvers.footprint.footprint import Footprint
-from mlsim.solvers.footprint.interval import Interval
-from mlsim.solvers.forward.configuration import LOOKUP, SOLVER, Configuration
-from mlsim.solvers.forward.profile import Profile
-from mlsim.solvers.inputs import ESTIMATES
-from mlsim.solvers.load import Load
-from mlsim.solvers.serving.phase import SERVING
-from mlsim.solvers.serving.serving import Serving
-from mlsim.solvers.serving.step_profile import StepProfile
-from mlsim.solvers.training.optimal_size import OPTIMAL
-from mlsim.solvers.training.plan import TRAINING
-from mlsim.solvers.training.training import Training
+from __future__ import annotations
 
-# Which equations each solver uses, by the name of the call that a user makes.
-SOLVERS: dict[str, tuple[Equation, ...]] = {
-    "Engine.solve": (*LOOKUP, *SOLVER),
-    "Engine.serve": (*SERVING, *equations_of(link)),
-    "Engine.train": TRAINING,
-    "Engine.footprint": FOOTPRINT,
-    "Engine.optimal_size": OPTIMAL,
-}
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from mlsim.solvers.all_equations import SOLVERS
 
 __all__ = [
-    "ESTIMATES",
+    "COMPUTE_BOUND",
+    "DOES_NOT_FIT",
+    "MEMORY_BOUND",
+    "NETWORK_BOUND",
+    "OVERHEAD_BOUND",
     "SOLVERS",
-    "Configuration",
-    "Footprint",
-    "Interval",
-    "Load",
-    "Profile",
-    "Serving",
-    "StepProfile",
-    "Training",
-    "evaluate",
 ]
+
+# What binds for most of the time, as answers name it; the last but one is of the calibrated
+# estimate, whose operators take time to start.
+MEMORY_BOUND, COMPUTE_BOUND, NETWORK_BOUND = "Memory Bound", "Compute Bound", "Network Bound"
+OVERHEAD_BOUND, DOES_NOT_FIT = "Overhead Bound", "Does Not Fit"
+
+
+def __getattr__(name: str) -> Any:
+    """Load all solvers when their equations are asked for."""
+    if name != "SOLVERS":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from mlsim.solvers.all_equations import SOLVERS
+
+    globals()[name] = SOLVERS
+    return SOLVERS

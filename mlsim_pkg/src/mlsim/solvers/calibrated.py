@@ -6,20 +6,14 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from mlsim.equations import Equation, calibration as physics, equations_of, step
-from mlsim.errors import InvalidValueError
 from mlsim.hardware import Device
 from mlsim.hardware.device_calibration import TILE, Calibration, calibration
-
-CALIBRATED = "calibrated"
 
 EQUATIONS = equations_of(physics)
 
 # What was measured, and may be given in place of it.
 OF_DEVICE = ("compute_fraction", "memory_fraction", "kernel_overhead")
 OF_LINK = ("link_fraction", "link_latency")
-
-# Quantities that are parts of something.
-_SHARES = ("compute_fraction", "memory_fraction", "link_fraction", "filled_share")
 
 
 def chosen(*, sends: bool, network: bool) -> dict[str, str]:
@@ -105,17 +99,3 @@ def _words(found: Calibration, name: str) -> str:
     if name != "compute_fraction":
         return found.origins[name]
     return f"{found.origins[name]}; for attention {found.origins['attention_fraction']}"
-
-
-def check_parts(given: Mapping[str, Any]) -> None:
-    """Refuse a part that is larger than the whole.
-
-    Raises
-    ------
-    InvalidValueError
-        Naming the part.
-    """
-    for name in _SHARES:
-        value = given.get(name, 0.0)
-        if (value.max() if getattr(value, "ndim", 0) else value) > 1:
-            raise InvalidValueError(f"{name} is a part of the whole: it must be at most 1.")

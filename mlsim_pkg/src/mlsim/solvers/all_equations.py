@@ -1,0 +1,19 @@
+"""The equations of every solver, for pages and figures that show them."""
+
+from __future__ import annotations
+
+from mlsim.equations import Equation, equations_of, link
+from mlsim.solvers.footprint.account import FOOTPRINT
+from mlsim.solvers.forward.configuration import SOLVER, lookups
+from mlsim.solvers.serving.phase import SERVING
+from mlsim.solvers.training.optimal_size import OPTIMAL
+from mlsim.solvers.training.plan import TRAINING
+
+# By the name of the call that a user makes.
+SOLVERS: dict[str, tuple[Equation, ...]] = {
+    "Engine.solve": (*lookups(), *SOLVER),
+    "Engine.serve": (*SERVING, *equations_of(link)),
+    "Engine.train": TRAINING,
+    "Engine.footprint": FOOTPRINT,
+    "Engine.optimal_size": OPTIMAL,
+}

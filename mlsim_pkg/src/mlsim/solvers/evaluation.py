@@ -1,0 +1,91 @@
+"""A question answered: its plan of equations, run on its operators and all that is known."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any, Protocol
+
+from mlsim.equations import Plan
+
+ARRAYS = importlib.util.find_spec("numpy") is not None
+
+
+class Question(Protocol):
+    """What can be evaluated: known quantities, operators, and equations."""
+
+    @property
+    def known(self) -> Mapping[str, Any]:
+        """Known quantities but the operators' columns, in base units."""
+
+    @property
+    def table(self) -> Table:
+        """The operators to reckon with."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of the answer: () for one point."""
+
+    @property
+    def labels(self) -> dict[str, str]:
+        """What this is about, in words, for an explanation."""
+
+    def origin(self, name: str) -> str:
+        """Say where a known quantity comes from."""
+
+    def plan(self, *wanted: str) -> Plan:
+        """Return the equations that lead to what is wanted."""
+
+
+class Table(Protocol):
+    """Operators as columns."""
+
+    @property
+    def columns(self) -> dict[str, list[float]]:
+        """One list of floats for each column."""
+
+    @property
+    def arrays(self) -> dict[str, Any]:
+        """The columns as NumPy arrays of shape (operators,)."""
+
+    @property
+    def columns_2d(self) -> dict[str, Any]:
+        """The columns as NumPy arrays of shape (operators, 1)."""
+
+    def __iter__(self) -> Iterator[Any]: ...
+
+    def __len__(self) -> int: ...
+
+
+def evaluate(
+    configuration: Question,
+    *wanted: str,
+    table: Table | None = None,
+    into: Mapping[str, Any] | None = None,
+) -> dict[str, Any]:
+    """Compute quantities of a configuration.
+
+    `into` names flat arrays to fill, for a sweep that would only join them.
+
+    Returns floats for one point and arrays of the configuration's shape for
+    many. A quantity of the operators has one value per row of the table (a
+    first axis, or a list where NumPy is not installed).
+    """
+    table = configuration.table if table is None else table
+    steps, known = configuration.plan(*wanted), configuration.known
+    if configuration.shape:
+        from mlsim.solvers.blocks import evaluate_blocks
+
+        return evaluate_blocks(steps, known, table.columns_2d, configuration.shape, into)
+    values = steps.run({**known, **(table.arrays if ARRAYS else table.columns)})
+    return {name: values[name] for name in wanted}
+
+
+def quiet() -> AbstractContextManager[object]:
+    """Let NumPy divide zero by zero without a word."""
+    if not ARRAYS:
+        return nullcontext()
+    import numpy as np
+
+    return np.errstate(divide="ignore", invalid="ignore")
