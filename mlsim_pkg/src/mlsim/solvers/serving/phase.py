@@ -13,6 +13,7 @@ from typing import Any
 
 from mlsim.equations import Equation, Plan, equations_of, plan, roofline, service, step
 from mlsim.solvers import calibrated
+from mlsim.solvers.inputs import CALIBRATED
 from mlsim.solvers.serving.service import ASKED, Service
 from mlsim.workloads.steps import STEP_COLUMNS, StepTable
 
@@ -41,7 +42,7 @@ def equations_for(variant: frozenset[str]) -> tuple[Equation, ...]:
         "latency": "bound_latency" if bound else "step_latency" if sends else "latency",
     }
     candidates = SERVING
-    if calibrated.CALIBRATED in variant:
+    if CALIBRATED in variant:
         chosen |= calibrated.chosen(sends=sends, network=False)
         candidates = (*SERVING, *calibrated.EQUATIONS)
     return tuple(each for each in candidates if chosen.get(each.yields, each.name) == each.name)

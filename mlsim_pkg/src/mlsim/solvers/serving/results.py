@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from mlsim.solvers import calibrated
+from mlsim.solvers.inputs import CALIBRATED
 from mlsim.solvers.serving.phase import SERVING
 
 # Quantities of a whole generation, from the times of its steps.
@@ -58,4 +59,4 @@ CALIBRATED_GIVABLE = (
 
 def givable(estimate: str) -> tuple[str, ...]:
     """Return what a caller may give of an estimate."""
-    return CALIBRATED_GIVABLE if estimate == calibrated.CALIBRATED else SERVING_GIVABLE
+    return CALIBRATED_GIVABLE if estimate == CALIBRATED else SERVING_GIVABLE

@@ -13,6 +13,7 @@ from mlsim.hardware.device_calibration import Calibration
 from mlsim.precision import Precision
 from mlsim.solvers import calibrated
 from mlsim.solvers.formats import WIDE, Formats
+from mlsim.solvers.inputs import CALIBRATED
 from mlsim.systems import System
 from mlsim.systems.link_calibration import link_calibration
 from mlsim.workloads.language import Transformer
@@ -105,7 +106,7 @@ class Service:
     @property
     def calibrated(self) -> bool:
         """Whether the rates are those that were measured."""
-        return self.estimate == calibrated.CALIBRATED
+        return self.estimate == CALIBRATED
 
     @property
     def calibrations(self) -> dict[str, Calibration]:
@@ -255,7 +256,7 @@ class Service:
         return f"{count} x {self.device.name}{where} ({self.layout})"
 
 
-_VARIANTS = ("latent", "encoder", "bound", "sends", "windowed", calibrated.CALIBRATED)
+_VARIANTS = ("latent", "encoder", "bound", "sends", "windowed", CALIBRATED)
 
 
 @lru_cache(maxsize=32)

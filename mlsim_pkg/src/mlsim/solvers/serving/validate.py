@@ -5,11 +5,16 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from mlsim.errors import InvalidValueError, WrongKindError, nearest
+from mlsim.errors import InvalidValueError, WrongKindError
 from mlsim.hardware import Device
-from mlsim.solvers import calibrated
 from mlsim.solvers.formats import Formats
-from mlsim.solvers.inputs import ESTIMATES, check_consistent, validate, validate_given
+from mlsim.solvers.inputs import (
+    check_consistent,
+    check_estimate,
+    check_parts,
+    validate,
+    validate_given,
+)
 from mlsim.solvers.serving.phase import equations_for
 from mlsim.solvers.serving.results import givable
 from mlsim.solvers.serving.service import Service
@@ -45,7 +50,7 @@ def service(
     MlsimError
         As `Engine.serve`.
     """
-    _check_estimate(estimate)
+    check_estimate(estimate)
     device = hardware.device if isinstance(hardware, System) else hardware
     made = Service(
         model=model,
@@ -65,14 +70,6 @@ def service(
     _check_context(made)
     _check_given(made)
     return made
-
-
-def _check_estimate(estimate: str) -> None:
-    if estimate not in ESTIMATES:
-        raise InvalidValueError(
-            f"estimate must be one of {', '.join(ESTIMATES)}, not {estimate!r}."
-            f"{nearest(estimate, ESTIMATES)}"
-        )
 
 
 def _one(name: str, value: Any) -> float:
@@ -136,7 +133,7 @@ def _check_given(service: Service) -> None:
     share = service.given.get("expert_share", 0.0)
     if (share.max() if getattr(share, "ndim", 0) else share) > 1:
         raise InvalidValueError("expert_share is a share: it must be at most 1.")
-    calibrated.check_parts(service.given)
+    check_parts(service.given)
     check_consistent(equations_for(service.variant), service.given, service.request)
 
 

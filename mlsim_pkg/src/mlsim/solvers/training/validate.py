@@ -9,9 +9,8 @@ from typing import Any
 from mlsim.errors import InvalidValueError, nearest
 from mlsim.hardware import Device
 from mlsim.precision import Precision, precision as find_precision
-from mlsim.solvers import calibrated
 from mlsim.solvers.formats import WIDE
-from mlsim.solvers.inputs import ESTIMATES, validate, validate_given
+from mlsim.solvers.inputs import CALIBRATED, ESTIMATES, check_parts, validate, validate_given
 from mlsim.solvers.training.job import Overlap, Reliability
 from mlsim.solvers.training.plan import COLLECTIVES
 from mlsim.solvers.training.run import Run
@@ -133,9 +132,9 @@ def _given(asked: Asked) -> dict[str, Any]:
     """Check quantities that override others: single numbers, and parts of at most one."""
     if not asked.given:
         return {}
-    measured = asked.estimate == calibrated.CALIBRATED
+    measured = asked.estimate == CALIBRATED
     found = validate_given(asked.given, CALIBRATED_GIVABLE if measured else TRAINING_GIVABLE)
-    calibrated.check_parts(found)
+    check_parts(found)
     for name in found:
         found[name] = _one(name, asked.given[name])
         if name in _PARTS and found[name] > 1:
