@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from mlsim.errors import InvalidValueError, UnreachableError, need, unknown_name
 from mlsim.quantities import term
 from mlsim.solvers.evaluation import evaluate
-from mlsim.solvers.forward.configuration import Configuration, givable
+from mlsim.solvers.forward.configuration import Configuration
 from mlsim.units import text
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def find(
     """
     if vary not in VARIABLE:
         raise unknown_name("quantity that can be varied", vary, VARIABLE)
-    allowed = givable(configuration.estimate)
+    allowed = configuration.givable
     if target not in allowed:
         raise unknown_name("result", target, allowed)
     low, high = between or _range(configuration, vary)

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from mlsim.errors import DoesNotFitError, InvalidValueError, unknown_name
+from mlsim.precision import Precision, precision as find_precision
 from mlsim.quantities import term
+from mlsim.solvers import COMPUTE_BOUND, DOES_NOT_FIT, MEMORY_BOUND, OVERHEAD_BOUND
 from mlsim.solvers.evaluation import evaluate
-from mlsim.solvers.forward.configuration import Configuration, givable
+from mlsim.solvers.forward.configuration import Configuration
+from mlsim.solvers.inputs import CALIBRATED, validate, validate_given
 from mlsim.units import quantity, scaled, text
 from mlsim.workloads.operators import COLUMNS
 
@@ -19,10 +23,6 @@ if TYPE_CHECKING:
     from mlsim.hardware import Device
     from mlsim.solvers.explain import Explanation
     from mlsim.workloads.network import Network
-
-MEMORY_BOUND, COMPUTE_BOUND, DOES_NOT_FIT = "Memory Bound", "Compute Bound", "Does Not Fit"
-# Of the calibrated estimate: the time goes into starting operators.
-OVERHEAD_BOUND = "Overhead Bound"
 
 # Quantities that have no meaning for a workload that can't run.
 _NEEDS_MEMORY = frozenset(
@@ -103,7 +103,7 @@ class Profile:
         term(name)
         if name in self.configuration.known:
             return self.configuration.known[name]
-        allowed = givable(self.estimate)
+        allowed = self.configuration.givable
         if name in COLUMNS or name not in allowed:
             raise unknown_name("result", name, allowed)
         if name not in self._values:
@@ -232,10 +232,7 @@ class Profile:
         self._one_point("operators")
         from mlsim.solvers.explain import operator_rows
 
-        table = self.configuration.model.operators
-        if self.configuration.calibrated:
-            table = table.with_outputs
-        return operator_rows(self.configuration, table.fused if self.estimate == "bound" else table)
+        return operator_rows(self.configuration, self.configuration.operators)
 
     def sensitivity(self, name: str = "latency") -> pandas.DataFrame:
         """Return how much a result changes with each input, as a table.
@@ -291,3 +288,42 @@ class Profile:
             f"<Profile {self.model.name} on {self.hardware.name}, {what}, "
             f"{self.precision}, {self.estimate}>"
         )
+
+
+def kind_of(estimate: str) -> type[Configuration]:
+    """Return the kind of question for an estimate; the rates that were measured have their own."""
+    if estimate != CALIBRATED:
+        return Configuration
+    from mlsim.solvers.forward.calibrated_configuration import CalibratedConfiguration
+
+    return CalibratedConfiguration
+
+
+def solve(
+    model: Network,
+    device: Device,
+    *,
+    batch_size: Any = 1,
+    precision: str | Precision = "fp16",
+    estimate: str = "roofline",
+    check_memory: bool = True,
+    given: Mapping[str, Any] | None = None,
+) -> Profile:
+    """Predict one forward pass; see `Engine.solve` for the arguments.
+
+    Raises
+    ------
+    MlsimError
+        As `Engine.solve`.
+    """
+    kind = kind_of(estimate)
+    configuration = kind(
+        model=model,
+        device=device,
+        precision=find_precision(precision),
+        estimate=estimate,
+        batch_size=validate("batch_size", batch_size, whole=True),
+        given=validate_given(given, kind.givable) if given else {},
+    )
+    configuration.check_consistent()
+    return Profile(configuration, check_memory=check_memory)

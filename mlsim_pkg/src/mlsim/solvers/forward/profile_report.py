@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import math
-import textwrap
-from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from mlsim.quantities import term
+from mlsim.solvers.reports import plain
 from mlsim.units import text
 
 if TYPE_CHECKING:
-    import pandas
-
     from mlsim.solvers.forward.profile import Profile
 
 _RESULTS = (
@@ -52,15 +48,6 @@ def as_dict(profile: Profile) -> dict[str, Any]:
         "bottleneck": plain(profile.bottleneck) if shape or fits else None,
         **results,
     }
-
-
-def plain(value: Any) -> Any:
-    """Turn NumPy values into what JSON knows; NaN, which it doesn't, into None."""
-    if hasattr(value, "tolist"):
-        value = value.tolist()
-    if isinstance(value, list):
-        return [plain(each) for each in value]
-    return None if isinstance(value, float) and math.isnan(value) else value
 
 
 def as_text(profile: Profile) -> str:
@@ -107,68 +94,3 @@ def _many(profile: Profile, title: str) -> str:
         name = profile.bottleneck.reshape(-1)[index]
         lines.append(f"  {batches[index]:>8,.0f}  {time:>10}  {speed:>10}  {name}")
     return "\n".join(lines)
-
-
-# Columns of a sweep that carry a unit.
-_UNITS = {
-    "batch_size": "sample",
-    "latency": "s",
-    "throughput": "sample/s",
-    "memory_bound_share": "1",
-    "memory_required": "B",
-}
-
-
-def sweep_rows(table: pandas.DataFrame) -> list[dict[str, Any]]:
-    """Return a sweep's rows for JSON: numbers as {"value": ..., "unit": ...}."""
-    return [
-        {
-            str(name): {"value": plain(value), "unit": _UNITS[str(name)]}
-            if name in _UNITS
-            else plain(value)
-            for name, value in row.items()
-        }
-        for row in table.to_dict(orient="records")
-    ]
-
-
-def sweep_text(table: pandas.DataFrame) -> str:
-    """Write a sweep for a terminal, a line a point."""
-    header = ("model", "hardware", "precision", "batch", "latency", "samples/s", "bottleneck")
-    rows = [header]
-    for row in table.to_dict(orient="records"):
-        runs = row["feasible"]
-        rows.append(
-            (
-                row["model"],
-                row["hardware"],
-                row["precision"],
-                f"{row['batch_size']:,}",
-                text(row["latency"], "s") if runs else "-",
-                f"{row['throughput']:,.0f}" if runs else "-",
-                row["bottleneck"] if runs else row["reason"],
-            )
-        )
-    widths = [max(len(row[i]) for row in rows) for i in range(len(header))]
-    numbers = ("batch", "latency", "samples/s")
-    return "\n".join(
-        "  ".join(
-            f"{cell:>{width}}" if name in numbers else f"{cell:<{width}}"
-            for cell, width, name in zip(row, widths, header, strict=True)
-        ).rstrip()
-        for row in rows
-    )
-
-
-def listed(rows: Iterable[tuple[str, str]], label: int, width: int = 66) -> list[str]:
-    """Write names and values as lines; a long value goes on below its beginning.
-
-    >>> listed([("time", "1 s"), ("used for", "this and that")], 10, 9)
-    ['  time      1 s', '  used for  this and', '            that']
-    """
-    lines = []
-    for name, value in rows:
-        parts = textwrap.wrap(value, width, break_long_words=False, break_on_hyphens=False)
-        for index, part in enumerate(parts or [""]):
-            lines.append(f"  {'' if index else name:<{label}}{part}")
-    return lines
