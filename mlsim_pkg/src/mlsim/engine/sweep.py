@@ -1,4 +1,4 @@
-"""Sweeps: every combination of models, devices, precisions and batches, as a table."""
+"""`Engine.sweep`: every combination of models, devices, precisions and batches, as a table."""
 
 from __future__ import annotations
 
@@ -7,16 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 from mlsim.errors import InvalidValueError, UnsupportedPrecisionError, need
 from mlsim.precision import precision as find_precision
-from mlsim.solvers.calibrated import CALIBRATED
-from mlsim.solvers.evaluation import (
-    COMPUTE_BOUND,
-    DOES_NOT_FIT,
-    MEMORY_BOUND,
-    OVERHEAD_BOUND,
-    evaluate,
-)
-from mlsim.solvers.forward.configuration import Configuration
-from mlsim.solvers.inputs import validate
+from mlsim.solvers import COMPUTE_BOUND, DOES_NOT_FIT, MEMORY_BOUND, OVERHEAD_BOUND
+from mlsim.solvers.evaluation import evaluate
+from mlsim.solvers.forward.profile import kind_of
+from mlsim.solvers.inputs import CALIBRATED, validate
+from mlsim.solvers.reports import plain
+from mlsim.units import text
 from mlsim.workloads.network import Network
 from mlsim.zoo import resolve, spaces
 
@@ -38,9 +34,31 @@ def _listed(name: str, value: Any) -> list[Any]:
 
 
 def sweep(
-    *, model: Any, hardware: Any, batch_size: Any, precision: Any, estimate: str
+    *,
+    model: Any,
+    hardware: Any,
+    batch_size: Any = 1,
+    precision: Any = "fp16",
+    estimate: str = "roofline",
 ) -> pandas.DataFrame:
-    """Do what `Engine.sweep` promises."""
+    """Predict every combination of models, devices, batches and precisions.
+
+    Each argument is one value or a list. Returns a tidy table, one row per
+    combination, with latency in seconds and throughput in samples per
+    second. Rows that can't run are kept: `feasible` is False, `reason` says
+    why, and their times are missing.
+
+    Raises
+    ------
+    MlsimError
+        As `solve`, but a precision that a device lacks is a row.
+
+    >>> from mlsim import Engine, Hardware, Models
+    >>> table = Engine.sweep(model=Models.ResNet50, batch_size=[1, 8],
+    ...                      hardware=[Hardware.Cloud.V100, Hardware.Cloud.A100])
+    >>> len(table), bool(table.feasible.all())
+    (4, True)
+    """
     library, np = need("pandas", "a sweep", "arrays"), need("numpy", "a sweep", "arrays")
     # Of a whole namespace, those with a fixed input; the others are served.
     if isinstance(model, spaces.Namespace):
@@ -81,7 +99,7 @@ def _solve_all(
     Where the device lacks the precision, the rows are NaN.
     """
     try:
-        configuration = Configuration(model, device, number_format, estimate, column, {})
+        configuration = kind_of(estimate)(model, device, number_format, estimate, column, {})
         evaluate(configuration, *into, into=into)
     except UnsupportedPrecisionError:
         for values in into.values():
@@ -144,3 +162,54 @@ def _columns(
         "feasible": feasible,
         "reason": pandas.Categorical.from_codes(codes, dtype=pandas.CategoricalDtype(kinds)),
     }
+
+
+# Columns of a sweep that carry a unit.
+_UNITS = {
+    "batch_size": "sample",
+    "latency": "s",
+    "throughput": "sample/s",
+    "memory_bound_share": "1",
+    "memory_required": "B",
+}
+
+
+def sweep_rows(table: pandas.DataFrame) -> list[dict[str, Any]]:
+    """Return a sweep's rows for JSON: numbers as {"value": ..., "unit": ...}."""
+    return [
+        {
+            str(name): {"value": plain(value), "unit": _UNITS[str(name)]}
+            if name in _UNITS
+            else plain(value)
+            for name, value in row.items()
+        }
+        for row in table.to_dict(orient="records")
+    ]
+
+
+def sweep_text(table: pandas.DataFrame) -> str:
+    """Write a sweep for a terminal, a line a point."""
+    header = ("model", "hardware", "precision", "batch", "latency", "samples/s", "bottleneck")
+    rows = [header]
+    for row in table.to_dict(orient="records"):
+        runs = row["feasible"]
+        rows.append(
+            (
+                row["model"],
+                row["hardware"],
+                row["precision"],
+                f"{row['batch_size']:,}",
+                text(row["latency"], "s") if runs else "-",
+                f"{row['throughput']:,.0f}" if runs else "-",
+                row["bottleneck"] if runs else row["reason"],
+            )
+        )
+    widths = [max(len(row[i]) for row in rows) for i in range(len(header))]
+    numbers = ("batch", "latency", "samples/s")
+    return "\n".join(
+        "  ".join(
+            f"{cell:>{width}}" if name in numbers else f"{cell:<{width}}"
+            for cell, width, name in zip(row, widths, header, strict=True)
+        ).rstrip()
+        for row in rows
+    )
