@@ -26,7 +26,7 @@ def answered(answer: Any, name: str, where: str) -> Number:
     """Return a result of an answer as a number that can be opened."""
     value, base = float(answer.value(name)), term(name).unit
     brief = f"{_words(name)} = {text(value, base)} ({where})"
-    derivation = answer.explain(name)
+    derivation = answer.explain(name).to_dict()
     return Number(value, base, _words(name), brief, as_card(derivation), note=as_note(derivation))
 
 

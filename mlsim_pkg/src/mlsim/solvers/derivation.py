@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import re
 import textwrap
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 from mlsim.equations.registry import EQUATIONS
 from mlsim.quantities import term
 from mlsim.records.references import label, reference, references
 from mlsim.units import text
 
-if TYPE_CHECKING:
-    from mlsim.solvers.explain import Explanation
-
 _TABLE = ("flops", "bytes_moved", "compute_time", "memory_time", "roofline_time")
 
 
-def _title(data: dict[str, Any]) -> str:
+def _title(data: Mapping[str, Any]) -> str:
     shown = text(data["value"], data["unit"])
     return (
         f"{data['quantity']} = {shown}\n"
@@ -25,13 +23,13 @@ def _title(data: dict[str, Any]) -> str:
     )
 
 
-def _columns(data: dict[str, Any]) -> list[str]:
+def _columns(data: Mapping[str, Any]) -> list[str]:
     """Choose the operators' columns to print."""
     rows = data["operators"]
     return [name for name in _TABLE if rows and name in rows[0]]
 
 
-def _cells(data: dict[str, Any]) -> list[list[str]]:
+def _cells(data: Mapping[str, Any]) -> list[list[str]]:
     """Return a header and a line of text per operator, the sum's terms last."""
     names = _columns(data)
     sums = "roofline_time" in names
@@ -45,9 +43,8 @@ def _cells(data: dict[str, Any]) -> list[list[str]]:
     return lines
 
 
-def as_text(explanation: Explanation) -> str:
+def as_text(data: Mapping[str, Any]) -> str:
     """Write the derivation for a terminal."""
-    data = explanation.to_dict()
     lines = [_title(data), "", "Known"]
     width = max((len(known["quantity"]) for known in data["inputs"]), default=0)
     for known in data["inputs"]:
@@ -85,9 +82,8 @@ def _wrapped(words: str, indent: int) -> list[str]:
     )
 
 
-def as_markdown(explanation: Explanation) -> str:
+def as_markdown(data: Mapping[str, Any]) -> str:
     """Write the derivation for a notebook, formulas as mathematics."""
-    data = explanation.to_dict()
     lines = [f"**{_title(data).replace(chr(10), '** — ')}", ""]
     lines += ["| known | value | from |", "|---|---:|---|"]
     for known in data["inputs"]:
@@ -102,13 +98,12 @@ def as_markdown(explanation: Explanation) -> str:
     return "\n".join(lines)
 
 
-def as_card(explanation: Explanation, most: int = 5) -> str:
+def as_card(data: Mapping[str, Any], most: int = 5) -> str:
     """Write the derivation for a card: the result first, then what it comes from.
 
     Sources are citations of the book's bibliography; of the operators, those
     that take longest are listed.
     """
-    data = explanation.to_dict()
     lines = [f"**{_title(data).replace(chr(10), '** — ')}", ""]
     for step in reversed(data["steps"]):
         lines += _formula(step, f"[@{step['source']['key']}]")
@@ -121,9 +116,8 @@ def as_card(explanation: Explanation, most: int = 5) -> str:
     return "\n".join(lines)
 
 
-def as_note(explanation: Explanation) -> tuple[str, ...]:
+def as_note(data: Mapping[str, Any]) -> tuple[str, ...]:
     """Write the derivation as lines for a note: the result first, then what it comes from."""
-    data = explanation.to_dict()
     lines = [_title(data).replace("\n", " — ")]
     for step in reversed(data["steps"]):
         at = f" (for operator {step['example']})" if _worked(step) else ""
@@ -150,7 +144,7 @@ def _formula(step: dict[str, Any], source: str) -> list[str]:
     return [f"$${formula}$$", "", worked.replace(" * ", " × "), ""]
 
 
-def _table(data: dict[str, Any]) -> list[str]:
+def _table(data: Mapping[str, Any]) -> list[str]:
     """Write the operators as a table, if there are any."""
     if not data["operators"]:
         return []
@@ -159,7 +153,7 @@ def _table(data: dict[str, Any]) -> list[str]:
     return [*lines, *("| " + " | ".join(row) + " |" for row in rows), ""]
 
 
-def _longest(data: dict[str, Any], most: int) -> dict[str, Any]:
+def _longest(data: Mapping[str, Any], most: int) -> Mapping[str, Any]:
     """Keep the operators that take longest in all, or move most, or are first."""
 
     def spent(row: dict[str, Any]) -> float:
@@ -197,7 +191,7 @@ def _short(substituted: str, most: int = 6) -> str:
     return " + ".join([*terms[:3], f"... ({len(terms) - 4} more)", terms[-1]])
 
 
-def _sources(data: dict[str, Any]) -> list[dict[str, str]]:
+def _sources(data: Mapping[str, Any]) -> list[dict[str, str]]:
     """Return each cited document once: of the equations, the figures, the model."""
     found = {step["source"]["key"]: step["source"] for step in data["steps"]}
     model = [data["model_source"]] if data["operators"] else []

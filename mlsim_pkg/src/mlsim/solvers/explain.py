@@ -9,6 +9,7 @@ from typing import Any
 from mlsim.equations import Equation
 from mlsim.quantities import term
 from mlsim.records.references import reference
+from mlsim.solvers.derivation import as_markdown, as_text
 from mlsim.solvers.evaluation import Question, Table, evaluate, quiet
 from mlsim.solvers.reports import plain
 from mlsim.units import text
@@ -167,11 +168,7 @@ class Explanation:
         return json.dumps(self.to_dict(), indent=2)
 
     def __str__(self) -> str:
-        from mlsim.solvers.derivation import as_text
-
-        return as_text(self)
+        return as_text(self.to_dict())
 
     def _repr_markdown_(self) -> str:
-        from mlsim.solvers.derivation import as_markdown
-
-        return as_markdown(self)
+        return as_markdown(self.to_dict())
