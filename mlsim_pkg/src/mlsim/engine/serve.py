@@ -7,7 +7,10 @@ from typing import TYPE_CHECKING, Any
 from mlsim.hardware import Device
 from mlsim.precision import Precision
 from mlsim.solvers.formats import formats
+from mlsim.solvers.serving.fit import question, rows
+from mlsim.solvers.serving.fit_report import as_table
 from mlsim.solvers.serving.serving import Serving
+from mlsim.solvers.serving.validate import service
 from mlsim.systems import System
 from mlsim.workloads.model import Model
 from mlsim.zoo import resolve
@@ -100,8 +103,6 @@ def serve(
     >>> [f"{time:.1f}" for time in serving.time_per_output_token.to("ms").magnitude]
     ['4.6', '9.9']
     """
-    from mlsim.solvers.serving.validate import service
-
     found = resolve.hardware(hardware)
     device = found if isinstance(found, Device) else found.device
     return Serving(
@@ -168,9 +169,6 @@ def fit(
     >>> [name for name in table[table.feasible].precision]
     ['w4a16', 'w4a16, KV fp8']
     """
-    from mlsim.solvers.serving.fit import question, rows
-    from mlsim.solvers.serving.fit_report import as_table
-
     asked = question(
         model=resolve.transformer(model),
         hardware=resolve.hardware(hardware),

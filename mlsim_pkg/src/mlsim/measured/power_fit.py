@@ -244,11 +244,6 @@ def _serving(record: Mapping[str, str]) -> Serving:
             formats=Formats(weights_in, activations, kv_cache),
             # Where experts alone are said to be spread, attention is taken to be divided.
             layout=(count // data, 1, data, int(record["expert_parallel"])),
-            block_tokens=16,
-            chunk_tokens=8192,
-            reserve=0.1,
-            estimate="roofline",
-            given={},
         ),
         check_memory=False,
     )

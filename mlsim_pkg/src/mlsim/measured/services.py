@@ -12,7 +12,6 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
-from mlsim.engine import Engine
 from mlsim.errors import DataFileError
 from mlsim.hardware import Device
 from mlsim.measured import cells
@@ -22,6 +21,7 @@ from mlsim.records.tables import read
 from mlsim.solvers.derivation import literal
 from mlsim.solvers.formats import formats
 from mlsim.solvers.serving.serving import Serving
+from mlsim.solvers.serving.validate import service
 from mlsim.systems import System
 from mlsim.workloads.language import Transformer
 from mlsim.workloads.model import Model
@@ -129,21 +129,20 @@ class ServingMeasurement:
         given: dict[str, Any] = {}
         if self.bits_per_weight is not None:
             given["bytes_per_parameter"] = f"{self.bits_per_weight / 8} B/parameter"
-        return Engine.serve(
-            model=self.model,
+        asked = service(
+            model=resolve.transformer(self.model),
             hardware=self.system,
             batch_size=self.batch_size,
             prompt_tokens=self.prompt_tokens,
             output_tokens=self.output_tokens,
-            weights=self.weights,
-            activations=self.activations,
-            kv_cache=self.kv_cache,
-            tensor_parallel=self.tensor_parallel,
-            data_parallel=self.devices // self.tensor_parallel,
+            formats=formats(
+                None, self.weights, self.activations, self.kv_cache, device=self.device
+            ),
+            layout=(self.tensor_parallel, 1, self.devices // self.tensor_parallel, 1),
             estimate=estimate,
-            check_memory=False,
-            **given,
+            given=given,
         )
+        return Serving(asked, check_memory=False)
 
     def predicted(self, estimate: str = "roofline") -> float:
         """Return the prediction, in the unit of the row and as `per_device` says.

@@ -74,11 +74,7 @@ class Question:
             output_tokens=self.output_tokens,
             formats=chosen,
             layout=(layout.tensor, layout.pipeline, layout.data, layout.expert),
-            block_tokens=16,
-            chunk_tokens=8192,
             reserve=self.reserve,
-            estimate="roofline",
-            given={},
         )
 
 

@@ -6,11 +6,17 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from mlsim.errors import DoesNotFitError, InvalidValueError, WrongKindError, unknown_name
-from mlsim.solvers.evaluation import ARRAYS, DOES_NOT_FIT, evaluate
+from mlsim.solvers import DOES_NOT_FIT
+from mlsim.solvers.evaluation import ARRAYS, evaluate
+from mlsim.solvers.explain import Explanation
+from mlsim.solvers.load import Load
+from mlsim.solvers.serving.capacity import longest_context
 from mlsim.solvers.serving.contexts import check_context, decode_contexts, filling_share
 from mlsim.solvers.serving.phase import Phase, Whole
 from mlsim.solvers.serving.results import ASKED, MEMORY, RESULTS, WHOLE
 from mlsim.solvers.serving.service import Service
+from mlsim.solvers.serving.serving_load import load_of
+from mlsim.solvers.serving.serving_report import as_dict, as_text
 from mlsim.solvers.serving.step_profile import StepProfile, as_quantity, one_point
 from mlsim.units import text
 
@@ -18,8 +24,6 @@ if TYPE_CHECKING:
     from pint import Quantity
 
     from mlsim.hardware import Device
-    from mlsim.solvers.explain import Explanation
-    from mlsim.solvers.load import Load
     from mlsim.workloads.language import Transformer
 
 
@@ -264,9 +268,7 @@ class Serving:
     @property
     def max_context(self) -> Any:
         """Longest sequence, prompt and output, of which a batch of this size fits."""
-        from mlsim.solvers.serving.capacity import longest_context
-
-        return longest_context(self)
+        return longest_context(self.service, self.prefill.value)
 
     @property
     def bottleneck(self) -> dict[str, Any]:
@@ -292,9 +294,8 @@ class Serving:
             If the service does not fit in memory.
         """
         one_point(self.shape, "load()")
-        from mlsim.solvers.serving.serving_load import load_of
-
-        return load_of(self)
+        whole = "generation_latency" if self.model.decoder else "time_to_first_token"
+        return load_of(self.service, float(self.value(whole)))
 
     def explain(self, name: str = "generation_latency") -> Explanation:
         """Show how a result came to be: equations, values, units, sources.
@@ -305,8 +306,6 @@ class Serving:
             For an array of points: pick one by its index first.
         """
         one_point(self.shape, "explain()")
-        from mlsim.solvers.explain import Explanation
-
         self.value(name)
         if name in WHOLE:
             return Explanation(self._whole(name), name)
@@ -336,13 +335,9 @@ class Serving:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the answer for JSON: every value with its unit."""
-        from mlsim.solvers.serving.serving_report import as_dict
-
         return as_dict(self)
 
     def __str__(self) -> str:
-        from mlsim.solvers.serving.serving_report import as_text
-
         return as_text(self)
 
     def __repr__(self) -> str:

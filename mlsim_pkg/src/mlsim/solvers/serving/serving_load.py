@@ -3,26 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from mlsim.solvers.load import Load
 from mlsim.solvers.serving.contexts import decode_contexts, filling_share
 from mlsim.solvers.serving.phase import Phase, equations_for
-
-if TYPE_CHECKING:
-    from mlsim.solvers.serving.service import Service
-    from mlsim.solvers.serving.serving import Serving
+from mlsim.solvers.serving.service import Service
 
 
-def load_of(serving: Serving) -> Load:
-    """Return the load of one point of a service.
+def load_of(service: Service, time: float) -> Load:
+    """Return the load of one point of a service, whose generation takes this time.
 
     Work and traffic are those of the roofline, at the peaks and the bandwidth of the
     data sheet, in the time of the service's own estimate.
     """
-    service = serving.service
-    whole = "generation_latency" if service.model.decoder else "time_to_first_token"
-    time = float(serving.value(whole))
     # Of the bound's few bytes, as many as its time allows.
     counted = service if service.estimate == "bound" else replace(service, estimate="roofline")
     tokens = service.output_tokens if service.model.decoder else service.prompt_tokens

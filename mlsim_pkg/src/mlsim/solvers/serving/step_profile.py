@@ -6,16 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 from mlsim.errors import InvalidValueError
 from mlsim.quantities import term
-from mlsim.solvers.evaluation import COMPUTE_BOUND, MEMORY_BOUND, OVERHEAD_BOUND, evaluate, quiet
+from mlsim.solvers import COMPUTE_BOUND, MEMORY_BOUND, NETWORK_BOUND, OVERHEAD_BOUND
+from mlsim.solvers.evaluation import evaluate, quiet
+from mlsim.solvers.explain import Explanation, operator_rows
 from mlsim.solvers.serving.phase import Phase
 from mlsim.units import quantity, scaled
 
 if TYPE_CHECKING:
     from pint import Quantity
-
-    from mlsim.solvers.explain import Explanation
-
-NETWORK_BOUND = "Network Bound"
 
 
 class StepProfile:
@@ -99,15 +97,11 @@ class StepProfile:
             For an array of points: pick one by its index first.
         """
         one_point(self.phase.shape, "operators")
-        from mlsim.solvers.explain import operator_rows
-
         return operator_rows(self.phase, self.phase.table)
 
     def explain(self, name: str = "latency") -> Explanation:
         """Show how a quantity of this step came to be."""
         one_point(self.phase.shape, "explain()")
-        from mlsim.solvers.explain import Explanation
-
         self.value(name)
         return Explanation(self.phase, name)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Any
 
 from mlsim.errors import InvalidValueError, WrongKindError
@@ -36,12 +37,12 @@ def service(
     prompt_tokens: Any,
     output_tokens: Any,
     formats: Formats,
-    layout: tuple[Any, Any, Any, Any],
-    block_tokens: Any,
-    chunk_tokens: Any,
-    reserve: Any,
-    estimate: str,
-    given: dict[str, Any],
+    layout: tuple[Any, Any, Any, Any] = (1, 1, 1, 1),
+    block_tokens: Any = 16,
+    chunk_tokens: Any = 8192,
+    reserve: Any = 0.1,
+    estimate: str = "roofline",
+    given: Mapping[str, Any] | None = None,
 ) -> Service:
     """Check a question about a service; see `Engine.serve` for its parts.
 
