@@ -10,15 +10,14 @@ from typing import TYPE_CHECKING, Any
 from mlsim import records
 from mlsim.equations import Plan, equations_of, plan, run
 from mlsim.errors import InvalidValueError
+from mlsim.records import Figure
+from mlsim.solvers.explain import Explanation
 from mlsim.solvers.inputs import validate
 from mlsim.units import scaled, text
 from mlsim.workloads.steps import StepTable
 
 if TYPE_CHECKING:
     from pint import Quantity
-
-    from mlsim.records import Figure
-    from mlsim.solvers.explain import Explanation
 
 FILE = records.DATA / "scaling.toml"
 _NO_OPERATORS = StepTable((), {})
@@ -92,8 +91,6 @@ class OptimalSize:
 
     def explain(self, name: str = "optimal_parameters") -> Explanation:
         """Show how a result came to be: equations, values, units, sources."""
-        from mlsim.solvers.explain import Explanation
-
         return Explanation(self, name)
 
     def __str__(self) -> str:

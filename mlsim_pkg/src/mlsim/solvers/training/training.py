@@ -7,16 +7,17 @@ from typing import TYPE_CHECKING, Any
 from mlsim.errors import DoesNotFitError, InvalidValueError, UnreachableError, unknown_name
 from mlsim.quantities import term
 from mlsim.solvers.evaluation import evaluate, quiet
+from mlsim.solvers.explain import Explanation
+from mlsim.solvers.load import Load
 from mlsim.solvers.training.plan import TRAINING
 from mlsim.solvers.training.run import Run
-from mlsim.units import scaled, text
+from mlsim.solvers.training.training_report import advice, as_dict, as_text
+from mlsim.units import quantity, scaled, text
 
 if TYPE_CHECKING:
     from pint import Quantity
 
     from mlsim.hardware import Device
-    from mlsim.solvers.explain import Explanation
-    from mlsim.solvers.load import Load
     from mlsim.workloads.language import Transformer
 
 # Quantities that hold whether or not the run fits.
@@ -156,8 +157,6 @@ class Training:
         value = self.value(name)
         unit = term(name).unit
         if hasattr(value, "__len__"):
-            from mlsim.units import quantity
-
             return quantity(value, unit)
         return scaled(value, unit)
 
@@ -291,8 +290,6 @@ class Training:
 
         It is that of the whole run, or of one step where no tokens were given.
         """
-        from mlsim.solvers.load import Load
-
         run, step = self.run, self.value("step_time")
         rows = self.value("bytes_moved"), self.run.table
         moved = sum(
@@ -315,14 +312,10 @@ class Training:
 
     def explain(self, name: str = "step_time") -> Explanation:
         """Show how a result came to be: equations, values, units, sources."""
-        from mlsim.solvers.explain import Explanation
-
         self.value(name)
         return Explanation(self.run, name)
 
     def _too_large(self) -> str:
-        from mlsim.solvers.training.training_report import advice
-
         run = self.run
         return (
             f"Training {run.model.name} on {run.hardware_name} with micro-batches of "
@@ -335,13 +328,9 @@ class Training:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the answer for JSON: every value with its unit."""
-        from mlsim.solvers.training.training_report import as_dict
-
         return as_dict(self)
 
     def __str__(self) -> str:
-        from mlsim.solvers.training.training_report import as_text
-
         return as_text(self)
 
     def __repr__(self) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 from mlsim.errors import InvalidValueError, nearest
@@ -42,33 +42,40 @@ class Asked:
 
     model: Transformer
     system: Device | System | Cluster
-    devices: Any
     global_batch: Any
-    micro_batch: Any
-    sequence_tokens: Any
-    tokens: Any
-    precision: str | Precision
-    gradients: str | Precision | None
-    tensor_parallel: Any
-    pipeline_parallel: Any
-    data_parallel: Any
-    context_parallel: Any
-    expert_parallel: Any
-    interleaved: Any
-    sequence_parallel: Any
-    shard: str
-    recompute: str
-    attention: str
-    dropout: Any
-    overlap: Any
-    collective: str
-    mean_time_to_failure: Any
-    checkpoint_bandwidth: Any
-    restart_time: Any
-    price: Any
-    reserve: Any
-    estimate: str
-    given: dict[str, Any]
+    devices: Any = None
+    micro_batch: Any = 1
+    sequence_tokens: Any = None
+    tokens: Any = None
+    precision: str | Precision = "bf16"
+    gradients: str | Precision | None = None
+    tensor_parallel: Any = 1
+    pipeline_parallel: Any = 1
+    data_parallel: Any = None
+    context_parallel: Any = 1
+    expert_parallel: Any = 1
+    interleaved: Any = 1
+    sequence_parallel: Any = False
+    shard: str = "none"
+    recompute: str = "selective"
+    attention: str = "flash"
+    dropout: Any = False
+    overlap: Any = 0.0
+    collective: str = "auto"
+    mean_time_to_failure: Any = None
+    checkpoint_bandwidth: Any = None
+    restart_time: Any = None
+    price: Any = None
+    reserve: Any = 0.1
+    estimate: str = "roofline"
+    given: Mapping[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, **arguments: Any) -> Asked:
+        """Return arguments as they were given; what is none of these overrides a quantity."""
+        own = {each.name for each in fields(cls)} - {"given"}
+        given = {name: value for name, value in arguments.items() if name not in own}
+        return cls(**{name: arguments[name] for name in own & set(arguments)}, given=given)
 
 
 def run(asked: Asked) -> Run:
@@ -233,7 +240,8 @@ def _parallelism(asked: Asked) -> Parallelism:
     if parallelism.devices > there:
         have = "is one" if there == 1 else f"has {there:,}"
         raise InvalidValueError(
-            f"{_product(parallelism)} needs {parallelism.devices:,} devices; {asked.system.name} {have}. "
+            f"{_product(parallelism)} needs {parallelism.devices:,} devices; {asked.system.name} "
+            f"{have}. "
             "Use fewer, or give a larger system: one of Clusters, or Cluster('mine', node, "
             "nodes=..., link_bandwidth='200 Gb/s')."
         )
@@ -281,9 +289,9 @@ def _check_model(asked: Asked, parallelism: Parallelism) -> None:
     if model.layers % parts:
         fits = [each for each in range(1, model.layers + 1) if model.layers % each == 0]
         raise InvalidValueError(
-            f"pipeline_parallel = {parallelism.pipeline} x interleaved = {parallelism.interleaved} does not "
-            f"divide the {model.layers} layers of {model.name}. Their product must be one of "
-            f"{', '.join(map(str, fits))}."
+            f"pipeline_parallel = {parallelism.pipeline} x interleaved = {parallelism.interleaved} "
+            f"does not divide the {model.layers} layers of {model.name}. Their product must be one "
+            f"of {', '.join(map(str, fits))}."
         )
     if parallelism.sequence and parallelism.tensor == 1:
         raise InvalidValueError(
@@ -325,5 +333,6 @@ def _check_batch(run: Run) -> None:
     if run.parallelism.interleaved > 1 and micro_batches % run.parallelism.pipeline:
         raise InvalidValueError(
             f"with interleaved stages the {micro_batches:,.0f} micro-batches must be a multiple "
-            f"of the {run.parallelism.pipeline} stages. Change global_batch, or leave interleaved out."
+            f"of the {run.parallelism.pipeline} stages. Change global_batch, or leave interleaved "
+            "out."
         )

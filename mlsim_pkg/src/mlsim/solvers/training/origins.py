@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import Any
 
+from mlsim.solvers.training.job import Job
 from mlsim.systems import Cluster, System
-
-if TYPE_CHECKING:
-    from mlsim.solvers.training.run import Run
 
 _ASKED = (
     "global_batch",
@@ -69,38 +68,38 @@ _WORDS = {
 }
 
 
-def origin(run: Run, name: str) -> str:
+def origin(job: Job, known: Mapping[str, Any], name: str) -> str:
     """Say where a known quantity of a run comes from."""
-    device = run.device
-    if name in run.given or name in _ASKED:
+    device = job.device
+    if name in job.given or name in _ASKED:
         return "given"
     if name in ("memory_bandwidth", "memory_capacity"):
         figure = device.figures[name.replace("_", ".", 1)]
         return f"{device.name}: {figure.origin()}"
     if name in ("peak_flops", "peak_rate"):
-        return f"{device.name}: {device.compute.figure(run.precision).origin()}"
+        return f"{device.name}: {device.compute.figure(job.precision).origin()}"
     if name in _LINKS:
-        return _link(run, name)
+        return _link(job, known, name)
     if name in _MEASURED:
-        return _measured(run, name)
+        return _measured(job, name)
     if name in _OF_LAYOUT:
-        return f"layout: {run.parallelism}"
+        return f"layout: {job.parallelism}"
     if name in _OF_MODEL:
-        return f"{run.model.name}, from its architecture ({run.model.source})"
+        return f"{job.model.name}, from its architecture ({job.model.source})"
     if name.endswith("_overlap"):
-        return "given" if run.known[name] else "stated: nothing hides behind computing"
+        return "given" if known[name] else "stated: nothing hides behind computing"
     if name.startswith(("bytes_per", "state_bytes", "gathered_bytes")):
-        return _bytes(run, name)
+        return _bytes(job, known, name)
     return _WORDS.get(name, "definition")
 
 
-def _measured(run: Run, name: str) -> str:
+def _measured(job: Job, name: str) -> str:
     """Say of which rows a calibrated rate is, or that the roofline takes the data sheet's."""
-    device, links = run.achieved, run.linked
+    device, links = job.achieved, job.linked
     if name in ("link_fraction", "hop_latency") and links:
         if name == "link_fraction":
             across = (
-                "; between nodes the same is assumed" if isinstance(run.hardware, Cluster) else ""
+                "; between nodes the same is assumed" if isinstance(job.hardware, Cluster) else ""
             )
             return f"{links.origins[name]}{across}"
         hops = 2 * (links.rows[0].devices - 1)
@@ -109,18 +108,18 @@ def _measured(run: Run, name: str) -> str:
         )
     if device and name == "filled_share":
         return device.origins["cores"]
-    if device and name == "compute_fraction" and not run.recipe.standard:
+    if device and name == "compute_fraction" and not job.recipe.standard:
         return f"{device.origins[name]}; for attention {device.origins['attention_fraction']}"
     if device and name in device.origins:
         return device.origins[name]
     return _MEASURED[name]
 
 
-def _link(run: Run, name: str) -> str:
-    hardware = run.hardware
+def _link(job: Job, known: Mapping[str, Any], name: str) -> str:
+    hardware = job.hardware
     if isinstance(hardware, Cluster):
         outside = name == "fabric_bandwidth" or (
-            name == "stage_bandwidth" and run.known[name] == hardware.fabric_bandwidth
+            name == "stage_bandwidth" and known[name] == hardware.fabric_bandwidth
         )
         within = f"{hardware.node.name}: {hardware.node.figure.origin()}"
         between = f"{hardware.name}: {hardware.figure.origin()}"
@@ -132,14 +131,14 @@ def _link(run: Run, name: str) -> str:
     return "one device: nothing is sent"
 
 
-def _bytes(run: Run, name: str) -> str:
+def _bytes(job: Job, known: Mapping[str, Any], name: str) -> str:
     if name == "state_bytes":
-        copy = " and a copy of the weights" if run.known[name] > 8 else ""
+        copy = " and a copy of the weights" if known[name] > 8 else ""
         return f"Adam: two means{copy}, in 32 bits each"
     if name == "bytes_per_gradient":
-        return f"gradients in {run.gradients.name}: {run.gradients.bits:g} bits"
-    if name == "gathered_bytes" and run.parallelism.shard == "none":
-        return f"gradients in {run.gradients.name}: {run.gradients.bits:g} bits"
-    wide = max(run.precision.bits, 16)
-    kept = "" if run.precision.bits >= 16 else f", kept in {wide:g} bits"
-    return f"{run.precision.name}{kept}: {wide:g} bits"
+        return f"gradients in {job.gradients.name}: {job.gradients.bits:g} bits"
+    if name == "gathered_bytes" and job.parallelism.shard == "none":
+        return f"gradients in {job.gradients.name}: {job.gradients.bits:g} bits"
+    wide = max(job.precision.bits, 16)
+    kept = "" if job.precision.bits >= 16 else f", kept in {wide:g} bits"
+    return f"{job.precision.name}{kept}: {wide:g} bits"

@@ -1,0 +1,159 @@
+"""What is trained, on what, and how it is divided: the facts of a training run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from mlsim.hardware import Device
+from mlsim.hardware.device_calibration import Calibration, calibration
+from mlsim.precision import Precision
+from mlsim.solvers.formats import WIDE
+from mlsim.solvers.inputs import CALIBRATED
+from mlsim.systems import Cluster, Placement, System, placement
+from mlsim.systems.link_calibration import LinkCalibration, link_calibration
+from mlsim.workloads.kernels import Parallelism
+from mlsim.workloads.language import Transformer
+from mlsim.workloads.passes import Recipe
+
+
+@dataclass(frozen=True, slots=True)
+class Overlap:
+    """Parts of sending that computing hides: within a stage, between stages, of gradients."""
+
+    exchange: float = 0.0
+    pipeline: float = 0.0
+    gradient: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Reliability:
+    """How often a device fails, and what saving and restarting take; None: not counted."""
+
+    mean_time_to_failure: float | None = None
+    checkpoint_bandwidth: float | None = None
+    restart_time: float | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Job:
+    """A training run as it was asked for; sizes are floats in base units.
+
+    `tokens` is None where only a step is asked for; `given` holds quantities that
+    override what the data or the equations say.
+    """
+
+    model: Transformer
+    hardware: Device | System | Cluster
+    parallelism: Parallelism
+    recipe: Recipe
+    precision: Precision
+    gradients: Precision
+    estimate: str
+    global_batch: float
+    micro_batch: float
+    sequence_tokens: float
+    tokens: float | None
+    overlap: Overlap
+    reliability: Reliability
+    price: float | None
+    collective: str
+    reserve_share: float
+    given: Mapping[str, Any]
+
+    @property
+    def device(self) -> Device:
+        """Each of the devices."""
+        return self.hardware if isinstance(self.hardware, Device) else self.hardware.device
+
+    @property
+    def node(self) -> System | None:
+        """The system that each node is; None of a device alone."""
+        if isinstance(self.hardware, Cluster):
+            return self.hardware.node
+        return self.hardware if isinstance(self.hardware, System) else None
+
+    @property
+    def node_devices(self) -> int:
+        """Devices that share the fast links of one node."""
+        return self.node.devices if self.node else 1
+
+    @property
+    def group(self) -> Placement:
+        """Where the devices lie that hold the same weights."""
+        return placement(self.parallelism.copies, self.parallelism.tensor, self.node_devices)
+
+    @property
+    def algorithm(self) -> str:
+        """How gradients are brought together."""
+        if self.collective != "auto":
+            return self.collective
+        return "ring" if self.group.groups == 1 else "hierarchical"
+
+    @property
+    def variant(self) -> frozenset[str]:
+        """What decides which equations hold."""
+        causal = self.model.decoder and not self.recipe.standard
+        flags = {"causal": causal, "calibrated": self.calibrated}
+        return frozenset(name for name, holds in flags.items() if holds)
+
+    def bandwidth(self, span: int, stride: int) -> float:
+        """Rate at which a device sends to a group of `span`, `stride` apart, one way."""
+        if isinstance(self.hardware, Device):
+            return 0.0  # nobody to send to, so nothing is divided by it
+        lies = placement(span, stride, self.node_devices)
+        if isinstance(self.hardware, Cluster):
+            inside = lies.groups == 1
+            node = self.hardware.node
+            return node.link_bandwidth(span) if inside else self.hardware.fabric_bandwidth
+        return self.hardware.link_bandwidth(span)
+
+    @property
+    def calibrated(self) -> bool:
+        """Whether the rates are those that were measured."""
+        return self.estimate == CALIBRATED
+
+    @property
+    def achieved(self) -> Calibration | None:
+        """What the device was measured to reach; None of a roofline."""
+        return calibration(self.device, self.precision.computes_as) if self.calibrated else None
+
+    @property
+    def attention_achieved(self) -> Calibration | None:
+        """What attention reaches, which computes in 16 bits where matrices take 8."""
+        return (
+            calibration(self.device, self.computes_in("attention", "")) if self.calibrated else None
+        )
+
+    @property
+    def linked(self) -> LinkCalibration | None:
+        """What its links were measured to reach; None of a roofline, or where nothing is sent."""
+        if not self.calibrated or self.parallelism.devices == 1 or self.node is None:
+            return None
+        group = min(self.parallelism.tensor, self.node.devices)
+        return link_calibration(self.node, group if group > 1 else None)
+
+    def computes_in(self, kind: str, name: str) -> str:
+        """Name the format in which a kernel computes; 8 bits are for matrices of layers only."""
+        narrow = kind == "product" and not name.startswith(("output", "router"))
+        if self.precision.bits >= WIDE or narrow:
+            return self.precision.computes_as
+        return "bf16" if "bf16" in self.device.compute.figures else "fp16"
+
+    @property
+    def labels(self) -> dict[str, str]:
+        """What this is about, in words, for an explanation."""
+        return {
+            "model": self.model.name,
+            "model_source": self.model.source,
+            "hardware": self.hardware_name,
+            "precision": self.precision.name,
+            "estimate": self.estimate,
+        }
+
+    @property
+    def hardware_name(self) -> str:
+        """The devices that are used, and where they are."""
+        where = "" if isinstance(self.hardware, Device) else f" of {self.hardware.name}"
+        return f"{self.parallelism.devices:,} x {self.device.name}{where} ({self.parallelism})"

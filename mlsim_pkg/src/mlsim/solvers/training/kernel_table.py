@@ -1,0 +1,66 @@
+"""The kernels of a training run, each at the peak, the rate and the link that it uses."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from mlsim.equations import link
+from mlsim.solvers.training.job import Job
+from mlsim.systems import placement
+from mlsim.workloads.kernels import Kernel, KernelTable
+from mlsim.workloads.training_lowering import kernels
+
+
+def kernel_table(job: Job) -> KernelTable:
+    """Return the kernels of a micro-batch with peaks, rates and links of their own."""
+    rows = tuple(_placed(job, row) for row in kernels(job.model, job.parallelism, job.recipe))
+    extra: dict[str, tuple[float, ...]] = {}
+    if "peak_flops" not in job.given:
+        extra["peak_flops"] = tuple(
+            job.device.compute.figure(job.computes_in(row.kind, row.name)).si for row in rows
+        )
+    if job.calibrated:
+        extra |= _calibrated_columns(job, rows)
+    sending = next((row for row in rows if row.link_span), None)
+    if sending and "link_bandwidth" not in job.given:
+        extra["link_bandwidth"] = tuple(
+            _exchange_bandwidth(job, row if row.link_span else sending) for row in rows
+        )
+    return KernelTable(rows, extra)  # type: ignore[arg-type]
+
+
+def _placed(job: Job, row: Kernel) -> Kernel:
+    """Return a kernel with the messages of two levels, if its group is in several nodes."""
+    lies = placement(row.link_span or 1, row.link_stride, job.node_devices)
+    if not row.collective or lies.groups == 1:
+        return row
+    rounds = row.link_hops // (row.link_span - 1)
+    return replace(row, link_hops=rounds * (lies.members + lies.groups - 2))
+
+
+def _exchange_bandwidth(job: Job, row: Kernel) -> float:
+    """Rate at which a device of a stage sends; of two levels, that of one ring as fast."""
+    one = job.bandwidth(row.link_span, row.link_stride)
+    lies = placement(row.link_span, row.link_stride, job.node_devices)
+    if not row.collective or lies.groups == 1 or job.node is None:
+        return one
+    inside = job.node.link_bandwidth(max(2, lies.members))
+    return float(link.two_level_bandwidth(lies.members, lies.groups, inside, one))
+
+
+def _calibrated_columns(job: Job, rows: tuple[Kernel, ...]) -> dict[str, tuple[float, ...]]:
+    """Return columns of what was measured, where it is not the same for all kernels."""
+    found, wide = job.achieved, job.attention_achieved
+    assert found is not None
+    assert wide is not None
+    starts = tuple(
+        0.0 if row.kind in ("network", "kept") else found.kernel_overhead for row in rows
+    )
+    # Standard attention is two products; flash attention is a kernel of its own.
+    own = not job.recipe.standard
+    reached = tuple(
+        wide.attention_fraction if own and row.kind == "attention" else found.compute_fraction
+        for row in rows
+    )
+    columns = {"kernel_overhead": starts, "compute_fraction": reached}
+    return {name: values for name, values in columns.items() if name not in job.given}
