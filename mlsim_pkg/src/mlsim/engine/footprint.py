@@ -5,11 +5,29 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from mlsim.hardware import Device
+from mlsim.measured import power_fit
+from mlsim.solvers.footprint import assemble
 from mlsim.solvers.footprint.footprint import Footprint
+from mlsim.solvers.footprint.sites import Shelves
 from mlsim.systems import Cluster, System
+from mlsim.zoo import resolve, spaces
 
 if TYPE_CHECKING:
     from mlsim.infrastructure import CloudOperator, CloudRegion, DataCentre, Grid
+
+_ON_RECORD = assemble.OnRecord(
+    places=Shelves(
+        grids=spaces.Grids,
+        regions=spaces.Regions,
+        data_centres=spaces.DataCentres,
+        operators=spaces.CloudOperators,
+    ),
+    systems=spaces.Systems,
+    embodied=spaces.Embodied,
+    hardware=resolve.cluster,
+    weights=power_fit.weights,
+    idle_share=power_fit.idle_share,
+)
 
 
 def footprint(
@@ -85,10 +103,9 @@ def footprint(
     >>> found.device_energy < found.energy
     True
     """
-    from mlsim.solvers.footprint.assemble import footprint
-
-    return footprint(
+    return assemble.footprint(
         work,
+        _ON_RECORD,
         hardware=hardware,
         device_hours=device_hours,
         places={

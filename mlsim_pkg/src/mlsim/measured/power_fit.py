@@ -20,7 +20,9 @@ from mlsim.errors import DataFileError, InvalidValueError, MlsimError
 from mlsim.hardware import Device
 from mlsim.precision import precision
 from mlsim.records import DATA
-from mlsim.solvers.footprint.entries import Entry, entry, exactly
+from mlsim.solvers.footprint import power
+from mlsim.solvers.footprint.entries import Entry
+from mlsim.solvers.footprint.power import Weights
 from mlsim.solvers.formats import Formats
 from mlsim.solvers.load import Load
 from mlsim.solvers.serving.serving import Serving
@@ -57,30 +59,6 @@ class PowerRow:
     def served(self, estimate: str) -> Serving:
         """Return the service with another estimate of its time."""
         return Serving(replace(self.serving.service, estimate=estimate), check_memory=False)
-
-
-@dataclass(frozen=True)
-class Weights:
-    """The fitted weights, and how well they tell the power of rows.
-
-    `error` is the median of the relative errors of power where the weights are
-    fitted without the row's series.
-    """
-
-    compute: float
-    memory: float
-    error: float
-    rows: int
-    sources: tuple[str, ...]
-
-    @property
-    def origin(self) -> str:
-        """Where the weights come from, in one line."""
-        return (
-            f"fitted by least squares to the measured power of {self.rows} services "
-            f"(median error {self.error:.0%} with each series left out in turn), "
-            f"{', '.join(self.sources)}"
-        )
 
 
 @cache
@@ -158,38 +136,8 @@ def idle_share() -> tuple[float, int]:
 
 
 def limits(device: Device, idle: Any = None, full: Any = None) -> tuple[Entry, Entry]:
-    """Return idle and full power of a device: as given, on record, or estimated.
-
-    Raises
-    ------
-    InvalidValueError
-        If its full power is not known, or less than when it is idle.
-    """
-    figure = device.figures.get("power.tdp")
-    if full is not None:
-        most = entry("max_power", full)
-    elif figure:
-        most = exactly(figure.si, f"{device.name}, TDP: {figure.origin()}")
-    else:
-        raise InvalidValueError(
-            f"the power of {device.name} is not on record: give max_power='300 W', "
-            "or device_power='250 W' for its average."
-        )
-    known = device.figures.get("power.idle")
-    if idle is not None:
-        least = entry("idle_power", idle)
-    elif known:
-        least = exactly(known.si, f"{device.name}: {known.origin()}")
-    else:
-        share, count = idle_share()
-        words = f"estimate: the median of {count} devices, {share:.0%} of full power"
-        least = Entry(share * most.low, share * most.high, words)
-    if least.high > most.low:
-        raise InvalidValueError(
-            f"{device.name}: idle_power {least.high:,.4g} W is above max_power "
-            f"{most.low:,.4g} W. Give both in the right order."
-        )
-    return least, most
+    """Return idle and full power of a device: as given, on record, or estimated."""
+    return power.limits(device, idle, full, idle_share)
 
 
 @cache

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from mlsim.errors import InvalidValueError, WrongKindError, unknown_name
+from mlsim.hardware import Device
 from mlsim.infrastructure import EmbodiedCarbon
-from mlsim.measured.power_fit import limits, weights
 from mlsim.solvers.footprint import electricity, sites
 from mlsim.solvers.footprint.account import Account
 from mlsim.solvers.footprint.entries import LEFT_OUT, Entry, entry, exactly
 from mlsim.solvers.footprint.footprint import Footprint
+from mlsim.solvers.footprint.power import IdleShare, Weights, limits
+from mlsim.solvers.footprint.sites import Shelf, Shelves
 from mlsim.solvers.load import Load
 from mlsim.systems import Cluster, System
-from mlsim.zoo.resolve import cluster as find_hardware
-from mlsim.zoo.spaces import Embodied, Systems
 
 # What a caller may give beside the arguments of Engine.footprint, and its name in the
 # vocabulary where that is longer.
@@ -32,8 +33,21 @@ GIVABLE = {
 _NOTHING = exactly(0.0, LEFT_OUT)
 
 
+@dataclass(frozen=True)
+class OnRecord:
+    """Where records are found by name, and what follows from measurements of power."""
+
+    places: Shelves
+    systems: Shelf
+    embodied: Shelf
+    hardware: Callable[[Any], Device | System | Cluster]
+    weights: Callable[[], Weights]
+    idle_share: IdleShare
+
+
 def footprint(
     work: Any,
+    record: OnRecord,
     *,
     hardware: Any,
     device_hours: Any,
@@ -59,8 +73,8 @@ def footprint(
     for name in given:
         if name not in GIVABLE:
             raise unknown_name("argument or quantity", name, GIVABLE)
-    load = _load(work, hardware, device_hours)
-    place = sites.where(**places)
+    load = _load(work, hardware, device_hours, record)
+    place = sites.where(record.places, **places)
     centre, no_site_water, words = sites.data_centre(place, pue, wue)
     carbon, grid = electricity.carbon(place, carbon_intensity, hour, accounting)
     source_water, no_source_water = sites.water(place, water_intensity)
@@ -68,19 +82,26 @@ def footprint(
     left_out: list[str] = []
     entries = {
         **_held(load, given, missing),
-        **_powers(load, given, missing),
-        **_host(host, load, left_out),
+        **_powers(load, given, missing, record),
+        **_host(host, load, left_out, record.systems),
         **_network(network, left_out),
         **centre,
         **carbon,
         **source_water,
-        **_embodied(embodied, load, given, missing, left_out),
+        **_embodied(
+            embodied,
+            load,
+            given,
+            missing,
+            left_out,
+            record=_embodied_record(embodied, load, record.embodied),
+        ),
     }
     _sum_of_water(entries, missing, left_out)
     return Footprint(Account(load, entries, f"{words}, {grid}", missing, tuple(left_out)))
 
 
-def _load(work: Any, hardware: Any, device_hours: Any) -> Load:
+def _load(work: Any, hardware: Any, device_hours: Any, record: OnRecord) -> Load:
     """Return the load of a service or a run, or of device-hours."""
     if work is None:
         if hardware is None or device_hours is None:
@@ -88,7 +109,7 @@ def _load(work: Any, hardware: Any, device_hours: Any) -> Load:
                 "footprint of what? Give a service (Engine.serve), a training run "
                 "(Engine.train) or a Load; or hardware= and device_hours=."
             )
-        return Load.of(hardware=find_hardware(hardware), device_hours=device_hours)
+        return Load.of(hardware=record.hardware(hardware), device_hours=device_hours)
     if hardware is not None or device_hours is not None:
         raise InvalidValueError(
             "hardware and device_hours describe a load that is not given: leave them out, "
@@ -119,7 +140,9 @@ def _held(load: Load, given: Mapping[str, Any], missing: dict[str, str]) -> dict
     return found
 
 
-def _powers(load: Load, given: Mapping[str, Any], missing: dict[str, str]) -> dict[str, Entry]:
+def _powers(
+    load: Load, given: Mapping[str, Any], missing: dict[str, str], record: OnRecord
+) -> dict[str, Entry]:
     """Return what decides the power of a device."""
     if "device_power" in given:
         # What is published of a run; idle and full power don't matter then.
@@ -129,7 +152,9 @@ def _powers(load: Load, given: Mapping[str, Any], missing: dict[str, str]) -> di
         for name in ("power_load", "power_share"):
             missing[name] = "device_power is given, so that nothing is known of the load."
         return {"device_power": _at_least_idle(load, given["device_power"])}
-    idle, most = limits(load.device, given.get("idle_power"), given.get("max_power"))
+    idle, most = limits(
+        load.device, given.get("idle_power"), given.get("max_power"), record.idle_share
+    )
     found = {"idle_power": idle, "max_power": most}
     shares = {}
     for name in ("compute_utilisation", "memory_utilisation"):
@@ -145,7 +170,7 @@ def _powers(load: Load, given: Mapping[str, Any], missing: dict[str, str]) -> di
         missing["power_load"] = "how much of the devices is used is not known."
         words = "nothing is known of their use: from idle to full power"
         return {**found, "power_share": Entry(0.0, 1.0, words)}
-    fitted = weights()
+    fitted = record.weights()
     return {
         **found,
         **shares,
@@ -170,24 +195,24 @@ def _node(system: Any) -> System | None:
     return system.node if isinstance(system, Cluster) else system
 
 
-def _host(host: Any, load: Load, left_out: list[str]) -> dict[str, Entry]:
+def _host(host: Any, load: Load, left_out: list[str], systems: Shelf) -> dict[str, Entry]:
     """Return what a host draws for each device."""
     if host is False:
         left_out.append("hosts: processors, memory, fans and power supplies")
         return {"host_power": _NOTHING}
     if isinstance(host, str) and not host[:1].isdigit():
-        host = Systems.find(host)
+        host = systems.find(host)
     if isinstance(host, (System, Cluster)):
-        return _host_of(_node(host), load)
+        return _host_of(_node(host), load, systems)
     if host is not True:
         return {"host_power": entry("host_power", host, shown="host")}
-    return _host_of(_node(load.system), load)
+    return _host_of(_node(load.system), load, systems)
 
 
-def _host_of(system: System | None, load: Load) -> dict[str, Entry]:
+def _host_of(system: System | None, load: Load, systems: Shelf) -> dict[str, Entry]:
     share = system.host_power_per_device if system else None
     if system is None or share is None or share.magnitude <= 0:
-        known = ", ".join(each.key for each in Systems if each.host_power_per_device is not None)
+        known = ", ".join(each.key for each in systems if each.host_power_per_device is not None)
         raise InvalidValueError(
             f"the power of the host of {(system or load.device).name} is not on record: give "
             f"host='150 W' for each device, a system whose power is (host= one of {known}), "
@@ -220,12 +245,14 @@ def _embodied(
     given: Mapping[str, Any],
     missing: dict[str, str],
     left_out: list[str],
+    *,
+    record: EmbodiedCarbon | None,
 ) -> dict[str, Entry]:
     """Return what decides the share in the emissions of making the devices."""
     if embodied is False:
         left_out.append("making the devices")
         return {"embodied_carbon": _NOTHING}
-    record, found = _record(embodied, load), {}
+    found = {}
     if record:
         figure = record.figures["carbon"]
         words = f"{record.name} ({record.covers}): {figure.origin()}"
@@ -257,16 +284,16 @@ def _embodied(
     return found
 
 
-def _record(embodied: Any, load: Load) -> EmbodiedCarbon | None:
+def _embodied_record(embodied: Any, load: Load, shelf: Shelf) -> EmbodiedCarbon | None:
     """Return the record of a device's making: as given, or the one named like the device."""
     if isinstance(embodied, EmbodiedCarbon):
         return embodied
     if isinstance(embodied, str) and not embodied[:1].isdigit():
-        found: EmbodiedCarbon = Embodied.find(embodied)
+        found: EmbodiedCarbon = shelf.find(embodied)
         return found
     if embodied is not None and embodied is not True:
         return None
-    own: list[EmbodiedCarbon] = [each for each in Embodied if each.device == load.device.key]
+    own: list[EmbodiedCarbon] = [each for each in shelf if each.device == load.device.key]
     named = [each for each in own if each.key == load.device.key.rpartition(".")[2]]
     return next(iter((*named, *own)), None)
 

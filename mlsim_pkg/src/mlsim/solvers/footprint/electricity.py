@@ -10,10 +10,9 @@ from mlsim.infrastructure import CloudOperator, Grid
 from mlsim.infrastructure.cloud_operators import ACCOUNTS
 from mlsim.infrastructure.hourly import HOURS
 from mlsim.quantities import term
-from mlsim.solvers.footprint.entries import Entry, entry, exactly
-from mlsim.solvers.footprint.sites import Entries, Where, listed, of
+from mlsim.solvers.footprint.entries import Entries, Entry, entry, exactly
+from mlsim.solvers.footprint.sites import Where, listed, of
 from mlsim.units import factor
-from mlsim.zoo.spaces import CloudOperators, Grids
 
 
 def carbon(place: Where, carbon_intensity: Any, hour: Any, accounting: str) -> tuple[Entries, str]:
@@ -63,8 +62,8 @@ def _by_location(place: Where, given: Any, hour: Any) -> tuple[Entries, str]:
     else:
         raise InvalidValueError(
             "what the electricity emits is not given: say grid='Germany' (there are "
-            f"{', '.join(Grids.keys())}), or region=, or carbon_intensity='350 gCO2e/kWh', "
-            "or a range of it: (low, high)."
+            f"{', '.join(place.shelves.grids.keys())}), or region=, or "
+            "carbon_intensity='350 gCO2e/kWh', or a range of it: (low, high)."
         )
     if hour is None:
         return {"carbon_intensity": found}, words
@@ -87,8 +86,8 @@ def _by_market(place: Where, given: Any) -> tuple[Entries, str]:
     lacks = f"no residual mix is on record for {grid.name}" if grid else "no grid is given"
     raise InvalidValueError(
         f"{lacks}, so that a market-based intensity is not known. Residual mixes: "
-        f"{listed(Grids, 'residual_mix')}. Or give carbon_intensity=, or operator= one of "
-        f"{', '.join(CloudOperators.keys())}."
+        f"{listed(place.shelves.grids, 'residual_mix')}. Or give carbon_intensity=, or operator= "
+        f"one of {', '.join(place.shelves.operators.keys())}."
     )
 
 

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from mlsim.errors import InvalidValueError, unknown_name
 from mlsim.quantities import term
-from mlsim.solvers.footprint.account import FOOTPRINT, Account
+from mlsim.solvers.explain import Explanation
+from mlsim.solvers.footprint.account import RESULTS, Account
 from mlsim.solvers.footprint.entries import LEFT_OUT
+from mlsim.solvers.footprint.footprint_report import as_dict, as_text
 from mlsim.solvers.footprint.interval import Interval, readable
 from mlsim.solvers.load import Load
 
-if TYPE_CHECKING:
-    from mlsim.solvers.explain import Explanation
-
-RESULTS = tuple(dict.fromkeys(each.yields for each in FOOTPRINT))
 _PER_TOKEN = {
     "energy": "energy_per_token",
     "device_energy": "device_energy_per_token",
@@ -230,20 +228,14 @@ class Footprint:
                 "this footprint is a range: explain one end of it, "
                 f".low.explain({name!r}) or .high.explain({name!r})."
             )
-        from mlsim.solvers.explain import Explanation
-
         self.value(name)
         return Explanation(self.account, name)
 
     def to_dict(self) -> dict[str, Any]:
         """Return inputs and results for JSON: every value with its unit."""
-        from mlsim.solvers.footprint.footprint_report import as_dict
-
         return as_dict(self)
 
     def __str__(self) -> str:
-        from mlsim.solvers.footprint.footprint_report import as_text
-
         return as_text(self)
 
     def __repr__(self) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from mlsim.quantities import term
-from mlsim.solvers.footprint.footprint import RESULTS
+from mlsim.solvers.footprint.account import RESULTS
 from mlsim.solvers.footprint.interval import Interval, digits, written
 from mlsim.solvers.reports import listed
 

@@ -2,17 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
 
 from mlsim.errors import InvalidValueError, WrongKindError
 from mlsim.infrastructure import CloudOperator, CloudRegion, DataCentre, Grid
 from mlsim.infrastructure.places import Place
-from mlsim.solvers.footprint.entries import Entry, entry, exactly
-from mlsim.zoo.spaces import CloudOperators, DataCentres, Grids, Namespace, Regions
+from mlsim.solvers.footprint.entries import Entries, Entry, entry, exactly
 
-Entries = dict[str, Entry]
+
+class Shelf(Protocol):
+    """Records by name, such as a space of the zoo."""
+
+    def keys(self) -> list[str]:
+        """Names of all records."""
+
+    def get(self, key: str) -> Any:
+        """Return the record of a key."""
+
+    def find(self, name: str) -> Any:
+        """Return the record of a name; refuse a name that there is not."""
+
+    def __iter__(self) -> Iterator[Any]: ...
+
+
+@dataclass(frozen=True)
+class Shelves:
+    """The places on record."""
+
+    grids: Shelf
+    regions: Shelf
+    data_centres: Shelf
+    operators: Shelf
 
 
 @dataclass(frozen=True)
@@ -24,6 +46,7 @@ class Where:
     data_centre: DataCentre | None
     operator: CloudOperator | None
     year: int | None
+    shelves: Shelves
 
     @property
     def own_grid(self) -> Grid | None:
@@ -31,7 +54,9 @@ class Where:
         return self.grid or (self.region.grid if self.region else None)
 
 
-def where(*, grid: Any, region: Any, data_centre: Any, operator: Any, year: int | None) -> Where:
+def where(
+    shelves: Shelves, *, grid: Any, region: Any, data_centre: Any, operator: Any, year: int | None
+) -> Where:
     """Find places by their names.
 
     Raises
@@ -46,11 +71,12 @@ def where(*, grid: Any, region: Any, data_centre: Any, operator: Any, year: int 
     if year is not None and (isinstance(year, bool) or not isinstance(year, int)):
         raise InvalidValueError(f"year must be a whole number such as 2024, not {year!r}.")
     found = Where(
-        grid=find(grid, Grids, Grid, "grid", "Germany"),
-        region=find(region, Regions, CloudRegion, "region", "us-central1"),
-        data_centre=find(data_centre, DataCentres, DataCentre, "data_centre", "Google"),
-        operator=find(operator, CloudOperators, CloudOperator, "operator", "Google"),
+        grid=find(grid, shelves.grids, Grid, "grid", "Germany"),
+        region=find(region, shelves.regions, CloudRegion, "region", "us-central1"),
+        data_centre=find(data_centre, shelves.data_centres, DataCentre, "data_centre", "Google"),
+        operator=find(operator, shelves.operators, CloudOperator, "operator", "Google"),
         year=year,
+        shelves=shelves,
     )
     if year is not None and not (found.own_grid or found.data_centre or found.operator):
         raise InvalidValueError(
@@ -59,27 +85,27 @@ def where(*, grid: Any, region: Any, data_centre: Any, operator: Any, year: int 
         )
     if found.data_centre or not found.region:
         return found
-    return Where(found.grid, found.region, _centre_of(found.region), found.operator, year)
+    return replace(found, data_centre=_centre_of(found.region, shelves.data_centres))
 
 
-def find(which: Any, space: Namespace, kind: type, argument: str, example: str) -> Any:
+def find(which: Any, shelf: Shelf, kind: type, argument: str, example: str) -> Any:
     """Return a record, given itself or its name; None if there is nothing."""
     if which is None or isinstance(which, kind):
         return which
     if isinstance(which, str):
-        return space.find(which)
+        return shelf.find(which)
     raise WrongKindError(
         f"{argument} must be a name such as {example!r}, or its record, not {which!r}."
     )
 
 
-def _centre_of(region: CloudRegion) -> DataCentre | None:
+def _centre_of(region: CloudRegion, centres: Shelf) -> DataCentre | None:
     """Return the data centres of a region: its own record, or its provider's fleet."""
     provider, _, name = region.key.partition(".")
     own = f"{provider}_Regions.{name}"
-    keys = DataCentres.keys()
-    fleets: list[DataCentre] = [each for each in DataCentres if each.scope == "fleet"]
-    found: DataCentre | None = DataCentres.get(own) if own in keys else None
+    keys = centres.keys()
+    fleets: list[DataCentre] = [each for each in centres if each.scope == "fleet"]
+    found: DataCentre | None = centres.get(own) if own in keys else None
     return found or next((each for each in fleets if each.name in region.provider), None)
 
 
@@ -101,7 +127,8 @@ def data_centre(place: Where, pue: Any, wue: Any) -> tuple[Entries, dict[str, st
         reason = f"no PUE is on record for {region.name}" if region else "no PUE is given"
         raise InvalidValueError(
             f"{reason}: say pue=1.1 or a range pue=(1.1, 1.5), or data_centre= one of "
-            f"{listed(DataCentres, 'pue')}, or a region whose data centres are on record."
+            f"{listed(place.shelves.data_centres, 'pue')}, or a region whose data centres are on "
+            "record."
         )
     missing = {}
     if wue is not None:
@@ -112,7 +139,7 @@ def data_centre(place: Where, pue: Any, wue: Any) -> tuple[Entries, dict[str, st
         missing["site_water"] = (
             f"the water used on site is not known: {lacks(centre, 'wue', place.year)}. "
             "Give wue='0.3 L/kWh', or a data centre with a WUE on record: "
-            f"{listed(DataCentres, 'wue')}."
+            f"{listed(place.shelves.data_centres, 'wue')}."
         )
     words = f"data centres of {centre.name}" if centre else "a data centre"
     return found, missing, words
@@ -128,7 +155,7 @@ def water(place: Where, water_intensity: Any) -> tuple[Entries, dict[str, str]]:
     reason = lacks(grid, "water_intensity", place.year)
     message = (
         f"the water of the power stations is not known: {reason}. Give water_intensity="
-        f"'1.5 L/kWh', or a grid that has it: {listed(Grids, 'water_intensity')}."
+        f"'1.5 L/kWh', or a grid that has it: {listed(place.shelves.grids, 'water_intensity')}."
     )
     return {}, {"source_water": message}
 
@@ -157,8 +184,8 @@ def lacks(place: Place | None, name: str, year: int | None) -> str:
     return f"no {words} is on record for {place.name}"
 
 
-def listed(space: Iterable[Any], name: str) -> str:
+def listed(shelf: Iterable[Any], name: str) -> str:
     """List the records that have a quantity."""
     # Regions are too many to list; their provider's fleet stands for them.
-    found = [each for each in space if getattr(each, "scope", "") != "region"]
+    found = [each for each in shelf if getattr(each, "scope", "") != "region"]
     return ", ".join(each.key for each in found if name in each.quantities)

@@ -1,0 +1,73 @@
+"""What a device draws under a load: idle and full power, and the weights between them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from mlsim.errors import InvalidValueError
+from mlsim.hardware import Device
+from mlsim.solvers.footprint.entries import Entry, entry, exactly
+
+# The usual share of full power that an idle device draws, and of how many devices.
+IdleShare = Callable[[], tuple[float, int]]
+
+
+@dataclass(frozen=True)
+class Weights:
+    """The fitted weights, and how well they tell the power of rows.
+
+    `error` is the median of the relative errors of power where the weights are
+    fitted without the row's series.
+    """
+
+    compute: float
+    memory: float
+    error: float
+    rows: int
+    sources: tuple[str, ...]
+
+    @property
+    def origin(self) -> str:
+        """Where the weights come from, in one line."""
+        return (
+            f"fitted by least squares to the measured power of {self.rows} services "
+            f"(median error {self.error:.0%} with each series left out in turn), "
+            f"{', '.join(self.sources)}"
+        )
+
+
+def limits(device: Device, idle: Any, full: Any, idle_share: IdleShare) -> tuple[Entry, Entry]:
+    """Return idle and full power of a device: as given, on record, or estimated.
+
+    Raises
+    ------
+    InvalidValueError
+        If its full power is not known, or less than when it is idle.
+    """
+    figure = device.figures.get("power.tdp")
+    if full is not None:
+        most = entry("max_power", full)
+    elif figure:
+        most = exactly(figure.si, f"{device.name}, TDP: {figure.origin()}")
+    else:
+        raise InvalidValueError(
+            f"the power of {device.name} is not on record: give max_power='300 W', "
+            "or device_power='250 W' for its average."
+        )
+    known = device.figures.get("power.idle")
+    if idle is not None:
+        least = entry("idle_power", idle)
+    elif known:
+        least = exactly(known.si, f"{device.name}: {known.origin()}")
+    else:
+        share, count = idle_share()
+        words = f"estimate: the median of {count} devices, {share:.0%} of full power"
+        least = Entry(share * most.low, share * most.high, words)
+    if least.high > most.low:
+        raise InvalidValueError(
+            f"{device.name}: idle_power {least.high:,.4g} W is above max_power "
+            f"{most.low:,.4g} W. Give both in the right order."
+        )
+    return least, most
