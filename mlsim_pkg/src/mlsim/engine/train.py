@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from mlsim.hardware import Device
 from mlsim.precision import Precision
+from mlsim.solvers.training.optimal_size import OptimalSize, optimal_size as best_size
+from mlsim.solvers.training.search import search as find_layout
 from mlsim.solvers.training.training import Training
+from mlsim.solvers.training.validate import Asked, run
 from mlsim.systems import Cluster, System
 from mlsim.workloads.model import Model
 from mlsim.zoo import resolve
-
-if TYPE_CHECKING:
-    from mlsim.solvers.training.optimal_size import OptimalSize
 
 
 def train(
@@ -127,9 +127,6 @@ def train(
     >>> f"{training.step_time:.1f}"
     '5.7 s'
     """
-    from mlsim.solvers.training.search import search as find_layout
-    from mlsim.solvers.training.validate import Asked, run
-
     asked = Asked(
         model=resolve.transformer(model),
         system=resolve.cluster(system),
@@ -184,6 +181,4 @@ def optimal_size(*, training_flops: Any, tokens_per_parameter: Any = None) -> Op
     >>> print(Engine.optimal_size(training_flops="1.2e20 FLOP"))
     1.2e+20 FLOP train 1 billion parameters on 20 billion tokens
     """
-    from mlsim.solvers.training.optimal_size import optimal_size
-
-    return optimal_size(training_flops, tokens_per_parameter)
+    return best_size(training_flops, tokens_per_parameter)

@@ -14,14 +14,15 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
-from mlsim.engine import Engine
 from mlsim.errors import DataFileError, InvalidValueError
 from mlsim.hardware import Device
 from mlsim.measured import cells
 from mlsim.measured.networks import FOLDER
 from mlsim.precision import precision
 from mlsim.records.tables import read
+from mlsim.solvers.training.search import search
 from mlsim.solvers.training.training import Training
+from mlsim.solvers.training.validate import Asked, run
 from mlsim.systems import Cluster, System
 from mlsim.workloads.language import Transformer
 from mlsim.workloads.model import Model
@@ -56,6 +57,8 @@ LAYOUT = (
     "recompute",
     "attention",
 )
+# Arguments of `Engine.train` that say how to answer, and not what is asked.
+_OF_ANSWER = ("check_memory", "search")
 
 
 @dataclass(frozen=True)
@@ -206,7 +209,12 @@ class TrainingMeasurement:
         >>> row.value, round(row.train().value("step_time"), 1) < row.value
         (1.42, True)
         """
-        return Engine.train(**self.arguments(**more))
+        arguments = self.arguments(**more)
+        check_memory, find_layout = (arguments.pop(name, False) for name in _OF_ANSWER)
+        arguments["model"] = resolve.transformer(arguments["model"])
+        arguments["system"] = resolve.cluster(arguments["system"])
+        asked = Asked.of(**arguments)
+        return search(asked) if find_layout else Training(run(asked), check_memory=check_memory)
 
 
 def training_measurements(
