@@ -14,6 +14,7 @@ from typing import Any
 from urllib.parse import quote
 
 from mlsim.display.number_notes import opening, plain_lines
+from mlsim.errors import InvalidValueError
 from mlsim.units import factor, quantity, text
 
 
@@ -157,3 +158,30 @@ def _combine(sign: str, a: Number, b: Number, operate: Callable[[Any, Any], Any]
     known = [f"- {each.brief}" for each in (a, b) if each.brief]
     how = "\n\n".join([f"{name} = {shown}", "\n".join(dict.fromkeys(known))]).strip()
     return Number(float(result.magnitude), base, name, f"{name} = {shown}", how)
+
+
+def of_literal(what: Any, name: str, because: str) -> Number:
+    """Return a number that a caller computed, with what they say of it.
+
+    Raises
+    ------
+    InvalidValueError
+        If it is no number.
+    """
+    if isinstance(what, bool) or not hasattr(what, "__float__"):
+        raise InvalidValueError(
+            "show takes an answer, a device, a system, a model, a measurement or a number, "
+            f"not {what!r}."
+        )
+    if hasattr(what, "units"):
+        value, base = float(what.to_base_units().magnitude), f"{what.to_base_units().units:~C}"
+        base = base or "1"
+    else:
+        value, base = float(what), "1"
+    brief = f"{name} = {text(value, base)}" + (f", {because}" if because else "")
+    return Number(value, base, name, brief, brief)
+
+
+def words(name: str) -> str:
+    """Return a name as words: "decode.total_bytes" as "decode total bytes"."""
+    return name.replace("_", " ").replace(".", " ")
