@@ -11,7 +11,7 @@ import pytest
 
 from mlsim import Engine, Hardware, Models, Number, System, measurements, serving_measurements, show
 from mlsim.errors import DoesNotFitError, InvalidValueError, UnitError, UnknownNameError
-from mlsim.solvers.serving.results import RESULTS
+from mlsim.solvers.serving.result_names import RESULTS
 from mlsim.units import quantity
 from mlsim.zoo import resolve
 

@@ -13,7 +13,7 @@ from services import MEMORY, NODE, TIMES, llama
 from mlsim import Models
 from mlsim.errors import DoesNotFitError, InvalidValueError
 from mlsim.solvers import forward, serving as serving_module
-from mlsim.solvers.serving.results import RESULTS
+from mlsim.solvers.serving.result_names import RESULTS
 from mlsim.units import quantity
 
 # Arrays.

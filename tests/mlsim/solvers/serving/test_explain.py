@@ -16,7 +16,7 @@ from mlsim.quantities import term
 from mlsim.records.references import references
 from mlsim.solvers.serving.contexts import STEPS, WINDOWED_STEPS
 from mlsim.solvers.serving.phase import equations_for
-from mlsim.solvers.serving.results import RESULTS
+from mlsim.solvers.serving.result_names import RESULTS
 from mlsim.solvers.serving.serving import Serving
 from mlsim.units import text
 

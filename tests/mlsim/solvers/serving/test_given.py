@@ -8,7 +8,7 @@ from services import NODE, WHOLE, llama
 from mlsim import Hardware, Models
 from mlsim.errors import DoesNotFitError
 from mlsim.quantities import term
-from mlsim.solvers.serving.results import RESULTS, SERVING_GIVABLE
+from mlsim.solvers.serving.result_names import RESULTS, SERVING_GIVABLE
 
 
 def test_figures_given_as_they_are_change_nothing() -> None:

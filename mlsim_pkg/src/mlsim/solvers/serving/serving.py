@@ -13,7 +13,7 @@ from mlsim.solvers.load import Load
 from mlsim.solvers.serving.capacity import longest_context
 from mlsim.solvers.serving.contexts import check_context, decode_contexts, filling_share
 from mlsim.solvers.serving.phase import Phase, Whole
-from mlsim.solvers.serving.results import ASKED, MEMORY, RESULTS, WHOLE
+from mlsim.solvers.serving.result_names import ASKED, MEMORY, RESULTS, WHOLE
 from mlsim.solvers.serving.service import Service
 from mlsim.solvers.serving.serving_load import load_of
 from mlsim.solvers.serving.serving_report import as_dict, as_text

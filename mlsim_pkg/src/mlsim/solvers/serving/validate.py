@@ -17,7 +17,7 @@ from mlsim.solvers.inputs import (
     validate_given,
 )
 from mlsim.solvers.serving.phase import equations_for
-from mlsim.solvers.serving.results import givable
+from mlsim.solvers.serving.result_names import givable
 from mlsim.solvers.serving.service import Service
 from mlsim.systems import System
 from mlsim.workloads.language import Transformer
