@@ -1,1 +1,42 @@
-"""Figures, each of which carries the numbers that it shows."""
+"""Figures, each of which carries the numbers that it shows. A name is imported when it is used."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from mlsim.plots.diagrams import describe_equations, leading_to, plot_equations
+    from mlsim.plots.plot_data import attach, data_of
+    from mlsim.plots.rooflines import COLOURS, MARKERS, plot_roofline
+    from mlsim.plots.training_plots import plot_breakdown, plot_memory, plot_pipeline
+
+__all__ = [
+    "COLOURS",
+    "MARKERS",
+    "attach",
+    "data_of",
+    "describe_equations",
+    "leading_to",
+    "plot_breakdown",
+    "plot_equations",
+    "plot_memory",
+    "plot_pipeline",
+    "plot_roofline",
+]
+
+_HOMES = {
+    **dict.fromkeys(("COLOURS", "MARKERS", "plot_roofline"), "rooflines"),
+    **dict.fromkeys(("attach", "data_of"), "plot_data"),
+    **dict.fromkeys(("describe_equations", "leading_to", "plot_equations"), "diagrams"),
+    **dict.fromkeys(("plot_breakdown", "plot_memory", "plot_pipeline"), "training_plots"),
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Import a name of this room when it is first used."""
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+    globals()[name] = value
+    return value

@@ -6,13 +6,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from mlsim.engine import Engine
 from mlsim.equations import roofline
 from mlsim.errors import InvalidValueError, need
 from mlsim.hardware import Device
 from mlsim.hardware.device import DEFAULT_PRECISION
 from mlsim.plots.plot_data import attach
-from mlsim.solvers.forward.profile import Profile
+from mlsim.solvers.forward.profile import Profile, solve
 from mlsim.solvers.serving.serving import Serving
 from mlsim.solvers.serving.step_profile import StepProfile
 from mlsim.units import scale_for, text
@@ -140,10 +139,8 @@ def _points(workload: Any, device: Device, precision: str, batch_size: Any) -> l
     """Solve a network at each batch size, or take an answer as it is."""
     if not isinstance(workload, (Profile, Serving, StepProfile)):
         sizes = batch_size if hasattr(batch_size, "__len__") else [batch_size]
-        solved = [
-            Engine.solve(model=workload, hardware=device, batch_size=size, precision=precision)
-            for size in sizes
-        ]
+        network = resolve.network(workload)
+        solved = [solve(network, device, batch_size=size, precision=precision) for size in sizes]
         return [_of_profile(profile) for profile in solved]
     owner = (
         workload.phase.service.device if isinstance(workload, StepProfile) else workload.hardware
