@@ -1,1 +1,12 @@
-"""The command `mlsim`: one module for each group of its subcommands."""
+"""The command `mlsim`: a module for each group of its subcommands."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command; return its exit code (0, or 1 after an error)."""
+    from mlsim.cli import command
+
+    return command.main(arguments)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import json
 import re
 from typing import Any
 
+from mlsim.cli.options import add_json, as_json
 from mlsim.engine import Engine
 from mlsim.errors import InvalidValueError
 from mlsim.solvers.footprint.footprint import Footprint
@@ -76,7 +76,7 @@ def add(commands: Any) -> None:
     command.add_argument(
         "--explain", metavar="QUANTITY", help="how a result came to be, such as total_carbon"
     )
-    command.add_argument("--json", action="store_true", help="print JSON, values with units")
+    add_json(command)
     command.set_defaults(run=run)
 
 
@@ -115,7 +115,7 @@ def run(options: argparse.Namespace) -> str:
         explanation = found.explain(options.explain)
         return explanation.to_json() if options.json else str(explanation)
     if options.json:
-        return json.dumps(found.to_dict(), indent=2, ensure_ascii=False)
+        return as_json(found.to_dict())
     return str(found)
 
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import json
 from typing import Any
 
 from mlsim.cli import footprint as cli_footprint
+from mlsim.cli.options import add_json, as_json
 from mlsim.engine import Engine
 from mlsim.errors import InvalidValueError
 
@@ -79,7 +79,7 @@ def add(commands: Any) -> None:
         metavar="QUANTITY",
         help="how a result came to be, such as step_time or activation_memory",
     )
-    command.add_argument("--json", action="store_true", help="print JSON, values with units")
+    add_json(command)
     cli_footprint.add_place(command)
     command.set_defaults(run=run)
 
@@ -109,7 +109,7 @@ def run(options: argparse.Namespace) -> str:
         told = training.to_dict()
         if footprint:
             told["footprint"] = footprint.to_dict()
-        return json.dumps(told, indent=2, ensure_ascii=False)
+        return as_json(told)
     return f"{training}\n\n{footprint}" if footprint else str(training)
 
 

@@ -1,0 +1,68 @@
+"""The commands `mlsim solve`, `sweep` and `explain`: networks on devices."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING, Any
+
+from mlsim.cli.options import add_command, as_json, numbers
+from mlsim.engine import Engine
+
+if TYPE_CHECKING:
+    from mlsim.solvers.forward.profile import Profile
+
+
+def add(commands: Any) -> None:
+    """Add `mlsim solve`, `mlsim sweep` and `mlsim explain` to the commands."""
+    for name, run, text in (
+        ("solve", _solve, "one network on one device"),
+        ("sweep", _sweep, "every combination, as a table"),
+        ("explain", _explain, "how a number came to be"),
+    ):
+        several = " (several, with commas)" if name == "sweep" else ""
+        model, hardware = (f"name or .toml file{several}" for _ in range(2))
+        command = add_command(commands, name, run, text, model=model, hardware=hardware)
+        batches = "" if name == "explain" else ", several with commas"
+        command.add_argument("--batch", default="1", help=f"samples per step{batches} (1)")
+        command.add_argument("--precision", default="fp16", help=f"number format{several} (fp16)")
+        command.add_argument("--estimate", default="roofline", help="roofline, bound or calibrated")
+        if name == "explain":
+            command.add_argument("--quantity", default="latency", help="what to explain (latency)")
+
+
+def _solve(options: argparse.Namespace) -> str:
+    profile = _profile(options)
+    return as_json(profile.to_dict()) if options.json else str(profile)
+
+
+def _explain(options: argparse.Namespace) -> str:
+    explanation = _profile(options).explain(options.quantity)
+    return explanation.to_json() if options.json else str(explanation)
+
+
+def _sweep(options: argparse.Namespace) -> str:
+    table = Engine.sweep(
+        model=options.model.split(","),
+        hardware=options.hardware.split(","),
+        batch_size=_batches(options.batch),
+        precision=options.precision.split(","),
+        estimate=options.estimate,
+    )
+    from mlsim.engine.sweep import sweep_rows, sweep_text
+
+    return as_json(sweep_rows(table)) if options.json else sweep_text(table)
+
+
+def _profile(options: argparse.Namespace) -> Profile:
+    return Engine.solve(
+        model=options.model,
+        hardware=options.hardware,
+        batch_size=_batches(options.batch),
+        precision=options.precision,
+        estimate=options.estimate,
+    )
+
+
+def _batches(text: str) -> Any:
+    entries = numbers(text, "batch")
+    return entries if len(entries) > 1 else entries[0]
