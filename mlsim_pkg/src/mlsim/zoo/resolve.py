@@ -98,7 +98,7 @@ def hardware(which: Device | System | str) -> Device | System:
             ]
             raise unknown_name("device or system", which, names) from None
     if isinstance(which, str) and "\ndevice = " in _text(Path(which)):
-        return spaces._load_system(Path(which))
+        return spaces.load_system(Path(which))
     return device(which)
 
 
@@ -118,7 +118,7 @@ def cluster(which: Device | System | Cluster | str) -> Device | System | Cluster
         return which
     if isinstance(which, str) and which.endswith(".toml"):
         is_cluster = "\nnode = " in _text(Path(which))
-        return spaces._load_cluster(Path(which)) if is_cluster else hardware(which)
+        return spaces.load_cluster(Path(which)) if is_cluster else hardware(which)
     if not isinstance(which, str):
         return hardware(which)
     try:

@@ -17,10 +17,13 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mlsim.errors import DataFileError, InvalidValueError, unknown_name
 from mlsim.records import DATA
+
+if TYPE_CHECKING:
+    from mlsim.systems import Cluster, System
 
 # Bytes in which the key of a file of one record is looked for.
 _HEAD = 2048
@@ -171,22 +174,24 @@ Models = Namespace("Models", "model", DATA / "workloads", _load_model)
 Hardware = Namespace("Hardware", "device", DATA / "hardware", _load_device)
 
 
-def _load_system(path: Path) -> Any:
-    from mlsim.systems.system_files import load_system
+def load_system(path: Path) -> System:
+    """Read a system's file; its device is one of the zoo."""
+    from mlsim.systems import system_files
 
-    return load_system(path, Hardware.find)
-
-
-Systems = Namespace("Systems", "system", DATA / "systems", _load_system)
+    return system_files.load_system(path, Hardware.find)
 
 
-def _load_cluster(path: Path) -> Any:
-    from mlsim.systems.system_files import load_cluster
-
-    return load_cluster(path, Systems.find)
+Systems = Namespace("Systems", "system", DATA / "systems", load_system)
 
 
-Clusters = Namespace("Clusters", "cluster", DATA / "clusters", _load_cluster)
+def load_cluster(path: Path) -> Cluster:
+    """Read a cluster's file; its node is one of the zoo."""
+    from mlsim.systems import system_files
+
+    return system_files.load_cluster(path, Systems.find)
+
+
+Clusters = Namespace("Clusters", "cluster", DATA / "clusters", load_cluster)
 
 _PLACES = DATA / "infrastructure"
 
