@@ -73,7 +73,7 @@ class StepOperator:
         Elements of each token sent to other devices; how many devices take part.
     repeats, resident_repeats
         How often it stands in the model; how often it lies on one device.
-    kept
+    unquantised
         Whether a quantised format leaves its parameters in 16 bits.
     """
 
@@ -111,7 +111,7 @@ class StepOperator:
 STEP_COLUMNS = tuple(
     each.name
     for each in fields(StepOperator)
-    if each.name not in ("name", "kind", "live_elements", "kept", "link_group", "outputs")
+    if each.name not in ("name", "kind", "live_elements", "unquantised", "link_group", "outputs")
 )
 
 
