@@ -64,6 +64,6 @@ def counts(operator: StepOperator) -> dict[str, float]:
     return {
         each.name: getattr(operator, each.name)
         for each in dataclasses.fields(operator)
-        if each.name not in ("name", "kind", "repeats", "resident_repeats", "kept")
+        if each.name not in ("name", "kind", "repeats", "resident_repeats", "unquantised")
         and getattr(operator, each.name) != getattr(default, each.name)
     }

@@ -28,7 +28,8 @@ from mlsim.errors import UnknownNameError
 from mlsim.quantities import VOCABULARY, term
 from mlsim.records.references import references
 from mlsim.solvers.footprint.account import equations_by
-from mlsim.solvers.forward.configuration import CALIBRATED, SOLVER, TABLED
+from mlsim.solvers.forward.calibrated_configuration import CALIBRATED_SOLVER
+from mlsim.solvers.forward.configuration import SOLVER, with_lookups
 from mlsim.solvers.serving.phase import equations_for
 from mlsim.solvers.training.plan import TRAINING
 from mlsim.units import quantity
@@ -266,7 +267,7 @@ KINDS = ("latent", "encoder", "bound", "sends", "windowed", "calibrated")
 @pytest.mark.parametrize("kinds", [(), *((kind,) for kind in KINDS), KINDS])
 def test_one_quantity_has_one_equation_in_a_solver(kinds: tuple[str, ...]) -> None:
     accounts = (equations_by(False), equations_by(True))
-    for chosen in (SOLVER, CALIBRATED, *accounts, equations_for(frozenset(kinds))):
+    for chosen in (SOLVER, CALIBRATED_SOLVER, *accounts, equations_for(frozenset(kinds))):
         yielded = [each.yields for each in chosen]
         assert len(yielded) == len(set(yielded))
 
@@ -274,7 +275,10 @@ def test_one_quantity_has_one_equation_in_a_solver(kinds: tuple[str, ...]) -> No
 def test_every_equation_is_used() -> None:
     """By a solver, for some kind of model or answer, or to count a layer's work."""
     accounts = (*equations_by(False), *equations_by(True))
-    used = {each.name for each in (*SOLVER, *TABLED, *CALIBRATED, *TRAINING, *accounts)}
+    used = {
+        each.name
+        for each in (*SOLVER, *with_lookups(SOLVER), *CALIBRATED_SOLVER, *TRAINING, *accounts)
+    }
     for kinds in itertools.product((False, True), repeat=len(KINDS)):
         picked = frozenset(kind for kind, on in zip(KINDS, kinds, strict=True) if on)
         used |= {each.name for each in equations_for(picked)}

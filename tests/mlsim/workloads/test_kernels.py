@@ -195,7 +195,7 @@ def test_a_spread_counts_its_devices() -> None:
 
 
 @pytest.mark.parametrize(
-    ("spread", "words"),
+    ("parallelism", "words"),
     [
         (Parallelism(tensor=3), "attention heads"),
         (Parallelism(pipeline=3), "does not divide the 4 layers"),

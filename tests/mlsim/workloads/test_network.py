@@ -181,7 +181,7 @@ def test_a_layer_that_cannot_be_is_refused(layer, words: str) -> None:
 
 
 def test_a_response_norm_has_traffic_only() -> None:
-    lowered = ResponseNorm(name="n").lower(Shape(4, 6), kept=5)
+    lowered = ResponseNorm(name="n").lower(Shape(4, 6), also_live=5)
     operator = lowered.operators[0]
     assert lowered.output == Shape(4, 6)
     assert (operator.multiply_adds, operator.parameters) == (0, 0)

@@ -12,7 +12,7 @@ from hypothesis import given, strategies as st
 from mlsim import Device, Engine, Hardware, Model, Models
 from mlsim.equations import EQUATIONS
 from mlsim.precision import precision as find_precision
-from mlsim.solvers import forward
+from mlsim.solvers import blocks, evaluation
 from mlsim.solvers.forward.configuration import GIVABLE
 from mlsim.units import quantity
 from mlsim.workloads.layers import Convolution, Linear, Pool, Shape
@@ -228,8 +228,8 @@ def test_throughput_is_batch_over_latency(model: Model, device: Device, batch: i
 @given(networks(), devices(), batches)
 def test_merging_equal_operators_changes_nothing(model: Model, device: Device, batch: int) -> None:
     configuration = Engine.solve(model=model, hardware=device, batch_size=batch).configuration
-    merged = forward.evaluate(configuration, "latency", "total_bytes", "memory_required")
-    each = forward.evaluate(
+    merged = evaluation.evaluate(configuration, "latency", "total_bytes", "memory_required")
+    each = evaluation.evaluate(
         configuration, "latency", "total_bytes", "memory_required", table=model.operators
     )
     for name, value in merged.items():
@@ -301,7 +301,7 @@ def test_a_quantity_of_operators_has_rows_then_points(solve, resnet: Model) -> N
 def test_blocks_give_the_same_as_one_block(solve, monkeypatch, block: int) -> None:
     batch = np.arange(1, 501).reshape(20, 25)
     whole = solve(batch_size=batch)
-    monkeypatch.setattr(forward, "BLOCK", block)
+    monkeypatch.setattr(blocks, "BLOCK", block)
     parted = solve(batch_size=batch)
     for name in NAMES:
         np.testing.assert_allclose(parted.value(name), whole.value(name), rtol=1e-12)
@@ -310,26 +310,26 @@ def test_blocks_give_the_same_as_one_block(solve, monkeypatch, block: int) -> No
 
 def test_threads_give_the_same_as_one(solve, monkeypatch) -> None:
     batch = np.arange(1, 5002)
-    monkeypatch.setattr(forward.os, "cpu_count", lambda: 1)
+    monkeypatch.setattr(blocks.os, "cpu_count", lambda: 1)
     alone = solve(batch_size=batch)
     for processors, block in ((3, 7), (8, 64)):
-        monkeypatch.setattr(forward, "BLOCK", block)
-        monkeypatch.setattr(forward.os, "cpu_count", lambda count=processors: count)
+        monkeypatch.setattr(blocks, "BLOCK", block)
+        monkeypatch.setattr(blocks.os, "cpu_count", lambda count=processors: count)
         shared = solve(batch_size=batch)
         for name in NAMES:
             np.testing.assert_allclose(shared.value(name), alone.value(name), rtol=1e-12)
 
 
 def test_an_error_in_a_thread_is_not_lost(monkeypatch) -> None:
-    monkeypatch.setattr(forward, "BLOCK", 1)
-    monkeypatch.setattr(forward.os, "cpu_count", lambda: 4)
+    monkeypatch.setattr(blocks, "BLOCK", 1)
+    monkeypatch.setattr(blocks.os, "cpu_count", lambda: 4)
 
     def fail(start: int, stop: int) -> None:
         if start:
             raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
-        forward._in_parallel(fail, 100)
+        blocks._in_parallel(fail, 100)
 
 
 # Overriding what the data or the equations say.
@@ -375,7 +375,7 @@ def test_lists_equal_arrays(solve, monkeypatch, estimate: str, overrides: dict[s
     with_arrays = solve(batch_size=32, estimate=estimate, **overrides)
     expected = {name: with_arrays.value(name) for name in wanted}
     rows = with_arrays.operators
-    monkeypatch.setattr(forward, "ARRAYS", False)
+    monkeypatch.setattr(evaluation, "ARRAYS", False)
     with_lists = solve(batch_size=32, estimate=estimate, **overrides)
     for name in wanted:
         found = with_lists.value(name)

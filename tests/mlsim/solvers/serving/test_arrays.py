@@ -12,7 +12,8 @@ from services import MEMORY, NODE, TIMES, llama
 
 from mlsim import Models
 from mlsim.errors import DoesNotFitError, InvalidValueError
-from mlsim.solvers import forward, serving as serving_module
+from mlsim.solvers import evaluation
+from mlsim.solvers.serving import serving as serving_module
 from mlsim.solvers.serving.result_names import RESULTS
 from mlsim.units import quantity
 
@@ -171,7 +172,7 @@ def test_lists_equal_arrays(monkeypatch, arguments: dict[str, Any]) -> None:
         for name in of_step
     }
     bottleneck, shown = with_arrays.bottleneck, str(with_arrays)
-    monkeypatch.setattr(forward, "ARRAYS", False)
+    monkeypatch.setattr(evaluation, "ARRAYS", False)
     monkeypatch.setattr(serving_module, "ARRAYS", False)
     with_lists = llama(batch_size=8, **arguments)
     for name in names:

@@ -12,7 +12,7 @@ from services import llama
 
 from mlsim import Engine, Models
 from mlsim.errors import InvalidValueError, UnknownNameError, WrongKindError
-from mlsim.solvers import serving as serving_module
+from mlsim.solvers.serving import serving as serving_module
 from mlsim.solvers.serving.contexts import (
     STEPS,
     WINDOWED_STEPS,
@@ -238,7 +238,7 @@ def test_a_ragged_list_of_contexts() -> None:
 
 def test_a_context_without_numpy(monkeypatch: pytest.MonkeyPatch) -> None:
     expected = [llama().decode_at(cached).value("latency") for cached in (0, 100)]
-    monkeypatch.setattr("mlsim.solvers.forward.configuration.ARRAYS", False)
+    monkeypatch.setattr("mlsim.solvers.evaluation.ARRAYS", False)
     monkeypatch.setattr(serving_module, "ARRAYS", False)
     found = [llama().decode_at(cached).value("latency") for cached in (0, 100)]
     assert found == pytest.approx(expected, rel=1e-12)
