@@ -7,8 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 from mlsim.errors import InvalidValueError, UnsupportedPrecisionError, need
 from mlsim.precision import precision as find_precision
-from mlsim.solvers import COMPUTE_BOUND, DOES_NOT_FIT, MEMORY_BOUND, OVERHEAD_BOUND
-from mlsim.solvers.evaluation import evaluate
+from mlsim.solvers.evaluation import (
+    COMPUTE_BOUND,
+    DOES_NOT_FIT,
+    MEMORY_BOUND,
+    OVERHEAD_BOUND,
+    evaluate,
+)
 from mlsim.solvers.forward.profile import kind_of
 from mlsim.solvers.inputs import CALIBRATED, validate
 from mlsim.solvers.reports import plain

@@ -7,19 +7,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from mlsim.solvers.all_equations import SOLVERS
 
-__all__ = [
-    "COMPUTE_BOUND",
-    "DOES_NOT_FIT",
-    "MEMORY_BOUND",
-    "NETWORK_BOUND",
-    "OVERHEAD_BOUND",
-    "SOLVERS",
-]
-
-# What binds for most of the time, as answers name it; the last but one is of the calibrated
-# estimate, whose operators take time to start.
-MEMORY_BOUND, COMPUTE_BOUND, NETWORK_BOUND = "Memory Bound", "Compute Bound", "Network Bound"
-OVERHEAD_BOUND, DOES_NOT_FIT = "Overhead Bound", "Does Not Fit"
+__all__ = ["SOLVERS"]
 
 
 def __getattr__(name: str) -> Any:

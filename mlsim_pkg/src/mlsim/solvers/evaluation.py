@@ -11,6 +11,11 @@ from mlsim.equations import Plan
 
 ARRAYS = importlib.util.find_spec("numpy") is not None
 
+# What binds for most of the time, as answers name it; the last but one is of the calibrated
+# estimate, whose operators take time to start.
+MEMORY_BOUND, COMPUTE_BOUND, NETWORK_BOUND = "Memory Bound", "Compute Bound", "Network Bound"
+OVERHEAD_BOUND, DOES_NOT_FIT = "Overhead Bound", "Does Not Fit"
+
 
 class Question(Protocol):
     """What can be evaluated: known quantities, operators, and equations."""

@@ -9,8 +9,13 @@ from typing import TYPE_CHECKING, Any
 from mlsim.errors import DoesNotFitError, InvalidValueError, unknown_name
 from mlsim.precision import Precision, precision as find_precision
 from mlsim.quantities import term
-from mlsim.solvers import COMPUTE_BOUND, DOES_NOT_FIT, MEMORY_BOUND, OVERHEAD_BOUND
-from mlsim.solvers.evaluation import evaluate
+from mlsim.solvers.evaluation import (
+    COMPUTE_BOUND,
+    DOES_NOT_FIT,
+    MEMORY_BOUND,
+    OVERHEAD_BOUND,
+    evaluate,
+)
 from mlsim.solvers.forward.configuration import Configuration
 from mlsim.solvers.inputs import CALIBRATED, validate, validate_given
 from mlsim.units import quantity, scaled, text

@@ -6,8 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from mlsim.errors import DoesNotFitError, InvalidValueError, WrongKindError, unknown_name
-from mlsim.solvers import DOES_NOT_FIT
-from mlsim.solvers.evaluation import ARRAYS, evaluate
+from mlsim.solvers.evaluation import ARRAYS, DOES_NOT_FIT, evaluate
 from mlsim.solvers.explain import Explanation
 from mlsim.solvers.load import Load
 from mlsim.solvers.serving.capacity import longest_context

@@ -6,8 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 from mlsim.errors import InvalidValueError
 from mlsim.quantities import term
-from mlsim.solvers import COMPUTE_BOUND, MEMORY_BOUND, NETWORK_BOUND, OVERHEAD_BOUND
-from mlsim.solvers.evaluation import evaluate, quiet
+from mlsim.solvers.evaluation import (
+    COMPUTE_BOUND,
+    MEMORY_BOUND,
+    NETWORK_BOUND,
+    OVERHEAD_BOUND,
+    evaluate,
+    quiet,
+)
 from mlsim.solvers.explain import Explanation, operator_rows
 from mlsim.solvers.serving.phase import Phase
 from mlsim.units import quantity, scaled
