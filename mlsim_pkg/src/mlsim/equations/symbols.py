@@ -7,14 +7,33 @@ for them: they keep the order of the source.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from mlsim.errors import need
 from mlsim.quantities import term
 
-if TYPE_CHECKING:
-    from mlsim.equations.registry import Equation
+
+class Drawn(Protocol):
+    """What can be drawn: an equation, as far as its formula goes."""
+
+    @property
+    def symbol(self) -> str:
+        """The symbol of the result."""
+
+    @property
+    def function(self) -> Callable[..., Any]:
+        """What computes it."""
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """The names of its arguments."""
+
+    @property
+    def sums(self) -> bool:
+        """Whether it adds up over operators."""
+
 
 _TEX = {
     "max": r"\max\left({0},\, {1}\right)",
@@ -48,7 +67,7 @@ def symbol(name: str) -> Any:
     return need("sympy", "drawing a formula", "math").Symbol(name, positive=True)
 
 
-def expression(equation: Equation) -> Any:
+def expression(equation: Drawn) -> Any:
     """Return the right-hand side as a SymPy expression, unevaluated."""
     sympy = need("sympy", "drawing a formula", "math")
     with sympy.evaluate(False):
@@ -68,7 +87,7 @@ def _flat(sympy: Any, drawn: Any) -> Any:
     return kind(*arguments, evaluate=False) if kind in (sympy.Mul, sympy.Pow) else kind(*arguments)
 
 
-def tex(equation: Equation) -> str:
+def tex(equation: Drawn) -> str:
     r"""Return the formula in TeX, drawn from the function that computes.
 
     >>> from mlsim.equations import EQUATIONS

@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mlsim.errors import DataFileError, UnitError, nearest
-from mlsim.units import factor, quantity
+from mlsim.units import factor, quantity, scale_for
 
 if TYPE_CHECKING:
     from pint import Quantity
@@ -242,7 +242,5 @@ def given(name: str, si: float, base: str) -> Figure:
     >>> given("memory.bandwidth", 2e12, "B/s").text
     '2 TB/s'
     """
-    from mlsim.units import scale_for
-
     scale, unit = scale_for(si, base)
     return Figure(name, si / scale, unit, si, base)

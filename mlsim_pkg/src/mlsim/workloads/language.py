@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from mlsim.equations import step
 from mlsim.errors import InvalidValueError
+from mlsim.precision import precision as find_precision
 from mlsim.units import scaled
 from mlsim.workloads.blocks import Attention, Experts, FeedForward, LatentAttention
 from mlsim.workloads.language_steps import NORMS, step_operators
@@ -147,9 +148,7 @@ class Transformer(Model):
         >>> print(Models.Llama3_8B.cache_bytes_per_token().to("B"))
         131072.0 B
         """
-        from mlsim.precision import precision as find
-
-        return scaled(self.model_cached_elements * find(precision).bytes, "B")
+        return scaled(self.model_cached_elements * find_precision(precision).bytes, "B")
 
     def flop_count(
         self,
