@@ -20,7 +20,7 @@ from mlsim_book.keep import Keep
 ROOT = Path(__file__).parents[2]
 CHAPTERS = [path for folder in (".", "tutorials", "zoo") for path in (ROOT / folder).glob("*.qmd")]
 # Public, and not among the names of their package, which would load them.
-DEEPER = ("mlsim.workloads.huggingface",)
+DEEPER = ("mlsim.workloads.huggingface", "mlsim.zoo.review")
 CELL = re.compile(r"^```\{python\}\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 ENTRY = re.compile(
     r"^\*\*\[([^\]]+)\]\{\.term-entry #([\w-]+)(?: also=\"([^\"]*)\")?\}\*\*"
