@@ -11,8 +11,7 @@ from typing import Any
 
 import pytest
 
-from mlsim import Engine, Hardware, show
-from mlsim.display import tables as table
+from mlsim import Engine, Hardware, show, table
 from mlsim_book.pandoc import run_pandoc
 from mlsim_book.quarto_scan import scan_page
 

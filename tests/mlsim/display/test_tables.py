@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mlsim import Hardware, show
-from mlsim.display import tables as table
+from mlsim import Hardware, show, table
 from mlsim.errors import InvalidValueError
 
 
