@@ -39,7 +39,7 @@ from pathlib import Path
 import bench_preview
 from tables import lay_out
 
-from mlsim_book.assets import assets_folder, load_assets
+from mlsim_book.render.assets import assets_folder, load_assets
 
 PAGES = 11
 COLD, AGAIN = 15.0, 1.5  # seconds: the limits

@@ -32,7 +32,7 @@ from pathlib import Path
 from tables import lay_out
 
 from mlsim_book.errors import Problems
-from mlsim_book.project import load_project
+from mlsim_book.read.project import load_project
 
 LIMIT = 1.0  # seconds, the median of a page
 SETTLED = 2.5  # seconds between edits: what follows an answer is done by then

@@ -13,6 +13,8 @@ from pathlib import Path
 import pytest
 from filelock import FileLock
 
+from mlsim_book.caches import cache_folder
+
 ROOT = Path(__file__).parents[1]
 FIXTURES = Path(__file__).parent / "fixtures"
 _HOME = os.environ.get("XDG_CACHE_HOME")
@@ -21,9 +23,9 @@ _HOME = os.environ.get("XDG_CACHE_HOME")
 @pytest.fixture
 def with_assets(monkeypatch: pytest.MonkeyPatch) -> Path:
     """Let a build with a cache of its own use the npm packages the user already has."""
-    from mlsim_book import assets, cache
+    from mlsim_book.render import assets
 
-    own = cache.cache_folder()
+    own = cache_folder()
     with monkeypatch.context() as patch:
         patch.delenv("XDG_CACHE_HOME", raising=False)
         if _HOME is not None:
@@ -61,8 +63,8 @@ def kettle_site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The site of the small fixture book, with its notebooks."""
     from mlsim_book.build import build
     from mlsim_book.errors import Problems
-    from mlsim_book.notebooks import write_notebooks
-    from mlsim_book.project import load_project
+    from mlsim_book.read.project import load_project
+    from mlsim_book.render.notebooks import write_notebooks
 
     book = tmp_path_factory.mktemp("kettle") / "book"
     shutil.copytree(FIXTURES / "kettle", book)

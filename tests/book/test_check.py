@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from mlsim_book.check import check_book
-from mlsim_book.opens import with_cards
+from mlsim_book.check.book import check_book
+from mlsim_book.site.cards import with_cards
 
 ROOT = Path(__file__).parents[2]
 

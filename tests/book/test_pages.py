@@ -12,10 +12,10 @@ import pytest
 
 import mlsim
 from mlsim.quantities import VOCABULARY
-from mlsim_book.assets import load_assets
+from mlsim_book.caches import TextCache
 from mlsim_book.docstrings import reference, signature
-from mlsim_book.katex import Formula, typeset
-from mlsim_book.keep import Keep
+from mlsim_book.render.assets import load_assets
+from mlsim_book.render.katex import Formula, typeset
 
 ROOT = Path(__file__).parents[2]
 CHAPTERS = [path for folder in (".", "tutorials", "zoo") for path in (ROOT / folder).glob("*.qmd")]
@@ -63,7 +63,7 @@ def test_glossary_has_every_quantity_once(run, tmp_path):
     words += [word.lower() for entry in entries for word in entry[2].split("; ") if word]
     assert not {word for word in words if words.count(word) > 1}
     symbols = [Formula(symbol, display=False) for symbol, _ in found.values()]
-    made = typeset(symbols, load_assets(), Keep(tmp_path), {})
+    made = typeset(symbols, load_assets(), TextCache(tmp_path), {})
     assert not [each for each in symbols if made[each].error]
 
 

@@ -7,12 +7,12 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from mlsim_course import bank
 
-from mlsim_book.exercise_markdown import answer_text, three_digits
-from mlsim_book.exercises import Evaluation, evaluate, same_answer, variants
 from mlsim_book.grading.assignment import make_assignment
-from mlsim_book.verdicts import judge
+from mlsim_course import bank
+from mlsim_exercises.evaluation import Evaluation, evaluate, same_answer, variants
+from mlsim_exercises.markdown import answer_text, three_digits
+from mlsim_exercises.verdicts import judge
 
 ROOT = Path(__file__).parents[2]
 CHAPTERS = sorted((ROOT / "tutorials").glob("*.qmd"))

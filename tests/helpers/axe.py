@@ -10,10 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from mlsim_book.assets import _npm_ci, find_node
-from mlsim_book.cache import cache_folder
+from mlsim_book.caches import cache_folder, content_hash
 from mlsim_book.errors import ToolError
-from mlsim_book.keep import content_hash
+from mlsim_book.render.assets import _npm_ci, find_node
 
 FOLDER = Path(__file__).parents[1] / "site" / "node"
 

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from mlsim_book.build import build
-from mlsim_book.exercise_data import load, load_selfchecks
-from mlsim_book.exercise_markdown import exercise_markdown, selfcheck_markdown
-from mlsim_book.exercises import evaluate
+from mlsim_exercises.data import load, load_selfchecks
+from mlsim_exercises.evaluation import evaluate
+from mlsim_exercises.markdown import exercise_markdown, selfcheck_markdown
 
 WIDE, PHONE = {"width": 1280, "height": 900}, {"width": 390, "height": 844}
 YAML = """project:

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
-from mlsim_book import assets
 from mlsim_book.build import build
+from mlsim_book.render import assets
 
 
 def words(node: LexborNode | None) -> str:

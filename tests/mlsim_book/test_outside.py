@@ -9,7 +9,7 @@ import pytest
 from mlsim_book.build import build
 from mlsim_book.cli import main
 from mlsim_book.errors import Problems, SourceError
-from mlsim_book.project import load_project
+from mlsim_book.read.project import load_project
 
 HEAD = "project: {type: book}\nbook:\n  title: T\n"
 

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from mlsim_book.errors import CellError, Problems
-from mlsim_book.pages import execute_pages
 from mlsim_book.progress import Teller, bar
-from mlsim_book.project import load_project
+from mlsim_book.read.project import load_project
+from mlsim_book.run.pages import execute_pages
 
 MakeBook = Callable[..., Path]
 CELL = "\n\n```{python}\n6 * 7\n```\n"

@@ -16,13 +16,13 @@ from typing import Any
 import pytest
 
 from mlsim_book.build import build, site_hash
-from mlsim_book.cache import Cache
 from mlsim_book.cli import main
 from mlsim_book.errors import CellError, Problems, SourceError
-from mlsim_book.lock import BusyError, hold, lock_path
-from mlsim_book.pages import execute_pages
-from mlsim_book.project import load_project
-from mlsim_book.swap import DiskError, work_folder
+from mlsim_book.read.project import load_project
+from mlsim_book.run.page_cache import PageCache
+from mlsim_book.run.pages import execute_pages
+from mlsim_book.site.lock import BusyError, hold, lock_path
+from mlsim_book.site.swap import DiskError, work_folder
 
 MakeBook = Callable[..., Path]
 COMMAND = (sys.executable, "-m", "mlsim_book.cli", "build")
@@ -53,7 +53,7 @@ def started(book: Path, *options: str) -> Iterator[subprocess.Popen[str]]:
 def execute(book: Path, said: Callable[[str], None] = quiet) -> None:
     """Execute a book's pages, with a cache that is empty."""
     project = load_project(book, Problems())
-    execute_pages(project, Problems(), cache=Cache(book / "cache"), progress=said)
+    execute_pages(project, Problems(), cache=PageCache(book / "cache"), progress=said)
 
 
 def hidden(book: Path) -> list[str]:
@@ -66,8 +66,8 @@ def hidden(book: Path) -> list[str]:
 KILLER = """\
 import os, signal, sys
 from pathlib import Path
-from mlsim_book.lock import hold
-from mlsim_book.swap import fresh_folder, recover, swap, work_folder
+from mlsim_book.site.lock import hold
+from mlsim_book.site.swap import fresh_folder, recover, swap, work_folder
 
 target = Path(sys.argv[1]) / "_book"
 NAMES = ("index.html", "a/b.html")
@@ -195,7 +195,7 @@ def test_two_builds_of_a_folder_take_turns(make_book: MakeBook) -> None:
 def test_a_lock_is_waited_for_and_of_the_dead_taken_over(tmp_path: Path) -> None:
     target = tmp_path / "_book"
     code = (
-        "import sys, time, pathlib, mlsim_book.lock as lock\n"
+        "import sys, time, pathlib, mlsim_book.site.lock as lock\n"
         "with lock.hold(pathlib.Path(sys.argv[1])):\n    print('held', flush=True)\n"
         "    time.sleep(60)\n"
     )
@@ -310,15 +310,15 @@ def test_a_folder_that_may_not_be_written(make_book: MakeBook) -> None:
 def test_a_cache_on_a_full_disk_leaves_no_pieces(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from mlsim_book.keep import Keep
-    from mlsim_book.results import Results
+    from mlsim_book.caches import TextCache
+    from mlsim_book.run.results import Results
 
     def refused(path: Path, target: Path) -> Path:
         raise FULL
 
     monkeypatch.setattr(Path, "replace", refused)
-    Keep(tmp_path / "keep").store("key", "text")
-    Cache(tmp_path / "cache").store("key", Results())
+    TextCache(tmp_path / "keep").store("key", "text")
+    PageCache(tmp_path / "cache").store("key", Results())
     assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
 
 

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from mlsim import Engine, Hardware, show, table
-from mlsim_book.pandoc import run_pandoc
-from mlsim_book.quarto_scan import scan_page
+from mlsim_book.check.quarto_scan import scan_page
+from mlsim_book.render.pandoc import run_pandoc
 
 PHONE, WIDE = {"width": 390, "height": 844}, {"width": 1280, "height": 800}
 

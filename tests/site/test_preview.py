@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from mlsim_book.preview import Preview
+from mlsim_book.preview.session import Preview
 
 YAML = """project: {type: book}
 book: {title: T, chapters: [index.qmd]}

@@ -12,7 +12,7 @@ answer is a number, or a quantity in any unit that fits.
 
 from pathlib import Path
 
-from mlsim_book.question_bank import Bank
+from mlsim_exercises.bank import Bank
 
 bank = Bank(Path(__file__).parent / "questions", module=__name__)
 

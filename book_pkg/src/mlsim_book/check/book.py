@@ -1,0 +1,91 @@
+"""Check a book without building it: its sources, its notebooks, and the site that is there.
+
+| what | where |
+|---|---|
+| labels, references, citations | `sources` |
+| entries of the bibliography: twice, unused | `bibliography` |
+| numbers | `numbers` |
+| notebooks | `render.notebooks` |
+| ids, links, alternative texts, headings, requests to others | `built_site` |
+| valid HTML | `html_faults` |
+| spelling of the glossary's terms | `term_spelling` |
+| links to other servers, on request | `external_links` |
+| what a genuine Quarto would do otherwise | `run.quarto_inline`, `quarto_rules` |
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+from mlsim_book.check.bibliography import check_unused, read_entries
+from mlsim_book.check.built_site import BuiltSite, check_site, external_links, read_site
+from mlsim_book.check.external_links import ask_all
+from mlsim_book.check.numbers import check_numbers
+from mlsim_book.check.quarto_rules import note_findings, quarto_findings
+from mlsim_book.check.sources import check_citations, check_sources
+from mlsim_book.errors import Problems
+from mlsim_book.read.project import load_project
+from mlsim_book.render.notebooks import check_notebooks
+from mlsim_book.run.pages import parse_pages
+
+Progress = Callable[[str], None]
+
+
+def check_book(
+    root: Path,
+    *,
+    out: Path | None = None,
+    external: bool = False,
+    progress: Progress = lambda _: None,
+) -> Problems:
+    """Check a book's sources, its numbers and notebooks, and its site if there is one.
+
+    `progress` is told how many numbers of each page are computed, cited, given, bare.
+
+    Parameters
+    ----------
+    out
+        Where the site is; `project: output-dir:` of the book when None.
+    external
+        Ask other servers, too, whether the pages that the site links to are there.
+    """
+    problems = Problems()
+    project = load_project(root.resolve(), problems)
+    parsed = parse_pages(project, problems)
+    note_findings(quarto_findings(project, parsed), problems)
+    pages = check_sources(project, parsed, problems)
+    entries = read_entries(project, problems)
+    check_citations(project, pages.values(), entries, problems)
+    for name, counts in check_numbers(project, parsed, problems).items():
+        progress(f"{name}: {counts.text()}")
+    folder = project.root / "notebooks"
+    if folder.is_dir():
+        check_notebooks(project, folder, problems)
+    place = (out or project.root / project.output_dir).resolve()
+    if (place / "index.html").is_file():
+        site = read_site(project, place, pages, problems)
+        links = [link for page in site.read.values() for link in page.links]
+        check_site(site)
+        check_unused(project, pages.values(), links, entries, problems)
+        if external:
+            check_external(site, progress)
+    else:
+        problems.add(f"there is no built site in {place}", hint="Run: mlsim-book build")
+    return problems
+
+
+def check_external(site: BuiltSite, progress: Progress) -> None:
+    """Note the links to pages of others that are gone; tell of those that nobody can say of."""
+    found = external_links(site)
+    progress(f"asking for {len(found)} addresses on other servers")
+    for answer in ask_all(found):
+        if answer.fault is None:
+            continue
+        name, message = found[answer.url], f"the link {answer.url}: {answer.fault}"
+        if answer.sure:
+            hint = "Link to where the page is now, or to a stored copy."
+            site.note(name, message, re.escape(answer.url), hint=hint)
+        else:
+            progress(f"not sure: {name}: {message}")

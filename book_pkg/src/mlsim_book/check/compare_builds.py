@@ -1,0 +1,198 @@
+"""What moved between two builds of a book: sentences, table rows, outputs, figures, answers.
+
+Numbers of a book are computed, so a change of its data or code changes what it says in
+places that nobody edited. This lists them, page by page, with the words that went and
+came: who changed a number reads what became of it.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+from mlsim_book.check.page_pieces import Piece, read_out
+from mlsim_book.errors import SourceError
+
+# Two pieces less alike than this are not one that changed, but one that went and one that came.
+ALIKE = 0.55
+# Words around a change that are shown.
+AROUND = 6
+_NUMBER = re.compile(r"[-−]?\d[\d,.]*")
+_COUNTED = {"sentence": "sentence", "row": "table row", "output": "output", "figure": "figure"}
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """One piece of a page before and after; None where there was or is none."""
+
+    page: str
+    old: Piece | None
+    new: Piece | None
+
+    @property
+    def piece(self) -> Piece:
+        """The piece as it is now, or as it was."""
+        found = self.new or self.old
+        assert found is not None
+        return found
+
+    @property
+    def only_numbers(self) -> bool:
+        """Whether the words are the same and only numbers are others."""
+        if self.old is None or self.new is None or self.old.kind == "figure":
+            return False
+        return _NUMBER.sub("#", self.old.text) == _NUMBER.sub("#", self.new.text)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the move as plain data."""
+        return {
+            "page": self.page,
+            "section": self.piece.section,
+            "exercise": self.piece.exercise or None,
+            "kind": self.piece.kind,
+            "only_numbers": self.only_numbers,
+            "old": self.old and self.old.text,
+            "new": self.new and self.new.text,
+        }
+
+    def __str__(self) -> str:
+        if self.old is None or self.new is None:
+            sign = "+" if self.old is None else "-"
+            return f"{sign} {_shortened(self.piece.text)}"
+        if self.old.kind == "figure":
+            words = "" if self.old.text == self.new.text else f": {_changes(self.old, self.new)}"
+            return f"~ drawn anew: {_shortened(self.new.text)}{words}"
+        said = _changes(self.old, self.new)
+        if self.new.kind == "row" and said.startswith("…"):  # a row is told by its first cell
+            said = f"{self.new.text.partition(' | ')[0]} | {said}"
+        return f"~ {said}"
+
+
+def moved(old: Path, new: Path) -> list[Move]:
+    """List what two builds of a book say differently, by page and place.
+
+    Raises
+    ------
+    SourceError
+        If one of the folders holds no pages.
+    """
+    before, after = _pages(old), _pages(new)
+    found: list[Move] = []
+    for page in sorted(before.keys() | after.keys()):
+        was = read_out(before[page]) if page in before else []
+        now = read_out(after[page]) if page in after else []
+        found += [Move(page, first, second) for first, second in _differences(was, now)]
+    return found
+
+
+def _pages(folder: Path) -> dict[str, Path]:
+    pages = {
+        path.relative_to(folder).as_posix(): path
+        for path in folder.rglob("*.html")
+        if "site_libs" not in path.relative_to(folder).parts
+    }
+    if not pages:
+        raise SourceError(
+            f"there is no built page in {str(folder)!r}",
+            hint="Build the book before and after a change, and keep a copy: cp -r _book ../before",
+        )
+    return pages
+
+
+def _differences(
+    old: Sequence[Piece], new: Sequence[Piece]
+) -> Iterator[tuple[Piece | None, Piece | None]]:
+    keys = [each.key for each in old], [each.key for each in new]
+    matcher = difflib.SequenceMatcher(None, *keys, autojunk=False)
+    for tag, first, last, start, end in matcher.get_opcodes():
+        if tag != "equal":
+            yield from _paired(old[first:last], new[start:end])
+
+
+def _paired(
+    old: Sequence[Piece], new: Sequence[Piece]
+) -> Iterator[tuple[Piece | None, Piece | None]]:
+    """Pair pieces that stand for each other, in order; the rest went or came."""
+    rest = list(old)
+    for now in new:
+        was = next((each for each in rest if _alike(each, now)), None)
+        if was is not None:
+            # What was passed over on the way has gone.
+            for gone in rest[: rest.index(was)]:
+                yield gone, None
+            rest = rest[rest.index(was) + 1 :]
+        yield was, now
+    for gone in rest:
+        yield gone, None
+
+
+def _alike(one: Piece, other: Piece) -> bool:
+    if one.kind != other.kind:
+        return False
+    first, second = (_NUMBER.sub("#", each.text).split() for each in (one, other))
+    # A row of a table is told by its first cell.
+    if one.kind == "row":
+        return one.text.partition(" | ")[0] == other.text.partition(" | ")[0]
+    return difflib.SequenceMatcher(None, first, second).ratio() >= ALIKE
+
+
+def _changes(old: Piece, new: Piece) -> str:
+    """Write the words that changed, each with some words around it.
+
+    >>> _changes(Piece("sentence", "It takes 3 s."), Piece("sentence", "It takes 4 s."))
+    'It takes [3 -> 4] s.'
+    """
+    was, now = old.text.split(), new.text.split()
+    parts: list[str] = []
+    for tag, first, last, start, end in difflib.SequenceMatcher(
+        None, was, now, autojunk=False
+    ).get_opcodes():
+        if tag != "equal":
+            went, came = " ".join(was[first:last]), " ".join(now[start:end])
+            parts.append(f"[{went or 'nothing'} -> {came or 'nothing'}]")
+            continue
+        same = was[first:last]
+        begins, ends = first == 0, last == len(was)
+        left, right = (0 if begins else AROUND), (0 if ends else AROUND)
+        if len(same) > left + right:
+            same = [*same[:left], "…", *(same[-right:] if right else [])]
+        parts.append(" ".join(same))
+    return " ".join(parts)
+
+
+def _shortened(text: str, most: int = 160) -> str:
+    return text if len(text) <= most else f"{text[: most - 1].rstrip()}…"
+
+
+def as_text(found: Sequence[Move]) -> str:
+    """Write moves for a terminal: by page and section, with a last line that counts them."""
+    lines: list[str] = []
+    for page, on_page in groupby(found, key=lambda each: each.page):
+        lines.append(page)
+        for (section, exercise), here in groupby(
+            on_page, key=lambda each: (each.piece.section, each.piece.exercise)
+        ):
+            place = f"{section}, {exercise}" if exercise else section
+            lines += [f"  {place or 'at the top'}", *(f"    {each}" for each in here)]
+    return "\n".join([*lines, _counted(found)])
+
+
+def _counted(found: Sequence[Move]) -> str:
+    if not found:
+        return "nothing moved"
+    counts = Counter(each.piece.kind for each in found)
+    said = [
+        f"{counts[kind]} {name}{'' if counts[kind] == 1 else 's'}"
+        for kind, name in _COUNTED.items()
+        if counts[kind]
+    ]
+    pages = len({each.page for each in found})
+    exercises = len({(each.page, each.piece.exercise) for each in found if each.piece.exercise})
+    tail = f"; exercises touched: {exercises}" if exercises else ""
+    return f"{', '.join(said)} moved on {pages} page{'' if pages == 1 else 's'}{tail}"

@@ -1,0 +1,183 @@
+"""An assignment: questions, and which numbers each student gets.
+
+Answers are computed here, on the instructor's side, when the assignment is made, and
+go into the key. Nothing that students get holds them.
+"""
+
+from __future__ import annotations
+
+import csv
+import difflib
+import hashlib
+import io
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from mlsim_book.errors import SourceError
+from mlsim_exercises.bank import PATTERN
+from mlsim_exercises.data import Exercise, load
+from mlsim_exercises.errors import ExerciseError
+from mlsim_exercises.evaluation import Evaluation, evaluate, variants
+
+SUFFIX = PATTERN.removeprefix("*")
+
+
+@dataclass(frozen=True)
+class Question:
+    """A question of an assignment, computed for each of its variants."""
+
+    exercise: Exercise
+    versions: tuple[Evaluation, ...]
+
+    @property
+    def variable(self) -> str:
+        """The name that a student's notebook gives the answer to."""
+        return "answer_" + self.exercise.id.replace("-", "_")
+
+
+@dataclass(frozen=True)
+class Assignment:
+    """Questions, and for each student the number of the version of each question.
+
+    `students` is empty where all get the same.
+    """
+
+    title: str
+    questions: tuple[Question, ...]
+    students: Mapping[str, tuple[int, ...]]
+
+    @property
+    def points(self) -> int:
+        """Points in all."""
+        return sum(each.exercise.points for each in self.questions)
+
+
+def choose(wanted: Sequence[str], files: Iterable[Path]) -> list[Exercise]:
+    """Return the exercises that are named: by chapter, by id, or by a file of questions.
+
+    Parameters
+    ----------
+    wanted
+        Chapters (`hello_world`, `tutorials/hello_world.qmd`), ids of exercises, or paths
+        of `.exercises.toml` files, which need not belong to the book.
+    files
+        The book's own exercise files.
+
+    Raises
+    ------
+    SourceError
+        A name is none of these (with the nearest), or a file has no exercise.
+    """
+    chapters = {path.name.removesuffix(SUFFIX): path for path in files}
+    by_id = {each.id: each for path in chapters.values() for each in load(path)}
+    chosen: dict[str, Exercise] = {}
+    for name in wanted:
+        path = Path(name)
+        if name.endswith(SUFFIX):
+            found = load(path)
+        elif path.stem in chapters:
+            found = load(chapters[path.stem])
+        elif name in by_id:
+            found = (by_id[name],)
+        else:
+            near = difflib.get_close_matches(path.stem, [*chapters, *by_id], n=1)
+            hint = f"Did you mean '{near[0]}'?" if near else ""
+            known = ", ".join(chapters) or "none"
+            raise SourceError(
+                f"'{name}' is no chapter with exercises, and no exercise",
+                hint=f"{hint} Chapters with exercises: {known}.".strip(),
+            )
+        if not found:
+            raise SourceError("there is no exercise in it", file=name)
+        chosen.update((each.id, each) for each in found)
+    return list(chosen.values())
+
+
+def make_assignment(
+    title: str, exercises: Sequence[Exercise], students: Sequence[str] = (), seed: str = ""
+) -> Assignment:
+    """Compute the questions, and give each student numbers of their own.
+
+    A student's numbers follow from `seed`, the question and the student's name alone:
+    the same command makes the same assignment, and a student more changes nobody else's.
+
+    Raises
+    ------
+    ExerciseError
+        A question can't be computed with the book's own numbers.
+
+    >>> task = Exercise("sum", "Sum", "number", "{n} + 1?", "n + 1", "", given={"n": (1, 2, 3)})
+    >>> made = make_assignment("Week 1", [task], ["ada", "alan"])
+    >>> len(made.questions[0].versions), sorted(made.students)
+    (3, ['ada', 'alan'])
+    """
+    questions = tuple(
+        Question(each, _versions(each) if students else (evaluate(each),)) for each in exercises
+    )
+    chosen = {
+        student: tuple(_pick(seed, question, student) for question in questions)
+        for student in students
+    }
+    return Assignment(title, questions, chosen)
+
+
+def _versions(exercise: Exercise) -> tuple[Evaluation, ...]:
+    """Compute all variants in which the wrong paths can be told apart."""
+    versions = [evaluate(exercise)]
+    for given in list(variants(exercise))[1:]:
+        try:
+            versions.append(evaluate(exercise, given))
+        except ExerciseError:
+            continue  # these numbers make two mistakes look alike, or can't be solved
+    return tuple(versions)
+
+
+def _pick(seed: str, question: Question, student: str) -> int:
+    text = f"{seed}\x00{question.exercise.id}\x00{student}"
+    number = int.from_bytes(hashlib.sha256(text.encode()).digest()[:8])
+    return number % len(question.versions)
+
+
+def read_students(path: Path) -> list[str]:
+    """Return the students of a CSV file: its column `student`, or its first.
+
+    Raises
+    ------
+    SourceError
+        No such file, no student in it, or one that is empty, written twice or
+        can't be told from another as the name of a file; with the line.
+    """
+    if not path.is_file():
+        raise SourceError("there is no such list of students", file=path)
+    text = path.read_text(encoding="utf-8-sig", errors="replace")
+    rows = list(csv.reader(io.StringIO(text)))
+    head = [cell.strip().casefold() for cell in rows[0]] if rows else []
+    column = head.index("student") if "student" in head else 0
+    found: dict[str, tuple[str, int]] = {}
+    for line, row in enumerate(rows[1:], start=2):
+        if not any(cell.strip() for cell in row):
+            continue
+        name = row[column].strip() if column < len(row) else ""
+        if not name:
+            raise SourceError("this row names no student", file=path, line=line)
+        key = file_name(name).casefold()
+        if key in found:
+            other, first = found[key]
+            same = "is written twice" if other == name else f"gets the same file as '{other}'"
+            raise SourceError(f"'{name}' {same} (line {first})", file=path, line=line)
+        found[key] = (name, line)
+    if not found:
+        hint = "Write a header, student, and below it one name or number a line."
+        raise SourceError("there is no student in this file", file=path, hint=hint)
+    return [name for name, _ in found.values()]
+
+
+def file_name(student: str) -> str:
+    """Return a student's name as the name of a file.
+
+    >>> file_name("Ada Lovelace/1815")
+    'Ada_Lovelace_1815'
+    """
+    return re.sub(r"[^\w@.+-]+", "_", student).strip("._") or "student"

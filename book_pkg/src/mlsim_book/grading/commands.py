@@ -1,0 +1,112 @@
+"""The commands `mlsim-book assign` and `mlsim-book grade`."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from mlsim_book.errors import Problems
+from mlsim_book.progress import Teller
+
+_say = Teller()
+
+
+def add_grading(commands: Any) -> None:
+    """Add both commands to those of the parser."""
+    assign = commands.add_parser(
+        "assign", help="make notebooks for students from exercises, with solutions and a rubric"
+    )
+    assign.add_argument(
+        "wanted", nargs="+", metavar="CHAPTER",
+        help="a chapter, an exercise's id, or a .exercises.toml file; several are joined",
+    )  # fmt: skip
+    assign.add_argument("--out", type=Path, required=True, metavar="DIR", help="where it goes")
+    assign.add_argument(
+        "--variant-by", type=Path, metavar="CSV",
+        help="a list of students, who get numbers of their own: a column named student",
+    )  # fmt: skip
+    assign.add_argument("--title", default="Assignment", help="how it is called")
+    assign.add_argument(
+        "--seed", default="", metavar="TEXT", help="another text gives students other numbers"
+    )
+    assign.add_argument(
+        "--replace", action="store_true", help="even if another assignment is there"
+    )
+    assign.add_argument(
+        "--root", type=Path, default=Path(), metavar="DIR", help="the book's folder (default: here)"
+    )
+    assign.set_defaults(run=_assign)
+    grade = commands.add_parser("grade", help="grade the notebooks that were handed in")
+    grade.add_argument("folder", type=Path, metavar="DIR", help="the folder that assign wrote")
+    grade.add_argument("--submissions", type=Path, metavar="DIR", help="default: DIR/submissions")
+    grade.add_argument("--key", type=Path, metavar="FILE", help="default: DIR/key.json")
+    grade.add_argument("--out", type=Path, metavar="DIR", help="default: DIR/results")
+    grade.add_argument("--again", action="store_true", help="also what has a result already")
+    for name, default, words in [
+        ("--cell-seconds", 20, "seconds that one cell may run"),
+        ("--seconds", 60, "seconds for a submission"),
+        ("--memory", 4096, "MiB of memory for a submission"),
+    ]:
+        grade.add_argument(
+            name, type=_positive, default=default, metavar="N", help=f"{words} (default: {default})"
+        )
+    grade.add_argument(
+        "-j", "--jobs", type=_positive, default=2, metavar="N", help="submissions at a time"
+    )
+    grade.set_defaults(run=_grade)
+
+
+def _positive(text: str) -> int:
+    if not text.isdigit() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} must be a whole number from 1")
+    return int(text)
+
+
+def _assign(options: argparse.Namespace) -> int:
+    from mlsim_book.exercises.files import exercise_files
+    from mlsim_book.grading.assignment import choose, make_assignment, read_students
+    from mlsim_book.grading.handouts import write_assignment
+    from mlsim_book.read.project import load_project
+
+    project = load_project(options.root, Problems())
+    files = exercise_files(project, [each.source for each in project.chapters])
+    students = read_students(options.variant_by) if options.variant_by else []
+    assignment = make_assignment(
+        options.title, choose(options.wanted, files), students, options.seed
+    )
+    write_assignment(assignment, project, options.out, replace=options.replace)
+    fixed = [each.exercise.id for each in assignment.questions if len(each.versions) == 1]
+    if students and fixed:
+        _say(f"the same for all, as they have no [exercise.given]: {', '.join(fixed)}")
+    whom = f" for {len(students)} students" if students else ""
+    count = len(assignment.questions)
+    asked = f"{count} question{'s' if count != 1 else ''}, {assignment.points} points{whom}"
+    _say(f"{asked}: {options.out}")
+    _say(f"hand out {options.out / 'students'}; keep the rest to yourself")
+    return 0
+
+
+def _grade(options: argparse.Namespace) -> int:
+    from mlsim_book.grading.grade import Folders, grade
+    from mlsim_book.grading.key import read_key
+    from mlsim_book.grading.process import Limits
+    from mlsim_book.grading.report import write_results
+
+    folders = Folders.of(
+        options.folder, key=options.key, submissions=options.submissions, out=options.out
+    )
+    limits = Limits(
+        cell_seconds=options.cell_seconds,
+        seconds=options.seconds,
+        memory=options.memory * 2**20,
+    )
+    results = grade(folders, limits=limits, jobs=options.jobs, again=options.again, progress=_say)
+    assignment = read_key(folders.key)
+    write_results(results, assignment.students, assignment.title, folders.results)
+    full = sum(result.points == result.of for result in results)
+    odd = sum(bool(result.notes) for result in results)
+    many = f"{len(results)} submission{'s' if len(results) != 1 else ''}"
+    _say(f"{many} graded, {full} with all points, {odd} with notes")
+    _say(f"{folders.results / 'results.csv'}; pages for students in {folders.results / 'feedback'}")
+    return 0

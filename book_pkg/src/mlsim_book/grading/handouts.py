@@ -1,0 +1,216 @@
+"""What an assignment hands out: notebooks for students, solutions, a rubric, the key."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from mlsim_book.errors import SourceError
+from mlsim_book.grading.assignment import Assignment, Question, file_name
+from mlsim_book.grading.key import key_text
+from mlsim_book.model import Project
+from mlsim_book.render.notebook_cells import install_cell, markdown_cell, number_cells, own_cell
+from mlsim_book.render.notebook_text import plain_markdown
+from mlsim_exercises.evaluation import Evaluation
+from mlsim_exercises.markdown import answer_text, asking
+from mlsim_exercises.verdicts import wanted_as
+
+_INSTRUCTORS = "This file holds the answers: it is not for students."
+
+
+def write_assignment(
+    assignment: Assignment, project: Project, out: Path, *, replace: bool = False
+) -> None:
+    """Write an assignment into a folder: `students/`, `solutions/`, `rubric.md`, `key.json`.
+
+    An empty `submissions/` waits for what comes back. The same assignment may be written
+    again; another one takes its place only with `replace`, as its key may have been handed
+    out. A folder with submissions or results in it, or of anything else, is left alone.
+
+    Raises
+    ------
+    SourceError
+        The folder holds something that would be lost, or can't be written.
+    """
+    _check_folder(out, key_text(assignment), replace=replace)
+    try:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=out.parent, prefix=f".{out.name}-") as scratch:
+            new = Path(scratch) / "new"
+            for name, text in _files(assignment, project):
+                path = new / name
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_text(text, encoding="utf-8")
+            (new / "submissions").mkdir()
+            if out.exists():
+                out.rename(Path(scratch) / "old")
+            new.rename(out)
+    except OSError as error:
+        raise SourceError(
+            f"the assignment can't be written: {error.strerror}", file=out,
+            hint="Name another folder: --out DIR.",
+        ) from error  # fmt: skip
+
+
+def _check_folder(out: Path, key: str, *, replace: bool) -> None:
+    if not out.exists():
+        return
+    if not out.is_dir():
+        raise SourceError("this is a file, not a folder", file=out, hint="Name another: --out DIR.")
+    found = {each.name for each in out.iterdir()}
+    if (out / "results").exists() or any((out / "submissions").glob("**/*")):
+        raise SourceError(
+            "there are submissions or results in this folder, which a new key would not fit",
+            file=out,
+            hint="Name another folder (--out DIR), or move them away first.",
+        )
+    strange = found - {"students", "solutions", "rubric.md", "key.json", "submissions"}
+    if strange or (found and "key.json" not in found):
+        what = ", ".join(sorted(strange or found)[:3])
+        raise SourceError(
+            f"this folder holds something else ({what})",
+            file=out,
+            hint="Name a new one: --out DIR.",
+        )
+    if found and not replace and (out / "key.json").read_text(encoding="utf-8") != key:
+        raise SourceError(
+            "there is another assignment in this folder: without its key, what its students"
+            " hand in can't be graded",
+            file=out,
+            hint="Name another folder (--out DIR), or replace it with --replace.",
+        )
+
+
+def _files(assignment: Assignment, project: Project) -> Iterator[tuple[str, str]]:
+    """Yield the files of an assignment with their texts."""
+    texts = _texts(assignment, project)
+    install = install_cell(project)
+    everyone: Mapping[str, tuple[int, ...]] = assignment.students or {
+        "": (0,) * len(assignment.questions)
+    }
+    title = file_name(assignment.title)
+    for student, numbers in everyone.items():
+        name = file_name(student) if student else title
+        for folder, solved in (("students", False), ("solutions", True)):
+            cells = [install] if install else []
+            cells += _cells(assignment, numbers, texts, student, solved=solved)
+            yield f"{folder}/{name}.ipynb", _notebook(cells, assignment, student)
+    yield "rubric.md", _rubric(assignment)
+    yield "key.json", key_text(assignment)
+
+
+Texts = Mapping[tuple[str, int], tuple[str, str]]
+
+
+def _texts(assignment: Assignment, project: Project) -> Texts:
+    """Return prompt and solution of each version of each question, as notebooks show them."""
+    places = [
+        (question.exercise.id, number, each)
+        for question in assignment.questions
+        for number, each in enumerate(question.versions)
+    ]
+    sources = [text.strip() for _, _, each in places for text in (each.prompt, each.solution)]
+    shown = plain_markdown(sources, project)
+    return {
+        (name, number): (shown[2 * index], shown[2 * index + 1])
+        for index, (name, number, _) in enumerate(places)
+    }
+
+
+def _cells(
+    assignment: Assignment, numbers: Sequence[int], texts: Texts, student: str, *, solved: bool
+) -> Iterator[dict[str, Any]]:
+    yield markdown_cell(_opening(assignment, student, solved=solved))
+    for place, (question, number) in enumerate(
+        zip(assignment.questions, numbers, strict=True), start=1
+    ):
+        prompt, solution = texts[question.exercise.id, number]
+        yield markdown_cell(_asked(question, place, prompt))
+        if solved:
+            yield own_cell(_solved(question, question.versions[number]))
+            yield markdown_cell(f"**Solution.** {solution}")
+        else:
+            yield own_cell(f"{question.variable} = ...  # {_wanted(question)}")
+
+
+def _opening(assignment: Assignment, student: str, *, solved: bool) -> str:
+    whose = f", for {student}" if student else ""
+    if solved:
+        return f"# {assignment.title}: solutions{whose}\n\n{_INSTRUCTORS}"
+    return (
+        f"# {assignment.title}{whose}\n\n"
+        "Work in as many cells as you like. Give each answer to its name, as a number or as a"
+        " quantity with a unit that fits. Only the names count; the last value that isn't blank"
+        " is taken. When you hand this notebook in, it is run from the top: restart it and run"
+        f" all cells before you do. {assignment.points} points in all."
+    )
+
+
+def _asked(question: Question, place: int, prompt: str) -> str:
+    exercise = question.exercise
+    points = f"{exercise.points} point{'s' if exercise.points != 1 else ''}"
+    choices = "\n".join(f"- {each}" for each in exercise.choices)
+    parts = [f"## {place}. {exercise.title} ({points})", prompt, choices]
+    if exercise.kind == "number":
+        parts.append(f"*{asking(exercise)}.*")
+    return "\n\n".join(part for part in parts if part)
+
+
+def _wanted(question: Question) -> str:
+    exercise = question.exercise
+    if exercise.kind == "number":
+        return wanted_as(exercise.unit)
+    return "one of the choices, as a text" if exercise.kind == "choice" else "a list of the choices"
+
+
+def _solved(question: Question, version: Evaluation) -> str:
+    """Return code that computes the answer, as the question's file does."""
+    given = "".join(f"{name} = {value!r}\n" for name, value in version.given.items())
+    setup = question.exercise.setup.strip()
+    answer = " ".join(question.exercise.answer.split())
+    return f"{given}{setup}\n\n{question.variable} = {answer}".strip()
+
+
+def _notebook(cells: Sequence[dict[str, Any]], assignment: Assignment, student: str) -> str:
+    notebook = {
+        "cells": number_cells(list(cells)),
+        "metadata": {
+            "assignment": {"student": student, "title": assignment.title},
+            "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
+            "language_info": {"name": "python"},
+        },
+        "nbformat": 4,
+        "nbformat_minor": 5,
+    }
+    return json.dumps(notebook, indent=1, ensure_ascii=False, sort_keys=True) + "\n"
+
+
+def _rubric(assignment: Assignment) -> str:
+    """Return the rubric: what each question is worth, and what each mistake is told."""
+    about = (
+        f"{_INSTRUCTORS} {assignment.points} points in all. Numbers are those of the first"
+        " version of each question; the key has all."
+    )
+    parts = [f"# {assignment.title}: rubric", about]
+    for place, question in enumerate(assignment.questions, start=1):
+        exercise, version = question.exercise, question.versions[0]
+        many = len(question.versions)
+        what = f"{exercise.points} points, {exercise.level}"
+        what += f", {many} versions" if many > 1 else ", one version for all"
+        rows = [
+            "| answer | points | what is told |",
+            "|---|---|---|",
+            f"| {answer_text(exercise, version.answer)} | {exercise.points} | Right. |",
+        ]
+        rows += [
+            f"| {answer_text(exercise, wrong)} | 0 | {' '.join(because.split())} |"
+            for wrong, because in zip(version.wrong, version.because, strict=True)
+        ]
+        rows.append("| blank | 0 | Not attempted yet. |")
+        within = f", within {exercise.tolerance * 100:g} %" if exercise.kind == "number" else ""
+        parts += [f"## {place}. {exercise.title} (`{exercise.id}`)", f"{what}{within}."]
+        parts.append("\n".join(rows))
+    return "\n\n".join(parts) + "\n"

@@ -1,0 +1,293 @@
+"""The book as EPUB, as PDF and as a zip that opens from disk, beside the site.
+
+EPUB is pandoc's; PDF is made by Typst, whose package for Python brings the program.
+Both are byte-equal from build to build: no clock, no font of the machine. What was
+made of the same pages before is kept and not made again.
+"""
+
+from __future__ import annotations
+
+import base64
+import datetime
+import functools
+import html as htmllib
+import importlib
+import json
+import os
+import re
+import tempfile
+import uuid
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from mlsim_book.caches import TextCache, cache_folder, content_hash
+from mlsim_book.errors import BookError, ToolError
+from mlsim_book.model import ExecutedPage, Project
+from mlsim_book.paper.document import FOLDER, READER, Paper
+from mlsim_book.render.pandoc import find_pandoc, pandoc_version, run_pandoc
+from mlsim_book.render.to_html import RenderedPage, render_pages
+
+Progress = Callable[[str], None]
+
+FORMATS = {
+    "pdf": "PDF",
+    "epub": "EPUB",
+    "zip": "Zip, to read offline",
+    "figures": "Figures",
+}  # in the links' order
+_EPOCH = 315532800  # 1980, where the times of zip archives begin
+_HINT = "Install it with: python -m pip install typst"
+_FORMULA = re.compile(r'<code class="paper-(?:inline|display)">.*?</code>', re.DOTALL)
+_MATH = re.compile(r"Could not convert TeX math (.*?)(?:, rendering as TeX|$)", re.DOTALL)
+# what is for notebooks alone is hidden in every other format
+_CONDITION = re.compile(r"\b(?:when|unless)-format\s*=\s*(?![\"']?ipynb\b)")
+
+
+@dataclass(frozen=True)
+class Download:
+    """A file of the whole book, as the site links to it."""
+
+    name: str  # from the root of the site
+    text: str
+
+
+def download_name(project: Project, form: str) -> str:
+    """Return the name of a file of the whole book, as Quarto names it.
+
+    >>> download_name(Project(Path(), "Clay & *pots*", ()), "pdf")
+    'Clay-pots.pdf'
+    """
+    words = re.findall(r"\w+(?:['.]\w+)*", re.sub(r"<[^>]*>", "", project.title))
+    suffix = "-figures.zip" if form == "figures" else f".{form}"
+    return f"{'-'.join(words) or 'book'}{suffix}"
+
+
+def parse_formats(text: str) -> tuple[str, ...]:
+    """Return the formats that a text like `pdf,epub` names.
+
+    >>> parse_formats("epub, pdf")
+    ('pdf', 'epub')
+    """
+    named = {each.strip().lower() for each in text.split(",") if each.strip()}
+    if unknown := sorted(named - {"html", *FORMATS}):
+        raise BookError(
+            f"'{unknown[0]}' is no format of a book",
+            hint=f"Formats: html, {', '.join(FORMATS)}; several with commas between.",
+        )
+    return tuple(form for form in FORMATS if form in named)
+
+
+def wanted_formats(project: Project, target: Path, asked: Collection[str]) -> tuple[str, ...]:
+    """Return the formats to make: those asked for, and what the site there has already."""
+    if not asked:
+        return ()
+    return tuple(
+        form
+        for form in FORMATS
+        if form in asked or (target / download_name(project, form)).is_file()
+    )
+
+
+def require_tools(formats: Collection[str]) -> None:
+    """Tell what is missing before minutes of cells are run."""
+    if "pdf" in formats:
+        _typst()
+
+
+def downloads(project: Project, formats: Collection[str]) -> tuple[Download, ...]:
+    """Return the links to the files of these formats."""
+    return tuple(
+        Download(download_name(project, form), text)
+        for form, text in FORMATS.items()
+        if form in formats
+    )
+
+
+def write_paper(
+    project: Project, paper: Paper, formats: Collection[str], out: Path, progress: Progress
+) -> None:
+    """Write EPUB and PDF, as far as they are wanted, into the folder of the site."""
+    makers = {"epub": make_epub, "pdf": make_pdf}
+    keep = TextCache(cache_folder() / "formats")
+    for form in ("epub", "pdf"):
+        if form not in formats:
+            continue
+        key = content_hash(form, paper.key, _versions(form), str(_epoch()), project.site_url or "")
+        kept = keep.load(key)
+        if kept is None:
+            data = makers[form](project, paper, progress)
+            keep.store(key, base64.b64encode(data).decode())
+        else:
+            data = base64.b64decode(kept)
+        (out / download_name(project, form)).write_bytes(data)
+    keep.prune()
+
+
+def make_epub(project: Project, paper: Paper, progress: Progress) -> bytes:
+    """Return the book as EPUB 3: one file a chapter, formulas as MathML."""
+    with tempfile.TemporaryDirectory(prefix="mlsim-book-epub-") as scratch:
+        folder = Path(scratch)
+        paper.write_files(folder)
+        facts = {**paper.metadata, "identifier": _identifier(project)}
+        (folder / "paper-metadata.json").write_text(json.dumps(facts), encoding="utf-8")
+        # without highlighting: pandoc's gives two lines of a page one id
+        arguments = [
+            READER, "--to=epub3", "--mathml", "--syntax-highlighting=none",
+            "--split-level=1", "--toc-depth=2", "--metadata-file=paper-metadata.json",
+            f"--css={FOLDER / 'epub.css'}", f"--lua-filter={FOLDER / 'paper.lua'}",
+            "--output=paper-book.epub",
+        ]  # fmt: skip
+        _, said = run_pandoc(
+            arguments, paper.html, cwd=folder,
+            environment={**_told(paper, folder), "SOURCE_DATE_EPOCH": str(_epoch())},
+        )  # fmt: skip
+        _warn("EPUB", said, progress)
+        return (folder / "paper-book.epub").read_bytes()
+
+
+def make_pdf(project: Project, paper: Paper, progress: Progress) -> bytes:
+    """Return the book as PDF."""
+    typst = _typst()
+    source = typst_source(paper, progress)
+    with tempfile.TemporaryDirectory(prefix="mlsim-book-pdf-") as scratch:
+        folder = Path(scratch)
+        paper.write_files(folder)
+        (folder / "paper-book.typ").write_text(source, encoding="utf-8")
+        try:
+            return bytes(
+                typst.compile(
+                    str(folder / "paper-book.typ"), root=str(folder), format="pdf",
+                    ignore_system_fonts=True, timestamp=_epoch(),
+                )
+            )  # fmt: skip
+        except typst.TypstError as error:
+            told = str(error)
+    refused = [] if "refused" in paper.config else refused_formulas(paper)
+    if not refused:
+        raise ToolError(
+            f"Typst could not set the book '{project.title}':\n{told}",
+            hint="The site needs no PDF: build it without --to pdf, and please report this.",
+        )
+    for math in refused:
+        progress(f"WARN: PDF: a formula is shown as TeX: {math[:200]}")
+    return make_pdf(project, replace(paper, config={**paper.config, "refused": refused}), progress)
+
+
+def refused_formulas(paper: Paper) -> list[str]:
+    """Return the formulas that Typst can't set: half of them at a time, then half of that."""
+    return _refused(paper, [*dict.fromkeys(_FORMULA.findall(paper.html))])
+
+
+def _refused(paper: Paper, formulas: list[str]) -> list[str]:
+    typst = _typst()
+    alone = replace(paper, html="".join(f"<p>{each}</p>" for each in formulas))
+    try:
+        source = typst_source(alone, _silent)
+        typst.compile(source.encode(), format="pdf", ignore_system_fonts=True)
+    except typst.TypstError:
+        if len(formulas) == 1:
+            return [htmllib.unescape(re.sub(r"<[^>]*>", "", formulas[0]))]
+        half = len(formulas) // 2
+        return _refused(paper, formulas[:half]) + _refused(paper, formulas[half:])
+    return []
+
+
+def _silent(line: str) -> None:
+    """Take a line of progress and say nothing."""
+
+
+def typst_source(paper: Paper, progress: Progress) -> str:
+    """Return the book in Typst's language."""
+    authors = "".join(
+        json.dumps(str(each), ensure_ascii=False) + ", "
+        for each in paper.metadata.get("author", ())
+    )
+    with tempfile.TemporaryDirectory(prefix="mlsim-book-typst-") as scratch:
+        facts = Path(scratch) / "metadata.json"
+        facts.write_text(json.dumps(paper.metadata), encoding="utf-8")
+        arguments = [
+            READER, "--to=typst-smart", "--standalone", f"--metadata-file={facts}",
+            "--syntax-highlighting=idiomatic", "--wrap=none",
+            f"--template={FOLDER / 'book.typ'}", f"--variable=author-strings:{authors}",
+            f"--lua-filter={FOLDER / 'paper.lua'}",
+        ]  # fmt: skip
+        source, said = run_pandoc(arguments, paper.html, environment=_told(paper, Path(scratch)))
+    _warn("PDF", said, progress)
+    return source
+
+
+def _told(paper: Paper, folder: Path) -> dict[str, str]:
+    """Tell the filter what it has to know: in a file, as a variable may not be so long."""
+    path = folder / "paper-config.json"
+    path.write_text(json.dumps(paper.config), encoding="utf-8")
+    return {"MLSIM_BOOK_PAPER": str(path)}
+
+
+def _warn(form: str, said: str, progress: Progress) -> None:
+    """Say which formulas stand as TeX: the rest of pandoc's warnings are for its makers."""
+    for math in dict.fromkeys(" ".join(each.split()) for each in _MATH.findall(said)):
+        progress(f"WARN: {form}: a formula is shown as TeX: {math[:200]}")
+
+
+def _identifier(project: Project) -> str:
+    """Return a book's own name, the same in every build."""
+    words = "\n".join([project.site_url or "", project.title, *project.author])
+    return f"urn:uuid:{uuid.uuid5(uuid.NAMESPACE_URL, words)}"
+
+
+def _epoch() -> int:
+    """Return the time that files bear: SOURCE_DATE_EPOCH, or the same for all."""
+    given = os.environ.get("SOURCE_DATE_EPOCH", "")
+    return int(given) if given.isdigit() else _EPOCH
+
+
+def _versions(form: str) -> str:
+    version = ".".join(map(str, pandoc_version(find_pandoc())))
+    return version if form == "epub" else f"{version} {_typst().__version__}"
+
+
+@functools.cache
+def _typst() -> Any:
+    try:
+        return importlib.import_module("typst")
+    except ImportError:
+        raise ToolError("a PDF needs the package typst, which is missing", hint=_HINT) from None
+
+
+def zip_time() -> tuple[int, int, int, int, int, int]:
+    """Return the time that the files in a zip bear."""
+    moment = datetime.datetime.fromtimestamp(max(_epoch(), _EPOCH), tz=datetime.UTC)
+    return (moment.year, moment.month, moment.day, moment.hour, moment.minute, moment.second)
+
+
+def depends_on_format(pages: Sequence[ExecutedPage]) -> bool:
+    """Say whether any page shows something in some formats only: `when-format="pdf"`.
+
+    Only a book that uses such conditions is rendered again for a format, and nothing of it
+    is executed again. What is numbered is counted afresh: a figure may stand in each
+    format's text.
+    """
+    return any(_CONDITION.search(page.markdown) for page in pages)
+
+
+def paper_groups(formats: Sequence[str], pages: Sequence[ExecutedPage]) -> list[Sequence[str]]:
+    """Return the formats to make from pages, those together that show the same.
+
+    >>> paper_groups(("pdf", "epub", "zip"), [])
+    [['pdf', 'epub']]
+    """
+    forms = [form for form in formats if form not in {"zip", "figures"}]
+    if depends_on_format(pages):
+        return [[form] for form in forms]
+    return [forms] if forms else []
+
+
+def rendered_for(
+    form: str, project: Project, pages: Sequence[ExecutedPage], keep: TextCache, *, jobs: int = 2
+) -> list[RenderedPage] | None:
+    """Return a book's pages as a format ("pdf", "epub") has them; None if all have the same."""
+    if not depends_on_format(pages):
+        return None
+    return render_pages(project, pages, keep=keep, jobs=jobs, form=form)

@@ -1,0 +1,1 @@
+"""A book in the browser that follows its sources while they are written."""

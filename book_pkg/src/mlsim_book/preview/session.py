@@ -1,0 +1,237 @@
+"""`mlsim-book preview`: a book in the browser that follows its sources while they are written.
+
+The site is built into a folder of its own, which goes when the preview ends; `_book`
+is left alone. A build that fails is told in the terminal and over the last good page.
+"""
+
+from __future__ import annotations
+
+import shutil
+import signal
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Self
+
+from mlsim_book.errors import BookError, Problems
+from mlsim_book.preview.rebuild import Rebuilder
+from mlsim_book.preview.server import PreviewServer, Shown, start_server
+from mlsim_book.preview.watch import Watcher
+from mlsim_book.read.project import load_project
+from mlsim_book.site.lock import take_turns
+
+Progress = Callable[[str], None]
+_QUIET = 2.0  # seconds without an edit before the search is brought up to date
+
+
+class Preview:
+    """A running preview: its server, its watcher, its builds.
+
+    Use it as a context: leaving it stops the server and removes what was built.
+    """
+
+    def __init__(
+        self,
+        root: Path,
+        *,
+        port: int | None = None,
+        lenient: bool = False,
+        jobs: int = 2,
+        progress: Progress = print,
+    ) -> None:
+        self.root = root.resolve()
+        project = load_project(self.root, Problems())  # no book here: say so, and end
+        self.shown, self.progress = Shown(), progress
+        self.interrupt = Interrupt()
+        self._target = (self.root / project.output_dir).resolve()
+        self.server: PreviewServer = start_server(self.shown, port)
+        self._folder = Path(tempfile.mkdtemp(prefix="mlsim-book-preview-"))
+        self._watcher = Watcher(self.root, [self.root / project.output_dir])
+        self._rebuilder = Rebuilder(self.root, lenient=lenient, jobs=jobs, progress=progress)
+        self._count = 0
+        self._sites: list[Path] = []
+        self._indexed = True
+        self._indexing: threading.Thread | None = None
+        self._built = 0.0
+        self._confirming: threading.Thread | None = None
+        self._wrong = False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.shown.stop()
+        self.server.shutdown()
+        self.server.server_close()
+        for each in (self._indexing, self._confirming):
+            if each:
+                each.join()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def build(self, changed: Sequence[str] = ()) -> None:
+        """Build and show; or, if that fails, show why and leave the site that was there."""
+        started = time.perf_counter()
+        self._count += 1
+        site = self._folder / f"site-{self._count}"
+        self._rebuilder.note(changed)
+        try:
+            with self.interrupt.breaking(), take_turns(self._target, self.progress):
+                self._rebuilder.build(site)
+        except KeyboardInterrupt:
+            shutil.rmtree(site, ignore_errors=True)
+            return
+        except BookError as error:
+            self._fail(str(error), site)
+        except Exception as error:  # noqa: BLE001 - half an edit must not end the preview
+            self._fail(f"{type(error).__name__}: {error}", site)
+        else:
+            self._indexed = False
+            self.shown.publish(site)
+            self._sites.append(site)
+            for old in self._sites[:-2]:  # somebody may be reading the one before
+                shutil.rmtree(old, ignore_errors=True)
+            self._sites = self._sites[-2:]
+            what = ", ".join(changed[:3]) + (", ..." if len(changed) > 3 else "")
+            self.progress(f"built in {time.perf_counter() - started:.2f} s  {what}".rstrip())
+        self._watcher.overlook_made()
+        self._built = time.monotonic()
+        self._confirm()
+
+    def look(self) -> bool:
+        """Build if something changed, and say whether it did; else catch up on the search."""
+        changed = self._watcher.changes()
+        if changed:
+            self.build(changed)
+        elif self._wrong:
+            self._wrong = False
+            self.build()
+        elif self._rebuilder.unsure:
+            self._confirm()
+        elif not self._indexed and time.monotonic() - self._built > _QUIET:
+            self._index()
+        return bool(changed)
+
+    def pause(self) -> None:
+        """Wait until the next look."""
+        self._watcher.pause(self.interrupt.wished.wait)
+
+    def _fail(self, error: str, site: Path) -> None:
+        if not self.interrupt.wished.is_set():  # else Ctrl-C has stopped the tools as well
+            self.progress(f"ERROR: {error}")
+            self.shown.fail(error)
+        shutil.rmtree(site, ignore_errors=True)
+
+    def _confirm(self) -> None:
+        """Render what was shown in haste as a whole, beside the watching."""
+        if not self._rebuilder.unsure or (self._confirming and self._confirming.is_alive()):
+            return
+
+        def work() -> None:
+            while self._rebuilder.unsure and not self.interrupt.wished.is_set():
+                if not self._rebuilder.confirm():
+                    self._wrong = True  # built again at the next look
+
+        self._confirming = threading.Thread(target=work, daemon=True)
+        self._confirming.start()
+
+    def _index(self) -> None:
+        """Make the search index beside the watching."""
+        if self._indexing and self._indexing.is_alive():
+            return
+        self._indexed = True
+        out = self._folder / f"search-{self._count}"
+
+        def work() -> None:
+            try:
+                self._rebuilder.write_index(out)
+            except (BookError, OSError) as error:
+                if not self.interrupt.wished.is_set():
+                    self.progress(f"WARN: the search is not up to date: {error}")
+                return
+            old, self.shown.search = self.shown.search, out
+            if old is not None and old != out:
+                shutil.rmtree(old, ignore_errors=True)
+
+        self._indexing = threading.Thread(target=work, daemon=True)
+        self._indexing.start()
+
+
+def preview(
+    root: Path,
+    *,
+    port: int | None = None,
+    lenient: bool = False,
+    jobs: int = 2,
+    progress: Progress = print,
+) -> None:
+    """Show a book and follow its sources until Ctrl-C, or until it is asked to end.
+
+    Raises
+    ------
+    BookError
+        There is no book, or the port is taken. What is wrong with chapters is shown
+        instead.
+    """
+    with (
+        Preview(root, port=port, lenient=lenient, jobs=jobs, progress=progress) as running,
+        running.interrupt.listening(),
+    ):
+        progress(f"Preview at {running.server.url} (Ctrl-C stops it)")
+        running.build()
+        while not running.interrupt.wished.is_set():
+            running.pause()
+            running.look()
+    progress("stopped")
+
+
+class Interrupt:
+    """A wish to end, by Ctrl-C or by a request of the system.
+
+    Python raises KeyboardInterrupt wherever the main thread happens to be: in a library's
+    cleaning up it is printed and lost, in a `finally` it cuts the tidying short. So the
+    signal is only noted, and the command ends at its next look. A long build, which has
+    none, is broken off where it says that it may be.
+
+    >>> interrupt = Interrupt()
+    >>> with interrupt.listening():
+    ...     signal.raise_signal(signal.SIGINT)
+    >>> interrupt.wished.is_set()
+    True
+    """
+
+    def __init__(self) -> None:
+        self.wished = threading.Event()
+        self._breaking = False
+
+    @contextmanager
+    def listening(self) -> Iterator[None]:
+        """Take signals as wishes; a thread other than the main one gets none."""
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        before = {each: signal.signal(each, self._note) for each in (signal.SIGINT, signal.SIGTERM)}
+        try:
+            yield
+        finally:
+            for each, handler in before.items():
+                signal.signal(each, handler)
+
+    @contextmanager
+    def breaking(self) -> Iterator[None]:
+        """Let a wish raise KeyboardInterrupt here; at once if there is one already."""
+        self._breaking = True
+        try:
+            if self.wished.is_set():
+                raise KeyboardInterrupt
+            yield
+        finally:
+            self._breaking = False
+
+    def _note(self, *_: object) -> None:
+        again = self.wished.is_set()  # whoever asks twice doesn't want to wait
+        self.wished.set()
+        if self._breaking or again:
+            raise KeyboardInterrupt

@@ -1,0 +1,201 @@
+"""Notebooks as chapters: a stored .ipynb -> the lines of a .qmd, and its stored outputs.
+
+A notebook is read as if it had been written as .qmd: text cells as they are, code
+cells in fences, tags such as `remove-input` and options in a cell's metadata as
+`#|` lines. Its stored outputs are shown; it runs only where `execute:` says so.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from mlsim_book.errors import SourceError
+from mlsim_book.read.attributes import fence_for
+from mlsim_book.read.lines import SourceLine, read_lines, split_lines
+from mlsim_book.read.stable_outputs import joined, sanitize
+
+Output = dict[str, Any]  # as nbformat has it
+
+# What Jupyter's and Quarto's tags on a cell say.
+_TAGS: Mapping[str, tuple[str, bool]] = {
+    "hide-cell": ("include", False),
+    "remove-cell": ("include", False),
+    "hide-input": ("echo", False),
+    "remove-input": ("echo", False),
+    "hide-output": ("output", False),
+    "remove-output": ("output", False),
+    "hide-warnings": ("warning", False),
+    "show-input": ("echo", True),
+    "show-output": ("output", True),
+    "show-warnings": ("warning", True),
+}
+_OPTIONS = (
+    "label", "echo", "output", "warning", "include", "error", "fig-cap", "fig-alt", "tbl-cap",
+    "fig-subcap", "tbl-subcap", "layout-ncol", "layout-nrow", "lst-cap", "lst-label", "code-fold",
+    "code-summary", "column",
+)  # fmt: skip
+_RAW = {"text/html": "html", "text/latex": "latex", "text/restructuredtext": "rst"}
+_IMAGES = ("image/png", "image/jpeg", "image/svg+xml", "image/gif")
+
+
+@dataclass(frozen=True)
+class Notebook:
+    """A notebook's cells as the text of a .qmd, and what it holds beside text."""
+
+    lines: tuple[SourceLine, ...]
+    outputs: tuple[tuple[Output, ...], ...] = ()  # of each code cell
+    names: tuple[tuple[str, ...], ...] = ()  # what each code cell goes by: id, tags
+    starts: tuple[int, ...] = ()  # the line on which each cell begins
+    files: Mapping[str, bytes] = field(default_factory=dict)  # attachments, from its page
+
+
+def is_notebook(path: Path | str) -> bool:
+    """Say whether a file is a notebook, by its name."""
+    return PurePosixPath(path).suffix == ".ipynb"
+
+
+def read_source(path: Path, *, name: str) -> tuple[SourceLine, ...]:
+    """Return a chapter's lines, whether it is a text file or a notebook."""
+    return (
+        read_notebook(path, name=name).lines if is_notebook(name) else read_lines(path, name=name)
+    )
+
+
+def read_notebook(path: Path, *, name: str) -> Notebook:
+    """Read a notebook of format 4.
+
+    Raises
+    ------
+    SourceError
+        The file is no notebook, or one of an older format.
+    """
+    cells = _cells(path, name)
+    pieces: list[str] = []
+    outputs: list[tuple[Output, ...]] = []
+    names: list[tuple[str, ...]] = []
+    files: dict[str, bytes] = {}
+    for index, cell in enumerate(cells):
+        source = _joined(cell.get("source"))
+        kind = cell.get("cell_type")
+        if kind == "code":
+            pieces.append(_code_cell(cell, source))
+            outputs.append(_stored(cell))
+            names.append(_names(cell))
+        elif kind == "markdown":
+            folder = f"{path.stem}_files/figure-html"
+            pieces.append(_with_attachments(cell, source, f"{folder}/cell-{index}", files))
+        else:
+            pieces.append(_raw_cell(cell, source))
+    text, starts = _put_together(pieces)
+    lines = split_lines(text, file=name)
+    return Notebook(lines, tuple(outputs), tuple(names), starts, files)
+
+
+def _put_together(pieces: Sequence[str]) -> tuple[str, tuple[int, ...]]:
+    r"""Return the cells as one text, and the line on which each begins.
+
+    Front matter has to open a file: blank cells above it go.
+
+    >>> _put_together(["", "a", "b"])
+    ('a\n\nb\n', (1, 1, 3))
+    """
+    starts: list[int] = []
+    kept: list[str] = []
+    line = 1
+    for piece in (each.strip("\n") for each in pieces):
+        starts.append(line)
+        if piece or kept:
+            kept.append(piece)
+            line += piece.count("\n") + 2
+    return "\n\n".join(kept) + "\n", tuple(starts)
+
+
+def _cells(path: Path, name: str) -> list[dict[str, Any]]:
+    try:
+        data = json.loads(path.read_text(encoding="utf-8-sig"))
+    except (UnicodeDecodeError, json.JSONDecodeError) as error:
+        line = error.lineno if isinstance(error, json.JSONDecodeError) else None
+        raise SourceError(
+            f"is no notebook: {error}",
+            file=name,
+            line=line,
+            hint="Open and save it in Jupyter; a merge may have left conflict marks in it.",
+        ) from None
+    cells = data.get("cells") if isinstance(data, dict) else None
+    if not isinstance(cells, list) or data.get("nbformat") != 4:
+        given = data.get("nbformat") if isinstance(data, dict) else None
+        raise SourceError(
+            f"is a notebook of format {given!r}, which must be 4",
+            file=name,
+            hint="Convert it with: jupyter nbconvert --to notebook --inplace FILE",
+        )
+    return [cell for cell in cells if isinstance(cell, dict)]
+
+
+def _joined(text: Any) -> str:
+    return "".join(text) if isinstance(text, list) else str(text or "")
+
+
+def _code_cell(cell: Mapping[str, Any], source: str) -> str:
+    """Return a code cell in its fence, with what its metadata says as options."""
+    given = [line for line in source.split("\n") if line.startswith("#|")]
+    own = {line.removeprefix("#|").split(":")[0].strip() for line in given}
+    lines = [
+        f"#| {key}: {json.dumps(value, ensure_ascii=False)}"
+        for key, value in _metadata_options(cell)
+        if key not in own
+    ]
+    ticks = fence_for(source, least=3)
+    body = "\n".join([*lines, source.rstrip("\n")])
+    return f"{ticks}{{python}}\n{body}\n{ticks}"
+
+
+def _metadata_options(cell: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    metadata = cell.get("metadata") or {}
+    said = {_TAGS[tag][0]: _TAGS[tag][1] for tag in metadata.get("tags") or () if tag in _TAGS}
+    said.update({key: metadata[key] for key in _OPTIONS if key in metadata})
+    yield from said.items()
+
+
+def _names(cell: Mapping[str, Any]) -> tuple[str, ...]:
+    tags = (cell.get("metadata") or {}).get("tags") or ()
+    return tuple(str(name) for name in (cell.get("id"), *tags) if name)
+
+
+def _stored(cell: Mapping[str, Any]) -> tuple[Output, ...]:
+    """Return a cell's stored outputs, each as a run would give it."""
+    found = [
+        sanitize(dict(output)) for output in cell.get("outputs") or () if "output_type" in output
+    ]
+    return tuple(joined(found))
+
+
+def _raw_cell(cell: Mapping[str, Any], source: str) -> str:
+    """Return a raw cell: passed through if it names a format, else Markdown or front matter."""
+    metadata = cell.get("metadata") or {}
+    kind = _RAW.get(str(metadata.get("raw_mimetype") or metadata.get("format")))
+    if kind is None:
+        return source
+    ticks = fence_for(source, least=3)
+    return f"{ticks}{{={kind}}}\n{source}\n{ticks}"
+
+
+def _with_attachments(
+    cell: Mapping[str, Any], source: str, prefix: str, files: dict[str, bytes]
+) -> str:
+    """Return a text cell with the images attached to it as files beside the page."""
+    for name, forms in (cell.get("attachments") or {}).items():
+        for mime in _IMAGES:
+            if mime in forms:
+                data = _joined(forms[mime])
+                svg = data.lstrip().startswith("<svg")
+                path = f"{prefix}-{name.replace(' ', '-')}"
+                files[path] = data.encode() if svg else base64.b64decode(data)
+                source = source.replace(f"attachment:{name}", path)
+                break
+    return source

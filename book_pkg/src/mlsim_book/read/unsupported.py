@@ -1,0 +1,99 @@
+"""Keys that Quarto honours and this builder doesn't: the author is told each by name.
+
+They are no mistakes, so they don't stop a strict build.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from mlsim_book.errors import Problems
+from mlsim_book.read.language import known_language
+from mlsim_book.read.yamlfile import YamlFile
+
+# The blocks of `_quarto.yml`, by path, with keys that change what a reader gets.
+_KEYS: Mapping[tuple[str, ...], tuple[str, ...]] = {
+    (): (
+        "filters", "shortcodes", "comments", "google-scholar", "reference-section-title",
+        "suppress-bibliography", "number-offset", "knitr",
+    ),
+    ("project",): ("pre-render", "post-render"),
+    ("book",): (
+        "doi", "isbn", "edition", "cover-image", "favicon", "issue-url", "navbar", "bread-crumbs",
+        "body-header", "body-footer", "margin-header", "margin-footer", "reader-mode", "tools",
+        "sharing", "open-graph", "twitter-card", "google-analytics", "plausible-analytics",
+        "cookie-consent", "announcement", "comments", "other-links", "code-links",
+    ),
+    ("format", "html"): (
+        "filters", "shortcodes", "comments", "grid", "page-layout",
+        "code-link", "embed-resources", "toc-location", "link-external-newwindow",
+        "link-external-icon", "mainfont", "monofont", "fontsize", "linestretch", "linkcolor",
+        "template", "template-partials",
+    ),
+}  # fmt: skip
+_WHY = {
+    "number-offset": "a book counts its chapters itself, in Quarto too",
+    "filters": "Lua filters are not run",
+    "shortcodes": "shortcodes of extensions are not run",
+    "pre-render": "run the script yourself before building",
+    "post-render": "run the script yourself after building",
+}
+
+
+def advise_keys(source: YamlFile, problems: Problems) -> None:
+    """Tell of keys in `_quarto.yml` that have no effect here."""
+    for path, keys in _KEYS.items():
+        block = _block(source.data, path)
+        for key in keys:
+            if block.get(key) in (None, False, []):
+                continue
+            why = _WHY.get(key, "it is left out")
+            problems.advise(
+                f"`{': '.join((*path, key))}` has no effect here: {why}",
+                file=source.file,
+                line=source.line(*path, key),
+            )
+    html = _block(source.data, ("format", "html"))
+    for theme in _themes(html.get("theme")):
+        if theme.endswith(".scss"):
+            problems.advise(
+                f"the theme '{theme}' has no effect here: Sass is not compiled",
+                file=source.file,
+                line=source.line("format", "html", "theme"),
+                hint="Write plain CSS, and name it under `css:`.",
+            )
+    lang = source.data.get("lang")
+    if isinstance(lang, str) and not known_language(lang):
+        problems.advise(
+            f"there are no words for the language '{lang}': Figure, Table and others stay English",
+            file=source.file,
+            line=source.line("lang"),
+            hint="Give your own under `language:`, such as `crossref-fig-title: Figur`.",
+        )
+    kernel = source.data.get("jupyter")
+    if isinstance(kernel, str) and kernel not in {"python3", "python"}:
+        problems.advise(
+            f"the kernel '{kernel}' is not used: chapters run in the Python that builds the book",
+            file=source.file,
+            line=source.line("jupyter"),
+        )
+
+
+def _block(data: Any, path: tuple[str, ...]) -> Mapping[str, Any]:
+    for part in path:
+        data = data.get(part) if isinstance(data, Mapping) else None
+    return data if isinstance(data, Mapping) else {}
+
+
+def _themes(theme: Any) -> Iterator[str]:
+    """Yield the names of a theme: one, a list, or one each for light and dark.
+
+    >>> list(_themes({"light": ["cosmo", "a.scss"], "dark": "darkly"}))
+    ['cosmo', 'a.scss', 'darkly']
+    """
+    if isinstance(theme, str):
+        yield theme
+    elif isinstance(theme, Mapping | list):
+        for each in theme.values() if isinstance(theme, Mapping) else theme:
+            yield from _themes(each)

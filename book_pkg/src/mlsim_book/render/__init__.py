@@ -1,0 +1,1 @@
+"""From executed pages to HTML and to notebooks: pandoc, references, citations, formulas."""

@@ -1,0 +1,187 @@
+"""The glossary: what its page defines, hints where terms are met, and where first.
+
+`_quarto.yml` names the page, `mlsim-book: {glossary: glossary.qmd}`. Its entries:
+
+    ::: {.glossary-entry}
+    [draught]{.term-entry #term-draught also="draughts; draft"}
+    [The current of air through a chimney.]{.glossary-definition}
+    :::
+
+On every other page the first occurrence of a term in running text becomes a link
+to its entry that tells the definition; front matter `mlsim-book: {terms: false}`
+switches that off for a page. Each entry says on which page its term comes first.
+All this is done when references are filled in, so rendered pages stay valid.
+"""
+
+from __future__ import annotations
+
+import difflib
+import html as htmllib
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from mlsim_book.caches import Memo
+from mlsim_book.errors import SourceError
+from mlsim_book.model import ExecutedPage, Project
+from mlsim_book.read.places import Reporter
+from mlsim_book.read.settings import book_settings
+from mlsim_book.render.html_tree import Element, Text, edited, parse
+from mlsim_book.render.postprocess import relative
+from mlsim_book.render.terms import Entry, Terms
+
+_TEX = (  # what makes a small formula readable as text
+    (r"\\(?:mathrm|text|mathit|mathbf|operatorname)\s*", ""),
+    (r"\\times\b\s*", "×"),
+    (r"\\cdot\b\s*", "·"),
+    (r"\\[,;:! ]", " "),
+    (r"[{}]", ""),
+    (r"\\([a-zA-Z]+)", r"\1"),
+)
+
+
+_CONTRACT = (
+    "Write [term]{.term-entry #term-name}, then [what it means]{.glossary-definition}, in one"
+    " ::: {.glossary-entry}."
+)
+
+
+@dataclass(frozen=True)
+class FilledPage:
+    """A page whose references are filled in, as far as the glossary looks at it."""
+
+    page: ExecutedPage
+    title: str  # as text, with its number
+    body: str
+
+
+def glossary_source(project: Project) -> str | None:
+    """Return the source of the page that `_quarto.yml` names as the glossary.
+
+    Raises
+    ------
+    SourceError
+        It is no chapter of the book.
+    """
+    name = book_settings(project.metadata).get("glossary")
+    sources = [chapter.source for chapter in project.chapters]
+    if name is None or name in sources:
+        return name
+    near = difflib.get_close_matches(str(name), sources, n=1)
+    raise SourceError(
+        f"`mlsim-book: glossary:` is {name!r}, which must be a chapter of the book",
+        file="_quarto.yml",
+        hint=f"Did you mean '{near[0]}'?" if near else "List it under `book: chapters:`.",
+    )
+
+
+def place_hints(
+    project: Project, pages: Sequence[FilledPage], reporter: Reporter, memo: Memo | None = None
+) -> Mapping[str, str]:
+    """Return the bodies of pages (by href) that hints or the glossary's own links change."""
+    source = glossary_source(project)
+    home = next((each for each in pages if each.page.chapter.source == source), None)
+    if home is None:
+        return {}
+    entries = read_entries(home, reporter)
+    terms, memo = Terms(entries), memo or Memo()
+    changed: dict[str, str] = {}
+    first: dict[str, FilledPage] = {}
+    for each in pages:
+        href = each.page.chapter.href
+        if each is home or not _wants_hints(each.page, reporter):
+            continue
+        there = relative(home.page.chapter.href, href)
+        body, used = memo.get(("hints", href), terms.hint, each.body, there, beside=entries)
+        changed[href] = body
+        for name in used:
+            first.setdefault(name, each)
+    changed[home.page.chapter.href] = _with_first_uses(home, first)
+    return changed
+
+
+def _wants_hints(page: ExecutedPage, reporter: Reporter) -> bool:
+    wanted = book_settings(page.metadata).get("terms", True)
+    if not isinstance(wanted, bool):
+        reporter.note(
+            page, f"`mlsim-book: terms:` is {wanted!r}, which must be true or false", r"\bterms:"
+        )
+    return wanted is not False
+
+
+def read_entries(home: FilledPage, reporter: Reporter) -> list[Entry]:
+    """Return the entries of the glossary page; note those that can't be used."""
+    entries: list[Entry] = []
+    taken: dict[str, str] = {}
+    root = parse(home.body)
+    if not any(root.all("term-entry")):
+        reporter.note(home.page, "the glossary has no entries", r"^# ", hint=_CONTRACT)
+    for block in root.all("glossary-entry"):
+        term = next(block.all("term-entry"), None)
+        if term is None:
+            continue  # a heading among the entries, say
+        name = plain_text(home.body, term)
+        pattern = re.escape(name)
+        definition = next(block.all("glossary-definition"), None)
+        if not term.attribute("id") or definition is None:
+            lacks = "definition" if term.attribute("id") else "id"
+            message = f"the glossary entry '{name}' has no {lacks}"
+            reporter.note(home.page, message, pattern, hint=_CONTRACT)
+            continue
+        also = re.split(r"\s*[;,]\s*", term.attribute("data-also") or "")
+        entry = Entry(
+            str(term.attribute("id")),
+            plain_text(home.body, definition),
+            (name, *filter(None, also)),
+        )
+        for spelling in entry.spellings:
+            if taken.setdefault(spelling, name) != name:
+                reporter.note(
+                    home.page, f"the spelling '{spelling}' is given by two glossary entries,"
+                    f" '{taken[spelling]}' and '{name}'", pattern,
+                    hint="Leave it to one of them: a hint can show one definition.",
+                )  # fmt: skip
+        entries.append(entry)
+    return entries
+
+
+def _with_first_uses(home: FilledPage, first: Mapping[str, FilledPage]) -> str:
+    """Return the glossary's body with, in each entry, the page where its term comes first."""
+    edits = []
+    for block in parse(home.body).all("glossary-entry"):
+        term = next(block.all("term-entry"), None)
+        used = first.get(term.attribute("id") or "") if term else None
+        if used is not None:
+            href = relative(used.page.chapter.href, home.page.chapter.href)
+            link = f'<a href="{htmllib.escape(href)}">{htmllib.escape(used.title, quote=False)}</a>'
+            line = f'<div class="term-first-used">First used in: {link}</div>\n'
+            edits.append((block.inner_end, block.inner_end, line))
+    return edited(home.body, edits)
+
+
+def plain_text(html: str, element: Element) -> str:
+    """Return the text of an element as a hint can show it: no markup, no formulas, no marks.
+
+    >>> root = parse('<p>Gib: <span class="math inline">2^{30}</span> &amp; <em>more</em></p>')
+    >>> plain_text('<p>Gib: <span class="math inline">2^{30}</span> &amp; <em>more</em></p>', root)
+    'Gib: 2^30 & more'
+    """
+    return " ".join("".join(_pieces(html, element)).split())
+
+
+def _pieces(html: str, element: Element) -> list[str]:
+    pieces: list[str] = []
+    for child in element.children:
+        if isinstance(child, Text):
+            pieces.append(htmllib.unescape(html[child.start : child.end]))
+        elif "math" in child.classes:
+            tex = htmllib.unescape(html[child.inner : child.inner_end])
+            for pattern, new in _TEX:
+                tex = re.sub(pattern, new, tex)
+            pieces.append(tex)
+        elif not {"citation", "footnote-ref"} & child.classes and child.tag not in {
+            "script",
+            "style",
+        }:
+            pieces += _pieces(html, child)
+    return pieces

@@ -1,0 +1,192 @@
+"""The cells of a reader notebook, as plain data."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from mlsim_book.errors import SourceError
+from mlsim_book.model import Project
+from mlsim_book.read.document import Cell
+from mlsim_book.read.options import Defaults
+from mlsim_book.read.stable_outputs import strip_ansi
+from mlsim_book.run.outputs import is_display
+from mlsim_book.run.results import Output
+
+_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
+
+
+def is_shown(cell: Cell, defaults: Defaults) -> bool:
+    """Say whether readers of the page see a cell's code, and it runs."""
+    return (
+        defaults.of(cell.options, "include") is not False
+        and defaults.of(cell.options, "echo") is not False
+        and defaults.of(cell.options, "eval") is not False
+    )
+
+
+def is_asis(cell: Cell, defaults: Defaults) -> bool:
+    """Say whether a cell stands for the Markdown it prints."""
+    hides = defaults.of(cell.options, "echo") is False
+    return hides and defaults.of(cell.options, "output") == "asis"
+
+
+def markdown_cell(text: str) -> dict[str, Any]:
+    """Return a Markdown cell."""
+    return {"cell_type": "markdown", "metadata": {}, "source": text.strip("\n")}
+
+
+def own_cell(source: str) -> dict[str, Any]:
+    """Return a code cell that no chapter runs: nbval sees that it runs, not what it says."""
+    metadata = {"tags": ["nbval-ignore-output"]}
+    return {"cell_type": "code", "id": "", "metadata": metadata, "outputs": [], "source": source}
+
+
+def code_cell(cell: Cell, outputs: Sequence[Output], defaults: Defaults) -> dict[str, Any]:
+    """Return a code cell with the outputs that are text."""
+    kept, comparable = _kept_outputs(outputs, defaults, cell)
+    tags = [str(tag) for tag in cell.options.get("tags") or []]
+    if defaults.of(cell.options, "error") is True:
+        tags.append("raises-exception")
+    if not comparable and "nbval-ignore-output" not in tags:
+        tags.append("nbval-ignore-output")
+    metadata: dict[str, Any] = {"tags": tags} if tags else {}
+    return {
+        "cell_type": "code",
+        "id": cell.label or "",
+        "metadata": metadata,
+        "outputs": kept,
+        "source": cell.source,
+    }
+
+
+def _kept_outputs(
+    outputs: Sequence[Output], defaults: Defaults, cell: Cell
+) -> tuple[list[dict[str, Any]], bool]:
+    """Return the outputs a notebook keeps, and whether nbval will see just these."""
+    kept: list[dict[str, Any]] = []
+    comparable = True
+    for output in outputs:
+        text = None
+        if output["output_type"] == "stream":
+            text = output["text"]
+            comparable = comparable and output["name"] == "stdout"
+            if output["name"] == "stdout" or defaults.of(cell.options, "warning") is not False:
+                kept.append({"name": output["name"], "output_type": "stream", "text": text})
+        elif output["output_type"] == "error":
+            text = strip_ansi(output["evalue"])
+            kept.append(
+                {
+                    "ename": output["ename"],
+                    "evalue": text,
+                    "output_type": "error",
+                    "traceback": [f"{output['ename']}: {text}"],
+                }
+            )
+        elif is_display(output):
+            text = output["data"].get("text/plain")
+            comparable = comparable and set(output["data"]) == {"text/plain"}
+            if text is not None and not any(mime.startswith("image/") for mime in output["data"]):
+                kept.append(_text_output(output, text))
+        comparable = comparable and "at 0x0" not in (text or "")
+    return kept, comparable
+
+
+def _text_output(output: Output, text: str) -> dict[str, Any]:
+    kept = {
+        "data": {"text/plain": strip_ansi(text)},
+        "metadata": {},
+        "output_type": output["output_type"],
+    }
+    if output["output_type"] == "execute_result":
+        kept["execution_count"] = None  # set when the cells are numbered
+    return kept
+
+
+def install_cell(project: Project) -> dict[str, Any] | None:
+    """Return the cell that gets the book's package where it is missing, as in Colab.
+
+    `_quarto.yml` names the package:
+
+        mlsim-book:
+          package: kettle          # what is imported
+          path: kettle_pkg         # where it lies in the repository
+          extras: [notebook]
+    """
+    settings = project.metadata.get("mlsim-book")
+    package = settings.get("package") if isinstance(settings, Mapping) else None
+    if not isinstance(settings, Mapping) or package is None:
+        return None
+    if not re.fullmatch(r"[A-Za-z_]\w*", str(package)):
+        raise SourceError(
+            f"`mlsim-book: package:` is {package!r}, which must be an importable name",
+            file="_quarto.yml",
+        )
+    extras = ",".join(settings.get("extras") or [])
+    name = f"{package}[{extras}]" if extras else str(package)
+    if project.repo_url:
+        path = settings.get("path")
+        where = f"git+{project.repo_url.rstrip('/')}@{project.repo_branch}"
+        where += f"#subdirectory={path}" if path else ""
+        action = f'%pip install -q "{name} @ {where}"'
+    else:
+        action = (
+            "raise ModuleNotFoundError(\n"
+            f'        "{package} is not installed: build its wheel (make wheel), "\n'
+            f"        \"then pip install '<the wheel>{name.removeprefix(str(package))}'\"\n"
+            "    )"
+        )
+    source = (
+        f"# Where {package} is installed, this cell does nothing.\n"
+        "import importlib.util\n\n"
+        f'if importlib.util.find_spec("{package}") is None:\n'
+        f"    {action}"
+    )
+    return {
+        "cell_type": "code",
+        "id": "install",
+        "metadata": {},
+        "outputs": [],
+        "source": source,
+    }
+
+
+def number_cells(cells: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Give cells unique ids and counts, and split their text into lines.
+
+    An id is the label, or a hash of the source; a repeated one gets a number.
+    """
+    used: set[str] = set()
+    count = 0
+    numbered = []
+    for cell in cells:
+        source = cell["source"]
+        wanted = cell.get("id") or ""
+        if not _ID.fullmatch(wanted):
+            wanted = hashlib.sha1(source.encode(), usedforsecurity=False).hexdigest()[:8]
+        name, again = wanted, 1
+        while name in used:
+            again += 1
+            name = f"{wanted}-{again}"
+        used.add(name)
+        done = {**cell, "id": name, "source": source.splitlines(keepends=True)}
+        if cell["cell_type"] == "code":
+            count += 1
+            done["execution_count"] = count
+            done["outputs"] = [_numbered(output, count) for output in cell["outputs"]]
+        numbered.append(done)
+    return numbered
+
+
+def _numbered(output: Mapping[str, Any], count: int) -> dict[str, Any]:
+    done = dict(output)
+    if "execution_count" in done:
+        done["execution_count"] = count
+    if "text" in done:
+        done["text"] = str(done["text"]).splitlines(keepends=True)
+    if "data" in done:
+        data = done["data"]
+        done["data"] = {mime: text.splitlines(keepends=True) for mime, text in data.items()}
+    return done

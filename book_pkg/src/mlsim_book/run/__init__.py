@@ -1,0 +1,1 @@
+"""From documents to executed pages: kernels, results and their Markdown."""

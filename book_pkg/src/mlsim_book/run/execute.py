@@ -1,0 +1,305 @@
+"""Run a page: its cells and inline expressions, in the order they are written.
+
+One kernel per page, in the chapter's folder. What comes back is plain data
+(`Results`), the same for the same page on every run, so it can be cached.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import functools
+import math
+import re
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from nbclient import NotebookClient
+from nbclient.exceptions import CellTimeoutError, DeadKernelError
+from nbformat import NotebookNode, from_dict
+
+from mlsim_book.errors import BookError, CellError, ToolError
+from mlsim_book.read.document import Cell, Document, Markdown
+from mlsim_book.read.options import Defaults
+from mlsim_book.read.stable_outputs import joined, sanitize, strip_ansi
+from mlsim_book.run.inline import Inline, find_inline
+from mlsim_book.run.kernel import (
+    died_twice,
+    figure_size,
+    gone,
+    kernel_environment,
+    kernel_folder,
+    kernel_manager,
+    located,
+    set_up,
+)
+from mlsim_book.run.results import Output, Results, needs_kernel
+
+_FRAME = re.compile(r"Cell In\[(\d+)\], line (\d+)")
+_SLOW = "Make it faster, or set `mlsim-book: {cell-timeout: <seconds>}` in _quarto.yml."
+
+
+@dataclass
+class _Page:
+    """A page being run."""
+
+    client: NotebookClient
+    defaults: Defaults
+    place: str  # the chapter's name, for errors
+    cells: list[tuple[Output, ...]] = field(default_factory=list)
+    values: list[Mapping[str, str]] = field(default_factory=list)
+
+
+def run_document(
+    document: Document,
+    defaults: Defaults,
+    *,
+    folder: Path,
+    name: str,
+    cell_timeout: float = 600,
+    startup_timeout: float = 60,
+    progress: Callable[[str], None] = lambda _: None,
+) -> Results:
+    """Run a parsed page in a fresh kernel, and once more if the kernel dies.
+
+    Parameters
+    ----------
+    folder
+        Where the kernel runs: the chapter's folder.
+    name
+        What errors call the page when they can't name a cell.
+    cell_timeout, startup_timeout
+        Seconds to wait for one cell, and for the kernel.
+    progress
+        Is told when a kernel died and the page is run again.
+
+    Raises
+    ------
+    CellError
+        A cell or expression raised, ran too long, or killed its kernel twice.
+    """
+    if not needs_kernel(document, defaults):
+        return Results(tuple(() for _ in document.cells))
+    attempt = functools.partial(
+        _attempt, document, defaults, folder, name, timeouts=(cell_timeout, startup_timeout)
+    )
+    try:
+        return attempt()
+    except DeadKernelError as error:  # once is bad luck: memory may have been short
+        dead = located(error, name)
+        progress(f"WARN: {dead.place}: the kernel died in {dead.what}; running the page again")
+    try:
+        return attempt()
+    except DeadKernelError as error:
+        raise died_twice(located(error, name)) from None
+
+
+def _attempt(
+    document: Document,
+    defaults: Defaults,
+    folder: Path,
+    name: str,
+    *,
+    timeouts: tuple[float, float],
+) -> Results:
+    """Run a page in a new kernel; DeadKernelError if the kernel dies or doesn't start."""
+    try:
+        return asyncio.run(_stoppable(_run(document, defaults, folder, name, timeouts=timeouts)))
+    except RuntimeError as error:
+        if isinstance(error, BookError | DeadKernelError):
+            raise
+        raise DeadKernelError(str(error)) from error  # "Kernel died before replying", and such
+
+
+_running: dict[asyncio.Task[Any], asyncio.AbstractEventLoop] = {}
+
+
+async def _stoppable(run: Coroutine[Any, Any, Results]) -> Results:
+    """Run a page as a task that `stop_pages` knows."""
+    task = asyncio.ensure_future(run)
+    _running[task] = asyncio.get_running_loop()
+    try:
+        return await task
+    except DeadKernelError:  # what nbclient makes of a cell that is stopped
+        if task not in _running:
+            raise asyncio.CancelledError from None
+        raise
+    finally:
+        _running.pop(task, None)
+
+
+def stop_pages() -> None:
+    """Stop the pages that other threads are running, and their kernels."""
+    while _running:
+        task, loop = _running.popitem()
+        with contextlib.suppress(RuntimeError):  # its loop has just closed: it is done
+            loop.call_soon_threadsafe(task.cancel)
+
+
+async def _run(
+    document: Document,
+    defaults: Defaults,
+    folder: Path,
+    name: str,
+    *,
+    timeouts: tuple[float, float],
+) -> Results:
+    notebook = _notebook(document)
+    with kernel_folder() as temporary:
+        client = NotebookClient(
+            notebook,
+            km=kernel_manager(temporary),
+            allow_errors=True,  # errors are found in the outputs, with their line
+            timeout=math.ceil(timeouts[0]),  # nbclient takes whole seconds
+            startup_timeout=math.ceil(timeouts[1]),
+            shell_timeout_interval=1,  # seconds until a dead kernel is seen
+            shutdown_kernel="immediate",
+            ipython_hist_file=":memory:",
+            store_widget_state=False,
+        )
+        environment = kernel_environment(temporary, defaults.values)
+        async with client.async_setup_kernel(cleanup_kc=True, cwd=str(folder), env=environment):
+            page = _Page(client, defaults, name)
+            await _silently(page, set_up(defaults.values))
+            for block in document.blocks:
+                if isinstance(block, Markdown):
+                    await _evaluate(page, find_inline(block))
+                else:
+                    await _run_cell(page, block)
+    return Results(tuple(page.cells), tuple(page.values))
+
+
+def _notebook(document: Document) -> NotebookNode:
+    """Return the notebook that nbclient fills with outputs."""
+    code = [
+        {"cell_type": "code", "source": cell.source, "outputs": [], "metadata": {}}
+        for cell in document.cells
+    ]
+    notebook: NotebookNode = from_dict({"cells": code, "metadata": {}})  # type: ignore[no-untyped-call]
+    return notebook
+
+
+async def _run_cell(page: _Page, cell: Cell) -> None:
+    """Run one cell and keep its outputs; a failure that isn't wanted ends the page."""
+    index = len(page.cells)
+    if page.defaults.of(cell.options, "eval") is False or not cell.code:
+        page.cells.append(())
+        return
+    size = figure_size(cell.options, page.defaults.values)
+    if size:
+        await _silently(page, size[0])
+    node = page.client.nb.cells[index]
+    try:
+        await page.client.async_execute_cell(node, index)
+    except CellTimeoutError:
+        raise CellError(
+            f"{_what(cell)} ran longer than {page.client.timeout:g} s",
+            file=cell.file,
+            line=cell.line,
+            hint=_SLOW,
+        ) from None
+    except DeadKernelError as error:
+        raise await gone(page.client, _what(cell), cell.file, cell.line) from error
+    if size:
+        await _silently(page, size[1])
+    outputs = joined([sanitize(dict(output)) for output in node.outputs])
+    failed = next((each for each in outputs if each["output_type"] == "error"), None)
+    if failed is not None and page.defaults.of(cell.options, "error") is not True:
+        raise _cell_error(cell, failed, node.get("execution_count"))
+    page.cells.append(tuple(outputs))
+
+
+def _what(cell: Cell) -> str:
+    return f"the cell '{cell.label}'" if cell.label else "the cell"
+
+
+def _cell_error(cell: Cell, output: Output, count: int | None) -> CellError:
+    """Say what a cell raised, at the author's line."""
+    traceback = strip_ansi("\n".join(output.get("traceback", ())))
+    frames = [int(line) for number, line in _FRAME.findall(traceback) if int(number) == count]
+    place = cell.opening
+    if frames and 0 < frames[-1] <= len(cell.code):
+        place = cell.code[frames[-1] - 1]
+    short = traceback.strip().splitlines()[-20:]
+    return CellError(
+        f"{_what(cell)} raised {output['ename']}: {strip_ansi(output['evalue'])}",
+        file=place.file,
+        line=place.line,
+        hint="\n  ".join(short) + "\n  If the error is meant, add `#| error: true`.",
+    )
+
+
+async def _silently(page: _Page, code: str) -> None:
+    """Run code of ours that leaves no trace in the page."""
+    reply = await _request(page, code, {})
+    if reply["status"] != "ok":
+        raise ToolError(
+            f"the kernel could not be set up: {reply.get('ename')}: {reply.get('evalue')}",
+            file=page.place,
+            hint="Run `mlsim-book doctor` to see which packages are missing.",
+        )
+
+
+async def _evaluate(page: _Page, expressions: Sequence[Inline]) -> None:
+    """Evaluate expressions one after the other, where they stand in the page."""
+    if not expressions:
+        return
+    wanted = {str(index): each.expression for index, each in enumerate(expressions)}
+    first = expressions[0]
+    what = f"the inline expression `{first.expression}`" + " or one after it" * (len(wanted) > 1)
+    reply = await _request(page, "", wanted, what=what, file=first.file, line=first.line)
+    for index, each in enumerate(expressions):
+        result = reply["user_expressions"][str(index)]
+        if result["status"] != "ok":
+            raise _inline_error(each, result)
+        output = sanitize({"output_type": "display_data", "data": dict(result["data"])})
+        page.values.append(
+            {mime: text for mime, text in output["data"].items() if isinstance(text, str)}
+        )
+
+
+def _inline_error(place: Inline, result: Mapping[str, Any]) -> CellError:
+    """Say what an expression raised, at its line."""
+    over_lines = "\n" in place.written
+    return CellError(
+        f"the inline expression `{' '.join(place.expression.split())}` raised "
+        f"{result['ename']}: {strip_ansi(result['evalue'])}",
+        file=place.file,
+        line=place.line,
+        hint="Write it on one line, as Quarto wants it too."
+        if over_lines and result["ename"] == "SyntaxError"
+        else "Define what it uses in a cell above it.",
+    )
+
+
+async def _request(
+    page: _Page,
+    code: str,
+    expressions: Mapping[str, str],
+    *,
+    what: str = "what sets a cell up",
+    file: str = "",
+    line: int | None = None,
+) -> dict[str, Any]:
+    client = page.client.kc
+    if client is None:
+        raise DeadKernelError("the kernel is gone")
+    message = client.execute(
+        code, silent=True, store_history=False, user_expressions=dict(expressions)
+    )
+    file = file or page.place
+    try:
+        # what a time-out of nbclient wants to quote
+        asked: NotebookNode = from_dict({"source": what})  # type: ignore[no-untyped-call]
+        reply = await page.client.async_wait_for_reply(message, asked)
+    except CellTimeoutError:
+        reply = None
+    except DeadKernelError as error:
+        raise await gone(page.client, what, file, line) from error
+    if reply is None:
+        seconds = f"{page.client.timeout:g} s"
+        raise CellError(f"{what} ran longer than {seconds}", file=file, line=line, hint=_SLOW)
+    content: dict[str, Any] = reply["content"]
+    return content

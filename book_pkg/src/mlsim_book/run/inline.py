@@ -1,0 +1,201 @@
+"""Inline expressions: find `` `{python} expr` `` in Markdown, put values in its place.
+
+As Quarto does: a string is Markdown-escaped, a number stands as it is, HTML objects
+and, after them, Markdown objects pass through, and `` `{{python}} expr` `` shows the
+expression instead. Better than Quarto: code blocks, comments and longer code spans are
+left alone, nothing is escaped inside maths, and an error names its line. Where Quarto
+would print something else, `quarto_inline` says so.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from mlsim_book.read.document import Markdown
+from mlsim_book.read.lines import Fences
+from mlsim_book.run.html_repair import repaired
+
+_EXPRESSION = re.compile(r"\{python\}([ \t\n]+\S.*)", re.DOTALL)
+_ESCAPED = re.compile(r"\{\{python\}\}(.*)", re.DOTALL)
+_TOKEN = re.compile(r"\\.|<!--.*?(?:-->|\Z)|(?P<ticks>`+)|\$\$|\$", re.DOTALL)
+_MATH_END = re.compile(r"(?<![\s\\])\$(?!\d)")
+_SPECIAL = re.compile(r"[\\`*_{}\[\]<>#$^~|@&]|--+|\.\.\.")
+_NUMPY_SCALAR = re.compile(r"np\.\w+\((.*)\)", re.DOTALL)
+# A number that opens gives this Markdown beside HTML: our pages make a card of it.
+_OPENS = re.compile(r"\[.*\]\{\.opens opens=\"[^\"]*\"\}", re.DOTALL)
+_RAW = r"`[^`]*`\{=html\}"
+_SPAN = re.compile(rf'\[(?:{_RAW})?([^\[\]`]*)(?:{_RAW})?\]\{{\.opens\s+opens="[^"]*"\}}')
+
+
+@dataclass(frozen=True)
+class Inline:
+    """An inline expression: where it stands, and in what."""
+
+    expression: str
+    start: int  # in the text of its Markdown run
+    end: int
+    file: str
+    line: int
+    math: bool = False
+    shown: bool = False  # written {{python}}: shown, not run
+    written: str = ""  # what stands between {python} and the closing tick
+    touching: bool = False  # nothing stands between it and the expression before it
+    alone: bool = False  # nothing else stands in its paragraph
+
+
+def find_inline(run: Markdown) -> tuple[Inline, ...]:
+    """Return the inline expressions of a run of Markdown that are to be run, in order.
+
+    >>> from mlsim_book.read.lines import split_lines
+    >>> run = Markdown(split_lines("Is `{python} n` and $x = `{python} x`$.", file="a.qmd"))
+    >>> [(each.expression, each.math) for each in find_inline(run)]
+    [('n', False), ('x', True)]
+    """
+    return tuple(each for each in _scan(run) if not each.shown)
+
+
+def substitute(run: Markdown, values: Sequence[Mapping[str, str]]) -> str:
+    """Return the text of a run with its expressions replaced by their values.
+
+    `values` are display bundles (MIME type -> text) in the order of `find_inline`.
+    """
+    text, position, pieces = run.text, 0, []
+    remaining = iter(values)
+    for each in _scan(run):
+        new = f"`{{python}}{each.expression}`" if each.shown else render(next(remaining), each)
+        pieces += [text[position : each.start], new]
+        position = each.end
+    return "".join(pieces) + text[position:]
+
+
+def render(data: Mapping[str, str], place: Inline) -> str:
+    r"""Return the Markdown for one value.
+
+    >>> place = Inline("n", 0, 0, "a.qmd", 1)
+    >>> render({"text/plain": "'a_b'"}, place), render({"text/plain": "0.5"}, place)
+    ('a\\_b', '0.5')
+    """
+    markdown = data.get("text/markdown", "").strip()
+    if "text/html" in data and not _OPENS.fullmatch(markdown):
+        return _raw(data["text/html"])
+    for mime in ("text/markdown", "text/latex"):
+        if mime in data:
+            return data[mime].strip()
+    if "image/svg+xml" in data:
+        return _raw(data["image/svg+xml"])
+    plain = data.get("text/plain", "")
+    scalar = _NUMPY_SCALAR.fullmatch(plain)
+    if scalar:
+        plain = scalar.group(1)
+    if plain[:1] in {"'", '"'}:
+        text = str(ast.literal_eval(plain)).replace("\n", " ")
+        return text if place.math else escape(text)
+    return plain.replace("\n", " ")
+
+
+def _raw(html: str) -> str:
+    """Write HTML so that it passes through Markdown, within its paragraph."""
+    html = repaired(html.strip()).replace("\n", " ")
+    ticks = "`" * (max((len(run) for run in re.findall(r"`+", html)), default=0) + 1)
+    return f"{ticks}{html}{ticks}{{=html}}"
+
+
+def escape(text: str) -> str:
+    r"""Escape what Markdown would read as markup.
+
+    >>> escape("*a* -- $5")
+    '\\*a\\* \\-\\- \\$5'
+    """
+    return _SPECIAL.sub(lambda m: "".join("\\" + char for char in m.group()), text)
+
+
+def _scan(run: Markdown) -> Iterator[Inline]:
+    """Yield the expressions of a run, looking only at paragraphs of text."""
+    for start, first, text in _paragraphs(run):
+        math_until = -1
+        display = False
+        position = 0
+        while token := _TOKEN.search(text, position):
+            position = token.end()
+            if token.group() == "$$":
+                display = not display
+            elif token.group() == "$" and token.start() >= math_until and not display:
+                end = _MATH_END.search(text, position)
+                starts = end is not None and not text[position : position + 1].isspace()
+                math_until = end.start() + 1 if end is not None and starts else math_until
+            elif token.group("ticks"):
+                span_end = _span_end(text, token)
+                if span_end is None:
+                    continue
+                body = text[token.end() : span_end - len(token.group())]
+                line = run.lines[first + text.count("\n", 0, token.start())]
+                in_math = display or token.start() < math_until
+                position = span_end
+                if len(token.group()) > 1:
+                    continue
+                places = (start + token.start(), start + span_end, line.file, line.line)
+                if match := _ESCAPED.fullmatch(body):
+                    yield Inline(match.group(1), *places, shown=True)
+                    continue
+                alone = text.strip() == text[token.start() : span_end]
+                yield from _touching(body, places, math=in_math, alone=alone)
+
+
+def _touching(
+    body: str, places: tuple[int, int, str, int], *, math: bool, alone: bool
+) -> Iterator[Inline]:
+    """Yield the expressions of a code span: one, or several that touch.
+
+    To Markdown `` `{python} a``{python} b` `` is one span: two ticks don't close one.
+    """
+    start, end, file, line = places
+    parts = body.split("``")
+    for index, part in enumerate(parts):
+        match = _EXPRESSION.fullmatch(part)
+        if match is None and not index:
+            return  # a code span
+        stop = start + len(part) + 2 if len(parts) > 1 else end
+        if match is not None:
+            yield Inline(
+                match[1].strip(), start, stop, file, line, math=math, written=match[1],
+                touching=index > 0, alone=alone and len(parts) == 1,
+            )  # fmt: skip
+        line += part.count("\n")
+        start = stop
+
+
+def _span_end(text: str, ticks: re.Match[str]) -> int | None:
+    """Return where the code span that `ticks` opens ends, if it does."""
+    closing = re.compile(rf"(?<!`){ticks.group()}(?!`)").search(text, ticks.end())
+    return closing.end() if closing else None
+
+
+def _paragraphs(run: Markdown) -> Iterator[tuple[int, int, str]]:
+    """Yield (offset, index of first line, text) of each stretch of text without a break."""
+    fences = Fences()
+    offset, start, first = 0, 0, 0
+    pending: list[str] = []
+    for index, line in enumerate(run.lines):
+        kind = fences.feed(line.text)
+        if kind == "text" and line.text.strip():
+            if not pending:
+                start, first = offset, index
+            pending.append(line.text)
+        elif pending:
+            yield start, first, "\n".join(pending)
+            pending = []
+        offset += len(line.text) + 1
+    if pending:
+        yield start, first, "\n".join(pending)
+
+
+def plain_numbers(markdown: str) -> str:
+    """Return Markdown with plain numbers in the place of those that open.
+
+    >>> plain_numbers('Up to [3 s]{.opens opens="%24t%24"} long')
+    'Up to 3 s long'
+    """
+    return _SPAN.sub(r"\1", markdown)

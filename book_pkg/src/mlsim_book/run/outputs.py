@@ -1,0 +1,197 @@
+"""One output of a cell -> Markdown, as Quarto writes it for HTML.
+
+Of the forms an object offers, the first of these is taken: JavaScript, HTML,
+Markdown (LaTeX counts as such), SVG, PNG, JPEG, text. (An inline expression takes
+Markdown before HTML: see `inline`.)
+"""
+
+from __future__ import annotations
+
+import base64
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from mlsim_book.read.attributes import attributes, fence_for
+from mlsim_book.read.stable_outputs import strip_ansi
+from mlsim_book.run.ansi import ansi_to_html, has_ansi
+from mlsim_book.run.figure_data import MIME, SUFFIX
+from mlsim_book.run.figure_theme import DARK, dark
+from mlsim_book.run.html_repair import repaired
+from mlsim_book.run.markdown_repair import mend
+from mlsim_book.run.results import Output
+
+_IMAGES = {"image/svg+xml": "svg", "image/png": "png", "image/jpeg": "jpeg"}
+_ORDER = ("application/javascript", "text/html", "text/markdown", *_IMAGES, "text/plain")
+_ECHO = re.compile(r"^[<(\[].*[>)\]]$")
+_ARTISTS = ("[<matplotlib", "<matplotlib", "<seaborn.", "<ggplot:")
+_SCOPED_STYLE = re.compile(r"<style scoped>.*?</style>\s*", re.DOTALL)
+
+
+@dataclass
+class Figure:
+    """Where the image of an output goes, and what is said about it."""
+
+    path: str  # relative to the page, without suffix
+    label: str | None = None
+    caption: str | None = None
+    link: str | None = None
+    pairs: Mapping[str, Any] = field(default_factory=dict)
+    themed: bool = False  # whether it gets a copy for the dark look
+    with_data: bool = False  # whether its data, if it gives them, are kept beside it
+
+
+def is_display(output: Output) -> bool:
+    """Say whether an output is an object shown, not text printed."""
+    return output["output_type"] in {"display_data", "execute_result"}
+
+
+def mime_of(output: Output) -> str | None:
+    """Return the MIME type under which a displayed object is shown."""
+    data = output.get("data", {})
+    return next((mime for mime in _ORDER if mime in data), None)
+
+
+def is_image(output: Output) -> bool:
+    """Say whether an output is shown as an image."""
+    return is_display(output) and mime_of(output) in _IMAGES
+
+
+def wanted_outputs(outputs: Sequence[Output], *, warning: bool) -> list[Output]:
+    """Return the outputs a reader should see, with LaTeX turned into Markdown.
+
+    Left out are what plotting calls return beside their image and, without
+    `warning`, what went to stderr.
+    """
+    have_image = any(is_image(each) for each in outputs)
+    kept = []
+    for output in outputs:
+        if output.get("name") == "stderr" and not warning:
+            continue
+        if _is_echo(output, have_image) or (is_display(output) and not output.get("data")):
+            continue
+        kept.append(_with_markdown_math(output))
+    return kept
+
+
+def _is_echo(output: Output, have_image: bool) -> bool:
+    data = output.get("data", {})
+    if output["output_type"] != "execute_result" or set(data) != {"text/plain"}:
+        return False
+    text = data["text/plain"]
+    if have_image and "\n" not in text.strip():
+        return bool(_ECHO.match(text.strip()))
+    return bool(text.startswith(_ARTISTS))
+
+
+def _with_markdown_math(output: Output) -> Output:
+    latex = output.get("data", {}).get("text/latex")
+    if not latex or "text/markdown" in output["data"]:
+        return output
+    math = latex.strip()
+    if math.startswith(r"\begin{"):
+        math = f"$$\n{math}\n$$"
+    return {**output, "data": {**output["data"], "text/markdown": math}}
+
+
+def output_classes(output: Output) -> list[str]:
+    """Return the classes of the div around an output.
+
+    >>> output_classes({"output_type": "stream", "name": "stdout"})
+    ['cell-output', 'cell-output-stdout']
+    """
+    if output["output_type"] == "stream":
+        return ["cell-output", f"cell-output-{output['name']}"]
+    if output["output_type"] == "error":
+        return ["cell-output", "cell-output-error"]
+    classes = ["cell-output", "cell-output-display"]
+    return [*classes, "cell-output-markdown"] if mime_of(output) == "text/markdown" else classes
+
+
+def output_markdown(output: Output, figure: Figure, files: dict[str, bytes], *, asis: bool) -> str:
+    r"""Return the Markdown of an output; an image goes into `files` by its path.
+
+    >>> print(output_markdown({"output_type": "stream", "name": "stdout", "text": "hi\n"},
+    ...                       Figure("x"), {}, asis=False), end="")
+    ```
+    hi
+    ```
+    """
+    if output["output_type"] == "stream":
+        text = overwritten(output["text"])
+        if asis and output["name"] == "stdout":
+            return strip_ansi(text)
+        return _plain(text)
+    if output["output_type"] == "error":
+        return _plain(_traceback(output))
+    mime = mime_of(output)
+    data = output["data"].get(mime, "")
+    if mime in _IMAGES:
+        if figure.with_data and (rows := output["data"].get(MIME)):
+            files[f"{figure.path}{SUFFIX}"] = str(rows).encode()
+        return _image(mime, data, figure, files)
+    if mime == "text/markdown":
+        text = str(data).rstrip("\n") + "\n"
+        return text if asis else mend([text])[0]  # those of a cell `asis` are one text
+    if mime == "text/html":
+        return raw_html(repaired(_SCOPED_STYLE.sub("", data)))
+    if mime == "application/javascript":
+        return raw_html(f'<script type="application/javascript">\n{data}\n</script>')
+    if mime == "text/plain":
+        return _plain(data)
+    return fenced(f"Unable to display output for mime type(s): {', '.join(output['data'])}")
+
+
+def _plain(text: str) -> str:
+    if has_ansi(text):
+        raw = raw_html(f"<pre>{ansi_to_html(text)}</pre>")
+        return f"::: {{.ansi-escaped-output}}\n{raw}:::\n"
+    return fenced(strip_ansi(text))
+
+
+def _traceback(output: Output) -> str:
+    """Return what a cell that failed shows: its traceback, which ends in the error's name."""
+    trace = "\n".join(output.get("traceback") or ())
+    if has_ansi(trace):
+        return trace
+    message = f"{output['ename']}: {output['evalue']}"
+    return f"{message}\n{trace}" if trace else message
+
+
+def _image(mime: str, data: str, figure: Figure, files: dict[str, bytes]) -> str:
+    path = f"{figure.path}.{_IMAGES[mime]}"
+    files[path] = data.encode() if mime == "image/svg+xml" else base64.b64decode(data)
+    if figure.themed and mime == "image/svg+xml":
+        files[f"{figure.path}{DARK}"] = dark(data).encode()
+    given = attributes(label=figure.label, pairs=figure.pairs)
+    image = f"![{figure.caption or ''}]({path}){given if given != '{}' else ''}"
+    return f"[{image}]({figure.link})\n" if figure.link else f"{image}\n"
+
+
+def overwritten(text: str) -> str:
+    r"""Return a text as a terminal shows it: a carriage return starts its line again.
+
+    >>> overwritten("10 %\r90 %\rdone\r\nnext\n")
+    'done\nnext\n'
+    """
+    if "\r" not in text:
+        return text
+    lines = text.replace("\r\n", "\n").split("\n")
+    return "\n".join(line.rstrip("\r").rsplit("\r", 1)[-1] for line in lines)
+
+
+def fenced(text: str) -> str:
+    r"""Return a text in a code fence.
+
+    >>> fenced("a ``` b")
+    '````\na ``` b\n````\n'
+    """
+    ticks = fence_for(text)
+    return f"{ticks}\n{text}{'' if text.endswith(chr(10)) else chr(10)}{ticks}\n"
+
+
+def raw_html(html: str) -> str:
+    """Return HTML that pandoc passes through."""
+    ticks = fence_for(html)
+    return f"{ticks}{{=html}}\n{html.rstrip(chr(10))}\n{ticks}\n"

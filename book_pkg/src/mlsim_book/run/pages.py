@@ -1,0 +1,274 @@
+"""Execute the pages of a book: parse all, run some side by side, write Markdown."""
+
+from __future__ import annotations
+
+import functools
+import math
+import sys
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from mlsim_book.caches import cache_folder
+from mlsim_book.errors import BookError, CellError, Problems, SourceError
+from mlsim_book.model import Chapter, ExecutedPage, Project
+from mlsim_book.progress import clear, step
+from mlsim_book.read.chapters import first_heading
+from mlsim_book.read.document import Document
+from mlsim_book.read.lines import split_lines
+from mlsim_book.read.options import Defaults, merge, page_defaults
+from mlsim_book.read.project import folder_metadata
+from mlsim_book.read.qmd import read_document
+from mlsim_book.read.settings import book_settings
+from mlsim_book.run.embed import expand_embeds
+from mlsim_book.run.inline import plain_numbers
+from mlsim_book.run.intermediate import write_markdown
+from mlsim_book.run.page_cache import (
+    PageCache,
+    depends_key,
+    depends_names,
+    environment_key,
+    page_key,
+)
+from mlsim_book.run.quarto_inline import check_values, check_written
+from mlsim_book.run.results import Results, needs_kernel, runs, stored_results
+
+Progress = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class ParsedPage:
+    """A chapter that is read but not run.
+
+    `metadata` is the page's own: its front matter over its folders'
+    `_metadata.yml`. Lay it over `Project.metadata` for everything that holds.
+    """
+
+    chapter: Chapter
+    document: Document
+    metadata: Mapping[str, Any]
+    defaults: Defaults
+
+
+def parse_pages(
+    project: Project, problems: Problems, *, chapters: Iterable[str] | None = None
+) -> list[ParsedPage]:
+    """Read the chapters (all, or those whose `source` is given), in reading order."""
+    wanted = None if chapters is None else set(chapters)
+    pages: list[ParsedPage] = []
+    errors: list[BookError] = []
+    for chapter in project.chapters:
+        if wanted is not None and chapter.source not in wanted:
+            continue
+        try:
+            pages.append(_parse(project, chapter, problems))
+        except BookError as error:
+            errors.append(error)
+    raise_together(errors)
+    return pages
+
+
+def _parse(project: Project, chapter: Chapter, problems: Problems) -> ParsedPage:
+    document = read_document(project.root / chapter.source, root=project.root, problems=problems)
+    check_written(document, problems)
+    metadata = merge(folder_metadata(project.root, chapter.source), document.front_matter)
+    return ParsedPage(chapter, document, metadata, page_defaults(merge(project.metadata, metadata)))
+
+
+def run_pages(
+    project: Project,
+    pages: Sequence[ParsedPage],
+    *,
+    jobs: int = 2,
+    refresh: bool = False,
+    progress: Progress = lambda _: None,
+    cache: PageCache | None = None,
+) -> list[Results]:
+    """Run parsed pages, `jobs` at a time, or take their results from the cache.
+
+    Raises
+    ------
+    CellError
+        A page failed; if several did, one error tells of all.
+    """
+    kept = _Kept(cache or PageCache(cache_folder()), refresh)
+    environment = environment_key()
+    depends_once = functools.cache(functools.partial(depends_key, project.root))
+    errors: list[BookError] = []
+    done: list[str] = []
+
+    def run(page: ParsedPage) -> Results | None:
+        try:
+            depends = depends_once(depends_names(merge(project.metadata, page.metadata)))
+            return _run(
+                project, page, kept, environment=environment, depends=depends, progress=progress
+            )
+        except BookError as error:
+            errors.append(error)
+            return None
+        finally:
+            done.append(page.chapter.source)
+            step(progress, len(done), len(pages), page.chapter.source)
+
+    with ThreadPoolExecutor(max_workers=max(1, jobs)) as pool:
+        try:
+            results = list(pool.map(run, pages))
+        except KeyboardInterrupt:
+            pool.shutdown(wait=False, cancel_futures=True)
+            if "mlsim_book.run.execute" in sys.modules:  # a cell may run for minutes yet
+                sys.modules["mlsim_book.run.execute"].stop_pages()
+            raise
+        finally:
+            clear(progress)
+    raise_together(sorted(errors, key=lambda error: (str(error.file), error.line or 0)))
+    return [each for each in results if each is not None]
+
+
+@dataclass(frozen=True)
+class _Kept:
+    """The cache, or only its writing side when everything is to be run afresh."""
+
+    cache: PageCache
+    refresh: bool
+
+    def load(self, key: str) -> Results | None:
+        return None if self.refresh else self.cache.load(key)
+
+
+def _run(
+    project: Project,
+    page: ParsedPage,
+    cache: _Kept,
+    *,
+    environment: str,
+    depends: str,
+    progress: Progress,
+) -> Results:
+    source = page.chapter.source
+    if not runs(page.document, merge(project.metadata, page.metadata)):
+        return stored_results(page.document)
+    if not needs_kernel(page.document, page.defaults):
+        return Results(tuple(() for _ in page.document.cells))
+    key = page_key(
+        page.document,
+        page.defaults,
+        name=source,
+        folder=_folder(project, source),
+        environment=environment,
+        depends=depends,
+    )
+    kept = cache.load(key)
+    if kept is not None and len(kept.cells) == len(page.document.cells):
+        progress(f"unchanged {source}")
+        return kept
+    from mlsim_book.run.execute import run_document  # only now: it loads nbclient
+
+    started = time.perf_counter()
+    results = run_document(
+        page.document,
+        page.defaults,
+        folder=_folder(project, source),
+        name=source,
+        cell_timeout=_timeout(project, page),
+        progress=progress,
+    )
+    cache.cache.store(key, results)
+    progress(f"executed {source} in {time.perf_counter() - started:.1f} s")
+    return results
+
+
+def _folder(project: Project, source: str) -> Path:
+    """Return where a page runs: its folder, or the book's if the project says so."""
+    settings = project.metadata.get("project")
+    if isinstance(settings, Mapping) and settings.get("execute-dir") == "project":
+        return project.root
+    return (project.root / source).parent
+
+
+def _timeout(project: Project, page: ParsedPage) -> float:
+    """Return how many seconds one cell of a page may run.
+
+    600 unless `mlsim-book: cell-timeout:` says otherwise, in the page's front matter
+    or in `_quarto.yml`. A cell that waits for ever would stop a build for ever, so
+    `.inf` is refused.
+    """
+    own = book_settings(page.metadata)
+    given = {**book_settings(project.metadata), **own}.get("cell-timeout", 600)
+    number = isinstance(given, int | float) and not isinstance(given, bool)
+    if number and 0 < given < math.inf:
+        return float(given)
+    raise SourceError(
+        f"`mlsim-book: cell-timeout:` is {given!r}, which must be a number of seconds above 0",
+        file=page.chapter.source if "cell-timeout" in own else "_quarto.yml",
+        hint="Write seconds, such as `cell-timeout: 1800`; leave it out for 600.",
+    )
+
+
+def execute_pages(
+    project: Project,
+    problems: Problems,
+    *,
+    chapters: Iterable[str] | None = None,
+    jobs: int = 2,
+    refresh: bool = False,
+    progress: Progress = lambda _: None,
+    cache: PageCache | None = None,
+) -> list[ExecutedPage]:
+    """Execute the book's pages, in reading order.
+
+    Parameters
+    ----------
+    chapters
+        The `source` of the chapters to execute; all of them when None.
+    jobs
+        How many pages run at a time.
+    refresh
+        Run every page, even if its results are in the cache.
+    progress
+        Called with a line of text as each page is done.
+    """
+    pages = parse_pages(project, problems, chapters=chapters)
+    results = run_pages(project, pages, jobs=jobs, refresh=refresh, progress=progress, cache=cache)
+    for page, each in zip(pages, results, strict=True):
+        check_values(page.document, each.values, problems)
+    done = [finish_page(page, each) for page, each in zip(pages, results, strict=True)]
+
+    @functools.cache
+    def load(source: str) -> tuple[Document, Results]:
+        chapter = Chapter(source, "", "", None)
+        page = _parse(project, chapter, problems)
+        (found,) = run_pages(project, [page], refresh=refresh, progress=progress, cache=cache)
+        return page.document, found
+
+    return [expand_embeds(page, project.root, load) for page in done]
+
+
+def finish_page(page: ParsedPage, results: Results) -> ExecutedPage:
+    """Write a page's intermediate Markdown; its title gets its inline values too."""
+    chapter = page.chapter
+    markdown, files = write_markdown(page.document, results, page.defaults, source=chapter.source)
+    if "`{python}" in chapter.title:
+        lines = split_lines(plain_numbers(markdown), file=chapter.source)
+        heading = first_heading(lines)
+        chapter = replace(chapter, title=heading.title) if heading else chapter
+    if page.document.notebook:
+        folder = PurePosixPath(chapter.source).parent
+        attached = page.document.notebook.files
+        files |= {(folder / path).as_posix(): data for path, data in attached.items()}
+    return ExecutedPage(chapter, markdown, page.metadata, files, page.document.source)
+
+
+def raise_together(errors: Sequence[BookError]) -> None:
+    """Raise the error there is; if there are several, one that tells of all."""
+    if not errors:
+        return
+    if len(errors) == 1:
+        raise errors[0]
+    kinds = {type(error) for error in errors}
+    kind = kinds.pop() if len(kinds) == 1 else BookError
+    if kind not in {SourceError, CellError}:
+        kind = BookError
+    raise kind(f"{len(errors)} pages failed\n" + "\n".join(str(error) for error in errors))

@@ -1,0 +1,1 @@
+"""From rendered pages to a site: template, navigation, search, look, and its folder."""

@@ -1,0 +1,150 @@
+"""A site's folder, which is whole at every moment, or has a whole sibling.
+
+A site is written into `._book-work/new` beside `_book`, and put in its place by
+two renames. A build that is killed between them leaves the old site whole in
+`._book-work/old`; `restore` puts it back, which every build does first and the
+other commands do through `recover`.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from mlsim_book.errors import BookError, SourceError
+from mlsim_book.model import Project
+from mlsim_book.site.lock import BusyError, hold
+
+Progress = Callable[[str], None]
+
+_FULL = (errno.ENOSPC, errno.EDQUOT)
+_REFUSED = (errno.EACCES, errno.EPERM, errno.EROFS)
+
+
+class DiskError(BookError):
+    """The disk is full, or a folder can't be written."""
+
+
+def work_folder(target: Path) -> Path:
+    """Return the folder in which a build of a site works: on the same disk, beside it.
+
+    >>> work_folder(Path("book/_book")).as_posix()
+    'book/._book-work'
+    """
+    return target.parent / f".{target.name}-work"
+
+
+@contextmanager
+def fresh_folder(target: Path, *, progress: Progress = lambda _: None) -> Iterator[Path]:
+    """Yield a new folder for a site, after mending what a killed build has left.
+
+    The caller holds the lock, and calls `swap` when the site is whole.
+    """
+    restore(target, progress)
+    new = work_folder(target) / "new"
+    new.mkdir(parents=True)
+    try:
+        yield new
+    finally:
+        restore(target, progress)
+
+
+def swap(target: Path) -> None:
+    """Put the new site in the place of the old one, which is kept until that is done."""
+    new, old = work_folder(target) / "new", work_folder(target) / "old"
+    if target.exists():
+        target.rename(old)
+        try:
+            new.rename(target)
+        except OSError:
+            old.rename(target)
+            raise
+    else:
+        new.rename(target)
+
+
+def restore(target: Path, progress: Progress = lambda _: None) -> None:
+    """Put the old site back if a swap was cut short; drop what else a build has left."""
+    work = work_folder(target)
+    if not work.is_dir():
+        return
+    old = work / "old"
+    if old.is_dir():
+        if not os.path.lexists(target):
+            old.rename(target)
+            progress(f"restored {target.name}: the build before this one was killed")
+        else:
+            # renamed first: half of it, left by a kill, must not be taken for a site
+            shutil.rmtree(work / "gone", ignore_errors=True)
+            old.rename(work / "gone")
+    shutil.rmtree(work, ignore_errors=True)
+
+
+def recover(target: Path, progress: Progress = lambda _: None) -> None:
+    """Restore a site for a command that only reads it; leave it to a build that is running."""
+    if not work_folder(target).is_dir():
+        return
+    try:
+        with hold(target, wait=0):
+            restore(target, progress)
+    except BusyError:
+        return
+
+
+def check_target(project: Project, target: Path) -> None:
+    """Refuse a folder whose files the site would replace, though they are no site."""
+    hint = "Name a new folder with `project: output-dir:` or --output-dir."
+    if target.exists() and not target.is_dir():
+        raise SourceError(f"the site can't go to {target}, which is a file", hint=hint)
+    if os.path.ismount(target):
+        raise SourceError(
+            f"the site can't go to {target}, which is a mount point and can't be swapped",
+            hint=f"Name a folder inside it, such as {target / 'book'}. {hint}",
+        )
+    inside = [
+        each for each in project.chapters if (project.root / each.source).is_relative_to(target)
+    ]
+    if project.root.is_relative_to(target) or inside:
+        raise SourceError(f"the site can't go to {target}: the book's sources are there", hint=hint)
+    found = {path.name for path in target.iterdir()} if target.is_dir() else set()
+    if found and (not found & {"index.html", "site_libs"} or ".git" in found):
+        raise SourceError(
+            f"the site can't go to {target}, which holds files that are no site",
+            hint=f"They would be lost. {hint}",
+        )
+
+
+@contextmanager
+def disk_errors(target: Path) -> Iterator[None]:
+    """Tell what the disk refuses as a BookError."""
+    try:
+        yield
+    except OSError as error:
+        raise _told(error, target) from error
+
+
+def _told(error: OSError, target: Path) -> DiskError:
+    """Return an error that says what was refused, where, and what to do."""
+    why, path = _reason(error)
+    kept = "The site that was there is as it was."
+    if error.errno in _FULL or os.strerror(errno.ENOSPC) in why:
+        hint = f"Free some space and build again. {kept}"
+    elif error.errno in _REFUSED:
+        hint = f"Make that folder writable, or name another with --output-dir. {kept}"
+    else:
+        hint = kept
+    return DiskError(f"{why}: {path or target}", hint=hint)
+
+
+def _reason(error: OSError) -> tuple[str, str | None]:
+    """Return why a call was refused, and on which path if it tells."""
+    if isinstance(error, shutil.Error) and error.args and isinstance(error.args[0], list):
+        _, path, why = error.args[0][0]  # of many files, copied together
+        return re.sub(r"^\[Errno \d+\] |: '.*", "", str(why)), str(path)
+    path = error.filename2 or error.filename
+    return error.strerror or str(error), None if path is None else os.fsdecode(path)

@@ -1,0 +1,173 @@
+"""The titles of a book as its navigation shows them: HTML that may stand within a link.
+
+A chapter's title comes from its rendered page. Those of the book, of its parts, and of
+chapters whose page shows none, are Markdown of `_quarto.yml` or of a heading: pandoc
+reads all of them in one go, and none that has no markup.
+"""
+
+from __future__ import annotations
+
+import html as htmllib
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from mlsim_book.caches import TextCache, content_hash
+from mlsim_book.errors import Problems
+from mlsim_book.model import Chapter, Project
+from mlsim_book.read.places import text_pattern
+from mlsim_book.render import katex
+from mlsim_book.render.assets import Assets
+from mlsim_book.render.pandoc import find_pandoc, pandoc_version, run_pandoc
+
+_ARGUMENTS = ("--from=markdown", "--to=html5", "--katex", "--wrap=none")
+_PLAIN = re.compile(
+    r"(?:(?!--|\.\.\.)[^\W_]|(?!--|\.\.\.)[ ,.:;!?()-]|&(?= )|(?<=[^\W_])'(?=[^\W_]))*"
+)
+# What makes a title a line of a paragraph, whatever it begins with; it is not written.
+_INLINE = "`-`{=none}"
+_MARK = "<!--next title-->"
+_BETWEEN = re.compile(rf"\s*<p>{_MARK}</p>\s*")
+_NOTES = re.compile(
+    r'<a\b[^>]*\bclass="footnote-ref"[^>]*>.*?</a>|<section\b[^>]*class="footnotes\b.*?</section>',
+    re.DOTALL,
+)
+_NUMBER = re.compile(r'<span class="header-section-number">[^<]*</span>\s*')
+_TAG = re.compile(r"<(/?)(\w+)([^<>]*)>")
+_ALT = re.compile(r'\salt="([^"]*)"')
+_ID = re.compile(r'\sid="[^"]*"')
+
+
+@dataclass(frozen=True)
+class Titles:
+    """The titles of a book in HTML; one that is not known is shown as it is written."""
+
+    chapters: Mapping[str, str] = field(default_factory=dict)  # by the chapter's page
+    others: Mapping[str, str] = field(default_factory=dict)  # by their Markdown
+    text: str = ""  # the book's, as plain text
+
+    def chapter(self, chapter: Chapter) -> str:
+        """Return a chapter's title, without its number."""
+        return self.chapters.get(chapter.href) or self.written(chapter.title)
+
+    def part(self, text: str, href: str | None) -> str:
+        """Return a part's title: that of its own page, if it has one."""
+        return self.chapters.get(href or "") or self.written(text)
+
+    def written(self, text: str) -> str:
+        """Return a title by its Markdown.
+
+        >>> Titles(others={"*Clay*": "<em>Clay</em>"}).written("*Clay*"), Titles().written("A & B")
+        ('<em>Clay</em>', 'A &amp; B')
+        """
+        return self.others.get(text) or htmllib.escape(text, quote=False)
+
+
+def is_plain(text: str) -> bool:
+    """Say whether a line of Markdown has nothing to interpret.
+
+    >>> [is_plain(text) for text in ("Clay & it's use", "A -- b", "_Clay_", "`a`", "At & T&amp;")]
+    [True, False, False, False, False]
+    """
+    return _PLAIN.fullmatch(text) is not None
+
+
+def plain_html(text: str) -> str:
+    """Return the HTML of a line that is plain.
+
+    >>> plain_html("Clay & it's use")
+    'Clay &amp; it’s use'
+    """
+    return htmllib.escape(text.replace("'", "’"), quote=False)
+
+
+def bare(html: str) -> str:
+    """Return a title for navigation: no link within a link, no id twice, no note, no image.
+
+    >>> bare('<span id="a">A</span> <a href="b.html">b</a> <img src="c.svg" alt="c">')
+    '<span>A</span> b c'
+    """
+
+    def tag(match: re.Match[str]) -> str:
+        if match[2] == "a":
+            return ""
+        if match[2] == "img":
+            alt = _ALT.search(match[3])
+            return alt[1] if alt else ""
+        return f"<{match[1]}{match[2]}{_ID.sub('', match[3])}>"
+
+    return _TAG.sub(tag, _NUMBER.sub("", _NOTES.sub("", html))).strip()
+
+
+def book_titles(
+    project: Project,
+    chapters: Mapping[str, str],
+    assets: Assets,
+    keep: TextCache,
+    *,
+    macros: Mapping[str, str],
+    problems: Problems,
+) -> Titles:
+    """Return a book's titles, given those that its pages show; note formulas KaTeX refuses."""
+    others = render_titles(_written(project, chapters), keep)
+    text = htmllib.unescape(_TAG.sub("", others[project.title]))
+    found = katex.formulas("".join(others.values()))
+    if found:
+        done = katex.typeset(found, assets, keep, macros)
+        others = {name: katex.place_formulas(html, done) for name, html in others.items()}
+        for formula in found:
+            if error := done[formula].error:
+                _note_broken(formula.tex, error, project, problems)
+    return Titles(chapters, others, text)
+
+
+def _written(project: Project, chapters: Mapping[str, str]) -> list[str]:
+    """Return the titles that no page shows, as they are written: the book's, parts', others'."""
+    parts = [each.part for each in project.chapters if each.part and each.part_href not in chapters]
+    untitled = [each.title for each in project.chapters if each.href not in chapters]
+    return list(dict.fromkeys([project.title, *parts, *untitled]))
+
+
+def _note_broken(tex: str, error: str, project: Project, problems: Problems) -> None:
+    """Tell of a formula that KaTeX refuses; in quotes, YAML has its backslashes twice."""
+    lines = (project.root / "_quarto.yml").read_text(encoding="utf-8").splitlines()
+    pattern = re.compile(text_pattern(tex).replace(r"\\", r"\\{1,2}"))
+    line = next((number for number, each in enumerate(lines, 1) if pattern.search(each)), None)
+    problems.add(
+        f"KaTeX can't typeset the formula  {tex}  of a title\n  {error}",
+        file="_quarto.yml",
+        line=line,
+        hint="See katex.org/docs/supported.html for what KaTeX knows, or define a macro"
+        " under `mlsim-book: {macros: {...}}`.",
+    )
+
+
+def render_titles(texts: Iterable[str], keep: TextCache) -> dict[str, str]:
+    """Return titles in HTML, by their Markdown; formulas are not typeset yet."""
+    done = {text: plain_html(text) for text in texts if is_plain(text)}
+    marked = [text for text in texts if text not in done]
+    if not marked:
+        return done
+    version = ".".join(map(str, pandoc_version(find_pandoc())))
+    key = content_hash("titles", version, *_ARGUMENTS, *marked)
+    html = keep.load(key)
+    if html is None:
+        html = f"\n<p>{_MARK}</p>\n".join(_rendered(marked))
+        keep.store(key, html)
+    return done | dict(zip(marked, _BETWEEN.split(html), strict=True))
+
+
+def _rendered(texts: Sequence[str]) -> list[str]:
+    """Return the HTML of titles, all by one run of pandoc; each by its own if one spoils it."""
+    lines = [_INLINE + " ".join(text.split()) for text in texts]
+    html = _NOTES.sub("", run_pandoc(_ARGUMENTS, f"\n\n`{_MARK}`{{=html}}\n\n".join(lines))[0])
+    pieces = [each.strip() for each in _BETWEEN.split(html)]
+    if len(pieces) == len(texts) and all(map(_is_line, pieces)):
+        return [bare(each[len("<p>") : -len("</p>")]) for each in pieces]
+    if len(texts) == 1:
+        return [htmllib.escape(texts[0], quote=False)]
+    return [_rendered([text])[0] for text in texts]
+
+
+def _is_line(html: str) -> bool:
+    return html.startswith("<p>") and html.endswith("</p>") and html.count("<p>") == 1

@@ -1,0 +1,1 @@
+"""Exercises as data: read, computed, shown and judged. Standard library only."""

@@ -1,0 +1,140 @@
+"""The questions of a book: asked on its pages, checked in its notebooks.
+
+A book's package makes one `Bank` of its exercise files and hands on its methods:
+
+    bank = Bank(Path(__file__).parent / "questions", module=__name__)
+    check, hint, reveal, show = bank.check, bank.hint, bank.reveal, bank.show
+
+so that `check("kv-1", 3.2)` works wherever the package is installed, with no file
+beside the notebook. Standard library only.
+"""
+
+from __future__ import annotations
+
+import difflib
+import functools
+from pathlib import Path
+from typing import Any
+
+from mlsim_exercises.data import Exercise, SelfCheck, load, load_selfchecks
+from mlsim_exercises.errors import ExerciseError
+from mlsim_exercises.evaluation import Evaluation, evaluate
+from mlsim_exercises.markdown import answer_text, exercise_markdown, selfcheck_markdown
+from mlsim_exercises.verdicts import Verdict, judge
+
+PATTERN = "*.exercises.toml"
+
+
+class Bank:
+    """The exercises and self-checks of one file, or of all such files of a folder.
+
+    Files are read, and answers computed, when they are first asked for.
+
+    Raises
+    ------
+    ExerciseError
+        From its methods: a file has a fault (with file and line), an id stands in two
+        files, or nothing has the id that was asked for (with the nearest).
+    """
+
+    def __init__(self, path: str | Path, *, module: str = "") -> None:
+        self.path = Path(path)
+        self.module = module
+        self._hints: dict[str, int] = {}
+
+    @functools.cached_property
+    def files(self) -> tuple[Path, ...]:
+        """The exercise files, in alphabetical order."""
+        if self.path.is_dir():
+            return tuple(sorted(self.path.glob(PATTERN)))
+        return (self.path,)
+
+    @functools.cached_property
+    def exercises(self) -> dict[str, Exercise]:
+        """All exercises, by id."""
+        return _by_id([each for file in self.files for each in load(file)])
+
+    @functools.cached_property
+    def selfchecks(self) -> dict[str, SelfCheck]:
+        """All self-checks, by id."""
+        return _by_id([each for file in self.files for each in load_selfchecks(file)])
+
+    def evaluate(self, name: str) -> Evaluation:
+        """Return an exercise with everything in it computed; once in a session."""
+        if name not in self._computed:
+            self._computed[name] = evaluate(self._find(self.exercises, name, "exercise"))
+        return self._computed[name]
+
+    @functools.cached_property
+    def _computed(self) -> dict[str, Evaluation]:
+        return {}
+
+    def show(self, name: str) -> None:
+        """Print an exercise as Markdown, for a cell with `output: asis`."""
+        print(exercise_markdown(self.evaluate(name), module=self.module))
+
+    def show_selfcheck(self, name: str) -> None:
+        """Print a self-check as Markdown, its answer folded away."""
+        print(selfcheck_markdown(self._find(self.selfchecks, name, "selfcheck")))
+
+    def verdict(self, name: str, answer: Any = ...) -> Verdict:
+        """Return what is said to an answer.
+
+        Parameters
+        ----------
+        answer
+            A number in the exercise's unit, a quantity in any unit that fits, one of
+            the choices, or a list of all of them in order.
+        """
+        return judge(self.evaluate(name), answer)
+
+    def check(self, name: str, answer: Any = ...) -> None:
+        """Print what is said to an answer; `verdict` returns it."""
+        verdict = self.verdict(name, answer)
+        if verdict.kind == "right":
+            print(f"✓ {verdict.message} reveal({name!r}) explains.")
+        else:
+            print(f"{'·' if verdict.kind == 'not attempted' else '✗'} {verdict.message}")
+
+    def hint(self, name: str) -> None:
+        """Print the next hint of an exercise; one more each time."""
+        hints = self.evaluate(name).hints
+        number = self._hints.get(name, 0)
+        if number < len(hints):
+            self._hints[name] = number + 1
+            print(f"Hint {number + 1} of {len(hints)}: {hints[number].strip()}")
+        else:
+            print(f"There are no more hints: reveal({name!r}) shows the solution.")
+
+    def reveal(self, name: str) -> None:
+        """Print the answer and the solution of an exercise."""
+        found = self.evaluate(name)
+        print(f"Answer: {answer_text(found.exercise, found.answer)}\n")
+        print(found.solution.strip())
+
+    def _find(self, items: dict[str, Any], name: str, kind: str) -> Any:
+        if name in items:
+            return items[name]
+        near = difflib.get_close_matches(str(name), items, n=1)
+        raise ExerciseError(
+            f"there is no {kind} '{name}'",
+            file=str(self.path),
+            hint=f"Did you mean '{near[0]}'?"
+            if near
+            else f"There are: {', '.join(items) or 'none'}.",
+        )
+
+
+def _by_id(items: list[Any]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for each in items:
+        if each.id in found:
+            other = found[each.id]
+            raise ExerciseError(
+                f"the id '{each.id}' is used twice (also in {other.file}, line {other.line})",
+                file=each.file,
+                line=each.line,
+                hint="Give one of them another id: readers check their answers by it.",
+            )
+        found[each.id] = each
+    return found

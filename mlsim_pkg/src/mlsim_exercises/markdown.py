@@ -1,0 +1,213 @@
+"""What a page shows of an exercise: prompt, hints that open, a solution that opens.
+
+It is Quarto Markdown, readable by any Quarto and without scripts. The attributes tell
+`exercises.js` of `mlsim_book` what it needs to check an answer in the reader's browser.
+"""
+
+from __future__ import annotations
+
+import html
+from typing import Any
+
+from mlsim_exercises.data import Exercise, SelfCheck
+from mlsim_exercises.evaluation import Evaluation
+from mlsim_exercises.verdicts import asked_for, wanted_as
+
+_EXACT = 0.005  # a count that must be met this well is a whole number
+
+
+def exercise_markdown(evaluation: Evaluation, *, module: str = "") -> str:
+    """Return the Markdown of a computed exercise.
+
+    Parameters
+    ----------
+    module
+        The module that has `check`, `hint` and `reveal`: in a notebook, a cell that
+        calls them stands where the page has hints and the solution.
+
+    >>> task = Exercise("twice", "Twice", "number", "How long?", "2", "{answer:g} s", unit="s")
+    >>> from mlsim_exercises.evaluation import evaluate
+    >>> print(exercise_markdown(evaluate(task)))
+    ::: {#exr-twice .checked data-kind="number" data-answer="2.0" data-tolerance="0.02" data-unit="s"}
+    <BLANKLINE>
+    ## Twice
+    <BLANKLINE>
+    How long?
+    <BLANKLINE>
+    [Answer in s, within 2 % of the value · Level: recall · 1 point]{.exercise-about}
+    <BLANKLINE>
+    :::
+    <BLANKLINE>
+    :::: {.exercise-folds data-for="exr-twice"}
+    <BLANKLINE>
+    ::: {.callout-note collapse="true"}
+    <BLANKLINE>
+    ## Solution
+    <BLANKLINE>
+    2 s
+    <BLANKLINE>
+    :::
+    <BLANKLINE>
+    ::::
+    <BLANKLINE>
+    """  # noqa: E501 - the line as it is printed
+    exercise = evaluation.exercise
+    parts = [
+        f"::: {{#exr-{exercise.id} .checked {_attributes(_data(evaluation))}}}",
+        f"## {exercise.title}",
+        evaluation.prompt.strip(),
+    ]
+    if exercise.choices:
+        parts.append(_listed(exercise.choices))
+    parts += [f"[{_about(exercise)}]{{.exercise-about}}", ":::"]
+    folds = [f':::: {{.exercise-folds data-for="exr-{exercise.id}"}}']
+    for number, hint in enumerate(evaluation.hints, start=1):
+        title = f"Hint {number}" if len(evaluation.hints) > 1 else "Hint"
+        folds.append(_folded("tip", title, hint.strip()))
+    if exercise.wrong:
+        folds.append(_folded("tip", "Another answer?", _wrong_paths(evaluation)))
+    folds += [_folded("note", "Solution", evaluation.solution.strip()), "::::\n"]
+    if module:
+        hidden = '::::: {.content-hidden when-format="ipynb"}'
+        folds = [hidden, *folds, ":::::", _notebook_cell(exercise, module)]
+    return "\n\n".join([*parts, *folds])
+
+
+def selfcheck_markdown(check: SelfCheck) -> str:
+    """Return the Markdown of a self-check question, its answer folded away.
+
+    >>> print(selfcheck_markdown(SelfCheck("sum", "One and one?", ("1", "2"), "2")))
+    ::: {.selfcheck data-kind="choice" data-answer="2"}
+    <BLANKLINE>
+    One and one?
+    <BLANKLINE>
+    - 1
+    - 2
+    <BLANKLINE>
+    :::
+    <BLANKLINE>
+    ::: {.callout-note collapse="true"}
+    <BLANKLINE>
+    ## Answer
+    <BLANKLINE>
+    **2**
+    <BLANKLINE>
+    :::
+    <BLANKLINE>
+    """
+    right = check.choices.index(check.answer) + 1
+    folded = _folded("note", "Answer", f"**{check.answer}**\n\n{check.because}".strip())
+    return "\n\n".join(
+        [
+            f'::: {{.selfcheck data-kind="choice" data-answer="{right}"}}',
+            check.question.strip(),
+            _listed(check.choices),
+            ":::",
+            folded + "\n",
+        ]
+    )
+
+
+def asking(exercise: Exercise) -> str:
+    """Say how a number is to be answered, and how exactly.
+
+    >>> asking(Exercise("e", "T", "number", "?", "2", "", unit="times", tolerance=0.05))
+    'Answer as a factor, within 5 % of the value'
+    >>> asking(Exercise("e", "T", "number", "?", "2", "", unit="users", tolerance=0.001))
+    'Answer as a whole number of users'
+    """
+    asked = asked_for(exercise.unit)
+    if asked.startswith("a number of") and exercise.tolerance <= _EXACT:
+        return f"Answer as a whole number of {exercise.unit}"
+    asked = asked if asked.startswith("in ") else f"as {asked}"
+    return f"Answer {asked}, within {exercise.tolerance * 100:g} % of the value"
+
+
+def three_digits(value: float) -> str:
+    """Write a number to three digits, a large one with its thousands apart.
+
+    >>> three_digits(25_190.0), three_digits(0.01234)
+    ('25,200', '0.0123')
+    """
+    if not 1000 <= abs(value) < 1e15:
+        return f"{value:.3g}"
+    return f"{float(f'{value:.3g}'):,.0f}"
+
+
+def answer_text(exercise: Exercise, value: Any) -> str:
+    """Return an answer as readers write it: three digits and the unit, or the choices.
+
+    >>> answer_text(Exercise("e", "T", "number", "?", "2", "", unit="ms"), 12345.6)
+    '12,300 ms'
+    """
+    if exercise.kind == "number":
+        return f"{three_digits(value)} {exercise.unit}".strip()
+    return ", ".join(value) if exercise.kind == "order" else str(value)
+
+
+def _data(evaluation: Evaluation) -> dict[str, str]:
+    """Return what the script needs, by attribute."""
+    exercise = evaluation.exercise
+    data = {"kind": exercise.kind, "answer": _coded(exercise, evaluation.answer)}
+    if exercise.kind == "number":
+        data |= {"tolerance": repr(float(exercise.tolerance)), "unit": exercise.unit}
+    data |= {"topic": exercise.topic, "better": exercise.better}
+    return {name: value for name, value in data.items() if value}
+
+
+def _coded(exercise: Exercise, value: Any) -> str:
+    """Return an answer for the script: a number, or the places of the choices, from 1."""
+    if exercise.kind == "number":
+        return repr(float(value))
+    chosen = value if exercise.kind == "order" else [value]
+    return " ".join(str(exercise.choices.index(each) + 1) for each in chosen)
+
+
+def _attributes(data: dict[str, str]) -> str:
+    return " ".join(f'data-{name}="{html.escape(value)}"' for name, value in data.items())
+
+
+def _about(exercise: Exercise) -> str:
+    points = f"{exercise.points} point{'s' if exercise.points != 1 else ''}"
+    wanted = {
+        "number": asking(exercise),
+        "choice": "Choose one",
+        "order": "Put them in order",
+    }[exercise.kind]
+    level = {"change": "change one thing"}.get(exercise.level, exercise.level)
+    return f"{wanted} · Level: {level} · {points}"
+
+
+def _wrong_paths(evaluation: Evaluation) -> str:
+    """Return a line for each known wrong way: where it leads, and why it is wrong."""
+    exercise = evaluation.exercise
+    return "\n".join(
+        f"- [**{answer_text(exercise, value)}**]{{.wrong-path"
+        f' data-answer="{_coded(exercise, value)}"}}: {because.strip()}'
+        for value, because in zip(evaluation.wrong, evaluation.because, strict=True)
+    )
+
+
+def _notebook_cell(exercise: Exercise, module: str) -> str:
+    """Return a cell that only a notebook has: a place for the answer, and its check."""
+    wanted = {
+        "number": wanted_as(exercise.unit),
+        "choice": "one of the choices, as a text",
+        "order": "a list of the choices",
+    }[exercise.kind]
+    return (
+        '::: {.content-visible when-format="ipynb"}\n\n'
+        "``` {.python .notebook-cell}\n"
+        f"from {module} import check, hint, reveal\n\n"
+        f"answer = ...  # {wanted}\n"
+        f'check("{exercise.id}", answer)\n'
+        "```\n\n:::\n"
+    )
+
+
+def _folded(kind: str, title: str, body: str) -> str:
+    return f'::: {{.callout-{kind} collapse="true"}}\n\n## {title}\n\n{body}\n\n:::'
+
+
+def _listed(choices: tuple[str, ...]) -> str:
+    return "\n".join(f"- {choice}" for choice in choices)

@@ -1,0 +1,282 @@
+"""What is said to an answer: right, or which mistake was made.
+
+An answer is judged against the computed one, then against each known wrong path, then
+for a slip of the unit, then for its order of magnitude. `verdicts.js` of `mlsim_book`
+judges the same way in a reader's browser: it gets the factors and the words from `rules`, and a
+test sees that the two agree. Standard library only.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from mlsim_exercises.data import Exercise
+from mlsim_exercises.evaluation import Evaluation, is_quantity, plain_number, same_answer
+
+# Factors between units that people mix up, and what to ask about them.
+_SLIPS: Sequence[tuple[float, str]] = (
+    *((1000.0**power, f"a factor of {1000**power:,}") for power in (1, 2, 3, 4)),
+    (1024.0, "a factor of 1,024"),
+    (100.0, "a factor of 100, as between a share and per cent"),
+    (60.0, "a factor of 60, as between seconds and minutes"),
+    (3600.0, "a factor of 3,600, as between seconds and hours"),
+    (24.0, "a factor of 24, as between hours and days"),
+)
+
+_SAYINGS = {
+    "blank": "Not attempted yet.",
+    "right": "Right.",
+    "choice": "Not this one.",
+    "order": "Not in this order.",
+    "sign": "Not right: mind the sign and what is asked for.",
+    "slip": "The digits are right, but not the unit: you are off by {by}.",
+    "unit": "The answer is {asked}.",
+    "near": "Nearly: a little too {way}. What did you round, or leave out?",
+    "magnitude": "The order of magnitude is right, but it is too {way}.",
+    "far": "Too {way}, by about {by}.",
+    "ten": "a power of ten",
+    "tens": "{tens} powers of ten",
+    "wanted": "a number {asked}",
+    "no number": "That is no number: the answer is {wanted}.",
+    "comma": "A comma separates thousands, as in 1,500: write one and a half as 1.5.",
+    "other unit": "That is in {unit}: the answer is {wanted}.",
+}
+# How an answer is asked for, by the pattern of its unit: the first that fits is taken.
+_ASKED: Sequence[tuple[str, str]] = (
+    ("", "a plain number"),
+    ("times", "a factor"),
+    ("(?:m|b|tr)illion", "in {unit}s"),
+    (r"(?!.*(?:bps|ss|us)$)[A-Za-z]{3,}s", "a number of {unit}"),
+    (".*", "in {unit}"),
+)
+_NEAR = 3  # tolerances
+_LONGEST = 60  # characters of an answer that is a text
+
+# 1,234.5 or 1.2e3 or 1.2 x 10^3, then maybe a unit. Python and JavaScript both read it.
+_NUMBER = (
+    r"([-+]?(?:[0-9]{1,3}(?:,[0-9]{3})+(?![0-9])|[0-9]+)(?:\.[0-9]*)?|[-+]?\.[0-9]+)"
+    r"(?:[eE]([-+]?[0-9]+)(?![0-9.])| ?[x×*·] ?10(?:\^|\*\*)([-+]?[0-9]+))?"
+    r" *([A-Za-zµμ%×°$€].*)?"
+)
+_GAP = r"([0-9])(?:[\u00a0\u2009\u202f ](?=[0-9]{3}(?![0-9]))|_(?=[0-9]))"
+# Other ways to write a unit; the plural of a word needs none.
+_SPELLINGS = {
+    "percent": "%", "per cent": "%", "×": "times", "x": "times", "m^3": "m³", "tonne": "t",
+    "tonnes": "t", "minute": "min", "minutes": "min", "second": "s", "seconds": "s", "sec": "s",
+    "hour": "h", "hours": "h", "millisecond": "ms", "milliseconds": "ms",
+}  # fmt: skip
+_PLURAL = r"([A-Za-z]{3,})s"
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What an answer is, and what to tell whoever gave it.
+
+    `kind` is "not attempted", "no answer" (of a form that can't be one), "wrong unit",
+    "wrong path", "order of magnitude", "wrong" or "right"; `score` a share of the points,
+    0 or 1; `path` which wrong path was taken, from 1.
+    """
+
+    kind: str
+    message: str
+    score: float = 0.0
+    path: int | None = None
+
+    def __str__(self) -> str:
+        return self.message
+
+
+def judge(evaluation: Evaluation, given: Any) -> Verdict:
+    """Judge an answer: a number, a quantity with a unit, a choice, or a list of choices.
+
+    >>> from mlsim_exercises.evaluation import evaluate
+    >>> from mlsim_exercises.data import WrongPath
+    >>> paths = (WrongPath("21", "That is half of it."),)
+    >>> task = evaluate(Exercise("e", "T", "number", "?", "42", "", unit="ms", wrong=paths))
+    >>> for given in (None, 42.1, 21, 0.042, 100, 9e9):
+    ...     print(judge(task, given).kind)
+    not attempted
+    right
+    wrong path
+    wrong unit
+    order of magnitude
+    wrong
+    """
+    exercise = evaluation.exercise
+    if _is_blank(given):
+        return Verdict("not attempted", _SAYINGS["blank"])
+    if exercise.kind == "number":
+        value = _read_number(exercise, given)
+    else:
+        value = _read_choices(exercise, given)
+    if isinstance(value, Verdict):
+        return value
+    if same_answer(exercise, value, evaluation.answer):
+        return Verdict("right", _SAYINGS["right"], score=1.0)
+    for number, (wrong, because) in enumerate(
+        zip(evaluation.wrong, evaluation.because, strict=True), start=1
+    ):
+        if same_answer(exercise, value, wrong):
+            return Verdict("wrong path", because.strip(), path=number)
+    if exercise.kind == "number":
+        return _how_far(exercise, value, evaluation.answer)
+    return Verdict("wrong", _SAYINGS[exercise.kind])
+
+
+def asked_for(unit: str) -> str:
+    """Say how an answer is given: in which unit, or what it counts.
+
+    >>> asked_for("ms"), asked_for("times"), asked_for("users"), asked_for("billion")
+    ('in ms', 'a factor', 'a number of users', 'in billions')
+    """
+    words = next(words for pattern, words in _ASKED if re.fullmatch(pattern, unit))
+    return words.format(unit=unit)
+
+
+def wanted_as(unit: str) -> str:
+    """Say what an answer is.
+
+    >>> wanted_as("ms"), wanted_as("times"), wanted_as("")
+    ('a number in ms', 'a factor', 'a plain number')
+    """
+    asked = asked_for(unit)
+    return _SAYINGS["wanted"].format(asked=asked) if asked.startswith("in ") else asked
+
+
+def rules() -> dict[str, Any]:
+    """Return what the script of a page needs to judge as this module does."""
+    return {
+        "slips": _SLIPS,
+        "says": _SAYINGS,
+        "asked": _ASKED,
+        "near": _NEAR,
+        "longest": _LONGEST,
+        "number": _NUMBER,
+        "gap": _GAP,
+        "spellings": _SPELLINGS,
+        "plural": _PLURAL,
+    }
+
+
+def _is_blank(given: Any) -> bool:
+    if given is None or given is Ellipsis:
+        return True
+    if isinstance(given, str):
+        return given.strip() in {"", "..."}
+    return isinstance(given, list | tuple) and not given
+
+
+def _read_number(exercise: Exercise, given: Any) -> float | Verdict:
+    """Return an answer as a plain number in the exercise's unit, or what is wrong with it."""
+    wanted = wanted_as(exercise.unit)
+    if isinstance(given, str):
+        return _read_text(exercise, given, wanted)
+    if isinstance(given, bool | complex | bytes):
+        return Verdict("no answer", f"{given!r} is no number: the answer is {wanted}.")
+    try:
+        return plain_number(given, exercise.unit)
+    except Exception as error:  # noqa: BLE001 - a student's object may raise anything
+        return _no_number(given, wanted, str(error))
+
+
+def _read_text(exercise: Exercise, given: str, wanted: str) -> float | Verdict:
+    """Return a number written as a text, maybe with its unit, or what is wrong with it."""
+    text = re.sub(_GAP, r"\1", given.strip()[: _LONGEST + 1].replace("\u2212", "-"))
+    found = re.fullmatch(_NUMBER, text) if len(text) <= _LONGEST else None
+    digits = f"{found[1].replace(',', '')}e{found[2] or found[3] or 0}" if found else "nan"
+    value = float(digits)
+    if found is None or not math.isfinite(value):
+        said = _SAYINGS["comma" if re.match("[0-9]+,[0-9]", text) else "no number"]
+        return Verdict("no answer", said.format(wanted=wanted))
+    if found[4] and not _fits(found[4], exercise.unit):
+        said = _SAYINGS["other unit"].format(unit=found[4].strip(), wanted=wanted)
+        return Verdict("wrong unit", said)
+    return value
+
+
+def _fits(written: str, unit: str) -> bool:
+    """Say whether what stands after a number is its unit; what is counted may be described.
+
+    >>> _fits("times as long", "times"), _fits("users per GPU", "users"), _fits("s each", "s")
+    (True, False, False)
+    """
+    if _spelled(written) == _spelled(unit):
+        return True
+    first, _, more = written.strip().partition(" ")
+    counted = asked_for(unit) != f"in {unit}" and _spelled(first) == _spelled(unit)
+    return counted and not re.search(r"/|\bper\b", more)
+
+
+def _spelled(unit: str) -> str:
+    """Return a unit in one spelling.
+
+    >>> _spelled("per cent"), _spelled("μs"), _spelled("GB / s"), _spelled("days")
+    ('%', 'us', 'GB/s', 'day')
+    """
+    plain = re.sub("[µμ]", "u", unit.strip())
+    known = _SPELLINGS.get(plain, re.sub(r"\s+", "", plain))
+    plural = re.fullmatch(_PLURAL, known)
+    return plural[1] if plural else known
+
+
+def _no_number(given: Any, wanted: str, said: str) -> Verdict:
+    """Say why something can't be the answer of a numeric exercise."""
+    if is_quantity(given) and not _several(said):
+        unit = str(getattr(given, "units", "")) or "no unit"
+        return Verdict("wrong unit", f"That is in {unit}: the answer is {wanted}.")
+    what = str(given) if isinstance(given, int | float) else f"a {type(given).__name__}"
+    if isinstance(given, list | tuple | dict | set) or _several(said):
+        what = "more than one value"
+    return Verdict("no answer", f"That is {what}: the answer is {wanted}.")
+
+
+def _several(said: str) -> bool:
+    """Say whether an error complains of an array, as NumPy's do."""
+    return "length-1" in said or "0-dimensional" in said or "only one element" in said
+
+
+def _read_choices(exercise: Exercise, given: Any) -> Any:
+    """Return an answer as its exercise writes it, or what is wrong with it.
+
+    Case and surrounding blanks don't count.
+    """
+    known = {each.strip().casefold(): each for each in exercise.choices}
+    allowed = ", ".join(exercise.choices)
+    if exercise.kind == "choice":
+        found = known.get(str(given).strip().casefold())
+        if found is None:
+            return Verdict("no answer", f"{given!s:.40} is none of the choices: {allowed}.")
+        return found
+    try:
+        items = [known.get(str(each).strip().casefold()) for each in given]
+    except TypeError:
+        items = []
+    if None in items or sorted(map(str, items)) != sorted(exercise.choices):
+        return Verdict("no answer", f"The answer is a list with each of these once: {allowed}.")
+    return tuple(items)
+
+
+def _how_far(exercise: Exercise, value: float, answer: float) -> Verdict:
+    """Judge a number that is neither right nor a known mistake."""
+    if answer == 0 or value == 0 or (value < 0) != (answer < 0):
+        return Verdict("wrong", _SAYINGS["sign"])
+    ratio = value / answer
+    for factor, words in _SLIPS:
+        for slip in (factor, 1 / factor):
+            if same_answer(exercise, value, answer * slip):
+                said = [_SAYINGS["slip"].format(by=words)]
+                unit = _SAYINGS["unit"].format(asked=asked_for(exercise.unit))
+                said += [unit] if exercise.unit else []
+                return Verdict("wrong unit", " ".join(said))
+    way = "high" if ratio > 1 else "low"
+    if math.isclose(ratio, 1, abs_tol=_NEAR * exercise.tolerance):
+        return Verdict("order of magnitude", _SAYINGS["near"].format(way=way))
+    if 0.1 < ratio < 10:
+        return Verdict("order of magnitude", _SAYINGS["magnitude"].format(way=way))
+    tens = round(abs(math.log10(ratio)))
+    by = _SAYINGS["ten" if tens == 1 else "tens"].format(tens=tens)
+    return Verdict("wrong", _SAYINGS["far"].format(way=way, by=by))

@@ -1,0 +1,163 @@
+"""`mlsim-book moved`: what two builds of a book say differently."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from mlsim_book.check.compare_builds import as_text, moved
+from mlsim_book.check.page_pieces import read_out
+from mlsim_book.cli import main
+from mlsim_book.errors import SourceError
+
+PAGE = """<!DOCTYPE html><html><head><title>T</title><script>let a = 1</script></head>
+<body><nav><p>Navigation of 12 pages.</p></nav>
+<main><h1>Tea</h1>
+<section id="a"><h2>Steeping</h2>
+<p>It takes <span class="opens">3&nbsp;min</span> at 95 degrees. Then it is ready.
+It costs <span class="katex"><span class="katex-mathml"><math><annotation>2.5</annotation></math></span>
+<span class="katex-html" aria-hidden="true">2.5</span></span> a cup.</p>
+<figure><img src="tea.svg" alt="A curve that falls"><figcaption>Figure 1: Cooling</figcaption></figure>
+<table><thead><tr><th>Tea</th><th>Grams</th></tr></thead>
+<tbody><tr><td>Assam</td><td>12</td></tr><tr><td>Sencha</td><td>8</td></tr></tbody></table>
+<div class="cell"><div class="sourceCode"><pre><code>print(40 + 2)</code></pre></div>
+<pre><code>42</code></pre></div>
+</section>
+<section id="b"><h2>Exercises</h2>
+<div id="exr-cups" class="theorem exercise"><p>Exercise 1. How many cups?</p></div>
+<div class="callout"><div>Solution</div><div><p>There are 7 cups.</p></div></div>
+</section></main></body></html>
+"""
+
+
+@pytest.fixture
+def books(tmp_path: Path) -> tuple[Path, Path]:
+    for name in ("old", "new"):
+        folder = tmp_path / name / "part"
+        folder.mkdir(parents=True)
+        (folder / "tea.html").write_text(PAGE, encoding="utf-8")
+        (folder / "tea.svg").write_text("<svg/>", encoding="utf-8")
+    return tmp_path / "old", tmp_path / "new"
+
+
+def edit(book: Path, *pairs: tuple[str, str]) -> None:
+    path = book / "part" / "tea.html"
+    text = path.read_text(encoding="utf-8")
+    for old, new in pairs:
+        assert old in text
+        text = text.replace(old, new)
+    path.write_text(text, encoding="utf-8")
+
+
+def test_a_page_is_read_out_piece_by_piece(books) -> None:
+    pieces = read_out(books[0] / "part" / "tea.html")
+    said = [(each.kind, each.text) for each in pieces]
+    assert ("sentence", "It takes 3 min at 95 degrees.") in said
+    assert ("sentence", "Then it is ready.") in said
+    assert ("sentence", "It costs 2.5 a cup.") in said  # once, though KaTeX writes it twice
+    assert ("row", "Assam | 12") in said
+    assert ("output", "42") in said
+    assert not any("Navigation" in text or "print" in text for _, text in said)
+    (figure,) = [each for each in pieces if each.kind == "figure"]
+    assert (figure.text, figure.section) == ("A curve that falls", "Steeping")
+    (solution,) = [each for each in pieces if "7 cups" in each.text]
+    assert (solution.section, solution.exercise) == ("Exercises", "exr-cups")
+
+
+def test_the_same_book_twice_has_moved_nothing(books) -> None:
+    assert moved(*books) == []
+    assert as_text([]) == "nothing moved"
+
+
+def test_a_number_in_a_sentence_a_row_an_output_and_a_solution(books) -> None:
+    edit(books[1], ("3&nbsp;min", "4&nbsp;min"), ("<td>12</td>", "<td>13</td>"),
+         ("<code>42</code>", "<code>43</code>"), ("7 cups", "9 cups"))  # fmt: skip
+    found = moved(*books)
+    assert [each.piece.kind for each in found] == ["sentence", "row", "output", "sentence"]
+    assert all(each.only_numbers for each in found)
+    lines = as_text(found).splitlines()
+    assert lines[:4] == [
+        "part/tea.html",
+        "  Steeping",
+        "    ~ It takes [3 -> 4] min at 95 degrees.",
+        "    ~ Assam | [12 -> 13]",
+    ]
+    assert "  Exercises, exr-cups" in lines
+    assert lines[-1] == ("2 sentences, 1 table row, 1 output moved on 1 page; exercises touched: 1")
+
+
+def test_a_figure_that_was_drawn_anew(books) -> None:
+    (books[1] / "part" / "tea.svg").write_text("<svg><path/></svg>", encoding="utf-8")
+    (found,) = moved(*books)
+    assert found.piece.kind == "figure"
+    assert str(found) == "~ drawn anew: A curve that falls"
+    assert not found.only_numbers
+
+
+def test_words_that_came_and_went(books) -> None:
+    edit(books[1], ("Then it is ready.", ""), ("<tr><td>Sencha</td><td>8</td></tr>",
+         "<tr><td>Matcha</td><td>8</td></tr>"))  # fmt: skip
+    assert [str(each) for each in moved(*books)] == [
+        "- Then it is ready.",
+        "+ Matcha | 8",
+        "- Sencha | 8",
+    ]
+
+
+def test_pages_that_came_and_went(books) -> None:
+    old, new = books
+    (new / "part" / "tea.html").rename(new / "coffee.html")
+    found = moved(old, new)
+    assert {each.page for each in found if each.old is None} == {"coffee.html"}
+    assert {each.page for each in found if each.new is None} == {"part/tea.html"}
+
+
+def test_a_long_sentence_is_shown_around_what_changed(books) -> None:
+    words = " ".join(f"w{number}" for number in range(40))
+    edit(books[0], ("Then it is ready.", f"Then {words} are 5 of {words}."))
+    edit(books[1], ("Then it is ready.", f"Then {words} are 6 of {words}."))
+    (found,) = moved(*books)
+    assert str(found) == ("~ … w35 w36 w37 w38 w39 are [5 -> 6] of w0 w1 w2 w3 w4 …")
+
+
+def test_a_long_row_is_told_by_its_first_cell(books) -> None:
+    cells = "".join(f"<td>{number}</td>" for number in range(20))
+    edit(books[0], ("<td>Assam</td><td>12</td>", f"<td>Assam</td>{cells}<td>12</td>"))
+    edit(books[1], ("<td>Assam</td><td>12</td>", f"<td>Assam</td>{cells}<td>13</td>"))
+    (found,) = moved(*books)
+    assert str(found) == "~ Assam | … 17 | 18 | 19 | [12 -> 13]"
+
+
+def test_of_a_figure_in_both_looks_the_light_one_counts(books) -> None:
+    light = '<img src="tea.svg" alt="A curve that falls">'
+    for book in books:
+        edit(book, (light, f'{light}<img class="dark-content" src="dark.svg" alt="A curve">'))
+        (book / "part" / "dark.svg").write_text(f"<svg>{book}</svg>", encoding="utf-8")
+    assert moved(*books) == []
+
+
+def test_the_command_prints_text_or_data(books, capsys) -> None:
+    edit(books[1], ("7 cups", "9 cups"))
+    assert main(["moved", *map(str, books)]) == 0
+    assert "~ There are [7 -> 9] cups." in capsys.readouterr().out
+    assert main(["moved", *map(str, books), "--json"]) == 0
+    (data,) = json.loads(capsys.readouterr().out)
+    assert data["exercise"] == "exr-cups"
+    assert (data["old"], data["new"]) == ("There are 7 cups.", "There are 9 cups.")
+    assert data["only_numbers"] is True
+
+
+def test_a_folder_without_pages_is_refused(books, tmp_path, capsys) -> None:
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(SourceError, match="there is no built page in"):
+        moved(books[0], tmp_path / "empty")
+    assert main(["moved", str(books[0]), str(tmp_path / "nowhere")]) == 1
+    assert "Build the book before and after a change" in capsys.readouterr().err
+
+
+def test_a_page_of_broken_html_is_read_as_far_as_it_goes(books) -> None:
+    path = books[1] / "part" / "tea.html"
+    path.write_text("<main><p>One.</p></div></section><p>Two</main><p>Outside", encoding="utf-8")
+    assert [each.text for each in read_out(path)] == ["One.", "Two"]

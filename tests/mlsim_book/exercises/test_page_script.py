@@ -1,0 +1,155 @@
+"""A page judges answers as Python does, and only pages with exercises load what does it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from typing import Any
+
+import pytest
+
+from mlsim_book.errors import ToolError
+from mlsim_book.exercises.page_script import (
+    FOLDER,
+    exercises_script,
+    guesses_page,
+    has_exercises,
+)
+from mlsim_book.render.assets import find_node
+from mlsim_exercises.data import Exercise, SelfCheck, WrongPath
+from mlsim_exercises.evaluation import Evaluation, evaluate
+from mlsim_exercises.markdown import exercise_markdown, selfcheck_markdown
+from mlsim_exercises.verdicts import judge, rules
+
+PATHS = (WrongPath("50", "Half."), WrongPath("-100", "The sign."), WrongPath("250", "More."))
+WRITTEN = [
+    "", "  ", "...", "100", " 100 ", "+100", "1e2", "1E2", "1.0e+2", ".1e3", "100.", "100.9", "101.5",
+    "1,00", "1,000", "12,34", "1,234,567.5", "1 000", "1\u202f000", "1_000", "10 0", "−100", "-100",
+    "100ms", "100 ms", "100 MS", "100 s", "0.1 s", "100 µs", "1 x 10^2", "1×10^2", "1 · 10**2", "10^2",
+    "1e2 ms", "1e2e3", "1e5.5", "100 ms ms", "100 %", "100 times", "100 x", "100 tim", "100 times as long",
+    "100 ms each", "100 users", "100 users at most", "100 users per GPU", "100 user/s", "100 billion parameters", "fast", "nan", "inf", "1e999", "1e-999", "0",
+    "0x64", "1/10", "1,5", "$100", "€100", "50", "49.6", "250", "-7", "1" * 61, "9" * 400, "--1", "1-2", "١٠٠",
+]  # fmt: skip
+SWEEP = [f"{sign}{100 * 1.07**power:.6g}" for power in range(-400, 400, 3) for sign in ("", "-")]
+FACTORS = [f"{100.5 * factor!r}" for factor in (1e3, 1e-3, 1024, 1 / 60, 3600, 1e12, 24, 0.01)]
+
+
+def number(answer: str = "100", **given: Any) -> Evaluation:
+    fields = {"unit": "ms", "tolerance": 0.01, "wrong": PATHS, **given}
+    return evaluate(Exercise("e", "T", "number", "?", answer, "", **fields))
+
+
+def as_task(found: Evaluation) -> dict[str, Any]:
+    """Return an exercise as a page's script reads it."""
+    exercise = found.exercise
+    return {
+        "kind": exercise.kind, "unit": exercise.unit, "tolerance": exercise.tolerance,
+        "answer": coded(exercise, found.answer), "wrong": [coded(exercise, w) for w in found.wrong],
+    }  # fmt: skip
+
+
+def coded(exercise: Exercise, value: Any) -> str:
+    if exercise.kind == "number":
+        return repr(value)
+    chosen = value if exercise.kind == "order" else [value]
+    return " ".join(str(exercise.choices.index(each) + 1) for each in chosen)
+
+
+def by_script(cases: list[tuple[dict[str, Any], str]]) -> list[dict[str, Any]]:
+    """Return what the page's script says to each answer."""
+    try:
+        node = find_node()
+    except ToolError as error:
+        pytest.skip(str(error))
+    script = (
+        f"const RULES = {json.dumps(rules())};\n{(FOLDER / 'verdicts.js').read_text('utf-8')}\n"
+        "const cases = JSON.parse(require('fs').readFileSync(0, 'utf-8'));\n"
+        "console.log(JSON.stringify(cases.map(([task, given]) => judge(task, given))));"
+    )
+    run = subprocess.run(
+        [node, "-e", script], input=json.dumps(cases), capture_output=True, text=True, check=True
+    )
+    return list(json.loads(run.stdout))
+
+
+def test_script_and_python_say_the_same_to_numbers() -> None:
+    tasks = [
+        number(unit="users", wrong=()), number(unit="billion", wrong=()),
+        number(), number(unit="%"), number(unit="", wrong=()), number(unit="times", wrong=()),
+        number("-100", wrong=()), number("0", wrong=()), number("669.76", unit="µs", tolerance=0.3, wrong=()),
+    ]  # fmt: skip
+    cases = [(task, given) for task in tasks for given in [*WRITTEN, *FACTORS]]
+    cases += [(tasks[2], given) for given in SWEEP] + [(tasks[6], given) for given in SWEEP]
+    said = by_script([(as_task(task), given) for task, given in cases])
+    kinds = set()
+    for (task, given), found in zip(cases, said, strict=True):
+        verdict = judge(task, given)
+        assert (found["kind"], found.get("path")) == (verdict.kind, verdict.path), given
+        if verdict.path is None:
+            assert found["message"] == verdict.message, given
+        kinds.add(verdict.kind)
+    assert kinds == {
+        "not attempted", "no answer", "right", "wrong path", "wrong unit", "order of magnitude", "wrong"
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("given", "unit", "kind"),
+    [
+        ("100 ms", "ms", "right"),
+        ("1,00", "ms", "no answer"),
+        ("0.1 s", "ms", "wrong unit"),
+        ("100 per cent", "%", "right"),
+        ("100x", "times", "right"),
+        ("100 GPUs", "GPU", "right"),
+        ("100 day", "days", "right"),
+        ("100 time", "times", "right"),
+        ("100 s", "min", "wrong unit"),
+        ("100 m", "ms", "wrong unit"),
+        ("100 μs", "µs", "right"),
+        ("1e2 GB / s", "GB/s", "right"),
+        ("100 ms", "", "wrong unit"),
+        ("100,000", "ms", "wrong unit"),
+    ],
+)
+def test_numbers_as_people_write_them(given: str, unit: str, kind: str) -> None:
+    assert judge(number(unit=unit), given).kind == kind
+
+
+def test_script_and_python_say_the_same_to_choices_and_orders() -> None:
+    choices = ("a", "b", "c")
+    choice = evaluate(
+        Exercise("e", "T", "choice", "?", "'b'", "", choices=choices, wrong=(WrongPath("'c'", "C."),))
+    )  # fmt: skip
+    order = evaluate(
+        Exercise(
+            "e", "T", "order", "?", "['b', 'a', 'c']", "", choices=choices,
+            wrong=(WrongPath("['c', 'a', 'b']", "Back."),),
+        )
+    )  # fmt: skip
+    answers = [(choice, each) for each in choices]
+    answers += [(order, each) for each in (["b", "a", "c"], ["c", "a", "b"], ["a", "b", "c"])]
+    said = by_script([(as_task(task), coded(task.exercise, given)) for task, given in answers])
+    for (task, given), found in zip(answers, said, strict=True):
+        verdict = judge(task, given)
+        assert (found["kind"], found.get("path")) == (verdict.kind, verdict.path)
+        assert found["message"] == ("" if verdict.path else verdict.message)
+
+
+def test_only_pages_with_exercises_load_the_script() -> None:
+    shown = exercise_markdown(number())
+    assert ".checked" in shown  # which pandoc and the filter make the classes below
+    assert has_exercises('<div id="exr-e" class="theorem exercise checked" data-kind="number">')
+    assert ".selfcheck" in selfcheck_markdown(SelfCheck("s", "?", ("a", "b"), "a"))
+    assert has_exercises('<div class="selfcheck" data-kind="choice">')
+    assert has_exercises('<div id="g" class="calibration">')
+    assert not has_exercises('<p>class="selfcheck"</p><div class="theorem exercise">')
+    assert guesses_page([("a.html", "<p>nothing</p>")]) == ""
+
+
+def test_the_script_is_one_scope_with_the_rules_in_it() -> None:
+    script = exercises_script()
+    assert script.startswith("(() => {")
+    assert '"use strict";\nconst RULES = {"slips":[[1000.0,' in script
+    assert "\n//" not in script
+    assert len(script.encode()) < 32_000

@@ -1,0 +1,512 @@
+"""Assignments: what students get, and what is made of whatever they hand in."""
+
+from __future__ import annotations
+
+import csv
+import json
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mlsim_book.cli import main
+from mlsim_book.errors import SourceError
+from mlsim_book.grading.assignment import choose, make_assignment, read_students
+from mlsim_book.grading.grade import Folders, Result, grade
+from mlsim_book.grading.key import read_key
+from mlsim_book.grading.process import Limits, Ran
+from mlsim_book.grading.report import page
+from mlsim_book.grading.submissions import read_submission
+from mlsim_exercises.data import load
+
+QUESTIONS = """\
+[[exercise]]
+id = "boil"
+title = "Boil"
+kind = "number"
+points = 2
+prompt = "How long for {litres} l at 2 kW? See [*the kettle*]{{.mark}}."
+setup = "power = 2000"
+answer = "litres * 334880 / power"
+unit = "s"
+hints = ["Energy over power."]
+solution = "{answer:.2f} s."
+
+[exercise.given]
+litres = [2, 3, 5, 7]
+
+[[exercise.wrong]]
+answer = "334880 / power"
+because = "That is for one litre."
+
+[[exercise]]
+id = "unit-of-power"
+title = "The unit"
+kind = "choice"
+prompt = "What is a watt?"
+choices = ["J", "J/s", "J s"]
+answer = "'J/s'"
+solution = "{answer}."
+
+[[exercise]]
+id = "sort-them"
+title = "Sort"
+kind = "order"
+prompt = "Smallest first."
+choices = ["cup", "bath", "kettle"]
+answer = "['cup', 'kettle', 'bath']"
+solution = "So."
+
+[[exercise.wrong]]
+answer = "['bath', 'kettle', 'cup']"
+because = "That is largest first."
+"""
+RIGHT = {
+    "answer_boil": "334.88",
+    "answer_unit_of_power": "'J/s'",
+    "answer_sort_them": "['cup', 'kettle', 'bath']",
+}
+DEAF = "import signal; signal.signal(signal.SIGALRM, signal.SIG_IGN)\nwhile True: pass"
+ALWAYS = """
+class Always(float):
+    def __eq__(self, other): return True
+    def __sub__(self, other): return 0.0
+    def __rsub__(self, other): return 0.0
+answer_boil = Always(3)
+"""
+QUICK = Limits(cell_seconds=1, seconds=8, memory=2**30, file_size=10**6)
+
+
+@pytest.fixture
+def book(tmp_path: Path) -> Path:
+    """A book with a chapter of questions."""
+    root = tmp_path / "book"
+    root.mkdir()
+    (root / "_quarto.yml").write_text("project: {type: book}\nbook: {chapters: [index.qmd]}\n")
+    (root / "index.qmd").write_text("# A\n")
+    (root / "index.exercises.toml").write_text(QUESTIONS)
+    return root
+
+
+@pytest.fixture
+def homework(book: Path) -> Path:
+    """The same questions for all, made by the command."""
+    out = book.parent / "homework"
+    assert main(["assign", "index", "--out", str(out), "--root", str(book)]) == 0
+    return out
+
+
+def notebook(*sources: str, **metadata: Any) -> str:
+    """A notebook with these code cells."""
+    cells = [
+        {"cell_type": "code", "metadata": {}, "outputs": [], "source": textwrap.dedent(each)}
+        for each in sources
+    ]
+    return json.dumps({"cells": cells, "metadata": metadata, "nbformat": 4, "nbformat_minor": 5})
+
+
+def answers(**other: str) -> str:
+    """Code that gives the answers, the right ones where nothing else is given."""
+    return "\n".join(f"{name} = {value}" for name, value in {**RIGHT, **other}.items())
+
+
+def graded(homework: Path, limits: Limits = QUICK, **files: str) -> dict[str, Result]:
+    """Grade these notebooks, by name."""
+    for name, text in files.items():
+        (homework / "submissions" / f"{name}.ipynb").write_text(text)
+    folders = Folders.of(homework, key=None, submissions=None, out=None)
+    results = grade(folders, limits=limits, progress=lambda _: None)
+    return {result.file.removesuffix(".ipynb"): result for result in results}
+
+
+def points(result: Result) -> list[float]:
+    """The points of each question."""
+    return [mark.points for mark in result.marks]
+
+
+def rows_of(path: Path) -> list[dict[str, str]]:
+    """The rows of a table, by column."""
+    with path.open(encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+# ------------------------------------------------------------------ handing out
+def test_students_get_no_answer(homework: Path) -> None:
+    (handed,) = (homework / "students").iterdir()
+    text = handed.read_text()
+    for answer in ("334.88", "334880", "167", "'J/s'\"", "largest first", "Energy over"):
+        assert answer not in text
+    assert "How long for 2 l at 2 kW? See *the kettle*." in text
+    assert "answer_boil = ...  # a number in s" in text
+    assert "for one litre" in (homework / "rubric.md").read_text()
+    assert [each.name for each in (homework / "submissions").iterdir()] == []
+
+
+def test_solutions_score_full_and_blank_scores_nothing(homework: Path) -> None:
+    (solution,) = (homework / "solutions").iterdir()
+    (blank,) = (homework / "students").iterdir()
+    found = graded(homework, full=solution.read_text(), blank=blank.read_text())
+    assert points(found["full"]) == [2, 1, 1]
+    assert points(found["blank"]) == [0, 0, 0]
+    assert {mark.kind for mark in found["blank"].marks} == {"not attempted"}
+
+
+def test_variants(book: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    names = [f"s{number}" for number in range(12)]
+    students = tmp_path / "class.csv"
+    students.write_text("\ufeffmail,Student\n" + "".join(f"x,{name}\n" for name in names))
+    out = tmp_path / "week"
+    command = ["assign", "index.qmd", "--out", str(out), "--root", str(book)]
+    assert main([*command, "--variant-by", str(students)]) == 0
+    assert "the same for all" in capsys.readouterr().out
+    key = read_key(out / "key.json")
+    assert sorted(key.students) == sorted(names)
+    assert len({numbers[0] for numbers in key.students.values()}) > 1
+    texts = {name: (out / "solutions" / f"{name}.ipynb").read_text() for name in names}
+    first, other = (
+        next(name for name in names if key.students[name][0] == version) for version in (0, 1)
+    )
+    assert "litres = 2" in texts[first]
+    assert "litres = 3" in texts[other]
+    # the same command makes the same files; a student more changes nobody's numbers
+    before = (out / "key.json").read_text()
+    assert main([*command, "--variant-by", str(students)]) == 0
+    students.write_text("student\nnew\n" + "".join(f"{name}\n" for name in names))
+    assert main([*command, "--variant-by", str(students)]) == 1
+    assert "there is another assignment in this folder" in capsys.readouterr().err
+    assert (out / "key.json").read_text() == before
+    assert main([*command, "--variant-by", str(students), "--replace"]) == 0
+    assert (out / "solutions" / f"{other}.ipynb").read_text() == texts[other]
+    # another student's numbers are told from one's own, by the file's name
+    found = graded(
+        out, **{f"week_{first}_17": texts[other], other: texts[other], "x": texts[other]}
+    )
+    assert points(found[other]) == [2, 1, 1]
+    assert points(found[f"week_{first}_17"]) == [0, 1, 1]
+    assert found[f"week_{first}_17"].notes == (f"the notebook was made for {other}",)
+    assert found["x"].student == other
+    assert "known by the notebook alone" in found["x"].notes[0]
+    assert f"also of this student: {other}.ipynb" in found["x"].notes[1]
+
+
+def test_whose_it_is(tmp_path: Path) -> None:
+    def whose(name: str, **metadata: Any) -> tuple[str, tuple[str, ...]]:
+        path = tmp_path / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(notebook("", **metadata))
+        found = read_submission(path, ["ann", "ann-lee", "Åsa Öberg", "7"])
+        return found.student, found.notes
+
+    assert whose("ann.ipynb") == ("ann", ())
+    assert whose("hw1_ann-lee_late.ipynb") == ("ann-lee", ())
+    assert whose("joann.ipynb")[0] == ""
+    assert whose("Åsa Öberg.ipynb")[0] == "Åsa Öberg"
+    assert whose("week 7 of.ipynb")[0] == "7"
+    assert whose("ann/hw.ipynb")[0] == "ann"
+    assert whose("z.ipynb", assignment={"student": "eve"})[0] == ""
+    assert whose("z.ipynb", assignment=[3])[0] == ""
+
+
+def test_an_unknown_student_is_not_graded(book: Path, tmp_path: Path) -> None:
+    students = tmp_path / "class.csv"
+    students.write_text("student\nada\n\n")
+    out = tmp_path / "week"
+    main(["assign", "boil", "--out", str(out), "--root", str(book), "--variant-by", str(students)])
+    found = graded(out, someone=notebook(answers()))
+    assert points(found["someone"]) == [0]
+    assert "isn't known" in found["someone"].marks[0].message
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "words"),
+    [
+        ("", None, "no student in this file"),
+        ("student\n", None, "no student in this file"),
+        ("student\nada\nada\n", 3, "'ada' is written twice (line 2)"),
+        ("student\na b\na/b\n", 3, "gets the same file as 'a b'"),
+        ("name,student\nx,\n", 2, "names no student"),
+    ],
+)
+def test_a_wrong_list_of_students(tmp_path: Path, text: str, line: int | None, words: str) -> None:
+    path = tmp_path / "class.csv"
+    path.write_text(text)
+    with pytest.raises(SourceError) as caught:
+        read_students(path)
+    assert words in str(caught.value)
+    assert caught.value.line == line
+
+
+def test_wrong_names_and_folders(book: Path, homework: Path, tmp_path: Path) -> None:
+    files = [book / "index.exercises.toml"]
+    with pytest.raises(SourceError, match=r"Did you mean 'boil'.*exercises: index"):
+        choose(["boyl"], files)
+    assert choose(["sort-them", "index"], files)[0].id == "sort-them"
+    assert len(choose([str(files[0])], [])) == 3
+    command = ["assign", "boil", "--root", str(book), "--out"]
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "thesis.tex").write_text("mine")
+    assert main([*command, str(tmp_path / "full")]) == 1
+    assert (tmp_path / "full" / "thesis.tex").read_text() == "mine"
+    (homework / "submissions" / "ada.ipynb").write_text(notebook(""))
+    assert main([*command, str(homework)]) == 1
+    assert main(["grade", str(tmp_path)]) == 1
+    assert main(["grade", str(homework), "--submissions", str(tmp_path / "no")]) == 1
+    (homework / "key.json").write_text('{"version": 1}')
+    assert main(["grade", str(homework)]) == 1
+    (homework / "key.json").write_text('{"version": 9}')
+    with pytest.raises(SourceError, match="version 9"):
+        read_key(homework / "key.json")
+
+
+def test_numbers_that_make_mistakes_look_alike_are_left_out() -> None:
+    (task,) = load_text("given]\nlitres = [2, 1, 3]", "given]\nlitres = [2, 3, 5, 7]")
+    made = make_assignment("A", [task], ["a"])
+    assert [each.given["litres"] for each in made.questions[0].versions] == [2, 3]
+
+
+def load_text(new: str, old: str) -> list[Any]:
+    """The first exercise, with another text in it."""
+    import tempfile
+
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "x.exercises.toml"
+        path.write_text(QUESTIONS.replace(old, new))
+        return [load(path)[0]]
+
+
+# -------------------------------------------------------------------- coming back
+def test_feedback_names_the_mistake_and_no_answer(homework: Path) -> None:
+    text = notebook(answers(answer_boil="167.44", answer_sort_them="['bath', 'kettle', 'cup']"))
+    result = graded(homework, ada=text)["ada"]
+    assert points(result) == [0, 1, 0]
+    shown = page(result, "Week <1>")
+    assert "That is for one litre." in shown
+    assert "That is largest first." in shown
+    assert "Week &lt;1&gt;" in shown
+    assert "334.88" not in shown
+    assert "cup, kettle, bath" not in shown
+
+
+CASES: list[tuple[tuple[str, ...], list[float], str]] = [
+        # cells in pieces, twice, out of order, deleted
+        ((answers(), answers()), [2, 1, 1], ""),
+        ((answers(), "answer_boil = ..."), [2, 1, 1], ""),
+        (("answer_boil = 1", "answer_boil = 334.88"), [2, 0, 0], ""),
+        ((), [0, 0, 0], ""),
+        (("x = (", answers()), [2, 1, 1], "code cell 1: SyntaxError"),
+        ((answers(), "1 / 0"), [2, 1, 1], "code cell 2: ZeroDivisionError"),
+        ((answers() + "\n1 / 0",), [2, 1, 1], "ZeroDivisionError"),
+        (("%matplotlib inline\n%pip install nothing\n!ls", answers()), [2, 1, 1], ""),
+        (("await __import__('asyncio').sleep(0)", answers()), [2, 1, 1], ""),
+        # ways to end
+        (("raise SystemExit", answers()), [2, 1, 1], "SystemExit"),
+        (("exit()", answers()), [2, 1, 1], ""),
+        (("raise KeyboardInterrupt", answers()), [2, 1, 1], "KeyboardInterrupt"),
+        (("import os; os._exit(0)", answers()), [2, 1, 1], "code cell 1 ended the process"),
+        ((answers(), "import os; os._exit(0)"), [2, 1, 1], "code cell 2 ended the process"),
+        (("import os; os.kill(os.getppid(), 9)", answers()), [2, 1, 1], "WallError"),
+        (("import os, signal; os.killpg(0, 9)", answers()), [2, 1, 1], "WallError"),
+        (("while True: pass", answers()), [2, 1, 1], "took too long"),
+        ((DEAF, answers()), [2, 1, 1], "code cell 1 did not end"),
+        ((answers(), DEAF), [2, 1, 1], "code cell 2 did not end"),
+        (("import time; time.sleep(1e6)", answers()), [2, 1, 1], "took too long"),
+        (("def f(): f()\nf()", answers()), [2, 1, 1], "RecursionError"),
+        # too much
+        (("x = ' ' * 10**11", answers()), [2, 1, 1], "MemoryError"),
+        (("print('x' * 2 * 10**8)", answers()), [2, 1, 1], ""),
+        (("'x' * 2 * 10**8", answers()), [2, 1, 1], ""),
+        (("open('big', 'w').write('x' * 10**7)", answers()), [2, 1, 1], "OSError"),
+        (("import os; os.write(1, b'x' * 10**7)", answers()), [2, 1, 1], ""),
+        # what isn't theirs
+        (("import socket; socket.create_connection(('127.0.0.1', 9))", answers()), [2, 1, 1], "WallError"),
+        (("import urllib.request as u; u.urlopen('http://127.0.0.1')", answers()), [2, 1, 1], "Error"),
+        (("import subprocess; subprocess.run(['ls'])", answers()), [2, 1, 1], "WallError"),
+        (("import os; os.system('ls')", answers()), [2, 1, 1], "WallError"),
+        (("import os; os.fork()", answers()), [2, 1, 1], "WallError"),
+        (("import ctypes; ctypes.CDLL(None).system(b'ls')", answers()), [2, 1, 1], "WallError"),
+        (("open('../x', 'w')", answers()), [2, 1, 1], "WallError"),
+        (("import shutil; shutil.rmtree('/tmp')", answers()), [2, 1, 1], "WallError"),
+        (("import os; os.remove('KEY')", answers()), [2, 1, 1], "WallError"),
+        (("answer_boil = open('KEY').read()",), [0, 0, 0], "WallError"),
+        (("import os; answer_boil = os.listdir('SUBMISSIONS')",), [0, 0, 0], "WallError"),
+        (("import os; os.symlink('KEY', 'k'); answer_boil = open('k').read()",), [0, 0, 0], "WallError"),
+        # answers that are none
+        ((answers(answer_boil="True"),), [0, 1, 1], ""),
+        ((answers(answer_boil="float('nan')"),), [0, 1, 1], ""),
+        ((answers(answer_boil="10**400"),), [0, 1, 1], ""),
+        ((answers(answer_boil="[334.88, 1]"),), [0, 1, 1], ""),
+        ((answers(answer_boil="'334.88'"),), [2, 1, 1], ""),
+        ((answers(answer_boil="print"),), [0, 1, 1], ""),
+        ((answers(answer_unit_of_power="3"),), [2, 0, 1], ""),
+        ((answers(answer_sort_them="{'cup': 1}"),), [2, 1, 0], ""),
+        (
+            ("class Odd:\n    def __float__(self):\n        while True: pass\nanswer_boil = Odd()",),
+            [0, 0, 0],
+            "",
+        ),
+        ((ALWAYS,), [0, 0, 0], ""),
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def judged(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Result]]:
+    """All cases handed in together, and what each got."""
+    folder = tmp_path_factory.mktemp("class")
+    (folder / "x.exercises.toml").write_text(QUESTIONS)
+    (folder / "_quarto.yml").write_text("project: {type: book}\nbook: {chapters: [index.qmd]}\n")
+    (folder / "index.qmd").write_text("# A\n")
+    out = folder / "homework"
+    assert main(["assign", "x", "--out", str(out), "--root", str(folder)]) == 0
+    places = {"'KEY'": out / "key.json", "'SUBMISSIONS'": out / "submissions"}
+    for number, (cells, _, _) in enumerate(CASES):
+        text = notebook(*cells)
+        for name, path in places.items():
+            text = text.replace(name, repr(str(path)))
+        (out / "submissions" / f"{number}.ipynb").write_text(text)
+    folders = Folders.of(out, key=None, submissions=None, out=None)
+    results = grade(folders, limits=QUICK, progress=lambda _: None)
+    return out, {result.file.removesuffix(".ipynb"): result for result in results}
+
+
+@pytest.mark.parametrize("number", range(len(CASES)))
+def test_what_students_do(judged: tuple[Path, dict[str, Result]], number: int) -> None:
+    _, wanted, note = CASES[number]
+    result = judged[1][str(number)]
+    assert points(result) == wanted, result
+    assert note in "; ".join(result.notes)
+
+
+def test_nothing_was_lost(judged: tuple[Path, dict[str, Result]]) -> None:
+    out, results = judged
+    assert len(results) == len(CASES)
+    assert len(list((out / "submissions").iterdir())) == len(CASES)
+    assert read_key(out / "key.json").points == 4
+
+
+@pytest.mark.parametrize(
+    ("text", "note"),
+    [
+        ("", "no notebook that can be read"),
+        ("<<<<<<< HEAD\n{}", "no notebook that can be read"),
+        ("[]", "JSON, but no notebook"),
+        ("{}", "JSON, but no notebook"),
+        ('{"cells": 3}', "JSON, but no notebook"),
+        ("[" * 100_000, "no notebook that can be read"),
+    ],
+)
+def test_what_is_no_notebook(homework: Path, text: str, note: str) -> None:
+    result = graded(homework, ada=text)["ada"]
+    assert points(result) == [0, 0, 0]
+    assert note in "; ".join(result.notes)
+
+
+def test_an_old_notebook(homework: Path) -> None:
+    cells = [{"cell_type": "code", "input": [answers()]}, {"cell_type": "markdown", "source": "x"}]
+    old = json.dumps({"worksheets": [{"cells": cells}], "nbformat": 3})
+    assert points(graded(homework, ada=old)["ada"]) == [2, 1, 1]
+
+
+def test_quantities(homework: Path) -> None:
+    made = "import pint; Q = pint.UnitRegistry().Quantity\n"
+    found = graded(
+        homework,
+        Limits(seconds=30),
+        fits=notebook(made + "answer_boil = Q(334.88 / 60, 'minute')"),
+        other=notebook(made + "answer_boil = Q(3, 'metre')"),
+    )
+    assert points(found["fits"])[0] == 2
+    assert found["other"].marks[0].message == "That is in meter: the answer is a number in s."
+
+
+def test_what_is_told_is_not_trusted(homework: Path) -> None:
+    """A notebook that writes into the channel changes its own answers at most."""
+    forged = """
+        import os
+        line = '{"ends": 0, "values": {"answer_boil": {"number": "x"}, "points": 9, "a": []}}'
+        for fd in range(3, 20):
+            try:
+                os.write(fd, b'\\n[3]\\nnot json\\n' + line.encode() + b'\\n')
+            except OSError:
+                pass
+        """
+    result = graded(homework, ada=notebook(forged))["ada"]
+    assert points(result) == [0, 0, 0]
+
+
+def test_the_network_is_closed(homework: Path) -> None:
+    """By the system where it allows that, by the guard everywhere."""
+    code = """
+        import _socket
+        try:
+            _socket.socket().connect(("127.0.0.1", 9))
+        except PermissionError as error:
+            answer_boil = type(error).__name__
+        """
+    result = graded(homework, ada=notebook(code))["ada"]
+    assert result.marks[0].given == "WallError"
+
+
+def test_a_network_that_only_python_refuses_is_told(
+    homework: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def ran(*_: Any) -> Ran:
+        return Ran(network_closed=False)
+
+    monkeypatch.setattr("mlsim_book.grading.grade.run_cells", ran)
+    (homework / "submissions" / "ada.ipynb").write_text(notebook(answers()))
+    folders = Folders.of(homework, key=None, submissions=None, out=None)
+    said: list[str] = []
+    grade(folders, limits=QUICK, progress=said.append)
+    assert [each[:30] for each in said] == ["WARN: this system gives a subm"]
+
+
+# --------------------------------------------------------------------- the command
+def test_results(homework: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    handed = homework / "submissions"
+    (handed / "ada.ipynb").write_text(notebook(answers()))
+    (handed / "=1+1.ipynb").write_text(notebook(answers(answer_boil="167.44")))
+    assert main(["grade", str(homework)]) == 0
+    assert "2 submissions graded, 1 with all points, 0 with notes" in capsys.readouterr().out
+    rows = rows_of(homework / "results" / "results.csv")
+    assert [(row["student"], row["points"], row["of"]) for row in rows] == [
+        ("'=1+1", "2", "4"),
+        ("ada", "4", "4"),
+    ]
+    assert rows[0]["boil: verdict"] == "wrong path"
+    asked = rows_of(homework / "results" / "questions.csv")
+    assert {"question": "boil", "verdict": "wrong path", "times": "1",
+            "what was told": "That is for one litre."} in asked  # fmt: skip
+    pages = sorted(each.name for each in (homework / "results" / "feedback").iterdir())
+    assert pages == ["1+1.html", "ada.html"]
+
+
+def test_a_second_run_grades_only_what_is_new(homework: Path) -> None:
+    first = graded(homework, ada=notebook(answers()), bob=notebook("1"))
+    again = graded(homework, bob=notebook(answers()), eve=notebook("2"))
+    assert again["ada"].seconds == first["ada"].seconds
+    assert points(again["bob"]) == [2, 1, 1]
+    assert set(again) == {"ada", "bob", "eve"}
+
+
+def test_a_killed_run_goes_on(homework: Path) -> None:
+    for number in range(6):
+        text = notebook("import time; time.sleep(0.5)", answers())
+        (homework / "submissions" / f"s{number}.ipynb").write_text(text)
+    command = [sys.executable, "-m", "mlsim_book.cli", "grade", str(homework), "--jobs", "1"]
+    kept = homework / "results" / "kept"
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL) as process:
+        deadline = time.monotonic() + 60
+        while len(list(kept.glob("*.json"))) < 2 and time.monotonic() < deadline:
+            time.sleep(0.02)
+        process.send_signal(signal.SIGKILL)
+    before = {path: path.stat().st_mtime_ns for path in kept.glob("*.json")}
+    assert 2 <= len(before) < 6
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    assert {path: path.stat().st_mtime_ns for path in before} == before
+    rows = rows_of(homework / "results" / "results.csv")
+    assert [row["points"] for row in rows] == ["4"] * 6

@@ -1,0 +1,63 @@
+"""Includes: expanded where they stand, with every line's own place."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from mlsim_book.errors import Problems, SourceError
+from mlsim_book.read.includes import expand_includes
+from mlsim_book.read.lines import read_lines
+from mlsim_book.read.qmd import read_document
+
+
+def test_nested_includes_keep_their_places(tmp_path: Path) -> None:
+    (tmp_path / "parts").mkdir()
+    page = tmp_path / "a.qmd"
+    page.write_text("one\n\n{{< include parts/_b.qmd >}}\n\nfour\n")
+    (tmp_path / "parts" / "_b.qmd").write_text('---\nx: 1\n---\ntwo\n{{< include "_c.qmd" >}}\n')
+    (tmp_path / "parts" / "_c.qmd").write_text("{{< include /_d.qmd >}}\n")
+    (tmp_path / "_d.qmd").write_text("three\n")
+    lines, used = expand_includes(read_lines(page, name="a.qmd"), path=page, root=tmp_path)
+    assert [(line.text, line.file, line.line) for line in lines if line.text] == [
+        ("one", "a.qmd", 1),
+        ("two", "parts/_b.qmd", 4),
+        ("three", "_d.qmd", 1),
+        ("four", "a.qmd", 5),
+    ]
+    assert [path.name for path in used] == ["_b.qmd", "_c.qmd", "_d.qmd"]
+
+
+def test_not_in_code_nor_escaped(tmp_path: Path) -> None:
+    page = tmp_path / "a.qmd"
+    text = "```\n{{< include _no.qmd >}}\n```\n\n{{{< include _no.qmd >}}}\nsee {{< include x >}}\n"
+    page.write_text(text)
+    lines, _ = expand_includes(read_lines(page, name="a.qmd"), path=page, root=tmp_path)
+    assert "".join(line.text + "\n" for line in lines) == text
+
+
+def test_missing_names_the_nearest(tmp_path: Path) -> None:
+    page = tmp_path / "a.qmd"
+    page.write_text("\n{{< include _prt.qmd >}}\n")
+    (tmp_path / "_part.qmd").write_text("x")
+    with pytest.raises(SourceError, match=r"a\.qmd:2: .*'_prt\.qmd'") as caught:
+        expand_includes(read_lines(page, name="a.qmd"), path=page, root=tmp_path)
+    assert "_part.qmd" in str(caught.value)
+
+
+def test_a_circle_is_refused(tmp_path: Path) -> None:
+    page = tmp_path / "a.qmd"
+    page.write_text("{{< include _b.qmd >}}\n")
+    (tmp_path / "_b.qmd").write_text("x\n{{< include a.qmd >}}\n")
+    with pytest.raises(SourceError, match=r"_b\.qmd:2: .*a\.qmd -> _b\.qmd -> a\.qmd"):
+        expand_includes(read_lines(page, name="a.qmd"), path=page, root=tmp_path)
+
+
+def test_conformance_include(conformance: Path) -> None:
+    root = conformance / "error-include" / "src"
+    with pytest.raises(SourceError, match=r"index\.qmd:3: .*_nothere\.qmd"):
+        read_document(root / "index.qmd", root=root, problems=Problems())
+    root = conformance / "shortcodes-vars" / "src"
+    page = read_document(root / "index.qmd", root=root, problems=Problems())
+    assert page.cells[0].file == "_part.qmd"

@@ -1,0 +1,139 @@
+"""Cells in other languages: shown as code, told of once, and no reason to stop a build."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from mlsim_book.build import StrictError, build
+from mlsim_book.errors import Problems, SourceError
+from mlsim_book.read.document import Cell
+from mlsim_book.read.lines import split_lines
+from mlsim_book.read.project import load_project
+from mlsim_book.read.qmd import parse_blocks
+from mlsim_book.render.notebooks import make_notebooks
+from mlsim_book.run.pages import parse_pages
+from mlsim_book.site.template import strip_tags
+
+MakeBook = Callable[..., Path]
+PYTHON = "```{python}\n1 + 1\n```\n"
+
+
+def shown(text: str) -> str:
+    """Return the Markdown that a text without Python becomes."""
+    blocks = parse_blocks(split_lines(text, file="a.qmd"))
+    assert not any(isinstance(block, Cell) for block in blocks)
+    return "".join(block.text for block in blocks if not isinstance(block, Cell))
+
+
+@pytest.mark.parametrize(
+    ("cell", "markdown"),
+    [
+        ("```{bash}\n\nls\n\n```\n", "``` {.bash}\nls\n```\n"),
+        ("```{r setup, echo=TRUE}\nx <- 1\n```\n", "``` {.r}\nx <- 1\n```\n"),
+        ("```{ojs}\n//| label: plot\nx = 1\n```\n", "``` {.js}\nx = 1\n```\n"),
+        ("```{sql}\n--| eval: true\nSELECT 1;\n```\n", "``` {.sql}\nSELECT 1;\n```\n"),
+        ("```{r}\n#| fig-cap: !expr paste('a')\n#| filename: a.R\nx\n```\n",
+         '``` {.r filename="a.R"}\nx\n```\n'),
+        ("```{julia}\n#| lst-label: lst-a\n#| lst-cap: 'A *loop*'\nx\n```\n",
+         '``` {#lst-a .julia lst-cap="A *loop*"}\nx\n```\n'),
+        ("```{markdown}\n````\nx\n````\n```\n", "````` {.markdown}\n````\nx\n````\n`````\n"),
+        ("````{text}\n```\n````\n", "```` {.text}\n```\n````\n"),
+        ("- a\n\n  ```{bash}\n  if x\n    y\n\n  fi\n  ```\n",
+         "- a\n\n  ``` {.bash}\n  if x\n    y\n\n  fi\n  ```\n"),
+    ],
+)  # fmt: skip
+def test_code_without_its_option_lines(cell: str, markdown: str) -> None:
+    assert shown(cell) == markdown
+
+
+@pytest.mark.parametrize(
+    "cell",
+    [
+        "```{bash}\n#| echo: false\nls\n```\n",
+        "```{bash}\n#| include: false\nls\n```\n",
+        "```{ojs}\n//| echo: false\nx\n```\n",
+        "```{r, include=FALSE}\nx\n```\n",
+        "```{r}\n#| fig-cap: !expr x\n#| echo: false\nx\n```\n",
+        "```{bash}\n\n```\n",
+    ],
+)
+def test_a_hidden_cell_leaves_nothing(cell: str) -> None:
+    assert shown(f"a\n\n{cell}\nb\n") == "a\n\n\n\nb\n"
+
+
+def test_what_isnt_closed_is_told_as_before() -> None:
+    with pytest.raises(SourceError, match=r"a\.qmd:1: the cell that opens here is not closed"):
+        shown("```{bash}\nls\n")
+
+
+@pytest.fixture
+def book(make_book: MakeBook) -> Path:
+    return make_book(
+        index_qmd=f"# A\n\n{PYTHON}\n```{{bash}}\n#| echo: true\necho `{{python}} 1/0`\n```\n",
+        b_qmd="# B\n\n```{bash}\nls\n```\n\n```{r}\nx\n```\n\n```{r}\ny\n```\n\nSee @lst-a.\n\n"
+        '```{julia}\n#| lst-label: lst-a\n#| lst-cap: "A *loop*"\nfor i in 1:2 end\n```\n',
+    )
+
+
+@pytest.mark.usefixtures("with_assets")
+def test_a_strict_build_shows_them_and_tells_of_each_language_once(book: Path) -> None:
+    lines: list[str] = []
+    site = build(book, progress=lines.append)
+    told = [line for line in lines if line.startswith("WARN: ")]
+    assert [line.split(": cells in ")[0] for line in told] == [
+        "WARN: index.qmd:7", "WARN: b.qmd:7", "WARN: b.qmd:17",
+    ]  # fmt: skip
+    assert [line.split("'")[1] for line in told] == ["bash", "r", "julia"]
+    assert "wants R" in told[1]
+    assert "wants R" not in told[0] + told[2]
+    index, other = ((site / name).read_text("utf-8") for name in ("index.html", "b.html"))
+    assert '<pre class="sourceCode bash' in index
+    assert "echo `{python} 1/0`" in strip_tags(index)  # code is code, whatever stands in it
+    assert "#|" not in index + other
+    assert "{bash}" not in index + other
+    assert "Listing&nbsp;2.1: A <em>loop</em></figcaption>" in other
+    assert "Listing&nbsp;<span>2.1</span>" in other
+
+
+def test_a_page_of_others_needs_no_kernel(make_book: MakeBook) -> None:
+    problems = Problems()
+    pages = parse_pages(
+        load_project(make_book(index_qmd="# A\n\n```{bash}\nls\n```\n"), problems), problems
+    )
+    assert not pages[0].document.cells
+    assert not problems.found
+
+
+def test_notebooks_have_them_as_text(book: Path) -> None:
+    problems = Problems()
+    made = make_notebooks(load_project(book, problems), problems)
+    assert list(made) == ["index.ipynb"]
+    cells = json.loads(made["index.ipynb"])["cells"]
+    assert [cell["cell_type"] for cell in cells] == ["markdown", "code", "markdown"]
+    assert "``` bash\necho `{python} 1/0`\n```" in "".join(cells[2]["source"])
+    assert not problems.found
+
+
+@pytest.mark.usefixtures("with_assets")
+@pytest.mark.parametrize("name", ["Python", "pyhton", "python3", "py"])
+def test_python_misspelled_is_no_other_language(make_book: MakeBook, name: str) -> None:
+    book = make_book(index_qmd=f"# A\n\n```{{{name}}}\n1 / 0\n```\n")
+    lines: list[str] = []
+    with pytest.raises(StrictError):
+        build(book, progress=lines.append)
+    (told,) = [line for line in lines if line.startswith("ERROR: ")]
+    assert told.startswith(f"ERROR: index.qmd:3: a cell in '{name}' is shown, not run")
+    assert "Write ```{python}" in told
+    site = build(book, lenient=True, progress=str)
+    assert "1 / 0" in strip_tags((site / "index.html").read_text("utf-8"))
+
+
+def test_a_diagram_in_a_list_stays_in_it() -> None:
+    text = shown("- a\n\n  ```{mermaid}\n  %%| echo: true\n  graph LR\n  ```\n")
+    assert all(line.startswith("  ") for line in text.splitlines()[1:] if line.strip())
+    assert text.count("graph LR") == 2
+    assert "%%|" not in text

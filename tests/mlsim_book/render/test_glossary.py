@@ -1,0 +1,173 @@
+"""Glossary hints: entries, first occurrences in running text, first uses."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from mlsim_book.build import StrictError, build
+from mlsim_book.errors import SourceError
+from mlsim_book.render.html_tree import edited, parse
+from mlsim_book.render.terms import Entry, Terms
+
+MakeBook = Callable[..., Path]
+TERMS = Terms([
+    Entry("term-bw", 'Bytes "per" second.', ("memory bandwidth", "bandwidth")),
+    Entry("term-memory", "Where bytes lie.", ("memory",)),
+    Entry("term-flop", "An operation.", ("FLOP",)),
+    Entry("term-amp", "A unit.", ("amp",)),
+    Entry("term-bound", "Said of work.", ("memory-bound", "memory bound")),
+])  # fmt: skip
+
+
+def hinted(html: str) -> list[str]:
+    """Return the words that got a hint, in order."""
+    text, _ = TERMS.hint(html, "g.html")
+    links = [part.split(">", 1)[1].split("</a>")[0] for part in text.split('<a class="term"')[1:]]
+    assert edited(text, []) == text
+    return links
+
+
+def test_a_hint_links_to_the_entry_and_tells_the_definition() -> None:
+    html, used = TERMS.hint("<p>The memory bandwidth is high.</p>", "../g.html")
+    assert html == (
+        '<p>The <a class="term" href="../g.html#term-bw"'
+        ' data-definition="Bytes &quot;per&quot; second.">memory bandwidth</a> is high.</p>'
+    )
+    assert used == ["term-bw"]
+
+
+@pytest.mark.parametrize(
+    ("html", "words"),
+    [
+        # first occurrence of each, the longest spelling first, any spelling counts
+        ("<p>Bandwidth, memory bandwidth, memory.</p>", ["Bandwidth", "memory"]),
+        ("<p>memory bandwidth</p><p>bandwidth</p>", ["memory bandwidth"]),
+        ("<p>memory\nbandwidths</p>", ["memory\nbandwidths"]),
+        ("<p>FLOPs and flop</p>", ["FLOPs"]),
+        # whole words
+        ("<p>bandwidth-limited, high-bandwidth, memorys2, memory_x</p>", []),
+        ("<p>Memory-bound, then memory.</p>", ["Memory-bound", "memory"]),
+        ("<p>memory's, (memory)</p>", ["memory"]),
+        ("<p>R&amp;D &amp; amps</p>", ["amps"]),
+        # running text
+        ("<ul><li>memory</li></ul>", ["memory"]),
+        ('<div class="callout-body-container callout-body">memory</div>', ["memory"]),
+        ("<p>in <strong>bold <em>memory</em></strong></p>", ["memory"]),
+        ("<dl><dt>memory</dt><dd>FLOP</dd></dl>", ["FLOP"]),
+        # and what is none
+        ("<div>memory</div>", []),
+        ("<h2>memory</h2><section><h3>FLOP</h3></section>", []),
+        ("<p><a href='x'>memory</a> <code>FLOP</code></p>", []),
+        ('<p><span class="math inline">memory</span></p>', []),
+        ("<figure><figcaption><p>memory</p></figcaption></figure>", []),
+        ("<table><tr><td><p>memory</p></td></tr></table>", []),
+        ("<blockquote><p>memory</p></blockquote>", []),
+        ('<p><span class="opens" data-opens="o">memory</span></p>', []),
+        ("<!-- <p>memory</p> --><script>if (a < b) '<p>memory</p>'</script>", []),
+        ('<p title="memory > FLOP">x</p>', []),
+        ("<p>a <br> b<img alt='memory'> FLOP</p>", ["FLOP"]),
+        # after something that got no hint, the search goes on
+        ("<h2>Memory</h2><p>memory</p>", ["memory"]),
+        ("<p>stray </b> memory</p></div><p>FLOP", ["memory", "FLOP"]),
+    ],
+)
+def test_where_hints_go(html: str, words: list[str]) -> None:
+    assert hinted(html) == words
+
+
+def test_no_terms_no_hints() -> None:
+    assert Terms([]).hint("<p>s</p>", "g.html") == ("<p>s</p>", [])
+
+
+def test_markup_knows_places() -> None:
+    html = '<div class="a"><p>x<br>y</p></div>'
+    (block,) = parse(html).all("a")
+    assert html[block.inner : block.inner_end] == "<p>x<br>y</p>"
+    assert block.attribute("class") == "a"
+    assert block.attribute("id") is None
+
+
+# ------------------------------------------------------------- whole books
+GLOSSARY = (
+    "# Glossary {.unnumbered}\n\n::: {.glossary-entry}\n"
+    '[pot]{.term-entry #term-pot also="kettle; big kettle"} [A *vessel*, $2^{3}$ l.]{.glossary-definition}\n'
+    ":::\n\n::: {.glossary-entry}\n[lid]{.term-entry #term-lid} [It covers.]{.glossary-definition}\n:::\n"
+)
+SETTING = "mlsim-book:\n  glossary: glossary.qmd\n"
+
+
+@pytest.mark.usefixtures("with_assets")
+def test_hints_and_first_uses_over_a_book(make_book: MakeBook) -> None:
+    book = make_book(
+        SETTING,
+        index_qmd="# One\n\nNothing.\n",
+        off_qmd="---\nmlsim-book:\n  terms: false\n---\n\n# Off\n\nA pot.\n",
+        part__two_qmd="# Two\n\nBig kettles, then a pot.\n",
+        three_qmd="# Three\n\nA pot.\n",
+        glossary_qmd=GLOSSARY,
+    )
+    site = build(book, progress=str)
+    two, three, off, glossary = (
+        (site / name).read_text("utf-8")
+        for name in ("part/two.html", "three.html", "off.html", "glossary.html")
+    )
+    assert (
+        '<a class="term" href="../glossary.html#term-pot" data-definition="A vessel, 2^3 l.">'
+        "Big kettles</a>, then a pot."
+    ) in two
+    assert three.count('class="term"') == 1
+    assert 'class="term"' not in off
+    assert 'class="term"' not in glossary
+    assert glossary.count("term-first-used") == 1
+    assert 'First used in: <a href="part/two.html">3 Two</a></div>' in glossary
+
+
+@pytest.mark.usefixtures("with_assets")
+def test_rendered_pages_stay_valid(make_book: MakeBook, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A new definition changes the hints without a page being rendered again."""
+    book = make_book(SETTING, index_qmd="# One\n\nA pot.\n", glossary_qmd=GLOSSARY)
+    build(book, progress=str)
+    (book / "glossary.qmd").write_text(GLOSSARY.replace("It covers", "It closes"))
+    from mlsim_book.render import to_html
+
+    runs: list[str] = []
+    real = to_html._pandoc
+    monkeypatch.setattr(
+        to_html,
+        "_pandoc",
+        lambda text, config, name, opened: runs.append(name) or real(text, config, name, opened),
+    )
+    build(book, progress=str)
+    assert runs == ["glossary.qmd"]
+
+
+@pytest.mark.usefixtures("with_assets")
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("::: {.glossary-entry}\n[pot]{.term-entry #term-pot}\n:::\n", "'pot' has no definition"),
+        ("::: {.glossary-entry}\n[pot]{.term-entry} [A]{.glossary-definition}\n:::\n", "has no id"),
+        ("Nothing.\n", "the glossary has no entries"),
+        (GLOSSARY.replace("[lid]{.term-entry #term-lid}", '[lid]{.term-entry #term-lid also="kettle"}'),
+         "'kettle' is given by two glossary entries, 'pot' and 'lid'"),
+    ],
+)  # fmt: skip
+def test_entries_that_can_not_be_used(make_book: MakeBook, text: str, said: str) -> None:
+    lines: list[str] = []
+    body = text if text.startswith("# ") else f"# Glossary\n\n{text}"
+    with pytest.raises(StrictError):
+        build(
+            make_book(SETTING, index_qmd="# One\n\nText.\n", glossary_qmd=body),
+            progress=lines.append,
+        )
+    assert any(said in line and "glossary.qmd:" in line for line in lines)
+
+
+@pytest.mark.usefixtures("with_assets")
+def test_the_glossary_must_be_a_chapter(make_book: MakeBook) -> None:
+    book = make_book(SETTING, index_qmd="# One\n", glosary_qmd=GLOSSARY)
+    with pytest.raises(SourceError, match=r"Did you mean 'glosary\.qmd'"):
+        build(book, progress=str)

@@ -1,0 +1,282 @@
+"""Reader notebooks: plain Markdown, comparable outputs, no drift, and nbval passes."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import nbformat
+import pytest
+
+from mlsim_book.errors import Problems
+from mlsim_book.model import Chapter, ExecutedPage
+from mlsim_book.read.labels import label_texts
+from mlsim_book.read.project import load_project
+from mlsim_book.render.notebooks import check_notebooks, make_notebooks, write_notebooks
+
+PAGE = """\
+# How long {#sec-long}
+
+See @fig-boil, [-@tbl-b], @sec-other and @eq-a [@pour2015, p. 3]. Go [there](../b.qmd#x) or
+[out](https://e.org). The answer is `{python} 6 * 7`.[^1]
+
+[^1]: A *note*.
+
+::: {.callout-tip}
+## Learn
+1. this
+:::
+
+::: {.callout-note collapse="true"}
+## Solution with $x$
+Hidden **text**.
+:::
+
+$$
+t = \\frac{m}{P}
+$$ {#eq-a}
+
+```{python}
+#| label: set-up
+#| echo: false
+power = 2000
+```
+
+::: {.panel-tabset}
+
+## Python
+
+```{python}
+print(power)
+power + 1
+```
+
+## By hand
+
+Text.
+:::
+
+```{python}
+#| label: fig-boil
+#| fig-cap: "Falls; see @eq-a."
+import matplotlib.pyplot as plt
+plt.plot([1, 2])
+plt.show()
+```
+
+```{python}
+#| eval: false
+never()
+```
+
+```{python}
+#| error: true
+int("no")
+```
+
+```{python}
+#| warning: false
+import warnings
+warnings.warn("quiet")
+```
+
+```{python}
+object()
+```
+
+```{python}
+#| echo: false
+#| output: asis
+print("::: {#exr-a}\\n\\n## Twice\\n\\nCompute *it*.\\n\\n:::\\n")
+```
+
+| a | b |
+|---|--:|
+| 1 | 2 |
+
+: Things {#tbl-b}
+
+![Kettle](kettle.svg){#fig-kettle}
+
+## Deeper {#sec-deep}
+
+::: {.content-visible when-format="pdf"}
+Only on paper.
+:::
+
+```{python}
+power + 1
+```
+
+```{python}
+power + 1
+```
+"""
+
+BIB = "@article{pour2015, author={Pour, Ina}, title={Spouts}, journal={K}, year={2015}}\n"
+EXTRA = "bibliography: r.bib\nmlsim-book: {package: json, path: pkg, extras: [all]}\n"
+
+MakeBook = Callable[..., Path]
+
+
+@pytest.fixture
+def book(make_book: MakeBook) -> Path:
+    root = make_book(
+        EXTRA, index_qmd="# Hello {.unnumbered}\n", t__a_qmd=PAGE, b_qmd="# B {#sec-other}\n"
+    )
+    (root / "r.bib").write_text(BIB)
+    return root
+
+
+def made(root: Path) -> dict[str, Any]:
+    project = load_project(root, Problems())
+    return {name: json.loads(text) for name, text in make_notebooks(project, Problems()).items()}
+
+
+def source(cell: Any) -> str:
+    return "".join(cell["source"])
+
+
+def test_a_notebook(book: Path) -> None:
+    notebooks = made(book)
+    assert list(notebooks) == ["t/a.ipynb"]
+    notebook = notebooks["t/a.ipynb"]
+    nbformat.validate(nbformat.from_dict(notebook))
+    assert set(notebook["metadata"]) == {"kernelspec", "language_info"}
+    code = [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]
+    assert [cell["execution_count"] for cell in code] == list(range(1, 10))
+    install, setup, printed, figure, error, warning, thing, one, two = code
+    assert 'find_spec("json")' in source(install)
+    assert "make wheel" in source(install)
+    assert setup["id"] == "set-up"
+    assert source(setup) == "power = 2000"
+    assert printed["outputs"][0]["text"] == ["2000\n"]
+    assert printed["outputs"][1]["data"] == {"text/plain": ["2001"]}
+    assert (figure["id"], figure["outputs"]) == ("fig-boil", [])
+    assert figure["metadata"]["tags"] == ["nbval-ignore-output"]
+    assert error["metadata"]["tags"] == ["raises-exception"]
+    assert error["outputs"][0]["ename"] == "ValueError"
+    assert warning["outputs"] == []
+    assert thing["metadata"]["tags"] == ["nbval-ignore-output"]
+    assert two["id"] == f"{one['id']}-2"
+    assert "#|" not in json.dumps(notebook)
+
+
+def test_its_markdown(book: Path) -> None:
+    cells = made(book)["t/a.ipynb"]["cells"]
+    text = "\n\n".join(source(cell) for cell in cells if cell["cell_type"] == "markdown")
+    for part in (
+        "See Figure\u00a01.1, 1.1, Chapter\u00a02 and Equation\u00a01.1 (Pour 2015, 3).",
+        "Go there or [out](https://e.org). The answer is 42. (A *note*.)",
+        "> **Learn**\n>\n> 1.  this",
+        "<details>\n<summary>Solution with",
+        "Hidden **text**.\n\n</details>",
+        "$$\nt = \\frac{m}{P} \\tag{1.1}$$",
+        "## By hand\n\nText.",
+        "*Figure 1.1: Falls; see Equation\u00a01.1.*",
+        "``` python\nnever()\n```",
+        "**Exercise 1.1: Twice**\n\nCompute *it*.",
+        "*Table 1.1: Things*",
+        "*Figure 1.2: Kettle*",
+        "## References\n\nPour, Ina. 2015.",
+    ):
+        assert part in text
+    for gone in (":::", "{#", "{.", "Only on paper", "{python}", "@fig", "callout"):
+        assert gone not in text
+
+
+def test_links_and_install_when_the_book_has_addresses(book: Path) -> None:
+    yaml = (book / "_quarto.yml").read_text()
+    addresses = (
+        "  repo-url: https://e.org/r\n  repo-branch: v1\n  site-url: https://site.org/book\n"
+    )
+    (book / "_quarto.yml").write_text(yaml.replace("  title: T\n", f"  title: T\n{addresses}"))
+    text = make_notebooks(load_project(book, Problems()), Problems())["t/a.ipynb"]
+    assert "[there](https://site.org/book/b.html#x)" in text
+    assert "(https://site.org/book/t/kettle.svg)" in text
+    wanted = '%pip install -q \\"json[all] @ git+https://e.org/r@v1#subdirectory=pkg\\"'
+    assert wanted in text
+
+
+def test_write_check_and_drift(book: Path) -> None:
+    project = load_project(book, Problems())
+    out = book / "notebooks"
+    problems = Problems()
+    assert check_notebooks(project, out, problems) == ["notebooks/t/a.ipynb"]
+    message = "notebooks/t/a.ipynb is out of date: run 'mlsim-book notebooks'"
+    assert problems.found[0].text() == message
+    (path,) = write_notebooks(project, out, Problems())
+    assert write_notebooks(project, out, Problems()) == []
+    problems = Problems()
+    assert check_notebooks(project, out, problems) == []
+    assert len(problems) == 0
+    path.write_text(path.read_text().replace("2000", "2001"))
+    (out / "old.ipynb").write_text("{}")
+    assert check_notebooks(project, out, problems) == ["notebooks/old.ipynb", "notebooks/t/a.ipynb"]
+    assert "belongs to no chapter" in problems.found[0].message
+
+
+def test_nbval_passes_on_a_copy_elsewhere(
+    book: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    elsewhere = tmp_path_factory.mktemp("empty")
+    write_notebooks(load_project(book, Problems()), elsewhere, Problems())
+    command = [sys.executable, "-m", "pytest", "--nbval", "-q", "-p", "no:cacheprovider"]
+    done = subprocess.run(
+        [*command, str(elsewhere)], cwd=elsewhere, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout
+    assert "9 passed" in done.stdout
+    path = elsewhere / "t" / "a.ipynb"
+    path.write_text(path.read_text().replace("2000\\n", "2001\\n"))
+    done = subprocess.run(
+        [*command, str(elsewhere)], cwd=elsewhere, capture_output=True, text=True, check=False
+    )
+    assert "1 failed" in done.stdout
+
+
+def test_front_matter_decides(make_book: MakeBook) -> None:
+    cell = "```{python}\n#| echo: false\nprint(1)\n```\n"
+    root = make_book(
+        index_qmd=f"# A\n\n{cell}",
+        b_qmd=f"---\nmlsim-book: {{notebook: true}}\ntitle: From YAML\n---\n\n{cell}",
+        c_qmd="---\nmlsim-book: {notebook: false}\n---\n\n# C\n\n```{python}\n1\n```\n",
+    )
+    notebooks = made(root)
+    assert list(notebooks) == ["b.ipynb"]
+    assert source(notebooks["b.ipynb"]["cells"][0]) == "# From YAML"
+
+
+def test_labels_count_by_chapter_and_kind() -> None:
+    text = (
+        "# A {#sec-a}\n\n## One {.unnumbered}\n\n## Two {#sec-two}\n\n### Three {#sec-three}\n\n"
+        "::: {.callout-note}\n## Not a section {#sec-not}\n:::\n\n```\n{#fig-no}\n```\n\n"
+        "![](a){#fig-a}\n\n::: {#fig-b .cell}\n![](a){#fig-b-1}\n:::\n\n![](a){#fig-c}\n"
+    )
+    chapter = Chapter("a.qmd", "a.html", "A", 2, appendix=True, label="sec-a")
+    texts = label_texts([ExecutedPage(chapter, text, {}, {}, "")])
+    assert texts["sec-a"] == "Appendix B"
+    assert texts["sec-two"] == "Section B.1"
+    assert texts["sec-three"] == "Section B.1.1"
+    assert (texts["fig-a"], texts["fig-b"], texts["fig-c"]) == (
+        "Figure B.1",
+        "Figure B.2",
+        "Figure B.3",
+    )
+    assert "fig-no" not in texts
+    assert texts["fig-b-1"] == "Figure B.2 (a)"
+    plain = Chapter("p.qmd", "p.html", "P", None)
+    assert label_texts([ExecutedPage(plain, "![](a){#fig-z}", {}, {}, "")])["fig-z"] == "Figure 1"
+
+
+def test_shortcodes_that_stay_are_noted(make_book: MakeBook) -> None:
+    text = "# A\n\nVersion {{< var version >}}.\n\n{{< pagebreak >}}\n\n```{python}\n1\n```\n"
+    problems = Problems()
+    make_notebooks(load_project(make_book(index_qmd=text), Problems()), problems)
+    (problem,) = problems.found
+    assert problem.file == "index.qmd"
+    assert "'var'" in problem.message

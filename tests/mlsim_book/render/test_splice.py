@@ -1,0 +1,191 @@
+"""Edits of prose that are rendered without the rest of their page, and those that can't be."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from mlsim_book.errors import ToolError
+from mlsim_book.model import Chapter, ExecutedPage, Project
+from mlsim_book.render.changed_paragraphs import changed_paragraphs
+from mlsim_book.render.pandoc import run_pandoc
+from mlsim_book.render.splice import Splicer, same, splice
+from mlsim_book.render.to_html import LUA, page_config
+
+PAGE = """# Rain {#sec-rain}
+
+Water falls [@one2001]. It falls on *roofs*, $x^2$.
+
+- first
+- second
+
+Twice.
+
+Between [@two2002, p. 3], see @fig-roof.
+
+Twice.
+
+::: {.callout-note}
+Inside a box.
+:::
+
+## Roofs {#sec-roofs}
+
+Loose ends:
+
+1. one
+
+2. two
+
+Word
+:   What it means, after [@one2001].
+
+Other
+:   Another thing.
+
+![A roof](roof.svg){#fig-roof}
+
+> Quoted words.
+
+A note.[^1] The [site] is named below.
+
+[^1]: At the end.
+
+[site]: https://example.org
+"""
+CONFIG = json.dumps(
+    page_config(Project(Path(), "B", ()), ExecutedPage(Chapter("a.qmd", "", "", 1), "", {}, {}, ""))
+)
+
+
+def render(text: str) -> str:
+    """Render a text as a page is rendered."""
+    arguments = ["--from=markdown", "--to=html5", "--section-divs", "--wrap=none",
+                 f"--lua-filter={LUA / 'book.lua'}"]  # fmt: skip
+    return run_pandoc(arguments, text, environment={"MLSIM_BOOK_PAGE": CONFIG})[0]
+
+
+@pytest.fixture(scope="module")
+def page() -> str:
+    """The page as it is before an edit."""
+    return render(PAGE)
+
+
+def edited(page: str, old: str, new: str) -> str | None:
+    """Put words in the place of others, the first time they stand there; render that quickly."""
+    splicer = Splicer()
+    splicer.note("a.qmd", "", PAGE, page)
+    text = PAGE.replace(old, new, 1)
+    assert text != PAGE
+    html = splicer.quick("a.qmd", "", text, render, lambda: render(text))
+    if html is not None:
+        assert splicer.unsure
+        assert splicer.confirm()
+        assert not splicer.unsure
+    return html
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "shown"),
+    [
+        ("on *roofs*", "on **all** roofs", "on <strong>all</strong> roofs"),
+        ("It falls", "It falls [@new2010; @two2002]; it falls", 'data-index="1"></x-cite>; it'),
+        ("falls [@one2001].", "falls.", "<p>Water falls. It"),
+        ("\nBetween", "\nA new one.\n\nBetween", "<p>A new one.</p>"),
+        ("Between [@two2002, p. 3], see @fig-roof.\n\n", "", "Twice.</p>\n<p>Twice."),
+        ("- second", "- second\n- third", "<li>third</li>"),
+        ("2. two", "2. two and a half", "<p>two and a half</p>"),
+        ("Inside a box.", "Inside a wide box.\n\nAnd more.", "wide box.</p>\n<p>And more."),
+        ("Twice.", "Once.", "<p>Once.</p>"),
+        ("What it means", "What it meant", "What it meant, after"),
+        ("Quoted words.", "Other words.", "<p>Other words.</p>"),
+        ("see @fig-roof", "see @sec-roofs", 'data-key="sec-roofs"'),
+        ("It falls", "It falls on [site]", '<a href="https://example.org">site</a>'),
+    ],
+)  # fmt: skip
+def test_prose_is_rendered_alone(page: str, old: str, new: str, shown: str) -> None:
+    html = edited(page, old, new)
+    assert html is not None
+    assert shown in html
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("## Roofs", "## Tiles"),
+        ("It falls", "It falls[^1]"),
+        ("It falls", "It falls^[down]"),
+        ("It falls", "\n```\nIt falls"),
+        ("It falls", "It <b>falls</b>"),
+        ("![A roof]", "![The roof]"),
+        ("\nTwice.\n\nBetween", "\n- Twice.\n\nBetween"),
+        ("Inside a box.", "Inside a box.\n:::\n\n::: {.callout-tip}\nAnother."),
+        ("The [site] is", "Here the [site] is"),
+        ("[site]: https://example.org", "[site]: https://example.com"),
+        ("It falls", "$$x$$ {#eq-x} It falls"),
+        ("Water falls", "## Water\n\nfalls"),
+    ],
+)
+def test_what_may_reach_further_is_not(page: str, old: str, new: str) -> None:
+    assert edited(page, old, new) is None
+
+
+def test_many_edits_build_on_each_other(page: str) -> None:
+    splicer = Splicer()
+    splicer.note("a.qmd", "", PAGE, page)
+    text = PAGE
+    for number in range(4):
+        text = text.replace("Water falls", f"Water {number} falls [@more{number}]")
+        text = text.replace("Inside", f"Inside {number}")
+        if number % 2:
+            text = text.replace("Inside", "In")
+        splicer.quick("a.qmd", "", text, render, lambda text=text: render(text))  # type: ignore[misc]
+        splicer.note("a.qmd", "", text, render(text)) if number == 1 else None
+    assert splicer.confirm()
+
+
+def test_an_unchanged_page_is_as_it_was_shown(page: str) -> None:
+    splicer = Splicer()
+    splicer.note("a.qmd", "", PAGE, page)
+
+    def never(*_: str) -> str:
+        raise AssertionError
+
+    assert splicer.quick("a.qmd", "", PAGE, never, never) == page
+    assert splicer.quick("a.qmd", "other", PAGE, never, never) is None
+    assert splicer.quick("b.qmd", "", PAGE, never, never) is None
+
+
+def test_what_was_shown_wrong_is_told_and_forgotten(page: str) -> None:
+    splicer = Splicer()
+    splicer.note("a.qmd", "", PAGE, page)
+    text = PAGE.replace("It falls", "It rains")
+    assert splicer.quick("a.qmd", "", text, render, lambda: page)
+    assert not splicer.confirm()
+    assert splicer.quick("a.qmd", "", text, render, lambda: page) is None
+
+    def broken() -> str:
+        raise ToolError("pandoc failed")
+
+    splicer.note("a.qmd", "", PAGE, page)
+    assert splicer.quick("a.qmd", "", text, render, broken)
+    assert not splicer.confirm()
+
+
+def test_a_passage_that_is_not_on_the_page_is_not_replaced(page: str) -> None:
+    assert splice(page, render("Elsewhere."), render("Here.")) is None
+    assert splice(page, render("Twice."), render("Once.")) is None
+    assert same(page, render(PAGE))
+    assert not same(page, render(PAGE.replace("one2001", "two2002")))
+
+
+def test_paragraphs_are_found_whole() -> None:
+    old = "One\ntwo.\n\n- a\n\n- b\n\n  more\n\nThree."
+    change = changed_paragraphs(old, old.replace("two", "2"))
+    assert change is not None
+    assert (change.old, change.new) == ("One\ntwo.", "One\n2.")
+    listed = changed_paragraphs(old, old.replace("more", "less"))
+    assert listed is not None
+    assert listed.old == "- a\n\n- b\n\n  more"

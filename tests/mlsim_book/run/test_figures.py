@@ -1,0 +1,262 @@
+"""Figures in the light and the dark look, and the table of what they show."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mlsim_book.errors import Problems, SourceError
+from mlsim_book.paper.document import _GONE
+from mlsim_book.read.options import page_defaults
+from mlsim_book.read.qmd import read_document
+from mlsim_book.render.figure_tables import place_tables
+from mlsim_book.run.execute import run_document
+from mlsim_book.run.figure_data import _of_figure, csv_text, figure_rows
+from mlsim_book.run.figure_theme import (
+    GROUND,
+    READABLE,
+    STYLE,
+    _linear,
+    contrast,
+    dark,
+    dark_colour,
+    dressed,
+    least_width,
+)
+from mlsim_book.run.intermediate import write_markdown
+from mlsim_book.run.kernel import kernel_environment
+from mlsim_book.run.outputs import Figure, output_markdown
+
+matplotlib = pytest.importorskip("matplotlib")
+matplotlib.use("Agg")
+from matplotlib import pyplot  # noqa: E402
+
+BOTH = {"mlsim-book": {"figure-theme": True, "figure-data": True}}
+DEFAULTS = {"fig-width": 5, "fig-height": 3, "fig-dpi": 96, "fig-format": "svg"}
+
+
+@pytest.fixture(autouse=True)
+def close_figures():
+    yield
+    pyplot.close("all")
+
+
+# ------------------------------------------------------------------- the looks
+def on_dark(colour: str) -> float:
+    return contrast(_linear(dark_colour(colour)), _linear(GROUND))
+
+
+@pytest.mark.parametrize("name", ["text.color", "axes.labelcolor", "xtick.labelcolor"])
+def test_letters_are_readable_in_both_looks(name: str) -> None:
+    colour = "#" + re.search(rf'{name}: "#(\w+)"', STYLE)[1]
+    assert contrast(_linear(colour), (1, 1, 1)) > READABLE
+    assert on_dark(colour) > READABLE
+
+
+def test_each_colour_of_the_cycle_is_readable_on_the_dark_ground() -> None:
+    colours = re.findall(r'"(\w{6})"', STYLE.split("prop_cycle")[1].split("\n")[0])
+    assert len(colours) == 6
+    assert all(on_dark(f"#{each}") >= READABLE - 0.05 for each in colours)
+    assert len({dark_colour(f"#{each}") for each in colours}) == 6
+
+
+def test_greys_keep_their_contrast_and_paper_becomes_the_ground() -> None:
+    for grey in ("#eeeeee", "#999999", "#555555"):
+        assert on_dark(grey) == pytest.approx(contrast(_linear(grey), (1, 1, 1)), rel=0.03)
+    assert dark_colour("#ffffff") == dark_colour("white") == GROUND
+
+
+def test_the_dark_copy_has_no_card_and_light_letters() -> None:
+    svg = '<svg><g id="patch_1">\n<path d="" style="fill: #ffffff"/></g><use/></svg>'
+    assert dark(svg) == svg.replace("<svg", '<svg fill="#dce2e9"', 1).replace("#ffffff", "none")
+
+
+def test_what_says_so_keeps_its_colours() -> None:
+    kept = '<g id="keep-colours-1"><g style="fill: #0072b2"><path/></g><g/></g>'
+    made = dark(f'<svg>{kept}<g style="fill: #0072b2"/></svg>')
+    assert kept.replace("<g ", '<g fill="#000000" ', 1) in made
+    assert made.endswith(f'<g style="fill: {dark_colour("#0072b2")}"/></svg>')
+
+
+def test_a_group_that_never_ends_is_no_error() -> None:
+    assert dark('<svg><g id="keep-colours"><path></svg>').startswith("<svg fill=")
+
+
+def test_letters_set_how_narrow_a_drawing_may_be() -> None:
+    letters = '<svg width="288pt"><g transform="translate(1 2) scale({} -{})"/></svg>'
+    assert least_width(letters.format("0.1", "0.1")) == 259
+    assert least_width(letters.format("0.05", "0.05")) == 384  # they are too small as they are
+    assert least_width('<svg width="288pt"></svg>') is None
+
+
+def test_an_image_with_a_dark_copy_is_shown_in_both_looks() -> None:
+    made = {"a/x.svg": b'<svg width="9pt">', "a/x.dark.svg": b"<svg>"}
+    html = dressed("a/x.svg", ' src="x.svg" id="i" alt="An x"', made, lambda name: f"../{name}")
+    assert html is not None
+    assert html.count("<img") == html.count('alt="An x"') == 2
+    assert html.count('id="i"') == 1
+    assert 'src="../a/x.dark.svg"' in html
+    light, _, dark_copy = html.partition("<picture")
+    assert "<source" not in light  # a dark page is printed light
+    assert "(scripting: none)" in dark_copy.partition("<img")[0]  # no script makes a page dark
+    assert dressed("a/y.svg", ' src="y.svg"', made, str) is None
+    assert dressed("a/y.png", ' src="y.png"', made, str) is None
+
+
+def test_matplotlib_understands_the_style(tmp_path: Path) -> None:
+    kernel_environment(tmp_path, {**DEFAULTS, "figure-theme": True})
+    params = matplotlib.rc_params_from_file(
+        tmp_path / "matplotlibrc", fail_on_error=True, use_default_template=False
+    )
+    assert params["axes.grid"] is True
+    kernel_environment(tmp_path, DEFAULTS)
+    assert "axes" not in (tmp_path / "matplotlibrc").read_text()
+
+
+# -------------------------------------------------------------------- the data
+def test_curves_with_the_same_places_share_rows() -> None:
+    _, ax = pyplot.subplots()
+    ax.plot([1, 2], [3, 4.5], label="clay")
+    ax.plot([1, 2], [5, float("nan")], label="iron, cast")
+    ax.axhline(4)
+    ax.set(xlabel="Pots", ylabel="Time (s)")
+    assert csv_text(figure_rows(ax.figure)).splitlines() == [
+        'Pots,"Time (s), clay","Time (s), iron, cast"',
+        "1,3,5",
+        "2,4.5,",
+    ]
+
+
+def test_other_curves_have_rows_of_their_own() -> None:
+    _, ax = pyplot.subplots()
+    ax.plot([1], [3], label="clay")
+    ax.scatter([2], [4], label="iron")
+    assert figure_rows(ax.figure) == [
+        {"Series": "clay", "x": 1, "y": 3},
+        {"Series": "iron", "x": 2, "y": 4},
+    ]
+
+
+@pytest.mark.parametrize("lying", [True, False])
+def test_bars_have_the_names_of_their_places(lying: bool) -> None:
+    _, ax = pyplot.subplots()
+    draw, name = (ax.barh, ax.set_yticks) if lying else (ax.bar, ax.set_xticks)
+    draw(range(2), [7, 8])
+    name(range(2), ["clay", "iron"])
+    ax.set(xlabel="kg") if lying else ax.set(ylabel="kg")
+    assert figure_rows(ax.figure) == [{"Name": "clay", "kg": 7}, {"Name": "iron", "kg": 8}]
+
+
+def test_stacked_bars_and_words_as_places() -> None:
+    _, ax = pyplot.subplots()
+    ax.bar(["clay", "iron"], [1, 2], label="pot")
+    ax.bar(["clay", "iron"], [3, 4], bottom=[1, 2], label="lid")
+    assert figure_rows(ax.figure)[1] == {"Name": "iron", "y, pot": 2, "y, lid": 4}
+
+
+def test_panels_are_named() -> None:
+    figure, axes = pyplot.subplots(1, 3)
+    for ax in axes[:2]:
+        ax.plot([1], [2])
+    axes[0].set_title("Left")
+    assert [row["Panel"] for row in figure_rows(figure)] == ["Left", "2"]
+
+
+def test_a_diagram_has_no_data() -> None:
+    figure, ax = pyplot.subplots()
+    ax.plot([1], [2], label="an arrow")
+    ax.axis("off")
+    assert _of_figure(figure) is None
+
+
+def test_a_figure_that_is_not_understood_has_no_data_and_raises_nothing() -> None:
+    assert _of_figure(object()) is None
+
+
+def test_numbers_are_written_without_exponents() -> None:
+    rows = [{"a": 1e15, "b": 1e-7, "c": 2 / 3, "d": None, "e": "$x$  y", "f": float("inf")}]
+    assert csv_text(rows).splitlines()[1] == "1000000000000000,0.0000001,0.666667,,x y,"
+
+
+def test_the_table_stands_below_the_figure() -> None:
+    page = (
+        '<figure class="a"><p><img src="f/x.svg" alt="x"></p>'
+        "<figcaption>Figure&nbsp;1: X</figcaption></figure><p>Text.</p>"
+    )
+    made = place_tables(page, "b/page.html", {"b/f/x.csv": b"pot,time <s>\n<clay>,1.23456\n"})
+    before, after = made.split("</figure>")
+    assert "details" not in before
+    assert after.startswith('\n<details class="figure-data"')
+    assert "<summary>Data of Figure&nbsp;1</summary>" in after
+    assert '<th scope="row">&lt;clay&gt;</th><td class="number">1.235</td>' in after
+    assert 'href="f/x.csv" download' in after
+    assert after.endswith("<p>Text.</p>")
+
+
+def test_the_table_of_an_image_alone_stands_below_its_paragraph() -> None:
+    made = place_tables('<p><img src="x.png"> a</p>', "p.html", {"x.csv": b"a\n1\n"})
+    assert made.startswith('<p><img src="x.png"> a</p>\n<details')
+    made = place_tables('<img src="x.png">b', "p.html", {"x.csv": b"a\n1\n"})
+    assert made.startswith('<img src="x.png">\n<details')
+    assert place_tables('<p><img src="x.png"></p>', "p.html", {}) == '<p><img src="x.png"></p>'
+
+
+def test_of_a_long_table_so_many_rows_are_shown() -> None:
+    data = "a\n" + "".join(f"{n}\n" for n in range(1000))
+    made = place_tables('<img src="x.png">', "p.html", {"x.csv": data.encode()})
+    assert "50 of 1000 rows" in made
+    assert ">0</th>" in made
+    assert ">999</th>" in made
+
+
+# --------------------------------------------------------------------- a book's
+def shown(**given: bool) -> dict[str, bytes]:
+    files: dict[str, bytes] = {}
+    data = {"image/svg+xml": "<svg/>", "text/csv": "a\n1\n", "text/plain": "<Figure>"}
+    output: dict[str, Any] = {"output_type": "display_data", "data": data}
+    assert output_markdown(output, Figure("f/x", **given), files, asis=False) == "![](f/x.svg)\n"
+    return files
+
+
+def test_a_book_that_asks_for_nothing_gets_its_figures_as_they_are() -> None:
+    assert set(shown()) == {"f/x.svg"}
+    assert set(shown(themed=True, with_data=True)) == {"f/x.svg", "f/x.dark.svg", "f/x.csv"}
+    assert page_defaults({}).values["figure-theme"] is False
+
+
+@pytest.mark.parametrize("name", ["figure-theme", "figure-data"])
+def test_a_setting_is_true_or_false(name: str) -> None:
+    with pytest.raises(SourceError, match=f"{name}:` is 'dark', which must be `true` or `false`"):
+        page_defaults({"mlsim-book": {name: "dark"}})
+
+
+def test_a_kernel_gives_the_data_of_a_figure(tmp_path: Path) -> None:
+    cell = (
+        "# A\n\n```{python}\nimport matplotlib.pyplot as plt\n"
+        "plt.plot([1, 2], [3, 4])\nplt.xlabel('pots')\nplt.show()\n```\n"
+    )
+    (tmp_path / "a.qmd").write_text(cell, encoding="utf-8")
+    document = read_document(tmp_path / "a.qmd", root=tmp_path, problems=Problems())
+    defaults = page_defaults(BOTH)
+    results = run_document(document, defaults, folder=tmp_path, name="a.qmd")
+    (image,) = [each for each in results.cells[0] if each["output_type"] == "display_data"]
+    assert image["data"]["text/csv"] == "pots,y\n1,3\n2,4\n"
+    markdown, files = write_markdown(document, results, defaults, source="a.qmd")
+    assert "pots,y" not in markdown
+    kinds = {name.partition(".")[2]: data.decode() for name, data in files.items()}
+    assert kinds["csv"] == "pots,y\n1,3\n2,4\n"
+    drawn = kinds["svg"]
+    assert kinds["dark.svg"] == dark(drawn)
+    assert "#ffffff" not in dark(drawn)
+
+
+def test_paper_has_neither_dark_copies_nor_tables_of_figures() -> None:
+    page = (
+        '<img src="x.svg" class="light-content"><picture class="dark-content">'
+        '<source srcset="y"><img src="x.dark.svg" class="dark-content t"></picture>'
+        '<details class="figure-data" data-x><summary>D</summary><table></table></details><p>'
+    )
+    assert _GONE.sub("", page) == '<img src="x.svg" class="light-content"><p>'

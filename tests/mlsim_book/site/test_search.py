@@ -1,0 +1,210 @@
+"""Search: what is indexed, how it is cut, and what the browser's part finds in it."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import subprocess
+import time
+import unicodedata
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mlsim_book.render.assets import find_node
+from mlsim_book.site import search, search_index
+from mlsim_book.site.search_index import fold, words
+
+# Loads a site's index as a page does, answers the queries, and tells which files it took.
+ASK = """
+const fs = require("fs"), vm = require("vm"), url = require("url");
+const [folder, queries] = [process.argv[2], JSON.parse(process.argv[3])];
+const here = url.pathToFileURL(folder + "/").href, loaded = [];
+function append(script) {
+  const file = url.fileURLToPath(new URL(script.src));
+  if (!fs.existsSync(file)) return setTimeout(script.onerror, 0);
+  loaded.push(file);
+  vm.runInThisContext(fs.readFileSync(file, "utf8"));
+  setTimeout(script.onload, 0);
+}
+globalThis.window = globalThis;
+globalThis.document = { currentScript: { src: here + "index.js" }, createElement: () => ({}), head: { append } };
+vm.runInThisContext(fs.readFileSync(folder + "/index.js", "utf8"));
+(async () => {
+  const answers = [];
+  for (const query of queries) {
+    const before = loaded.length;
+    try { answers.push({ ...(await bookSearch.search(query)), files: loaded.slice(before) }); }
+    catch (error) { answers.push({ error: error.message }); }
+  }
+  console.log(JSON.stringify(answers));
+})();
+"""
+
+Ask = Callable[..., list[dict[str, Any]]]
+
+POTS = """<section id="clay" class="level2"><h2>Clay</h2><p>Kaolin is a white clay, &lt;b&gt; &amp; dry.</p>
+<p>A kiln of batches and glazes; Séverin's kiln.</p></section>
+<section id="kilns" class="level2"><h2>Kilns</h2><p>A kiln is hot. <span class="math inline">zeta</span></p>
+<details data-search-ignore><summary>hidden</summary><p>hidden <b>rows</b></p></details>
+<pre><span>fire</span>(<span>kiln</span>)</pre></section>"""
+
+
+@pytest.fixture
+def ask(tmp_path: Path) -> Ask:
+    """Answer queries about pages: addresses, variants."""
+
+    def asked(pages: dict[str, str], *queries: str) -> list[dict[str, Any]]:
+        search.write_search(pages, tmp_path)
+        run = tmp_path / "ask.js"
+        run.write_text(ASK, encoding="utf-8")
+        command = [find_node(), str(run), str(tmp_path / search.SEARCH), json.dumps(queries)]
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+        return list(json.loads(done.stdout))
+
+    return asked
+
+
+def hrefs(answer: dict[str, Any]) -> list[str]:
+    return [each["href"] for each in answer["results"]]
+
+
+def marked(answer: dict[str, Any], key: str = "excerpt") -> list[str]:
+    return [text for text, mark in answer["results"][0][key] if mark]
+
+
+def shown(answer: dict[str, Any]) -> str:
+    return "".join(text for text, _ in answer["results"][0]["excerpt"])
+
+
+def test_words_of_many_languages() -> None:
+    assert words("Größe, naïve Œuvre Ёлка") == ["große", "naive", "œuvre", "елка"]
+    assert words("किताब हिन्दी") == [unicodedata.normalize("NFC", w) for w in ("किताब", "हिन्दी")]
+    assert words("서울 한국어") == ["서울", "한국어"]
+    assert words("ภาษาไทย")[:2] == ["ภา", "าษ"]
+    assert words("memory_bandwidth=1.5e9 (GB/s)") == ["memory", "bandwidth", "1", "5e9", "gb", "s"]
+    assert fold("ＦＵＬＬ") == "full"
+    assert words("—…!") == []
+
+
+def test_what_is_indexed_of_a_page() -> None:
+    page = search.search_page("1 Pots", f"<p>About</p>{POTS}")
+    top, clay, kilns = search.sections("sub/pots é.html", page)
+    assert (top.url, top.title, top.text) == ("sub/pots%20%C3%A9.html", "1 Pots", "About")
+    assert (clay.url, clay.page) == ("sub/pots%20%C3%A9.html#clay", "1 Pots")
+    assert "<b> & dry" in clay.text
+    assert kilns.text == "A kiln is hot. fire(kiln)"  # no formula, nothing that is ignored
+
+
+def test_titles_before_headings_before_texts(ask: Ask) -> None:
+    pages = {
+        "a.html": search.search_page("Bowls", "<p>Of glaze, glaze and glaze.</p>"),
+        "b.html": search.search_page("Cups", '<section id="g"><h2>Glaze</h2><p>No.</p></section>'),
+        "c.html": search.search_page("Glaze", "<p>It is here.</p>"),
+        "d.html": search.search_page("Jars", "<p>Only clay.</p>"),
+    }
+    glaze, none = ask(pages, "glaze", "zeppelin")
+    assert hrefs(glaze) == ["c.html", "b.html#g", "a.html"]
+    assert (glaze["count"], glaze["all"]) == (3, True)
+    assert marked(glaze, "marked") == ["Glaze"]
+    assert (none["count"], none["results"]) == (0, [])
+
+
+def test_all_words_and_else_some_of_them(ask: Ask) -> None:
+    pages = {"pots.html": search.search_page("Pots", POTS)}
+    both, some, odd, empty = ask(pages, "kaolin KILN", "kaolin zebra", "<b>", " ")
+    assert (hrefs(both), both["all"]) == (["pots.html#clay"], True)
+    assert (hrefs(some), some["all"]) == (["pots.html#clay"], False)
+    assert "<b>" in shown(odd)  # text, which the page shows as it stands
+    assert empty["count"] == 0
+
+
+def test_beginnings_plurals_and_accents(ask: Ask) -> None:
+    pages = {"pots.html": search.search_page("Pots", POTS)}
+    begun, ended, earlier, one, many, batch, accent, letter = ask(
+        pages, "kao", "kao ", "kao kiln", "glaze", "kilns", "batch ", "SEVERIN", "k"
+    )
+    assert marked(begun) == ["Kaolin"]
+    assert hrefs(ended) == hrefs(earlier) == ["pots.html#clay"]  # else nothing would be found
+    assert marked(one) == ["glazes"]
+    assert many["count"] == 2
+    assert marked(batch) == ["batches"]
+    assert marked(accent) == ["Séverin"]
+    assert letter["count"] == 2  # nothing is "k", so what begins so
+
+
+def test_scripts_without_spaces(ask: Ask) -> None:
+    pages = {
+        "a.html": search.search_page("模型", "<p>大语言模型在GPU上运行。</p>"),
+        "b.html": search.search_page("語", "<p>日本語のテキスト</p>"),
+    }
+    pair, single, run, mixed, apart = ask(pages, "语言", "語", "テキスト", "gpu上", "型模")
+    assert marked(pair) == ["语言"]
+    assert hrefs(single) == ["b.html"]
+    assert marked(run) == ["テキスト"]
+    assert hrefs(mixed) == ["a.html"]
+    assert apart["count"] == 0
+
+
+def test_a_long_section_is_one_result_that_shows_the_right_piece(ask: Ask) -> None:
+    filler = " ".join(f"word{n}" for n in range(3000))
+    body = f'<section id="s"><h2>Long</h2><p>first {filler} needle {filler} haystack</p></section>'
+    needle, both = ask({"a.html": search.search_page("A", body)}, "needle", "first haystack")
+    assert (needle["count"], hrefs(needle)) == (1, ["a.html#s"])
+    assert "needle word0" in shown(needle)
+    assert shown(needle).startswith("… ")
+    assert (both["count"], both["all"]) == (1, True)
+
+
+def test_a_query_takes_few_and_small_files(ask: Ask, tmp_path: Path) -> None:
+    text = " ".join(f"{a}{b}{c}ing" for a in "bcdfgklm" for b in "aeiou" for c in "nprstvwz")
+    pages = {
+        f"{n}.html": search.search_page(f"Page {n}", f"<p>common {text} unique{n}</p>")
+        for n in range(60)
+    }
+    broad, narrow = ask(pages, "common", "unique59")
+    assert (broad["count"], len(broad["results"])) == (60, 12)
+    assert len(list((tmp_path / search.SEARCH).iterdir())) > 20
+    weigh = sum(len(gzip.compress(Path(name).read_bytes())) for name in broad["files"])
+    assert weigh < 60_000
+    assert len(narrow["files"]) <= 3
+    assert hrefs(narrow) == ["59.html"]
+
+
+def test_a_part_that_cannot_be_loaded_is_told(tmp_path: Path, ask: Ask) -> None:
+    ask({"a.html": search.search_page("A", "<p>kiln</p>")}, "kiln")
+    for path in (tmp_path / search.SEARCH).glob("w-*.js"):
+        path.unlink()
+    command = [find_node(), str(tmp_path / "ask.js"), str(tmp_path / search.SEARCH), '["kiln"]']
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert "could not be loaded" in json.loads(done.stdout)[0]["error"]
+
+
+def test_a_book_without_a_word_has_a_search(ask: Ask) -> None:
+    (nothing,) = ask({}, "kiln")
+    assert nothing["count"] == 0
+
+
+def test_the_same_pages_give_the_same_bytes(tmp_path: Path) -> None:
+    pages = {"pots.html": search.search_page("Pots", POTS)}
+    for name in ("one", "two"):
+        search.write_search(pages, tmp_path / name)
+    one, two = (
+        {path.name: path.read_bytes() for path in (tmp_path / name / search.SEARCH).iterdir()}
+        for name in ("one", "two")
+    )
+    assert one == two
+    assert all(b"</script" not in data for data in one.values())
+
+
+def test_a_whole_book_is_indexed_within_a_second() -> None:
+    text = " ".join(f"word{n * n % 5000}" for n in range(1600))
+    sections = [search_index.Section(f"a#{n}", "A", f"Part {n}", text[n:]) for n in range(60)]
+    took = []
+    for _ in range(3):  # a busy machine slows some
+        started = time.process_time()
+        search_index.index_files(sections)  # 740 kB of text, as the book of this repository
+        took.append(time.process_time() - started)
+    assert min(took) < 1

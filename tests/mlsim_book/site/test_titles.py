@@ -1,0 +1,215 @@
+"""Titles with markup: in the sidebar, the crumbs, previous and next, the tab, the search."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mlsim_book.build import StrictError, build, site_hash
+from mlsim_book.caches import TextCache
+from mlsim_book.check.built_site import read_page
+from mlsim_book.preview.rebuild import Rebuilder
+from mlsim_book.render.pandoc import run_pandoc
+from mlsim_book.site import titles
+from mlsim_book.site.search import search_page, sections
+from mlsim_book.site.template import inline_markdown
+
+MakeBook = Callable[..., Path]
+YAML = """\
+project: {type: book}
+book:
+  title: "Pots & *pans* in $n$"
+  chapters:
+    - index.qmd
+    - part: "Part **two** -- of $n$"
+      chapters: [clay.qmd, deep/kiln.qmd]
+    - part: fire.qmd
+      chapters: [ash.qmd]
+"""
+FILES = {
+    "index.qmd": "# Hello **there** {.unnumbered}\n\nWords.\n",
+    "clay.qmd": '# The `x<y>z` & "clay" -- it\'s [wet](index.qmd){#wet} {#sec-clay}\n\nWords.\n',
+    "deep/kiln.qmd": '---\ntitle: "A ![hot](hot.svg) *kiln* for $x^2 < y$"\n---\n\nWords.\n',
+    "deep/hot.svg": '<svg xmlns="http://www.w3.org/2000/svg"/>\n',
+    "fire.qmd": "# *Fire*^[Not a small one.] of `{python} 6 * 7` {.unnumbered}\n\nWords.\n",
+    "ash.qmd": "# Ash\n\nSee @sec-clay.\n",
+}
+
+
+@pytest.fixture
+def book(tmp_path: Path) -> Path:
+    for name, text in {"_quarto.yml": YAML, **FILES}.items():
+        path = tmp_path / "book" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    return tmp_path / "book"
+
+
+def made(book: Path, out: str = "_book") -> dict[str, str]:
+    site = build(book, out=book / out, lenient=True, progress=str)
+    return {
+        path.relative_to(site).as_posix(): path.read_text(encoding="utf-8")
+        for path in site.rglob("*.html")
+    }
+
+
+def region(page: str, start: str, end: str = "</nav>") -> str:
+    return page[page.index(start) :].split(end, maxsplit=1)[0]
+
+
+SIDEBAR = '<nav id="quarto-sidebar"'
+
+
+@pytest.mark.usefixtures("with_assets")
+def test_markup_is_shown_wherever_a_title_stands(book: Path) -> None:
+    pages = made(book)
+    for name, page in pages.items():
+        shown = region(page, SIDEBAR)
+        for part in (
+            "Hello <strong>there</strong>",
+            "The `x&lt;y&gt;z` &amp;",  # one with an & stands as it is written, as in Quarto
+            "A hot <em>kiln</em> for ",
+            "Part <strong>two</strong> – of ",
+            "<em>Fire</em> of 42<",
+            "Pots &amp; <em>pans</em> in ",
+        ):
+            assert part in shown, (name, part)
+        shown = re.sub(r"The `x&lt;.*?</span>", "", shown)
+        for raw in ("**", "`", "*kiln", "--", "$n$", "hot.svg", "[wet]", "Not a small", "{python}"):
+            assert raw not in shown, (name, raw)
+        # TeX is kept for copying, in what is typeset
+        assert shown.count('<span class="math inline"><span class="katex">') == 3
+    following = region(pages["index.html"], '<div class="nav-page nav-page-next">', "</div>")
+    assert "“clay” – it’s wet</span>" in following
+    crumbs = region(pages["deep/kiln.html"], '<nav class="quarto-page-breadcrumbs"')
+    assert "Part <strong>two</strong>" in crumbs
+    assert "A hot <em>kiln</em>" in crumbs
+    assert "<em>Fire</em> of 42" in region(pages["ash.html"], '<nav class="quarto-page-bread')
+
+
+@pytest.mark.usefixtures("with_assets")
+def test_the_title_of_the_tab_is_plain(book: Path) -> None:
+    pages = made(book)
+    heads = {name: region(page, "<title>", "</title>") for name, page in pages.items()}
+    assert heads["index.html"] == "<title>Pots &amp; pans in n"
+    assert heads["clay.html"].startswith(
+        "<title>1 The x&lt;y&gt;z &amp; “clay” – it’s wet – Pots &amp; pans"
+    )
+
+
+@pytest.mark.usefixtures("with_assets")
+def test_no_link_in_a_link_and_no_id_twice(book: Path) -> None:
+    for name, page in made(book).items():
+        for link in re.findall(r"<a\b[^>]*>(.*?)</a>", page, re.DOTALL):
+            assert "<a " not in link, name
+        counts = Counter(read_page(page).ids)
+        assert not [each for each, count in counts.items() if count > 1], name
+
+
+def test_two_builds_of_titles_are_equal(book: Path, with_assets: Path) -> None:
+    made(book)
+    first = site_hash(book / "_book")
+    made(book, "kept")
+    for kept in (with_assets / "render").iterdir():
+        kept.unlink()
+    made(book, "afresh")
+    assert site_hash(book / "kept") == site_hash(book / "afresh") == first
+
+
+@pytest.mark.usefixtures("with_assets")
+def test_a_broken_formula_of_a_part_is_told_at_its_line(book: Path) -> None:
+    path = book / "_quarto.yml"
+    path.write_text(YAML.replace("of $n$", r"of $\\frac{1}{$"), encoding="utf-8")
+    lines: list[str] = []
+    with pytest.raises(StrictError):
+        build(book, progress=lines.append)
+    (told,) = [each for each in lines if "KaTeX" in each]
+    assert told.startswith("ERROR: _quarto.yml:6: ")
+    assert not (book / "_book").exists()
+
+
+@pytest.mark.usefixtures("with_assets")
+def test_a_preview_shows_an_edited_title_on_all_pages(book: Path, tmp_path: Path) -> None:
+    rebuilder = Rebuilder(book, lenient=True, progress=str)
+    rebuilder.build(tmp_path / "one")
+    (book / "ash.qmd").write_text("# *White* ash\n\nSee @sec-clay.\n", encoding="utf-8")
+    rebuilder.note(["ash.qmd"])
+    rebuilder.build(tmp_path / "two")
+    for name in ("index.html", "deep/kiln.html", "ash.html"):
+        shown = region((tmp_path / "two" / name).read_text(encoding="utf-8"), SIDEBAR)
+        assert "<em>White</em> ash" in shown
+    yaml = YAML.replace("**two**", "**three**")
+    (book / "_quarto.yml").write_text(yaml, encoding="utf-8")
+    rebuilder.note(["_quarto.yml"])
+    rebuilder.build(tmp_path / "three")
+    shown = region((tmp_path / "three" / "clay.html").read_text(encoding="utf-8"), SIDEBAR)
+    assert "Part <strong>three</strong>" in shown
+
+
+# --------------------------------------------------------- titles of _quarto.yml
+@pytest.fixture
+def runs(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The texts that pandoc is given for titles."""
+    given: list[str] = []
+
+    def counted(arguments: Sequence[str], text: str, **more: Any) -> tuple[str, str]:
+        given.append(text)
+        return run_pandoc(arguments, text, **more)
+
+    monkeypatch.setattr(titles, "run_pandoc", counted)
+    return given
+
+
+def test_plain_titles_need_no_pandoc(tmp_path: Path, runs: list[str]) -> None:
+    plain = ["Ground", "Clay & water: it's wet (mostly)", "2. Öl", ""]
+    assert titles.render_titles(plain, TextCache(tmp_path))["Clay & water: it's wet (mostly)"] == (
+        "Clay &amp; water: it’s wet (mostly)"
+    )
+    assert not runs
+
+
+def test_all_marked_titles_take_one_run_once(tmp_path: Path, runs: list[str]) -> None:
+    wanted = ["*a*", "b -- c", "plain", '"d"', "1. `e`", "# *f*", "- _g_", "h\n  *i*\n"]
+    first = titles.render_titles(wanted, TextCache(tmp_path))
+    assert len(runs) == 1
+    assert list(first.values()) == [
+        "plain", "<em>a</em>", "b – c", "“d”", "1. <code>e</code>", "# <em>f</em>",
+        "- <em>g</em>", "h <em>i</em>",
+    ]  # fmt: skip
+    assert titles.render_titles(wanted, TextCache(tmp_path)) == first
+    assert len(runs) == 1
+
+
+@pytest.mark.parametrize("spoiler", ["<div>", "<!-- open", "| a |\n|---|", "`<!--next title-->`"])
+def test_a_title_that_is_no_line_spoils_no_other(
+    tmp_path: Path, runs: list[str], spoiler: str
+) -> None:
+    found = titles.render_titles(["*a*", spoiler, "*b*"], TextCache(tmp_path))
+    assert (found["*a*"], found["*b*"]) == ("<em>a</em>", "<em>b</em>")
+    assert "<div" not in found[spoiler]
+    assert "<table" not in found[spoiler]
+
+
+def test_notes_links_and_images_of_a_title_go(tmp_path: Path) -> None:
+    text = "A^[note] [b](c.html){#d} ![e *f*](g.svg) [h]{#i}"
+    (html,) = titles.render_titles([text], TextCache(tmp_path)).values()
+    assert html == "A b e f <span>h</span>"
+
+
+def test_text_that_looks_like_an_id_stays() -> None:
+    assert titles.bare('<code>&lt;a id="x"&gt;</code>') == '<code>&lt;a id="x"&gt;</code>'
+    assert titles.bare('<span class="header-section-number">1</span> A<br />b') == "A<br />b"
+
+
+def test_dashes_and_underscores_of_the_books_texts() -> None:
+    assert inline_markdown("A _wet_ day -- it's") == "A <em>wet</em> day – it’s"
+
+
+def test_a_title_of_signs_is_found_whole() -> None:
+    page = search_page("Why a&lt;b&gt;c holds", "<p>Text</p>")
+    assert [each.page for each in sections("a.html", page)] == ["Why a<b>c holds"]

@@ -1,0 +1,144 @@
+"""A book's questions: found by name, checked, hinted at, shown."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from mlsim_book.errors import SourceError
+from mlsim_exercises.bank import Bank
+from mlsim_exercises.data import load
+from mlsim_exercises.evaluation import evaluate, variants
+
+KETTLE = """\
+[[exercise]]
+id = "boil"
+title = "Boil"
+kind = "number"
+topic = "boiling"
+better = "lower"
+prompt = "How long for {litres} l of {{water}}?"
+setup = "power = 2000"
+answer = "litres * 334880 / power"
+unit = "s"
+hints = ["Energy over power.", "{litres} l weigh as many kg."]
+solution = "{answer:.0f} s."
+
+[exercise.given]
+litres = [2, 3]
+
+[[exercise.wrong]]
+answer = "334880 / power"
+because = "That is for one litre, not for {litres}."
+
+[[selfcheck]]
+id = "watt"
+question = "A watt is?"
+choices = ["J", "J/s"]
+answer = "J/s"
+"""
+
+
+@pytest.fixture
+def bank(tmp_path: Path) -> Bank:
+    (tmp_path / "kettle.exercises.toml").write_text(KETTLE, encoding="utf-8")
+    (tmp_path / "cup.exercises.toml").write_text(
+        KETTLE.replace('"boil"', '"sip"').replace('"watt"', '"volt"'), encoding="utf-8"
+    )
+    (tmp_path / "notes.toml").write_text("not = [read")
+    return Bank(tmp_path, module="kettles")
+
+
+def said(capsys: pytest.CaptureFixture[str]) -> str:
+    """What was printed since the last time."""
+    return capsys.readouterr().out
+
+
+def test_check_hint_reveal(bank: Bank, capsys: pytest.CaptureFixture[str]) -> None:
+    bank.check("boil")
+    assert said(capsys) == "· Not attempted yet.\n"
+    bank.check("boil", 167.44)
+    assert said(capsys) == "✗ That is for one litre, not for 2.\n"
+    bank.check("boil", 334.88)
+    assert said(capsys) == "✓ Right. reveal('boil') explains.\n"
+    assert bank.verdict("boil", 334.88).score == 1
+    bank.hint("boil")
+    bank.hint("boil")
+    bank.hint("boil")
+    hints = "Hint 1 of 2: Energy over power.\nHint 2 of 2: 2 l weigh as many kg.\n"
+    assert said(capsys) == hints + "There are no more hints: reveal('boil') shows the solution.\n"
+    bank.hint("sip")
+    assert said(capsys).startswith("Hint 1 of 2")
+    bank.reveal("boil")
+    assert said(capsys) == "Answer: 335 s\n\n335 s.\n"
+
+
+def test_shown_on_a_page_and_in_a_notebook(bank: Bank, capsys: pytest.CaptureFixture[str]) -> None:
+    bank.show("boil")
+    text = said(capsys)
+    assert "How long for 2 l of {water}?" in text
+    assert 'data-topic="boiling" data-better="lower"' in text
+    assert '::::: {.content-hidden when-format="ipynb"}' in text
+    assert "from kettles import check, hint, reveal\n\nanswer = ...  # a number in s\n" in text
+    assert 'check("boil", answer)' in text
+    bank.show_selfcheck("volt")
+    assert 'data-answer="2"' in said(capsys)
+
+
+def test_variants_change_answer_and_texts(bank: Bank) -> None:
+    task = bank.exercises["boil"]
+    assert list(variants(task)) == [{"litres": 2}, {"litres": 3}]
+    other = evaluate(task, {"litres": 3})
+    assert other.answer == pytest.approx(502.32)
+    assert other.because == ("That is for one litre, not for 3.",)
+    assert other.given == {"litres": 3}
+    with pytest.raises(SourceError, match="nothing called 'cups' to be given"):
+        evaluate(task, {"cups": 3})
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line", "words"),
+    [
+        ("litres = [2, 3]", "litres = 2", 15, "must be a list"),
+        ("litres = [2, 3]", "litres = []", 15, "must be a list"),
+        ("litres = [2, 3]", "litres = [2, 3, 2]", 15, "has a value twice"),
+        ("litres = [2, 3]", "a-b = [2, 3]", 15, "can't be a name"),
+        ("litres = [2, 3]", "answer = [2, 3]", 15, "can't be a name"),
+        ('better = "lower"', 'better = "fast"', 6, "one of lower, higher"),
+        ("{{water}}", "{water}", 1, "the prompt of 'boil' raised NameError"),
+        ("not for {litres}", "not for {liters}", 1, "the wrong path of 'boil' raised NameError"),
+        ("{litres} l weigh", "{litres l weigh", 1, "the hint of 'boil' raised"),
+        ('unit = "s"', 'unit = "s"\npoints = 0', 11, "must be 1 or more"),
+    ],
+)
+def test_faults_name_their_line(tmp_path: Path, old: str, new: str, line: int, words: str) -> None:
+    file = tmp_path / "kettle.exercises.toml"
+    assert KETTLE.count(old) == 1
+    file.write_text(KETTLE.replace(old, new), encoding="utf-8")
+    with pytest.raises(SourceError) as caught:
+        [evaluate(task) for task in load(file)]
+    assert words in str(caught.value)
+    assert caught.value.line == line
+
+
+def test_names_that_are_not_there(bank: Bank, tmp_path: Path) -> None:
+    with pytest.raises(SourceError, match="Did you mean 'boil'"):
+        bank.check("boli", 3)
+    with pytest.raises(SourceError, match="There are: sip, boil"):
+        bank.hint("zzz")
+    (tmp_path / "more.exercises.toml").write_text(KETTLE.replace('"watt"', '"amp"'))
+    with pytest.raises(SourceError, match=r"'boil' is used twice \(also in .*kettle"):
+        Bank(tmp_path).check("boil")
+
+
+def test_a_notebook_needs_the_standard_library_only() -> None:
+    code = (
+        "import sys; import mlsim_exercises.bank; "
+        "print(sorted({m.split('.')[0] for m in sys.modules} & "
+        "{'yaml', 'nbclient', 'nbformat', 'numpy', 'pint', 'jupyter_client', 'mlsim'}))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

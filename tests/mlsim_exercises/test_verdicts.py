@@ -1,0 +1,134 @@
+"""Verdicts: what is said to each kind of answer."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pint
+import pytest
+
+from mlsim_exercises.data import Exercise, WrongPath
+from mlsim_exercises.evaluation import Evaluation, evaluate
+from mlsim_exercises.verdicts import judge
+
+PATHS = (
+    WrongPath("50", "That is sparse."),
+    WrongPath("-100", "The sign."),
+    WrongPath("250", "One way for {n} ways."),
+)
+
+
+def number(**given: Any) -> Evaluation:
+    """A question whose answer is 100 ms."""
+    fields = {"unit": "ms", "tolerance": 0.01, "wrong": PATHS, "given": {"n": (2,)}, **given}
+    return evaluate(Exercise("e", "T", "number", "?", "100.0", "", **fields))
+
+
+@pytest.mark.parametrize(
+    ("given", "kind", "words"),
+    [
+        (None, "not attempted", "Not attempted"),
+        (..., "not attempted", "Not attempted"),
+        ("", "not attempted", "Not attempted"),
+        (" ... ", "not attempted", "Not attempted"),
+        ([], "not attempted", "Not attempted"),
+        (100, "right", "Right."),
+        (100.9, "right", "Right."),
+        ("100", "right", "Right."),
+        (np.float32(100), "right", "Right."),
+        (np.array([100.0])[0], "right", "Right."),
+        (101.5, "order of magnitude", "a little too high"),
+        (50, "wrong path", "That is sparse."),
+        (50.4, "wrong path", "That is sparse."),
+        (-100, "wrong path", "The sign."),
+        (250, "wrong path", "One way for 2 ways."),
+        (0.1, "wrong unit", "off by a factor of 1,000. The answer is in ms."),
+        (100e6, "wrong unit", "off by a factor of 1,000,000."),
+        (102_400, "wrong unit", "off by a factor of 1,024."),
+        (6000, "wrong unit", "seconds and minutes"),
+        (10_000, "wrong unit", "a share and per cent"),
+        (700, "order of magnitude", "too high"),
+        (11, "order of magnitude", "too low"),
+        (1500, "wrong", "Too high, by about a power of ten."),
+        (3e-7, "wrong", "Too low, by about 9 powers of ten."),
+        (0, "wrong", "sign"),
+        (-7, "wrong", "sign"),
+        (float("nan"), "no answer", "nan"),
+        (float("inf"), "no answer", "inf"),
+        (10**400, "no answer", "a number in ms"),
+        (True, "no answer", "True is no number"),
+        (1j, "no answer", "no number"),
+        ("fast", "no answer", "That is no number"),
+        ([100], "no answer", "more than one value"),
+        (np.array([100.0, 1.0]), "no answer", "more than one value"),
+        (object(), "no answer", "a object"),
+    ],
+)
+def test_a_number(given: Any, kind: str, words: str) -> None:
+    verdict = judge(number(), given)
+    assert verdict.kind == kind
+    assert words in verdict.message
+    assert verdict.score == (1.0 if kind == "right" else 0.0)
+    assert (verdict.path is not None) == (kind == "wrong path")
+
+
+def test_a_quantity() -> None:
+    units = pint.UnitRegistry()
+    assert judge(number(), units.Quantity(0.1, "s")).kind == "right"
+    assert judge(number(), units.Quantity(100, "ms")).kind == "right"
+    assert judge(number(), units.Quantity(100, "s")).kind == "wrong unit"
+    assert "off by a factor of 1,000" in judge(number(), units.Quantity(100, "s")).message
+    wrong = judge(number(), units.Quantity(100, "m"))
+    assert wrong.kind == "wrong unit"
+    assert "That is in meter: the answer is a number in ms" in wrong.message
+    assert "no unit" not in wrong.message
+    bare = units.Quantity(100, "dimensionless")
+    assert judge(number(unit="times"), bare).kind == "right"
+    assert judge(number(unit=""), bare).kind == "right"
+    assert judge(number(unit="%"), units.Quantity(1.0, "")).kind == "right"
+    assert judge(number(), bare).kind == "wrong unit"
+    assert judge(number(), units.Quantity(np.array([1.0, 2.0]), "s")).kind == "no answer"
+
+
+def test_an_answer_of_zero_and_a_text() -> None:
+    zero = evaluate(Exercise("e", "T", "number", "?", "0", ""))
+    assert judge(zero, 0).kind == "right"
+    assert judge(zero, 0.001).kind == "wrong"
+    assert str(judge(zero, 0)) == "Right."
+
+
+def test_choices_and_orders() -> None:
+    path = (WrongPath("'b'", "No: b is c."),)
+    choice = evaluate(
+        Exercise("e", "T", "choice", "?", "'A b'", "", choices=("A b", "b", "c"), wrong=path)
+    )
+    kinds = {given: judge(choice, given).kind for given in ("A b", " a B ", "b", "c", "z", "")}
+    assert list(kinds.values()) == ["right", "right", "wrong path", "wrong", "no answer", "not attempted"]  # fmt: skip
+    assert "A b, b, c" in judge(choice, "z").message
+    assert judge(choice, 3).kind == "no answer"
+    back = (WrongPath("['c', 'b', 'a']", "Highest first."),)
+    order = evaluate(
+        Exercise("e", "T", "order", "?", "['a', 'b', 'c']", "", choices=("c", "a", "b"), wrong=back)
+    )
+    assert judge(order, ["a", "B", "c"]).kind == "right"
+    assert judge(order, ("c", "b", "a")).message == "Highest first."
+    assert judge(order, ["b", "a", "c"]).kind == "wrong"
+    for given in (["a", "b"], ["a", "a", "b"], 7, "abc, d", ["a", "b", "c", "d"], {"a": 1}):
+        assert judge(order, given).kind == "no answer"
+    assert judge(order, "abc").kind == "right"  # a text is a list of letters
+
+
+def test_a_factor_and_a_count_are_asked_for_as_such() -> None:
+    factor, count = number(unit="times"), number(unit="users")
+    for given in ("100", "100 times", "100x", "100 times as long", "100 times faster"):
+        assert judge(factor, given).kind == "right", given
+    for given in ("100 users", "100 user", "100 users at most"):
+        assert judge(count, given).kind == "right", given
+    for given in ("100 users per GPU", "100 users/s", "100 kettles"):
+        assert judge(count, given).message.endswith("the answer is a number of users."), given
+    assert judge(number(unit="billion"), "100 billion grains").kind == "right"
+    assert judge(number(unit="billion"), "fast").message.endswith("is a number in billions.")
+    assert judge(number(), "100 ms each").kind == "wrong unit"
+    assert judge(factor, 1.0).message.endswith("The answer is a factor.")
+    assert judge(number(unit="Gbps"), "fast").message.endswith("is a number in Gbps.")
