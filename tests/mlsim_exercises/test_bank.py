@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from mlsim_book.errors import SourceError
 from mlsim_exercises.bank import Bank
 from mlsim_exercises.data import load
+from mlsim_exercises.errors import ExerciseError
 from mlsim_exercises.evaluation import evaluate, variants
 
 KETTLE = """\
@@ -95,7 +95,7 @@ def test_variants_change_answer_and_texts(bank: Bank) -> None:
     assert other.answer == pytest.approx(502.32)
     assert other.because == ("That is for one litre, not for 3.",)
     assert other.given == {"litres": 3}
-    with pytest.raises(SourceError, match="nothing called 'cups' to be given"):
+    with pytest.raises(ExerciseError, match="nothing called 'cups' to be given"):
         evaluate(task, {"cups": 3})
 
 
@@ -118,19 +118,19 @@ def test_faults_name_their_line(tmp_path: Path, old: str, new: str, line: int, w
     file = tmp_path / "kettle.exercises.toml"
     assert KETTLE.count(old) == 1
     file.write_text(KETTLE.replace(old, new), encoding="utf-8")
-    with pytest.raises(SourceError) as caught:
+    with pytest.raises(ExerciseError) as caught:
         [evaluate(task) for task in load(file)]
     assert words in str(caught.value)
     assert caught.value.line == line
 
 
 def test_names_that_are_not_there(bank: Bank, tmp_path: Path) -> None:
-    with pytest.raises(SourceError, match="Did you mean 'boil'"):
+    with pytest.raises(ExerciseError, match="Did you mean 'boil'"):
         bank.check("boli", 3)
-    with pytest.raises(SourceError, match="There are: sip, boil"):
+    with pytest.raises(ExerciseError, match="There are: sip, boil"):
         bank.hint("zzz")
     (tmp_path / "more.exercises.toml").write_text(KETTLE.replace('"watt"', '"amp"'))
-    with pytest.raises(SourceError, match=r"'boil' is used twice \(also in .*kettle"):
+    with pytest.raises(ExerciseError, match=r"'boil' is used twice \(also in .*kettle"):
         Bank(tmp_path).check("boil")
 
 

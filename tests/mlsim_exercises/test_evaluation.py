@@ -8,11 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from mlsim_book.errors import CellError, Problems, SourceError
-from mlsim_book.read.project import load_project
-from mlsim_book.run.pages import execute_pages
 from mlsim_exercises.bank import Bank
 from mlsim_exercises.data import Exercise, load, load_selfchecks
+from mlsim_exercises.errors import ExerciseError
 from mlsim_exercises.evaluation import evaluate, same_answer
 
 TEXT = '''\
@@ -128,7 +126,7 @@ def test_shown(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
 def test_a_strict_file(file: Path, old: str, new: str, line: int, words: str) -> None:
     assert TEXT.count(old) == 1
     file.write_text(TEXT.replace(old, new), encoding="utf-8")
-    with pytest.raises(SourceError) as caught:
+    with pytest.raises(ExerciseError) as caught:
         read_all(file)
     assert caught.value.line == line
     assert caught.value.file == str(file)
@@ -150,7 +148,7 @@ def test_a_strict_file(file: Path, old: str, new: str, line: int, words: str) ->
 def test_what_can_not_be_computed(file: Path, old: str, new: str, line: int, words: str) -> None:
     assert TEXT.count(old) == 1
     file.write_text(TEXT.replace(old, new), encoding="utf-8")
-    with pytest.raises(SourceError) as caught:
+    with pytest.raises(ExerciseError) as caught:
         read_all(file)
     assert caught.value.line == line
     assert words in str(caught.value)
@@ -181,11 +179,11 @@ def test_choices() -> None:
 
 
 def test_names_that_are_not_there(file: Path) -> None:
-    with pytest.raises(SourceError, match="Did you mean 'double'"):
+    with pytest.raises(ExerciseError, match="Did you mean 'double'"):
         Bank(file).show("dubble")
-    with pytest.raises(SourceError, match="There are: watt"):
+    with pytest.raises(ExerciseError, match="There are: watt"):
         Bank(file).show_selfcheck("zzz")
-    with pytest.raises(SourceError, match="no such exercise file"):
+    with pytest.raises(ExerciseError, match="no such exercise file"):
         load("nowhere.toml")
 
 
@@ -197,20 +195,3 @@ def test_it_needs_the_standard_library_only() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
-
-
-def test_in_a_chapter(file: Path) -> None:
-    cell = (
-        "# A\n\n```{python}\n#| echo: false\n#| output: asis\n"
-        'from mlsim_exercises.bank import Bank\nBank("x.exercises.toml").show("double")\n```\n'
-    )
-    root = file.parent
-    (root / "_quarto.yml").write_text("project: {type: book}\nbook: {chapters: [index.qmd]}\n")
-    (root / "index.qmd").write_text(cell)
-    project = load_project(root, Problems())
-    (page,) = execute_pages(project, Problems())
-    assert '\n::: {#exr-double .checked data-kind="number" data-answer=' in page.markdown
-    assert "335 s, 2 times as long." in page.markdown
-    file.write_text(TEXT.replace("2 * heat / power", "heat / power"), encoding="utf-8")
-    with pytest.raises(CellError, match=r"index\.qmd:7: .*x\.exercises\.toml:21: the wrong path"):
-        execute_pages(project, Problems())

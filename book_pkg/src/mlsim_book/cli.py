@@ -11,6 +11,7 @@ from pathlib import Path
 from mlsim_book.errors import BookError, Problems
 from mlsim_book.grading.commands import add_grading
 from mlsim_book.progress import Teller
+from mlsim_exercises.errors import ExerciseError
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -20,7 +21,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         _recover(options)
         return int(options.run(options))
-    except BookError as error:
+    except (BookError, ExerciseError) as error:
         print(f"ERROR: {error}", file=sys.stderr)
         return int(getattr(error, "code", 1))
     except KeyboardInterrupt:

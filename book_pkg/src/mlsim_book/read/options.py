@@ -9,9 +9,10 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from mlsim_book.errors import Problems, SourceError
+from mlsim_book.read.document import Cell
 from mlsim_book.read.schema import (
     ANY,
     BOOL,
@@ -27,9 +28,6 @@ from mlsim_book.read.schema import (
 )
 from mlsim_book.read.settings import book_settings
 from mlsim_book.read.yamlfile import load_yaml
-
-if TYPE_CHECKING:  # qmd parses cells with the functions below
-    from mlsim_book.read.document import Cell
 
 _OPTION_LINE = re.compile(r"^#\| ?(.*)$")
 
