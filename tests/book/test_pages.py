@@ -97,7 +97,7 @@ def test_chapters_import_only_public_names(path):
                 assert node.module.count(".") <= 1 or node.module in DEEPER, node.module
                 module = importlib.import_module(node.module)
                 for alias in node.names:
-                    known = hasattr(module, alias.name) or find_spec(f"mlsim.{alias.name}")
+                    known = hasattr(module, alias.name) or find_spec(f"{node.module}.{alias.name}")
                     assert known, alias.name
                     assert not alias.name.startswith("_")
 
