@@ -1,7 +1,7 @@
 """What others measured of single kernels: matrix products, streams, all-reduces.
 
 Nothing here was measured by this project. Each row is as printed, with its
-source and its words; what is made of the rows stands in `calibration`.
+source and its words; `device_calibration` and `mlsim.systems.link_calibration` use them.
 """
 
 from __future__ import annotations

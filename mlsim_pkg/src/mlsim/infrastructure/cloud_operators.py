@@ -46,9 +46,9 @@ class CloudOperator(Place):
     def intensity(self, account: str = "location", year: int | None = None) -> Quantity[Any]:
         """Return Scope 2 over electricity, of a year that has both (or the last).
 
-        >>> from mlsim import Operators
+        >>> from mlsim import CloudOperators
         >>> for account in ("location", "market"):
-        ...     print(f"{Operators.Microsoft.intensity(account, 2020):.0f}")
+        ...     print(f"{CloudOperators.Microsoft.intensity(account, 2020):.0f}")
         381 gCO2e/kWh
         21 gCO2e/kWh
 
