@@ -48,6 +48,7 @@ RAW = {
     "of numpy `{python} np.float64(1.5)` here": "Quarto prints np.float64(1.5)",
     "a break `{python} 'up\\ndown'` here": "each backslash of this text twice",
     "in maths $x = `{python} f'{n:.1f}'`$": "also in a formula",
+    "in maths $y = `{python} HTML('<b>1</b>')`$": "since its result is HTML",
     "so `{python} 'it costs $5$'` here": "reads $5$ in this text as markup",
     "so `{python} 'see @name'` here": "reads @n in this text as markup",
 }

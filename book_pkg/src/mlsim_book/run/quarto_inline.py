@@ -32,6 +32,7 @@ _ORDER = ("text/html", "text/markdown", "image/svg+xml", "image/png", "image/jpe
 
 Fault = tuple[str, str]  # what Quarto does, and what to do about it
 _ONE_LINE = "Write it on one line; give a long one a name in a cell above."
+_IN_MATHS = "Give a number, or IPython.display.Markdown(text)."
 _SENTENCE = "Show it from a cell of its own; in a sentence, give text or inline markup."
 
 
@@ -104,6 +105,8 @@ def _of_html(html: str, data: Mapping[str, str], place: Inline) -> Fault | None:
     block = _BLOCK.search(html)
     if not html.strip():
         return _EMPTY
+    if place.math:
+        return "Quarto prints `{=html}` in the formula, since its result is HTML", _IN_MATHS
     if "`" in html:
         return "Quarto prints `{=html}`, since its HTML holds a backtick", "Write &#96; for it."
     if _EMPTY_LINE.search(html):
@@ -156,7 +159,7 @@ def _of_plain(text: str, data: Mapping[str, str], place: Inline) -> Fault | None
         marked = _ESCAPED.search(shown)
         return marked and (
             f"Quarto writes a backslash before '{marked[0]}' in this text, also in a formula",
-            "Give a number, or IPython.display.Markdown(text).",
+            _IN_MATHS,
         )
     markup = _MARKUP.search(shown)
     return markup and (
