@@ -63,7 +63,7 @@ def predicted(row: PowerRow) -> tuple[Load, str]:
             weights=service.formats.weights,
             activations=service.formats.activations,
             kv_cache=service.formats.kv_cache,
-            tensor_parallel=service.layout.tensor,
+            tensor_parallel=service.parallelism.tensor,
             estimate="calibrated",
         )
         return row.served("calibrated").load(), "calibrated"

@@ -9,7 +9,8 @@ import pytest
 
 from mlsim.workloads.blocks import Attention, FeedForward
 from mlsim.workloads.language import Transformer
-from mlsim.workloads.steps import Layout, StepOperator
+from mlsim.workloads.parallelism import Parallelism
+from mlsim.workloads.steps import StepOperator
 from mlsim.zoo.spaces import Models
 
 LANGUAGE = tuple(each for each in Models if isinstance(each, Transformer))
@@ -51,7 +52,7 @@ def tiny(**changes: Any) -> Transformer:
     return Transformer(**{**arguments, **changes})
 
 
-def by_name(model: Transformer, layout: Layout | None = None) -> dict[str, StepOperator]:
+def by_name(model: Transformer, layout: Parallelism | None = None) -> dict[str, StepOperator]:
     return {operator.name: operator for operator in model.operators(layout)}
 
 

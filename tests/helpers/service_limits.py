@@ -13,7 +13,7 @@ from mlsim.solvers.serving.serving import Serving
 from mlsim.solvers.serving.step_profile import StepProfile
 from mlsim.systems import System
 from mlsim.workloads.language import Transformer
-from mlsim.workloads.steps import Layout
+from mlsim.workloads.parallelism import Parallelism
 
 # Devices of very different balance; each computes in fp16.
 DEVICES = (
@@ -62,7 +62,7 @@ def empty(serving: Serving) -> StepProfile:
     return serving.decode_at(0)
 
 
-def divides(model: Transformer, layout: Layout) -> bool:
+def divides(model: Transformer, layout: Parallelism) -> bool:
     """Tell whether a layout divides a model; some have an odd number of heads or layers."""
     try:
         model.check_layout(layout)

@@ -10,7 +10,8 @@ from training_runs import LAYERS, MIXTURE, TOKENS, WIDE, WORDS, gpt, train
 from mlsim import Models, Training
 from mlsim.errors import InvalidValueError
 from mlsim.workloads.blocks import FeedForward
-from mlsim.workloads.kernels import Kernel, Parallelism
+from mlsim.workloads.kernels import Kernel
+from mlsim.workloads.parallelism import Parallelism
 from mlsim.workloads.passes import Recipe
 from mlsim.workloads.training_lowering import kernels
 

@@ -9,7 +9,7 @@ from language_models import by_name, counts, each_model, tiny
 
 from mlsim.workloads.blocks import Attention, Experts, FeedForward
 from mlsim.workloads.language import Transformer
-from mlsim.workloads.steps import Layout
+from mlsim.workloads.parallelism import Parallelism
 from mlsim.zoo.spaces import Models
 
 # Exact where it is definitional.
@@ -361,7 +361,7 @@ def test_shared_experts_are_one_wide_network(gated: bool) -> None:
     alone = Experts(count=4, per_token=2, size=3, gated=gated, bias=True)
     assert alone.shared_expert is None
     assert experts.parameters(4) == alone.parameters(4) + wide.parameters(4)
-    operators = {each.name: each for each in experts.operators(4, Layout())}
+    operators = {each.name: each for each in experts.operators(4, Parallelism())}
     # Read once and summed within: a vector of 4 in, one of 9; then 9, 4 and the residual's 4.
     assert operators["shared expert, up"].token_elements == 4 + 9
     assert operators["shared expert, down"].token_elements == 9 + 4 + 4

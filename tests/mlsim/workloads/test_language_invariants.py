@@ -11,7 +11,8 @@ from language_models import by_name, each_decoder, tiny
 from mlsim.errors import InvalidValueError
 from mlsim.workloads.blocks import Attention, Experts, FeedForward, LatentAttention
 from mlsim.workloads.language import Transformer
-from mlsim.workloads.steps import Layout, StepTable
+from mlsim.workloads.parallelism import Parallelism
+from mlsim.workloads.steps import StepTable
 from mlsim.zoo.spaces import Models
 
 
@@ -113,7 +114,7 @@ def test_a_prompt_of_the_zoo_is_its_tokens_one_after_another(model: Transformer)
 
 @given(transformers(), st.sampled_from([1, 2, 4]), st.sampled_from([1, 2, 4]))
 def test_devices_together_do_at_least_the_work(model: Transformer, tensor: int, data: int) -> None:
-    operators = model.operators(Layout(tensor=tensor, data=data))
+    operators = model.operators(Parallelism(tensor=tensor, data=data))
     for name in ("token_multiply_adds", "pair_multiply_adds", "absorbed_pair_multiply_adds"):
         alone = sum(getattr(each, name) * each.repeats for each in model.operators())
         divided = sum(getattr(each, name) * each.repeats for each in operators)
@@ -133,7 +134,7 @@ def test_columns_are_what_operators_say() -> None:
 
 
 def test_what_a_perfect_program_could_avoid() -> None:
-    unquantised = by_name(tiny(), Layout(tensor=2))["all-reduce"].compulsory()
+    unquantised = by_name(tiny(), Parallelism(tensor=2))["all-reduce"].compulsory()
     assert unquantised.link_elements == 0
     one = by_name(tiny())["feed-forward, up"]
     assert one.compulsory() == dataclasses.replace(one, token_elements=0)

@@ -8,7 +8,7 @@ from language_models import by_name, counts, each_model, tiny
 from mlsim.errors import InvalidValueError
 from mlsim.workloads.blocks import Attention, Experts, FeedForward, LatentAttention
 from mlsim.workloads.language import Transformer
-from mlsim.workloads.steps import Layout
+from mlsim.workloads.parallelism import Parallelism
 from mlsim.zoo.spaces import Models
 
 # Latent attention.
@@ -165,7 +165,7 @@ def test_bert_has_a_pooler_and_no_output_layer() -> None:
 
 def test_tensor_parallel_by_hand() -> None:
     """Two devices: one head each, the same key and value, half of each other matrix."""
-    operators = by_name(tiny(), Layout(tensor=2))
+    operators = by_name(tiny(), Parallelism(tensor=2))
     expected = {
         # MAC, parameters, elements of activation.
         "embedding": (0, 20, 8),
@@ -198,14 +198,14 @@ def test_kv_heads_are_divided_before_they_are_repeated() -> None:
     attention = Attention(heads=8, kv_heads=2, head_size=2)
     for tensor, cached in ((1, 8), (2, 4), (4, 4), (8, 4)):
         operators = by_name(
-            tiny(attention=attention, feed_forward=FeedForward(size=8)), Layout(tensor)
+            tiny(attention=attention, feed_forward=FeedForward(size=8)), Parallelism(tensor=tensor)
         )
         assert operators["attention"].cached_elements == cached
 
 
 def test_pipeline_parallel_by_hand() -> None:
     """Two stages: a layer each; the one that holds more has the output layer."""
-    operators = by_name(tiny(), Layout(pipeline=2))
+    operators = by_name(tiny(), Parallelism(pipeline=2))
     resident = {name: operator.resident_repeats for name, operator in operators.items()}
     assert resident == {
         "embedding": 0.0,
@@ -229,16 +229,16 @@ def test_pipeline_parallel_by_hand() -> None:
 def test_a_tied_table_lies_on_the_last_stage_too() -> None:
     tied = tiny(tied_embeddings=True)
     assert by_name(tied)["output layer"].parameters == 0
-    assert by_name(tied, Layout(pipeline=2))["output layer"].parameters == 40
+    assert by_name(tied, Parallelism(pipeline=2))["output layer"].parameters == 40
     # An encoder's last stage has no output layer: the first one holds most.
     encoder = tiny(decoder=False, output_layer=False)
-    assert by_name(encoder, Layout(pipeline=2))["embedding"].resident_repeats == 1.0
+    assert by_name(encoder, Parallelism(pipeline=2))["embedding"].resident_repeats == 1.0
 
 
 def test_expert_parallel_by_hand() -> None:
     """Four experts over four copies of the attention part: one on each device."""
     model = tiny(experts=Experts(count=4, per_token=2, size=3), feed_forward=None)
-    layout = Layout(data=4, expert=4)
+    layout = Parallelism(data=4, expert=4)
     assert layout.expert_replicas == 4
     operators = by_name(model, layout)
     assert operators["experts, up"].parameters == operators["experts, up"].parameters_routed == 24
@@ -253,14 +253,14 @@ def test_expert_parallel_by_hand() -> None:
 
 def test_experts_within_a_tensor_group_send_nothing_more() -> None:
     model = tiny(experts=Experts(count=4, per_token=2, size=4), feed_forward=None)
-    together, spread = Layout(tensor=2), Layout(tensor=2, expert=2)
+    together, spread = Parallelism(tensor=2), Parallelism(tensor=2, expert=2)
     assert by_name(model, together).keys() == by_name(model, spread).keys()
     assert by_name(model, together)["experts, up"] == by_name(model, spread)["experts, up"]
     assert spread.expert_replicas == 1
 
 
 def test_copies_send_nothing() -> None:
-    assert tiny().operators(Layout(data=4)) == tiny().operators()
+    assert tiny().operators(Parallelism(data=4)) == tiny().operators()
 
 
 @pytest.mark.parametrize("tensor", [1, 2, 4, 8])
@@ -268,7 +268,7 @@ def test_copies_send_nothing() -> None:
 def test_devices_together_hold_at_least_the_model(model: Transformer, tensor: int) -> None:
     if model.attention.heads % tensor:
         return
-    operators = model.operators(Layout(tensor=tensor))
+    operators = model.operators(Parallelism(tensor=tensor))
     held = sum(each.parameters * each.resident_repeats for each in operators) * tensor
     # A table whose rows don't divide is a row short on some device.
     assert held >= model.parameter_count - tensor * model.hidden
@@ -280,10 +280,10 @@ def test_devices_together_hold_at_least_the_model(model: Transformer, tensor: in
 
 
 def test_a_layout_in_words() -> None:
-    assert str(Layout()) == "1 device"
-    assert str(Layout(tensor=4, pipeline=2)) == "TP4 PP2"
-    assert str(Layout(data=2, expert=8)) == "DP2 EP8"
-    assert Layout(tensor=4, pipeline=2, data=3).devices == 24
+    assert str(Parallelism()) == "1 device"
+    assert str(Parallelism(tensor=4, pipeline=2)) == "TP4 PP2"
+    assert str(Parallelism(data=2, expert=8)) == "DP2 EP8"
+    assert Parallelism(tensor=4, pipeline=2, data=3).devices == 24
 
 
 @pytest.mark.parametrize(
@@ -291,7 +291,7 @@ def test_a_layout_in_words() -> None:
     [
         (
             "Llama3_8B",
-            Layout(tensor=5),
+            Parallelism(tensor=5),
             (
                 "tensor_parallel = 5 does not divide the 32 attention heads of Llama 3.1 8B. "
                 "Near it are 1, 2, 4, 8, 16."
@@ -299,7 +299,7 @@ def test_a_layout_in_words() -> None:
         ),
         (
             "Qwen2_5_7B",
-            Layout(tensor=7),
+            Parallelism(tensor=7),
             (
                 "tensor_parallel = 7 does not divide the 4 KV heads of Qwen2.5 7B. "
                 "Near it are 1, 2, 4."
@@ -307,7 +307,7 @@ def test_a_layout_in_words() -> None:
         ),
         (
             "Llama3_8B",
-            Layout(pipeline=5),
+            Parallelism(pipeline=5),
             (
                 "pipeline_parallel = 5 does not divide the 32 layers of Llama 3.1 8B. "
                 "Near it are 1, 2, 4, 8, 16."
@@ -315,7 +315,7 @@ def test_a_layout_in_words() -> None:
         ),
         (
             "Mixtral_8x7B",
-            Layout(data=3, expert=3),
+            Parallelism(data=3, expert=3),
             (
                 "expert_parallel = 3 does not divide the 8 experts of Mixtral 8x7B. "
                 "Near it are 1, 2, 4, 8."
@@ -323,12 +323,12 @@ def test_a_layout_in_words() -> None:
         ),
         (
             "Llama3_8B",
-            Layout(data=2, expert=2),
+            Parallelism(data=2, expert=2),
             "expert_parallel = 2, but Llama 3.1 8B has no experts. Leave it out.",
         ),
         (
             "Mixtral_8x7B",
-            Layout(expert=8),
+            Parallelism(expert=8),
             (
                 "expert_parallel = 8 can't be laid out over tensor_parallel x data_parallel = "
                 "1 x 1 = 1 devices: it must divide their number, and divide or be a multiple of "
@@ -338,7 +338,7 @@ def test_a_layout_in_words() -> None:
     ],
     ids=lambda each: str(each)[:20],
 )
-def test_a_layout_that_does_not_divide(name: str, layout: Layout, message: str) -> None:
+def test_a_layout_that_does_not_divide(name: str, layout: Parallelism, message: str) -> None:
     with pytest.raises(InvalidValueError) as e:
         getattr(Models, name).operators(layout)
     assert str(e.value) == message
@@ -347,4 +347,4 @@ def test_a_layout_that_does_not_divide(name: str, layout: Layout, message: str) 
 def test_a_feed_forward_network_that_does_not_divide() -> None:
     model = tiny(attention=Attention(heads=4, kv_heads=4, head_size=1))
     with pytest.raises(InvalidValueError, match="= 4 does not divide the 6 feed-forward features"):
-        model.operators(Layout(tensor=4))
+        model.operators(Parallelism(tensor=4))

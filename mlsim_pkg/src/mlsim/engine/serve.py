@@ -13,6 +13,7 @@ from mlsim.solvers.serving.serving import Serving
 from mlsim.solvers.serving.validate import service
 from mlsim.systems import System
 from mlsim.workloads.model import Model
+from mlsim.workloads.parallelism import Parallelism
 from mlsim.zoo import resolve
 
 if TYPE_CHECKING:
@@ -113,7 +114,12 @@ def serve(
             prompt_tokens=prompt_tokens,
             output_tokens=output_tokens,
             formats=formats(precision, weights, activations, kv_cache, device=device),
-            layout=(tensor_parallel, pipeline_parallel, data_parallel, expert_parallel),
+            parallelism=Parallelism(
+                tensor=tensor_parallel,
+                pipeline=pipeline_parallel,
+                data=data_parallel,
+                expert=expert_parallel,
+            ),
             block_tokens=block_tokens,
             chunk_tokens=chunk_tokens,
             reserve=reserve,

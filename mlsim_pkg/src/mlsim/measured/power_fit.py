@@ -27,6 +27,7 @@ from mlsim.solvers.formats import Formats
 from mlsim.solvers.load import Load
 from mlsim.solvers.serving.serving import Serving
 from mlsim.solvers.serving.validate import service
+from mlsim.workloads.parallelism import Parallelism
 from mlsim.zoo.resolve import transformer
 from mlsim.zoo.spaces import Hardware, Systems
 
@@ -191,7 +192,9 @@ def _serving(record: Mapping[str, str]) -> Serving:
             output_tokens=int(record["output_tokens"]),
             formats=Formats(weights_in, activations, kv_cache),
             # Where experts alone are said to be spread, attention is taken to be divided.
-            layout=(count // data, 1, data, int(record["expert_parallel"])),
+            parallelism=Parallelism(
+                tensor=count // data, data=data, expert=int(record["expert_parallel"])
+            ),
         ),
         check_memory=False,
     )

@@ -25,6 +25,7 @@ from mlsim.solvers.serving.validate import service
 from mlsim.systems import System
 from mlsim.workloads.language import Transformer
 from mlsim.workloads.model import Model
+from mlsim.workloads.parallelism import Parallelism
 from mlsim.zoo import resolve, spaces
 
 SERVING_FOLDER = FOLDER / "serving"
@@ -138,7 +139,9 @@ class ServingMeasurement:
             formats=formats(
                 None, self.weights, self.activations, self.kv_cache, device=self.device
             ),
-            layout=(self.tensor_parallel, 1, self.devices // self.tensor_parallel, 1),
+            parallelism=Parallelism(
+                tensor=self.tensor_parallel, data=self.devices // self.tensor_parallel
+            ),
             estimate=estimate,
             given=given,
         )

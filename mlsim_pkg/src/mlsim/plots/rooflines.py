@@ -169,7 +169,7 @@ def _of_step(step: StepProfile) -> _Point:
             f"{step!r} holds many points; pick one, such as serving[0].{phase.name}."
         )
     service = phase.service
-    layout = f", {service.layout}" if service.layout.devices > 1 else ""
+    layout = f", {service.parallelism}" if service.parallelism.devices > 1 else ""
     batch = f"batch {service.batch_size:,.0f}{layout}"
     return _Point(step, f"{service.model.name}, {batch}, {phase.name}")
 

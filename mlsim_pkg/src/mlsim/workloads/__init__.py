@@ -13,7 +13,8 @@ if TYPE_CHECKING:
     from mlsim.workloads.model_files import load_model
     from mlsim.workloads.network import Network
     from mlsim.workloads.operators import Operator, OperatorTable
-    from mlsim.workloads.steps import Layout, StepOperator, StepTable
+    from mlsim.workloads.parallelism import Parallelism
+    from mlsim.workloads.steps import StepOperator, StepTable
 
 __all__ = [
     "FLOPS_PER_MULTIPLY_ADD",
@@ -21,11 +22,11 @@ __all__ = [
     "Experts",
     "FeedForward",
     "LatentAttention",
-    "Layout",
     "Model",
     "Network",
     "Operator",
     "OperatorTable",
+    "Parallelism",
     "StepOperator",
     "StepTable",
     "Transformer",
@@ -41,7 +42,8 @@ _HOMES = {
     "load_model": "model_files",
     "Network": "network",
     **dict.fromkeys(("Operator", "OperatorTable"), "operators"),
-    **dict.fromkeys(("Layout", "StepOperator", "StepTable"), "steps"),
+    "Parallelism": "parallelism",
+    **dict.fromkeys(("StepOperator", "StepTable"), "steps"),
 }
 
 

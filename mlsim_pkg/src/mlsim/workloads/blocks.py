@@ -11,7 +11,8 @@ from dataclasses import dataclass
 
 from mlsim.equations import transformer as count
 from mlsim.errors import InvalidValueError
-from mlsim.workloads.steps import Layout, StepOperator
+from mlsim.workloads.parallelism import Parallelism
+from mlsim.workloads.steps import StepOperator
 
 
 def matrix(
@@ -99,9 +100,9 @@ class Attention:
             + self.sinks * self.heads
         )
 
-    def operators(self, hidden: int, layout: Layout) -> Iterator[StepOperator]:
+    def operators(self, hidden: int, parallelism: Parallelism) -> Iterator[StepOperator]:
         """Yield the operators of one layer for one device, without the window."""
-        tensor = layout.tensor
+        tensor = parallelism.tensor
         heads = self.heads // tensor
         # Where there are more devices than KV heads, some hold the same one.
         kv_heads = max(self.kv_heads // tensor, 1)
@@ -184,9 +185,9 @@ class LatentAttention:
         )
         yield "attention output", heads * self.value_size, hidden, 0, hidden
 
-    def operators(self, hidden: int, layout: Layout) -> Iterator[StepOperator]:
+    def operators(self, hidden: int, parallelism: Parallelism) -> Iterator[StepOperator]:
         """Yield the operators of one layer for one device; its cache is not divided."""
-        heads = self.heads // layout.tensor
+        heads = self.heads // parallelism.tensor
         for name, inputs, outputs, norm, residual in self._matrices(hidden, heads):
             if name == "attention output":
                 yield self._attention(hidden, heads)
@@ -239,9 +240,9 @@ class FeedForward:
         weights = (self.branches + 1) * hidden * self.size
         return weights + self.bias * (self.branches * self.size + hidden)
 
-    def operators(self, hidden: int, layout: Layout) -> Iterator[StepOperator]:
+    def operators(self, hidden: int, parallelism: Parallelism) -> Iterator[StepOperator]:
         """Yield the operators for one device; the activation function is part of the first."""
-        size = self.size // layout.tensor
+        size = self.size // parallelism.tensor
         yield matrix(
             "feed-forward, up",
             hidden,
@@ -315,7 +316,7 @@ class Experts:
         unused = (self.count - self.per_token) * self.expert.parameters(hidden)
         return self.parameters(hidden) - unused
 
-    def operators(self, hidden: int, layout: Layout) -> Iterator[StepOperator]:
+    def operators(self, hidden: int, parallelism: Parallelism) -> Iterator[StepOperator]:
         """Yield the operators of one layer for one device.
 
         All devices together compute what the tokens of all copies ask for, so
@@ -333,8 +334,8 @@ class Experts:
             token_elements=hidden + outputs,
             live_elements=2 * hidden + outputs,
         )
-        spread = max(layout.tensor, layout.expert)
-        inner, branches = self.per_token * self.size // layout.tensor, self.expert.branches
+        spread = max(parallelism.tensor, parallelism.expert)
+        inner, branches = self.per_token * self.size // parallelism.tensor, self.expert.branches
         one = hidden * self.size
         for name, weights, biases, reads, writes in (
             ("experts, up", branches * one, branches * self.size, hidden, inner),
@@ -344,13 +345,13 @@ class Experts:
             yield StepOperator(
                 name=name,
                 kind="experts",
-                token_multiply_adds=weights * self.per_token // layout.tensor,
-                outputs=weights // reads // layout.tensor if name == "experts, up" else hidden,
+                token_multiply_adds=weights * self.per_token // parallelism.tensor,
+                outputs=weights // reads // parallelism.tensor if name == "experts, up" else hidden,
                 parameters=held,
                 parameters_routed=held,
                 token_elements=reads + writes,
                 live_elements=2 * hidden + branches * inner,
             )
         if self.shared_expert:
-            for operator in self.shared_expert.operators(hidden, layout):
+            for operator in self.shared_expert.operators(hidden, parallelism):
                 yield operator.renamed(operator.name.replace("feed-forward", "shared expert"))

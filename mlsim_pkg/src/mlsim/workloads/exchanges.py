@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from mlsim.workloads.kernels import Kernel, Parallelism
+from mlsim.workloads.kernels import Kernel
 from mlsim.workloads.language import Transformer
+from mlsim.workloads.parallelism import Parallelism
 
 
 def exchanges(model: Transformer, parallelism: Parallelism, *, again: bool) -> Iterator[Kernel]:

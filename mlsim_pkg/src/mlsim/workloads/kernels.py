@@ -14,61 +14,6 @@ from mlsim.workloads.steps import UNLIMITED, StepTable
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Parallelism:
-    """How a model and its batch are divided among devices for training.
-
-    Attributes
-    ----------
-    tensor, pipeline, data, context, expert
-        Devices that share each matrix; stages; copies; devices that share each
-        sequence; groups over which experts are spread.
-    interleaved
-        Parts of the model, not adjacent, that each stage holds.
-    sequence
-        Whether what lies between matrices is divided among the tensor devices too.
-    shard
-        What copies divide among themselves: "none", "zero1" (optimizer state),
-        "zero2" (and gradients), "zero3" (and weights; FSDP).
-
-    >>> Parallelism(tensor=8, pipeline=2, data=4).devices
-    64
-    """
-
-    tensor: int = 1
-    pipeline: int = 1
-    data: int = 1
-    context: int = 1
-    expert: int = 1
-    interleaved: int = 1
-    sequence: bool = False
-    shard: str = "none"
-
-    @property
-    def devices(self) -> int:
-        """Devices that it needs."""
-        return self.tensor * self.pipeline * self.data * self.context
-
-    @property
-    def copies(self) -> int:
-        """Devices that hold the same part of the weights, or shards of it."""
-        return self.data * self.context
-
-    def __str__(self) -> str:
-        sizes = (
-            ("TP", self.tensor),
-            ("CP", self.context),
-            ("PP", self.pipeline),
-            ("DP", self.data),
-            ("EP", self.expert),
-        )
-        words = [f"{name}{size}" for name, size in sizes if size > 1]
-        words += [f"{self.interleaved} parts a stage"] if self.interleaved > 1 else []
-        words += ["sequence parallel"] if self.sequence else []
-        words += [self.shard] if self.shard != "none" else []
-        return " ".join(words) or "1 device"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Kernel:
     """One kernel of a micro-batch on one device.
 

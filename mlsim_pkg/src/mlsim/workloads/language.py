@@ -13,7 +13,8 @@ from mlsim.units import scaled
 from mlsim.workloads.blocks import Attention, Experts, FeedForward, LatentAttention
 from mlsim.workloads.language_steps import NORMS, step_operators
 from mlsim.workloads.model import FLOPS_PER_MULTIPLY_ADD, Model
-from mlsim.workloads.steps import Layout, StepOperator
+from mlsim.workloads.parallelism import Parallelism
+from mlsim.workloads.steps import StepOperator
 
 if TYPE_CHECKING:
     from pint import Quantity
@@ -202,7 +203,7 @@ class Transformer(Model):
             total += operator.repeats * (operator.token_multiply_adds * tokens + attended)
         return int(FLOPS_PER_MULTIPLY_ADD) * total
 
-    def check_layout(self, layout: Layout) -> None:
+    def check_layout(self, parallelism: Parallelism) -> None:
         """Refuse a layout that does not divide this model evenly.
 
         Raises
@@ -210,37 +211,36 @@ class Transformer(Model):
         InvalidValueError
             Naming what is not divided, and sizes that would.
         """
-        _divides("tensor_parallel", layout.tensor, "attention heads", self.attention.heads, self)
+        tensor, expert = parallelism.tensor, parallelism.expert
+        _divides("tensor_parallel", tensor, "attention heads", self.attention.heads, self)
         kv_heads = self.attention.kv_heads
-        if kv_heads % layout.tensor and layout.tensor % kv_heads:
-            _divides("tensor_parallel", layout.tensor, "KV heads", kv_heads, self)
+        if kv_heads % tensor and tensor % kv_heads:
+            _divides("tensor_parallel", tensor, "KV heads", kv_heads, self)
         if self.feed_forward:
             size = self.feed_forward.size
-            _divides("tensor_parallel", layout.tensor, "feed-forward features", size, self)
-        _divides("pipeline_parallel", layout.pipeline, "layers", self.layers, self)
+            _divides("tensor_parallel", tensor, "feed-forward features", size, self)
+        _divides("pipeline_parallel", parallelism.pipeline, "layers", self.layers, self)
         if self.experts:
-            slices = max(layout.tensor // layout.expert, 1)
+            slices = max(tensor // expert, 1)
             _divides("tensor_parallel", slices, "features of an expert", self.experts.size, self)
-        if layout.expert == 1:
+        if expert == 1:
             return
         if not self.experts:
             raise InvalidValueError(
-                f"expert_parallel = {layout.expert}, but {self.name} has no experts. Leave it out."
+                f"expert_parallel = {expert}, but {self.name} has no experts. Leave it out."
             )
-        _divides("expert_parallel", layout.expert, "experts", self.experts.count, self)
-        within = layout.tensor * layout.data
-        if within % layout.expert or (
-            layout.tensor % layout.expert and layout.expert % layout.tensor
-        ):
+        _divides("expert_parallel", expert, "experts", self.experts.count, self)
+        within = tensor * parallelism.data
+        if within % expert or (tensor % expert and expert % tensor):
             raise InvalidValueError(
-                f"expert_parallel = {layout.expert} can't be laid out over tensor_parallel x "
-                f"data_parallel = {layout.tensor} x {layout.data} = {within} devices: it must "
+                f"expert_parallel = {expert} can't be laid out over tensor_parallel x "
+                f"data_parallel = {tensor} x {parallelism.data} = {within} devices: it must "
                 "divide their number, and divide or be a multiple of tensor_parallel."
             )
 
-    def operators(self, layout: Layout | None = None) -> tuple[StepOperator, ...]:
+    def operators(self, parallelism: Parallelism | None = None) -> tuple[StepOperator, ...]:
         """Return the operators of one step on one device, equal ones in one row."""
-        return step_operators(self, layout or Layout())
+        return step_operators(self, parallelism or Parallelism())
 
 
 def _divides(name: str, size: int, what: str, count: int, model: Transformer) -> None:

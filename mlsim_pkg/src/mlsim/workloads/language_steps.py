@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 from mlsim.equations import transformer
 from mlsim.workloads.blocks import Attention, LatentAttention, matrix
-from mlsim.workloads.steps import Layout, StepOperator
+from mlsim.workloads.parallelism import Parallelism
+from mlsim.workloads.steps import StepOperator
 
 if TYPE_CHECKING:
     from mlsim.workloads.language import Transformer
@@ -18,15 +19,17 @@ if TYPE_CHECKING:
 NORMS = {"rms": 1, "layer": 2}
 
 
-def _lower(model: Transformer, layout: Layout) -> Iterator[StepOperator]:
+def _lower(model: Transformer, parallelism: Parallelism) -> Iterator[StepOperator]:
     hidden = model.hidden
-    tables = model.vocabulary // layout.tensor + model.positions + model.token_types
+    tables = model.vocabulary // parallelism.tensor + model.positions + model.token_types
     yield StepOperator(
         name="embedding",
         kind="embedding",
         parameters=tables * hidden,
         token_elements=2 * hidden,
         live_elements=hidden,
+        # Of a pipeline, the stage that holds most has the output layer in its place.
+        resident_repeats=0.0 if parallelism.pipeline > 1 and model.output_layer else 1.0,
         unquantised=True,
     )
     norm = NORMS[model.norm] * hidden
@@ -38,11 +41,11 @@ def _lower(model: Transformer, layout: Layout) -> Iterator[StepOperator]:
         token_elements=2 * hidden,
         live_elements=3 * hidden,
         repeats=model.norm_count,
-        resident_repeats=model.norm_count / layout.pipeline,
+        resident_repeats=model.norm_count / parallelism.pipeline,
         unquantised=True,
     )
-    for operator, repeats in _layers(model, layout):
-        yield replace(operator, repeats=repeats, resident_repeats=repeats / layout.pipeline)
+    for operator, repeats in _layers(model, parallelism):
+        yield replace(operator, repeats=repeats, resident_repeats=repeats / parallelism.pipeline)
     if model.pooler:
         yield replace(
             matrix("pooler", hidden, hidden, bias=hidden, elements=2 * hidden),
@@ -50,16 +53,16 @@ def _lower(model: Transformer, layout: Layout) -> Iterator[StepOperator]:
             unquantised=True,
         )
     if model.output_layer:
-        yield _output(model, layout)
-    yield from _collectives(model, layout)
+        yield _output(model, parallelism)
+    yield from _collectives(model, parallelism)
 
 
-def _layers(model: Transformer, layout: Layout) -> Iterator[tuple[StepOperator, int]]:
+def _layers(model: Transformer, parallelism: Parallelism) -> Iterator[tuple[StepOperator, int]]:
     """Yield the operators of the layers, and how often each stands in the model."""
-    for lowered in model.attention.operators(model.hidden, layout):
+    for lowered in model.attention.operators(model.hidden, parallelism):
         operator = replace(lowered, unquantised=model.quantised == "experts")
         if not model.decoder:
-            operator = _uncached(operator, model.attention, layout)
+            operator = _uncached(operator, model.attention, parallelism)
         if operator.kind != "attention":
             yield operator, model.layers
             continue
@@ -70,19 +73,19 @@ def _layers(model: Transformer, layout: Layout) -> Iterator[tuple[StepOperator, 
             local = replace(operator, attention_window=model.attention.window)
             yield local.renamed("attention in a window"), windowed
     if model.feed_forward and model.dense_layers:
-        for operator in model.feed_forward.operators(model.hidden, layout):
+        for operator in model.feed_forward.operators(model.hidden, parallelism):
             yield replace(operator, unquantised=model.quantised == "experts"), model.dense_layers
     if model.experts:
-        for operator in model.experts.operators(model.hidden, layout):
+        for operator in model.experts.operators(model.hidden, parallelism):
             unquantised = operator.kind == "router" or (
                 model.quantised == "experts" and operator.kind != "experts"
             )
             yield replace(operator, unquantised=unquantised), model.layers - model.dense_layers
 
 
-def _output(model: Transformer, layout: Layout) -> StepOperator:
+def _output(model: Transformer, parallelism: Parallelism) -> StepOperator:
     """Return the output layer: it works on the last token, and may be the embedding."""
-    words = -(-model.vocabulary // layout.tensor)
+    words = -(-model.vocabulary // parallelism.tensor)
     output = matrix(
         "output layer",
         model.hidden,
@@ -91,7 +94,7 @@ def _output(model: Transformer, layout: Layout) -> StepOperator:
         elements=model.hidden + words,
     )
     # On the last stage of a pipeline it is there, and the embedding is not.
-    shared = model.tied_embeddings and layout.pipeline == 1
+    shared = model.tied_embeddings and parallelism.pipeline == 1
     return replace(
         output,
         kind="output",
@@ -102,9 +105,9 @@ def _output(model: Transformer, layout: Layout) -> StepOperator:
     )
 
 
-def _collectives(model: Transformer, layout: Layout) -> Iterator[StepOperator]:
+def _collectives(model: Transformer, parallelism: Parallelism) -> Iterator[StepOperator]:
     """Yield what is sent between devices."""
-    hidden, tensor = model.hidden, layout.tensor
+    hidden, tensor = model.hidden, parallelism.tensor
     if tensor > 1:
         yield StepOperator(
             name="all-reduce",
@@ -123,34 +126,34 @@ def _collectives(model: Transformer, layout: Layout) -> Iterator[StepOperator]:
                 token_limit=1,
                 resident_repeats=0.0,
             )
-    if model.experts and layout.expert > tensor:
-        groups = layout.expert // tensor
+    if model.experts and parallelism.expert > tensor:
+        groups = parallelism.expert // tensor
         # A token goes to each of its experts that is elsewhere, and comes back.
         away = model.experts.per_token * hidden * (groups - 1) / groups
         yield StepOperator(
             name="tokens to their experts and back",
             kind="network",
             link_elements=2 * away / tensor,
-            link_group=layout.expert,
+            link_group=parallelism.expert,
             repeats=model.layers - model.dense_layers,
             resident_repeats=0.0,
         )
-    if layout.pipeline > 1:
+    if parallelism.pipeline > 1:
         yield StepOperator(
             name="stage to stage",
             kind="network",
             link_elements=float(hidden),
             link_group=2,
-            repeats=layout.pipeline - 1,
+            repeats=parallelism.pipeline - 1,
             resident_repeats=0.0,
         )
 
 
 def _uncached(
-    operator: StepOperator, attention: Attention | LatentAttention, layout: Layout
+    operator: StepOperator, attention: Attention | LatentAttention, parallelism: Parallelism
 ) -> StepOperator:
     """Count the keys and values of an encoder as activations: it has no cache."""
-    passed = attention.cached_elements // min(layout.tensor, attention.kv_heads)
+    passed = attention.cached_elements // min(parallelism.tensor, attention.kv_heads)
     if operator.kind == "attention":
         return replace(operator, cached_elements=0, token_elements=operator.token_elements + passed)
     if operator.name == "queries, keys, values":
@@ -159,7 +162,7 @@ def _uncached(
 
 
 @lru_cache(maxsize=1024)
-def step_operators(model: Transformer, layout: Layout) -> tuple[StepOperator, ...]:
+def step_operators(model: Transformer, parallelism: Parallelism) -> tuple[StepOperator, ...]:
     """Return the operators of one step on one device, equal ones in one row.
 
     Raises
@@ -167,18 +170,13 @@ def step_operators(model: Transformer, layout: Layout) -> tuple[StepOperator, ..
     InvalidValueError
         If the layout does not divide the model evenly; says what would.
     """
-    model.check_layout(layout)
+    model.check_layout(parallelism)
     # No token sees more than the context, and no step has more tokens.
-    lowered = [
+    return tuple(
         replace(
             each,
             attention_window=min(each.attention_window, model.context),
             token_limit=min(each.token_limit, model.context),
         )
-        for each in _lower(model, layout)
-    ]
-    if layout.pipeline > 1:
-        # The stage that holds most has the output layer instead of the embedding.
-        has_output = model.output_layer
-        lowered[0] = replace(lowered[0], resident_repeats=0.0 if has_output else 1.0)
-    return tuple(lowered)
+        for each in _lower(model, parallelism)
+    )

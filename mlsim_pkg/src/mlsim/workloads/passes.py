@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from mlsim.workloads.kernels import Kernel, Parallelism
+from mlsim.workloads.kernels import Kernel
+from mlsim.workloads.parallelism import Parallelism
 from mlsim.workloads.steps import StepOperator
 
 # A flash backward pass computes the scores again: five products for two.

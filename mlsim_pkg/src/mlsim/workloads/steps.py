@@ -14,38 +14,6 @@ from typing import Any
 UNLIMITED = 2**40
 
 
-@dataclass(frozen=True, slots=True)
-class Layout:
-    """How a model is divided among devices.
-
-    `tensor` devices share each matrix, `pipeline` stages share the layers,
-    `data` copies of the attention part share the batch, and the experts of a
-    layer are spread in `expert` groups.
-
-    >>> Layout(tensor=8).devices
-    8
-    """
-
-    tensor: int = 1
-    pipeline: int = 1
-    data: int = 1
-    expert: int = 1
-
-    @property
-    def devices(self) -> int:
-        """Devices that it needs."""
-        return self.tensor * self.pipeline * self.data
-
-    @property
-    def expert_replicas(self) -> int:
-        """Copies of the attention part that share one set of experts."""
-        return max(1, self.expert // self.tensor)
-
-    def __str__(self) -> str:
-        names = (("TP", self.tensor), ("PP", self.pipeline), ("DP", self.data), ("EP", self.expert))
-        return " ".join(f"{name}{size}" for name, size in names if size > 1) or "1 device"
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepOperator:
     """One operator of a step, counted for one device.

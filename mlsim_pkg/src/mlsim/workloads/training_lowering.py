@@ -8,10 +8,11 @@ from functools import lru_cache
 
 from mlsim.workloads.blocks import Attention
 from mlsim.workloads.exchanges import exchanges
-from mlsim.workloads.kernels import Kernel, Parallelism
+from mlsim.workloads.kernels import Kernel
 from mlsim.workloads.language import Transformer
+from mlsim.workloads.parallelism import Parallelism
 from mlsim.workloads.passes import Passes, Recipe
-from mlsim.workloads.steps import Layout, StepOperator
+from mlsim.workloads.steps import StepOperator
 
 
 @lru_cache(maxsize=4096)
@@ -31,10 +32,9 @@ def kernels(model: Transformer, parallelism: Parallelism, recipe: Recipe) -> tup
     >>> sum(row.token_multiply_adds * row.all_repeats for row in rows) / 3e9  # 1 + 2 passes
     7.504658432
     """
-    layout = Layout(tensor=parallelism.tensor, data=parallelism.data, expert=parallelism.expert)
-    model.check_layout(replace(layout, pipeline=parallelism.pipeline))
+    model.check_layout(parallelism)
     found: dict[Kernel, float] = {}
-    for kernel, repeats in _lower(model, layout, parallelism, recipe):
+    for kernel, repeats in _lower(model, parallelism, recipe):
         found[kernel] = found.get(kernel, 0.0) + repeats
     stages, layers = parallelism.pipeline, model.layers
     return tuple(
@@ -44,7 +44,7 @@ def kernels(model: Transformer, parallelism: Parallelism, recipe: Recipe) -> tup
 
 
 def _lower(
-    model: Transformer, layout: Layout, parallelism: Parallelism, recipe: Recipe
+    model: Transformer, parallelism: Parallelism, recipe: Recipe
 ) -> Iterator[tuple[Kernel, float]]:
     """Yield each kernel with how often it stands in the whole model."""
     layer = Passes(recipe, parallelism, model.hidden)
@@ -53,7 +53,8 @@ def _lower(
         # Only what comes into each layer is kept.
         entry = Kernel(name="layer input", kind="kept", saved_elements=layer.narrow)
         yield replace(entry, saved_repeats=1.0), layers
-    for operator in model.operators(layout):
+    # Of a stage as if there were one only: the share of its layers comes later.
+    for operator in model.operators(replace(parallelism.of_weights, pipeline=1)):
         yield from _of_operator(operator, model, layer)
     for kernel in layer.norm():
         yield kernel, float(model.norms * model.layers)

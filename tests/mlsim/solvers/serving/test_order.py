@@ -25,7 +25,7 @@ from mlsim import Device, Hardware, Models
 from mlsim.systems import System
 from mlsim.units import quantity
 from mlsim.workloads.language import Transformer
-from mlsim.workloads.steps import Layout
+from mlsim.workloads.parallelism import Parallelism
 
 # The roofline is never below the bound.
 
@@ -68,7 +68,7 @@ def test_nor_with_other_formats_and_layouts(
         "pipeline_parallel": pipeline,
         "data_parallel": data,
     }
-    if not divides(model, Layout(tensor=tensor, pipeline=pipeline, data=data)):
+    if not divides(model, Parallelism(tensor=tensor, pipeline=pipeline, data=data)):
         return
     found = times(serve(**what))
     for each, least in zip(found, times(serve(**what, estimate="bound")), strict=True):
@@ -186,7 +186,7 @@ def test_a_device_more_never_lowers_the_ceiling(model: Transformer, batch: int) 
     for name in ("tensor_parallel", "data_parallel", "pipeline_parallel"):
         rates, firsts = [], []
         for size in (1, 2, 4, 8):
-            if not divides(model, Layout(**{name.removesuffix("_parallel"): size})):
+            if not divides(model, Parallelism(**{name.removesuffix("_parallel"): size})):
                 continue
             found = serve(
                 model=model,

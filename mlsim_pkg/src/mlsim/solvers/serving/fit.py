@@ -18,7 +18,7 @@ from mlsim.solvers.serving.validate import service
 from mlsim.systems import System
 from mlsim.units import text
 from mlsim.workloads.language import Transformer
-from mlsim.workloads.steps import Layout
+from mlsim.workloads.parallelism import Parallelism
 
 # What a row says, and its unit ("" for what is no number).
 COLUMNS = {
@@ -50,7 +50,7 @@ class Question:
     hardware: Device | System
     prompt_tokens: Any
     output_tokens: Any
-    layout: Layout
+    parallelism: Parallelism
     reserve: float
 
     @property
@@ -65,7 +65,6 @@ class Question:
 
     def service(self, chosen: Formats) -> Service:
         """Return the service of one sequence in these formats, checked."""
-        layout = self.layout
         return service(
             model=self.model,
             hardware=self.hardware,
@@ -73,7 +72,7 @@ class Question:
             prompt_tokens=self.prompt_tokens,
             output_tokens=self.output_tokens,
             formats=chosen,
-            layout=(layout.tensor, layout.pipeline, layout.data, layout.expert),
+            parallelism=self.parallelism,
             reserve=self.reserve,
         )
 
@@ -106,7 +105,7 @@ def question(
     made = Question(
         model=model,
         hardware=hardware,
-        layout=Layout(tensor, pipeline_parallel, 1, expert_parallel),
+        parallelism=Parallelism(tensor=tensor, pipeline=pipeline_parallel, expert=expert_parallel),
         reserve=reserve,
         **asked,
     )
@@ -119,14 +118,19 @@ def _widest(model: Transformer, hardware: Device | System, pipeline: int, expert
     there = hardware.devices if isinstance(hardware, System) else 1
     if not isinstance(pipeline, int) or pipeline < 1:
         return 1  # refused later, in words
-    return next(_sizes(model, Layout(1, pipeline, 1, expert), range(there // pipeline, 0, -1)), 1)
+    return next(
+        _sizes(
+            model, Parallelism(pipeline=pipeline, expert=expert), range(there // pipeline, 0, -1)
+        ),
+        1,
+    )
 
 
-def _sizes(model: Transformer, layout: Layout, tried: Sequence[int]) -> Iterator[int]:
+def _sizes(model: Transformer, parallelism: Parallelism, tried: Sequence[int]) -> Iterator[int]:
     """Yield those sizes of tensor parallelism that divide the model."""
     for size in tried:
         try:
-            model.check_layout(replace(layout, tensor=size))
+            model.check_layout(replace(parallelism, tensor=size))
         except (InvalidValueError, TypeError):
             continue
         yield size
@@ -157,7 +161,7 @@ def _row(question: Question, label: str, chosen: Formats) -> Row:
         "weights": chosen.weights.name,
         "activations": chosen.activations.name,
         "kv_cache": chosen.kv_cache.name,
-        "tensor_parallel": question.layout.tensor,
+        "tensor_parallel": question.parallelism.tensor,
         "feasible": False,
         "reason": "",
     }
@@ -187,14 +191,14 @@ def _shortage(serving: Serving, row: Row) -> str:
     asked = serving.service
     sequence = asked.prompt_tokens + asked.output_tokens
     words = f"{text(-serving._value('memory_free'), 'B')} too much"
-    if asked.layout.devices > 1:
+    if asked.parallelism.devices > 1:
         words += " on each device"
     ways = []
     if row["longest_context"]:
         ways.append(f"a sequence of {row['longest_context']:,} tokens instead of {sequence:,.0f}")
     more = _enough_devices(asked)
     if more:
-        ways.append(f"{more * asked.layout.pipeline} devices (tensor_parallel={more})")
+        ways.append(f"{more * asked.parallelism.pipeline} devices (tensor_parallel={more})")
     return words + (f"; it would fit with {' or '.join(ways)}" if ways else "")
 
 
@@ -203,9 +207,9 @@ def _enough_devices(asked: Service) -> int | None:
 
     Memory alone is asked about, so the links between them don't come in.
     """
-    tensor = asked.layout.tensor
-    for size in _sizes(asked.model, asked.layout, range(tensor + 1, _MOST_DEVICES + 1)):
-        wider = replace(asked, layout=replace(asked.layout, tensor=size), system=None)
+    tensor = asked.parallelism.tensor
+    for size in _sizes(asked.model, asked.parallelism, range(tensor + 1, _MOST_DEVICES + 1)):
+        wider = replace(asked, parallelism=replace(asked.parallelism, tensor=size), system=None)
         step = Phase(wider, "prefill", wider.prompt_tokens, 0.0)
         if evaluate(step, "memory_free")["memory_free"] >= 0:
             return size

@@ -25,7 +25,7 @@ _HEADS = {
 def as_dict(question: Question, rows: list[Row]) -> dict[str, Any]:
     """Return the question and its rows for JSON: numbers as {"value": ..., "unit": ...}."""
     asked = question.plain
-    layout = asked.layout
+    layout = asked.parallelism
     return {
         "model": question.model.name,
         "hardware": asked.hardware_name,

@@ -18,7 +18,8 @@ from mlsim.systems import System
 from mlsim.systems.link_calibration import link_calibration
 from mlsim.workloads.language import Transformer
 from mlsim.workloads.model import FLOPS_PER_MULTIPLY_ADD
-from mlsim.workloads.steps import UNLIMITED, Layout, StepOperator, StepTable
+from mlsim.workloads.parallelism import Parallelism
+from mlsim.workloads.steps import UNLIMITED, StepOperator, StepTable
 
 # What a request says; all else that is known belongs to model, device and layout.
 ASKED = (
@@ -65,7 +66,7 @@ class Service:
     model: Transformer
     device: Device
     system: System | None
-    layout: Layout
+    parallelism: Parallelism
     formats: Formats
     estimate: str
     batch_size: Any
@@ -140,18 +141,23 @@ class Service:
         return {**self.base, **self.request}
 
     def _base(self) -> dict[str, Any]:
-        layout, formats, device, model = self.layout, self.formats, self.device, self.model
-        live = max(operator.live_elements for operator in model.operators(layout))
+        parallelism, formats, device, model = (
+            self.parallelism,
+            self.formats,
+            self.device,
+            self.model,
+        )
+        live = max(operator.live_elements for operator in model.operators(parallelism))
         known: dict[str, Any] = {
             "tokens_per_step": 1.0,
-            "data_parallel": float(layout.data),
-            "pipeline_parallel": float(layout.pipeline),
+            "data_parallel": float(parallelism.data),
+            "pipeline_parallel": float(parallelism.pipeline),
             "flops_per_multiply_add": FLOPS_PER_MULTIPLY_ADD,
             "bytes_per_element": formats.activations.bytes,
             "bytes_per_cached_element": formats.kv_cache.bytes,
             "model_cached_elements": float(model.model_cached_elements if model.decoder else 0),
             "live_elements": float(live),
-            "logits": float(-(-model.vocabulary // layout.tensor) * model.output_layer),
+            "logits": float(-(-model.vocabulary // parallelism.tensor) * model.output_layer),
             "memory_bandwidth": device.bandwidth_si,
             "memory_capacity": device.capacity_si,
         }
@@ -163,7 +169,7 @@ class Service:
         else:
             known["experts"] = float(model.experts.count)
             known["experts_per_token"] = float(model.experts.per_token)
-            known["expert_replicas"] = float(layout.expert_replicas)
+            known["expert_replicas"] = float(parallelism.expert_replicas)
         if not self.table.cache["sends"]:
             known["total_network_time"] = 0.0
         if self.calibrated:
@@ -217,7 +223,7 @@ class Service:
             format_ = getattr(self.formats, kind.replace(" ", "_").lower())
             return f"{kind} in {format_.name}: {format_.bits:g} bits"
         if name in ("data_parallel", "pipeline_parallel", "expert_replicas"):
-            return f"layout: {self.layout}"
+            return f"layout: {self.parallelism}"
         if self.calibrated:
             measured = self._measured(name)
             if measured:
@@ -248,12 +254,12 @@ class Service:
     @property
     def hardware_name(self) -> str:
         """The devices that are used, and the system that they are in."""
-        count = self.layout.devices
+        count = self.parallelism.devices
         if count == 1:
             alone = f"1 of the {self.system.devices} of {self.system.name}: " if self.system else ""
             return f"{alone}{self.device.name}"
         where = f" of {self.system.name}" if self.system else ""
-        return f"{count} x {self.device.name}{where} ({self.layout})"
+        return f"{count} x {self.device.name}{where} ({self.parallelism})"
 
 
 _VARIANTS = ("latent", "encoder", "bound", "sends", "windowed", CALIBRATED)
@@ -269,10 +275,10 @@ _TABLES: dict[Any, StepTable] = {}
 
 def _table(service: Service, replaced: tuple[str, ...]) -> StepTable:
     """Return the operators' table, made once for all that no request changes."""
-    layout, formats = service.layout, service.formats
+    parallelism, formats = service.parallelism, service.formats
     key = (
         service.model,
-        layout,
+        parallelism,
         service.device,
         service.system,
         formats,
@@ -289,8 +295,8 @@ def _table(service: Service, replaced: tuple[str, ...]) -> StepTable:
 
 def _new_table(service: Service, replaced: tuple[str, ...]) -> StepTable:
     """Make the operators' table with columns of the device's own, but those replaced."""
-    layout, formats, system = service.layout, service.formats, service.system
-    operators, bound = service.model.operators(layout), service.estimate == "bound"
+    parallelism, formats, system = service.parallelism, service.formats, service.system
+    operators, bound = service.model.operators(parallelism), service.estimate == "bound"
     if bound:
         # Activations could stay on chip, and sending could hide behind computing.
         operators = tuple(each.compulsory() for each in operators if each.kind != "network")

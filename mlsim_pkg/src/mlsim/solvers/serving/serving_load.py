@@ -25,7 +25,7 @@ def load_of(service: Service, time: float) -> Load:
     return Load(
         device=service.device,
         system=service.system,
-        devices=service.layout.devices,
+        devices=service.parallelism.devices,
         time=time,
         compute_utilisation=_busy(counted, "total_compute_time") / time,
         memory_utilisation=_busy(counted, "total_memory_time") / time,
@@ -43,7 +43,7 @@ def _busy(service: Service, name: str) -> float:
         wanted = (name, "micro_batches")
         found = phase.plan(*wanted).run({**phase.known, **phase.table.columns})
         # A stage of a pipeline does its part of each step, for each part of the batch.
-        stages = float(service.layout.pipeline)
+        stages = float(service.parallelism.pipeline)
         return float(found[name]) * float(found["micro_batches"]) / stages
 
     prefill = of(service.prompt_tokens, 0.0)

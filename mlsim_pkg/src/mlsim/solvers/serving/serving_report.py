@@ -52,10 +52,10 @@ def as_dict(serving: Serving) -> dict[str, Any]:
         "model": service.model.name,
         "hardware": service.hardware_name,
         "layout": {
-            "tensor_parallel": service.layout.tensor,
-            "pipeline_parallel": service.layout.pipeline,
-            "data_parallel": service.layout.data,
-            "expert_parallel": service.layout.expert,
+            "tensor_parallel": service.parallelism.tensor,
+            "pipeline_parallel": service.parallelism.pipeline,
+            "data_parallel": service.parallelism.data,
+            "expert_parallel": service.parallelism.expert,
         },
         "formats": {
             name: getattr(service.formats, name).name

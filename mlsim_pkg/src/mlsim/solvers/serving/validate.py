@@ -21,9 +21,9 @@ from mlsim.solvers.serving.result_names import givable
 from mlsim.solvers.serving.service import Service
 from mlsim.systems import System
 from mlsim.workloads.language import Transformer
-from mlsim.workloads.steps import Layout
+from mlsim.workloads.parallelism import Parallelism
 
-_ALONE = Layout()
+_ALONE = Parallelism()
 
 # New tokens of a decoder where nobody says how many.
 OUTPUT_TOKENS = 128
@@ -37,7 +37,7 @@ def service(
     prompt_tokens: Any,
     output_tokens: Any,
     formats: Formats,
-    layout: tuple[Any, Any, Any, Any] = (1, 1, 1, 1),
+    parallelism: Parallelism = _ALONE,
     block_tokens: Any = 16,
     chunk_tokens: Any = 8192,
     reserve: Any = 0.1,
@@ -57,7 +57,7 @@ def service(
         model=model,
         device=device,
         system=hardware if isinstance(hardware, System) else None,
-        layout=_layout(layout, model, hardware),
+        parallelism=_divided(parallelism, model, hardware),
         formats=formats,
         estimate=estimate,
         batch_size=validate("batch_size", batch_size, whole=True),
@@ -99,32 +99,36 @@ def _output(model: Transformer, value: Any) -> Any:
     )
 
 
-def _layout(
-    sizes: tuple[Any, Any, Any, Any], model: Transformer, hardware: Device | System
-) -> Layout:
+def _divided(
+    parallelism: Parallelism, model: Transformer, hardware: Device | System
+) -> Parallelism:
+    """Refuse sizes that are none, or don't divide the model, or need more devices."""
+    sizes = {
+        "tensor_parallel": parallelism.tensor,
+        "pipeline_parallel": parallelism.pipeline,
+        "data_parallel": parallelism.data,
+        "expert_parallel": parallelism.expert,
+    }
     # True and 1.0 equal 1, and are no sizes.
-    if sizes == (1, 1, 1, 1) and set(map(type, sizes)) == {int}:
-        return _ALONE
-    names = ("tensor_parallel", "pipeline_parallel", "data_parallel", "expert_parallel")
-    for name, size in zip(names, sizes, strict=True):
+    if parallelism == _ALONE and all(type(size) is int for size in sizes.values()):
+        return parallelism
+    for name, size in sizes.items():
         if isinstance(size, bool) or not isinstance(size, int) or size < 1:
             raise InvalidValueError(f"{name} must be a whole number from 1 up, not {size!r}.")
-    layout = Layout(*sizes)
-    model.operators(layout)  # refuses what does not divide the model
+    model.operators(parallelism)  # refuses what does not divide the model
     there = hardware.devices if isinstance(hardware, System) else 1
-    if layout.devices > there:
-        product = " x ".join(
-            f"{name} {size}" for name, size in zip(names[:3], sizes, strict=False) if size > 1
-        )
+    if parallelism.devices > there:
+        del sizes["expert_parallel"]  # within the others
+        product = " x ".join(f"{name} {size}" for name, size in sizes.items() if size > 1)
         have = (
             f"{hardware.name} has {there}. Use fewer, or a larger system."
             if isinstance(hardware, System)
             else f"{hardware.name} is one device. Give a system of them, such as "
-            f"System('my node', device, devices={layout.devices}, link_bandwidth='450 GB/s'), "
-            "or one of Systems."
+            f"System('my node', device, devices={parallelism.devices}, "
+            "link_bandwidth='450 GB/s'), or one of Systems."
         )
-        raise InvalidValueError(f"{product} needs {layout.devices} devices; {have}")
-    return layout
+        raise InvalidValueError(f"{product} needs {parallelism.devices} devices; {have}")
+    return parallelism
 
 
 def _check_given(service: Service) -> None:

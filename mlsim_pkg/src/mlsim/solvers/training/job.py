@@ -13,8 +13,8 @@ from mlsim.solvers.formats import WIDE
 from mlsim.solvers.inputs import CALIBRATED
 from mlsim.systems import Cluster, Placement, System, placement
 from mlsim.systems.link_calibration import LinkCalibration, link_calibration
-from mlsim.workloads.kernels import Parallelism
 from mlsim.workloads.language import Transformer
+from mlsim.workloads.parallelism import Parallelism
 from mlsim.workloads.passes import Recipe
 
 

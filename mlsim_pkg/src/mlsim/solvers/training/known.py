@@ -8,11 +8,11 @@ from typing import Any
 from mlsim.solvers.formats import WIDE
 from mlsim.solvers.training.job import Job
 from mlsim.systems import Placement
-from mlsim.workloads.kernels import KernelTable, Parallelism
+from mlsim.workloads.kernels import KernelTable
 from mlsim.workloads.language import Transformer
 from mlsim.workloads.model import FLOPS_PER_MULTIPLY_ADD
+from mlsim.workloads.parallelism import Parallelism
 from mlsim.workloads.passes import Recipe
-from mlsim.workloads.steps import Layout
 
 # Bytes of optimizer state for each parameter: Adam keeps two means in 32 bits,
 # and beside 16-bit weights a copy of them in 32 bits.
@@ -183,14 +183,8 @@ def _whole(job: Job) -> dict[str, Any]:
 
 def parameters_on_device(model: Transformer, parallelism: Parallelism) -> tuple[float, float]:
     """Return parameters on one device of the fullest stage: dense ones, and of experts."""
-    layout = Layout(
-        tensor=parallelism.tensor,
-        pipeline=parallelism.pipeline,
-        data=parallelism.data,
-        expert=parallelism.expert,
-    )
     dense = expert = 0.0
-    for operator in model.operators(layout):
+    for operator in model.operators(parallelism.of_weights):
         count = operator.parameters * operator.resident_repeats
         if operator.kind == "experts":
             expert += count

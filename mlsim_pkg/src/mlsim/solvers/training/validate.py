@@ -16,8 +16,8 @@ from mlsim.solvers.training.plan import COLLECTIVES
 from mlsim.solvers.training.run import Run
 from mlsim.solvers.training.training import CALIBRATED_GIVABLE, TRAINING_GIVABLE
 from mlsim.systems import Cluster, System
-from mlsim.workloads.kernels import Parallelism
 from mlsim.workloads.language import Transformer
+from mlsim.workloads.parallelism import Parallelism
 from mlsim.workloads.passes import Recipe
 
 RECOMPUTE = ("none", "selective", "full")
