@@ -11,8 +11,9 @@ from language_models import by_name, each_decoder, tiny
 from mlsim.errors import InvalidValueError
 from mlsim.workloads.blocks import Attention, Experts, FeedForward, LatentAttention
 from mlsim.workloads.language import Transformer
+from mlsim.workloads.operators import OperatorTable
 from mlsim.workloads.parallelism import Parallelism
-from mlsim.workloads.steps import StepTable
+from mlsim.workloads.steps import STEP_COLUMNS
 from mlsim.zoo.spaces import Models
 
 
@@ -123,7 +124,7 @@ def test_devices_together_do_at_least_the_work(model: Transformer, tensor: int, 
 
 
 def test_columns_are_what_operators_say() -> None:
-    table = StepTable(tiny().operators(), {"peak_flops": tuple(range(8))})
+    table = OperatorTable(tiny().operators(), STEP_COLUMNS, {"peak_flops": tuple(range(8))})
     assert len(table) == len(list(table)) == 8
     assert table.columns["token_multiply_adds"] == [0, 0, 32, 0, 16, 48, 24, 40]
     assert table.columns["peak_flops"] == list(range(8))

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Protocol
 
 from mlsim.equations import Plan
+from mlsim.workloads.operators import OperatorTable
 
 ARRAYS = importlib.util.find_spec("numpy") is not None
 
@@ -25,7 +26,7 @@ class Question(Protocol):
         """Known quantities but the operators' columns, in base units."""
 
     @property
-    def table(self) -> Table:
+    def table(self) -> OperatorTable[Any]:
         """The operators to reckon with."""
 
     @property
@@ -43,30 +44,10 @@ class Question(Protocol):
         """Return the equations that lead to what is wanted."""
 
 
-class Table(Protocol):
-    """Operators as columns."""
-
-    @property
-    def columns(self) -> dict[str, list[float]]:
-        """One list of floats for each column."""
-
-    @property
-    def arrays(self) -> dict[str, Any]:
-        """The columns as NumPy arrays of shape (operators,)."""
-
-    @property
-    def columns_2d(self) -> dict[str, Any]:
-        """The columns as NumPy arrays of shape (operators, 1)."""
-
-    def __iter__(self) -> Iterator[Any]: ...
-
-    def __len__(self) -> int: ...
-
-
 def evaluate(
     configuration: Question,
     *wanted: str,
-    table: Table | None = None,
+    table: OperatorTable[Any] | None = None,
     into: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Compute quantities of a configuration.

@@ -10,9 +10,10 @@ from mlsim.equations import Equation
 from mlsim.quantities import term
 from mlsim.records.references import reference
 from mlsim.solvers.derivation import as_markdown, as_text
-from mlsim.solvers.evaluation import Question, Table, evaluate, quiet
+from mlsim.solvers.evaluation import Question, evaluate, quiet
 from mlsim.solvers.reports import plain
 from mlsim.units import text
+from mlsim.workloads.operators import OperatorTable
 
 # What is shown of an operator, beside its name, kind and counts.
 _OPERATOR_RESULTS = (
@@ -24,7 +25,7 @@ _OPERATOR_RESULTS = (
 )
 
 
-def operator_rows(configuration: Question, table: Table) -> list[dict[str, Any]]:
+def operator_rows(configuration: Question, table: OperatorTable[Any]) -> list[dict[str, Any]]:
     """Return a record per operator: counts, work, traffic, times, what binds it."""
     values = evaluate(configuration, *_OPERATOR_RESULTS, table=table)
     rows = []
@@ -130,7 +131,7 @@ class Explanation:
                 "text": text(self._at(name), term(name).unit),
                 "origin": self.configuration.origin(name),
             }
-            for name in (*self.configuration.known, *getattr(self._table, "extra", ()))
+            for name in (*self.configuration.known, *self._table.extra)
             if name in used
         ]
 

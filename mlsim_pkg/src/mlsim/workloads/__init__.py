@@ -12,9 +12,9 @@ if TYPE_CHECKING:
     from mlsim.workloads.model import FLOPS_PER_MULTIPLY_ADD, Model
     from mlsim.workloads.model_files import load_model
     from mlsim.workloads.network import Network
-    from mlsim.workloads.operators import Operator, OperatorTable
+    from mlsim.workloads.operators import NetworkOperators, Operator, OperatorTable
     from mlsim.workloads.parallelism import Parallelism
-    from mlsim.workloads.steps import StepOperator, StepTable
+    from mlsim.workloads.steps import StepOperator
 
 __all__ = [
     "FLOPS_PER_MULTIPLY_ADD",
@@ -24,11 +24,11 @@ __all__ = [
     "LatentAttention",
     "Model",
     "Network",
+    "NetworkOperators",
     "Operator",
     "OperatorTable",
     "Parallelism",
     "StepOperator",
-    "StepTable",
     "Transformer",
     "announced",
     "load_model",
@@ -41,9 +41,9 @@ _HOMES = {
     **dict.fromkeys(("FLOPS_PER_MULTIPLY_ADD", "Model"), "model"),
     "load_model": "model_files",
     "Network": "network",
-    **dict.fromkeys(("Operator", "OperatorTable"), "operators"),
+    **dict.fromkeys(("NetworkOperators", "Operator", "OperatorTable"), "operators"),
     "Parallelism": "parallelism",
-    **dict.fromkeys(("StepOperator", "StepTable"), "steps"),
+    "StepOperator": "steps",
 }
 
 

@@ -6,11 +6,9 @@ one device; how often it runs in each pass; and what it keeps for the way back.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
-from functools import cached_property
 
-from mlsim.workloads.steps import UNLIMITED, StepTable
+from mlsim.workloads.steps import UNLIMITED
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,21 +99,3 @@ KERNEL_COLUMNS = (
     *(each.name for each in fields(Kernel) if each.name not in _NOT_COLUMNS),
     "all_repeats",
 )
-
-
-class KernelTable(StepTable):
-    """Kernels as columns, with columns of the devices' own such as peaks and links."""
-
-    operators: tuple[Kernel, ...]  # type: ignore[assignment]
-
-    def __iter__(self) -> Iterator[Kernel]:  # type: ignore[override]
-        return iter(self.operators)
-
-    @cached_property
-    def columns(self) -> dict[str, list[float]]:
-        """One list of floats for each column."""
-        named = {
-            name: [float(getattr(kernel, name)) for kernel in self.operators]
-            for name in KERNEL_COLUMNS
-        }
-        return {**named, **{name: list(values) for name, values in self.extra.items()}}

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from mlsim.units import scaled
 from mlsim.workloads.layers import Layer, Shape
 from mlsim.workloads.model import FLOPS_PER_MULTIPLY_ADD, Model
-from mlsim.workloads.operators import Operator, OperatorTable
+from mlsim.workloads.operators import NetworkOperators, Operator
 
 if TYPE_CHECKING:
     from pint import Quantity
@@ -32,7 +32,7 @@ class Network(Model):
     sample: str = ""
 
     @cached_property
-    def operators(self) -> OperatorTable:
+    def operators(self) -> NetworkOperators:
         """Every operator in the order in which it runs."""
         shape = self.input
         found: list[Operator] = []
@@ -40,7 +40,7 @@ class Network(Model):
             lowered = layer.lower(shape)
             found.extend(lowered.operators)
             shape = lowered.output
-        return OperatorTable(tuple(found))
+        return NetworkOperators(tuple(found))
 
     @cached_property
     def parameter_count(self) -> int:

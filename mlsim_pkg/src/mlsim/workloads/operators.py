@@ -7,10 +7,10 @@ one sample, so batch and precision come in later.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 # The columns that equations take, by their names in the vocabulary.
 COLUMNS = ("multiply_adds", "parameters", "activations_read", "activations_written", "repeats")
@@ -57,26 +57,53 @@ class Operator:
     table_parameters: int = 0
 
 
-@dataclass(frozen=True)
-class OperatorTable:
-    """Operators as columns, with the peak of live activations."""
+Row_co = TypeVar("Row_co", covariant=True)
 
-    operators: tuple[Operator, ...]
-    names: tuple[str, ...] = COLUMNS
 
-    def __iter__(self) -> Iterator[Operator]:
+@dataclass(frozen=True, eq=False)
+class OperatorTable(Generic[Row_co]):
+    """Operators of any kind as columns: of a network, of a step, of a training run.
+
+    Attributes
+    ----------
+    operators
+        One object for each row.
+    counted
+        Those of its attributes that equations take, by their names in the vocabulary.
+    extra
+        Columns beside them, such as the peaks of a device.
+    cache
+        What solvers have worked out for this table, to be used again.
+
+    >>> from mlsim import Models
+    >>> Models.ResNet50.operators.columns["parameters"][0]
+    9536.0
+    """
+
+    operators: tuple[Row_co, ...]
+    counted: tuple[str, ...]
+    extra: Mapping[str, Sequence[float]] = field(default_factory=dict)
+    cache: dict[Any, Any] = field(default_factory=dict, repr=False)
+
+    def __iter__(self) -> Iterator[Row_co]:
         return iter(self.operators)
 
     def __len__(self) -> int:
         return len(self.operators)
 
     @cached_property
+    def names(self) -> tuple[str, ...]:
+        """Names of all columns."""
+        return (*self.counted, *self.extra)
+
+    @cached_property
     def columns(self) -> dict[str, list[float]]:
         """One list of floats for each of `names`."""
-        return {
+        counted = {
             name: [float(getattr(operator, name)) for operator in self.operators]
-            for name in self.names
+            for name in self.counted
         }
+        return {**counted, **{name: list(values) for name, values in self.extra.items()}}
 
     @cached_property
     def arrays(self) -> dict[str, Any]:
@@ -90,17 +117,28 @@ class OperatorTable:
         """The columns as NumPy arrays of shape (operators, 1), for arrays of points."""
         return {name: values[:, None] for name, values in self.arrays.items()}
 
-    @cached_property
-    def with_outputs(self) -> OperatorTable:
-        """The same table with a column for the width of each matrix product."""
-        return OperatorTable(self.operators, (*COLUMNS, "outputs"))
+
+# Of what has been added up already.
+NO_OPERATORS: OperatorTable[Any] = OperatorTable((), ())
+
+
+@dataclass(frozen=True, eq=False)
+class NetworkOperators(OperatorTable[Operator]):
+    """The operators of a network, which can be merged and fused."""
+
+    counted: tuple[str, ...] = COLUMNS
 
     @cached_property
-    def with_tables(self) -> OperatorTable:
+    def with_outputs(self) -> NetworkOperators:
+        """The same table with a column for the width of each matrix product."""
+        return NetworkOperators(self.operators, (*COLUMNS, "outputs"))
+
+    @cached_property
+    def with_tables(self) -> NetworkOperators:
         """The same table with a column for the parameters of tables, if it has any."""
         if not self.table_parameters or TABLES in self.names:
             return self
-        return OperatorTable(self.operators, (*self.names, TABLES))
+        return NetworkOperators(self.operators, (*self.counted, TABLES))
 
     @cached_property
     def table_parameters(self) -> int:
@@ -113,7 +151,7 @@ class OperatorTable:
         return max(operator.activations_live for operator in self.operators)
 
     @cached_property
-    def merged(self) -> OperatorTable:
+    def merged(self) -> NetworkOperators:
         """The same operators with equal ones in one row, counted by `repeats`.
 
         A row has the name of its first operator, and the peak of live
@@ -124,12 +162,12 @@ class OperatorTable:
             row = replace(operator, name="", activations_live=self.activations_live, repeats=1)
             name, count = rows.get(row, (operator.name, 0))
             rows[row] = (name, count + operator.repeats)
-        return OperatorTable(
+        return NetworkOperators(
             tuple(replace(row, name=name, repeats=count) for row, (name, count) in rows.items())
         )
 
     @cached_property
-    def fused(self) -> OperatorTable:
+    def fused(self) -> NetworkOperators:
         """The whole network as one operator that moves compulsory bytes only.
 
         Weights once, the first operator's input, the last one's output. Rows of
@@ -148,7 +186,7 @@ class OperatorTable:
             activations_live=self.activations_live,
             table_parameters=self.table_parameters - rows,
         )
-        return OperatorTable((whole,))
+        return NetworkOperators((whole,))
 
 
 def _sum(values: Iterable[int]) -> int:

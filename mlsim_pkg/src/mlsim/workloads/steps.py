@@ -5,10 +5,7 @@ How many tokens there are, and how many are cached, comes in later.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, fields, replace
-from functools import cached_property
-from typing import Any
+from dataclasses import dataclass, fields, replace
 
 # More tokens than any sequence has: no limit.
 UNLIMITED = 2**40
@@ -81,40 +78,3 @@ STEP_COLUMNS = tuple(
     for each in fields(StepOperator)
     if each.name not in ("name", "kind", "live_elements", "unquantised", "link_group", "outputs")
 )
-
-
-@dataclass(frozen=True, eq=False)
-class StepTable:
-    """Operators as columns, with columns of a device's own such as its peaks."""
-
-    operators: tuple[StepOperator, ...]
-    extra: Mapping[str, tuple[float, ...]]
-    # What solvers have worked out for this table, to be used again.
-    cache: dict[Any, Any] = field(default_factory=dict)
-
-    def __iter__(self) -> Iterator[StepOperator]:
-        return iter(self.operators)
-
-    def __len__(self) -> int:
-        return len(self.operators)
-
-    @cached_property
-    def columns(self) -> dict[str, list[float]]:
-        """One list of floats for each column that is not zero throughout."""
-        named = {
-            name: [float(getattr(operator, name)) for operator in self.operators]
-            for name in STEP_COLUMNS
-        }
-        return {**named, **{name: list(values) for name, values in self.extra.items()}}
-
-    @cached_property
-    def arrays(self) -> dict[str, Any]:
-        """The columns as NumPy arrays of shape (operators,)."""
-        import numpy as np
-
-        return {name: np.array(values) for name, values in self.columns.items()}
-
-    @cached_property
-    def columns_2d(self) -> dict[str, Any]:
-        """The columns as NumPy arrays of shape (operators, 1), for arrays of points."""
-        return {name: values[:, None] for name, values in self.arrays.items()}

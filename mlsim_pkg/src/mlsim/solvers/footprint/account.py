@@ -11,15 +11,13 @@ from mlsim.quantities import term
 from mlsim.solvers.footprint.entries import Entry
 from mlsim.solvers.load import Load
 from mlsim.units import text
-from mlsim.workloads.steps import StepTable
+from mlsim.workloads.operators import NO_OPERATORS, OperatorTable
 
 FOOTPRINT = equations_of(energy, footprint)
 RESULTS = tuple(dict.fromkeys(each.yields for each in FOOTPRINT))
 
 # The more of these, the smaller the footprint.
 _FALLING = ("device_lifetime", "lifetime_use")
-
-_NO_OPERATORS = StepTable((), {})
 
 
 @cache
@@ -59,9 +57,9 @@ class Account:
         return any(each.ranges for each in self.entries.values())
 
     @property
-    def table(self) -> StepTable:
+    def table(self) -> OperatorTable[object]:
         """No operators: the work has been added up."""
-        return _NO_OPERATORS
+        return NO_OPERATORS
 
     @property
     def shape(self) -> tuple[int, ...]:

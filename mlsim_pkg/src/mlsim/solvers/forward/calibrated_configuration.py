@@ -10,7 +10,7 @@ from mlsim.equations import Equation
 from mlsim.hardware.device_calibration import Calibration
 from mlsim.solvers import calibrated
 from mlsim.solvers.forward.configuration import GIVABLE, SOLVER, Configuration, with_lookups
-from mlsim.workloads.operators import OperatorTable
+from mlsim.workloads.operators import NetworkOperators
 
 CALIBRATED_SOLVER = calibrated.network_equations(SOLVER)
 
@@ -54,12 +54,12 @@ class CalibratedConfiguration(Configuration):
         return calibrated.constants(self.device, (self.precision.name,), self.given)
 
     @property
-    def operators(self) -> OperatorTable:
+    def operators(self) -> NetworkOperators:
         """All operators in order, with the width of each product."""
         return self.model.operators.with_outputs
 
     @property
-    def table(self) -> OperatorTable:
+    def table(self) -> NetworkOperators:
         """The operators to reckon with: equal ones in one row."""
         return self.model.operators.merged.with_outputs.with_tables
 

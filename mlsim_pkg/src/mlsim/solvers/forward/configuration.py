@@ -18,7 +18,7 @@ from mlsim.precision import Precision
 from mlsim.solvers.inputs import CALIBRATED, check_consistent, check_estimate, check_parts
 from mlsim.workloads.model import FLOPS_PER_MULTIPLY_ADD
 from mlsim.workloads.network import Network
-from mlsim.workloads.operators import OperatorTable
+from mlsim.workloads.operators import NetworkOperators
 
 # The equations of this question. Those of layers have been used when the model
 # was lowered; those of a language model's steps answer another.
@@ -118,13 +118,13 @@ class Configuration:
             raise InvalidValueError(f"these shapes don't broadcast: {shapes}.") from None
 
     @property
-    def operators(self) -> OperatorTable:
+    def operators(self) -> NetworkOperators:
         """All operators in order, or for the bound the whole network as one."""
         operators = self.model.operators
         return operators.fused if self.estimate == "bound" else operators
 
     @property
-    def table(self) -> OperatorTable:
+    def table(self) -> NetworkOperators:
         """The operators to reckon with: equal ones in one row."""
         operators = self.model.operators
         fused = self.estimate == "bound"

@@ -15,7 +15,8 @@ from mlsim.equations import Equation, Plan, equations_of, plan, roofline, servic
 from mlsim.solvers import calibrated
 from mlsim.solvers.inputs import CALIBRATED
 from mlsim.solvers.serving.service import ASKED, Service
-from mlsim.workloads.steps import STEP_COLUMNS, StepTable
+from mlsim.workloads.operators import NO_OPERATORS, OperatorTable
+from mlsim.workloads.steps import StepOperator
 
 # A step has its own counts of work and traffic, and its own sum of times.
 _OWN = {each.yields for each in equations_of(step, service)} | {"throughput"}
@@ -73,7 +74,7 @@ class Phase:
         }
 
     @property
-    def table(self) -> StepTable:
+    def table(self) -> OperatorTable[StepOperator]:
         """The operators on one device."""
         return self.service.table
 
@@ -89,7 +90,7 @@ class Phase:
         key = (wanted, tuple(self.service.given))
         found: Plan | None = table.cache.get(key)
         if found is None:
-            known = frozenset((*self.known, *STEP_COLUMNS, *table.extra))
+            known = frozenset((*self.known, *table.names))
             found = table.cache[key] = find_plan(self.service.variant, known, wanted)
         return found
 
@@ -143,9 +144,6 @@ def _spread(value: Any, shape: tuple[int, int], name: str) -> Any:
     return np.broadcast_to(value, shape).copy()
 
 
-_NO_OPERATORS = StepTable((), {})
-
-
 @dataclass(frozen=True, eq=False)
 class Whole:
     """A whole generation: the times of its steps are known, and are put together."""
@@ -155,9 +153,9 @@ class Whole:
     shape: tuple[int, ...]
 
     @property
-    def table(self) -> StepTable:
+    def table(self) -> OperatorTable[Any]:
         """No operators: their times have been added up."""
-        return _NO_OPERATORS
+        return NO_OPERATORS
 
     def plan(self, *wanted: str) -> Plan:
         """Return the equations that lead to what is wanted."""

@@ -18,8 +18,9 @@ from mlsim.systems import System
 from mlsim.systems.link_calibration import link_calibration
 from mlsim.workloads.language import Transformer
 from mlsim.workloads.model import FLOPS_PER_MULTIPLY_ADD
+from mlsim.workloads.operators import OperatorTable
 from mlsim.workloads.parallelism import Parallelism
-from mlsim.workloads.steps import UNLIMITED, StepOperator, StepTable
+from mlsim.workloads.steps import STEP_COLUMNS, UNLIMITED, StepOperator
 
 # What a request says; all else that is known belongs to model, device and layout.
 ASKED = (
@@ -77,7 +78,7 @@ class Service:
     reserve_share: float
     given: Mapping[str, Any]
     # The operators on one device, with its peaks; all that no request changes.
-    table: StepTable = field(init=False)
+    table: OperatorTable[StepOperator] = field(init=False)
     # What is known of model, device and layout, whatever the request.
     base: dict[str, Any] = field(init=False)
 
@@ -270,10 +271,10 @@ def _variant(flags: tuple[bool, ...]) -> frozenset[str]:
     return frozenset(name for name, holds in zip(_VARIANTS, flags, strict=True) if holds)
 
 
-_TABLES: dict[Any, StepTable] = {}
+_TABLES: dict[Any, OperatorTable[StepOperator]] = {}
 
 
-def _table(service: Service, replaced: tuple[str, ...]) -> StepTable:
+def _table(service: Service, replaced: tuple[str, ...]) -> OperatorTable[StepOperator]:
     """Return the operators' table, made once for all that no request changes."""
     parallelism, formats = service.parallelism, service.formats
     key = (
@@ -293,7 +294,7 @@ def _table(service: Service, replaced: tuple[str, ...]) -> StepTable:
     return found
 
 
-def _new_table(service: Service, replaced: tuple[str, ...]) -> StepTable:
+def _new_table(service: Service, replaced: tuple[str, ...]) -> OperatorTable[StepOperator]:
     """Make the operators' table with columns of the device's own, but those replaced."""
     parallelism, formats, system = service.parallelism, service.formats, service.system
     operators, bound = service.model.operators(parallelism), service.estimate == "bound"
@@ -317,7 +318,7 @@ def _new_table(service: Service, replaced: tuple[str, ...]) -> StepTable:
         columns |= _calibrated_columns(service, operators, replaced)
     # What is the same for all operators is one number.
     mixed = {name: values for name, values in columns.items() if len(set(values)) > 1}
-    table = StepTable(operators, mixed)
+    table = OperatorTable(operators, STEP_COLUMNS, mixed)
     table.cache["sends"] = bool(groups)
     table.cache["uniform"] = {
         name: values[0] for name, values in columns.items() if name not in mixed

@@ -7,11 +7,12 @@ from dataclasses import replace
 from mlsim.equations import link
 from mlsim.solvers.training.job import Job
 from mlsim.systems import placement
-from mlsim.workloads.kernels import Kernel, KernelTable
+from mlsim.workloads.kernels import KERNEL_COLUMNS, Kernel
+from mlsim.workloads.operators import OperatorTable
 from mlsim.workloads.training_lowering import kernels
 
 
-def kernel_table(job: Job) -> KernelTable:
+def kernel_table(job: Job) -> OperatorTable[Kernel]:
     """Return the kernels of a micro-batch with peaks, rates and links of their own."""
     rows = tuple(_placed(job, row) for row in kernels(job.model, job.parallelism, job.recipe))
     extra: dict[str, tuple[float, ...]] = {}
@@ -26,7 +27,7 @@ def kernel_table(job: Job) -> KernelTable:
         extra["link_bandwidth"] = tuple(
             _exchange_bandwidth(job, row if row.link_span else sending) for row in rows
         )
-    return KernelTable(rows, extra)  # type: ignore[arg-type]
+    return OperatorTable(rows, KERNEL_COLUMNS, extra)
 
 
 def _placed(job: Job, row: Kernel) -> Kernel:

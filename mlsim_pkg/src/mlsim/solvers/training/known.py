@@ -8,9 +8,10 @@ from typing import Any
 from mlsim.solvers.formats import WIDE
 from mlsim.solvers.training.job import Job
 from mlsim.systems import Placement
-from mlsim.workloads.kernels import KernelTable
+from mlsim.workloads.kernels import Kernel
 from mlsim.workloads.language import Transformer
 from mlsim.workloads.model import FLOPS_PER_MULTIPLY_ADD
+from mlsim.workloads.operators import OperatorTable
 from mlsim.workloads.parallelism import Parallelism
 from mlsim.workloads.passes import Recipe
 
@@ -19,7 +20,7 @@ from mlsim.workloads.passes import Recipe
 _MEANS, _COPY = 8.0, 4.0
 
 
-def known(job: Job, table: KernelTable) -> dict[str, Any]:
+def known(job: Job, table: OperatorTable[Kernel]) -> dict[str, Any]:
     """Return everything known of a run but its kernels' columns, in base units."""
     return {
         **_sizes(job),
@@ -59,7 +60,7 @@ def _sizes(job: Job) -> dict[str, Any]:
     }
 
 
-def _machine(job: Job, table: KernelTable) -> dict[str, Any]:
+def _machine(job: Job, table: OperatorTable[Kernel]) -> dict[str, Any]:
     device, parallelism, group = job.device, job.parallelism, job.group
     stride = parallelism.tensor * parallelism.context * parallelism.data
     wide = max(job.precision.bytes, WIDE / 8)

@@ -14,13 +14,12 @@ from mlsim.records import Figure
 from mlsim.solvers.explain import Explanation
 from mlsim.solvers.inputs import validate
 from mlsim.units import scaled, text
-from mlsim.workloads.steps import StepTable
+from mlsim.workloads.operators import NO_OPERATORS, OperatorTable
 
 if TYPE_CHECKING:
     from pint import Quantity
 
 FILE = records.DATA / "scaling.toml"
-_NO_OPERATORS = StepTable((), {})
 
 OPTIMAL = tuple(each for each in equations_of(run) if "optimal" in each.name)
 
@@ -45,9 +44,9 @@ class OptimalSize:
     origins: Mapping[str, str]
 
     @property
-    def table(self) -> StepTable:
+    def table(self) -> OperatorTable[Any]:
         """No operators."""
-        return _NO_OPERATORS
+        return NO_OPERATORS
 
     @property
     def shape(self) -> tuple[int, ...]:

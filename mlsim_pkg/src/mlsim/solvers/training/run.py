@@ -12,14 +12,15 @@ from mlsim.solvers.training.kernel_table import kernel_table
 from mlsim.solvers.training.known import known
 from mlsim.solvers.training.origins import origin
 from mlsim.solvers.training.plan import find_plan
-from mlsim.workloads.kernels import KERNEL_COLUMNS, KernelTable
+from mlsim.workloads.kernels import Kernel
+from mlsim.workloads.operators import OperatorTable
 
 
 @dataclass(frozen=True, eq=False)
 class Run(Job):
     """A job with its kernels, and all that is known of it."""
 
-    table: KernelTable = field(init=False)
+    table: OperatorTable[Kernel] = field(init=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "table", kernel_table(self))
@@ -40,5 +41,5 @@ class Run(Job):
 
     def plan(self, *wanted: str) -> Plan:
         """Return the equations that lead to what is wanted."""
-        names = frozenset((*self.known, *KERNEL_COLUMNS, *self.table.extra))
+        names = frozenset((*self.known, *self.table.names))
         return find_plan(self.variant, self.algorithm, names, wanted)
