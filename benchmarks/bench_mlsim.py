@@ -316,8 +316,8 @@ def judge(found: dict[str, float]) -> list[dict[str, Any]]:
             f"{ours / 1e6:.1f} M/s",
             f"NumPy {name.removeprefix('sweep ')} {theirs / 1e6:.1f} M/s",
             ratio=theirs / ours,
-            target="<= 3x slower",
-            ok=theirs / ours <= 3,
+            target="<= 1.5x slower",
+            ok=theirs / ours <= 1.5,
         )
     return rows
 

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 from mlsim.errors import InvalidValueError, UnsupportedPrecisionError, need
 from mlsim.precision import precision as find_precision
+from mlsim.solvers.blocks import Job, prepare, run_jobs
 from mlsim.solvers.evaluation import (
     COMPUTE_BOUND,
     DOES_NOT_FIT,
     MEMORY_BOUND,
     OVERHEAD_BOUND,
-    evaluate,
 )
 from mlsim.solvers.forward.profile import kind_of
 from mlsim.solvers.inputs import CALIBRATED, validate
@@ -77,11 +77,14 @@ def sweep(
     combinations = list(product(models, devices, formats))
     results = (*_RESULTS, "overhead_share") if estimate == CALIBRATED else _RESULTS
     joined = {name: np.empty(len(column) * len(combinations)) for name in results}
-    reasons = []
+    reasons, jobs = [], []
     for index, combination in enumerate(combinations):
         rows = slice(index * len(column), (index + 1) * len(column))
         part = {name: values[rows] for name, values in joined.items()}
-        reasons.append(_solve_all(*combination, estimate=estimate, column=column, into=part))
+        job = _job(*combination, estimate=estimate, column=column, into=part)
+        reasons.append("" if job else f"no {combination[-1].name} peak on record")
+        jobs += [job] if job else []
+    run_jobs(jobs)
     columns = _columns(
         library,
         models,
@@ -96,21 +99,20 @@ def sweep(
     return table
 
 
-def _solve_all(
+def _job(
     model: Any, device: Any, number_format: Any, *, estimate: str, column: Any, into: dict[str, Any]
-) -> str:
-    """Solve all batches of one combination into its rows; return why it can't run, or "".
+) -> Job | None:
+    """Return the work that solves all batches of one combination into its rows.
 
-    Where the device lacks the precision, the rows are NaN.
+    Where the device lacks the precision, there is none, and the rows are NaN.
     """
     try:
-        configuration = kind_of(estimate)(model, device, number_format, estimate, column, {})
-        evaluate(configuration, *into, into=into)
+        asked = kind_of(estimate)(model, device, number_format, estimate, column, {})
+        return prepare(asked.plan(*into), asked.known, asked.table.columns_2d, column.shape, into)
     except UnsupportedPrecisionError:
         for values in into.values():
             values.fill(float("nan"))
-        return f"no {number_format.name} peak on record"
-    return ""
+        return None
 
 
 def _columns(

@@ -48,11 +48,8 @@ def evaluate(
     configuration: Question,
     *wanted: str,
     table: OperatorTable[Any] | None = None,
-    into: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Compute quantities of a configuration.
-
-    `into` names flat arrays to fill, for a sweep that would only join them.
 
     Returns floats for one point and arrays of the configuration's shape for
     many. A quantity of the operators has one value per row of the table (a
@@ -63,7 +60,7 @@ def evaluate(
     if configuration.shape:
         from mlsim.solvers.blocks import evaluate_blocks
 
-        return evaluate_blocks(steps, known, table.columns_2d, configuration.shape, into)
+        return evaluate_blocks(steps, known, table.columns_2d, configuration.shape)
     values = steps.run({**known, **(table.arrays if ARRAYS else table.columns)})
     return {name: values[name] for name in wanted}
 

@@ -329,7 +329,7 @@ def test_an_error_in_a_thread_is_not_lost(monkeypatch) -> None:
             raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
-        blocks._in_parallel(fail, 100)
+        blocks.run_jobs([blocks.Job(fail, 1000)])
 
 
 # Overriding what the data or the equations say.

@@ -1,0 +1,91 @@
+"""Folding: a plan with all but the batch put in gives what the plan gives."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from mlsim.equations import EQUATIONS, plan
+from mlsim.equations.folding import Line, fold
+
+COLUMN = np.array([[1.0], [2.0], [4.0]])
+KNOWN = {
+    "flops_per_multiply_add": 2.0,
+    "multiply_adds": 1e9 * COLUMN,
+    "parameters": 1e6 * COLUMN,
+    "activations_read": 1e5 * COLUMN,
+    "activations_written": 3e5 * COLUMN,
+    "repeats": np.array([[1.0], [2.0], [1.0]]),
+    "bytes_per_parameter": 2.0,
+    "bytes_per_element": 2.0,
+    "peak_flops": 1e14,
+    "memory_bandwidth": 1e12,
+    "memory_capacity": 1e9,
+    "activations_live": 1e6,
+}
+WANTED = ("latency", "memory_bound_share", "memory_free", "throughput", "total_flops")
+
+
+def solver():
+    from mlsim.solvers.forward.configuration import SOLVER
+
+    return SOLVER
+
+
+def test_a_folded_plan_gives_what_the_plan_gives() -> None:
+    found = plan(solver(), (*KNOWN, "batch_size"), WANTED)
+    batch = np.array([1.0, 7.0, 300.0, 40000.0])
+    folded = fold(found, KNOWN, ["batch_size"])({"batch_size": batch})
+    whole = found.run({**KNOWN, "batch_size": batch})
+    assert set(folded) == set(WANTED)
+    for name in WANTED:
+        np.testing.assert_allclose(folded[name], whole[name], rtol=1e-14)
+
+
+def test_of_two_that_change_neither_is_folded_away() -> None:
+    known = {name: value for name, value in KNOWN.items() if name != "memory_bandwidth"}
+    changing = {"batch_size": np.array([1.0, 64.0]), "memory_bandwidth": np.array([1e12, 2e12])}
+    found = plan(solver(), (*known, *changing), ("latency",))
+    folded = fold(found, known, changing)(changing)
+    np.testing.assert_allclose(folded["latency"], found.run({**known, **changing})["latency"])
+
+
+def test_what_nothing_changes_is_a_constant() -> None:
+    found = plan(solver(), (*KNOWN, "batch_size"), ("ridge_point", "weight_memory"))
+    assert fold(found, KNOWN, ["batch_size"])({"batch_size": 5.0}) == {
+        "ridge_point": 100.0,
+        "weight_memory": pytest.approx(18e6),
+    }
+
+
+def test_a_line_adds_up_over_operators() -> None:
+    repeats = np.array([1.0, 2.0, 1.0])
+    line = repeats @ (Line(10.0, COLUMN) - 4.0)
+    assert (line.constant, line.slope.tolist()) == (24.0, [9.0])
+    assert (5.0 - Line(2.0, 3.0)).slope == -3.0
+
+
+@pytest.mark.parametrize(
+    "no_line",
+    [
+        lambda line: line * line,
+        lambda line: 1.0 / line,
+        lambda line: line / line,
+        lambda line: max(line, 1.0),
+        lambda line: np.maximum(line, COLUMN),
+        lambda line: line**0.5,
+        bool,
+    ],
+)
+def test_what_is_no_line_is_refused(no_line) -> None:
+    with pytest.raises(TypeError):
+        no_line(Line(1.0, 2.0))
+
+
+def test_equations_of_lines_are_run_once() -> None:
+    """A folded plan calls those equations only whose result is no line."""
+    found = plan(EQUATIONS.values(), ["flops", "peak_flops", "memory_time"], ["roofline_time"])
+    run = fold(found, {"peak_flops": 2.0, "memory_time": 1.0}, ["flops"])
+    called = [name for name in run.__globals__ if name.startswith("do_")]
+    assert called == ["do_roofline_time"]
+    assert [run({"flops": each})["roofline_time"] for each in (1.0, 8.0)] == [1.0, 4.0]
