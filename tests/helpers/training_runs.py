@@ -56,7 +56,7 @@ def train(**changes: Any) -> Training:
     """Train the small GPT, without recomputation, on as many devices as the sizes make."""
     arguments: dict[str, Any] = {
         "model": SMALL,
-        "system": CLUSTER,
+        "hardware": CLUSTER,
         "global_batch": 32,
         "sequence_tokens": TOKENS,
         "recompute": "none",

@@ -23,7 +23,7 @@ def run(capsys, *arguments: str) -> tuple[int, str, str]:
 
 
 def train(**changes: Any) -> Any:
-    arguments = {"model": "Llama3_8B", "system": "HGX_H100", "global_batch": 64}
+    arguments = {"model": "Llama3_8B", "hardware": "HGX_H100", "global_batch": 64}
     return Engine.train(**{**arguments, **changes})
 
 

@@ -22,7 +22,7 @@ from mlsim.errors import InvalidValueError, UnknownNameError
 def run() -> Training:
     return Engine.train(
         model="Llama3_8B",
-        system="HGX_H100",
+        hardware="HGX_H100",
         devices=8,
         global_batch=64,
         shard="zero3",

@@ -53,7 +53,7 @@ def test_drawing_again_on_the_same_axes_replaces_the_numbers(a100: Device) -> No
 
 
 def test_memory_and_equations_carry_theirs() -> None:
-    run = Engine.train(model="BERT_Large", system="A100", global_batch=8)
+    run = Engine.train(model="BERT_Large", hardware="A100", global_batch=8)
     (row,) = data_of(plot_memory({"one": run})[0])
     assert row["weights (GB)"] == pytest.approx(run.value("weight_memory") / 1e9)
     assert row["may be used (GB)"] == pytest.approx(run.value("usable_memory") / 1e9)

@@ -29,7 +29,7 @@ def close_figures():
 def run(**changes):
     asked = {
         "model": "GPT2_XL",
-        "system": "HGX_A100",
+        "hardware": "HGX_A100",
         "global_batch": 8,
         "sequence_tokens": 1024,
         "pipeline_parallel": 4,
@@ -63,7 +63,7 @@ def test_memory_adds_up_to_what_is_required() -> None:
 
 
 def test_what_does_not_fit_has_memory_but_no_times() -> None:
-    large = Engine.train(model="Llama3_8B", system="A100", global_batch=1)
+    large = Engine.train(model="Llama3_8B", hardware="A100", global_batch=1)
     assert max(bar.get_height() for bar in plot_memory({"large": large})[1].patches) > 90
     with pytest.raises(DoesNotFitError):
         plot_breakdown({"large": large})

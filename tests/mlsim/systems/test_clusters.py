@@ -145,7 +145,7 @@ def test_a_file_is_read(written: Any) -> None:
 
 def test_a_file_trains_a_model(written: Any) -> None:
     run = Engine.train(
-        model=SMALL, system=str(written()), global_batch=32, data_parallel=32, sequence_tokens=128
+        model=SMALL, hardware=str(written()), global_batch=32, data_parallel=32, sequence_tokens=128
     )
     assert run.devices == 32
 

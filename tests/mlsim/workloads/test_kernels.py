@@ -209,7 +209,7 @@ def test_a_spread_that_does_not_divide_is_refused(parallelism: Parallelism, word
 
 
 def test_only_matrices_of_layers_compute_in_eight_bits() -> None:
-    run = train(model="Llama3_8B", system="HGX_H100", precision="fp8", check_memory=False)
+    run = train(model="Llama3_8B", hardware="HGX_H100", precision="fp8", check_memory=False)
     peaks = of(run, "peak_flops")
     compute = run.device.compute
     narrow, wide = compute.figure("fp8").si, compute.figure("bf16").si

@@ -54,7 +54,7 @@ def add(commands: Any) -> None:
     """Add `mlsim train` to the commands."""
     command = commands.add_parser("train", help=ABOUT, description=ABOUT)
     command.add_argument("model", help="name, .toml file, or a config.json or its folder")
-    command.add_argument("system", help="device, system or cluster: name or .toml file")
+    command.add_argument("hardware", help="device, system or cluster: name or .toml file")
     command.add_argument(
         "--global-batch", required=True, metavar="N", help="sequences of a step, needed"
     )
@@ -94,7 +94,7 @@ def run(options: argparse.Namespace) -> str:
     """
     training = Engine.train(
         model=options.model,
-        system=options.system,
+        hardware=options.hardware,
         global_batch=_number(options.global_batch, "global-batch"),
         search=options.search,
         **_given(options),

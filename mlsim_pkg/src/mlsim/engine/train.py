@@ -18,7 +18,7 @@ from mlsim.zoo import resolve
 def train(
     *,
     model: Model | str,
-    system: Device | System | Cluster | str,
+    hardware: Device | System | Cluster | str,
     global_batch: Any,
     devices: int | None = None,
     micro_batch: Any = 1,
@@ -58,7 +58,7 @@ def train(
     ----------
     model
         As for `serve`.
-    system
+    hardware
         A device, a system, a cluster, a name, or a TOML file.
     global_batch, micro_batch
         Sequences after which weights are updated; sequences that a device
@@ -121,7 +121,7 @@ def train(
         As for `serve`.
 
     >>> from mlsim import Engine
-    >>> training = Engine.train(model="Llama3_8B", system="HGX_H100", global_batch=64,
+    >>> training = Engine.train(model="Llama3_8B", hardware="HGX_H100", global_batch=64,
     ...                         sequence_tokens=8192, devices=8, shard="zero3",
     ...                         recompute="full")
     >>> f"{training.step_time:.1f}"
@@ -129,7 +129,7 @@ def train(
     """
     asked = Asked(
         model=resolve.transformer(model),
-        system=resolve.cluster(system),
+        hardware=resolve.cluster(hardware),
         devices=devices,
         global_batch=global_batch,
         micro_batch=micro_batch,

@@ -183,7 +183,7 @@ class TrainingMeasurement:
 
         >>> row = training_measurements(series="megatron_tab5")[0]
         >>> given = row.arguments()
-        >>> given["system"].name, given["micro_batch"], given["recompute"]
+        >>> given["hardware"].name, given["micro_batch"], given["recompute"]
         ('NVIDIA Selene (DGX A100)', 4, 'full')
         """
         lacking = [name for name in self.missing if name not in more]
@@ -194,7 +194,7 @@ class TrainingMeasurement:
             )
         names = (*LAYOUT, "devices", "global_batch", "sequence_tokens", "precision", "dropout")
         stated = {name: getattr(self, name) for name in names if getattr(self, name) is not None}
-        whole = {"model": self.transformer, "system": self.machine, "check_memory": False}
+        whole = {"model": self.transformer, "hardware": self.machine, "check_memory": False}
         return {**whole, **stated, **more}
 
     def train(self, **more: Any) -> Training:
@@ -212,7 +212,7 @@ class TrainingMeasurement:
         arguments = self.arguments(**more)
         check_memory, find_layout = (arguments.pop(name, False) for name in _OF_ANSWER)
         arguments["model"] = resolve.transformer(arguments["model"])
-        arguments["system"] = resolve.cluster(arguments["system"])
+        arguments["hardware"] = resolve.cluster(arguments["hardware"])
         asked = Asked.of(**arguments)
         return search(asked) if find_layout else Training(run(asked), check_memory=check_memory)
 

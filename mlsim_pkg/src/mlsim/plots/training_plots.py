@@ -46,7 +46,7 @@ def plot_breakdown(runs: Mapping[str, Training], *, ax: Axes | None = None) -> t
         If a run does not fit, unless it was asked with check_memory=False.
 
     >>> from mlsim import Engine
-    >>> run = Engine.train(model="BERT_Large", system="A100", global_batch=8, recompute="none")
+    >>> run = Engine.train(model="BERT_Large", hardware="A100", global_batch=8, recompute="none")
     >>> plot_breakdown({"one A100": run})[1].get_ylabel()
     'Share of the step (%)'
     """
@@ -66,7 +66,7 @@ def plot_memory(runs: Mapping[str, Training], *, ax: Axes | None = None) -> tupl
         If there is no run.
 
     >>> from mlsim import Engine
-    >>> run = Engine.train(model="BERT_Large", system="A100", global_batch=8)
+    >>> run = Engine.train(model="BERT_Large", hardware="A100", global_batch=8)
     >>> plot_memory({"one A100": run})[1].get_ylabel()
     'GB on each device'
     """

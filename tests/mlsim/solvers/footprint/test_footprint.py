@@ -88,7 +88,7 @@ def test_a_service(serving: Serving) -> None:
 def test_a_training_run() -> None:
     training = Engine.train(
         model="Llama3_8B",
-        system="HGX_H100",
+        hardware="HGX_H100",
         global_batch=64,
         sequence_tokens=8192,
         devices=8,

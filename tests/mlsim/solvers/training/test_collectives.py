@@ -207,7 +207,7 @@ def test_tokens_go_to_their_experts_and_back() -> None:
 
 
 def test_one_device_sends_nothing() -> None:
-    run = Engine.train(model=SMALL, system=CHIP, global_batch=2, sequence_tokens=TOKENS)
+    run = Engine.train(model=SMALL, hardware=CHIP, global_batch=2, sequence_tokens=TOKENS)
     assert [run.shares[name] for name in ("exchange", "pipeline", "gradients")] == [0, 0, 0]
 
 
@@ -260,7 +260,7 @@ def test_a_faster_link_never_slows(layout: dict[str, Any], inside: int) -> None:
 
     node = System("Fast", CHIP, devices=8, link_bandwidth=f"{100 * inside} GB/s")
     fast = Cluster("Fast", node, nodes=4, link_bandwidth=f"{20 / inside} GB/s")
-    assert train(system=fast, **layout).value("step_time") < train(**layout).value("step_time")
+    assert train(hardware=fast, **layout).value("step_time") < train(**layout).value("step_time")
 
 
 @pytest.mark.parametrize("layout", LAYOUTS, ids=str)
@@ -294,5 +294,5 @@ def test_each_overlap_hides_its_own_part() -> None:
 
 
 def test_a_system_is_one_node() -> None:
-    of_node = train(system=NODE, data_parallel=8).value("step_time")
+    of_node = train(hardware=NODE, data_parallel=8).value("step_time")
     assert of_node == train(data_parallel=8).value("step_time")

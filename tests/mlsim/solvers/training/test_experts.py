@@ -61,7 +61,7 @@ def test_a_search_refuses_what_it_chooses(given: dict[str, object]) -> None:
     with pytest.raises(InvalidValueError, match=f"search=True chooses {next(iter(given))} itself"):
         Engine.train(
             model="Llama3_8B",
-            system="HGX_H100",
+            hardware="HGX_H100",
             global_batch=8,
             search=True,
             **given,  # type: ignore[arg-type]

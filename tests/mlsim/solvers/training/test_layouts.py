@@ -12,7 +12,7 @@ from mlsim.errors import InvalidValueError
 
 BASE: dict[str, Any] = {
     "model": "Llama3_8B",
-    "system": "DGX_A100_SuperPOD",
+    "hardware": "DGX_A100_SuperPOD",
     "global_batch": 64,
     "tensor_parallel": 8,
 }
@@ -53,12 +53,12 @@ def test_more_devices_than_there_are() -> None:
 
 
 def test_one_device_is_no_node() -> None:
-    message = refused("needs 8 devices", system="H100")
+    message = refused("needs 8 devices", hardware="H100")
     assert "NVIDIA H100 SXM 80 GB is one." in message
 
 
 def test_a_node_is_no_cluster() -> None:
-    message = refused("needs 16 devices", system="HGX_A100", data_parallel=2)
+    message = refused("needs 16 devices", hardware="HGX_A100", data_parallel=2)
     assert "has 8" in message
 
 
@@ -138,7 +138,7 @@ def test_sequences_within_the_context() -> None:
 
 def test_sequences_are_4096_tokens_or_the_context_if_left_out() -> None:
     assert Engine.train(**BASE).run.sequence_tokens == 4096
-    short = Engine.train(model="GPT2", system=CHIP, global_batch=1)
+    short = Engine.train(model="GPT2", hardware=CHIP, global_batch=1)
     assert short.run.sequence_tokens == 1024
 
 
@@ -170,8 +170,8 @@ def test_what_divides_is_answered(layout: dict[str, int]) -> None:
 
 
 def test_devices_left_out_are_as_many_as_the_sizes_make() -> None:
-    assert train(system=NODE).devices == 1
-    assert train(system=NODE, tensor_parallel=4, data_parallel=2).devices == 8
+    assert train(hardware=NODE).devices == 1
+    assert train(hardware=NODE, tensor_parallel=4, data_parallel=2).devices == 8
 
 
 def test_interleaving_takes_what_the_layers_give() -> None:
@@ -183,6 +183,6 @@ def test_a_model_and_a_machine_may_be_records_or_names() -> None:
     from mlsim import Clusters, Models
 
     by_name = Engine.train(**BASE).value("step_time")
-    records = {"model": Models.Llama3_8B, "system": Clusters.DGX_A100_SuperPOD}
+    records = {"model": Models.Llama3_8B, "hardware": Clusters.DGX_A100_SuperPOD}
     assert Engine.train(**{**BASE, **records}).value("step_time") == by_name
-    assert Engine.train(model=SMALL, system="A100", global_batch=1).feasible
+    assert Engine.train(model=SMALL, hardware="A100", global_batch=1).feasible

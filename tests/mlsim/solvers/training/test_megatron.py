@@ -45,7 +45,7 @@ def predict(row: tuple[Any, ...], estimate: str = "calibrated") -> Training:
     selective = recompute == "selective"
     return Engine.train(
         model=model,
-        system="Selene",
+        hardware="Selene",
         global_batch=batch,
         micro_batch=micro,
         sequence_tokens=2048,

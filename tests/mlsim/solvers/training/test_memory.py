@@ -258,7 +258,7 @@ def test_memory_holds_quantities_with_units() -> None:
 def test_what_saves_memory_never_takes_more(better: dict[str, Any]) -> None:
     arguments = {
         "model": "Llama3_8B",
-        "system": "Selene",
+        "hardware": "Selene",
         "devices": 64,
         "global_batch": 64,
         "tensor_parallel": 4,

@@ -19,16 +19,16 @@ from mlsim.errors import (
 )
 
 CASES: tuple[dict[str, Any], ...] = (
-    {"model": "Llama3_8B", "system": "HGX_H100", "devices": 8, "global_batch": 64},
+    {"model": "Llama3_8B", "hardware": "HGX_H100", "devices": 8, "global_batch": 64},
     {
         "model": "Llama2_13B",
-        "system": "Selene",
+        "hardware": "Selene",
         "devices": 32,
         "global_batch": 64,
         "estimate": "calibrated",
         "overlap": {"gradient": 0.5},
     },
-    {"model": SMALL, "system": CLUSTER, "devices": 16, "global_batch": 32},
+    {"model": SMALL, "hardware": CLUSTER, "devices": 16, "global_batch": 32},
 )
 cases = pytest.mark.parametrize("case", CASES, ids=lambda case: str(case["model"]))
 
@@ -90,14 +90,14 @@ def test_what_is_found_is_answered_the_same_when_it_is_given(case: dict[str, Any
 
 
 def test_all_devices_are_used_if_nobody_says_how_many() -> None:
-    found = Engine.train(model="Llama3_8B", system="HGX_H100", global_batch=64, search=True)
+    found = Engine.train(model="Llama3_8B", hardware="HGX_H100", global_batch=64, search=True)
     assert found.devices == 8
 
 
 def test_what_is_asked_besides_is_kept() -> None:
     found = Engine.train(
         model="Llama3_8B",
-        system="HGX_H100",
+        hardware="HGX_H100",
         global_batch=64,
         search=True,
         attention="standard",
@@ -115,7 +115,11 @@ def test_what_is_asked_besides_is_kept() -> None:
 def test_more_memory_is_never_slower() -> None:
     times = [
         Engine.train(
-            model="Llama3_8B", system="HGX_A100", global_batch=32, search=True, memory_capacity=size
+            model="Llama3_8B",
+            hardware="HGX_A100",
+            global_batch=32,
+            search=True,
+            memory_capacity=size,
         ).value("step_time")
         for size in ("40 GB", "80 GB", "200 GB")
     ]
@@ -124,7 +128,7 @@ def test_more_memory_is_never_slower() -> None:
 
 def test_nothing_fits() -> None:
     with pytest.raises(DoesNotFitError) as caught:
-        Engine.train(model="GPT3_175B", system="HGX_A100", global_batch=64, search=True)
+        Engine.train(model="GPT3_175B", hardware="HGX_A100", global_batch=64, search=True)
     message = str(caught.value)
     assert message.startswith("no layout fits; the nearest one: Training GPT-3 175B on 8 x")
     assert "too much. Give more devices=" in message
@@ -132,7 +136,7 @@ def test_nothing_fits() -> None:
 
 def test_nothing_divides() -> None:
     with pytest.raises(InvalidValueError, match="no layout divides Small, a global batch of 7"):
-        Engine.train(model=SMALL, system=CLUSTER, devices=24, global_batch=7, search=True)
+        Engine.train(model=SMALL, hardware=CLUSTER, devices=24, global_batch=7, search=True)
 
 
 @pytest.mark.parametrize(
@@ -159,12 +163,12 @@ def test_nothing_divides() -> None:
     ],
 )
 def test_bad_input_is_named(changes: dict[str, Any], kind: type[MlsimError], words: str) -> None:
-    arguments = {"model": SMALL, "system": CLUSTER, "global_batch": 32, "search": True}
+    arguments = {"model": SMALL, "hardware": CLUSTER, "global_batch": 32, "search": True}
     with pytest.raises(kind, match=words):
         Engine.train(**{**arguments, **changes})
 
 
 def test_one_device_has_one_layout() -> None:
-    found = Engine.train(model=SMALL, system=CHIP, global_batch=8, search=True)
+    found = Engine.train(model=SMALL, hardware=CHIP, global_batch=8, search=True)
     assert str(found.run.parallelism) == "1 device"
     assert found.run.recipe.recompute == "none"

@@ -169,7 +169,7 @@ def test_time_grows_with_the_sequence_by_a_line_and_a_square() -> None:
         memory_capacity="1 PB",
     )
     times = [
-        train(system=fast, attention="standard", sequence_tokens=length, global_batch=1).value(
+        train(hardware=fast, attention="standard", sequence_tokens=length, global_batch=1).value(
             "stage_time"
         )
         for length in (512, 1024, 2048)
@@ -205,7 +205,7 @@ def test_standard_attention_takes_longer_than_flash() -> None:
 
 def test_a_device_alone_works_one_micro_batch_after_another() -> None:
     one, eight = (
-        Engine.train(model=SMALL, system=CHIP, global_batch=size, sequence_tokens=128)
+        Engine.train(model=SMALL, hardware=CHIP, global_batch=size, sequence_tokens=128)
         for size in (1, 8)
     )
     assert eight.value("steady_time") == exactly(8 * one.value("steady_time"))
@@ -213,7 +213,7 @@ def test_a_device_alone_works_one_micro_batch_after_another() -> None:
 
 
 @pytest.mark.parametrize(
-    ("model", "system", "layout"),
+    ("model", "hardware", "layout"),
     [
         ("Llama3_8B", "HGX_H100", {"tensor_parallel": 8, "sequence_parallel": True}),
         ("GPT3_175B", "Selene", {"tensor_parallel": 8, "pipeline_parallel": 8}),
@@ -221,11 +221,11 @@ def test_a_device_alone_works_one_micro_batch_after_another() -> None:
     ],
 )
 def test_calibrated_is_slower_than_roofline(
-    model: str, system: str, layout: dict[str, Any]
+    model: str, hardware: str, layout: dict[str, Any]
 ) -> None:
     arguments = {
         "model": model,
-        "system": system,
+        "hardware": hardware,
         "global_batch": 64,
         "sequence_tokens": 2048,
         "recompute": "full",

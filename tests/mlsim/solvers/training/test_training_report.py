@@ -28,7 +28,7 @@ ROOFLINE: dict[str, Any] = {
 def calibrated(**changes: Any) -> Training:
     arguments = {
         "model": "Llama3_8B",
-        "system": "DGX_H100_SuperPOD",
+        "hardware": "DGX_H100_SuperPOD",
         "global_batch": 64,
         "sequence_tokens": 8192,
         "tensor_parallel": 2,

@@ -158,8 +158,8 @@ def test_a_part_is_no_more_than_the_whole(name: str) -> None:
     ("changes", "suggestion"),
     [
         ({"model": "Lama3_8B"}, "Llama3_8B"),
-        ({"system": "Selen"}, "Selene"),
-        ({"system": "HGX_A1000"}, "HGX_A100"),
+        ({"hardware": "Selen"}, "Selene"),
+        ({"hardware": "HGX_A1000"}, "HGX_A100"),
         ({"precision": "bf17"}, "bf16"),
         ({"gradients": "fp33"}, "fp32"),
         ({"step_tme": "1 s"}, "step_time"),
@@ -181,7 +181,7 @@ def test_unknown_results_get_the_nearest() -> None:
     [
         ({"model": "ResNet50"}, "no language model"),
         ({"model": "A100"}, "is a device"),
-        ({"system": "Llama3_8B"}, "is a model"),
+        ({"hardware": "Llama3_8B"}, "is a model"),
     ],
 )
 def test_what_stands_in_the_wrong_place_is_named(changes: dict[str, str], words: str) -> None:
@@ -189,7 +189,7 @@ def test_what_stands_in_the_wrong_place_is_named(changes: dict[str, str], words:
 
 
 def test_a_precision_that_the_device_lacks() -> None:
-    found = message(UnsupportedPrecisionError, system="Selene", precision="fp8")
+    found = message(UnsupportedPrecisionError, hardware="Selene", precision="fp8")
     assert "NVIDIA A100 SXM 80 GB has no fp8 peak on record. It has: " in found
 
 
@@ -205,7 +205,7 @@ def test_a_device_that_nobody_measured() -> None:
 def too_large(**changes: Any) -> Any:
     arguments = {
         "model": "GPT3_175B",
-        "system": "Selene",
+        "hardware": "Selene",
         "devices": 64,
         "global_batch": 64,
         "tensor_parallel": 8,

@@ -25,14 +25,14 @@ def candidates(asked: Asked) -> Iterator[Asked]:
     Tensor parallelism stays within a node. Context and expert parallelism, formats
     and overlaps are as asked.
     """
-    there = 1 if isinstance(asked.system, Device) else asked.system.devices
+    there = 1 if isinstance(asked.hardware, Device) else asked.hardware.devices
     devices = there if asked.devices is None else asked.devices
     if isinstance(devices, bool) or not isinstance(devices, int) or not 1 <= devices <= there:
         raise InvalidValueError(
-            f"devices must be a whole number from 1 to {there:,}, which {asked.system.name} has, "
+            f"devices must be a whole number from 1 to {there:,}, which {asked.hardware.name} has, "
             f"not {devices!r}."
         )
-    node = getattr(getattr(asked.system, "node", asked.system), "devices", 1)
+    node = getattr(getattr(asked.hardware, "node", asked.hardware), "devices", 1)
     for tensor in (each for each in _divisors(node) if devices % each == 0):
         for pipeline in _divisors(asked.model.layers):
             rest = tensor * pipeline * asked.context_parallel
@@ -122,7 +122,7 @@ def search(asked: Asked) -> Training:
     if nearest is None:
         raise InvalidValueError(
             f"no layout divides {asked.model.name}, a global batch of {asked.global_batch} and "
-            f"the devices of {asked.system.name}. Try a global batch that is a multiple of a "
+            f"the devices of {asked.hardware.name}. Try a global batch that is a multiple of a "
             f"power of two, or other devices=.{refusal}"
         )
     raise DoesNotFitError(

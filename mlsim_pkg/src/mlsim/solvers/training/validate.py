@@ -41,7 +41,7 @@ class Asked:
     """The arguments of `Engine.train`, as they were given."""
 
     model: Transformer
-    system: Device | System | Cluster
+    hardware: Device | System | Cluster
     global_batch: Any
     devices: Any = None
     micro_batch: Any = 1
@@ -102,10 +102,10 @@ def settled(asked: Asked) -> dict[str, Any]:
         _whole(name, getattr(asked, name))
     return {
         "model": asked.model,
-        "hardware": asked.system,
+        "hardware": asked.hardware,
         "recipe": _recipe(asked),
         "precision": precision,
-        "gradients": _gradients(asked.gradients, precision, asked.system),
+        "gradients": _gradients(asked.gradients, precision, asked.hardware),
         "estimate": asked.estimate,
         "global_batch": _one("global_batch", asked.global_batch, whole=True),
         "micro_batch": _one("micro_batch", asked.micro_batch, whole=True),
@@ -225,7 +225,7 @@ def _parallelism(asked: Asked) -> Parallelism:
     tensor, pipeline, context, expert, interleaved = (
         _whole(name, getattr(asked, name)) for name in _SIZES
     )
-    there = 1 if isinstance(asked.system, Device) else asked.system.devices
+    there = 1 if isinstance(asked.hardware, Device) else asked.hardware.devices
     data = _data_parallel(asked, tensor * pipeline * context)
     parallelism = Parallelism(
         tensor=tensor,
@@ -240,7 +240,7 @@ def _parallelism(asked: Asked) -> Parallelism:
     if parallelism.devices > there:
         have = "is one" if there == 1 else f"has {there:,}"
         raise InvalidValueError(
-            f"{_product(parallelism)} needs {parallelism.devices:,} devices; {asked.system.name} "
+            f"{_product(parallelism)} needs {parallelism.devices:,} devices; {asked.hardware.name} "
             f"{have}. "
             "Use fewer, or give a larger system: one of Clusters, or Cluster('mine', node, "
             "nodes=..., link_bandwidth='200 Gb/s')."
