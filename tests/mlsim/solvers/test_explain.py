@@ -174,3 +174,10 @@ def test_an_unknown_quantity_is_refused(solve) -> None:
         solve().explain("latensy")
     with pytest.raises(UnknownNameError, match="no result is called 'repeats'"):
         solve().explain("repeats")
+
+
+def test_an_operator_that_waits_for_neither_is_compute_bound(solve) -> None:
+    tied = solve(compute_time="1 ms", memory_time="1 ms").operators
+    assert {row["bound"] for row in tied} == {"compute"}
+    later = solve(compute_time="1 ms", memory_time="1.001 ms").operators
+    assert {row["bound"] for row in later} == {"memory"}

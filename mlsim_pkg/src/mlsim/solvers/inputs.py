@@ -3,19 +3,52 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from mlsim.equations import Equation
 from mlsim.errors import InvalidValueError, MlsimError, nearest, need, unknown_name
 from mlsim.quantities import term
-from mlsim.units import text, to_base
+from mlsim.units import to_base
 
 CALIBRATED = "calibrated"
 ESTIMATES = ("roofline", "bound", CALIBRATED)
 
-# Quantities that are parts of something.
-_SHARES = ("compute_fraction", "memory_fraction", "link_fraction", "filled_share")
+# Quantities that are parts of something: at most 1.
+SHARES = frozenset(
+    (
+        "compute_bound_share",
+        "compute_fraction",
+        "expert_share",
+        "filled_share",
+        "goodput",
+        "hardware_flops_utilization",
+        "link_fraction",
+        "memory_bound_share",
+        "memory_fraction",
+        "model_flops_utilization",
+        "network_share",
+        "overhead_share",
+    )
+)
+# Quantities that count one by one: whole numbers from 1 up.
+COUNTS = frozenset(
+    (
+        "cache_tokens",
+        "device_batch",
+        "device_tokens",
+        "group_tokens",
+        "largest_batch",
+        "micro_batches",
+        "pass_tokens",
+        "pipeline_sends",
+        "positions_read",
+        "product_rows",
+        "resident_batch",
+        "tokens_worked",
+        "unclipped_tokens",
+        "waves",
+    )
+)
 
 # Above this a float no longer counts one by one.
 LARGEST = 2.0**53
@@ -141,11 +174,22 @@ def validate_given(given: Mapping[str, Any], allowed: Sequence[str]) -> dict[str
     ------
     UnknownNameError
         If a name is none of `allowed`; suggests the nearest.
+    InvalidValueError
+        If a value can't be: a fractional count, or a share above 1.
     """
     for name in given:
         if name not in allowed:
             raise unknown_name("argument or quantity", name, allowed)
-    return {name: validate(name, value) for name, value in given.items()}
+    found = {name: validate(name, value, whole=name in COUNTS) for name, value in given.items()}
+    for name in SHARES & found.keys():
+        _check_share(name, found[name])
+    return found
+
+
+def _check_share(name: str, value: Any) -> None:
+    largest = value.max() if getattr(value, "ndim", 0) else value
+    if largest > 1:
+        raise InvalidValueError(f"{name} is a share: it must be at most 1, not {largest:g}.")
 
 
 def check_estimate(estimate: str) -> None:
@@ -161,51 +205,3 @@ def check_estimate(estimate: str) -> None:
             f"estimate must be one of {', '.join(ESTIMATES)}, not {estimate!r}."
             f"{nearest(estimate, ESTIMATES)}"
         )
-
-
-def check_consistent(
-    equations: Iterable[Equation], given: Mapping[str, Any], fixed: Mapping[str, Any]
-) -> None:
-    """Refuse given quantities that contradict what is fixed.
-
-    Raises
-    ------
-    InvalidValueError
-        If a result and all that it is computed from are given, and differ.
-    """
-    for each in equations:
-        # A sum also needs the operators, which nobody gives.
-        if each.sums or each.yields not in given or not set(each.inputs) <= set(fixed):
-            continue
-        computed = each.function(*(fixed[name] for name in each.inputs))
-        if not _close(given[each.yields], computed):
-            unit = term(each.yields).unit
-            raise InvalidValueError(
-                f"{each.yields} = {_shown(given[each.yields], unit)} contradicts "
-                f"{each.expression} = {_shown(computed, unit)}: leave one of "
-                f"{', '.join((each.yields, *each.inputs))} out."
-            )
-
-
-def _close(a: Any, b: Any) -> bool:
-    """Tell whether two numbers, or all of two arrays, are equal but for rounding."""
-    differ = abs(a - b) > 1e-9 * abs(b)
-    return not (differ.any() if hasattr(differ, "any") else differ)
-
-
-def _shown(value: Any, unit: str) -> str:
-    return "an array" if getattr(value, "ndim", False) else text(float(value), unit)
-
-
-def check_parts(given: Mapping[str, Any]) -> None:
-    """Refuse a part that is larger than the whole.
-
-    Raises
-    ------
-    InvalidValueError
-        Naming the part.
-    """
-    for name in _SHARES:
-        value = given.get(name, 0.0)
-        if (value.max() if getattr(value, "ndim", 0) else value) > 1:
-            raise InvalidValueError(f"{name} is a part of the whole: it must be at most 1.")

@@ -13,6 +13,7 @@ from mlsim import (
 )
 from mlsim.errors import InvalidValueError
 from mlsim.solvers.footprint.footprint import RESULTS
+from mlsim.solvers.load import Load
 
 
 @pytest.fixture(scope="module")
@@ -211,3 +212,26 @@ def test_unknown_use_is_a_range_from_idle_to_full() -> None:
     assert "the low end" in str(found.low.explain("facility_energy"))
     with pytest.raises(InvalidValueError, match="how much of the devices is used is not known"):
         found.low.value("power_load")
+
+
+def test_tokens_that_contradict_the_load(serving: Serving) -> None:
+    made = 16 * 128
+    same = Engine.footprint(serving, tokens=made, host=False, **PLACE)
+    assert same.value("load_tokens") == made
+    assert Engine.footprint(serving, tokens=(2000, 3000), host=False, **PLACE).value("load_tokens")
+    with pytest.raises(InvalidValueError, match=f"contradicts the load, which makes {made:,} tok"):
+        Engine.footprint(serving, tokens=made + 1, host=False, **PLACE)
+
+
+def test_a_utilisation_above_1_by_rounding_is_1() -> None:
+    load = Load(
+        device=A100,
+        system=None,
+        devices=1,
+        time=3600.0,
+        compute_utilisation=1 + 5e-10,
+        memory_utilisation=1 + 5e-10,
+    )
+    found = Engine.footprint(load, host=False, **PLACE)
+    assert found.value("compute_utilisation") == 1.0
+    assert found.value("memory_utilisation") == 1.0

@@ -196,28 +196,29 @@ def test_numbers_that_cannot_be(name: str, given: object, shown: str) -> None:
         (
             {"model": "Mixtral_8x7B", "expert_share": 1.01},
             InvalidValueError,
-            "expert_share is a share: it must be at most 1.",
+            "expert_share is a share: it must be at most 1, not 1.01.",
         ),
         (
             {"model": "Mixtral_8x7B", "expert_share": [0.5, 2]},
             InvalidValueError,
-            "expert_share is a share: it must be at most 1.",
+            "expert_share is a share: it must be at most 1, not 2.",
         ),
         (
             {"usable_memory": "70 GB", "memory_capacity": "80 GB"},
             InvalidValueError,
             (
                 "usable_memory = 70 GB contradicts memory_capacity - memory_capacity * "
-                "reserve_share = 72 GB: leave one of usable_memory, memory_capacity, "
-                "reserve_share out."
+                "reserve_share = 72 GB, which follows from memory_capacity = 80 GB, reserve_share = "
+                "0.1: leave usable_memory out, or change one of these."
             ),
         ),
         (
             {"flops": "1 GFLOP", "peak_flops": "1 TFLOP/s", "compute_time": "2 ms"},
             InvalidValueError,
             (
-                "compute_time = 2 ms contradicts flops / peak_flops = 1 ms: leave one of "
-                "compute_time, flops, peak_flops out."
+                "compute_time = 2 ms contradicts flops / peak_flops = 1 ms, which follows from "
+                "flops = 1 GFLOP, peak_flops = 1 TFLOP/s: leave compute_time out, or change one "
+                "of these."
             ),
         ),
     ],

@@ -132,11 +132,22 @@ def _held(load: Load, given: Mapping[str, Any], missing: dict[str, str]) -> dict
         "working_time": exactly(load.time, origin),
     }
     if "tokens" in given:
-        found["load_tokens"] = entry("load_tokens", given["tokens"], shown="tokens")
+        found["load_tokens"] = _tokens(load, given["tokens"])
     elif load.tokens:
         found["load_tokens"] = exactly(load.tokens, origin)
     else:
         missing["load_tokens"] = "nobody says how many tokens the load makes: give tokens=."
+    return found
+
+
+def _tokens(load: Load, value: Any) -> Entry:
+    """Check given tokens: a load that says how many it makes is not told otherwise."""
+    found = entry("load_tokens", value, shown="tokens")
+    if load.tokens and not found.low <= load.tokens <= found.high:
+        raise InvalidValueError(
+            f"tokens = {value!r} contradicts the load, which makes {load.tokens:,.0f} tokens "
+            f"({load.label}): leave tokens out, or give another load."
+        )
     return found
 
 

@@ -15,7 +15,8 @@ from mlsim.equations import Equation, Plan, equations_of, memory, plan, roofline
 from mlsim.errors import InvalidValueError
 from mlsim.hardware import Device
 from mlsim.precision import Precision
-from mlsim.solvers.inputs import CALIBRATED, check_consistent, check_estimate, check_parts
+from mlsim.solvers.evaluation import evaluate
+from mlsim.solvers.inputs import CALIBRATED, check_estimate
 from mlsim.workloads.model import FLOPS_PER_MULTIPLY_ADD
 from mlsim.workloads.network import Network
 from mlsim.workloads.operators import NetworkOperators
@@ -88,17 +89,22 @@ class Configuration:
         return with_lookups(SOLVER) if self.model.operators.table_parameters else SOLVER
 
     def check_consistent(self) -> None:
-        """Refuse given quantities that contradict each other.
+        """Refuse given quantities that contradict each other or the batch.
 
         Raises
         ------
         InvalidValueError
-            If a result and all that it is computed from are given, and differ.
+            If a result and all that it follows from are given, and differ; or if the answer
+            would have a share above 1.
         """
         if not self.given:
             return
-        check_parts(self.given)
-        check_consistent(self.equations, self.given, {**self.given, "batch_size": self.batch_size})
+        from mlsim.solvers.consistency import check_consistent, check_shares
+
+        _ = self.shape  # refuses arrays that don't broadcast
+        check_consistent(self.equations, self.given, {"batch_size": self.batch_size})
+        shares = ("memory_bound_share", "overhead_share")[: 1 + self.calibrated]
+        check_shares(evaluate(self, *shares), self.given)
 
     @cached_property
     def shape(self) -> tuple[int, ...]:

@@ -8,22 +8,21 @@ from typing import Any
 
 from mlsim.errors import InvalidValueError, WrongKindError
 from mlsim.hardware import Device
+from mlsim.solvers.consistency import check_consistent, check_shares
+from mlsim.solvers.evaluation import evaluate
 from mlsim.solvers.formats import Formats
-from mlsim.solvers.inputs import (
-    check_consistent,
-    check_estimate,
-    check_parts,
-    validate,
-    validate_given,
-)
-from mlsim.solvers.serving.phase import equations_for
+from mlsim.solvers.inputs import check_estimate, validate, validate_given
+from mlsim.solvers.serving.phase import Phase, equations_for
 from mlsim.solvers.serving.result_names import givable
-from mlsim.solvers.serving.service import Service
+from mlsim.solvers.serving.service import ASKED, Service
 from mlsim.systems import System
 from mlsim.workloads.language import Transformer
 from mlsim.workloads.parallelism import Parallelism
 
 _ALONE = Parallelism()
+# What is asked for by number, beside the quantities that are given.
+_FIXED = (*ASKED, "data_parallel", "pipeline_parallel", "tokens_per_step")
+_SHARES = ("memory_bound_share", "compute_bound_share", "network_share")
 
 # New tokens of a decoder where nobody says how many.
 OUTPUT_TOKENS = 128
@@ -132,14 +131,21 @@ def _divided(
 
 
 def _check_given(service: Service) -> None:
-    """Refuse given quantities that can't be, or contradict each other."""
+    """Refuse given quantities that contradict each other, the request, or what can be."""
     if not service.given:
         return
-    share = service.given.get("expert_share", 0.0)
-    if (share.max() if getattr(share, "ndim", 0) else share) > 1:
-        raise InvalidValueError("expert_share is a share: it must be at most 1.")
-    check_parts(service.given)
-    check_consistent(equations_for(service.variant), service.given, service.request)
+    _ = service.shape_with({})  # refuses arrays that don't broadcast
+    fixed = {name: value for name, value in service.shared.items() if name in _FIXED}
+    check_consistent(equations_for(service.variant), service.given, fixed)
+    for step in _steps(service):
+        check_shares(evaluate(step, *_SHARES), service.given)
+
+
+def _steps(service: Service) -> tuple[Phase, ...]:
+    """Return the steps that are checked: the prompt, and of a decoder the first new token."""
+    prompt = service.prompt_tokens
+    prefill = Phase(service, "prefill", prompt, 0.0)
+    return (prefill, Phase(service, "decode", 1.0, prompt)) if service.model.decoder else (prefill,)
 
 
 def _check_context(service: Service) -> None:

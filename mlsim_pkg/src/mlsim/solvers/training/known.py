@@ -68,7 +68,7 @@ def _machine(job: Job, table: OperatorTable[Kernel]) -> dict[str, Any]:
         "memory_bandwidth": device.bandwidth_si,
         "memory_capacity": device.capacity_si,
         "reserve_share": job.reserve_share,
-        "peak_rate": device.compute.figure(job.precision).si,
+        "peak_rate": job.given.get("peak_flops", device.compute.figure(job.precision).si),
         "bytes_per_element": wide,
         "shard_group": float(parallelism.copies),
         "node_members": float(group.members),

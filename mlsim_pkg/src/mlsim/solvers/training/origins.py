@@ -73,6 +73,8 @@ def origin(job: Job, known: Mapping[str, Any], name: str) -> str:
     device = job.device
     if name in job.given or name in _ASKED:
         return "given"
+    if name == "peak_rate" and "peak_flops" in job.given:
+        return "given, as peak_flops"
     if name in ("memory_bandwidth", "memory_capacity"):
         figure = device.figures[name.replace("_", ".", 1)]
         return f"{device.name}: {figure.origin()}"

@@ -9,10 +9,12 @@ from typing import Any
 from mlsim.errors import InvalidValueError, nearest
 from mlsim.hardware import Device
 from mlsim.precision import Precision, precision as find_precision
+from mlsim.solvers.consistency import check_consistent, check_shares
+from mlsim.solvers.evaluation import evaluate
 from mlsim.solvers.formats import WIDE
-from mlsim.solvers.inputs import CALIBRATED, ESTIMATES, check_parts, validate, validate_given
+from mlsim.solvers.inputs import CALIBRATED, ESTIMATES, validate, validate_given
 from mlsim.solvers.training.job import Overlap, Reliability
-from mlsim.solvers.training.plan import COLLECTIVES
+from mlsim.solvers.training.plan import COLLECTIVES, equations_for, find_plan
 from mlsim.solvers.training.run import Run
 from mlsim.solvers.training.training import CALIBRATED_GIVABLE, TRAINING_GIVABLE
 from mlsim.systems import Cluster, System
@@ -23,8 +25,24 @@ from mlsim.workloads.passes import Recipe
 RECOMPUTE = ("none", "selective", "full")
 ATTENTION = ("flash", "standard")
 SHARDS = ("none", "zero1", "zero2", "zero3")
-# Quantities that are parts of something.
-_PARTS = ("goodput", "model_flops_utilization", "hardware_flops_utilization")
+# What is asked for by number, beside the quantities that are given.
+_FIXED = (
+    "global_batch",
+    "micro_batch",
+    "sequence_tokens",
+    "training_tokens",
+    "data_parallel",
+    "pipeline_parallel",
+    "context_parallel",
+    "interleaved",
+    "devices",
+    "mean_time_to_failure",
+    "checkpoint_bandwidth",
+    "restart_time",
+    "device_price",
+    "reserve_share",
+)
+_SHARES = ("model_flops_utilization", "hardware_flops_utilization", "goodput")
 # Tokens of a sequence where nobody says how many, if the model's context allows.
 SEQUENCE_TOKENS = 4096
 _SIZES = (
@@ -89,6 +107,7 @@ def run(asked: Asked) -> Run:
     fixed = settled(asked)
     made = Run(parallelism=_parallelism(asked), **fixed)
     _check_batch(made)
+    _check_given(made)
     return made
 
 
@@ -127,7 +146,10 @@ def settled(asked: Asked) -> dict[str, Any]:
 
 
 def _one(name: str, value: Any, *, whole: bool = False) -> float:
-    found = validate(name, value, whole=whole)
+    return _single(name, validate(name, value, whole=whole))
+
+
+def _single(name: str, found: Any) -> float:
     if getattr(found, "ndim", 0):
         raise InvalidValueError(
             f"{name} must be one number, not an array: ask for one run at a time."
@@ -141,14 +163,7 @@ def _given(asked: Asked) -> dict[str, Any]:
         return {}
     measured = asked.estimate == CALIBRATED
     found = validate_given(asked.given, CALIBRATED_GIVABLE if measured else TRAINING_GIVABLE)
-    check_parts(found)
-    for name in found:
-        found[name] = _one(name, asked.given[name])
-        if name in _PARTS and found[name] > 1:
-            raise InvalidValueError(
-                f"{name} is a part of the whole: it must be at most 1, not {asked.given[name]!r}."
-            )
-    return found
+    return {name: _single(name, value) for name, value in found.items()}
 
 
 def _one_of(name: str, value: Any, allowed: tuple[str, ...]) -> str:
@@ -336,3 +351,30 @@ def _check_batch(run: Run) -> None:
             f"of the {run.parallelism.pipeline} stages. Change global_batch, or leave interleaved "
             "out."
         )
+
+
+def _check_given(run: Run) -> None:
+    """Refuse given quantities that contradict each other, what was asked, or the devices' peak."""
+    if not run.given:
+        return
+    fixed = {name: run.known[name] for name in _FIXED if name in run.known}
+    check_consistent(equations_for(run.variant, run.algorithm), run.given, fixed)
+    check_shares(evaluate(run, *_SHARES), run.given)
+    _check_rates(run)
+
+
+def _check_rates(run: Run) -> None:
+    """Refuse rates and times of the whole run that no step could reach at the devices' peak."""
+    found = evaluate(
+        run, *(("token_rate",) if run.tokens is None else ("token_rate", "device_time"))
+    )
+    each_step = run.global_batch * run.sequence_tokens
+    step_times = {"token_rate": each_step / found["token_rate"]}
+    if run.tokens is not None:
+        whole = found["device_time"] / run.parallelism.devices
+        step_times["device_time"] = whole * each_step / run.tokens
+    share, names = _SHARES[0], frozenset((*run.known, "step_time"))
+    plan = find_plan(run.variant, run.algorithm, names, (share,))
+    for name, step_time in step_times.items():
+        implied = plan.run({**run.known, "step_time": step_time})[share]
+        check_shares({f"{share} by {name}": implied}, run.given)
