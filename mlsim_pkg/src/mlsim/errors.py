@@ -4,7 +4,8 @@ MlsimError
 ├── InvalidValueError      (ValueError)      a number, a batch or a name that can't be
 ├── UnitError              (TypeError)       a quantity of the wrong kind, or no unit
 ├── WrongKindError         (TypeError)       a model given where hardware belongs
-├── UnknownNameError       (AttributeError)  no such device, model, precision or argument
+├── UnknownNameError       (AttributeError)  no such device, model, precision or quantity
+│   └── UnknownArgumentError (TypeError)     no such argument, or quantity that may be given
 ├── UnsupportedPrecisionError (ValueError)   the device has no peak for that precision
 ├── DoesNotFitError        (ValueError)      the workload is larger than the memory
 ├── UnreachableError       (LookupError)     no chain of equations leads to the answer
@@ -43,6 +44,45 @@ class UnknownNameError(MlsimError, AttributeError):
     """A name is not among those that exist."""
 
 
+class UnknownArgumentError(UnknownNameError, TypeError):
+    """A question was given an argument, or a quantity, that it does not take.
+
+    Attributes
+    ----------
+    argument
+        What was given.
+    quantities
+        What may be given in place of data or equations.
+    """
+
+    def __init__(
+        self,
+        argument: str,
+        quantities: Iterable[str] = (),
+        *,
+        arguments: Iterable[str] = (),
+        question: str = "",
+    ) -> None:
+        self.argument, self.quantities = argument, tuple(quantities)
+        near = closest(argument, (*arguments, *self.quantities), 1, 0.7)
+        meant = f" Did you mean {near[0]!r}?" if near else ""
+        lists = [f"help({question}) lists the arguments"] if question else []
+        lists += ["mlsim.quantities.VOCABULARY the quantities"] if self.quantities else []
+        where = f" {', and '.join(lists)}." if lists else ""
+        super().__init__(f"no argument or quantity is called {argument!r}.{meant}{where}")
+
+    @classmethod
+    def instead(cls, argument: str, meant: str, question: str) -> UnknownArgumentError:
+        """Make the error for another word for an argument.
+
+        >>> print(UnknownArgumentError.instead("system", "hardware", "train"))
+        train takes hardware=..., not system=.
+        """
+        error = cls(argument)
+        error.args = (f"{question} takes {meant}=..., not {argument}=.",)
+        return error
+
+
 class UnsupportedPrecisionError(MlsimError, ValueError):
     """The device has no peak rate for the precision that was asked for."""
 
@@ -67,36 +107,55 @@ class MissingLibraryError(MlsimError, ImportError):
     """An optional library is not installed."""
 
 
-def nearest(name: object, allowed: Iterable[str]) -> str:
-    """Return " Did you mean 'x'?" for the closest allowed name, else "".
+def closest(name: object, allowed: Iterable[str], most: int = 5, alike: float = 0.5) -> list[str]:
+    """Return the allowed names that are most like a name, the best first.
 
-    Case does not count, nor do spaces, dashes and underscores.
+    Case does not count, nor do spaces, dashes and underscores. What begins with the
+    name comes before what only resembles it, by a share of letters of at least `alike`.
 
-    >>> nearest("H1000", ["A100", "H100", "T4"])
-    " Did you mean 'H100'?"
-    >>> nearest("zebra", ["A100"])
-    ''
+    >>> closest("batch", ["latency", "micro_batch", "batch_size"])
+    ['batch_size', 'micro_batch', 'latency']
     """
 
     def plain(text: str) -> str:
         return text.lower().replace("-", "").replace("_", "").replace(" ", "")
 
     by_plain = {plain(choice): choice for choice in allowed}
-    found = get_close_matches(plain(str(name)), by_plain, n=1, cutoff=0.5)
-    return f" Did you mean {by_plain[found[0]]!r}?" if found else ""
+    wanted = plain(str(name))
+    found = [wanted] if wanted in by_plain else []
+    if len(wanted) > 2 and not found:
+        found = sorted((each for each in by_plain if each.startswith(wanted)), key=len)
+    found += get_close_matches(wanted, by_plain, n=most, cutoff=alike)
+    return [by_plain[each] for each in dict.fromkeys(found)][:most]
 
 
-def unknown_name(kind: str, name: object, allowed: Iterable[str]) -> UnknownNameError:
+def nearest(name: object, allowed: Iterable[str]) -> str:
+    """Return " Did you mean 'x'?" for the closest allowed name, else "".
+
+    >>> nearest("H1000", ["A100", "H100", "T4"])
+    " Did you mean 'H100'?"
+    >>> nearest("zebra", ["A100"])
+    ''
+    """
+    found = closest(name, allowed, 1)
+    return f" Did you mean {found[0]!r}?" if found else ""
+
+
+def unknown_name(
+    kind: str, name: object, allowed: Iterable[str], *, see: str = ""
+) -> UnknownNameError:
     """Make the error for a name that does not exist.
+
+    Where there are too many to list, `see` says where they are; the nearest are named.
 
     >>> print(unknown_name("device", "H1000", ["A100", "H100"]))
     no device is called 'H1000'. Did you mean 'H100'? There are: A100, H100.
     """
     choices = list(allowed)
-    listed = ", ".join(choices)
-    return UnknownNameError(
-        f"no {kind} is called {name!r}.{nearest(name, choices)} There are: {listed}."
-    )
+    near = ", ".join(closest(name, choices)) if see else ""
+    listed = f" The nearest are: {near}." if near else ""
+    listed += f" {see}" if see else f" There are: {', '.join(choices)}."
+    return UnknownNameError(f"no {kind} is called {name!r}.{nearest(name, choices)}{listed}")
 
 
 def need(library: str, purpose: str, extra: str) -> ModuleType:

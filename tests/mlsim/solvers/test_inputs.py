@@ -325,10 +325,9 @@ def test_calibrated_says_what_is_missing(solve) -> None:
     [
         ("memory_bandwith", "Did you mean 'memory_bandwidth'?"),
         ("peak_flop", "Did you mean 'peak_flops'?"),
-        ("batch", "There are: peak_flops, memory_bandwidth, memory_capacity,"),
         # Columns of operators and what layers are made of are not to be given here.
-        ("multiply_adds", "There are: "),
-        ("stride", "There are: "),
+        ("multiply_adds", "mlsim.quantities.VOCABULARY the quantities."),
+        ("stride", "help(Engine.solve) lists the arguments"),
     ],
 )
 def test_an_unknown_override(solve, name: str, words: str) -> None:

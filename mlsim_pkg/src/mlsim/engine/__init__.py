@@ -6,8 +6,12 @@ asked; `Engine` holds them together.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from functools import wraps
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from mlsim.errors import MlsimError, UnknownArgumentError
 
 if TYPE_CHECKING:
     from mlsim.engine.find import find
@@ -30,9 +34,74 @@ class _Question:
         self.name = name
 
     def __get__(self, instance: object, owner: type) -> Any:
-        function = getattr(import_module(f"{__name__}.{self.module}"), self.name)
+        function = _asking(getattr(import_module(f"{__name__}.{self.module}"), self.name))
         setattr(owner, self.name, staticmethod(function))
         return function
+
+
+# Words that others use, and the arguments of ours that are meant.
+_OTHER_WORDS = {
+    "system": ("hardware",),
+    "device": ("hardware",),
+    "cluster": ("hardware",),
+    "gpu": ("hardware",),
+    "batch": ("batch_size", "global_batch"),
+    "batch_size": ("global_batch",),
+    "batchsize": ("global_batch",),
+    "dtype": ("precision",),
+    "gpus": ("devices",),
+}
+
+
+def _asking(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a question that, asked with a wrong name, tells the argument that was meant."""
+
+    @wraps(function)
+    def ask(*positional: Any, **given: Any) -> Any:
+        try:
+            return function(*positional, **given)
+        except UnknownArgumentError as error:
+            _refuse(function, error.argument, error.quantities)
+        except TypeError as error:
+            if not isinstance(error, MlsimError):
+                _refuse_names(function, positional, given)
+            raise
+
+    return ask
+
+
+def _refuse_names(
+    function: Callable[..., Any], positional: tuple[Any, ...], given: Mapping[str, Any]
+) -> None:
+    """Refuse a name that is none, where a call came to nothing because of its names."""
+    from inspect import signature
+
+    from mlsim.quantities import VOCABULARY
+
+    asked = signature(function)
+    try:
+        asked.bind(*positional, **given)
+    except TypeError:
+        open_ended = any(each.kind is each.VAR_KEYWORD for each in asked.parameters.values())
+        for name in given:
+            if name not in asked.parameters and not (open_ended and name in VOCABULARY):
+                _refuse(function, name, ())
+
+
+def _refuse(function: Callable[..., Any], name: str, quantities: Any) -> NoReturn:
+    from inspect import signature
+
+    own = [
+        each.name
+        for each in signature(function).parameters.values()
+        if each.kind is not each.VAR_KEYWORD
+    ]
+    for meant in _OTHER_WORDS.get(name, ()):
+        if meant in own:
+            raise UnknownArgumentError.instead(name, meant, function.__name__) from None
+    raise UnknownArgumentError(
+        name, quantities, arguments=own, question=f"Engine.{function.__name__}"
+    ) from None
 
 
 class Engine:

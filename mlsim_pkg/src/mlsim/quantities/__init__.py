@@ -31,6 +31,7 @@ class Term:
 _TOPICS = ("operators", "serving", "training", "calibration", "footprint")
 _TERMS: dict[str, Term] = {}
 _loaded: list[str] = []
+_ALL = "mlsim.quantities.VOCABULARY has all, and the glossary."
 
 VOCABULARY: dict[str, Term]
 
@@ -69,5 +70,5 @@ def term(name: str) -> Term:
     """
     while name not in _TERMS:
         if not _load_next():
-            raise unknown_name("quantity", name, _TERMS)
+            raise unknown_name("quantity", name, _TERMS, see=_ALL)
     return _TERMS[name]

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from mlsim.errors import InvalidValueError, MlsimError, nearest, need, unknown_name
+from mlsim.errors import InvalidValueError, MlsimError, UnknownArgumentError, nearest, need
 from mlsim.quantities import term
 from mlsim.units import to_base
 
@@ -172,14 +172,14 @@ def validate_given(given: Mapping[str, Any], allowed: Sequence[str]) -> dict[str
 
     Raises
     ------
-    UnknownNameError
+    UnknownArgumentError
         If a name is none of `allowed`; suggests the nearest.
     InvalidValueError
         If a value can't be: a fractional count, or a share above 1.
     """
     for name in given:
         if name not in allowed:
-            raise unknown_name("argument or quantity", name, allowed)
+            raise UnknownArgumentError(name, allowed)
     found = {name: validate(name, value, whole=name in COUNTS) for name, value in given.items()}
     for name in SHARES & found.keys():
         _check_share(name, found[name])

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from mlsim.errors import InvalidValueError, WrongKindError, unknown_name
+from mlsim.errors import InvalidValueError, UnknownArgumentError, WrongKindError
 from mlsim.hardware import Device
 from mlsim.infrastructure import EmbodiedCarbon
 from mlsim.solvers.footprint import electricity, sites
@@ -72,7 +72,7 @@ def footprint(
     """
     for name in given:
         if name not in GIVABLE:
-            raise unknown_name("argument or quantity", name, GIVABLE)
+            raise UnknownArgumentError(name, GIVABLE)
     load = _load(work, hardware, device_hours, record)
     place = sites.where(record.places, **places)
     centre, no_site_water, words = sites.data_centre(place, pue, wue)
