@@ -12,18 +12,16 @@ import pytest
 from mlsim import Device, Hardware, Models, System, Systems
 from mlsim.records import Figure
 from mlsim.zoo.resolve import device as find_device
+from mlsim.zoo.review.figure_rules import Finding, provenance, quotes
 from mlsim.zoo.review.rules import (
     DEVICE_CHECKS,
     SYSTEM_CHECKS,
-    Finding,
     checks_of,
     joints,
     links,
     memories,
     peers,
-    provenance,
     published,
-    quotes,
     ridge_points,
     rule,
     sparsity,
@@ -55,8 +53,8 @@ def changed(device: Device, figures: Mapping[str, Any], key: str | None = None) 
     )
 
 
-def found(validate_file, record) -> list[tuple[str, str]]:
-    return [(each.figure, each.message) for each in validate_file(record) if each.error]
+def found(check, record) -> list[tuple[str, str]]:
+    return [(each.figure, each.message) for each in check(record) if each.error]
 
 
 def test_a_bandwidth_a_thousand_times_too_large_is_caught_twice() -> None:
@@ -257,19 +255,17 @@ def test_what_a_user_gives_needs_no_source() -> None:
         memory_capacity="16 GB",
     )
     assert find_device(mine) is mine
-    assert [
-        each for validate_file in checks_of(mine) for each in validate_file(mine) if each.error
-    ] == []
+    assert [each for check in checks_of(mine) for each in check(mine) if each.error] == []
 
 
 def test_every_kind_of_record_has_its_checks() -> None:
     assert set(DEVICE_CHECKS) < set(checks_of(RTX5090))
     assert set(SYSTEM_CHECKS) < set(checks_of(Systems.HGX_H100))
     assert published in checks_of(Models.VGG16)
-    for validate_file in (
+    for check in (
         *checks_of(RTX5090),
         *checks_of(Systems.HGX_H100),
         *checks_of(Models.VGG16),
     ):
-        assert rule(validate_file).endswith(".")
+        assert rule(check).endswith(".")
     assert RTX5090.figures["power.tdp"].read >= datetime.date(2026, 1, 1)

@@ -12,7 +12,7 @@ from mlsim.hardware import Device
 from mlsim.infrastructure import CloudOperator, DataCentre, EmbodiedCarbon
 from mlsim.systems import System
 from mlsim.units import text
-from mlsim.zoo.review.findings import Finding
+from mlsim.zoo.review.figure_rules import Finding
 
 # The least of its design power that an idle device has been seen to draw, with room
 # below: 9 W of 575 W, and one or two watts of a card that sleeps.

@@ -14,12 +14,11 @@ from mlsim.hardware import Device
 from mlsim.infrastructure import CloudOperator, DataCentre, EmbodiedCarbon
 from mlsim.precision import PRECISIONS
 from mlsim.records import Figure
-from mlsim.records.references import references
 from mlsim.systems import Cluster, System
 from mlsim.units import text
 from mlsim.workloads.language import Transformer
 from mlsim.workloads.model import Model
-from mlsim.zoo.review.findings import Finding
+from mlsim.zoo.review.figure_rules import Finding, provenance, quotes, scales
 from mlsim.zoo.review.infrastructure_rules import (
     idle_power,
     manufacturing,
@@ -43,51 +42,12 @@ COMPARED = {
     **dict.fromkeys(("links.nvlink", "links.pcie", "links.infinity_fabric", "links.ici"), "B/s"),
 }  # fmt: skip
 RELEASED = (2000, 2030)
-QUOTED_WORDS = 15
 # GPT-J's README counts copies of norms and biases on each of 8 shards; see its file.
 _COPIES_PER_WIDTH = {"GPT_J_6B": 610}
 
 
 Record = Device | System | Cluster | Model | DataCentre | CloudOperator | EmbodiedCarbon
 Check = Callable[[Any], Iterator[Finding]]
-
-
-# Figures.
-
-
-def quotes(record: Record) -> Iterator[Finding]:
-    """A quotation has 1 to 15 words and holds the figure, or a note tells how it came of it."""
-    for name, figure in record.figures.items():
-        if figure.kind == "given":
-            continue
-        if not 1 <= len(figure.quote.split()) <= QUOTED_WORDS:
-            words = len(figure.quote.split())
-            yield Finding(name, f"the quote has {words} words; {QUOTED_WORDS} at most.")
-        printed = figure.quote.replace(",", "").replace("_", "")
-        if f"{figure.value:.15g}" not in printed and not figure.note:
-            yield Finding(
-                name,
-                f'{figure.value:.15g} is not in the quote "{figure.quote}": '
-                "quote the figure, or say in a note how it came of it.",
-            )
-
-
-def provenance(record: Record) -> Iterator[Finding]:
-    """What was derived, measured, estimated or copied by others has a note that says how."""
-    known = references()
-    for name, figure in record.figures.items():
-        if figure.kind not in ("datasheet", "given") and not figure.note:
-            yield Finding(name, f'kind = "{figure.kind}" needs a note: how, or whose word it is.')
-        if figure.source and figure.source not in known:
-            yield _unknown(name, figure.source)
-    source = getattr(record, "source", "")
-    if source and source not in known:
-        yield _unknown("source", source)
-
-
-def _unknown(name: str, source: str) -> Finding:
-    message = f"source {source!r} is not in references.bib: add it before you send this in."
-    return Finding(name, message, error=False)
 
 
 # Devices.
@@ -275,7 +235,7 @@ def _tolerance(figure: Figure) -> float:
     return float(figure.si / figure.value * 10.0 ** (zeros - len(decimals)))
 
 
-FIGURE_CHECKS: tuple[Check, ...] = (quotes, provenance)
+FIGURE_CHECKS: tuple[Check, ...] = (quotes, scales, provenance)
 DEVICE_CHECKS: tuple[Check, ...] = (
     sparsity,
     ridge_points,

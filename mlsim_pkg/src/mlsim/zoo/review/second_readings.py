@@ -16,11 +16,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Protocol
 
 from mlsim.errors import DataFileError, nearest
 from mlsim.records import DATA, Figure, tables
-from mlsim.zoo.review.findings import Finding
+from mlsim.zoo.review.figure_rules import QUOTED_WORDS, Finding, Recorded
 
 FOLDER = DATA / "readings"
 COLUMNS = (
@@ -40,19 +39,6 @@ COLUMNS = (
 FOUND = ("same", "differs", "not found")
 LAPSED, UNREAD = "lapsed", "unread"
 STATES = (*FOUND, LAPSED, UNREAD)
-QUOTED_WORDS = 15
-
-
-class Recorded(Protocol):
-    """What has a key and figures: a device, a system, a model."""
-
-    @property
-    def key(self) -> str:
-        """The name in the zoo."""
-
-    @property
-    def figures(self) -> Mapping[str, Figure]:
-        """Figures by name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,8 +215,13 @@ def reread(record: Recorded, folder: Path = FOLDER) -> Iterator[Finding]:
             said = row.note if row else ""
             yield Finding(name, f"second reader: {found}. {said}", error=found == "differs")
     if unread:
-        several = f"{len(unread)} of {len(record.figures)} figures have no second reader"
-        yield Finding(unread[0], f"{several}: {', '.join(unread)}.", error=False)
+        yield Finding(
+            unread[0],
+            f"{len(unread)} of {len(record.figures)} figures not read a second time yet: "
+            f"{', '.join(unread)}. Ask somebody to open the documents and to add rows to "
+            "data/readings/.",
+            error=False,
+        )
 
 
 def counted(records: Iterable[Recorded], folder: Path = FOLDER) -> dict[str, int]:
