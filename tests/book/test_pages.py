@@ -1,4 +1,4 @@
-"""Pages drawn from the code: glossary, architecture, API reference."""
+"""Pages drawn from the code: glossary, how the package works, API reference."""
 
 import ast
 import contextlib
@@ -70,14 +70,16 @@ def test_glossary_has_every_quantity_once(run, tmp_path):
 def test_the_figure_of_the_floors_is_described_as_drawn(run, monkeypatch):
     pyplot = pytest.importorskip("matplotlib.pyplot")
     monkeypatch.setattr(pyplot, "show", lambda: None)
-    _, names = run("architecture.qmd")
+    _, names = run("how_it_works.qmd")
     pyplot.close("all")
     label = names["label"]
     drawn = [f"{label.get(a, a)} to {label.get(b, b)}" for a, b in names["ordered"]]
     drawn = ", ".join(re.sub(r"\b\d ", "", arrow) for arrow in drawn)
-    assert f"Arrows, all downward: {drawn}." in (ROOT / "architecture.qmd").read_text(
-        encoding="utf-8"
-    )
+    text = (ROOT / "how_it_works.qmd").read_text(encoding="utf-8")
+    assert f"Arrows, all downward: {drawn}." in text
+    within = {name: f" ({', '.join(rooms)})" for name, rooms in names["rooms"].items()}
+    bands = ", ".join(label.get(name, name) + within.get(name, "") for name in names["BANDS"])
+    assert f"Seven bands from top to bottom: {bands}." in text
 
 
 def test_api_reference_has_every_public_name(run):
