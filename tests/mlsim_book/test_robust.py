@@ -311,6 +311,7 @@ def test_a_cache_on_a_full_disk_leaves_no_pieces(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from mlsim_book.caches import TextCache
+    from mlsim_book.run.depends import Depends
     from mlsim_book.run.results import Results
 
     def refused(path: Path, target: Path) -> Path:
@@ -318,7 +319,7 @@ def test_a_cache_on_a_full_disk_leaves_no_pieces(
 
     monkeypatch.setattr(Path, "replace", refused)
     TextCache(tmp_path / "keep").store("key", "text")
-    PageCache(tmp_path / "cache").store("key", Results())
+    PageCache(tmp_path / "cache").store("key", Depends({}, {}), Results())
     assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
 
 

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from mlsim_book.caches import cache_folder
-from mlsim_book.errors import Problems, SourceError
+from mlsim_book.errors import Problems
 from mlsim_book.read.options import page_defaults
 from mlsim_book.read.qmd import read_document
-from mlsim_book.run.page_cache import PageCache, depends_key, environment_key, page_key
+from mlsim_book.run.depends import Depends
+from mlsim_book.run.page_cache import PageCache, environment_key, page_key
 from mlsim_book.run.results import Results
 
 CELL = "# A\n\nText `{python} x`.\n\n```{python}\n#| echo: false\nx = 1\n```\n"
@@ -21,13 +22,14 @@ RESULTS = Results(
 )
 
 
-def key(folder: Path, text: str, environment: str = "e", depends: str = "") -> str:
+NOTHING = Depends({}, {})
+
+
+def key(folder: Path, text: str, environment: str = "e") -> str:
     (folder / "a.qmd").write_text(text, encoding="utf-8")
     document = read_document(folder / "a.qmd", root=folder, problems=Problems())
     defaults = page_defaults(document.front_matter)
-    return page_key(
-        document, defaults, name="a.qmd", folder=folder, environment=environment, depends=depends
-    )
+    return page_key(document, defaults, name="a.qmd", folder=folder, environment=environment)
 
 
 def test_what_changes_the_key(tmp_path: Path) -> None:
@@ -48,8 +50,8 @@ def test_what_changes_the_key(tmp_path: Path) -> None:
         CELL.replace("Text `{python} x`.\n\n", "") + "\nText `{python} x`.\n",
     ]
     keys = {key(tmp_path, text) for text in other}
-    keys |= {key(tmp_path, CELL, environment="f"), key(tmp_path, CELL, depends="d")}
-    assert len(keys | {base}) == len(other) + 3
+    keys.add(key(tmp_path, CELL, environment="f"))
+    assert len(keys | {base}) == len(other) + 2
 
 
 def test_files_that_the_code_names(tmp_path: Path) -> None:
@@ -64,55 +66,58 @@ def test_files_that_the_code_names(tmp_path: Path) -> None:
     assert keys[2] == keys[3]
 
 
-def test_depends(tmp_path: Path) -> None:
-    (tmp_path / "pkg").mkdir()
-    (tmp_path / "pkg" / "a.py").write_text("1")
-    (tmp_path / "x.toml").write_text("1")
-    names = ("pkg", "*.toml")
-    first = depends_key(tmp_path, names)
-    (tmp_path / "pkg" / "__pycache__").mkdir()
-    (tmp_path / "pkg" / "__pycache__" / "a.pyc").write_text("x")
-    (tmp_path / "other.txt").write_text("x")
-    assert depends_key(tmp_path, names) == first
-    (tmp_path / "pkg" / "a.py").write_text("2")
-    second = depends_key(tmp_path, names)
-    (tmp_path / "y.toml").write_text("1")
-    assert len({first, second, depends_key(tmp_path, names), depends_key(tmp_path, ())}) == 4
-    with pytest.raises(SourceError, match="'nowhere', which does not exist"):
-        depends_key(tmp_path, ("nowhere",))
-
-
 def test_store_and_load(tmp_path: Path) -> None:
     cache = PageCache(tmp_path / "c")
-    assert cache.load("k") is None
-    cache.store("k", RESULTS)
-    assert cache.load("k") == RESULTS
-    assert [path.name for path in (tmp_path / "c" / "pages").iterdir()] == ["k.json"]
+    assert cache.load("k", NOTHING) is None
+    cache.store("k", NOTHING, RESULTS)
+    assert cache.load("k", NOTHING) == RESULTS
+    assert cache.load("other", NOTHING) is None
+
+
+def test_results_hold_while_the_files_they_use_are_the_same(tmp_path: Path) -> None:
+    cache = PageCache(tmp_path)
+    before = Depends({"p/a.py": "1", "p/b.py": "1"}, {"/p": "p"})
+    cache.store("k", before, replace(RESULTS, opened=("/p/a.py",)))
+    assert cache.load("k", replace(before, files={"p/a.py": "1", "p/b.py": "2"})) == RESULTS
+    edited = replace(before, files={"p/a.py": "2", "p/b.py": "1"})
+    assert cache.load("k", edited) is None
+    other = Results(((), ()), ({"a": "c"},), opened=("/p/a.py", "/p/b.py"))
+    cache.store("k", edited, other)
+    assert cache.load("k", edited) == other
+    assert cache.load("k", before) == RESULTS  # as on going back to the branch before
 
 
 @pytest.mark.parametrize(
-    "text", ["", "{", "[]", '{"key": "k"}', '{"key": "k", "cells": 1}', "null"]
+    "text", ["", "{", "[]", '{"key": "k"}', '{"key": "k", "uses": 1}', '{"cells": 1}', "null"]
 )
 def test_a_spoilt_entry_counts_as_absent(tmp_path: Path, text: str) -> None:
     cache = PageCache(tmp_path)
-    cache.store("k", RESULTS)
-    (tmp_path / "pages" / "k.json").write_text(text)
-    assert cache.load("k") is None
-    cache.store("k", RESULTS)
-    assert cache.load("k") == RESULTS
+    cache.store("k", NOTHING, RESULTS)
+    files = sorted((tmp_path / "pages").iterdir())
+    assert len(files) == 2
+    for file in files:
+        whole = file.read_text()
+        file.write_text(text)
+        assert cache.load("k", NOTHING) is None
+        file.write_text(whole)
+        assert cache.load("k", NOTHING) == RESULTS
+    for file in files:
+        file.write_text(text)
+    cache.store("k", NOTHING, RESULTS)
+    assert cache.load("k", NOTHING) == RESULTS
 
 
 def test_an_entry_under_a_wrong_name(tmp_path: Path) -> None:
     cache = PageCache(tmp_path)
-    cache.store("k", RESULTS)
-    data = json.loads((tmp_path / "pages" / "k.json").read_text())
-    (tmp_path / "pages" / "other.json").write_text(json.dumps(data))
-    assert cache.load("other") is None
+    cache.store("k", NOTHING, RESULTS)
+    data = (tmp_path / "pages" / "k.json").read_text()
+    (tmp_path / "pages" / "other.json").write_text(data)
+    assert cache.load("other", NOTHING) is None
 
 
 def test_a_cache_that_can_not_be_written(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    PageCache(tmp_path / "file").store("k", RESULTS)  # says nothing
+    PageCache(tmp_path / "file").store("k", NOTHING, RESULTS)  # says nothing
 
 
 def test_where_it_lies(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

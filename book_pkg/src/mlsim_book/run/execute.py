@@ -6,9 +6,11 @@ One kernel per page, in the chapter's folder. What comes back is plain data
 
 from __future__ import annotations
 
+import ast
 import asyncio
 import contextlib
 import functools
+import json
 import math
 import re
 from collections.abc import Callable, Coroutine, Mapping, Sequence
@@ -26,6 +28,7 @@ from mlsim_book.read.options import Defaults
 from mlsim_book.read.stable_outputs import joined, sanitize, strip_ansi
 from mlsim_book.run.inline import Inline, find_inline
 from mlsim_book.run.kernel import (
+    OPENED,
     died_twice,
     figure_size,
     gone,
@@ -35,6 +38,7 @@ from mlsim_book.run.kernel import (
     located,
     set_up,
 )
+from mlsim_book.run.opened_files import EVERYTHING
 from mlsim_book.run.results import Output, Results, needs_kernel
 
 _FRAME = re.compile(r"Cell In\[(\d+)\], line (\d+)")
@@ -168,7 +172,8 @@ async def _run(
                     await _evaluate(page, find_inline(block))
                 else:
                     await _run_cell(page, block)
-    return Results(tuple(page.cells), tuple(page.values))
+            files = await _opened(page)
+    return Results(tuple(page.cells), tuple(page.values), files)
 
 
 def _notebook(document: Document) -> NotebookNode:
@@ -240,6 +245,15 @@ async def _silently(page: _Page, code: str) -> None:
             file=page.place,
             hint="Run `mlsim-book doctor` to see which packages are missing.",
         )
+
+
+async def _opened(page: _Page) -> tuple[str, ...]:
+    """Return the files and folders that the page's code opened."""
+    reply = await _request(page, "", {"opened": OPENED}, what="the last cell", file=page.place)
+    result = reply["user_expressions"]["opened"]
+    if result["status"] != "ok":  # a page may break its kernel: then nothing is known
+        return (EVERYTHING,)
+    return tuple(json.loads(ast.literal_eval(result["data"]["text/plain"])))
 
 
 async def _evaluate(page: _Page, expressions: Sequence[Inline]) -> None:

@@ -31,15 +31,19 @@ _LAUNCH = (sys.executable, "-Xfrozen_modules=off", "-m", "ipykernel_launcher")
 
 _FORMATS = 'get_ipython().config.InlineBackend.figure_formats = {{"{}"}}'
 _DATA = '__import__("mlsim_book.run.figure_data").run.figure_data.publish(get_ipython())'
+_FILES = '__import__("mlsim_book.run.opened_files").run.opened_files'
+_WATCH = f"{_FILES}.watch()"
+OPENED = f"{_FILES}.opened()"
 
 
 def set_up(defaults: Mapping[str, Any]) -> str:
     """Return the code that a kernel runs before the first cell; it leaves no name behind.
 
-    >>> set_up({"fig-format": "svg"})
-    'get_ipython().config.InlineBackend.figure_formats = {"svg"}'
+    >>> print(set_up({"fig-format": "svg"}))
+    __import__("mlsim_book.run.opened_files").run.opened_files.watch()
+    get_ipython().config.InlineBackend.figure_formats = {"svg"}
     """
-    lines = [_FORMATS.format(defaults["fig-format"])]
+    lines = [_WATCH, _FORMATS.format(defaults["fig-format"])]
     return "\n".join(lines + [_DATA] * bool(defaults.get("figure-data")))
 
 

@@ -1,14 +1,10 @@
 """Results of pages, kept on disk under a key of everything that made them.
 
 The key covers the code, the options that change what running it gives, the
-Python and library versions, and the files that `_quarto.yml` says the pages
-depend on (a package under development, data beside a chapter):
-
-    mlsim-book:
-      depends: [my_package/src, "chapters/*.toml"]
-
-Files beside the chapter that its code names in quotes, or imports, count by
-themselves. What only changes how a page looks (`echo`, captions, prose) isn't in it.
+Python and library versions, and the files beside the chapter that its code names in
+quotes, or imports. What only changes how a page looks (`echo`, captions, prose) isn't
+in it. Beside the key stands which of the files that pages depend on (see `depends`) the
+page opened when it ran; its results hold as long as these are the same.
 """
 
 from __future__ import annotations
@@ -20,18 +16,20 @@ import platform
 import re
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mlsim_book.errors import SourceError
+from mlsim_book.caches import content_hash
 from mlsim_book.read.document import Cell, Document
 from mlsim_book.read.options import Defaults
+from mlsim_book.run.depends import Depends
 from mlsim_book.run.inline import find_inline
 from mlsim_book.run.results import Results
 
-_FORMAT = 3  # raise it when Results or the way pages are run changes
+_FORMAT = 4  # raise it when Results or the way pages are run changes
+_SETS = 8  # sets of used files that are remembered for a page
 _LIBRARIES = (
     "ipykernel", "ipython", "matplotlib", "matplotlib-inline", "nbclient", "numpy", "pandas",
     "pint", "sympy",
@@ -44,24 +42,47 @@ _FIGURES = ("figure-theme", "figure-data")  # settings of the page
 
 @dataclass(frozen=True)
 class PageCache:
-    """A folder of results, one JSON file a key."""
+    """A folder of results: one JSON file for each page and state of the files it uses.
+
+    A second file lists, newest first, the sets of files that runs of the page used. A few
+    are kept, since two branches, or two copies of a book, may use different ones.
+    """
 
     folder: Path
 
-    def load(self, key: str) -> Results | None:
-        """Return what is kept under a key; None if nothing readable is."""
+    def load(self, key: str, depends: Depends) -> Results | None:
+        """Return a page's results; None if none are stored that still hold."""
+        for uses in self._uses(key):
+            data = self._read(_with(key, depends, uses))
+            try:
+                cells = tuple(tuple(dict(each) for each in outputs) for outputs in data["cells"])
+                return Results(cells, tuple(dict(each) for each in data["values"]))
+            except (ValueError, KeyError, TypeError):
+                continue  # absent, or spoilt: it is run and written again
+        return None
+
+    def store(self, key: str, depends: Depends, results: Results) -> None:
+        """Store results, whole or not at all; a cache that can't be written is no error."""
+        uses = depends.uses(results.opened)
+        before = [each for each in self._uses(key) if each != uses]
+        name = _with(key, depends, uses)
+        self._write(name, {"cells": results.cells, "values": results.values})
+        self._write(key, {"uses": [uses, *before][:_SETS]})
+
+    def _uses(self, key: str) -> list[tuple[str, ...]]:
+        try:
+            return [tuple(str(each) for each in uses) for uses in self._read(key)["uses"]]
+        except (KeyError, TypeError):
+            return []
+
+    def _read(self, key: str) -> dict[str, Any]:
         try:
             data = json.loads(self._file(key).read_text(encoding="utf-8"))
-            if data["key"] != key:
-                return None
-            cells = tuple(tuple(dict(each) for each in outputs) for outputs in data["cells"])
-            return Results(cells, tuple(dict(each) for each in data["values"]))
-        except (OSError, ValueError, KeyError, TypeError):
-            return None  # absent, or spoilt: it is run and written again
+            return data if isinstance(data, dict) and data["key"] == key else {}
+        except (OSError, ValueError, KeyError):
+            return {}
 
-    def store(self, key: str, results: Results) -> None:
-        """Keep results, whole or not at all; a cache that can't be written is no error."""
-        data = {"key": key, "cells": results.cells, "values": results.values}
+    def _write(self, key: str, data: Mapping[str, Any]) -> None:
         target = self._file(key)
         part: Path | None = None
         try:
@@ -70,7 +91,7 @@ class PageCache:
                 "w", encoding="utf-8", dir=target.parent, suffix=".part", delete=False
             ) as file:
                 part = Path(file.name)
-                json.dump(data, file)
+                json.dump({"key": key, **data}, file)
             part.replace(target)
         except OSError:
             if part is not None:  # on a full disk every byte counts
@@ -87,13 +108,11 @@ def page_key(
     name: str,
     folder: Path,
     environment: str,
-    depends: str = "",
 ) -> str:
-    """Return the key of a page's results.
+    """Return the key of a page's results, less the files that it opens.
 
-    `environment` and `depends` come from `environment_key` and `depends_key`;
-    `name` is the chapter's path, since code may look at where it runs, and
-    `folder` the one it runs in.
+    `environment` comes from `environment_key`; `name` is the chapter's path, since
+    code may look at where it runs, and `folder` the one it runs in.
     """
     blocks: list[Any] = []
     for block in document.blocks:
@@ -105,7 +124,6 @@ def page_key(
     page = [
         name,
         environment,
-        depends,
         {each: defaults.values.get(each) for each in _OPTIONS + _FIGURES},
     ]
     code = json.dumps([page, blocks], sort_keys=True, default=str).encode()
@@ -135,38 +153,8 @@ def environment_key() -> str:
     return _digest([json.dumps([system, versions]).encode()])
 
 
-def depends_names(metadata: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return what `mlsim-book: depends:` names.
-
-    >>> depends_names({"mlsim-book": {"depends": "src"}}), depends_names({})
-    (('src',), ())
-    """
-    settings = metadata.get("mlsim-book")
-    names = settings.get("depends") if isinstance(settings, Mapping) else None
-    if isinstance(names, str):
-        return (names,)
-    return tuple(str(name) for name in names or ())
-
-
-def depends_key(root: Path, names: tuple[str, ...]) -> str:
-    """Return a key of the files that names, folders and patterns stand for."""
-    return _digest(_contents(root, names))
-
-
-def _contents(root: Path, names: Iterable[str]) -> Iterator[bytes]:
-    for name in names:
-        found = sorted(root.glob(name.rstrip("/")))
-        if not found:
-            raise SourceError(
-                f"`mlsim-book: depends:` names '{name}', which does not exist",
-                file="_quarto.yml",
-                hint="Give a file, a folder or a pattern, from the book's folder.",
-            )
-        for path in found:
-            for file in sorted(path.rglob("*")) if path.is_dir() else [path]:
-                if file.is_file() and "__pycache__" not in file.parts:
-                    yield file.relative_to(root).as_posix().encode()
-                    yield file.read_bytes()
+def _with(key: str, depends: Depends, uses: Iterable[str]) -> str:
+    return content_hash(key, depends.key(uses))
 
 
 def _digest(parts: Iterable[bytes]) -> str:

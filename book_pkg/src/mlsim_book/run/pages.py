@@ -23,16 +23,11 @@ from mlsim_book.read.options import Defaults, merge, page_defaults
 from mlsim_book.read.project import folder_metadata
 from mlsim_book.read.qmd import read_document
 from mlsim_book.read.settings import book_settings
+from mlsim_book.run.depends import Depends, depends_names, read_depends
 from mlsim_book.run.embed import expand_embeds
 from mlsim_book.run.inline import plain_numbers
 from mlsim_book.run.intermediate import write_markdown
-from mlsim_book.run.page_cache import (
-    PageCache,
-    depends_key,
-    depends_names,
-    environment_key,
-    page_key,
-)
+from mlsim_book.run.page_cache import PageCache, environment_key, page_key
 from mlsim_book.run.quarto_inline import check_values, check_written
 from mlsim_book.run.results import Results, needs_kernel, runs, stored_results
 
@@ -96,16 +91,18 @@ def run_pages(
     """
     kept = _Kept(cache or PageCache(cache_folder()), refresh)
     environment = environment_key()
-    depends_once = functools.cache(functools.partial(depends_key, project.root))
+    depends_once = functools.cache(functools.partial(read_depends, project.root))
     errors: list[BookError] = []
     done: list[str] = []
 
     def run(page: ParsedPage) -> Results | None:
         try:
-            depends = depends_once(depends_names(merge(project.metadata, page.metadata)))
+            names = depends_names(merge(project.metadata, page.metadata))
             return _run(
-                project, page, kept, environment=environment, depends=depends, progress=progress
-            )
+                project, page, kept, environment=environment, depends=depends_once(names),
+                read_again=functools.partial(read_depends, project.root, names),
+                progress=progress,
+            )  # fmt: skip
         except BookError as error:
             errors.append(error)
             return None
@@ -134,8 +131,8 @@ class _Kept:
     cache: PageCache
     refresh: bool
 
-    def load(self, key: str) -> Results | None:
-        return None if self.refresh else self.cache.load(key)
+    def load(self, key: str, depends: Depends) -> Results | None:
+        return None if self.refresh else self.cache.load(key, depends)
 
 
 def _run(
@@ -144,7 +141,8 @@ def _run(
     cache: _Kept,
     *,
     environment: str,
-    depends: str,
+    depends: Depends,
+    read_again: Callable[[], Depends],
     progress: Progress,
 ) -> Results:
     source = page.chapter.source
@@ -158,9 +156,8 @@ def _run(
         name=source,
         folder=_folder(project, source),
         environment=environment,
-        depends=depends,
     )
-    kept = cache.load(key)
+    kept = cache.load(key, depends)
     if kept is not None and len(kept.cells) == len(page.document.cells):
         progress(f"unchanged {source}")
         return kept
@@ -175,7 +172,9 @@ def _run(
         cell_timeout=_timeout(project, page),
         progress=progress,
     )
-    cache.cache.store(key, results)
+    uses = depends.uses(results.opened)
+    if read_again().key(uses) == depends.key(uses):  # else one was edited while the page ran
+        cache.cache.store(key, depends, results)
     progress(f"executed {source} in {time.perf_counter() - started:.1f} s")
     return results
 

@@ -7,7 +7,7 @@ the libraries that run kernels.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from mlsim_book.read.document import Cell, Document
@@ -21,11 +21,13 @@ Output = dict[str, Any]  # as nbformat has it
 class Results:
     """What a page gave: outputs for each cell, display bundles for each expression.
 
-    A cell that wasn't run has no outputs.
+    A cell that wasn't run has no outputs. `opened` are the files that a run opened, and
+    the folders that it listed; results from the cache don't say.
     """
 
     cells: tuple[tuple[Output, ...], ...] = ()
     values: tuple[Mapping[str, str], ...] = ()
+    opened: tuple[str, ...] = field(default=(), compare=False)
 
 
 def needs_kernel(document: Document, defaults: Defaults) -> bool:
