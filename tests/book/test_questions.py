@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from pathlib import Path
 
 import pytest
 
@@ -14,8 +13,6 @@ from mlsim_exercises.evaluation import Evaluation, evaluate, same_answer, varian
 from mlsim_exercises.markdown import answer_text, three_digits
 from mlsim_exercises.verdicts import judge
 
-ROOT = Path(__file__).parents[2]
-CHAPTERS = sorted((ROOT / "tutorials").glob("*.qmd"))
 NAMES = sorted(bank.exercises)
 TOPICS = re.compile(r"[a-z][a-z -]+")
 
@@ -80,36 +77,21 @@ def test_solutions_state_the_answer(versions: list[Evaluation]) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_a_question_is_complete(name: str) -> None:
     exercise = bank.exercises[name]
-    assert TOPICS.fullmatch(exercise.topic)
-    assert len(exercise.hints) >= 1
-    assert exercise.title
-    assert "@" not in exercise.prompt, "a student's notebook has no chapter to refer to"
+    place = f"{exercise.file}:{exercise.line}: "
+    assert TOPICS.fullmatch(exercise.topic), place + "give it a `topic`, in small letters"
+    assert exercise.hints, place + "give it a hint"
+    assert exercise.title, place + "give it a `title`"
+    assert "@" not in exercise.prompt, place + "a student's notebook has no chapter to refer to"
     if exercise.kind == "number":
-        assert exercise.tolerance <= 0.05
-
-
-def test_enough_questions_a_chapter() -> None:
-    """Six or more, of all levels, most of them with variants; and a self-test."""
-    for chapter in CHAPTERS:
-        text = chapter.read_text(encoding="utf-8")
-        shown = re.findall(r'show_exercise\("([\w-]+)"\)', text)
-        checks = re.findall(r'show_selfcheck\("([\w-]+)"\)', text)
-        file = f"{chapter.stem}.exercises.toml"
-        own = [each.id for each in bank.exercises.values() if Path(each.file).name == file]
-        assert sorted(shown) == sorted(own), chapter
-        assert len(shown) >= 6, chapter
-        levels = Counter(bank.exercises[name].level for name in shown)
-        assert set(levels) == {"recall", "change", "design"}, chapter
-        assert len(checks) >= 4, chapter
-        varied = [name for name in shown if len(list(variants(bank.exercises[name]))) >= 3]
-        assert len(varied) >= 4, chapter
+        assert exercise.tolerance <= 0.05, place + "accept 5 % at most: `tolerance = 0.05`"
 
 
 def test_topics_are_shared() -> None:
     """A topic is what readers learn about themselves: one question alone says little."""
     topics = Counter(each.topic for each in bank.exercises.values())
-    assert min(topics.values()) >= 2, topics
-    assert len(topics) <= 12
+    lonely = [topic for topic, count in topics.items() if count < 2]
+    assert not lonely, f"one exercise alone has these topics; use one of {sorted(topics)}"
+    assert len(topics) <= 12, f"merge some of these topics: {sorted(topics)}"
 
 
 def test_an_assignment_of_everything() -> None:

@@ -2,6 +2,7 @@
 
 | what | where |
 |---|---|
+| chapters that the book doesn't list, the book's own rules, exercise files | `chapter_rules` |
 | labels, references, citations | `sources` |
 | entries of the bibliography: twice, unused | `bibliography` |
 | numbers | `numbers` |
@@ -21,6 +22,7 @@ from pathlib import Path
 
 from mlsim_book.check.bibliography import check_unused, read_entries
 from mlsim_book.check.built_site import BuiltSite, check_site, external_links, read_site
+from mlsim_book.check.chapter_rules import check_chapters, check_exercise_files
 from mlsim_book.check.external_links import ask_all
 from mlsim_book.check.numbers import check_numbers
 from mlsim_book.check.quarto_rules import note_findings, quarto_findings
@@ -54,8 +56,13 @@ def check_book(
     problems = Problems()
     project = load_project(root.resolve(), problems)
     parsed = parse_pages(project, problems)
+    before = len(problems)
+    files = check_exercise_files(project, [each.chapter.source for each in parsed], problems)
+    if len(problems) > before:
+        return problems  # pages that show these exercises could only fail
     note_findings(quarto_findings(project, parsed), problems)
     pages = check_sources(project, parsed, problems)
+    check_chapters(project, pages.values(), files, problems)
     entries = read_entries(project, problems)
     check_citations(project, pages.values(), entries, problems)
     for name, counts in check_numbers(project, parsed, problems).items():

@@ -40,6 +40,7 @@ from mlsim_book.run.kernel import (
 )
 from mlsim_book.run.opened_files import EVERYTHING
 from mlsim_book.run.results import Output, Results, needs_kernel
+from mlsim_exercises.errors import ExerciseError
 
 _FRAME = re.compile(r"Cell In\[(\d+)\], line (\d+)")
 _SLOW = "Make it faster, or set `mlsim-book: {cell-timeout: <seconds>}` in _quarto.yml."
@@ -221,7 +222,11 @@ def _what(cell: Cell) -> str:
 
 
 def _cell_error(cell: Cell, output: Output, count: int | None) -> CellError:
-    """Say what a cell raised, at the author's line."""
+    """Say what a cell raised, at the author's line; a wrong exercise, at its own."""
+    raised = strip_ansi(output["evalue"])
+    if output["ename"] == ExerciseError.__name__:
+        message, _, hint = raised.partition("\n")
+        return CellError(message, hint=hint.strip() or None)
     traceback = strip_ansi("\n".join(output.get("traceback", ())))
     frames = [int(line) for number, line in _FRAME.findall(traceback) if int(number) == count]
     place = cell.opening
@@ -229,7 +234,7 @@ def _cell_error(cell: Cell, output: Output, count: int | None) -> CellError:
         place = cell.code[frames[-1] - 1]
     short = traceback.strip().splitlines()[-20:]
     return CellError(
-        f"{_what(cell)} raised {output['ename']}: {strip_ansi(output['evalue'])}",
+        f"{_what(cell)} raised {output['ename']}: {raised}",
         file=place.file,
         line=place.line,
         hint="\n  ".join(short) + "\n  If the error is meant, add `#| error: true`.",
