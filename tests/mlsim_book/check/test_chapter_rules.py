@@ -116,9 +116,13 @@ def test_a_chapter_that_the_book_does_not_list(make_book: MakeBook) -> None:
 @pytest.mark.parametrize(
     ("rule", "said"),
     [
-        ("{chapter: a}", "has {'chapter': 'a'}"),
+        ("{chapter: a}", "_quarto.yml:8: `chapter-rules:` has {'chapter': 'a'}"),
         ("{chapters: a, exercise: 2}", "Did you mean 'exercises'?"),
-        ("{chapters: a, exercises: many}", "has 'exercises' 'many'\n  It must be a whole number."),
+        (
+            "{chapters: a, exercises: many}",
+            "_quarto.yml:8: 'exercises' is 'many', which must be a whole number",
+        ),
+        ("{chapters: a, text: 5}", "which must be a pattern in quotes"),
         ("{chapters: a, text: '('}", "has a wrong regular expression"),
     ],
 )

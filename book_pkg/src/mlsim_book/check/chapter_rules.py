@@ -20,22 +20,24 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from mlsim_book.errors import Problems, SourceError
 from mlsim_book.exercises.files import exercise_files
 from mlsim_book.model import ExecutedPage, Project
 from mlsim_book.read.places import sources_of
-from mlsim_book.read.schema import COUNT, TEXT, TEXTS, Kind, did_you_mean
+from mlsim_book.read.schema import COUNT, TEXT, TEXTS, Kind, check_values, did_you_mean
 from mlsim_book.read.settings import book_settings
+from mlsim_book.read.yamlfile import read_yaml
 from mlsim_exercises.data import Exercise, load, load_selfchecks
 from mlsim_exercises.errors import ExerciseError
 from mlsim_exercises.evaluation import variants
 
 _VARIANTS = 3  # an exercise with fewer gives neighbors in a class the same numbers
+_PATTERN = Kind("a pattern in quotes", lambda value: isinstance(value, str))
 _KINDS: Mapping[str, Kind] = {
-    "chapters": TEXT, "text": TEXT, "otherwise": TEXT, "exercises": COUNT, "levels": TEXTS,
+    "chapters": _PATTERN, "text": _PATTERN, "otherwise": TEXT, "exercises": COUNT, "levels": TEXTS,
     "variants": COUNT, "selfchecks": COUNT,
 }  # fmt: skip
 
@@ -97,28 +99,29 @@ def check_chapters(
 
 
 def _read_rules(project: Project) -> list[_Rule]:
-    given = book_settings(project.metadata).get("chapter-rules", [])
-    names = [each.name for each in fields(_Rule)]
-    for rule in given if isinstance(given, list) else [given]:
+    place = ("mlsim-book", "chapter-rules")
+    rules = book_settings(project.metadata).get("chapter-rules", [])
+    source = read_yaml(project.root / "_quarto.yml", name="_quarto.yml")
+
+    def wrong(what: str, hint: str, *path: str | int) -> SourceError:
+        line = source.line(*place, *path)
+        return SourceError(f"`chapter-rules:` {what}", file=source.file, line=line, hint=hint)
+
+    if not isinstance(rules, list):
+        raise wrong("must be a list", "Begin each rule with `- chapters: folder/*.qmd`.")
+    for number, rule in enumerate(rules):
         if not isinstance(rule, Mapping) or "chapters" not in rule:
-            raise _wrong(f"has {rule!r}", "Each rule is a mapping, with `chapters: folder/*.qmd`.")
-        for key, value in rule.items():
-            if key not in names:
-                raise _wrong(
-                    f"has an unknown key '{key}'",
-                    did_you_mean(key, names) or f"There are: {', '.join(names)}.",
-                )
-            if not _KINDS[key].allows(value):
-                raise _wrong(f"has '{key}' {value!r}", f"It must be {_KINDS[key].words}.")
+            raise wrong(f"has {rule!r}", "Each rule begins with `chapters: folder/*.qmd`.", number)
+        for key in rule:
+            if key not in _KINDS:
+                hint = did_you_mean(key, _KINDS) or f"There are: {', '.join(_KINDS)}."
+                raise wrong(f"has an unknown key '{key}'", hint, number, key)
+        check_values(rule, _KINDS, source, *place, number)
         try:
             re.compile(rule.get("text", ""))
         except re.error as error:
-            raise _wrong(f"has a wrong regular expression: {error}", rule["text"]) from None
-    return [_Rule(**rule) for rule in given]
-
-
-def _wrong(what: str, hint: str) -> SourceError:
-    return SourceError(f"`mlsim-book: chapter-rules:` {what}", file="_quarto.yml", hint=hint)
+            raise wrong(f"has a wrong regular expression: {error}", rule["text"], number) from None
+    return [_Rule(**rule) for rule in rules]
 
 
 def _check_text(rule: _Rule, page: ExecutedPage, problems: Problems) -> None:

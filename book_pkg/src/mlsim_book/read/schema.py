@@ -61,7 +61,7 @@ def did_you_mean(name: str, known: Iterable[str]) -> str | None:
 
 
 def check_values(
-    values: Mapping[str, Any], kinds: Mapping[str, Kind], source: YamlFile, *path: str
+    values: Mapping[str, Any], kinds: Mapping[str, Kind], source: YamlFile, *path: str | int
 ) -> None:
     """Refuse a known option with a value it can't take.
 
