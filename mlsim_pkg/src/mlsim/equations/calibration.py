@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from mlsim.equations.functions import ceil, exceeds, maximum, minimum, total
+from mlsim.equations.functions import Value, ceil, exceeds, maximum, minimum, total
 from mlsim.equations.registry import equation
 
 QUESTION = "How much of the data sheet's rates is reached?"
 
 
-@equation(symbol="q_m", unit="1", source="nvidia2023matmul", counts=True)
-def product_rows(tokens_worked: Any, device_batch: Any) -> Any:
+@equation(source="nvidia2023matmul", counts=True)
+def product_rows(tokens_worked: Value, device_batch: Value) -> Value:
     """Rows of a matrix product in a step: one for each token.
 
     Valid for weights that all tokens meet.
@@ -22,8 +20,8 @@ def product_rows(tokens_worked: Any, device_batch: Any) -> Any:
     return tokens_worked * device_batch
 
 
-@equation(symbol="q_m", unit="1", source="nvidia2023matmul", yields="product_rows", counts=True)
-def convolution_rows(batch_size: Any, activations_written: Any, outputs: Any) -> Any:
+@equation(source="nvidia2023matmul", yields="product_rows", counts=True)
+def convolution_rows(batch_size: Value, activations_written: Value, outputs: Value) -> Value:
     """Rows of a convolution as a matrix product: one for each pixel that it writes.
 
     The columns are its output channels.
@@ -36,8 +34,8 @@ def convolution_rows(batch_size: Any, activations_written: Any, outputs: Any) ->
     return batch_size * activations_written / maximum(outputs, 1)
 
 
-@equation(symbol=r"n_\mathrm{wave}", unit="1", source="nvidia2023matmul", counts=True)
-def waves(product_rows: Any, outputs: Any, tile_size: Any, cores: Any) -> Any:
+@equation(source="nvidia2023matmul", counts=True)
+def waves(product_rows: Value, outputs: Value, tile_size: Value, cores: Value) -> Value:
     """Rounds in which all tiles of a product are worked on, one tile for each core at a time.
 
     A tile at the edge takes as long as a whole one, and a last round as long as a full one.
@@ -59,8 +57,10 @@ def waves(product_rows: Any, outputs: Any, tile_size: Any, cores: Any) -> Any:
     )
 
 
-@equation(symbol=r"s_\mathrm{fill}", unit="1", source="nvidia2023matmul", counts=True)
-def filled_share(product_rows: Any, outputs: Any, waves: Any, cores: Any, tile_size: Any) -> Any:
+@equation(source="nvidia2023matmul", counts=True)
+def filled_share(
+    product_rows: Value, outputs: Value, waves: Value, cores: Value, tile_size: Value
+) -> Value:
     """Part of the rounds that the result fills: the rest is padding and idle cores.
 
     The sides of a tile are as for the rounds. What is no matrix product has no outputs, and
@@ -80,10 +80,10 @@ def filled_share(product_rows: Any, outputs: Any, waves: Any, cores: Any, tile_s
     ) + exceeds(1, outputs)
 
 
-@equation(symbol=r"t_\mathrm{comp}", unit="s", source="williams2009roofline", yields="compute_time")
+@equation(source="williams2009roofline", yields="compute_time")
 def calibrated_compute_time(
-    flops: Any, peak_flops: Any, compute_fraction: Any, filled_share: Any
-) -> Any:
+    flops: Value, peak_flops: Value, compute_fraction: Value, filled_share: Value
+) -> Value:
     """Time to compute at the measured part of the peak rate, on the cores that have work.
 
     Assumes that the part is the same for all products.
@@ -95,8 +95,10 @@ def calibrated_compute_time(
     return flops / (peak_flops * compute_fraction * filled_share)
 
 
-@equation(symbol=r"t_\mathrm{mem}", unit="s", source="williams2009roofline", yields="memory_time")
-def calibrated_memory_time(bytes_moved: Any, memory_bandwidth: Any, memory_fraction: Any) -> Any:
+@equation(source="williams2009roofline", yields="memory_time")
+def calibrated_memory_time(
+    bytes_moved: Value, memory_bandwidth: Value, memory_fraction: Value
+) -> Value:
     """Time to move the bytes at the measured part of the memory bandwidth.
 
     Valid for long streams on the device that was measured.
@@ -107,12 +109,10 @@ def calibrated_memory_time(bytes_moved: Any, memory_bandwidth: Any, memory_fract
     return bytes_moved / (memory_bandwidth * memory_fraction)
 
 
-@equation(
-    symbol=r"t_\mathrm{net}", unit="s", source="thakur2005optimization", yields="network_time"
-)
+@equation(source="thakur2005optimization", yields="network_time")
 def calibrated_network_time(
-    link_latency: Any, link_bytes: Any, link_bandwidth: Any, link_fraction: Any
-) -> Any:
+    link_latency: Value, link_bytes: Value, link_bandwidth: Value, link_fraction: Value
+) -> Value:
     """Time to send: a start, and the bytes at the measured part of the link bandwidth.
 
     Assumes that the start takes as long for any message.
@@ -124,8 +124,8 @@ def calibrated_network_time(
     return link_latency + link_bytes / (link_bandwidth * link_fraction)
 
 
-@equation(symbol=r"t_\mathrm{op}", unit="s", source="pytorch2026roofline", yields="operator_time")
-def started_time(roofline_time: Any, kernel_overhead: Any) -> Any:
+@equation(source="pytorch2026roofline", yields="operator_time")
+def started_time(roofline_time: Value, kernel_overhead: Value) -> Value:
     """Time of an operator on one device: it is started, then it computes and moves bytes.
 
     Assumes that one operator starts when the last has ended.
@@ -137,8 +137,10 @@ def started_time(roofline_time: Any, kernel_overhead: Any) -> Any:
     return roofline_time + kernel_overhead
 
 
-@equation(symbol=r"t_\mathrm{op}", unit="s", source="pytorch2026roofline", yields="operator_time")
-def started_and_sent_time(roofline_time: Any, network_time: Any, kernel_overhead: Any) -> Any:
+@equation(source="pytorch2026roofline", yields="operator_time")
+def started_and_sent_time(
+    roofline_time: Value, network_time: Value, kernel_overhead: Value
+) -> Value:
     """Time of an operator with its share of sending, and its start.
 
     Assumes that sending and computing do not overlap.
@@ -150,8 +152,8 @@ def started_and_sent_time(roofline_time: Any, network_time: Any, kernel_overhead
     return roofline_time + network_time + kernel_overhead
 
 
-@equation(symbol=r"T_\alpha", unit="s", source="pytorch2026roofline", sums=True)
-def total_overhead_time(kernel_overhead: Any, repeats: Any) -> Any:
+@equation(source="pytorch2026roofline", sums=True)
+def total_overhead_time(kernel_overhead: Value, repeats: Value) -> Value:
     """Time that a step spends starting its operators.
 
     Valid where operators run one after another.
@@ -162,8 +164,8 @@ def total_overhead_time(kernel_overhead: Any, repeats: Any) -> Any:
     return total(kernel_overhead, repeats)
 
 
-@equation(symbol=r"s_\alpha", unit="1", source="pytorch2026roofline")
-def overhead_share(total_overhead_time: Any, latency: Any) -> Any:
+@equation(source="pytorch2026roofline")
+def overhead_share(total_overhead_time: Value, latency: Value) -> Value:
     """Part of the step that is spent starting operators.
 
     Valid from 0 to 1.
@@ -174,15 +176,10 @@ def overhead_share(total_overhead_time: Any, latency: Any) -> Any:
     return total_overhead_time / latency
 
 
-@equation(
-    symbol=r"s_\mathrm{cb}",
-    unit="1",
-    source="williams2009roofline",
-    yields="compute_bound_share",
-)
+@equation(source="williams2009roofline", yields="compute_bound_share")
 def calibrated_compute_bound_share(
-    latency: Any, memory_bound_time: Any, total_network_time: Any, total_overhead_time: Any
-) -> Any:
+    latency: Value, memory_bound_time: Value, total_network_time: Value, total_overhead_time: Value
+) -> Value:
     """Part of the step spent in operators for which the arithmetic is the limit.
 
     It is what waiting for memory, sending and starting leave.

@@ -6,15 +6,14 @@ one of which each has all, takes equally long; doing both is an all-reduce.
 
 from __future__ import annotations
 
-from typing import Any
-
+from mlsim.equations.functions import Value
 from mlsim.equations.registry import equation
 
 QUESTION = "How long do devices take to agree on the weights?"
 
 
-@equation(symbol=r"\rho", unit="s/B", source="patarasuk2009bandwidth", yields="pass_rate")
-def ring_pass_rate(shard_group: Any, node_bandwidth: Any) -> Any:
+@equation(source="patarasuk2009bandwidth", yields="pass_rate")
+def ring_pass_rate(shard_group: Value, node_bandwidth: Value) -> Value:
     """Time per byte in a ring: each device sends all parts but one to its neighbour.
 
     Valid where all links of the ring are alike; through several nodes, at the slowest rate.
@@ -25,10 +24,10 @@ def ring_pass_rate(shard_group: Any, node_bandwidth: Any) -> Any:
     return (shard_group - 1) / (shard_group * node_bandwidth)
 
 
-@equation(symbol=r"\rho", unit="s/B", source="thakur2005optimization", yields="pass_rate")
+@equation(source="thakur2005optimization", yields="pass_rate")
 def hierarchical_pass_rate(
-    node_members: Any, node_groups: Any, node_bandwidth: Any, fabric_bandwidth: Any
-) -> Any:
+    node_members: Value, node_groups: Value, node_bandwidth: Value, fabric_bandwidth: Value
+) -> Value:
     """Time per byte in two levels: within the node first, then between nodes.
 
     Each device of a node carries a part of the vector to its peers in the others.
@@ -44,8 +43,8 @@ def hierarchical_pass_rate(
     )
 
 
-@equation(symbol=r"\rho", unit="s/B", source="sanders2009two", yields="pass_rate")
-def tree_pass_rate(node_bandwidth: Any) -> Any:
+@equation(source="sanders2009two", yields="pass_rate")
+def tree_pass_rate(node_bandwidth: Value) -> Value:
     """Time per byte in two binary trees, between which the vector is shared.
 
     Valid where each device sends and receives at the full rate.
@@ -56,13 +55,8 @@ def tree_pass_rate(node_bandwidth: Any) -> Any:
     return 1 / node_bandwidth
 
 
-@equation(
-    symbol=r"\alpha_\rho",
-    unit="s",
-    source="patarasuk2009bandwidth",
-    yields="pass_latency",
-)
-def ring_pass_latency(shard_group: Any, hop_latency: Any) -> Any:
+@equation(source="patarasuk2009bandwidth", yields="pass_latency")
+def ring_pass_latency(shard_group: Value, hop_latency: Value) -> Value:
     """Time to start in a ring: a message for each device but one.
 
     Valid for a ring, however its devices are placed.
@@ -73,13 +67,8 @@ def ring_pass_latency(shard_group: Any, hop_latency: Any) -> Any:
     return (shard_group - 1) * hop_latency
 
 
-@equation(
-    symbol=r"\alpha_\rho",
-    unit="s",
-    source="thakur2005optimization",
-    yields="pass_latency",
-)
-def hierarchical_pass_latency(node_members: Any, node_groups: Any, hop_latency: Any) -> Any:
+@equation(source="thakur2005optimization", yields="pass_latency")
+def hierarchical_pass_latency(node_members: Value, node_groups: Value, hop_latency: Value) -> Value:
     """Time to start in two levels: a ring in the node, then one over the nodes.
 
     Assumes that a message takes equally long to start within a node and between nodes.
@@ -91,8 +80,8 @@ def hierarchical_pass_latency(node_members: Any, node_groups: Any, hop_latency: 
     return (node_members + node_groups - 2) * hop_latency
 
 
-@equation(symbol=r"\alpha_\rho", unit="s", source="sanders2009two", yields="pass_latency")
-def tree_pass_latency(tree_depth: Any, hop_latency: Any) -> Any:
+@equation(source="sanders2009two", yields="pass_latency")
+def tree_pass_latency(tree_depth: Value, hop_latency: Value) -> Value:
     """Time to start in a tree: a message for each level.
 
     Valid for a binary tree.
@@ -103,8 +92,8 @@ def tree_pass_latency(tree_depth: Any, hop_latency: Any) -> Any:
     return tree_depth * hop_latency
 
 
-@equation(symbol=r"p_\delta", unit="parameter", source="fedus2022switch")
-def device_parameters(dense_parameters: Any, expert_parameters: Any) -> Any:
+@equation(source="fedus2022switch")
+def device_parameters(dense_parameters: Value, expert_parameters: Value) -> Value:
     """Parameters of the model's part on a device.
 
     Valid for the fullest stage.
@@ -115,10 +104,10 @@ def device_parameters(dense_parameters: Any, expert_parameters: Any) -> Any:
     return dense_parameters + expert_parameters
 
 
-@equation(symbol=r"p_\leftrightarrow", unit="parameter", source="fedus2022switch")
+@equation(source="fedus2022switch")
 def exchanged_parameters(
-    dense_parameters: Any, expert_parameters: Any, expert_owners: Any, shard_group: Any
-) -> Any:
+    dense_parameters: Value, expert_parameters: Value, expert_owners: Value, shard_group: Value
+) -> Value:
     """Parameters weighed by what is sent of them: of experts, only owners of the same add up.
 
     The tokens of all copies go to an expert, so that its gradient is whole where it is.
@@ -134,17 +123,17 @@ def exchanged_parameters(
     )
 
 
-@equation(symbol=r"T_\nabla", unit="s", source="rajbhandari2020zero")
+@equation(source="rajbhandari2020zero")
 def gradient_time(
-    weight_gathers: Any,
-    gathered_bytes: Any,
-    gradient_scatters: Any,
-    bytes_per_gradient: Any,
-    exchanged_parameters: Any,
-    pass_rate: Any,
-    link_fraction: Any,
-    pass_latency: Any,
-) -> Any:
+    weight_gathers: Value,
+    gathered_bytes: Value,
+    gradient_scatters: Value,
+    bytes_per_gradient: Value,
+    exchanged_parameters: Value,
+    pass_rate: Value,
+    link_fraction: Value,
+    pass_latency: Value,
+) -> Value:
     """Time to reduce gradients and to gather weights, as often as a step needs it.
 
     Plain data parallelism gathers gradients instead of weights, which is as much.

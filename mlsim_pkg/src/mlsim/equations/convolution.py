@@ -6,16 +6,14 @@ counts for one sample. Windows are square.
 
 from __future__ import annotations
 
-from typing import Any
-
-from mlsim.equations.functions import floor
+from mlsim.equations.functions import Value, floor
 from mlsim.equations.registry import equation
 
 QUESTION = "What does a layer compute, and how large is it?"
 
 
-@equation(symbol=r"H_\mathrm{out}", unit="1", source="dumoulin2016convolution", counts=True)
-def output_size(input_size: Any, padding: Any, kernel_size: Any, stride: Any) -> Any:
+@equation(source="dumoulin2016convolution", counts=True)
+def output_size(input_size: Value, padding: Value, kernel_size: Value, stride: Value) -> Value:
     """Pixels along one side of the output: windows that fit in the padded input.
 
     Assumes square windows and the same padding on all sides.
@@ -27,10 +25,10 @@ def output_size(input_size: Any, padding: Any, kernel_size: Any, stride: Any) ->
     return floor((input_size + 2 * padding - kernel_size) / stride) + 1
 
 
-@equation(symbol="m", unit="MAC/sample", source="dumoulin2016convolution", counts=True)
+@equation(source="dumoulin2016convolution", counts=True)
 def multiply_adds(
-    output_size: Any, out_channels: Any, kernel_size: Any, in_channels: Any, groups: Any
-) -> Any:
+    output_size: Value, out_channels: Value, kernel_size: Value, in_channels: Value, groups: Value
+) -> Value:
     """Multiply-adds of a convolution: one window of its group's inputs per output.
 
     A linear layer is the case of one pixel and a window of one.
@@ -44,8 +42,8 @@ def multiply_adds(
     return output_size**2 * out_channels * kernel_size**2 * in_channels / groups
 
 
-@equation(symbol="p", unit="parameter", source="dumoulin2016convolution", counts=True)
-def parameters(kernel_size: Any, in_channels: Any, out_channels: Any, groups: Any) -> Any:
+@equation(source="dumoulin2016convolution", counts=True)
+def parameters(kernel_size: Value, in_channels: Value, out_channels: Value, groups: Value) -> Value:
     """Weights of a convolution, without bias or normalisation.
 
     Assumes that each group has windows of its own.

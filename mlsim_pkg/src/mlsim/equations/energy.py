@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from mlsim.equations.functions import minimum
+from mlsim.equations.functions import Value, minimum
 from mlsim.equations.registry import equation
 
 QUESTION = "How much energy does it take?"
 
 
-@equation(symbol=r"\ell_P", unit="1", source="mlenergy2025", counts=True)
+@equation(source="mlenergy2025", counts=True)
 def power_load(
-    compute_power_weight: Any,
-    compute_utilisation: Any,
-    memory_power_weight: Any,
-    memory_utilisation: Any,
-) -> Any:
+    compute_power_weight: Value,
+    compute_utilisation: Value,
+    memory_power_weight: Value,
+    memory_utilisation: Value,
+) -> Value:
     """Use of arithmetic and memory together, 1 where the device draws its full power.
 
     The two weights are fitted to measured power, not derived: a device that does half of
@@ -33,8 +31,8 @@ def power_load(
     )
 
 
-@equation(symbol="s_P", unit="1", source="mlenergy2025", counts=True)
-def power_share(power_load: Any) -> Any:
+@equation(source="mlenergy2025", counts=True)
+def power_share(power_load: Value) -> Value:
     """Part of the way from idle power to full power.
 
     It rises steeply at first: clocks go up, and parts wake, as soon as there is some work.
@@ -48,8 +46,8 @@ def power_share(power_load: Any) -> Any:
     return power_load * (2 - power_load)
 
 
-@equation(symbol=r"P_\mathrm{dev}", unit="W", source="fan2007power")
-def device_power(idle_power: Any, max_power: Any, power_share: Any) -> Any:
+@equation(source="fan2007power")
+def device_power(idle_power: Value, max_power: Value, power_share: Value) -> Value:
     """Power of a device under a load, between what it draws idle and at most.
 
     Valid for the average of a load; never less than the idle power.
@@ -60,8 +58,8 @@ def device_power(idle_power: Any, max_power: Any, power_share: Any) -> Any:
     return idle_power + (max_power - idle_power) * power_share
 
 
-@equation(symbol=r"E_\mathrm{dev}", unit="J", source="patterson2021carbon")
-def device_energy(device_power: Any, devices: Any, working_time: Any) -> Any:
+@equation(source="patterson2021carbon")
+def device_energy(device_power: Value, devices: Value, working_time: Value) -> Value:
     """Energy of the devices of a load.
 
     Valid for equal devices that are held for the same time.
@@ -72,8 +70,8 @@ def device_energy(device_power: Any, devices: Any, working_time: Any) -> Any:
     return device_power * devices * working_time
 
 
-@equation(symbol="P_h", unit="W", source="fan2007power")
-def host_power(host_idle_power: Any, host_max_power: Any, power_share: Any) -> Any:
+@equation(source="fan2007power")
+def host_power(host_idle_power: Value, host_max_power: Value, power_share: Value) -> Value:
     """What a host draws for each device, in step with its devices.
 
     Assumes that processors, fans and power supplies rise with the devices.
@@ -85,8 +83,8 @@ def host_power(host_idle_power: Any, host_max_power: Any, power_share: Any) -> A
     return host_idle_power + (host_max_power - host_idle_power) * power_share
 
 
-@equation(symbol="E_h", unit="J", source="patterson2021carbon")
-def host_energy(host_power: Any, devices: Any, working_time: Any) -> Any:
+@equation(source="patterson2021carbon")
+def host_energy(host_power: Value, devices: Value, working_time: Value) -> Value:
     """Energy of the hosts: processors, memory, fans, and losses of power supplies.
 
     Valid where each device has an equal share of its host.
@@ -97,8 +95,8 @@ def host_energy(host_power: Any, devices: Any, working_time: Any) -> Any:
     return host_power * devices * working_time
 
 
-@equation(symbol="E_n", unit="J", source="patterson2021carbon")
-def network_energy(network_power: Any, devices: Any, working_time: Any) -> Any:
+@equation(source="patterson2021carbon")
+def network_energy(network_power: Value, devices: Value, working_time: Value) -> Value:
     """Energy of the switches that join the hosts.
 
     Assumes that switches draw the same with and without traffic.
@@ -110,8 +108,8 @@ def network_energy(network_power: Any, devices: Any, working_time: Any) -> Any:
     return network_power * devices * working_time
 
 
-@equation(symbol=r"E_\mathrm{IT}", unit="J", source="patterson2021carbon")
-def it_energy(device_energy: Any, host_energy: Any, network_energy: Any) -> Any:
+@equation(source="patterson2021carbon")
+def it_energy(device_energy: Value, host_energy: Value, network_energy: Value) -> Value:
     """Energy of all machines.
 
     Valid where storage and other servers are counted elsewhere.
@@ -122,8 +120,8 @@ def it_energy(device_energy: Any, host_energy: Any, network_energy: Any) -> Any:
     return device_energy + host_energy + network_energy
 
 
-@equation(symbol=r"E_\mathrm{fac}", unit="J", source="patterson2021carbon")
-def facility_energy(pue: Any, it_energy: Any) -> Any:
+@equation(source="patterson2021carbon")
+def facility_energy(pue: Value, it_energy: Value) -> Value:
     """Energy that the data centre takes: machines, cooling, and losses on the way.
 
     Assumes that the load has the average overhead of its data centre.
@@ -135,8 +133,8 @@ def facility_energy(pue: Any, it_energy: Any) -> Any:
     return pue * it_energy
 
 
-@equation(symbol=r"\epsilon_t", unit="J/token", source="patterson2021carbon")
-def energy_per_token(facility_energy: Any, load_tokens: Any) -> Any:
+@equation(source="patterson2021carbon")
+def energy_per_token(facility_energy: Value, load_tokens: Value) -> Value:
     """Energy of the data centre for each token.
 
     Valid where all of the load is for these tokens.
@@ -147,8 +145,8 @@ def energy_per_token(facility_energy: Any, load_tokens: Any) -> Any:
     return facility_energy / load_tokens
 
 
-@equation(symbol=r"\epsilon_\mathrm{dev}", unit="J/token", source="mlenergy2025")
-def device_energy_per_token(device_energy: Any, load_tokens: Any) -> Any:
+@equation(source="mlenergy2025")
+def device_energy_per_token(device_energy: Value, load_tokens: Value) -> Value:
     """Energy of the devices alone for each token, as power meters of devices tell.
 
     Valid where all of the load is for these tokens.

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+from mlsim.equations.functions import Value
 from mlsim.equations.registry import equation
 
 QUESTION = "How much carbon and water does it take?"
 
 
-@equation(symbol=r"\gamma", unit="kg_CO2e/J", source="patterson2021carbon")
-def carbon_intensity(average_carbon_intensity: Any, hour_factor: Any) -> Any:
+@equation(source="patterson2021carbon")
+def carbon_intensity(average_carbon_intensity: Value, hour_factor: Value) -> Value:
     """What a unit of electricity emits at the hours at which a load runs.
 
     Assumes that each hour is as on the typical day of the grid.
@@ -22,8 +21,8 @@ def carbon_intensity(average_carbon_intensity: Any, hour_factor: Any) -> Any:
     return average_carbon_intensity * hour_factor
 
 
-@equation(symbol=r"\gamma", unit="kg_CO2e/J", source="esgmasterscope2", yields="carbon_intensity")
-def contract_carbon_intensity(average_carbon_intensity: Any, contract_factor: Any) -> Any:
+@equation(source="esgmasterscope2", yields="carbon_intensity")
+def contract_carbon_intensity(average_carbon_intensity: Value, contract_factor: Value) -> Value:
     """What a unit of electricity emits by an operator's contracts (market-based).
 
     The operator's two ways of counting one year give the factor.
@@ -37,8 +36,8 @@ def contract_carbon_intensity(average_carbon_intensity: Any, contract_factor: An
     return average_carbon_intensity * contract_factor
 
 
-@equation(symbol=r"C_\mathrm{op}", unit="kg_CO2e", source="patterson2021carbon")
-def operational_carbon(carbon_intensity: Any, facility_energy: Any) -> Any:
+@equation(source="patterson2021carbon")
+def operational_carbon(carbon_intensity: Value, facility_energy: Value) -> Value:
     """Emissions of the electricity that a load uses.
 
     Valid for an average intensity; what one more load adds to a grid is another quantity.
@@ -49,14 +48,14 @@ def operational_carbon(carbon_intensity: Any, facility_energy: Any) -> Any:
     return carbon_intensity * facility_energy
 
 
-@equation(symbol=r"C_\mathrm{emb}", unit="kg_CO2e", source="gupta2022act")
+@equation(source="gupta2022act")
 def embodied_carbon(
-    embodied_per_device: Any,
-    devices: Any,
-    working_time: Any,
-    device_lifetime: Any,
-    lifetime_use: Any,
-) -> Any:
+    embodied_per_device: Value,
+    devices: Value,
+    working_time: Value,
+    device_lifetime: Value,
+    lifetime_use: Value,
+) -> Value:
     """Share of a load in the emissions of making its devices.
 
     Each hour of use takes an equal part of them; hours in which nobody uses the device
@@ -71,8 +70,8 @@ def embodied_carbon(
     return embodied_per_device * devices * working_time / (device_lifetime * lifetime_use)
 
 
-@equation(symbol=r"C_\Sigma", unit="kg_CO2e", source="gupta2022act")
-def total_carbon(operational_carbon: Any, embodied_carbon: Any) -> Any:
+@equation(source="gupta2022act")
+def total_carbon(operational_carbon: Value, embodied_carbon: Value) -> Value:
     """Emissions of the electricity, and the share in those of making the devices.
 
     Valid where both count the same gases.
@@ -83,8 +82,8 @@ def total_carbon(operational_carbon: Any, embodied_carbon: Any) -> Any:
     return operational_carbon + embodied_carbon
 
 
-@equation(symbol=r"W_\mathrm{site}", unit="L", source="li2023thirsty")
-def site_water(wue: Any, it_energy: Any) -> Any:
+@equation(source="li2023thirsty")
+def site_water(wue: Value, it_energy: Value) -> Value:
     """Water used in the data centre, most of it to cool.
 
     WUE is told for the energy of the machines, not for that of the whole facility.
@@ -98,8 +97,8 @@ def site_water(wue: Any, it_energy: Any) -> Any:
     return wue * it_energy
 
 
-@equation(symbol=r"W_\mathrm{src}", unit="L", source="li2023thirsty")
-def source_water(water_intensity: Any, facility_energy: Any) -> Any:
+@equation(source="li2023thirsty")
+def source_water(water_intensity: Value, facility_energy: Value) -> Value:
     """Water consumed where the electricity is made.
 
     Valid for water that is consumed, not for what is taken from a river and given back.
@@ -110,8 +109,8 @@ def source_water(water_intensity: Any, facility_energy: Any) -> Any:
     return water_intensity * facility_energy
 
 
-@equation(symbol=r"W_\Sigma", unit="L", source="li2023thirsty")
-def total_water(site_water: Any, source_water: Any) -> Any:
+@equation(source="li2023thirsty")
+def total_water(site_water: Value, source_water: Value) -> Value:
     """Water of the data centre and of the power stations.
 
     Valid where both count the same kind of use.
@@ -122,8 +121,8 @@ def total_water(site_water: Any, source_water: Any) -> Any:
     return site_water + source_water
 
 
-@equation(symbol=r"\chi_t", unit="kg_CO2e/token", source="gupta2022act")
-def carbon_per_token(total_carbon: Any, load_tokens: Any) -> Any:
+@equation(source="gupta2022act")
+def carbon_per_token(total_carbon: Value, load_tokens: Value) -> Value:
     """Emissions for each token.
 
     Valid where all of the load is for these tokens.
@@ -134,8 +133,8 @@ def carbon_per_token(total_carbon: Any, load_tokens: Any) -> Any:
     return total_carbon / load_tokens
 
 
-@equation(symbol=r"\omega_t", unit="L/token", source="li2023thirsty")
-def water_per_token(total_water: Any, load_tokens: Any) -> Any:
+@equation(source="li2023thirsty")
+def water_per_token(total_water: Value, load_tokens: Value) -> Value:
     """Water for each token.
 
     Valid where all of the load is for these tokens.

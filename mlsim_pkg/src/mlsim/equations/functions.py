@@ -9,13 +9,18 @@ from __future__ import annotations
 
 import math
 import sys
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+# What equations take and give: a float, a NumPy array, a Pint quantity, a SymPy symbol, or
+# a list with one value for each operator. No one type has their arithmetic in common.
+Value: TypeAlias = Any
 
 # What stands beside an array in nearly all calls.
 _BESIDE = frozenset(("ndarray", "float", "int", "float64"))
 
 
-def _kind(*values: Any) -> str:
+def _kind(*values: Value) -> str:
     """Tell how to compute: "symbol", "quantity", "array" or "float"."""
     # Nearly all calls are these, and sweeps make many of them.
     first = values[0].__class__.__name__
@@ -40,13 +45,13 @@ def _kind(*values: Any) -> str:
     return "array" if any(hasattr(value, "__array__") for value in values) else "float"
 
 
-def _symbolic(name: str, *values: Any) -> Any:
+def _symbolic(name: str, *values: Value) -> Value:
     from mlsim.equations.symbols import function
 
     return function(name)(*values)
 
 
-def maximum(a: Any, b: Any) -> Any:
+def maximum(a: Value, b: Value) -> Value:
     """Return the larger of two values, element by element.
 
     >>> maximum(2.0, 3.0)
@@ -65,7 +70,7 @@ def maximum(a: Any, b: Any) -> Any:
     return sys.modules["numpy"].maximum(a, b)
 
 
-def minimum(a: Any, b: Any) -> Any:
+def minimum(a: Value, b: Value) -> Value:
     """Return the smaller of two values, element by element.
 
     >>> minimum(2.0, 3.0)
@@ -83,7 +88,7 @@ def minimum(a: Any, b: Any) -> Any:
     return sys.modules["numpy"].minimum(a, b)
 
 
-def exceeds(a: Any, b: Any) -> Any:
+def exceeds(a: Value, b: Value) -> Value:
     """Return 1 where a > b and 0 elsewhere (an Iverson bracket).
 
     >>> exceeds(3.0, 2.0), exceeds(2.0, 2.0)
@@ -99,7 +104,7 @@ def exceeds(a: Any, b: Any) -> Any:
     return sys.modules["numpy"].greater(a, b)
 
 
-def floor(a: Any) -> Any:
+def floor(a: Value) -> Value:
     """Round down to a whole number.
 
     >>> floor(3.7)
@@ -115,7 +120,7 @@ def floor(a: Any) -> Any:
     return sys.modules["numpy"].floor(a)
 
 
-def ceil(a: Any) -> Any:
+def ceil(a: Value) -> Value:
     """Round up to a whole number.
 
     >>> ceil(3.2), ceil(4.0)
@@ -131,7 +136,7 @@ def ceil(a: Any) -> Any:
     return sys.modules["numpy"].ceil(a)
 
 
-def square_root(a: Any) -> Any:
+def square_root(a: Value) -> Value:
     """Return the square root.
 
     >>> square_root(9.0)
@@ -144,7 +149,7 @@ def square_root(a: Any) -> Any:
     return a**0.5
 
 
-def total(values: Any, repeats: Any) -> Any:
+def total(values: Value, repeats: Value) -> Value:
     """Add up over operators, each as often as it stands in the network.
 
     A list or an array holds one operator per row (its first axis); a single
@@ -175,6 +180,6 @@ def total(values: Any, repeats: Any) -> Any:
     return values * repeats
 
 
-def _by_quantity(function: Any, a: Any, b: Any) -> Any:
+def _by_quantity(function: Callable[[Value, Value], Value], a: Value, b: Value) -> Value:
     """Apply a function of two values to two quantities of one dimension."""
     return a._REGISTRY.Quantity(function(a.magnitude, b.to(a.units).magnitude), a.units)

@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+from mlsim.equations.functions import Value
 from mlsim.equations.registry import equation
 
 QUESTION = "How fast do devices talk to one another?"
 
 
-@equation(
-    symbol=r"\beta_l",
-    unit="B/s",
-    source="patarasuk2009bandwidth",
-    yields="link_bandwidth",
-)
-def switched_bandwidth(device_bandwidth: Any) -> Any:
+@equation(source="patarasuk2009bandwidth", yields="link_bandwidth")
+def switched_bandwidth(device_bandwidth: Value) -> Value:
     """Rate at which a device sends to others through a switch, whatever the group.
 
     Assumes that the switch is not the limit.
@@ -27,13 +21,8 @@ def switched_bandwidth(device_bandwidth: Any) -> Any:
     return device_bandwidth
 
 
-@equation(
-    symbol=r"\beta_l",
-    unit="B/s",
-    source="patarasuk2009bandwidth",
-    yields="link_bandwidth",
-)
-def mesh_bandwidth(device_bandwidth: Any, group_size: Any, system_size: Any) -> Any:
+@equation(source="patarasuk2009bandwidth", yields="link_bandwidth")
+def mesh_bandwidth(device_bandwidth: Value, group_size: Value, system_size: Value) -> Value:
     """Rate at which a device of a mesh sends to a group: each has a link of its own.
 
     Assumes that a group uses the links between its members only.
@@ -45,15 +34,10 @@ def mesh_bandwidth(device_bandwidth: Any, group_size: Any, system_size: Any) -> 
     return device_bandwidth * (group_size - 1) / (system_size - 1)
 
 
-@equation(
-    symbol=r"\beta_l",
-    unit="B/s",
-    source="thakur2005optimization",
-    yields="link_bandwidth",
-)
+@equation(source="thakur2005optimization", yields="link_bandwidth")
 def two_level_bandwidth(
-    node_members: Any, node_groups: Any, node_bandwidth: Any, fabric_bandwidth: Any
-) -> Any:
+    node_members: Value, node_groups: Value, node_bandwidth: Value, fabric_bandwidth: Value
+) -> Value:
     """Rate of one ring that would be as fast as two levels: within nodes, then between them.
 
     Each device of a node carries a part of the vector to its peers in the others.

@@ -7,16 +7,14 @@ one that reads them. Space that a framework or a library takes for itself
 
 from __future__ import annotations
 
-from typing import Any
-
-from mlsim.equations.functions import total
+from mlsim.equations.functions import Value, total
 from mlsim.equations.registry import equation
 
 QUESTION = "Does it fit in memory?"
 
 
-@equation(symbol="M_w", unit="B", source="hennessy2019quantitative", sums=True)
-def weight_memory(weight_bytes: Any, repeats: Any) -> Any:
+@equation(source="hennessy2019quantitative", sums=True)
+def weight_memory(weight_bytes: Value, repeats: Value) -> Value:
     """Memory of all parameters.
 
     Assumes one copy of the parameters.
@@ -28,8 +26,10 @@ def weight_memory(weight_bytes: Any, repeats: Any) -> Any:
     return total(weight_bytes, repeats)
 
 
-@equation(symbol="M_a", unit="B", source="hennessy2019quantitative")
-def activation_memory(bytes_per_element: Any, activations_live: Any, batch_size: Any) -> Any:
+@equation(source="hennessy2019quantitative")
+def activation_memory(
+    bytes_per_element: Value, activations_live: Value, batch_size: Value
+) -> Value:
     """Memory of the activations at the moment when most of them are alive.
 
     Assumes that an activation is freed once its last reader has run.
@@ -42,8 +42,8 @@ def activation_memory(bytes_per_element: Any, activations_live: Any, batch_size:
     return bytes_per_element * activations_live * batch_size
 
 
-@equation(symbol=r"M_\mathrm{req}", unit="B", source="hennessy2019quantitative")
-def memory_required(weight_memory: Any, activation_memory: Any) -> Any:
+@equation(source="hennessy2019quantitative")
+def memory_required(weight_memory: Value, activation_memory: Value) -> Value:
     """Memory that the network needs, weights and live activations together.
 
     Assumes nothing for the framework, for workspaces or for fragmentation.
@@ -55,8 +55,8 @@ def memory_required(weight_memory: Any, activation_memory: Any) -> Any:
     return weight_memory + activation_memory
 
 
-@equation(symbol=r"M_\mathrm{free}", unit="B", source="hennessy2019quantitative")
-def memory_free(memory_capacity: Any, memory_required: Any) -> Any:
+@equation(source="hennessy2019quantitative")
+def memory_free(memory_capacity: Value, memory_required: Value) -> Value:
     """Memory that is left; below zero, the network does not fit.
 
     Valid for a device that nothing else uses.

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from mlsim.equations.functions import maximum
+from mlsim.equations.functions import Value, maximum
 from mlsim.equations.registry import equation
 
 QUESTION = "How long does a step of training take, and what is it spent on?"
 
 
-@equation(symbol=r"n_\mu", unit="1", source="huang2019gpipe", yields="micro_batches")
-def training_micro_batches(global_batch: Any, data_parallel: Any, micro_batch: Any) -> Any:
+@equation(source="huang2019gpipe", yields="micro_batches")
+def training_micro_batches(global_batch: Value, data_parallel: Value, micro_batch: Value) -> Value:
     """Micro-batches that follow one another through a pipeline in one step.
 
     Valid where they divide the batch evenly.
@@ -22,8 +20,8 @@ def training_micro_batches(global_batch: Any, data_parallel: Any, micro_batch: A
     return global_batch / (data_parallel * micro_batch)
 
 
-@equation(symbol=r"T_\mu", unit="s", source="narayanan2021megatron")
-def steady_time(micro_batches: Any, stage_time: Any) -> Any:
+@equation(source="narayanan2021megatron")
+def steady_time(micro_batches: Value, stage_time: Value) -> Value:
     """Time in which a stage works on the micro-batches of a step, one after another.
 
     Valid for the slowest stage.
@@ -34,8 +32,8 @@ def steady_time(micro_batches: Any, stage_time: Any) -> Any:
     return micro_batches * stage_time
 
 
-@equation(symbol=r"T_\circ", unit="s", source="narayanan2021megatron")
-def bubble_time(pipeline_parallel: Any, stage_time: Any, interleaved: Any) -> Any:
+@equation(source="narayanan2021megatron")
+def bubble_time(pipeline_parallel: Value, stage_time: Value, interleaved: Value) -> Value:
     """Time in which a stage waits while the pipeline fills and empties.
 
     Where each stage holds several smaller parts of the model, less of it stands idle.
@@ -50,8 +48,8 @@ def bubble_time(pipeline_parallel: Any, stage_time: Any, interleaved: Any) -> An
     return (pipeline_parallel - 1) * stage_time / interleaved
 
 
-@equation(symbol=r"n_\rightarrow", unit="1", source="narayanan2021megatron")
-def pipeline_sends(micro_batches: Any, interleaved: Any) -> Any:
+@equation(source="narayanan2021megatron")
+def pipeline_sends(micro_batches: Value, interleaved: Value) -> Value:
     """Messages that a stage waits for: each micro-batch comes in from both sides.
 
     Valid where there are two stages or more.
@@ -62,15 +60,15 @@ def pipeline_sends(micro_batches: Any, interleaved: Any) -> Any:
     return 2 * micro_batches * interleaved
 
 
-@equation(symbol="T_p", unit="s", source="narayanan2021megatron")
+@equation(source="narayanan2021megatron")
 def pipeline_time(
-    pipeline_sends: Any,
-    hop_latency: Any,
-    bytes_per_element: Any,
-    pipeline_elements: Any,
-    stage_bandwidth: Any,
-    link_fraction: Any,
-) -> Any:
+    pipeline_sends: Value,
+    hop_latency: Value,
+    bytes_per_element: Value,
+    pipeline_elements: Value,
+    stage_bandwidth: Value,
+    link_fraction: Value,
+) -> Value:
     """Time to send activations, and their gradients, from stage to stage.
 
     Valid for one step.
@@ -83,15 +81,15 @@ def pipeline_time(
     )
 
 
-@equation(symbol=r"T_{\nabla,\mathrm{out}}", unit="s", source="rajbhandari2020zero")
+@equation(source="rajbhandari2020zero")
 def exposed_gradient_time(
-    gradient_time: Any,
-    gradient_overlap: Any,
-    micro_batches: Any,
-    forward_time: Any,
-    recompute_time: Any,
-    backward_time: Any,
-) -> Any:
+    gradient_time: Value,
+    gradient_overlap: Value,
+    micro_batches: Value,
+    forward_time: Value,
+    recompute_time: Value,
+    backward_time: Value,
+) -> Value:
     """What is left of bringing gradients together when computing hides the rest.
 
     Nothing hides behind more computing than there is.
@@ -109,16 +107,16 @@ def exposed_gradient_time(
     )
 
 
-@equation(symbol="T_o", unit="s", source="kingma2015adam")
+@equation(source="kingma2015adam")
 def optimizer_time(
-    device_parameters: Any,
-    state_shards: Any,
-    bytes_per_gradient: Any,
-    state_bytes: Any,
-    bytes_per_parameter: Any,
-    memory_bandwidth: Any,
-    memory_fraction: Any,
-) -> Any:
+    device_parameters: Value,
+    state_shards: Value,
+    bytes_per_gradient: Value,
+    state_bytes: Value,
+    bytes_per_parameter: Value,
+    memory_bandwidth: Value,
+    memory_fraction: Value,
+) -> Value:
     """Time to update: gradients are read, state is read and written, weights are written.
 
     Assumes that one kernel does all. The roofline takes the full rate of memory.
@@ -135,15 +133,15 @@ def optimizer_time(
     )
 
 
-@equation(symbol=r"T_\Delta", unit="s", source="narayanan2021megatron")
+@equation(source="narayanan2021megatron")
 def step_time(
-    steady_time: Any,
-    bubble_time: Any,
-    pipeline_time: Any,
-    pipeline_overlap: Any,
-    exposed_gradient_time: Any,
-    optimizer_time: Any,
-) -> Any:
+    steady_time: Value,
+    bubble_time: Value,
+    pipeline_time: Value,
+    pipeline_overlap: Value,
+    exposed_gradient_time: Value,
+    optimizer_time: Value,
+) -> Value:
     """Time of a step: work, waiting, sending, updating, one after another.
 
     Valid where nothing else is waited for: data, storage, slow devices.
@@ -160,8 +158,8 @@ def step_time(
     )
 
 
-@equation(symbol="X_t", unit="token/s", source="chowdhery2022palm")
-def token_rate(global_batch: Any, sequence_tokens: Any, step_time: Any) -> Any:
+@equation(source="chowdhery2022palm")
+def token_rate(global_batch: Value, sequence_tokens: Value, step_time: Value) -> Value:
     """Tokens of training data that all devices together read per second.
 
     Valid while a run is under way.
@@ -172,8 +170,8 @@ def token_rate(global_batch: Any, sequence_tokens: Any, step_time: Any) -> Any:
     return global_batch * sequence_tokens / step_time
 
 
-@equation(symbol="F_m", unit="FLOP", source="chowdhery2022palm")
-def model_flops(global_batch: Any, sequence_flops: Any) -> Any:
+@equation(source="chowdhery2022palm")
+def model_flops(global_batch: Value, sequence_flops: Value) -> Value:
     """Work of a step that the model asks for: the backward pass is twice the forward one.
 
     Attention counts for the pairs that are worked on: of a program that skips the masked
@@ -187,8 +185,8 @@ def model_flops(global_batch: Any, sequence_flops: Any) -> Any:
     return 3 * global_batch * sequence_flops
 
 
-@equation(symbol="F_h", unit="FLOP", source="korthikanti2022reducing")
-def hardware_flops(model_flops: Any, global_batch: Any, recomputed_flops: Any) -> Any:
+@equation(source="korthikanti2022reducing")
+def hardware_flops(model_flops: Value, global_batch: Value, recomputed_flops: Value) -> Value:
     """Work of a step with what is computed again.
 
     Valid for any recomputation.
@@ -199,8 +197,10 @@ def hardware_flops(model_flops: Any, global_batch: Any, recomputed_flops: Any) -
     return model_flops + global_batch * recomputed_flops
 
 
-@equation(symbol="u_m", unit="1", source="chowdhery2022palm")
-def model_flops_utilization(model_flops: Any, step_time: Any, devices: Any, peak_rate: Any) -> Any:
+@equation(source="chowdhery2022palm")
+def model_flops_utilization(
+    model_flops: Value, step_time: Value, devices: Value, peak_rate: Value
+) -> Value:
     """Work that the model asks for, per work that the devices could do at their peak.
 
     Valid from 0 to 1; computing again does not count.
@@ -211,10 +211,10 @@ def model_flops_utilization(model_flops: Any, step_time: Any, devices: Any, peak
     return model_flops / (step_time * devices * peak_rate)
 
 
-@equation(symbol="u_h", unit="1", source="korthikanti2022reducing")
+@equation(source="korthikanti2022reducing")
 def hardware_flops_utilization(
-    hardware_flops: Any, step_time: Any, devices: Any, peak_rate: Any
-) -> Any:
+    hardware_flops: Value, step_time: Value, devices: Value, peak_rate: Value
+) -> Value:
     """Work that is done, what is computed again included, per peak work.
 
     Valid from 0 to 1; never below the model's share.

@@ -11,6 +11,7 @@ import ast
 import doctest
 import inspect
 import re
+import sys
 import textwrap
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -18,7 +19,10 @@ from functools import cached_property
 from types import ModuleType
 from typing import Any
 
-from mlsim.quantities import term
+from mlsim import quantities
+from mlsim.equations.functions import Value
+from mlsim.errors import UnknownNameError, nearest
+from mlsim.quantities import Term, term
 
 EQUATIONS: dict[str, Equation] = {}
 
@@ -32,7 +36,7 @@ class Equation:
     name
         The quantity it computes, unless `yields` names another.
     symbol, unit
-        Of the result, as the vocabulary has them.
+        Of the result; the vocabulary's.
     source
         Key of a reference in `references.bib`.
     sums
@@ -147,41 +151,73 @@ def sorted_by_topic() -> dict[str, Equation]:
 
 
 def equation(
-    *,
-    symbol: str,
-    unit: str,
-    source: str,
-    yields: str | None = None,
-    sums: bool = False,
-    counts: bool = False,
-) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    *, source: str, yields: str | None = None, sums: bool = False, counts: bool = False
+) -> Callable[[Callable[..., Value]], Callable[..., Value]]:
     """Register a function as an equation; the function itself is unchanged.
+
+    Symbol and unit of the result are those that the vocabulary has for `yields`, or for
+    the function's own name.
 
     Raises
     ------
     UnknownNameError
-        If its name or an argument is not in the vocabulary.
+        If its name or an argument is not in the vocabulary; suggests the nearest.
     ValueError
-        If symbol or unit differ from the vocabulary's, or the name is taken.
+        If the name is taken, or the docstring lacks what the math page shows.
     """
 
-    def register(function: Callable[..., Any]) -> Callable[..., Any]:
+    def register(function: Callable[..., Value]) -> Callable[..., Value]:
         name = function.__name__
-        entry = term(yields or name)
+        entry = _entry(name, yields or name)
         inputs = tuple(inspect.signature(function).parameters)
         for argument in inputs:
-            term(argument)
-        if (symbol, unit) != (entry.symbol, entry.unit):
-            raise ValueError(
-                f"equation {name}: symbol and unit ({symbol}, {unit}) differ from the "
-                f"vocabulary's ({entry.symbol}, {entry.unit}); change one of the two."
-            )
+            _entry(name, argument)
         if name in EQUATIONS:
-            raise ValueError(f"two equations are called {name}.")
-        module = function.__module__
+            raise ValueError(f"two equations are called {name}: rename one, and use `yields`.")
+        _check_docstring(function)
         EQUATIONS[name] = Equation(
-            name, entry.name, function, inputs, symbol, unit, source, sums, counts, module
+            name=name,
+            yields=entry.name,
+            function=function,
+            inputs=inputs,
+            symbol=entry.symbol,
+            unit=entry.unit,
+            source=source,
+            sums=sums,
+            counts=counts,
+            module=function.__module__,
         )
         return function
 
     return register
+
+
+def _entry(equation_name: str, quantity: str) -> Term:
+    """Return the vocabulary's entry for the result or an argument of an equation."""
+    try:
+        return term(quantity)
+    except UnknownNameError:
+        raise UnknownNameError(
+            f"equation {equation_name}: no quantity is called {quantity!r}."
+            f"{nearest(quantity, quantities.VOCABULARY)} Use the vocabulary's name, or add a "
+            "row for a new quantity in mlsim/quantities/."
+        ) from None
+
+
+def _check_docstring(function: Callable[..., Value]) -> None:
+    """Refuse an equation that does not say what the math page shows of it."""
+    if sys.flags.optimize > 1:
+        return  # python -OO drops all docstrings
+    words, name = function.__doc__ or "", function.__name__
+    needed = {
+        "a first line that says what it is, and ends with a full stop": words.partition("\n")[
+            0
+        ].endswith("."),
+        'a sentence on a line of its own that begins with "Valid" and tells where it holds': (
+            re.search(r"^\s*Valid\b", words, re.MULTILINE)
+        ),
+        f"a worked example, such as >>> {name}(2.0, 4.0), and its result": f">>> {name}(" in words,
+    }
+    missing = [what for what, there in needed.items() if not there]
+    if missing:
+        raise ValueError(f"equation {name}: its docstring needs {'; and '.join(missing)}.")

@@ -8,16 +8,14 @@ nothing: real operators are slower.
 
 from __future__ import annotations
 
-from typing import Any
-
-from mlsim.equations.functions import exceeds, maximum, minimum, total
+from mlsim.equations.functions import Value, exceeds, maximum, minimum, total
 from mlsim.equations.registry import equation
 
 QUESTION = "How long does it take, and what limits it?"
 
 
-@equation(symbol="F", unit="FLOP", source="hennessy2019quantitative")
-def flops(flops_per_multiply_add: Any, multiply_adds: Any, batch_size: Any) -> Any:
+@equation(source="hennessy2019quantitative")
+def flops(flops_per_multiply_add: Value, multiply_adds: Value, batch_size: Value) -> Value:
     """Work of an operator: its multiply-adds, for every sample of the batch.
 
     Assumes that only products and sums of matrix products and convolutions
@@ -32,8 +30,8 @@ def flops(flops_per_multiply_add: Any, multiply_adds: Any, batch_size: Any) -> A
     return flops_per_multiply_add * multiply_adds * batch_size
 
 
-@equation(symbol="D_w", unit="B", source="williams2009roofline")
-def weight_bytes(bytes_per_parameter: Any, parameters: Any) -> Any:
+@equation(source="williams2009roofline")
+def weight_bytes(bytes_per_parameter: Value, parameters: Value) -> Value:
     """Traffic of an operator's parameters: read once per step, whatever the batch.
 
     Assumes that no parameter stays on chip from one step to the next.
@@ -46,10 +44,10 @@ def weight_bytes(bytes_per_parameter: Any, parameters: Any) -> Any:
     return bytes_per_parameter * parameters
 
 
-@equation(symbol="D_a", unit="B", source="williams2009roofline")
+@equation(source="williams2009roofline")
 def activation_bytes(
-    bytes_per_element: Any, activations_read: Any, activations_written: Any, batch_size: Any
-) -> Any:
+    bytes_per_element: Value, activations_read: Value, activations_written: Value, batch_size: Value
+) -> Value:
     """Traffic of an operator's activations: each input read, each output written.
 
     Assumes that nothing stays on chip between operators.
@@ -63,8 +61,8 @@ def activation_bytes(
     return bytes_per_element * (activations_read + activations_written) * batch_size
 
 
-@equation(symbol="D", unit="B", source="williams2009roofline")
-def bytes_moved(weight_bytes: Any, activation_bytes: Any) -> Any:
+@equation(source="williams2009roofline")
+def bytes_moved(weight_bytes: Value, activation_bytes: Value) -> Value:
     """All traffic of an operator between the device and its memory.
 
     Assumes that nothing else moves: no workspace, no copies between layouts.
@@ -76,8 +74,8 @@ def bytes_moved(weight_bytes: Any, activation_bytes: Any) -> Any:
     return weight_bytes + activation_bytes
 
 
-@equation(symbol="I", unit="FLOP/B", source="williams2009roofline")
-def arithmetic_intensity(flops: Any, bytes_moved: Any) -> Any:
+@equation(source="williams2009roofline")
+def arithmetic_intensity(flops: Value, bytes_moved: Value) -> Value:
     """Work done for each byte moved.
 
     Assumes that both counts are of the same piece of work.
@@ -89,8 +87,8 @@ def arithmetic_intensity(flops: Any, bytes_moved: Any) -> Any:
     return flops / bytes_moved
 
 
-@equation(symbol=r"I_\mathrm{ridge}", unit="FLOP/B", source="williams2009roofline")
-def ridge_point(peak_flops: Any, memory_bandwidth: Any) -> Any:
+@equation(source="williams2009roofline")
+def ridge_point(peak_flops: Value, memory_bandwidth: Value) -> Value:
     """The intensity at which computing and moving bytes take equally long.
 
     It belongs to the device and the precision, not to the model or the batch.
@@ -105,8 +103,10 @@ def ridge_point(peak_flops: Any, memory_bandwidth: Any) -> Any:
     return peak_flops / memory_bandwidth
 
 
-@equation(symbol=r"P_\mathrm{att}", unit="FLOP/s", source="williams2009roofline")
-def attainable_flops(arithmetic_intensity: Any, memory_bandwidth: Any, peak_flops: Any) -> Any:
+@equation(source="williams2009roofline")
+def attainable_flops(
+    arithmetic_intensity: Value, memory_bandwidth: Value, peak_flops: Value
+) -> Value:
     """The roof itself: the slope of the bandwidth up to the flat of the peak.
 
     Assumes perfect overlap of computing and moving bytes.
@@ -118,8 +118,8 @@ def attainable_flops(arithmetic_intensity: Any, memory_bandwidth: Any, peak_flop
     return minimum(arithmetic_intensity * memory_bandwidth, peak_flops)
 
 
-@equation(symbol=r"t_\mathrm{comp}", unit="s", source="williams2009roofline")
-def compute_time(flops: Any, peak_flops: Any) -> Any:
+@equation(source="williams2009roofline")
+def compute_time(flops: Value, peak_flops: Value) -> Value:
     """Time to compute at the peak rate.
 
     Assumes that all arithmetic units are busy all the time.
@@ -131,8 +131,8 @@ def compute_time(flops: Any, peak_flops: Any) -> Any:
     return flops / peak_flops
 
 
-@equation(symbol=r"t_\mathrm{mem}", unit="s", source="williams2009roofline")
-def memory_time(bytes_moved: Any, memory_bandwidth: Any) -> Any:
+@equation(source="williams2009roofline")
+def memory_time(bytes_moved: Value, memory_bandwidth: Value) -> Value:
     """Time to move the bytes at full memory bandwidth.
 
     Assumes that the full bandwidth is reached.
@@ -144,8 +144,8 @@ def memory_time(bytes_moved: Any, memory_bandwidth: Any) -> Any:
     return bytes_moved / memory_bandwidth
 
 
-@equation(symbol="t", unit="s", source="williams2009roofline")
-def roofline_time(compute_time: Any, memory_time: Any) -> Any:
+@equation(source="williams2009roofline")
+def roofline_time(compute_time: Value, memory_time: Value) -> Value:
     """Time of an operator: the longer of computing and moving bytes.
 
     Assumes perfect overlap of the two, and no cost to start.
@@ -159,8 +159,8 @@ def roofline_time(compute_time: Any, memory_time: Any) -> Any:
     return maximum(compute_time, memory_time)
 
 
-@equation(symbol="T", unit="s", source="williams2009roofline", sums=True)
-def latency(roofline_time: Any, repeats: Any) -> Any:
+@equation(source="williams2009roofline", sums=True)
+def latency(roofline_time: Value, repeats: Value) -> Value:
     """Time of a step: its operators run one after another.
 
     Assumes that operators do not overlap, and that nothing is paid between them.
@@ -172,8 +172,10 @@ def latency(roofline_time: Any, repeats: Any) -> Any:
     return total(roofline_time, repeats)
 
 
-@equation(symbol=r"t_\mathrm{mb}", unit="s", source="williams2009roofline")
-def operator_memory_bound_time(roofline_time: Any, memory_time: Any, compute_time: Any) -> Any:
+@equation(source="williams2009roofline")
+def operator_memory_bound_time(
+    roofline_time: Value, memory_time: Value, compute_time: Value
+) -> Value:
     """Time of an operator if it waits for memory, and zero if it computes for longer.
 
     Valid for one operator; a tie counts as compute-bound.
@@ -184,8 +186,8 @@ def operator_memory_bound_time(roofline_time: Any, memory_time: Any, compute_tim
     return roofline_time * exceeds(memory_time, compute_time)
 
 
-@equation(symbol=r"T_\mathrm{mb}", unit="s", source="williams2009roofline", sums=True)
-def memory_bound_time(operator_memory_bound_time: Any, repeats: Any) -> Any:
+@equation(source="williams2009roofline", sums=True)
+def memory_bound_time(operator_memory_bound_time: Value, repeats: Value) -> Value:
     """Time spent in operators for which moving bytes takes longer than computing.
 
     Valid for operators that run one after another.
@@ -196,8 +198,8 @@ def memory_bound_time(operator_memory_bound_time: Any, repeats: Any) -> Any:
     return total(operator_memory_bound_time, repeats)
 
 
-@equation(symbol=r"s_\mathrm{mb}", unit="1", source="williams2009roofline")
-def memory_bound_share(memory_bound_time: Any, latency: Any) -> Any:
+@equation(source="williams2009roofline")
+def memory_bound_share(memory_bound_time: Value, latency: Value) -> Value:
     """Part of the latency that is spent in memory-bound operators.
 
     Valid from 0 to 1; it says how much of the time memory limits, not how long the arithmetic
@@ -209,8 +211,8 @@ def memory_bound_share(memory_bound_time: Any, latency: Any) -> Any:
     return memory_bound_time / latency
 
 
-@equation(symbol="R", unit="sample/s", source="hennessy2019quantitative")
-def throughput(batch_size: Any, latency: Any) -> Any:
+@equation(source="hennessy2019quantitative")
+def throughput(batch_size: Value, latency: Value) -> Value:
     """Samples per second when steps follow one another.
 
     Assumes that the next step starts when the last one ends.
@@ -222,8 +224,8 @@ def throughput(batch_size: Any, latency: Any) -> Any:
     return batch_size / latency
 
 
-@equation(symbol=r"F_\Sigma", unit="FLOP", source="hennessy2019quantitative", sums=True)
-def total_flops(flops: Any, repeats: Any) -> Any:
+@equation(source="hennessy2019quantitative", sums=True)
+def total_flops(flops: Value, repeats: Value) -> Value:
     """Work of the whole network in one step.
 
     Valid for any network given as operators.
@@ -234,8 +236,8 @@ def total_flops(flops: Any, repeats: Any) -> Any:
     return total(flops, repeats)
 
 
-@equation(symbol=r"D_\Sigma", unit="B", source="williams2009roofline", sums=True)
-def total_bytes(bytes_moved: Any, repeats: Any) -> Any:
+@equation(source="williams2009roofline", sums=True)
+def total_bytes(bytes_moved: Value, repeats: Value) -> Value:
     """Traffic of the whole network in one step.
 
     Valid for any network given as operators.
@@ -246,8 +248,8 @@ def total_bytes(bytes_moved: Any, repeats: Any) -> Any:
     return total(bytes_moved, repeats)
 
 
-@equation(symbol=r"T_\mathrm{comp}", unit="s", source="williams2009roofline", sums=True)
-def total_compute_time(compute_time: Any, repeats: Any) -> Any:
+@equation(source="williams2009roofline", sums=True)
+def total_compute_time(compute_time: Value, repeats: Value) -> Value:
     """Compute times added up: the step on a device with endless bandwidth.
 
     Valid as a lower limit for the latency.
@@ -258,8 +260,8 @@ def total_compute_time(compute_time: Any, repeats: Any) -> Any:
     return total(compute_time, repeats)
 
 
-@equation(symbol=r"T_\mathrm{mem}", unit="s", source="williams2009roofline", sums=True)
-def total_memory_time(memory_time: Any, repeats: Any) -> Any:
+@equation(source="williams2009roofline", sums=True)
+def total_memory_time(memory_time: Value, repeats: Value) -> Value:
     """Memory times added up: the step on a device that computes in no time.
 
     Valid as a lower limit for the latency, as far as the bytes are counted right.
@@ -270,8 +272,8 @@ def total_memory_time(memory_time: Any, repeats: Any) -> Any:
     return total(memory_time, repeats)
 
 
-@equation(symbol=r"I_\Sigma", unit="FLOP/B", source="williams2009roofline")
-def network_intensity(total_flops: Any, total_bytes: Any) -> Any:
+@equation(source="williams2009roofline")
+def network_intensity(total_flops: Value, total_bytes: Value) -> Value:
     """Arithmetic intensity of the whole network: a mean that hides its layers.
 
     Valid as a description; comparing it with the ridge point hides how operators differ.
@@ -282,8 +284,8 @@ def network_intensity(total_flops: Any, total_bytes: Any) -> Any:
     return total_flops / total_bytes
 
 
-@equation(symbol=r"P_\mathrm{ach}", unit="FLOP/s", source="williams2009roofline")
-def achieved_flops(total_flops: Any, latency: Any) -> Any:
+@equation(source="williams2009roofline")
+def achieved_flops(total_flops: Value, latency: Value) -> Value:
     """Rate at which the network computes, its waiting for memory included.
 
     Valid from 0 up to the peak rate.

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from mlsim.equations.functions import square_root
+from mlsim.equations.functions import Value, square_root
 from mlsim.equations.registry import equation
 
 QUESTION = "What does a training run take, and how large should its model be?"
 
 
-@equation(symbol="T_C", unit="s", source="chowdhery2022palm")
-def computing_time(training_tokens: Any, token_rate: Any) -> Any:
+@equation(source="chowdhery2022palm")
+def computing_time(training_tokens: Value, token_rate: Value) -> Value:
     """Time of a run in which nothing fails and nothing is written.
 
     Valid where each token is read once at a steady rate.
@@ -22,8 +20,8 @@ def computing_time(training_tokens: Any, token_rate: Any) -> Any:
     return training_tokens / token_rate
 
 
-@equation(symbol=r"\theta", unit="s", source="meta2024llama3")
-def failure_interval(mean_time_to_failure: Any, devices: Any) -> Any:
+@equation(source="meta2024llama3")
+def failure_interval(mean_time_to_failure: Value, devices: Value) -> Value:
     """Mean time between failures of a run: any device that fails stops all.
 
     Assumes that devices fail independently, at a steady rate.
@@ -35,8 +33,8 @@ def failure_interval(mean_time_to_failure: Any, devices: Any) -> Any:
     return mean_time_to_failure / devices
 
 
-@equation(symbol=r"\tau", unit="s", source="young1974first")
-def checkpoint_time(checkpoint_bytes: Any, checkpoint_bandwidth: Any) -> Any:
+@equation(source="young1974first")
+def checkpoint_time(checkpoint_bytes: Value, checkpoint_bandwidth: Value) -> Value:
     """Time to write what a run needs to go on after a failure.
 
     Assumes that computing waits for it.
@@ -48,8 +46,8 @@ def checkpoint_time(checkpoint_bytes: Any, checkpoint_bandwidth: Any) -> Any:
     return checkpoint_bytes / checkpoint_bandwidth
 
 
-@equation(symbol=r"T_\chi", unit="s", source="young1974first")
-def checkpoint_interval(checkpoint_time: Any, failure_interval: Any) -> Any:
+@equation(source="young1974first")
+def checkpoint_interval(checkpoint_time: Value, failure_interval: Value) -> Value:
     """Time of computing between checkpoints that loses least.
 
     Too often, and writing takes the time; too seldom, and a failure does.
@@ -63,10 +61,10 @@ def checkpoint_interval(checkpoint_time: Any, failure_interval: Any) -> Any:
     return square_root(2 * checkpoint_time * failure_interval)
 
 
-@equation(symbol="g", unit="1", source="daly2006higher")
+@equation(source="daly2006higher")
 def goodput(
-    checkpoint_time: Any, checkpoint_interval: Any, restart_time: Any, failure_interval: Any
-) -> Any:
+    checkpoint_time: Value, checkpoint_interval: Value, restart_time: Value, failure_interval: Value
+) -> Value:
     """Part of the time in which a run gets on.
 
     Each interval costs a checkpoint; each failure costs a restart and, on average, half of
@@ -85,8 +83,8 @@ def goodput(
     )
 
 
-@equation(symbol="T_R", unit="s", source="daly2006higher")
-def training_time(computing_time: Any, goodput: Any) -> Any:
+@equation(source="daly2006higher")
+def training_time(computing_time: Value, goodput: Value) -> Value:
     """Time of a whole run, with checkpoints, failures and restarts.
 
     Valid where the goodput is positive.
@@ -97,8 +95,8 @@ def training_time(computing_time: Any, goodput: Any) -> Any:
     return computing_time / goodput
 
 
-@equation(symbol="T_N", unit="s", source="chowdhery2022palm")
-def device_time(training_time: Any, devices: Any) -> Any:
+@equation(source="chowdhery2022palm")
+def device_time(training_time: Value, devices: Value) -> Value:
     """Time of a run, counted for each of its devices: device-hours.
 
     Valid where all devices are held for the whole run.
@@ -109,8 +107,8 @@ def device_time(training_time: Any, devices: Any) -> Any:
     return training_time * devices
 
 
-@equation(symbol="c_R", unit="USD", source="hennessy2019quantitative")
-def training_cost(device_time: Any, device_price: Any) -> Any:
+@equation(source="hennessy2019quantitative")
+def training_cost(device_time: Value, device_price: Value) -> Value:
     """Price of the devices of a run.
 
     Assumes that a device costs the same all the time.
@@ -122,10 +120,10 @@ def training_cost(device_time: Any, device_price: Any) -> Any:
     return device_time * device_price
 
 
-@equation(symbol="F_R", unit="FLOP", source="kaplan2020scaling")
+@equation(source="kaplan2020scaling")
 def training_flops(
-    flops_per_parameter_token: Any, model_parameters: Any, training_tokens: Any
-) -> Any:
+    flops_per_parameter_token: Value, model_parameters: Value, training_tokens: Value
+) -> Value:
     """Work of a run: six operations for each parameter and token.
 
     A multiply-add forward, and two backward.
@@ -139,10 +137,10 @@ def training_flops(
     return flops_per_parameter_token * model_parameters * training_tokens
 
 
-@equation(symbol=r"p_\ast", unit="parameter", source="hoffmann2022training")
+@equation(source="hoffmann2022training")
 def optimal_parameters(
-    training_flops: Any, flops_per_parameter_token: Any, tokens_per_parameter: Any
-) -> Any:
+    training_flops: Value, flops_per_parameter_token: Value, tokens_per_parameter: Value
+) -> Value:
     """Size of the dense model that learns most from this much work.
 
     Parameters and tokens grow alike, so their ratio stays as it is.
@@ -156,8 +154,8 @@ def optimal_parameters(
     return square_root(training_flops / (flops_per_parameter_token * tokens_per_parameter))
 
 
-@equation(symbol=r"n_\ast", unit="token", source="hoffmann2022training")
-def optimal_tokens(optimal_parameters: Any, tokens_per_parameter: Any) -> Any:
+@equation(source="hoffmann2022training")
+def optimal_tokens(optimal_parameters: Value, tokens_per_parameter: Value) -> Value:
     """Tokens that such a model reads.
 
     Valid as the size is.

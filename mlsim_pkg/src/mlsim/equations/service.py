@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from mlsim.equations.functions import ceil, floor, maximum, minimum, total
+from mlsim.equations.functions import Value, ceil, floor, maximum, minimum, total
 from mlsim.equations.registry import equation
 
 QUESTION = "How long do users wait, and how many fit?"
 
 
-@equation(symbol=r"T_1", unit="s", source="pope2023efficiently", counts=True)
-def time_to_first_token(latency: Any, micro_batches: Any, pipeline_parallel: Any) -> Any:
+@equation(source="pope2023efficiently", counts=True)
+def time_to_first_token(latency: Value, micro_batches: Value, pipeline_parallel: Value) -> Value:
     """Time from the prompts' arrival to the first new token of the last sequence.
 
     Prefill is one step; in a pipeline the parts of the batch follow one another.
@@ -25,8 +23,8 @@ def time_to_first_token(latency: Any, micro_batches: Any, pipeline_parallel: Any
     return latency * (micro_batches + pipeline_parallel - 1) / pipeline_parallel
 
 
-@equation(symbol="B_r", unit="sample", source="pope2023efficiently")
-def resident_batch(batch_size: Any, data_parallel: Any) -> Any:
+@equation(source="pope2023efficiently")
+def resident_batch(batch_size: Value, data_parallel: Value) -> Value:
     """Sequences whose cache a device holds.
 
     Valid for sequences of one length.
@@ -37,8 +35,8 @@ def resident_batch(batch_size: Any, data_parallel: Any) -> Any:
     return ceil(batch_size / data_parallel)
 
 
-@equation(symbol=r"n_\mu", unit="1", source="pope2023efficiently")
-def micro_batches(resident_batch: Any, device_batch: Any) -> Any:
+@equation(source="pope2023efficiently")
+def micro_batches(resident_batch: Value, device_batch: Value) -> Value:
     """Parts of a batch that follow one another through a pipeline.
 
     Valid for any pipeline; one without stages has a single part.
@@ -49,10 +47,10 @@ def micro_batches(resident_batch: Any, device_batch: Any) -> Any:
     return resident_batch / device_batch
 
 
-@equation(symbol=r"\bar T", unit="s", source="pope2023efficiently")
+@equation(source="pope2023efficiently")
 def time_per_output_token(
-    first_token_time: Any, middle_token_time: Any, last_token_time: Any
-) -> Any:
+    first_token_time: Value, middle_token_time: Value, last_token_time: Value
+) -> Value:
     """Mean time of a decode step, while the cache grows over the output.
 
     Simpson's rule on the first, the middle and the last step: exact while the same limit
@@ -66,20 +64,15 @@ def time_per_output_token(
     return (first_token_time + 4 * middle_token_time + last_token_time) / 6
 
 
-@equation(
-    symbol=r"\bar T",
-    unit="s",
-    source="beltagy2020longformer",
-    yields="time_per_output_token",
-)
+@equation(source="beltagy2020longformer", yields="time_per_output_token")
 def windowed_time_per_output_token(
-    filling_share: Any,
-    first_token_time: Any,
-    filling_token_time: Any,
-    full_window_time: Any,
-    later_token_time: Any,
-    last_token_time: Any,
-) -> Any:
+    filling_share: Value,
+    first_token_time: Value,
+    filling_token_time: Value,
+    full_window_time: Value,
+    later_token_time: Value,
+    last_token_time: Value,
+) -> Value:
     """Mean time of a decode step where some layers see a window only.
 
     Simpson's rule before the window is full, and after: the time grows in another
@@ -96,10 +89,10 @@ def windowed_time_per_output_token(
     )
 
 
-@equation(symbol=r"T_\mathrm{e2e}", unit="s", source="pope2023efficiently", counts=True)
+@equation(source="pope2023efficiently", counts=True)
 def generation_latency(
-    time_to_first_token: Any, output_tokens: Any, time_per_output_token: Any
-) -> Any:
+    time_to_first_token: Value, output_tokens: Value, time_per_output_token: Value
+) -> Value:
     """Time from the prompts' arrival to the last token: prefill makes the first one.
 
     Valid for a batch in which all sequences have the same lengths.
@@ -110,8 +103,8 @@ def generation_latency(
     return time_to_first_token + (output_tokens - 1) * time_per_output_token
 
 
-@equation(symbol="R_u", unit="token/s/sample", source="pope2023efficiently")
-def user_token_rate(tokens_per_step: Any, time_per_output_token: Any) -> Any:
+@equation(source="pope2023efficiently")
+def user_token_rate(tokens_per_step: Value, time_per_output_token: Value) -> Value:
     """Tokens per second that one user sees after the first.
 
     Valid while the sequence is being generated.
@@ -122,8 +115,8 @@ def user_token_rate(tokens_per_step: Any, time_per_output_token: Any) -> Any:
     return tokens_per_step / time_per_output_token
 
 
-@equation(symbol=r"R_d", unit="token/s", source="pope2023efficiently")
-def decode_throughput(batch_size: Any, user_token_rate: Any) -> Any:
+@equation(source="pope2023efficiently")
+def decode_throughput(batch_size: Value, user_token_rate: Value) -> Value:
     """Tokens per second of all users together, after the first.
 
     Valid while all sequences of the batch are being generated.
@@ -134,8 +127,8 @@ def decode_throughput(batch_size: Any, user_token_rate: Any) -> Any:
     return batch_size * user_token_rate
 
 
-@equation(symbol=r"R_o", unit="token/s", source="pope2023efficiently")
-def output_throughput(batch_size: Any, output_tokens: Any, generation_latency: Any) -> Any:
+@equation(source="pope2023efficiently")
+def output_throughput(batch_size: Value, output_tokens: Value, generation_latency: Value) -> Value:
     """New tokens per second over the whole time, prefill included.
 
     Valid for batches that follow one another.
@@ -146,8 +139,8 @@ def output_throughput(batch_size: Any, output_tokens: Any, generation_latency: A
     return batch_size * output_tokens / generation_latency
 
 
-@equation(symbol="M_w", unit="B", source="pope2023efficiently", yields="weight_memory", sums=True)
-def resident_weights(weights_held: Any, resident_repeats: Any) -> Any:
+@equation(source="pope2023efficiently", yields="weight_memory", sums=True)
+def resident_weights(weights_held: Value, resident_repeats: Value) -> Value:
     """Memory of the parameters that lie on one device.
 
     Assumes that the stages of a pipeline are equally large, but for the output layer.
@@ -159,8 +152,8 @@ def resident_weights(weights_held: Any, resident_repeats: Any) -> Any:
     return total(weights_held, resident_repeats)
 
 
-@equation(symbol="D_h", unit="B", source="pope2023efficiently")
-def weights_held(bytes_per_parameter: Any, parameters: Any) -> Any:
+@equation(source="pope2023efficiently")
+def weights_held(bytes_per_parameter: Value, parameters: Value) -> Value:
     """Memory of an operator's parameters on one device.
 
     Valid for any number format, its scales included in the bytes per parameter.
@@ -171,8 +164,8 @@ def weights_held(bytes_per_parameter: Any, parameters: Any) -> Any:
     return bytes_per_parameter * parameters
 
 
-@equation(symbol="n_k", unit="token/sample", source="kwon2023paged", counts=True)
-def cache_tokens(prompt_tokens: Any, output_tokens: Any, block_tokens: Any) -> Any:
+@equation(source="kwon2023paged", counts=True)
+def cache_tokens(prompt_tokens: Value, output_tokens: Value, block_tokens: Value) -> Value:
     """Tokens for which a sequence takes cache at its end: whole blocks of them.
 
     Assumes that blocks are given out as the sequence grows, and none is shared.
@@ -184,10 +177,13 @@ def cache_tokens(prompt_tokens: Any, output_tokens: Any, block_tokens: Any) -> A
     return ceil((prompt_tokens + output_tokens) / block_tokens) * block_tokens
 
 
-@equation(symbol=r"c_\mathrm{op}", unit="B/sample", source="kwon2023paged")
+@equation(source="kwon2023paged")
 def operator_cache(
-    bytes_per_cached_element: Any, cached_elements: Any, attention_window: Any, cache_tokens: Any
-) -> Any:
+    bytes_per_cached_element: Value,
+    cached_elements: Value,
+    attention_window: Value,
+    cache_tokens: Value,
+) -> Value:
     """Cache of one sequence in one layer: all its tokens, or those in the window.
 
     Assumes that what has left the window is given back.
@@ -199,8 +195,8 @@ def operator_cache(
     return bytes_per_cached_element * cached_elements * minimum(attention_window, cache_tokens)
 
 
-@equation(symbol="c", unit="B/sample", source="kwon2023paged", sums=True)
-def cache_per_sequence(operator_cache: Any, resident_repeats: Any) -> Any:
+@equation(source="kwon2023paged", sums=True)
+def cache_per_sequence(operator_cache: Value, resident_repeats: Value) -> Value:
     """Cache that one sequence takes on one device.
 
     Valid for any number of layers on the device.
@@ -211,8 +207,8 @@ def cache_per_sequence(operator_cache: Any, resident_repeats: Any) -> Any:
     return total(operator_cache, resident_repeats)
 
 
-@equation(symbol="M_c", unit="B", source="kwon2023paged")
-def cache_memory(cache_per_sequence: Any, resident_batch: Any) -> Any:
+@equation(source="kwon2023paged")
+def cache_memory(cache_per_sequence: Value, resident_batch: Value) -> Value:
     """Memory of the KV cache of all sequences on one device.
 
     Valid at the end of the output, when it is largest.
@@ -223,8 +219,8 @@ def cache_memory(cache_per_sequence: Any, resident_batch: Any) -> Any:
     return cache_per_sequence * resident_batch
 
 
-@equation(symbol="n_p", unit="token", source="agrawal2024sarathi")
-def pass_tokens(prompt_tokens: Any, device_batch: Any, chunk_tokens: Any) -> Any:
+@equation(source="agrawal2024sarathi")
+def pass_tokens(prompt_tokens: Value, device_batch: Value, chunk_tokens: Value) -> Value:
     """Tokens of the prompts that go through a layer together: at most a chunk of them.
 
     Valid for chunked prefill; a chunk that is long enough costs no time.
@@ -235,10 +231,14 @@ def pass_tokens(prompt_tokens: Any, device_batch: Any, chunk_tokens: Any) -> Any
     return minimum(prompt_tokens * device_batch, chunk_tokens)
 
 
-@equation(symbol="M_a", unit="B", source="pope2023efficiently", yields="activation_memory")
+@equation(source="pope2023efficiently", yields="activation_memory")
 def pass_activation_memory(
-    bytes_per_element: Any, live_elements: Any, pass_tokens: Any, logits: Any, device_batch: Any
-) -> Any:
+    bytes_per_element: Value,
+    live_elements: Value,
+    pass_tokens: Value,
+    logits: Value,
+    device_batch: Value,
+) -> Value:
     """Memory of the activations of one pass: those alive at one time, and the output scores.
 
     Assumes that an activation is freed once its last reader has run.
@@ -250,8 +250,8 @@ def pass_activation_memory(
     return bytes_per_element * (live_elements * pass_tokens + logits * device_batch)
 
 
-@equation(symbol=r"M_\mathrm{req}", unit="B", source="kwon2023paged", yields="memory_required")
-def serving_memory(weight_memory: Any, activation_memory: Any, cache_memory: Any) -> Any:
+@equation(source="kwon2023paged", yields="memory_required")
+def serving_memory(weight_memory: Value, activation_memory: Value, cache_memory: Value) -> Value:
     """Memory that serving needs on each device: weights, activations and KV cache.
 
     Assumes nothing for the framework; the reserve is for that.
@@ -263,8 +263,8 @@ def serving_memory(weight_memory: Any, activation_memory: Any, cache_memory: Any
     return weight_memory + activation_memory + cache_memory
 
 
-@equation(symbol=r"M_\mathrm{use}", unit="B", source="kwon2023paged")
-def usable_memory(memory_capacity: Any, reserve_share: Any) -> Any:
+@equation(source="kwon2023paged")
+def usable_memory(memory_capacity: Value, reserve_share: Value) -> Value:
     """Memory that the model may use, when a share is kept for everything else.
 
     Valid for a device that nothing else uses.
@@ -275,8 +275,8 @@ def usable_memory(memory_capacity: Any, reserve_share: Any) -> Any:
     return memory_capacity - memory_capacity * reserve_share
 
 
-@equation(symbol=r"M_\mathrm{free}", unit="B", source="kwon2023paged", yields="memory_free")
-def usable_memory_free(usable_memory: Any, memory_required: Any) -> Any:
+@equation(source="kwon2023paged", yields="memory_free")
+def usable_memory_free(usable_memory: Value, memory_required: Value) -> Value:
     """Memory that is left; below zero, the service does not fit.
 
     Valid for each device alike.
@@ -287,16 +287,16 @@ def usable_memory_free(usable_memory: Any, memory_required: Any) -> Any:
     return usable_memory - memory_required
 
 
-@equation(symbol=r"B_\mathrm{max}", unit="sample", source="kwon2023paged", counts=True)
+@equation(source="kwon2023paged", counts=True)
 def largest_batch(
-    usable_memory: Any,
-    weight_memory: Any,
-    cache_per_sequence: Any,
-    sequence_activations: Any,
-    sequence_logits: Any,
-    chunk_memory: Any,
-    data_parallel: Any,
-) -> Any:
+    usable_memory: Value,
+    weight_memory: Value,
+    cache_per_sequence: Value,
+    sequence_activations: Value,
+    sequence_logits: Value,
+    chunk_memory: Value,
+    data_parallel: Value,
+) -> Value:
     """Sequences that fit together: the memory left by the weights, over what each one takes.
 
     Activations grow with the batch until a chunk is full, and then no more.
@@ -319,20 +319,14 @@ def largest_batch(
     )
 
 
-@equation(
-    symbol=r"B_\mathrm{max}",
-    unit="sample",
-    source="devlin2019bert",
-    yields="largest_batch",
-    counts=True,
-)
+@equation(source="devlin2019bert", yields="largest_batch", counts=True)
 def largest_encoder_batch(
-    usable_memory: Any,
-    weight_memory: Any,
-    sequence_activations: Any,
-    sequence_logits: Any,
-    data_parallel: Any,
-) -> Any:
+    usable_memory: Value,
+    weight_memory: Value,
+    sequence_activations: Value,
+    sequence_logits: Value,
+    data_parallel: Value,
+) -> Value:
     """Sequences that an encoder can read together: it keeps no cache, only activations.
 
     Valid for sequences of one length that go through the model at once.
@@ -345,10 +339,10 @@ def largest_encoder_batch(
     )
 
 
-@equation(symbol="a_s", unit="B/sample", source="pope2023efficiently")
+@equation(source="pope2023efficiently")
 def sequence_activations(
-    bytes_per_element: Any, live_elements: Any, prompt_tokens: Any, pipeline_parallel: Any
-) -> Any:
+    bytes_per_element: Value, live_elements: Value, prompt_tokens: Value, pipeline_parallel: Value
+) -> Value:
     """Memory that the activations of one more prompt take, until a chunk is full.
 
     Valid while all prompts together are shorter than a chunk.
@@ -359,8 +353,8 @@ def sequence_activations(
     return bytes_per_element * live_elements * prompt_tokens / pipeline_parallel
 
 
-@equation(symbol="l_s", unit="B/sample", source="pope2023efficiently")
-def sequence_logits(bytes_per_element: Any, logits: Any, pipeline_parallel: Any) -> Any:
+@equation(source="pope2023efficiently")
+def sequence_logits(bytes_per_element: Value, logits: Value, pipeline_parallel: Value) -> Value:
     """Memory that the output scores of one more sequence take.
 
     Valid for scores of the last token only.
@@ -371,8 +365,8 @@ def sequence_logits(bytes_per_element: Any, logits: Any, pipeline_parallel: Any)
     return bytes_per_element * logits / pipeline_parallel
 
 
-@equation(symbol=r"M_\mathrm{ch}", unit="B", source="agrawal2024sarathi")
-def chunk_memory(bytes_per_element: Any, live_elements: Any, chunk_tokens: Any) -> Any:
+@equation(source="agrawal2024sarathi")
+def chunk_memory(bytes_per_element: Value, live_elements: Value, chunk_tokens: Value) -> Value:
     """Memory of the activations of a full chunk.
 
     Valid for chunked prefill.
@@ -383,8 +377,8 @@ def chunk_memory(bytes_per_element: Any, live_elements: Any, chunk_tokens: Any) 
     return bytes_per_element * live_elements * chunk_tokens
 
 
-@equation(symbol="e_m", unit="B/token", source="kwon2023paged")
-def cache_bytes_per_token(bytes_per_cached_element: Any, model_cached_elements: Any) -> Any:
+@equation(source="kwon2023paged")
+def cache_bytes_per_token(bytes_per_cached_element: Value, model_cached_elements: Value) -> Value:
     """KV cache that one more token takes in all layers, on all devices together.
 
     Assumes that no layer has a window; windowed layers stop growing.

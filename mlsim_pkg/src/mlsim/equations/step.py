@@ -7,16 +7,14 @@ They hold for one operator on one device.
 
 from __future__ import annotations
 
-from typing import Any
-
-from mlsim.equations.functions import ceil, maximum, minimum, total
+from mlsim.equations.functions import Value, ceil, maximum, minimum, total
 from mlsim.equations.registry import equation
 
 QUESTION = "What does one step of a language model do and move?"
 
 
-@equation(symbol="B_d", unit="sample", source="shoeybi2019megatron")
-def device_batch(batch_size: Any, data_parallel: Any, pipeline_parallel: Any) -> Any:
+@equation(source="shoeybi2019megatron")
+def device_batch(batch_size: Value, data_parallel: Value, pipeline_parallel: Value) -> Value:
     """Sequences that a device works on at one time.
 
     Copies of the model share the batch; the stages of a pipeline work on parts of it in turn.
@@ -29,8 +27,8 @@ def device_batch(batch_size: Any, data_parallel: Any, pipeline_parallel: Any) ->
     return ceil(batch_size / (data_parallel * pipeline_parallel))
 
 
-@equation(symbol="n_w", unit="token/sample", source="pope2023efficiently")
-def tokens_worked(new_tokens: Any, token_limit: Any) -> Any:
+@equation(source="pope2023efficiently")
+def tokens_worked(new_tokens: Value, token_limit: Value) -> Value:
     """New tokens of a sequence that an operator works on.
 
     The output layer needs the last token only; all other operators need each.
@@ -43,8 +41,8 @@ def tokens_worked(new_tokens: Any, token_limit: Any) -> Any:
     return minimum(new_tokens, token_limit)
 
 
-@equation(symbol="n_u", unit="token/sample", source="beltagy2020longformer", counts=True)
-def unclipped_tokens(attention_window: Any, cached_tokens: Any, new_tokens: Any) -> Any:
+@equation(source="beltagy2020longformer", counts=True)
+def unclipped_tokens(attention_window: Value, cached_tokens: Value, new_tokens: Value) -> Value:
     """New tokens that still see the sequence from its start, because it is within the window.
 
     Valid for causal attention; a layer without a window has one as long as the context.
@@ -55,10 +53,10 @@ def unclipped_tokens(attention_window: Any, cached_tokens: Any, new_tokens: Any)
     return minimum(maximum(attention_window - cached_tokens, 0), new_tokens)
 
 
-@equation(symbol="A", unit="pair/sample", source="dao2022flashattention", counts=True)
+@equation(source="dao2022flashattention", counts=True)
 def attention_pairs(
-    unclipped_tokens: Any, cached_tokens: Any, new_tokens: Any, attention_window: Any
-) -> Any:
+    unclipped_tokens: Value, cached_tokens: Value, new_tokens: Value, attention_window: Value
+) -> Value:
     """Pairs of a new token and a token that it looks at: itself, and those before it.
 
     The first new token sees the cached ones and itself, the next one more, up to the window.
@@ -75,14 +73,8 @@ def attention_pairs(
     )
 
 
-@equation(
-    symbol="A",
-    unit="pair/sample",
-    source="devlin2019bert",
-    yields="attention_pairs",
-    counts=True,
-)
-def bidirectional_pairs(new_tokens: Any) -> Any:
+@equation(source="devlin2019bert", yields="attention_pairs", counts=True)
+def bidirectional_pairs(new_tokens: Value) -> Value:
     """Pairs in an encoder, where each token looks at all of them.
 
     Valid for an encoder's whole sequence at once.
@@ -93,10 +85,13 @@ def bidirectional_pairs(new_tokens: Any) -> Any:
     return new_tokens * new_tokens
 
 
-@equation(symbol="m", unit="MAC/sample", source="kaplan2020scaling", yields="multiply_adds")
+@equation(source="kaplan2020scaling", yields="multiply_adds")
 def token_and_pair_multiply_adds(
-    token_multiply_adds: Any, tokens_worked: Any, pair_multiply_adds: Any, attention_pairs: Any
-) -> Any:
+    token_multiply_adds: Value,
+    tokens_worked: Value,
+    pair_multiply_adds: Value,
+    attention_pairs: Value,
+) -> Value:
     """Multiply-adds of an operator for one sequence: by its tokens, and by its pairs.
 
     Valid for any operator: a matrix has no pairs, and attention does nothing by the token.
@@ -107,16 +102,16 @@ def token_and_pair_multiply_adds(
     return token_multiply_adds * tokens_worked + pair_multiply_adds * attention_pairs
 
 
-@equation(symbol="m", unit="MAC/sample", source="deepseek2024v3", yields="multiply_adds")
+@equation(source="deepseek2024v3", yields="multiply_adds")
 def latent_multiply_adds(
-    token_multiply_adds: Any,
-    tokens_worked: Any,
-    pair_multiply_adds: Any,
-    attention_pairs: Any,
-    expand_multiply_adds: Any,
-    cached_tokens: Any,
-    absorbed_pair_multiply_adds: Any,
-) -> Any:
+    token_multiply_adds: Value,
+    tokens_worked: Value,
+    pair_multiply_adds: Value,
+    attention_pairs: Value,
+    expand_multiply_adds: Value,
+    cached_tokens: Value,
+    absorbed_pair_multiply_adds: Value,
+) -> Value:
     """Multiply-adds where attention works in a latent space: the cheaper of two ways.
 
     Either the cached vectors are expanded into keys and values first, or queries are
@@ -134,8 +129,8 @@ def latent_multiply_adds(
     )
 
 
-@equation(symbol="F", unit="FLOP", source="hennessy2019quantitative", yields="flops")
-def step_flops(flops_per_multiply_add: Any, multiply_adds: Any, device_batch: Any) -> Any:
+@equation(source="hennessy2019quantitative", yields="flops")
+def step_flops(flops_per_multiply_add: Value, multiply_adds: Value, device_batch: Value) -> Value:
     """Work of an operator in one step, on one device.
 
     Assumes that only products and sums of matrix products count.
@@ -147,8 +142,8 @@ def step_flops(flops_per_multiply_add: Any, multiply_adds: Any, device_batch: An
     return flops_per_multiply_add * multiply_adds * device_batch
 
 
-@equation(symbol=r"n_g", unit="token", source="fedus2022switch")
-def group_tokens(new_tokens: Any, device_batch: Any, expert_replicas: Any) -> Any:
+@equation(source="fedus2022switch")
+def group_tokens(new_tokens: Value, device_batch: Value, expert_replicas: Value) -> Value:
     """New tokens in a step that choose among the same set of experts.
 
     Valid for any step; copies of the model that share their experts add up.
@@ -159,8 +154,8 @@ def group_tokens(new_tokens: Any, device_batch: Any, expert_replicas: Any) -> An
     return new_tokens * device_batch * expert_replicas
 
 
-@equation(symbol="s_E", unit="1", source="fedus2022switch", counts=True)
-def expert_share(experts_per_token: Any, experts: Any, group_tokens: Any) -> Any:
+@equation(source="fedus2022switch", counts=True)
+def expert_share(experts_per_token: Value, experts: Value, group_tokens: Value) -> Value:
     """Share of the experts that at least one token chooses, so that they must be read.
 
     One token reads k of E; each further token misses a given expert with chance 1 - k/E.
@@ -175,8 +170,10 @@ def expert_share(experts_per_token: Any, experts: Any, group_tokens: Any) -> Any
     return 1 - (1 - experts_per_token / experts) ** group_tokens
 
 
-@equation(symbol="p_r", unit="parameter", source="pope2023efficiently")
-def parameters_read(parameters_streamed: Any, parameters_routed: Any, expert_share: Any) -> Any:
+@equation(source="pope2023efficiently")
+def parameters_read(
+    parameters_streamed: Value, parameters_routed: Value, expert_share: Value
+) -> Value:
     """Parameters that an operator reads in a step: those for all tokens, and chosen experts.
 
     Valid for any step; an embedding reads rows only, which count as activations.
@@ -187,8 +184,8 @@ def parameters_read(parameters_streamed: Any, parameters_routed: Any, expert_sha
     return parameters_streamed + parameters_routed * expert_share
 
 
-@equation(symbol="D_w", unit="B", source="pope2023efficiently", yields="weight_bytes")
-def weights_read(bytes_per_parameter: Any, parameters_read: Any) -> Any:
+@equation(source="pope2023efficiently", yields="weight_bytes")
+def weights_read(bytes_per_parameter: Value, parameters_read: Value) -> Value:
     """Traffic of an operator's parameters: once per step, however many sequences share it.
 
     Assumes that no parameter stays on chip from one step to the next.
@@ -200,10 +197,10 @@ def weights_read(bytes_per_parameter: Any, parameters_read: Any) -> Any:
     return bytes_per_parameter * parameters_read
 
 
-@equation(symbol="D_a", unit="B", source="williams2009roofline", yields="activation_bytes")
+@equation(source="williams2009roofline", yields="activation_bytes")
 def token_activation_bytes(
-    bytes_per_element: Any, token_elements: Any, tokens_worked: Any, device_batch: Any
-) -> Any:
+    bytes_per_element: Value, token_elements: Value, tokens_worked: Value, device_batch: Value
+) -> Value:
     """Traffic of an operator's activations: what it reads and writes for each token.
 
     Assumes that nothing stays on chip between operators, and that attention keeps its
@@ -216,8 +213,8 @@ def token_activation_bytes(
     return bytes_per_element * token_elements * tokens_worked * device_batch
 
 
-@equation(symbol="n_r", unit="token/sample", source="pope2023efficiently", counts=True)
-def positions_read(cached_tokens: Any, new_tokens: Any, attention_window: Any) -> Any:
+@equation(source="pope2023efficiently", counts=True)
+def positions_read(cached_tokens: Value, new_tokens: Value, attention_window: Value) -> Value:
     """Tokens of a sequence whose keys and values attention reads in a step.
 
     Assumes that each is read once a step, as fused attention does.
@@ -229,14 +226,8 @@ def positions_read(cached_tokens: Any, new_tokens: Any, attention_window: Any) -
     return new_tokens + minimum(cached_tokens, attention_window - 1)
 
 
-@equation(
-    symbol="n_r",
-    unit="token/sample",
-    source="pope2023efficiently",
-    yields="positions_read",
-    counts=True,
-)
-def cached_positions_read(cached_tokens: Any, attention_window: Any) -> Any:
+@equation(source="pope2023efficiently", yields="positions_read", counts=True)
+def cached_positions_read(cached_tokens: Value, attention_window: Value) -> Value:
     """Tokens whose keys and values must come from memory: the cached ones only.
 
     Valid for the bound: what a step makes itself could be used before it is written.
@@ -247,14 +238,14 @@ def cached_positions_read(cached_tokens: Any, attention_window: Any) -> Any:
     return minimum(cached_tokens, attention_window - 1)
 
 
-@equation(symbol="D_c", unit="B", source="pope2023efficiently")
+@equation(source="pope2023efficiently")
 def cache_bytes(
-    bytes_per_cached_element: Any,
-    cached_elements: Any,
-    positions_read: Any,
-    new_tokens: Any,
-    device_batch: Any,
-) -> Any:
+    bytes_per_cached_element: Value,
+    cached_elements: Value,
+    positions_read: Value,
+    new_tokens: Value,
+    device_batch: Value,
+) -> Value:
     """Traffic of the KV cache: keys and values read, and those of new tokens written.
 
     Assumes that sequences share nothing: no common prefix.
@@ -266,8 +257,8 @@ def cache_bytes(
     return bytes_per_cached_element * cached_elements * (positions_read + new_tokens) * device_batch
 
 
-@equation(symbol="D", unit="B", source="williams2009roofline", yields="bytes_moved")
-def step_bytes_moved(weight_bytes: Any, activation_bytes: Any, cache_bytes: Any) -> Any:
+@equation(source="williams2009roofline", yields="bytes_moved")
+def step_bytes_moved(weight_bytes: Value, activation_bytes: Value, cache_bytes: Value) -> Value:
     """All traffic of an operator between the device and its memory in one step.
 
     Assumes that nothing else moves: no workspace, no copies between layouts.
@@ -279,10 +270,10 @@ def step_bytes_moved(weight_bytes: Any, activation_bytes: Any, cache_bytes: Any)
     return weight_bytes + activation_bytes + cache_bytes
 
 
-@equation(symbol="D_l", unit="B", source="patarasuk2009bandwidth")
+@equation(source="patarasuk2009bandwidth")
 def link_bytes(
-    bytes_per_element: Any, link_elements: Any, tokens_worked: Any, device_batch: Any
-) -> Any:
+    bytes_per_element: Value, link_elements: Value, tokens_worked: Value, device_batch: Value
+) -> Value:
     """Bytes that a device sends to others for an operator in one step.
 
     Valid for activations; weights stay where they are.
@@ -293,8 +284,8 @@ def link_bytes(
     return bytes_per_element * link_elements * tokens_worked * device_batch
 
 
-@equation(symbol=r"t_\mathrm{net}", unit="s", source="patarasuk2009bandwidth")
-def network_time(link_bytes: Any, link_bandwidth: Any) -> Any:
+@equation(source="patarasuk2009bandwidth")
+def network_time(link_bytes: Value, link_bandwidth: Value) -> Value:
     """Time to send the bytes at the full rate of the links, in one direction.
 
     Assumes that sending costs nothing to start, which is far from true for small messages.
@@ -306,8 +297,8 @@ def network_time(link_bytes: Any, link_bandwidth: Any) -> Any:
     return link_bytes / link_bandwidth
 
 
-@equation(symbol=r"t_\mathrm{op}", unit="s", source="pope2023efficiently")
-def operator_time(roofline_time: Any, network_time: Any) -> Any:
+@equation(source="pope2023efficiently")
+def operator_time(roofline_time: Value, network_time: Value) -> Value:
     """Time of an operator with its share of sending: first one, then the other.
 
     Assumes that sending and computing do not overlap.
@@ -319,8 +310,8 @@ def operator_time(roofline_time: Any, network_time: Any) -> Any:
     return roofline_time + network_time
 
 
-@equation(symbol="T", unit="s", source="pope2023efficiently", yields="latency", sums=True)
-def step_latency(operator_time: Any, repeats: Any) -> Any:
+@equation(source="pope2023efficiently", yields="latency", sums=True)
+def step_latency(operator_time: Value, repeats: Value) -> Value:
     """Time of a step: its operators, in all layers, one after another.
 
     Valid for one batch; with a pipeline, for the way through all its stages.
@@ -331,8 +322,8 @@ def step_latency(operator_time: Any, repeats: Any) -> Any:
     return total(operator_time, repeats)
 
 
-@equation(symbol="T", unit="s", source="williams2009roofline", yields="latency")
-def bound_latency(total_compute_time: Any, total_memory_time: Any) -> Any:
+@equation(source="williams2009roofline", yields="latency")
+def bound_latency(total_compute_time: Value, total_memory_time: Value) -> Value:
     """Least time of a step: all work at the peak, or all bytes at full bandwidth.
 
     Assumes that the two overlap perfectly over the whole step.
@@ -344,8 +335,8 @@ def bound_latency(total_compute_time: Any, total_memory_time: Any) -> Any:
     return maximum(total_compute_time, total_memory_time)
 
 
-@equation(symbol=r"T_\mathrm{net}", unit="s", source="pope2023efficiently", sums=True)
-def total_network_time(network_time: Any, repeats: Any) -> Any:
+@equation(source="pope2023efficiently", sums=True)
+def total_network_time(network_time: Value, repeats: Value) -> Value:
     """Time spent sending in one step.
 
     Valid where sending does not overlap with computing.
@@ -356,8 +347,8 @@ def total_network_time(network_time: Any, repeats: Any) -> Any:
     return total(network_time, repeats)
 
 
-@equation(symbol=r"s_\mathrm{net}", unit="1", source="pope2023efficiently")
-def network_share(total_network_time: Any, latency: Any) -> Any:
+@equation(source="pope2023efficiently")
+def network_share(total_network_time: Value, latency: Value) -> Value:
     """Part of the step that is spent sending.
 
     Valid from 0 to 1.
@@ -368,8 +359,10 @@ def network_share(total_network_time: Any, latency: Any) -> Any:
     return total_network_time / latency
 
 
-@equation(symbol=r"s_\mathrm{cb}", unit="1", source="williams2009roofline")
-def compute_bound_share(latency: Any, memory_bound_time: Any, total_network_time: Any) -> Any:
+@equation(source="williams2009roofline")
+def compute_bound_share(
+    latency: Value, memory_bound_time: Value, total_network_time: Value
+) -> Value:
     """Part of the step spent in operators for which the arithmetic is the limit.
 
     It is what neither waiting for memory nor sending takes.

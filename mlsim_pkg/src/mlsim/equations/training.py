@@ -6,16 +6,14 @@ it runs.
 
 from __future__ import annotations
 
-from typing import Any
-
-from mlsim.equations.functions import total
+from mlsim.equations.functions import Value, total
 from mlsim.equations.registry import equation
 
 QUESTION = "How long does a device take to learn from a micro-batch?"
 
 
-@equation(symbol=r"n_\delta", unit="token", source="shoeybi2019megatron")
-def device_tokens(micro_batch: Any, sequence_tokens: Any, context_parallel: Any) -> Any:
+@equation(source="shoeybi2019megatron")
+def device_tokens(micro_batch: Value, sequence_tokens: Value, context_parallel: Value) -> Value:
     """Tokens of a micro-batch that one device works on.
 
     Valid where sequences are of one length, and divided evenly.
@@ -26,8 +24,8 @@ def device_tokens(micro_batch: Any, sequence_tokens: Any, context_parallel: Any)
     return micro_batch * sequence_tokens / context_parallel
 
 
-@equation(symbol=r"A_\delta", unit="pair", source="dao2022flashattention")
-def device_pairs(micro_batch: Any, attention_pairs: Any, context_parallel: Any) -> Any:
+@equation(source="dao2022flashattention")
+def device_pairs(micro_batch: Value, attention_pairs: Value, context_parallel: Value) -> Value:
     """Pairs of tokens for which a device computes attention.
 
     Assumes that devices which share a sequence share its pairs evenly.
@@ -39,14 +37,14 @@ def device_pairs(micro_batch: Any, attention_pairs: Any, context_parallel: Any) 
     return micro_batch * attention_pairs / context_parallel
 
 
-@equation(symbol="F", unit="FLOP", source="hennessy2019quantitative", yields="flops")
+@equation(source="hennessy2019quantitative", yields="flops")
 def kernel_flops(
-    flops_per_multiply_add: Any,
-    token_multiply_adds: Any,
-    device_tokens: Any,
-    pair_multiply_adds: Any,
-    device_pairs: Any,
-) -> Any:
+    flops_per_multiply_add: Value,
+    token_multiply_adds: Value,
+    device_tokens: Value,
+    pair_multiply_adds: Value,
+    device_pairs: Value,
+) -> Value:
     """Work of a kernel: by its tokens, and by its pairs.
 
     Assumes that only products and sums of matrix products count.
@@ -60,13 +58,13 @@ def kernel_flops(
     )
 
 
-@equation(symbol="D_w", unit="B", source="narayanan2021megatron", yields="weight_bytes")
+@equation(source="narayanan2021megatron", yields="weight_bytes")
 def kernel_weight_bytes(
-    bytes_per_parameter: Any,
-    parameters_streamed: Any,
-    bytes_per_gradient: Any,
-    gradients_accumulated: Any,
-) -> Any:
+    bytes_per_parameter: Value,
+    parameters_streamed: Value,
+    bytes_per_gradient: Value,
+    gradients_accumulated: Value,
+) -> Value:
     """Traffic of weights, which are read, and of their gradients, which are read and written.
 
     Assumes that each micro-batch adds to the gradients of the one before.
@@ -80,16 +78,16 @@ def kernel_weight_bytes(
     )
 
 
-@equation(symbol="D_a", unit="B", source="williams2009roofline", yields="activation_bytes")
+@equation(source="williams2009roofline", yields="activation_bytes")
 def kernel_activation_bytes(
-    bytes_per_element: Any,
-    token_elements: Any,
-    pair_elements: Any,
-    token_masks: Any,
-    pair_masks: Any,
-    device_tokens: Any,
-    device_pairs: Any,
-) -> Any:
+    bytes_per_element: Value,
+    token_elements: Value,
+    pair_elements: Value,
+    token_masks: Value,
+    pair_masks: Value,
+    device_tokens: Value,
+    device_pairs: Value,
+) -> Value:
     """Traffic of what a kernel reads and writes for its tokens and for its pairs.
 
     Masks say which numbers were dropped, one byte each.
@@ -105,8 +103,10 @@ def kernel_activation_bytes(
     ) * device_pairs
 
 
-@equation(symbol="D_l", unit="B", source="patarasuk2009bandwidth", yields="link_bytes")
-def kernel_link_bytes(bytes_per_element: Any, link_elements: Any, device_tokens: Any) -> Any:
+@equation(source="patarasuk2009bandwidth", yields="link_bytes")
+def kernel_link_bytes(
+    bytes_per_element: Value, link_elements: Value, device_tokens: Value
+) -> Value:
     """Bytes of activations that a device sends to others of its stage.
 
     Valid for activations; gradients of weights are counted once a step.
@@ -117,15 +117,14 @@ def kernel_link_bytes(bytes_per_element: Any, link_elements: Any, device_tokens:
     return bytes_per_element * link_elements * device_tokens
 
 
-@equation(
-    symbol=r"t_\mathrm{net}",
-    unit="s",
-    source="thakur2005optimization",
-    yields="network_time",
-)
+@equation(source="thakur2005optimization", yields="network_time")
 def hop_network_time(
-    link_hops: Any, hop_latency: Any, link_bytes: Any, link_bandwidth: Any, link_fraction: Any
-) -> Any:
+    link_hops: Value,
+    hop_latency: Value,
+    link_bytes: Value,
+    link_bandwidth: Value,
+    link_fraction: Value,
+) -> Value:
     """Time to send: each message must start, and the bytes must pass.
 
     The roofline takes the link's full rate, and no time to start.
@@ -138,8 +137,8 @@ def hop_network_time(
     return link_hops * hop_latency + link_bytes / (link_bandwidth * link_fraction)
 
 
-@equation(symbol="q_m", unit="1", source="nvidia2023matmul", yields="product_rows", counts=True)
-def kernel_rows(row_tokens: Any, device_tokens: Any, fixed_rows: Any) -> Any:
+@equation(source="nvidia2023matmul", yields="product_rows", counts=True)
+def kernel_rows(row_tokens: Value, device_tokens: Value, fixed_rows: Value) -> Value:
     """Rows of a product: one for each token, or a number of its own in a weight gradient.
 
     Valid for products of matrices.
@@ -150,8 +149,8 @@ def kernel_rows(row_tokens: Any, device_tokens: Any, fixed_rows: Any) -> Any:
     return row_tokens * device_tokens + fixed_rows
 
 
-@equation(symbol=r"t_k", unit="s", source="pytorch2026roofline", yields="kernel_time")
-def started_kernel_time(roofline_time: Any, kernel_overhead: Any) -> Any:
+@equation(source="pytorch2026roofline", yields="kernel_time")
+def started_kernel_time(roofline_time: Value, kernel_overhead: Value) -> Value:
     """Time of a kernel that must be started first.
 
     Assumes that the host is ahead of the device.
@@ -163,8 +162,8 @@ def started_kernel_time(roofline_time: Any, kernel_overhead: Any) -> Any:
     return roofline_time + kernel_overhead
 
 
-@equation(symbol=r"t_k", unit="s", source="williams2009roofline", yields="kernel_time")
-def ideal_kernel_time(roofline_time: Any) -> Any:
+@equation(source="williams2009roofline", yields="kernel_time")
+def ideal_kernel_time(roofline_time: Value) -> Value:
     """Time of a kernel that costs nothing to start.
 
     Valid as a lower limit.
@@ -175,8 +174,8 @@ def ideal_kernel_time(roofline_time: Any) -> Any:
     return roofline_time
 
 
-@equation(symbol=r"T_\mathrm{fwd}", unit="s", source="narayanan2021megatron", sums=True)
-def forward_time(kernel_time: Any, forward_repeats: Any) -> Any:
+@equation(source="narayanan2021megatron", sums=True)
+def forward_time(kernel_time: Value, forward_repeats: Value) -> Value:
     """Time of the forward pass: its kernels, one after another.
 
     Valid for one micro-batch on one stage.
@@ -187,8 +186,8 @@ def forward_time(kernel_time: Any, forward_repeats: Any) -> Any:
     return total(kernel_time, forward_repeats)
 
 
-@equation(symbol=r"T_\mathrm{re}", unit="s", source="korthikanti2022reducing", sums=True)
-def recompute_time(kernel_time: Any, recompute_repeats: Any) -> Any:
+@equation(source="korthikanti2022reducing", sums=True)
+def recompute_time(kernel_time: Value, recompute_repeats: Value) -> Value:
     """Time to compute again what was not kept.
 
     Valid for one micro-batch on one stage.
@@ -199,8 +198,8 @@ def recompute_time(kernel_time: Any, recompute_repeats: Any) -> Any:
     return total(kernel_time, recompute_repeats)
 
 
-@equation(symbol=r"T_\mathrm{bwd}", unit="s", source="narayanan2021megatron", sums=True)
-def backward_time(kernel_time: Any, backward_repeats: Any) -> Any:
+@equation(source="narayanan2021megatron", sums=True)
+def backward_time(kernel_time: Value, backward_repeats: Value) -> Value:
     """Time of the backward pass: gradients of inputs, and of weights.
 
     Valid for one micro-batch on one stage.
@@ -211,8 +210,8 @@ def backward_time(kernel_time: Any, backward_repeats: Any) -> Any:
     return total(kernel_time, backward_repeats)
 
 
-@equation(symbol="T_e", unit="s", source="shoeybi2019megatron", sums=True)
-def exchange_time(network_time: Any, all_repeats: Any) -> Any:
+@equation(source="shoeybi2019megatron", sums=True)
+def exchange_time(network_time: Value, all_repeats: Value) -> Value:
     """Time to send activations and their gradients among the devices of a stage.
 
     Valid for tensor, context and expert parallelism.
@@ -223,14 +222,14 @@ def exchange_time(network_time: Any, all_repeats: Any) -> Any:
     return total(network_time, all_repeats)
 
 
-@equation(symbol="T_s", unit="s", source="narayanan2021megatron")
+@equation(source="narayanan2021megatron")
 def stage_time(
-    forward_time: Any,
-    recompute_time: Any,
-    backward_time: Any,
-    exchange_time: Any,
-    exchange_overlap: Any,
-) -> Any:
+    forward_time: Value,
+    recompute_time: Value,
+    backward_time: Value,
+    exchange_time: Value,
+    exchange_overlap: Value,
+) -> Value:
     """Time that a stage takes for one micro-batch, there and back.
 
     Assumes that sending which is not hidden waits for computing, and the reverse.

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from mlsim.equations.functions import exceeds, minimum, total
+from mlsim.equations.functions import Value, exceeds, minimum, total
 from mlsim.equations.registry import equation
 
 QUESTION = "Does a model fit while it is trained?"
 
 
-@equation(symbol="M_w", unit="B", source="rajbhandari2020zero", yields="weight_memory")
+@equation(source="rajbhandari2020zero", yields="weight_memory")
 def sharded_weight_memory(
-    bytes_per_parameter: Any, device_parameters: Any, weight_shards: Any
-) -> Any:
+    bytes_per_parameter: Value, device_parameters: Value, weight_shards: Value
+) -> Value:
     """Memory of the weights on a device, in the format in which it computes.
 
     Valid for equal shards; full copies have one shard.
@@ -24,8 +22,10 @@ def sharded_weight_memory(
     return bytes_per_parameter * device_parameters / weight_shards
 
 
-@equation(symbol="M_g", unit="B", source="rajbhandari2020zero")
-def gradient_memory(bytes_per_gradient: Any, device_parameters: Any, gradient_shards: Any) -> Any:
+@equation(source="rajbhandari2020zero")
+def gradient_memory(
+    bytes_per_gradient: Value, device_parameters: Value, gradient_shards: Value
+) -> Value:
     """Memory of the gradients on a device.
 
     Valid for equal shards.
@@ -36,8 +36,8 @@ def gradient_memory(bytes_per_gradient: Any, device_parameters: Any, gradient_sh
     return bytes_per_gradient * device_parameters / gradient_shards
 
 
-@equation(symbol="M_o", unit="B", source="rajbhandari2020zero")
-def optimizer_memory(state_bytes: Any, device_parameters: Any, state_shards: Any) -> Any:
+@equation(source="rajbhandari2020zero")
+def optimizer_memory(state_bytes: Value, device_parameters: Value, state_shards: Value) -> Value:
     """Memory of the optimizer's state; for Adam, two means and a precise copy of the weights.
 
     Valid for equal shards.
@@ -48,8 +48,8 @@ def optimizer_memory(state_bytes: Any, device_parameters: Any, state_shards: Any
     return state_bytes * device_parameters / state_shards
 
 
-@equation(symbol="M_s", unit="B", source="rajbhandari2020zero")
-def state_memory(weight_memory: Any, gradient_memory: Any, optimizer_memory: Any) -> Any:
+@equation(source="rajbhandari2020zero")
+def state_memory(weight_memory: Value, gradient_memory: Value, optimizer_memory: Value) -> Value:
     """Memory that does not depend on the batch.
 
     In mixed precision with Adam and full copies it is 16 bytes for each parameter.
@@ -62,16 +62,16 @@ def state_memory(weight_memory: Any, gradient_memory: Any, optimizer_memory: Any
     return weight_memory + gradient_memory + optimizer_memory
 
 
-@equation(symbol="D_y", unit="B", source="korthikanti2022reducing")
+@equation(source="korthikanti2022reducing")
 def saved_bytes(
-    bytes_per_element: Any,
-    saved_elements: Any,
-    saved_masks: Any,
-    device_tokens: Any,
-    saved_pair_elements: Any,
-    saved_pair_masks: Any,
-    device_pairs: Any,
-) -> Any:
+    bytes_per_element: Value,
+    saved_elements: Value,
+    saved_masks: Value,
+    device_tokens: Value,
+    saved_pair_elements: Value,
+    saved_pair_masks: Value,
+    device_pairs: Value,
+) -> Value:
     """What an operator keeps of one micro-batch: its inputs, and masks of what was dropped.
 
     Valid for operators whose gradients need their inputs.
@@ -84,8 +84,8 @@ def saved_bytes(
     ) * device_pairs
 
 
-@equation(symbol="M_y", unit="B", source="korthikanti2022reducing", sums=True)
-def saved_memory(saved_bytes: Any, saved_repeats: Any) -> Any:
+@equation(source="korthikanti2022reducing", sums=True)
+def saved_memory(saved_bytes: Value, saved_repeats: Value) -> Value:
     """What a stage keeps of one micro-batch until its backward pass.
 
     Valid for any recomputation: what is computed again is not kept.
@@ -96,8 +96,8 @@ def saved_memory(saved_bytes: Any, saved_repeats: Any) -> Any:
     return total(saved_bytes, saved_repeats)
 
 
-@equation(symbol="M_z", unit="B", source="korthikanti2022reducing", sums=True)
-def working_memory(saved_bytes: Any, live_repeats: Any) -> Any:
+@equation(source="korthikanti2022reducing", sums=True)
+def working_memory(saved_bytes: Value, live_repeats: Value) -> Value:
     """Activations that are alive only while one layer is computed again.
 
     Valid where layers are computed again one at a time.
@@ -108,8 +108,8 @@ def working_memory(saved_bytes: Any, live_repeats: Any) -> Any:
     return total(saved_bytes, live_repeats)
 
 
-@equation(symbol=r"n_\to", unit="1", source="korthikanti2022reducing", counts=True)
-def in_flight(micro_batches: Any, pipeline_parallel: Any, interleaved: Any) -> Any:
+@equation(source="korthikanti2022reducing", counts=True)
+def in_flight(micro_batches: Value, pipeline_parallel: Value, interleaved: Value) -> Value:
     """Micro-batches whose activations the first stage keeps at one time.
 
     It sends in one for each stage before the first comes back. Where each stage holds
@@ -128,14 +128,14 @@ def in_flight(micro_batches: Any, pipeline_parallel: Any, interleaved: Any) -> A
     )
 
 
-@equation(symbol="M_a", unit="B", source="korthikanti2022reducing", yields="activation_memory")
+@equation(source="korthikanti2022reducing", yields="activation_memory")
 def training_activation_memory(
-    saved_memory: Any,
-    in_flight: Any,
-    working_memory: Any,
-    bytes_per_parameter: Any,
-    gathered_parameters: Any,
-) -> Any:
+    saved_memory: Value,
+    in_flight: Value,
+    working_memory: Value,
+    bytes_per_parameter: Value,
+    gathered_parameters: Value,
+) -> Value:
     """Memory of activations, and of weights that are gathered to compute one layer.
 
     Valid for the first stage, which keeps most.
@@ -146,10 +146,8 @@ def training_activation_memory(
     return saved_memory * in_flight + working_memory + bytes_per_parameter * gathered_parameters
 
 
-@equation(
-    symbol=r"M_\mathrm{req}", unit="B", source="rajbhandari2020zero", yields="memory_required"
-)
-def training_memory(state_memory: Any, activation_memory: Any) -> Any:
+@equation(source="rajbhandari2020zero", yields="memory_required")
+def training_memory(state_memory: Value, activation_memory: Value) -> Value:
     """Memory that training needs on one device.
 
     Assumes that nothing is moved to the host.

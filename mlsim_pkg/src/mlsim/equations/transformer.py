@@ -6,17 +6,14 @@ one token, or for one pair of a query and a key that it looks at.
 
 from __future__ import annotations
 
-from typing import Any
-
+from mlsim.equations.functions import Value
 from mlsim.equations.registry import equation
 
 QUESTION = "What does a transformer hold, and do for each token?"
 
 
-@equation(
-    symbol="p", unit="parameter", source="vaswani2017attention", yields="parameters", counts=True
-)
-def projection_parameters(in_channels: Any, out_channels: Any) -> Any:
+@equation(source="vaswani2017attention", yields="parameters", counts=True)
+def projection_parameters(in_channels: Value, out_channels: Value) -> Value:
     """Weights of a matrix that turns one vector of features into another.
 
     Valid for any projection; a bias adds one number per output.
@@ -27,8 +24,8 @@ def projection_parameters(in_channels: Any, out_channels: Any) -> Any:
     return in_channels * out_channels
 
 
-@equation(symbol="m_t", unit="MAC/token", source="kaplan2020scaling", counts=True)
-def token_multiply_adds(active_parameters: Any) -> Any:
+@equation(source="kaplan2020scaling", counts=True)
+def token_multiply_adds(active_parameters: Value) -> Value:
     """Multiply-adds of a matrix for one token: one for each weight that the token meets.
 
     Valid for matrix products; a token meets k of E experts, and all other weights.
@@ -39,8 +36,8 @@ def token_multiply_adds(active_parameters: Any) -> Any:
     return active_parameters
 
 
-@equation(symbol="m_q", unit="MAC/pair", source="vaswani2017attention", counts=True)
-def pair_multiply_adds(heads: Any, head_size: Any) -> Any:
+@equation(source="vaswani2017attention", counts=True)
+def pair_multiply_adds(heads: Value, head_size: Value) -> Value:
     """Multiply-adds of attention for one query and one key: a score, and a weighted value.
 
     Valid for any number of heads for keys: sharing them saves bytes, not work.
@@ -51,8 +48,8 @@ def pair_multiply_adds(heads: Any, head_size: Any) -> Any:
     return 2 * heads * head_size
 
 
-@equation(symbol="e_c", unit="element/token", source="shazeer2019fast", counts=True)
-def cached_elements(kv_heads: Any, head_size: Any) -> Any:
+@equation(source="shazeer2019fast", counts=True)
+def cached_elements(kv_heads: Value, head_size: Value) -> Value:
     """Elements that one layer keeps of each token: a key and a value for each KV head.
 
     Assumes that heads which share a key and a value keep them once.
@@ -64,14 +61,8 @@ def cached_elements(kv_heads: Any, head_size: Any) -> Any:
     return 2 * kv_heads * head_size
 
 
-@equation(
-    symbol="e_c",
-    unit="element/token",
-    source="deepseek2024v3",
-    yields="cached_elements",
-    counts=True,
-)
-def latent_cached_elements(kv_rank: Any, rope_size: Any) -> Any:
+@equation(source="deepseek2024v3", yields="cached_elements", counts=True)
+def latent_cached_elements(kv_rank: Value, rope_size: Value) -> Value:
     """Elements that latent attention keeps of each token: one compressed vector for all heads.
 
     Valid for multi-head latent attention, with one rotary key shared by the heads.
@@ -82,16 +73,10 @@ def latent_cached_elements(kv_rank: Any, rope_size: Any) -> Any:
     return kv_rank + rope_size
 
 
-@equation(
-    symbol="m_q",
-    unit="MAC/pair",
-    source="deepseek2024v3",
-    yields="pair_multiply_adds",
-    counts=True,
-)
+@equation(source="deepseek2024v3", yields="pair_multiply_adds", counts=True)
 def latent_pair_multiply_adds(
-    heads: Any, content_size: Any, rope_size: Any, value_size: Any
-) -> Any:
+    heads: Value, content_size: Value, rope_size: Value, value_size: Value
+) -> Value:
     """Multiply-adds of latent attention for one pair, keys and values expanded first.
 
     Valid for multi-head latent attention.
@@ -102,8 +87,8 @@ def latent_pair_multiply_adds(
     return heads * (content_size + rope_size + value_size)
 
 
-@equation(symbol="m_a", unit="MAC/pair", source="deepseek2024v3", counts=True)
-def absorbed_pair_multiply_adds(heads: Any, kv_rank: Any, rope_size: Any) -> Any:
+@equation(source="deepseek2024v3", counts=True)
+def absorbed_pair_multiply_adds(heads: Value, kv_rank: Value, rope_size: Value) -> Value:
     """Multiply-adds of latent attention for one pair, reckoned in the compressed space.
 
     The matrices that would expand keys and values are multiplied into the queries
@@ -117,14 +102,8 @@ def absorbed_pair_multiply_adds(heads: Any, kv_rank: Any, rope_size: Any) -> Any
     return heads * (2 * kv_rank + rope_size)
 
 
-@equation(
-    symbol="l_t",
-    unit="element/token",
-    source="patarasuk2009bandwidth",
-    yields="link_elements",
-    counts=True,
-)
-def all_reduce_elements(hidden_size: Any, tensor_parallel: Any) -> Any:
+@equation(source="patarasuk2009bandwidth", yields="link_elements", counts=True)
+def all_reduce_elements(hidden_size: Value, tensor_parallel: Value) -> Value:
     """Elements of each token that a device sends to add a vector up over all devices.
 
     Assumes a ring: a part of the vector goes round once to be added up, and once to be
