@@ -67,7 +67,7 @@ class UnknownArgumentError(UnknownNameError, TypeError):
         near = closest(argument, (*arguments, *self.quantities), 1, 0.7)
         meant = f" Did you mean {near[0]!r}?" if near else ""
         lists = [f"help({question}) lists the arguments"] if question else []
-        lists += ["mlsim.quantities.VOCABULARY the quantities"] if self.quantities else []
+        lists += ["the glossary the quantities"] if self.quantities else []
         where = f" {', and '.join(lists)}." if lists else ""
         super().__init__(f"no argument or quantity is called {argument!r}.{meant}{where}")
 

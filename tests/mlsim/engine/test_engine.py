@@ -61,7 +61,7 @@ def test_a_service_has_the_defaults_of_its_door() -> None:
 
 
 def test_what_is_no_argument_of_a_run_overrides_a_quantity() -> None:
-    asked = Asked.of(model=None, system=None, global_batch=8, hop_latency="1 us")
+    asked = Asked.of(model=None, hardware=None, global_batch=8, hop_latency="1 us")
     assert asked.global_batch == 8
     assert asked.given == {"hop_latency": "1 us"}
     assert asked.recompute == "selective"

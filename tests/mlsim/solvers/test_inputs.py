@@ -326,7 +326,7 @@ def test_calibrated_says_what_is_missing(solve) -> None:
         ("memory_bandwith", "Did you mean 'memory_bandwidth'?"),
         ("peak_flop", "Did you mean 'peak_flops'?"),
         # Columns of operators and what layers are made of are not to be given here.
-        ("multiply_adds", "mlsim.quantities.VOCABULARY the quantities."),
+        ("multiply_adds", "the glossary the quantities."),
         ("stride", "help(Engine.solve) lists the arguments"),
     ],
 )
