@@ -151,5 +151,6 @@ def test_an_exercise_that_can_not_be_computed_is_no_traceback(make_book: MakeBoo
     with pytest.raises(CellError) as caught:
         execute_pages(load_project(root, Problems()), Problems(), cache=PageCache(root / "cache"))
     assert str(caught.value) == (
-        "b.exercises.toml:11: the answer of 'two' raised NameError: name 'litres' is not defined"
+        "b.exercises.toml:11: the answer of 'two' raised NameError: name 'litres' is not defined\n"
+        "  The page asks for it at parts/b.qmd:6."
     )

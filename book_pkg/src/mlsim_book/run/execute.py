@@ -78,7 +78,7 @@ def run_document(
     cell_timeout, startup_timeout
         Seconds to wait for one cell, and for the kernel.
     progress
-        Is told when a kernel died and the page is run again.
+        Called when a kernel died and the page is run again.
 
     Raises
     ------
@@ -223,15 +223,14 @@ def _what(cell: Cell) -> str:
 
 def _cell_error(cell: Cell, output: Output, count: int | None) -> CellError:
     """Say what a cell raised, at the author's line; a wrong exercise, at its own."""
-    raised = strip_ansi(output["evalue"])
-    if output["ename"] == ExerciseError.__name__:
-        message, _, hint = raised.partition("\n")
-        return CellError(message, hint=hint.strip() or None)
     traceback = strip_ansi("\n".join(output.get("traceback", ())))
     frames = [int(line) for number, line in _FRAME.findall(traceback) if int(number) == count]
     place = cell.opening
     if frames and 0 < frames[-1] <= len(cell.code):
         place = cell.code[frames[-1] - 1]
+    raised = strip_ansi(output["evalue"])
+    if output["ename"] == ExerciseError.__name__:
+        return CellError(f"{raised}\n  The page asks for it at {place.file}:{place.line}.")
     short = traceback.strip().splitlines()[-20:]
     return CellError(
         f"{_what(cell)} raised {output['ename']}: {raised}",
@@ -310,7 +309,7 @@ async def _request(
     )
     file = file or page.place
     try:
-        # what a time-out of nbclient wants to quote
+        # what nbclient quotes in a time-out
         asked: NotebookNode = from_dict({"source": what})  # type: ignore[no-untyped-call]
         reply = await page.client.async_wait_for_reply(message, asked)
     except CellTimeoutError:
