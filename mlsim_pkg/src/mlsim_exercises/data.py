@@ -49,6 +49,7 @@ from pathlib import Path
 from typing import Any
 
 from mlsim_exercises.errors import ExerciseError
+from mlsim_exercises.places import Places, toml_lines
 
 KINDS = ("number", "choice", "order")
 LEVELS = ("recall", "change", "design")
@@ -57,7 +58,7 @@ WAYS = ("lower", "higher", "")  # of being better
 
 @dataclass(frozen=True)
 class WrongPath:
-    """An answer that a known mistake leads to, and what to tell who gave it."""
+    """An answer that a known mistake leads to, and the message for it."""
 
     answer: str
     because: str
@@ -169,7 +170,7 @@ _LISTS = {"choices", "hints", "wrong", "given"}
 
 
 def _given(
-    values: Mapping[str, Any], where: Places, table: tuple[str | int, ...]
+    values: Mapping[str, Any], where: _Toml, table: tuple[str | int, ...]
 ) -> dict[str, tuple[Any, ...]]:
     """Return what may vary: a name, and the values that it may have."""
     for name, choices in values.items():
@@ -230,7 +231,7 @@ def read_texts(path: str | Path) -> tuple[ShownText, ...]:
     return tuple(found)
 
 
-def _read(path: str | Path) -> tuple[dict[str, Any], Places]:
+def _read(path: str | Path) -> tuple[dict[str, Any], _Toml]:
     file = Path(path)
     if not file.is_file():
         raise ExerciseError(
@@ -239,7 +240,7 @@ def _read(path: str | Path) -> tuple[dict[str, Any], Places]:
             hint=f"Looked in {file.resolve().parent}: the path starts from the chapter's folder.",
         )
     text = file.read_text(encoding="utf-8")
-    where = Places(text, str(path))
+    where = _Toml(str(path), toml_lines(text))
     try:
         data = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -260,7 +261,7 @@ def _check(
     item: dict[str, Any],
     known: Mapping[str, type | tuple[type, ...]],
     needed: tuple[str, ...],
-    where: Places,
+    where: _Toml,
     table: tuple[str | int, ...],
 ) -> None:
     """Refuse unknown names, missing ones, and values of the wrong type."""
@@ -284,7 +285,7 @@ def _check(
             raise where.error(f"the key '{name}' is missing", *table)
 
 
-def _check_meaning(exercise: Exercise, where: Places, table: tuple[str | int, ...]) -> None:
+def _check_meaning(exercise: Exercise, where: _Toml, table: tuple[str | int, ...]) -> None:
     for name, allowed in (("kind", KINDS), ("level", LEVELS), ("better", WAYS)):
         value = getattr(exercise, name)
         if value not in allowed:
@@ -309,7 +310,7 @@ def _check_meaning(exercise: Exercise, where: Places, table: tuple[str | int, ..
         )
 
 
-def _refuse_repeats(ids: list[tuple[str, int | None]], where: Places, kind: str) -> None:
+def _refuse_repeats(ids: list[tuple[str, int | None]], where: _Toml, kind: str) -> None:
     first: dict[str, int | None] = {}
     for name, line in ids:
         if name in first:
@@ -322,43 +323,8 @@ def _refuse_repeats(ids: list[tuple[str, int | None]], where: Places, kind: str)
         first[name] = line
 
 
-class Places:
-    r"""The lines of the tables and keys of a TOML file, which Python's reader doesn't tell.
-
-    >>> places = Places('[[tea]]\nheat = 80\n\n[tea.given]\ncup = 1\n', "tea.toml")
-    >>> places.line("tea", 0, "heat"), places.line("tea", 0, "given", "cup")
-    (2, 5)
-    """
-
-    def __init__(self, text: str, file: str) -> None:
-        self.file = file
-        self._lines: dict[tuple[str | int, ...], int] = {}
-        counts: dict[tuple[str | int, ...], int] = {}
-        table: tuple[str | int, ...] = ()
-        quote: str | None = None
-        for number, line in enumerate(text.splitlines(), start=1):
-            if quote is None and (header := re.match(r"\s*\[\[([\w.]+)\]\]", line)):
-                name = tuple(header.group(1).split("."))
-                base: tuple[str | int, ...] = table[:2] if len(name) > 1 else ()
-                place = (*base, name[-1])
-                table = (*place, counts.get(place, 0))
-                counts[place] = counts.get(place, 0) + 1
-                self._lines[table] = number
-            elif quote is None and (single := re.match(r"\s*\[([\w.]+)\]", line)):
-                name = tuple(single.group(1).split("."))
-                table = (*(table[:2] if len(name) > 1 else ()), name[-1])
-                self._lines[table] = number
-            elif quote is None and (key := re.match(r"\s*([\w-]+)\s*=", line)):
-                self._lines.setdefault((*table, key.group(1)), number)
-            for mark in re.findall(r'"""|\'\'\'', line):
-                quote = None if quote == mark else quote or mark
-
-    def line(self, *path: str | int) -> int | None:
-        """Return the line of a table or key, or of the nearest thing around it."""
-        for end in range(len(path), 0, -1):
-            if path[:end] in self._lines:
-                return self._lines[path[:end]]
-        return None
+class _Toml(Places):
+    """The places of a file of exercises."""
 
     def error(
         self, message: str, *table: str | int, key: str | None = None, hint: str | None = None

@@ -59,7 +59,7 @@ def split_front_matter(
     start = next((i for i, line in enumerate(lines) if line.text.strip()), 0)
     followed = len(lines) > start + 1 and bool(lines[start + 1].text.strip())
     if not followed or lines[start].text.rstrip() != "---":
-        return YamlFile({}, {(): 1}, file), lines
+        return YamlFile(file, {(): 1}, {}), lines
     for index in range(start + 1, len(lines)):
         if lines[index].text.rstrip() in {"---", "..."}:
             text = "\n".join(line.text for line in lines[start + 1 : index])

@@ -8,7 +8,6 @@ A key written twice is refused, where most readers silently keep the last.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,29 +15,14 @@ from typing import Any
 import yaml
 
 from mlsim_book.errors import SourceError
-
-Path_ = tuple[str | int, ...]
+from mlsim_exercises.places import Key, Places
 
 
 @dataclass(frozen=True)
-class YamlFile:
+class YamlFile(Places):
     """The data of a YAML text, and the line on which each key or item stands."""
 
     data: Any
-    lines: Mapping[Path_, int]
-    file: str
-
-    def line(self, *path: str | int) -> int | None:
-        r"""Return the line of a key, or of the nearest key above it.
-
-        >>> text = load_yaml("book:\n  title: T\n", file="_quarto.yml")
-        >>> text.line("book", "title"), text.line("book", "absent")
-        (2, 1)
-        """
-        for end in range(len(path), -1, -1):
-            if path[:end] in self.lines:
-                return self.lines[path[:end]]
-        return None
 
 
 class _Loader(yaml.SafeLoader):
@@ -92,14 +76,14 @@ def load_yaml(text: str, *, file: str | Path, first_line: int = 1) -> YamlFile:
     loader = _Loader(text)
     try:
         node = loader.get_single_node()
-        lines: dict[Path_, int] = {(): first_line}
+        lines: dict[Key, int] = {(): first_line}
         builder = _Builder(loader, str(file), offset, lines)
         data = {} if node is None else builder.build(node, ())
     except yaml.YAMLError as error:
         raise _explained(error, str(file), offset) from None
     finally:
         loader.dispose()
-    return YamlFile(data, lines, str(file))
+    return YamlFile(str(file), lines, data)
 
 
 def read_yaml(path: Path, *, name: str | None = None) -> YamlFile:
@@ -118,12 +102,12 @@ class _Builder:
     loader: _Loader
     file: str
     offset: int
-    lines: dict[Path_, int]
+    lines: dict[Key, int]
 
     def line(self, node: yaml.Node) -> int:
         return int(node.start_mark.line) + 1 + self.offset
 
-    def build(self, node: yaml.Node, path: Path_) -> Any:
+    def build(self, node: yaml.Node, path: Key) -> Any:
         self.lines.setdefault(path, self.line(node))
         if isinstance(node, yaml.SequenceNode):
             return [self.build(item, (*path, index)) for index, item in enumerate(node.value)]
@@ -131,7 +115,7 @@ class _Builder:
             return self._mapping(node, path)
         return self.loader.construct_object(node)
 
-    def _mapping(self, node: yaml.MappingNode, path: Path_) -> dict[str, Any]:
+    def _mapping(self, node: yaml.MappingNode, path: Key) -> dict[str, Any]:
         self._refuse_duplicates(node)
         self.loader.flatten_mapping(node)
         data: dict[str, Any] = {}
