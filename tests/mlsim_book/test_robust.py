@@ -229,7 +229,7 @@ def test_a_kernel_that_dies_twice_is_told_with_its_line(make_book: MakeBook) -> 
         execute(book, said.append)
     assert "index.qmd:7: the kernel died twice, in the cell (exit code 3)" in str(caught.value)
     assert "two.qmd:5: the kernel died twice, in the inline expression" in str(caught.value)
-    assert "(signal 9: killed, as for want of memory)" in str(caught.value)
+    assert "(signal 9: killed, as when out of memory)" in str(caught.value)
     assert "--jobs 1" in str(caught.value)
     assert sum("running the page again" in line for line in said) == 2
     assert any(line.startswith("WARN: index.qmd:7: the kernel died") for line in said)

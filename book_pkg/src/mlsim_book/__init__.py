@@ -12,5 +12,5 @@ The work goes through rooms; a room imports only from those above it in this lis
     check       sources, a site     -> what is wrong with them
     preview, grading                -> the other commands, above all of these
 
-`errors`, `caches`, `model` and `progress` lie below them.
+`errors`, `caches`, `model` and `progress` stand below them.
 """

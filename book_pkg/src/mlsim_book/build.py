@@ -22,7 +22,7 @@ Progress = Callable[[str], None]
 
 
 class StrictError(BookError):
-    """A strict build met problems; all of them have been told."""
+    """A strict build met problems; all of them have been reported."""
 
 
 def build(
@@ -51,7 +51,7 @@ def build(
         Execute every cell again, whatever is cached.
     formats
         What to make of the whole book besides ("pdf", "epub", "zip"). With any, those
-        that the site has already are made anew, too.
+        that the site has already are made again, too.
     wait
         Seconds to wait for another build of the same folder.
 
@@ -71,12 +71,12 @@ def build(
     started = time.perf_counter()
     problems = Problems()
     project = load_project(root, problems)
-    load_assets()  # a missing tool is told before minutes of cells are run
+    load_assets()  # a missing tool is reported before minutes of cells are run
     find_pandoc()
     require_tools(formats)
     target = (out or root / project.output_dir).resolve()
     check_target(project, target)
-    # the lock and the folder come first: what is refused is told before cells are run
+    # the lock and the folder come first: what is refused is reported before cells are run
     with (
         disk_errors(target),
         hold(target, wait=wait, progress=progress),

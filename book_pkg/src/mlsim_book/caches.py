@@ -76,7 +76,7 @@ class Memo:
     """Results by name, each with what it was made from.
 
     A preview holds one from build to build, so that only changed pages are
-    finished anew. It compares what a step is given, not the files that the step
+    finished again. It compares what a step is given, not the files that the step
     looks at: drop the memo when any of those changes.
 
     >>> memo = Memo()

@@ -247,7 +247,7 @@ def reference(name: str, thing: Any, *, level: int = 2, prefix: str = "api") -> 
     parts = [heading, prose(parsed.summary)]
     if inspect.isclass(thing) and _is_made_by_users(thing):
         parts.append(f"```python\n{signature(name, thing)}\n```")
-    parts += _told(parsed, skip=("Attributes",))
+    parts += _after_summary(parsed, skip=("Attributes",))
     parts += _attributes(name, documented, parsed, prefix)
     for member, function in _members(documented, (*_METHODS, FunctionType)):
         own = function.__func__ if isinstance(function, _METHODS) else function
@@ -265,10 +265,10 @@ def _is_made_by_users(cls: type) -> bool:
 def _function(name: str, function: Any) -> list[str]:
     parsed = parse(inspect.getdoc(function) or "")
     code = f"```python\n{signature(name, function)}\n```"
-    return [code, prose(parsed.summary), *_told(parsed)]
+    return [code, prose(parsed.summary), *_after_summary(parsed)]
 
 
-def _told(parsed: Docstring, skip: Iterable[str] = ()) -> list[str]:
+def _after_summary(parsed: Docstring, skip: Iterable[str] = ()) -> list[str]:
     """Return what follows the summary: text, sections, examples."""
     parts = [markdown(parsed.body)] if parsed.body else []
     for title, items in parsed.sections.items():
@@ -301,11 +301,11 @@ def _attributes(name: str, cls: type, parsed: Docstring, prefix: str) -> list[st
         entries.append(_definition(", ".join(terms), item.text))
     for each, found in _members(cls, _PROPERTIES):
         function = found.func if isinstance(found, cached_property) else found.fget
-        told = parse(inspect.getdoc(function) or "")
+        own = parse(inspect.getdoc(function) or "")
         annotation = inspect.signature(function).return_annotation
         kind = "" if annotation is inspect.Signature.empty else _type(annotation)
-        text = f"{told.summary} {_first_paragraph(told.body)}".strip()
-        for item in told.sections.get("Raises", ()):
+        text = f"{own.summary} {_first_paragraph(own.body)}".strip()
+        for item in own.sections.get("Raises", ()):
             text += f" Raises `{item.names}` {item.text[:1].lower()}{item.text[1:]}"
         entries.append(_definition(_term(name, each, kind, prefix), text))
     fields_line = [f"Fields: {', '.join(silent)}."] if silent else []

@@ -46,7 +46,7 @@ class Finding:
 def examine(say: Callable[[str], None], root: Path | None = None) -> int:
     """Look at everything; return 1 if the own engine can't work.
 
-    What Quarto would do with the book in `root` is told, and changes nothing: `check` and
+    What Quarto would do with the book in `root` is reported, and changes nothing: `check` and
     `build` refuse it.
     """
     findings = [_python(), _pandoc(), _node(), _assets(), _kernel(), _cache(), _typst(), _quarto()]

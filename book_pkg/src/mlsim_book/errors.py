@@ -1,4 +1,4 @@
-"""What can go wrong with a book, and how it is told.
+"""What can go wrong with a book, and how it is reported.
 
 BookError                   anything that stops a build; file and line where known
 ├── SourceError             a chapter, include or configuration file is wrong
@@ -80,7 +80,7 @@ class Problems:
     """Problems met so far, in the order in which they were met."""
 
     found: list[Problem] = field(default_factory=list)
-    advice: list[Problem] = field(default_factory=list)  # told, but no reason to stop
+    advice: list[Problem] = field(default_factory=list)  # reported, but no reason to stop
 
     def add(
         self,

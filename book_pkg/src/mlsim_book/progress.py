@@ -50,7 +50,7 @@ class Teller:
             self._draw()
 
     def clear(self) -> None:
-        """Take the bar away: what it told of has ended, well or not."""
+        """Remove the bar: what it showed has ended, well or not."""
         with self._lock:
             self._wipe()
             self._bar = ""

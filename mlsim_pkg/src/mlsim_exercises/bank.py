@@ -78,7 +78,7 @@ class Bank:
         print(selfcheck_markdown(self._find(self.selfchecks, name, "selfcheck")))
 
     def verdict(self, name: str, answer: Any = ...) -> Verdict:
-        """Return what is said to an answer.
+        """Return the verdict on an answer.
 
         Parameters
         ----------
@@ -89,7 +89,7 @@ class Bank:
         return judge(self.evaluate(name), answer)
 
     def check(self, name: str, answer: Any = ...) -> None:
-        """Print what is said to an answer; `verdict` returns it."""
+        """Print the verdict on an answer; `verdict` returns it."""
         verdict = self.verdict(name, answer)
         if verdict.kind == "right":
             print(f"✓ {verdict.message} reveal({name!r}) explains.")

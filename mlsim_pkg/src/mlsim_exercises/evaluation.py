@@ -1,6 +1,6 @@
 """Exercises computed: the answer, where each wrong path leads, and all texts.
 
-`data` describes the file, `markdown` what a page shows of it, `verdicts` what is said to
+`data` describes the file, `markdown` what a page shows of it, `verdicts` the verdict on
 an answer, `bank` the questions of a whole book.
 Answers are expressions: they are computed whenever a page runs, so that none can go
 stale. Standard library only: this runs in the chapters' own kernel, and at students'.
@@ -26,7 +26,7 @@ class Evaluation:
     exercise: Exercise
     answer: Any  # a float, a choice, or a tuple of choices
     wrong: tuple[Any, ...]  # what each wrong path leads to
-    because: tuple[str, ...]  # what to tell whoever took it, Markdown
+    because: tuple[str, ...]  # the message for it, Markdown
     prompt: str  # Markdown, as are the hints and the solution
     hints: tuple[str, ...]
     solution: str

@@ -1,4 +1,4 @@
-"""What is said to an answer: right, or which mistake was made.
+"""The verdict on an answer: right, or which mistake was made.
 
 An answer is judged against the computed one, then against each known wrong path, then
 for a slip of the unit, then for its order of magnitude. `verdicts.js` of `mlsim_book`
@@ -74,7 +74,7 @@ _PLURAL = r"([A-Za-z]{3,})s"
 
 @dataclass(frozen=True)
 class Verdict:
-    """What an answer is, and what to tell whoever gave it.
+    """What an answer is, and the message for the person who gave it.
 
     `kind` is "not attempted", "no answer" (of a form that can't be one), "wrong unit",
     "wrong path", "order of magnitude", "wrong" or "right"; `score` a share of the points,

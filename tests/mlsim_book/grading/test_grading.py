@@ -480,7 +480,7 @@ def test_results(homework: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert rows[0]["boil: verdict"] == "wrong path"
     asked = rows_of(homework / "results" / "questions.csv")
     assert {"question": "boil", "verdict": "wrong path", "times": "1",
-            "what was told": "That is for one litre."} in asked  # fmt: skip
+            "message": "That is for one litre."} in asked  # fmt: skip
     pages = sorted(each.name for each in (homework / "results" / "feedback").iterdir())
     assert pages == ["1+1.html", "ada.html"]
 

@@ -1,4 +1,4 @@
-"""The bibliography's entries: where they stand, which are there twice, which nobody uses.
+"""The bibliography's entries: where they stand, which are there twice, which are unused.
 
 An entry is used when a chapter cites it, when the built site links to it, or when a file
 under `mlsim-book: citation-keys-in:` in `_quarto.yml` holds its key: the data of a

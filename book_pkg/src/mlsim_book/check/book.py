@@ -44,7 +44,7 @@ def check_book(
 ) -> Problems:
     """Check a book's sources, its numbers and notebooks, and its site if there is one.
 
-    `progress` is told how many numbers of each page are computed, cited, given, bare.
+    `progress` gets a line for each page: how many numbers are computed, cited, given, bare.
 
     Parameters
     ----------
@@ -84,7 +84,7 @@ def check_book(
 
 
 def check_external(site: BuiltSite, progress: Progress) -> None:
-    """Note the links to pages of others that are gone; tell of those that nobody can say of."""
+    """Note links to other sites' pages that are gone; report those that are uncertain."""
     found = external_links(site)
     progress(f"asking for {len(found)} addresses on other servers")
     for answer in ask_all(found):

@@ -1,4 +1,4 @@
-"""What matters of a built page to whoever checks it: ids, links, images, headings, loads."""
+"""What checks need from a built page: ids, links, images, headings, loads."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Check a built site: ids, links, images, headings, markup, terms, and whom it asks for what."""
+"""Check a built site: ids, links, images, headings, markup, terms, requests to others."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _ELSEWHERE = {"http", "https"}
 
 @dataclass(frozen=True)
 class BuiltSite:
-    """A built site, and how to tell of its faults."""
+    """A built site, and how to report its faults."""
 
     project: Project
     folder: Path

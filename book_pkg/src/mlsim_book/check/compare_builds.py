@@ -69,7 +69,7 @@ class Move:
             words = "" if self.old.text == self.new.text else f": {_changes(self.old, self.new)}"
             return f"~ drawn anew: {_shortened(self.new.text)}{words}"
         said = _changes(self.old, self.new)
-        if self.new.kind == "row" and said.startswith("…"):  # a row is told by its first cell
+        if self.new.kind == "row" and said.startswith("…"):  # a row is identified by its first cell
             said = f"{self.new.text.partition(' | ')[0]} | {said}"
         return f"~ {said}"
 
@@ -136,7 +136,7 @@ def _alike(one: Piece, other: Piece) -> bool:
     if one.kind != other.kind:
         return False
     first, second = (_NUMBER.sub("#", each.text).split() for each in (one, other))
-    # A row of a table is told by its first cell.
+    # A row of a table is identified by its first cell.
     if one.kind == "row":
         return one.text.partition(" | ")[0] == other.text.partition(" | ")[0]
     return difflib.SequenceMatcher(None, first, second).ratio() >= ALIKE

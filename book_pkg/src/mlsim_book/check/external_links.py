@@ -2,7 +2,7 @@
 
 Only on request (`mlsim-book check --external`): it needs the network, takes its time,
 and depends on others. A page that is gone is a problem. A server that won't say, or
-isn't reached in time, is told but is none: it may answer readers all the same.
+isn't reached in time, is reported but is no problem: it may answer readers all the same.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Whether a page is valid HTML: as the standard's parser reads it, and what may stand in what.
 
-html5lib follows the parsing rules of the standard and tells of every error. It does
+html5lib follows the parsing rules of the standard and reports every error. It does
 not know what an element may hold; of those rules, the few that are broken in practice
 are kept here: no block in a line of text, no control in a link or a button, nothing
 but items in a list. Elements of SVG and MathML are left to the parser.

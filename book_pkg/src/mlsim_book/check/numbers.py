@@ -1,6 +1,6 @@
 """Check a book's numbers: chapters, captions, front matter, and exercises beside chapters.
 
-The rules are in `numbers`; here is where texts come from, and how findings are told.
+The rules are in `numbers`; here is where texts come from, and how findings are reported.
 Nothing is run: an inline expression counts as computed because it is one.
 """
 
@@ -101,7 +101,7 @@ class _Check:
             self._text(text, place, cited=cited, option=name)
 
     def _text(self, text: str, place: SourceLine, *, cited: bool = False, option: str = "") -> None:
-        """Judge a text that stands, as far as can be told, on one line."""
+        """Judge a text that stands, as far as is known, on one line."""
         lines = [
             SourceLine(each.text, place.file, place.line) for each in split_lines(text, file="")
         ]

@@ -61,8 +61,8 @@ def quarto_findings(project: Project, pages: Sequence[ParsedPage]) -> list[Findi
 def note_findings(found: Sequence[Finding], problems: Problems) -> None:
     """Note findings: what only differs is advice."""
     for each in found:
-        tell = problems.advise if each.kind == "differs" else problems.add
-        tell(f"Quarto {each.message}", file=each.file, line=each.line, hint=each.hint)
+        note = problems.advise if each.kind == "differs" else problems.add
+        note(f"Quarto {each.message}", file=each.file, line=each.line, hint=each.hint)
 
 
 def _text_lines(page: ParsedPage) -> Iterator[SourceLine]:
@@ -74,7 +74,7 @@ def _text_lines(page: ParsedPage) -> Iterator[SourceLine]:
 
 
 def _of_cells(project: Project, page: ParsedPage) -> Iterator[Finding]:
-    """Judge how code is run: cells with a cache, and expressions nobody meant to run."""
+    """Judge how code is run: cells with a cache, and expressions that were not meant to run."""
     execute = merge(project.metadata, page.metadata).get("execute")
     cached = isinstance(execute, Mapping) and execute.get("cache") in (True, "refresh")
     for block in page.document.blocks:

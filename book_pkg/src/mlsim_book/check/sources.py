@@ -1,4 +1,4 @@
-"""Check what the sources of a book tell without running them: labels, references, citations."""
+"""Check what the sources of a book say without running them: labels, references, citations."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def check_citations(
     """Check the keys cited in prose against the bibliography."""
     files = ", ".join(project.bibliography) or "a file under `bibliography:` in _quarto.yml"
     if entries.unread:
-        return  # a format that only pandoc reads: the build tells
+        return  # a format that only pandoc reads: the build reports it
     for page in pages:
         if page.metadata.get("bibliography"):
             continue

@@ -1,7 +1,7 @@
 """Find terms of the glossary that a page spells otherwise than the glossary does.
 
-"relu", "allreduce" and "optimiser" are told where the glossary says "ReLU", "all-reduce"
-and "optimizer". It would rather miss one than tell of what is right: a capital at the
+"relu", "allreduce" and "optimiser" are reported where the glossary says "ReLU", "all-reduce"
+and "optimizer". It would rather miss one than report what is right: a capital at the
 start, a plural and "memory-bandwidth limit" pass, and so does what may be a name of
 something else: "Memory Bandwidth", and capitals only for a term of small letters. Looked
 at is running text, as for hints: no headings, code, quotes, tables or links.
@@ -131,8 +131,8 @@ def _read_speller(
     home = next((href for href, page in pages.items() if page.chapter.source == source), None)
     if home is None or home not in html:
         return None
-    told = Reporter(Problems(), project.root)  # what is wrong with the entries, the build tells
-    entries = read_entries(FilledPage(pages[home], "", html[home]), told)
+    unused = Reporter(Problems(), project.root)  # the build reports faults of the entries
+    entries = read_entries(FilledPage(pages[home], "", html[home]), unused)
     spellings = [spelling for entry in entries for spelling in entry.spellings]
     return Speller(spellings, _not_terms(project))
 

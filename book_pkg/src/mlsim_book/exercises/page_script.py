@@ -1,7 +1,7 @@
 """The script and the styles of exercises on a page, which only a page with exercises loads.
 
 The script is made of the files `theme/guesses.js` (what is kept in the browser),
-`theme/verdicts.js` (what is said to an answer), `theme/fields.js`, `theme/exercises.js`
+`theme/verdicts.js` (the verdict on an answer), `theme/fields.js`, `theme/exercises.js`
 and `theme/calibration.js` (the page of all guesses). Its rules are those of
 `mlsim_exercises.verdicts`.
 """

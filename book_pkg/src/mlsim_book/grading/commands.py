@@ -79,9 +79,9 @@ def _assign(options: argparse.Namespace) -> int:
     fixed = [each.exercise.id for each in assignment.questions if len(each.versions) == 1]
     if students and fixed:
         _say(f"the same for all, as they have no [exercise.given]: {', '.join(fixed)}")
-    whom = f" for {len(students)} students" if students else ""
+    audience = f" for {len(students)} students" if students else ""
     count = len(assignment.questions)
-    asked = f"{count} question{'s' if count != 1 else ''}, {assignment.points} points{whom}"
+    asked = f"{count} question{'s' if count != 1 else ''}, {assignment.points} points{audience}"
     _say(f"{asked}: {options.out}")
     _say(f"hand out {options.out / 'students'}; keep the rest to yourself")
     return 0

@@ -1,7 +1,7 @@
 """Grade what was handed in: run it behind walls, compare, keep each result.
 
 Results are kept one by one, so that a run that was stopped goes on where it was. The
-answers never leave this process: the notebook runs in another, which tells what the
+answers never leave this process: the notebook runs in another, which says what the
 student's names hold.
 """
 
@@ -155,7 +155,7 @@ def grade(
             "WARN: this system gives a submission no network of its own: Python alone refuses"
             " it the network. Run the command in a container without one to be sure."
         )
-    return _told_twice([found[path] for path in paths])
+    return _note_repeats([found[path] for path in paths])
 
 
 def _make(folder: Path) -> None:
@@ -192,7 +192,7 @@ def _result(
     numbers = assignment.students.get(submission.student)
     notes = [*submission.notes, *ran.trouble]
     if assignment.students and numbers is None:
-        # nothing tells whose numbers it has: no answer of it can be judged
+        # nothing says whose numbers it has: no answer of it can be judged
         blank = Verdict("not attempted", "Not graded: whose notebook this is isn't known.")
         marks = [_mark(each, blank, "") for each in assignment.questions]
     else:
@@ -205,8 +205,8 @@ def _result(
 
 
 def _judged(question: Question, version: int, ran: Ran) -> tuple[Verdict, str]:
-    told = ran.values.get(question.variable)
-    value, shown = _answer(told)
+    sent = ran.values.get(question.variable)
+    value, shown = _answer(sent)
     return judge(question.versions[version], value), shown
 
 
@@ -223,11 +223,11 @@ class _Foreign:
         raise TypeError(unit)
 
 
-def _answer(told: Any) -> tuple[Any, str]:
-    """Return an answer that a subprocess told of, and how it reads; trust nothing in it."""
-    if not isinstance(told, dict) or not told:
+def _answer(sent: Any) -> tuple[Any, str]:
+    """Return an answer that a subprocess sent, and how it reads; trust nothing in it."""
+    if not isinstance(sent, dict) or not sent:
         return None, ""
-    kind, value = next(iter(told.items()))
+    kind, value = next(iter(sent.items()))
     if kind == "number" and isinstance(value, int | float) and not isinstance(value, bool):
         return float(value), f"{value:.6g}"
     if kind == "list" and isinstance(value, list):
@@ -247,17 +247,17 @@ def _mark(question: Question, verdict: Verdict, given: str) -> Mark:
     )
 
 
-def _told_twice(results: list[Result]) -> list[Result]:
+def _note_repeats(results: list[Result]) -> list[Result]:
     """Note on each file that another one is of the same student."""
-    told = []
+    noted = []
     for each in results:
         others = [
             other.file for other in results
             if other.student and other.student == each.student and other is not each
         ]  # fmt: skip
         note = (f"also of this student: {', '.join(others)}",) if others else ()
-        told.append(replace(each, notes=each.notes + note))
-    return told
+        noted.append(replace(each, notes=each.notes + note))
+    return noted
 
 
 def _kept_name(path: Path, folders: Folders) -> str:

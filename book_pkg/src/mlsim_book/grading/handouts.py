@@ -189,7 +189,7 @@ def _notebook(cells: Sequence[dict[str, Any]], assignment: Assignment, student: 
 
 
 def _rubric(assignment: Assignment) -> str:
-    """Return the rubric: what each question is worth, and what each mistake is told."""
+    """Return the rubric: what each question is worth, and the message for each mistake."""
     about = (
         f"{_INSTRUCTORS} {assignment.points} points in all. Numbers are those of the first"
         " version of each question; the key has all."
@@ -201,7 +201,7 @@ def _rubric(assignment: Assignment) -> str:
         what = f"{exercise.points} points, {exercise.level}"
         what += f", {many} versions" if many > 1 else ", one version for all"
         rows = [
-            "| answer | points | what is told |",
+            "| answer | points | message |",
             "|---|---|---|",
             f"| {answer_text(exercise, version.answer)} | {exercise.points} | Right. |",
         ]

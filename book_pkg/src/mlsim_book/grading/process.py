@@ -18,7 +18,7 @@ from typing import Any
 
 from mlsim_book.errors import ToolError
 
-_MOST = 8_000_000  # bytes that a subprocess may tell
+_MOST = 8_000_000  # bytes that a subprocess may send
 _ATTEMPTS = 3
 _GRACE = 1.0  # seconds
 
@@ -89,7 +89,7 @@ def run_cells(
 
 
 def _read(lines: Sequence[Mapping[str, Any]], ran: Ran, trouble: list[str]) -> int | None:
-    """Take in what was told; return the cell that began last and did not end."""
+    """Take in what was sent; return the cell that began last and did not end."""
     running: int | None = None
     for line in lines:
         if line.get("ready"):
@@ -108,7 +108,7 @@ def _read(lines: Sequence[Mapping[str, Any]], ran: Ran, trouble: list[str]) -> i
 def _listen(
     task: Mapping[str, Any], home: Path, seconds: float, cell_seconds: float
 ) -> tuple[list[dict[str, Any]], str, bool]:
-    """Run the subprocess; return what it told, what it complained of, and if it ended in time."""
+    """Run the subprocess; return what it sent, its errors, and whether it ended in time."""
     read, write = os.pipe()
     with tempfile.TemporaryFile() as said, tempfile.TemporaryFile() as given:
         given.write(json.dumps(task).encode())

@@ -79,14 +79,14 @@ def results_csv(results: Sequence[Result], students: Iterable[str]) -> str:
 
 def questions_csv(results: Sequence[Result]) -> str:
     """Return how often each verdict was given to each question, the mistakes by their words."""
-    rows = [["question", "verdict", "times", "what was told"]]
+    rows = [["question", "verdict", "times", "message"]]
     for index, first in enumerate(results[0].marks if results else ()):
-        told = Counter(
+        messages = Counter(
             (result.marks[index].kind, result.marks[index].message) for result in results
         )
         rows += [
             [first.question, kind, str(count), " ".join(message.split())]
-            for (kind, message), count in told.most_common()
+            for (kind, message), count in messages.most_common()
         ]
     return _csv(rows)
 

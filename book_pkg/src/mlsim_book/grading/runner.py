@@ -1,9 +1,9 @@
-"""Run a notebook's cells and tell what names hold: the subprocess of `grade`.
+"""Run a notebook's cells and report the values of names: the subprocess of `grade`.
 
     python -I -m mlsim_book.grading.runner FD < task.json
 
 The task comes as JSON on standard input; what happens goes to the file descriptor as
-lines of JSON, one when a cell begins and one when it ends, so that nothing told is lost
+lines of JSON, one when a cell begins and one when it ends, so that nothing sent is lost
 if the process dies. It knows no answers. `answers` are the names to look at, each with
 the unit in which its exercise is answered.
 """
@@ -21,7 +21,7 @@ from typing import Any
 from mlsim_book.grading import sandbox
 from mlsim_exercises.evaluation import is_quantity, plain_number
 
-_LONGEST = 300  # characters of a text, items of a list that are told
+_LONGEST = 300  # characters of a text, items of a list that are sent
 
 
 class CellTimeout(BaseException):
@@ -33,7 +33,7 @@ def main() -> None:
     task = json.load(sys.stdin)
     channel = os.fdopen(int(sys.argv[1]), "w", encoding="utf-8", buffering=1)
 
-    def tell(**what: Any) -> None:
+    def send(**what: Any) -> None:
         channel.write(json.dumps(what) + "\n")
 
     sys.dont_write_bytecode = True
@@ -41,17 +41,17 @@ def main() -> None:
     shell = _shell()
     sandbox.limit(memory=task["memory"], seconds=task["seconds"], file_size=task["file_size"])
     sandbox.guard(str(Path.cwd()), task["hidden"])
-    tell(ready=True, network_closed=network)
+    send(ready=True, network_closed=network)
     if hasattr(signal, "SIGALRM"):
         signal.signal(signal.SIGALRM, _too_long)
     for index, source in enumerate(task["cells"]):
         if index in task["skip"]:
             continue
-        tell(begins=index)
+        send(begins=index)
         error = _run(shell, source, task["cell_seconds"])
         values = _look(shell.user_ns, task["answers"], task["cell_seconds"])
-        tell(ends=index, error=error, values=values)
-    tell(done=True)
+        send(ends=index, error=error, values=values)
+    send(done=True)
 
 
 def _too_long(number: int, frame: FrameType | None) -> None:
@@ -75,7 +75,7 @@ def _shell() -> Any:
 
 
 def _alarm(seconds: float) -> None:
-    # it rings again every second: code that catches everything is told once more
+    # it rings again every second: code that catches everything is interrupted again
     if hasattr(signal, "setitimer"):
         signal.setitimer(signal.ITIMER_REAL, seconds, 1.0 if seconds else 0.0)
 
@@ -100,23 +100,23 @@ def _run(shell: Any, source: str, seconds: float) -> str | None:
 
 
 def _look(names: dict[str, Any], answers: dict[str, str], seconds: float) -> dict[str, Any]:
-    """Return what the names hold as JSON can tell it, leaving out what is blank."""
+    """Return the values of the names as JSON, leaving out what is blank."""
     found: dict[str, Any] = {}
     for name, unit in answers.items():
         try:
             _alarm(max(0.2, seconds / len(answers)))
             try:
-                told = _told(names.get(name), unit)
+                sent = _as_json(names.get(name), unit)
             finally:
                 _alarm(0)
         except BaseException as error:  # noqa: BLE001 - a stranger's object was asked
-            told = {"other": type(error).__name__}
-        if told is not None:
-            found[name] = told
+            sent = {"other": type(error).__name__}
+        if sent is not None:
+            found[name] = sent
     return found
 
 
-def _told(value: Any, unit: str) -> dict[str, Any] | None:
+def _as_json(value: Any, unit: str) -> dict[str, Any] | None:
     """Return a value as `{"number": 2.0}`, `text`, `list`, `unit` (that doesn't fit) or `other`."""
     if value is None or value is Ellipsis or (isinstance(value, str) and not value.strip(" .")):
         return None

@@ -19,7 +19,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 _NEW_USER, _NEW_NET = 0x10000000, 0x40000000  # flags of unshare(2)
-_NAME = "socket.gethostname"  # of this machine: asks nobody
+_NAME = "socket.gethostname"  # of this machine: sends no request
 _WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 # Events of Python's audit hooks.
 _PATHS = frozenset(

@@ -1,4 +1,4 @@
-"""What was handed in: notebooks, whoever they are from and whatever became of them."""
+"""What students handed in: notebooks, who they are from, and what is wrong with them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Submission:
     """A notebook that was handed in.
 
     `cells` are the sources of its code cells; `trouble` says why there are none.
-    `student` is "" where nothing tells whose it is.
+    `student` is "" where nothing says whose it is.
     """
 
     path: Path
@@ -55,7 +55,7 @@ def find_submissions(folder: Path) -> list[Path]:
 
 
 def read_submission(path: Path, students: Iterable[str]) -> Submission:
-    """Read one notebook; what is wrong with it is told in the result, not raised.
+    """Read one notebook; what is wrong with it stands in the result and is not raised.
 
     Parameters
     ----------

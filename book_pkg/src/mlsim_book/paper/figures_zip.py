@@ -73,7 +73,7 @@ def write_figures(
     address
         Where the site is published, for the links back.
     time
-        The time that every file bears.
+        The timestamp of every file.
     """
     found = {each.name: each for href, page in pages for each in pictures(href, page)}
     there = [each for each in found.values() if (site / each.path).is_file()]

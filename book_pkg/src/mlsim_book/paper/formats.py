@@ -163,11 +163,11 @@ def make_pdf(project: Project, paper: Paper, progress: Progress) -> bytes:
                 )
             )  # fmt: skip
         except typst.TypstError as error:
-            told = str(error)
+            message = str(error)
     refused = [] if "refused" in paper.config else refused_formulas(paper)
     if not refused:
         raise ToolError(
-            f"Typst could not set the book '{project.title}':\n{told}",
+            f"Typst could not set the book '{project.title}':\n{message}",
             hint="The site needs no PDF: build it without --to pdf, and please report this.",
         )
     for math in refused:
@@ -238,7 +238,7 @@ def _identifier(project: Project) -> str:
 
 
 def _epoch() -> int:
-    """Return the time that files bear: SOURCE_DATE_EPOCH, or the same for all."""
+    """Return the timestamp of files: SOURCE_DATE_EPOCH, or the same for all."""
     given = os.environ.get("SOURCE_DATE_EPOCH", "")
     return int(given) if given.isdigit() else _EPOCH
 
@@ -257,7 +257,7 @@ def _typst() -> Any:
 
 
 def zip_time() -> tuple[int, int, int, int, int, int]:
-    """Return the time that the files in a zip bear."""
+    """Return the timestamp of the files in a zip."""
     moment = datetime.datetime.fromtimestamp(max(_epoch(), _EPOCH), tz=datetime.UTC)
     return (moment.year, moment.month, moment.day, moment.hour, moment.minute, moment.second)
 

@@ -25,13 +25,13 @@ def write_zip(
     Parameters
     ----------
     name
-        The zip's own name; the folder inside bears it, too.
+        The zip's own name, and that of the folder inside.
     pages
         The files that are pages of the book.
     without
         Files that don't go in, the book in other formats for one.
     time
-        The time that every file bears.
+        The timestamp of every file.
     """
     folder = name.removesuffix(".zip")
     left_out = {name, *without}

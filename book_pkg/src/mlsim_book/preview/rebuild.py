@@ -52,7 +52,7 @@ class Rebuilder:
         Raises
         ------
         BookError
-            What a strict build refuses (a lenient one tells it and goes on), or what
+            What a strict build refuses (a lenient one reports it and goes on), or what
             no build can do without.
         """
         problems = Problems()
@@ -105,7 +105,7 @@ class Rebuilder:
             )
             pages.update(zip(stale, fresh, strict=True))
             problems.found += [each for each in found.found if each not in problems.found]
-            if not found.found:  # else they are to be told again
+            if not found.found:  # else they must be reported again
                 self._pages.update({name: (given[name], pages[name]) for name in stale})
         return [pages[name] for name in given]
 

@@ -1,4 +1,4 @@
-"""Serve the last good build of a book on this machine alone, and tell pages of new ones.
+"""Serve the last good build of a book on this machine alone, and notify pages of new ones.
 
 The script that reloads is put into pages as they are sent, so no file of a site
 ever holds it. It comes from the site's own origin and listens there, which a
@@ -96,7 +96,7 @@ class _Handler(http.server.SimpleHTTPRequestHandler):
             self.close_connection = True  # the reader has gone on
 
     def do_HEAD(self) -> None:
-        """Refuse: nobody asks this of a preview."""
+        """Refuse: a preview never needs this."""
         self.send_error(HTTPStatus.METHOD_NOT_ALLOWED)
 
     def _file(self, path: str) -> None:

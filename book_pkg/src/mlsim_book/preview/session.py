@@ -1,7 +1,7 @@
 """`mlsim-book preview`: a book in the browser that follows its sources while they are written.
 
 The site is built into a folder of its own, which goes when the preview ends; `_book`
-is left alone. A build that fails is told in the terminal and over the last good page.
+is left alone. A build that fails is reported in the terminal and over the last good page.
 """
 
 from __future__ import annotations
@@ -231,7 +231,7 @@ class Interrupt:
             self._breaking = False
 
     def _note(self, *_: object) -> None:
-        again = self.wished.is_set()  # whoever asks twice doesn't want to wait
+        again = self.wished.is_set()  # a second Ctrl-C ends at once
         self.wished.set()
         if self._breaking or again:
             raise KeyboardInterrupt

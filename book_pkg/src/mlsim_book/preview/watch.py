@@ -23,7 +23,7 @@ Stamps = dict[str, tuple[int, int]]
 
 
 def scan(root: Path, skip: Iterable[Path] = ()) -> Stamps:
-    """Return time and size of the files of a book by path, leaving out what nobody writes.
+    """Return time and size of the files of a book by path, leaving out what people don't write.
 
     Hidden files and folders, virtual environments and the folders in `skip` don't count.
     """
@@ -35,7 +35,7 @@ def scan(root: Path, skip: Iterable[Path] = ()) -> Stamps:
             with os.scandir(queue.pop()) as entries:
                 listed = list(entries)
         except OSError:
-            continue  # gone, or nobody's to read
+            continue  # gone, or not readable
         if any(each.name == "pyvenv.cfg" for each in listed):
             continue
         for each in listed:
@@ -63,7 +63,7 @@ def differing(old: Stamps, new: Stamps) -> list[str]:
 
 
 class Watcher:
-    """Tells what changed in a folder since it was asked before."""
+    """Finds what changed in a folder since the last call."""
 
     def __init__(self, root: Path, skip: Iterable[Path] = ()) -> None:
         self.root, self.skip = root, tuple(skip)

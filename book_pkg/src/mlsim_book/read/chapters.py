@@ -116,9 +116,9 @@ def own_path(name: str, *, what: str, root: Path, file: str, line: int | None) -
     absolute = _ABSOLUTE.match(plain)
     if not absolute and plain.split("/")[0] != "..":
         return posixpath.normpath(name)
-    fault = "is an absolute path" if absolute else "lies outside of the book's folder"
+    fault = "is an absolute path" if absolute else "is outside the book's folder"
     raise SourceError(
-        f"the {what} '{name}' {fault}: files of a book lie in its folder, and are named from there",
+        f"the {what} '{name}' {fault}: a book's files are in its folder, and named from there",
         file=file,
         line=line,
         hint=_instead(plain, root),
@@ -140,7 +140,7 @@ def _instead(plain: str, root: Path) -> str:
 
 
 def _check_references(source: YamlFile, root: Path) -> None:
-    """Refuse a page of references that lies outside of the book."""
+    """Refuse a page of references that is outside the book."""
     name = source.data["book"].get("references")
     if isinstance(name, str) and "://" not in name:
         line = source.line("book", "references")

@@ -57,7 +57,7 @@ class Fences:
     """Follow code fences and HTML comments through lines fed one by one.
 
     `feed` says what a line is: "text", "open" (a fence), "code", "close", or
-    "comment" for a line that begins inside an HTML comment. `cell` tells
+    "comment" for a line that begins inside an HTML comment. `cell` says
     whether the block just opened, or open now, is one to execute.
 
     >>> fences = Fences()

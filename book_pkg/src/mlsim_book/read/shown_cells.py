@@ -94,7 +94,7 @@ def _code(
 ) -> tuple[SourceLine, ...]:
     """Return a cell of another language as a block of its code; a hidden one as a blank line.
 
-    What it is told in itself counts: `echo: false` of a page is for cells that run.
+    Its own options count: `echo: false` of a page is for cells that run.
     """
     indent, language = fence.group(1), fence.group(3)
     start = next((i for i, line in enumerate(body) if not _OPTION.match(line.text)), len(body))

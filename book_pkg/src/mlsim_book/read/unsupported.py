@@ -1,4 +1,4 @@
-"""Keys that Quarto honours and this builder doesn't: the author is told each by name.
+"""Keys that Quarto honours and this builder doesn't: each is reported by name.
 
 They are no mistakes, so they don't stop a strict build.
 """

@@ -78,7 +78,7 @@ def _without_bibliography(
     keys: dict[str, list[str]],
     reporter: Reporter,
 ) -> Citations:
-    """Leave citations as they were written, for want of a bibliography."""
+    """Leave citations as they were written, since there is no bibliography."""
     for name in dict.fromkeys(key for page in keys.values() for key in page):
         _note_missing(name, project, pages, keys, reporter)
     by_page = {

@@ -1,6 +1,6 @@
 """The table below a figure: its data, folded, and as a file of comma-separated values.
 
-The file lies beside the image, under its name and `.csv`; whoever finds an image with
+The file is stored beside the image, under its name and `.csv`; a reader who finds an image with
 one (`place_tables`) puts the table below it. It is made of the file alone.
 """
 
@@ -80,7 +80,7 @@ def _table(data: str, source: str, rest: str) -> str:
 
 
 def _spread(rows: list[list[str]]) -> list[list[str]]:
-    """Return so many rows as a reader may want to see, the first and the last among them.
+    """Return so many rows as fit a page, the first and the last among them.
 
     >>> [len(_spread([["1"]] * count)) for count in (3, 200, 201, 400)]
     [3, 200, 50, 50]

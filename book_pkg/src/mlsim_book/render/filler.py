@@ -57,7 +57,7 @@ def lipsum(words: Sequence[str]) -> str | None:
 
 
 def placeholder(words: Sequence[str]) -> str | None:
-    """Return a grey image of a size in pixels, which it bears.
+    """Return a gray image of a size in pixels, with the size written on it.
 
     >>> placeholder(["wide"]) is None, placeholder(["40", "30"])[:26]
     (True, '![](data:image/svg+xml;bas')

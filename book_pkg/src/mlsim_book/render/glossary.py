@@ -8,7 +8,7 @@
     :::
 
 On every other page the first occurrence of a term in running text becomes a link
-to its entry that tells the definition; front matter `mlsim-book: {terms: false}`
+to its entry, with the definition; front matter `mlsim-book: {terms: false}`
 switches that off for a page. Each entry says on which page its term comes first.
 All this is done when references are filled in, so rendered pages stay valid.
 """

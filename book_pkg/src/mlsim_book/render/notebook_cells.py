@@ -112,7 +112,7 @@ def install_cell(project: Project) -> dict[str, Any] | None:
 
         mlsim-book:
           package: kettle          # what is imported
-          path: kettle_pkg         # where it lies in the repository
+          path: kettle_pkg         # where it is in the repository
           extras: [notebook]
     """
     settings = project.metadata.get("mlsim-book")

@@ -60,7 +60,7 @@ def splice(page: str, old: str, new: str) -> str | None:
     inner = _CITED.sub(lambda m: f"{m[1]}{int(m[2]) + first}{m[3]}", inner)
     kept = cites[first : first + len(numbers)]
     if _unplaced(kept) == _unplaced(fresh):
-        fresh = kept  # else all citations of the book would be formatted anew
+        fresh = kept  # else all citations of the book would be formatted again
     told = {
         **facts,
         "cites": cites[:first] + fresh + cites[first + len(numbers) :],

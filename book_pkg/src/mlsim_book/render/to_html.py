@@ -67,7 +67,7 @@ class Title:
 
 @dataclass(frozen=True)
 class RenderedPage:
-    """A page's HTML with placeholders, and what the filter tells of it."""
+    """A page's HTML with placeholders, and what the filter says about it."""
 
     page: ExecutedPage
     body: str
@@ -103,7 +103,7 @@ def render_pages(
 
     def render(page: ExecutedPage) -> RenderedPage:
         shown = {**page_config(project, page), "format": form}
-        told = {"words": shown["language"], "numbered": shown["number_sections"] is not False}
+        facts = {"words": shown["language"], "numbered": shown["number_sections"] is not False}
         config = json.dumps(shown, sort_keys=True)
         front = {key: page.metadata[key] for key in _TITLES if page.metadata.get(key) is not None}
         head = f"---\n{json.dumps(front, ensure_ascii=False)}\n---\n\n" if front else ""
@@ -127,11 +127,11 @@ def render_pages(
         else:
             quick = splicer.quick(name, config + head, body, pandoc, whole)
             if quick is not None:
-                return replace(_read(page, quick), **told)
+                return replace(_read(page, quick), **facts)
             html = whole()
         if splicer is not None:
             splicer.note(name, config + head, body, html)
-        return replace(_read(page, html), **told)
+        return replace(_read(page, html), **facts)
 
     with ThreadPoolExecutor(max_workers=max(1, jobs)) as pool:
         return list(pool.map(render, pages))

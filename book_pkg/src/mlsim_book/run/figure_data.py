@@ -32,7 +32,7 @@ def publish(shell: Any) -> None:
     from traitlets import Unicode
 
     class Data(BaseFormatter):
-        """Asks every figure: the inline backend strikes Matplotlib's off a formatter's list."""
+        """Ask every figure: the inline backend removes Matplotlib's from a formatter's list."""
 
         format_type = Unicode(MIME)
 

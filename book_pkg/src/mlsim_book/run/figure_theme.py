@@ -25,13 +25,13 @@ LEAST = 9  # pixels
 DARK = ".dark.svg"  # how the name of a dark copy ends
 # Stands for a dark copy, so that nothing is loaded, where the page can't be dark: without
 # scripts pages are light. Where the reader's system is light, `site/theme/book.js` takes it away
-# as soon as the page is dark all the same. The image is one pixel that nobody sees.
+# as soon as the page is dark all the same. The image is one invisible pixel.
 _NOT_YET = (
     '<source media="(scripting: none), (prefers-color-scheme: light)" '
     'srcset="data:image/gif;base64,R0lGODlhAQABAIAAAAAAAP///yH5BAEAAAAALAAAAAABAAEAAAIBRAA7">'
 )
 
-# Okabe and Ito's colours, which people with any colour vision tell apart.
+# Okabe and Ito's colors, which people with any color vision can distinguish.
 STYLE = """\
 font.size: 10
 axes.titlesize: 10.5

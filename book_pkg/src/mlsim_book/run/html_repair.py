@@ -1,4 +1,4 @@
-"""Mend the HTML of a cell's output, so that it can damage nothing around it.
+"""Repair the HTML of a cell's output, so that it can damage nothing around it.
 
 An output is a fragment inside a page. One with a tag that never closes would swallow
 the rest of the chapter, and one that closes too much would end the chapter's own

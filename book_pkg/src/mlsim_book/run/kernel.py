@@ -2,8 +2,8 @@
 
 The kernel speaks over files in a short temporary folder (IPC), so pages that
 run side by side can't race for ports; it reads neither the user's IPython
-profile nor their matplotlibrc, and draws SVG with fixed ids and dates. Where a kernel
-dies, what it ran and how it ended is told.
+profile nor their matplotlibrc, and draws SVG with fixed ids and dates. If a kernel
+dies, the error says what it ran and how it ended.
 """
 
 from __future__ import annotations
@@ -170,10 +170,10 @@ def ending(code: int | None) -> str:
     """Say how a process ended, from its exit code.
 
     >>> ending(3), ending(-9), ending(None)
-    (' (exit code 3)', ' (signal 9: killed, as for want of memory)', '')
+    (' (exit code 3)', ' (signal 9: killed, as when out of memory)', '')
     """
     if code is None:
         return ""
     if code >= 0:
         return f" (exit code {code})"
-    return f" (signal {-code}{': killed, as for want of memory' if code == -9 else ''})"
+    return f" (signal {-code}{': killed, as when out of memory' if code == -9 else ''})"

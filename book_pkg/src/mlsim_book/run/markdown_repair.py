@@ -1,9 +1,9 @@
-"""Mend the Markdown that a cell displays, so that it can damage nothing around it.
+"""Repair the Markdown that a cell displays, so that it can damage nothing around it.
 
 An element or a `:::` div that is left open would swallow the rest of the chapter, and a
 stray end would close one of the chapter's own. What is left open is closed where its
 output ends (a phrase's element where its paragraph ends); stray ends go. The text stays
-Markdown, and sound text stays as it is. HTML outputs are mended by `repair`.
+Markdown, and sound text stays as it is. HTML outputs are repaired by `html_repair`.
 """
 
 from __future__ import annotations

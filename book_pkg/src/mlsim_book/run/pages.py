@@ -87,7 +87,7 @@ def run_pages(
     Raises
     ------
     CellError
-        A page failed; if several did, one error tells of all.
+        A page failed; if several did, one error names all.
     """
     kept = _Kept(cache or PageCache(cache_folder()), refresh)
     environment = environment_key()
@@ -261,7 +261,7 @@ def finish_page(page: ParsedPage, results: Results) -> ExecutedPage:
 
 
 def raise_together(errors: Sequence[BookError]) -> None:
-    """Raise the error there is; if there are several, one that tells of all."""
+    """Raise the error there is; if there are several, one that names all."""
     if not errors:
         return
     if len(errors) == 1:

@@ -184,7 +184,7 @@ def _as_format(
     rendered = rendered_for(form, book.project, pages, keep)
     if rendered is None:
         return book, filled
-    quiet = replace(book.reporter, problems=Problems())  # the site's pages told of them
+    quiet = replace(book.reporter, problems=Problems())  # the site's pages reported them
     own = replace(
         book,
         reporter=quiet,

@@ -41,7 +41,7 @@ def lock_path(target: Path) -> Path:
 def hold(
     target: Path, *, wait: float = WAIT, progress: Callable[[str], None] = lambda _: None
 ) -> Iterator[None]:
-    """Hold a site's folder; wait for whoever holds it, and say so.
+    """Hold a site's folder; wait until it is free, and say so.
 
     Raises
     ------
@@ -81,7 +81,7 @@ def take_turns(target: Path, progress: Callable[[str], None]) -> Iterator[None]:
 
 
 def _sign(target: Path) -> None:
-    """Write who holds the lock; a full disk is told where it matters, not here."""
+    """Write who holds the lock; a full disk is reported where it matters, not here."""
     who = {"process": os.getpid(), "host": platform.node(), "since": time.time()}
     with suppress(OSError):
         lock_path(target).write_text(json.dumps(who), encoding="utf-8")

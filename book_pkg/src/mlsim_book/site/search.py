@@ -1,7 +1,7 @@
 """The search of a book: what of its pages is indexed, and the files that the site gets.
 
 Section ids stand on `<section>`; the variant of a page that is indexed has them on
-headings, and neither navigation nor formulas. What bears `data-search-ignore` is left out.
+headings, and neither navigation nor formulas. An element with `data-search-ignore` is left out.
 `theme/search-index.js` answers from these files, over a server as from disk.
 """
 

@@ -1,10 +1,10 @@
 """The index of a book's sections, cut into small scripts of which a query loads a few.
 
 Sections are pieces of text, long ones several. For each word there stands in which pieces
-it is, and what it tells of each: `12Q3b` is piece 12 with weight Q, and the third piece
+it is, and what follows for each: `12Q3b` is piece 12 with weight Q, and the third piece
 after it with weight b. These are cut by the alphabet. What a result shows, the pieces'
 titles and texts, is cut by the order of the book. All are plain scripts, since a page that
-is read from disk may load nothing else; each bears the hash of its content in its name.
+is read from disk may load nothing else; the name of each contains the hash of its content.
 
 Words are folded: case, accents and other ways to write a letter make no difference. Signs
 that are part of a letter (the vowels of Devanagari) stay. Chinese, Japanese, Thai and

@@ -142,7 +142,7 @@ def _told(error: OSError, target: Path) -> DiskError:
 
 
 def _reason(error: OSError) -> tuple[str, str | None]:
-    """Return why a call was refused, and on which path if it tells."""
+    """Return why a call was refused, and on which path, if known."""
     if isinstance(error, shutil.Error) and error.args and isinstance(error.args[0], list):
         _, path, why = error.args[0][0]  # of many files, copied together
         return re.sub(r"^\[Errno \d+\] |: '.*", "", str(why)), str(path)
