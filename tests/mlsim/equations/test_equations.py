@@ -100,6 +100,13 @@ LAYER = {
     "device_tokens": 2048,
     "fixed_rows": 12,
     "interleaved": 3,
+    # What copies and groups of devices count.
+    "shard_group": 9,
+    "expert_replicas": 4,
+    "ring_hops": 15,
+    "group_size": 16,
+    "node_members": 8,
+    "node_groups": 2,
     # What the power of a device takes.
     "compute_power_weight": 3,
     "compute_utilisation": 0.1,

@@ -6,7 +6,7 @@ one of which each has all, takes equally long; doing both is an all-reduce.
 
 from __future__ import annotations
 
-from mlsim.equations.functions import Value
+from mlsim.equations.functions import Value, ceil, log2, maximum
 from mlsim.equations.registry import equation
 
 QUESTION = "How long do devices take to agree on the weights?"
@@ -148,3 +148,71 @@ def gradient_time(
     ) * exchanged_parameters * pass_rate / link_fraction + (
         weight_gathers + gradient_scatters
     ) * pass_latency
+
+
+@equation(source="patarasuk2009bandwidth", yields="hop_latency")
+def all_reduce_hop_latency(link_latency: Value, measured_devices: Value) -> Value:
+    """Time to start one message, from the measured latency of an all-reduce.
+
+    An all-reduce goes round the ring twice, with a message for each device but one.
+
+    Assumes that the measured all-reduce ran in one ring.
+    Valid for two devices or more.
+
+    >>> all_reduce_hop_latency(1.4e-05, 8)
+    1e-06
+    """
+    return link_latency / (2 * (measured_devices - 1))
+
+
+@equation(source="sanders2009two", counts=True)
+def tree_depth(shard_group: Value) -> Value:
+    """Levels of a binary tree that reaches all devices of a group.
+
+    Valid for one device or more.
+
+    >>> tree_depth(9.0)
+    4.0
+    """
+    return ceil(log2(shard_group))
+
+
+@equation(source="fedus2022switch", counts=True)
+def expert_owners(shard_group: Value, expert_replicas: Value) -> Value:
+    """Devices that hold the same experts, among the copies of the rest of the model.
+
+    Copies that share one set of experts hold different ones.
+
+    Valid where the copies come in whole sets.
+
+    >>> expert_owners(16.0, 8.0)
+    2.0
+    >>> expert_owners(4.0, 8.0)
+    1
+    """
+    return maximum(shard_group / expert_replicas, 1)
+
+
+@equation(source="rajbhandari2020zero", yields="weight_gathers")
+def zero3_weight_gathers(micro_batches: Value) -> Value:
+    """How often sharded weights are gathered: for both passes of each micro-batch.
+
+    Assumes that weights are dropped again after each pass.
+    Valid for ZeRO-3 and FSDP; otherwise weights are gathered once a step.
+
+    >>> zero3_weight_gathers(8.0)
+    16.0
+    """
+    return 2 * micro_batches
+
+
+@equation(source="rajbhandari2020zero", yields="gradient_scatters")
+def sharded_gradient_scatters(micro_batches: Value) -> Value:
+    """How often gradients are reduced where each copy keeps only its shard of them.
+
+    Valid for ZeRO-2 and ZeRO-3; otherwise gradients are reduced once a step.
+
+    >>> sharded_gradient_scatters(8.0)
+    8.0
+    """
+    return micro_batches

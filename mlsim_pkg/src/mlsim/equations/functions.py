@@ -149,6 +149,20 @@ def square_root(a: Value) -> Value:
     return a**0.5
 
 
+def log2(a: Value) -> Value:
+    """Return the logarithm to base 2.
+
+    >>> log2(8.0)
+    3.0
+    """
+    kind = _kind(a)
+    if kind == "float":
+        return math.log2(a)
+    if kind == "symbol":
+        return _symbolic("log2", a)
+    return sys.modules["numpy"].log2(a)
+
+
 def total(values: Value, repeats: Value) -> Value:
     """Add up over operators, each as often as it stands in the network.
 

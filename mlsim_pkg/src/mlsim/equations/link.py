@@ -56,3 +56,20 @@ def two_level_bandwidth(
             + (node_groups - 1) / (node_groups * node_members * fabric_bandwidth)
         )
     )
+
+
+@equation(source="thakur2005optimization", yields="link_hops", counts=True)
+def two_level_hops(
+    ring_hops: Value, group_size: Value, node_members: Value, node_groups: Value
+) -> Value:
+    """Messages that follow one another in two levels: a ring in the node, then one over the nodes.
+
+    A ring has a message for each of its devices but one, as often as it goes round.
+
+    Assumes that one level follows the other.
+    Valid for groups of two devices or more.
+
+    >>> two_level_hops(15.0, 16, 8, 2)
+    8.0
+    """
+    return ring_hops / (group_size - 1) * (node_members + node_groups - 2)

@@ -223,3 +223,43 @@ def hardware_flops_utilization(
     0.6
     """
     return hardware_flops / (step_time * devices * peak_rate)
+
+
+@equation(source="narayanan2021megatron", counts=True)
+def pipeline_elements(device_tokens: Value, hidden_size: Value, tensor_parallel: Value) -> Value:
+    """Elements of a micro-batch that a device sends to the next stage.
+
+    The devices of a stage hold copies of its output, so each sends a part.
+
+    Valid for transformers.
+
+    >>> pipeline_elements(4096.0, 8192, 8)
+    4194304.0
+    """
+    return device_tokens * hidden_size / tensor_parallel
+
+
+@equation(source="korthikanti2022reducing", yields="recomputed_flops")
+def full_recomputed_flops(
+    sequence_flops: Value, flops_per_multiply_add: Value, output_multiply_adds: Value
+) -> Value:
+    """Work that is done again where whole layers are recomputed: all but the output layer.
+
+    Valid for full recomputation.
+
+    >>> full_recomputed_flops(100.0, 2.0, 10.0)
+    80.0
+    """
+    return sequence_flops - flops_per_multiply_add * output_multiply_adds
+
+
+@equation(source="korthikanti2022reducing", yields="recomputed_flops")
+def selective_recomputed_flops(flops_per_multiply_add: Value, score_multiply_adds: Value) -> Value:
+    """Work that is done again where only attention is recomputed: its scores and their use.
+
+    Valid for standard attention with selective recomputation.
+
+    >>> selective_recomputed_flops(2.0, 15.0)
+    30.0
+    """
+    return flops_per_multiply_add * score_multiply_adds

@@ -164,3 +164,47 @@ def optimal_tokens(optimal_parameters: Value, tokens_per_parameter: Value) -> Va
     20000000000.0
     """
     return optimal_parameters * tokens_per_parameter
+
+
+@equation(source="kaplan2020scaling")
+def flops_per_parameter_token(
+    flops_per_multiply_add: Value, training_multiply_adds: Value
+) -> Value:
+    """Work of training for each parameter and token: six operations.
+
+    A multiply-add forward, and two backward: for the gradients of inputs, and of weights.
+
+    Assumes that attention is small against the matrices, and nothing is computed again.
+    Valid for training of all weights.
+
+    >>> flops_per_parameter_token(2.0, 3.0)
+    6.0
+    """
+    return flops_per_multiply_add * training_multiply_adds
+
+
+@equation(source="rajbhandari2020zero", yields="checkpoint_bytes")
+def adam_checkpoint_bytes(
+    all_parameters: Value, bytes_per_parameter: Value, state_bytes: Value
+) -> Value:
+    """Size of a checkpoint: each parameter, and the optimizer's state of it.
+
+    Assumes that no copy is written twice.
+    Valid for any sharding; gradients are not written.
+
+    >>> adam_checkpoint_bytes(1e9, 2.0, 12.0)
+    14000000000.0
+    """
+    return all_parameters * (bytes_per_parameter + state_bytes)
+
+
+@equation(source="hoffmann2022training")
+def run_tokens_per_parameter(training_tokens: Value, model_parameters: Value) -> Value:
+    """Tokens of a run for each parameter that a token meets.
+
+    Valid for one pass over the data or several.
+
+    >>> run_tokens_per_parameter(2e10, 1e9)
+    20.0
+    """
+    return training_tokens / model_parameters

@@ -42,6 +42,7 @@ _TEX = {
     "floor": r"\left\lfloor {0} \right\rfloor",
     "ceil": r"\left\lceil {0} \right\rceil",
     "square_root": r"\sqrt{{{0}}}",
+    "log2": r"\log_2 {0}",
     "total": r"\sum_i {1}\, {0}",
 }
 

@@ -157,3 +157,71 @@ def training_memory(state_memory: Value, activation_memory: Value) -> Value:
     24000000000.0
     """
     return state_memory + activation_memory
+
+
+@equation(source="kingma2015adam", yields="state_bytes")
+def adam_state_bytes(moment_bytes: Value, master_bytes: Value) -> Value:
+    """Bytes of optimizer state for each parameter: two moments, and a precise copy of the weight.
+
+    Assumes Adam. The copy is kept where the weights are stored in fewer than 32 bits.
+    Valid for Adam and AdamW.
+
+    >>> adam_state_bytes(4.0, 4.0)
+    12.0
+    """
+    return 2 * moment_bytes + master_bytes
+
+
+@equation(source="rajbhandari2020zero")
+def state_shards(
+    dense_parameters: Value, expert_parameters: Value, shard_group: Value, expert_owners: Value
+) -> Value:
+    """Devices among which optimizer state is sharded, on average over a device's parameters.
+
+    Experts have fewer owners than the rest has copies, so they are cut into fewer shards.
+
+    Valid for ZeRO; full copies have one shard.
+
+    >>> state_shards(3e9, 1e9, 8.0, 2.0)
+    4.571428571428571
+    """
+    return (dense_parameters + expert_parameters) / (
+        dense_parameters / shard_group + expert_parameters / expert_owners
+    )
+
+
+@equation(source="rajbhandari2020zero", yields="gradient_shards")
+def zero2_gradient_shards(state_shards: Value) -> Value:
+    """Devices among which gradients are sharded: as many as share the optimizer state.
+
+    Valid for ZeRO-2 and ZeRO-3; otherwise each copy keeps all gradients.
+
+    >>> zero2_gradient_shards(8.0)
+    8.0
+    """
+    return state_shards
+
+
+@equation(source="rajbhandari2020zero", yields="weight_shards")
+def zero3_weight_shards(state_shards: Value) -> Value:
+    """Devices among which weights are sharded: as many as share the optimizer state.
+
+    Valid for ZeRO-3 and FSDP; otherwise each copy keeps all weights.
+
+    >>> zero3_weight_shards(8.0)
+    8.0
+    """
+    return state_shards
+
+
+@equation(source="rajbhandari2020zero")
+def gathered_parameters(device_parameters: Value, layers: Value, pipeline_parallel: Value) -> Value:
+    """Parameters that are gathered at one time: those of one layer, and of the next one.
+
+    Assumes that the next layer is fetched while one is computed.
+    Valid for ZeRO-3 and FSDP with layers of one size.
+
+    >>> gathered_parameters(8e9, 32, 2)
+    1000000000.0
+    """
+    return 2 * device_parameters / (layers / pipeline_parallel)

@@ -12,6 +12,16 @@ from mlsim.precision import Precision, precision as find
 
 _SHORT = re.compile(r"w(\d+)a(\d+)(?:kv(\d+))?")
 WIDE = 16
+WIDE_BYTES = find("bf16").bytes
+
+
+def kept_bytes(precision: Precision) -> float:
+    """Return bytes of a number that is kept in 16 bits where matrices compute in fewer.
+
+    >>> kept_bytes(find("fp8")), kept_bytes(find("fp32"))
+    (2.0, 4.0)
+    """
+    return max(precision.bytes, WIDE_BYTES)
 
 
 @dataclass(frozen=True, slots=True)

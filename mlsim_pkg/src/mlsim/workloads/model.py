@@ -15,6 +15,10 @@ if TYPE_CHECKING:
 # One multiply-add is a product and a sum.
 FLOPS_PER_MULTIPLY_ADD = 2.0
 
+# Training does one for each parameter and token forward, and two backward: for the gradient
+# of what the parameter read, and for its own.
+TRAINING_MULTIPLY_ADDS = 3.0
+
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class Model:

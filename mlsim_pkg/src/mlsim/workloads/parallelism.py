@@ -42,6 +42,11 @@ class Parallelism:
         return self.tensor * self.pipeline * self.data * self.context
 
     @property
+    def stage_devices(self) -> int:
+        """Devices of one stage: so far apart are neighbors in a pipeline numbered."""
+        return self.tensor * self.data * self.context
+
+    @property
     def copies(self) -> int:
         """Devices that hold the same part of the weights, or shards of it."""
         return self.data * self.context

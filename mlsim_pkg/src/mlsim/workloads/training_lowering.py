@@ -122,3 +122,31 @@ def _output(operator: StepOperator, layer: Passes) -> Iterator[tuple[Kernel, flo
         # The last stage has it, so that one device of each pipeline does.
         first_keeps_most = replace(kernel, saved_repeats=0.0) if stages > 1 else kernel
         yield first_keeps_most, float(stages)
+
+
+def parameters_on_device(model: Transformer, parallelism: Parallelism) -> tuple[float, float]:
+    """Return parameters on one device of the fullest stage: dense ones, and of experts."""
+    dense = expert = 0.0
+    for operator in model.operators(parallelism.of_weights):
+        count = operator.parameters * operator.resident_repeats
+        if operator.kind == "experts":
+            expert += count
+        else:
+            dense += count
+    return dense, expert
+
+
+def output_multiply_adds(model: Transformer, tokens: int) -> float:
+    """Return MAC of the output layer for one sequence."""
+    rows = (each for each in model.operators() if each.kind == "output")
+    return float(sum(each.token_multiply_adds * tokens for each in rows))
+
+
+def score_multiply_adds(model: Transformer, tokens: int) -> float:
+    """Return MAC for all pairs of tokens of one sequence, masked ones included."""
+    return float(
+        sum(
+            each.pair_multiply_adds * each.repeats * tokens * min(tokens, each.attention_window)
+            for each in model.operators()
+        )
+    )

@@ -185,3 +185,10 @@ def test_chinchilla_is_optimal_for_its_own_budget() -> None:
 def test_both_grow_as_the_root_of_the_budget() -> None:
     small, large = (equations.optimal_parameters(each, 6.0, 20.0) for each in (1e20, 1e22))
     assert large / small == exactly(10)
+
+
+def test_optimizer_state_that_is_given_is_also_what_a_checkpoint_holds() -> None:
+    """Given 6 bytes of state for each parameter, beside its weight in 2: 8 in all."""
+    run = train(state_bytes="6 B/parameter")
+    assert run.value("checkpoint_bytes") == 8 * run.run.model.parameter_count
+    assert run.value("optimizer_memory") == 6 * run.value("device_parameters")

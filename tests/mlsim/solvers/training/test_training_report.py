@@ -84,7 +84,8 @@ def test_what_was_measured_says_so() -> None:
     for name in ("compute_fraction", "memory_fraction", "link_fraction"):
         assert "measured" in origins[name]
     assert "between nodes the same is assumed" in origins["link_fraction"]
-    assert "the time to start an all-reduce, by its" in origins["hop_latency"]
+    assert "of an all-reduce" in origins["link_latency"]
+    assert origins["measured_devices"] == origins["link_latency"]
 
 
 def test_what_is_idealised_says_so() -> None:

@@ -12,7 +12,7 @@ from mlsim.hardware import Device
 from mlsim.hardware.device_calibration import Calibration
 from mlsim.precision import Precision
 from mlsim.solvers import calibrated
-from mlsim.solvers.formats import WIDE, Formats
+from mlsim.solvers.formats import WIDE, WIDE_BYTES, Formats
 from mlsim.solvers.inputs import CALIBRATED
 from mlsim.systems import System
 from mlsim.systems.link_calibration import link_calibration
@@ -307,7 +307,8 @@ def _new_table(service: Service, replaced: tuple[str, ...]) -> OperatorTable[Ste
     if "bytes_per_parameter" not in replaced:
         narrow = formats.weights.bits < WIDE and not bound
         columns["bytes_per_parameter"] = tuple(
-            WIDE / 8 if each.unquantised and narrow else formats.weights.bytes for each in operators
+            WIDE_BYTES if each.unquantised and narrow else formats.weights.bytes
+            for each in operators
         )
     groups = [each.link_group for each in operators if each.link_group]
     if system and groups and "link_bandwidth" not in replaced:

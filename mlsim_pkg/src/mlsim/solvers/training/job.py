@@ -95,7 +95,11 @@ class Job:
     def variant(self) -> frozenset[str]:
         """What decides which equations hold."""
         causal = self.model.decoder and not self.recipe.standard
-        flags = {"causal": causal, "calibrated": self.calibrated}
+        flags = {
+            "causal": causal,
+            "calibrated": self.calibrated,
+            "recomputed": self.recipe.recompute == "full",
+        }
         return frozenset(name for name, holds in flags.items() if holds)
 
     def bandwidth(self, span: int, stride: int) -> float:

@@ -35,8 +35,8 @@ def _placed(job: Job, row: Kernel) -> Kernel:
     lies = placement(row.link_span or 1, row.link_stride, job.node_devices)
     if not row.collective or lies.groups == 1:
         return row
-    rounds = row.link_hops // (row.link_span - 1)
-    return replace(row, link_hops=rounds * (lies.members + lies.groups - 2))
+    hops = link.two_level_hops(row.link_hops, row.link_span, lies.members, lies.groups)
+    return replace(row, link_hops=int(hops))
 
 
 def _exchange_bandwidth(job: Job, row: Kernel) -> float:

@@ -14,6 +14,7 @@ from mlsim.records import Figure
 from mlsim.solvers.explain import Explanation
 from mlsim.solvers.inputs import validate
 from mlsim.units import scaled, text
+from mlsim.workloads.model import FLOPS_PER_MULTIPLY_ADD, TRAINING_MULTIPLY_ADDS
 from mlsim.workloads.operators import NO_OPERATORS, OperatorTable
 
 if TYPE_CHECKING:
@@ -21,7 +22,11 @@ if TYPE_CHECKING:
 
 FILE = records.DATA / "scaling.toml"
 
-OPTIMAL = tuple(each for each in equations_of(run) if "optimal" in each.name)
+OPTIMAL = tuple(
+    each
+    for each in equations_of(run)
+    if each.name in ("flops_per_parameter_token", "optimal_parameters", "optimal_tokens")
+)
 
 
 @cache
@@ -117,12 +122,14 @@ def optimal_size(training_flops: Any, tokens_per_parameter: Any = None) -> Optim
         raise InvalidValueError("optimal_size takes one amount of work, not an array.")
     known = {
         "training_flops": work,
-        "flops_per_parameter_token": 6.0,
+        "flops_per_multiply_add": FLOPS_PER_MULTIPLY_ADD,
+        "training_multiply_adds": TRAINING_MULTIPLY_ADDS,
         "tokens_per_parameter": ratio,
     }
     origins = {
         "training_flops": "given",
-        "flops_per_parameter_token": "definition: a multiply-add forward, and two backward",
+        "flops_per_multiply_add": "definition",
+        "training_multiply_adds": "definition: one forward, and two backward",
         "tokens_per_parameter": "given" if tokens_per_parameter else figure.origin(),
     }
     return OptimalSize(known, origins)

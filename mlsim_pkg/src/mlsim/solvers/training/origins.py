@@ -21,7 +21,8 @@ _ASKED = (
     "reserve_share",
 )
 _OF_LAYOUT = (
-    "expert_owners",
+    "tensor_parallel",
+    "expert_replicas",
     "data_parallel",
     "context_parallel",
     "pipeline_parallel",
@@ -30,27 +31,30 @@ _OF_LAYOUT = (
     "shard_group",
     "node_members",
     "node_groups",
-    "tree_depth",
     "state_shards",
     "gradient_shards",
     "weight_shards",
     "weight_gathers",
     "gradient_scatters",
     "gathered_parameters",
-    "pipeline_elements",
 )
 _OF_MODEL = (
     "sequence_flops",
-    "recomputed_flops",
+    "output_multiply_adds",
+    "score_multiply_adds",
     "dense_parameters",
     "expert_parameters",
     "model_parameters",
-    "checkpoint_bytes",
+    "all_parameters",
+    "layers",
+    "hidden_size",
 )
 _MEASURED = {
     "memory_fraction": "roofline: the full rate of the memory",
     "link_fraction": "roofline: the full rate of the link",
     "hop_latency": "roofline: starting to send takes no time",
+    "link_latency": "",
+    "measured_devices": "",
     "compute_fraction": "",
     "kernel_overhead": "",
     "tile_size": "",
@@ -63,7 +67,8 @@ _WORDS = {
     "gradient_time": "one copy of the weights: nothing to agree on",
     "exchange_time": "one device a stage: nothing is sent within it",
     "goodput": "no failures are counted: give mean_time_to_failure",
-    "flops_per_parameter_token": "definition: a multiply-add forward, and two backward",
+    "recomputed_flops": "nothing is computed again that the sequence's work counts",
+    "training_multiply_adds": "definition: one forward, and two backward",
     "cached_tokens": "definition: training has no cache",
 }
 
@@ -90,7 +95,7 @@ def origin(job: Job, known: Mapping[str, Any], name: str) -> str:
         return f"{job.model.name}, from its architecture ({job.model.source})"
     if name.endswith("_overlap"):
         return "given" if known[name] else "stated: nothing hides behind computing"
-    if name.startswith(("bytes_per", "state_bytes", "gathered_bytes")):
+    if name.startswith(("bytes_per", "moment_bytes", "master_bytes", "gathered_bytes")):
         return _bytes(job, known, name)
     return _WORDS.get(name, "definition")
 
@@ -98,16 +103,11 @@ def origin(job: Job, known: Mapping[str, Any], name: str) -> str:
 def _measured(job: Job, name: str) -> str:
     """Say of which rows a calibrated rate is, or that the roofline takes the data sheet's."""
     device, links = job.achieved, job.linked
-    if name in ("link_fraction", "hop_latency") and links:
-        if name == "link_fraction":
-            across = (
-                "; between nodes the same is assumed" if isinstance(job.hardware, Cluster) else ""
-            )
-            return f"{links.origins[name]}{across}"
-        hops = 2 * (links.rows[0].devices - 1)
-        return (
-            f"the time to start an all-reduce, by its {hops} hops: {links.origins['link_latency']}"
-        )
+    if name == "link_fraction" and links:
+        across = "; between nodes the same is assumed" if isinstance(job.hardware, Cluster) else ""
+        return f"{links.origins[name]}{across}"
+    if name in ("link_latency", "measured_devices") and links:
+        return f"of an all-reduce: {links.origins['link_latency']}"
     if device and name == "filled_share":
         return device.origins["cores"]
     if device and name == "compute_fraction" and not job.recipe.standard:
@@ -134,9 +134,11 @@ def _link(job: Job, known: Mapping[str, Any], name: str) -> str:
 
 
 def _bytes(job: Job, known: Mapping[str, Any], name: str) -> str:
-    if name == "state_bytes":
-        copy = " and a copy of the weights" if known[name] > 8 else ""
-        return f"Adam: two means{copy}, in 32 bits each"
+    if name == "moment_bytes":
+        return "Adam: each moment in 32 bits"
+    if name == "master_bytes":
+        copy = "a copy of the weights in 32 bits" if known[name] else "weights are in 32 bits"
+        return f"Adam: {copy}"
     if name == "bytes_per_gradient":
         return f"gradients in {job.gradients.name}: {job.gradients.bits:g} bits"
     if name == "gathered_bytes" and job.parallelism.shard == "none":

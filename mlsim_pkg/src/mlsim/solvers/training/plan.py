@@ -16,11 +16,12 @@ from mlsim.equations import (
     run,
     service,
     step,
+    step_parts,
     training,
     training_memory,
 )
 
-_OWN = equations_of(training, collective, pipeline, training_memory, run)
+_OWN = equations_of(training, collective, pipeline, step_parts, training_memory, run)
 # What holds of a kernel, of pairs of tokens and of memory whatever they are for.
 _SHARED = (
     "bytes_moved",
@@ -55,6 +56,9 @@ def equations_for(variant: frozenset[str], collective_kind: str) -> tuple[Equati
         "pass_rate": f"{collective_kind}_pass_rate",
         "pass_latency": f"{collective_kind}_pass_latency",
         "memory_free": "usable_memory_free",
+        "recomputed_flops": (
+            "full_recomputed_flops" if "recomputed" in variant else "selective_recomputed_flops"
+        ),
         "micro_batches": "training_micro_batches",
     }
     return tuple(each for each in TRAINING if chosen.get(each.yields, each.name) == each.name)

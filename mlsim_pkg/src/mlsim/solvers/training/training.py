@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, Any
 
 from mlsim.errors import DoesNotFitError, InvalidValueError, UnreachableError, unknown_name
@@ -37,7 +38,35 @@ _SIZES = (
     "model_flops",
     "hardware_flops",
     "sequence_flops",
+    "recomputed_flops",
+    "micro_batches",
+    "step_tokens",
+    "state_bytes",
+    "checkpoint_bytes",
+    "expert_owners",
+    "state_shards",
+    "gradient_shards",
+    "weight_shards",
+    "weight_gathers",
+    "gradient_scatters",
+    "gathered_parameters",
+    "pipeline_elements",
+    "tree_depth",
+    "hop_latency",
+    "flops_per_parameter_token",
+    "run_tokens_per_parameter",
 )
+# Where the time of a step goes.
+_PARTS = {
+    "forward": "step_forward_time",
+    "recompute": "step_recompute_time",
+    "backward": "step_backward_time",
+    "exchange": "step_exchange_time",
+    "bubble": "bubble_time",
+    "pipeline": "exposed_pipeline_time",
+    "gradients": "exposed_gradient_time",
+    "optimizer": "optimizer_time",
+}
 # Quantities of the whole run, which need its tokens.
 _WHOLE = ("computing_time", "training_time", "device_time", "training_cost")
 
@@ -213,18 +242,7 @@ class Training:
         return {name: value / whole for name, value in self._parts().items()}
 
     def _parts(self) -> dict[str, float]:
-        value = self.value
-        count = value("micro_batches")
-        return {
-            "forward": count * value("forward_time"),
-            "recompute": count * value("recompute_time"),
-            "backward": count * value("backward_time"),
-            "exchange": count * value("exchange_time") * (1 - value("exchange_overlap")),
-            "bubble": value("bubble_time"),
-            "pipeline": value("pipeline_time") * (1 - value("pipeline_overlap")),
-            "gradients": value("exposed_gradient_time"),
-            "optimizer": value("optimizer_time"),
-        }
+        return {part: self.value(name) for part, name in _PARTS.items()}
 
     @property
     def factors(self) -> dict[str, float]:
@@ -233,14 +251,13 @@ class Training:
         They multiply to 1 / (MFU x goodput): device-hours at the peak rate, times
         all of them, are the device-hours of the run.
         """
-        parts, count = self._parts(), self.devices * self.value("peak_rate")
-        ideal, done = self.value("model_flops") / count, self.value("hardware_flops") / count
-        reached = parts["forward"] + parts["recompute"] + parts["backward"]
-        found = {"recomputation": done / ideal, "kernels": reached / done}
-        for name in ("exchange", "bubble", "pipeline", "gradients", "optimizer"):
-            found[name] = (reached + parts[name]) / reached
-            reached += parts[name]
-        return {**found, "failures": 1 / self.value("goodput")}
+        value, parts = self.value, self._parts()
+        waits = ("exchange", "bubble", "pipeline", "gradients", "optimizer")
+        times = [value("ideal_step_time"), value("peak_step_time")]
+        times += accumulate((parts[name] for name in waits), initial=value("kernel_step_time"))
+        longer = (later / earlier for earlier, later in pairwise(times))
+        found = dict(zip(("recomputation", "kernels", *waits), longer, strict=True))
+        return {**found, "failures": 1 / value("goodput")}
 
     @property
     def memory(self) -> dict[str, Quantity[Any]]:
@@ -283,7 +300,7 @@ class Training:
     @property
     def tokens_per_parameter(self) -> float:
         """Tokens of the run for each parameter that a token meets."""
-        return float(self._value("training_tokens") / self.model.active_parameter_count)
+        return float(self._value("run_tokens_per_parameter"))
 
     def load(self) -> Load:
         """Return what the devices are asked to do, for `Engine.footprint`.
@@ -291,12 +308,6 @@ class Training:
         It is that of the whole run, or of one step where no tokens were given.
         """
         run, step = self.run, self.value("step_time")
-        rows = self.value("bytes_moved"), self.run.table
-        moved = sum(
-            float(each) * row.all_repeats
-            for each, row in zip(rows[0], rows[1].operators, strict=True)
-        )
-        moved *= self.value("micro_batches")
         whole = run.tokens is not None
         return Load(
             device=self.device,
@@ -304,8 +315,8 @@ class Training:
             devices=self.devices,
             time=self.value("training_time") if whole else step,
             compute_utilisation=self.hfu,
-            memory_utilisation=min(1.0, moved / (step * self.device.bandwidth_si)),
-            tokens=run.tokens if run.tokens is not None else run.global_batch * run.sequence_tokens,
+            memory_utilisation=min(1.0, self.value("memory_utilisation")),
+            tokens=self.value("training_tokens" if whole else "step_tokens"),
             label=f"training of {self.model.name}",
             labels=run.labels,
         )
