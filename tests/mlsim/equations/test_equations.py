@@ -19,7 +19,9 @@ from mlsim.equations import (
     Equation,
     convolution,
     equations_of,
+    from_records,
     link,
+    serving_counts,
     transformer,
 )
 from mlsim.equations.functions import exceeds, floor, maximum, minimum, total
@@ -113,6 +115,24 @@ LAYER = {
     "memory_power_weight": 0.9,
     "memory_utilisation": 0.5,
     "power_load": 0.75,
+    # What a server and a generation take.
+    "server_idle_power": 1600.0,
+    "server_devices": 8,
+    "idle_power": 50.0,
+    "vocabulary_size": 128256,
+    "bytes_per_element": 2.0,
+    "live_elements": 20000,
+    "logits": 128256,
+    "resident_batch": 4,
+    "expert_outputs": 2048,
+    "first_cached_tokens": 1000,
+    "last_cached_tokens": 1999,
+    "full_cached_tokens": 1500,
+    "context_memory": 50e9,
+    "step_token_memory": 1e6,
+    "sequence_length": 1000.5,
+    "prefill_busy_time": 0.5,
+    "decode_busy_time": 0.01,
 }
 REPEATS = tuple(name for name in VOCABULARY if name.endswith("repeats"))
 
@@ -278,7 +298,7 @@ def test_one_quantity_has_one_equation_in_a_solver(kinds: tuple[str, ...]) -> No
 
 
 def test_every_equation_is_used() -> None:
-    """By a solver, for some kind of model or answer, or to count a layer's work."""
+    """By a solver, for some kind of model or answer, to count a layer's work, or for a record."""
     accounts = (*equations_by(False), *equations_by(True))
     used = {
         each.name
@@ -287,7 +307,10 @@ def test_every_equation_is_used() -> None:
     for kinds in itertools.product((False, True), repeat=len(KINDS)):
         picked = frozenset(kind for kind, on in zip(KINDS, kinds, strict=True) if on)
         used |= {each.name for each in equations_for(picked)}
-    counting = {each.name for each in equations_of(convolution, transformer, link)}
+    counting = {
+        each.name
+        for each in equations_of(convolution, transformer, link, from_records, serving_counts)
+    }
     assert used | counting == set(EQUATIONS)
 
 

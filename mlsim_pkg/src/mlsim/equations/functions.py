@@ -58,7 +58,7 @@ def maximum(a: Value, b: Value) -> Value:
     3.0
     """
     # Sweeps and single solves alike make many of these calls.
-    if a.__class__ is float and b.__class__ is float:
+    if a.__class__ is float and (b.__class__ is float or b.__class__ is int):
         return a if a >= b else b
     kind = _kind(a, b)
     if kind == "float":
@@ -76,7 +76,7 @@ def minimum(a: Value, b: Value) -> Value:
     >>> minimum(2.0, 3.0)
     2.0
     """
-    if a.__class__ is float and b.__class__ is float:
+    if a.__class__ is float and (b.__class__ is float or b.__class__ is int):
         return a if a <= b else b
     kind = _kind(a, b)
     if kind == "float":

@@ -373,3 +373,15 @@ def compute_bound_share(
     0.25
     """
     return (latency - memory_bound_time - total_network_time) / latency
+
+
+@equation(source="fedus2022switch", yields="expert_share")
+def compulsory_expert_share(experts_per_token: Value, experts: Value) -> Value:
+    """Share of the experts that any step reads, even if all tokens choose the same ones.
+
+    Valid as a lower limit.
+
+    >>> compulsory_expert_share(2, 8)
+    0.25
+    """
+    return experts_per_token / experts

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mlsim.equations import Equation, equations_of, link
+from mlsim.equations import Equation, equations_of, from_records, link, serving_counts
 from mlsim.solvers.footprint.account import FOOTPRINT
 from mlsim.solvers.forward.configuration import SOLVER, lookups
 from mlsim.solvers.serving.phase import SERVING
@@ -12,8 +12,8 @@ from mlsim.solvers.training.plan import TRAINING
 # By the name of the call that a user makes.
 SOLVERS: dict[str, tuple[Equation, ...]] = {
     "Engine.solve": (*lookups(), *SOLVER),
-    "Engine.serve": (*SERVING, *equations_of(link)),
+    "Engine.serve": (*SERVING, *equations_of(link, serving_counts)),
     "Engine.train": TRAINING,
-    "Engine.footprint": FOOTPRINT,
+    "Engine.footprint": (*FOOTPRINT, *equations_of(from_records)),
     "Engine.optimal_size": OPTIMAL,
 }

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from mlsim.equations import from_records
 from mlsim.errors import InvalidValueError, WrongKindError
 from mlsim.hardware import Device
 from mlsim.solvers.inputs import validate
@@ -95,9 +96,10 @@ class Load:
         seconds = validate("working_time", time)
         if getattr(seconds, "ndim", 0):
             raise InvalidValueError("time must be one time, not an array.")
-        ratio = self.time / seconds
         compute, memory = (
-            None if share is None else share * ratio
+            None
+            if share is None
+            else from_records.utilisation(from_records.busy_time(share, self.time), seconds)
             for share in (self.compute_utilisation, self.memory_utilisation)
         )
         return replace(self, time=seconds, compute_utilisation=compute, memory_utilisation=memory)
@@ -131,13 +133,14 @@ class Load:
                 f"{hardware!r}. Engine.footprint(hardware=..., device_hours=...) takes names."
             )
         seconds = _hours(device_hours)
+        countable = isinstance(devices, int) and devices > 0
         device = hardware if isinstance(hardware, Device) else hardware.device
         words = label or f"{_written(seconds / 3600)} device-hours"
         load = Load(
             device=device,
             system=None if isinstance(hardware, Device) else hardware,
             devices=devices,
-            time=seconds / devices if isinstance(devices, int) and devices > 0 else seconds,
+            time=from_records.equal_working_time(seconds, devices) if countable else seconds,
             compute_utilisation=compute_utilisation,
             memory_utilisation=memory_utilisation,
             tokens=tokens,

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import math
+from statistics import fmean
 from typing import Any
 
+from mlsim.equations import from_records
 from mlsim.errors import InvalidValueError, nearest
 from mlsim.infrastructure import CloudOperator, Grid
 from mlsim.infrastructure.cloud_operators import ACCOUNTS
-from mlsim.infrastructure.hourly import HOURS
 from mlsim.quantities import term
 from mlsim.solvers.footprint.entries import Entries, Entry, entry, exactly
 from mlsim.solvers.footprint.sites import Where, listed, of
-from mlsim.units import factor
+from mlsim.units import to_base
 
 
 def carbon(place: Where, carbon_intensity: Any, hour: Any, accounting: str) -> tuple[Entries, str]:
@@ -119,7 +119,9 @@ def _contracts(operator: CloudOperator, grid: Grid | None, year: int | None) -> 
     entries = {
         # Few years have both a grid's figure and an operator's: the grid's last one is taken.
         "average_carbon_intensity": of(grid, "carbon_intensity", None),
-        "contract_factor": exactly(market.si / location.si, f"{origin}, {market.origin()}"),
+        "contract_factor": exactly(
+            from_records.contract_factor(market.si, location.si), f"{origin}, {market.origin()}"
+        ),
     }
     return entries, f"grid of {grid.name}, contracts of {operator.name} {used}"
 
@@ -131,8 +133,7 @@ def _of_operator(operator: CloudOperator, account: str, year: int | None) -> tup
     used = year or both[-1]
     figure = operator.figure(f"scope2_{account}", used)
     origin = f"{operator.name} {used}: {figure.text} over its electricity, {figure.origin()}"
-    si = float(value.magnitude) * factor(f"{value.units:~C}", base)
-    return exactly(si, origin), f"{operator.name}, {used}"
+    return exactly(to_base(value, base, "carbon_intensity"), origin), f"{operator.name}, {used}"
 
 
 def _hour_factor(grid: Grid | None, hour: Any) -> tuple[Entry, str]:
@@ -145,8 +146,7 @@ def _hour_factor(grid: Grid | None, hour: Any) -> tuple[Entry, str]:
     values = [float(grid.at(each).magnitude) for each in hours]
     day = grid.hourly
     assert day is not None  # or grid.at would have refused
-    mean = math.fsum(day.values) / HOURS
-    shape = math.fsum(values) / len(values) / mean
+    shape = from_records.hour_factor(fmean(values), fmean(day.values))
     shown = ", ".join(f"{each:02}" for each in hours)
     origin = (
         f"hour(s) {shown} ({day.clock}) over the mean of the typical day of {grid.name} "

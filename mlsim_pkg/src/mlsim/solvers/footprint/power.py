@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from mlsim.equations import from_records
 from mlsim.errors import InvalidValueError
 from mlsim.hardware import Device
 from mlsim.solvers.footprint.entries import Entry, entry, exactly
@@ -64,7 +65,8 @@ def limits(device: Device, idle: Any, full: Any, idle_share: IdleShare) -> tuple
     else:
         share, count = idle_share()
         words = f"estimate: the median of {count} devices, {share:.0%} of full power"
-        least = Entry(share * most.low, share * most.high, words)
+        low, high = (from_records.estimated_idle_power(share, end) for end in (most.low, most.high))
+        least = Entry(low, high, words)
     if least.high > most.low:
         raise InvalidValueError(
             f"{device.name}: idle_power {least.high:,.4g} W is above max_power "

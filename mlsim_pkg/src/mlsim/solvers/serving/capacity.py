@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from mlsim.equations import serving_counts as counts
+from mlsim.equations.functions import maximum, total
 from mlsim.errors import WrongKindError
 from mlsim.solvers.serving.service import Service
 
@@ -24,49 +26,61 @@ def longest_context(service: Service, value: Callable[[str], Any]) -> Any:
     model = service.model
     if not model.decoder:
         raise WrongKindError(f"{model.name} is an encoder: it keeps no cache that could grow.")
-    working, resident = value("device_batch"), value("resident_batch")
-    left = value("usable_memory") - value("weight_memory")
-    left = left - value("bytes_per_element") * value("logits") * working
+    batch = value("device_batch")
+    element, resident = value("bytes_per_element"), value("resident_batch")
+    left = counts.context_memory(
+        value("usable_memory"), value("weight_memory"), element, value("logits"), batch
+    )
     # Either a chunk is full, or each token but the last also takes its activations.
-    each = value("bytes_per_element") * value("live_elements") * working
-    with_chunk = _tokens(service, value, (left - value("chunk_memory")) / resident, 0.0)
-    tokens = _larger(with_chunk, _tokens(service, value, (left + each) / resident, each / resident))
+    each = counts.step_token_memory(element, value("live_elements"), batch)
+    beside_chunk = counts.full_chunk_sequence_memory(left, value("chunk_memory"), resident)
+    growing = counts.growing_sequence_memory(left, each, resident)
+    tokens = maximum(
+        _tokens(service, value, beside_chunk, 0.0),
+        _tokens(service, value, growing, counts.token_activations(each, resident)),
+    )
     return _whole_blocks(tokens, service.block_tokens, float(model.context))
 
 
-def _tokens(service: Service, value: Callable[[str], Any], left: Any, more: Any) -> Any:
-    """Return the length at which a sequence takes what is left.
+def _tokens(service: Service, value: Callable[[str], Any], memory: Any, activations: Any) -> Any:
+    """Return the length at which a sequence takes all of its memory.
 
     A layer with a window takes no more once the window is full, so memory grows
-    in two straight lines, the second one flatter; `more` is what each token takes
-    beside the cache.
+    in two straight lines, the second one flatter; `activations` is what each token
+    takes beside the cache.
     """
-    model = service.model
-    window = float(model.attention.window or model.context)
-    per_token = {True: 0.0, False: 0.0}
-    for operator in service.table:
-        windowed = bool(model.attention.window) and operator.attention_window <= window
-        per_token[windowed] += operator.cached_elements * operator.resident_repeats
+    window = float(service.model.attention.window or service.model.context)
+    within, always = (_cached_elements(service, window, windowed=each) for each in (True, False))
     size = value("bytes_per_cached_element")
-    within, always = per_token[True] * size, per_token[False] * size + more
-    tokens = left / (always + within)
-    if not per_token[True]:
+    windowed = counts.layers_cache(size, within)
+    lasting = counts.growing_token_memory(counts.layers_cache(size, always), activations)
+    tokens = counts.short_sequence_length(memory, windowed, lasting)
+    if not within:
         return tokens
-    rest = left - within * window
-    # All layers may have a window: once it is full, a sequence may be of any length.
-    grows = per_token[False] or getattr(more, "ndim", 0) or more > 0
-    later = rest / always if grows else (rest >= 0) * 1e18
+    if always or getattr(activations, "ndim", 0) or activations > 0:
+        later = counts.long_sequence_length(memory, windowed, window, lasting)
+    else:
+        limit = float(service.model.context)
+        later = counts.windowed_sequence_length(memory, windowed, window, limit)
     # Memory is a concave function of length, so the longer answer is the true one.
-    return _larger(tokens, later)
+    return maximum(tokens, later)
 
 
-def _larger(one: Any, other: Any) -> Any:
-    return (one + other + abs(one - other)) / 2
+def _cached_elements(service: Service, window: float, *, windowed: bool) -> Any:
+    """Return elements of cache for each token in the layers with a window, or in the others."""
+    rows = [
+        each
+        for each in service.table
+        if windowed == (bool(service.model.attention.window) and each.attention_window <= window)
+    ]
+    cached = [each.cached_elements for each in rows]
+    return total(cached, [each.resident_repeats for each in rows])
 
 
 def _whole_blocks(tokens: Any, block: float, context: float) -> Any:
+    whole = counts.fitting_tokens(tokens, block)
     if not getattr(tokens, "ndim", 0):
-        return int(max(min(tokens // block * block, context), 0))
+        return int(max(min(whole, context), 0))
     import numpy as np
 
-    return np.clip(tokens // block * block, 0, context)
+    return np.clip(whole, 0, context)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from mlsim.equations import serving_counts as counts
 from mlsim.errors import InvalidValueError
 from mlsim.solvers.inputs import validate
 from mlsim.solvers.serving.service import Service
@@ -27,12 +28,13 @@ def decode_contexts(service: Service) -> dict[str, Any]:
     """
     first = service.prompt_tokens
     # Prefill makes the first token; an output of one has no decode step of its own.
-    last = first + _clip(service.output_tokens - 2.0, 0.0)
+    last = counts.last_cached_tokens(first, service.output_tokens)
     window = service.model.attention.window
+    middle = counts.middle_cached_tokens
     if not window:
-        return dict(zip(STEPS, (first, (first + last) / 2, last), strict=True))
-    full = _window_full(first, last, window)
-    points = (first, (first + full) / 2, full, (full + last) / 2, last)
+        return dict(zip(STEPS, (first, middle(first, last), last), strict=True))
+    full = counts.full_cached_tokens(first, last, float(window))
+    points = (first, middle(first, full), full, middle(full, last), last)
     return dict(zip(WINDOWED_STEPS, points, strict=True))
 
 
@@ -46,7 +48,7 @@ def check_context(model: Transformer, context: Any) -> Any:
     """
     cached = validate("cached_tokens", context, whole=True, zero=True)
     longest = float(cached.max() if getattr(cached, "ndim", 0) else cached)
-    if longest + 1 > model.context:
+    if longest >= model.context:
         raise InvalidValueError(
             f"{longest:,.0f} tokens cached and a new one are more than the context of "
             f"{model.name}, {model.context:,}."
@@ -59,16 +61,4 @@ def filling_share(service: Service) -> Any:
     contexts = decode_contexts(service)
     first, last = contexts["first_token_time"], contexts["last_token_time"]
     full = contexts["full_window_time"]
-    # One step alone has no parts; what is said of it does not matter.
-    return (full - first) / _clip(last - first, 1.0)
-
-
-def _window_full(first: Any, last: Any, window: int) -> Any:
-    """Return the tokens cached when the window is full, held between first and last."""
-    beyond = _clip(first - (window - 1.0), 0.0)
-    return last - _clip(last - (window - 1.0 + beyond), 0.0)
-
-
-def _clip(value: Any, least: float) -> Any:
-    """Return the larger of a value, or of each of an array, and a number."""
-    return (value + least + abs(value - least)) / 2
+    return counts.filling_share(first, full, last)

@@ -39,6 +39,8 @@ def equations_for(variant: frozenset[str]) -> tuple[Equation, ...]:
         ),
         "largest_batch": "largest_encoder_batch" if "encoder" in variant else "largest_batch",
         "attention_pairs": "bidirectional_pairs" if "encoder" in variant else "attention_pairs",
+        # Tokens may all choose the same experts: only so many are compulsory.
+        "expert_share": "compulsory_expert_share" if bound else "expert_share",
         "positions_read": "cached_positions_read" if bound else "positions_read",
         "latency": "bound_latency" if bound else "step_latency" if sends else "latency",
     }

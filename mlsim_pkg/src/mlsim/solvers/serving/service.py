@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
+from mlsim.equations import serving_counts
 from mlsim.errors import InvalidValueError
 from mlsim.hardware import Device
 from mlsim.hardware.device_calibration import Calibration
@@ -158,15 +159,16 @@ class Service:
             "bytes_per_cached_element": formats.kv_cache.bytes,
             "model_cached_elements": float(model.model_cached_elements if model.decoder else 0),
             "live_elements": float(live),
-            "logits": float(-(-model.vocabulary // parallelism.tensor) * model.output_layer),
+            "logits": (
+                serving_counts.sharded_logits(float(model.vocabulary), parallelism.tensor)
+                if model.output_layer
+                else 0.0
+            ),
             "memory_bandwidth": device.bandwidth_si,
             "memory_capacity": device.capacity_si,
         }
         if not model.experts:
             known["expert_share"] = 1.0
-        elif self.estimate == "bound":
-            # Tokens may all choose the same experts: k of them are compulsory.
-            known["expert_share"] = model.experts.per_token / model.experts.count
         else:
             known["experts"] = float(model.experts.count)
             known["experts_per_token"] = float(model.experts.per_token)
@@ -365,7 +367,10 @@ def _calibrated_columns(
     columns: dict[str, tuple[float, ...]] = {
         # A token's experts lie side by side, as if they were one wide product.
         "outputs": tuple(
-            float(each.outputs * (chosen if each.kind == "experts" else 1)) for each in operators
+            float(serving_counts.side_by_side_outputs(each.outputs, chosen))
+            if each.kind == "experts"
+            else float(each.outputs)
+            for each in operators
         )
     }
     found = service.calibrations

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from mlsim.equations.serving_counts import middle_cached_tokens
 from mlsim.errors import DoesNotFitError, InvalidValueError, WrongKindError, unknown_name
 from mlsim.solvers.evaluation import ARRAYS, DOES_NOT_FIT, evaluate
 from mlsim.solvers.explain import Explanation
@@ -98,7 +99,7 @@ class Serving:
         self._needs_decoder()
         if context is None:
             first, *_, last = self._contexts.values()
-            return StepProfile(self._phase("decode", 1.0, (first + last) / 2))
+            return StepProfile(self._phase("decode", 1.0, middle_cached_tokens(first, last)))
         cached = check_context(self.service.model, context)
         return StepProfile(self._phase("decode", 1.0, cached))
 

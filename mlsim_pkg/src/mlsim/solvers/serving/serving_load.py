@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from mlsim.equations import serving_counts as counts
+from mlsim.equations.from_records import utilisation
 from mlsim.solvers.load import Load
 from mlsim.solvers.serving.contexts import decode_contexts, filling_share
 from mlsim.solvers.serving.phase import Phase, equations_for
@@ -27,9 +29,9 @@ def load_of(service: Service, time: float) -> Load:
         system=service.system,
         devices=service.parallelism.devices,
         time=time,
-        compute_utilisation=_busy(counted, "total_compute_time") / time,
-        memory_utilisation=_busy(counted, "total_memory_time") / time,
-        tokens=float(service.batch_size * tokens),
+        compute_utilisation=utilisation(_busy(counted, "total_compute_time"), time),
+        memory_utilisation=utilisation(_busy(counted, "total_memory_time"), time),
+        tokens=float(counts.batch_tokens(service.batch_size, tokens)),
         label=f"{service.model.name}, {words}",
         labels={**service.labels, "model": f"{service.model.name}, {words}"},
     )
@@ -44,7 +46,7 @@ def _busy(service: Service, name: str) -> float:
         found = phase.plan(*wanted).run({**phase.known, **phase.table.columns})
         # A stage of a pipeline does its part of each step, for each part of the batch.
         stages = float(service.parallelism.pipeline)
-        return float(found[name]) * float(found["micro_batches"]) / stages
+        return float(counts.stage_busy_time(found[name], found["micro_batches"], stages))
 
     prefill = of(service.prompt_tokens, 0.0)
     if not service.model.decoder:
@@ -59,4 +61,4 @@ def _busy(service: Service, name: str) -> float:
     if "filling_share" in mean.inputs:
         steps["filling_share"] = float(filling_share(service))
     each_step = float(mean.function(**{step: steps[step] for step in mean.inputs}))
-    return prefill + (float(service.output_tokens) - 1) * each_step
+    return float(counts.generation_busy_time(prefill, service.output_tokens, each_step))

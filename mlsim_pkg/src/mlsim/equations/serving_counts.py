@@ -1,0 +1,276 @@
+"""What a service counts before its steps are timed: tokens cached, and lengths that fit."""
+
+from __future__ import annotations
+
+from mlsim.equations.functions import Value, ceil, exceeds, floor, maximum, minimum
+from mlsim.equations.registry import equation
+
+QUESTION = "How long do users wait, and how many fit?"
+
+
+@equation(source="shoeybi2019megatron", yields="logits", counts=True)
+def sharded_logits(vocabulary_size: Value, tensor_parallel: Value) -> Value:
+    """Scores that a device writes for one sequence: its part of the vocabulary.
+
+    Valid for an output layer that is divided by columns.
+
+    >>> sharded_logits(128256, 8)
+    16032.0
+    """
+    return ceil(vocabulary_size / tensor_parallel)
+
+
+@equation(source="fedus2022switch", yields="outputs", counts=True)
+def side_by_side_outputs(expert_outputs: Value, experts_per_token: Value) -> Value:
+    """Columns of the products of a token's experts, side by side as one wide product.
+
+    Valid for experts of one size.
+
+    >>> side_by_side_outputs(2048, 2)
+    4096
+    """
+    return expert_outputs * experts_per_token
+
+
+@equation(source="pope2023efficiently", counts=True)
+def last_cached_tokens(prompt_tokens: Value, output_tokens: Value) -> Value:
+    """Tokens in the cache at the last decode step: all but the new one and the one it makes.
+
+    Prefill makes the first token, so an output of one has no decode step.
+
+    Valid for any output; of one token it is the prompt.
+
+    >>> last_cached_tokens(1000.0, 128.0)
+    1126.0
+    """
+    return prompt_tokens + maximum(output_tokens - 2, 0)
+
+
+@equation(source="pope2023efficiently")
+def middle_cached_tokens(first_cached_tokens: Value, last_cached_tokens: Value) -> Value:
+    """Tokens in the cache halfway between two decode steps.
+
+    Valid for a cache that grows by one token a step.
+
+    >>> middle_cached_tokens(1000.0, 1126.0)
+    1063.0
+    """
+    return (first_cached_tokens + last_cached_tokens) / 2
+
+
+@equation(source="beltagy2020longformer", counts=True)
+def full_cached_tokens(
+    first_cached_tokens: Value, last_cached_tokens: Value, attention_window: Value
+) -> Value:
+    """Tokens in the cache when a window is full, if that is between the first and the last step.
+
+    Valid for windows that include the new token.
+
+    >>> full_cached_tokens(1000.0, 9000.0, 4096.0)
+    4095.0
+    """
+    return minimum(last_cached_tokens, maximum(attention_window - 1, first_cached_tokens))
+
+
+@equation(source="beltagy2020longformer", counts=True)
+def filling_share(
+    first_cached_tokens: Value, full_cached_tokens: Value, last_cached_tokens: Value
+) -> Value:
+    """Part of the output that is written before a window is full.
+
+    Valid for outputs of three tokens or more; a single decode step has no parts.
+
+    >>> filling_share(1000.0, 4000.0, 9000.0)
+    0.375
+    """
+    return (full_cached_tokens - first_cached_tokens) / maximum(
+        last_cached_tokens - first_cached_tokens, 1
+    )
+
+
+@equation(source="kwon2023paged")
+def context_memory(
+    usable_memory: Value,
+    weight_memory: Value,
+    bytes_per_element: Value,
+    logits: Value,
+    device_batch: Value,
+) -> Value:
+    """Memory left for what grows with the sequences: all but weights and output scores.
+
+    Valid for each device alike; below zero, not even the weights fit.
+
+    >>> context_memory(72e9, 16e9, 2.0, 128256, 1)
+    55999743488.0
+    """
+    return usable_memory - weight_memory - bytes_per_element * logits * device_batch
+
+
+@equation(source="pope2023efficiently", counts=True)
+def step_token_memory(bytes_per_element: Value, live_elements: Value, device_batch: Value) -> Value:
+    """Memory of the activations of one more token of each sequence.
+
+    Valid until a chunk of prefill is full.
+
+    >>> step_token_memory(2.0, 20000, 4)
+    160000.0
+    """
+    return bytes_per_element * live_elements * device_batch
+
+
+@equation(source="pope2023efficiently", counts=True)
+def token_activations(step_token_memory: Value, resident_batch: Value) -> Value:
+    """Activations of one more token of one sequence.
+
+    Valid for sequences of one length.
+
+    >>> token_activations(160000.0, 4)
+    40000.0
+    """
+    return step_token_memory / resident_batch
+
+
+@equation(source="agrawal2024sarathi", yields="sequence_memory")
+def full_chunk_sequence_memory(
+    context_memory: Value, chunk_memory: Value, resident_batch: Value
+) -> Value:
+    """Memory that one sequence may take beside the activations of a full chunk.
+
+    Valid for prompts of a chunk or more.
+
+    >>> full_chunk_sequence_memory(50e9, 2e9, 4)
+    12000000000.0
+    """
+    return (context_memory - chunk_memory) / resident_batch
+
+
+@equation(source="agrawal2024sarathi", yields="sequence_memory")
+def growing_sequence_memory(
+    context_memory: Value, step_token_memory: Value, resident_batch: Value
+) -> Value:
+    """Memory that one sequence may take where activations grow with all tokens but the last.
+
+    Valid for prompts that are shorter than a chunk.
+
+    >>> growing_sequence_memory(50e9, 2e9, 4)
+    13000000000.0
+    """
+    return (context_memory + step_token_memory) / resident_batch
+
+
+@equation(source="kwon2023paged")
+def layers_cache(bytes_per_cached_element: Value, device_cached_elements: Value) -> Value:
+    """KV cache that one token takes in some layers of a device.
+
+    Valid for layers of any kind.
+
+    >>> layers_cache(2.0, 65536)
+    131072.0
+    """
+    return bytes_per_cached_element * device_cached_elements
+
+
+@equation(source="kwon2023paged", yields="lasting_cache")
+def growing_token_memory(layers_cache: Value, token_activations: Value) -> Value:
+    """Memory that a token takes however long its sequence is: cache, and growing activations.
+
+    Valid for layers without a window.
+
+    >>> growing_token_memory(131072.0, 40000.0)
+    171072.0
+    """
+    return layers_cache + token_activations
+
+
+@equation(source="kwon2023paged", yields="sequence_length")
+def short_sequence_length(
+    sequence_memory: Value, windowed_cache: Value, lasting_cache: Value
+) -> Value:
+    """Tokens that fit while the windows of all layers are filling.
+
+    Valid up to the length of the window.
+
+    >>> short_sequence_length(12e9, 1e5, 2e5)
+    40000.0
+    """
+    return sequence_memory / (windowed_cache + lasting_cache)
+
+
+@equation(source="beltagy2020longformer", yields="sequence_length")
+def long_sequence_length(
+    sequence_memory: Value, windowed_cache: Value, attention_window: Value, lasting_cache: Value
+) -> Value:
+    """Tokens that fit once windows are full: only the other layers take more.
+
+    Memory is a concave function of length, so of this and the short length the larger holds.
+
+    Valid from the length of the window up.
+
+    >>> long_sequence_length(12e9, 1e5, 20000, 2e5)
+    50000.0
+    """
+    return (sequence_memory - windowed_cache * attention_window) / lasting_cache
+
+
+@equation(source="beltagy2020longformer", yields="sequence_length")
+def windowed_sequence_length(
+    sequence_memory: Value, windowed_cache: Value, attention_window: Value, token_limit: Value
+) -> Value:
+    """Tokens that fit where all layers have a window: as many as allowed, once windows fit.
+
+    Valid for models in which nothing but the cache grows.
+
+    >>> windowed_sequence_length(12e9, 1e5, 20000, 131072)
+    131072.0
+    """
+    return token_limit * (1 - exceeds(windowed_cache * attention_window, sequence_memory))
+
+
+@equation(source="kwon2023paged", counts=True)
+def fitting_tokens(sequence_length: Value, block_tokens: Value) -> Value:
+    """Tokens that fit in whole blocks of the cache.
+
+    Valid for a paged cache.
+
+    >>> fitting_tokens(1000.5, 16)
+    992
+    """
+    return floor(sequence_length / block_tokens) * block_tokens
+
+
+@equation(source="mlenergy2025", yields="busy_time")
+def stage_busy_time(full_rate_time: Value, micro_batches: Value, pipeline_parallel: Value) -> Value:
+    """Time that a device needs at the full rate for its stage in all parts of a batch.
+
+    Valid for stages that are equally large.
+
+    >>> stage_busy_time(0.5, 4, 2)
+    1.0
+    """
+    return full_rate_time * micro_batches / pipeline_parallel
+
+
+@equation(source="mlenergy2025", yields="busy_time", counts=True)
+def generation_busy_time(
+    prefill_busy_time: Value, output_tokens: Value, decode_busy_time: Value
+) -> Value:
+    """Time that a device needs at the full rate for a prompt and its output.
+
+    Valid for a batch of one length; prefill makes the first token.
+
+    >>> generation_busy_time(0.5, 101, 0.01)
+    1.5
+    """
+    return prefill_busy_time + (output_tokens - 1) * decode_busy_time
+
+
+@equation(source="mlenergy2025", yields="load_tokens")
+def batch_tokens(batch_size: Value, output_tokens: Value) -> Value:
+    """Tokens that a batch makes, or that an encoder reads.
+
+    Valid for sequences of one length.
+
+    >>> batch_tokens(64, 100)
+    6400
+    """
+    return batch_size * output_tokens
