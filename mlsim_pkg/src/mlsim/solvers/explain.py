@@ -7,6 +7,7 @@ import re
 from typing import Any
 
 from mlsim.equations import Equation
+from mlsim.equations.roofline import arithmetic_intensity
 from mlsim.quantities import term
 from mlsim.records.references import reference
 from mlsim.solvers.derivation import as_markdown, as_text
@@ -42,7 +43,7 @@ def operator_rows(configuration: Question, table: OperatorTable[Any]) -> list[di
             row[name] = float(each)
         # What moves nothing here, such as sending, has no intensity.
         moved = row["bytes_moved"]
-        row["arithmetic_intensity"] = row["flops"] / moved if moved else 0.0
+        row["arithmetic_intensity"] = arithmetic_intensity(row["flops"], moved) if moved else 0.0
         waits = row["memory_time"] > row["compute_time"]
         sends = operator.kind == "network"
         row["bound"] = "network" if sends else "memory" if waits else "compute"
