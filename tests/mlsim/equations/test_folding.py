@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from mlsim.equations import EQUATIONS, plan
-from mlsim.equations.folding import Line, fold
+from mlsim.equations.graph import Line, fold
 
 COLUMN = np.array([[1.0], [2.0], [4.0]])
 KNOWN = {

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mlsim.equations import Plan
-from mlsim.equations.folding import fold
+from mlsim.equations.graph import fold
 
 # Points in a block: with some 30 operators a column block is under a megabyte,
 # and the handful that are alive at a time stay in a level-2 cache.

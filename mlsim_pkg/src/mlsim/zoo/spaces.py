@@ -72,7 +72,6 @@ class Namespace:
     ) -> None:
         self._title, self._kind, self._folder = title, kind, folder
         self._load, self._prefix = load, prefix
-        self._made: dict[str, Any] = {}
 
     def keys(self) -> list[str]:
         """Full dotted keys of all records below this name."""
@@ -89,13 +88,15 @@ class Namespace:
         if name.startswith("_"):
             raise AttributeError(name)
         full = self._prefix + name
-        if full in self.keys():
-            return self.get(full)
+        # What was found once is an attribute from then on.
+        if full in _index(self._folder):
+            self.__dict__[name] = record = self.get(full)
+            return record
         if any(key.startswith(f"{full}.") for key in self.keys()):
             group = Namespace(
                 f"{self._title}.{name}", self._kind, self._folder, self._load, f"{full}."
             )
-            self._made[name] = self.__dict__[name] = group
+            self.__dict__[name] = group
             return group
         raise unknown_name(self._kind, f"{self._title}.{name}", self._choices())
 

@@ -12,10 +12,11 @@ from functools import cached_property, lru_cache
 from typing import Any, ClassVar
 
 from mlsim.equations import Equation, Plan, equations_of, memory, plan, roofline
+from mlsim.equations.graph import Run, fold
 from mlsim.errors import InvalidValueError
 from mlsim.hardware import Device
 from mlsim.precision import Precision
-from mlsim.solvers.evaluation import evaluate
+from mlsim.solvers import evaluation
 from mlsim.solvers.inputs import CALIBRATED, check_estimate
 from mlsim.workloads.model import FLOPS_PER_MULTIPLY_ADD
 from mlsim.workloads.network import Network
@@ -34,6 +35,10 @@ GIVABLE = (
     "bytes_per_element",
     *(each.yields for each in SOLVER),
 )
+
+
+# Folded plans that a model's table keeps.
+MOST_KEPT = 256
 
 
 def lookups() -> tuple[Equation, ...]:
@@ -104,7 +109,7 @@ class Configuration:
         _ = self.shape  # refuses arrays that don't broadcast
         check_consistent(self.equations, self.given, {"batch_size": self.batch_size})
         shares = ("memory_bound_share", "overhead_share")[: 1 + self.calibrated]
-        check_shares(evaluate(self, *shares), self.given)
+        check_shares(evaluation.evaluate(self, *shares), self.given)
 
     @cached_property
     def shape(self) -> tuple[int, ...]:
@@ -184,6 +189,21 @@ class Configuration:
         if name == "activations_live":
             return f"{self.model.name}, from its layers ({self.model.source})"
         return "definition"
+
+    def evaluate(self, *wanted: str) -> dict[str, Any]:
+        """Compute quantities of the whole network: floats for one point, else arrays."""
+        if self.given or not evaluation.ARRAYS or type(self.batch_size) is not float:
+            return evaluation.evaluate(self, *wanted)
+        # Of one batch after another, all else is the same as the last time.
+        table = self.table
+        key = (self.device, self.precision, wanted)
+        run: Run | None = table.cache.get(key)
+        if run is None:
+            if len(table.cache) >= MOST_KEPT:
+                table.cache.clear()
+            known = {**self.known, **table.arrays}
+            run = table.cache[key] = fold(self.plan(*wanted), known, ("batch_size",))
+        return run({"batch_size": self.batch_size})
 
     def plan(self, *wanted: str) -> Plan:
         """Return the equations that lead to what is wanted."""

@@ -14,7 +14,6 @@ from mlsim.solvers.evaluation import (
     DOES_NOT_FIT,
     MEMORY_BOUND,
     OVERHEAD_BOUND,
-    evaluate,
 )
 from mlsim.solvers.forward.configuration import Configuration
 from mlsim.solvers.inputs import CALIBRATED, validate, validate_given
@@ -61,8 +60,8 @@ class Profile:
     def __init__(self, configuration: Configuration, *, check_memory: bool = True) -> None:
         self.configuration = configuration
         self._check_memory = check_memory
-        self._values = evaluate(
-            configuration, "latency", "memory_bound_share", "memory_required", "memory_free"
+        self._values = configuration.evaluate(
+            "latency", "memory_bound_share", "memory_required", "memory_free"
         )
 
     @property
@@ -112,7 +111,7 @@ class Profile:
         if name in COLUMNS or name not in allowed:
             raise unknown_name("result", name, allowed)
         if name not in self._values:
-            self._values.update(evaluate(self.configuration, name))
+            self._values.update(self.configuration.evaluate(name))
         value = self._values[name]
         if name not in _NEEDS_MEMORY or not self._check_memory:
             return value
