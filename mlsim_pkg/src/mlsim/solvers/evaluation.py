@@ -61,7 +61,12 @@ def evaluate(
         from mlsim.solvers.blocks import evaluate_blocks
 
         return evaluate_blocks(steps, known, table.columns_2d, configuration.shape)
-    values = steps.run({**known, **(table.arrays if ARRAYS else table.columns)})
+    if ARRAYS:
+        # No lists, so the plan's own function will do.
+        values = {**known, **table.arrays}
+        values.update(steps.compute(values))
+    else:
+        values = steps.run({**known, **table.columns})
     return {name: values[name] for name in wanted}
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 from mlsim.errors import InvalidValueError, WrongKindError
@@ -132,6 +133,7 @@ class Cluster:
         return f"<Cluster {self.name}: up to {self.nodes} x {self.node.name}>"
 
 
+@lru_cache(maxsize=1024)
 def placement(size: int, stride: int, node_devices: int) -> Placement:
     """Tell where a group lies whose members are numbered `stride` apart.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any
 
 from mlsim.equations import step
@@ -185,23 +185,7 @@ class Transformer(Model):
                 f"{new_tokens:,} new and {cached_tokens:,} cached tokens are not within the "
                 f"context of {self.name}, {self.context:,}."
             )
-        total = 0
-        for operator in self.operators():
-            each = all_logits and operator.kind == "output"
-            tokens = new_tokens if each else min(new_tokens, operator.token_limit)
-            window = operator.attention_window
-            unclipped = step.unclipped_tokens(window, cached_tokens, new_tokens)
-            pairs = step.attention_pairs(unclipped, cached_tokens, new_tokens, window)
-            if not (causal and self.decoder):
-                pairs = new_tokens * min(cached_tokens + new_tokens, window)
-            attended = operator.pair_multiply_adds * int(pairs)
-            if self.latent:
-                attended = min(
-                    attended + operator.expand_multiply_adds * cached_tokens,
-                    operator.absorbed_pair_multiply_adds * int(pairs),
-                )
-            total += operator.repeats * (operator.token_multiply_adds * tokens + attended)
-        return int(FLOPS_PER_MULTIPLY_ADD) * total
+        return _flop_count(self, new_tokens, cached_tokens, causal=causal, all_logits=all_logits)
 
     def check_layout(self, parallelism: Parallelism) -> None:
         """Refuse a layout that does not divide this model evenly.
@@ -252,3 +236,26 @@ def _divides(name: str, size: int, what: str, count: int, model: Transformer) ->
             f"{name} = {size} does not divide the {count} {what} of {model.name}. "
             f"Near it are {', '.join(map(str, below + above))}."
         )
+
+
+@lru_cache(maxsize=1024)
+def _flop_count(
+    model: Transformer, new_tokens: int, cached_tokens: int, *, causal: bool, all_logits: bool
+) -> int:
+    total = 0
+    for operator in model.operators():
+        each = all_logits and operator.kind == "output"
+        tokens = new_tokens if each else min(new_tokens, operator.token_limit)
+        window = operator.attention_window
+        unclipped = step.unclipped_tokens(window, cached_tokens, new_tokens)
+        pairs = step.attention_pairs(unclipped, cached_tokens, new_tokens, window)
+        if not (causal and model.decoder):
+            pairs = new_tokens * min(cached_tokens + new_tokens, window)
+        attended = operator.pair_multiply_adds * int(pairs)
+        if model.latent:
+            attended = min(
+                attended + operator.expand_multiply_adds * cached_tokens,
+                operator.absorbed_pair_multiply_adds * int(pairs),
+            )
+        total += operator.repeats * (operator.token_multiply_adds * tokens + attended)
+    return int(FLOPS_PER_MULTIPLY_ADD) * total

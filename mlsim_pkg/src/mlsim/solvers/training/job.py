@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from mlsim.hardware import Device
@@ -104,14 +105,7 @@ class Job:
 
     def bandwidth(self, span: int, stride: int) -> float:
         """Rate at which a device sends to a group of `span`, `stride` apart, one way."""
-        if isinstance(self.hardware, Device):
-            return 0.0  # nobody to send to, so nothing is divided by it
-        lies = placement(span, stride, self.node_devices)
-        if isinstance(self.hardware, Cluster):
-            inside = lies.groups == 1
-            node = self.hardware.node
-            return node.link_bandwidth(span) if inside else self.hardware.fabric_bandwidth
-        return self.hardware.link_bandwidth(span)
+        return _bandwidth(self.hardware, span, stride)
 
     @property
     def calibrated(self) -> bool:
@@ -161,3 +155,13 @@ class Job:
         """The devices that are used, and where they are."""
         where = "" if isinstance(self.hardware, Device) else f" of {self.hardware.name}"
         return f"{self.parallelism.devices:,} x {self.device.name}{where} ({self.parallelism})"
+
+
+@lru_cache(maxsize=1024)
+def _bandwidth(hardware: Device | System | Cluster, span: int, stride: int) -> float:
+    if isinstance(hardware, Device):
+        return 0.0  # nobody to send to, so nothing is divided by it
+    if isinstance(hardware, Cluster):
+        inside = placement(span, stride, hardware.node.devices).groups == 1
+        return hardware.node.link_bandwidth(span) if inside else hardware.fabric_bandwidth
+    return hardware.link_bandwidth(span)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 from mlsim.equations import link
 from mlsim.solvers.training.job import Job
@@ -11,9 +12,35 @@ from mlsim.workloads.kernels import KERNEL_COLUMNS, Kernel
 from mlsim.workloads.operators import OperatorTable
 from mlsim.workloads.training_lowering import kernels
 
+# Columns that a given quantity takes the place of.
+_REPLACEABLE = ("peak_flops", "link_bandwidth", "kernel_overhead", "compute_fraction")
+_TABLES: dict[Any, OperatorTable[Kernel]] = {}
+
 
 def kernel_table(job: Job) -> OperatorTable[Kernel]:
-    """Return the kernels of a micro-batch with peaks, rates and links of their own."""
+    """Return the kernels of a micro-batch with peaks, rates and links of their own.
+
+    Made once for all batches and sequences: a search tries many with the same kernels.
+    """
+    replaced = tuple(name for name in _REPLACEABLE if name in job.given)
+    key = (
+        job.model,
+        job.hardware,
+        job.parallelism,
+        job.recipe,
+        job.precision,
+        job.estimate,
+        replaced,
+    )
+    found = _TABLES.get(key)
+    if found is None:
+        if len(_TABLES) >= 4096:
+            _TABLES.clear()
+        found = _TABLES[key] = _new_table(job)
+    return found
+
+
+def _new_table(job: Job) -> OperatorTable[Kernel]:
     rows = tuple(_placed(job, row) for row in kernels(job.model, job.parallelism, job.recipe))
     extra: dict[str, tuple[float, ...]] = {}
     if "peak_flops" not in job.given:

@@ -100,14 +100,18 @@ def search(asked: Asked) -> Training:
     InvalidValueError
         If no layout divides model, batch and devices; or if something else can't be.
     """
-    settled(asked)
+    fixed = settled(asked)
     _check_free(asked)
     best: Training | None = None
     nearest: Training | None = None
     refusal = ""
     for candidate in candidates(asked):
         try:
-            training = Training(run(candidate))
+            chosen = {
+                "recipe": replace(fixed["recipe"], recompute=candidate.recompute),
+                "micro_batch": float(candidate.micro_batch),
+            }
+            training = Training(run(candidate, {**fixed, **chosen}))
         except InvalidValueError as error:
             refusal = refusal or f" The first that was tried: {error}"
             continue  # does not divide the model or the batch

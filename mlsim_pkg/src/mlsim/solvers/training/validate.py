@@ -96,15 +96,18 @@ class Asked:
         return cls(**{name: arguments[name] for name in own & set(arguments)}, given=given)
 
 
-def run(asked: Asked) -> Run:
+def run(asked: Asked, fixed: Mapping[str, Any] | None = None) -> Run:
     """Check a question about a training run; see `Engine.train` for its parts.
+
+    `fixed` is what was checked already, for a search, which asks many in turn.
 
     Raises
     ------
     MlsimError
         As `Engine.train`.
     """
-    fixed = settled(asked)
+    # What any layout would have wrong is said before what this one has.
+    fixed = settled(asked) if fixed is None else fixed
     made = Run(parallelism=_parallelism(asked), **fixed)
     _check_batch(made)
     _check_given(made)
