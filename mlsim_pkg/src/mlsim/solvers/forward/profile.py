@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from mlsim.errors import DoesNotFitError, InvalidValueError, unknown_name
+from mlsim.errors import DoesNotFitError, unknown_name
 from mlsim.precision import Precision, precision as find_precision
 from mlsim.quantities import term
 from mlsim.solvers.evaluation import (
@@ -14,10 +14,11 @@ from mlsim.solvers.evaluation import (
     DOES_NOT_FIT,
     MEMORY_BOUND,
     OVERHEAD_BOUND,
+    Answer,
 )
 from mlsim.solvers.forward.configuration import Configuration
 from mlsim.solvers.inputs import CALIBRATED, validate, validate_given
-from mlsim.units import quantity, scaled, text
+from mlsim.units import text
 from mlsim.workloads.operators import COLUMNS
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ _NEEDS_MEMORY = frozenset(
 )
 
 
-class Profile:
+class Profile(Answer):
     """The answer for one configuration, or for an array of them.
 
     Times and sizes are quantities; `throughput` is a plain float, in samples
@@ -57,12 +58,19 @@ class Profile:
     55.5 µs
     """
 
+    noun = variable = "profile"
+
     def __init__(self, configuration: Configuration, *, check_memory: bool = True) -> None:
         self.configuration = configuration
         self._check_memory = check_memory
         self._values = configuration.evaluate(
             "latency", "memory_bound_share", "memory_required", "memory_free"
         )
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of the answer: () for one point."""
+        return self.configuration.shape
 
     @property
     def model(self) -> Network:
@@ -136,36 +144,7 @@ class Profile:
             "pass check_memory=False for the time it would take if it fitted."
         )
 
-    def __getitem__(self, name: str | int | tuple[int, ...]) -> Any:
-        """Return a quantity by name, or the profile of one point by its index."""
-        if isinstance(name, str):
-            value, unit = self.value(name), term(name).unit
-            many = bool(getattr(value, "ndim", 0))
-            return quantity(value, unit) if many else scaled(float(value), unit)
-        return self._point(name)
-
-    def _one_point(self, what: str) -> None:
-        """Refuse to go on with many points where only one makes sense."""
-        if self.configuration.shape:
-            raise InvalidValueError(
-                f"this profile holds many points; pick one, such as profile[0].{what}."
-            )
-
-    def _point(self, index: int | tuple[int, ...]) -> Profile:
-        import numpy as np
-
-        shape = self.configuration.shape
-        if not shape:
-            raise InvalidValueError("this profile is one point; only an array has an index.")
-        indices = index if isinstance(index, tuple) else (index,)
-        if len(indices) != len(shape) or not all(hasattr(each, "__index__") for each in indices):
-            raise InvalidValueError(
-                f"an index of this profile is {len(shape)} whole number(s), not {index!r}."
-            )
-
-        def pick(value: Any) -> float:
-            return float(np.broadcast_to(value, shape)[index])
-
+    def _point(self, pick: Callable[[Any], float]) -> Profile:
         point = replace(
             self.configuration,
             batch_size=pick(self.configuration.batch_size),
@@ -233,7 +212,7 @@ class Profile:
         InvalidValueError
             For an array of points: pick one by its index first.
         """
-        self._one_point("operators")
+        self.one_point("operators")
         from mlsim.solvers.explain import operator_rows
 
         return operator_rows(self.configuration, self.configuration.operators)
@@ -254,7 +233,7 @@ class Profile:
         InvalidValueError
             For an array of points: pick one by its index first.
         """
-        self._one_point("sensitivity()")
+        self.one_point("sensitivity()")
         from mlsim.solvers.forward.inverse import sensitivity
 
         self.value(name)
@@ -268,7 +247,7 @@ class Profile:
         InvalidValueError
             For an array of points: pick one by its index first.
         """
-        self._one_point("explain()")
+        self.one_point("explain()")
         from mlsim.solvers.explain import Explanation
 
         self.value(name)

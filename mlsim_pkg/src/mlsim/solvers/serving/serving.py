@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from mlsim.equations.serving_counts import middle_cached_tokens
 from mlsim.errors import DoesNotFitError, InvalidValueError, WrongKindError, unknown_name
-from mlsim.solvers.evaluation import ARRAYS, DOES_NOT_FIT, evaluate
+from mlsim.solvers.evaluation import ARRAYS, DOES_NOT_FIT, Answer, evaluate
 from mlsim.solvers.explain import Explanation
 from mlsim.solvers.load import Load
 from mlsim.solvers.serving.capacity import longest_context
@@ -17,7 +18,7 @@ from mlsim.solvers.serving.result_names import ASKED, MEMORY, RESULTS, WHOLE
 from mlsim.solvers.serving.service import Service
 from mlsim.solvers.serving.serving_load import load_of
 from mlsim.solvers.serving.serving_report import as_dict, as_text
-from mlsim.solvers.serving.step_profile import StepProfile, as_quantity, one_point
+from mlsim.solvers.serving.step_profile import StepProfile
 from mlsim.units import text
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from mlsim.workloads.language import Transformer
 
 
-class Serving:
+class Serving(Answer):
     """The answer for one service, or for an array of them.
 
     Times, rates and sizes are quantities. Any result is to be had by name:
@@ -39,16 +40,22 @@ class Serving:
     ('Compute Bound', 'Memory Bound')
     """
 
+    noun, variable = "service", "serving"
+
     def __init__(self, service: Service, *, check_memory: bool = True) -> None:
         self.service = service
         self._check_memory = check_memory
         self._values: dict[str, Any] = {}
-        # Shape of the answer: () for one point.
-        self.shape = service.shape_with({})
+        self._shape = service.shape_with({})
         self._contexts = decode_contexts(service) if service.model.decoder else {}
         self.prefill = StepProfile(self._phase("prefill", service.prompt_tokens, 0.0))
         if not self.shape:
             self._all_at_once()
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of the answer: () for one point."""
+        return self._shape
 
     def _phase(self, name: str, new_tokens: Any, cached_tokens: Any) -> Phase:
         return Phase(self.service, name, new_tokens, cached_tokens)
@@ -171,27 +178,7 @@ class Serving:
             known["filling_share"] = filling_share(service)
         return Whole(self.service, known, self.shape)
 
-    def __getitem__(self, name: str | int | tuple[int, ...]) -> Any:
-        """Return a result by name, or the service of one point by its index."""
-        if isinstance(name, str):
-            return as_quantity(self.value(name), name)
-        return self._point(name)
-
-    def _point(self, index: int | tuple[int, ...]) -> Serving:
-        import numpy as np
-
-        if not self.shape:
-            raise InvalidValueError("this service is one point; only an array has an index.")
-        indices = index if isinstance(index, tuple) else (index,)
-        whole = all(hasattr(i, "__index__") and not isinstance(i, bool) for i in indices)
-        if len(indices) != len(self.shape) or not whole:
-            raise InvalidValueError(
-                f"an index of this service is {len(self.shape)} whole number(s), not {index!r}."
-            )
-
-        def pick(value: Any) -> float:
-            return float(np.broadcast_to(value, self.shape)[index])
-
+    def _point(self, pick: Callable[[Any], float]) -> Serving:
         service = self.service
         point = replace(
             service,
@@ -293,7 +280,7 @@ class Serving:
         DoesNotFitError
             If the service does not fit in memory.
         """
-        one_point(self.shape, "load()")
+        self.one_point("load()")
         whole = "generation_latency" if self.model.decoder else "time_to_first_token"
         return load_of(self.service, float(self.value(whole)))
 
@@ -305,7 +292,7 @@ class Serving:
         InvalidValueError
             For an array of points: pick one by its index first.
         """
-        one_point(self.shape, "explain()")
+        self.one_point("explain()")
         self.value(name)
         if name in WHOLE:
             return Explanation(self._whole(name), name)

@@ -4,33 +4,39 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from mlsim.errors import InvalidValueError
 from mlsim.quantities import term
 from mlsim.solvers.evaluation import (
     COMPUTE_BOUND,
     MEMORY_BOUND,
     NETWORK_BOUND,
     OVERHEAD_BOUND,
+    Answer,
     evaluate,
     quiet,
 )
 from mlsim.solvers.explain import Explanation, operator_rows
 from mlsim.solvers.serving.phase import Phase
-from mlsim.units import quantity, scaled
 
 if TYPE_CHECKING:
     from pint import Quantity
 
 
-class StepProfile:
+class StepProfile(Answer):
     """One phase of a service: a step, its time, and what binds it.
 
     Any quantity of the step is to be had by name: `step["total_flops"]`.
     """
 
+    noun, variable = "service", "serving"
+
     def __init__(self, phase: Phase) -> None:
         self.phase = phase
         self._values: dict[str, Any] = {}
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of the answer: () for one point."""
+        return self.phase.shape
 
     def value(self, name: str) -> Any:
         """Return a quantity in its base unit: a float or an array.
@@ -54,10 +60,6 @@ class StepProfile:
             single = not self.phase.shape and not getattr(found, "ndim", 0)
             self._values[name] = float(found) if single and type(found) is not list else found
         return self._values[name]
-
-    def __getitem__(self, name: str) -> Any:
-        """Return a quantity by name."""
-        return as_quantity(self.value(name), name)
 
     @property
     def latency(self) -> Quantity[Any]:
@@ -102,29 +104,15 @@ class StepProfile:
         InvalidValueError
             For an array of points: pick one by its index first.
         """
-        one_point(self.phase.shape, "operators")
+        self.one_point("operators")
         return operator_rows(self.phase, self.phase.table)
 
     def explain(self, name: str = "latency") -> Explanation:
         """Show how a quantity of this step came to be."""
-        one_point(self.phase.shape, "explain()")
+        self.one_point("explain()")
         self.value(name)
         return Explanation(self.phase, name)
 
     def __repr__(self) -> str:
         service = self.phase.service
         return f"<{self.phase.name} of {service.model.name} on {service.hardware_name}>"
-
-
-def one_point(shape: tuple[int, ...], what: str) -> None:
-    """Refuse to go on with many points where only one makes sense."""
-    if shape:
-        raise InvalidValueError(
-            f"this service holds many points; pick one, such as serving[0].{what}."
-        )
-
-
-def as_quantity(value: Any, name: str) -> Any:
-    """Return a result with its unit: one that people would choose, or one for an array."""
-    unit = term(name).unit
-    return quantity(value, unit) if getattr(value, "ndim", 0) else scaled(float(value), unit)

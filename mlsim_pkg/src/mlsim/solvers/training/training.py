@@ -6,14 +6,13 @@ from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, Any
 
 from mlsim.errors import DoesNotFitError, InvalidValueError, UnreachableError, unknown_name
-from mlsim.quantities import term
-from mlsim.solvers.evaluation import evaluate, quiet
+from mlsim.solvers.evaluation import Answer, evaluate, quiet
 from mlsim.solvers.explain import Explanation
 from mlsim.solvers.load import Load
 from mlsim.solvers.training.plan import TRAINING
 from mlsim.solvers.training.run import Run
 from mlsim.solvers.training.training_report import advice, as_dict, as_text
-from mlsim.units import quantity, scaled, text
+from mlsim.units import scaled, text
 
 if TYPE_CHECKING:
     from pint import Quantity
@@ -101,12 +100,14 @@ TRAINING_GIVABLE = tuple(
 CALIBRATED_GIVABLE = (*TRAINING_GIVABLE, "compute_fraction", "kernel_overhead")
 
 
-class Training:
+class Training(Answer):
     """The answer to a question about a training run.
 
     Any quantity of it is to be had by name: `training["bubble_time"]`. Times of
     a run that does not fit are refused, unless `check_memory` is False.
     """
+
+    noun, variable = "training run", "training"
 
     def __init__(self, run: Run, *, check_memory: bool = True) -> None:
         self.run = run
@@ -181,13 +182,10 @@ class Training:
                 return f"{name} needs {needed}, which was not given: such as {example}."
         return words
 
-    def __getitem__(self, name: str) -> Any:
-        """Return a quantity by name, with its unit."""
-        value = self.value(name)
-        unit = term(name).unit
-        if hasattr(value, "__len__"):
-            return quantity(value, unit)
-        return scaled(value, unit)
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """One point."""
+        return self.run.shape
 
     @property
     def model(self) -> Transformer:
