@@ -66,9 +66,8 @@ class UnknownArgumentError(UnknownNameError, TypeError):
         self.argument, self.quantities = argument, tuple(quantities)
         near = closest(argument, (*arguments, *self.quantities), 1, 0.7)
         meant = f" Did you mean {near[0]!r}?" if near else ""
-        lists = [f"help({question}) lists the arguments"] if question else []
-        lists += ["the glossary the quantities"] if self.quantities else []
-        where = f" {', and '.join(lists)}." if lists else ""
+        glossary = ", and the glossary the quantities" if self.quantities else ""
+        where = f" help({question}) lists the arguments{glossary}." if question else ""
         super().__init__(f"no argument or quantity is called {argument!r}.{meant}{where}")
 
     @classmethod

@@ -177,8 +177,9 @@ def test_a_model_is_found_by_its_config(tmp_path, monkeypatch) -> None:
     assert find_model("GPT2_XL") is Models.GPT2_XL
     with pytest.raises(DataFileError, match=r"has no config\.json"):
         find_model(str(folder / "GPT2_XL"))
-    with pytest.raises(DataFileError, match="can't be read"):
-        find_model("nowhere.json")
+    for path, words in (("nowhere.json", "file"), ("no/where", "folder"), ("no.toml", "file")):
+        with pytest.raises(DataFileError, match=f"there is no {words} '{path}'"):
+            find_model(path)
 
 
 def test_one_kind_of_model_is_not_taken_for_another() -> None:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command; return its exit code (0, or 1 after an error)."""
+    """Run the command; return its exit status, as `mlsim --help` lists them."""
     from mlsim.cli import command
 
     return command.main(arguments)

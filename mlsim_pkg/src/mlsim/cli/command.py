@@ -10,7 +10,9 @@ from typing import Any
 
 from mlsim import __version__
 from mlsim.cli import footprint, serve, solve, train, zoo
-from mlsim.errors import MlsimError
+from mlsim.cli.flags import flags_of, in_flags
+from mlsim.cli.options import DOES_NOT_FIT, REFUSED
+from mlsim.errors import DoesNotFitError, MlsimError
 
 EPILOG = """examples:
   mlsim solve ResNet50 A100 --batch 1,32,256
@@ -26,11 +28,17 @@ EPILOG = """examples:
   mlsim zoo A100
   mlsim zoo check my_device.toml path/to/config.json
   mlsim zoo diff old/data new/data
+
+exit status:
+  0  the question was answered
+  1  it was refused, or the check of a file found an error
+  2  the command was not understood
+  3  nothing that was asked for fits in memory
 """
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command; return its exit code (0, or 1 after an error)."""
+    """Run the command; return its exit status, as `mlsim --help` lists them."""
     options = _parser().parse_args(arguments)
     options.code = 0
     with warnings.catch_warnings():
@@ -39,10 +47,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         try:
             print(options.run(options))
         except MlsimError as error:
-            print(f"mlsim: {error}", file=sys.stderr)
-            return 1
+            print(f"mlsim: {in_flags(str(error), flags_of(options.parser))}", file=sys.stderr)
+            return DOES_NOT_FIT if isinstance(error, DoesNotFitError) else REFUSED
         except BrokenPipeError:
-            return 1
+            return REFUSED
     return int(options.code)
 
 
@@ -61,4 +69,6 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(required=True, metavar="command")
     for group in (solve, serve, train, footprint, zoo):
         group.add(commands)
+    for each in commands.choices.values():
+        each.set_defaults(parser=each)
     return parser

@@ -6,28 +6,25 @@ import argparse
 import re
 from typing import Any
 
-from mlsim.cli.options import add_json, as_json
+from mlsim.cli.options import LAYOUT, add_json, as_json
 from mlsim.engine import Engine
 from mlsim.errors import InvalidValueError
 from mlsim.solvers.footprint.footprint import Footprint
 
 ABOUT = "energy, carbon and water of a service, or of device-hours"
 
-# Options with a number, the argument of `Engine.serve`, and what it is.
+# Flags with a number, the argument of `Engine.serve`, and what it is.
 _SIZES = (
     ("batch", "batch_size", "sequences served together (1)"),
-    ("prompt", "prompt_tokens", "tokens of each prompt (512)"),
+    ("prompt", "prompt_tokens", "tokens in each prompt (512)"),
     ("output", "output_tokens", "new tokens for each (128)"),
-    ("tp", "tensor_parallel", "devices that share each matrix (1)"),
-    ("pp", "pipeline_parallel", "stages that share the layers (1)"),
-    ("dp", "data_parallel", "copies that share the batch (1)"),
-    ("ep", "expert_parallel", "groups over which experts are spread (1)"),
 )
 _WORDS = (
     ("precision", "precision", "bf16, fp8, w4a16, ... (16 bits)"),
     ("estimate", "estimate", "roofline, bound or calibrated (roofline)"),
 )
-# Options of the place, and the argument of `Engine.footprint`; VALUE is one, or LOW,HIGH.
+_LAYOUT = tuple((name, name.replace("-", "_"), what) for name, _, what in LAYOUT)
+# Flags of the place, and the argument of `Engine.footprint`; VALUE is one, or LOW,HIGH.
 _PLACE = (
     ("grid", "grid", "such as Germany"),
     ("region", "region", "of a cloud, such as us-central1: its grid and data centres"),
@@ -45,7 +42,7 @@ _AROUND = (
     ("lifetime-use", "lifetime_use", "share of it in which the device is used"),
 )
 _VALUES = (
-    ("device-power", "device_power", "on the average, such as '330 W'"),
+    ("device-power", "device_power", "average of a device, such as '330 W'"),
     ("max-power", "max_power", "of a device"),
     ("idle-power", "idle_power", "of a device"),
     ("compute-utilisation", "compute_utilisation", "share of the peak that is used"),
@@ -53,8 +50,8 @@ _VALUES = (
     ("tokens", "tokens", "that device-hours make"),
 )
 _SWITCHES = (
-    ("host", "host", "power of the host for each device, a system, or no"),
-    ("embodied", "embodied", "making of a device: '150 kgCO2e', a record, or no"),
+    ("host", "host", "host power for each device, a system, or no"),
+    ("embodied", "embodied", "carbon of making a device: '150 kgCO2e', a record, or no"),
 )
 
 
@@ -66,15 +63,19 @@ def add(commands: Any) -> None:
     command.add_argument(
         "--device-hours", metavar="N", help="hours of devices, in place of a model"
     )
-    for name, _, what in _SIZES:
-        command.add_argument(f"--{name}", type=int, metavar="N", help=what)
-    for name, _, what in _WORDS:
-        command.add_argument(f"--{name}", metavar="TEXT", help=what)
-    for name, _, what in _VALUES:
-        command.add_argument(f"--{name}", metavar="VALUE", help=f"{what}; or LOW,HIGH")
+    for name, argument, what in _SIZES:
+        command.add_argument(f"--{name}", dest=argument, type=int, metavar="N", help=what)
+    for name, short, what in LAYOUT:
+        command.add_argument(f"--{name}", f"--{short}", type=int, metavar="N", help=f"{what} (1)")
+    for name, argument, what in _WORDS:
+        command.add_argument(f"--{name}", dest=argument, metavar="TEXT", help=what)
+    for name, argument, what in _VALUES:
+        command.add_argument(
+            f"--{name}", dest=argument, metavar="VALUE", help=f"{what}; or LOW,HIGH"
+        )
     add_place(command)
     command.add_argument(
-        "--explain", metavar="QUANTITY", help="how a result came to be, such as total_carbon"
+        "--explain", metavar="QUANTITY", help="show how a result is computed: total_carbon, ..."
     )
     add_json(command)
     command.set_defaults(run=run)
@@ -82,10 +83,12 @@ def add(commands: Any) -> None:
 
 def add_place(command: argparse.ArgumentParser) -> None:
     """Add the options that say where a load runs, and when."""
-    for name, _, what in (*_PLACE, *_SWITCHES):
-        command.add_argument(f"--{name}", metavar="TEXT", help=what)
-    for name, _, what in _AROUND:
-        command.add_argument(f"--{name}", metavar="VALUE", help=f"{what}; or LOW,HIGH")
+    for name, argument, what in (*_PLACE, *_SWITCHES):
+        command.add_argument(f"--{name}", dest=argument, metavar="TEXT", help=what)
+    for name, argument, what in _AROUND:
+        command.add_argument(
+            f"--{name}", dest=argument, metavar="VALUE", help=f"{what}; or LOW,HIGH"
+        )
     command.add_argument("--year", type=int, metavar="N", help="of the figures (the last)")
     command.add_argument("--hour", metavar="HOURS", help="of the day: 12, or 8-17, or 1,2,3")
 
@@ -103,7 +106,7 @@ def place_of(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def run(options: argparse.Namespace) -> str:
-    """Reckon the footprint that the options describe, and return what to print.
+    """Compute the footprint that the options describe, and return what to print.
 
     Raises
     ------
@@ -122,7 +125,7 @@ def run(options: argparse.Namespace) -> str:
 def _footprint(options: argparse.Namespace) -> Footprint:
     place = place_of(options)
     place |= {name: _value(text, name) for name, text in _given(options, _VALUES).items()}
-    serve = _given(options, (*_SIZES, *_WORDS))
+    serve = _given(options, (*_SIZES, *_LAYOUT, *_WORDS))
     if options.device_hours is None:
         if options.model is None:
             raise InvalidValueError(
@@ -143,7 +146,7 @@ def _footprint(options: argparse.Namespace) -> Footprint:
 
 def _given(options: argparse.Namespace, names: tuple[tuple[str, str, str], ...]) -> dict[str, Any]:
     """Return the arguments that the options give."""
-    pairs = ((argument, getattr(options, name.replace("-", "_"))) for name, argument, _ in names)
+    pairs = ((argument, getattr(options, argument)) for _, argument, _ in names)
     return {argument: value for argument, value in pairs if value is not None}
 
 

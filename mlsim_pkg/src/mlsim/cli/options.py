@@ -9,6 +9,17 @@ from typing import Any
 
 from mlsim.errors import InvalidValueError
 
+# Exit statuses; 2 is argparse's own, after wrong usage.
+REFUSED, DOES_NOT_FIT = 1, 3
+
+# The sizes of a layout: the flag, a short one, and what it is.
+LAYOUT = (
+    ("tensor-parallel", "tp", "devices that share each matrix"),
+    ("pipeline-parallel", "pp", "stages that share the layers"),
+    ("data-parallel", "dp", "copies of the model that share the batch"),
+    ("expert-parallel", "ep", "groups that share the experts"),
+)
+
 
 def add_command(
     commands: Any,
@@ -30,20 +41,42 @@ def add_command(
 
 def add_layout(command: argparse.ArgumentParser, *, tensor: int | None, data: bool) -> None:
     """Add the sizes of a layout, and the memory that is reserved."""
-    most = "all of a system" if tensor is None else "1"
-    parts = [("tp", tensor, f"devices that share each matrix ({most})")]
-    parts += [("pp", 1, "stages that share the layers (1)")]
-    parts += [("dp", 1, "copies that share the batch (1)")] if data else []
-    parts += [("ep", 1, "groups over which experts are spread (1)")]
-    for name, default, what in parts:
-        command.add_argument(f"--{name}", type=int, default=default, metavar="N", help=what)
+    for name, short, what in LAYOUT:
+        if name == "data-parallel" and not data:
+            continue
+        usual = tensor if name == "tensor-parallel" else 1
+        shown = "all of a system" if usual is None else usual
+        command.add_argument(
+            f"--{name}",
+            f"--{short}",
+            type=int,
+            default=usual,
+            metavar="N",
+            help=f"{what} ({shown})",
+        )
     command.add_argument(
         "--reserve",
         type=float,
         default=0.1,
         metavar="SHARE",
-        help="share of memory kept for everything else (0.1)",
+        help="share of memory to keep free for everything else (0.1)",
     )
+
+
+def add_ignore_memory(command: argparse.ArgumentParser) -> None:
+    """Add `--ignore-memory`."""
+    command.add_argument(
+        "--ignore-memory",
+        dest="check_memory",
+        action="store_false",
+        help="give the times of what does not fit in memory, as if it did",
+    )
+
+
+def note_fit(options: argparse.Namespace, feasible: Any) -> None:
+    """Let the command exit with its own status if nothing that was asked for fits."""
+    if getattr(options, "check_memory", True) and not getattr(feasible, "any", lambda: feasible)():
+        options.code = DOES_NOT_FIT
 
 
 def add_json(command: argparse.ArgumentParser) -> None:
@@ -66,7 +99,7 @@ def number(text: str, option: str) -> Any:
     try:
         return float(text)
     except ValueError:
-        raise InvalidValueError(f"--{option} must be whole numbers, not {text!r}.") from None
+        raise InvalidValueError(f"{option} must be whole numbers, not {text!r}.") from None
 
 
 def numbers(text: str, option: str) -> list[Any]:

@@ -6,7 +6,16 @@ import argparse
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
-from mlsim.cli.options import add_command, add_layout, as_json, number, numbers
+from mlsim.cli.flags import flags_of, in_flags
+from mlsim.cli.options import (
+    add_command,
+    add_ignore_memory,
+    add_layout,
+    as_json,
+    note_fit,
+    number,
+    numbers,
+)
 from mlsim.engine import Engine
 
 if TYPE_CHECKING:
@@ -22,30 +31,40 @@ def add(commands: Any) -> None:
 def _add_serve(commands: Any) -> None:
     text = "a language model for its users: time to first token, tokens per second, memory"
     command = add_command(commands, "serve", _serve, text)
-    for name, default, what in (
-        ("batch", "1", "sequences served together, several with commas (1)"),
-        ("prompt", "512", "tokens of each prompt, several with commas (512)"),
-        ("output", None, "new tokens for each, several with commas (128)"),
+    for name, argument, default, what in (
+        ("batch", "batch_size", "1", "sequences served together; several with commas (1)"),
+        ("prompt", "prompt_tokens", "512", "tokens in each prompt; several with commas (512)"),
+        ("output", "output_tokens", None, "new tokens for each; several with commas (128)"),
     ):
-        command.add_argument(f"--{name}", default=default, help=what)
-    command.add_argument("--precision", help="bf16, fp8, w4a16, w8a8kv8, ... (16 bits)")
+        command.add_argument(f"--{name}", dest=argument, default=default, metavar="N", help=what)
+    command.add_argument(
+        "--precision",
+        metavar="FORMAT",
+        help="number format: bf16, fp8, w4a16, w8a8kv8, ... (16 bits)",
+    )
     for name in ("weights", "activations", "kv-cache"):
-        command.add_argument(f"--{name}", metavar="FORMAT", help="where it differs from that")
+        command.add_argument(f"--{name}", metavar="FORMAT", help=f"format of the {name} alone")
     add_layout(command, tensor=1, data=True)
+    add_ignore_memory(command)
     command.add_argument("--estimate", default="roofline", help="roofline, bound or calibrated")
     command.add_argument(
         "--explain",
         metavar="QUANTITY",
-        help="how a result came to be, such as time_to_first_token or decode.total_bytes",
+        help="show how a result is computed: time_to_first_token, decode.total_bytes, ...",
     )
 
 
 def _add_fit(commands: Any) -> None:
     text = "does a language model fit: in which number formats, batches and contexts"
     command = add_command(commands, "fit", _fit, text)
-    command.add_argument("--prompt", default="512", help="tokens of the prompt (512)")
-    command.add_argument("--output", help="new tokens (128)")
-    command.add_argument("--precision", help="formats, with commas; all sensible ones if left out")
+    for name, argument, default, what in (
+        ("prompt", "prompt_tokens", "512", "tokens in the prompt (512)"),
+        ("output", "output_tokens", None, "new tokens (128)"),
+    ):
+        command.add_argument(f"--{name}", dest=argument, default=default, metavar="N", help=what)
+    command.add_argument(
+        "--precision", metavar="FORMATS", help="formats to try, with commas (all sensible ones)"
+    )
     add_layout(command, tensor=None, data=False)
 
 
@@ -58,17 +77,19 @@ def _serve(options: argparse.Namespace) -> str:
         weights=options.weights,
         activations=options.activations,
         kv_cache=options.kv_cache,
-        tensor_parallel=options.tp,
-        pipeline_parallel=options.pp,
-        data_parallel=options.dp,
-        expert_parallel=options.ep,
+        tensor_parallel=options.tensor_parallel,
+        pipeline_parallel=options.pipeline_parallel,
+        data_parallel=options.data_parallel,
+        expert_parallel=options.expert_parallel,
         reserve=options.reserve,
         estimate=options.estimate,
+        check_memory=options.check_memory,
     )
+    note_fit(options, serving.feasible)
     if options.explain:
         explanation = _explained(serving, options.explain)
         return str(explanation.to_json() if options.json else explanation)
-    return as_json(serving.to_dict()) if options.json else str(serving)
+    return as_json(serving.to_dict()) if options.json else in_flags(str(serving), {})
 
 
 def _explained(serving: Serving, name: str) -> Any:
@@ -83,11 +104,11 @@ def _explained(serving: Serving, name: str) -> Any:
 
 def _requests(options: argparse.Namespace) -> dict[str, Any]:
     """Return batch and lengths; of several, every combination, one after another."""
-    names = {"batch": "batch_size", "prompt": "prompt_tokens", "output": "output_tokens"}
+    flags = flags_of(options.parser)
     given = {
-        names[option]: numbers(text, option)
-        for option in names
-        if (text := getattr(options, option)) is not None
+        argument: numbers(text, flags[argument])
+        for argument in ("batch_size", "prompt_tokens", "output_tokens")
+        if (text := getattr(options, argument)) is not None
     }
     combinations = list(product(*given.values()))
     if len(combinations) == 1:
@@ -105,16 +126,17 @@ def _fit(options: argparse.Namespace) -> str:
     asked = fit.question(
         model=resolve.transformer(options.model),
         hardware=resolve.hardware(options.hardware),
-        prompt_tokens=number(options.prompt, "prompt"),
-        output_tokens=None if options.output is None else number(options.output, "output"),
-        tensor_parallel=options.tp,
-        pipeline_parallel=options.pp,
-        expert_parallel=options.ep,
+        prompt_tokens=number(options.prompt_tokens, "--prompt"),
+        output_tokens=(
+            None if options.output_tokens is None else number(options.output_tokens, "--output")
+        ),
+        tensor_parallel=options.tensor_parallel,
+        pipeline_parallel=options.pipeline_parallel,
+        expert_parallel=options.expert_parallel,
         reserve=options.reserve,
     )
     rows = fit.rows(asked, options.precision.split(",") if options.precision else None)
-    return (
-        as_json(fit_report.as_dict(asked, rows))
-        if options.json
-        else fit_report.as_text(asked, rows)
-    )
+    note_fit(options, any(row["feasible"] for row in rows))
+    if options.json:
+        return as_json(fit_report.as_dict(asked, rows))
+    return in_flags(fit_report.as_text(asked, rows), flags_of(options.parser))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from mlsim.cli.options import add_command, as_json, numbers
+from mlsim.cli.options import add_command, add_ignore_memory, as_json, note_fit, numbers
 from mlsim.engine import Engine
 
 if TYPE_CHECKING:
@@ -17,15 +17,23 @@ def add(commands: Any) -> None:
     for name, run, text in (
         ("solve", _solve, "one network on one device"),
         ("sweep", _sweep, "every combination, as a table"),
-        ("explain", _explain, "how a number came to be"),
+        ("explain", _explain, "how a number is computed: equations, values, sources"),
     ):
         several = " (several, with commas)" if name == "sweep" else ""
         model, hardware = (f"name or .toml file{several}" for _ in range(2))
         command = add_command(commands, name, run, text, model=model, hardware=hardware)
         batches = "" if name == "explain" else ", several with commas"
-        command.add_argument("--batch", default="1", help=f"samples per step{batches} (1)")
+        command.add_argument(
+            "--batch",
+            dest="batch_size",
+            default="1",
+            metavar="N",
+            help=f"samples per step{batches} (1)",
+        )
         command.add_argument("--precision", default="fp16", help=f"number format{several} (fp16)")
         command.add_argument("--estimate", default="roofline", help="roofline, bound or calibrated")
+        if name != "sweep":
+            add_ignore_memory(command)
         if name == "explain":
             command.add_argument("--quantity", default="latency", help="what to explain (latency)")
 
@@ -44,25 +52,30 @@ def _sweep(options: argparse.Namespace) -> str:
     table = Engine.sweep(
         model=options.model.split(","),
         hardware=options.hardware.split(","),
-        batch_size=_batches(options.batch),
+        batch_size=_batches(options.batch_size),
         precision=options.precision.split(","),
         estimate=options.estimate,
     )
     from mlsim.engine.sweep import sweep_rows, sweep_text
 
+    # A precision that a device lacks is no lack of memory.
+    note_fit(options, table.feasible.any() or table.memory_required.isna().all())
     return as_json(sweep_rows(table)) if options.json else sweep_text(table)
 
 
 def _profile(options: argparse.Namespace) -> Profile:
-    return Engine.solve(
+    profile = Engine.solve(
         model=options.model,
         hardware=options.hardware,
-        batch_size=_batches(options.batch),
+        batch_size=_batches(options.batch_size),
         precision=options.precision,
         estimate=options.estimate,
+        check_memory=options.check_memory,
     )
+    note_fit(options, profile.feasible)
+    return profile
 
 
 def _batches(text: str) -> Any:
-    entries = numbers(text, "batch")
+    entries = numbers(text, "--batch")
     return entries if len(entries) > 1 else entries[0]

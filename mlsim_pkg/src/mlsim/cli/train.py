@@ -6,31 +6,31 @@ import argparse
 from typing import Any
 
 from mlsim.cli import footprint as cli_footprint
-from mlsim.cli.options import add_json, as_json
+from mlsim.cli.options import add_ignore_memory, add_json, as_json, note_fit
 from mlsim.engine import Engine
 from mlsim.errors import InvalidValueError
 
-ABOUT = "the training of a language model: time, memory, cost; and where it runs, its footprint"
+ABOUT = "train a language model: time, memory and cost; and, given a place, its footprint"
 
-# Options with a number, the argument of `Engine.train`, and what it is.
+# Flags with a number, the argument of `Engine.train`, and what it is.
 _NUMBERS = (
     ("devices", "devices", "devices that train together (as many as the sizes below make)"),
     ("sequence", "sequence_tokens", "tokens of a sequence (4096, or the model's context)"),
     ("tokens", "tokens", "tokens of the whole run, such as 15.6e12"),
-    ("cp", "context_parallel", "devices that share each sequence (1)"),
-    ("ep", "expert_parallel", "groups over which experts are spread (1)"),
-    ("reserve", "reserve", "share of memory kept for everything else (0.1)"),
+    ("context-parallel", "context_parallel", "devices that share each sequence (1)"),
+    ("expert-parallel", "expert_parallel", "groups that share the experts (1)"),
+    ("reserve", "reserve", "share of memory to keep free for everything else (0.1)"),
 )
 # What `--search` chooses, so that it can't be given beside it.
 _CHOSEN_NUMBERS = (
-    ("micro-batch", "micro_batch", "sequences that a device takes through at one time (1)"),
-    ("tp", "tensor_parallel", "devices that share each matrix (1)"),
-    ("pp", "pipeline_parallel", "stages that share the layers (1)"),
-    ("dp", "data_parallel", "copies that share the batch (what the devices leave)"),
+    ("micro-batch", "micro_batch", "sequences that a device processes at one time (1)"),
+    ("tensor-parallel", "tensor_parallel", "devices that share each matrix (1)"),
+    ("pipeline-parallel", "pipeline_parallel", "stages that share the layers (1)"),
+    ("data-parallel", "data_parallel", "copies of the model (what --devices leaves)"),
     ("interleaved", "interleaved", "parts of the model on each stage (1)"),
 )
 _CHOSEN_WORDS = (
-    ("shard", "shard", "what copies divide: none, zero1, zero2 or zero3 (none)"),
+    ("shard", "shard", "what the copies shard: none, zero1, zero2 or zero3 (none)"),
     ("recompute", "recompute", "none, selective or full (selective)"),
 )
 _WORDS = (
@@ -39,15 +39,24 @@ _WORDS = (
     ("attention", "attention", "flash or standard (flash)"),
     ("collective", "collective", "auto, ring, hierarchical or tree (auto)"),
     ("price", "price", "of one device, such as '2 USD/h'"),
-    ("mttf", "mean_time_to_failure", "mean time to failure of one device, such as '50000 h'"),
-    ("checkpoint-bandwidth", "checkpoint_bandwidth", "of all together, such as '100 GB/s'"),
-    ("restart-time", "restart_time", "until computing goes on, such as '10 min'"),
+    ("mean-time-to-failure", "mean_time_to_failure", "of one device, such as '50000 h'"),
+    ("checkpoint-bandwidth", "checkpoint_bandwidth", "of all devices, such as '100 GB/s'"),
+    ("restart-time", "restart_time", "until training goes on, such as '10 min'"),
     ("estimate", "estimate", "roofline or calibrated (roofline)"),
 )
 _FLAGS = (
-    ("dropout", "dropout", "numbers are dropped at random"),
-    ("sequence-parallel", "sequence_parallel", "what lies between matrices is divided too"),
+    ("dropout", "dropout", "train with dropout"),
+    ("sequence-parallel", "sequence_parallel", "also shard what lies between the matrices"),
 )
+# Short flags.
+_SHORT = {
+    "tensor-parallel": "tp",
+    "pipeline-parallel": "pp",
+    "data-parallel": "dp",
+    "context-parallel": "cp",
+    "expert-parallel": "ep",
+    "mean-time-to-failure": "mttf",
+}
 
 
 def add(commands: Any) -> None:
@@ -56,32 +65,39 @@ def add(commands: Any) -> None:
     command.add_argument("model", help="name, .toml file, or a config.json or its folder")
     command.add_argument("hardware", help="device, system or cluster: name or .toml file")
     command.add_argument(
-        "--global-batch", required=True, metavar="N", help="sequences of a step, needed"
+        "--global-batch", required=True, metavar="N", help="sequences in a step; required"
     )
-    for name, _, what in (*_NUMBERS, *_CHOSEN_NUMBERS):
-        command.add_argument(f"--{name}", metavar="N", help=what)
-    for name, _, what in (*_WORDS, *_CHOSEN_WORDS):
-        command.add_argument(f"--{name}", metavar="TEXT", help=what)
-    for name, _, what in _FLAGS:
-        command.add_argument(f"--{name}", action="store_true", help=what)
+    for name, argument, what in (*_NUMBERS, *_CHOSEN_NUMBERS):
+        command.add_argument(*_flags(name), dest=argument, metavar="N", help=what)
+    for name, argument, what in (*_WORDS, *_CHOSEN_WORDS):
+        command.add_argument(*_flags(name), dest=argument, metavar="TEXT", help=what)
+    for name, argument, what in _FLAGS:
+        command.add_argument(f"--{name}", dest=argument, action="store_true", help=what)
     command.add_argument(
         "--overlap",
         metavar="SHARE",
-        help="part of sending that computing hides: 0.5, or exchange=0.5,pipeline=1,gradient=0.9",
+        help="share of communication that overlaps with computing: 0.5, or "
+        "exchange=0.5,pipeline=1,gradient=0.9",
     )
     command.add_argument(
         "--search",
         action="store_true",
-        help="the fastest layout of the devices that fits, in place of one that is given",
+        help="find the fastest layout that fits, instead of giving one",
     )
     command.add_argument(
         "--explain",
         metavar="QUANTITY",
-        help="how a result came to be, such as step_time or activation_memory",
+        help="show how a result is computed: step_time, activation_memory, ...",
     )
+    add_ignore_memory(command)
     add_json(command)
     cli_footprint.add_place(command)
     command.set_defaults(run=run)
+
+
+def _flags(name: str) -> tuple[str, ...]:
+    """Return the flag of a name, and the short one if there is one."""
+    return (f"--{name}", f"--{_SHORT[name]}") if name in _SHORT else (f"--{name}",)
 
 
 def run(options: argparse.Namespace) -> str:
@@ -97,8 +113,10 @@ def run(options: argparse.Namespace) -> str:
         hardware=options.hardware,
         global_batch=_number(options.global_batch, "global-batch"),
         search=options.search,
+        check_memory=options.check_memory,
         **_given(options),
     )
+    note_fit(options, training.feasible)
     if options.explain:
         explanation = training.explain(options.explain)
         return explanation.to_json() if options.json else str(explanation)
@@ -117,13 +135,13 @@ def _given(options: argparse.Namespace) -> dict[str, Any]:
     """Return the arguments of `Engine.train` that the options give; it knows the others."""
     found: dict[str, Any] = {}
     for name, argument, _ in (*_NUMBERS, *_CHOSEN_NUMBERS):
-        if (text := _option(options, name)) is not None:
+        if (text := getattr(options, argument)) is not None:
             found[argument] = _number(text, name)
-    for name, argument, _ in (*_WORDS, *_CHOSEN_WORDS):
-        if (text := _option(options, name)) is not None:
+    for _, argument, _ in (*_WORDS, *_CHOSEN_WORDS):
+        if (text := getattr(options, argument)) is not None:
             found[argument] = text
-    for name, argument, _ in _FLAGS:
-        if _option(options, name):
+    for _, argument, _ in _FLAGS:
+        if getattr(options, argument):
             found[argument] = True
     if options.overlap is not None:
         found["overlap"] = _overlap(options.overlap)
@@ -141,10 +159,6 @@ def _check_search(found: dict[str, Any]) -> None:
         raise InvalidValueError(
             f"--search chooses {', '.join(both)} itself: leave that out, or leave out --search."
         )
-
-
-def _option(options: argparse.Namespace, name: str) -> Any:
-    return getattr(options, name.replace("-", "_"))
 
 
 def _number(text: str, option: str) -> int | float:

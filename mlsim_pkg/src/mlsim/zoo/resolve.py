@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mlsim.errors import UnknownNameError, WrongKindError, unknown_name
+from mlsim.errors import DataFileError, UnknownNameError, WrongKindError, unknown_name
 from mlsim.hardware.device import Device
 from mlsim.hardware.device_files import load_device
 from mlsim.workloads.model import Model
@@ -83,6 +84,8 @@ def hardware(which: Device | System | str) -> Device | System:
 
     if isinstance(which, System):
         return which
+    if isinstance(which, str):
+        _refuse_missing(which, "hardware")
     if isinstance(which, str) and not which.endswith(".toml"):
         try:
             found: System = spaces.Systems.find(which)
@@ -117,6 +120,7 @@ def cluster(which: Device | System | Cluster | str) -> Device | System | Cluster
     if isinstance(which, Cluster):
         return which
     if isinstance(which, str) and which.endswith(".toml"):
+        _refuse_missing(which, "hardware")
         is_cluster = "\nnode = " in _text(Path(which))
         return spaces.load_cluster(Path(which)) if is_cluster else hardware(which)
     if not isinstance(which, str):
@@ -158,15 +162,41 @@ def model(which: Model | str) -> Model:
         If the file can't be understood; names file and line.
     """
     if isinstance(which, str) and which.endswith(".json"):
+        _refuse_missing(which, "model")
         return _of_config(which)
     try:
         found: Model = _resolve(which, spaces.Models, Model, "model", load_model)
     except UnknownNameError:
         # A name of the zoo comes before a folder that happens to be called so.
-        if not Path(str(which)).is_dir():
-            raise
-        return _of_config(str(which))
+        if Path(str(which)).is_dir():
+            return _of_config(str(which))
+        _refuse_missing(str(which), "model")
+        raise
     return found
+
+
+# What may be given by the path of a file, and by a folder.
+_PATHS = {
+    "model": "a .toml file, or a config.json or the folder that holds it",
+    "hardware": "a .toml file",
+}
+
+
+def _refuse_missing(path: str, argument: str) -> None:
+    """Say so if what is written as a path leads nowhere.
+
+    Raises
+    ------
+    DataFileError
+        If there is no such file or folder; says what may be given.
+    """
+    named = path.endswith((".toml", ".json"))
+    kind = "file" if named or argument != "model" else "folder"
+    if (named or "/" in path or os.sep in path) and not Path(path).exists():
+        raise DataFileError(
+            f"there is no {kind} {path!r} (looked for in {Path.cwd()}): {argument} is a name of "
+            f"the zoo, or {_PATHS[argument]}."
+        )
 
 
 def _of_config(path: str) -> Model:
@@ -196,11 +226,14 @@ def _resolve(
         return which
     if isinstance(which, str):
         if which.endswith(".toml"):
+            _refuse_missing(which, argument)
             return load(Path(which))
         try:
             return space.find(which)
         except UnknownNameError:
             _refuse_other_kind(which, space, argument)
+            if argument == "hardware":
+                _refuse_missing(which, argument)
             raise
     raise WrongKindError(
         f"{argument} must be a {kind.__name__.lower()} such as "
