@@ -29,7 +29,7 @@ def add(commands: Any) -> None:
 
 
 def _add_serve(commands: Any) -> None:
-    text = "a language model for its users: time to first token, tokens per second, memory"
+    text = "serve a language model: time to first token, tokens per second, memory"
     command = add_command(commands, "serve", _serve, text)
     for name, argument, default, what in (
         ("batch", "batch_size", "1", "sequences served together; several with commas (1)"),
@@ -43,7 +43,11 @@ def _add_serve(commands: Any) -> None:
         help="number format: bf16, fp8, w4a16, w8a8kv8, ... (16 bits)",
     )
     for name in ("weights", "activations", "kv-cache"):
-        command.add_argument(f"--{name}", metavar="FORMAT", help=f"format of the {name} alone")
+        command.add_argument(
+            f"--{name}",
+            metavar="FORMAT",
+            help=f"format of the {name.replace('kv-cache', 'KV cache')} alone",
+        )
     add_layout(command, tensor=1, data=True)
     add_ignore_memory(command)
     command.add_argument("--estimate", default="roofline", help="roofline, bound or calibrated")
@@ -55,7 +59,7 @@ def _add_serve(commands: Any) -> None:
 
 
 def _add_fit(commands: Any) -> None:
-    text = "does a language model fit: in which number formats, batches and contexts"
+    text = "in which number formats, batches and contexts a language model fits"
     command = add_command(commands, "fit", _fit, text)
     for name, argument, default, what in (
         ("prompt", "prompt_tokens", "512", "tokens in the prompt (512)"),

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 def add(commands: Any) -> None:
     """Add `mlsim solve`, `mlsim sweep` and `mlsim explain` to the commands."""
     for name, run, text in (
-        ("solve", _solve, "one network on one device"),
-        ("sweep", _sweep, "every combination, as a table"),
+        ("solve", _solve, "run one network on one device"),
+        ("sweep", _sweep, "run every combination of them, as a table"),
         ("explain", _explain, "how a number is computed: equations, values, sources"),
     ):
         several = " (several, with commas)" if name == "sweep" else ""

@@ -28,19 +28,18 @@ def find(
     between: tuple[Any, Any] | None = None,
     **given: Any,
 ) -> Any:
-    """Ask backwards, for the value of an input that gives a result.
+    """Find the value of an input that gives a wanted result.
 
     Parameters
     ----------
     vary
-        The input that is looked for, such as "memory_bandwidth" or
-        "batch_size".
+        The input to find, such as "memory_bandwidth" or "batch_size".
     target, value
-        The result that is wanted, and its value (with its unit, unless it
-        is a count or a share).
+        The wanted result, and its value (with a unit, unless it is a count
+        or a share).
     between
-        Where to look, two values with units; a thousandth to a thousand
-        times the known value otherwise, and for a batch 1 to a million.
+        Where to look: two values with units. By default from a thousandth to
+        a thousand times the known value, and for a batch from 1 to a million.
     model, hardware, batch_size, precision, estimate, **given
         As for `solve`.
 
@@ -53,8 +52,8 @@ def find(
     Raises
     ------
     UnreachableError
-        If the result is not reached in the range; says what range of
-        results it covers.
+        If no value in the range gives the result; says which results it
+        covers.
 
     >>> from mlsim import Engine, Hardware, Models
     >>> found = Engine.find(vary="memory_bandwidth", target="memory_bound_share",

@@ -51,41 +51,42 @@ def footprint(
     device_hours: Any = None,
     **given: Any,
 ) -> Footprint:
-    """Reckon the energy, carbon and water of a training run, a service or device-hours.
+    """Compute the energy, carbon and water of a training run, a service or device-hours.
 
-    From power under the load outwards: devices, hosts, network, data centre (PUE),
-    electricity, water, and the making of the devices. Numbers may be pairs
-    (low, high); the results are then intervals.
+    Computed from the power under the load outwards: devices, hosts, network, data
+    center (PUE), electricity, water, and the manufacturing of the devices. A number
+    may be a pair (low, high); the results are then intervals.
 
     Parameters
     ----------
     work
         A service (one point), a training run, or a `Load`.
     hardware, device_hours
-        In place of it, what is published of a run: its hardware, and a number
-        of hours. Nothing is known of its power then but idle and full, unless
+        Instead of `work`, what is published about a run: its hardware, and a
+        number of hours. Its power then lies between idle and full, unless
         `device_power` or both utilisations are given.
     grid, data_centre, region
         Where it runs: names or records. A region sets the grid, its intensity
-        and the data centre, where they are not given.
+        and the data center, where they are not given.
     pue, wue, carbon_intensity, water_intensity
         In place of what is on record, such as 1.1 and "350 gCO2e/kWh".
     year
-        Of the figures; the last on record if left out.
+        Of the figures; by default the last on record.
     hour
-        Hour of the day at which it runs, or a list of them: the shape of the
-        grid's typical day, times its average.
+        Hour of the day at which it runs, or a list of hours: the grid's average
+        intensity is scaled by the shape of its typical day.
     accounting, operator
-        "location": what the grid generates; "market": by contracts, of the
-        operator, or for a grid the residual mix.
+        "location": what the grid generates; "market": by the operator's
+        contracts, or for a grid the residual mix.
     embodied
-        Record of making the devices, or "150 kgCO2e" for each; False leaves it
-        out; left out, the record of the device if there is one.
+        Carbon of manufacturing the devices: a record, or "150 kgCO2e" for each;
+        False leaves it out; by default the record of the device if there is one.
     host
         True: the power of the system beside its devices; False: not counted;
         "150 W" for each device, or a system whose host it is.
     network
-        Power of switches between hosts for each device; not counted if left out.
+        Power of the switches between hosts, for each device; by default not
+        counted.
     **given
         idle_power, max_power, device_power, compute_utilisation,
         memory_utilisation, lifetime, lifetime_use, tokens.
@@ -93,8 +94,8 @@ def footprint(
     Raises
     ------
     InvalidValueError, UnitError, UnknownNameError, WrongKindError
-        If something can't be, or PUE, electricity or the host's power is not
-        known; says what to give, and what is on record.
+        If an argument is not allowed, or PUE, electricity or the host's power is
+        unknown; says what to give, and what is on record.
 
     >>> from mlsim import Engine
     >>> serving = Engine.serve(model="Llama3_8B", hardware="H100", batch_size=64)

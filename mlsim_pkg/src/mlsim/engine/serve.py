@@ -42,10 +42,11 @@ def serve(
     check_memory: bool = True,
     **given: Any,
 ) -> Serving:
-    """Predict what a language model's users wait for, and how many fit.
+    """Predict how long users of a language model wait, and how many can be served.
 
-    A batch of prompts is read at once (prefill), and then each sequence gets
-    one token a step (decode), operator by operator. Numbers may be arrays.
+    The model first processes a batch of prompts (prefill), then generates one
+    token per sequence and step (decode). Each step is computed operator by
+    operator. Batch and lengths may be arrays.
 
     Parameters
     ----------
@@ -55,48 +56,50 @@ def serve(
     hardware
         A device, a system of devices, a name, or a TOML file.
     batch_size
-        Sequences that are served together.
+        Sequences served together.
     prompt_tokens, output_tokens
-        Length of each prompt, and new tokens for it (128 if left out; an
-        encoder has none).
+        Tokens in each prompt, and new tokens generated for it (128 by default;
+        0 for an encoder).
     precision
-        Number format of weights, activations and KV cache; or a short name
-        such as "w4a16" or "w8a8kv8". Left out: 16 bits, bf16 or, where the
-        device has none, fp16.
+        Number format of weights, activations and KV cache, or a short name
+        such as "w4a16" or "w8a8kv8". By default 16 bits: bf16, or fp16 on a
+        device without bf16.
     weights, activations, kv_cache
-        The format of one of them, where it differs.
+        The format of one of them, where it differs from `precision`.
     tensor_parallel, pipeline_parallel, data_parallel, expert_parallel
-        Devices that share each matrix; stages that share the layers; copies
-        that share the batch; groups over which experts are spread, which lie
-        within the first and the third.
+        Devices that share each matrix; pipeline stages that share the layers;
+        copies of the model that share the batch; groups of devices that share
+        the experts (formed from the tensor and data parallel devices).
     block_tokens
-        Tokens in a block of the paged cache.
+        Tokens in a block of the paged KV cache.
     chunk_tokens
-        Most tokens of prompts that go through a layer together.
+        Most prompt tokens that are processed together (chunked prefill).
     reserve
-        Share of each device's memory that is kept for everything else.
+        Share of each device's memory to keep free for everything else.
     estimate
         "roofline": operator by operator at datasheet rates (the default);
-        "bound": each step at once, moving weights in use and the KV cache
-        only, sending nothing. No published result on record beats it;
-        "calibrated": operator by operator at the rates that were measured
-        on the device and its links, with a start for each.
+        "bound": each step as a whole, moving only the weights in use and the
+        KV cache, and sending nothing; no published result on record beats it;
+        "calibrated": operator by operator at the rates measured on the device
+        and its links, with the overhead of launching each.
     check_memory
-        Whether a service that does not fit is refused its times.
+        Whether to refuse the times of a service that does not fit in memory.
     **given
-        Any quantity of the vocabulary, to override what the data or the
-        equations say, such as memory_bandwidth="3 TB/s".
+        Any quantity of the vocabulary, in place of what the data or the
+        equations say, such as memory_bandwidth="3 TB/s". It may not
+        contradict the other arguments.
 
     Raises
     ------
     InvalidValueError, UnitError, UnknownNameError, WrongKindError
-        If an argument can't be, a sequence is longer than the model's
-        context, or a layout does not divide the model or the system.
+        If an argument is not allowed or contradicts another, a sequence is
+        longer than the model's context, or the parallel sizes don't divide
+        the model or the system.
     UnsupportedPrecisionError
         If the device can't compute in a format.
     NotMeasuredError
-        If nobody measured products and streams on the device, or
-        all-reduces over its links, for a calibrated estimate.
+        If there are no measurements of the device or its links for a
+        calibrated estimate.
 
     >>> from mlsim import Engine
     >>> serving = Engine.serve(model="Llama3_8B", hardware="H100", batch_size=[1, 64],
@@ -142,25 +145,25 @@ def fit(
     expert_parallel: int = 1,
     reserve: float = 0.1,
 ) -> pandas.DataFrame:
-    """Tell in which number formats a language model fits, and what it then does.
+    """List the number formats in which a language model fits, and its speed in each.
 
     Returns a tidy table, one row per format. `weight_memory` (B) is that of
     each device; `largest_batch` counts sequences of these lengths, and
     `longest_context` the tokens of one sequence alone. Times (s) are those
-    of one sequence, `tokens_per_second` that of the largest batch. What
-    can't run is kept: `feasible` is False, and `reason` says by how many
-    bytes and what would do instead.
+    of one sequence, `tokens_per_second` is that of the largest batch. A format
+    that does not fit keeps its row: `feasible` is False, and `reason` says how
+    many bytes are missing and what would fit instead.
 
     Parameters
     ----------
     precision
-        A format or a list of them, as for `serve`. If it is left out, all
-        that the device can compute in and that are worth trying; the KV
-        cache in 16 bits, and in 8 where it is the cache that keeps a
-        sequence from the model's full context.
+        A format or a list of them, as for `serve`. By default, all useful
+        formats in which the device can compute, with a KV cache in 16 bits,
+        and in 8 bits where a 16-bit cache is too large for the model's full
+        context.
     tensor_parallel
-        Devices that share each matrix; as many as the system has and the
-        model allows if it is left out.
+        Devices that share each matrix; by default as many as the system has
+        and the model allows.
     model, hardware, prompt_tokens, output_tokens, pipeline_parallel,
     expert_parallel, reserve
         As for `serve`.
@@ -168,7 +171,7 @@ def fit(
     Raises
     ------
     MlsimError
-        As `serve`, but a format in which the device can't compute is a row.
+        As for `serve`, but a format that the device lacks is a row.
 
     >>> from mlsim import Engine
     >>> table = Engine.fit(model="Llama3_70B", hardware="H100")

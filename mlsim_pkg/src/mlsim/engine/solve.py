@@ -37,24 +37,24 @@ def solve(
         "bound": the whole network at once, moving weights, input and output
         only. No published result on record beats it; it assumes direct
         convolutions and weights read from memory once a batch;
-        "calibrated": operator by operator at the rates that were measured
-        on the device, with a start for each.
+        "calibrated": operator by operator at the rates measured on the
+        device, with the overhead of launching each.
     check_memory
-        Whether a workload that does not fit is refused its times.
+        Whether to refuse the times of a workload that does not fit in memory.
     **given
-        Any quantity of the vocabulary, to override what the data or the
+        Any quantity of the vocabulary, in place of what the data or the
         equations say: text or a quantity with a unit, or an array of them;
-        for example memory_bandwidth="3 TB/s".
+        for example memory_bandwidth="3 TB/s". It may not contradict the
+        other arguments.
 
     Raises
     ------
     InvalidValueError, UnitError, UnknownNameError, WrongKindError
-        If an argument can't be; says what is allowed.
+        If an argument is not allowed, or contradicts another; says what is.
     UnsupportedPrecisionError
         If the device has no peak for the precision.
     NotMeasuredError
-        If nobody measured products and streams on the device, for a
-        calibrated estimate.
+        If there are no measurements of the device for a calibrated estimate.
 
     >>> from mlsim import Engine, Hardware, Models
     >>> profile = Engine.solve(model=Models.ResNet50, hardware=Hardware.Cloud.A100,

@@ -49,10 +49,10 @@ def train(
     check_memory: bool = True,
     **given: Any,
 ) -> Training:
-    """Predict what training a language model takes: time, memory, and a whole run.
+    """Predict what training a language model takes: a step's time and memory, and a whole run.
 
-    Kernel by kernel: each operator forward, again if its result was not kept,
-    and backward; what devices send; the pipeline; the update.
+    Computed kernel by kernel: the forward pass, recomputation, the backward
+    pass, communication, the pipeline, and the optimizer step.
 
     Parameters
     ----------
@@ -61,62 +61,65 @@ def train(
     hardware
         A device, a system, a cluster, a name, or a TOML file.
     global_batch, micro_batch
-        Sequences after which weights are updated; sequences that a device
-        takes through at one time.
+        Sequences in a step, after which the weights are updated; sequences
+        that a device processes at one time.
     devices
-        How many train together; as many as the parallel sizes make if left out.
+        How many train together; by default the product of the parallel sizes.
     sequence_tokens
-        Tokens of a sequence; 4,096 if left out, or the model's context if it is shorter.
+        Tokens in a sequence; by default 4,096, or the model's context if shorter.
     tokens
         Tokens of the whole run, for its days, device-hours and cost.
     precision, gradients
-        Format of computing ("fp8": matrices of layers only, all else is kept
-        in 16 bits), and of gradients (as the weights if left out).
+        Number format of the arithmetic ("fp8": only the matrix products of the
+        layers; all else stays in 16 bits), and of the gradients (by default
+        that of the weights).
     tensor_parallel, pipeline_parallel, data_parallel, context_parallel,
     expert_parallel, interleaved, sequence_parallel
-        Devices that share each matrix; stages; copies (what the devices leave
-        if left out); devices that share each sequence; groups over which
-        experts are spread; parts of the model on each stage; whether what lies
-        between matrices is divided as well.
+        Devices that share each matrix; pipeline stages; copies of the model (by
+        default what `devices` leaves); devices that share each sequence; groups
+        of devices that share the experts; parts of the model on each stage;
+        whether the operators between the matrices are sharded as well.
     shard
-        What copies divide: "none", "zero1" (optimizer state), "zero2" (and
+        What the copies shard: "none", "zero1" (optimizer state), "zero2" (and
         gradients), "zero3" (and weights, as in FSDP).
     recompute
         "none", "selective" (what lies between the products of attention), "full".
     attention, dropout
-        "flash", or "standard", whose scores go through memory; whether there is
-        dropout.
+        "flash", or "standard", which writes its scores to memory; whether there
+        is dropout.
     overlap
-        Part of sending that hides behind computing: a share, or one each of
-        "exchange" (within a stage), "pipeline" and "gradient". None by default.
+        Share of communication that overlaps with computing: one number, or one
+        each for "exchange" (within a stage), "pipeline" and "gradient". 0 by
+        default.
     collective
         "ring", "hierarchical" or "tree"; "auto" is a ring within a node, and
         two levels beyond it.
     mean_time_to_failure, checkpoint_bandwidth, restart_time
-        Of one device, of all together, and until computing goes on, with their
-        units; without the first, no failures are counted.
+        Of one device; of all devices together; until training goes on. Each
+        with its unit; without the first, failures are not counted.
     price
         Of one device, such as "2 USD/h".
     reserve
-        Share of each device's memory that is kept for everything else.
+        Share of each device's memory to keep free for everything else.
     estimate
-        "roofline" (datasheet rates, nothing to start) or "calibrated".
+        "roofline" (datasheet rates, no launch overhead) or "calibrated".
     search
-        Whether to look for the fastest layout that fits, in place of the one
-        given; tensor, pipeline and data parallelism, micro-batch, interleaving,
-        sharding and recomputation are varied.
+        Whether to find the fastest layout that fits, instead of giving one. It
+        varies tensor, pipeline and data parallelism, micro-batch, interleaving,
+        sharding and recomputation.
     check_memory
-        Whether a run that does not fit is refused its times.
+        Whether to refuse the times of a run that does not fit in memory.
     **given
-        Any quantity of the vocabulary, to override what the data or the
-        equations say.
+        Any quantity of the vocabulary, in place of what the data or the
+        equations say. It may not contradict the other arguments.
 
     Raises
     ------
     InvalidValueError, UnitError, UnknownNameError, WrongKindError
-        If an argument can't be, or sizes don't divide model, batch or devices.
+        If an argument is not allowed or contradicts another, or the sizes don't
+        divide the model, the batch or the devices.
     DoesNotFitError
-        If no layout fits, or times are asked of a run that does not fit.
+        If no layout fits, or a time is asked of a run that does not fit.
     UnsupportedPrecisionError, NotMeasuredError
         As for `serve`.
 
@@ -162,15 +165,15 @@ def train(
 
 
 def optimal_size(*, training_flops: Any, tokens_per_parameter: Any = None) -> OptimalSize:
-    """Tell how large a dense model should be for an amount of work, and its tokens.
+    """Compute the best size of a dense model for an amount of work, and its tokens.
 
     Parameters
     ----------
     training_flops
         Work of the whole run, such as "1e24 FLOP".
     tokens_per_parameter
-        Their ratio, such as "20 token/parameter"; what experiments found best if
-        it is left out.
+        Their ratio, such as "20 token/parameter"; by default what experiments
+        found best.
 
     Raises
     ------
