@@ -12,11 +12,8 @@ _PHRASES = (
     (r", and the glossary the quantities", ""),
     (r"Engine\.(\w+)\([^)]*\)", r"mlsim \1"),
     (r"Engine\.(\w+)", r"mlsim \1"),
-    (
-        r", such as System\(.*?\), or one of Systems",
-        ": one that `mlsim zoo` lists, or a .toml file",
-    ),
-    (r"one of Clusters, or Cluster\(.*?\)", "one that `mlsim zoo` lists, or a .toml file"),
+    (r", such as System\(.*?\), or one of Systems", f": {_ON_RECORD}"),
+    (r"one of Clusters, or Cluster\(.*?\)", _ON_RECORD),
     (r"use dataclasses\.replace\(model, context=\.\.\.\)", "give a config.json that says so"),
     (r"\b(?:Models|Hardware|Systems|Clusters)\.(?=\w+\.?\w)", ""),
     (r"or pass check_memory=False for", "or pass --ignore-memory for"),
@@ -26,8 +23,6 @@ _PHRASES = (
     (r"(?<=\w)=\((\S+), (\S+)\)", r"=\1,\2"),
     (r"(?<=\w)='(\w+)'", r"=\1"),
 )
-
-
 # Quantities that have a longer name than the argument by which they are given.
 _LONGER = {"tokens": "training_tokens", "price": "device_price"}
 
