@@ -456,7 +456,7 @@ def test_what_is_made_of_nothing_or_lasts_for_ever_is_found() -> None:
 def test_a_file_of_a_data_centre_is_checked() -> None:
     report = validate_file(PLACES / "datacentres" / "aws.toml")
     assert report.errors == 0
-    assert report.title == "data centre Amazon Web Services (AWS), fleet; 6 figures"
+    assert report.title == "data center Amazon Web Services (AWS), fleet; 6 figures"
 
 
 # Power.

@@ -224,7 +224,7 @@ def test_a_selection_that_can_not_be_is_refused() -> None:
         ("power", ",0.3905,", ",0,", "2: value must be a positive number, not '0'."),
         ("power", ",DEC-151,", ",DEC-999,", "2: serving_id 'DEC-999' is no row of serving_measure"),
         ("power", "NRG-019-W", "NRG-019", "3: two rows have the same id, 'NRG-019'."),
-        ("runs", ",Time of all GPUs together,", ",,", "2: boundary must say something: it is empt"),
+        ("runs", ",Time of all GPUs together,", ",,", "2: boundary is empty: fill it in"),
         ("runs", ",metered,", ",guessed,", "2: measured must be one of metered, arithmetic, esti"),
         ("runs", ",device_hours,", ",hours,", "2: no metric is called 'hours'."),
         ("runs", ",184320,h,", ",184320,s,", "2: the unit of device_hours is h, not 's'."),
@@ -257,5 +257,5 @@ def test_a_boundary_is_asked_for(tmp_path: Path) -> None:
     boundary = BY_ID["NRG-019"].boundary
     path = tmp_path / "rows.csv"
     path.write_text(content.replace(f'"{boundary}"', "", 1), encoding="utf-8")
-    with pytest.raises(DataFileError, match="2: boundary must say what the value covers"):
+    with pytest.raises(DataFileError, match="2: boundary is empty: say what the value covers"):
         load(path)

@@ -229,7 +229,7 @@ def test_weights_are_found_again_where_rows_follow_them() -> None:
 
 
 def test_a_fit_needs_rows_that_differ() -> None:
-    with pytest.raises(InvalidValueError, match="don't tell the weights"):
+    with pytest.raises(InvalidValueError, match="separate the weights"):
         fit(rows()[:1])
 
 

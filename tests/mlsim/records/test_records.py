@@ -110,13 +110,13 @@ def replaced(old: str, new: str, after: str = "") -> str:
         pytest.param(
             replaced('source = "williams2009roofline"\n', "", "[memory.bandwidth]"),
             "[memory.bandwidth]",
-            "memory.bandwidth lacks its source: every figure needs one.",
+            "memory.bandwidth lacks its source: add it. Every figure needs one.",
             id="missing source",
         ),
         pytest.param(
             replaced('source = "williams2009roofline"', 'source = ""', "[memory.bandwidth]"),
             "[memory.bandwidth]",
-            "memory.bandwidth lacks its source: every figure needs one.",
+            "memory.bandwidth lacks its source: add it. Every figure needs one.",
             id="empty source",
         ),
         pytest.param(

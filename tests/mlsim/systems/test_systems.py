@@ -203,7 +203,12 @@ def test_a_file_is_a_hardware_like_any_other(tmp_path: Path) -> None:
         ('"both ways"', '"both"', 8, 'direction must be "one-way" or "both ways", not \'both\'.'),
         ('unit = "GB/s"', 'unit = "GB"', 10, "a value in GB was given where B/s is expected."),
         ("value = 900", "value = -900", 9, "value must be positive, not -900."),
-        ('quote = "900GB/s"\n', "", 8, "link.bandwidth lacks its quote: every figure needs one."),
+        (
+            'quote = "900GB/s"\n',
+            "",
+            8,
+            "link.bandwidth lacks its quote: add it. Every figure needs one.",
+        ),
     ],
     ids=lambda each: str(each)[:30],
 )

@@ -1,8 +1,8 @@
-"""A number with its unit, its name, and how it came to be; arithmetic keeps all three.
+"""A number with its unit, its name, and its derivation; arithmetic keeps all three.
 
 A `Number` reads as plain text in a sentence. A notebook or a page shows it as a button
 that opens a note with its derivation. In Markdown it is a span that carries the
-derivation besides, for pages that make a card of it, formulas and all.
+derivation too, formulas included, for pages that make a card of it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from mlsim.units import factor, quantity, text
 
 @dataclass(frozen=True)
 class Number:
-    """A number with its unit, its name, and how it came to be.
+    """A number with its unit, its name, and its derivation.
 
     Attributes
     ----------
@@ -139,7 +139,7 @@ class Number:
 
 
 def as_number(value: Number | float) -> Number:
-    """Return a number as it is, or a plain one with nothing to tell.
+    """Return a number as it is, or make one without a derivation.
 
     >>> as_number(2).text
     '2'
@@ -150,7 +150,7 @@ def as_number(value: Number | float) -> Number:
 
 
 def _combine(sign: str, a: Number, b: Number, operate: Callable[[Any, Any], Any]) -> Number:
-    """Reckon with two numbers, and write down how."""
+    """Compute with two numbers, and record the derivation."""
     result = operate(quantity(a.value, a.base), quantity(b.value, b.base)).to_reduced_units()
     base = f"{result.units:~C}" or "1"
     name = f"{a.name} {sign} {b.name}"
@@ -161,7 +161,7 @@ def _combine(sign: str, a: Number, b: Number, operate: Callable[[Any, Any], Any]
 
 
 def of_literal(what: Any, name: str, because: str) -> Number:
-    """Return a number that a caller computed, with what they say of it.
+    """Return a number that a caller computed, with the reason they give.
 
     Raises
     ------

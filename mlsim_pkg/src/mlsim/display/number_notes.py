@@ -1,7 +1,7 @@
 """What a number opens to where no page of this book shows a card: a note, in plain words.
 
 A note is HTML that may stand within a sentence: a button, and beside it an element that
-the browser shows when the button is pressed, without any script. It holds no block, no
+the browser shows when the button is pressed, without any script. It contains no block, no
 line break, no backtick and no bar, so neither a paragraph nor a row of a table breaks
 on it.
 """

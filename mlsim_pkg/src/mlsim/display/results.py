@@ -30,7 +30,7 @@ def answered(answer: Any, name: str, where: str) -> Number:
 def of_profile(profile: Profile, name: str) -> Number:
     """Return a result of a profile of one point."""
     if profile.configuration.shape:
-        raise InvalidValueError(f"{profile!r} holds many points; pick one, such as profile[0].")
+        raise InvalidValueError(f"{profile!r} has many points; pick one, such as profile[0].")
     where = (
         f"{profile.model.name} on {profile.hardware.name}, batch {profile.batch_size}, "
         f"{profile.precision}, {profile.estimate}"
@@ -43,7 +43,7 @@ def _of_serving(serving: Serving, name: str) -> Number:
     if dot and phase in PHASES:
         return _of_step(getattr(serving, phase), quantity)
     if serving.shape:
-        raise InvalidValueError(f"{serving!r} holds many points; pick one, such as serving[0].")
+        raise InvalidValueError(f"{serving!r} has many points; pick one, such as serving[0].")
     if name == "latency":
         name = "generation_latency" if serving.model.decoder else "time_to_first_token"
     service = serving.service
@@ -60,7 +60,7 @@ def _of_step(step: StepProfile, name: str) -> Number:
     service = phase.service
     if phase.shape:
         raise InvalidValueError(
-            f"{step!r} holds many points; pick one, such as serving[0].{phase.name}."
+            f"{step!r} has many points; pick one, such as serving[0].{phase.name}."
         )
     tokens = f"{phase.new_tokens:,.0f} new and {phase.cached_tokens:,.0f} cached tokens"
     where = (

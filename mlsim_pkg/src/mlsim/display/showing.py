@@ -28,14 +28,14 @@ def show(
     what
         An answer of one point (a profile, a service, a phase of a service, a
         training run, a footprint), a row of a sweep, a device, a system, a cluster,
-        a grid, a data centre, a region, a model, a measurement or a published
-        figure, or a plain number that you reckoned yourself.
+        a grid, a data center, a region, a model, a measurement or a published
+        figure, or a plain number that you computed yourself.
     name
         Of a profile, a phase, a run, a footprint or a row: any result. Of a service: any result, or
         with a phase before it, such as "decode.total_bytes". Of a device or a
         system: a figure such as "memory.bandwidth" or "link.bandwidth"; or
         "ridge_point", and "device_bandwidth" (of a link, one way). Of a grid, a
-        data centre or a region: a figure such as "carbon_intensity" (the last on
+        data center or a region: a figure such as "carbon_intensity" (the last on
         record) or "pue.2023". Of a model:
         "parameters"; of a network "inference_flops"; of a language model
         "active_parameters" and "cache_bytes_per_token" (bf16). Of a plain
@@ -44,7 +44,7 @@ def show(
         How to print it, such as unit="us", form=".1f"; unit=None prints the
         number alone.
     because
-        For a plain number: how it came to be.
+        For a plain number: where it comes from.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""A device: what it can compute, hold and move, each figure with its source."""
+"""A device: its peaks, memories, links and power, each figure with its source."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from mlsim.units import quantity, to_base
 if TYPE_CHECKING:
     from pint import Quantity
 
-# What "the peak" of a device means where nobody says in which precision.
+# The precision of "the peak" of a device where none is given.
 DEFAULT_PRECISION = "fp16"
 
 
@@ -160,7 +160,7 @@ class Device:
 
     @property
     def release_year(self) -> int | None:
-        """The year in which it came out, if known."""
+        """The year of its release, if known."""
         figure = self.figures.get("release_year")
         return int(figure.value) if figure else None
 
@@ -178,7 +178,7 @@ class Device:
 
     @property
     def idle_power(self) -> Quantity[Any] | None:
-        """What one card drew in W while it held no work, if somebody measured it."""
+        """What one card drew in W while idle, if somebody measured it."""
         figure = self.figures.get("power.idle")
         return figure.quantity if figure else None
 

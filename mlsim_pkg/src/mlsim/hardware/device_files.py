@@ -97,7 +97,7 @@ def _check_sparsity(file: records.DataFile, figures: dict[str, records.Figure]) 
 
 
 def _check_directions(file: records.DataFile, figures: dict[str, records.Figure]) -> None:
-    """Refuse a link whose rate does not say whether it counts both directions."""
+    """Refuse a link without its direction."""
     for name, figure in figures.items():
         table, _, link = name.partition(".")
         if table == "links" and figure.direction not in ("one-way", "both ways"):

@@ -33,7 +33,7 @@ class KernelRow:
     value, unit
         As printed.
     software, year, source, quote, note
-        What ran, when, in which document, in which words; what to know besides.
+        What ran, when, in which document, in which words; anything else worth knowing.
     """
 
     id: str

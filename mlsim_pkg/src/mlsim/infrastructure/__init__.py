@@ -1,4 +1,4 @@
-"""Layer 3: what surrounds a machine: its data centre, and the grid that feeds it."""
+"""Layer 3, the surroundings of a machine: its data center, its grid, its manufacturing."""
 
 from mlsim.infrastructure.cloud_operators import ACCOUNTS, CloudOperator, load_operator
 from mlsim.infrastructure.embodied import EmbodiedCarbon, load_embodied

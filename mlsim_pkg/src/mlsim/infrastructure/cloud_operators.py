@@ -27,7 +27,7 @@ _FIGURES = {
 
 @dataclass(frozen=True, eq=False, repr=False)
 class CloudOperator(Place):
-    """A company that runs data centres, and what it reports by year.
+    """A company that runs data centers, and what it reports by year.
 
     "electricity" is what it used; "scope2_location" and "scope2_market" are the
     emissions of the electricity that it bought, counted by the grids on which it was

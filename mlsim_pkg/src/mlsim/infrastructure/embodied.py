@@ -53,12 +53,12 @@ class EmbodiedCarbon:
 
     @property
     def lifetime(self) -> Quantity[Any] | None:
-        """How long the source takes it to serve, if it says so."""
+        """The lifetime that the source assumes, if it does."""
         return self._given("lifetime")
 
     @property
     def utilisation(self) -> Quantity[Any] | None:
-        """The share of that time for which the source takes it to be used, if it says so."""
+        """The share of its lifetime in use that the source assumes, if it does."""
         return self._given("utilisation")
 
     def _given(self, name: str) -> Quantity[Any] | None:

@@ -1,7 +1,7 @@
-"""Grids, data centres and regions from TOML files, every figure with its source.
+"""Grids, data centers and regions from TOML files, every figure with its source.
 
-A data centre of a whole operator has a file of its own. What comes by the dozen from
-one document shares a file: grids, the regions of a cloud, the data centres of those
+A data center of a whole operator has a file of its own. What comes by the dozen from
+one document shares a file: grids, the regions of a cloud, the data centers of those
 regions, and further figures of grids.
 """
 
@@ -25,7 +25,7 @@ _DATA_CENTRE = {"pue": "1", "wue": "L/J"}
 
 
 def load_data_centre(path: str | Path) -> DataCentre:
-    """Read the file of a data centre.
+    """Read the file of a data center.
 
     Raises
     ------
@@ -43,7 +43,7 @@ def load_data_centre(path: str | Path) -> DataCentre:
 
 
 def load_data_centres(path: str | Path) -> dict[str, DataCentre]:
-    """Read a file of one data centre, or of many; return them by their keys.
+    """Read a file of one data center, or of many; return them by their keys.
 
     Raises
     ------
@@ -53,8 +53,8 @@ def load_data_centres(path: str | Path) -> dict[str, DataCentre]:
     """
     file = records.load(path)
     if "key" in file.data:
-        centre = load_data_centre(path)
-        return {centre.key: centre}
+        center = load_data_centre(path)
+        return {center.key: center}
     scope = file.need(file.data, "scope", str)
     one_of(file, scope, SCOPES, "scope")
     shared = shared_fields(file, _DATA_CENTRE)
@@ -69,7 +69,7 @@ def load_data_centres(path: str | Path) -> dict[str, DataCentre]:
 
 
 def _check_overhead(file: DataFile, figures: Mapping[str, Figure], *keys: str) -> None:
-    """Refuse a data centre without a PUE, or whose PUE can't be."""
+    """Refuse a data center without a PUE, or whose PUE can't be."""
     if not any(name.startswith("pue.") for name in figures):
         table = ".".join((*keys, "pue", "2024"))
         raise file.error(f"there is no PUE: add a table such as [{table}].", *keys)
@@ -89,7 +89,7 @@ def load_grids(
 ) -> dict[str, Grid]:
     """Read a file of grids; return them by their keys.
 
-    `hours` and `further` are what other documents tell of grids, by their keys.
+    `hours` and `further` are figures of grids from other documents, by their keys.
 
     Raises
     ------
@@ -121,7 +121,7 @@ def load_grids(
 def load_grid_figures(path: str | Path, grids: Collection[str]) -> dict[str, dict[str, Figure]]:
     """Read a file of further figures of grids; each table is titled with a grid's key.
 
-    `residual_mix` is what a kilowatt-hour emits when those that somebody holds
+    `residual_mix` is what a kilowatt-hour emits when those that somebody has
     contracts for are taken out; `water_intensity` the water that is consumed where it
     is generated.
 
@@ -148,9 +148,9 @@ def load_grid_figures(path: str | Path, grids: Collection[str]) -> dict[str, dic
 def grid_loader(
     folder: Path, grids: Callable[[], Collection[str]]
 ) -> Callable[[Path], dict[str, Grid]]:
-    """Return a loader of grids that knows what the other files of a folder tell of them.
+    """Return a loader of grids that knows the figures of the other files of a folder.
 
-    `folder` holds `hourly/typical_day.csv` and `grid_figures/*.toml`; `grids` gives
+    `folder` contains `hourly/typical_day.csv` and `grid_figures/*.toml`; `grids` gives
     the keys of all grids. Those files are read once, with the first grid.
     """
 

@@ -1,8 +1,8 @@
-"""Places where machines run: grids, data centres, and regions of clouds.
+"""Places where machines run: grids, data centers, and regions of clouds.
 
-What a data centre adds to the energy of its machines (PUE) and the water it takes
-(WUE) belong to the data centre; what a kilowatt-hour emits belongs to the grid. No
-record holds both, so that neither is counted twice or taken from the wrong place.
+What a data center adds to the energy of its machines (PUE) and the water it takes
+(WUE) belong to the data center; what a kilowatt-hour emits belongs to the grid. No
+record has both, so that neither is counted twice or taken from the wrong place.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 # only what a plant emits while it generates.
 BASES = ("life-cycle", "direct")
 
-# What a data centre's figures are the average of: all that an operator owns, a part
+# What a data center's figures are the average of: all that an operator owns, a part
 # of it, those of one region of its cloud, or what many operators answered.
 SCOPES = ("fleet", "part", "region", "survey")
 
@@ -79,10 +79,10 @@ class Place:
 class Grid(Place):
     """The electricity of a country: what a kilowatt-hour emits, on a year's average.
 
-    Its "carbon_intensity" is location-based: what is generated there, whoever holds
+    Its "carbon_intensity" is location-based: what is generated there, whoever has
     contracts for it; `basis` is one of BASES, and `basis_source` the document that
     says so. Where on record, "residual_mix" is market-based: what is left when those
-    kilowatt-hours are taken out for which somebody holds a contract. And
+    kilowatt-hours are taken out for which somebody has a contract. And
     "water_intensity" is the water that power stations consume (not what they
     withdraw and give back) for each unit of energy.
     """
@@ -119,7 +119,7 @@ class Grid(Place):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class DataCentre(Place):
-    """Data centres of an operator: PUE, and WUE of the water used on site, by year.
+    """Data centers of an operator: PUE, and WUE of the water used on site, by year.
 
     `scope` is one of SCOPES.
     """
@@ -132,7 +132,7 @@ class DataCentre(Place):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class CloudRegion(Place):
-    """A region of a cloud: where it is, on which grid, and what its provider tells.
+    """A region of a cloud: where it is, on which grid, and what its provider reports.
 
     A provider may publish the carbon intensity of the local grid, whose basis is then
     `basis`, and the carbon-free share of the energy ("carbon_free"). Else there are

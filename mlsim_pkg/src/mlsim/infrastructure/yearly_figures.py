@@ -1,6 +1,6 @@
 """What the loaders of this floor share: rows of a file, their common fields, their years.
 
-Grids and regions come by the dozen from one document, so one file holds them all:
+Grids and regions come by the dozen from one document, so one file has them all:
 what their figures have in common (unit, kind, source, place, date) stands once, in a
 table `[shared.…]`, and each row keeps its value and its own quotation.
 """

@@ -1,4 +1,4 @@
-"""What the cells of a table of measurements may hold: numbers, choices, keys of the zoo."""
+"""What the cells of a table of measurements may contain: numbers, choices, keys of the zoo."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def choice(record: Record, name: str, allowed: Collection[str]) -> str:
     Raises
     ------
     DataFileError
-        If the cell holds another; suggests the nearest.
+        If the cell contains another; suggests the nearest.
 
     >>> choice({"recompute": "full"}, "recompute", ("none", "full"))
     'full'

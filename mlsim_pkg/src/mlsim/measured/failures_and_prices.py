@@ -38,7 +38,7 @@ class Failures:
     days, failures
         How long, and how often it stopped without being asked to.
     source, quote, year, note
-        In which document, in which words, when; what to know besides.
+        In which document, in which words, when; anything else worth knowing.
     """
 
     id: str
@@ -76,7 +76,7 @@ class Price:
     value, unit, terms, date
         As printed; on which terms, and when.
     source, quote, where, note
-        In which document, in which words, at which place; what to know besides.
+        In which document, in which words, at which place; anything else worth knowing.
     """
 
     id: str

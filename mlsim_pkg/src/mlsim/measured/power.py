@@ -63,7 +63,7 @@ class PowerMeasurement:
     serving_id
         The row of `serving_measurements` that has the speed of the same service.
     year, source, quote, note
-        When, in which document, in which words; what to know besides.
+        When, in which document, in which words; anything else worth knowing.
     """
 
     id: str
@@ -163,7 +163,9 @@ def _row(record: dict[str, str]) -> PowerMeasurement:
     for name in record["formats"].split("/") if record["formats"] else ():
         precision(name)
     if not record["boundary"]:
-        raise DataFileError("boundary must say what the value covers: it is empty.")
+        raise DataFileError(
+            "boundary is empty: say what the value covers, such as one device or a whole server."
+        )
     served = record["serving_id"]
     if served and served not in {row.id for row in serving_measurements()}:
         raise DataFileError(f"serving_id {served!r} is no row of serving_measurements().")

@@ -90,7 +90,7 @@ def fit(found: Sequence[PowerRow]) -> tuple[float, float]:
     Raises
     ------
     InvalidValueError
-        If the rows don't tell two weights apart.
+        If the rows can't separate the two weights.
     """
     cc = cm = mm = cy = my = 0.0
     for row in found:
@@ -103,7 +103,10 @@ def fit(found: Sequence[PowerRow]) -> tuple[float, float]:
         cc, cm, mm, cy, my = cc + c * c, cm + c * m, mm + m * m, cy + c * y, my + m * y
     determinant = cc * mm - cm * cm
     if len(found) < 2 or determinant <= 1e-12 * cc * mm:
-        raise InvalidValueError("these rows don't tell the weights of compute and memory apart.")
+        raise InvalidValueError(
+            "these rows can't separate the weights of compute and memory: "
+            "add rows in which their use differs."
+        )
     return (cy * mm - my * cm) / determinant, (my * cc - cy * cm) / determinant
 
 

@@ -1,6 +1,6 @@
 """What others measured of language models: published results, each with its words.
 
-Nothing here was measured by this project. A row holds the arguments of
+Nothing here was measured by this project. A row contains the arguments of
 `Engine.serve` with which the same service is predicted.
 """
 
@@ -58,7 +58,7 @@ class ServingMeasurement:
     weights, activations, kv_cache
         Number formats.
     bits_per_weight
-        Bits of every weight, scales included, where those of the format don't hold.
+        Bits of every weight, scales included, where they differ from those of the format.
     software
         What ran the model.
     metric
@@ -70,7 +70,7 @@ class ServingMeasurement:
         As printed, but for seconds instead of milliseconds; whether it is the
         part of one device.
     year, source, quote, note
-        When, in which document, in which words; what to know besides.
+        When, in which document, in which words; anything else worth knowing.
     """
 
     id: str

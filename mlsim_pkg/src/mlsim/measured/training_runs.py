@@ -1,4 +1,4 @@
-"""What others told of whole training runs: their hours, energy and emissions.
+"""Published reports of whole training runs: their hours, energy and emissions.
 
 Nothing here was measured by this project. Many such figures are no measurements
 at all: an energy may be the GPU-hours times a constant. `measured` says so.
@@ -21,7 +21,7 @@ from mlsim.zoo import resolve
 
 RUNS_FOLDER = FOLDER / "runs"
 
-# What is told of a run, and its unit.
+# What is reported of a run, and its unit.
 METRICS: Mapping[str, str] = {
     "duration": "d",
     "device_hours": "h",
@@ -30,7 +30,7 @@ METRICS: Mapping[str, str] = {
     "power_per_device": "W",
 }
 # How a value came about: read off a meter or a clock; hours times a constant
-# such as the TDP; or with assumptions of whoever tells it.
+# such as the TDP; or with assumptions of whoever reports it.
 MEASURED = ("metered", "arithmetic", "estimated")
 
 
@@ -57,7 +57,7 @@ class PublishedRun:
         Intensity of the electricity, as printed, and power usage
         effectiveness, where the publication states them.
     year, source, quote, note
-        When, in which document, in which words; what to know besides.
+        When, in which document, in which words; anything else worth knowing.
     """
 
     id: str
@@ -132,10 +132,12 @@ def _row(record: dict[str, str]) -> PublishedRun:
     cells.metric(record, METRICS)
     for name in ("run", "boundary"):
         if not record[name]:
-            raise DataFileError(f"{name} must say something: it is empty.")
+            raise DataFileError(f"{name} is empty: fill it in.")
     pue = cells.stated(record, "pue", cells.positive)
     if pue is not None and pue < 1:
-        raise DataFileError(f"pue must be 1 or more, not {pue:g}: a data centre draws it all.")
+        raise DataFileError(
+            f"pue must be 1 or more, not {pue:g}: a data center includes its machines."
+        )
     parsed: dict[str, Any] = {
         **record,
         "model": cells.model(record) if record["model"] else None,

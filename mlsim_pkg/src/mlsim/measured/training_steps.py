@@ -1,6 +1,6 @@
 """What others measured of training: published step times and rates, each with its words.
 
-Nothing here was measured by this project. A row holds the arguments of
+Nothing here was measured by this project. A row contains the arguments of
 `Engine.train` with which the same step is predicted, as far as its source
 states them.
 """
@@ -79,15 +79,15 @@ class TrainingMeasurement:
     software
         What ran the training.
     metric
-        "step_time"; "mfu", model FLOPs utilisation; "model_flops_rate" and
+        "step_time"; "mfu", model FLOPs utilization; "model_flops_rate" and
         "tokens_per_device", of one device; "sequence_throughput", of all.
     value, unit
         As printed.
     attention_counted
-        Whether the model's operations, where they are counted, hold those of a
+        Whether the model's operations, where they are counted, include those of a
         "full" square of attention, or of the half under its diagonal ("causal").
     year, source, quote, note
-        When, in which document, in which words; what to know besides.
+        When, in which document, in which words; anything else worth knowing.
     """
 
     id: str

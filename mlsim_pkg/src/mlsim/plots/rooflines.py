@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-# Okabe and Ito's colours, which people with any colour vision tell apart; the
-# markers differ too, so a print in grey can be read.
+# Okabe and Ito's colors, which people with any color vision can distinguish; the
+# markers differ too, so a print in gray can be read.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 MARKERS = ("o", "s", "^", "D", "v", "P")
 # Inches. Text of 10 points in so narrow a figure can still be read on a phone.
@@ -71,7 +71,7 @@ def plot_roofline(
     Raises
     ------
     InvalidValueError
-        If an answer belongs to another device or precision, or holds many points.
+        If an answer belongs to another device or precision, or has many points.
     MissingLibraryError
         If Matplotlib is not installed.
 
@@ -166,7 +166,7 @@ def _of_step(step: StepProfile) -> _Point:
     phase = step.phase
     if phase.shape:
         raise InvalidValueError(
-            f"{step!r} holds many points; pick one, such as serving[0].{phase.name}."
+            f"{step!r} has many points; pick one, such as serving[0].{phase.name}."
         )
     service = phase.service
     layout = f", {service.parallelism}" if service.parallelism.devices > 1 else ""
@@ -244,14 +244,14 @@ def _draw_roof(ax: Any, device: Device, peak: float, intensities: list[float]) -
 
 def _draw_point(ax: Any, point: _Point, index: int, *, operators: bool) -> None:
     """Draw one workload, and its operators if asked for."""
-    colour, marker = COLOURS[index % len(COLOURS)], MARKERS[index % len(MARKERS)]
+    color, marker = COLOURS[index % len(COLOURS)], MARKERS[index % len(MARKERS)]
     if operators:
         rows = point.rows
         ax.scatter(
             [row["arithmetic_intensity"] for row in rows],
             [row["flops"] / row["roofline_time"] / 1e12 for row in rows],
             s=22,
-            color=colour,
+            color=color,
             marker=marker,
             alpha=0.35,
             linewidths=0,
@@ -261,7 +261,7 @@ def _draw_point(ax: Any, point: _Point, index: int, *, operators: bool) -> None:
         [point.intensity],
         [point.rate / 1e12],
         s=70,
-        color=colour,
+        color=color,
         marker=marker,
         edgecolor="white",
         zorder=3,

@@ -30,13 +30,13 @@ MEMORY = {
     "optimizer_memory": "optimizer state",
     "activation_memory": "activations",
 }
-# A colour for each part, told apart with any colour vision; every second part is hatched.
+# A color for each part, distinct with any color vision; every second part is hatched.
 _FILLS = ("#0072B2", "#56B4E9", "#E69F00", "#D55E00", "#DDDDDD", "#F0E442", "#009E73", "#CC79A7")
 _LONG = {"F": 1, "B": 2}  # a pass, forward or backward
 
 
 def plot_breakdown(runs: Mapping[str, Training], *, ax: Axes | None = None) -> tuple[Figure, Axes]:
-    """Draw where the time of a step goes, in per cent: a bar for each run, by its label.
+    """Draw where the time of a step goes, in percent: a bar for each run, by its label.
 
     Raises
     ------

@@ -17,7 +17,7 @@ from mlsim.errors import unknown_name
 class Term:
     """One entry of the vocabulary.
 
-    `unit` is the base unit in which equations reckon ("1" for a plain count or
+    `unit` is the base unit in which equations compute ("1" for a plain count or
     ratio); `symbol` is TeX; `definition` is one sentence.
     """
 

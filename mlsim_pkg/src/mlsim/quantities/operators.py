@@ -41,7 +41,7 @@ ENTRIES: tuple[tuple[str, str, str, str], ...] = (
         "activations_live",
         r"a_\mathrm{live}",
         "element/sample",
-        "Most elements of activation that must be kept at one time for one sample.",
+        "Most elements of activation that must be in memory at one time for one sample.",
     ),
     ("repeats", r"n", "1", "How often an identical operator stands in the network."),
     # How numbers are stored.

@@ -29,7 +29,7 @@ ENTRIES: tuple[tuple[str, str, str, str], ...] = (
         "absorbed_pair_multiply_adds",
         r"m_a",
         "MAC/pair",
-        "Multiply-adds of latent attention for one pair, reckoned in the compressed space.",
+        "Multiply-adds of latent attention for one pair, computed in the compressed space.",
     ),
     (
         "expand_multiply_adds",
@@ -90,7 +90,7 @@ ENTRIES: tuple[tuple[str, str, str, str], ...] = (
     ("expert_replicas", r"N_r", "1", "Copies of the attention part that share one set of experts."),
     ("block_tokens", r"n_b", "token/sample", "Tokens in one block of a paged KV cache."),
     ("chunk_tokens", r"n_{ch}", "token", "Most tokens that prefill takes through a layer at once."),
-    ("reserve_share", r"s_r", "1", "Part of the memory that is kept for everything else."),
+    ("reserve_share", r"s_r", "1", "Part of the memory that is reserved for everything else."),
     # One step of a language model.
     ("device_batch", r"B_d", "sample", "Sequences that a device works on at one time."),
     ("resident_batch", r"B_r", "sample", "Sequences whose cache a device holds."),

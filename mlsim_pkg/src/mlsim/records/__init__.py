@@ -60,7 +60,7 @@ def in_words(kind: str) -> str:
 class Figure:
     """One number from a document: as printed, and in base units.
 
-    `si` is the value in `base`; `kind` tells a datasheet's word from a
+    `si` is the value in `base`; `kind` distinguishes a datasheet from a
     measurement, a derivation or a secondary source. A figure that a user gives
     has the kind "given" and no source.
     """
@@ -104,7 +104,7 @@ class Figure:
 
 @dataclass(frozen=True)
 class DataFile:
-    """A TOML file in memory, able to tell on which line a key stands."""
+    """A TOML file in memory, which knows the line of each key."""
 
     path: Path
     content: str
@@ -184,7 +184,9 @@ class DataFile:
         self.only(table, (*_REQUIRED, *_OPTIONAL), *keys)
         for field in _REQUIRED:
             if table.get(field) in (None, ""):
-                raise self.error(f"{name} lacks its {field}: every figure needs one.", *keys)
+                raise self.error(
+                    f"{name} lacks its {field}: add it. Every figure needs one.", *keys
+                )
         if table["kind"] not in KINDS[:-1]:
             raise self.error(
                 f"{name}: kind {table['kind']!r} is none of {', '.join(KINDS[:-1])}."

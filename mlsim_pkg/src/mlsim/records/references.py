@@ -46,7 +46,7 @@ class Reference:
 
     @property
     def year(self) -> str:
-        """The year of publication; empty if the document bears none.
+        """The year of publication; empty if the document has none.
 
         BibLaTeX takes numbers only, so an undated entry of the file has no `year`.
         """
@@ -60,7 +60,7 @@ class Reference:
     def text(self) -> str:
         """One line: author, title, year, address.
 
-        A document without a date may change, so the day on which it was read is said.
+        A document without a date may change, so the label includes the day on which it was read.
 
         >>> fields = {"author": "A Seller", "title": "Cards", "urldate": "2026-11-21"}
         >>> Reference("seller", "misc", fields).text()

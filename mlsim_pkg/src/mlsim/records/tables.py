@@ -68,7 +68,7 @@ def count(record: Mapping[str, str], name: str) -> int:
     Raises
     ------
     DataFileError
-        If the cell holds something else.
+        If the cell contains something else.
 
     >>> count({"devices": "8"}, "devices")
     8
@@ -85,7 +85,7 @@ def positive(record: Mapping[str, str], name: str) -> float:
     Raises
     ------
     DataFileError
-        If the cell holds something else.
+        If the cell contains something else.
 
     >>> positive({"value": "1.42"}, "value")
     1.42

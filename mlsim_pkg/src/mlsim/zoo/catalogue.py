@@ -250,7 +250,7 @@ def _transformer_rows(record: Transformer) -> list[tuple[str, str]]:
 
 
 def _source(key: str) -> str:
-    """Write a document out; what is none (a file on disk, say) stands as it is."""
+    """Write a document out; anything else (such as a file on disk) stays as it is."""
     return reference(key).text() if key in references() else key or "given"
 
 
@@ -283,7 +283,7 @@ def all_as_text() -> str:
         rate = text(cluster.fabric_bandwidth, "B/s")
         what = f"up to {cluster.nodes:,} x {cluster.node.name}, {rate} one way"
         lines.append(f"  {cluster.key:<24}{cluster.name:<32}{what}")
-    for title, places in (("Grids", Grids), ("Data centres", DataCentres), ("Regions", Regions)):
+    for title, places in (("Grids", Grids), ("Data centers", DataCentres), ("Regions", Regions)):
         lines.append(title)
         lines += [f"  {each.key:<32}{each.name:<36}{_place_line(each)}" for each in places]
     return "\n".join(lines)

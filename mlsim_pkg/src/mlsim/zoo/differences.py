@@ -78,7 +78,7 @@ def differences(old: str | Path, new: str | Path) -> list[Difference]:
     """List what differs between two folders of data files, by record and entry.
 
     All data files below a folder count, as those of the package's `data` do. A
-    record is told by its kind and its key, wherever its file lies.
+    record is identified by its kind and its key, wherever its file lies.
 
     Raises
     ------
@@ -117,7 +117,7 @@ def _records(folder: Path) -> dict[str, dict[str, Entry]]:
             data = tomllib.loads(path.read_text(encoding="utf-8"))
         except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
             raise DataFileError(f"{path}: can't be read: {error}.") from error
-        # A file without a key, such as one of many grids, is told by its name.
+        # A file without a key, such as one of many grids, is identified by its name.
         # What the folder itself is called doesn't count: it may be a copy.
         place = path.parent.name if path.parent != folder else "data"
         name = f"{_kind(data) or place} {data.get('key', path.stem)}"
@@ -128,7 +128,7 @@ def _records(folder: Path) -> dict[str, dict[str, Entry]]:
 
 
 def _kind(data: Mapping[str, Any]) -> str:
-    """Tell a kind by its keys; empty for what surrounds machines, which goes by its folder."""
+    """Identify a kind by its keys; empty for what surrounds machines, which goes by its folder."""
     if "device" in data:
         return "system"
     if "compute" in data:

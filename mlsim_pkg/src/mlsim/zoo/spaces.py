@@ -7,7 +7,7 @@
     'NVIDIA A100 SXM 80 GB'
 
 An index of keys and files is made by scanning each file's `key` lines only, so
-looking one device up reads one file. A file may hold many records, each with a key.
+looking one device up reads one file. A file may contain many records, each with a key.
 A layer's code is imported when the first of its files is read.
 """
 
@@ -118,7 +118,7 @@ class Namespace:
         UnknownNameError
             If there is none; suggests the nearest.
         InvalidValueError
-            If there are several that only dashes tell apart; names them.
+            If several names differ only in dashes; lists them.
         """
         wanted = plain(name)
         named = {key: (key, key.rpartition(".")[2]) for key in self.keys()}

@@ -208,8 +208,8 @@ def test_what_a_user_gives_needs_no_second_reader(slow_chip: Device) -> None:
         ({"quote": "400 TFLOPS"}, "312 is not in the quote '400 TFLOPS'"),
         ({"quote": "312 " * 16}, "more than 15 words"),
         ({"date": "yesterday"}, "date must be a date such as 2026-11-21"),
-        ({"found": "not found"}, "a note must say what"),
-        ({"found": "differs"}, "a note must say what"),
+        ({"found": "not found"}, "add a note: what differs"),
+        ({"found": "differs"}, "add a note: what differs"),
         ({"note": "a,b"}, "not as many cells"),
     ],
 )

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from mlsim.equations.serving_counts import middle_cached_tokens
-from mlsim.errors import DoesNotFitError, InvalidValueError, WrongKindError, unknown_name
+from mlsim.errors import DoesNotFitError, WrongKindError, unknown_name
 from mlsim.solvers.evaluation import ARRAYS, DOES_NOT_FIT, Answer, evaluate
 from mlsim.solvers.explain import Explanation
 from mlsim.solvers.load import Load

@@ -1,1 +1,1 @@
-"""What must hold of the zoo's data: rules, second readings, and comparisons."""
+"""Review of the zoo's data: rules, second readings, and comparisons."""

@@ -69,7 +69,7 @@ class OpenTable:
     """Somebody's table of devices: whose, where it was read, and what it says.
 
     `copied` names sources of ours that are this table: comparing it with its
-    own copy would tell nothing, so such figures are left out.
+    own copy would show nothing, so such figures are left out.
     """
 
     key: str

@@ -1,4 +1,4 @@
-"""What must hold of every figure, whatever it belongs to: its quote, its scale, its source.
+"""Rules for every figure: its quote, its scale, its source.
 
 Each check is a function that yields findings; the first line of its docstring is the
 rule. `mlsim.zoo.review.rules` applies them, beside the physics of each kind of record.

@@ -77,7 +77,7 @@ class Report:
 def validate_file(path: str | Path) -> Report:
     """Read a file strictly and apply every check to what it describes.
 
-    A file is a device, a system, a cluster, a model, a data centre, an operator or
+    A file is a device, a system, a cluster, a model, a data center, an operator or
     embodied carbon as TOML, or the `config.json` of a language model, or the folder that
     holds one. What can't be read is an error of the report; nothing is raised.
 
@@ -146,7 +146,7 @@ def _read(path: Path) -> tuple[Record, records.DataFile | None]:
     raise DataFileError(
         f"{path}:1: this is no device ([compute.fp16], [memory.bandwidth], ...), no system "
         "(device = ..., [link.bandwidth]), no cluster (node = ...), no model ([[layers]] or "
-        "[transformer]), no data centre ([pue.2024]), no operator ([scope2_location.2024]) and no "
+        "[transformer]), no data center ([pue.2024]), no operator ([scope2_location.2024]) and no "
         "embodied carbon ([carbon])."
     )
 
@@ -167,7 +167,7 @@ def _title(record: Record) -> str:
     if isinstance(record, Cluster):
         return f"cluster {head}, up to {record.nodes:,} x {record.node.name}; {counted}"
     if isinstance(record, DataCentre):
-        return f"data centre {head}, {record.scope}; {counted}"
+        return f"data center {head}, {record.scope}; {counted}"
     if isinstance(record, CloudOperator):
         return f"operator {head}; {counted}"
     if isinstance(record, EmbodiedCarbon):

@@ -1,4 +1,4 @@
-"""What must hold of power, of what operators report, and of what was emitted before.
+"""Rules for power, for what operators report, and for the carbon of manufacturing.
 
 Each check is a function that yields what it finds; the first line of its docstring is
 the rule. `mlsim.zoo.review.rules` says to which records each applies.
@@ -19,9 +19,9 @@ from mlsim.zoo.review.figure_rules import Finding
 IDLE_SHARE = 0.005
 # How much the host of a device may draw beside it, for each of its watts.
 HOST_MOST = 2.0
-# PUE and, in litres per kilowatt-hour, WUE: what no data centre exceeds.
+# PUE and, in liters per kilowatt-hour, WUE: no data center exceeds these.
 PUE_MOST, WUE_MOST = 3.0, 10.0
-# What it costs to make a device and a server with its share of them, in kg CO2e.
+# The carbon of manufacturing a device, and a server with its share of them, in kg CO2e.
 CARBON = (1.0, 50_000.0)
 _KWH = 3.6e6
 
@@ -49,12 +49,12 @@ def whole_power(system: System) -> Iterator[Finding]:
         yield Finding("power.idle", f"{idle.text} idle is not below {whole.text} at most.")
 
 
-def overheads(centre: DataCentre) -> Iterator[Finding]:
+def overheads(center: DataCentre) -> Iterator[Finding]:
     """A PUE is below 3, and a WUE below 10 L/kWh."""
-    for name, figure in centre.figures.items():
+    for name, figure in center.figures.items():
         most = PUE_MOST if name.startswith("pue.") else WUE_MOST / _KWH
         if figure.si >= most:
-            yield Finding(name, f"{figure.text} is more than any data centre has told.")
+            yield Finding(name, f"{figure.text} is more than any data center has reported.")
 
 
 def reported_emissions(operator: CloudOperator) -> Iterator[Finding]:
@@ -71,11 +71,14 @@ def reported_emissions(operator: CloudOperator) -> Iterator[Finding]:
 
 
 def manufacturing(embodied: EmbodiedCarbon) -> Iterator[Finding]:
-    """To make a device or a server emits 1 kg to 50 t, and it serves half a year to 20."""
+    """Manufacturing a device or server emits 1 kg to 50 t; its lifetime is 0.5 to 20 years."""
     each = embodied.figures["carbon"].si / embodied.devices
     if not CARBON[0] <= each <= CARBON[1]:
         yield Finding("carbon", f"{embodied.figures['carbon'].text} can't be: is the unit right?")
     lifetime = embodied.figures.get("lifetime")
     year = 365 * 86400.0
     if lifetime and not 0.5 * year <= lifetime.si <= 20 * year:
-        yield Finding("lifetime", f"{lifetime.text} is no time for which it serves.")
+        yield Finding(
+            "lifetime",
+            f"{lifetime.text} can't be a lifetime; 0.5 to 20 years can. Is the unit right?",
+        )

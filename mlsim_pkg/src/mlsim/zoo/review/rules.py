@@ -1,8 +1,8 @@
-"""What must hold of every figure, device, system and model: physics, and provenance.
+"""Rules for devices, systems, clusters and models: physics, and published counts.
 
 Each check is a function that yields what it finds; the first line of its
-docstring is the rule. The tests hold the whole zoo to these rules, and `mlsim
-zoo check` a user's file.
+docstring is the rule. The tests apply the rules to the whole zoo, and `mlsim
+zoo check` to a user's file.
 """
 
 from __future__ import annotations
@@ -183,7 +183,7 @@ def _beyond(figure: Figure, found: Sequence[float], base: str, group: str) -> st
 
 
 def joints(system: System) -> Iterator[Finding]:
-    """What a device sends to the others is less than its memory yields."""
+    """A device sends less to the others than its memory delivers."""
     if system.device_bandwidth >= system.device.bandwidth_si:
         sent = text(system.device_bandwidth, "B/s")
         yielded = text(system.device.bandwidth_si, "B/s")
@@ -191,7 +191,7 @@ def joints(system: System) -> Iterator[Finding]:
 
 
 def fabrics(cluster: Cluster) -> Iterator[Finding]:
-    """What a device sends to other nodes is no more than what it sends within its own."""
+    """A device sends no more to other nodes than within its own."""
     if cluster.fabric_bandwidth > cluster.node.device_bandwidth:
         out = text(cluster.fabric_bandwidth, "B/s")
         inside = text(cluster.node.device_bandwidth, "B/s")
@@ -216,13 +216,13 @@ def published(model: Model) -> Iterator[Finding]:
 
 
 def counted_as_published(model: Model) -> int:
-    """Return the parameters in the way in which the published count was made."""
+    """Return the parameters as the published count counts them."""
     copies = _COPIES_PER_WIDTH.get(model.key, 0)
     return model.parameter_count + (copies * model.hidden if isinstance(model, Transformer) else 0)
 
 
 def _tolerance(figure: Figure) -> float:
-    """Tell by how much less than this a count may differ from the printed one.
+    """Return the tolerance: a count differs from the printed one by less than this.
 
     An exact count by nothing. "405B" may be rounded, or cut off after the last
     digit that is not 0.

@@ -1,12 +1,12 @@
-"""Second readings: what another reader than the one who entered a figure saw in its document.
+"""Second readings: what a second reader found in the document of a figure.
 
 The rows lie in `data/readings/*.csv`. A reading is bound to the figure as it stood:
 its value, unit, qualifier (dense or sparse, one way or both ways, per device) and
 source. Edit any of them, and the reading lapses: the figure has no second reader until
 somebody opens the document again.
 
-A row that found the figure to differ, or did not find it, is kept when the figure is
-corrected or removed: it tells what was settled.
+A row that found the figure to differ, or did not find it, stays when the figure is
+corrected or removed: it documents the correction.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Reading:
     date
         The day of the reading.
     note
-        What differs and how it was settled; what to know besides.
+        What differs and how it was settled; anything else worth knowing.
     """
 
     record: str
@@ -137,7 +137,9 @@ def _reading(record: dict[str, str]) -> Reading:
     if found == "same":
         _check_quote(record, value)
     elif not record["note"]:
-        raise DataFileError(f"what was found is {found!r}: a note must say what and how settled.")
+        raise DataFileError(
+            f"what was found is {found!r}: add a note: what differs, and how it was settled."
+        )
     # The one cell that is no text or number.
     made = {**record, "value": value, "date": _date(record["date"])}
     return Reading(**made)  # type: ignore[arg-type]
@@ -150,7 +152,7 @@ def _check_quote(record: Mapping[str, str], value: float) -> None:
     if f"{value:.15g}" not in printed and not record["note"]:
         raise DataFileError(
             f"{value:.15g} is not in the quote {record['quote']!r}: "
-            "quote the figure, or say in a note how it came of it."
+            "quote the figure, or explain in a note how it follows from the quote."
         )
 
 
@@ -186,7 +188,7 @@ def reading_of(key: str, figure: Figure, folder: Path = FOLDER) -> Reading | Non
 
 
 def state(key: str, figure: Figure, folder: Path = FOLDER) -> str:
-    """Say how it stands with the second reading of a figure: one of `STATES`.
+    """Return the state of the second reading of a figure: one of `STATES`.
 
     "lapsed" means that the figure was found once, but has changed since.
 
@@ -201,7 +203,7 @@ def state(key: str, figure: Figure, folder: Path = FOLDER) -> str:
 
 
 def reread(record: Recorded, folder: Path = FOLDER) -> Iterator[Finding]:
-    """Another reader than the one who entered a figure has found it in its document."""
+    """A second reader has found each figure in its document."""
     unread = []
     for name, figure in record.figures.items():
         found = "same" if figure.kind == "given" else state(record.key, figure, folder)
@@ -240,10 +242,9 @@ def counted(records: Iterable[Recorded], folder: Path = FOLDER) -> dict[str, int
 
 
 def settled(records: Iterable[Recorded], folder: Path = FOLDER) -> tuple[Reading, ...]:
-    """Return the readings that found a figure to be otherwise, and it was changed since.
+    """Return the readings that corrected a figure: it differed, and has changed since.
 
-    These are the corrections that second readers brought about. A reading of a record
-    that is not given is left out.
+    A reading of a record that is not given is left out.
     """
     known = {record.key: record.figures for record in records}
     rows = (row for row in readings(folder) if row.found != "same" and row.record in known)
@@ -256,7 +257,7 @@ def _stands(row: Reading, figures: Mapping[str, Figure]) -> bool:
 
 
 def idle(records: Iterable[Recorded], folder: Path = FOLDER) -> tuple[Reading, ...]:
-    """Return the rows that found a figure which no longer is so, or is not in these records.
+    """Return the rows whose figure has changed since, or is not in these records.
 
     Read the figure again, or take the row out.
     """
