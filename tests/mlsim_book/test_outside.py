@@ -1,4 +1,4 @@
-"""Chapters outside of the book's folder are refused, and nothing is written for them."""
+"""Chapters outside the book's folder are refused, and nothing is written for them."""
 
 from __future__ import annotations
 
@@ -53,13 +53,13 @@ def refused(book: Path, text: str) -> SourceError:
         ("C:\\pages\\x.qmd", "absolute path", "Move the file"),
         ("c:/pages/x.qmd", "absolute path", "Move the file"),
         ("\\\\server\\x.qmd", "absolute path", "Move the file"),
-        ("../outside.qmd", "outside of the book's folder", "{{< include ../outside.qmd >}}"),
-        ("./sub/../../outside.qmd", "outside of", "{{< include ../outside.qmd >}}"),
-        ("a/../../outside.qmd", "outside of", "{{< include ../outside.qmd >}}"),
-        ("..\\outside.qmd", "outside of", "{{< include ../outside.qmd >}}"),
-        ("../page.qmd", "outside of", "Write 'page.qmd'"),
-        ("../book/sub/deep.qmd", "outside of", "Write 'sub/deep.qmd'"),
-        ("../ghost.qmd", "outside of", "Move the file"),
+        ("../outside.qmd", "outside the book's folder", "{{< include ../outside.qmd >}}"),
+        ("./sub/../../outside.qmd", "outside", "{{< include ../outside.qmd >}}"),
+        ("a/../../outside.qmd", "outside", "{{< include ../outside.qmd >}}"),
+        ("..\\outside.qmd", "outside", "{{< include ../outside.qmd >}}"),
+        ("../page.qmd", "outside", "Write 'page.qmd'"),
+        ("../book/sub/deep.qmd", "outside", "Write 'sub/deep.qmd'"),
+        ("../ghost.qmd", "outside", "Move the file"),
     ],
 )
 def test_a_path_that_leads_out(book: Path, name: str, words: str, hint: str) -> None:

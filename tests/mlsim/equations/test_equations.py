@@ -130,7 +130,7 @@ LAYER = {
     "full_cached_tokens": 1500,
     "context_memory": 50e9,
     "step_token_memory": 1e6,
-    "sequence_length": 1000.5,
+    "longest_sequence": 1000.5,
     "prefill_busy_time": 0.5,
     "decode_busy_time": 0.01,
 }

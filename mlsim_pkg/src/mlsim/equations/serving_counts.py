@@ -182,7 +182,7 @@ def growing_token_memory(layers_cache: Value, token_activations: Value) -> Value
     return layers_cache + token_activations
 
 
-@equation(source="kwon2023paged", yields="sequence_length")
+@equation(source="kwon2023paged", yields="longest_sequence")
 def short_sequence_length(
     sequence_memory: Value, windowed_cache: Value, lasting_cache: Value
 ) -> Value:
@@ -196,7 +196,7 @@ def short_sequence_length(
     return sequence_memory / (windowed_cache + lasting_cache)
 
 
-@equation(source="beltagy2020longformer", yields="sequence_length")
+@equation(source="beltagy2020longformer", yields="longest_sequence")
 def long_sequence_length(
     sequence_memory: Value, windowed_cache: Value, attention_window: Value, lasting_cache: Value
 ) -> Value:
@@ -212,7 +212,7 @@ def long_sequence_length(
     return (sequence_memory - windowed_cache * attention_window) / lasting_cache
 
 
-@equation(source="beltagy2020longformer", yields="sequence_length")
+@equation(source="beltagy2020longformer", yields="longest_sequence")
 def windowed_sequence_length(
     sequence_memory: Value, windowed_cache: Value, attention_window: Value, token_limit: Value
 ) -> Value:
@@ -227,7 +227,7 @@ def windowed_sequence_length(
 
 
 @equation(source="kwon2023paged", counts=True)
-def fitting_tokens(sequence_length: Value, block_tokens: Value) -> Value:
+def fitting_tokens(longest_sequence: Value, block_tokens: Value) -> Value:
     """Tokens that fit in whole blocks of the cache.
 
     Valid for a paged cache.
@@ -235,7 +235,7 @@ def fitting_tokens(sequence_length: Value, block_tokens: Value) -> Value:
     >>> fitting_tokens(1000.5, 16)
     992
     """
-    return floor(sequence_length / block_tokens) * block_tokens
+    return floor(longest_sequence / block_tokens) * block_tokens
 
 
 @equation(source="mlenergy2025", yields="busy_time")

@@ -241,7 +241,7 @@ ENTRIES: tuple[tuple[str, str, str, str], ...] = (
         "Memory that a token takes however long its sequence is.",
     ),
     (
-        "sequence_length",
+        "longest_sequence",
         r"n_\text{seq}",
         "token/sample",
         "Tokens of one sequence that fit in its memory.",
