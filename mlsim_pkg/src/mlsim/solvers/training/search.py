@@ -130,6 +130,6 @@ def search(asked: Asked) -> Training:
             f"power of two, or other devices=.{refusal}"
         )
     raise DoesNotFitError(
-        f"no layout fits; the nearest one: {nearest._too_large().partition(' Try ')[0]} "
+        f"no layout fits; the nearest one: {nearest.too_large().partition(' Try ')[0]} "
         "Give more devices=, or shorter sequences."
     )
