@@ -34,7 +34,7 @@ ANSWERS = {
     "footprint": lambda: Engine.footprint(
         serving(), grid="Germany", pue=1.1, host=False, lifetime_use=0.5
     ),
-    "size": lambda: Engine.optimal_size("1e24 FLOP"),
+    "size": lambda: Engine.optimal_size(training_flops="1e24 FLOP"),
 }
 
 
