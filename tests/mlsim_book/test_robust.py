@@ -20,7 +20,8 @@ from mlsim_book.build import build, site_hash
 from mlsim_book.cli import main
 from mlsim_book.errors import CellError, Problems, SourceError
 from mlsim_book.read.project import load_project
-from mlsim_book.run.page_cache import PageCache, page_key
+from mlsim_book.run.execute import run_document
+from mlsim_book.run.page_cache import PageCache
 from mlsim_book.run.pages import execute_pages
 from mlsim_book.run.stop import Stop
 from mlsim_book.site.lock import BusyError, hold, lock_path
@@ -188,23 +189,28 @@ def test_interrupted_it_stops_the_cell_that_runs(make_book: MakeBook) -> None:
 def test_interrupted_before_its_kernel_starts_a_page_runs_no_cell(
     make_book: MakeBook, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The first second of a build, in which what runs kernels is imported."""
+    """As in the first second of a build, in which what runs kernels is imported."""
     book = make_book(index_qmd="# A\n\n```{python}\nopen('begun', 'w').close()\n```\n")
-    wish, wished = Stop.wish, threading.Event()
+    wish, wished, ended = Stop.wish, threading.Event(), threading.Event()
+    main_thread = threading.get_ident()
 
     def wish_and_tell(stop: Stop) -> None:
         wish(stop)
         wished.set()
 
-    def interrupted(*given: Any, **more: Any) -> str:
-        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
-        wished.wait(5)
-        return page_key(*given, **more)
+    def interrupted(*given: Any, **more: Any) -> Any:
+        signal.pthread_kill(main_thread, signal.SIGINT)
+        wished.wait(10)
+        try:
+            return run_document(*given, **more)
+        finally:
+            ended.set()
 
     monkeypatch.setattr(Stop, "wish", wish_and_tell)
-    monkeypatch.setattr("mlsim_book.run.pages.page_key", interrupted)
+    monkeypatch.setattr("mlsim_book.run.execute.run_document", interrupted)
     with pytest.raises(KeyboardInterrupt):
         execute(book)
+    assert ended.wait(20)
     assert not (book / "begun").exists()
 
 

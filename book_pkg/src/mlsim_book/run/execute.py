@@ -29,6 +29,7 @@ from mlsim_book.run.inline import Inline, find_inline
 from mlsim_book.run.kernel import (
     OPENED,
     died_twice,
+    end_start,
     figure_size,
     gone,
     kernel_environment,
@@ -130,7 +131,13 @@ async def _stoppable(run: Coroutine[Any, Any, Results], stop: Stop) -> Results:
     """Run a page as a task that a wish cancels."""
     task = asyncio.ensure_future(run)
     loop = asyncio.get_running_loop()
-    with stop.by(lambda: loop.call_soon_threadsafe(task.cancel)):
+
+    def cancel() -> None:  # until it is done: a wait that just ended may swallow it
+        if not task.done():
+            task.cancel()
+            loop.call_later(2, cancel)
+
+    with stop.by(lambda: loop.call_soon_threadsafe(cancel)):
         try:
             return await task
         except RuntimeError:  # what nbclient makes of a kernel or cell that is stopped
@@ -161,15 +168,19 @@ async def _run(
             store_widget_state=False,
         )
         environment = kernel_environment(temporary, defaults.values)
-        async with client.async_setup_kernel(cleanup_kc=True, cwd=str(folder), env=environment):
-            page = _Page(client, defaults, name)
-            await _silently(page, set_up(defaults.values))
-            for block in document.blocks:
-                if isinstance(block, Markdown):
-                    await _evaluate(page, find_inline(block))
-                else:
-                    await _run_cell(page, block)
-            files = await _opened(page)
+        start = client.async_setup_kernel(cleanup_kc=True, cwd=str(folder), env=environment)
+        try:
+            async with start:
+                page = _Page(client, defaults, name)
+                await _silently(page, set_up(defaults.values))
+                for block in document.blocks:
+                    if isinstance(block, Markdown):
+                        await _evaluate(page, find_inline(block))
+                    else:
+                        await _run_cell(page, block)
+                files = await _opened(page)
+        finally:
+            await end_start(client)
     return Results(tuple(page.cells), tuple(page.values), files)
 
 
