@@ -15,7 +15,7 @@ _COMPUTED = [name for name, format_ in PRECISIONS.items() if format_.computes_as
 _TABLES: dict[str, dict[str, str]] = {
     "compute": dict.fromkeys(_COMPUTED, "FLOP/s"),
     "sparse": dict.fromkeys(_COMPUTED, "FLOP/s"),
-    "memory": {"capacity": "B", "bandwidth": "B/s", "l2": "B"},
+    "memory": {"capacity": "B", "listed": "B", "bandwidth": "B/s", "l2": "B", "last_level": "B"},
     "power": {"tdp": "W", "idle": "W"},
     "links": dict.fromkeys(("nvlink", "pcie", "infinity_fabric", "ici", "ethernet"), "B/s"),
 }
