@@ -83,7 +83,7 @@ def test_a_rate_in_any_unit(rate: object) -> None:
         (
             {"topology": "mesch"},
             InvalidValueError,
-            "topology must be one of switch, mesh, not 'mesch'. Did you mean 'mesh'?",
+            "topology must be one of switch, mesh, torus, not 'mesch'. Did you mean 'mesh'?",
         ),
         ({"link_bandwidth": 450e9}, UnitError, "link_bandwidth needs a unit"),
         ({"link_bandwidth": "450"}, UnitError, "link_bandwidth needs a unit"),
@@ -225,8 +225,11 @@ def test_a_file_that_cannot_be(load: Load, old: str, new: str, line: int, words:
     [
         ("devices = 2", "devices = 1", 4, "devices must be a whole number from 2 up, not 1"),
         ('"switch"', '"swich"', 5, "'swich'. Did you mean 'switch'?"),
+        ('"switch"', '"torus"\nshape = [2, 2]', 6, "shape 2 x 2 is 4 devices, but devices is 2."),
+        ('"switch"', '"torus"', 1, "shape must be the devices along each axis"),
+        ('"switch"', '"mesh"\nshape = [2]', 6, "shape is of a torus, not of a mesh: leave [2]"),
     ],
-    ids=["one device", "topology"],
+    ids=["one device", "topology", "shape", "no shape", "shape of a mesh"],
 )
 def test_a_file_of_no_system(load: Load, old: str, new: str, line: int, words: str) -> None:
     with pytest.raises(DataFileError, match=rf"pair\.toml:{line}: ") as e:

@@ -34,6 +34,21 @@ def mesh_bandwidth(device_bandwidth: Value, group_size: Value, system_size: Valu
     return device_bandwidth * (group_size - 1) / (system_size - 1)
 
 
+@equation(source="austin2025scale", yields="link_bandwidth")
+def torus_bandwidth(device_bandwidth: Value, group_links: Value, device_links: Value) -> Value:
+    """Rate at which a device of a torus sends to a group: by the links that lead within it.
+
+    A group that goes the whole way round an axis uses both links of it, and in both directions.
+
+    Assumes that the vector is shared among the axes, so that all of these links are busy.
+    Valid for gathers and reductions, not where each device sends something else to each other.
+
+    >>> torus_bandwidth(200e9, 2, 4)
+    100000000000.0
+    """
+    return device_bandwidth * group_links / device_links
+
+
 @equation(source="thakur2005optimization", yields="link_bandwidth")
 def two_level_bandwidth(
     node_members: Value, node_groups: Value, node_bandwidth: Value, fabric_bandwidth: Value

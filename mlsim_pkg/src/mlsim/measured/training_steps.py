@@ -339,6 +339,7 @@ def _with(device: Device, cluster: Cluster) -> Cluster:
         device=device,
         devices=cluster.node.devices,
         topology=cluster.node.topology,
+        shape=cluster.node.shape,
         source=figure.source,
         figures={"link.bandwidth": figure},
     )

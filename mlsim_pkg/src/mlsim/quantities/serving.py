@@ -123,6 +123,8 @@ ENTRIES: tuple[tuple[str, str, str, str], ...] = (
     ),
     ("group_size", r"N_g", "1", "Devices that work on one step together."),
     ("system_size", r"N_s", "1", "Devices that are joined by links."),
+    ("group_links", r"l_g", "1", "Links of a device that lead to others of its group."),
+    ("device_links", r"l", "1", "Links of a device of a torus, to its neighbors."),
     ("link_elements", r"l_t", "element/token", "Elements of each token that a device sends."),
     ("link_bytes", r"D_l", "B", "Bytes that a device sends to others for an operator in a step."),
     ("network_time", r"t_\mathrm{net}", "s", "Time to send an operator's bytes to other devices."),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -11,12 +11,13 @@ from mlsim.equations import link
 from mlsim.errors import InvalidValueError, WrongKindError, nearest
 from mlsim.hardware import Device
 from mlsim.records import Figure, given
+from mlsim.systems.torus import check_shape, links_within
 from mlsim.units import quantity, to_base
 
 if TYPE_CHECKING:
     from pint import Quantity
 
-TOPOLOGIES = ("switch", "mesh")
+TOPOLOGIES = ("switch", "mesh", "torus")
 
 
 @dataclass(frozen=True, eq=False, init=False)
@@ -35,7 +36,10 @@ class System:
         What one device sends to all others together, one way, such as "450 GB/s".
     topology
         "switch": any device reaches any other at that rate; "mesh": the rate is
-        the sum over links, one to each other device.
+        the sum over links, one to each other device; "torus": the sum over links, two
+        along each axis.
+    shape
+        Of a torus, the devices along each axis, such as (4, 4).
 
     >>> from mlsim import Hardware
     >>> pair = System("Two L4", Hardware.Cloud.L4, devices=2, link_bandwidth="32 GB/s")
@@ -55,6 +59,7 @@ class System:
     device: Device
     devices: int
     topology: str
+    shape: tuple[int, ...]
     source: str
     figures: Mapping[str, Figure] = field(repr=False)
 
@@ -66,6 +71,7 @@ class System:
         devices: int,
         link_bandwidth: Any,
         topology: str = "switch",
+        shape: tuple[int, ...] = (),
     ) -> None:
         if not isinstance(device, Device):
             raise WrongKindError(f"device must be a Device, not {device!r}.")
@@ -80,11 +86,12 @@ class System:
             device=device,
             devices=devices,
             topology=topology,
+            shape=shape,
             source="",
             figures={"link.bandwidth": given("link.bandwidth", float(rate), "B/s")},
         )
 
-    def _fill(self, *, devices: Any, topology: str, **fields: Any) -> None:
+    def _fill(self, *, devices: Any, topology: str, shape: Any, **fields: Any) -> None:
         """Set the fields of this frozen object; called while it is made."""
         if isinstance(devices, bool) or not isinstance(devices, int) or devices < 2:
             raise InvalidValueError(
@@ -96,7 +103,13 @@ class System:
                 f"topology must be one of {', '.join(TOPOLOGIES)}, not {topology!r}."
                 f"{nearest(topology, TOPOLOGIES)}"
             )
-        for attribute, value in {**fields, "devices": devices, "topology": topology}.items():
+        sides = check_shape(shape, topology, devices)
+        for attribute, value in {
+            **fields,
+            "devices": devices,
+            "topology": topology,
+            "shape": sides,
+        }.items():
             object.__setattr__(self, attribute, value)
 
     @classmethod
@@ -110,6 +123,7 @@ class System:
         topology: str,
         source: str,
         figures: Mapping[str, Figure],
+        shape: Sequence[int] = (),
     ) -> System:
         """Make a system of figures that carry their sources, as data files do."""
         system = cls.__new__(cls)
@@ -119,6 +133,7 @@ class System:
             device=device,
             devices=devices,
             topology=topology,
+            shape=shape,
             source=source,
             figures=figures,
         )
@@ -140,6 +155,9 @@ class System:
         """
         if self.topology == "switch":
             return float(link.switched_bandwidth(self.device_bandwidth))
+        if self.topology == "torus":
+            within, in_all = (links_within(self.shape, size) for size in (group, self.devices))
+            return float(link.torus_bandwidth(self.device_bandwidth, within, in_all))
         return float(link.mesh_bandwidth(self.device_bandwidth, group, self.devices))
 
     @property

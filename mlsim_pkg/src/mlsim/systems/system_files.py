@@ -26,7 +26,8 @@ def load_system(path: str | Path, device: Callable[[str], Device]) -> System:
     """
     file = records.load(path)
     data = file.data
-    file.only(data, ("key", "name", "device", "devices", "topology", "source", "link", "power"))
+    known = ("key", "name", "device", "devices", "topology", "shape", "source", "link", "power")
+    file.only(data, known)
     texts = {name: file.need(data, name, str) for name in ("key", "name", "topology", "source")}
     rows = file.need(data, "link", dict)
     file.only(rows, _LINK, "link")
@@ -46,6 +47,7 @@ def load_system(path: str | Path, device: Callable[[str], Device]) -> System:
         return System.of_figures(
             device=device(key),
             devices=count,
+            shape=data.get("shape", ()),
             figures=figures,
             **texts,
         )

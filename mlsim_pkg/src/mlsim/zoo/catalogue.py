@@ -95,6 +95,7 @@ def _system(record: System) -> dict[str, Any]:
         "device": record.device.key,
         "devices": record.devices,
         "topology": record.topology,
+        **({"shape": list(record.shape)} if record.shape else {}),
         "source": record.source,
         "device_bandwidth_one_way": {"value": record.device_bandwidth, "unit": "B/s"},
     }
@@ -199,7 +200,7 @@ def _place_rows(record: Place) -> list[tuple[str, str]]:
 def _system_rows(record: System) -> list[tuple[str, str]]:
     return [
         ("devices", f"{record.devices} x {record.device.name} ({record.device.key})"),
-        ("topology", record.topology),
+        ("topology", f"{record.topology} {' x '.join(map(str, record.shape))}".strip()),
         ("link", f"{text(record.device_bandwidth, 'B/s')} from each device, one way"),
         ("source", _source(record.source)),
     ]

@@ -16,6 +16,7 @@ from mlsim.solvers.serving.phase import equations_for, step_question
 from mlsim.solvers.serving.result_names import givable
 from mlsim.solvers.serving.service import ASKED, Service
 from mlsim.systems import System
+from mlsim.systems.torus import check_exchange
 from mlsim.workloads.language import Transformer
 from mlsim.workloads.parallelism import Parallelism
 
@@ -127,6 +128,7 @@ def _divided(
             "link_bandwidth='450 GB/s'), or one of Systems."
         )
         raise InvalidValueError(f"{product} needs {parallelism.devices} devices; {have}")
+    check_exchange(hardware, parallelism.expert, parallelism.tensor)
     return parallelism
 
 

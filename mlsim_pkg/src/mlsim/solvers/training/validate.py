@@ -18,6 +18,7 @@ from mlsim.solvers.training.plan import COLLECTIVES
 from mlsim.solvers.training.run import Run
 from mlsim.solvers.training.training import CALIBRATED_GIVABLE, TRAINING_GIVABLE
 from mlsim.systems import Cluster, System
+from mlsim.systems.torus import check_exchange
 from mlsim.workloads.language import Transformer
 from mlsim.workloads.parallelism import Parallelism
 from mlsim.workloads.passes import Recipe
@@ -263,6 +264,7 @@ def _parallelism(asked: Asked) -> Parallelism:
             "Use fewer, or give a larger system: one of Clusters, or Cluster('mine', node, "
             "nodes=..., link_bandwidth='200 Gb/s')."
         )
+    check_exchange(asked.hardware, expert, tensor)
     _check_model(asked, parallelism)
     return parallelism
 
