@@ -266,7 +266,8 @@ def test_copies_send_nothing() -> None:
 @pytest.mark.parametrize("tensor", [1, 2, 4, 8])
 @each_model
 def test_devices_together_hold_at_least_the_model(model: Transformer, tensor: int) -> None:
-    if model.attention.heads % tensor:
+    kv_heads = model.attention.kv_heads
+    if model.attention.heads % tensor or (kv_heads % tensor and tensor % kv_heads):
         return
     operators = model.operators(Parallelism(tensor=tensor))
     held = sum(each.parameters * each.resident_repeats for each in operators) * tensor

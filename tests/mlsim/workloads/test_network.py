@@ -11,7 +11,7 @@ import pytest
 from mlsim import Model, Models
 from mlsim.errors import InvalidValueError
 from mlsim.records import DATA
-from mlsim.workloads.layers import Convolution, Linear, Pool, ResponseNorm, Shape
+from mlsim.workloads.layers import Convolution, Distances, Linear, Pool, ResponseNorm, Shape
 from mlsim.workloads.model_files import load_model
 from mlsim.workloads.stages import BasicStage, BottleneckStage, InvertedStage
 
@@ -271,7 +271,7 @@ def test_an_inverted_block_that_does_not_widen_has_two_layers() -> None:
         ("ResNet101", 44_549_160, 7_801_405_440),
         ("ResNet152", 60_192_808, 11_513_626_624),
         ("MobileNetV2", 3_504_872, 300_774_272),
-        ("LeNet5", 41_282, 278_520),
+        ("LeNet5_Variant", 41_282, 278_520),
     ],
 )
 def test_a_network_of_the_zoo(key: str, parameters: int, multiply_adds: int) -> None:
@@ -292,8 +292,64 @@ def test_alexnet_without_groups() -> None:
     assert whole.flop_count / 2 == pytest.approx(1.135e9, rel=1e-3)
 
 
+def test_lenet_as_published() -> None:
+    """Parameters and connections by layer, and both sums, are those of the paper."""
+    published = {
+        "c1": (156, 122_304),
+        "s2": (12, 5_880),
+        "c3": (1_516, 151_600),
+        "s4": (32, 2_000),
+        "c5": (48_120, 48_120),
+        "f6": (10_164, 10_164),
+        "output": (0, 840),
+    }
+    connections = {}
+    for each in Models.LeNet5.operators:
+        learned, joined = published[each.name]
+        assert each.parameters == (840 if each.name == "output" else learned)
+        # A bias is a connection of each pixel; a sum of four pixels has four, and its bias.
+        bias = each.activations_written if each.name != "output" else 0
+        sums = 4 * each.activations_written if each.kind == "pooling" else each.multiply_adds
+        connections[each.name] = sums + bias
+        assert connections[each.name] == joined
+    assert sum(connections.values()) == 340_908
+    assert sum(learned for learned, _ in published.values()) == 60_000
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"joined": 97}, "joined = 97 .* from 16, one for each output, to 96, all"),
+        ({"joined": 15}, "joined = 15 .* from 16"),
+        ({"joined": 60, "groups": 2}, "joined = 60 .* 2 groups.* has no groups"),
+    ],
+)
+def test_maps_that_cannot_be_joined(change: dict[str, int], words: str) -> None:
+    with pytest.raises(InvalidValueError, match=words):
+        Convolution(name="c3", out_channels=16, kernel=5, **change).lower(Shape(6, 14))
+
+
+def test_all_maps_joined_is_an_ordinary_convolution() -> None:
+    shape = Shape(6, 14)
+    some, plain = (
+        Convolution(name="c3", out_channels=16, kernel=5, joined=each).lower(shape).operators[0]
+        for each in (96, 0)
+    )
+    assert dataclasses.replace(some, outputs=16) == plain
+
+
+def test_distances_by_hand() -> None:
+    lowered = Distances(name="d", classes=3).lower(Shape(4, 2), also_live=5)
+    (operator,) = lowered.operators
+    # Sixteen numbers against three fixed vectors of sixteen.
+    assert (operator.multiply_adds, operator.parameters) == (48, 48)
+    assert (operator.activations_read, operator.activations_written) == (16, 3)
+    assert operator.activations_live == 16 + 3 + 5
+    assert lowered.output == Shape(3, 1)
+
+
 def test_lenet_by_hand() -> None:
-    model = Models.LeNet5
+    model = Models.LeNet5_Variant
     # 24 x 24 x 6 x 25, 8 x 8 x 16 x 150, and three matrices.
     by_hand = 86_400 + 153_600 + 256 * 120 + 120 * 60 + 60 * 10
     assert model.flop_count == 2 * by_hand == 557_040
@@ -311,7 +367,8 @@ def test_lenet_by_hand() -> None:
         ("ResNet18", "conv5.2.b", 512, 7),
         ("ResNet152", "conv4.36.c", 1024, 14),
         ("MobileNetV2", "stage7.1.project", 320, 7),
-        ("LeNet5", "pool2", 16, 4),
+        ("LeNet5", "s4", 16, 5),
+        ("LeNet5_Variant", "pool2", 16, 4),
     ],
 )
 def test_shapes_in_networks_of_the_zoo(key: str, last: str, channels: int, size: int) -> None:

@@ -18,7 +18,7 @@ from mlsim.zoo.differences import as_text, differences
 def folders(tmp_path) -> tuple[Path, Path]:
     """Return two copies of a device, a system and a network."""
     for name in ("old", "new"):
-        for file in ("hardware/t4.toml", "systems/hgx_h100.toml", "workloads/lenet5.toml"):
+        for file in ("hardware/t4.toml", "systems/hgx_h100.toml", "workloads/lenet5_variant.toml"):
             path = tmp_path / name / file
             path.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(DATA / file, path)
@@ -89,7 +89,7 @@ def test_figures_that_came_and_went(folders) -> None:
 def test_records_layers_and_plain_keys(folders) -> None:
     old, new = folders
     (new / "systems" / "hgx_h100.toml").unlink()
-    lenet = new / "workloads" / "lenet5.toml"
+    lenet = new / "workloads" / "lenet5_variant.toml"
     edit(lenet, "out_features = 60", "out_features = 84")
     edit(lenet, "size = 28", "size = 32")
     found = differences(old, new)
@@ -104,12 +104,12 @@ def test_records_layers_and_plain_keys(folders) -> None:
 
 def test_json_and_text_from_the_shell(folders, capsys) -> None:
     old, new = map(str, folders)
-    edit(Path(new) / "workloads" / "lenet5.toml", "value = 1998", "value = 1989")
+    edit(Path(new) / "workloads" / "lenet5_variant.toml", "value = 1998", "value = 1989")
     assert main(["zoo", "diff", old, new]) == 0
     assert "  ~ figures.release_year: 1998 year -> 1989 year" in capsys.readouterr().out
     assert main(["zoo", "diff", old, new, "--json"]) == 0
     (data,) = json.loads(capsys.readouterr().out)
-    assert data["record"] == "model LeNet5"
+    assert data["record"] == "model LeNet5_Variant"
     assert (data["kind"], data["fields"]) == ("changed", ["value"])
     assert (data["old"]["value"], data["new"]["value"]) == (1998, 1989)
     assert data["new"]["read"] == "2026-11-21"

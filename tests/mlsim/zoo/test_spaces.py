@@ -234,16 +234,31 @@ def test_models_have_a_source() -> None:
 def test_parameters_are_what_was_published(model: Model) -> None:
     """The count of the parts is the published one, to the digits in which that is printed."""
     # No document prints those of this variant of LeNet-5, or those of MLPerf's DLRM.
-    assert ("published_parameters" in model.figures) == (model.key not in ("LeNet5", "DLRM"))
+    unknown = ("LeNet5_Variant", "DLRM")
+    assert ("published_parameters" in model.figures) == (model.key not in unknown)
     assert not [finding for finding in check_published(model) if finding.error]
 
 
-def test_one_published_count_is_made_another_way() -> None:
-    """GPT-J's README counts copies of norms and biases on each of 8 shards."""
+def test_a_few_published_counts_are_made_another_way() -> None:
     others = {model.key for model in Models if counted_as_published(model) != model.parameter_count}
-    assert others == {"GPT_J_6B"}
+    assert others == {"GPT_J_6B", "GLM_4_5", "GLM_4_7", "LeNet5"}
+    # GPT-J's README counts copies of norms and biases on each of 8 shards.
     copies = counted_as_published(Models.GPT_J_6B) - Models.GPT_J_6B.parameter_count
     assert copies == 610 * Models.GPT_J_6B.hidden
+    # Ten vectors of 84 are fixed in LeNet-5.
+    assert counted_as_published(Models.LeNet5) == 60_000 == Models.LeNet5.parameter_count - 840
+
+
+def test_glm_s_report_counts_one_layer_more_and_no_tables() -> None:
+    """By hand: 160 + 1 experts of three matrices, router, attention with biases, norms."""
+    h, expert, heads, kv_heads = 5120, 1536, 96 * 128, 8 * 128
+    moe = 161 * 3 * h * expert + 160 * h + 160
+    attention = 2 * h * heads + 2 * h * kv_heads + heads + 2 * kv_heads + 2 * 128
+    layer = moe + attention + 2 * h * h + 5 * h
+    counted = counted_as_published(Models.GLM_4_5)
+    assert counted - Models.GLM_4_5.parameter_count == layer - 2 * 151_552 * h
+    # 355 billion, as printed.
+    assert 354.5e9 < counted < 355.5e9
 
 
 @each_transformer

@@ -80,6 +80,8 @@ class Convolution:
     Batch normalisation is folded at inference: it adds a scale and a shift per
     channel to the parameters. `adds_residual` reads a second input of the
     output's shape. An activation function costs no traffic of its own.
+    `joined` counts the pairs of an input map and an output map that have a
+    window between them, where not all have (0: all).
     """
 
     name: str
@@ -91,6 +93,7 @@ class Convolution:
     bias: bool = False
     batch_norm: bool = False
     adds_residual: bool = False
+    joined: int = 0
 
     def lower(self, shape: Shape, also_live: int = 0) -> Lowered:
         """Lower it; `also_live` elements stay alive for others meanwhile.
@@ -98,12 +101,20 @@ class Convolution:
         Raises
         ------
         InvalidValueError
-            If the window does not fit, or the groups don't divide the channels.
+            If the window does not fit, the groups don't divide the channels, or
+            more maps are joined than there are pairs of.
         """
         if shape.channels % self.groups or self.out_channels % self.groups:
             raise InvalidValueError(
                 f"layer {self.name}: {self.groups} groups don't divide "
                 f"{shape.channels} input and {self.out_channels} output channels."
+            )
+        pairs = shape.channels * self.out_channels
+        if self.joined and (self.groups > 1 or not self.out_channels <= self.joined <= pairs):
+            raise InvalidValueError(
+                f"layer {self.name}: joined = {self.joined} pairs of maps can't be, with "
+                f"{self.groups} groups. It is from {self.out_channels}, one for each output, to "
+                f"{pairs}, all, and has no groups. Leave it out if all maps are joined."
             )
         size = _output_size(shape, self.kernel, self.stride, self.padding, self.name)
         output = Shape(self.out_channels, size, shape.rank)
@@ -118,7 +129,7 @@ class Convolution:
             activations_written=output.elements,
             activations_live=read + output.elements + also_live,
             # Groups of channels are products of their own, too narrow to be run as such.
-            outputs=self.out_channels if self.groups == 1 else 0,
+            outputs=self.out_channels if self.groups == 1 and not self.joined else 0,
         )
         return Lowered((operator,), output)
 
@@ -132,6 +143,9 @@ class Convolution:
             weights = int(transformer.projection_parameters(window, self.out_channels))
             return weights, int(transformer.token_multiply_adds(weights)) * size
         out, kernel, channels = self.out_channels, self.kernel, shape.channels
+        if self.joined:
+            # As many windows as one output would have that sees so many maps.
+            out, channels = 1, self.joined
         weights = convolution.parameters(kernel, channels, out, self.groups)
         done = convolution.multiply_adds(size, out, kernel, channels, self.groups)
         return int(weights), int(done)
@@ -139,15 +153,17 @@ class Convolution:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pool:
-    """A pooling layer: no parameters, no FLOPs that count, but traffic.
+    """A pooling layer: no FLOPs that count, but traffic.
 
-    `kernel=0` pools over the whole feature map.
+    `kernel=0` pools over the whole feature map. It has no parameters unless it is
+    `trained`: then a factor and a bias for each map, as in 1998.
     """
 
     name: str
     kernel: int = 0
     stride: int = 1
     padding: int = 0
+    trained: bool = False
 
     def lower(self, shape: Shape, also_live: int = 0) -> Lowered:
         """Lower it to one operator."""
@@ -156,7 +172,8 @@ class Pool:
             size = _output_size(shape, self.kernel, self.stride, self.padding, self.name)
         output = Shape(shape.channels, size, shape.rank)
         live = shape.elements + output.elements + also_live
-        operator = Operator(self.name, "pooling", 0, 0, shape.elements, output.elements, live)
+        held = 2 * shape.channels * self.trained
+        operator = Operator(self.name, "pooling", 0, held, shape.elements, output.elements, live)
         return Lowered((operator,), output)
 
 
@@ -201,3 +218,30 @@ class Linear:
             outputs=self.out_features,
         )
         return Lowered((operator,), Shape(self.out_features, 1))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Distances:
+    """How far its input is from a fixed vector of each class, squared.
+
+    The radial basis functions at the end of LeNet-5. The vectors are drawn by
+    hand, not learned, but held like parameters; a difference that is squared and
+    added counts as one multiply-add.
+    """
+
+    name: str
+    classes: int
+
+    def lower(self, shape: Shape, also_live: int = 0) -> Lowered:
+        """Lower it to one operator."""
+        inputs = shape.elements
+        operator = Operator(
+            name=self.name,
+            kind="distances",
+            multiply_adds=int(convolution.multiply_adds(1, self.classes, 1, inputs, 1)),
+            parameters=int(convolution.parameters(1, inputs, self.classes, 1)),
+            activations_read=inputs,
+            activations_written=self.classes,
+            activations_live=inputs + self.classes + also_live,
+        )
+        return Lowered((operator,), Shape(self.classes, 1))

@@ -20,6 +20,7 @@ _LAYERS = {
     "pool": "layers.Pool",
     "response_norm": "layers.ResponseNorm",
     "linear": "layers.Linear",
+    "distances": "layers.Distances",
     "bottleneck_stage": "stages.BottleneckStage",
     "basic_stage": "stages.BasicStage",
     "inverted_stage": "stages.InvertedStage",

@@ -15,7 +15,7 @@ FILES = {
     "device": "hardware/t4.toml",
     "system": "systems/hgx_h100.toml",
     "cluster": "clusters/selene.toml",
-    "network": "workloads/lenet5.toml",
+    "network": "workloads/lenet5_variant.toml",
     "language": "workloads/llama3_8b.toml",
 }
 BANDWIDTH = r"\[memory\.bandwidth\]\n"

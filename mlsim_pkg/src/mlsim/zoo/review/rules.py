@@ -18,6 +18,7 @@ from mlsim.systems import Cluster, System
 from mlsim.units import text
 from mlsim.workloads.language import Transformer
 from mlsim.workloads.model import Model
+from mlsim.workloads.network import Network
 from mlsim.zoo.review.figure_rules import Finding, provenance, quotes, scales
 from mlsim.zoo.review.infrastructure_rules import (
     idle_power,
@@ -42,9 +43,6 @@ COMPARED = {
     **dict.fromkeys(("links.nvlink", "links.pcie", "links.infinity_fabric", "links.ici"), "B/s"),
 }  # fmt: skip
 RELEASED = (2000, 2030)
-# GPT-J's README counts copies of norms and biases on each of 8 shards; see its file.
-_COPIES_PER_WIDTH = {"GPT_J_6B": 610}
-
 
 Record = Device | System | Cluster | Model | DataCentre | CloudOperator | EmbodiedCarbon
 Check = Callable[[Any], Iterator[Finding]]
@@ -217,8 +215,41 @@ def published(model: Model) -> Iterator[Finding]:
 
 def counted_as_published(model: Model) -> int:
     """Return the parameters as the published count counts them."""
-    copies = _COPIES_PER_WIDTH.get(model.key, 0)
-    return model.parameter_count + (copies * model.hidden if isinstance(model, Transformer) else 0)
+    other = _COUNTED_OTHERWISE.get(model.key)
+    return other(model) if other else model.parameter_count
+
+
+def _with_copies(model: Transformer) -> int:
+    """Count GPT-J as its README does: norms and biases on each of 8 shards; see its file."""
+    return model.parameter_count + 610 * model.hidden
+
+
+def _with_prediction_layer(model: Transformer) -> int:
+    """Count GLM-4.5 as its report does: with the layer that predicts a second token.
+
+    That has experts, a matrix that joins two vectors and five norms. The tables of
+    words, at both ends, are not counted.
+    """
+    hidden = model.hidden
+    layer = model.attention.parameters(hidden) + 2 * hidden**2 + 5 * hidden
+    if model.experts:
+        layer += model.experts.parameters(hidden)
+    return model.parameter_count + layer - 2 * model.vocabulary * hidden
+
+
+def _learned(model: Network) -> int:
+    """Count what is learned: the vectors of a layer of distances are drawn by hand."""
+    return sum(
+        each.parameters * each.repeats for each in model.operators if each.kind != "distances"
+    )
+
+
+_COUNTED_OTHERWISE: dict[str, Callable[[Any], int]] = {
+    "GPT_J_6B": _with_copies,
+    "GLM_4_5": _with_prediction_layer,
+    "GLM_4_7": _with_prediction_layer,
+    "LeNet5": _learned,
+}
 
 
 def _tolerance(figure: Figure) -> float:
