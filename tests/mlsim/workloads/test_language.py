@@ -84,9 +84,8 @@ def test_parameters_are_the_published_ones(model: Transformer) -> None:
     elif published.unit == "parameter":
         assert model.parameter_count == published.value
     else:
-        # A rounded count, such as 671 Gparameter. Of Kimi K2's trillion only one digit is
-        # printed; how close it must be by its own digits is a rule of the zoo.
-        close = 0.03 if published.value == 1 else 0.015
+        # A rounded count, such as 671 Gparameter, at its own precision: "7B" may be 7.3.
+        close = 0.06 if published.value < 14 else 0.015
         assert model.parameter_count == pytest.approx(published.si, rel=close)
 
 
@@ -115,6 +114,12 @@ def test_parameters_are_the_published_ones(model: Transformer) -> None:
         ("Qwen3_32B", 32_762_123_264),
         ("Qwen3_30B_A3B", 30_532_122_624),
         ("Qwen3_235B_A22B", 235_093_634_560),
+        # These five are printed rounded; exact counts of the released weights go around.
+        ("MiniMax_M2", 228_689_764_864),
+        ("OLMo2_7B", 7_298_617_344),
+        ("OLMo2_13B", 13_716_198_400),
+        ("OLMo3_7B", 7_298_011_136),
+        ("OLMo3_32B", 32_233_522_176),
         ("Gemma2_9B", 9_241_705_984),
         ("GPT_OSS_20B", 20_914_757_184),
         ("GPT_OSS_120B", 116_829_156_672),
@@ -136,17 +141,36 @@ def test_parameters_to_the_last_one(name: str, count: int) -> None:
         ("GLM_4_5_Air", 12),
         ("GLM_4_7_Flash", 3),
         ("Kimi_K2", 32),
+        ("MiniMax_M2", 10),
         ("Mistral_Large_3", 39),
     ],
 )
 def test_parameters_that_a_token_meets(name: str, billions: int) -> None:
     """As their makers print them: rounded, or the further digits cut off."""
     model = getattr(Models, name)
-    met = model.active_parameter_count
-    if name.startswith("GLM_4_5"):
-        # GLM's report counts neither the table of words nor the output layer.
-        met -= 2 * model.vocabulary * model.hidden
+    # GLM's report counts neither the table of words nor the output layer; MiniMax's 10
+    # billion hold without the table.
+    tables = {"GLM_4_5": 2, "GLM_4_5_Air": 2, "MiniMax_M2": 1}.get(name, 0)
+    met = model.active_parameter_count - tables * model.vocabulary * model.hidden
     assert billions - 0.5 <= met / 1e9 < billions + 1
+
+
+def test_norms_as_wide_as_all_heads() -> None:
+    """Six query heads and two of keys, of 16 numbers each: 128 scales instead of 32."""
+    plain = Attention(heads=6, kv_heads=2, head_size=16, qk_norm=True)
+    wide = dataclasses.replace(plain, wide_norm=True)
+    assert plain.parameters(64) - 2 * 16 == wide.parameters(64) - (6 + 2) * 16
+    none = dataclasses.replace(wide, qk_norm=False)
+    assert wide.parameters(64) - none.parameters(64) == 128
+    # Two devices hold half of them each.
+    held = next(iter(wide.operators(64, Parallelism(tensor=2)))).parameters
+    assert held == 64 * (3 + 2) * 16 + (3 + 1) * 16
+
+
+def test_the_cache_of_minimax_is_the_one_its_maker_prints() -> None:
+    """Its guide to vLLM says 240 GB for a million tokens, and means GiB."""
+    cache = Models.MiniMax_M2.cache_bytes_per_token().to("GiB").magnitude
+    assert round(1e6 * cache, -1) == 240
 
 
 @each_model

@@ -57,7 +57,8 @@ class Attention:
 
     `window` is the most tokens that a query sees (0: all); of each `full_every`
     layers the last one sees all nevertheless. `sinks` is one learned score per
-    head.
+    head. A norm on queries and keys is one for all heads, or (`wide_norm`) as wide as
+    they are together.
     """
 
     heads: int
@@ -69,6 +70,7 @@ class Attention:
     sinks: bool = False
     window: int = 0
     full_every: int = 0
+    wide_norm: bool = False
 
     def __post_init__(self) -> None:
         _positive(heads=self.heads, kv_heads=self.kv_heads, head_size=self.head_size)
@@ -96,9 +98,14 @@ class Attention:
             + self.bias * wide
             + self.queries * hidden
             + self.output_bias * hidden
-            + self.qk_norm * 2 * self.head_size
+            + self._norms(self.heads, self.kv_heads)
             + self.sinks * self.heads
         )
+
+    def _norms(self, heads: int, kv_heads: int) -> int:
+        """Learned numbers in the norms of queries and keys."""
+        wide = heads + kv_heads if self.wide_norm else 2
+        return self.qk_norm * wide * self.head_size
 
     def operators(self, hidden: int, parallelism: Parallelism) -> Iterator[StepOperator]:
         """Yield the operators of one layer for one device, without the window."""
@@ -112,7 +119,7 @@ class Attention:
             "queries, keys, values",
             hidden,
             wide,
-            bias=self.bias * wide + self.qk_norm * 2 * self.head_size,
+            bias=self.bias * wide + self._norms(heads, kv_heads),
             # Keys and values are written to the cache, which counts them.
             elements=hidden + queries,
             live=2 * hidden + wide,
