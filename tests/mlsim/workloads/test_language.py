@@ -114,6 +114,9 @@ def test_parameters_are_the_published_ones(model: Transformer) -> None:
         ("Qwen3_32B", 32_762_123_264),
         ("Qwen3_30B_A3B", 30_532_122_624),
         ("Qwen3_235B_A22B", 235_093_634_560),
+        # Below by hand; llama.cpp prints 107.77 and 400.71 billion.
+        ("Llama4_Scout", 107_769_861_120),
+        ("Llama4_Maverick", 400_711_848_960),
         # These five are printed rounded; exact counts of the released weights go around.
         ("MiniMax_M2", 228_689_764_864),
         ("OLMo2_7B", 7_298_617_344),
@@ -141,6 +144,8 @@ def test_parameters_to_the_last_one(name: str, count: int) -> None:
         ("GLM_4_5_Air", 12),
         ("GLM_4_7_Flash", 3),
         ("Kimi_K2", 32),
+        ("Llama4_Scout", 17),
+        ("Llama4_Maverick", 17),
         ("MiniMax_M2", 10),
         ("Mistral_Large_3", 39),
     ],
@@ -153,6 +158,18 @@ def test_parameters_that_a_token_meets(name: str, billions: int) -> None:
     tables = {"GLM_4_5": 2, "GLM_4_5_Air": 2, "MiniMax_M2": 1}.get(name, 0)
     met = model.active_parameter_count - tables * model.vocabulary * model.hidden
     assert billions - 0.5 <= met / 1e9 < billions + 1
+
+
+def test_llama4_by_hand() -> None:
+    """48 layers: experts in all of Scout's, in half of Maverick's; one is shared."""
+    h, expert = 5120, 3 * 5120 * 8192
+    attention = 2 * h * h + 2 * h * 8 * 128
+    common = 48 * attention + (2 * 48 + 1) * h + 2 * 202_048 * h
+    assert Models.Llama4_Scout.parameter_count == common + 48 * (17 * expert + 16 * h)
+    experts = 24 * (129 * expert + 128 * h)
+    assert Models.Llama4_Maverick.parameter_count == common + experts + 24 * 3 * h * 16_384
+    # A quarter of the layers sees the whole sequence, the others one chunk.
+    assert Models.Llama4_Scout.full_layers == 12
 
 
 def test_norms_as_wide_as_all_heads() -> None:
