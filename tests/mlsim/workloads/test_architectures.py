@@ -102,6 +102,22 @@ def test_t5_by_hand() -> None:
     assert Models.T5_Small.parameter_count == 32128 * d + encoder + decoder + 2 * d + 2 * 32 * 8
 
 
+@pytest.mark.parametrize(
+    ("key", "heads", "head_size", "f"),
+    [("T5_Large", 16, 64, 4096), ("T5_3B", 32, 128, 16_384), ("T5_11B", 128, 128, 65_536)],
+)
+def test_larger_t5_by_hand(key: str, heads: int, head_size: int, f: int) -> None:
+    """Their heads together are wider than the model: 1,024 features, 24 blocks, one table."""
+    d, inner = 1024, heads * head_size
+    encoder = 24 * (4 * d * inner + 2 * d * f + 2 * d)
+    decoder = 24 * (8 * d * inner + 2 * d * f + 3 * d)
+    rest = 32_128 * d + 2 * d + 2 * 32 * heads
+    model = Models.get(key)
+    assert model.parameter_count == encoder + decoder + rest
+    # Another program counts 737,668,096 in the first: KerasHub's table of presets.
+    assert (key == "T5_Large") == (model.parameter_count == 737_668_096)
+
+
 def test_an_efficientnet_weighs_channels_by_hand() -> None:
     """One block from 8 channels of 4x4 pixels to 8, widened twice, squeezed to 2."""
     stage = InvertedStage(name="s", blocks=1, width=8, expansion=2, kernel=5, squeeze=4)
