@@ -117,7 +117,7 @@ def test_parameters_are_the_published_ones(model: Transformer) -> None:
         # Below by hand; llama.cpp prints 107.77 and 400.71 billion.
         ("Llama4_Scout", 107_769_861_120),
         ("Llama4_Maverick", 400_711_848_960),
-        # These five are printed rounded; exact counts of the released weights go around.
+        # These five are printed rounded; other programs count the released weights so.
         ("MiniMax_M2", 228_689_764_864),
         ("OLMo2_7B", 7_298_617_344),
         ("OLMo2_13B", 13_716_198_400),
