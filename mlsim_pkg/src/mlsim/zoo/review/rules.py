@@ -17,8 +17,7 @@ from mlsim.records import Figure
 from mlsim.systems import Cluster, System
 from mlsim.units import text
 from mlsim.workloads.language import Transformer
-from mlsim.workloads.model import Model
-from mlsim.workloads.network import Network
+from mlsim.workloads.model import Model, Network
 from mlsim.zoo.review.figure_rules import Finding, provenance, quotes, scales
 from mlsim.zoo.review.infrastructure_rules import (
     idle_power,
