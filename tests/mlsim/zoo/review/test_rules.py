@@ -66,8 +66,8 @@ def test_a_bandwidth_a_thousand_times_too_large_is_caught_twice() -> None:
     assert "the bandwidth is too large, or the peak too small" in message
     ((figure, message),) = found(peers, wrong)
     assert figure == "memory.bandwidth"
-    # 1,792,000 GB/s over the 1,008 GB/s of the RTX 4090.
-    assert "is 1,778 times the most of Workstation within 5 years" in message
+    # 1,792,000 GB/s over the 1,792 GB/s of the RTX PRO 6000.
+    assert "is 1,000 times the most of Workstation within 5 years" in message
     # What the same mistake would do to the others.
     assert found(links, wrong) == []
     assert found(links, RTX5090) == found(peers, RTX5090) == found(ridge_points, RTX5090) == []
@@ -94,7 +94,7 @@ def test_a_link_is_held_against_its_class_in_one_direction() -> None:
     wrong = changed(RTX5090, {"links.pcie": 128e12})
     ((name, message),) = [each for each in found(peers, wrong) if each[0] == "links.pcie"]
     assert name == "links.pcie"
-    assert "both ways, is 2,0" in message
+    assert "both ways, is 1,000 times the most" in message
     assert "one way. Is the prefix right?" in message
 
 
