@@ -151,7 +151,7 @@ def test_a_precision_that_the_device_lacks(solve) -> None:
         solve(precision="fp8")
     assert str(e.value) == (
         "NVIDIA A100 SXM 80 GB has no fp8 peak on record. "
-        "It has: fp64, fp32, tf32, bf16, fp16, int8."
+        "It has: fp64, fp32, tf32, bf16, fp16, int8, int4."
     )
 
 

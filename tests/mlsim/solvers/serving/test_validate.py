@@ -140,7 +140,7 @@ def test_numbers_that_cannot_be(name: str, given: object, shown: str) -> None:
             UnsupportedPrecisionError,
             (
                 "NVIDIA A100 SXM 80 GB can't compute in fp8: no peak is on record. It has: fp64, fp32, "
-                "tf32, bf16, fp16, int8. Weights and KV cache may be in any format; set activations= "
+                "tf32, bf16, fp16, int8, int4. Weights and KV cache may be in any format; set activations= "
                 "(and with it the arithmetic) to one of these."
             ),
         ),
