@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from mlsim.errors import InvalidValueError
 from mlsim.workloads.blocks import Attention, FeedForward
 from mlsim.workloads.language import Transformer
 from mlsim.workloads.parallelism import Parallelism
@@ -68,3 +69,12 @@ def counts(operator: StepOperator) -> dict[str, float]:
         if each.name not in ("name", "kind", "repeats", "resident_repeats", "unquantised")
         and getattr(operator, each.name) != getattr(default, each.name)
     }
+
+
+def shared_by(model: Transformer, tensor: int) -> bool:
+    """Tell whether so many devices can share each matrix."""
+    try:
+        model.check_layout(Parallelism(tensor=tensor))
+    except InvalidValueError:
+        return False
+    return True

@@ -7,7 +7,7 @@ import math
 import pytest
 from capacities import NODE, blocks, chunks, decoders, lengths, serve
 from hypothesis import given, strategies as st
-from language_models import DECODERS
+from language_models import DECODERS, shared_by
 
 from mlsim import Models
 from mlsim.solvers.serving.serving import Serving
@@ -177,7 +177,7 @@ def test_the_largest_batch_fits_and_one_more_does_not(
 def test_so_it_is_over_several_devices(
     model: Transformer, tensor: int, data: int, prompt: int
 ) -> None:
-    if model.attention.heads % tensor:
+    if not shared_by(model, tensor):
         return
     what = {
         "model": model,

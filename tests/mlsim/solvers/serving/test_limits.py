@@ -59,15 +59,17 @@ def test_one_token_reads_its_own_experts(model: Transformer, estimate: str) -> N
     experts = model.experts
     serving = serve(model=model, estimate=estimate)
     step = serving.decode
-    assert step.value("expert_share") == experts.per_token / experts.count
+    share = experts.per_token / experts.count
+    assert step.value("expert_share") == pytest.approx(share, rel=1e-12)
     rows = zip(step.service.table, step.value("parameters_read"), strict=True)
     read = sum(each * row.repeats for row, each in rows if row.kind == "experts")
     one = experts.expert.parameters(model.hidden)
-    assert read == (model.layers - model.dense_layers) * experts.per_token * one
+    layers = model.layers - model.dense_layers
+    assert read == pytest.approx(layers * experts.per_token * one, rel=1e-12)
     assert sum(
         float(each) * row.repeats
         for row, each in zip(step.service.table, step.value("parameters_read"), strict=True)
-    ) == streamed(model)
+    ) == pytest.approx(streamed(model), rel=1e-12)
 
 
 @each_mixture
