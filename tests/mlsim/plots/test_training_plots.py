@@ -89,7 +89,7 @@ def test_the_schedule_has_the_bubble_of_the_equation(stages: int, count: int) ->
     starts = schedule(stages, count)
     end = max(start + LONG[which] for (_, which, _), start in starts.items())
     stage_time = sum(LONG.values())
-    bubble = EQUATIONS["bubble_time"](stages, stage_time, 1)
+    bubble = EQUATIONS["bubble_time"](stages, stage_time, 0, 1)
     assert end == count * stage_time + bubble
 
 

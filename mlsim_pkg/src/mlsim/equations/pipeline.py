@@ -24,7 +24,7 @@ def training_micro_batches(global_batch: Value, data_parallel: Value, micro_batc
 def steady_time(micro_batches: Value, stage_time: Value) -> Value:
     """Time in which a stage works on the micro-batches of a step, one after another.
 
-    Valid for the slowest stage.
+    Valid for the slowest stage, which sets the pace.
 
     >>> steady_time(8, 0.25)
     2.0
@@ -33,19 +33,38 @@ def steady_time(micro_batches: Value, stage_time: Value) -> Value:
 
 
 @equation(source="narayanan2021megatron")
-def bubble_time(pipeline_parallel: Value, stage_time: Value, interleaved: Value) -> Value:
-    """Time in which a stage waits while the pipeline fills and empties.
+def bubble_time(
+    pipeline_parallel: Value, stage_time: Value, output_time: Value, interleaved: Value
+) -> Value:
+    """Time in which the last stage waits while the pipeline fills and empties.
 
-    Where each stage holds several smaller parts of the model, less of it stands idle.
+    It waits for one micro-batch to pass through all other stages, forward and backward. These
+    have as many layers, but no output layer. Where each stage holds several smaller parts of
+    the model, the first part comes through sooner.
 
-    Valid for one forward and one backward in turn, as in PipeDream and Megatron.
+    Assumes that the stages hold equally many layers, so that the last one is the slowest and
+    never waits in between.
+    Valid for one forward and one backward in turn, as in PipeDream and Megatron, interleaved
+    or not. Stages that take equally long have no output layer to take off.
 
-    >>> bubble_time(8, 0.25, 1)
+    >>> bubble_time(8, 0.25, 0.0, 1)
     1.75
-    >>> bubble_time(9, 0.25, 4)
+    >>> bubble_time(9, 0.5, 0.25, 4)
     0.5
     """
-    return (pipeline_parallel - 1) * stage_time / interleaved
+    return (pipeline_parallel - 1) * (stage_time - output_time) / interleaved
+
+
+@equation(source="narayanan2021megatron")
+def output_share(output_time: Value, stage_time: Value) -> Value:
+    """Part of the slowest stage's time that the output layer takes, and the other stages don't.
+
+    Valid from 0 to 1.
+
+    >>> output_share(0.25, 1.0)
+    0.25
+    """
+    return output_time / stage_time
 
 
 @equation(source="narayanan2021megatron")

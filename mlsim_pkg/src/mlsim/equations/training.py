@@ -222,6 +222,18 @@ def exchange_time(network_time: Value, all_repeats: Value) -> Value:
     return total(network_time, all_repeats)
 
 
+@equation(source="narayanan2021megatron", sums=True)
+def output_time(kernel_time: Value, output_repeats: Value) -> Value:
+    """Time of the output layer and its loss, forward and backward, which only one stage has.
+
+    Valid for one micro-batch. What is sent for it is left out.
+
+    >>> output_time([0.001, 0.002], [0, 3])
+    0.006
+    """
+    return total(kernel_time, output_repeats)
+
+
 @equation(source="narayanan2021megatron")
 def stage_time(
     forward_time: Value,

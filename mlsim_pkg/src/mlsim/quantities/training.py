@@ -42,6 +42,12 @@ ENTRIES: tuple[tuple[str, str, str, str], ...] = (
     ("recompute_repeats", r"n_x", "1", "How often a kernel runs again to restore activations."),
     ("backward_repeats", r"n_\beta", "1", "How often a kernel runs in the backward pass."),
     ("all_repeats", r"n_a", "1", "How often a kernel runs for one micro-batch."),
+    (
+        "output_repeats",
+        r"n_\text{out}",
+        "1",
+        "How often a kernel of the output layer runs for one micro-batch.",
+    ),
     ("kernel_time", r"t_k", "s", "Time of one kernel, without sending."),
     # One micro-batch on one stage.
     (
@@ -59,6 +65,18 @@ ENTRIES: tuple[tuple[str, str, str, str], ...] = (
         r"T_s",
         "s",
         "Time that a stage takes for one micro-batch, forward and backward.",
+    ),
+    (
+        "output_time",
+        r"T_\text{out}",
+        "s",
+        "Time of the output layer and its loss for one micro-batch, forward and backward.",
+    ),
+    (
+        "output_share",
+        r"s_\text{out}",
+        "1",
+        "Part of the slowest stage's time that the output layer takes.",
     ),
     # One step.
     ("steady_time", r"T_\mu", "s", "Time in which a stage works on all micro-batches of a step."),

@@ -37,6 +37,8 @@ class Kernel:
         gather or reduce a vector together, which can be done in two levels.
     forward_repeats, recompute_repeats, backward_repeats
         How often it runs in each pass of a stage.
+    output_repeats
+        How often it runs in the output layer, which only the last stage has.
     saved_elements, saved_pair_elements, saved_masks, saved_pair_masks
         What is kept for the way back; `saved_repeats` times, `live_repeats` of
         them only while a layer is computed again.
@@ -64,6 +66,7 @@ class Kernel:
     forward_repeats: float = 0.0
     recompute_repeats: float = 0.0
     backward_repeats: float = 0.0
+    output_repeats: float = 0.0
     saved_elements: float = 0.0
     saved_pair_elements: float = 0.0
     saved_masks: float = 0.0
@@ -89,6 +92,7 @@ class Kernel:
             forward_repeats=self.forward_repeats * repeats,
             recompute_repeats=self.recompute_repeats * repeats,
             backward_repeats=self.backward_repeats * repeats,
+            output_repeats=self.output_repeats * repeats,
             saved_repeats=self.saved_repeats * repeats,
         )
 

@@ -120,7 +120,8 @@ def _output(operator: StepOperator, layer: Passes) -> Iterator[tuple[Kernel, flo
     back = plain.backward("loss: gradient", "elementwise", token_elements=3 * scores)
     for kernel in (*plain.product(operator), loss, back):
         # The last stage has it, so that one device of each pipeline does.
-        first_keeps_most = replace(kernel, saved_repeats=0.0) if stages > 1 else kernel
+        marked = replace(kernel, output_repeats=kernel.all_repeats)
+        first_keeps_most = replace(marked, saved_repeats=0.0) if stages > 1 else marked
         yield first_keeps_most, float(stages)
 
 

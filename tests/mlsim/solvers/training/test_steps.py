@@ -47,7 +47,23 @@ def test_bubble_is_p_less_one_of_m_times_v(p: int, v: int, batch: int) -> None:
     )
     m = run.value("micro_batches")
     assert m == batch
-    assert run.value("bubble_time") / run.value("steady_time") == exactly((p - 1) / (m * v))
+    # The last stage waits for p - 1 others, which have no output layer, in v parts each.
+    others = m * (run.value("stage_time") - run.value("output_time"))
+    assert run.value("bubble_time") / others == exactly((p - 1) / (m * v))
+
+
+def test_the_output_layer_and_its_loss_by_hand() -> None:
+    """A product and its two gradients, which also add to 32,768 gradients; a loss both ways."""
+    tokens = 128
+    run = train(pipeline_parallel=4)
+    work = 2 * tokens * WIDE * WORDS / 100e12
+    product = max(work, _output_bytes(tokens) / 1e12)
+    # The gradient of the weights reads activations, and reads and writes gradients of 2 bytes.
+    weights = max(work, 2 * (tokens * (WIDE + WORDS) + 2 * WIDE * WORDS) / 1e12)
+    loss = 3 * WORDS * 2 * tokens / 1e12
+    assert run.value("output_time") == exactly(2 * product + weights + 2 * loss)
+    assert run.value("output_share") == exactly(run.value("output_time") / run.value("stage_time"))
+    assert train().value("output_time") == exactly(run.value("output_time"))
 
 
 def test_micro_batches_are_what_each_copy_gets() -> None:

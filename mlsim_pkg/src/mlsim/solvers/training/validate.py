@@ -43,7 +43,7 @@ _FIXED = (
     "device_price",
     "reserve_share",
 )
-_SHARES = ("model_flops_utilization", "hardware_flops_utilization", "goodput")
+_SHARES = ("model_flops_utilization", "hardware_flops_utilization", "goodput", "output_share")
 # Tokens of a sequence where nobody says how many, if the model's context allows.
 SEQUENCE_TOKENS = 4096
 _SIZES = (
