@@ -16,6 +16,7 @@ QUESTION = "How long do devices take to agree on the weights?"
 def ring_pass_rate(shard_group: Value, node_bandwidth: Value) -> Value:
     """Time per byte in a ring: each device sends all parts but one to its neighbour.
 
+    Assumes that devices add up, and not the switch between them, for which they send less.
     Valid where all links of the ring are alike; through several nodes, at the slowest rate.
 
     >>> ring_pass_rate(4, 100e9)

@@ -289,7 +289,7 @@ def network_time(link_bytes: Value, link_bandwidth: Value) -> Value:
     """Time to send the bytes at the full rate of the links, in one direction.
 
     Assumes that sending costs nothing to start, which is far from true for small messages.
-    Valid as a lower limit.
+    Valid as a lower limit for these bytes. Where a switch adds up, fewer are sent.
 
     >>> network_time(450e3, 450e9)
     1e-06

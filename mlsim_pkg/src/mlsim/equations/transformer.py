@@ -107,8 +107,9 @@ def all_reduce_elements(hidden_size: Value, tensor_parallel: Value) -> Value:
     """Elements of each token that a device sends to add a vector up over all devices.
 
     Assumes a ring: a part of the vector goes round once to be added up, and once to be
-    handed out.
-    Valid for two devices or more, and as a lower limit for what a device must send.
+    handed out. Devices that send only to one another can't do with less; a switch that adds
+    up itself, as NVLink SHARP does, needs less of each.
+    Valid for two devices or more.
 
     >>> all_reduce_elements(8192, 8)
     14336.0
