@@ -70,6 +70,8 @@ LAYER = {
     "attention_window": 1024,
     "experts": 64,
     "experts_per_token": 2,
+    "expert_parallel": 16,
+    "expert_rank_share": 0.25,
     "group_tokens": 20,
     # What a product on the cores of a device takes.
     "tokens_worked": 100,

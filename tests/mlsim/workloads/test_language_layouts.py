@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
+import math
+
 import pytest
 from language_models import by_name, counts, each_model, tiny
 
@@ -249,6 +252,55 @@ def test_expert_parallel_by_hand() -> None:
     assert (sent.link_elements, sent.repeats) == (2 * 2 * 4 * 3 / 4, 2)
     # All of attention is on each.
     assert operators["attention output"].parameters == 16
+
+
+@pytest.mark.parametrize(
+    ("count", "chosen", "devices", "elsewhere"),
+    [
+        # One expert on each device: of k, all but the one here, as often as it is chosen.
+        (8, 2, 8, 7 * 2 / 8),
+        # Two devices with two experts each: a pair avoids the other one in 1 of 6 cases.
+        (4, 2, 2, 5 / 6),
+        # All are chosen, so every other device is visited, once.
+        (8, 8, 4, 3.0),
+    ],
+)
+def test_a_token_goes_once_to_each_device(
+    count: int, chosen: int, devices: int, elsewhere: float
+) -> None:
+    """However many of its experts are there."""
+    model = tiny(experts=Experts(count=count, per_token=chosen, size=3), feed_forward=None)
+    sent = by_name(model, Parallelism(data=devices, expert=devices))
+    link = sent["tokens to their experts and back"].link_elements
+    assert link == pytest.approx(2 * 4 * elsewhere, rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("count", "chosen", "tensor", "devices"), [(8, 3, 1, 4), (6, 3, 2, 6), (8, 4, 2, 4)]
+)
+def test_devices_visited_are_those_of_all_choices(
+    count: int, chosen: int, tensor: int, devices: int
+) -> None:
+    """Every choice of experts, counted one by one; devices of one tensor group need no copy."""
+    each = count // devices
+    visits = [
+        len({expert // each for expert in choice if expert // each >= tensor})
+        for choice in itertools.combinations(range(count), chosen)
+    ]
+    experts = Experts(count=count, per_token=chosen, size=4)
+    layout = Parallelism(tensor=tensor, data=devices // tensor, expert=devices)
+    mean = sum(visits) / len(visits)
+    assert experts.exchanged_elements(16, layout) == pytest.approx(16 * mean / tensor, rel=1e-12)
+
+
+def test_one_copy_a_device_is_a_third_less_for_deepseek() -> None:
+    """256 experts on 8 devices, 8 chosen: a device has none with (224 over 8) / (256 over 8)."""
+    none = math.comb(224, 8) / math.comb(256, 8)
+    experts = Models.DeepSeek_V3.experts
+    assert experts is not None
+    sent = experts.exchanged_elements(1, Parallelism(data=8, expert=8))
+    assert sent == pytest.approx(7 * (1 - none), rel=1e-12)
+    assert sent / (8 * 7 / 8) == pytest.approx(0.66, abs=0.01)
 
 
 def test_experts_within_a_tensor_group_send_nothing_more() -> None:

@@ -69,7 +69,8 @@ def serve(
     tensor_parallel, pipeline_parallel, data_parallel, expert_parallel
         Devices that share each matrix; pipeline stages that share the layers;
         copies of the model that share the batch; groups of devices that share
-        the experts (formed from the tensor and data parallel devices).
+        the experts (formed from the tensor and data parallel devices). A token is
+        sent once to each device that has some of its experts.
     block_tokens
         Tokens in a block of the paged KV cache.
     chunk_tokens

@@ -77,7 +77,8 @@ def train(
     expert_parallel, interleaved, sequence_parallel
         Devices that share each matrix; pipeline stages; copies of the model (by
         default what `devices` leaves); devices that share each sequence; groups
-        of devices that share the experts; parts of the model on each stage;
+        of devices that share the experts, to each of which a token is sent once;
+        parts of the model on each stage;
         whether the operators between the matrices are sharded as well.
     shard
         What the copies shard: "none", "zero1" (optimizer state), "zero2" (and

@@ -163,6 +163,27 @@ def log2(a: Value) -> Value:
     return sys.modules["numpy"].log2(a)
 
 
+def missed(all_there: Value, marked: Value, drawn: Value) -> Value:
+    """Return the chance that draws without putting back take none of the marked ones.
+
+    Of n there, m marked and k drawn: one binomial over another, (n - m, k) over (n, k).
+
+    >>> missed(4.0, 1.0, 2)
+    0.5
+    >>> missed(4.0, 3.0, 2)
+    0.0
+    """
+    kind = _kind(all_there, marked, drawn)
+    if kind == "symbol":
+        return _symbolic("missed", all_there, marked, drawn)
+    if kind == "array":
+        return sys.modules["numpy"].vectorize(missed, otypes=[float])(all_there, marked, drawn)
+    share = 1.0
+    for taken in range(int(drawn)):
+        share *= max(all_there - marked - taken, 0.0) / (all_there - taken)
+    return share
+
+
 def total(values: Value, repeats: Value) -> Value:
     """Add up over operators, each as often as it stands in the network.
 

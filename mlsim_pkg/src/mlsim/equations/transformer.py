@@ -6,7 +6,7 @@ one token, or for one pair of a query and a key that it looks at.
 
 from __future__ import annotations
 
-from mlsim.equations.functions import Value
+from mlsim.equations.functions import Value, missed
 from mlsim.equations.registry import equation
 
 QUESTION = "What does a transformer hold, and do for each token?"
@@ -115,3 +115,38 @@ def all_reduce_elements(hidden_size: Value, tensor_parallel: Value) -> Value:
     14336.0
     """
     return 2 * hidden_size * (tensor_parallel - 1) / tensor_parallel
+
+
+@equation(source="megatron2025duplicates", counts=True)
+def expert_rank_share(experts: Value, expert_parallel: Value, experts_per_token: Value) -> Value:
+    """Share of the devices over which experts are spread that a token goes to.
+
+    A device is left out if it has none of the experts that the token chose.
+
+    Assumes that a token chooses its experts evenly, whatever other tokens choose.
+    Valid where the experts are spread evenly; one on each device gives k of E.
+
+    >>> expert_rank_share(4, 4, 2)
+    0.5
+    >>> expert_rank_share(4, 2, 3)
+    1.0
+    """
+    return 1 - missed(experts, experts / expert_parallel, experts_per_token)
+
+
+@equation(source="megatron2025duplicates", yields="link_elements", counts=True)
+def expert_exchange_elements(
+    hidden_size: Value, expert_parallel: Value, tensor_parallel: Value, expert_rank_share: Value
+) -> Value:
+    """Elements of each token that a device sends to its experts elsewhere, one way.
+
+    A copy goes to each device that has one or more of the token's experts, and not one for
+    each expert. Devices of one tensor group have the token already, and share the sending.
+
+    Valid for dispatchers that send one copy to a device, as DeepEP does. A plain all-to-all
+    sends one for each expert, k (1 - N_t / N_e) copies.
+
+    >>> expert_exchange_elements(4, 4, 1, 0.5)
+    6.0
+    """
+    return hidden_size * (expert_parallel - tensor_parallel) * expert_rank_share / tensor_parallel

@@ -87,6 +87,13 @@ ENTRIES: tuple[tuple[str, str, str, str], ...] = (
     ("data_parallel", r"N_d", "1", "Copies of a model among which the batch is divided."),
     ("tensor_parallel", r"N_t", "1", "Devices among which each matrix is divided."),
     ("pipeline_parallel", r"N_p", "1", "Stages, one after another, into which layers are divided."),
+    ("expert_parallel", r"N_e", "1", "Devices over which the experts of a layer are spread."),
+    (
+        "expert_rank_share",
+        r"s_e",
+        "1",
+        "Share of those devices that have one or more of the experts of a token.",
+    ),
     ("expert_replicas", r"N_r", "1", "Copies of the attention part that share one set of experts."),
     ("block_tokens", r"n_b", "token/sample", "Tokens in one block of a paged KV cache."),
     ("chunk_tokens", r"n_{ch}", "token", "Most tokens that prefill takes through a layer at once."),

@@ -323,6 +323,13 @@ class Experts:
         unused = (self.count - self.per_token) * self.expert.parameters(hidden)
         return self.parameters(hidden) - unused
 
+    def exchanged_elements(self, hidden: int, parallelism: Parallelism) -> float:
+        """Return the elements of a token that a device sends to experts elsewhere, one way."""
+        share = count.expert_rank_share(self.count, parallelism.expert, self.per_token)
+        return float(
+            count.expert_exchange_elements(hidden, parallelism.expert, parallelism.tensor, share)
+        )
+
     def operators(self, hidden: int, parallelism: Parallelism) -> Iterator[StepOperator]:
         """Yield the operators of one layer for one device.
 

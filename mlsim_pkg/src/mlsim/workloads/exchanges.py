@@ -30,12 +30,12 @@ def exchanges(model: Transformer, parallelism: Parallelism, *, again: bool) -> I
         yield replace(ring, forward_repeats=1.0, recompute_repeats=repeated, backward_repeats=2.0)
     if model.experts and parallelism.expert > parallelism.tensor:
         groups = parallelism.expert // parallelism.tensor
-        away = model.experts.per_token * model.hidden * (groups - 1) / groups
+        away = model.experts.exchanged_elements(model.hidden, parallelism)
         share = (model.layers - model.dense_layers) / model.layers
         yield Kernel(
             name="tokens to their experts, or back",
             kind="network",
-            link_elements=away / parallelism.tensor,
+            link_elements=away,
             link_hops=groups - 1,
             link_span=groups,
             link_stride=parallelism.tensor,

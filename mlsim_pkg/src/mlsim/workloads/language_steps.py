@@ -127,13 +127,12 @@ def _collectives(model: Transformer, parallelism: Parallelism) -> Iterator[StepO
                 resident_repeats=0.0,
             )
     if model.experts and parallelism.expert > tensor:
-        groups = parallelism.expert // tensor
-        # A token goes to each of its experts that is elsewhere, and comes back.
-        away = model.experts.per_token * hidden * (groups - 1) / groups
+        # A token goes to each device elsewhere that has some of its experts, and comes back.
+        away = model.experts.exchanged_elements(hidden, parallelism)
         yield StepOperator(
             name="tokens to their experts and back",
             kind="network",
-            link_elements=2 * away / tensor,
+            link_elements=2 * away,
             link_group=parallelism.expert,
             repeats=model.layers - model.dense_layers,
             resident_repeats=0.0,
