@@ -133,6 +133,8 @@ LAYER = {
     "context_memory": 50e9,
     "step_token_memory": 1e6,
     "longest_sequence": 1000.5,
+    "sequence_memory": 13e9,
+    "token_activations": 4e6,
     "prefill_busy_time": 0.5,
     "decode_busy_time": 0.01,
 }

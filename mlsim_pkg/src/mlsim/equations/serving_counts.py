@@ -144,18 +144,20 @@ def full_chunk_sequence_memory(
     return (context_memory - chunk_memory) / resident_batch
 
 
-@equation(source="agrawal2024sarathi", yields="sequence_memory")
+@equation(source="agrawal2024sarathi", yields="sequence_memory", counts=True)
 def growing_sequence_memory(
-    context_memory: Value, step_token_memory: Value, resident_batch: Value
+    context_memory: Value, step_token_memory: Value, output_tokens: Value, resident_batch: Value
 ) -> Value:
-    """Memory that one sequence may take where activations grow with all tokens but the last.
+    """Memory that one sequence may take where activations grow with all tokens of the prompt.
+
+    Those of the output are made one by one: they have no activations while it is read.
 
     Valid for prompts that are shorter than a chunk.
 
-    >>> growing_sequence_memory(50e9, 2e9, 4)
+    >>> growing_sequence_memory(50e9, 1e9, 2, 4)
     13000000000.0
     """
-    return (context_memory + step_token_memory) / resident_batch
+    return (context_memory + output_tokens * step_token_memory) / resident_batch
 
 
 @equation(source="kwon2023paged")
@@ -236,6 +238,37 @@ def fitting_tokens(longest_sequence: Value, block_tokens: Value) -> Value:
     992
     """
     return floor(longest_sequence / block_tokens) * block_tokens
+
+
+@equation(source="kwon2023paged", yields="cache_per_sequence")
+def length_cache(
+    windowed_cache: Value, attention_window: Value, lasting_cache: Value, cache_tokens: Value
+) -> Value:
+    """Cache that a sequence of a length takes: some layers stop at their window.
+
+    Valid where all layers with a window have the same one.
+
+    >>> length_cache(1e5, 4096, 2e5, 10000)
+    2409600000.0
+    """
+    return windowed_cache * minimum(attention_window, cache_tokens) + lasting_cache * cache_tokens
+
+
+@equation(source="kwon2023paged", yields="fitting_tokens", counts=True)
+def tokens_beside_cache(
+    sequence_memory: Value,
+    cache_per_sequence: Value,
+    token_activations: Value,
+    output_tokens: Value,
+) -> Value:
+    """Tokens of a sequence that fit beside its cache: those of the output, and of a prompt.
+
+    Valid for prompts that are shorter than a chunk, in blocks that have room for them.
+
+    >>> tokens_beside_cache(13e9, 12e9, 4e6, 16)
+    266
+    """
+    return floor((sequence_memory - cache_per_sequence) / token_activations) + output_tokens
 
 
 @equation(source="mlenergy2025", yields="busy_time")

@@ -31,27 +31,27 @@ def small_model(**changes: Any) -> Transformer:
     return Transformer(**{**arguments, **changes})
 
 
-def check_longest(**what: Any) -> int:
-    """Check that a request of the longest context fits, and one of a block more does not.
+def check_longest(output: int = 1, **what: Any) -> int:
+    """Check that a request of the longest context fits, and one of a token more does not.
 
-    A request may be all prompt but for its last token.
+    A request is all prompt but for its output, or but for one token if it is as short.
     """
 
     def fits(tokens: int) -> bool:
-        return serve(**what, prompt_tokens=tokens - 1, output_tokens=1).feasible
+        made = min(output, tokens - 1)
+        return serve(**what, prompt_tokens=tokens - made, output_tokens=made).feasible
 
-    model, block = what["model"], what.get("block_tokens", 16)
-    longest = serve(**what, output_tokens=1).max_context
+    model = what["model"]
+    longest = serve(**what, prompt_tokens=1, output_tokens=output).max_context
     assert isinstance(longest, int)
     assert 0 <= longest <= model.context
-    assert longest % block == 0 or longest == model.context
     # No request is shorter than two tokens.
     if longest > 1:
         assert fits(longest)
         # Nor is it longer with a shorter prompt.
         assert serve(**what, prompt_tokens=1, output_tokens=longest - 1).feasible
-    if longest + block < model.context and longest + block > 1:
-        assert not fits(longest + block)
+    if 1 < longest + 1 <= model.context:
+        assert not fits(longest + 1)
     return longest
 
 
@@ -60,13 +60,21 @@ def check_longest(**what: Any) -> int:
     st.integers(1, 3000),
     blocks,
     chunks,
-    st.sampled_from(["bf16", "fp8"]),
+    st.sampled_from([1, 16, 100, 400]),
+    st.sampled_from(["bf16", "fp8", "mxfp4"]),
     st.sampled_from([Hardware.Cloud.H200, Hardware.Cloud.A100, Hardware.Cloud.L40S]),
 )
-def test_the_longest_context_fits_and_a_block_more_does_not(
-    model: Transformer, batch: int, block: int, chunk: int, kv_cache: str, device: Device
+def test_the_longest_context_fits_and_a_token_more_does_not(
+    model: Transformer,
+    batch: int,
+    block: int,
+    chunk: int,
+    output: int,
+    kv_cache: str,
+    device: Device,
 ) -> None:
     check_longest(
+        output,
         model=model,
         hardware=device,
         batch_size=batch,
@@ -76,10 +84,18 @@ def test_the_longest_context_fits_and_a_block_more_does_not(
     )
 
 
-@given(st.sampled_from(WINDOWED), st.integers(1, 3000), blocks, chunks)
-def test_so_it_is_with_windows(model: Transformer, batch: int, block: int, chunk: int) -> None:
+@given(
+    st.sampled_from(WINDOWED),
+    st.integers(1, 3000),
+    blocks,
+    chunks,
+    st.sampled_from([1, 16, 100, 400]),
+)
+def test_so_it_is_with_windows(
+    model: Transformer, batch: int, block: int, chunk: int, output: int
+) -> None:
     """Batches around those at which the window is just full, and beyond."""
-    check_longest(model=model, batch_size=batch, block_tokens=block, chunk_tokens=chunk)
+    check_longest(output, model=model, batch_size=batch, block_tokens=block, chunk_tokens=chunk)
 
 
 @pytest.mark.parametrize(
@@ -155,6 +171,27 @@ def test_longest_context_by_hand() -> None:
     assert found == [0, 1, 1, 2, 9, 10]
     # No longer than the model can read.
     assert hand(model, 10**9) == 1000
+
+
+def test_a_longer_output_leaves_room_by_hand() -> None:
+    """Of an output of four tokens six of ten are the prompt: 10 x 48 + 6 x 40 = 720 B.
+
+    As short as the output, or by a token longer, the prompt is one token: 4 x 48 + 40 = 232 B,
+    5 x 48 + 40 = 280 B.
+    """
+    model = small_model()
+    capacities = (231, 232, 279, 280, 719, 720)
+    assert [hand(model, each, output_tokens=4) for each in capacities] == [3, 4, 4, 5, 9, 10]
+
+
+def test_the_last_block_need_not_be_full_by_hand() -> None:
+    """Blocks of four, an output of one: eight tokens take 384 B and 7 x 40 = 280 B.
+
+    A third block is 576 B; nine tokens then need 8 x 40 = 320 B beside it, ten 360 B.
+    """
+    model = small_model()
+    found = [hand(model, each, block_tokens=4) for each in (663, 664, 895, 896, 935, 936)]
+    assert found == [7, 8, 8, 9, 9, 10]
 
 
 def test_longest_context_by_hand_once_a_chunk_is_full() -> None:

@@ -129,9 +129,9 @@ def test_memory_by_hand() -> None:
     assert serving.feasible
     # (1,800 - 680) / (128 + 20 + 120) = 4.2 sequences.
     assert serving.max_batch_size == 4
-    # 1,800 - 680 - 2 x 20 of scores: 540 for each. 10.4 tokens take 16 B each, and all
-    # but the last 40 B of activations: two blocks.
-    assert serving.max_context == 8
+    # 1,800 - 680 - 2 x 20 of scores: 540 for each. Three blocks of four tokens take 12 x 16 B,
+    # which leaves 348 for 40 B of activations: 8 tokens of a prompt, and 3 of the output.
+    assert serving.max_context == 11
 
 
 def test_tensor_parallel_by_hand() -> None:

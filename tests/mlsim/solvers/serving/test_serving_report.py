@@ -25,7 +25,7 @@ def test_a_service_as_text() -> None:
         "  throughput    0 token/s while decoding, 0.0 for each user",
         "  memory        1.216 kB of 1.8 kB (10% of 2 kB reserved)",
         "                weights 680 B, cache 256 B, activations 280 B",
-        "  room for      4 such sequences, or a context of 8 tokens at this batch",
+        "  room for      4 such sequences, or a context of 11 tokens at this batch",
     ]
 
 
@@ -75,7 +75,7 @@ def test_a_service_as_data() -> None:
     assert data["prompt_tokens"] == {"value": 3.0, "unit": "token/sample"}
     assert data["time_per_output_token"]["value"] == pytest.approx(36.0)
     assert data["time_per_output_token"]["unit"] == "s"
-    assert data["longest_context"] == {"value": 8, "unit": "token"}
+    assert data["longest_context"] == {"value": 11, "unit": "token"}
     assert data["largest_batch"] == {"value": 4, "unit": "sample"}
     assert data["feasible"] is True
     assert data["bottleneck"] == {"prefill": MEMORY, "decode": MEMORY}

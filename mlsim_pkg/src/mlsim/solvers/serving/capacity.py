@@ -6,7 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 from mlsim.equations import serving_counts as counts
-from mlsim.equations.functions import maximum, total
+from mlsim.equations.functions import maximum, minimum, total
+from mlsim.equations.service import cache_tokens
 from mlsim.errors import WrongKindError
 from mlsim.solvers.serving.service import Service
 
@@ -15,8 +16,8 @@ def longest_context(service: Service, value: Callable[[str], Any]) -> Any:
     """Return the longest sequence of which a batch of this size fits, in tokens.
 
     `value` gives quantities of its prefill.
-    Whole blocks, at most the model's context; 0 if not even one block fits. All
-    but the last token may be a prompt, whose activations grow until a chunk is full.
+    At most the model's context; 0 if not even one block fits. All tokens but those of
+    the output are a prompt, whose activations grow until a chunk is full.
 
     Raises
     ------
@@ -31,15 +32,28 @@ def longest_context(service: Service, value: Callable[[str], Any]) -> Any:
     left = counts.context_memory(
         value("usable_memory"), value("weight_memory"), element, value("logits"), batch
     )
-    # Either a chunk is full, or each token but the last also takes its activations.
     each = counts.step_token_memory(element, value("live_elements"), batch)
-    beside_chunk = counts.full_chunk_sequence_memory(left, value("chunk_memory"), resident)
-    growing = counts.growing_sequence_memory(left, each, resident)
-    tokens = maximum(
-        _tokens(service, value, beside_chunk, 0.0),
-        _tokens(service, value, growing, counts.token_activations(each, resident)),
-    )
-    return _whole_blocks(tokens, service.block_tokens, float(model.context))
+
+    def beside(activations: Any) -> Any:
+        """Return the length in whole blocks beside activations that don't grow with it."""
+        memory = counts.full_chunk_sequence_memory(left, activations, resident)
+        return counts.fitting_tokens(_tokens(service, value, memory, 0.0), service.block_tokens)
+
+    def growing(output: Any) -> Any:
+        """Return the length where all tokens but the output's also take activations."""
+        memory = counts.growing_sequence_memory(left, each, output, resident)
+        apiece = counts.token_activations(each, resident)
+        longest = _tokens(service, value, memory, apiece)
+        whole = counts.fitting_tokens(longest, service.block_tokens)
+        # The next block may have room for its cache, but not for all of its activations.
+        cache = _cache(service, value, cache_tokens(whole, 1.0, service.block_tokens))
+        room = counts.full_chunk_sequence_memory(left, 0.0, resident)
+        return maximum(whole, counts.tokens_beside_cache(room, cache, apiece, output))
+
+    # Either a chunk is full, or activations grow; the prompt has one token at least.
+    shorter = minimum(growing(service.output_tokens), beside(each))
+    tokens = maximum(beside(value("chunk_memory")), maximum(growing(1.0), shorter))
+    return _within(tokens, float(model.context))
 
 
 def _tokens(service: Service, value: Callable[[str], Any], memory: Any, activations: Any) -> Any:
@@ -66,6 +80,17 @@ def _tokens(service: Service, value: Callable[[str], Any], memory: Any, activati
     return maximum(tokens, later)
 
 
+def _cache(service: Service, value: Callable[[str], Any], tokens: Any) -> Any:
+    """Return the cache of a sequence of so many tokens, in bytes."""
+    window = float(service.model.attention.window or service.model.context)
+    size = value("bytes_per_cached_element")
+    windowed, lasting = (
+        counts.layers_cache(size, _cached_elements(service, window, windowed=each))
+        for each in (True, False)
+    )
+    return counts.length_cache(windowed, window, lasting, tokens)
+
+
 def _cached_elements(service: Service, window: float, *, windowed: bool) -> Any:
     """Return elements of cache for each token in the layers with a window, or in the others."""
     rows = [
@@ -77,10 +102,9 @@ def _cached_elements(service: Service, window: float, *, windowed: bool) -> Any:
     return total(cached, [each.resident_repeats for each in rows])
 
 
-def _whole_blocks(tokens: Any, block: float, context: float) -> Any:
-    whole = counts.fitting_tokens(tokens, block)
+def _within(tokens: Any, context: float) -> Any:
     if not getattr(tokens, "ndim", 0):
-        return int(max(min(whole, context), 0))
+        return int(max(min(tokens, context), 0))
     import numpy as np
 
-    return np.clip(whole, 0, context)
+    return np.clip(tokens, 0, context)

@@ -223,7 +223,10 @@ class Serving(Answer):
 
     @property
     def max_context(self) -> Any:
-        """Longest sequence, prompt and output, of which a batch of this size fits."""
+        """Longest sequence, prompt and output, of which a batch of this size fits.
+
+        The output is as asked; a sequence as short as it has a prompt of one token.
+        """
         return longest_context(self.service, self.prefill.value)
 
     @property
