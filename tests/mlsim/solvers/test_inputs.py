@@ -7,7 +7,7 @@ import re
 import numpy as np
 import pytest
 
-from mlsim import Device, Engine, Hardware, Models
+from mlsim import Cluster, Device, Engine, Hardware, Models, System, Systems
 from mlsim.errors import (
     InvalidValueError,
     MlsimError,
@@ -356,3 +356,58 @@ def test_check_returns_base_units() -> None:
 def test_a_batch_that_cannot_be_counted_is_refused(batch) -> None:
     with pytest.raises(InvalidValueError, match=r"at most 9,007,199,254,740,992, not|entry 1"):
         validate("batch_size", batch, whole=True)
+
+
+# What would be taken for something else.
+
+
+def test_a_mask_is_refused_and_not_lost() -> None:
+    asked = {"model": Models.ResNet50, "hardware": Hardware.Cloud.A100}
+    masked = np.ma.array([1, 2, 3], mask=[False, True, False])
+    with pytest.raises(InvalidValueError, match=r"masked entries.*values\.compressed\(\)"):
+        Engine.solve(**asked, batch_size=masked)
+    with pytest.raises(InvalidValueError, match="memory_bandwidth has masked entries"):
+        Engine.solve(**asked, memory_bandwidth=quantity(masked.astype(float), "TB/s"))
+    with pytest.raises(InvalidValueError, match="not masked"):
+        Engine.solve(**asked, batch_size=[1, np.ma.masked])
+    # Nothing is lost where nothing is masked.
+    whole = Engine.solve(**asked, batch_size=np.ma.array([1, 3]))
+    stands = Engine.solve(**asked, batch_size=masked.compressed())
+    assert (whole.value("latency") == stands.value("latency")).all()
+
+
+@pytest.mark.parametrize("value", ["no", "False", 0, 1, None])
+def test_a_flag_is_true_or_false(value: object) -> None:
+    for ask in (
+        lambda: Engine.solve(model="ResNet50", hardware="A100", check_memory=value),
+        lambda: Engine.serve(model="Llama3_8B", hardware="A100", check_memory=value),
+        lambda: Engine.train(
+            model="Llama3_8B",
+            hardware="A100",
+            global_batch=1,
+            check_memory=value,
+        ),
+    ):
+        with pytest.raises(InvalidValueError, match="check_memory must be True or False"):
+            ask()
+    with pytest.raises(InvalidValueError, match="search must be True or False"):
+        Engine.train(model="Llama3_8B", hardware="A100", global_batch=1, search=value)
+
+
+@pytest.mark.parametrize(
+    ("name", "error"), [(5, WrongKindError), (None, WrongKindError), (" ", InvalidValueError)]
+)
+def test_what_is_described_has_a_name(name: object, error: type[MlsimError]) -> None:
+    board = Systems.HGX_A100
+    for make in (
+        lambda: Device(
+            name,
+            peak_flops={"fp16": "1 TFLOP/s"},
+            memory_bandwidth="1 TB/s",
+            memory_capacity="1 GB",
+        ),
+        lambda: System(name, board.device, devices=2, link_bandwidth="1 GB/s"),
+        lambda: Cluster(name, board, nodes=2, link_bandwidth="1 GB/s"),
+    ):
+        with pytest.raises(error, match="needs a name"):
+            make()

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
 
+import numpy as np
 import pytest
 from language_models import by_name, counts, each_model, tiny
 
+from mlsim.errors import InvalidValueError
 from mlsim.workloads.blocks import Attention, Experts, FeedForward
 from mlsim.workloads.language import Transformer
 from mlsim.workloads.parallelism import Parallelism
@@ -467,3 +470,19 @@ def test_three_sizes_of_palm(layers: int, heads: int, hidden: int, billions: flo
         feed_forward=dataclasses.replace(model.feed_forward, size=4 * hidden),
     )
     assert abs(sized.parameter_count / 1e9 - billions) < 0.01
+
+
+@pytest.mark.parametrize("tokens", [float("nan"), float("inf"), 1.5, True, "8", None, [1, 2]])
+def test_a_count_of_tokens_is_a_whole_number(tokens: Any) -> None:
+    """NaN was a ValueError of another kind, 1.5 gave a number, and True counted as 1."""
+    for given in ((tokens,), (1, tokens)):
+        with pytest.raises(InvalidValueError, match="_tokens must be a whole number"):
+            Models.Llama3_8B.flop_count(*given)
+    with pytest.raises(InvalidValueError, match="new_tokens must be one whole number"):
+        Models.Llama3_8B.flop_count(np.array([1, 2]))
+
+
+def test_whole_numbers_of_other_types_count_alike() -> None:
+    model = Models.Llama3_8B
+    assert model.flop_count(np.int64(8)) == model.flop_count(8)
+    assert model.flop_count(8.0) == model.flop_count(8)

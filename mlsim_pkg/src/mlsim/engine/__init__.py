@@ -51,6 +51,8 @@ _OTHER_WORDS = {
     "dtype": ("precision",),
     "gpus": ("devices",),
 }
+# Arguments that are either True or False, of any question.
+_FLAGS = frozenset(("check_memory", "search"))
 
 
 def _asking(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -58,6 +60,10 @@ def _asking(function: Callable[..., Any]) -> Callable[..., Any]:
 
     @wraps(function)
     def ask(*positional: Any, **given: Any) -> Any:
+        from mlsim.solvers.inputs import check_flag
+
+        for name in _FLAGS & given.keys():
+            check_flag(name, given[name])
         try:
             return function(*positional, **given)
         except UnknownArgumentError as error:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from mlsim.equations import roofline
 from mlsim.errors import InvalidValueError, UnitError, UnsupportedPrecisionError
 from mlsim.precision import PRECISIONS, Precision, precision
-from mlsim.records import Figure, given
+from mlsim.records import Figure, checked_name, given
 from mlsim.units import quantity, to_base
 
 if TYPE_CHECKING:
@@ -116,6 +116,7 @@ class Device:
         memory_bandwidth: Any,
         memory_capacity: Any,
     ) -> None:
+        checked_name(name, "a device")
         if not isinstance(peak_flops, Mapping) or not peak_flops:
             raise InvalidValueError(
                 "peak_flops must map precisions to rates, such as "

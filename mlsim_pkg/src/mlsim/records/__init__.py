@@ -26,7 +26,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mlsim.errors import DataFileError, UnitError, nearest
+from mlsim.errors import DataFileError, InvalidValueError, UnitError, WrongKindError, nearest
 from mlsim.units import factor, quantity, scale_for
 
 if TYPE_CHECKING:
@@ -236,6 +236,29 @@ def load(path: str | Path) -> DataFile:
         place = re.search(r"line (\d+)", str(error))
         line = place[1] if place else len(content.splitlines())
         raise DataFileError(f"{path}:{line}: {error}") from error
+
+
+def checked_name(name: Any, what: str) -> str:
+    """Return the name that a user gave something; it is text, and not blank.
+
+    Raises
+    ------
+    WrongKindError
+        If it is no text.
+    InvalidValueError
+        If it is blank.
+
+    >>> checked_name("My chip", "a device")
+    'My chip'
+    """
+    if not isinstance(name, str):
+        raise WrongKindError(
+            f"{what} needs a name first: text such as 'My chip', not {name!r}. What it can do "
+            "follows by keyword."
+        )
+    if not name.strip():
+        raise InvalidValueError(f"{what} needs a name that is not blank, such as 'My chip'.")
+    return name
 
 
 def given(name: str, si: float, base: str) -> Figure:

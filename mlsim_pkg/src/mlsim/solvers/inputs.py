@@ -101,13 +101,29 @@ def validate(name: str, value: Any, *, whole: bool = False, zero: bool = False) 
     return _check_one(name, value, number, whole, zero)
 
 
+def check_flag(name: str, value: Any) -> bool:
+    """Return True or False; a word such as "no" would count as true.
+
+    Raises
+    ------
+    InvalidValueError
+        If it is neither.
+
+    >>> check_flag("check_memory", False)
+    False
+    """
+    if not isinstance(value, bool):
+        raise InvalidValueError(f"{name} must be True or False, not {value!r}.")
+    return value
+
+
 def _allowed(whole: bool, zero: bool) -> str:
     return f"a whole number from {1 - zero} up" if whole else "a positive, finite number"
 
 
 def _check_one(name: str, shown: Any, number: Any, whole: bool, zero: bool) -> float:
     refused = InvalidValueError(f"{name} must be {_allowed(whole, zero)}, not {shown!r}.")
-    if isinstance(number, bool) or type(number).__name__ == "bool":
+    if isinstance(number, bool) or type(number).__name__ in ("bool", "MaskedConstant"):
         raise refused
     try:
         result = float(number)
@@ -139,6 +155,11 @@ def _check_array(name: str, values: Any, whole: bool, zero: bool) -> Any:
     import numpy as np
 
     allowed = f"whole numbers from {1 - zero} up" if whole else "positive, finite numbers"
+    if np.ma.is_masked(values):
+        raise InvalidValueError(
+            f"{name} has masked entries, whose mask would be lost. Give values.compressed(), "
+            "the entries that stand, or values.filled(...) with numbers for the others."
+        )
     array = np.asarray(values)
     if array.dtype.kind not in "iuf":
         raise InvalidValueError(f"{name} must hold {allowed}, not {array.dtype} values.")

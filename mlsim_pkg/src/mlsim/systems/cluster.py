@@ -10,7 +10,7 @@ from typing import Any
 
 from mlsim.errors import InvalidValueError, WrongKindError
 from mlsim.hardware import Device
-from mlsim.records import Figure, given
+from mlsim.records import Figure, checked_name, given
 from mlsim.systems.system import System
 from mlsim.units import to_base
 
@@ -68,6 +68,7 @@ class Cluster:
     figures: Mapping[str, Figure] = field(repr=False)
 
     def __init__(self, name: str, node: System, *, nodes: int, link_bandwidth: Any) -> None:
+        checked_name(name, "a cluster")
         if not isinstance(node, System):
             raise WrongKindError(f"node must be a System, not {node!r}.")
         rate = to_base(link_bandwidth, "B/s", "link_bandwidth")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from mlsim.equations import link
 from mlsim.errors import InvalidValueError, WrongKindError, nearest
 from mlsim.hardware import Device
-from mlsim.records import Figure, given
+from mlsim.records import Figure, checked_name, given
 from mlsim.systems.torus import check_shape, links_within
 from mlsim.units import quantity, to_base
 
@@ -73,6 +73,7 @@ class System:
         topology: str = "switch",
         shape: tuple[int, ...] = (),
     ) -> None:
+        checked_name(name, "a system")
         if not isinstance(device, Device):
             raise WrongKindError(f"device must be a Device, not {device!r}.")
         rate = to_base(link_bandwidth, "B/s", "link_bandwidth")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from operator import index
 from typing import TYPE_CHECKING, Any
 
 from mlsim.equations import step
@@ -174,12 +175,14 @@ class Transformer(Model):
         Raises
         ------
         InvalidValueError
-            If the tokens are not within the model's context.
+            If the tokens are no whole numbers, or not within the model's context.
 
         >>> from mlsim import Models
         >>> Models.Llama2_7B.flop_count(1, 2048)
         14288420864
         """
+        new_tokens = _whole("new_tokens", new_tokens)
+        cached_tokens = _whole("cached_tokens", cached_tokens)
         if new_tokens < 1 or cached_tokens < 0 or new_tokens + cached_tokens > self.context:
             raise InvalidValueError(
                 f"{new_tokens:,} new and {cached_tokens:,} cached tokens are not within the "
@@ -225,6 +228,18 @@ class Transformer(Model):
     def operators(self, parallelism: Parallelism | None = None) -> tuple[StepOperator, ...]:
         """Return the operators of one step on one device, equal ones in one row."""
         return step_operators(self, parallelism or Parallelism())
+
+
+def _whole(name: str, tokens: Any) -> int:
+    """Return a count of tokens; True, 1.5 and NaN are none, 2e3 and NumPy's whole numbers are."""
+    if isinstance(tokens, float) and tokens.is_integer():
+        return int(tokens)
+    if isinstance(tokens, bool) or not hasattr(tokens, "__index__"):
+        raise InvalidValueError(f"{name} must be a whole number such as 2048, not {tokens!r}.")
+    try:
+        return index(tokens)
+    except TypeError:  # an array of more than one entry
+        raise InvalidValueError(f"{name} must be one whole number, not {tokens!r}.") from None
 
 
 def _divides(name: str, size: int, what: str, count: int, model: Transformer) -> None:

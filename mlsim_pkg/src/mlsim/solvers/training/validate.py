@@ -12,7 +12,7 @@ from mlsim.hardware import Device
 from mlsim.precision import Precision, precision as find_precision
 from mlsim.solvers.consistency import check_consistent, check_shares
 from mlsim.solvers.formats import WIDE
-from mlsim.solvers.inputs import CALIBRATED, ESTIMATES, validate, validate_given
+from mlsim.solvers.inputs import CALIBRATED, ESTIMATES, check_flag, validate, validate_given
 from mlsim.solvers.training.job import Overlap, Reliability
 from mlsim.solvers.training.plan import COLLECTIVES
 from mlsim.solvers.training.run import Run
@@ -179,12 +179,6 @@ def _one_of(name: str, value: Any, allowed: tuple[str, ...]) -> str:
     return str(value)
 
 
-def _flag(name: str, value: Any) -> bool:
-    if not isinstance(value, bool):
-        raise InvalidValueError(f"{name} must be True or False, not {value!r}.")
-    return value
-
-
 def _share(name: str, value: Any, *, below_one: bool = False) -> float:
     fits = isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value <= 1
     if not fits or (below_one and value == 1):
@@ -197,7 +191,7 @@ def _recipe(asked: Asked) -> Recipe:
     return Recipe(
         recompute=_one_of("recompute", asked.recompute, RECOMPUTE),
         attention=_one_of("attention", asked.attention, ATTENTION),
-        dropout=_flag("dropout", asked.dropout),
+        dropout=check_flag("dropout", asked.dropout),
     )
 
 
@@ -253,7 +247,7 @@ def _parallelism(asked: Asked) -> Parallelism:
         context=context,
         expert=expert,
         interleaved=interleaved,
-        sequence=_flag("sequence_parallel", asked.sequence_parallel),
+        sequence=check_flag("sequence_parallel", asked.sequence_parallel),
         shard=asked.shard,
     )
     if parallelism.devices > there:
