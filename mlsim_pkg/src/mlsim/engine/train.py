@@ -72,7 +72,7 @@ def train(
     precision, gradients
         Number format of the arithmetic ("fp8": only the matrix products of the
         layers; all else stays in 16 bits), and of the gradients (by default
-        that of the weights).
+        that of the weights, in 16 bits; "fp32" is Megatron-LM's default).
     tensor_parallel, pipeline_parallel, data_parallel, context_parallel,
     expert_parallel, interleaved, sequence_parallel
         Devices that share each matrix; pipeline stages; copies of the model (by

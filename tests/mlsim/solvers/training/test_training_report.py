@@ -234,3 +234,30 @@ def test_load_is_what_the_devices_do() -> None:
     step = train().load()
     assert step.time == train().value("step_time")
     assert step.tokens == 32 * 128
+
+
+@pytest.mark.parametrize(
+    ("given", "name", "size"),
+    [({}, "bf16", 2), ({"gradients": "fp32"}, "fp32", 4), ({"precision": "fp32"}, "fp32", 4)],
+)
+def test_the_format_of_gradients_is_said(given: dict[str, str], name: str, size: int) -> None:
+    run = train(**given)
+    assert run.value("gradient_memory") == size * run.model.parameter_count
+    assert f"gradients in {name} " in " ".join(str(run).split())
+    assert run.to_dict()["gradients"] == name
+
+
+def test_zero3_is_as_slow_as_its_overlap_says() -> None:
+    """Of the README's run: nothing hidden, and all that computing can hide."""
+    ask: dict[str, Any] = {
+        "model": "Llama3_8B",
+        "hardware": "DGX_H100_SuperPOD",
+        "devices": 64,
+        "global_batch": 512,
+        "sequence_tokens": 8192,
+        "shard": "zero3",
+        "estimate": "calibrated",
+    }
+    plain, hides = Engine.train(**ask), Engine.train(**ask, overlap={"gradient": 1})
+    assert plain.shares["gradients"] > 0.2
+    assert hides.shares["gradients"] == 0

@@ -63,6 +63,7 @@ def inputs(training: Training) -> dict[str, Any]:
         "model": run.model.name,
         "hardware": run.hardware_name,
         "precision": run.precision.name,
+        "gradients": run.gradients.name,
         "estimate": run.estimate,
         "layout": {
             "devices": parallelism.devices,
@@ -196,8 +197,9 @@ def _memory(training: Training) -> list[tuple[str, str]]:
         (
             "",
             (
-                f"weights {size('weight_memory')}, gradients {size('gradient_memory')}, optimizer "
-                f"{size('optimizer_memory')}, activations {size('activation_memory')}"
+                f"weights {size('weight_memory')}, gradients in {run.gradients.name} "
+                f"{size('gradient_memory')}, optimizer {size('optimizer_memory')}, "
+                f"activations {size('activation_memory')}"
             ),
         ),
     ]
