@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from peers.causes import (
+    DECIMAL_ROOM,
     EIGHT_BITS,
     ROOM,
     SIZES,
@@ -99,5 +100,6 @@ CAUSES = (
     Cause("a kernel for each small operation", edit=viewer_kernels),
     Cause("output layer: 1 FLOP per weight", edit=viewer_output),
     Cause(TABLE, SIZES, weigh=without_quantised_table),
+    DECIMAL_ROOM,
     *ROOM,
 )

@@ -175,7 +175,7 @@ def fit(
         As for `serve`, but a format that the device lacks is a row.
 
     >>> from mlsim import Engine
-    >>> table = Engine.fit(model="Llama3_70B", hardware="H100")
+    >>> table = Engine.fit(model="Llama3_70B", hardware="L40S")
     >>> [name for name in table[table.feasible].precision]
     ['w4a16', 'w4a16, KV fp8']
     """

@@ -76,8 +76,14 @@ class Memory:
 
     @property
     def capacity(self) -> Quantity[Any]:
-        """Size of main memory."""
+        """Size of main memory as its maker prints it."""
         return self.figures["capacity"].quantity
+
+    @property
+    def listed(self) -> Quantity[Any] | None:
+        """Size of main memory as a driver lists it, if known; see `Device.capacity_figure`."""
+        figure = self.figures.get("listed")
+        return figure.quantity if figure else None
 
 
 @dataclass(frozen=True, eq=False, init=False)
@@ -188,10 +194,45 @@ class Device:
         """Memory bandwidth in B/s."""
         return self.memory.figures["bandwidth"].si
 
+    @property
+    def capacity_figure(self) -> str:
+        """Name of the figure that decides what fits.
+
+        A maker's "80 GB" may be gibibytes, or less what error correction takes: what a
+        driver lists counts. Where nobody read a driver, the printed size does.
+
+        >>> from mlsim import Hardware
+        >>> Hardware.Cloud.H100.capacity_figure, Hardware.Cloud.TPUv4.capacity_figure
+        ('memory.listed', 'memory.capacity')
+        """
+        return "memory.listed" if "listed" in self.memory.figures else "memory.capacity"
+
     @cached_property
     def capacity_si(self) -> float:
-        """Memory capacity in B."""
-        return self.memory.figures["capacity"].si
+        """Memory in B that a model can take: as a driver lists it, else as printed.
+
+        >>> from mlsim import Hardware
+        >>> Hardware.Cloud.H100.capacity_si == 81559 * 2**20
+        True
+        """
+        return self.figures[self.capacity_figure].si
+
+    def origin_of_memory(self, name: str) -> str:
+        """Say where a figure of the memory comes from, for an explanation.
+
+        `name` is "memory_bandwidth" or "memory_capacity"; the second names the figure
+        that decides what fits, and what the maker prints beside it.
+
+        >>> from mlsim import Hardware
+        >>> Hardware.Cloud.T4.origin_of_memory("memory_capacity")[:62]
+        'NVIDIA T4: as a driver lists it (16 GB is printed): measured, '
+        """
+        at = "memory.bandwidth" if name == "memory_bandwidth" else self.capacity_figure
+        said = ""
+        if at == "memory.listed":
+            printed = self.memory.figures["capacity"].text
+            said = f"as a driver lists it ({printed} is printed): "
+        return f"{self.name}: {said}{self.figures[at].origin()}"
 
     def ridge_point(self, precision: str = DEFAULT_PRECISION) -> Quantity[Any]:
         """Return the arithmetic intensity at which the two limits meet.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 from mlsim.equations import Equation, Plan, plan
@@ -50,6 +50,13 @@ class Known(dict[str, Any]):
     def columns(self, origin: Origin, *names: str) -> Known:
         """Add the origin of columns of operators, whose values are in their table."""
         self.origins.update(dict.fromkeys(names, origin))
+        return self
+
+    def add_memory(self, device: Device) -> Known:
+        """Add the bandwidth of a device's memory, and the size that decides what fits."""
+        sizes = {"memory_bandwidth": device.bandwidth_si, "memory_capacity": device.capacity_si}
+        for name, value in sizes.items():
+            self.add(partial(device.origin_of_memory, name), **{name: value})
         return self
 
     def joined(self, others: Known) -> Known:

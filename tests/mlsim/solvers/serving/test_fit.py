@@ -106,15 +106,15 @@ def test_what_is_too_large_says_by_how_much_and_what_would_do() -> None:
     row = rows_of(model="Llama3_70B")["bf16"]
     assert not row.feasible
     assert (row.largest_batch, row.longest_context) == (0, 0)
-    assert row.reason == "69.39 GB too much; it would fit with 2 devices (tensor_parallel=2)"
+    assert row.reason == "64.42 GB too much; it would fit with 2 devices (tensor_parallel=2)"
     pair = System("Two", H100, devices=2, link_bandwidth="450 GB/s")
     assert rows_of(model="Llama3_70B", hardware=pair)["bf16"].feasible
 
 
 def test_a_prompt_that_is_too_long_says_what_length_would_do() -> None:
     row = rows_of(hardware="L4", prompt_tokens=100_000)["bf16"]
-    assert "it would fit with a sequence of 37,648 tokens instead of 100,128 or 2 dev" in row.reason
-    shorter = {"hardware": "L4", "prompt_tokens": 37_648 - 128, "precision": "bf16"}
+    assert "it would fit with a sequence of 38,688 tokens instead of 100,128 or 2 dev" in row.reason
+    shorter = {"hardware": "L4", "prompt_tokens": 38_688 - 128, "precision": "bf16"}
     assert rows_of(**shorter)["bf16"].feasible
 
 

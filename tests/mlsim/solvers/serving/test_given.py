@@ -15,7 +15,7 @@ def test_figures_given_as_they_are_change_nothing() -> None:
     h100 = Hardware.Cloud.H100
     same = llama(
         memory_bandwidth=h100.memory.bandwidth,
-        memory_capacity=h100.memory.capacity,
+        memory_capacity=h100.memory.listed,
         peak_flops=h100.compute.peak("bf16"),
         bytes_per_parameter="2 B/parameter",
         bytes_per_element="2 B/element",

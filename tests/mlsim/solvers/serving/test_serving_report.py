@@ -135,7 +135,7 @@ def test_what_does_not_fit_says_so() -> None:
     message = str(e.value)
     assert message.startswith(
         "Llama 3.1 8B with 1,000 sequence(s) of 8,192 + 128 tokens (bf16) needs 1.107 TB on each "
-        "device of NVIDIA H100 SXM 80 GB, which has 80 GB, 10% of it reserved: "
+        "device of NVIDIA H100 SXM 80 GB, which has 85.52 GB, 10% of it reserved: "
     )
     assert f"The largest batch of these lengths is {serving.max_batch_size:,}." in message
     assert "check_memory=False gives the time it would take." in message

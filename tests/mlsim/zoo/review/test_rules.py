@@ -19,6 +19,7 @@ from mlsim.zoo.review.rules import (
     checks_of,
     joints,
     links,
+    listings,
     memories,
     peers,
     published,
@@ -96,6 +97,47 @@ def test_a_link_is_held_against_its_class_in_one_direction() -> None:
     assert name == "links.pcie"
     assert "both ways, is 1,000 times the most" in message
     assert "one way. Is the prefix right?" in message
+
+
+@pytest.mark.parametrize(
+    ("listed", "printed", "times"),
+    [
+        (32607e6, 32e9, None),
+        (15109 * 2**20, 16e9, None),  # a T4: error correction takes a part
+        (16 * 2**30, 16e9, None),  # a GB is a GiB
+        (33.6e9, 32e9, None),
+        (34.5e9, 32e9, "1.08"),
+        (28e9, 32e9, "0.875"),
+        (32607 * 2**30, 32e9, "1.09e+03"),
+    ],
+)
+def test_a_driver_lists_about_what_is_printed(listed, printed, times) -> None:
+    capacity = {"value": printed / 1e9, "si": printed}
+    device = changed(RTX5090, {"memory.listed": listed, "memory.capacity": capacity})
+    if times is None:
+        assert found(listings, device) == []
+        return
+    ((name, message),) = found(listings, device)
+    assert name == "memory.listed"
+    assert f" is {times} times the printed 32 GB; 0.9 to 1.07 times can be." in message
+
+
+def test_a_size_printed_in_gib_is_not_exceeded() -> None:
+    tpu = Hardware.Cloud.TPUv4
+    assert list(listings(tpu)) == []
+    figures = {**tpu.figures, "memory.listed": RTX5090.figures["memory.listed"]}
+    alike = Device.of_figures(
+        "Cloud.Mine", "Mine", vendor="", architecture="", form="chip", figures=figures
+    )
+    assert found(listings, changed(alike, {"memory.listed": 32e9})) == []
+    ((_, message),) = found(listings, changed(alike, {"memory.listed": 34.5e9}))
+    assert "0.9 to 1 times can be" in message
+
+
+def test_a_size_in_gb_that_no_driver_confirms_is_noted() -> None:
+    (note,) = listings(changed(RTX5090, {"memory.listed": None}))
+    assert not note.error
+    assert "32 GB is taken for 32,000,000,000 B" in note.message
 
 
 def test_without_peers_nothing_is_compared() -> None:

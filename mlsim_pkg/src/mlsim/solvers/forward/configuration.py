@@ -157,9 +157,7 @@ class Configuration:
             bits, bytes_per_parameter=self.precision.bytes, bytes_per_element=self.precision.bytes
         )
         known.add(network, activations_live=live)
-        for name in ("memory_bandwidth", "memory_capacity"):
-            figure = device.figures[name.replace("_", ".", 1)]
-            known.add(recorded(device, figure), **{name: figure.si})
+        known.add_memory(device)
         if "peak_flops" not in self.given:
             peak = device.compute.figure(self.precision)
             known.add(recorded(device, peak), peak_flops=peak.si)

@@ -63,9 +63,7 @@ def _add_model(known: Known, service: Service) -> None:
 
 def _add_device(known: Known, service: Service) -> None:
     device, system = service.device, service.system
-    for name in ("memory_bandwidth", "memory_capacity"):
-        figure = device.figures[name.replace("_", ".", 1)]
-        known.add(recorded(device, figure), **{name: figure.si})
+    known.add_memory(device)
 
     def peak() -> str:
         used = dict.fromkeys(service.formats.computing(device))

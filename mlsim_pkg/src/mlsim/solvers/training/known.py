@@ -113,9 +113,7 @@ def _add_layout(known: Known, job: Job) -> None:
 
 def _add_device(known: Known, job: Job) -> None:
     device = job.device
-    for name in ("memory_bandwidth", "memory_capacity"):
-        figure = device.figures[name.replace("_", ".", 1)]
-        known.add(recorded(device, figure), **{name: figure.si})
+    known.add_memory(device)
     peak = device.compute.figure(job.precision)
     known.columns(recorded(device, peak), "peak_flops")
     if "peak_flops" in job.given:

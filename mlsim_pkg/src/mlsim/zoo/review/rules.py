@@ -42,6 +42,9 @@ COMPARED = {
     **dict.fromkeys(("links.nvlink", "links.pcie", "links.infinity_fabric", "links.ici"), "B/s"),
 }  # fmt: skip
 RELEASED = (2000, 2030)
+# Error correction takes a sixteenth of GDDR; a printed GB may be a GiB.
+LISTED_LEAST = 0.9
+BINARY = {"MB": 2**20 / 1e6, "GB": 2**30 / 1e9, "TB": 2**40 / 1e12}
 
 Record = Device | System | Cluster | Model | DataCentre | CloudOperator | EmbodiedCarbon
 Check = Callable[[Any], Iterator[Finding]]
@@ -111,6 +114,24 @@ def memories(device: Device) -> Iterator[Finding]:
     if cache and not _sram(device) and not 1e5 < cache.si < device.capacity_si / 100:
         capacity = device.memory.figures["capacity"]
         yield Finding("memory.l2", f"{cache.text} can't be the cache of {capacity.text}.")
+
+
+def listings(device: Device) -> Iterator[Finding]:
+    """A driver lists 0.9 to 1 times the printed memory (1.07 if a GB is a GiB); none is a note."""
+    listed = device.memory.figures.get("listed")
+    printed = device.memory.figures["capacity"]
+    most = BINARY.get(printed.unit, 1.0)
+    if listed is None:
+        if most > 1.0 and not _sram(device):
+            taken = f"{printed.text} is taken for {printed.si:,.0f} B."
+            message = f"{taken} If a driver lists more, such as 81559 MiB, add [memory.listed]."
+            yield Finding("memory.capacity", message, error=False)
+    elif not LISTED_LEAST <= listed.si / printed.si <= most * (1 + 1e-12):
+        yield Finding(
+            "memory.listed",
+            f"{listed.text} is {listed.si / printed.si:.3g} times the printed {printed.text}; "
+            f"{LISTED_LEAST:g} to {most:.3g} times can be.",
+        )
 
 
 def links(device: Device) -> Iterator[Finding]:
@@ -271,6 +292,7 @@ DEVICE_CHECKS: tuple[Check, ...] = (
     ridge_points,
     widths,
     memories,
+    listings,
     links,
     years,
     peers,
