@@ -59,7 +59,7 @@ def test_memory_adds_up_to_what_is_required() -> None:
     total = sum(bar.get_height() for bar in ax.patches)
     assert total == pytest.approx(small.value("memory_required") / 1e9, rel=1e-3)
     (line,) = ax.collections
-    assert line.get_segments()[0][0][1] == pytest.approx(72)
+    assert line.get_segments()[0][0][1] == pytest.approx(0.9 * 81920 * 2**20 / 1e9)
 
 
 def test_what_does_not_fit_has_memory_but_no_times() -> None:
