@@ -11,6 +11,7 @@ import pytest
 
 from mlsim import Engine, Hardware, Models, Number, System, measurements, serving_measurements, show
 from mlsim.errors import DoesNotFitError, InvalidValueError, UnitError, UnknownNameError
+from mlsim.hardware.measured_kernels import in_place
 from mlsim.solvers.serving.result_names import RESULTS
 from mlsim.units import quantity
 from mlsim.zoo import resolve
@@ -301,3 +302,15 @@ def test_a_number_of_your_own_says_because() -> None:
     number = show(quantity(2, "GB"), "cache", because="twice one gigabyte")
     assert number.text == "2 GB"
     assert number.how == "cache = 2 GB, twice one gigabyte"
+
+
+def test_a_measured_kernel() -> None:
+    number = show(in_place()[0])
+    assert (f"{number}", float(number)) == ("145 µs", pytest.approx(145e-6))
+    assert "AlexNet's first ReLU" in number.how
+    assert "@meta2023alexnet" in number.how
+
+
+def test_an_answer_with_activations_on_chip_says_so() -> None:
+    profile = Engine.solve(model="ResNet50", hardware="A100", activations="on-chip")
+    assert "roofline, activations on chip" in show(profile).how

@@ -33,6 +33,7 @@ from mlsim.records.references import references
 from mlsim.solvers.footprint.account import equations_by
 from mlsim.solvers.forward.calibrated_configuration import CALIBRATED_SOLVER
 from mlsim.solvers.forward.configuration import SOLVER, with_lookups
+from mlsim.solvers.forward.on_chip import with_cache
 from mlsim.solvers.serving.phase import equations_for
 from mlsim.solvers.training.plan import TRAINING
 from mlsim.units import quantity
@@ -296,7 +297,13 @@ KINDS = ("latent", "encoder", "bound", "sends", "windowed", "calibrated")
 @pytest.mark.parametrize("kinds", [(), *((kind,) for kind in KINDS), KINDS])
 def test_one_quantity_has_one_equation_in_a_solver(kinds: tuple[str, ...]) -> None:
     accounts = (equations_by(False), equations_by(True))
-    for chosen in (SOLVER, CALIBRATED_SOLVER, *accounts, equations_for(frozenset(kinds))):
+    for chosen in (
+        SOLVER,
+        with_cache(SOLVER),
+        CALIBRATED_SOLVER,
+        *accounts,
+        equations_for(frozenset(kinds)),
+    ):
         yielded = [each.yields for each in chosen]
         assert len(yielded) == len(set(yielded))
 
@@ -306,7 +313,14 @@ def test_every_equation_is_used() -> None:
     accounts = (*equations_by(False), *equations_by(True))
     used = {
         each.name
-        for each in (*SOLVER, *with_lookups(SOLVER), *CALIBRATED_SOLVER, *TRAINING, *accounts)
+        for each in (
+            *SOLVER,
+            *with_lookups(SOLVER),
+            *with_cache(SOLVER),
+            *CALIBRATED_SOLVER,
+            *TRAINING,
+            *accounts,
+        )
     }
     for kinds in itertools.product((False, True), repeat=len(KINDS)):
         picked = frozenset(kind for kind, on in zip(KINDS, kinds, strict=True) if on)

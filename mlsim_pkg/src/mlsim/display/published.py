@@ -6,6 +6,7 @@ from typing import Any
 
 from mlsim.display.number import Number, words as in_words
 from mlsim.errors import unknown_name
+from mlsim.hardware.measured_kernels import KernelRow
 from mlsim.measured.failures_and_prices import Failures, Price
 from mlsim.measured.networks import Measurement
 from mlsim.measured.power import PowerMeasurement
@@ -14,6 +15,7 @@ from mlsim.measured.training_runs import PublishedRun
 from mlsim.measured.training_steps import TrainingMeasurement
 from mlsim.solvers.derivation import literal
 from mlsim.units import factor, quantity, text
+from mlsim.zoo import resolve
 
 
 def _published(name: str, row: Any, words: str) -> Number:
@@ -59,6 +61,11 @@ def _of_power_row(row: PowerMeasurement) -> Number:
     return _published(f"measured {in_words(row.metric)}", row, literal(words))
 
 
+def _of_kernel_row(row: KernelRow) -> Number:
+    words = f"measured on {resolve.device(row.device).name}, {row.software}, {row.year}"
+    return _published("measured of a kernel", row, literal(words))
+
+
 def _of_price(row: Price) -> Number:
     words = f"price of {row.product} from {row.provider} on {row.date}, {row.terms}"
     each = f", for {row.devices}" if row.devices > 1 else ""
@@ -91,6 +98,7 @@ MAKERS: tuple[tuple[type, Any], ...] = (
     (TrainingMeasurement, lambda row, _: _of_step_row(row)),
     (PublishedRun, lambda row, _: _of_run_row(row)),
     (PowerMeasurement, lambda row, _: _of_power_row(row)),
+    (KernelRow, lambda row, _: _of_kernel_row(row)),
     (Price, lambda row, _: _of_price(row)),
     (Failures, _of_failures),
 )

@@ -19,6 +19,7 @@ def solve(
     batch_size: Any = 1,
     precision: str | Precision = "fp16",
     estimate: str = "roofline",
+    activations: str = "memory",
     check_memory: bool = True,
     **given: Any,
 ) -> Profile:
@@ -39,12 +40,18 @@ def solve(
         convolutions and weights read from memory once a batch;
         "calibrated": operator by operator at the rates measured on the
         device, with the overhead of launching each.
+    activations
+        "memory": every operator reads its activations from memory and writes them
+        there (the default); "on-chip": the last cache keeps them while all that are
+        alive fit in it, and only what enters or leaves the network is moved. Weights
+        are always read from memory. Not for the bound, which moves none anyway.
     check_memory
         Whether to refuse the times of a workload that does not fit in memory.
     **given
         Any quantity of the vocabulary, in place of what the data or the
         equations say: text or a quantity with a unit, or an array of them;
-        for example memory_bandwidth="3 TB/s". It may not contradict the
+        for example memory_bandwidth="3 TB/s", or last_level_cache="96 MiB" with
+        activations="on-chip". It may not contradict the
         other arguments.
 
     Raises
@@ -61,6 +68,10 @@ def solve(
     ...                        batch_size=[1, 256])
     >>> [round(float(share), 2) for share in profile.memory_bound_share]
     [0.84, 0.54]
+    >>> kept = Engine.solve(model=Models.ResNet50, hardware=Hardware.Cloud.A100,
+    ...                     activations="on-chip")
+    >>> print(f"{kept.latency.to('us'):.1f}, {kept.bottleneck}")
+    37.8 µs, Compute Bound
     """
     return forward.solve(
         resolve.network(model),
@@ -68,6 +79,7 @@ def solve(
         batch_size=batch_size,
         precision=precision,
         estimate=estimate,
+        activations=activations,
         check_memory=check_memory,
         given=given,
     )

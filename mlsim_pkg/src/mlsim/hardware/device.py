@@ -85,6 +85,25 @@ class Memory:
         figure = self.figures.get("listed")
         return figure.quantity if figure else None
 
+    @property
+    def l2(self) -> Quantity[Any] | None:
+        """Size of the second-level cache, if known."""
+        figure = self.figures.get("l2")
+        return figure.quantity if figure else None
+
+    @property
+    def last_level(self) -> Quantity[Any] | None:
+        """Size of the last cache before main memory, if one is known.
+
+        >>> from mlsim import Hardware
+        >>> for device in (Hardware.Cloud.A100, Hardware.Cloud.MI300X):
+        ...     print(device.memory.last_level.to("MiB"))
+        40 MiB
+        256 MiB
+        """
+        figure = self.figures.get("last_level") or self.figures.get("l2")
+        return figure.quantity if figure else None
+
 
 @dataclass(frozen=True, eq=False, init=False)
 class Device:
@@ -206,6 +225,11 @@ class Device:
         ('memory.listed', 'memory.capacity')
         """
         return "memory.listed" if "listed" in self.memory.figures else "memory.capacity"
+
+    @property
+    def last_level_figure(self) -> Figure | None:
+        """The last cache before main memory with its source, if one is known."""
+        return self.figures.get("memory.last_level") or self.figures.get("memory.l2")
 
     @cached_property
     def capacity_si(self) -> float:

@@ -133,6 +133,25 @@ class LaunchRow(KernelRow):
         return self._in("s")
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InPlaceRow(KernelRow):
+    """A kernel that reads a tensor, which the one before it wrote, and writes it again."""
+
+    kernel: str
+    elements: int
+    precision: str
+
+    @property
+    def tensor_bytes(self) -> float:
+        """What a cache has to hold to keep the tensor."""
+        return self.elements * find_precision(self.precision).bytes
+
+    @property
+    def rate(self) -> float:
+        """Bytes read and written in a second, wherever they were."""
+        return 2 * self.tensor_bytes / self._in("s")
+
+
 Row = TypeVar("Row", bound=KernelRow)
 
 _LAST = ("value", "unit", "software", "year", "source", "quote", "note")
@@ -167,16 +186,22 @@ def launches() -> tuple[LaunchRow, ...]:
     return load(FOLDER / "overhead.csv", LaunchRow)
 
 
+def in_place() -> tuple[InPlaceRow, ...]:
+    """Return all kernels that change what the one before them wrote."""
+    return load(FOLDER / "in_place.csv", InPlaceRow)
+
+
 _UNITS: dict[type[KernelRow], tuple[str, ...]] = {
     ProductRow: ("FLOP/s", "s"),
     AttentionRow: ("FLOP/s",),
     StreamRow: ("B/s",),
     AllReduceRow: ("B/s", "s"),
     LaunchRow: ("s",),
+    InPlaceRow: ("s",),
 }
 
 
-_COUNTS = ("m", "n", "k", "head_size", "tokens", "devices", "message_bytes", "year")
+_COUNTS = ("m", "n", "k", "head_size", "tokens", "devices", "message_bytes", "elements", "year")
 
 
 @cache

@@ -43,6 +43,18 @@ ENTRIES: tuple[tuple[str, str, str, str], ...] = (
         "element/sample",
         "Most elements of activation that must be in memory at one time for one sample.",
     ),
+    (
+        "operator_live",
+        r"a_\mathrm{op}",
+        "element/sample",
+        "Elements of activation that must be kept while an operator runs, for one sample.",
+    ),
+    (
+        "boundary_elements",
+        r"a_\mathrm{edge}",
+        "element/sample",
+        "Elements that an operator moves into or out of the network, for one sample.",
+    ),
     ("repeats", r"n", "1", "How often an identical operator stands in the network."),
     # How numbers are stored.
     (
@@ -68,6 +80,12 @@ ENTRIES: tuple[tuple[str, str, str, str], ...] = (
     ),
     ("memory_capacity", r"M", "B", "Bytes that the device's main memory holds."),
     (
+        "last_level_cache",
+        r"M_\mathrm{LLC}",
+        "B",
+        "Bytes that the device's last cache before its main memory holds.",
+    ),
+    (
         "ridge_point",
         r"I_\mathrm{ridge}",
         "FLOP/B",
@@ -81,6 +99,12 @@ ENTRIES: tuple[tuple[str, str, str, str], ...] = (
         r"D_a",
         "B",
         "Bytes of activation that an operator reads and writes in one step.",
+    ),
+    (
+        "live_bytes",
+        r"D_\mathrm{live}",
+        "B",
+        "Bytes of activation that must be kept while an operator runs.",
     ),
     ("bytes_moved", r"D", "B", "Bytes that an operator moves to or from memory in one step."),
     (

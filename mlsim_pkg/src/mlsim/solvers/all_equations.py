@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mlsim.equations import Equation, equations_of, from_records, link, serving_counts
+from mlsim.equations import Equation, equations_of, from_records, link, on_chip, serving_counts
 from mlsim.solvers.footprint.account import FOOTPRINT
 from mlsim.solvers.forward.configuration import SOLVER, lookups
 from mlsim.solvers.serving.phase import SERVING
@@ -11,7 +11,7 @@ from mlsim.solvers.training.plan import TRAINING
 
 # By the name of the call that a user makes.
 SOLVERS: dict[str, tuple[Equation, ...]] = {
-    "Engine.solve": (*lookups(), *SOLVER),
+    "Engine.solve": (*lookups(), *equations_of(on_chip), *SOLVER),
     "Engine.serve": (*SERVING, *equations_of(link, serving_counts)),
     "Engine.train": TRAINING,
     "Engine.footprint": (*FOOTPRINT, *equations_of(from_records)),

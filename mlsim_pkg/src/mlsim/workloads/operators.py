@@ -141,6 +141,21 @@ class NetworkOperators(OperatorTable[Operator]):
         return NetworkOperators(self.operators, (*self.counted, TABLES))
 
     @cached_property
+    def with_live(self) -> NetworkOperators:
+        """The same table with what decides whether a cache can keep the activations.
+
+        Columns for what is alive while each operator runs, and for what it moves into
+        or out of the network: the first one's input, the last one's output, and rows of
+        tables, which are looked up in memory.
+        """
+        edges = [op.activations_read if _looks_up(op) else 0 for op in self.operators]
+        edges[0] = self.operators[0].activations_read
+        edges[-1] += self.operators[-1].activations_written
+        live = [op.activations_live for op in self.operators]
+        extra = {"operator_live": live, "boundary_elements": edges}
+        return NetworkOperators(self.operators, self.counted, extra)
+
+    @cached_property
     def table_parameters(self) -> int:
         """Learned numbers in tables of which a sample reads a few rows."""
         return _sum(operator.table_parameters * operator.repeats for operator in self.operators)
@@ -174,7 +189,7 @@ class NetworkOperators(OperatorTable[Operator]):
         tables once for all samples, which may all look the same ones up.
         """
         first, last = self.operators[0], self.operators[-1]
-        looked_up = [op for op in self if op.kind == "embedding" and op.table_parameters]
+        looked_up = [op for op in self if _looks_up(op)]
         rows = _sum(op.activations_read * op.repeats for op in looked_up)
         whole = Operator(
             name="network",
@@ -187,6 +202,11 @@ class NetworkOperators(OperatorTable[Operator]):
             table_parameters=self.table_parameters - rows,
         )
         return NetworkOperators((whole,))
+
+
+def _looks_up(operator: Operator) -> bool:
+    """Tell whether an operator reads rows of a table."""
+    return operator.kind == "embedding" and operator.table_parameters > 0
 
 
 def _sum(values: Iterable[int]) -> int:

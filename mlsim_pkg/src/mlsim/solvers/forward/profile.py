@@ -28,6 +28,9 @@ if TYPE_CHECKING:
     from mlsim.solvers.reports import Report
     from mlsim.workloads.model import Network
 
+# Where activations are between two operators, unless a cache may keep them.
+IN_MEMORY = "memory"
+
 # Quantities that have no meaning for a workload that can't run.
 _NEEDS_MEMORY = frozenset(
     (
@@ -225,9 +228,9 @@ class Profile(Answer):
     def about(self) -> str:
         """What this is the answer to, in words."""
         points = f"{self.shape} points" if self.shape else f"batch {self.batch_size}"
+        estimate = self.configuration.labels["estimate"]
         return (
-            f"{self.model.name} on {self.hardware.name}, {points}, "
-            f"{self.precision}, {self.estimate}"
+            f"{self.model.name} on {self.hardware.name}, {points}, {self.precision}, {estimate}"
         )
 
     def _inputs(self) -> Mapping[str, Any]:
@@ -242,8 +245,12 @@ class Profile(Answer):
         return report(self)
 
 
-def kind_of(estimate: str) -> type[Configuration]:
+def kind_of(estimate: str, activations: str = IN_MEMORY) -> type[Configuration]:
     """Return the kind of question for an estimate; the rates that were measured have their own."""
+    if activations != IN_MEMORY:
+        from mlsim.solvers.forward.on_chip import on_chip
+
+        return on_chip(estimate, activations)
     if estimate != CALIBRATED:
         return Configuration
     from mlsim.solvers.forward.calibrated_configuration import CalibratedConfiguration
@@ -258,6 +265,7 @@ def solve(
     batch_size: Any = 1,
     precision: str | Precision = "fp16",
     estimate: str = "roofline",
+    activations: str = IN_MEMORY,
     check_memory: bool = True,
     given: Mapping[str, Any] | None = None,
 ) -> Profile:
@@ -268,7 +276,7 @@ def solve(
     MlsimError
         As `Engine.solve`.
     """
-    kind = kind_of(estimate)
+    kind = kind_of(estimate, activations)
     configuration = kind(
         model=model,
         device=device,

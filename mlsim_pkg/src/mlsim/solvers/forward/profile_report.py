@@ -20,7 +20,7 @@ def inputs(profile: Profile) -> dict[str, Any]:
         "model": profile.model.name,
         "hardware": profile.hardware.name,
         "precision": profile.precision,
-        "estimate": profile.estimate,
+        "estimate": profile.configuration.labels["estimate"],
         "batch_size": {"value": plain(profile.batch_size), "unit": "sample"},
         "feasible": plain(profile.feasible),
         "bottleneck": plain(profile.bottleneck) if profile.shows_times else None,
@@ -30,7 +30,8 @@ def inputs(profile: Profile) -> dict[str, Any]:
 def report(profile: Profile) -> Report:
     """Return a short table; of many points, a row for each."""
     title = (
-        f"{profile.model.name} on {profile.hardware.name}, {profile.precision}, {profile.estimate}"
+        f"{profile.model.name} on {profile.hardware.name}, {profile.precision}, "
+        f"{profile.configuration.labels['estimate']}"
     )
     if profile.shape:
         return Report(title, _points(profile), heads=_HEADS)
