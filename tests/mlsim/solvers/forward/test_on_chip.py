@@ -8,7 +8,7 @@ import pytest
 from mlsim import Device, Engine, Hardware, Models
 from mlsim.errors import InvalidValueError, UnknownArgumentError
 from mlsim.hardware.measured_kernels import in_place
-from mlsim.workloads.network import Network
+from mlsim.workloads.model import Network
 
 MODEL, A100 = Models.ResNet50, Hardware.Cloud.A100
 CACHE = 40 * 2**20

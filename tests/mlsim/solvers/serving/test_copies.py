@@ -81,7 +81,8 @@ def test_without_sending_rates_go_by_users() -> None:
     [
         ("Mixtral_8x7B", "HGX_H200", "bf16", 4, 4),
         ("Llama2_13B", "HGX_A100", "bf16", 4, 4),
-        ("Llama3_70B", "HGX_H200", "fp8", 4, 1),
+        # 70 GB of weights in the 151 GB that a driver lists: dividing gains little.
+        ("Llama3_70B", "HGX_H200", "fp8", 1, 1),
         ("Llama3_8B", "HGX_H200", "bf16", 1, 1),
     ],
 )

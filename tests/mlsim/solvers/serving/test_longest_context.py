@@ -280,3 +280,9 @@ def test_a_window_lets_a_sequence_be_longer() -> None:
     assert without.parameter_count == model.parameter_count
     with_window = serve(model=model, batch_size=50).max_context
     assert with_window > 3 * serve(model=without, batch_size=50).max_context
+
+
+def test_the_block_in_which_a_context_ends_is_not_filled() -> None:
+    """A context of 1,024 in blocks of 100: beside 1,000 tokens is room for 24, not for 100."""
+    what = {"hardware": Hardware.Cloud.L40S, "batch_size": 251, "kv_cache": "fp8"}
+    assert check_longest(model=Models.GPT2_XL, block_tokens=100, **what) == 1024

@@ -229,9 +229,7 @@ class Profile(Answer):
         """What this is the answer to, in words."""
         points = f"{self.shape} points" if self.shape else f"batch {self.batch_size}"
         estimate = self.configuration.labels["estimate"]
-        return (
-            f"{self.model.name} on {self.hardware.name}, {points}, {self.precision}, {estimate}"
-        )
+        return f"{self.model.name} on {self.hardware.name}, {points}, {self.precision}, {estimate}"
 
     def _inputs(self) -> Mapping[str, Any]:
         from mlsim.solvers.forward.profile_report import inputs

@@ -37,14 +37,14 @@ def longest_context(service: Service, value: Callable[[str], Any]) -> Any:
     def beside(activations: Any) -> Any:
         """Return the length in whole blocks beside activations that don't grow with it."""
         memory = counts.full_chunk_sequence_memory(left, activations, resident)
-        return counts.fitting_tokens(_tokens(service, value, memory, 0.0), service.block_tokens)
+        return _in_blocks(service, _tokens(service, value, memory, 0.0))
 
     def growing(output: Any) -> Any:
         """Return the length where all tokens but the output's also take activations."""
         memory = counts.growing_sequence_memory(left, each, output, resident)
         apiece = counts.token_activations(each, resident)
         longest = _tokens(service, value, memory, apiece)
-        whole = counts.fitting_tokens(longest, service.block_tokens)
+        whole = _in_blocks(service, longest)
         # The next block may have room for its cache, but not for all of its activations.
         cache = _cache(service, value, cache_tokens(whole, 1.0, service.block_tokens))
         room = counts.full_chunk_sequence_memory(left, 0.0, resident)
@@ -54,6 +54,16 @@ def longest_context(service: Service, value: Callable[[str], Any]) -> Any:
     shorter = minimum(growing(service.output_tokens), beside(each))
     tokens = maximum(beside(value("chunk_memory")), maximum(growing(1.0), shorter))
     return _within(tokens, float(model.context))
+
+
+def _in_blocks(service: Service, tokens: Any) -> Any:
+    """Return the tokens of whole blocks; the block in which a context ends is not filled."""
+    whole, context = counts.fitting_tokens(tokens, service.block_tokens), service.model.context
+    if not getattr(tokens, "ndim", 0):
+        return float(context) if tokens >= context else whole
+    import numpy as np
+
+    return np.where(tokens >= context, float(context), whole)
 
 
 def _tokens(service: Service, value: Callable[[str], Any], memory: Any, activations: Any) -> Any:
