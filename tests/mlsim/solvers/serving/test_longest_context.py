@@ -233,9 +233,12 @@ def test_longest_context_by_hand_with_a_window_in_all_layers() -> None:
 
 
 def test_a_context_that_blocks_do_not_divide() -> None:
-    """A context of 1,000 tokens takes 63 blocks of 16, 1,008 tokens; a chunk of one, 40 B."""
+    """No layer keeps more than the context, 1,000 tokens; a chunk of one takes 40 B.
+
+    Below it come 62 blocks of 16, 992 tokens.
+    """
     model = small_model()
-    for capacity, longest in ((48 * 1008 + 40, 1000), (48 * 1007 + 40, 992)):
+    for capacity, longest in ((48 * 1000 + 40, 1000), (48 * 999 + 40, 992)):
         assert hand(model, capacity, block_tokens=16, chunk_tokens=1) == longest
 
 
