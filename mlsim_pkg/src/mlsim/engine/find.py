@@ -41,7 +41,7 @@ def find(
         Where to look: two values with units. By default from a thousandth to
         a thousand times the known value, and for a batch from 1 to a million.
     model, hardware, batch_size, precision, estimate, **given
-        As for `solve`.
+        As for `solve`, `activations` included.
 
     Returns
     -------
