@@ -33,6 +33,13 @@ def test_solve_takes_several_batches(capsys) -> None:
     assert len(out.splitlines()) == 4
 
 
+def test_activations_may_stay_on_chip(capsys) -> None:
+    code, out, _ = run(capsys, "solve", "ResNet50", "A100", "--activations", "on-chip")
+    assert code == 0
+    assert "roofline, activations on chip" in out
+    assert "37.84 µs" in out
+
+
 @pytest.mark.parametrize("estimate", ["roofline", "bound"])
 def test_solve_as_json_has_values_with_units(capsys, estimate: str) -> None:
     code, out, _ = run(capsys, "solve", "ResNet50", "T4", "--json", "--estimate", estimate)
@@ -239,6 +246,7 @@ read = 2026-11-21
         (("solve", "ResNet50", "A100", "--precision", "fp8"), "has no fp8 peak on record"),
         (("solve", "ResNet50", "A100", "--precision", "fp7"), "Did you mean 'fp8'?"),
         (("solve", "ResNet50", "T4", "--estimate", "calibrated"), "needs measurements"),
+        (("solve", "ResNet50", "T4", "--activations", "onchip"), "Did you mean 'on-chip'?"),
         (("explain", "ResNet50", "A100", "--quantity", "latensy"), "Did you mean 'latency'?"),
         (("explain", "ResNet50", "A100", "--batch", "1,2"), "pick one"),
         (

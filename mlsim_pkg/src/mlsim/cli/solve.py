@@ -33,6 +33,12 @@ def add(commands: Any) -> None:
         command.add_argument("--precision", default="fp16", help=f"number format{several} (fp16)")
         command.add_argument("--estimate", default="roofline", help="roofline, bound or calibrated")
         if name != "sweep":
+            command.add_argument(
+                "--activations",
+                default="memory",
+                metavar="WHERE",
+                help="memory, or on-chip: the last cache keeps those that fit (memory)",
+            )
             add_ignore_memory(command)
         if name == "explain":
             command.add_argument("--quantity", default="latency", help="what to explain (latency)")
@@ -70,6 +76,7 @@ def _profile(options: argparse.Namespace) -> Profile:
         batch_size=_batches(options.batch_size),
         precision=options.precision,
         estimate=options.estimate,
+        activations=options.activations,
         check_memory=options.check_memory,
     )
     note_fit(options, profile.feasible)
