@@ -29,20 +29,44 @@ def test_prices_are_of_one_device() -> None:
     assert eight.per_device.magnitude == eight.value / 8
 
 
+def test_spot_is_cheaper_and_a_range() -> None:
+    rows = prices(device="TPUv5e")
+    (asked,) = (row for row in rows if row.terms == "on demand")
+    (spot,) = (row for row in rows if row.terms == "spot")
+    assert (asked.value, asked.most) == (1.2, None)
+    assert (spot.value, spot.most) == (0.51, 0.78)
+    assert spot.most < asked.value
+    assert spot.date == asked.date
+
+
+def test_every_price_is_dated_and_none_is_far_from_its_kind() -> None:
+    """A price of eight devices taken for one of one, or the other way round, would be."""
+    found: dict[str, list[float]] = {}
+    for row in prices():
+        if row.terms == "on demand":
+            found.setdefault(row.device, []).append(row.per_device.to("USD/h").magnitude)
+    assert len(found) >= 20
+    for device, each in found.items():
+        assert max(each) < 6 * min(each), device
+
+
 def test_an_unknown_device_is_refused() -> None:
     with pytest.raises(UnknownNameError, match="H1000"):
         prices(device="H1000")
 
 
 HEAD = ",".join(PRICES.read_text(encoding="utf-8").splitlines()[0].split(","))
-GOOD = 'P-1,Lambda,x,Cloud.A100,1,2,USD/h,on demand,2026-09-20,korthikanti2022reducing,"q",w,n'
+GOOD = 'P-1,Lambda,x,Cloud.A100,1,2,,USD/h,on demand,2026-09-20,korthikanti2022reducing,"q",w,n'
 
 
 @pytest.mark.parametrize(
     ("old", "new", "says"),
     [
-        (",2,USD/h", ",-2,USD/h", "value must be a positive number"),
-        (",2,USD/h", ",2,USD/B", "USD"),
+        (",2,,USD/h", ",-2,,USD/h", "value must be a positive number"),
+        (",2,,USD/h", ",2,,USD/B", "USD"),
+        (",2,,USD/h", ",2,x,USD/h", "most must be a positive number"),
+        (",2,,USD/h", ",2,2,USD/h", "the upper end of a range is above its lower end"),
+        ("on demand", "on spot", "terms must be one of on demand, spot, not 'on spot'"),
         ("Cloud.A100", "Cloud.A1000", "A1000"),
         ("2026-09-20", "September", "Invalid isoformat"),
         ("korthikanti2022reducing", "nobody", "not in references.bib"),

@@ -69,7 +69,8 @@ def _of_kernel_row(row: KernelRow) -> Number:
 def _of_price(row: Price) -> Number:
     words = f"price of {row.product} from {row.provider} on {row.date}, {row.terms}"
     each = f", for {row.devices}" if row.devices > 1 else ""
-    return _published("price", row, literal(words + each))
+    most = f", up to {row.most:g} {row.unit} in other places" if row.most else ""
+    return _published("price", row, literal(words + each + most))
 
 
 def _of_failures(row: Failures, name: str) -> Number:

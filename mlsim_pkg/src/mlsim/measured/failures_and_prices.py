@@ -11,6 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from mlsim.errors import DataFileError
 from mlsim.hardware import Device
 from mlsim.measured import cells
 from mlsim.measured.networks import FOLDER
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
 FAILURES = FOLDER / "reliability"
 PRICES = FOLDER.parent / "prices.csv"
+TERMS = ("on demand", "spot")
 
 
 @dataclass(frozen=True)
@@ -73,8 +75,9 @@ class Price:
         A name of its own; who, and for what.
     device, devices
         Key of the zoo; for how many the price is.
-    value, unit, terms, date
-        As printed; on which terms, and when.
+    value, most, unit, terms, date
+        As printed; the upper end where a source gives several (else None); on which terms: "on
+        demand", or "spot" (what was left at that moment, to be taken back at any); and when.
     source, quote, where, note
         In which document, in which words, at which place; anything else worth knowing.
     """
@@ -85,6 +88,7 @@ class Price:
     device: str
     devices: int
     value: float
+    most: float | None
     unit: str
     terms: str
     date: datetime.date
@@ -95,7 +99,7 @@ class Price:
 
     @property
     def per_device(self) -> Quantity[Any]:
-        """Price of one device.
+        """Price of one device; of a range, its lower end.
 
         >>> print(prices(device="A100", provider="Lambda")[0].per_device)
         2.79 USD/h
@@ -171,7 +175,14 @@ def _price(record: dict[str, str]) -> Price:
         "device": cells.device(record),
         "devices": cells.count(record, "devices"),
         "value": cells.positive(record, "value"),
+        "most": cells.stated(record, "most", cells.positive),
+        "terms": cells.choice(record, "terms", TERMS),
         "date": datetime.date.fromisoformat(record["date"]),
     }
     to_base(f"1 {record['unit']}", "USD/s", "unit")  # refuses what is no price of time
+    if found["most"] is not None and found["most"] <= found["value"]:
+        raise DataFileError(
+            f"most is {found['most']:g}, and value {found['value']:g}: the upper end of a range "
+            "is above its lower end. Leave it empty where there is one price."
+        )
     return Price(**found)
