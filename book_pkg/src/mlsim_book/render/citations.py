@@ -12,7 +12,7 @@ import json
 import posixpath
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from mlsim_book.caches import TextCache, content_hash
@@ -20,6 +20,7 @@ from mlsim_book.model import Project
 from mlsim_book.read.language import is_english
 from mlsim_book.read.places import Reporter, reference_patterns
 from mlsim_book.render.pandoc import run_pandoc
+from mlsim_book.render.reference_parts import in_parts
 from mlsim_book.render.to_html import RenderedPage
 
 _SEPARATOR = "<!--x-cite-end-->"
@@ -39,6 +40,7 @@ class Citations:
     keys: dict[str, list[str]]  # cited on each page
     bibliography: str
     home: str | None  # the page that holds the list
+    parted: str = ""  # the list under headings, if the book asks for parts
 
 
 def format_citations(
@@ -69,7 +71,9 @@ def format_citations(
     result = json.loads(kept)
     for name in result["missing"]:
         _note_missing(name, project, pages, keys, reporter)
-    return _split(result["html"], pages, keys, home)
+    found = _split(result["html"], pages, keys, home)
+    listed = [(match[1], match[0]) for match in _ENTRY.finditer(found.bibliography)]
+    return replace(found, parted=in_parts(project, _opening(found), listed))
 
 
 def _without_bibliography(
@@ -168,7 +172,7 @@ def place_references(
     """
     href = page.page.chapter.href
     if page.has_bibliography:
-        return html.replace("<x-refs></x-refs>", citations.bibliography)
+        return html.replace("<x-refs></x-refs>", citations.parted or citations.bibliography)
     if citations.home is None and not beside and (own := _own_entries(href, citations)):
         heading = htmllib.escape(page.words.get("section-title-references", "References"))
         html += (
@@ -189,8 +193,12 @@ def _own_entries(href: str, citations: Citations) -> str:
     entries = [m.group(0) for m in _ENTRY.finditer(citations.bibliography) if m.group(1) in cited]
     if not entries:
         return ""
-    opening = citations.bibliography.split(">", 1)[0] + ">"
-    return "\n".join([opening, *entries, "</div>"])
+    return "\n".join([_opening(citations), *entries, "</div>"])
+
+
+def _opening(citations: Citations) -> str:
+    """Return the tag that the list begins with."""
+    return citations.bibliography.split(">", 1)[0] + ">"
 
 
 def _note_missing(

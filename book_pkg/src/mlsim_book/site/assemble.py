@@ -236,7 +236,8 @@ def _remembered(book: Book, page: RenderedPage, memo: Memo) -> Finished:
     """Finish a page, or take what the same page gave before, with its problems and files."""
     href = page.page.chapter.href
     formatted = book.citations
-    cited = (formatted.by_page.get(href), formatted.bibliography, formatted.home)
+    lists = (formatted.bibliography, formatted.parted, formatted.home)
+    cited = (formatted.by_page.get(href), *lists)
     others = (book.project, book.index, book.links.pages, book.links.made, cited)
 
     def finish(page: RenderedPage) -> tuple[Finished, list[Problem], set[str]]:
