@@ -10,8 +10,9 @@ from language_models import LANGUAGE, tiny
 
 from mlsim.errors import DataFileError
 from mlsim.records import DATA
-from mlsim.workloads.blocks import Experts, LatentAttention
+from mlsim.workloads.blocks import Experts
 from mlsim.workloads.language import Transformer
+from mlsim.workloads.latent import LatentAttention
 from mlsim.workloads.model_files import load_model
 
 TINY = """\

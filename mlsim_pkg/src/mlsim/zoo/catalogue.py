@@ -12,8 +12,8 @@ from mlsim.records import Figure
 from mlsim.records.references import reference, references
 from mlsim.systems import Cluster, System
 from mlsim.units import text
-from mlsim.workloads.blocks import LatentAttention
 from mlsim.workloads.language import Transformer
+from mlsim.workloads.latent import LatentAttention
 from mlsim.workloads.model import Model
 from mlsim.workloads.network import Network
 from mlsim.zoo.resolve import model

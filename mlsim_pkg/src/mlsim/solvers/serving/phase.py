@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from mlsim.equations import Equation, Plan, equations_of, plan, roofline, service, step
+from mlsim.equations import Equation, Plan, equations_of, plan, recurrent, roofline, service, step
 from mlsim.solvers import calibrated
 from mlsim.solvers.inputs import CALIBRATED
 from mlsim.solvers.serving.service import ASKED, Service
@@ -23,7 +23,11 @@ _OWN = {each.yields for each in equations_of(step, service)} | {"throughput"}
 _SHARED = tuple(each for each in equations_of(roofline) if each.yields not in _OWN)
 _ROOFLINE_LATENCY = tuple(each for each in equations_of(roofline) if each.yields == "latency")
 
-SERVING = (*_SHARED, *equations_of(step, service), *_ROOFLINE_LATENCY)
+# What a model with states keeps and moves, and not what counts the work of a layer.
+_STATES = ("operator_cache_and_state", "cache_and_state_bytes", "states_moved")
+_RECURRENT = tuple(each for each in equations_of(recurrent) if each.name in _STATES)
+
+SERVING = (*_SHARED, *equations_of(step, service), *_ROOFLINE_LATENCY, *_RECURRENT)
 
 
 @lru_cache(maxsize=64)
@@ -39,6 +43,10 @@ def equations_for(variant: frozenset[str]) -> tuple[Equation, ...]:
         ),
         "largest_batch": "largest_encoder_batch" if "encoder" in variant else "largest_batch",
         "attention_pairs": "bidirectional_pairs" if "encoder" in variant else "attention_pairs",
+        "operator_cache": (
+            "operator_cache_and_state" if "recurrent" in variant else "operator_cache"
+        ),
+        "cache_bytes": "cache_and_state_bytes" if "recurrent" in variant else "cache_bytes",
         # Tokens may all choose the same experts: only so many are compulsory.
         "expert_share": "compulsory_expert_share" if bound else "expert_share",
         "positions_read": "cached_positions_read" if bound else "positions_read",
@@ -180,7 +188,7 @@ class Whole:
             "last_token_time": "decode, the last step",
         }
         if name == "filling_share":
-            window = self.service.model.attention.window
+            window = self.service.model.window
             return f"part of the output that is written before {window:,} tokens are in the window"
         return (
             f"{steps[name]}: explained on its own" if name in steps else self.service.origin(name)

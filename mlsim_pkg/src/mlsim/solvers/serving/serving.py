@@ -174,7 +174,7 @@ class Serving(Answer):
         if name in ("generation_latency", "output_throughput"):
             needs = ("time_to_first_token", *needs)
         known |= {each: self._value(each) for each in needs}
-        if service.model.attention.window:
+        if service.model.window:
             known["filling_share"] = filling_share(service)
         return Whole(self.service, known, self.shape)
 

@@ -61,6 +61,7 @@ def as_dict(serving: Serving) -> dict[str, Any]:
             name: getattr(service.formats, name).name
             for name in ("weights", "activations", "kv_cache")
         },
+        **({"formats_assumed": service.formats.why} if service.formats.why else {}),
         "estimate": service.estimate,
         "batch_size": {"value": plain(serving.batch_size), "unit": "sample"},
         "prompt_tokens": {"value": plain(service.prompt_tokens), "unit": "token/sample"},
@@ -84,6 +85,8 @@ def as_text(serving: Serving) -> str:
     if service.model.decoder:
         lengths += f" + {service.output_tokens:,.0f} output"
     rows = [("batch size", f"{serving.batch_size:,} x ({lengths}) tokens")]
+    if service.formats.why:
+        rows.append(("formats", service.formats.why))
     if serving.feasible or not serving._check_memory:
         rows += _times(serving)
     memory = (
