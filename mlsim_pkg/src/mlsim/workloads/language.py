@@ -101,8 +101,9 @@ class Transformer(Model):
                 raise InvalidValueError(
                     f"{name} must be one of {', '.join(allowed)}, not {getattr(self, name)!r}."
                 )
-        if self.feed_layers:
+        if self.mixer_layers or self.feed_layers:
             self._check_layers()
+        if self.feed_layers:
             return
         if self.dense_layers and not self.feed_forward:
             raise InvalidValueError(
