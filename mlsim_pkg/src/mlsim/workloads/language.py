@@ -13,6 +13,7 @@ from mlsim.units import scaled
 from mlsim.workloads.blocks import Attention, Experts, FeedForward
 from mlsim.workloads.language_steps import NORMS, step_operators
 from mlsim.workloads.latent import LatentAttention
+from mlsim.workloads.layouts import check_layers, check_layout
 from mlsim.workloads.model import FLOPS_PER_MULTIPLY_ADD, Model
 from mlsim.workloads.parallelism import Parallelism
 from mlsim.workloads.recurrent import Recurrent
@@ -102,7 +103,7 @@ class Transformer(Model):
                     f"{name} must be one of {', '.join(allowed)}, not {getattr(self, name)!r}."
                 )
         if self.mixer_layers or self.feed_layers:
-            self._check_layers()
+            check_layers(self)
         if self.feed_layers:
             return
         if self.dense_layers and not self.feed_forward:
@@ -114,33 +115,6 @@ class Transformer(Model):
             raise InvalidValueError(
                 f"{self.name}: dense_layers = {self.dense_layers} is more than the "
                 f"{self.layers} layers there are."
-            )
-
-    def _check_layers(self) -> None:
-        """Refuse layers of several kinds that don't fit together."""
-        for name, parts in (("mixer_layers", self.mixers), ("feed_layers", self.feeds)):
-            wrong = next((each for each, _ in parts if not 1 <= each <= self.layers), None)
-            if wrong is not None:
-                raise InvalidValueError(
-                    f"{self.name}: {name} gives a part to {wrong} of the {self.layers} layers."
-                )
-        mixed = sum(each for each, _ in self.mixers)
-        if mixed > self.layers:
-            raise InvalidValueError(
-                f"{self.name}: mixer_layers has {mixed} layers, more than the {self.layers} "
-                "there are."
-            )
-        windows = {each.window or each.chosen for _, each in self.mixers} - {0}
-        if len(windows) > 1:
-            found = " and ".join(map(str, sorted(windows)))
-            raise InvalidValueError(
-                f"{self.name}: layers with windows of {found} tokens; the mean over an output is "
-                "known for one window only."
-            )
-        if len({isinstance(each, LatentAttention) for each in self.attentions}) > 1:
-            raise InvalidValueError(
-                f"{self.name}: layers with latent attention beside others with heads of their own "
-                "can't be told here."
             )
 
     @property
@@ -300,53 +274,11 @@ class Transformer(Model):
         InvalidValueError
             Naming what is not divided, and sizes that would.
         """
-        tensor, expert = parallelism.tensor, parallelism.expert
-        for _, mixer in self.mixers:
-            if isinstance(mixer, Recurrent):
-                for what, count in mixer.parts().items():
-                    _divides("tensor_parallel", tensor, what, count, self)
-                continue
-            _divides("tensor_parallel", tensor, "attention heads", mixer.heads, self)
-            kv_heads = mixer.kv_heads
-            if kv_heads % tensor and tensor % kv_heads:
-                _divides("tensor_parallel", tensor, "KV heads", kv_heads, self)
-        for size in dict.fromkeys(
-            each.size for _, each in self.feeds if isinstance(each, FeedForward)
-        ):
-            _divides("tensor_parallel", tensor, "feed-forward features", size, self)
-        _divides("pipeline_parallel", parallelism.pipeline, "layers", self.layers, self)
-        if self.experts:
-            slices = max(tensor // expert, 1)
-            _divides("tensor_parallel", slices, "features of an expert", self.experts.size, self)
-        if expert == 1:
-            return
-        if not self.experts:
-            raise InvalidValueError(
-                f"expert_parallel = {expert}, but {self.name} has no experts. Leave it out."
-            )
-        _divides("expert_parallel", expert, "experts", self.experts.count, self)
-        within = tensor * parallelism.data
-        if within % expert or (tensor % expert and expert % tensor):
-            raise InvalidValueError(
-                f"expert_parallel = {expert} can't be laid out over tensor_parallel x "
-                f"data_parallel = {tensor} x {parallelism.data} = {within} devices: it must "
-                "divide their number, and divide or be a multiple of tensor_parallel."
-            )
+        check_layout(self, parallelism)
 
     def operators(self, parallelism: Parallelism | None = None) -> tuple[StepOperator, ...]:
         """Return the operators of one step on one device, equal ones in one row."""
         return step_operators(self, parallelism or Parallelism())
-
-
-def _divides(name: str, size: int, what: str, count: int, model: Transformer) -> None:
-    if count % size:
-        near = [each for each in range(1, count + 1) if count % each == 0]
-        below = [each for each in near if each < size][-3:]
-        above = [each for each in near if each > size][:2]
-        raise InvalidValueError(
-            f"{name} = {size} does not divide the {count} {what} of {model.name}. "
-            f"Near it are {', '.join(map(str, below + above))}."
-        )
 
 
 @lru_cache(maxsize=1024)
