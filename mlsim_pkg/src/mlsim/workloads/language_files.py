@@ -7,7 +7,7 @@ from datetime import date
 from typing import Any
 
 from mlsim import records
-from mlsim.errors import DataFileError, InvalidValueError
+from mlsim.errors import DataFileError, InvalidValueError, UnknownNameError
 from mlsim.precision import in_groups, precision
 from mlsim.workloads.blocks import Attention, Experts, FeedForward
 from mlsim.workloads.language import Transformer
@@ -79,14 +79,18 @@ def _released(file: records.DataFile, covers: str) -> Released:
     for name in ("source", "where", "quote"):
         file.need(table, name, str, "released")
     file.need(table, "read", date, "released")
-    weights = precision(file.need(table, "weights", str, "released"))
+    try:
+        weights = precision(file.need(table, "weights", str, "released"))
+        activations = table.get("activations", "")
+        activations = activations and precision(activations).name
+    except UnknownNameError as error:
+        raise file.error(str(error), "released") from None
     if "group" in table:
         group, *more = (file.need(table, name, int, "released") for name in _BLOCK)
         weights = in_groups(weights.name, group, more[0], scale_bits=more[1])
-    activations = table.get("activations", "")
     return Released(
         weights=weights,
-        activations=precision(activations).name if activations else "",
+        activations=activations,
         covers=covers,
         where=table["source"],
     )

@@ -4,6 +4,11 @@ Keys and defaults are those of the configuration classes of the transformers lib
 (`src/transformers/models/*/configuration_*.py`), release 5.23, and of a model's own
 code, or a server's, where the library has none: MiMo, which extends Qwen2, and the searched
 Llamas of NVIDIA (DeciLM in vLLM, SGLang and TensorRT-LLM).
+
+The kinds of layers, each with its source in `references.bib`: states in `dao2024mamba2` and
+`yang2024gated`, an indexer in `deepseek2025v32code`, latent attention in `deepseek2024v3`,
+and what the library's modules build (chunks, gates of attention, values made of keys, experts
+at a width of their own) in `huggingface2026transformers`.
 """
 
 from __future__ import annotations
