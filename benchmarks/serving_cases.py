@@ -18,7 +18,6 @@ from typing import Any
 from mlsim import Device, Engine, Hardware, System, Transformer
 from mlsim.errors import MlsimError, UnknownNameError
 from mlsim.precision import PRECISIONS
-from mlsim.solvers.serving.phase import Phase
 from mlsim.solvers.serving.step_profile import StepProfile
 from mlsim.workloads.blocks import Attention, FeedForward
 from mlsim.zoo.resolve import transformer
@@ -233,7 +232,7 @@ def prefill_rate(case: Case, asked: dict[str, Any]) -> float:
     depth = extra(case, "depth", 0)
     serving = Engine.serve(batch_size=batch, **asked)
     new = float(asked["prompt_tokens"])
-    step = StepProfile(Phase(serving.service, "prefill", new, float(depth)))
+    step = StepProfile(serving.service, "prefill", new, float(depth))
     return batch * new / step.value("latency")
 
 

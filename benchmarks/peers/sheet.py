@@ -246,7 +246,7 @@ def sheet(row: Row, phase: str, asked: Mapping[str, Any]) -> Sheet:
 def _sheet(phase: str, context: int, items: tuple[tuple[str, Any], ...]) -> Sheet:
     serving = _serve(items)
     step = serving.prefill if phase == PREFILL else serving.decode_at(context)
-    table = list(step.phase.table)
+    table = list(step.service.table)
     columns = {
         "flops": "flops",
         "weights": "weight_bytes",

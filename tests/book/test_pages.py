@@ -148,6 +148,17 @@ def test_reference_of_a_class():
     assert "### Pot.pour {#kettle-pot-pour}" in text
 
 
+def test_what_a_class_has_of_another_is_named_and_linked():
+    """`Profile` has `value` of `Answer`, and `report` of its own."""
+    written = reference("Profile", mlsim.Profile)
+    (line,) = (each for each in written.split("\n\n") if each.startswith("As any"))
+    assert line.startswith("As any [`Answer`](#api-answer), it also has ")
+    assert "`value`" in line
+    assert "`feasible`" in line
+    assert "`report`" not in line
+    assert "As any" not in reference("Device", mlsim.Device)
+
+
 def test_signatures():
     assert signature("pour", Pot.pour) == "pour(*cups: int, into: Pot) -> None"
     assert signature("Pot", Pot) == "Pot(cups: int = 1, *, lid: str | None = None)"

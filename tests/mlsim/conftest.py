@@ -12,7 +12,7 @@ from hypothesis import settings
 
 from mlsim import Device, Engine, Hardware, Model, Models, Profile
 from mlsim.workloads.layers import Convolution, Linear, Shape
-from mlsim.workloads.network import Network
+from mlsim.workloads.model import Network
 
 # The same examples on every run, and no time limit that a busy machine would miss.
 settings.register_profile("mlsim", deadline=None, max_examples=40, derandomize=True, database=None)

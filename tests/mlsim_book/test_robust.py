@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -19,8 +20,10 @@ from mlsim_book.build import build, site_hash
 from mlsim_book.cli import main
 from mlsim_book.errors import CellError, Problems, SourceError
 from mlsim_book.read.project import load_project
+from mlsim_book.run.execute import run_document
 from mlsim_book.run.page_cache import PageCache
 from mlsim_book.run.pages import execute_pages
+from mlsim_book.run.stop import Stop
 from mlsim_book.site.lock import BusyError, hold, lock_path
 from mlsim_book.site.swap import DiskError, work_folder
 
@@ -157,8 +160,21 @@ def test_killed_while_it_executes_it_goes_on_where_it_was(make_book: MakeBook) -
     assert hidden(book) == []
 
 
-@pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGINT to send")
-@pytest.mark.usefixtures("with_assets")
+@pytest.fixture
+def ctrl_c() -> Iterator[None]:
+    """Have SIGINT interrupt these tests and what they start, as in a terminal.
+
+    A script's shell starts what it puts in the background with SIGINT ignored, and so does
+    what that starts. A build keeps to this, as it should: Ctrl-C isn't meant for it then.
+    """
+    if os.name == "nt":
+        pytest.skip("Windows has no SIGINT to send")
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("with_assets", "ctrl_c")
 def test_interrupted_it_stops_the_cell_that_runs(make_book: MakeBook) -> None:
     book = make_book(index_qmd=f"# A\n\n```{{python}}\nopen('begun', 'w').close()\n{LATER}```\n")
     with started(book) as running:
@@ -167,6 +183,35 @@ def test_interrupted_it_stops_the_cell_that_runs(make_book: MakeBook) -> None:
         told = running.communicate(timeout=10)
     assert running.returncode == 130, told
     assert hidden(book) == []
+
+
+@pytest.mark.usefixtures("ctrl_c")
+def test_interrupted_before_its_kernel_starts_a_page_runs_no_cell(
+    make_book: MakeBook, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As in the first second of a build, in which what runs kernels is imported."""
+    book = make_book(index_qmd="# A\n\n```{python}\nopen('begun', 'w').close()\n```\n")
+    wish, wished, ended = Stop.wish, threading.Event(), threading.Event()
+    main_thread = threading.get_ident()
+
+    def wish_and_tell(stop: Stop) -> None:
+        wish(stop)
+        wished.set()
+
+    def interrupted(*given: Any, **more: Any) -> Any:
+        signal.pthread_kill(main_thread, signal.SIGINT)
+        wished.wait(10)
+        try:
+            return run_document(*given, **more)
+        finally:
+            ended.set()
+
+    monkeypatch.setattr(Stop, "wish", wish_and_tell)
+    monkeypatch.setattr("mlsim_book.run.execute.run_document", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        execute(book)
+    assert ended.wait(20)
+    assert not (book / "begun").exists()
 
 
 def wait_for(what: Callable[[], bool]) -> None:

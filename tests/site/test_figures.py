@@ -39,6 +39,8 @@ plt.show()
 """
 SEEN = """() => [...document.querySelectorAll("main img")].filter((each) => each.checkVisibility())
   .map((each) => each.currentSrc.split("/").pop())"""
+LOADED = """() => [...document.querySelectorAll("main img")].filter((each) => each.checkVisibility())
+  .map((each) => each.naturalWidth && each.currentSrc.split("/").pop()).join()"""
 LIGHT_COPY, DARK_COPY = "fig-pots-output-1.svg", "fig-pots-output-1.dark.svg"
 # A page's picture, as light as its pixels are on average: from 0 to 1.
 LIGHT = """async () => {
@@ -142,11 +144,11 @@ def test_only_the_copy_that_is_seen_is_loaded(
 
 
 def test_a_dark_page_on_paper_has_the_light_copy(visit: Any) -> None:
+    """Print it, and the browser loads what it lacks, and waits; `page.pdf()` doesn't wait."""
     page = visit(WIDE, "dark")
-    loaded: list[str] = []
-    page.on("request", lambda request: loaded.append(request.url.split("/")[-1]))
-    page.pdf()
-    assert LIGHT_COPY in loaded
+    page.wait_for_function(f"({LOADED})() === '{DARK_COPY}'")
+    page.emulate_media(media="print")
+    page.wait_for_function(f"({LOADED})() === '{LIGHT_COPY}'")
 
 
 def test_no_white_card_glares_in_the_dark(site: Path, browser: Any) -> None:

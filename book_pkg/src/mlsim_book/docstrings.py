@@ -249,6 +249,7 @@ def reference(name: str, thing: Any, *, level: int = 2, prefix: str = "api") -> 
         parts.append(f"```python\n{signature(name, thing)}\n```")
     parts += _after_summary(parsed, skip=("Attributes",))
     parts += _attributes(name, documented, parsed, prefix)
+    parts += [_inherited(base, documented, prefix) for base in _bases(documented)]
     for member, function in _members(documented, (*_METHODS, FunctionType)):
         own = function.__func__ if isinstance(function, _METHODS) else function
         below = f"{name}.{member}"
@@ -320,6 +321,24 @@ def _term(owner: str, name: str, kind: str, prefix: str) -> str:
 def _first_paragraph(body: str) -> str:
     first = body.partition("\n\n")[0]
     return "" if first.startswith(">>>") else first
+
+
+def _bases(cls: type) -> list[type]:
+    """Return the classes of the same package that a class builds on, but for errors."""
+    package = cls.__module__.partition(".")[0]
+    return [
+        base
+        for base in cls.__mro__[1:]
+        if base.__module__.partition(".")[0] == package and not issubclass(base, Exception)
+    ]
+
+
+def _inherited(base: type, cls: type, prefix: str) -> str:
+    """Say what a class has of another; the reference of that one describes it."""
+    names = [name for name, _ in _members(base, (property, cached_property, FunctionType))]
+    kept = [f"`{name}`" for name in names if name not in vars(cls)]
+    title = f"[`{base.__name__}`](#{anchor(base.__name__, prefix)})"
+    return f"As any {title}, it also has {', '.join(kept)}." if kept else ""
 
 
 def _members(cls: type, kinds: tuple[type, ...]) -> list[tuple[str, Any]]:

@@ -56,11 +56,11 @@ EXPLAINED = {
         "Load.of": PRINTED,
         "_hours": "a bare number is in hours",
     },
+    "reports.py": {"shown": PLACES},
     "serving/fit.py": {"_widest": WHOLE, "_shortage": LENGTH},
-    "serving/serving_report.py": {"_many": "how many columns and rows are printed"},
     "serving/step_profile.py": {"StepProfile.shares": "a yes or no as a share of 1 or 0"},
     "serving/validate.py": {"_check_context": LENGTH},
-    "training/optimal_size.py": {"OptimalSize.__str__": PRINTED},
+    "training/optimal_size.py": {"OptimalSize.report": PRINTED},
     "training/search.py": {"_divisors": WHOLE, "candidates": WHOLE, "_recipes": WHOLE},
     "training/training.py": {
         "Training.shares": "each part of a step over the whole, for all parts alike",

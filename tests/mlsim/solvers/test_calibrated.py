@@ -11,7 +11,7 @@ import pytest
 from mlsim import Device, Engine, Hardware, Models, System, Systems
 from mlsim.errors import InvalidValueError, NotMeasuredError, UnknownNameError
 from mlsim.hardware.device_calibration import calibrated_devices, calibration
-from mlsim.solvers.evaluation import OVERHEAD_BOUND
+from mlsim.solvers.answer import OVERHEAD_BOUND
 from mlsim.systems.link_calibration import link_calibration
 
 CALIBRATED = [Hardware.get(key) for key in calibrated_devices()]
@@ -165,7 +165,7 @@ def test_all_reduces_by_hand() -> None:
 def test_experts_lie_side_by_side() -> None:
     """Mixtral: each token meets two experts, so the up product is twice as wide."""
     serving = Engine.serve(model="Mixtral_8x7B", hardware="H200", estimate="calibrated")
-    table = serving.prefill.phase.table
+    table = serving.service.table
     widths = dict(zip((each.name for each in table), table.extra["outputs"], strict=True))
     assert widths["experts, up"] == 2 * 2 * 14336
     assert widths["experts, down"] == 2 * 4096

@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 
 from mlsim import Engine
-from mlsim.errors import DoesNotFitError, InvalidValueError, MlsimError
+from mlsim.errors import DoesNotFitError, InvalidValueError, MlsimError, UnitError, UnreachableError
 from mlsim.quantities import term
 from mlsim.solvers.consistency import check_consistent
+from mlsim.solvers.footprint.assemble import GIVABLE as FOOTPRINT_GIVABLE
 from mlsim.solvers.forward.configuration import GIVABLE
 from mlsim.solvers.forward.profile import kind_of
 from mlsim.solvers.inputs import COUNTS, SHARES
@@ -226,5 +227,53 @@ def test_any_override_is_refused_or_answered_within_what_can_be(door: str) -> No
             continue
         answered += 1
         assert all(-1e-9 <= share <= 1 + 1e-9 for share in found.values()), (name, given, found)
+    assert answered
+    assert refused
+
+
+def test_any_override_of_a_search_is_refused_or_found_where_it_says() -> None:
+    """What `find` returns, given to `solve` beside the same overrides, gives what was wanted."""
+    chance = random.Random(16)
+    asked = {"model": "ResNet50", "hardware": "A100", "batch_size": 64}
+    checked = refused = 0
+    for name in GIVABLE:
+        value = 10 ** chance.uniform(-3, 15)
+        unit = term(name).unit
+        given = {name: value if unit in ("1", "sample", "sample/s") else f"{value} {unit}"}
+        wanted = {"target": "latency", "value": "10 ms", "vary": "memory_bandwidth"}
+        try:
+            found = Engine.find(**wanted, **asked, **given)
+        except (InvalidValueError, UnreachableError):
+            refused += 1
+            continue
+        checked += 1
+        answer = Engine.solve(**asked, **given, memory_bandwidth=found, check_memory=False)
+        assert answer.value("latency") == pytest.approx(0.01, rel=1e-6), given
+    assert checked
+    assert refused
+
+
+def test_any_override_of_a_footprint_is_refused_or_adds_up() -> None:
+    chance = random.Random(17)
+    load = Engine.serve(model="Llama3_8B", hardware="H100", batch_size=8)
+    answered = refused = 0
+    for name, quantity in FOOTPRINT_GIVABLE.items():
+        for _ in range(4):
+            value = 10 ** chance.uniform(-9, 9)
+            unit = term(quantity).unit
+            given = {name: value if unit in ("1", "token") else f"{value} {unit}"}
+            try:
+                found = Engine.footprint(
+                    load, grid="Germany", pue=1.2, host=False, embodied=False, **given
+                )
+                whole = found.value("facility_energy")
+            except (InvalidValueError, UnitError):
+                refused += 1
+                continue
+            answered += 1
+            assert whole > 0
+            assert whole == pytest.approx(found.value("device_energy") * 1.2, rel=1e-9)
+            power = found.value("device_power")
+            assert found.value("device_energy") == pytest.approx(power * load.load().time, rel=1e-9)
     assert answered
     assert refused

@@ -172,7 +172,7 @@ def test_markdown_is_sound(solve) -> None:
 def test_an_unknown_quantity_is_refused(solve) -> None:
     with pytest.raises(UnknownNameError, match="Did you mean 'latency'"):
         solve().explain("latensy")
-    with pytest.raises(UnknownNameError, match="no result is called 'repeats'"):
+    with pytest.raises(UnknownNameError, match="no result of a profile is called 'repeats'"):
         solve().explain("repeats")
 
 

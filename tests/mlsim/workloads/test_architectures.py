@@ -14,8 +14,8 @@ from mlsim.cli.command import main
 from mlsim.errors import DataFileError, InvalidValueError, WrongKindError
 from mlsim.records import DATA
 from mlsim.workloads.layers import Shape
+from mlsim.workloads.model import Network
 from mlsim.workloads.model_files import load_model
-from mlsim.workloads.network import Network
 from mlsim.workloads.recommendation import DotInteraction
 from mlsim.workloads.stages import InvertedStage
 from mlsim.workloads.unet import UNet

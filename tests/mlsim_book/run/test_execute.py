@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -12,10 +14,11 @@ from mlsim_book.errors import BookError, CellError, Problems
 from mlsim_book.read.options import page_defaults
 from mlsim_book.read.project import load_project
 from mlsim_book.read.qmd import read_document
-from mlsim_book.run.execute import run_document
+from mlsim_book.run.execute import _stoppable, run_document
 from mlsim_book.run.page_cache import PageCache
 from mlsim_book.run.pages import execute_pages
 from mlsim_book.run.results import Results
+from mlsim_book.run.stop import Stop
 
 PAGE = """\
 # Title
@@ -186,3 +189,20 @@ def test_conformance_errors(conformance: Path) -> None:
         project = load_project(conformance / name / "src", Problems())
         with pytest.raises(BookError, match=words):
             execute_pages(project, Problems())
+
+
+def test_a_stop_that_a_wait_swallows_is_said_again() -> None:
+    """As `asyncio.wait_for` does in Python 3.11 if what it waits for comes just then."""
+
+    async def deaf_once() -> Results:
+        with contextlib.suppress(asyncio.CancelledError):
+            await asyncio.sleep(60)
+        await asyncio.sleep(60)
+        return Results(())
+
+    stop = Stop()
+    stop.wish()
+    started = time.monotonic()
+    with pytest.raises(asyncio.CancelledError):
+        asyncio.run(_stoppable(deaf_once(), stop))
+    assert time.monotonic() - started < 30

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ast
 import asyncio
-import contextlib
 import functools
 import json
 import math
@@ -30,6 +29,7 @@ from mlsim_book.run.inline import Inline, find_inline
 from mlsim_book.run.kernel import (
     OPENED,
     died_twice,
+    end_start,
     figure_size,
     gone,
     kernel_environment,
@@ -40,6 +40,7 @@ from mlsim_book.run.kernel import (
 )
 from mlsim_book.run.opened_files import EVERYTHING
 from mlsim_book.run.results import Output, Results, needs_kernel
+from mlsim_book.run.stop import Stop
 from mlsim_exercises.errors import ExerciseError
 
 _FRAME = re.compile(r"Cell In\[(\d+)\], line (\d+)")
@@ -66,6 +67,7 @@ def run_document(
     cell_timeout: float = 600,
     startup_timeout: float = 60,
     progress: Callable[[str], None] = lambda _: None,
+    stop: Stop | None = None,
 ) -> Results:
     """Run a parsed page in a fresh kernel, and once more if the kernel dies.
 
@@ -79,17 +81,22 @@ def run_document(
         Seconds to wait for one cell, and for the kernel.
     progress
         Called when a kernel died and the page is run again.
+    stop
+        Its wish ends the page, wherever it is.
 
     Raises
     ------
+    asyncio.CancelledError
+        The page was stopped.
     CellError
         A cell or expression raised, ran too long, or killed its kernel twice.
     """
     if not needs_kernel(document, defaults):
         return Results(tuple(() for _ in document.cells))
     attempt = functools.partial(
-        _attempt, document, defaults, folder, name, timeouts=(cell_timeout, startup_timeout)
-    )
+        _attempt, document, defaults, folder, name,
+        timeouts=(cell_timeout, startup_timeout), stop=stop or Stop(),
+    )  # fmt: skip
     try:
         return attempt()
     except DeadKernelError as error:  # once is bad luck: memory may have been short
@@ -108,39 +115,35 @@ def _attempt(
     name: str,
     *,
     timeouts: tuple[float, float],
+    stop: Stop,
 ) -> Results:
     """Run a page in a new kernel; DeadKernelError if the kernel dies or doesn't start."""
     try:
-        return asyncio.run(_stoppable(_run(document, defaults, folder, name, timeouts=timeouts)))
+        run = _run(document, defaults, folder, name, timeouts=timeouts)
+        return asyncio.run(_stoppable(run, stop))
     except RuntimeError as error:
         if isinstance(error, BookError | DeadKernelError):
             raise
         raise DeadKernelError(str(error)) from error  # "Kernel died before replying", and such
 
 
-_running: dict[asyncio.Task[Any], asyncio.AbstractEventLoop] = {}
-
-
-async def _stoppable(run: Coroutine[Any, Any, Results]) -> Results:
-    """Run a page as a task that `stop_pages` knows."""
+async def _stoppable(run: Coroutine[Any, Any, Results], stop: Stop) -> Results:
+    """Run a page as a task that a wish cancels."""
     task = asyncio.ensure_future(run)
-    _running[task] = asyncio.get_running_loop()
-    try:
-        return await task
-    except DeadKernelError:  # what nbclient makes of a cell that is stopped
-        if task not in _running:
-            raise asyncio.CancelledError from None
-        raise
-    finally:
-        _running.pop(task, None)
+    loop = asyncio.get_running_loop()
 
+    def cancel() -> None:  # until it is done: a wait that just ended may swallow it
+        if not task.done():
+            task.cancel()
+            loop.call_later(2, cancel)
 
-def stop_pages() -> None:
-    """Stop the pages that other threads are running, and their kernels."""
-    while _running:
-        task, loop = _running.popitem()
-        with contextlib.suppress(RuntimeError):  # its loop has just closed: it is done
-            loop.call_soon_threadsafe(task.cancel)
+    with stop.by(lambda: loop.call_soon_threadsafe(cancel)):
+        try:
+            return await task
+        except RuntimeError:  # what nbclient makes of a kernel or cell that is stopped
+            if stop.wished:
+                raise asyncio.CancelledError from None
+            raise
 
 
 async def _run(
@@ -165,15 +168,19 @@ async def _run(
             store_widget_state=False,
         )
         environment = kernel_environment(temporary, defaults.values)
-        async with client.async_setup_kernel(cleanup_kc=True, cwd=str(folder), env=environment):
-            page = _Page(client, defaults, name)
-            await _silently(page, set_up(defaults.values))
-            for block in document.blocks:
-                if isinstance(block, Markdown):
-                    await _evaluate(page, find_inline(block))
-                else:
-                    await _run_cell(page, block)
-            files = await _opened(page)
+        start = client.async_setup_kernel(cleanup_kc=True, cwd=str(folder), env=environment)
+        try:
+            async with start:
+                page = _Page(client, defaults, name)
+                await _silently(page, set_up(defaults.values))
+                for block in document.blocks:
+                    if isinstance(block, Markdown):
+                        await _evaluate(page, find_inline(block))
+                    else:
+                        await _run_cell(page, block)
+                files = await _opened(page)
+        finally:
+            await end_start(client)
     return Results(tuple(page.cells), tuple(page.values), files)
 
 

@@ -126,6 +126,18 @@ def figure_size(options: Mapping[str, Any], defaults: Mapping[str, Any]) -> tupl
     return before, f"{params}.update({keep})"
 
 
+async def end_start(client: NotebookClient) -> None:
+    """End a kernel that was stopped while it started; nbclient ends only what has started.
+
+    Left alone, it would find its folder gone, make it again, and stay there.
+    """
+    if client.kc is not None:
+        client.kc.stop_channels()
+    if client.km is not None and client.km.has_kernel:
+        ended: Any = client.km.shutdown_kernel(now=True)  # of our manager, a coroutine
+        await ended
+
+
 class KernelGoneError(DeadKernelError):
     """The kernel died while it ran what stands at a place."""
 

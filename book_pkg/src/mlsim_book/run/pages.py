@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import math
-import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -30,6 +29,7 @@ from mlsim_book.run.intermediate import write_markdown
 from mlsim_book.run.page_cache import PageCache, environment_key, page_key
 from mlsim_book.run.quarto_inline import check_values, check_written
 from mlsim_book.run.results import Results, needs_kernel, runs, stored_results
+from mlsim_book.run.stop import Stop
 
 Progress = Callable[[str], None]
 
@@ -94,6 +94,7 @@ def run_pages(
     depends_once = functools.cache(functools.partial(read_depends, project.root))
     errors: list[BookError] = []
     done: list[str] = []
+    stop = Stop()
 
     def run(page: ParsedPage) -> Results | None:
         try:
@@ -101,7 +102,7 @@ def run_pages(
             return _run(
                 project, page, kept, environment=environment, depends=depends_once(names),
                 read_again=functools.partial(read_depends, project.root, names),
-                progress=progress,
+                progress=progress, stop=stop,
             )  # fmt: skip
         except BookError as error:
             errors.append(error)
@@ -115,8 +116,7 @@ def run_pages(
             results = list(pool.map(run, pages))
         except KeyboardInterrupt:
             pool.shutdown(wait=False, cancel_futures=True)
-            if "mlsim_book.run.execute" in sys.modules:  # a cell may run for minutes yet
-                sys.modules["mlsim_book.run.execute"].stop_pages()
+            stop.wish()  # a cell may run for minutes yet
             raise
         finally:
             clear(progress)
@@ -144,6 +144,7 @@ def _run(
     depends: Depends,
     read_again: Callable[[], Depends],
     progress: Progress,
+    stop: Stop,
 ) -> Results:
     source = page.chapter.source
     if not runs(page.document, merge(project.metadata, page.metadata)):
@@ -171,6 +172,7 @@ def _run(
         name=source,
         cell_timeout=_timeout(project, page),
         progress=progress,
+        stop=stop,
     )
     uses = depends.uses(results.opened)
     if read_again().key(uses) == depends.key(uses):  # else one was edited while the page ran

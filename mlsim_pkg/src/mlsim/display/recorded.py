@@ -15,8 +15,7 @@ from mlsim.solvers.derivation import literal
 from mlsim.systems import Cluster, System
 from mlsim.units import text
 from mlsim.workloads.language import Transformer
-from mlsim.workloads.model import Model
-from mlsim.workloads.network import Network
+from mlsim.workloads.model import Model, Network
 
 
 def _of_figure(figure: Figure, name: str) -> Number:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from mlsim.display import published, recorded, results
+from mlsim.display import published, recorded
 from mlsim.display.number import Number, of_literal
+from mlsim.display.results import of_answer
 from mlsim.errors import UnknownNameError
+from mlsim.solvers.answer import Answer
 from mlsim.solvers.forward.profile import Profile, solve
 from mlsim.zoo import resolve
 
-_MAKERS = (*results.MAKERS, *recorded.MAKERS, *published.MAKERS)
+_MAKERS = ((Answer, of_answer), *recorded.MAKERS, *published.MAKERS)
 
 
 def show(
@@ -73,7 +75,7 @@ def _made(what: Any, name: str, because: str) -> Number:
             made: Number = make(what, name)
             return made
     if hasattr(what, "index") and hasattr(what, "get") and "hardware" in what:
-        return results.of_profile(_solve_again(what), name)
+        return of_answer(_solve_again(what), name)
     return of_literal(what, name, because)
 
 

@@ -71,7 +71,7 @@ def find(
         check_memory=False,
         **given,
     )
-    if profile.configuration.shape:
+    if profile.shape:
         raise InvalidValueError("find looks for one value: give one batch, not an array.")
     wanted = float(validate(target, value))
     limits = (validate(vary, between[0]), validate(vary, between[1])) if between else None

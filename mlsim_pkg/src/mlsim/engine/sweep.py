@@ -7,18 +7,18 @@ from typing import TYPE_CHECKING, Any
 
 from mlsim.errors import InvalidValueError, UnsupportedPrecisionError, need
 from mlsim.precision import precision as find_precision
-from mlsim.solvers.blocks import Job, prepare, run_jobs
-from mlsim.solvers.evaluation import (
+from mlsim.solvers.answer import (
     COMPUTE_BOUND,
     DOES_NOT_FIT,
     MEMORY_BOUND,
     OVERHEAD_BOUND,
 )
+from mlsim.solvers.blocks import Job, prepare, run_jobs
 from mlsim.solvers.forward.profile import kind_of
 from mlsim.solvers.inputs import CALIBRATED, validate
 from mlsim.solvers.reports import plain
 from mlsim.units import text
-from mlsim.workloads.network import Network
+from mlsim.workloads.model import Network
 from mlsim.zoo import resolve, spaces
 
 if TYPE_CHECKING:
@@ -107,7 +107,7 @@ def _job(
     Where the device lacks the precision, there is none, and the rows are NaN.
     """
     try:
-        asked = kind_of(estimate)(model, device, number_format, estimate, column, {})
+        asked = kind_of(estimate)(model, device, number_format, estimate, column, {}).question
         return prepare(asked.plan(*into), asked.known, asked.table.columns_2d, column.shape, into)
     except UnsupportedPrecisionError:
         for values in into.values():

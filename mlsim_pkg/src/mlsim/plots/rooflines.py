@@ -126,8 +126,6 @@ def _computes_in(workload: Any) -> str:
     """Return the format in which an answer computes, or "" for a network to be solved."""
     if isinstance(workload, Profile):
         return workload.precision
-    if isinstance(workload, StepProfile):
-        workload = workload.phase
     service = getattr(workload, "service", None)
     if service is None:
         return ""
@@ -142,9 +140,7 @@ def _points(workload: Any, device: Device, precision: str, batch_size: Any) -> l
         network = resolve.network(workload)
         solved = [solve(network, device, batch_size=size, precision=precision) for size in sizes]
         return [_of_profile(profile) for profile in solved]
-    owner = (
-        workload.phase.service.device if isinstance(workload, StepProfile) else workload.hardware
-    )
+    owner = workload.service.device if isinstance(workload, StepProfile) else workload.hardware
     if owner is not device or _computes_in(workload) != precision:
         raise InvalidValueError(
             f"{workload!r} does not belong under the roof of {device.name} in {precision}."
@@ -163,15 +159,12 @@ def _of_profile(profile: Profile) -> _Point:
 
 def _of_step(step: StepProfile) -> _Point:
     """Name a phase; its counts are those of one device."""
-    phase = step.phase
-    if phase.shape:
-        raise InvalidValueError(
-            f"{step!r} has many points; pick one, such as serving[0].{phase.name}."
-        )
-    service = phase.service
+    if step.shape:
+        raise InvalidValueError(f"{step!r} has many points; pick one, such as {step.picked}.")
+    service = step.service
     layout = f", {service.parallelism}" if service.parallelism.devices > 1 else ""
     batch = f"batch {service.batch_size:,.0f}{layout}"
-    return _Point(step, f"{service.model.name}, {batch}, {phase.name}")
+    return _Point(step, f"{service.model.name}, {batch}, {step.name}")
 
 
 def _intensities(points: list[_Point], *, operators: bool) -> list[float]:

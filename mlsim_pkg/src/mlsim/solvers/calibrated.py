@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import partial
 from typing import Any
 
 from mlsim.equations import Equation, calibration as physics, equations_of, step
 from mlsim.hardware import Device
 from mlsim.hardware.device_calibration import TILE, Calibration, calibration
+from mlsim.solvers.question import Known, recorded
 
 EQUATIONS = equations_of(physics)
 
@@ -70,25 +72,26 @@ def reached(found: Calibration, name: str, *, attention: bool) -> float:
     return float(getattr(found, "attention_fraction" if own else name))
 
 
-def tiling(device: Device) -> dict[str, float]:
-    """Return what tells how a product fills a device: 1 if nobody counts its cores."""
+def add_tiling(known: Known, device: Device) -> None:
+    """Add what tells how a product fills a device: 1 if nobody counts its cores."""
     if device.cores is None:
-        return {"filled_share": 1.0}
-    return {"tile_size": float(TILE), "cores": float(device.cores)}
+        words = f"assumed: no number of cores of {device.name} is on record, so all count as full"
+        known.add(words, filled_share=1.0)
+        return
+    library = "convention: the common tile of a library for matrix products"
+    known.add(library, tile_size=float(TILE))
+    known.add(recorded(device, device.figures["cores"]), cores=float(device.cores))
 
 
-def origin(name: str, device: Device, found: Mapping[str, Calibration]) -> str:
-    """Say where a calibrated quantity comes from; "" if it is none."""
-    if name == "cores" and device.cores is not None:
-        return f"{device.name}: {device.figures['cores'].origin()}"
-    if name == "tile_size":
-        return "convention: the common tile of a library for matrix products"
-    if name == "filled_share":
-        return f"assumed: no number of cores of {device.name} is on record, so all count as full"
-    if name == "outputs":
-        return "the model's architecture: columns of each matrix product"
-    if name not in OF_DEVICE:
-        return ""
+def add_origins(known: Known, device: Device, found: Mapping[str, Calibration]) -> None:
+    """Add the origins of what was measured of a device, and of the columns that come with it."""
+    known.columns("the model's architecture: columns of each matrix product", "outputs")
+    for name in OF_DEVICE if found else ():
+        known.columns(partial(_origin, name, device, found), name)
+
+
+def _origin(name: str, device: Device, found: Mapping[str, Calibration]) -> str:
+    """Say of which measurements a constant was made; those of several formats each."""
     words = {each: _words(one, name) for each, one in found.items()}
     if len(set(words.values())) == 1:
         return f"{device.name}, {next(iter(words.values()))}"

@@ -11,7 +11,7 @@ from mlsim.equations.roofline import arithmetic_intensity
 from mlsim.quantities import term
 from mlsim.records.references import reference
 from mlsim.solvers.derivation import as_markdown, as_text
-from mlsim.solvers.evaluation import Question, evaluate, quiet
+from mlsim.solvers.question import Question, quiet
 from mlsim.solvers.reports import plain
 from mlsim.units import text
 from mlsim.workloads.operators import OperatorTable
@@ -26,9 +26,9 @@ _OPERATOR_RESULTS = (
 )
 
 
-def operator_rows(configuration: Question, table: OperatorTable[Any]) -> list[dict[str, Any]]:
+def operator_rows(question: Question, table: OperatorTable[Any]) -> list[dict[str, Any]]:
     """Return a record per operator: counts, work, traffic, times, what binds it."""
-    values = evaluate(configuration, *_OPERATOR_RESULTS, table=table)
+    values = question.evaluate(*_OPERATOR_RESULTS, table=table)
     rows = []
     for index, operator in enumerate(table):
         row: dict[str, Any] = {
@@ -52,21 +52,21 @@ def operator_rows(configuration: Question, table: OperatorTable[Any]) -> list[di
 
 
 class Explanation:
-    """The derivation of one quantity of one configuration.
+    """The derivation of one quantity of a question about one point.
 
     `print` it in a terminal; a notebook renders it; `to_dict` is for programs.
     """
 
-    def __init__(self, configuration: Question, name: str) -> None:
-        self.configuration = configuration
+    def __init__(self, question: Question, name: str) -> None:
+        self.question = question
         self.name = name
-        self.steps = configuration.plan(name).steps
-        self._table = configuration.table
-        known = {**configuration.known, **self._table.columns}
+        self.steps = question.plan(name).steps
+        self._table = question.table
+        known = {**question.known, **self._table.columns}
         wanted = tuple(step.yields for step in self.steps)
         # What moves nothing, such as sending, has no intensity.
         with quiet():
-            self._values = {**known, **(evaluate(configuration, *wanted) if wanted else {})}
+            self._values = {**known, **(question.evaluate(*wanted) if wanted else {})}
         self._example = self._largest()
 
     def _largest(self) -> int:
@@ -130,9 +130,9 @@ class Explanation:
                 "value": self._at(name),
                 "unit": term(name).unit,
                 "text": text(self._at(name), term(name).unit),
-                "origin": self.configuration.origin(name),
+                "origin": self.question.origin(name),
             }
-            for name in (*self.configuration.known, *self._table.extra)
+            for name in (*self.question.known, *self._table.extra)
             if name in used
         ]
 
@@ -159,7 +159,7 @@ class Explanation:
             "quantity": self.name,
             "value": self.value,
             "unit": term(self.name).unit,
-            **self.configuration.labels,
+            **self.question.labels,
             "inputs": self._inputs(),
             "steps": [self._step(step) for step in self.steps],
             "operators": rows if columns else [],

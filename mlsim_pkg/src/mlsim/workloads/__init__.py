@@ -11,9 +11,8 @@ if TYPE_CHECKING:
     from mlsim.workloads.huggingface import load_config
     from mlsim.workloads.language import Transformer
     from mlsim.workloads.latent import Indexer, LatentAttention
-    from mlsim.workloads.model import FLOPS_PER_MULTIPLY_ADD, Model
+    from mlsim.workloads.model import FLOPS_PER_MULTIPLY_ADD, Model, Network
     from mlsim.workloads.model_files import load_model
-    from mlsim.workloads.network import Network
     from mlsim.workloads.operators import NetworkOperators, Operator, OperatorTable
     from mlsim.workloads.parallelism import Parallelism
     from mlsim.workloads.recurrent import DeltaRule, StateSpace
@@ -51,7 +50,7 @@ _HOMES = {
     "Transformer": "language",
     **dict.fromkeys(("FLOPS_PER_MULTIPLY_ADD", "Model"), "model"),
     "load_model": "model_files",
-    "Network": "network",
+    "Network": "model",
     **dict.fromkeys(("NetworkOperators", "Operator", "OperatorTable"), "operators"),
     "Parallelism": "parallelism",
     **dict.fromkeys(("DeltaRule", "StateSpace"), "recurrent"),

@@ -12,8 +12,7 @@ from typing import Any
 from mlsim import records
 from mlsim.errors import DataFileError, InvalidValueError, nearest
 from mlsim.workloads.layers import Layer, Shape
-from mlsim.workloads.model import Model
-from mlsim.workloads.network import Network
+from mlsim.workloads.model import Model, Network
 
 # What an architecture may be written in: the name that files use, and the class that lowers it.
 _LAYERS = {

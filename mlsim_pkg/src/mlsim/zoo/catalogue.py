@@ -14,8 +14,7 @@ from mlsim.systems import Cluster, System
 from mlsim.units import text
 from mlsim.workloads.language import Transformer
 from mlsim.workloads.latent import LatentAttention
-from mlsim.workloads.model import Model
-from mlsim.workloads.network import Network
+from mlsim.workloads.model import Model, Network
 from mlsim.zoo.resolve import model
 from mlsim.zoo.spaces import (
     SPACES,

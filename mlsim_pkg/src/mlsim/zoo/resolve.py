@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any
 from mlsim.errors import DataFileError, UnknownNameError, WrongKindError, unknown_name
 from mlsim.hardware.device import Device
 from mlsim.hardware.device_files import load_device
-from mlsim.workloads.model import Model
+from mlsim.workloads.model import Model, Network
 from mlsim.workloads.model_files import load_model
-from mlsim.workloads.network import Network
 from mlsim.zoo import spaces
 from mlsim.zoo.spaces import plain
 

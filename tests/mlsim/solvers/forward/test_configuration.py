@@ -12,11 +12,11 @@ from hypothesis import given, strategies as st
 from mlsim import Device, Engine, Hardware, Model, Models
 from mlsim.equations import EQUATIONS
 from mlsim.precision import precision as find_precision
-from mlsim.solvers import blocks, evaluation
+from mlsim.solvers import blocks, question
 from mlsim.solvers.forward.configuration import GIVABLE
 from mlsim.units import quantity
 from mlsim.workloads.layers import Convolution, Linear, Pool, Shape
-from mlsim.workloads.network import Network
+from mlsim.workloads.model import Network
 
 # A network of two layers, worked by hand. Batch 2 in fp16 (2 bytes a number) on
 # 100 FLOP/s and 40 B/s; the counts are those of the fixture `tiny`.
@@ -228,9 +228,9 @@ def test_throughput_is_batch_over_latency(model: Model, device: Device, batch: i
 @given(networks(), devices(), batches)
 def test_merging_equal_operators_changes_nothing(model: Model, device: Device, batch: int) -> None:
     configuration = Engine.solve(model=model, hardware=device, batch_size=batch).configuration
-    merged = evaluation.evaluate(configuration, "latency", "total_bytes", "memory_required")
-    each = evaluation.evaluate(
-        configuration, "latency", "total_bytes", "memory_required", table=model.operators
+    merged = configuration.question.evaluate("latency", "total_bytes", "memory_required")
+    each = configuration.question.evaluate(
+        "latency", "total_bytes", "memory_required", table=model.operators
     )
     for name, value in merged.items():
         assert value == pytest.approx(each[name], rel=1e-12)
@@ -375,7 +375,7 @@ def test_lists_equal_arrays(solve, monkeypatch, estimate: str, overrides: dict[s
     with_arrays = solve(batch_size=32, estimate=estimate, **overrides)
     expected = {name: with_arrays.value(name) for name in wanted}
     rows = with_arrays.operators
-    monkeypatch.setattr(evaluation, "ARRAYS", False)
+    monkeypatch.setattr(question, "ARRAYS", False)
     with_lists = solve(batch_size=32, estimate=estimate, **overrides)
     for name in wanted:
         found = with_lists.value(name)
@@ -412,7 +412,7 @@ print(profile.explain().value == profile.value("latency"), len(str(profile)) > 0
 
 
 def test_a_plan_is_made_once(solve) -> None:
-    first, second = solve(batch_size=1).configuration, solve(batch_size=2).configuration
+    first, second = solve(batch_size=1).question, solve(batch_size=2).question
     assert first.plan("latency") is second.plan("latency")
 
 

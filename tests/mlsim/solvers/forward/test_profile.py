@@ -44,9 +44,9 @@ def test_asking_for_what_there_is_not(solve) -> None:
     profile = solve()
     with pytest.raises(UnknownNameError, match="Did you mean 'latency'"):
         profile["latensy"]
-    with pytest.raises(UnknownNameError, match="no result is called 'stride'"):
+    with pytest.raises(UnknownNameError, match="no result of a profile is called 'stride'"):
         profile["stride"]
-    with pytest.raises(UnknownNameError, match="no result is called 'multiply_adds'"):
+    with pytest.raises(UnknownNameError, match="no result of a profile is called 'multiply_adds'"):
         profile.value("multiply_adds")
 
 

@@ -238,7 +238,7 @@ def test_a_ragged_list_of_contexts() -> None:
 
 def test_a_context_without_numpy(monkeypatch: pytest.MonkeyPatch) -> None:
     expected = [llama().decode_at(cached).value("latency") for cached in (0, 100)]
-    monkeypatch.setattr("mlsim.solvers.evaluation.ARRAYS", False)
+    monkeypatch.setattr("mlsim.solvers.question.ARRAYS", False)
     monkeypatch.setattr(serving_module, "ARRAYS", False)
     found = [llama().decode_at(cached).value("latency") for cached in (0, 100)]
     assert found == pytest.approx(expected, rel=1e-12)

@@ -105,7 +105,7 @@ def test_every_quantity_of_a_step_is_explained(kind: str) -> None:
                 value = value[explanation._example]
             data = check_explanation(explanation, float(value))
             assert data["quantity"] == name
-            assert re.search(rf", {step.phase.name}$", data["estimate"])
+            assert re.search(rf", {step.name}$", data["estimate"])
             checked += 1
     assert checked > 40
 

@@ -60,13 +60,13 @@ def test_one_token_reads_its_own_experts(model: Transformer, estimate: str) -> N
     serving = serve(model=model, estimate=estimate)
     step = serving.decode
     assert step.value("expert_share") == experts.per_token / experts.count
-    rows = zip(step.phase.table, step.value("parameters_read"), strict=True)
+    rows = zip(step.service.table, step.value("parameters_read"), strict=True)
     read = sum(each * row.repeats for row, each in rows if row.kind == "experts")
     one = experts.expert.parameters(model.hidden)
     assert read == (model.layers - model.dense_layers) * experts.per_token * one
     assert sum(
         float(each) * row.repeats
-        for row, each in zip(step.phase.table, step.value("parameters_read"), strict=True)
+        for row, each in zip(step.service.table, step.value("parameters_read"), strict=True)
     ) == streamed(model)
 
 
@@ -101,7 +101,7 @@ def test_copies_that_share_their_experts_choose_together() -> None:
     assert alone.value("expert_share") == 0.25
     assert spread.value("expert_share") == pytest.approx(1 - 0.75**8, rel=1e-12)
     # Each holds one expert of eight, and reads it with that chance.
-    rows = {row.name: row for row in spread.phase.table}
+    rows = {row.name: row for row in spread.service.table}
     assert rows["experts, up"].parameters == 2 * 4096 * 14336
     assert spread.value("total_network_time") > alone.value("total_network_time") == 0
 

@@ -108,10 +108,10 @@ def test_results_by_name() -> None:
     assert serving.value("reserve_share") == 0.1
     assert (serving.model, serving.hardware) == (TINY, CHIP)
     assert (serving.batch_size, type(serving.batch_size)) == (2, int)
-    assert repr(serving) == "<Serving Tiny on Slow chip, batch 2>"
-    assert repr(serving.decode) == "<decode of Tiny on Slow chip>"
+    assert repr(serving) == "<Serving Tiny on Slow chip, 2 x 3 + 3 tokens, fp16, roofline>"
+    assert repr(serving.decode).startswith("<StepProfile decode of Tiny on Slow chip, 2 x 1 new")
     node = by_hand(hardware=PAIR, tensor_parallel=2)
-    assert repr(node) == "<Serving Tiny on 2 x Slow chip of Slow pair (TP2), batch 2>"
+    assert repr(node).startswith("<Serving Tiny on 2 x Slow chip of Slow pair (TP2), 2 x 3 +")
 
 
 def test_a_name_that_is_no_result() -> None:

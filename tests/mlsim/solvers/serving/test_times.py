@@ -9,7 +9,6 @@ from language_models import tiny
 from services import CHIP, llama
 
 from mlsim import Engine
-from mlsim.solvers.serving.phase import Phase
 from mlsim.solvers.serving.step_profile import StepProfile
 from mlsim.systems import System
 
@@ -144,7 +143,5 @@ def test_a_larger_chunk_costs_memory_and_no_time() -> None:
 def test_a_phase_is_asked_for_as_it_is() -> None:
     """The equations of prefill are those of decode: so many new tokens, so many cached."""
     serving = llama(prompt_tokens=77)
-    phase = Phase(serving.service, "both", 77.0, 0.0)
-    assert StepProfile(phase).value("latency") == pytest.approx(
-        serving.prefill.value("latency"), rel=1e-12
-    )
+    step = StepProfile(serving.service, "both", 77.0, 0.0)
+    assert step.value("latency") == pytest.approx(serving.prefill.value("latency"), rel=1e-12)

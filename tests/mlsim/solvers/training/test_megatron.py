@@ -121,7 +121,7 @@ def test_the_run_uses_these_constants_and_no_others() -> None:
     run = predict(ROWS[0])
     found = calibration(run.device, "fp16")
     links = link_calibration(Clusters.Selene.node, 8)
-    known, columns = run.run.known, run.run.table.columns
+    known, columns = run.question.known, run.run.table.columns
     # Standard attention is two products, so that they reach what products do.
     assert set(columns["compute_fraction"]) == {found.compute_fraction}
     assert known["memory_fraction"] == found.memory_fraction

@@ -124,14 +124,15 @@ def test_an_explanation_holds_its_equations_and_sources() -> None:
 
 
 def test_each_quantity_of_its_equations_is_to_be_had(run: Training) -> None:
-    for equation in run.run.plan("step_time", "memory_free", "token_rate").steps:
+    for equation in run.question.plan("step_time", "memory_free", "token_rate").steps:
         found = run[equation.yields]
         assert found.check(term(equation.yields).unit) or term(equation.yields).unit == "1"
 
 
 def test_measured_and_ideal_kernels_have_equations_of_their_own() -> None:
     measured, ideal = (
-        {each.name for each in run.run.plan("step_time").steps} for run in (calibrated(), train())
+        {each.name for each in run.question.plan("step_time").steps}
+        for run in (calibrated(), train())
     )
     assert {"started_kernel_time", "calibrated_compute_time"} <= measured - ideal
     assert {"ideal_kernel_time", "compute_time"} <= ideal - measured
@@ -139,7 +140,7 @@ def test_measured_and_ideal_kernels_have_equations_of_their_own() -> None:
 
 @pytest.mark.parametrize("collective", ["ring", "hierarchical", "tree"])
 def test_the_way_of_a_collective_chooses_its_equations(collective: str) -> None:
-    steps = train(data_parallel=16, collective=collective).run.plan("step_time").steps
+    steps = train(data_parallel=16, collective=collective).question.plan("step_time").steps
     passes = {each.name for each in steps if "_pass_" in each.name}
     assert passes == {f"{collective}_pass_rate", f"{collective}_pass_latency"}
 

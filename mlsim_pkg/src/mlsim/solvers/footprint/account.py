@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from functools import cache
+from dataclasses import dataclass
+from functools import cache, cached_property, partial
 
-from mlsim.equations import Equation, Plan, energy, equations_of, footprint, plan
+from mlsim.equations import Equation, energy, equations_of, footprint
 from mlsim.quantities import term
 from mlsim.solvers.footprint.entries import Entry
 from mlsim.solvers.load import Load
+from mlsim.solvers.question import Known, Question
 from mlsim.units import text
-from mlsim.workloads.operators import NO_OPERATORS, OperatorTable
 
 FOOTPRINT = equations_of(energy, footprint)
 RESULTS = tuple(dict.fromkeys(each.yields for each in FOOTPRINT))
@@ -42,33 +42,21 @@ class Account:
     left_out: tuple[str, ...]
     # Which end of each range is taken: the one for a small or for a large footprint.
     large: bool = False
-    known: dict[str, float] = field(init=False)
-
-    def __post_init__(self) -> None:
-        known = {}
-        for name, each in self.entries.items():
-            upper = self.large != (name in _FALLING)
-            known[name] = each.high if upper else each.low
-        object.__setattr__(self, "known", known)
 
     @property
     def ranges(self) -> bool:
         """Whether anything known is a range."""
         return any(each.ranges for each in self.entries.values())
 
-    @property
-    def table(self) -> OperatorTable[object]:
-        """No operators: the work has been added up."""
-        return NO_OPERATORS
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """One point."""
-        return ()
-
-    def plan(self, *wanted: str) -> Plan:
-        """Return the equations that lead to what is wanted."""
-        return plan(equations_by("contract_factor" in self.known), self.known, wanted)
+    @cached_property
+    def question(self) -> Question:
+        """What is asked: all that is known, at this end of its ranges."""
+        known = Known()
+        for name, each in self.entries.items():
+            upper = self.large != (name in _FALLING)
+            value = each.high if upper else each.low
+            known.add(partial(self._origin, name), **{name: value})
+        return Question(known, equations_by("contract_factor" in known), lambda: self.labels)
 
     @property
     def labels(self) -> dict[str, str]:
@@ -84,8 +72,8 @@ class Account:
             "estimate": f"{end}{self.place}",
         }
 
-    def origin(self, name: str) -> str:
-        """Say where a known quantity comes from."""
+    def _origin(self, name: str) -> str:
+        """Say where a known quantity comes from, and of a range, both its ends."""
         each = self.entries[name]
         if not each.ranges:
             return each.origin

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mlsim.errors import InvalidValueError, unknown_name
 from mlsim.quantities import term
-from mlsim.solvers.explain import Explanation
+from mlsim.solvers.answer import Answer
 from mlsim.solvers.footprint.account import RESULTS, Account
 from mlsim.solvers.footprint.entries import LEFT_OUT
-from mlsim.solvers.footprint.footprint_report import as_dict, as_text
+from mlsim.solvers.footprint.footprint_report import INNER, entry, inputs, report
 from mlsim.solvers.footprint.interval import Interval, readable
 from mlsim.solvers.load import Load
+from mlsim.solvers.question import Question
+from mlsim.solvers.reports import Report
+
+if TYPE_CHECKING:
+    from mlsim.solvers.explain import Explanation
 
 _PER_TOKEN = {
     "energy": "energy_per_token",
@@ -39,7 +45,7 @@ _NEEDS = {
 _KNOWN_BY = {"host_energy": "host_power", "network_energy": "network_power"}
 
 
-class Footprint:
+class Footprint(Answer):
     """Energy, carbon and water of a training run, a service, or another load.
 
     Each result is a quantity, or an `Interval` where something known is a range;
@@ -53,9 +59,22 @@ class Footprint:
     440 kWh, 44 kgCO2e
     """
 
+    noun, variable, first = "footprint", "footprint", "total_carbon"
+    reported = tuple(name for name in RESULTS if name not in INNER)
+
     def __init__(self, account: Account) -> None:
+        super().__init__()
         self.account = account
-        self._values: dict[str, float] = {}
+
+    @property
+    def question(self) -> Question:
+        """What is asked; of a range, at the end that is taken."""
+        return self.account.question
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What can be asked for by name."""
+        return (*RESULTS, *self.question.known)
 
     @property
     def load(self) -> Load:
@@ -102,26 +121,23 @@ class Footprint:
         InvalidValueError
             If it needs something that is not known; says what to give.
         """
-        if self.ranges:
-            low, high = self.low.value(name), self.high.value(name)
-            if name in ("device_lifetime", "lifetime_use"):
-                low, high = high, low
-            return low if low == high else Interval(low, high)
+        if not self.ranges:
+            return super().value(name)
+        low, high = self.low.value(name), self.high.value(name)
+        if name in ("device_lifetime", "lifetime_use"):
+            low, high = high, low
+        return low if low == high else Interval(low, high)
+
+    def _asked(self, name: str) -> tuple[Question, str]:
         for need in _NEEDS.get(name, ()):
             if need in self.account.missing:
                 raise InvalidValueError(self.account.missing[need])
-        known = self.account.known
-        if name in known:
-            return known[name]
-        if name not in RESULTS:
-            raise unknown_name("result of a footprint", name, (*RESULTS, *known))
-        if name not in self._values:
-            found = self.account.plan(name).compute(known)[name]
-            self._values[name] = float(found)
-        return self._values[name]
+        return super()._asked(name)
 
-    def __getitem__(self, name: str) -> Any:
+    def __getitem__(self, name: str | int | tuple[int, ...]) -> Any:
         """Return a result by name: a quantity, or an `Interval` of two."""
+        if not isinstance(name, str):
+            return super().__getitem__(name)
         found, base = self.value(name), term(name).unit
         if isinstance(found, Interval):
             return Interval(*(readable(each, base, found.high) for each in (found.low, found.high)))
@@ -215,7 +231,23 @@ class Footprint:
             raise unknown_name("result per token", name, _PER_TOKEN)
         return self[_PER_TOKEN[name]]
 
-    def explain(self, name: str = "total_carbon") -> Explanation:
+    def part(self, name: str) -> tuple[Answer, str]:
+        """Return the answer that a name speaks of, and its name there; "latency" is the energy.
+
+        Raises
+        ------
+        InvalidValueError
+            For a range: take one end of it.
+        """
+        name = "facility_energy" if name == "latency" else name
+        if self.ranges:
+            raise InvalidValueError(
+                f"{name.replace('_', ' ')} is a range, since something known is: show one end of "
+                f"it, such as show(footprint.high, {name!r})."
+            )
+        return self, name
+
+    def explain(self, name: str = "") -> Explanation:
         """Show how a result came to be: equations, values, units, sources.
 
         Raises
@@ -224,19 +256,33 @@ class Footprint:
             For a range: explain `low` or `high`.
         """
         if self.ranges:
+            name = name or self.first
             raise InvalidValueError(
                 "this footprint is a range: explain one end of it, "
                 f".low.explain({name!r}) or .high.explain({name!r})."
             )
-        self.value(name)
-        return Explanation(self.account, name)
+        return super().explain(name)
+
+    @property
+    def about(self) -> str:
+        """What this is the answer to, in words."""
+        return f"{self.load.label}, {self.account.place}"
 
     def to_dict(self) -> dict[str, Any]:
-        """Return inputs and results for JSON: every value with its unit."""
-        return as_dict(self)
+        """Return inputs and results for JSON; a range has "low" and "high".
 
-    def __str__(self) -> str:
-        return as_text(self)
+        What is not known is null, with the reason in "missing".
+        """
+        account = self.account
+        found = super().to_dict()
+        return {**found, "left_out": list(account.left_out), "missing": dict(account.missing)}
 
-    def __repr__(self) -> str:
-        return f"<Footprint of {self.load.label} on {self.account.labels['hardware']}>"
+    def _inputs(self) -> Mapping[str, Any]:
+        return inputs(self)
+
+    def _entry(self, name: str) -> Any:
+        return entry(self, name) if self.has(name) else None
+
+    def report(self) -> Report:
+        """Return the answer as a title and rows."""
+        return report(self)

@@ -5,58 +5,48 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from mlsim.quantities import term
-from mlsim.solvers.footprint.account import RESULTS
 from mlsim.solvers.footprint.interval import Interval, digits, written
-from mlsim.solvers.reports import listed
+from mlsim.solvers.reports import Report
 
 if TYPE_CHECKING:
     from mlsim.solvers.footprint.footprint import Footprint
 
 # What is not of interest by itself.
-_INNER = ("power_load", "power_share", "carbon_intensity")
+INNER = ("power_load", "power_share", "carbon_intensity")
 
 
-def as_dict(footprint: Footprint) -> dict[str, Any]:
-    """Return inputs and results; each is {"value": ..., "unit": ...}, a range {"low", "high"}.
-
-    What is not known is null, with the reason in "missing".
-    """
+def inputs(footprint: Footprint) -> dict[str, Any]:
+    """Return what was asked, and what is known with its origin, for JSON."""
     account = footprint.account
     labels = account.labels
-    results = {
-        name: _plain(footprint, name) if footprint.has(name) else None
-        for name in RESULTS
-        if name not in _INNER
-    }
     return {
         "load": labels["model"],
         "hardware": labels["hardware"],
         "place": account.place,
         "inputs": {
-            name: {**_plain(footprint, name), "origin": account.origin(name)}
+            name: {**entry(footprint, name), "origin": footprint.question.origin(name)}
             for name in account.entries
             # A part of the water that is not known stands for nothing in the sum.
             if name not in account.missing
         },
-        **results,
-        "left_out": list(account.left_out),
-        "missing": dict(account.missing),
     }
 
 
-def _plain(footprint: Footprint, name: str) -> dict[str, Any]:
+def entry(footprint: Footprint, name: str) -> dict[str, Any]:
+    """Return a quantity for JSON: its value, or of a range both ends."""
     found, unit = footprint.value(name), term(name).unit
     if isinstance(found, Interval):
         return {"low": found.low, "high": found.high, "unit": unit}
     return {"value": found, "unit": unit}
 
 
-def as_text(footprint: Footprint) -> str:
+def report(footprint: Footprint) -> Report:
     """Return a short table."""
     account = footprint.account
     labels = account.labels
     about = ", ".join(each for each in (labels["hardware"], labels["precision"]) if each)
-    devices, seconds = account.known["devices"], account.known["working_time"]
+    known = footprint.question.known
+    devices, seconds = known["devices"], known["working_time"]
     rows = [
         ("place", account.place),
         ("power", f"{_shown(footprint, 'device_power')} per device"),
@@ -68,7 +58,7 @@ def as_text(footprint: Footprint) -> str:
     if footprint.has("energy_per_token"):
         rows.append(("per token", _per_token(footprint)))
     rows += [("left out" if not i else "", each) for i, each in enumerate(account.left_out)]
-    return "\n".join([labels["model"], *listed([("on", about), *rows], 11)])
+    return Report(labels["model"], [("on", about), *rows], label=11)
 
 
 def _shown(footprint: Footprint, name: str) -> str:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from mlsim.equations import Equation
 from mlsim.hardware.device_calibration import Calibration
 from mlsim.solvers import calibrated
 from mlsim.solvers.forward.configuration import GIVABLE, SOLVER, Configuration, with_lookups
+from mlsim.solvers.question import Known
 from mlsim.workloads.operators import NetworkOperators
 
 CALIBRATED_SOLVER = calibrated.network_equations(SOLVER)
@@ -63,15 +64,10 @@ class CalibratedConfiguration(Configuration):
         """The operators to reckon with: equal ones in one row."""
         return self.model.operators.merged.with_outputs.with_tables
 
-    def _on_record(self) -> dict[str, Any]:
-        known = {**super()._on_record(), **calibrated.tiling(self.device)}
+    def _on_record(self) -> Known:
+        known = super()._on_record()
+        calibrated.add_tiling(known, self.device)
+        calibrated.add_origins(known, self.device, self.calibrations)
         for found in self.calibrations.values():
             known.update({name: getattr(found, name) for name in calibrated.OF_DEVICE})
         return known
-
-    def origin(self, name: str) -> str:
-        """Say where a known quantity comes from."""
-        found = super().origin(name)
-        if found != "definition":
-            return found
-        return calibrated.origin(name, self.device, self.calibrations) or found

@@ -11,15 +11,15 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any, ClassVar
 
-from mlsim.equations import Equation, Plan, equations_of, memory, plan, roofline
+from mlsim.equations import Equation, equations_of, memory, roofline
 from mlsim.equations.graph import Run, fold
 from mlsim.errors import InvalidValueError
 from mlsim.hardware import Device
 from mlsim.precision import Precision
-from mlsim.solvers import evaluation
+from mlsim.solvers import question
 from mlsim.solvers.inputs import CALIBRATED, check_estimate
-from mlsim.workloads.model import FLOPS_PER_MULTIPLY_ADD
-from mlsim.workloads.network import Network
+from mlsim.solvers.question import Known, Question, recorded
+from mlsim.workloads.model import FLOPS_PER_MULTIPLY_ADD, Network
 from mlsim.workloads.operators import NetworkOperators
 
 # The equations of this question. Those of layers have been used when the model
@@ -54,17 +54,9 @@ def with_lookups(equations: tuple[Equation, ...]) -> tuple[Equation, ...]:
     return tuple({each.yields: each for each in (*equations, *lookups())}.values())
 
 
-@lru_cache(maxsize=256)
-def find_plan(
-    known: frozenset[str], wanted: tuple[str, ...], equations: tuple[Equation, ...] = SOLVER
-) -> Plan:
-    """Return the plan from known names to wanted ones, made once."""
-    return plan(equations, known, wanted)
-
-
 @dataclass(frozen=True, eq=False)
 class Configuration:
-    """One question: a model on a device, at a batch and a precision.
+    """A model on a device, at a batch and a precision.
 
     `batch_size` and the values of `given` are floats or NumPy arrays that
     broadcast to `shape`.
@@ -109,7 +101,7 @@ class Configuration:
         _ = self.shape  # refuses arrays that don't broadcast
         check_consistent(self.equations, self.given, {"batch_size": self.batch_size})
         shares = ("memory_bound_share", "overhead_share")[: 1 + self.calibrated]
-        check_shares(evaluation.evaluate(self, *shares), self.given)
+        check_shares(self.question.evaluate(*shares), self.given)
 
     @cached_property
     def shape(self) -> tuple[int, ...]:
@@ -142,23 +134,35 @@ class Configuration:
         return operators.fused.with_tables if fused else operators.merged.with_tables
 
     @cached_property
-    def known(self) -> dict[str, Any]:
-        """Everything known but the operators' columns, in base units."""
-        return {**self._on_record(), **self.given}
+    def question(self) -> Question:
+        """What is asked of this configuration: all that is known, and the equations."""
+        return Question(
+            self._known,
+            self.equations,
+            lambda: self.labels,
+            table=self.table,
+            shape=self.shape,
+        )
 
-    def _on_record(self) -> dict[str, Any]:
+    def _known(self) -> Known:
+        return self._on_record().add("given", batch_size=self.batch_size, **self.given)
+
+    def _on_record(self) -> Known:
         """Return what is known of model, device and precision."""
-        known = {
-            "batch_size": self.batch_size,
-            "flops_per_multiply_add": FLOPS_PER_MULTIPLY_ADD,
-            "bytes_per_parameter": self.precision.bytes,
-            "bytes_per_element": self.precision.bytes,
-            "activations_live": float(self.model.operators.activations_live),
-            "memory_bandwidth": self.device.bandwidth_si,
-            "memory_capacity": self.device.capacity_si,
-        }
+        device, bits = self.device, f"{self.precision.name}: {self.precision.bits:g} bits"
+        network = f"{self.model.name}, from its layers ({self.model.source})"
+        live = float(self.model.operators.activations_live)
+        known = Known().add("definition", flops_per_multiply_add=FLOPS_PER_MULTIPLY_ADD)
+        known.add(
+            bits, bytes_per_parameter=self.precision.bytes, bytes_per_element=self.precision.bytes
+        )
+        known.add(network, activations_live=live)
+        for name in ("memory_bandwidth", "memory_capacity"):
+            figure = device.figures[name.replace("_", ".", 1)]
+            known.add(recorded(device, figure), **{name: figure.si})
         if "peak_flops" not in self.given:
-            known["peak_flops"] = self.device.compute.figure(self.precision).si
+            peak = device.compute.figure(self.precision)
+            known.add(recorded(device, peak), peak_flops=peak.si)
         return known
 
     @property
@@ -172,28 +176,10 @@ class Configuration:
             "estimate": self.estimate,
         }
 
-    def origin(self, name: str) -> str:
-        """Say where a known quantity comes from."""
-        device = self.device
-        figures = {
-            "peak_flops": f"compute.{self.precision.computes_as}",
-            "memory_bandwidth": "memory.bandwidth",
-            "memory_capacity": "memory.capacity",
-        }
-        if name in self.given or name == "batch_size":
-            return "given"
-        if name in figures:
-            return f"{device.name}: {device.figures[figures[name]].origin()}"
-        if name in ("bytes_per_parameter", "bytes_per_element"):
-            return f"{self.precision.name}: {self.precision.bits:g} bits"
-        if name == "activations_live":
-            return f"{self.model.name}, from its layers ({self.model.source})"
-        return "definition"
-
     def evaluate(self, *wanted: str) -> dict[str, Any]:
         """Compute quantities of the whole network: floats for one point, else arrays."""
-        if self.given or not evaluation.ARRAYS or type(self.batch_size) is not float:
-            return evaluation.evaluate(self, *wanted)
+        if self.given or not question.ARRAYS or type(self.batch_size) is not float:
+            return self.question.evaluate(*wanted)
         # Of one batch after another, all else is the same as the last time.
         table = self.table
         key = (self.device, self.precision, wanted)
@@ -201,10 +187,7 @@ class Configuration:
         if run is None:
             if len(table.cache) >= MOST_KEPT:
                 table.cache.clear()
-            known = {**self.known, **table.arrays}
-            run = table.cache[key] = fold(self.plan(*wanted), known, ("batch_size",))
+            asked = self.question
+            known = {**asked.known, **table.arrays}
+            run = table.cache[key] = fold(asked.plan(*wanted), known, ("batch_size",))
         return run({"batch_size": self.batch_size})
-
-    def plan(self, *wanted: str) -> Plan:
-        """Return the equations that lead to what is wanted."""
-        return find_plan(frozenset((*self.known, *self.table.names)), wanted, self.equations)

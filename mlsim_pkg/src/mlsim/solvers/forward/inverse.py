@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 from mlsim.errors import InvalidValueError, UnreachableError, need, unknown_name
 from mlsim.quantities import term
-from mlsim.solvers.evaluation import evaluate
 from mlsim.solvers.forward.configuration import Configuration
 from mlsim.units import text
 
@@ -72,7 +71,7 @@ def _range(configuration: Configuration, vary: str) -> tuple[float, float]:
     """Return where to look: a thousandth to a thousand times what is known."""
     if vary == "batch_size":
         return 1.0, 1e6
-    known = float(configuration.known[vary])
+    known = float(configuration.question.known[vary])
     return known / 1000, known * 1000
 
 
@@ -92,7 +91,7 @@ def _function(configuration: Configuration, vary: str, target: str) -> Callable[
             changed = replace(configuration, batch_size=values)
         else:
             changed = replace(configuration, given={**configuration.given, vary: values})
-        return evaluate(changed, target)[target]
+        return changed.question.evaluate(target)[target]
 
     return at
 
@@ -139,7 +138,7 @@ def sensitivity(configuration: Configuration, target: str) -> pandas.DataFrame:
     library = need("pandas", "a sensitivity", "arrays")
     rows = []
     for name in VARIABLE:
-        known = float(configuration.known[name])
+        known = float(configuration.question.known[name])
         around = numpy.array([known * 0.99, known, known * 1.01])
         below, here, above = _function(configuration, name, target)(around)
         # Logarithms, so that the input's and the result's units don't matter.

@@ -6,10 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from mlsim.errors import DoesNotFitError, unknown_name
 from mlsim.precision import Precision, precision as find_precision
-from mlsim.quantities import term
-from mlsim.solvers.evaluation import (
+from mlsim.solvers.answer import (
     COMPUTE_BOUND,
     DOES_NOT_FIT,
     MEMORY_BOUND,
@@ -18,6 +16,7 @@ from mlsim.solvers.evaluation import (
 )
 from mlsim.solvers.forward.configuration import Configuration
 from mlsim.solvers.inputs import CALIBRATED, validate, validate_given
+from mlsim.solvers.question import Question
 from mlsim.units import text
 from mlsim.workloads.operators import COLUMNS
 
@@ -26,8 +25,8 @@ if TYPE_CHECKING:
     from pint import Quantity
 
     from mlsim.hardware import Device
-    from mlsim.solvers.explain import Explanation
-    from mlsim.workloads.network import Network
+    from mlsim.solvers.reports import Report
+    from mlsim.workloads.model import Network
 
 # Quantities that have no meaning for a workload that can't run.
 _NEEDS_MEMORY = frozenset(
@@ -59,13 +58,29 @@ class Profile(Answer):
     """
 
     noun = variable = "profile"
+    reported = (
+        "latency",
+        "throughput",
+        "memory_bound_share",
+        "total_flops",
+        "total_bytes",
+        "network_intensity",
+        "ridge_point",
+        "memory_required",
+        "memory_capacity",
+    )
 
     def __init__(self, configuration: Configuration, *, check_memory: bool = True) -> None:
+        super().__init__(check_memory=check_memory)
         self.configuration = configuration
-        self._check_memory = check_memory
         self._values = configuration.evaluate(
             "latency", "memory_bound_share", "memory_required", "memory_free"
         )
+
+    @property
+    def question(self) -> Question:
+        """What is asked."""
+        return self.configuration.question
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -98,48 +113,21 @@ class Profile(Answer):
         """Which answer this is: "roofline", "bound" or "calibrated"."""
         return self.configuration.estimate
 
-    def value(self, name: str) -> Any:
-        """Return a quantity in its base unit: a float or an array.
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What can be asked for by name."""
+        results = (each for each in self.configuration.givable if each not in COLUMNS)
+        return tuple(dict.fromkeys((*results, *self.question.known)))
 
-        Points that don't fit are NaN in an array.
+    def _lasts(self, name: str) -> bool:
+        return name not in _NEEDS_MEMORY
 
-        Raises
-        ------
-        UnknownNameError
-            If the vocabulary has no such name.
-        UnreachableError
-            If no equation leads to it.
-        DoesNotFitError
-            If a time is asked for that needs more memory than there is.
-        """
-        term(name)
-        if name in self.configuration.known:
-            return self.configuration.known[name]
-        allowed = self.configuration.givable
-        if name in COLUMNS or name not in allowed:
-            raise unknown_name("result", name, allowed)
-        if name not in self._values:
-            self._values.update(self.configuration.evaluate(name))
-        value = self._values[name]
-        if name not in _NEEDS_MEMORY or not self._check_memory:
-            return value
-        return self._where_it_fits(value)
-
-    def _where_it_fits(self, value: Any) -> Any:
-        fits = self.feasible
-        if not self.configuration.shape:
-            if not fits:
-                raise DoesNotFitError(self._too_large())
-            return value
-        import numpy as np
-
-        return np.where(fits, value, np.nan)
-
-    def _too_large(self) -> str:
+    def too_large(self) -> str:
+        """Say by how much it does not fit, and what would help."""
         return (
             f"{self.model.name} at batch {self.batch_size} in {self.precision} needs "
             f"{text(float(self._values['memory_required']), 'B')}; {self.hardware.name} has "
-            f"{text(self.configuration.known['memory_capacity'], 'B')}: "
+            f"{text(self.question.known['memory_capacity'], 'B')}: "
             f"{text(-float(self._values['memory_free']), 'B')} too much. Use a smaller batch, or "
             "pass check_memory=False for the time it would take if it fitted."
         )
@@ -192,12 +180,6 @@ class Profile(Answer):
         return np.where(np.isnan(share), DOES_NOT_FIT, named)
 
     @property
-    def feasible(self) -> Any:
-        """Whether the workload fits in the device's memory."""
-        fits = self._values["memory_free"] >= 0
-        return fits if self.configuration.shape else bool(fits)
-
-    @property
     def memory_required(self) -> Quantity[Any]:
         """Memory for weights and live activations."""
         found: Quantity[Any] = self["memory_required"]
@@ -215,7 +197,7 @@ class Profile(Answer):
         self.one_point("operators")
         from mlsim.solvers.explain import operator_rows
 
-        return operator_rows(self.configuration, self.configuration.operators)
+        return operator_rows(self.question, self.configuration.operators)
 
     def sensitivity(self, name: str = "latency") -> pandas.DataFrame:
         """Return how much a result changes with each input, as a table.
@@ -239,38 +221,25 @@ class Profile(Answer):
         self.value(name)
         return sensitivity(self.configuration, name)
 
-    def explain(self, name: str = "latency") -> Explanation:
-        """Show how a quantity came to be: equations, values, units, sources.
-
-        Raises
-        ------
-        InvalidValueError
-            For an array of points: pick one by its index first.
-        """
-        self.one_point("explain()")
-        from mlsim.solvers.explain import Explanation
-
-        self.value(name)
-        return Explanation(self.configuration, name)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the answer for JSON: every value with its unit."""
-        from mlsim.solvers.forward.profile_report import as_dict
-
-        return as_dict(self)
-
-    def __str__(self) -> str:
-        from mlsim.solvers.forward.profile_report import as_text
-
-        return as_text(self)
-
-    def __repr__(self) -> str:
-        shape = self.configuration.shape
-        what = f"{shape} points" if shape else f"batch {self.batch_size}"
+    @property
+    def about(self) -> str:
+        """What this is the answer to, in words."""
+        points = f"{self.shape} points" if self.shape else f"batch {self.batch_size}"
         return (
-            f"<Profile {self.model.name} on {self.hardware.name}, {what}, "
-            f"{self.precision}, {self.estimate}>"
+            f"{self.model.name} on {self.hardware.name}, {points}, "
+            f"{self.precision}, {self.estimate}"
         )
+
+    def _inputs(self) -> Mapping[str, Any]:
+        from mlsim.solvers.forward.profile_report import inputs
+
+        return inputs(self)
+
+    def report(self) -> Report:
+        """Return the answer as a title and rows."""
+        from mlsim.solvers.forward.profile_report import report
+
+        return report(self)
 
 
 def kind_of(estimate: str) -> type[Configuration]:

@@ -2,65 +2,42 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
-from mlsim.quantities import term
-from mlsim.solvers.reports import plain
+from mlsim.solvers.reports import Report, plain
 from mlsim.units import text
 
 if TYPE_CHECKING:
     from mlsim.solvers.forward.profile import Profile
 
-_RESULTS = (
-    "latency",
-    "throughput",
-    "memory_bound_share",
-    "total_flops",
-    "total_bytes",
-    "network_intensity",
-    "ridge_point",
-    "memory_required",
-    "memory_capacity",
-)
+_HEADS = (("batch", 8), ("latency", 10), ("samples/s", 10), ("bottleneck", 0))
 
 
-def as_dict(profile: Profile) -> dict[str, Any]:
-    """Return inputs and results; each number is {"value": ..., "unit": ...}.
-
-    What needs memory that is not there is null.
-    """
-    fits = profile.feasible
-    shape = profile.configuration.shape
-    results: dict[str, Any] = {}
-    for name in _RESULTS:
-        if not shape and not fits and name in ("latency", "throughput", "memory_bound_share"):
-            value = None
-        else:
-            value = plain(profile.value(name))
-        results[name] = {"value": value, "unit": term(name).unit}
+def inputs(profile: Profile) -> dict[str, Any]:
+    """Return what was asked, whether it fits, and what binds, for JSON."""
     return {
         "model": profile.model.name,
         "hardware": profile.hardware.name,
         "precision": profile.precision,
         "estimate": profile.estimate,
         "batch_size": {"value": plain(profile.batch_size), "unit": "sample"},
-        "feasible": plain(fits),
-        "bottleneck": plain(profile.bottleneck) if shape or fits else None,
-        **results,
+        "feasible": plain(profile.feasible),
+        "bottleneck": plain(profile.bottleneck) if profile.shows_times else None,
     }
 
 
-def as_text(profile: Profile) -> str:
-    """Return a short table."""
+def report(profile: Profile) -> Report:
+    """Return a short table; of many points, a row for each."""
     title = (
         f"{profile.model.name} on {profile.hardware.name}, {profile.precision}, {profile.estimate}"
     )
-    if profile.configuration.shape:
-        return _many(profile, title)
+    if profile.shape:
+        return Report(title, _points(profile), heads=_HEADS)
     required = text(float(profile.value("memory_required")), "B")
     memory = f"{required} of {text(profile.value('memory_capacity'), 'B')}"
     rows = [("batch size", str(profile.batch_size))]
-    if profile.feasible or not profile._check_memory:
+    if profile.shows_times:
         share = profile.memory_bound_share
         rows += [
             ("latency", text(float(profile.value("latency")), "s")),
@@ -69,28 +46,24 @@ def as_text(profile: Profile) -> str:
                 "bottleneck",
                 f"{profile.bottleneck} ({share:.0%} of the time in memory-bound operators)",
             ),
-            ("memory", memory),
         ]
-    else:
+    rows.append(("memory", memory))
+    if not profile.shows_times:
         short = text(-float(profile.value("memory_free")), "B")
-        rows += [("memory", memory), ("feasible", f"no: {short} too much")]
-    return "\n".join([title, *(f"  {name:<12}{value}" for name, value in rows)])
+        rows.append(("feasible", f"no: {short} too much"))
+    return Report(title, rows)
 
 
-def _many(profile: Profile, title: str) -> str:
+def _points(profile: Profile) -> list[tuple[str, ...]]:
     import numpy as np
 
-    batches = np.broadcast_to(profile.batch_size, profile.configuration.shape).reshape(-1)
-    latency = profile.value("latency").reshape(-1)
-    rate = profile.throughput.reshape(-1)
-    lines = [title, f"  {'batch':>8}  {'latency':>10}  {'samples/s':>10}  bottleneck"]
-    # A long array is shown by its ends.
-    shown = range(len(batches)) if len(batches) <= 20 else [*range(10), *range(-10, 0)]
-    for index in shown:
-        if index == -10:
-            lines.append(f"  {'...':>8}")
-        time = "-" if latency[index] != latency[index] else text(float(latency[index]), "s")
-        speed = "-" if rate[index] != rate[index] else f"{rate[index]:,.0f}"
-        name = profile.bottleneck.reshape(-1)[index]
-        lines.append(f"  {batches[index]:>8,.0f}  {time:>10}  {speed:>10}  {name}")
-    return "\n".join(lines)
+    def column(values: Any) -> Any:
+        return np.broadcast_to(values, profile.shape).reshape(-1)
+
+    columns = (profile.batch_size, profile.value("latency"), profile.throughput, profile.bottleneck)
+    rows: list[tuple[str, ...]] = []
+    for batch, latency, rate, bound in zip(*map(column, columns), strict=True):
+        missing = math.isnan(latency)  # it does not fit
+        time = "-" if missing else text(float(latency), "s")
+        rows.append((f"{batch:,.0f}", time, "-" if missing else f"{rate:,.0f}", str(bound)))
+    return rows

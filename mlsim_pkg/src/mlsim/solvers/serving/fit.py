@@ -9,9 +9,8 @@ from typing import Any
 from mlsim.errors import InvalidValueError, UnsupportedPrecisionError
 from mlsim.hardware import Device
 from mlsim.precision import PRECISIONS, precision as find
-from mlsim.solvers.evaluation import evaluate
 from mlsim.solvers.formats import WIDE, Formats, formats
-from mlsim.solvers.serving.phase import Phase
+from mlsim.solvers.serving.phase import step_question
 from mlsim.solvers.serving.service import Service
 from mlsim.solvers.serving.serving import Serving
 from mlsim.solvers.serving.validate import service
@@ -210,8 +209,8 @@ def _enough_devices(asked: Service) -> int | None:
     tensor = asked.parallelism.tensor
     for size in _sizes(asked.model, asked.parallelism, range(tensor + 1, _MOST_DEVICES + 1)):
         wider = replace(asked, parallelism=replace(asked.parallelism, tensor=size), system=None)
-        step = Phase(wider, "prefill", wider.prompt_tokens, 0.0)
-        if evaluate(step, "memory_free")["memory_free"] >= 0:
+        step = step_question(wider, "prefill", wider.prompt_tokens, 0.0)
+        if step.value("memory_free") >= 0:
             return size
     return None
 

@@ -1,22 +1,20 @@
 """One step of a language model on its devices: prefill, or a decode step.
 
-A phase is turned into known quantities; a plan of equations is run on the
-operators of one device, as for a network.
+A step is a question about the operators of one device; a whole generation is one about the
+times of its steps.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 from mlsim.equations import Equation, Plan, equations_of, plan, recurrent, roofline, service, step
 from mlsim.solvers import calibrated
 from mlsim.solvers.inputs import CALIBRATED
+from mlsim.solvers.question import Known, Question
 from mlsim.solvers.serving.service import ASKED, Service
-from mlsim.workloads.operators import NO_OPERATORS, OperatorTable
-from mlsim.workloads.steps import StepOperator
 
 # A step has its own counts of work and traffic, and its own sum of times.
 _OWN = {each.yields for each in equations_of(step, service)} | {"throughput"}
@@ -59,90 +57,54 @@ def equations_for(variant: frozenset[str]) -> tuple[Equation, ...]:
     return tuple(each for each in candidates if chosen.get(each.yields, each.name) == each.name)
 
 
-@lru_cache(maxsize=512)
-def find_plan(variant: frozenset[str], known: frozenset[str], wanted: tuple[str, ...]) -> Plan:
-    """Return the plan from known names to wanted ones, made once."""
-    return plan(equations_for(variant), known, wanted)
+def step_question(service: Service, name: str, new_tokens: Any, cached_tokens: Any) -> Question:
+    """Return what a step asks: so many new tokens of each sequence, so many cached."""
+    asked = {"cached_tokens": cached_tokens, "new_tokens": new_tokens}
+    return Question(
+        lambda: service.known.add("given", new_tokens=new_tokens, cached_tokens=cached_tokens),
+        equations_for(service.variant),
+        lambda: {**service.labels, "estimate": f"{service.estimate}, {name}"},
+        table=service.table,
+        shape=service.shape_with(asked),
+    )
 
 
-@dataclass(frozen=True, eq=False)
-class Phase:
-    """A step of a service: so many new tokens of each sequence, so many cached."""
+def steps_at_once(
+    service: Service, wanted: tuple[str, ...], new: Any, cached: Any
+) -> dict[str, Any]:
+    """Run several steps of one point as the columns of one table: the shortest way.
 
-    service: Service
-    name: str
-    new_tokens: Any
-    cached_tokens: Any
+    What does not depend on the request is computed once for a table.
+    """
+    table = service.table
+    request = {**service.request, "new_tokens": new, "cached_tokens": cached}
+    if service.given:
+        values = {**service.base, **table.columns_2d, **request}
+        return {**values, **_plan(service, wanted, values).compute(values)}
+    import numpy as np
 
-    @property
-    def known(self) -> dict[str, Any]:
-        """Everything known but the operators' columns, in base units."""
-        return {
-            **self.service.shared,
-            "new_tokens": self.new_tokens,
-            "cached_tokens": self.cached_tokens,
-        }
+    shape = (len(table), len(new))
+    key = (wanted, shape)
+    if key not in table.cache:
+        values = {**service.base, **table.columns_2d}
+        once, each = _plan(service, wanted, {**values, **request}).split(ASKED)
+        fixed = once.run(values)
+        table.cache[key] = (
+            {name: _spread(value, shape, name) for name, value in fixed.items()},
+            each,
+        )
+    fixed, each = table.cache[key]
+    # Arrays of one shape are faster to compute with than broadcast ones.
+    for name in ("new_tokens", "cached_tokens"):
+        full = np.empty(shape)
+        full[...] = request[name]
+        request[name] = full
+    found: dict[str, Any] = each.compute({**fixed, **request})
+    return found
 
-    @property
-    def table(self) -> OperatorTable[StepOperator]:
-        """The operators on one device."""
-        return self.service.table
 
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Shape of the answer: () for one point."""
-        asked = {"cached_tokens": self.cached_tokens, "new_tokens": self.new_tokens}
-        return self.service.shape_with(asked)
-
-    def plan(self, *wanted: str) -> Plan:
-        """Return the equations that lead to what is wanted."""
-        table = self.table
-        key = (wanted, tuple(self.service.given))
-        found: Plan | None = table.cache.get(key)
-        if found is None:
-            known = frozenset((*self.known, *table.names))
-            found = table.cache[key] = find_plan(self.service.variant, known, wanted)
-        return found
-
-    def at_once(self, wanted: tuple[str, ...], new: Any, cached: Any) -> dict[str, Any]:
-        """Run several steps of one point as the columns of one table: the shortest way.
-
-        What does not depend on the request is reckoned once for a table.
-        """
-        service, table = self.service, self.table
-        request = {**service.request, "new_tokens": new, "cached_tokens": cached}
-        if service.given:
-            values = {**service.base, **table.columns_2d, **request}
-            return {**values, **self.plan(*wanted).compute(values)}
-        import numpy as np
-
-        shape = (len(table), len(new))
-        key = (wanted, shape)
-        if key not in table.cache:
-            once, each = self.plan(*wanted).split(ASKED)
-            fixed = once.run({**service.base, **table.columns_2d})
-            table.cache[key] = (
-                {name: _spread(value, shape, name) for name, value in fixed.items()},
-                each,
-            )
-        fixed, each = table.cache[key]
-        # Arrays of one shape are faster to reckon with than broadcast ones.
-        for name in ("new_tokens", "cached_tokens"):
-            full = np.empty(shape)
-            full[...] = request[name]
-            request[name] = full
-        found: dict[str, Any] = each.compute({**fixed, **request})
-        return found
-
-    @property
-    def labels(self) -> dict[str, str]:
-        """What this is about, in words, for an explanation."""
-        found = self.service.labels
-        return {**found, "estimate": f"{found['estimate']}, {self.name}"}
-
-    def origin(self, name: str) -> str:
-        """Say where a known quantity comes from."""
-        return self.service.origin(name)
+def _plan(service: Service, wanted: tuple[str, ...], known: Mapping[str, Any]) -> Plan:
+    return plan(equations_for(service.variant), known, wanted)
 
 
 def _spread(value: Any, shape: tuple[int, int], name: str) -> Any:
@@ -154,42 +116,33 @@ def _spread(value: Any, shape: tuple[int, int], name: str) -> Any:
     return np.broadcast_to(value, shape).copy()
 
 
-@dataclass(frozen=True, eq=False)
-class Whole:
-    """A whole generation: the times of its steps are known, and are put together."""
+# Where the times of steps come from, of which a whole generation is put together.
+_STEPS = {
+    "time_to_first_token": "prefill",
+    "first_token_time": "decode, the first step",
+    "middle_token_time": "decode, the middle step",
+    "filling_token_time": "decode, halfway to a full window",
+    "full_window_time": "decode, the step that fills the window",
+    "later_token_time": "decode, halfway from there to the last step",
+    "last_token_time": "decode, the last step",
+}
 
-    service: Service
-    known: Mapping[str, Any]
-    shape: tuple[int, ...]
 
-    @property
-    def table(self) -> OperatorTable[Any]:
-        """No operators: their times have been added up."""
-        return NO_OPERATORS
+def whole_question(
+    service: Service, times: Mapping[str, Any], filling_share: Any, shape: tuple[int, ...]
+) -> Question:
+    """Return what a whole generation asks, whose steps take these times.
 
-    def plan(self, *wanted: str) -> Plan:
-        """Return the equations that lead to what is wanted."""
-        return find_plan(self.service.variant, frozenset(self.known), wanted)
-
-    @property
-    def labels(self) -> dict[str, str]:
-        """What this is about, in words, for an explanation."""
-        return self.service.labels
-
-    def origin(self, name: str) -> str:
-        """Say where a known quantity comes from."""
-        steps = {
-            "time_to_first_token": "prefill",
-            "first_token_time": "decode, the first step",
-            "middle_token_time": "decode, the middle step",
-            "filling_token_time": "decode, halfway to a full window",
-            "full_window_time": "decode, the step that fills the window",
-            "later_token_time": "decode, halfway from there to the last step",
-            "last_token_time": "decode, the last step",
-        }
-        if name == "filling_share":
-            window = self.service.model.window
-            return f"part of the output that is written before {window:,} tokens are in the window"
-        return (
-            f"{steps[name]}: explained on its own" if name in steps else self.service.origin(name)
+    `filling_share` is None of a model without a window.
+    """
+    shared, known = service.known, Known()
+    for name in ("batch_size", "output_tokens", "tokens_per_step"):
+        known.add(partial(shared.origin, name), **{name: shared[name]})
+    for name, time in times.items():
+        known.add(f"{_STEPS[name]}: explained on its own", **{name: time})
+    if filling_share is not None:
+        window = f"{service.model.window:,} tokens are in the window"
+        known.add(
+            f"part of the output that is written before {window}", filling_share=filling_share
         )
+    return Question(known, equations_for(service.variant), lambda: service.labels, shape=shape)

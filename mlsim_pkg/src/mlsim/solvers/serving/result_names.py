@@ -7,7 +7,6 @@ from mlsim.solvers.inputs import CALIBRATED
 from mlsim.solvers.serving.phase import SERVING
 
 # Quantities of a whole generation, from the times of its steps.
-ASKED = ("batch_size", "output_tokens", "tokens_per_step")
 WHOLE = (
     "time_per_output_token",
     "generation_latency",

@@ -15,10 +15,11 @@ from mlsim.precision import Precision
 from mlsim.solvers import calibrated
 from mlsim.solvers.formats import WIDE, WIDE_BYTES, Formats
 from mlsim.solvers.inputs import CALIBRATED
+from mlsim.solvers.question import Known
+from mlsim.solvers.serving.known import known_of
 from mlsim.systems import System
 from mlsim.systems.link_calibration import link_calibration
 from mlsim.workloads.language import Transformer
-from mlsim.workloads.model import FLOPS_PER_MULTIPLY_ADD
 from mlsim.workloads.operators import OperatorTable
 from mlsim.workloads.parallelism import Parallelism
 from mlsim.workloads.steps import STEP_COLUMNS, UNLIMITED, StepOperator
@@ -34,19 +35,6 @@ ASKED = (
     "chunk_tokens",
     "reserve_share",
 )
-_OF_MODEL = (
-    "experts",
-    "experts_per_token",
-    "expert_share",
-    "live_elements",
-    "logits",
-    "model_cached_elements",
-)
-_BYTES = {
-    "bytes_per_parameter": "weights",
-    "bytes_per_element": "activations",
-    "bytes_per_cached_element": "KV cache",
-}
 # Columns that a given quantity takes the place of.
 _REPLACEABLE = (
     "peak_flops",
@@ -81,7 +69,7 @@ class Service:
     # The operators on one device, with its peaks; all that no request changes.
     table: OperatorTable[StepOperator] = field(init=False)
     # What is known of model, device and layout, whatever the request.
-    base: dict[str, Any] = field(init=False)
+    base: Known = field(init=False)
 
     def __post_init__(self) -> None:
         given = self.given
@@ -89,7 +77,7 @@ class Service:
         table = _table(self, replaced)
         object.__setattr__(self, "table", table)
         if "base" not in table.cache:
-            table.cache["base"] = {**self._base(), **table.cache["uniform"]}
+            table.cache["base"] = known_of(self)
         object.__setattr__(self, "base", table.cache["base"])
 
     @property
@@ -139,46 +127,9 @@ class Service:
         }
 
     @property
-    def shared(self) -> dict[str, Any]:
+    def known(self) -> Known:
         """Everything known of all phases but the columns, in base units."""
-        return {**self.base, **self.request}
-
-    def _base(self) -> dict[str, Any]:
-        parallelism, formats, device, model = (
-            self.parallelism,
-            self.formats,
-            self.device,
-            self.model,
-        )
-        live = max(operator.live_elements for operator in model.operators(parallelism))
-        known: dict[str, Any] = {
-            "tokens_per_step": 1.0,
-            "data_parallel": float(parallelism.data),
-            "pipeline_parallel": float(parallelism.pipeline),
-            "flops_per_multiply_add": FLOPS_PER_MULTIPLY_ADD,
-            "bytes_per_element": formats.activations.bytes,
-            "bytes_per_cached_element": formats.kv_cache.bytes,
-            "model_cached_elements": float(model.model_cached_elements if model.decoder else 0),
-            "live_elements": float(live),
-            "logits": (
-                serving_counts.sharded_logits(float(model.vocabulary), parallelism.tensor)
-                if model.output_layer
-                else 0.0
-            ),
-            "memory_bandwidth": device.bandwidth_si,
-            "memory_capacity": device.capacity_si,
-        }
-        if not model.experts:
-            known["expert_share"] = 1.0
-        else:
-            known["experts"] = float(model.experts.count)
-            known["experts_per_token"] = float(model.experts.per_token)
-            known["expert_replicas"] = float(parallelism.expert_replicas)
-        if not self.table.cache["sends"]:
-            known["total_network_time"] = 0.0
-        if self.calibrated:
-            known |= calibrated.tiling(device)
-        return known
+        return self.base.joined(Known().add("given", **self.request))
 
     def shape_with(self, asked: Mapping[str, Any]) -> tuple[int, ...]:
         """Return the shape of an answer, () for one point, with more that is asked.
@@ -205,44 +156,6 @@ class Service:
         except ValueError:
             shapes = ", ".join(f"{name} {np.shape(value)}" for name, value in values.items())
             raise InvalidValueError(f"these shapes don't broadcast: {shapes}.") from None
-
-    def origin(self, name: str) -> str:
-        """Say where a known quantity comes from."""
-        device = self.device
-        figures = {"memory_bandwidth": "memory.bandwidth", "memory_capacity": "memory.capacity"}
-        if name in self.given or name in ASKED:
-            return "given"
-        if name in figures:
-            return f"{device.name}: {device.figures[figures[name]].origin()}"
-        if name == "peak_flops":
-            used = dict.fromkeys(self.formats.all_computing(device))
-            found = [device.compute.figure(each) for each in used]
-            if self.estimate == "bound":
-                found = [max(found, key=lambda figure: figure.si)]
-            return f"{device.name}: {'; or '.join(each.origin() for each in found)}"
-        if name == "link_bandwidth" and self.system:
-            return f"{self.system.name}: {self.system.figure.origin()}"
-        if name in _BYTES:
-            kind = _BYTES[name]
-            format_ = getattr(self.formats, kind.replace(" ", "_").lower())
-            return f"{kind} in {format_.name}: {format_.bits:g} bits"
-        if name in ("data_parallel", "pipeline_parallel", "expert_replicas"):
-            return f"layout: {self.parallelism}"
-        if self.calibrated:
-            measured = self._measured(name)
-            if measured:
-                return measured
-        if name in _OF_MODEL:
-            return f"{self.model.name}, from its architecture ({self.model.source})"
-        return "definition"
-
-    def _measured(self, name: str) -> str:
-        """Say of which measurements a quantity was made; "" if of none."""
-        if name in calibrated.OF_LINK and self.system:
-            groups = dict.fromkeys(each.link_group for each in self.table if each.link_group)
-            words = (link_calibration(self.system, each).origins[name] for each in groups)
-            return f"{self.system.name}, {'; or '.join(dict.fromkeys(words))}"
-        return calibrated.origin(name, self.device, self.calibrations)
 
     @property
     def labels(self) -> dict[str, str]:

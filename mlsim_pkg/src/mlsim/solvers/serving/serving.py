@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from mlsim.equations.serving_counts import middle_cached_tokens
-from mlsim.errors import DoesNotFitError, WrongKindError, unknown_name
-from mlsim.solvers.evaluation import ARRAYS, DOES_NOT_FIT, Answer, evaluate
-from mlsim.solvers.explain import Explanation
+from mlsim.errors import WrongKindError
+from mlsim.solvers.answer import DOES_NOT_FIT, Answer
 from mlsim.solvers.load import Load
+from mlsim.solvers.question import ARRAYS, Question
+from mlsim.solvers.reports import Report, plain
 from mlsim.solvers.serving.capacity import longest_context
 from mlsim.solvers.serving.contexts import check_context, decode_contexts, filling_share
-from mlsim.solvers.serving.phase import Phase, Whole
-from mlsim.solvers.serving.result_names import ASKED, MEMORY, RESULTS, WHOLE
+from mlsim.solvers.serving.phase import step_question, steps_at_once, whole_question
+from mlsim.solvers.serving.result_names import MEMORY, RESULTS, WHOLE
 from mlsim.solvers.serving.service import Service
 from mlsim.solvers.serving.serving_load import load_of
-from mlsim.solvers.serving.serving_report import as_dict, as_text
+from mlsim.solvers.serving.serving_report import inputs, report, reported
 from mlsim.solvers.serving.step_profile import StepProfile
 from mlsim.units import text
 
@@ -26,6 +27,9 @@ if TYPE_CHECKING:
 
     from mlsim.hardware import Device
     from mlsim.workloads.language import Transformer
+
+
+PHASES = ("prefill", "decode")
 
 
 class Serving(Answer):
@@ -40,36 +44,37 @@ class Serving(Answer):
     ('Compute Bound', 'Memory Bound')
     """
 
-    noun, variable = "service", "serving"
+    noun, variable, first = "service", "serving", "generation_latency"
 
     def __init__(self, service: Service, *, check_memory: bool = True) -> None:
+        super().__init__(check_memory=check_memory)
         self.service = service
-        self._check_memory = check_memory
-        self._values: dict[str, Any] = {}
         self._shape = service.shape_with({})
         self._contexts = decode_contexts(service) if service.model.decoder else {}
-        self.prefill = StepProfile(self._phase("prefill", service.prompt_tokens, 0.0))
-        if not self.shape:
+        self.prefill = StepProfile(service, "prefill", service.prompt_tokens, 0.0)
+        if not self._shape:
             self._all_at_once()
+
+    @property
+    def question(self) -> Question:
+        """What is asked first: the prompts' pass."""
+        return self.prefill.question
 
     @property
     def shape(self) -> tuple[int, ...]:
         """Shape of the answer: () for one point."""
         return self._shape
 
-    def _phase(self, name: str, new_tokens: Any, cached_tokens: Any) -> Phase:
-        return Phase(self.service, name, new_tokens, cached_tokens)
-
     def _all_at_once(self) -> None:
         """Run all steps of one point together."""
-        phase, contexts = self.prefill.phase, self._contexts
+        contexts = self._contexts
         new = [self.service.prompt_tokens, *(1.0 for _ in contexts)]
         cached = [0.0, *contexts.values()]
         wanted = ("time_to_first_token", "memory_free", "latency")
         if ARRAYS:
             import numpy as np
 
-            found = phase.at_once(wanted, np.array(new), np.array(cached))
+            found = steps_at_once(self.service, wanted, np.array(new), np.array(cached))
             times, starts = found["latency"], found["time_to_first_token"]
             if not getattr(times, "ndim", 0):
                 # A given quantity decides, the same for each step.
@@ -77,9 +82,10 @@ class Serving(Answer):
             first, *steps = times.tolist()
             ready, free = float(starts[0]), float(np.ravel(found["memory_free"])[0])
         else:
-            known = {**phase.known, **phase.table.columns}
+            asked = self.question
+            known = {**asked.known, **asked.table.columns}
             runs = [
-                phase.plan(*wanted).run({**known, "new_tokens": n, "cached_tokens": c})
+                asked.plan(*wanted).run({**known, "new_tokens": n, "cached_tokens": c})
                 for n, c in zip(new, cached, strict=True)
             ]
             first, *steps = (run["latency"] for run in runs)
@@ -106,9 +112,10 @@ class Serving(Answer):
         self._needs_decoder()
         if context is None:
             first, *_, last = self._contexts.values()
-            return StepProfile(self._phase("decode", 1.0, middle_cached_tokens(first, last)))
+            context = middle_cached_tokens(first, last)
+            return StepProfile(self.service, "decode", 1.0, context)
         cached = check_context(self.service.model, context)
-        return StepProfile(self._phase("decode", 1.0, cached))
+        return StepProfile(self.service, "decode", 1.0, cached)
 
     def _needs_decoder(self) -> None:
         model = self.service.model
@@ -118,65 +125,34 @@ class Serving(Answer):
                 "Its one pass is .prefill."
             )
 
-    def value(self, name: str) -> Any:
-        """Return a result in its base unit: a float or an array.
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What can be asked for by name; quantities of one phase are asked of it."""
+        return tuple(dict.fromkeys((*RESULTS, *self._contexts, *self.service.known)))
 
-        Points that don't fit are NaN in an array.
-
-        Raises
-        ------
-        UnknownNameError
-            If there is no such result.
-        DoesNotFitError
-            If a time is asked for that needs more memory than there is.
-        WrongKindError
-            If an encoder is asked to decode.
-        """
-        if name not in RESULTS and name not in self._contexts:
-            known = self.service.shared
-            if name in known:
-                return known[name]
-            raise unknown_name("result of a service", name, (*RESULTS, *self._contexts))
-        value = self._value(name)
-        if name in MEMORY or not self._check_memory:
-            return value
-        if not self.shape:
-            if not self.feasible:
-                raise DoesNotFitError(self._too_large())
-            return value
-        import numpy as np
-
-        return np.where(self.feasible, value, np.nan)
-
-    def _value(self, name: str) -> Any:
-        if name not in self._values:
-            if name in self._contexts:
-                phase = self._phase("decode", 1.0, self._contexts[name])
-                self._values[name] = self._run(phase, "latency")
-            elif name in WHOLE:
-                self._needs_decoder()
-                self._values[name] = self._run(self._whole(name), name)
-            else:
-                self._values[name] = self._run(self.prefill.phase, name)
-        return self._values[name]
-
-    def _run(self, configuration: Phase | Whole, name: str) -> Any:
-        if isinstance(configuration, Whole) and not self.shape:
-            return configuration.plan(name).compute(configuration.known)[name]
-        found = evaluate(configuration, name)[name]
-        return found if configuration.shape else float(found)
-
-    def _whole(self, name: str) -> Whole:
-        """Return the configuration that puts steps together."""
+    def _asked(self, name: str) -> tuple[Question, str]:
         service = self.service
-        known = {each: service.shared[each] for each in ASKED}
-        needs = tuple(self._contexts)
+        if name in WHOLE:
+            self._needs_decoder()
+            return self._whole(name), name
+        if name in self._contexts:
+            words = f"decode, {name.replace('_', ' ')}"
+            return step_question(service, words, 1.0, self._contexts[name]), "latency"
+        if name in RESULTS:
+            return self.question, name
+        return super()._asked(name)
+
+    def _whole(self, name: str) -> Question:
+        """Return the question that puts steps together."""
+        needs = [*self._contexts]
         if name in ("generation_latency", "output_throughput"):
-            needs = ("time_to_first_token", *needs)
-        known |= {each: self._value(each) for each in needs}
-        if service.model.window:
-            known["filling_share"] = filling_share(service)
-        return Whole(self.service, known, self.shape)
+            needs = ["time_to_first_token", *needs]
+        times = {each: self._value(each) for each in needs}
+        share = filling_share(self.service) if self.model.window else None
+        return whole_question(self.service, times, share, self.shape)
+
+    def _lasts(self, name: str) -> bool:
+        return name in MEMORY or name not in (*RESULTS, *self._contexts)
 
     def _point(self, pick: Callable[[Any], float]) -> Serving:
         service = self.service
@@ -220,8 +196,7 @@ class Serving(Answer):
     @property
     def latency(self) -> Quantity[Any]:
         """Time from the prompts to the last token; of an encoder, its one pass."""
-        whole = "generation_latency" if self.model.decoder else "time_to_first_token"
-        found: Quantity[Any] = self[whole]
+        found: Quantity[Any] = self[self._whole_time]
         return found
 
     @property
@@ -233,12 +208,6 @@ class Serving(Answer):
     def tokens_per_second_per_user(self) -> Any:
         """Tokens per second that one user sees while decoding, a plain float."""
         return self.value("user_token_rate")
-
-    @property
-    def feasible(self) -> Any:
-        """Whether weights, activations and cache fit in what may be used of the memory."""
-        fits = self._value("memory_free") >= 0
-        return fits if self.shape else bool(fits)
 
     @property
     def memory(self) -> dict[str, Quantity[Any]]:
@@ -270,6 +239,18 @@ class Serving(Answer):
             }
         return {name: step.bottleneck for name, step in phases.items()}
 
+    def part(self, name: str) -> tuple[Answer, str]:
+        """Return the answer that a name speaks of, such as "decode.latency", and its name there."""
+        phase, dot, quantity = name.partition(".")
+        if dot and phase in PHASES:
+            step: StepProfile = getattr(self, phase)
+            return step, quantity
+        return self, self._whole_time if name == "latency" else name
+
+    @property
+    def _whole_time(self) -> str:
+        return "generation_latency" if self.model.decoder else "time_to_first_token"
+
     def load(self) -> Load:
         """Return what one generation of the batch asks of the devices, for `Engine.footprint`.
 
@@ -281,27 +262,10 @@ class Serving(Answer):
             If the service does not fit in memory.
         """
         self.one_point("load()")
-        whole = "generation_latency" if self.model.decoder else "time_to_first_token"
-        return load_of(self.service, float(self.value(whole)))
+        return load_of(self.service, float(self.value(self._whole_time)))
 
-    def explain(self, name: str = "generation_latency") -> Explanation:
-        """Show how a result came to be: equations, values, units, sources.
-
-        Raises
-        ------
-        InvalidValueError
-            For an array of points: pick one by its index first.
-        """
-        self.one_point("explain()")
-        self.value(name)
-        if name in WHOLE:
-            return Explanation(self._whole(name), name)
-        if name in self._contexts:
-            words = f"decode, {name.replace('_', ' ')}"
-            return Explanation(self._phase(words, 1.0, self._contexts[name]), "latency")
-        return Explanation(self.prefill.phase, name)
-
-    def _too_large(self) -> str:
+    def too_large(self) -> str:
+        """Say by how much it does not fit, and what would help."""
         service = self.service
         required = self._value("memory_required")
         most = int(self._value("largest_batch"))
@@ -314,20 +278,38 @@ class Serving(Answer):
             f"{service.model.name} with {service.batch_size:,.0f} sequence(s) of "
             f"{service.prompt_tokens:,.0f} + {service.output_tokens:,.0f} tokens "
             f"({service.formats.name}) needs {text(required, 'B')} on each device of "
-            f"{service.hardware_name}, which has {text(service.shared['memory_capacity'], 'B')}, "
+            f"{service.hardware_name}, which has {text(service.known['memory_capacity'], 'B')}, "
             f"{service.reserve_share:.0%} of it reserved: "
             f"{text(-self._value('memory_free'), 'B')} too much. {advice} "
             "check_memory=False gives the time it would take."
         )
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the answer for JSON: every value with its unit."""
-        return as_dict(self)
-
-    def __str__(self) -> str:
-        return as_text(self)
-
-    def __repr__(self) -> str:
-        what = f"{self.shape} points" if self.shape else f"batch {self.batch_size}"
+    @property
+    def about(self) -> str:
+        """What this is the answer to, in words."""
         service = self.service
-        return f"<Serving {service.model.name} on {service.hardware_name}, {what}>"
+        points = f"{self.shape} points"
+        if not self.shape:
+            tokens = f"{service.prompt_tokens:,.0f} + {service.output_tokens:,.0f} tokens"
+            points = f"{self.batch_size:,} x {tokens}"
+        return (
+            f"{service.model.name} on {service.hardware_name}, {points}, "
+            f"{service.formats.name}, {service.estimate}"
+        )
+
+    def _reported(self) -> tuple[str, ...]:
+        return reported(self)
+
+    def _inputs(self) -> Mapping[str, Any]:
+        return inputs(self)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the answer for JSON: every value with its unit; null for what can't be."""
+        found = super().to_dict()
+        if self.model.decoder:
+            found["longest_context"] = {"value": plain(self.max_context), "unit": "token"}
+        return found
+
+    def report(self) -> Report:
+        """Return the answer as a title and rows."""
+        return report(self)

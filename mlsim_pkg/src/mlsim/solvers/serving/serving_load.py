@@ -9,7 +9,7 @@ from mlsim.equations import serving_counts as counts
 from mlsim.equations.from_records import utilisation
 from mlsim.solvers.load import Load
 from mlsim.solvers.serving.contexts import decode_contexts, filling_share
-from mlsim.solvers.serving.phase import Phase, equations_for
+from mlsim.solvers.serving.phase import equations_for, step_question
 from mlsim.solvers.serving.service import Service
 
 
@@ -41,9 +41,7 @@ def _busy(service: Service, name: str) -> float:
     """Return how long a device would compute, or move bytes, at full rate for all steps."""
 
     def of(new: Any, cached: Any) -> float:
-        phase = Phase(service, "step", new, cached)
-        wanted = (name, "micro_batches")
-        found = phase.plan(*wanted).run({**phase.known, **phase.table.columns})
+        found = step_question(service, "step", new, cached).evaluate(name, "micro_batches")
         # A stage of a pipeline does its part of each step, for each part of the batch.
         stages = float(service.parallelism.pipeline)
         return float(counts.stage_busy_time(found[name], found["micro_batches"], stages))

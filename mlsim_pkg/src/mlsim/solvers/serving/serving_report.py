@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from mlsim.quantities import term
-from mlsim.solvers.reports import plain
+from mlsim.solvers.reports import Report, plain
 from mlsim.units import text
 
 if TYPE_CHECKING:
@@ -33,21 +33,17 @@ _SIZES = (
 )
 
 
-def as_dict(serving: Serving) -> dict[str, Any]:
-    """Return inputs and results; each number is {"value": ..., "unit": ...}.
+_HEADS = ("batch", "prompt", "output", "first token", "per token", "token/s")
 
-    What needs memory that is not there is null.
-    """
+
+def reported(serving: Serving) -> tuple[str, ...]:
+    """Name the results that JSON has; an encoder has one time."""
+    return (*(_TIMES if serving.model.decoder else _TIMES[:1]), *_SIZES)
+
+
+def inputs(serving: Serving) -> dict[str, Any]:
+    """Return what was asked, whether it fits, and what binds, for JSON."""
     service = serving.service
-    shows = serving.feasible if not serving.shape else True
-    times = _TIMES if service.model.decoder else _TIMES[:1]
-    results: dict[str, Any] = {}
-    for name in (*times, *_SIZES):
-        hidden = name in _TIMES and not shows and serving._check_memory
-        value = None if hidden else plain(serving.value(name))
-        results[name] = {"value": value, "unit": term(name).unit}
-    if service.model.decoder:
-        results["longest_context"] = {"value": plain(serving.max_context), "unit": "token"}
     return {
         "model": service.model.name,
         "hardware": service.hardware_name,
@@ -68,30 +64,30 @@ def as_dict(serving: Serving) -> dict[str, Any]:
         "output_tokens": {"value": plain(service.output_tokens), "unit": "token/sample"},
         "feasible": plain(serving.feasible),
         "bottleneck": {name: plain(each) for name, each in serving.bottleneck.items()},
-        **results,
     }
 
 
-def as_text(serving: Serving) -> str:
-    """Return a short table."""
+def report(serving: Serving) -> Report:
+    """Return a short table; of many points, a row for each."""
     service = serving.service
     title = (
         f"{service.model.name} on {service.hardware_name}, "
         f"{service.formats.name}, {service.estimate}"
     )
     if serving.shape:
-        return _many(serving, title)
+        heads = _HEADS if service.model.decoder else _HEADS[:4]
+        return Report(title, _points(serving), heads=[(head, 11) for head in heads])
     lengths = f"{service.prompt_tokens:,.0f} prompt"
     if service.model.decoder:
         lengths += f" + {service.output_tokens:,.0f} output"
     rows = [("batch size", f"{serving.batch_size:,} x ({lengths}) tokens")]
     if service.formats.why:
         rows.append(("formats", service.formats.why))
-    if serving.feasible or not serving._check_memory:
+    if serving.shows_times:
         rows += _times(serving)
     memory = (
         f"{_size(serving, 'memory_required')} of {_size(serving, 'usable_memory')} "
-        f"({service.reserve_share:.0%} of {text(service.shared['memory_capacity'], 'B')} reserved)"
+        f"({service.reserve_share:.0%} of {_size(serving, 'memory_capacity')} reserved)"
     )
     rows += [("memory", memory), ("", _parts(serving))]
     if not serving.feasible:
@@ -105,7 +101,7 @@ def as_text(serving: Serving) -> str:
         if not serving.max_batch_size:
             room = "no such sequence: use fewer bits or more devices (Engine.fit tells which)"
         rows.append(("room for", room))
-    return "\n".join([title, *(f"  {name:<14}{value}" for name, value in rows)])
+    return Report(title, rows, label=14, width=120)
 
 
 def _times(serving: Serving) -> list[tuple[str, str]]:
@@ -145,31 +141,24 @@ def _parts(serving: Serving) -> str:
     return ", ".join(f"{words} {_size(serving, name)}" for name, words in names.items())
 
 
-def _many(serving: Serving, title: str) -> str:
+def _points(serving: Serving) -> list[tuple[str, ...]]:
     import numpy as np
 
-    service, shape = serving.service, serving.shape
+    def column(values: Any) -> Any:
+        return np.broadcast_to(values, serving.shape).reshape(-1)
+
+    def written(number: float, name: str) -> str:
+        if math.isnan(number):
+            return "-"
+        return f"{number:,.0f}" if name == "decode_throughput" else text(number, "s")
+
+    service = serving.service
     names = ["time_to_first_token"]
     if service.model.decoder:
         names += ["time_per_output_token", "decode_throughput"]
-    columns = [
-        np.broadcast_to(each, shape).reshape(-1)
-        for each in (service.batch_size, service.prompt_tokens, service.output_tokens)
+    asked = (service.batch_size, service.prompt_tokens, service.output_tokens)
+    columns = [[f"{each:,.0f}" for each in column(values)] for values in asked]
+    columns += [
+        [written(float(each), name) for each in column(serving.value(name))] for name in names
     ]
-    values = [np.broadcast_to(serving.value(name), shape).reshape(-1) for name in names]
-    heads = ["batch", "prompt", "output", "first token", "per token", "token/s"]
-    lines = [title, "  " + "  ".join(f"{head:>11}" for head in heads[: 3 + len(names)])]
-    # A long array is shown by its ends.
-    count = len(columns[0])
-    for index in range(count) if count <= 20 else [*range(10), *range(count - 10, count)]:
-        if count > 20 and index == count - 10:
-            lines.append(f"  {'...':>11}")
-        cells = [f"{column[index]:,.0f}" for column in columns]
-        for name, value in zip(names, values, strict=True):
-            number = float(value[index])
-            if math.isnan(number):
-                cells.append("-")
-            else:
-                cells.append(f"{number:,.0f}" if name == "decode_throughput" else text(number, "s"))
-        lines.append("  " + "  ".join(f"{cell:>11}" for cell in cells))
-    return "\n".join(lines)
+    return list(zip(*columns, strict=True))

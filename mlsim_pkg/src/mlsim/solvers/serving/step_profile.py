@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from mlsim.quantities import term
-from mlsim.solvers.evaluation import (
+from mlsim.solvers.answer import (
     COMPUTE_BOUND,
     MEMORY_BOUND,
     NETWORK_BOUND,
     OVERHEAD_BOUND,
     Answer,
-    evaluate,
-    quiet,
 )
-from mlsim.solvers.explain import Explanation, operator_rows
-from mlsim.solvers.serving.phase import Phase
+from mlsim.solvers.explain import operator_rows
+from mlsim.solvers.question import Question
+from mlsim.solvers.reports import Report, plain
+from mlsim.solvers.serving.phase import step_question
+from mlsim.solvers.serving.service import Service
+from mlsim.units import text
 
 if TYPE_CHECKING:
     from pint import Quantity
@@ -24,42 +28,27 @@ if TYPE_CHECKING:
 class StepProfile(Answer):
     """One phase of a service: a step, its time, and what binds it.
 
-    Any quantity of the step is to be had by name: `step["total_flops"]`.
+    Any quantity of the step is available by name: `step["total_flops"]`. Memory is that of
+    the service, which knows whether it fits.
     """
 
-    noun, variable = "service", "serving"
+    noun, variable = "step", "serving"
+    reported = ("latency", "total_flops", "total_bytes", "network_intensity")
 
-    def __init__(self, phase: Phase) -> None:
-        self.phase = phase
-        self._values: dict[str, Any] = {}
+    def __init__(self, service: Service, name: str, new_tokens: Any, cached_tokens: Any) -> None:
+        super().__init__()
+        self.service = service
+        self.name = name
+        self.new_tokens, self.cached_tokens = new_tokens, cached_tokens
 
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Shape of the answer: () for one point."""
-        return self.phase.shape
+    @cached_property
+    def question(self) -> Question:
+        """What is asked."""
+        return step_question(self.service, self.name, self.new_tokens, self.cached_tokens)
 
-    def value(self, name: str) -> Any:
-        """Return a quantity in its base unit: a float or an array.
-
-        Raises
-        ------
-        UnknownNameError
-            If the vocabulary has no such name.
-        UnreachableError
-            If no equation leads to it.
-        """
-        term(name)
-        known = self.phase.known
-        if name in known:
-            return known[name]
-        if name not in self._values:
-            # What computes and moves nothing, as sending does, has no intensity.
-            with quiet():
-                found = evaluate(self.phase, name)[name]
-            # One number for one point, even where a sum came out of NumPy.
-            single = not self.phase.shape and not getattr(found, "ndim", 0)
-            self._values[name] = float(found) if single and type(found) is not list else found
-        return self._values[name]
+    def _asked(self, name: str) -> tuple[Question, str]:
+        term(name)  # refuses what is none; whatever the equations reach will do
+        return self.question, name
 
     @property
     def latency(self) -> Quantity[Any]:
@@ -73,8 +62,8 @@ class StepProfile(Answer):
 
         The calibrated estimate also has what goes into starting operators.
         """
-        measured = self.phase.service.calibrated
-        if self.phase.service.estimate == "bound":
+        measured = self.service.calibrated
+        if self.service.estimate == "bound":
             memory = self.value("total_memory_time") > self.value("total_compute_time")
             return {MEMORY_BOUND: memory * 1.0, COMPUTE_BOUND: 1.0 - memory, NETWORK_BOUND: 0.0}
         return {
@@ -88,11 +77,11 @@ class StepProfile(Answer):
     def bottleneck(self) -> Any:
         """What limits the step for the largest part of its time."""
         shares = self.shares
-        if not self.phase.shape:
+        if not self.shape:
             return max(shares, key=lambda name: shares[name])
         import numpy as np
 
-        stacked = np.stack([np.broadcast_to(each, self.phase.shape) for each in shares.values()])
+        stacked = np.stack([np.broadcast_to(each, self.shape) for each in shares.values()])
         return np.array(list(shares))[stacked.argmax(axis=0)]
 
     @property
@@ -105,14 +94,44 @@ class StepProfile(Answer):
             For an array of points: pick one by its index first.
         """
         self.one_point("operators")
-        return operator_rows(self.phase, self.phase.table)
+        return operator_rows(self.question, self.question.table)
 
-    def explain(self, name: str = "latency") -> Explanation:
-        """Show how a quantity of this step came to be."""
-        self.one_point("explain()")
-        self.value(name)
-        return Explanation(self.phase, name)
+    @property
+    def picked(self) -> str:
+        """How code picks one point of many."""
+        return f"serving[0].{self.name}"
 
-    def __repr__(self) -> str:
-        service = self.phase.service
-        return f"<{self.phase.name} of {service.model.name} on {service.hardware_name}>"
+    @property
+    def about(self) -> str:
+        """What this is the answer to, in words."""
+        service = self.service
+        points = f"{self.shape} points"
+        if not self.shape:
+            tokens = f"{self.new_tokens:,.0f} new and {self.cached_tokens:,.0f} cached tokens"
+            points = f"{service.batch_size:,.0f} x {tokens}"
+        return (
+            f"{self.name} of {service.model.name} on {service.hardware_name}, {points}, "
+            f"{service.formats.name}, {service.estimate}"
+        )
+
+    def _inputs(self) -> Mapping[str, Any]:
+        service = self.service
+        return {
+            "phase": self.name,
+            "model": service.model.name,
+            "hardware": service.hardware_name,
+            "estimate": service.estimate,
+            "batch_size": {"value": plain(service.batch_size), "unit": "sample"},
+            "new_tokens": {"value": plain(self.new_tokens), "unit": "token/sample"},
+            "cached_tokens": {"value": plain(self.cached_tokens), "unit": "token/sample"},
+            "bottleneck": plain(self.bottleneck),
+        }
+
+    def report(self) -> Report:
+        """Return the answer as a title and rows."""
+        self.one_point("report()")
+        shares = (f"{name} {share:.0%}" for name, share in self.shares.items() if share >= 0.005)
+        sizes = {"work": "total_flops", "traffic": "total_bytes"}
+        rows = [("latency", text(self.value("latency"), "s")), ("limits", ", ".join(shares))]
+        rows += [(words, text(self.value(n), term(n).unit)) for words, n in sizes.items()]
+        return Report(self.about, rows)

@@ -9,10 +9,10 @@ from typing import Any
 from mlsim.errors import InvalidValueError, WrongKindError
 from mlsim.hardware import Device
 from mlsim.solvers.consistency import check_consistent, check_shares
-from mlsim.solvers.evaluation import evaluate
 from mlsim.solvers.formats import Formats
 from mlsim.solvers.inputs import check_estimate, validate, validate_given
-from mlsim.solvers.serving.phase import Phase, equations_for
+from mlsim.solvers.question import Question
+from mlsim.solvers.serving.phase import equations_for, step_question
 from mlsim.solvers.serving.result_names import givable
 from mlsim.solvers.serving.service import ASKED, Service
 from mlsim.systems import System
@@ -135,17 +135,19 @@ def _check_given(service: Service) -> None:
     if not service.given:
         return
     _ = service.shape_with({})  # refuses arrays that don't broadcast
-    fixed = {name: value for name, value in service.shared.items() if name in _FIXED}
+    fixed = {name: value for name, value in service.known.items() if name in _FIXED}
     check_consistent(equations_for(service.variant), service.given, fixed)
     for step in _steps(service):
-        check_shares(evaluate(step, *_SHARES), service.given)
+        check_shares(step.evaluate(*_SHARES), service.given)
 
 
-def _steps(service: Service) -> tuple[Phase, ...]:
+def _steps(service: Service) -> tuple[Question, ...]:
     """Return the steps that are checked: the prompt, and of a decoder the first new token."""
     prompt = service.prompt_tokens
-    prefill = Phase(service, "prefill", prompt, 0.0)
-    return (prefill, Phase(service, "decode", 1.0, prompt)) if service.model.decoder else (prefill,)
+    prefill = step_question(service, "prefill", prompt, 0.0)
+    if not service.model.decoder:
+        return (prefill,)
+    return (prefill, step_question(service, "decode", 1.0, prompt))
 
 
 def _check_context(service: Service) -> None:

@@ -10,6 +10,7 @@ from mlsim.solvers.training.job import Job
 from mlsim.systems import placement
 from mlsim.workloads.kernels import KERNEL_COLUMNS, Kernel
 from mlsim.workloads.operators import OperatorTable
+from mlsim.workloads.parallelism import Parallelism
 from mlsim.workloads.training_lowering import kernels
 
 # Columns that a given quantity takes the place of.
@@ -20,13 +21,15 @@ _TABLES: dict[Any, OperatorTable[Kernel]] = {}
 def kernel_table(job: Job) -> OperatorTable[Kernel]:
     """Return the kernels of a micro-batch with peaks, rates and links of their own.
 
-    Made once for all batches and sequences: a search tries many with the same kernels.
+    Made once for all batches and sequences, and for all ways to hold the state and to order
+    the stages: a search tries many with the same kernels.
     """
     replaced = tuple(name for name in _REPLACEABLE if name in job.given)
+    spread = replace(job.parallelism, shard="none", interleaved=1)
     key = (
         job.model,
         job.hardware,
-        job.parallelism,
+        spread,
         job.recipe,
         job.precision,
         job.estimate,
@@ -36,12 +39,12 @@ def kernel_table(job: Job) -> OperatorTable[Kernel]:
     if found is None:
         if len(_TABLES) >= 4096:
             _TABLES.clear()
-        found = _TABLES[key] = _new_table(job)
+        found = _TABLES[key] = _new_table(job, spread)
     return found
 
 
-def _new_table(job: Job) -> OperatorTable[Kernel]:
-    rows = tuple(_placed(job, row) for row in kernels(job.model, job.parallelism, job.recipe))
+def _new_table(job: Job, spread: Parallelism) -> OperatorTable[Kernel]:
+    rows = tuple(_placed(job, row) for row in kernels(job.model, spread, job.recipe))
     extra: dict[str, tuple[float, ...]] = {}
     if "peak_flops" not in job.given:
         extra["peak_flops"] = tuple(

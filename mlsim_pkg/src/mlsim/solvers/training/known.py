@@ -1,14 +1,15 @@
-"""What is known of a training run before any equation is used, by name."""
+"""What is known of a training run before any equation is used, each with its origin."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from functools import partial
 
 from mlsim.precision import PRECISIONS
-from mlsim.solvers.formats import kept_bytes
+from mlsim.solvers.formats import WIDE, kept_bytes
+from mlsim.solvers.question import Known, Origin, recorded
 from mlsim.solvers.training.job import Job
-from mlsim.systems import Placement
+from mlsim.systems import Cluster, Placement, System
 from mlsim.workloads.kernels import Kernel
 from mlsim.workloads.model import FLOPS_PER_MULTIPLY_ADD, TRAINING_MULTIPLY_ADDS
 from mlsim.workloads.operators import OperatorTable
@@ -24,164 +25,230 @@ _LEADS_TO = {
     "hop_latency": ("link_latency", "measured_devices"),
     "flops_per_parameter_token": ("training_multiply_adds",),
 }
+_GIVEN = "given"
 
 
-def known(job: Job, table: OperatorTable[Kernel]) -> dict[str, Any]:
+def known_of(job: Job, table: OperatorTable[Kernel]) -> Known:
     """Return everything known of a run but its kernels' columns, in base units."""
-    found = {
-        **_sizes(job),
-        **_machine(job, table),
-        **_rates(job),
-        **_state(job),
-        **_whole(job),
-    }
-    replaced = {each for name in job.given for each in _LEADS_TO.get(name, ())}
-    return {name: value for name, value in found.items() if name not in replaced} | {**job.given}
+    known = Known()
+    _add_sizes(known, job)
+    _add_model(known, job)
+    _add_layout(known, job)
+    _add_device(known, job)
+    _add_links(known, job, table)
+    _add_rates(known, job)
+    _add_state(known, job)
+    _add_run(known, job)
+    for name in job.given:
+        for each in _LEADS_TO.get(name, ()):
+            known.pop(each, None)
+    return known.add(_GIVEN, **job.given)
 
 
-def _sizes(job: Job) -> dict[str, Any]:
-    model, parallelism, tokens = job.model, job.parallelism, int(job.sequence_tokens)
+def _add_sizes(known: Known, job: Job) -> None:
+    known.add(
+        _GIVEN,
+        global_batch=job.global_batch,
+        micro_batch=job.micro_batch,
+        sequence_tokens=job.sequence_tokens,
+        new_tokens=job.sequence_tokens,
+        reserve_share=job.reserve_share,
+    )
+    known.add("definition: training has no cache", cached_tokens=0.0)
+    known.add("definition", flops_per_multiply_add=FLOPS_PER_MULTIPLY_ADD)
+    for name in ("exchange", "pipeline", "gradient"):
+        share = getattr(job.overlap, name)
+        words = _GIVEN if share else "stated: nothing hides behind computing"
+        known.add(words, **{f"{name}_overlap": share})
+
+
+def _add_model(known: Known, job: Job) -> None:
+    model, tokens = job.model, int(job.sequence_tokens)
+    words = f"{model.name}, from its architecture ({model.source})"
+    dense, expert = parameters_on_device(model, job.parallelism)
+    known.add(
+        words,
+        dense_parameters=dense,
+        expert_parameters=expert,
+        model_parameters=float(model.active_parameter_count),
+        all_parameters=float(model.parameter_count),
+        layers=float(model.layers),
+        hidden_size=float(model.hidden),
+    )
     # A program that skips what is masked is not asked for it; standard attention
     # works on the whole square, window or not.
-    causal = "causal" in job.variant
     if job.recipe.standard and model.attention.window:
         model = replace(model, attention=replace(model.attention, window=0))
-    found: dict[str, Any] = {
-        "global_batch": job.global_batch,
-        "micro_batch": job.micro_batch,
-        "sequence_tokens": job.sequence_tokens,
-        "new_tokens": job.sequence_tokens,
-        "cached_tokens": 0.0,
-        "data_parallel": float(parallelism.data),
-        "tensor_parallel": float(parallelism.tensor),
-        "context_parallel": float(parallelism.context),
-        "pipeline_parallel": float(parallelism.pipeline),
-        "interleaved": float(parallelism.interleaved),
-        "devices": float(parallelism.devices),
-        "flops_per_multiply_add": FLOPS_PER_MULTIPLY_ADD,
-        "sequence_flops": float(model.flop_count(tokens, causal=causal, all_logits=True)),
-        "exchange_overlap": job.overlap.exchange,
-        "pipeline_overlap": job.overlap.pipeline,
-        "gradient_overlap": job.overlap.gradient,
-    }
+    causal = "causal" in job.variant
+    known.add(words, sequence_flops=float(model.flop_count(tokens, causal=causal, all_logits=True)))
     if job.recipe.recompute == "full":
-        found["output_multiply_adds"] = output_multiply_adds(model, tokens)
+        known.add(words, output_multiply_adds=output_multiply_adds(model, tokens))
     elif job.recipe.recompute == "selective" and job.recipe.standard:
-        found["score_multiply_adds"] = score_multiply_adds(model, tokens)
+        known.add(words, score_multiply_adds=score_multiply_adds(model, tokens))
     else:
-        found["recomputed_flops"] = 0.0
-    return found
+        nothing = "nothing is computed again that the sequence's work counts"
+        known.add(nothing, recomputed_flops=0.0)
 
 
-def _machine(job: Job, table: OperatorTable[Kernel]) -> dict[str, Any]:
-    device, parallelism, group = job.device, job.parallelism, job.group
-    found: dict[str, Any] = {
-        "memory_bandwidth": device.bandwidth_si,
-        "memory_capacity": device.capacity_si,
-        "reserve_share": job.reserve_share,
-        "peak_rate": job.given.get("peak_flops", device.compute.figure(job.precision).si),
-        "bytes_per_element": kept_bytes(job.precision),
-        "shard_group": float(parallelism.copies),
-        "node_members": float(group.members),
-        "node_groups": float(group.groups),
-        "node_bandwidth": _node_bandwidth(job, group),
-        "fabric_bandwidth": job.bandwidth(parallelism.copies, parallelism.tensor),
-        "hidden_size": float(job.model.hidden),
-        # A pipeline through several nodes goes at the rate of its slowest link.
-        "stage_bandwidth": min(
-            job.bandwidth(size, parallelism.stage_devices)
-            for size in {2, max(2, parallelism.pipeline)}
-        ),
-    }
+def _layout(job: Job) -> str:
+    return f"layout: {job.parallelism}"
+
+
+def _add_layout(known: Known, job: Job) -> None:
+    parallelism, group = job.parallelism, job.group
+    known.add(
+        partial(_layout, job),
+        data_parallel=float(parallelism.data),
+        tensor_parallel=float(parallelism.tensor),
+        context_parallel=float(parallelism.context),
+        pipeline_parallel=float(parallelism.pipeline),
+        interleaved=float(parallelism.interleaved),
+        devices=float(parallelism.devices),
+        expert_replicas=float(parallelism.expert_replicas),
+        shard_group=float(parallelism.copies),
+        node_members=float(group.members),
+        node_groups=float(group.groups),
+    )
+
+
+def _add_device(known: Known, job: Job) -> None:
+    device = job.device
+    for name in ("memory_bandwidth", "memory_capacity"):
+        figure = device.figures[name.replace("_", ".", 1)]
+        known.add(recorded(device, figure), **{name: figure.si})
+    peak = device.compute.figure(job.precision)
+    known.columns(recorded(device, peak), "peak_flops")
+    if "peak_flops" in job.given:
+        known.add("given, as peak_flops", peak_rate=job.given["peak_flops"])
+    else:
+        known.add(recorded(device, peak), peak_rate=peak.si)
+
+
+def _add_links(known: Known, job: Job, table: OperatorTable[Kernel]) -> None:
+    """Add the rates at which devices send to one another, and where they send nothing."""
+    parallelism, group = job.parallelism, job.group
+    fabric = job.bandwidth(parallelism.copies, parallelism.tensor)
+    within = _node_bandwidth(job, group)
     if group.groups > 1 and job.algorithm != "hierarchical":
         # One ring, or tree, through all nodes is as fast as its slowest link.
-        found["node_bandwidth"] = min(found["node_bandwidth"], found["fabric_bandwidth"])
+        within = min(within, fabric)
+    # A pipeline through several nodes goes at the rate of its slowest link.
+    stage = min(
+        job.bandwidth(size, parallelism.stage_devices) for size in {2, max(2, parallelism.pipeline)}
+    )
+    inside, outside = _links(job)
+    known.add(inside, node_bandwidth=within)
+    known.add(outside, fabric_bandwidth=fabric)
+    between = isinstance(job.hardware, Cluster) and stage == job.hardware.fabric_bandwidth
+    known.add(outside if between else inside, stage_bandwidth=stage)
+    known.columns(partial(_either, inside, outside), "link_bandwidth")
     if parallelism.pipeline == 1:
-        found["pipeline_time"] = 0.0
+        known.add("one stage: nothing is sent between stages", pipeline_time=0.0)
     if parallelism.copies == 1:
-        found["gradient_time"] = 0.0
+        known.add("one copy of the weights: nothing to agree on", gradient_time=0.0)
     if not any(row.link_span for row in table.operators):
-        found["exchange_time"] = 0.0
-    return found
-
-
-def _rates(job: Job) -> dict[str, Any]:
-    """Return the parts of the data sheet's rates that are reached, and the time to start."""
-    device, links = job.achieved, job.linked
-    found: dict[str, Any] = {
-        "memory_fraction": device.memory_fraction if device else 1.0,
-        "link_fraction": links.link_fraction if links else 1.0,
-    }
-    if links:
-        found["link_latency"] = links.link_latency
-        found["measured_devices"] = float(links.rows[0].devices)
-    else:
-        found["hop_latency"] = 0.0
-    if device:
-        found["tile_size"] = float(device.tile)
-        if device.cores is None:
-            found["filled_share"] = 1.0
-        else:
-            found["cores"] = float(device.cores)
-    return found
+        known.add("one device a stage: nothing is sent within it", exchange_time=0.0)
 
 
 def _node_bandwidth(job: Job, group: Placement) -> float:
     return job.node.link_bandwidth(max(2, group.members)) if job.node else 0.0
 
 
-def _state(job: Job) -> dict[str, Any]:
-    """Return what is held of weights, gradients and optimizer, and how often it is sent.
+def _links(job: Job) -> tuple[Origin, Origin]:
+    """Return the origins of the links within a node, and between nodes."""
+    hardware = job.hardware
+    if isinstance(hardware, Cluster):
+        return recorded(hardware.node, hardware.node.figure), recorded(hardware, hardware.figure)
+    if isinstance(hardware, System):
+        return (recorded(hardware, hardware.figure),) * 2
+    return ("one device: nothing is sent",) * 2
+
+
+def _either(inside: Origin, outside: Origin) -> str:
+    """Say where the rate of a kernel's link comes from, which may leave its node."""
+    within, between = (each if isinstance(each, str) else each() for each in (inside, outside))
+    return within if within == between else f"{within}; or between nodes {between}"
+
+
+def _add_rates(known: Known, job: Job) -> None:
+    """Add the parts of the data sheet's rates that are reached, and the time to start."""
+    device, links = job.achieved, job.linked
+    if device is None:
+        known.add("roofline: the full rate of the memory", memory_fraction=1.0)
+    else:
+        origins, fraction = device.origins, device.origins["compute_fraction"]
+        own = "" if job.recipe.standard else f"; for attention {origins['attention_fraction']}"
+        known.add(origins["memory_fraction"], memory_fraction=device.memory_fraction)
+        known.columns(f"{fraction}{own}", "compute_fraction")
+        known.columns(origins["kernel_overhead"], "kernel_overhead")
+        known.add(origins.get("tile_size", ""), tile_size=float(device.tile))
+        if device.cores is None:
+            known.add(origins["cores"], filled_share=1.0)
+        else:
+            known.add(origins["cores"], cores=float(device.cores))
+    if links is None:
+        known.add("roofline: the full rate of the link", link_fraction=1.0)
+        known.add("roofline: starting to send takes no time", hop_latency=0.0)
+        return
+    across = "; between nodes the same is assumed" if isinstance(job.hardware, Cluster) else ""
+    known.add(f"{links.origins['link_fraction']}{across}", link_fraction=links.link_fraction)
+    known.add(
+        f"of an all-reduce: {links.origins['link_latency']}",
+        link_latency=links.link_latency,
+        measured_devices=float(links.rows[0].devices),
+    )
+
+
+def _add_state(known: Known, job: Job) -> None:
+    """Add what is held of weights, gradients and optimizer, and how often it is sent.
 
     What is not sharded has one shard and is sent once a step; equations give the rest.
     """
     parallelism, shard = job.parallelism, job.parallelism.shard
-    wide = kept_bytes(job.precision)
-    dense, expert = parameters_on_device(job.model, parallelism)
-    full = PRECISIONS["fp32"].bytes
-    found: dict[str, Any] = {
-        "dense_parameters": dense,
-        "expert_parameters": expert,
-        "expert_replicas": float(parallelism.expert_replicas),
-        "layers": float(job.model.layers),
-        "bytes_per_parameter": wide,
-        "bytes_per_gradient": job.gradients.bytes,
-        "moment_bytes": full,
-        "master_bytes": full if wide < full else 0.0,
-        # Plain copies gather gradients, of which all then update all weights.
-        "gathered_bytes": job.gradients.bytes if shard == "none" else wide,
-    }
+    chosen, wide, full = job.precision, kept_bytes(job.precision), PRECISIONS["fp32"].bytes
+    kept = "" if chosen.bits >= WIDE else f", kept in {WIDE:g} bits"
+    words = f"{chosen.name}{kept}: {max(chosen.bits, WIDE):g} bits"
+    gradients = f"gradients in {job.gradients.name}: {job.gradients.bits:g} bits"
+    known.add(words, bytes_per_element=wide, bytes_per_parameter=wide)
+    known.add(gradients, bytes_per_gradient=job.gradients.bytes)
+    known.add("Adam: each moment in 32 bits", moment_bytes=full)
+    if wide < full:
+        known.add("Adam: a copy of the weights in 32 bits", master_bytes=full)
+    else:
+        known.add("Adam: weights are in 32 bits", master_bytes=0.0)
+    # Plain copies gather gradients, of which all then update all weights.
+    if shard == "none":
+        known.add(gradients, gathered_bytes=job.gradients.bytes)
+    else:
+        known.add(words, gathered_bytes=wide)
+    layout = partial(_layout, job)
     alone = parallelism.copies == 1
     once = 0.0 if alone else 1.0
     if shard == "none":
-        found["state_shards"] = 1.0
+        known.add(layout, state_shards=1.0)
     if shard not in ("zero2", "zero3"):
-        found["gradient_shards"] = 1.0
+        known.add(layout, gradient_shards=1.0)
     if shard != "zero3":
-        found["weight_shards"] = 1.0
+        known.add(layout, weight_shards=1.0)
     # Who keeps only a part of the gradients must add up after each micro-batch.
     if alone or shard not in ("zero2", "zero3"):
-        found["gradient_scatters"] = once
+        known.add(layout, gradient_scatters=once)
     if alone or shard != "zero3":
-        found |= {"weight_gathers": once, "gathered_parameters": 0.0}
-    return found
+        known.add(layout, weight_gathers=once, gathered_parameters=0.0)
 
 
-def _whole(job: Job) -> dict[str, Any]:
-    """Return what is found of the whole run, as far as it is asked for."""
-    found: dict[str, Any] = {
-        "model_parameters": float(job.model.active_parameter_count),
-        "all_parameters": float(job.model.parameter_count),
-        "training_multiply_adds": TRAINING_MULTIPLY_ADDS,
+def _add_run(known: Known, job: Job) -> None:
+    """Add what is asked of the whole run."""
+    backward = "definition: one forward, and two backward"
+    known.add(backward, training_multiply_adds=TRAINING_MULTIPLY_ADDS)
+    reliability = job.reliability
+    asked = {
+        "training_tokens": job.tokens,
+        "device_price": job.price,
+        "mean_time_to_failure": reliability.mean_time_to_failure,
+        "checkpoint_bandwidth": reliability.checkpoint_bandwidth,
+        "restart_time": reliability.restart_time,
     }
-    if job.tokens is not None:
-        found["training_tokens"] = job.tokens
-    if job.price is not None:
-        found["device_price"] = job.price
-    for name in ("mean_time_to_failure", "checkpoint_bandwidth", "restart_time"):
-        value = getattr(job.reliability, name)
-        if value is not None:
-            found[name] = value
-    if job.reliability.mean_time_to_failure is None:
-        found["goodput"] = 1.0
-    return found
+    known.add(_GIVEN, **{name: value for name, value in asked.items() if value is not None})
+    if reliability.mean_time_to_failure is None:
+        known.add("no failures are counted: give mean_time_to_failure", goodput=1.0)

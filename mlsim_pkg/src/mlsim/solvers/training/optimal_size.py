@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any
 
 from mlsim import records
-from mlsim.equations import Plan, equations_of, plan, run
+from mlsim.equations import equations_of, run
 from mlsim.errors import InvalidValueError
 from mlsim.records import Figure
-from mlsim.solvers.explain import Explanation
+from mlsim.solvers.answer import Answer
 from mlsim.solvers.inputs import validate
+from mlsim.solvers.question import Known, Question
+from mlsim.solvers.reports import Report
 from mlsim.units import scaled, text
 from mlsim.workloads.model import FLOPS_PER_MULTIPLY_ADD, TRAINING_MULTIPLY_ADDS
-from mlsim.workloads.operators import NO_OPERATORS, OperatorTable
 
 if TYPE_CHECKING:
     from pint import Quantity
@@ -36,8 +36,7 @@ def measured_ratio() -> Figure:
     return file.figure(file.data["tokens_per_parameter"], "token/parameter", "tokens_per_parameter")
 
 
-@dataclass(frozen=True, eq=False)
-class OptimalSize:
+class OptimalSize(Answer):
     """The size of a dense model that learns most from a given amount of work.
 
     >>> best = optimal_size("1.2e20 FLOP")
@@ -45,43 +44,34 @@ class OptimalSize:
     ('1000000000 parameter', '20000000000 token')
     """
 
-    known: Mapping[str, Any]
-    origins: Mapping[str, str]
+    noun, variable, first = "size", "size", "optimal_parameters"
+    reported = ("training_flops", "tokens_per_parameter", "optimal_parameters", "optimal_tokens")
 
-    @property
-    def table(self) -> OperatorTable[Any]:
-        """No operators."""
-        return NO_OPERATORS
+    def __init__(self, known: Known) -> None:
+        super().__init__()
+        self.known = known
 
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """One point."""
-        return ()
-
-    @property
-    def labels(self) -> dict[str, str]:
-        """What this is about, in words, for an explanation."""
-        return {
+    @cached_property
+    def question(self) -> Question:
+        """What is asked."""
+        labels = {
             "model": "a dense model",
             "model_source": "",
-            "hardware": text(self.known["training_flops"], "FLOP"),
+            "hardware": self.about,
             "precision": "any precision",
             "estimate": "compute-optimal",
         }
+        return Question(self.known, OPTIMAL, labels)
 
-    def origin(self, name: str) -> str:
-        """Say where a known quantity comes from."""
-        return self.origins[name]
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What can be asked for by name."""
+        return (*(each.yields for each in OPTIMAL), *self.known)
 
-    def plan(self, *wanted: str) -> Plan:
-        """Return the equations that lead to what is wanted."""
-        return plan(OPTIMAL, self.known, wanted)
-
-    def value(self, name: str) -> float:
-        """Return a quantity in its base unit."""
-        if name in self.known:
-            return float(self.known[name])
-        return float(self.plan(name).run(self.known)[name])
+    @property
+    def about(self) -> str:
+        """What this is the answer to, in words."""
+        return text(self.known["training_flops"], "FLOP")
 
     @property
     def parameters(self) -> Quantity[Any]:
@@ -93,15 +83,16 @@ class OptimalSize:
         """Tokens that it reads."""
         return scaled(self.value("optimal_tokens"), "token")
 
-    def explain(self, name: str = "optimal_parameters") -> Explanation:
-        """Show how a result came to be: equations, values, units, sources."""
-        return Explanation(self, name)
+    def _inputs(self) -> Mapping[str, Any]:
+        return {"estimate": "compute-optimal"}
 
-    def __str__(self) -> str:
+    def report(self) -> Report:
+        """Return the answer as a sentence."""
         parameters, tokens = self.value("optimal_parameters"), self.value("optimal_tokens")
-        return (
-            f"{text(self.known['training_flops'], 'FLOP')} train {parameters / 1e9:,.0f} billion "
-            f"parameters on {tokens / 1e9:,.0f} billion tokens"
+        return Report(
+            f"{self.about} train {parameters / 1e9:,.0f} billion parameters on "
+            f"{tokens / 1e9:,.0f} billion tokens",
+            (),
         )
 
 
@@ -120,16 +111,9 @@ def optimal_size(training_flops: Any, tokens_per_parameter: Any = None) -> Optim
     work = validate("training_flops", training_flops)
     if getattr(work, "ndim", 0) or getattr(ratio, "ndim", 0):
         raise InvalidValueError("optimal_size takes one amount of work, not an array.")
-    known = {
-        "training_flops": work,
-        "flops_per_multiply_add": FLOPS_PER_MULTIPLY_ADD,
-        "training_multiply_adds": TRAINING_MULTIPLY_ADDS,
-        "tokens_per_parameter": ratio,
-    }
-    origins = {
-        "training_flops": "given",
-        "flops_per_multiply_add": "definition",
-        "training_multiply_adds": "definition: one forward, and two backward",
-        "tokens_per_parameter": "given" if tokens_per_parameter else figure.origin(),
-    }
-    return OptimalSize(known, origins)
+    known = Known().add("given", training_flops=work)
+    known.add("definition", flops_per_multiply_add=FLOPS_PER_MULTIPLY_ADD)
+    backward = "definition: one forward, and two backward"
+    known.add(backward, training_multiply_adds=TRAINING_MULTIPLY_ADDS)
+    origin = "given" if tokens_per_parameter else figure.origin()
+    return OptimalSize(known.add(origin, tokens_per_parameter=ratio))

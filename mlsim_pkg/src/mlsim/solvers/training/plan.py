@@ -6,12 +6,10 @@ from functools import lru_cache
 
 from mlsim.equations import (
     Equation,
-    Plan,
     calibration,
     collective,
     equations_of,
     pipeline,
-    plan,
     roofline,
     run,
     service,
@@ -62,11 +60,3 @@ def equations_for(variant: frozenset[str], collective_kind: str) -> tuple[Equati
         "micro_batches": "training_micro_batches",
     }
     return tuple(each for each in TRAINING if chosen.get(each.yields, each.name) == each.name)
-
-
-@lru_cache(maxsize=1024)
-def find_plan(
-    variant: frozenset[str], algorithm: str, known: frozenset[str], wanted: tuple[str, ...]
-) -> Plan:
-    """Return the plan from known names to wanted ones, made once."""
-    return plan(equations_for(variant, algorithm), known, wanted)

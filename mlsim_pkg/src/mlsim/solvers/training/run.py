@@ -1,17 +1,15 @@
-"""A question about a training run: its kernels, what is known of it, and the plan to an answer."""
+"""A training run: a job with its kernels, and the question that it comes down to."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
 
-from mlsim.equations import Plan
+from mlsim.solvers.question import Question
 from mlsim.solvers.training.job import Job
 from mlsim.solvers.training.kernel_table import kernel_table
-from mlsim.solvers.training.known import known
-from mlsim.solvers.training.origins import origin
-from mlsim.solvers.training.plan import find_plan
+from mlsim.solvers.training.known import known_of
+from mlsim.solvers.training.plan import equations_for
 from mlsim.workloads.kernels import Kernel
 from mlsim.workloads.operators import OperatorTable
 
@@ -25,21 +23,12 @@ class Run(Job):
     def __post_init__(self) -> None:
         object.__setattr__(self, "table", kernel_table(self))
 
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """One point."""
-        return ()
-
     @cached_property
-    def known(self) -> dict[str, Any]:
-        """Everything known but the kernels' columns, in base units."""
-        return known(self, self.table)
-
-    def origin(self, name: str) -> str:
-        """Say where a known quantity comes from."""
-        return origin(self, self.known, name)
-
-    def plan(self, *wanted: str) -> Plan:
-        """Return the equations that lead to what is wanted."""
-        names = frozenset((*self.known, *self.table.names))
-        return find_plan(self.variant, self.algorithm, names, wanted)
+    def question(self) -> Question:
+        """What is asked of this run: all that is known, its kernels, and the equations."""
+        return Question(
+            known_of(self, self.table),
+            equations_for(self.variant, self.algorithm),
+            lambda: self.labels,
+            table=self.table,
+        )

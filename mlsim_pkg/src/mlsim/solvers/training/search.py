@@ -8,7 +8,7 @@ from dataclasses import replace
 from mlsim.errors import DoesNotFitError, InvalidValueError
 from mlsim.hardware import Device
 from mlsim.solvers.training.training import Training
-from mlsim.solvers.training.validate import Asked, run, settled
+from mlsim.solvers.training.validate import RECOMPUTE, Asked, run, settled
 
 # What is tried of each.
 _MICRO_BATCHES = (1, 2, 4, 8)
@@ -20,7 +20,7 @@ def _divisors(number: int) -> list[int]:
 
 
 def candidates(asked: Asked) -> Iterator[Asked]:
-    """Yield questions with other layouts: tensor, pipeline and data parallel, and recipes.
+    """Yield questions with other layouts: tensor, pipeline and data parallel, and batches.
 
     Tensor parallelism stays within a node. Context and expert parallelism, formats
     and overlaps are as asked.
@@ -50,7 +50,7 @@ def candidates(asked: Asked) -> Iterator[Asked]:
 
 
 def _recipes(base: Asked) -> Iterator[Asked]:
-    """Yield micro-batches, interleaving, sharding and recomputation for one layout."""
+    """Yield micro-batches, interleaving and sharding for one layout."""
     each_copy = base.global_batch // base.data_parallel
     copies = base.data_parallel * base.context_parallel
     for micro in _MICRO_BATCHES:
@@ -58,14 +58,7 @@ def _recipes(base: Asked) -> Iterator[Asked]:
             continue
         for parts in _INTERLEAVED if base.pipeline_parallel > 1 else (1,):
             for shard in ("zero1", "zero3") if copies > 1 else ("none",):
-                for recompute in ("none", "selective", "full"):
-                    yield replace(
-                        base,
-                        micro_batch=micro,
-                        interleaved=parts,
-                        shard=shard,
-                        recompute=recompute,
-                    )
+                yield replace(base, micro_batch=micro, interleaved=parts, shard=shard)
 
 
 # What is chosen, and what it is where nobody set it.
@@ -106,21 +99,22 @@ def search(asked: Asked) -> Training:
     nearest: Training | None = None
     refusal = ""
     for candidate in candidates(asked):
-        try:
-            chosen = {
-                "recipe": replace(fixed["recipe"], recompute=candidate.recompute),
-                "micro_batch": float(candidate.micro_batch),
-            }
-            training = Training(run(candidate, {**fixed, **chosen}))
-        except InvalidValueError as error:
-            refusal = refusal or f" The first that was tried: {error}"
-            continue  # does not divide the model or the batch
-        free = training._value("memory_free")
-        if free < 0:
+        # What recomputes more takes longer, so the first recipe that fits will do.
+        for recompute in RECOMPUTE:
+            recipe = replace(fixed["recipe"], recompute=recompute)
+            chosen = {"recipe": recipe, "micro_batch": float(candidate.micro_batch)}
+            try:
+                training = Training(run(candidate, {**fixed, **chosen}))
+            except InvalidValueError as error:
+                refusal = refusal or f" The first that was tried: {error}"
+                break  # does not divide the model or the batch
+            free = training._value("memory_free")
+            if free >= 0:
+                if best is None or training._value("step_time") < best._value("step_time"):
+                    best = training
+                break
             if nearest is None or free > nearest._value("memory_free"):
                 nearest = training
-        elif best is None or training._value("step_time") < best._value("step_time"):
-            best = training
     if best is not None:
         return best
     if nearest is None:
@@ -130,6 +124,6 @@ def search(asked: Asked) -> Training:
             f"power of two, or other devices=.{refusal}"
         )
     raise DoesNotFitError(
-        f"no layout fits; the nearest one: {nearest._too_large().partition(' Try ')[0]} "
+        f"no layout fits; the nearest one: {nearest.too_large().partition(' Try ')[0]} "
         "Give more devices=, or shorter sequences."
     )

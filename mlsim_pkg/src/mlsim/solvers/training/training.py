@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, Any
 
-from mlsim.errors import DoesNotFitError, InvalidValueError, UnreachableError, unknown_name
-from mlsim.solvers.evaluation import Answer, evaluate, quiet
-from mlsim.solvers.explain import Explanation
+from mlsim.errors import InvalidValueError, UnreachableError
+from mlsim.solvers.answer import Answer
 from mlsim.solvers.load import Load
+from mlsim.solvers.question import Question
+from mlsim.solvers.reports import Report
 from mlsim.solvers.training.plan import TRAINING
 from mlsim.solvers.training.run import Run
-from mlsim.solvers.training.training_report import advice, as_dict, as_text
+from mlsim.solvers.training.training_report import advice, inputs, report, reported
 from mlsim.units import scaled, text
 
 if TYPE_CHECKING:
@@ -107,31 +109,37 @@ class Training(Answer):
     a run that does not fit are refused, unless `check_memory` is False.
     """
 
-    noun, variable = "training run", "training"
+    noun, variable, first = "training run", "training", "step_time"
 
     def __init__(self, run: Run, *, check_memory: bool = True) -> None:
+        super().__init__(check_memory=check_memory)
         self.run = run
-        self._check_memory = check_memory
-        self._values: dict[str, Any] = {}
+
+    @property
+    def question(self) -> Question:
+        """What is asked."""
+        return self.run.question
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What can be asked for by name."""
+        return TRAINING_NAMES
 
     def value(self, name: str) -> Any:
-        """Return a quantity in its base unit; of the kernels, one value for each.
+        """Return a result in its base unit; of the kernels, one value for each.
 
         Raises
         ------
         UnknownNameError
-            If the vocabulary has no such name.
+            If there is no such result.
         DoesNotFitError
             If it is a time of a run that does not fit.
         InvalidValueError
-            If it needs something that was not given, such as the tokens of the run.
+            If it needs something that was not given, such as the tokens of the run; or if
+            the run loses more to failures than it gains.
         """
-        if name not in TRAINING_NAMES:
-            raise unknown_name("result of a training run", name, TRAINING_NAMES)
-        if name not in _SIZES and name not in self.run.known and self._check_memory:
-            self._must_fit()
-        found = self._value(name)
-        if name in _WITH_FAILURES and name not in self.run.known:
+        found = super().value(name)
+        if name in _WITH_FAILURES and name not in self.question.known:
             self._must_get_on()
         return found
 
@@ -150,23 +158,14 @@ class Training(Answer):
             "or a shorter restart_time."
         )
 
-    def _must_fit(self) -> None:
-        if not self.feasible:
-            raise DoesNotFitError(self._too_large())
+    def _lasts(self, name: str) -> bool:
+        return name in _SIZES
 
     def _value(self, name: str) -> Any:
-        known = self.run.known
-        if name in known:
-            return known[name]
-        if name not in self._values:
-            try:
-                with quiet():
-                    found = evaluate(self.run, name)[name]
-            except UnreachableError as error:
-                raise InvalidValueError(self._missing(name, str(error))) from None
-            single = not getattr(found, "ndim", 0) and type(found) is not list
-            self._values[name] = float(found) if single else found
-        return self._values[name]
+        try:
+            return super()._value(name)
+        except UnreachableError as error:
+            raise InvalidValueError(self._missing(name, str(error))) from None
 
     def _missing(self, name: str, words: str) -> str:
         for needed, example in (
@@ -181,11 +180,6 @@ class Training(Answer):
             if needed in words:
                 return f"{name} needs {needed}, which was not given: such as {example}."
         return words
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """One point."""
-        return self.run.shape
 
     @property
     def model(self) -> Transformer:
@@ -270,11 +264,6 @@ class Training(Answer):
         return {name: self[name] for name in parts}
 
     @property
-    def feasible(self) -> bool:
-        """Whether it fits in what may be used of the memory."""
-        return bool(self._value("memory_free") >= 0)
-
-    @property
     def time(self) -> Quantity[Any]:
         """Time of the whole run."""
         return scaled(self.value("training_time"), "s").to("day")
@@ -319,31 +308,39 @@ class Training(Answer):
             labels=run.labels,
         )
 
-    def explain(self, name: str = "step_time") -> Explanation:
-        """Show how a result came to be: equations, values, units, sources."""
-        self.value(name)
-        return Explanation(self.run, name)
-
-    def _too_large(self) -> str:
+    def too_large(self) -> str:
+        """Say by how much it does not fit, and what would help."""
         run = self.run
         return (
             f"Training {run.model.name} on {run.hardware_name} with micro-batches of "
             f"{run.micro_batch:,.0f} x {run.sequence_tokens:,.0f} tokens needs "
             f"{text(self._value('memory_required'), 'B')} on each device, which has "
-            f"{text(run.known['memory_capacity'], 'B')}, {run.reserve_share:.0%} of it reserved: "
+            f"{text(self._value('memory_capacity'), 'B')}, {run.reserve_share:.0%} of it reserved: "
             f"{text(-self._value('memory_free'), 'B')} too much. {advice(self)} "
             "check_memory=False gives the time it would take."
         )
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the answer for JSON: every value with its unit."""
-        return as_dict(self)
-
-    def __str__(self) -> str:
-        return as_text(self)
+    @property
+    def about(self) -> str:
+        """What this is the answer to, in words."""
+        run = self.run
+        return (
+            f"training {run.model.name} on {run.hardware_name}, {run.global_batch:,.0f} x "
+            f"{run.sequence_tokens:,.0f} tokens a step, {run.precision.name}, {run.estimate}"
+        )
 
     def __repr__(self) -> str:
-        return f"<Training {self.run.model.name} on {self.run.hardware_name}>"
+        return f"<Training {self.about.removeprefix('training ')}>"
+
+    def _reported(self) -> tuple[str, ...]:
+        return reported(self)
+
+    def _inputs(self) -> Mapping[str, Any]:
+        return inputs(self)
+
+    def report(self) -> Report:
+        """Return the answer as a title and rows."""
+        return report(self)
 
 
 TRAINING_NAMES = tuple(

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from mlsim.hardware import Device
-from mlsim.quantities import term
-from mlsim.solvers.reports import listed, plain
+from mlsim.solvers.reports import Report, plain
 from mlsim.units import text
 
 if TYPE_CHECKING:
@@ -51,18 +50,14 @@ def advice(training: Training) -> str:
     return f"Try {', '.join(ways)}; search=True looks for a layout that fits."
 
 
-def as_dict(training: Training) -> dict[str, Any]:
-    """Return inputs and results; each number is {"value": ..., "unit": ...}."""
+def reported(training: Training) -> tuple[str, ...]:
+    """Name the results that JSON has."""
+    return (*_STEP, *(_whole(training) if training.shows_times else ()), *_MEMORY)
+
+
+def inputs(training: Training) -> dict[str, Any]:
+    """Return what was asked, whether it fits, and where the time goes, for JSON."""
     run = training.run
-    shows = training.feasible or not training._check_memory
-    names = (*_STEP, *(_whole(training) if shows else ()))
-    results = {
-        name: {"value": plain(training.value(name)) if shows else None, "unit": term(name).unit}
-        for name in names
-    }
-    results |= {
-        name: {"value": plain(training.value(name)), "unit": term(name).unit} for name in _MEMORY
-    }
     parallelism = run.parallelism
     return {
         "model": run.model.name,
@@ -91,8 +86,7 @@ def as_dict(training: Training) -> dict[str, Any]:
         "micro_batch": {"value": plain(run.micro_batch), "unit": "sample"},
         "sequence_tokens": {"value": plain(run.sequence_tokens), "unit": "token/sample"},
         "feasible": training.feasible,
-        "breakdown": _breakdown(training) if shows else None,
-        **results,
+        "breakdown": _breakdown(training) if training.shows_times else None,
     }
 
 
@@ -110,7 +104,7 @@ def _whole(training: Training) -> tuple[str, ...]:
     return tuple(names)
 
 
-def as_text(training: Training) -> str:
+def report(training: Training) -> Report:
     """Return a short table."""
     run = training.run
     parallelism, recipe = run.parallelism, run.recipe
@@ -125,11 +119,11 @@ def as_text(training: Training) -> str:
             f"{run.global_batch:,.0f} x {run.sequence_tokens:,.0f} tokens in {_counted(training)}",
         ),
     ]
-    if training.feasible or not training._check_memory:
+    if training.shows_times:
         rows += _times(training)
     rows += _memory(training)
     title = f"Training {run.model.name}, {run.precision.name}, {run.estimate}"
-    return "\n".join([title, *listed(rows, 12)])
+    return Report(title, rows)
 
 
 def _counted(training: Training) -> str:
@@ -196,7 +190,7 @@ def _memory(training: Training) -> list[tuple[str, str]]:
             "memory",
             (
                 f"{size('memory_required')} of {size('usable_memory')} "
-                f"({run.reserve_share:.0%} of {text(run.known['memory_capacity'], 'B')} reserved)"
+                f"({run.reserve_share:.0%} of {size('memory_capacity')} reserved)"
             ),
         ),
         (

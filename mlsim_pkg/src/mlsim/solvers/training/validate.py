@@ -6,15 +6,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
+from mlsim.equations import plan
 from mlsim.errors import InvalidValueError, nearest
 from mlsim.hardware import Device
 from mlsim.precision import Precision, precision as find_precision
 from mlsim.solvers.consistency import check_consistent, check_shares
-from mlsim.solvers.evaluation import evaluate
 from mlsim.solvers.formats import WIDE
 from mlsim.solvers.inputs import CALIBRATED, ESTIMATES, validate, validate_given
 from mlsim.solvers.training.job import Overlap, Reliability
-from mlsim.solvers.training.plan import COLLECTIVES, equations_for, find_plan
+from mlsim.solvers.training.plan import COLLECTIVES
 from mlsim.solvers.training.run import Run
 from mlsim.solvers.training.training import CALIBRATED_GIVABLE, TRAINING_GIVABLE
 from mlsim.systems import Cluster, System
@@ -362,24 +362,26 @@ def _check_given(run: Run) -> None:
     """Refuse given quantities that contradict each other, what was asked, or the devices' peak."""
     if not run.given:
         return
-    fixed = {name: run.known[name] for name in _FIXED if name in run.known}
-    check_consistent(equations_for(run.variant, run.algorithm), run.given, fixed)
-    check_shares(evaluate(run, *_SHARES), run.given)
+    question = run.question
+    fixed = {name: question.known[name] for name in _FIXED if name in question.known}
+    check_consistent(question.equations, run.given, fixed)
+    check_shares(question.evaluate(*_SHARES), run.given)
     _check_rates(run)
 
 
 def _check_rates(run: Run) -> None:
     """Refuse rates and times of the whole run that no step could reach at the devices' peak."""
-    found = evaluate(
-        run, *(("token_rate",) if run.tokens is None else ("token_rate", "device_time"))
+    question = run.question
+    found = question.evaluate(
+        *(("token_rate",) if run.tokens is None else ("token_rate", "device_time"))
     )
     each_step = run.global_batch * run.sequence_tokens
     step_times = {"token_rate": each_step / found["token_rate"]}
     if run.tokens is not None:
         whole = found["device_time"] / run.parallelism.devices
         step_times["device_time"] = whole * each_step / run.tokens
-    share, names = _SHARES[0], frozenset((*run.known, "step_time"))
-    plan = find_plan(run.variant, run.algorithm, names, (share,))
+    share, known = _SHARES[0], question.known
+    implied = plan(question.equations, (*known, "step_time"), (share,))
     for name, step_time in step_times.items():
-        implied = plan.run({**run.known, "step_time": step_time})[share]
-        check_shares({f"{share} by {name}": implied}, run.given)
+        found = implied.run({**known, "step_time": step_time})
+        check_shares({f"{share} by {name}": found[share]}, run.given)

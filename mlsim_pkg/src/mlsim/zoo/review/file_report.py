@@ -23,9 +23,8 @@ from mlsim.systems import Cluster, System
 from mlsim.systems.system_files import load_cluster, load_system
 from mlsim.units import text
 from mlsim.workloads.huggingface import load_config
-from mlsim.workloads.model import Model
+from mlsim.workloads.model import Model, Network
 from mlsim.workloads.model_files import load_model
-from mlsim.workloads.network import Network
 from mlsim.zoo.review.rules import MODEL_CHECKS, Record, checks_of, rule
 from mlsim.zoo.spaces import Hardware, Systems
 

@@ -1,0 +1,243 @@
+"""What all answers do alike: results by name, points, what fits, why, and written out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from mlsim.errors import DoesNotFitError, InvalidValueError, unknown_name
+from mlsim.quantities import term
+from mlsim.solvers.question import Question
+from mlsim.units import quantity, scaled
+
+if TYPE_CHECKING:
+    from mlsim.solvers.explain import Explanation
+    from mlsim.solvers.reports import Report
+
+# What binds for most of the time, as answers name it; the last but one is of the calibrated
+# estimate, whose operators take time to start.
+MEMORY_BOUND, COMPUTE_BOUND, NETWORK_BOUND = "Memory Bound", "Compute Bound", "Network Bound"
+OVERHEAD_BOUND, DOES_NOT_FIT = "Overhead Bound", "Does Not Fit"
+
+
+class Answer:
+    """A question with its results by name, and the words around them.
+
+    A kind of answer says what its names are, which of them hold of a workload that does
+    not fit, and how it is written out; the rest is here.
+    """
+
+    # What it is called in messages, and by code that asks for it.
+    noun = variable = "answer"
+    # What is explained and shown if nothing is named.
+    first = "latency"
+
+    def __init__(self, *, check_memory: bool = False) -> None:
+        self._check_memory = check_memory
+        self._values: dict[str, Any] = {}
+
+    @cached_property
+    def question(self) -> Question:
+        """What is asked."""
+        raise NotImplementedError
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of the answer: () for one point."""
+        return self.question.shape
+
+    # Results by name.
+
+    @property
+    def names(self) -> Collection[str]:
+        """What can be asked for by name."""
+        raise NotImplementedError
+
+    def _asked(self, name: str) -> tuple[Question, str]:
+        """Return the question that a result belongs to, and its name there.
+
+        Raises
+        ------
+        UnknownNameError
+            If there is no such result.
+        """
+        if name not in self.names:
+            raise unknown_name(f"result of a {self.noun}", name, self.names)
+        return self.question, name
+
+    def value(self, name: str) -> Any:
+        """Return a result in its base unit: a float or an array.
+
+        Points that don't fit are NaN in an array.
+
+        Raises
+        ------
+        UnknownNameError
+            If there is no such result.
+        UnreachableError
+            If no equation leads to it from what is known.
+        DoesNotFitError
+            If a time is asked for that needs more memory than there is.
+        """
+        if name not in self._values:
+            self._asked(name)
+        if not self._check_memory or self._lasts(name):
+            return self._value(name)
+        if self.shape:
+            import numpy as np
+
+            return np.where(self.feasible, self._value(name), np.nan)
+        if not self.feasible:
+            question, inner = self._asked(name)
+            if inner not in question.known:
+                raise DoesNotFitError(self.too_large())
+        return self._value(name)
+
+    def _lasts(self, name: str) -> bool:
+        """Tell whether a result holds of a workload that does not fit."""
+        return True
+
+    def _value(self, name: str) -> Any:
+        """Return a result whether or not it fits, computed once."""
+        if name not in self._values:
+            question, inner = self._asked(name)
+            known = question.known
+            self._values[name] = known[inner] if inner in known else question.value(inner)
+        return self._values[name]
+
+    def __getitem__(self, name: str | int | tuple[int, ...]) -> Any:
+        """Return a result by name, with its unit, or the answer at one point by its index."""
+        if not isinstance(name, str):
+            return self._point(self._pick(name))
+        value, unit = self.value(name), term(name).unit
+        many = isinstance(value, list) or bool(getattr(value, "ndim", 0))
+        return quantity(value, unit) if many else scaled(float(value), unit)
+
+    # Points.
+
+    def _point(self, pick: Callable[[Any], float]) -> Any:
+        """Return the answer at one point; `pick` takes its value out of an array."""
+        raise InvalidValueError(f"this {self.noun} has no index.")
+
+    def _pick(self, index: int | tuple[int, ...]) -> Callable[[Any], float]:
+        """Return what takes one point out of an array.
+
+        Raises
+        ------
+        InvalidValueError
+            If this is one point, or the index is none of it.
+        """
+        shape = self.shape
+        if not shape:
+            raise InvalidValueError(f"this {self.noun} is one point; only an array has an index.")
+        indices = index if isinstance(index, tuple) else (index,)
+        whole = all(hasattr(i, "__index__") and not isinstance(i, bool) for i in indices)
+        if len(indices) != len(shape) or not whole:
+            raise InvalidValueError(
+                f"an index of this {self.noun} is {len(shape)} whole number(s), not {index!r}."
+            )
+        import numpy as np
+
+        return lambda value: float(np.broadcast_to(value, shape)[index])
+
+    @property
+    def picked(self) -> str:
+        """How code picks one point of many."""
+        return f"{self.variable}[0]"
+
+    def one_point(self, what: str) -> None:
+        """Refuse to go on with many points where only one makes sense.
+
+        Raises
+        ------
+        InvalidValueError
+            Naming a way to pick one.
+        """
+        if self.shape:
+            raise InvalidValueError(
+                f"this {self.noun} holds many points; pick one, such as {self.picked}.{what}."
+            )
+
+    # Memory.
+
+    @property
+    def feasible(self) -> Any:
+        """Whether it fits in memory; of many points, an array."""
+        fits = self._value("memory_free") >= 0
+        return fits if self.shape else bool(fits)
+
+    @property
+    def shows_times(self) -> bool:
+        """Whether times may be asked for: it fits, or nobody minds, or points differ."""
+        return not self._check_memory or bool(self.shape) or bool(self.feasible)
+
+    def too_large(self) -> str:
+        """Say by how much it does not fit, and what would help."""
+        raise NotImplementedError
+
+    # Why.
+
+    def explain(self, name: str = "") -> Explanation:
+        """Show how a result came to be: equations, values, units, sources.
+
+        Raises
+        ------
+        InvalidValueError
+            For an array of points: pick one by its index first.
+        """
+        from mlsim.solvers.explain import Explanation
+
+        self.one_point("explain()")
+        name = name or self.first
+        self.value(name)
+        return Explanation(*self._asked(name))
+
+    def part(self, name: str) -> tuple[Answer, str]:
+        """Return the answer that a name speaks of, this or a part of it, and the result's name.
+
+        "latency" is the first result of any answer.
+        """
+        return self, self.first if name == "latency" else name
+
+    @property
+    def about(self) -> str:
+        """What this is the answer to, in words, beside one of its numbers."""
+        raise NotImplementedError
+
+    # Written out.
+
+    # Results that JSON has, whatever was asked.
+    reported: Sequence[str] = ()
+
+    def _reported(self) -> Sequence[str]:
+        """Return the results that JSON has."""
+        return self.reported
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the answer for JSON: every value with its unit; null for what can't be."""
+        return {**self._inputs(), **{name: self._entry(name) for name in self._reported()}}
+
+    def _inputs(self) -> Mapping[str, Any]:
+        """Return what was asked, and what is no quantity, for JSON."""
+        raise NotImplementedError
+
+    def _entry(self, name: str) -> Any:
+        """Return a result for JSON."""
+        from mlsim.solvers.reports import plain
+
+        held = self.shows_times or self._lasts(name)
+        return {"value": plain(self.value(name)) if held else None, "unit": term(name).unit}
+
+    def report(self) -> Report:
+        """Return the answer as a title and rows."""
+        raise NotImplementedError
+
+    def __str__(self) -> str:
+        return self.report().text()
+
+    def _repr_markdown_(self) -> str:
+        return self.report().markdown()
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.about}>"

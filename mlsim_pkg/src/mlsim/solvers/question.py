@@ -1,0 +1,167 @@
+"""What is asked: known quantities with their origins, operators, and the equations between."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from mlsim.equations import Equation, Plan, plan
+from mlsim.workloads.operators import NO_OPERATORS, OperatorTable
+
+if TYPE_CHECKING:
+    from mlsim.hardware import Device
+    from mlsim.records import Figure
+    from mlsim.systems import Cluster, System
+
+ARRAYS = importlib.util.find_spec("numpy") is not None
+
+# Words that say where a quantity comes from, or what finds them when somebody asks.
+Origin = str | Callable[[], str]
+
+
+def recorded(owner: Device | System | Cluster, figure: Figure) -> Origin:
+    """Return the origin of a figure on record, of a device or a system."""
+    return lambda: f"{owner.name}: {figure.origin()}"
+
+
+class Known(dict[str, Any]):
+    """Known quantities in base units, by name, each born with its origin.
+
+    >>> known = Known().add("given", batch_size=8.0)
+    >>> known["batch_size"], known.origin("batch_size")
+    (8.0, 'given')
+    """
+
+    __slots__ = ("origins",)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.origins: dict[str, Origin] = {}
+
+    def add(self, origin: Origin, **values: Any) -> Known:
+        """Add quantities of one origin, in place of those of the same name."""
+        self.update(values)
+        self.origins.update(dict.fromkeys(values, origin))
+        return self
+
+    def columns(self, origin: Origin, *names: str) -> Known:
+        """Add the origin of columns of operators, whose values are in their table."""
+        self.origins.update(dict.fromkeys(names, origin))
+        return self
+
+    def joined(self, others: Known) -> Known:
+        """Return these and others, which take the place of those of the same name."""
+        found = Known()
+        found.update(self)
+        found.update(others)
+        found.origins = {**self.origins, **others.origins}
+        return found
+
+    def origin(self, name: str) -> str:
+        """Say where a quantity comes from; what nobody gave or recorded is a definition."""
+        found = self.origins.get(name, "definition")
+        return found if isinstance(found, str) else found()
+
+
+class Question:
+    """Known quantities, a table of operators, and the equations that lead to an answer.
+
+    All that is asked comes down to this: of a forward pass, a step of a service, a training
+    run, a footprint, or the size of a model.
+
+    Parameters
+    ----------
+    known
+        The quantities, or what returns them once somebody needs them.
+    equations
+        At most one for each quantity.
+    labels
+        What this is about, in words for an explanation: model, model_source, hardware,
+        precision and estimate. Or what returns them.
+    table
+        The operators; by default there are none.
+    shape
+        Shape of the answer: () for one point.
+
+    >>> from mlsim.equations import EQUATIONS
+    >>> known = Known().add("given", flops=1e12, peak_flops=1e14)
+    >>> Question(known, [EQUATIONS["compute_time"]], {}).value("compute_time")
+    0.01
+    """
+
+    def __init__(
+        self,
+        known: Known | Callable[[], Known],
+        equations: Iterable[Equation],
+        labels: Mapping[str, str] | Callable[[], Mapping[str, str]],
+        *,
+        table: OperatorTable[Any] = NO_OPERATORS,
+        shape: tuple[int, ...] = (),
+    ) -> None:
+        self._known, self._labels = known, labels
+        self.equations = tuple(equations)
+        self.table = table
+        self.shape = shape
+
+    @cached_property
+    def known(self) -> Known:
+        """Everything known but the operators' columns, in base units."""
+        return self._known if isinstance(self._known, Known) else self._known()
+
+    @property
+    def labels(self) -> Mapping[str, str]:
+        """What this is about, in words, for an explanation."""
+        return self._labels() if callable(self._labels) else self._labels
+
+    def origin(self, name: str) -> str:
+        """Say where a known quantity comes from."""
+        return self.known.origin(name)
+
+    def plan(self, *wanted: str) -> Plan:
+        """Return the equations that lead to what is wanted, in order."""
+        return plan(self.equations, (*self.known, *self.table.names), wanted)
+
+    def evaluate(self, *wanted: str, table: OperatorTable[Any] | None = None) -> dict[str, Any]:
+        """Compute quantities, from the operators or those of another table.
+
+        Returns floats for one point and arrays of the question's shape for many. A quantity
+        of the operators has one value per row of the table (a first axis, or a list where
+        NumPy is not installed).
+
+        Raises
+        ------
+        UnreachableError
+            If no equation leads to one of them.
+        """
+        table, steps = table or self.table, self.plan(*wanted)
+        if self.shape:
+            from mlsim.solvers.blocks import evaluate_blocks
+
+            return evaluate_blocks(steps, self.known, table.columns_2d, self.shape)
+        if ARRAYS:
+            # No lists, so the plan's own function will do.
+            values = {**self.known, **table.arrays}
+            values.update(steps.compute(values))
+        else:
+            values = steps.run({**self.known, **table.columns})
+        return {name: values[name] for name in wanted}
+
+    def value(self, name: str) -> Any:
+        """Compute one quantity: a float for one point, even where a sum came out of NumPy."""
+        # What computes and moves nothing, as sending does, has no intensity.
+        with quiet():
+            found = self.evaluate(name)[name]
+        single = not self.shape and not getattr(found, "ndim", 0) and type(found) is not list
+        return float(found) if single else found
+
+
+def quiet() -> AbstractContextManager[object]:
+    """Let NumPy divide zero by zero without a word."""
+    if not ARRAYS:
+        return nullcontext()
+    import numpy as np
+
+    return np.errstate(divide="ignore", invalid="ignore")

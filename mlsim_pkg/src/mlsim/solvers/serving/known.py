@@ -1,0 +1,106 @@
+"""What is known of a service, whatever is asked of it: model, device, formats, layout."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from mlsim.equations import serving_counts
+from mlsim.solvers import calibrated
+from mlsim.solvers.question import Known, recorded
+from mlsim.systems.link_calibration import link_calibration
+from mlsim.workloads.model import FLOPS_PER_MULTIPLY_ADD
+
+if TYPE_CHECKING:
+    from mlsim.precision import Precision
+    from mlsim.solvers.serving.service import Service
+
+
+def known_of(service: Service) -> Known:
+    """Return all that no request changes, in base units, and the origins of the columns."""
+    known = Known().add("definition", tokens_per_step=1.0)
+    known.add("definition", flops_per_multiply_add=FLOPS_PER_MULTIPLY_ADD)
+    _add_formats(known, service)
+    _add_model(known, service)
+    _add_device(known, service)
+    _add_layout(known, service)
+    if service.calibrated:
+        _add_measured(known, service)
+    # Columns that are the same for all operators.
+    known.update(service.table.cache["uniform"])
+    return known
+
+
+def _add_formats(known: Known, service: Service) -> None:
+    def words(kind: str, chosen: Precision) -> str:
+        return f"{kind} in {chosen.name}: {chosen.bits:g} bits"
+
+    formats = service.formats
+    cache = words("KV cache", formats.kv_cache)
+    known.columns(words("weights", formats.weights), "bytes_per_parameter")
+    known.add(
+        words("activations", formats.activations), bytes_per_element=formats.activations.bytes
+    )
+    known.add(cache, bytes_per_cached_element=formats.kv_cache.bytes)
+
+
+def _add_model(known: Known, service: Service) -> None:
+    model, parallelism = service.model, service.parallelism
+    words = f"{model.name}, from its architecture ({model.source})"
+    operators = model.operators(parallelism)
+    logits = serving_counts.sharded_logits(float(model.vocabulary), parallelism.tensor)
+    known.add(
+        words,
+        model_cached_elements=float(model.model_cached_elements if model.decoder else 0),
+        live_elements=float(max(operator.live_elements for operator in operators)),
+        logits=logits if model.output_layer else 0.0,
+    )
+    if model.experts:
+        experts = model.experts
+        known.add(words, experts=float(experts.count), experts_per_token=float(experts.per_token))
+    else:
+        known.add(words, expert_share=1.0)
+
+
+def _add_device(known: Known, service: Service) -> None:
+    device, system = service.device, service.system
+    for name in ("memory_bandwidth", "memory_capacity"):
+        figure = device.figures[name.replace("_", ".", 1)]
+        known.add(recorded(device, figure), **{name: figure.si})
+
+    def peak() -> str:
+        used = dict.fromkeys(service.formats.all_computing(device))
+        found = [device.compute.figure(each) for each in used]
+        if service.estimate == "bound":
+            found = [max(found, key=lambda figure: figure.si)]
+        return f"{device.name}: {'; or '.join(each.origin() for each in found)}"
+
+    known.columns(peak, "peak_flops")
+    if system:
+        known.columns(recorded(system, system.figure), "link_bandwidth")
+
+
+def _add_layout(known: Known, service: Service) -> None:
+    parallelism = service.parallelism
+    words = f"layout: {parallelism}"
+    known.add(
+        words,
+        data_parallel=float(parallelism.data),
+        pipeline_parallel=float(parallelism.pipeline),
+    )
+    if service.model.experts:
+        known.add(words, expert_replicas=float(parallelism.expert_replicas))
+    if not service.table.cache["sends"]:
+        known.add("definition", total_network_time=0.0)
+
+
+def _add_measured(known: Known, service: Service) -> None:
+    """Add the tiles of the device, and the origins of the columns that were measured."""
+    calibrated.add_tiling(known, service.device)
+    calibrated.add_origins(known, service.device, service.calibrations)
+    system = service.system
+    groups = dict.fromkeys(each.link_group for each in service.table if each.link_group)
+    if system and groups and not set(calibrated.OF_LINK) <= set(service.given):
+        found = [link_calibration(system, each) for each in groups]
+        for name in calibrated.OF_LINK:
+            words = "; or ".join(dict.fromkeys(each.origins[name] for each in found))
+            known.columns(f"{system.name}, {words}", name)
