@@ -33,6 +33,20 @@ MIXED: dict[str, dict[str, Any]] = {
     "glm_moe_dsa": LATENT,
     "kimi_k2": LATENT,
     "minimax_m2": EXPERTS | {"num_key_value_heads": 2},
+    "minimax_m3": EXPERTS
+    | {
+        "num_key_value_heads": 2,
+        "dense_intermediate_size": 256,
+        "shared_intermediate_size": 128,
+        "moe_layer_freq": [0, 1, 1, 1, 1, 1],
+        "sparse_attention_config": {
+            "sparse_attention_freq": [0, 0, 1, 1, 1, 1],
+            "sparse_index_dim": 8,
+            "sparse_num_index_heads": 2,
+            "sparse_topk_blocks": 4,
+            "sparse_block_size": 16,
+        },
+    },
     "glm4_moe": {"num_key_value_heads": 2, "num_experts_per_tok": 2},
     "qwen3_vl_moe_text": QWEN | {"num_key_value_heads": 2},
     "qwen3_next": QWEN | {"shared_expert_intermediate_size": 16, "num_key_value_heads": 2},

@@ -225,6 +225,31 @@ REAL: dict[str, tuple[dict[str, Any], int]] = {
         },
         228_689_764_864,
     ),
+    "MiniMax-M3": (
+        {
+            "model_type": "minimax_m3",
+            "vocab_size": 200064,
+            "hidden_size": 6144,
+            "num_hidden_layers": 60,
+            "num_attention_heads": 64,
+            "num_key_value_heads": 4,
+            "head_dim": 128,
+            "dense_intermediate_size": 12288,
+            "intermediate_size": 3072,
+            "shared_intermediate_size": 3072,
+            "num_local_experts": 128,
+            "num_experts_per_tok": 4,
+            "moe_layer_freq": [int(layer > 2) for layer in range(60)],
+            "sparse_attention_config": {
+                "sparse_attention_freq": [int(layer > 2) for layer in range(60)],
+                "sparse_index_dim": 128,
+                "sparse_num_index_heads": 4,
+                "sparse_topk_blocks": 16,
+                "sparse_block_size": 128,
+            },
+        },
+        426_174_572_928,
+    ),
     # The library's own defaults.
     "GLM-4.5-Air": (
         {

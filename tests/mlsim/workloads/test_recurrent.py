@@ -13,8 +13,9 @@ from real_configs import REAL
 from mlsim import load_config
 from mlsim.errors import InvalidValueError, WrongKindError
 from mlsim.workloads.blocks import Attention, Experts, FeedForward
+from mlsim.workloads.indexer import Indexer
 from mlsim.workloads.language import Transformer
-from mlsim.workloads.latent import Indexer, LatentAttention
+from mlsim.workloads.latent import LatentAttention
 from mlsim.workloads.parallelism import Parallelism
 from mlsim.workloads.passes import Recipe
 from mlsim.workloads.recurrent import DeltaRule, StateSpace
@@ -152,6 +153,20 @@ def test_attention_to_chosen_tokens_stops_growing() -> None:
     assert after - before == 2 * 2 * 2 * 3
     assert model.flop_count(1, 4) - model.flop_count(1, 3) > after - before
     assert model.model_cached_elements == 2 * (4 + 2 + 3)
+
+
+def test_an_indexer_may_choose_for_heads_that_share_keys() -> None:
+    """2 heads of 3 from a width of 5, without weights: one key, two norms."""
+    indexer = Indexer(heads=2, size=3, weighted=False)
+    assert indexer.parameters(5) == 5 * 6 + 5 * 3 + 2 * 3
+    plain = Attention(heads=4, kv_heads=2, head_size=6)
+    found = replace(plain, chosen=8, indexer=indexer)
+    assert found.parameters(5) - plain.parameters(5) == indexer.parameters(5)
+    assert found.cached_elements == plain.cached_elements + 3
+    rows = {each.name: each for each in found.operators(5, ALONE)}
+    assert sum(each.parameters for each in rows.values()) == found.parameters(5)
+    assert rows["attention"].attention_window == 8
+    assert "index weights" not in rows
 
 
 # Experts at a width of their own.

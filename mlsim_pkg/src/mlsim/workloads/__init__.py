@@ -9,8 +9,9 @@ if TYPE_CHECKING:
     from mlsim.workloads.announced_models import announced
     from mlsim.workloads.blocks import Attention, Experts, FeedForward
     from mlsim.workloads.huggingface import load_config
+    from mlsim.workloads.indexer import Indexer
     from mlsim.workloads.language import Transformer
-    from mlsim.workloads.latent import Indexer, LatentAttention
+    from mlsim.workloads.latent import LatentAttention
     from mlsim.workloads.model import FLOPS_PER_MULTIPLY_ADD, Model, Network
     from mlsim.workloads.model_files import load_model
     from mlsim.workloads.operators import NetworkOperators, Operator, OperatorTable
@@ -46,7 +47,8 @@ _HOMES = {
     "announced": "announced_models",
     **dict.fromkeys(("Attention", "Experts", "FeedForward"), "blocks"),
     "load_config": "huggingface",
-    **dict.fromkeys(("Indexer", "LatentAttention"), "latent"),
+    "Indexer": "indexer",
+    "LatentAttention": "latent",
     "Transformer": "language",
     **dict.fromkeys(("FLOPS_PER_MULTIPLY_ADD", "Model"), "model"),
     "load_model": "model_files",

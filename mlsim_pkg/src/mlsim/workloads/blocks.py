@@ -11,38 +11,10 @@ from dataclasses import dataclass
 
 from mlsim.equations import transformer as count
 from mlsim.errors import InvalidValueError
+from mlsim.workloads.indexer import Indexer
 from mlsim.workloads.parallelism import Parallelism
-from mlsim.workloads.steps import StepOperator
-
-
-def matrix(
-    name: str,
-    inputs: int,
-    outputs: int,
-    *,
-    split: int = 1,
-    bias: int = 0,
-    elements: int = 0,
-    live: int = 0,
-) -> StepOperator:
-    """Return a projection, of which one device of `split` holds a part.
-
-    It holds `bias` more numbers, which quantisation leaves alone, reads and writes
-    `elements` of activation for each token, and `live` of them are alive meanwhile.
-    """
-    weights = count.projection_parameters(inputs, outputs)
-    held = -(-(weights + bias) // split)
-    return StepOperator(
-        name=name,
-        kind="projection",
-        token_multiply_adds=count.token_multiply_adds(-(-weights // split)),
-        outputs=-(-outputs // split),
-        parameters=held,
-        parameters_streamed=held,
-        wide_parameters=-(-bias // split),
-        token_elements=elements,
-        live_elements=live,
-    )
+from mlsim.workloads.projections import matrix
+from mlsim.workloads.steps import UNLIMITED, StepOperator
 
 
 def _positive(**counts: int) -> None:
@@ -61,7 +33,8 @@ class Attention:
     head. `value_size` is the width of a value where it is not that of a key; values
     may be made of the keys, without a matrix of their own. A norm on queries and keys
     is one for all heads, or (`wide_norm`) as wide as they are together. `output_gate`
-    is one more matrix, whose result multiplies that of attention.
+    is one more matrix, whose result multiplies that of attention. With `chosen`, a query
+    looks at so many tokens only, which an `indexer` chooses; the cache keeps all of them.
     """
 
     heads: int
@@ -77,6 +50,8 @@ class Attention:
     values_from_keys: bool = False
     wide_norm: bool = False
     output_gate: bool = False
+    chosen: int = 0
+    indexer: Indexer | None = None
 
     def __post_init__(self) -> None:
         _positive(heads=self.heads, kv_heads=self.kv_heads, head_size=self.head_size)
@@ -87,19 +62,14 @@ class Attention:
             )
 
     @property
-    def chosen(self) -> int:
-        """How many tokens a query looks at, if an indexer chooses them: it has none."""
-        return 0
-
-    @property
     def value_width(self) -> int:
         """Numbers in one value: as many as in a key, unless said."""
         return self.value_size or self.head_size
 
     @property
     def cached_elements(self) -> int:
-        """Elements that one layer caches of each token."""
-        return self._cached(self.kv_heads)
+        """Elements that one layer caches of each token, an indexer's key among them."""
+        return self._cached(self.kv_heads) + (self.indexer.size if self.indexer else 0)
 
     def _cached(self, kv_heads: int) -> int:
         if self.value_size:
@@ -130,6 +100,7 @@ class Attention:
             + self.output_bias * hidden
             + norms
             + self.sinks * self.heads
+            + (self.indexer.parameters(hidden) if self.indexer else 0)
         )
 
     def operators(self, hidden: int, parallelism: Parallelism) -> Iterator[StepOperator]:
@@ -150,9 +121,12 @@ class Attention:
             elements=hidden + queries + gate,
             live=2 * hidden + wide,
         )
+        if self.indexer:
+            yield from self.indexer.operators(hidden)
         yield StepOperator(
             name="attention",
             kind="attention",
+            attention_window=self.chosen or UNLIMITED,
             pair_multiply_adds=self._pair_multiply_adds(heads),
             parameters=self.sinks * heads,
             parameters_streamed=self.sinks * heads,

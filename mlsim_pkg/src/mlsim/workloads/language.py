@@ -142,8 +142,7 @@ class Transformer(Model):
     @property
     def alike(self) -> bool:
         """Whether its layers are of one kind, but for windows and first layers without experts."""
-        latent = isinstance(self.attention, LatentAttention) and self.attention.chosen
-        return not (self.mixer_layers or self.feed_layers or latent)
+        return not (self.mixer_layers or self.feed_layers or self.attention.chosen)
 
     @property
     def window(self) -> int:

@@ -8,8 +8,8 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from mlsim.equations import transformer
-from mlsim.workloads.blocks import matrix
 from mlsim.workloads.parallelism import Parallelism
+from mlsim.workloads.projections import matrix
 from mlsim.workloads.recurrent import Recurrent
 from mlsim.workloads.steps import StepOperator
 

@@ -1,4 +1,4 @@
-"""Latent attention: keys and values as one compressed vector, and an indexer that chooses some."""
+"""Latent attention: keys and values are kept as one compressed vector."""
 
 from __future__ import annotations
 
@@ -6,67 +6,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from mlsim.equations import transformer as count
-from mlsim.equations.recurrent import index_multiply_adds
-from mlsim.workloads.blocks import matrix
+from mlsim.workloads.indexer import Indexer
 from mlsim.workloads.parallelism import Parallelism
+from mlsim.workloads.projections import matrix
 from mlsim.workloads.steps import UNLIMITED, StepOperator
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Indexer:
-    """A small attention that gives each earlier token a score: the highest ones are looked at.
-
-    Its keys are cached as well, one for all its heads; no device of a group is spared any
-    of it (deepseek2025v32code).
-    """
-
-    heads: int
-    size: int
-
-    def parameters(self, hidden: int, query_rank: int) -> int:
-        """Learned numbers: of queries, of one key with its norm, and a weight for each head."""
-        queries = query_rank * self.heads * self.size
-        return queries + hidden * (self.size + self.heads) + 2 * self.size
-
-    def operators(self, hidden: int, query_rank: int) -> Iterator[StepOperator]:
-        """Yield the operators of one layer, the same on each device."""
-        queries = self.heads * self.size
-        yield matrix(
-            "index queries",
-            query_rank,
-            queries,
-            elements=query_rank + queries,
-            live=hidden + query_rank + queries,
-        )
-        yield matrix(
-            "index keys",
-            hidden,
-            self.size,
-            bias=2 * self.size,
-            # The key is written to the cache, which counts it.
-            elements=hidden,
-            live=2 * hidden + queries + self.size,
-        )
-        yield replace(
-            matrix(
-                "index weights",
-                hidden,
-                self.heads,
-                elements=hidden + self.heads,
-                live=2 * hidden + queries + self.heads,
-            ),
-            unquantised=True,
-        )
-        pairs = int(index_multiply_adds(self.heads, self.size))
-        yield StepOperator(
-            name="index scores",
-            kind="attention",
-            pair_multiply_adds=pairs,
-            absorbed_pair_multiply_adds=pairs,
-            cached_elements=self.size,
-            token_elements=queries + self.heads,
-            live_elements=hidden + queries + self.heads,
-        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 from mlsim.equations import recurrent as count, transformer
 from mlsim.precision import precision
-from mlsim.workloads.blocks import matrix
 from mlsim.workloads.parallelism import Parallelism
+from mlsim.workloads.projections import matrix
 from mlsim.workloads.steps import StepOperator
 
 # What waits for the convolution is kept as the activations are.

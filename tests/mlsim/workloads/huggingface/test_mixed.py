@@ -16,8 +16,9 @@ from mlsim.workloads.blocks import Attention, Experts, FeedForward
 from mlsim.workloads.huggingface.ignored import IGNORED
 from mlsim.workloads.huggingface.mixed_families import FAMILIES
 from mlsim.workloads.huggingface.wrappers import WRAPPERS
+from mlsim.workloads.indexer import Indexer
 from mlsim.workloads.language import Transformer
-from mlsim.workloads.latent import Indexer, LatentAttention
+from mlsim.workloads.latent import LatentAttention
 from mlsim.workloads.recurrent import DeltaRule, StateSpace
 
 
@@ -126,6 +127,39 @@ def test_an_indexer_chooses_and_may_be_shared(tmp_path: Path) -> None:
     kinds = ["full", *["shared"] * 77]
     listed = {**REAL["GLM-5"][0], "indexer_types": kinds}
     assert load_config(write(tmp_path, listed)).mixers[0][0] == 1
+
+
+def test_blocks_are_chosen_in_grouped_query_attention(tmp_path: Path) -> None:
+    model = real(tmp_path, "MiniMax-M3")
+    (chosen, near), (full, far) = model.mixers
+    assert (chosen, full) == (57, 3)
+    assert near.indexer == Indexer(heads=4, size=128, weighted=False)
+    assert (near.chosen, far.chosen, model.window) == (16 * 128, 0, 2048)
+    # 4 heads of 128 twice in each layer, and an index key where there is an indexer.
+    assert model.model_cached_elements == 60 * 1024 + 57 * 128
+
+
+SPARSE = MIXED["minimax_m3"]["sparse_attention_config"]
+
+
+@pytest.mark.parametrize(
+    ("told", "message"),
+    [
+        (7, "sparse_attention_config must be an object, not 7."),
+        (SPARSE | {"new": 1}, "sparse_attention_config.new is not understood."),
+        (SPARSE | {"sparse_score_type": "sum"}, '= "sum" is not understood, only "max".'),
+        (SPARSE | {"sparse_block_size": 0}, "sparse_block_size must be 1 or more, not 0."),
+        (SPARSE | {"sparse_attention_freq": None}, "must say what each layer is"),
+        (SPARSE | {"sparse_disable_index_value": [0] * 6}, "the same as the latter."),
+    ],
+)
+def test_blocks_that_can_not_be_told_are_refused(
+    tmp_path: Path, told: object, message: str
+) -> None:
+    path = write(tmp_path, smallest("minimax_m3", sparse_attention_config=told))
+    with pytest.raises(DataFileError) as caught:
+        load_config(path)
+    assert message in str(caught.value)
 
 
 def test_windows_have_heads_of_their_own(tmp_path: Path) -> None:

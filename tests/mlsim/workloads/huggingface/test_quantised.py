@@ -178,6 +178,17 @@ def test_layers_without_a_part_don_t_count(tmp_path: Path) -> None:
     assert operators["shared expert, up"] is precision("bf16")
 
 
+def test_an_operator_that_few_layers_have_is_counted_there(tmp_path: Path) -> None:
+    """Indexers of two layers in FP8, of four that have one: the others don't come in."""
+    names = [f"model.layers.{each}.self_attn.index_{x}_proj" for each in (2, 3) for x in "qk"]
+    listed = {name: {"quant_algo": "MXFP8"} for name in names}
+    told = {"quant_algo": "MIXED_PRECISION", "quantized_layers": listed}
+    data = smallest("minimax_m3", num_attention_heads=16)
+    found = dict(released(tmp_path, told, data).operators)
+    assert found["index keys"].bits == (8.25 + 16) / 2
+    assert found["experts, up"] is precision("bf16")
+
+
 def test_modules_may_be_listed_with_the_format_of_each(tmp_path: Path) -> None:
     layers = [f"model.layers.{number}" for number in range(6)]
     listed = {f"{each}.mlp.experts": {"quant_algo": "W4A16_NVFP4"} for each in layers}

@@ -155,6 +155,14 @@ MINIMAX = _because(
         ROUTING: "scoring_func",
     }
 )
+MINIMAX3 = MINIMAX | _because(
+    {
+        ARITHMETIC: "swiglu_alpha swiglu_limit use_gemma_norm",
+        ROUTING: "routed_scaling_factor",
+        DRAFT: "num_nextn_predict_layers",
+        DERIVED: "first_k_dense_replace",
+    }
+)
 NEMOTRON_H = _because(
     {
         ARITHMETIC: """
@@ -195,8 +203,8 @@ AROUND = _because(
             img_token_compression_config language_model_only media_placeholder_token_id
             mm_tokens_per_image multimodal_projector_bias process_image_mode
             projector_hidden_act projector_hidden_size spatial_merge_size
-            use_unified_vision_chunk video_placeholder video_token_id video_token_index
-            vision_config vision_end_token_id vision_feature_layer
+            num_reward_heads use_unified_vision_chunk video_placeholder video_token_id
+            video_token_index vision_config vision_end_token_id vision_feature_layer
             vision_feature_select_strategy vision_soft_tokens_per_image vision_start_token_id
             """,
     }

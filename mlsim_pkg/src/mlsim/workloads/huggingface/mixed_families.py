@@ -234,6 +234,33 @@ FAMILIES: dict[str, Family] = {
         without_effect=ignored.MINIMAX,
         modules={"experts": "block_sparse_moe.experts.0"},
     ),
+    "minimax_m3": Family(
+        sparse.minimax_m3,
+        gated_keys(
+            1048576,
+            kv_heads=4,
+            head_dim=128,
+            dense_intermediate_size=NEEDED,
+            num_local_experts=NEEDED,
+            shared_intermediate_size=NEEDED,
+            moe_layer_freq=None,
+            sparse_attention_config=NEEDED,
+            use_qk_norm=True,
+            use_routing_bias=True,
+            **PER_TOKEN,
+        ),
+        spellings={"intermediate_size": ("moe_intermediate_size",)},
+        fixed={
+            "attention_output_gate": (False, None),
+            "n_shared_experts": (1, None),
+            "qk_norm_type": ("per_head", None),
+        },
+        without_effect=ignored.MINIMAX3,
+        modules={
+            "experts": "block_sparse_moe.experts.0",
+            "shared expert": "block_sparse_moe.shared_experts",
+        },
+    ),
     "ministral3": Family(
         partial(parts.gated, window=attention.every_layer),
         gated_keys(262144, kv_heads=8, head_dim=128, sliding_window=None),

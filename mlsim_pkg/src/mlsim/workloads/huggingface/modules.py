@@ -20,6 +20,7 @@ _ROOTS = (
 # Of a layer: where its parts are, unless a family says otherwise.
 PARTS = {
     "attention": "self_attn",
+    "indexer": "self_attn",
     "state": "linear_attn",
     "feed-forward": "mlp",
     "experts": "mlp.experts.0",
@@ -35,8 +36,8 @@ OPERATORS: dict[str, tuple[str, tuple[str, ...]]] = {
     "queries": ("attention", ("q_b_proj", "q_proj")),
     "key and value compression": ("attention", ("kv_a_proj_with_mqa",)),
     "keys and values": ("attention", ("kv_b_proj",)),
-    "index queries": ("attention", ("indexer.wq_b",)),
-    "index keys": ("attention", ("indexer.wk",)),
+    "index queries": ("indexer", ("indexer.wq_b", "index_q_proj")),
+    "index keys": ("indexer", ("indexer.wk", "index_k_proj")),
     "state inputs": ("state", ("in_proj_qkv", "in_proj_qkvz", "in_proj")),
     "state output": ("state", ("out_proj",)),
     "feed-forward, up": ("feed-forward", _UP),

@@ -108,6 +108,7 @@ def _above(path: str) -> list[str]:
 # What ModelOpt calls a format, and the other factor's.
 _ALGORITHMS = {
     "FP8": ("fp8", "fp8"),
+    "MXFP8": ("mxfp8", "fp8"),
     "NVFP4": ("nvfp4", "nvfp4"),
     "W4A16_NVFP4": ("nvfp4", ""),
     "NVFP4_AWQ": ("nvfp4", "nvfp4"),
@@ -121,6 +122,8 @@ def _algorithm(source: Source, name: Any) -> tuple[Precision, str]:
             f"quant_algo = {shown(name)} is not understood, only {', '.join(_ALGORITHMS)}.", KEY
         )
     weights, activations = _ALGORITHMS[name]
+    if weights == "mxfp8":
+        return in_groups("fp8", 32, scale_bits=8), activations
     return precision(weights).as_weights, activations
 
 

@@ -249,6 +249,7 @@ def _places(model: Transformer, places: Mapping[str, Sequence[int]]) -> dict[str
     dense = model.dense_layers if model.experts else model.layers
     usual: dict[str, Sequence[int]] = {
         "attention": every,
+        "indexer": every,
         "feed-forward": every[:dense],
         "experts": every[dense:],
     }

@@ -7,15 +7,9 @@ _COMPRESSED = (
     "beside a window, and its residual has several streams (hc_mult): neither is counted here, "
     "so that cache and work would be wrong. DeepSeek-V3.2 (deepseek_v32) is understood"
 )
-_BLOCKS = (
-    "its attention reads chosen blocks of tokens (sparse_attention_config), and the blocks are "
-    "chosen from keys of their own in grouped-query attention, which is not counted here"
-)
 REFUSED = {
     "deepseek_v4": _COMPRESSED,
     "deepseek_ref": _COMPRESSED,
-    "minimax_m3": _BLOCKS,
-    "minimax_m3_vl": _BLOCKS,
     "kimi_k3": (
         "its linear attention gates each channel, residuals reach back over blocks of layers "
         "(attn_res_block_size), and latent attention stands beside it: a model with both is not "

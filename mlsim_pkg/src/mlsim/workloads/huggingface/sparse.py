@@ -5,10 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from mlsim.workloads.huggingface.experts import latent
-from mlsim.workloads.huggingface.mixed import counted, layers_of
-from mlsim.workloads.huggingface.values import Config
-from mlsim.workloads.latent import Indexer
+from mlsim.workloads.blocks import FeedForward
+from mlsim.workloads.huggingface.attention import attention
+from mlsim.workloads.huggingface.experts import chosen_experts, latent, shared_experts
+from mlsim.workloads.huggingface.mixed import counted, layers_of, places
+from mlsim.workloads.huggingface.parts import sizes
+from mlsim.workloads.huggingface.values import Config, shown
+from mlsim.workloads.indexer import Indexer
 
 
 def sparse_latent(config: Config) -> dict[str, Any]:
@@ -33,6 +36,7 @@ def sparse_latent(config: Config) -> dict[str, Any]:
     return made | {
         "attention": own,
         "mixer_layers": counted(kinds, {"full": own, "shared": far}),
+        "places": places(kinds, indexer="full"),
     }
 
 
@@ -50,3 +54,73 @@ def _indexers(config: Config) -> list[str]:
     if kinds[0] != "full":
         raise config.error("the first layer must have an indexer of its own.", "indexer_types")
     return kinds
+
+
+# What the sparse attention of a MiniMax-M3 may not say otherwise.
+_SPARSE_FIXED: dict[str, tuple[Any, ...]] = {
+    "use_sparse_attention": (True,),
+    "sparse_init_block": (0, None),
+    "sparse_score_type": ("max", None),
+}
+_SPARSE_COUNTS = (
+    "sparse_index_dim",
+    "sparse_num_index_heads",
+    "sparse_topk_blocks",
+    "sparse_block_size",
+)
+# Which layers have it, whose indexers have no values; and blocks among those chosen.
+_SPARSE_OTHER = ("sparse_attention_freq", "sparse_disable_index_value", "sparse_local_block")
+
+
+def minimax_m3(config: Config) -> dict[str, Any]:
+    """Return a MiniMax-M3: grouped-query attention to blocks of tokens that an indexer chooses.
+
+    A token looks at so many whole blocks at most, its own among them.
+    """
+    told, key = config.values["sparse_attention_config"], "sparse_attention_config"
+    layers = config.count("num_hidden_layers")
+    if not isinstance(told, dict):
+        raise config.error(f"{key} must be an object, not {shown(told)}.", key)
+    for name, value in told.items():
+        allowed = _SPARSE_FIXED.get(name)
+        if allowed and value not in allowed:
+            raise config.error(
+                f"{key}.{name} = {shown(value)} is not understood, only {shown(allowed[0])}.", key
+            )
+        if not allowed and name not in (*_SPARSE_COUNTS, *_SPARSE_OTHER):
+            raise config.error(f"{key}.{name} is not understood.", key)
+    inner = Config(config.source, {**config.values, **told}, config.spelled, config.within)
+    sparse = layers_of(inner, "sparse_attention_freq", (0, 1))
+    routed = layers_of(config, "moe_layer_freq", (0, 1))
+    if (
+        sparse is None
+        or routed is None
+        or (told.get("sparse_disable_index_value", sparse) != sparse)
+    ):
+        raise config.error(
+            f"moe_layer_freq and {key}.sparse_attention_freq must say what each layer is, and "
+            "sparse_disable_index_value the same as the latter.",
+            key,
+        )
+    size, heads, blocks, block = (inner.count(name) for name in _SPARSE_COUNTS)
+    far = attention(config, qk_norm=config.flag("use_qk_norm"))
+    near = replace(
+        far, chosen=blocks * block, indexer=Indexer(heads=heads, size=size, weighted=False)
+    )
+    experts = chosen_experts(
+        config,
+        "num_local_experts",
+        "intermediate_size",
+        router_bias=config.flag("use_routing_bias"),
+        shared=shared_experts(config, "shared_intermediate_size", "intermediate_size"),
+    )
+    network = FeedForward(size=config.count("dense_intermediate_size"), gated=True)
+    return {
+        **sizes(config),
+        "attention": near if any(sparse) else far,
+        "experts": experts if any(routed) else None,
+        "feed_forward": network if sum(routed) < layers else None,
+        "mixer_layers": counted(sparse, {1: near, 0: far}),
+        "feed_layers": counted(routed, {0: network, 1: experts}),
+        "places": places(routed, feed_forward=0, experts=1) | places(sparse, indexer=1),
+    }

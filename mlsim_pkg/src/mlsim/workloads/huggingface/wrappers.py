@@ -8,6 +8,7 @@ WRAPPERS: dict[str, tuple[str, ...]] = {
     "gemma4": ("gemma4_text",),
     "kimi_k25": ("kimi_k2", "deepseek_v3"),
     "llama4": ("llama4_text",),
+    "minimax_m3_vl": ("minimax_m3",),
     "mistral3": ("mistral", "ministral3"),
     "qwen3_5": ("qwen3_5_text",),
     "qwen3_5_moe": ("qwen3_5_moe_text",),
