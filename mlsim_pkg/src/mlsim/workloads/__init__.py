@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from mlsim.workloads.model_files import load_model
     from mlsim.workloads.operators import NetworkOperators, Operator, OperatorTable
     from mlsim.workloads.parallelism import Parallelism
-    from mlsim.workloads.recurrent import DeltaRule, StateSpace
+    from mlsim.workloads.recurrent import DeltaRule, Recurrent, StateSpace
     from mlsim.workloads.released import Released
     from mlsim.workloads.steps import StepOperator
 
@@ -34,6 +34,7 @@ __all__ = [
     "Operator",
     "OperatorTable",
     "Parallelism",
+    "Recurrent",
     "Released",
     "StateSpace",
     "StepOperator",
@@ -55,7 +56,7 @@ _HOMES = {
     "Network": "model",
     **dict.fromkeys(("NetworkOperators", "Operator", "OperatorTable"), "operators"),
     "Parallelism": "parallelism",
-    **dict.fromkeys(("DeltaRule", "StateSpace"), "recurrent"),
+    **dict.fromkeys(("DeltaRule", "Recurrent", "StateSpace"), "recurrent"),
     "Released": "released",
     "StepOperator": "steps",
 }
