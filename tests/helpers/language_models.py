@@ -62,7 +62,7 @@ def counts(operator: StepOperator) -> dict[str, float]:
 
     No token sees more than the context of 32, and no step has more tokens.
     """
-    default = StepOperator(name="", kind="", attention_window=32, token_limit=32)
+    default = StepOperator(name="", kind="", attention_window=32, cache_window=32, token_limit=32)
     return {
         each.name: getattr(operator, each.name)
         for each in dataclasses.fields(operator)

@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from mlsim.solvers.training.training import Training
     from mlsim.systems.cluster import Cluster
     from mlsim.systems.system import System
+    from mlsim.workloads.huggingface import load_config
     from mlsim.workloads.language import Transformer
     from mlsim.workloads.model import Model
     from mlsim.zoo.spaces import (
@@ -87,6 +88,7 @@ _HOMES = {
     "Training": "mlsim.solvers.training.training",
     "Transformer": "mlsim.workloads.language",
     "failures": "mlsim.measured.failures_and_prices",
+    "load_config": "mlsim.workloads.huggingface",
     "measurements": "mlsim.measured.networks",
     "plot_breakdown": "mlsim.plots.training_plots",
     "plot_memory": "mlsim.plots.training_plots",
@@ -125,6 +127,7 @@ __all__ = [
     "Training",
     "Transformer",
     "failures",
+    "load_config",
     "measurements",
     "plot_breakdown",
     "plot_memory",

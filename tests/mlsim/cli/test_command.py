@@ -149,16 +149,26 @@ def test_a_model_may_be_a_config_file(capsys) -> None:
     assert json.loads(out)["weight_memory"]["value"] == 2 * 8_030_261_248
 
 
-def test_a_key_that_is_not_understood_is_a_line_on_stderr(capsys, tmp_path) -> None:
+def test_what_is_left_out_of_a_config_is_a_line_on_stderr(capsys, tmp_path) -> None:
     config = json.loads((CONFIGS / "llama3-8b.json").read_text(encoding="utf-8"))
     path = tmp_path / "config.json"
-    path.write_text(json.dumps({**config, "moon_phase": 3}), encoding="utf-8")
+    last = {"architectures": ["LlamaForSequenceClassification"]}
+    path.write_text(json.dumps({**config, **last}), encoding="utf-8")
     code, out, err = run(capsys, "fit", str(tmp_path), "H100", "--precision", "bf16")
     assert code == 0
     assert "It fits in each." in out
     assert err.startswith("mlsim: ")
-    assert "moon_phase" in err
+    assert "LlamaForSequenceClassification" in err
     assert err.count("\n") == 1
+
+
+def test_a_key_of_a_config_that_is_not_understood_is_an_error(capsys, tmp_path) -> None:
+    config = json.loads((CONFIGS / "llama3-8b.json").read_text(encoding="utf-8"))
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps({**config, "moon_phase": 3}), encoding="utf-8")
+    code, out, err = run(capsys, "fit", str(tmp_path), "H100")
+    assert (code, out) == (1, "")
+    assert "not understood: moon_phase." in err
 
 
 def test_fit_says_in_which_formats(capsys) -> None:

@@ -21,6 +21,7 @@ from mlsim.equations import (
     equations_of,
     from_records,
     link,
+    recurrent,
     serving_counts,
     transformer,
 )
@@ -63,6 +64,11 @@ LAYER = {
     "rope_size": 64,
     "content_size": 128,
     "value_size": 128,
+    "state_size": 64,
+    "state_elements": 524288,
+    "waiting_elements": 18432,
+    "index_heads": 32,
+    "index_size": 64,
     "hidden_size": 4096,
     "tensor_parallel": 8,
     "new_tokens": 100,
@@ -291,7 +297,7 @@ def test_a_formula_keeps_the_order_of_its_source(name: str, formula: str) -> Non
     assert tex(EQUATIONS[name]) == formula
 
 
-KINDS = ("latent", "encoder", "bound", "sends", "windowed", "calibrated")
+KINDS = ("latent", "encoder", "bound", "sends", "windowed", "calibrated", "recurrent")
 
 
 @pytest.mark.parametrize("kinds", [(), *((kind,) for kind in KINDS), KINDS])
@@ -327,7 +333,9 @@ def test_every_equation_is_used() -> None:
         used |= {each.name for each in equations_for(picked)}
     counting = {
         each.name
-        for each in equations_of(convolution, transformer, link, from_records, serving_counts)
+        for each in equations_of(
+            convolution, transformer, recurrent, link, from_records, serving_counts
+        )
     }
     assert used | counting == set(EQUATIONS)
 

@@ -19,6 +19,9 @@ ANY = Device(
 )
 
 
+GROUPED = "int4 in groups of 128"
+
+
 def names(found: Formats) -> tuple[str, str, str]:
     return found.weights.name, found.activations.name, found.kv_cache.name
 
@@ -29,11 +32,11 @@ def names(found: Formats) -> tuple[str, str, str]:
         ("bf16", ("bf16", "bf16", "bf16")),
         ("fp8", ("fp8", "fp8", "fp8")),
         ("mxfp4", ("mxfp4", "mxfp4", "mxfp4")),
-        ("w4a16", ("int4", "bf16", "bf16")),
-        ("W4A16", ("int4", "bf16", "bf16")),
+        ("w4a16", (GROUPED, "bf16", "bf16")),
+        ("W4A16", (GROUPED, "bf16", "bf16")),
         ("w8a8", ("int8", "int8", "bf16")),
         ("w8a8kv8", ("int8", "int8", "int8")),
-        ("w4a8kv4", ("int4", "int8", "int4")),
+        ("w4a8kv4", (GROUPED, "int8", "int4")),
         ("w16a16kv8", ("bf16", "bf16", "int8")),
     ],
 )
@@ -42,7 +45,7 @@ def test_short_names(short: str, expected: tuple[str, str, str]) -> None:
 
 
 def test_one_format_set_apart() -> None:
-    assert names(formats("bf16", weights="int4")) == ("int4", "bf16", "bf16")
+    assert names(formats("bf16", weights="int4")) == (GROUPED, "bf16", "bf16")
     assert names(formats("bf16", activations="fp8")) == ("bf16", "fp8", "bf16")
     assert names(formats("w8a8", kv_cache="fp8")) == ("int8", "int8", "fp8")
     assert names(formats(precision("fp8"), weights=precision("nvfp4"))) == ("nvfp4", "fp8", "fp8")
@@ -51,7 +54,7 @@ def test_one_format_set_apart() -> None:
 def test_a_name_for_all_or_one_for_each() -> None:
     assert formats("bf16").name == "bf16"
     assert formats("w16a16").name == "bf16"
-    assert formats("w4a16").name == "weights int4, activations bf16, KV cache bf16"
+    assert formats("w4a16").name == f"weights {GROUPED}, activations bf16, KV cache bf16"
     assert formats("bf16", kv_cache="fp8").name == "weights bf16, activations bf16, KV cache fp8"
 
 
@@ -73,7 +76,7 @@ def test_no_format_of_that_name(name: object) -> None:
         (None, None, ("bf16", "bf16", "bf16")),
         (None, "A100", ("bf16", "bf16", "bf16")),
         (None, "T4", ("fp16", "fp16", "fp16")),
-        ("w4a16", "T4", ("int4", "fp16", "fp16")),
+        ("w4a16", "T4", (GROUPED, "fp16", "fp16")),
         ("w8a8", "T4", ("int8", "int8", "fp16")),
         ("W16A16KV8", "V100", ("fp16", "fp16", "int8")),
         ("w8a8", "H100", ("int8", "int8", "bf16")),
@@ -91,7 +94,7 @@ def test_16_bits_are_what_the_device_has(
 
 def test_one_format_set_apart_from_16_bits() -> None:
     t4 = Hardware.find("T4")
-    assert names(formats(None, weights="int4", device=t4)) == ("int4", "fp16", "fp16")
+    assert names(formats(None, weights="int4", device=t4)) == (GROUPED, "fp16", "fp16")
     assert names(formats(None, "fp32", "fp32", "fp16", device=t4)) == ("fp32", "fp32", "fp16")
 
 
@@ -209,13 +212,16 @@ def test_what_is_kept_wide_by_hand() -> None:
     """Llama 2 7B with 4-bit weights: the matrices of its layers, and the rest in 16 bits.
 
     Embedding, output layer and norms stay: 2 x 131,072,000 + 65 x 4,096 =
-    262,410,240 parameters of 2 B; the other 6,476,005,376 take half a byte.
+    262,410,240 parameters of 2 B; the other 6,476,005,376 take half a byte, and 20 bits
+    of scale and zero point for each 128 of them: 126,484,480 B more.
     """
     model = Models.Llama2_7B
     kept = 2 * 131_072_000 + 65 * 4_096
     assert model.parameter_count - kept == 6_476_005_376
     serving = Engine.serve(model=model, hardware="H100", precision="w4a16")
-    assert serving.value("weight_memory") == 6_476_005_376 / 2 + 2 * kept == 3_762_823_168
+    groups = 6_476_005_376 // 128
+    expected = 6_476_005_376 / 2 + groups * (2 + 1 / 2) + 2 * kept
+    assert serving.value("weight_memory") == expected == 3_889_307_648
     # In 16 bits nothing differs, and in 32 all is wide.
     assert Engine.serve(model=model, hardware="H100").value("weight_memory") == 6_738_415_616 * 2
     wide = Engine.serve(model=model, hardware="H100", precision="fp32")
@@ -226,11 +232,11 @@ def test_only_experts_are_quantised_where_the_model_says_so() -> None:
     """gpt-oss-20b: 24 layers x 32 experts in MXFP4, all else in 16 bits.
 
     Of 20,914,757,184 parameters 24 x 32 x 3 x 2,880^2 = 19,110,297,600 are
-    weights of experts, and 24 x 32 x 3 x 2,880 = 6,635,520 their biases.
+    weights of experts; their biases are released in bf16, as all else.
     """
     model = Models.GPT_OSS_20B
-    experts = 24 * 32 * 3 * 2_880 * (2_880 + 1)
-    assert experts == 19_110_297_600 + 6_635_520
+    experts = 24 * 32 * 3 * 2_880 * 2_880
+    assert experts == 19_110_297_600
     serving = Engine.serve(model=model, hardware="H100", precision="bf16", weights="mxfp4")
     rest = model.parameter_count - experts
     assert serving.value("weight_memory") == experts * 4.25 / 8 + rest * 2

@@ -10,9 +10,12 @@ from language_models import LANGUAGE, tiny
 
 from mlsim.errors import DataFileError
 from mlsim.records import DATA
-from mlsim.workloads.blocks import Experts, LatentAttention
+from mlsim.records.references import references
+from mlsim.workloads.blocks import Experts
 from mlsim.workloads.language import Transformer
+from mlsim.workloads.latent import LatentAttention
 from mlsim.workloads.model_files import load_model
+from mlsim.zoo.spaces import Models
 
 TINY = """\
 key = "Tiny"
@@ -211,3 +214,60 @@ def test_every_file_of_the_zoo_is_read_once() -> None:
     ]
     assert len(paths) == len(LANGUAGE) >= 24
     assert len({model.name for model in LANGUAGE}) == len(LANGUAGE)
+
+
+# The formats in which a model was released.
+
+RELEASED = """
+[released]
+weights = "fp8"
+group = 128
+columns = 128
+scale_bits = 32
+activations = "fp8"
+source = "deepseek2025v3code"
+where = "README_WEIGHTS.md"
+quote = "natively supports FP8"
+read = 2026-11-22
+"""
+
+
+def test_released_formats_are_read(tmp_path: Path) -> None:
+    path = tmp_path / "tiny.toml"
+    path.write_text(TINY + RELEASED, encoding="utf-8")
+    found = load_model(path)
+    assert isinstance(found, Transformer)
+    assert found.released is not None
+    assert found.released.weights.bits == 8 + 32 / 128**2
+    assert (found.released.activations, found.released.where) == ("fp8", "deepseek2025v3code")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ('weights = "fp8"\n', "", "released.weights is missing"),
+        ('source = "deepseek2025v3code"\n', "", "released.source is missing"),
+        ("read = 2026-11-22\n", "", "released.read is missing"),
+        ('"fp8"\ngroup', '"fp7"\ngroup', "no precision is called 'fp7'"),
+        ("columns = 128\n", "", "released.columns is missing"),
+        ("group = 128\n", "group = 128\nnew = 1\n", "new"),
+    ],
+)
+def test_released_formats_are_read_strictly(
+    tmp_path: Path, old: str, new: str, message: str
+) -> None:
+    path = tmp_path / "tiny.toml"
+    assert old in RELEASED
+    path.write_text(TINY + RELEASED.replace(old, new), encoding="utf-8")
+    with pytest.raises(DataFileError) as caught:
+        load_model(path)
+    assert message in str(caught.value)
+    assert str(caught.value).startswith(f"{path}:")
+
+
+def test_each_released_format_of_the_zoo_has_its_source() -> None:
+    found = [each for each in Models if isinstance(each, Transformer) and each.released]
+    assert {"DeepSeek_V3", "GPT_OSS_20B", "GPT_OSS_120B"} <= {each.key for each in found}
+    for each in found:
+        assert each.released is not None
+        assert each.released.where in references()

@@ -9,8 +9,9 @@ from hypothesis import given, strategies as st
 from language_models import by_name, each_decoder, tiny
 
 from mlsim.errors import InvalidValueError
-from mlsim.workloads.blocks import Attention, Experts, FeedForward, LatentAttention
+from mlsim.workloads.blocks import Attention, Experts, FeedForward
 from mlsim.workloads.language import Transformer
+from mlsim.workloads.latent import LatentAttention
 from mlsim.workloads.operators import OperatorTable
 from mlsim.workloads.parallelism import Parallelism
 from mlsim.workloads.steps import STEP_COLUMNS
@@ -159,7 +160,7 @@ def test_a_longer_context_is_a_replacement_away() -> None:
     # Nothing else is different.
     assert longer.parameter_count == short.parameter_count
     for one, other in zip(short.operators(), longer.operators(), strict=True):
-        limits = {"attention_window": 32_768}
+        limits = {"attention_window": 32_768, "cache_window": 32_768}
         if one.token_limit > 1:
             limits["token_limit"] = 32_768
         assert dataclasses.replace(one, **limits) == other

@@ -9,8 +9,9 @@ import pytest
 from language_models import by_name, counts, each_model, tiny
 
 from mlsim.errors import InvalidValueError
-from mlsim.workloads.blocks import Attention, Experts, FeedForward, LatentAttention
+from mlsim.workloads.blocks import Attention, Experts, FeedForward
 from mlsim.workloads.language import Transformer
+from mlsim.workloads.latent import LatentAttention
 from mlsim.workloads.parallelism import Parallelism
 from mlsim.zoo.spaces import Models
 

@@ -62,8 +62,9 @@ def serve(
         0 for an encoder).
     precision
         Number format of weights, activations and KV cache, or a short name
-        such as "w4a16" or "w8a8kv8". By default 16 bits: bf16, or fp16 on a
-        device without bf16.
+        such as "w4a16" or "w8a8kv8". By default what the model was released in,
+        such as DeepSeek-V3's FP8; else 16 bits: bf16, or fp16 on a device without
+        bf16. The answer says which, and why.
     weights, activations, kv_cache
         The format of one of them, where it differs from `precision`.
     tensor_parallel, pipeline_parallel, data_parallel, expert_parallel
@@ -108,16 +109,19 @@ def serve(
     >>> [f"{time:.1f}" for time in serving.time_per_output_token.to("ms").magnitude]
     ['4.6', '9.9']
     """
-    found = resolve.hardware(hardware)
+    found, served = resolve.hardware(hardware), resolve.transformer(model)
     device = found if isinstance(found, Device) else found.device
+    chosen = formats(
+        precision, weights, activations, kv_cache, device=device, released=served.released
+    )
     return Serving(
         service(
-            model=resolve.transformer(model),
+            model=served,
             hardware=found,
             batch_size=batch_size,
             prompt_tokens=prompt_tokens,
             output_tokens=output_tokens,
-            formats=formats(precision, weights, activations, kv_cache, device=device),
+            formats=chosen,
             parallelism=Parallelism(
                 tensor=tensor_parallel,
                 pipeline=pipeline_parallel,

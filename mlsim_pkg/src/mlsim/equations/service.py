@@ -181,7 +181,7 @@ def cache_tokens(prompt_tokens: Value, output_tokens: Value, block_tokens: Value
 def operator_cache(
     bytes_per_cached_element: Value,
     cached_elements: Value,
-    attention_window: Value,
+    cache_window: Value,
     cache_tokens: Value,
 ) -> Value:
     """Cache of one sequence in one layer: all its tokens, or those in the window.
@@ -192,7 +192,7 @@ def operator_cache(
     >>> operator_cache(2.0, 2048, 4096, 1000)
     4096000.0
     """
-    return bytes_per_cached_element * cached_elements * minimum(attention_window, cache_tokens)
+    return bytes_per_cached_element * cached_elements * minimum(cache_window, cache_tokens)
 
 
 @equation(source="kwon2023paged", sums=True)

@@ -20,6 +20,26 @@ def sharded_logits(vocabulary_size: Value, tensor_parallel: Value) -> Value:
     return ceil(vocabulary_size / tensor_parallel)
 
 
+@equation(source="autoawq2025", yields="bytes_per_parameter")
+def mixed_bytes_per_parameter(
+    parameters: Value,
+    wide_parameters: Value,
+    narrow_bytes_per_parameter: Value,
+    wide_bytes_per_parameter: Value,
+) -> Value:
+    """Bytes per parameter of an operator of which quantisation leaves a part in 16 bits.
+
+    Valid for a matrix with its biases and norms, which stay wide.
+
+    >>> mixed_bytes_per_parameter(1000.0, 10.0, 0.5, 2.0)
+    0.515
+    """
+    return (
+        narrow_bytes_per_parameter * (parameters - wide_parameters)
+        + wide_bytes_per_parameter * wide_parameters
+    ) / parameters
+
+
 @equation(source="fedus2022switch", yields="outputs", counts=True)
 def side_by_side_outputs(expert_outputs: Value, experts_per_token: Value) -> Value:
     """Columns of the products of a token's experts, side by side as one wide product.
@@ -104,6 +124,20 @@ def context_memory(
     55999743488.0
     """
     return usable_memory - weight_memory - bytes_per_element * logits * device_batch
+
+
+@equation(source="dao2024mamba2", yields="context_memory")
+def memory_beside_states(
+    context_memory: Value, states_per_sequence: Value, resident_batch: Value
+) -> Value:
+    """Memory left for what grows with the sequences, beside the states, which don't.
+
+    Valid for models of which some layers have a state.
+
+    >>> memory_beside_states(50e9, 50e6, 4)
+    49800000000.0
+    """
+    return context_memory - states_per_sequence * resident_batch
 
 
 @equation(source="pope2023efficiently", counts=True)

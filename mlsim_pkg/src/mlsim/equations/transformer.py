@@ -61,6 +61,31 @@ def cached_elements(kv_heads: Value, head_size: Value) -> Value:
     return 2 * kv_heads * head_size
 
 
+@equation(source="vaswani2017attention", yields="pair_multiply_adds", counts=True)
+def unequal_pair_multiply_adds(heads: Value, head_size: Value, value_size: Value) -> Value:
+    """Multiply-adds of attention for one pair where values are not as wide as keys.
+
+    Valid for any number of heads for keys.
+
+    >>> unequal_pair_multiply_adds(64, 192, 128)
+    20480
+    """
+    return heads * (head_size + value_size)
+
+
+@equation(source="shazeer2019fast", yields="cached_elements", counts=True)
+def unequal_cached_elements(kv_heads: Value, head_size: Value, value_size: Value) -> Value:
+    """Elements that one layer keeps of each token where values are not as wide as keys.
+
+    Assumes that heads which share a key and a value keep them once.
+    Valid for multi-head, grouped-query and multi-query attention.
+
+    >>> unequal_cached_elements(4, 192, 128)
+    1280
+    """
+    return kv_heads * (head_size + value_size)
+
+
 @equation(source="deepseek2024v3", yields="cached_elements", counts=True)
 def latent_cached_elements(kv_rank: Value, rope_size: Value) -> Value:
     """Elements that latent attention keeps of each token: one compressed vector for all heads.

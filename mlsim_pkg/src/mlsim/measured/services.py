@@ -16,7 +16,7 @@ from mlsim.errors import DataFileError
 from mlsim.hardware import Device
 from mlsim.measured import cells
 from mlsim.measured.networks import FOLDER
-from mlsim.precision import precision
+from mlsim.precision import Precision, precision
 from mlsim.records.tables import read
 from mlsim.solvers.derivation import literal
 from mlsim.solvers.formats import formats
@@ -170,8 +170,13 @@ class ServingMeasurement:
         tokens = f"{self.prompt_tokens:,}"
         if self.output_tokens is not None:
             tokens += f" + {self.output_tokens:,}"
-        kinds = formats("bf16", self.weights, self.activations, self.kv_cache).name
-        bits = f" ({self.bits_per_weight:g} bits per weight)" if self.bits_per_weight else ""
+        weights: str | Precision | None = self.weights
+        bits = ""
+        if weights and self.bits_per_weight:
+            # Scales and zero points as they were there, and not as they usually are.
+            weights = Precision(precision(weights).name, self.bits_per_weight)
+            bits = f" ({self.bits_per_weight:g} bits per weight)"
+        kinds = formats("bf16", weights, self.activations, self.kv_cache).name
         return literal(
             f"{self.metric.replace('_', ' ')}{' per device' if self.per_device else ''} of "
             f"{model.name} on {self.system.name}, batch {self.batch_size:,}, {tokens} tokens, "

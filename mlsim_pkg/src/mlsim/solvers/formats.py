@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 from mlsim.errors import InvalidValueError, UnsupportedPrecisionError
 from mlsim.hardware import Device
 from mlsim.precision import Precision, precision as find
+from mlsim.workloads.released import Released
 
 _SHORT = re.compile(r"w(\d+)a(\d+)(?:kv(\d+))?")
 WIDE = 16
@@ -31,18 +32,23 @@ class Formats:
     weights: Precision
     activations: Precision
     kv_cache: Precision
+    # Operators whose weights are in another format, by name; why nobody had to ask.
+    apart: tuple[tuple[str, Precision], ...] = ()
+    why: str = field(default="", compare=False)
 
     @property
     def name(self) -> str:
         """One name if all are the same, else each.
 
         >>> formats("w4a16").name
-        'weights int4, activations bf16, KV cache bf16'
+        'weights int4 in groups of 128, activations bf16, KV cache bf16'
         """
-        if self.weights == self.activations == self.kv_cache:
+        others = dict.fromkeys(each.name for _, each in self.apart)
+        some = f" (some {', '.join(others)})" if others else ""
+        if self.weights == self.activations == self.kv_cache and not some:
             return self.weights.name
         return (
-            f"weights {self.weights.name}, activations {self.activations.name}, "
+            f"weights {self.weights.name}{some}, activations {self.activations.name}, "
             f"KV cache {self.kv_cache.name}"
         )
 
@@ -70,6 +76,24 @@ class Formats:
                 )
         return linear, attention, kept
 
+    def of(self, operator: str) -> Precision | None:
+        """Return the format of an operator's weights, if it has one of its own."""
+        return dict(self.apart).get(operator)
+
+    def computing_apart(self, device: Device) -> dict[str, Precision]:
+        """Return the formats in which operators compute that have weights of their own format."""
+        found = {}
+        kept = self.computing(device)[2]
+        for name, weights in self.apart:
+            wider = _wider(weights, self.activations)
+            narrow = weights.bits < WIDE and wider.computes_as in device.compute.figures
+            found[name] = wider if narrow else kept
+        return found
+
+    def all_computing(self, device: Device) -> tuple[Precision, ...]:
+        """Return all formats in which something computes."""
+        return (*self.computing(device), *self.computing_apart(device).values())
+
 
 def _wider(one: Precision, other: Precision) -> Precision:
     return one if one.bits > other.bits else other
@@ -86,6 +110,7 @@ def formats(
     kv_cache: str | Precision | None = None,
     *,
     device: Device | None = None,
+    released: Released | None = None,
 ) -> Formats:
     """Return the formats of a service.
 
@@ -93,11 +118,15 @@ def formats(
     ----------
     precision
         The format of all three, such as "bf16"; or "w4a16", "w8a8kv8": bits of
-        weights, activations and (16 if left out) KV cache. None is 16 bits.
+        weights, activations and (16 if left out) KV cache. None is what the model
+        was released in, else 16 bits. Weights in int4 have a scale and a zero point
+        for each group of 128.
     weights, activations, kv_cache
         To set one of them apart.
     device
         Where it decides what 16 bits are: bf16, or fp16 if it has no bf16.
+    released
+        The formats in which the model was published, if not in 16 bits.
 
     Raises
     ------
@@ -110,11 +139,37 @@ def formats(
     'fp8'
     """
     sixteen = _sixteen(device) if device else find("bf16")
+    if precision is None and weights is None:
+        assumed = _assumed(released, sixteen, device)
+        return replace(
+            assumed,
+            activations=assumed.activations if activations is None else find(activations),
+            kv_cache=assumed.kv_cache if kv_cache is None else find(kv_cache),
+        )
     try:
         return _formats(precision, (weights, activations, kv_cache), sixteen)
     except TypeError:
         # What can't be hashed is no name.
         return _formats.__wrapped__(precision, (weights, activations, kv_cache), sixteen)
+
+
+def _assumed(released: Released | None, sixteen: Precision, device: Device | None) -> Formats:
+    """Return the formats where nobody asks for any: the released ones, else 16 bits."""
+    if not released:
+        return Formats(sixteen, sixteen, sixteen, why=f"{sixteen.name}, since no other was given")
+    # What the device can't compute in is brought to 16 bits first.
+    narrow = released.activations and find(released.activations)
+    computes = narrow and (device is None or narrow.computes_as in device.compute.figures)
+    activations = narrow if narrow and computes else sixteen
+    cache = find(released.kv_cache) if released.kv_cache else sixteen
+    if device and cache.bits < WIDE and cache.computes_as not in device.compute.figures:
+        cache = sixteen
+    # What is called bf16 in a checkpoint is what the device has of 16 bits.
+    apart = tuple(
+        (name, sixteen if each.bits == WIDE else each) for name, each in released.operators
+    )
+    why = f"{released}, as it was released ({released.where})"
+    return Formats(released.weights, activations, cache, apart, why)
 
 
 @lru_cache(maxsize=128)
@@ -136,4 +191,4 @@ def _formats(
     chosen = [
         find(one if one is not None else all_) for one, all_ in zip(given, named, strict=True)
     ]
-    return Formats(*chosen)
+    return Formats(chosen[0].as_weights, chosen[1], chosen[2])

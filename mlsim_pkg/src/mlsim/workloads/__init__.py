@@ -7,19 +7,26 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from mlsim.workloads.announced_models import announced
-    from mlsim.workloads.blocks import Attention, Experts, FeedForward, LatentAttention
+    from mlsim.workloads.blocks import Attention, Experts, FeedForward
+    from mlsim.workloads.huggingface import load_config
+    from mlsim.workloads.indexer import Indexer
     from mlsim.workloads.language import Transformer
+    from mlsim.workloads.latent import LatentAttention
     from mlsim.workloads.model import FLOPS_PER_MULTIPLY_ADD, Model, Network
     from mlsim.workloads.model_files import load_model
     from mlsim.workloads.operators import NetworkOperators, Operator, OperatorTable
     from mlsim.workloads.parallelism import Parallelism
+    from mlsim.workloads.recurrent import DeltaRule, Recurrent, StateSpace
+    from mlsim.workloads.released import Released
     from mlsim.workloads.steps import StepOperator
 
 __all__ = [
     "FLOPS_PER_MULTIPLY_ADD",
     "Attention",
+    "DeltaRule",
     "Experts",
     "FeedForward",
+    "Indexer",
     "LatentAttention",
     "Model",
     "Network",
@@ -27,21 +34,30 @@ __all__ = [
     "Operator",
     "OperatorTable",
     "Parallelism",
+    "Recurrent",
+    "Released",
+    "StateSpace",
     "StepOperator",
     "Transformer",
     "announced",
+    "load_config",
     "load_model",
 ]
 
 _HOMES = {
     "announced": "announced_models",
-    **dict.fromkeys(("Attention", "Experts", "FeedForward", "LatentAttention"), "blocks"),
+    **dict.fromkeys(("Attention", "Experts", "FeedForward"), "blocks"),
+    "load_config": "huggingface",
+    "Indexer": "indexer",
+    "LatentAttention": "latent",
     "Transformer": "language",
     **dict.fromkeys(("FLOPS_PER_MULTIPLY_ADD", "Model"), "model"),
     "load_model": "model_files",
     "Network": "model",
     **dict.fromkeys(("NetworkOperators", "Operator", "OperatorTable"), "operators"),
     "Parallelism": "parallelism",
+    **dict.fromkeys(("DeltaRule", "Recurrent", "StateSpace"), "recurrent"),
+    "Released": "released",
     "StepOperator": "steps",
 }
 

@@ -11,37 +11,10 @@ from dataclasses import dataclass
 
 from mlsim.equations import transformer as count
 from mlsim.errors import InvalidValueError
+from mlsim.workloads.indexer import Indexer
 from mlsim.workloads.parallelism import Parallelism
-from mlsim.workloads.steps import StepOperator
-
-
-def matrix(
-    name: str,
-    inputs: int,
-    outputs: int,
-    *,
-    split: int = 1,
-    bias: int = 0,
-    elements: int = 0,
-    live: int = 0,
-) -> StepOperator:
-    """Return a projection, of which one device of `split` holds a part.
-
-    It holds `bias` more numbers, reads and writes `elements` of activation for
-    each token, and `live` of them are alive meanwhile.
-    """
-    weights = count.projection_parameters(inputs, outputs)
-    held = -(-(weights + bias) // split)
-    return StepOperator(
-        name=name,
-        kind="projection",
-        token_multiply_adds=count.token_multiply_adds(-(-weights // split)),
-        outputs=-(-outputs // split),
-        parameters=held,
-        parameters_streamed=held,
-        token_elements=elements,
-        live_elements=live,
-    )
+from mlsim.workloads.projections import matrix
+from mlsim.workloads.steps import UNLIMITED, StepOperator
 
 
 def _positive(**counts: int) -> None:
@@ -57,8 +30,11 @@ class Attention:
 
     `window` is the most tokens that a query sees (0: all); of each `full_every`
     layers the last one sees all nevertheless. `sinks` is one learned score per
-    head. A norm on queries and keys is one for all heads, or (`wide_norm`) as wide as
-    they are together.
+    head. `value_size` is the width of a value where it is not that of a key; values
+    may be made of the keys, without a matrix of their own. A norm on queries and keys
+    is one for all heads, or (`wide_norm`) as wide as they are together. `output_gate`
+    is one more matrix, whose result multiplies that of attention. With `chosen`, a query
+    looks at so many tokens only, which an `indexer` chooses; the cache keeps all of them.
     """
 
     heads: int
@@ -70,7 +46,12 @@ class Attention:
     sinks: bool = False
     window: int = 0
     full_every: int = 0
+    value_size: int = 0
+    values_from_keys: bool = False
     wide_norm: bool = False
+    output_gate: bool = False
+    chosen: int = 0
+    indexer: Indexer | None = None
 
     def __post_init__(self) -> None:
         _positive(heads=self.heads, kv_heads=self.kv_heads, head_size=self.head_size)
@@ -81,31 +62,46 @@ class Attention:
             )
 
     @property
-    def queries(self) -> int:
-        """Width of all queries together."""
-        return self.heads * self.head_size
+    def value_width(self) -> int:
+        """Numbers in one value: as many as in a key, unless said."""
+        return self.value_size or self.head_size
 
     @property
     def cached_elements(self) -> int:
-        """Elements that one layer caches of each token."""
-        return int(count.cached_elements(self.kv_heads, self.head_size))
+        """Elements that one layer caches of each token, an indexer's key among them."""
+        return self._cached(self.kv_heads) + (self.indexer.size if self.indexer else 0)
+
+    def _cached(self, kv_heads: int) -> int:
+        if self.value_size:
+            return int(count.unequal_cached_elements(kv_heads, self.head_size, self.value_size))
+        return int(count.cached_elements(kv_heads, self.head_size))
+
+    def _pair_multiply_adds(self, heads: int) -> int:
+        if self.value_size:
+            return int(count.unequal_pair_multiply_adds(heads, self.head_size, self.value_size))
+        return int(count.pair_multiply_adds(heads, self.head_size))
+
+    def _widths(self, heads: int, kv_heads: int) -> tuple[int, int, int]:
+        """Return the columns of the first matrix, those of the gate, and numbers in norms."""
+        gate = self.output_gate * heads * self.value_width
+        keys, values = kv_heads * self.head_size, kv_heads * self.value_width
+        queries = heads * self.head_size
+        columns = queries + gate + keys + (0 if self.values_from_keys else values)
+        norms = queries + keys if self.wide_norm else 2 * self.head_size
+        return columns, gate, self.qk_norm * norms
 
     def parameters(self, hidden: int) -> int:
         """Learned numbers in one layer's attention."""
-        wide = self.queries + self.cached_elements
+        wide, _, norms = self._widths(self.heads, self.kv_heads)
         return (
             hidden * wide
             + self.bias * wide
-            + self.queries * hidden
+            + self.heads * self.value_width * hidden
             + self.output_bias * hidden
-            + self._norms(self.heads, self.kv_heads)
+            + norms
             + self.sinks * self.heads
+            + (self.indexer.parameters(hidden) if self.indexer else 0)
         )
-
-    def _norms(self, heads: int, kv_heads: int) -> int:
-        """Learned numbers in the norms of queries and keys."""
-        wide = heads + kv_heads if self.wide_norm else 2
-        return self.qk_norm * wide * self.head_size
 
     def operators(self, hidden: int, parallelism: Parallelism) -> Iterator[StepOperator]:
         """Yield the operators of one layer for one device, without the window."""
@@ -113,119 +109,40 @@ class Attention:
         heads = self.heads // tensor
         # Where there are more devices than KV heads, some hold the same one.
         kv_heads = max(self.kv_heads // tensor, 1)
-        queries, cached = heads * self.head_size, 2 * kv_heads * self.head_size
-        wide = queries + cached
+        queries, mixed = heads * self.head_size, heads * self.value_width
+        cached = self._cached(kv_heads)
+        wide, gate, norms = self._widths(heads, kv_heads)
         yield matrix(
             "queries, keys, values",
             hidden,
             wide,
-            bias=self.bias * wide + self._norms(heads, kv_heads),
+            bias=self.bias * wide + norms,
             # Keys and values are written to the cache, which counts them.
-            elements=hidden + queries,
+            elements=hidden + queries + gate,
             live=2 * hidden + wide,
         )
+        if self.indexer:
+            yield from self.indexer.operators(hidden)
         yield StepOperator(
             name="attention",
             kind="attention",
-            pair_multiply_adds=int(count.pair_multiply_adds(heads, self.head_size)),
+            attention_window=self.chosen or UNLIMITED,
+            pair_multiply_adds=self._pair_multiply_adds(heads),
             parameters=self.sinks * heads,
             parameters_streamed=self.sinks * heads,
+            wide_parameters=self.sinks * heads,
             cached_elements=cached,
-            token_elements=2 * queries,
-            live_elements=hidden + 2 * queries + cached,
+            token_elements=queries + gate + mixed,
+            live_elements=hidden + queries + gate + mixed + cached,
         )
         # The output is added to what came in, which is read too.
         yield matrix(
             "attention output",
-            queries,
+            mixed,
             hidden,
             bias=self.output_bias * hidden,
-            elements=queries + 2 * hidden,
-            live=queries + 2 * hidden,
-        )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LatentAttention:
-    """Multi-head latent attention: keys and values are cached as one compressed vector."""
-
-    heads: int
-    query_rank: int
-    kv_rank: int
-    content_size: int
-    rope_size: int
-    value_size: int
-    window: int = 0
-    full_every: int = 0
-
-    @property
-    def kv_heads(self) -> int:
-        """Heads that share the cache: one vector serves all."""
-        return 1
-
-    @property
-    def cached_elements(self) -> int:
-        """Elements that one layer caches of each token."""
-        return int(count.latent_cached_elements(self.kv_rank, self.rope_size))
-
-    def parameters(self, hidden: int) -> int:
-        """Learned numbers in one layer's attention, two inner norms among them."""
-        return sum(
-            inputs * outputs for _, inputs, outputs, _, _ in self._matrices(hidden, self.heads)
-        ) + (self.query_rank + self.kv_rank)
-
-    def _matrices(self, hidden: int, heads: int) -> Iterator[tuple[str, int, int, int, int]]:
-        """Yield each projection: name, inputs, outputs, norm before it, residual read."""
-        query = heads * (self.content_size + self.rope_size)
-        if self.query_rank:
-            yield "query reduction", hidden, self.query_rank, 0, 0
-            yield "queries", self.query_rank, query, self.query_rank, 0
-        else:
-            yield "queries", hidden, query, 0, 0
-        yield "key and value compression", hidden, self.cached_elements, 0, 0
-        yield (
-            "keys and values",
-            self.kv_rank,
-            heads * (self.content_size + self.value_size),
-            self.kv_rank,
-            0,
-        )
-        yield "attention output", heads * self.value_size, hidden, 0, hidden
-
-    def operators(self, hidden: int, parallelism: Parallelism) -> Iterator[StepOperator]:
-        """Yield the operators of one layer for one device; its cache is not divided."""
-        heads = self.heads // parallelism.tensor
-        for name, inputs, outputs, norm, residual in self._matrices(hidden, heads):
-            if name == "attention output":
-                yield self._attention(hidden, heads)
-            yield matrix(
-                name,
-                inputs,
-                outputs,
-                bias=norm,
-                # The compressed vector is written to the cache, which counts it.
-                elements=inputs + residual + (0 if "compression" in name else outputs),
-                live=hidden + inputs + outputs,
-            )
-
-    def _attention(self, hidden: int, heads: int) -> StepOperator:
-        queries = heads * (self.content_size + self.rope_size)
-        values = heads * self.value_size
-        return StepOperator(
-            name="attention",
-            kind="attention",
-            pair_multiply_adds=int(
-                count.latent_pair_multiply_adds(
-                    heads, self.content_size, self.rope_size, self.value_size
-                )
-            ),
-            absorbed_pair_multiply_adds=int(
-                count.absorbed_pair_multiply_adds(heads, self.kv_rank, self.rope_size)
-            ),
-            expand_multiply_adds=self.kv_rank * heads * (self.content_size + self.value_size),
-            cached_elements=self.cached_elements,
-            token_elements=queries + values,
-            live_elements=hidden + 2 * queries + values,
+            elements=mixed + 2 * hidden,
+            live=mixed + 2 * hidden,
         )
 
 
@@ -274,7 +191,8 @@ class Experts:
 
     `shared` more of them see every token, behind a gate of one number if
     `shared_gate` says so. The first `dense_layers` layers have an ordinary
-    feed-forward network instead.
+    feed-forward network instead. With `latent`, those that are chosen work at another
+    width than the model's: two matrices bring tokens to it and back.
     """
 
     count: int
@@ -286,6 +204,7 @@ class Experts:
     shared: int = 0
     shared_gate: bool = False
     dense_layers: int = 0
+    latent: int = 0
 
     def __post_init__(self) -> None:
         _positive(count=self.count, per_token=self.per_token, size=self.size)
@@ -311,23 +230,30 @@ class Experts:
             return None
         return FeedForward(size=self.shared * self.size, gated=self.gated, bias=self.bias)
 
+    def width(self, hidden: int) -> int:
+        """Width at which the chosen experts work."""
+        return self.latent or hidden
+
     def parameters(self, hidden: int) -> int:
         """Learned numbers of one layer: all experts, the shared ones, the router."""
-        experts = self.count * self.expert.parameters(hidden)
+        experts = self.count * self.expert.parameters(self.width(hidden))
+        experts += 2 * hidden * self.latent
         if self.shared_expert:
             experts += self.shared_expert.parameters(hidden)
         return experts + self.router_outputs * hidden + self.router_bias * self.count
 
     def active_parameters(self, hidden: int) -> int:
         """Learned numbers of one layer that one token meets."""
-        unused = (self.count - self.per_token) * self.expert.parameters(hidden)
+        unused = (self.count - self.per_token) * self.expert.parameters(self.width(hidden))
         return self.parameters(hidden) - unused
 
     def exchanged_elements(self, hidden: int, parallelism: Parallelism) -> float:
         """Return the elements of a token that a device sends to experts elsewhere, one way."""
         share = count.expert_rank_share(self.count, parallelism.expert, self.per_token)
         return float(
-            count.expert_exchange_elements(hidden, parallelism.expert, parallelism.tensor, share)
+            count.expert_exchange_elements(
+                self.width(hidden), parallelism.expert, parallelism.tensor, share
+            )
         )
 
     def operators(self, hidden: int, parallelism: Parallelism) -> Iterator[StepOperator]:
@@ -348,24 +274,44 @@ class Experts:
             token_elements=hidden + outputs,
             live_elements=2 * hidden + outputs,
         )
+        yield from self._chosen(hidden, parallelism)
+        if self.shared_expert:
+            for operator in self.shared_expert.operators(hidden, parallelism):
+                yield operator.renamed(operator.name.replace("feed-forward", "shared expert"))
+
+    def _chosen(self, hidden: int, parallelism: Parallelism) -> Iterator[StepOperator]:
+        """Yield the experts among which the router chooses; no device is spared the latent ends."""
+        width = self.width(hidden)
+        if self.latent:
+            yield matrix(
+                "experts, to their width", hidden, width, elements=hidden + width, live=2 * hidden
+            )
         spread = max(parallelism.tensor, parallelism.expert)
         inner, branches = self.per_token * self.size // parallelism.tensor, self.expert.branches
-        one = hidden * self.size
+        one, added = width * self.size, width if self.latent else 2 * hidden
         for name, weights, biases, reads, writes in (
-            ("experts, up", branches * one, branches * self.size, hidden, inner),
-            ("experts, down", one, hidden, inner, 2 * hidden),
+            ("experts, up", branches * one, branches * self.size, width, inner),
+            ("experts, down", one, width, inner, added),
         ):
+            kept = self.count * self.bias * biases // spread
             held = self.count * (weights + self.bias * biases) // spread
+            up = name == "experts, up"
             yield StepOperator(
                 name=name,
                 kind="experts",
                 token_multiply_adds=weights * self.per_token // parallelism.tensor,
-                outputs=weights // reads // parallelism.tensor if name == "experts, up" else hidden,
+                outputs=weights // reads // parallelism.tensor if up else width,
                 parameters=held,
                 parameters_routed=held,
+                wide_parameters=kept,
                 token_elements=reads + writes,
                 live_elements=2 * hidden + branches * inner,
             )
-        if self.shared_expert:
-            for operator in self.shared_expert.operators(hidden, parallelism):
-                yield operator.renamed(operator.name.replace("feed-forward", "shared expert"))
+        if self.latent:
+            yield matrix(
+                "experts, from their width",
+                width,
+                hidden,
+                elements=width + 2 * hidden,
+                live=2 * hidden + width,
+            )

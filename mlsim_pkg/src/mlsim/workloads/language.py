@@ -11,16 +11,25 @@ from mlsim.equations import step
 from mlsim.errors import InvalidValueError
 from mlsim.precision import precision as find_precision
 from mlsim.units import scaled
-from mlsim.workloads.blocks import Attention, Experts, FeedForward, LatentAttention
+from mlsim.workloads.blocks import Attention, Experts, FeedForward
 from mlsim.workloads.language_steps import NORMS, step_operators
+from mlsim.workloads.latent import LatentAttention
+from mlsim.workloads.layouts import check_layers, check_layout
 from mlsim.workloads.model import FLOPS_PER_MULTIPLY_ADD, Model
 from mlsim.workloads.parallelism import Parallelism
+from mlsim.workloads.recurrent import Recurrent
+from mlsim.workloads.released import Released
 from mlsim.workloads.steps import StepOperator
 
 if TYPE_CHECKING:
     from pint import Quantity
 
 QUANTISED = ("linear", "experts")
+# What lets tokens see one another, and what treats each by itself; how many layers have it.
+Mixer = Attention | LatentAttention | Recurrent
+Feed = FeedForward | Experts
+Mixers = tuple[tuple[int, Mixer], ...]
+Feeds = tuple[tuple[int, Feed], ...]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
@@ -34,16 +43,25 @@ class Transformer(Model):
     attention, feed_forward, experts
         The parts of a layer; with `experts`, `feed_forward` is that of the
         first dense layers, if there are any.
+    mixer_layers, feed_layers
+        Where layers are of several kinds: how many have which attention or state, and
+        how many which feed-forward network or experts. A layer may have one of the
+        two only, or two networks. `attention` and `experts` are those of them that stand
+        for the model.
     decoder
         Whether it generates: a token sees earlier ones only, and is cached.
     norm, norms, final_norm, embedding_norm
         Kind of norm, how many in a layer, and whether there are others.
+    layer_norms
+        Norms in all layers together, where not each has as many.
     tied_embeddings, output_layer, output_bias
         Whether the output layer is the embedding table, is there, has a bias.
     positions, token_types, pooler
         Rows of learned tables; a last layer on the first token.
     quantised
         What a quantised format covers: "linear" layers, or "experts" only.
+    released
+        The number formats in which its weights were published, if not in 16 bits.
 
     >>> from mlsim import Models
     >>> Models.Llama3_8B.parameter_count
@@ -65,6 +83,7 @@ class Transformer(Model):
     decoder: bool = True
     norm: str = "rms"
     norms: int = 2
+    layer_norms: int = 0
     final_norm: bool = True
     embedding_norm: bool = False
     tied_embeddings: bool = False
@@ -74,6 +93,9 @@ class Transformer(Model):
     token_types: int = 0
     pooler: bool = False
     quantised: str = "linear"
+    mixer_layers: Mixers = ()
+    feed_layers: Feeds = ()
+    released: Released | None = None
 
     def __post_init__(self) -> None:
         for name, allowed in (("norm", NORMS), ("quantised", QUANTISED)):
@@ -81,6 +103,10 @@ class Transformer(Model):
                 raise InvalidValueError(
                     f"{name} must be one of {', '.join(allowed)}, not {getattr(self, name)!r}."
                 )
+        if self.mixer_layers or self.feed_layers:
+            check_layers(self)
+        if self.feed_layers:
+            return
         if self.dense_layers and not self.feed_forward:
             raise InvalidValueError(
                 f"{self.name}: {self.dense_layers} layers have no experts, so feed_forward "
@@ -93,9 +119,60 @@ class Transformer(Model):
             )
 
     @property
+    def mixers(self) -> Mixers:
+        """How many layers have which attention or state."""
+        return self.mixer_layers or ((self.layers, self.attention),)
+
+    @property
+    def feeds(self) -> Feeds:
+        """How many layers have which feed-forward network or experts."""
+        if self.feed_layers:
+            return self.feed_layers
+        found: Feeds = ()
+        if self.feed_forward and self.dense_layers:
+            found = ((self.dense_layers, self.feed_forward),)
+        if self.experts and self.layers > self.dense_layers:
+            found = (*found, (self.layers - self.dense_layers, self.experts))
+        return found
+
+    @property
+    def attentions(self) -> tuple[Attention | LatentAttention, ...]:
+        """The kinds of attention that its layers have."""
+        return tuple(each for _, each in self.mixers if not isinstance(each, Recurrent))
+
+    @property
+    def alike(self) -> bool:
+        """Whether its layers are of one kind, but for windows and first layers without experts."""
+        return not (self.mixer_layers or self.feed_layers or self.attention.chosen)
+
+    @property
+    def window(self) -> int:
+        """Most tokens that a token sees in layers that don't see all; 0 if there are none."""
+        return max(each.window or each.chosen for _, each in self.mixers)
+
+    @property
+    def state_bytes_per_sequence(self) -> float:
+        """Memory of the states of one sequence, however long it is; 0 without such layers.
+
+        >>> from mlsim import Models
+        >>> Models.Llama3_8B.state_bytes_per_sequence
+        0.0
+        """
+        return float(
+            sum(each * one.state_bytes() for each, one in self.mixers if isinstance(one, Recurrent))
+        )
+
+    @property
     def dense_layers(self) -> int:
         """Layers with an ordinary feed-forward network."""
+        if self.feed_layers:
+            return sum(each for each, one in self.feed_layers if isinstance(one, FeedForward))
         return self.experts.dense_layers if self.experts else self.layers
+
+    @property
+    def expert_layers(self) -> int:
+        """Layers with experts."""
+        return sum(each for each, one in self.feeds if isinstance(one, Experts))
 
     @property
     def full_layers(self) -> int:
@@ -120,12 +197,12 @@ class Transformer(Model):
         return self._count(active=True)
 
     def _count(self, *, active: bool) -> int:
-        found = self.layers * self.attention.parameters(self.hidden)
-        if self.feed_forward:
-            found += self.dense_layers * self.feed_forward.parameters(self.hidden)
-        if self.experts:
-            count = self.experts.active_parameters if active else self.experts.parameters
-            found += (self.layers - self.dense_layers) * count(self.hidden)
+        found = sum(each * mixer.parameters(self.hidden) for each, mixer in self.mixers)
+        for each, feed in self.feeds:
+            if active and isinstance(feed, Experts):
+                found += each * feed.active_parameters(self.hidden)
+            else:
+                found += each * feed.parameters(self.hidden)
         found += self.norm_count * NORMS[self.norm] * self.hidden
         found += (self.vocabulary + self.positions + self.token_types) * self.hidden
         if self.output_layer:
@@ -136,12 +213,13 @@ class Transformer(Model):
     @property
     def norm_count(self) -> int:
         """Norms in the whole model."""
-        return self.norms * self.layers + self.final_norm + self.embedding_norm
+        within = self.layer_norms or self.norms * self.layers
+        return within + self.final_norm + self.embedding_norm
 
     @property
     def model_cached_elements(self) -> int:
         """Elements of keys and values that all layers keep of one token."""
-        return self.layers * self.attention.cached_elements
+        return sum(each * mixer.cached_elements for each, mixer in self.mixers)
 
     def cache_bytes_per_token(self, precision: str = "bf16") -> Quantity[Any]:
         """Return the KV cache that one token takes in all layers.
@@ -198,32 +276,7 @@ class Transformer(Model):
         InvalidValueError
             Naming what is not divided, and sizes that would.
         """
-        tensor, expert = parallelism.tensor, parallelism.expert
-        _divides("tensor_parallel", tensor, "attention heads", self.attention.heads, self)
-        kv_heads = self.attention.kv_heads
-        if kv_heads % tensor and tensor % kv_heads:
-            _divides("tensor_parallel", tensor, "KV heads", kv_heads, self)
-        if self.feed_forward:
-            size = self.feed_forward.size
-            _divides("tensor_parallel", tensor, "feed-forward features", size, self)
-        _divides("pipeline_parallel", parallelism.pipeline, "layers", self.layers, self)
-        if self.experts:
-            slices = max(tensor // expert, 1)
-            _divides("tensor_parallel", slices, "features of an expert", self.experts.size, self)
-        if expert == 1:
-            return
-        if not self.experts:
-            raise InvalidValueError(
-                f"expert_parallel = {expert}, but {self.name} has no experts. Leave it out."
-            )
-        _divides("expert_parallel", expert, "experts", self.experts.count, self)
-        within = tensor * parallelism.data
-        if within % expert or (tensor % expert and expert % tensor):
-            raise InvalidValueError(
-                f"expert_parallel = {expert} can't be laid out over tensor_parallel x "
-                f"data_parallel = {tensor} x {parallelism.data} = {within} devices: it must "
-                "divide their number, and divide or be a multiple of tensor_parallel."
-            )
+        check_layout(self, parallelism)
 
     def operators(self, parallelism: Parallelism | None = None) -> tuple[StepOperator, ...]:
         """Return the operators of one step on one device, equal ones in one row."""
@@ -240,17 +293,6 @@ def _whole(name: str, tokens: Any) -> int:
         return index(tokens)
     except TypeError:  # an array of more than one entry
         raise InvalidValueError(f"{name} must be one whole number, not {tokens!r}.") from None
-
-
-def _divides(name: str, size: int, what: str, count: int, model: Transformer) -> None:
-    if count % size:
-        near = [each for each in range(1, count + 1) if count % each == 0]
-        below = [each for each in near if each < size][-3:]
-        above = [each for each in near if each > size][:2]
-        raise InvalidValueError(
-            f"{name} = {size} does not divide the {count} {what} of {model.name}. "
-            f"Near it are {', '.join(map(str, below + above))}."
-        )
 
 
 @lru_cache(maxsize=1024)

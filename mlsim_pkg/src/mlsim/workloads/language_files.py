@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import MISSING, Field, fields
+from datetime import date
 from typing import Any
 
 from mlsim import records
-from mlsim.errors import DataFileError, InvalidValueError
-from mlsim.workloads.blocks import Attention, Experts, FeedForward, LatentAttention
+from mlsim.errors import DataFileError, InvalidValueError, UnknownNameError
+from mlsim.precision import in_groups, precision
+from mlsim.workloads.blocks import Attention, Experts, FeedForward
 from mlsim.workloads.language import Transformer
+from mlsim.workloads.latent import LatentAttention
+from mlsim.workloads.released import Released
 
 KINDS = ("decoder", "encoder")
 PARTS: dict[str, type[Any]] = {
@@ -18,7 +22,7 @@ PARTS: dict[str, type[Any]] = {
     "experts": Experts,
 }
 # The keys of a file that only a transformer has.
-KEYS = ("kind", "transformer", *PARTS)
+KEYS = ("kind", "transformer", *PARTS, "released")
 # What [transformer] may say: all of Transformer that is no part and no name.
 _SCALARS = tuple(
     each
@@ -27,6 +31,9 @@ _SCALARS = tuple(
     and each.name not in ("key", "name", "architecture", "source", "decoder")
 )
 _TYPES: dict[str, type] = {"int": int, "bool": bool, "str": str}
+# Of a released checkpoint: its format and who says so; a block that shares a scale.
+_RELEASED = ("weights", "activations", "source", "where", "quote", "read")
+_BLOCK = ("group", "columns", "scale_bits")
 
 
 def load_transformer(
@@ -50,16 +57,43 @@ def load_transformer(
     parts: dict[str, Any] = {}
     for name, part in PARTS.items():
         if name in data:
-            made = _values(file, name, fields(part))
+            plain = tuple(each for each in fields(part) if each.type in _TYPES)
+            made = _values(file, name, plain)
             try:
                 parts[name.removeprefix("latent_")] = part(**made)
             except InvalidValueError as error:
                 raise file.error(str(error), name) from None
+    if "released" in data:
+        parts["released"] = _released(file, values.get("quantised", "linear"))
     given: dict[str, Any] = {**texts, **values, **parts}
     try:
         return Transformer(figures=figures, decoder=kind == "decoder", **given)
     except InvalidValueError as error:
         raise DataFileError(f"{file.path}: {error}") from error
+
+
+def _released(file: records.DataFile, covers: str) -> Released:
+    """Read the formats in which a checkpoint was published, with who says so."""
+    table = file.need(file.data, "released", dict)
+    file.only(table, (*_RELEASED, *_BLOCK), "released")
+    for name in ("source", "where", "quote"):
+        file.need(table, name, str, "released")
+    file.need(table, "read", date, "released")
+    try:
+        weights = precision(file.need(table, "weights", str, "released"))
+        activations = table.get("activations", "")
+        activations = activations and precision(activations).name
+    except UnknownNameError as error:
+        raise file.error(str(error), "released") from None
+    if "group" in table:
+        group, *more = (file.need(table, name, int, "released") for name in _BLOCK)
+        weights = in_groups(weights.name, group, more[0], scale_bits=more[1])
+    return Released(
+        weights=weights,
+        activations=activations,
+        covers=covers,
+        where=table["source"],
+    )
 
 
 def _values(file: records.DataFile, name: str, allowed: tuple[Field[Any], ...]) -> dict[str, Any]:

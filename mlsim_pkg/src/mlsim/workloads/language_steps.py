@@ -8,12 +8,13 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from mlsim.equations import transformer
-from mlsim.workloads.blocks import Attention, LatentAttention, matrix
 from mlsim.workloads.parallelism import Parallelism
+from mlsim.workloads.projections import matrix
+from mlsim.workloads.recurrent import Recurrent
 from mlsim.workloads.steps import StepOperator
 
 if TYPE_CHECKING:
-    from mlsim.workloads.language import Transformer
+    from mlsim.workloads.language import Mixer, Transformer
 
 # Vectors of learned numbers in a norm: a scale, or a scale and a shift.
 NORMS = {"rms": 1, "layer": 2}
@@ -59,28 +60,30 @@ def _lower(model: Transformer, parallelism: Parallelism) -> Iterator[StepOperato
 
 def _layers(model: Transformer, parallelism: Parallelism) -> Iterator[tuple[StepOperator, int]]:
     """Yield the operators of the layers, and how often each stands in the model."""
-    for lowered in model.attention.operators(model.hidden, parallelism):
-        operator = replace(lowered, unquantised=model.quantised == "experts")
-        if not model.decoder:
-            operator = _uncached(operator, model.attention, parallelism)
-        if operator.kind != "attention":
-            yield operator, model.layers
-            continue
-        windowed = model.layers - model.full_layers
-        if model.full_layers:
-            yield operator, model.full_layers
-        if windowed:
-            local = replace(operator, attention_window=model.attention.window)
-            yield local.renamed("attention in a window"), windowed
-    if model.feed_forward and model.dense_layers:
-        for operator in model.feed_forward.operators(model.hidden, parallelism):
-            yield replace(operator, unquantised=model.quantised == "experts"), model.dense_layers
-    if model.experts:
-        for operator in model.experts.operators(model.hidden, parallelism):
+    for layers, mixer in model.mixers:
+        windowed = layers if mixer.window else 0
+        if mixer.window and mixer.full_every:
+            windowed -= layers // mixer.full_every
+        for lowered in mixer.operators(model.hidden, parallelism):
+            # One that is left alone in any format stays so.
+            left = lowered.unquantised or model.quantised == "experts"
+            operator = replace(lowered, unquantised=left)
+            if not model.decoder:
+                operator = _uncached(operator, mixer, parallelism)
+            if operator.kind != "attention":
+                yield operator, layers
+                continue
+            if layers > windowed:
+                yield operator, layers - windowed
+            if windowed:
+                local = replace(operator, attention_window=mixer.window, cache_window=mixer.window)
+                yield local.renamed("attention in a window"), windowed
+    for layers, feed in model.feeds:
+        for operator in feed.operators(model.hidden, parallelism):
             unquantised = operator.kind == "router" or (
                 model.quantised == "experts" and operator.kind != "experts"
             )
-            yield replace(operator, unquantised=unquantised), model.layers - model.dense_layers
+            yield replace(operator, unquantised=unquantised), layers
 
 
 def _output(model: Transformer, parallelism: Parallelism) -> StepOperator:
@@ -114,7 +117,8 @@ def _collectives(model: Transformer, parallelism: Parallelism) -> Iterator[StepO
             kind="network",
             link_elements=transformer.all_reduce_elements(hidden, tensor),
             link_group=tensor,
-            repeats=2 * model.layers + 1,
+            # After each mixer and each network, and after the embedding.
+            repeats=sum(each for each, _ in (*model.mixers, *model.feeds)) + 1,
             resident_repeats=0.0,
         )
         if model.output_layer:
@@ -134,7 +138,7 @@ def _collectives(model: Transformer, parallelism: Parallelism) -> Iterator[StepO
             kind="network",
             link_elements=2 * away,
             link_group=parallelism.expert,
-            repeats=model.layers - model.dense_layers,
+            repeats=model.expert_layers,
             resident_repeats=0.0,
         )
     if parallelism.pipeline > 1:
@@ -148,10 +152,10 @@ def _collectives(model: Transformer, parallelism: Parallelism) -> Iterator[StepO
         )
 
 
-def _uncached(
-    operator: StepOperator, attention: Attention | LatentAttention, parallelism: Parallelism
-) -> StepOperator:
+def _uncached(operator: StepOperator, attention: Mixer, parallelism: Parallelism) -> StepOperator:
     """Count the keys and values of an encoder as activations: it has no cache."""
+    if isinstance(attention, Recurrent):
+        return operator
     passed = attention.cached_elements // min(parallelism.tensor, attention.kv_heads)
     if operator.kind == "attention":
         return replace(operator, cached_elements=0, token_elements=operator.token_elements + passed)
@@ -175,6 +179,7 @@ def step_operators(model: Transformer, parallelism: Parallelism) -> tuple[StepOp
         replace(
             each,
             attention_window=min(each.attention_window, model.context),
+            cache_window=min(each.cache_window, model.context),
             token_limit=min(each.token_limit, model.context),
         )
         for each in _lower(model, parallelism)

@@ -32,14 +32,18 @@ class StepOperator:
         Elements of activation read and written, and alive, for each token.
     cached_elements
         Elements cached for each token.
-    attention_window, token_limit
-        Most tokens that a token sees; most tokens of a sequence worked on.
+    attention_window, cache_window, token_limit
+        Most tokens that a token sees, and that are kept; most tokens of a sequence
+        worked on.
+    sequence_state
+        Memory of what is kept of a sequence, however long it is.
     link_elements, link_group
         Elements of each token sent to other devices; how many devices take part.
     repeats, resident_repeats
         How often it stands in the model; how often it lies on one device.
-    unquantised
-        Whether a quantised format leaves its parameters in 16 bits.
+    unquantised, wide_parameters
+        Whether a quantised format leaves its parameters in 16 bits; how many of them
+        stay so in any case: biases and norms.
     """
 
     name: str
@@ -56,12 +60,15 @@ class StepOperator:
     live_elements: int = 0
     cached_elements: int = 0
     attention_window: int = UNLIMITED
+    cache_window: int = UNLIMITED
+    sequence_state: float = 0.0
     token_limit: int = UNLIMITED
     link_elements: float = 0.0
     link_group: int = 0
     repeats: int = 1
     resident_repeats: float = 1.0
     unquantised: bool = False
+    wide_parameters: int = 0
 
     def compulsory(self) -> StepOperator:
         """Return it without the traffic that a perfect program could avoid."""
@@ -72,9 +79,10 @@ class StepOperator:
         return replace(self, name=name)
 
 
-# The columns that equations take, by their names in the vocabulary.
-STEP_COLUMNS = tuple(
-    each.name
-    for each in fields(StepOperator)
-    if each.name not in ("name", "kind", "live_elements", "unquantised", "link_group", "outputs")
+# What names an operator, or decides on its columns.
+_NOT_COLUMNS = (
+    *("name", "kind", "outputs"),
+    *("live_elements", "unquantised", "wide_parameters", "link_group"),
 )
+# The columns that equations take, by their names in the vocabulary.
+STEP_COLUMNS = tuple(each.name for each in fields(StepOperator) if each.name not in _NOT_COLUMNS)

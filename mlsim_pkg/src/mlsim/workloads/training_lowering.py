@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from functools import lru_cache
 
+from mlsim.errors import WrongKindError
 from mlsim.workloads.blocks import Attention
 from mlsim.workloads.exchanges import exchanges
 from mlsim.workloads.kernels import Kernel
@@ -26,12 +27,15 @@ def kernels(model: Transformer, parallelism: Parallelism, recipe: Recipe) -> tup
     ------
     InvalidValueError
         If the spread does not divide the model; says what would.
+    WrongKindError
+        If layers are of several kinds.
 
     >>> from mlsim import Models
     >>> rows = kernels(Models.Llama3_8B, Parallelism(), Recipe())
     >>> sum(row.token_multiply_adds * row.all_repeats for row in rows) / 3e9  # 1 + 2 passes
     7.504658432
     """
+    check_trainable(model)
     model.check_layout(parallelism)
     found: dict[Kernel, float] = {}
     for kernel, repeats in _lower(model, parallelism, recipe):
@@ -41,6 +45,23 @@ def kernels(model: Transformer, parallelism: Parallelism, recipe: Recipe) -> tup
         replace(kernel.times(repeats / stages), live_repeats=kernel.live_repeats * repeats / layers)
         for kernel, repeats in found.items()
     )
+
+
+def check_trainable(model: Transformer) -> None:
+    """Refuse a model whose way back is not known here.
+
+    Raises
+    ------
+    WrongKindError
+        If layers are of several kinds, have a state, or look at chosen tokens.
+    """
+    if not model.alike:
+        raise WrongKindError(
+            f"{model.name} has layers of several kinds, or ones that keep a state or look at "
+            "chosen tokens: what their training keeps and computes again is not counted here. "
+            "Engine.serve and Engine.fit know it; of models whose layers are alike, "
+            "Engine.train does."
+        )
 
 
 def _lower(

@@ -12,8 +12,8 @@ from mlsim.records import Figure
 from mlsim.records.references import reference, references
 from mlsim.systems import Cluster, System
 from mlsim.units import text
-from mlsim.workloads.blocks import LatentAttention
 from mlsim.workloads.language import Transformer
+from mlsim.workloads.latent import LatentAttention
 from mlsim.workloads.model import Model, Network
 from mlsim.zoo.resolve import model
 from mlsim.zoo.spaces import (
@@ -148,6 +148,11 @@ def _transformer(record: Transformer) -> dict[str, Any]:
     fields["context"] = {"value": record.context, "unit": "token"}
     if record.decoder:
         fields["cache_bytes_per_token_bf16"] = {"value": _cache(record), "unit": "B/token"}
+    if record.state_bytes_per_sequence:
+        state = {"value": record.state_bytes_per_sequence, "unit": "B/sample"}
+        fields["state_bytes_per_sequence"] = state
+    if record.released:
+        fields["released"] = str(record.released)
     return fields
 
 
@@ -246,6 +251,10 @@ def _transformer_rows(record: Transformer) -> list[tuple[str, str]]:
     rows.append(("context", f"{record.context:,} tokens"))
     if record.decoder:
         rows.append(("KV cache", f"{_cache(record):,.0f} B/token in bf16"))
+    if record.state_bytes_per_sequence:
+        rows.append(("states", f"{record.state_bytes_per_sequence:,.0f} B for each sequence"))
+    if record.released:
+        rows.append(("released in", str(record.released)))
     return rows
 
 

@@ -44,7 +44,7 @@ def test_memory_adds_up(
 
 @pytest.mark.parametrize("model", DECODERS, ids=lambda model: model.key)
 def test_weights_take_their_bytes(model: Transformer) -> None:
-    serving = serve(model=model, weights=None)
+    serving = serve(model=model, precision="bf16", weights=None)
     assert serving.value("weight_memory") == 2 * model.parameter_count
     assert serve(model=model, precision="fp32", weights=None).value("weight_memory") == (
         4 * model.parameter_count

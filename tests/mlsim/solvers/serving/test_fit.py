@@ -88,8 +88,10 @@ def test_a_cache_of_8_bits_is_tried_where_it_is_the_cache_that_limits() -> None:
 
 def test_a_model_released_in_mxfp4_is_tried_in_it() -> None:
     found = rows_of(model="GPT_OSS_20B", hardware="RTX4090")
-    assert found["mxfp4 weights"].feasible
-    assert "w4a16" not in found
+    assert next(iter(found)) == "mxfp4, as released"
+    assert found["mxfp4, as released"].feasible
+    # No second row says the same, nor does one of int4.
+    assert not {"mxfp4 weights", "w4a16"} & set(found)
 
 
 def test_a_device_with_one_wide_format_is_tried_in_that() -> None:

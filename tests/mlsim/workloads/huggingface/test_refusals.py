@@ -11,36 +11,32 @@ from config_files import LLAMA, USUAL, attention, load, smallest, write
 from mlsim.errors import DataFileError, InvalidValueError
 from mlsim.workloads.blocks import Experts
 from mlsim.workloads.huggingface import load_config, reader
-from mlsim.workloads.huggingface.families import FAMILIES
+from mlsim.workloads.huggingface.mixed_families import FAMILIES
+from mlsim.workloads.huggingface.refused import REFUSED as REFUSED_TYPES
+from mlsim.workloads.huggingface.wrappers import WRAPPERS
 
 # Warnings.
 
 
-def test_unknown_keys_are_named_in_one_warning(tmp_path: Path) -> None:
-    data = LLAMA | {"new_trick": 1, "quantization_config": {"bits": 4}, "rope_theta": 1e4}
-    path = write(tmp_path, data)
-    with pytest.warns(UserWarning, match="not understood") as caught:
+def test_another_last_layer_is_named(tmp_path: Path) -> None:
+    path = write(tmp_path, LLAMA | {"architectures": ["LlamaForSequenceClassification"]})
+    with pytest.warns(UserWarning, match="the last layer of") as caught:
         load_config(path)
     (warning,) = caught
     assert str(warning.message) == (
-        f"{path}: not understood and ignored: new_trick, quantization_config; check that the "
-        "parameter count 259,392 is right."
+        f"{path}: the last layer of LlamaForSequenceClassification is not counted, but one for the "
+        "next token; the 259,392 parameters are those of the rest."
     )
     assert warning.filename == __file__
+    load(tmp_path, "llama", architectures=None)
 
 
-def test_an_unknown_key_inside_another_is_named_with_it(tmp_path: Path) -> None:
-    path = write(tmp_path, {"model_type": "gemma3", "text_config": {"new_trick": 1}})
-    with pytest.warns(UserWarning, match=r"ignored: text_config\.new_trick; check that"):
+def test_what_is_no_text_is_left_out_and_named(tmp_path: Path) -> None:
+    around = {"vision_config": {"depth": 7}, "image_token_id": 3}
+    path = write(tmp_path, {"model_type": "gemma3", "text_config": {}, **around})
+    with pytest.warns(UserWarning, match=r"the text part is counted \(vision_config left out\);"):
         # All that it omits is the default of its class.
         assert load_config(path).layers == 26
-
-
-def test_another_last_layer_is_named(tmp_path: Path) -> None:
-    path = write(tmp_path, LLAMA | {"architectures": ["LlamaForSequenceClassification"]})
-    with pytest.warns(UserWarning, match=r"architectures \(LlamaForSequenceClassification\);"):
-        load_config(path)
-    load(tmp_path, "llama", architectures=None)
 
 
 # Refusals.
@@ -57,6 +53,36 @@ def test_a_missing_file_is_refused(tmp_path: Path) -> None:
     message = refused(path)
     assert message.startswith(f"{path}: can't be read: ")
     assert "No such file" in message
+
+
+def test_an_unknown_key_is_refused(tmp_path: Path) -> None:
+    """What it changes is unknown, and so no count is given; who knows better may say so."""
+    data = LLAMA | {"new_trick": 1, "rope_theta": 1e4, "other_trick": [2], "old_trick": None}
+    path = write(tmp_path, data)
+    assert refused(path) == (
+        f"{path}:8: not understood: new_trick, other_trick. What they change is unknown, so "
+        "nothing is counted. If they change no count, load_config(path, ignore=['new_trick', "
+        "'other_trick']) leaves them out."
+    )
+    model = load_config(path, ignore=["new_trick", "other_trick"])
+    assert model.parameter_count == load_config(write(tmp_path, LLAMA)).parameter_count
+
+
+def test_an_unknown_key_inside_another_has_its_line(tmp_path: Path) -> None:
+    path = write(tmp_path, {"model_type": "gemma3", "text_config": {"new_trick": 1}})
+    assert refused(path).startswith(f"{path}:4: not understood: new_trick.")
+    path = write(tmp_path, {"model_type": "gemma3", "new_trick": 1, "text_config": {}})
+    assert refused(path).startswith(f"{path}:3: not understood: new_trick.")
+    with pytest.warns(UserWarning, match="only the text part"):
+        load_config(path, ignore=["new_trick"])
+
+
+@pytest.mark.parametrize("kind", REFUSED_TYPES)
+def test_a_type_that_can_not_be_told_says_why(tmp_path: Path, kind: str) -> None:
+    path = write(tmp_path, USUAL | {"model_type": kind})
+    message = refused(path)
+    assert message.startswith(f'{path}:7: model_type "{kind}" can\'t be told here: ')
+    assert REFUSED_TYPES[kind] in message
 
 
 def test_a_folder_without_the_file_is_refused(tmp_path: Path) -> None:
@@ -92,7 +118,7 @@ def test_what_json_can_not_read_is_refused(tmp_path: Path) -> None:
 
 def test_an_unknown_family_is_refused(tmp_path: Path) -> None:
     path = write(tmp_path, LLAMA | {"model_type": "lama", "new_trick": 1})
-    families = ", ".join(FAMILIES)
+    families = ", ".join(sorted((*FAMILIES, *WRAPPERS)))
     assert refused(path) == (
         f"{path}:2: model_type \"lama\" is not understood. Did you mean 'llama'? Understood are "
         f"{families}. Keys of this file that none of them has: new_trick."
@@ -166,6 +192,8 @@ def test_a_value_that_can_not_be_is_refused_with_its_line(tmp_path: Path, row: s
     kind, key, value, message = row.split(" | ")
     # So many heads that the defaults of all families divide them.
     data = smallest(kind) | ({} if kind in ("llama", "gpt2") else {"num_attention_heads": 16})
+    if kind == "gpt2":
+        del data["intermediate_size"]
     if key == "n_embd":
         del data["hidden_size"]
     data[key] = json.loads(value)

@@ -157,14 +157,15 @@ def test_a_wrong_count_is_named_with_the_line_of_its_figure(tmp_path) -> None:
     assert any("138,357,544 follow from the architecture" in each.message for each in errors)
 
 
-def test_a_config_is_checked_and_its_unknown_keys_are_noted(tmp_path) -> None:
+def test_a_config_is_checked_and_its_unknown_keys_are_errors(tmp_path) -> None:
     report = validate_file(CONFIGS / "gpt2.json")
     assert report.errors == 0
     assert "124,439,808 parameters" in report.title
     config = json.loads((CONFIGS / "gpt2.json").read_text(encoding="utf-8"))
     (tmp_path / "config.json").write_text(json.dumps({**config, "moon_phase": 3}), encoding="utf-8")
-    notes = [each.message for each in validate_file(tmp_path).remarks if each.level == "note"]
-    assert any("moon_phase" in note for note in notes)
+    (error,) = validate_file(tmp_path).remarks
+    assert error.level == "error"
+    assert "not understood: moon_phase." in error.message
     (tmp_path / "config.json").write_text('{"model_type": "moon"}', encoding="utf-8")
     assert validate_file(tmp_path / "config.json").errors == 1
 

@@ -32,6 +32,10 @@ def longest_context(service: Service, value: Callable[[str], Any]) -> Any:
     left = counts.context_memory(
         value("usable_memory"), value("weight_memory"), element, value("logits"), batch
     )
+    columns = service.table.columns
+    states = total(columns["sequence_state"], columns["resident_repeats"])
+    if states:
+        left = counts.memory_beside_states(left, states, resident)
     each = counts.step_token_memory(element, value("live_elements"), batch)
 
     def beside(activations: Any) -> Any:
@@ -73,7 +77,7 @@ def _tokens(service: Service, value: Callable[[str], Any], memory: Any, activati
     in two straight lines, the second one flatter; `activations` is what each token
     takes beside the cache.
     """
-    window = float(service.model.attention.window or service.model.context)
+    window = float(service.model.window or service.model.context)
     within, always = (_cached_elements(service, window, windowed=each) for each in (True, False))
     size = value("bytes_per_cached_element")
     windowed = counts.layers_cache(size, within)
@@ -92,7 +96,7 @@ def _tokens(service: Service, value: Callable[[str], Any], memory: Any, activati
 
 def _cache(service: Service, value: Callable[[str], Any], tokens: Any) -> Any:
     """Return the cache of a sequence of so many tokens, in bytes."""
-    window = float(service.model.attention.window or service.model.context)
+    window = float(service.model.window or service.model.context)
     size = value("bytes_per_cached_element")
     windowed, lasting = (
         counts.layers_cache(size, _cached_elements(service, window, windowed=each))
@@ -106,7 +110,7 @@ def _cached_elements(service: Service, window: float, *, windowed: bool) -> Any:
     rows = [
         each
         for each in service.table
-        if windowed == (bool(service.model.attention.window) and each.attention_window <= window)
+        if windowed == (bool(service.model.window) and each.cache_window <= window)
     ]
     cached = [each.cached_elements for each in rows]
     return total(cached, [each.resident_repeats for each in rows])

@@ -29,7 +29,7 @@ def decode_contexts(service: Service) -> dict[str, Any]:
     first = service.prompt_tokens
     # Prefill makes the first token; an output of one has no decode step of its own.
     last = counts.last_cached_tokens(first, service.output_tokens)
-    window = service.model.attention.window
+    window = service.model.window
     middle = counts.middle_cached_tokens
     if not window:
         return dict(zip(STEPS, (first, middle(first, last), last), strict=True))

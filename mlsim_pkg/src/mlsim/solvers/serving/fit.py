@@ -8,7 +8,7 @@ from typing import Any
 
 from mlsim.errors import InvalidValueError, UnsupportedPrecisionError
 from mlsim.hardware import Device
-from mlsim.precision import precision as find
+from mlsim.precision import PRECISIONS, precision as find
 from mlsim.solvers.formats import WIDE, Formats, formats
 from mlsim.solvers.serving.phase import step_question
 from mlsim.solvers.serving.service import Service
@@ -228,12 +228,15 @@ def _sensible(question: Question) -> Iterator[tuple[str, Formats]]:
     sequence from the model's full context.
     """
     device = question.device
+    released = question.model.released
+    first = formats(None, device=device, released=released) if released else None
+    if first and _computes(first, device):
+        kept = first.weights.name if first.weights.name in PRECISIONS else first.weights.computes_as
+        yield f"{kept}, as released", first
     for weights, activations in _pairs(question):
         wide = find(_wide(device))
-        chosen = Formats(find(weights), find(activations), wide)
-        try:
-            chosen.computing(device)
-        except UnsupportedPrecisionError:
+        chosen = Formats(find(weights).as_weights, find(activations), wide)
+        if chosen == first or not _computes(chosen, device):
             continue
         yield _label(chosen), chosen
         if wide.bits != WIDE or not question.model.decoder:
@@ -243,6 +246,15 @@ def _sensible(question: Question) -> Iterator[tuple[str, Formats]]:
         reach = Serving(question.service(chosen)).max_context
         if 0 < reach < question.model.context:
             yield _label(smaller), smaller
+
+
+def _computes(chosen: Formats, device: Device) -> bool:
+    """Tell whether a device can compute in these formats."""
+    try:
+        chosen.computing(device)
+    except UnsupportedPrecisionError:
+        return False
+    return True
 
 
 def _pairs(question: Question) -> Iterator[tuple[str, str]]:
@@ -261,8 +273,8 @@ def _pairs(question: Question) -> Iterator[tuple[str, str]]:
 def _label(chosen: Formats) -> str:
     """Name formats as briefly as can be: "bf16", "w4a16kv8", "fp8, KV bf16"."""
     weights, activations, cache = chosen.weights, chosen.activations, chosen.kv_cache
-    if weights.name.startswith("int"):
-        name = f"w{weights.bits}a{activations.bits}"
+    if weights.computes_as.startswith("int"):
+        name = f"w{weights.value_bits:g}a{activations.bits:g}"
         if cache.name == "int8":
             return f"{name}kv8"
         return name if cache.bits == WIDE else f"{name}, KV {cache.name}"

@@ -88,7 +88,10 @@ def as_text(question: Question, rows: list[Row]) -> str:
         if row and row["reason"]:
             padded[2:] = [f"no: {row['reason']}"]
         lines.append("  " + "  ".join(padded))
-    return "\n".join([title, *lines, note, _verdict(rows)])
+    notes = [note]
+    if question.model.released:
+        notes.append(f"As released: {question.model.released} ({question.model.released.where}).")
+    return "\n".join([title, *lines, *notes, _verdict(rows)])
 
 
 def _cell(row: Row, name: str) -> str:

@@ -66,7 +66,7 @@ def _add_device(known: Known, service: Service) -> None:
     known.add_memory(device)
 
     def peak() -> str:
-        used = dict.fromkeys(service.formats.computing(device))
+        used = dict.fromkeys(service.formats.all_computing(device))
         found = [device.compute.figure(each) for each in used]
         if service.estimate == "bound":
             found = [max(found, key=lambda figure: figure.si)]

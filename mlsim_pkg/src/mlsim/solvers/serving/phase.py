@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from functools import lru_cache, partial
 from typing import Any
 
-from mlsim.equations import Equation, Plan, equations_of, plan, roofline, service, step
+from mlsim.equations import Equation, Plan, equations_of, plan, recurrent, roofline, service, step
 from mlsim.solvers import calibrated
 from mlsim.solvers.inputs import CALIBRATED
 from mlsim.solvers.question import Known, Question
@@ -21,7 +21,11 @@ _OWN = {each.yields for each in equations_of(step, service)} | {"throughput"}
 _SHARED = tuple(each for each in equations_of(roofline) if each.yields not in _OWN)
 _ROOFLINE_LATENCY = tuple(each for each in equations_of(roofline) if each.yields == "latency")
 
-SERVING = (*_SHARED, *equations_of(step, service), *_ROOFLINE_LATENCY)
+# What a model with states keeps and moves, and not what counts the work of a layer.
+_STATES = ("operator_cache_and_state", "cache_and_state_bytes", "states_moved")
+_RECURRENT = tuple(each for each in equations_of(recurrent) if each.name in _STATES)
+
+SERVING = (*_SHARED, *equations_of(step, service), *_ROOFLINE_LATENCY, *_RECURRENT)
 
 
 @lru_cache(maxsize=64)
@@ -37,6 +41,10 @@ def equations_for(variant: frozenset[str]) -> tuple[Equation, ...]:
         ),
         "largest_batch": "largest_encoder_batch" if "encoder" in variant else "largest_batch",
         "attention_pairs": "bidirectional_pairs" if "encoder" in variant else "attention_pairs",
+        "operator_cache": (
+            "operator_cache_and_state" if "recurrent" in variant else "operator_cache"
+        ),
+        "cache_bytes": "cache_and_state_bytes" if "recurrent" in variant else "cache_bytes",
         # Tokens may all choose the same experts: only so many are compulsory.
         "expert_share": "compulsory_expert_share" if bound else "expert_share",
         "positions_read": "cached_positions_read" if bound else "positions_read",
@@ -133,7 +141,7 @@ def whole_question(
     for name, time in times.items():
         known.add(f"{_STEPS[name]}: explained on its own", **{name: time})
     if filling_share is not None:
-        window = f"{service.model.attention.window:,} tokens are in the window"
+        window = f"{service.model.window:,} tokens are in the window"
         known.add(
             f"part of the output that is written before {window}", filling_share=filling_share
         )

@@ -89,8 +89,9 @@ class Service:
                 not self.model.decoder,
                 self.estimate == "bound",
                 self.table.cache["sends"],
-                self.model.attention.window > 0,
+                self.model.window > 0,
                 self.calibrated,
+                self.model.state_bytes_per_sequence > 0,
             )
         )
 
@@ -108,7 +109,7 @@ class Service:
         NotMeasuredError
             If there are no measurements of the device.
         """
-        names = (each.name for each in self.formats.computing(self.device))
+        names = (each.name for each in self.formats.all_computing(self.device))
         return calibrated.constants(self.device, names, self.given)
 
     @property
@@ -178,7 +179,7 @@ class Service:
         return f"{count} x {self.device.name}{where} ({self.parallelism})"
 
 
-_VARIANTS = ("latent", "encoder", "bound", "sends", "windowed", CALIBRATED)
+_VARIANTS = ("latent", "encoder", "bound", "sends", "windowed", CALIBRATED, "recurrent")
 
 
 @lru_cache(maxsize=32)
@@ -222,7 +223,7 @@ def _new_table(service: Service, replaced: tuple[str, ...]) -> OperatorTable[Ste
     if "bytes_per_parameter" not in replaced:
         narrow = formats.weights.bits < WIDE and not bound
         columns["bytes_per_parameter"] = tuple(
-            WIDE_BYTES if each.unquantised and narrow else formats.weights.bytes
+            _bytes_per_parameter(each, formats) if narrow else formats.weights.bytes
             for each in operators
         )
     groups = [each.link_group for each in operators if each.link_group]
@@ -242,6 +243,20 @@ def _new_table(service: Service, replaced: tuple[str, ...]) -> OperatorTable[Ste
     return table
 
 
+def _bytes_per_parameter(operator: StepOperator, formats: Formats) -> float:
+    """Return the bytes that an operator's parameters take on average, quantised or not."""
+    own = formats.of(operator.name)
+    narrow = WIDE_BYTES if operator.unquantised and not own else (own or formats.weights).bytes
+    # Biases and norms stay as they are; experts that hold no parameters have none either.
+    if not operator.wide_parameters or narrow == WIDE_BYTES:
+        return narrow
+    return float(
+        serving_counts.mixed_bytes_per_parameter(
+            float(operator.parameters), float(operator.wide_parameters), narrow, WIDE_BYTES
+        )
+    )
+
+
 def _peaks(
     operators: tuple[StepOperator, ...], device: Device, formats: Formats, estimate: str
 ) -> tuple[float, ...]:
@@ -249,21 +264,23 @@ def _peaks(
 
     The bound takes the highest of them for all: no program is faster.
     """
-    formats_ = formats.computing(device)
-    peaks = {each.name: device.compute.figure(each).si for each in formats_}
+    used = _computing(operators, formats, device)
+    peaks = {each: device.compute.figure(each).si for each in dict.fromkeys(used)}
     if estimate == "bound":
         return (max(peaks.values()),) * len(operators)
-    return tuple(peaks[name] for name in _computing(operators, formats_))
+    return tuple(peaks[each] for each in used)
 
 
 def _computing(
-    operators: tuple[StepOperator, ...], formats: tuple[Precision, Precision, Precision]
-) -> tuple[str, ...]:
-    """Name the format in which each operator computes."""
-    linear, attention, unquantised = (each.name for each in formats)
+    operators: tuple[StepOperator, ...], formats: Formats, device: Device
+) -> tuple[Precision, ...]:
+    """Return the format in which each operator computes."""
+    linear, attention, unquantised = formats.computing(device)
     own = {"attention": attention, "output": unquantised, "router": unquantised}
+    own_weights = formats.computing_apart(device)
     return tuple(
-        own.get(each.kind, unquantised if each.unquantised else linear) for each in operators
+        own_weights.get(each.name, own.get(each.kind, unquantised if each.unquantised else linear))
+        for each in operators
     )
 
 
@@ -274,7 +291,7 @@ def _calibrated_columns(
 
     Sending has a start of its own, in place of that of an operator that computes.
     """
-    used = _computing(operators, service.formats.computing(service.device))
+    used = [each.name for each in _computing(operators, service.formats, service.device)]
     experts = service.model.experts
     chosen = experts.per_token if experts else 1
     columns: dict[str, tuple[float, ...]] = {

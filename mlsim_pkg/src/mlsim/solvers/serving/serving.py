@@ -148,7 +148,7 @@ class Serving(Answer):
         if name in ("generation_latency", "output_throughput"):
             needs = ["time_to_first_token", *needs]
         times = {each: self._value(each) for each in needs}
-        share = filling_share(self.service) if self.model.attention.window else None
+        share = filling_share(self.service) if self.model.window else None
         return whole_question(self.service, times, share, self.shape)
 
     def _lasts(self, name: str) -> bool:

@@ -57,6 +57,7 @@ def inputs(serving: Serving) -> dict[str, Any]:
             name: getattr(service.formats, name).name
             for name in ("weights", "activations", "kv_cache")
         },
+        **({"formats_assumed": service.formats.why} if service.formats.why else {}),
         "estimate": service.estimate,
         "batch_size": {"value": plain(serving.batch_size), "unit": "sample"},
         "prompt_tokens": {"value": plain(service.prompt_tokens), "unit": "token/sample"},
@@ -80,6 +81,8 @@ def report(serving: Serving) -> Report:
     if service.model.decoder:
         lengths += f" + {service.output_tokens:,.0f} output"
     rows = [("batch size", f"{serving.batch_size:,} x ({lengths}) tokens")]
+    if service.formats.why:
+        rows.append(("formats", service.formats.why))
     if serving.shows_times:
         rows += _times(serving)
     memory = (

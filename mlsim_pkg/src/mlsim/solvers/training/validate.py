@@ -22,6 +22,7 @@ from mlsim.systems.torus import check_exchange
 from mlsim.workloads.language import Transformer
 from mlsim.workloads.parallelism import Parallelism
 from mlsim.workloads.passes import Recipe
+from mlsim.workloads.training_lowering import check_trainable
 
 RECOMPUTE = ("none", "selective", "full")
 ATTENTION = ("flash", "standard")
@@ -295,6 +296,7 @@ def _data_parallel(asked: Asked, others: int) -> int:
 def _check_model(asked: Asked, parallelism: Parallelism) -> None:
     """Refuse a spread that does not divide the model."""
     model, parts = asked.model, parallelism.pipeline * parallelism.interleaved
+    check_trainable(model)
     if parallelism.interleaved > 1 and parallelism.pipeline == 1:
         raise InvalidValueError(
             f"interleaved = {parallelism.interleaved} parts a stage need a pipeline: "

@@ -7,21 +7,15 @@ the class of that family in the transformers library builds its layers.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
-from mlsim.workloads.blocks import Experts, FeedForward, LatentAttention
-from mlsim.workloads.huggingface.attention import (
-    Window,
-    attention,
-    listed_window,
-    pattern_window,
-    whole_sequence,
-)
+from mlsim.workloads.blocks import Experts, FeedForward
+from mlsim.workloads.huggingface.attention import Window, attention, whole_sequence
 from mlsim.workloads.huggingface.values import Config
 
 
-def _sizes(config: Config) -> dict[str, Any]:
+def sizes(config: Config) -> dict[str, Any]:
+    """Return the sizes that each family has."""
     return {
         "layers": config.count("num_hidden_layers"),
         "hidden": config.count("hidden_size"),
@@ -47,7 +41,7 @@ def gated(
         size=config.count("intermediate_size"), gated=True, bias=config.flag("mlp_bias")
     )
     return {
-        **_sizes(config),
+        **sizes(config),
         "attention": attention(
             config,
             bias=bias or qkv_bias,
@@ -61,120 +55,11 @@ def gated(
     }
 
 
-def _experts(config: Config, count: str, size: str, **more: Any) -> Experts:
-    """Return experts, of which there must be as many as a token is sent to."""
-    experts, chosen = config.count(count), config.count("num_experts_per_tok")
-    if chosen > experts:
-        raise config.error(
-            f"{config.name('num_experts_per_tok')} = {chosen} experts can't be chosen from "
-            f"{config.name(count)} = {experts}.",
-            "num_experts_per_tok",
-        )
-    return Experts(count=experts, per_token=chosen, size=config.count(size), **more)
-
-
-def mixtral_experts(config: Config) -> Experts:
-    """Return experts in all layers."""
-    return _experts(config, "num_local_experts", "intermediate_size")
-
-
-def qwen_experts(config: Config) -> Experts | None:
-    """Return experts in all layers but the first few; None if there are none at all."""
-    layers, step = config.count("num_hidden_layers"), config.count("decoder_sparse_step")
-    only = set(config.entries("mlp_only_layers", int) or [])
-    dense = sum(1 for layer in only if 0 <= layer < layers)
-    if step > layers:
-        dense = layers
-    elif step > 1:
-        raise config.error(
-            f"decoder_sparse_step = {step} gives experts to one layer in {step}; here all layers "
-            "but the first few have them.",
-            "decoder_sparse_step",
-        )
-    elif dense and not only.issuperset(range(dense)):
-        raise config.error(
-            "mlp_only_layers must be the first layers, 0, 1, ..., since here only they can be "
-            "without experts.",
-            "mlp_only_layers",
-        )
-    experts = _experts(config, "num_experts", "moe_intermediate_size", dense_layers=dense)
-    return experts if dense < layers else None
-
-
-def qwen2_moe(config: Config) -> dict[str, Any]:
-    """Return a Qwen2 with experts, one of them shared, as wide as several, behind a gate."""
-    size, shared = "moe_intermediate_size", "shared_expert_intermediate_size"
-    if config.count(shared) % config.count(size):
-        raise config.error(
-            f"{shared} = {config.count(shared)} must be a multiple of {size} = "
-            f"{config.count(size)}: it is told as so many experts here.",
-            shared,
-        )
-    made = gated(
-        config,
-        qkv_bias=config.flag("qkv_bias"),
-        window=listed_window,
-        experts=qwen_experts,
-    )
-    if made["experts"]:
-        made["experts"] = replace(
-            made["experts"], shared=config.count(shared) // config.count(size), shared_gate=True
-        )
-    return made
-
-
-def deepseek(config: Config, *, router_bias: bool = False) -> dict[str, Any]:
-    """Return a DeepSeek: latent attention, and experts but in the first layers.
-
-    The router's bias is e_score_correction_bias, which corrects its choice.
-    """
-    layers, dense = config.count("num_hidden_layers"), config.count("first_k_dense_replace", 0)
-    experts = _experts(
-        config,
-        "n_routed_experts",
-        "moe_intermediate_size",
-        shared=config.maybe("n_shared_experts", 0) or 0,
-        dense_layers=dense,
-        router_bias=router_bias,
-    )
-    return {
-        **_sizes(config),
-        "attention": LatentAttention(
-            heads=config.count("num_attention_heads"),
-            query_rank=config.maybe("q_lora_rank") or 0,
-            kv_rank=config.count("kv_lora_rank"),
-            content_size=config.count("qk_nope_head_dim"),
-            rope_size=config.count("qk_rope_head_dim"),
-            value_size=config.count("v_head_dim"),
-        ),
-        "feed_forward": (
-            FeedForward(size=config.count("intermediate_size"), gated=True) if dense else None
-        ),
-        "experts": experts if dense < layers else None,
-    }
-
-
-def gpt_oss(config: Config) -> dict[str, Any]:
-    """Return a gpt-oss: sinks, a window in every other layer, experts with biases."""
-    bias = config.flag("attention_bias")
-    return {
-        **_sizes(config),
-        "attention": attention(
-            config, bias=bias, output_bias=bias, sinks=True, **pattern_window(config)
-        ),
-        "experts": _experts(
-            config, "num_local_experts", "intermediate_size", bias=True, router_bias=True
-        ),
-        # Its published weights are in 4 bits in the experts only.
-        "quantised": "experts",
-    }
-
-
 def _plain(config: Config, *, bias: bool, size: int | None = None, **more: Any) -> dict[str, Any]:
     """Return a network without a gate, four times as wide unless the file says, and LayerNorm."""
     wide = size or 4 * config.count("hidden_size")
     return {
-        **_sizes(config),
+        **sizes(config),
         "feed_forward": FeedForward(size=wide, bias=bias),
         "norm": "layer",
         **more,

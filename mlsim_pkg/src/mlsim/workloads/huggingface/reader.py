@@ -1,20 +1,28 @@
 """Language models from Hugging Face: a Transformer from a `config.json` on disk.
 
-What each family's keys mean stands in `families`. A key that is
-neither read nor known to change no count is named in a warning.
+What each family's keys mean stands in `families` and `mixed_families`. A key that is
+neither read nor on a list of keys without effect (`ignored`) makes the file refused.
 """
 
 from __future__ import annotations
 
 import re
 import warnings
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from mlsim.errors import DataFileError, InvalidValueError, nearest
-from mlsim.workloads.huggingface.families import FAMILIES, GEMMA3_NESTED, Family
-from mlsim.workloads.huggingface.ignored import FIXED
+from mlsim.workloads.huggingface import ignored
+from mlsim.workloads.huggingface.families import GEMMA3_NESTED
+from mlsim.workloads.huggingface.family import Family
+from mlsim.workloads.huggingface.mixed_families import FAMILIES
+from mlsim.workloads.huggingface.modules import OPERATORS
+from mlsim.workloads.huggingface.quantised import KEY, released
+from mlsim.workloads.huggingface.refused import REFUSED
 from mlsim.workloads.huggingface.values import NEEDED, Config, Source, read_source, shown
+from mlsim.workloads.huggingface.wrappers import WRAPPERS
 from mlsim.workloads.language import Transformer
 
 # Classes with the last layer that is counted here; other ones have another.
@@ -25,63 +33,68 @@ _COUNTED = (
     "BertForMaskedLM",
     "BertModel",
 )
+# ModelOpt writes a file of its own beside config.json.
+_BESIDE = ("config.json", "hf_quant_config.json")
 
 
-def load_config(path: str | Path) -> Transformer:
+def load_config(path: str | Path, *, ignore: Iterable[str] = ()) -> Transformer:
     """Make a transformer of a Hugging Face configuration.
+
+    What the file says of the formats of a quantised checkpoint is read too
+    (`quantization_config`, or a `hf_quant_config.json` beside it) and becomes
+    `released`: what `Engine.serve` and `Engine.fit` take where nobody asks for a format.
 
     Parameters
     ----------
     path
         A `config.json`, or the folder that has one.
+    ignore
+        Keys that change no count, though no list here knows them.
 
-    >>> import tempfile
+    >>> import mlsim, tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     text = '''{"model_type": "gpt2", "vocab_size": 50257, "n_embd": 768,
     ...         "n_layer": 12, "n_head": 12, "n_positions": 1024}'''
     ...     _ = (Path(folder) / "config.json").write_text(text)
-    ...     load_config(folder).parameter_count
+    ...     mlsim.load_config(folder).parameter_count
     124439808
 
     Raises
     ------
     DataFileError
-        If there is no such file, its family is not understood, a value is
+        If there is no such file, its type or a key is not understood, a value is
         missing or can't be, or its layers differ in a way that a Transformer
         can't tell; names file and line.
 
     Warns
     -----
     UserWarning
-        If the file has keys that are not understood; names them.
+        If something is left out: the part of a model that is not for text, or a
+        last layer that is not the one for the next token.
     """
     source = read_source(_file(Path(path)))
-    family = _family(source)
-    config, unknown = _config(source, family)
-    if "text_config" in config.values:
-        config, more = _nested(source)
-        unknown += more
-        family = GEMMA3_NESTED
-    kind = str(source.data["model_type"])
+    family, config, kind = _text_model(source, frozenset(ignore))
     name = _name(source) or kind
+    made = family.build(config)
+    places = made.pop("places", {})
     try:
         model = Transformer(
             key=name,
             name=name,
             architecture=f"{kind}, from {source.path.name}",
             source=str(source.path),
-            **family.build(config),
+            **made,
         )
     except InvalidValueError as error:
         raise DataFileError(f"{source.path}: {error}") from error
-    unknown += _other_head(source)
-    if unknown:
+    left = _left_out(source)
+    if left:
         warnings.warn(
-            f"{source.path}: not understood and ignored: {', '.join(sorted(unknown))}; check that "
-            f"the parameter count {model.parameter_count:,} is right.",
+            f"{source.path}: {left}; the {model.parameter_count:,} parameters are those of the "
+            "rest.",
             stacklevel=2,
         )
-    return model
+    return _with_formats(source, config, family, model, places)
 
 
 def _file(path: Path) -> Path:
@@ -93,29 +106,48 @@ def _file(path: Path) -> Path:
     return path / "config.json"
 
 
+def _text_model(source: Source, ignore: frozenset[str]) -> tuple[Family, Config, str]:
+    """Return the family of the file's type with its keys, or that of the text within it."""
+    kind = source.data.get("model_type")
+    if isinstance(kind, str) and kind in REFUSED:
+        raise source.error(
+            f"model_type {shown(kind)} can't be told here: {REFUSED[kind]}.", "model_type"
+        )
+    if isinstance(kind, str) and kind in WRAPPERS:
+        return _nested(source, kind, ignore)
+    family = _family(source)
+    return family, _config(source, source.data, family, ignore), str(kind)
+
+
 def _family(source: Source) -> Family:
     """Return the family of the file's `model_type`."""
     kind = source.data.get("model_type")
     if isinstance(kind, str) and kind in FAMILIES:
         return FAMILIES[kind]
-    known = frozenset[str]().union(*(family.understood for family in FAMILIES.values()))
+    families = (*FAMILIES, *WRAPPERS)
+    known = set[str]().union(*(family.understood for family in FAMILIES.values()))
     unknown = [key for key in source.data if key not in known]
     given = f"model_type {shown(kind)} is not understood." if kind else "model_type is missing."
     raise source.error(
-        f"{given}{nearest(kind, FAMILIES) if kind else ''} Understood are "
-        f"{', '.join(FAMILIES)}. Keys of this file that none of them has: "
+        f"{given}{nearest(kind, families) if kind else ''} Understood are "
+        f"{', '.join(sorted(families))}. Keys of this file that none of them has: "
         f"{', '.join(unknown) or 'none'}.",
         "model_type",
     )
 
 
-def _config(source: Source, family: Family, *within: str) -> tuple[Config, list[str]]:
-    """Return one object's values with defaults, and the keys that are not understood."""
-    data: Any = source.data
-    for key in within:
-        data = data[key]
-    unknown = [key for key in data if key not in family.understood]
+def _config(
+    source: Source, data: Mapping[str, Any], family: Family, ignore: frozenset[str], *within: str
+) -> Config:
+    """Return one object's values with defaults.
+
+    Raises
+    ------
+    DataFileError
+        If a key is missing, is not understood, or may not have its value.
+    """
     values, spelled = {}, {}
+    unknown = _unknown(data, {*family.understood, KEY, *ignore})
     for key, default in family.keys.items():
         names = (*family.spellings.get(key, ()), key)
         given = [name for name in names if name in data]
@@ -127,33 +159,133 @@ def _config(source: Source, family: Family, *within: str) -> tuple[Config, list[
         if values[key] is NEEDED:
             more = f" Not understood here: {', '.join(unknown)}." if unknown else ""
             raise source.error(f"{' or '.join(names)} is missing.{more}", *within)
-    for key, allowed in {**FIXED, **family.fixed}.items():
-        if key in data and data[key] not in allowed:
+    for key, allowed in {**ignored.FIXED, **family.fixed}.items():
+        if key in data and data[key] not in allowed and key not in ignore:
             raise source.error(
                 f"{key} = {shown(data[key])} is not understood, only {shown(allowed[0])}.",
                 *within,
                 key,
             )
-    return Config(source, values, spelled, within), unknown
+    _refuse_unknown(source, unknown, *within)
+    return Config(source, values, spelled, within)
 
 
-def _nested(source: Source) -> tuple[Config, list[str]]:
-    """Return the text model inside a model of text and pictures."""
-    inner = source.data["text_config"]
-    if not isinstance(inner, dict) or inner.get("model_type", "gemma3_text") != "gemma3_text":
+def _unknown(data: Mapping[str, Any], understood: set[str]) -> list[str]:
+    """Return the keys that are not understood; null says nothing, whatever it is said of."""
+    return [key for key, value in data.items() if key not in understood and value is not None]
+
+
+def _refuse_unknown(source: Source, unknown: Sequence[str], *within: str) -> None:
+    """Refuse keys that may change what is counted.
+
+    Raises
+    ------
+    DataFileError
+        If there are any.
+    """
+    if unknown:
+        words = ", ".join(repr(each) for each in unknown)
         raise source.error(
-            f"text_config must be an object of model_type 'gemma3_text', not {shown(inner)}.",
+            f"not understood: {', '.join(unknown)}. What they change is unknown, so nothing is "
+            f"counted. If they change no count, load_config(path, ignore=[{words}]) leaves them "
+            "out.",
+            *within,
+            unknown[0],
+        )
+
+
+def _nested(source: Source, kind: str, ignore: frozenset[str]) -> tuple[Family, Config, str]:
+    """Return the text model inside a model of text and pictures."""
+    if "text_config" not in source.data:
+        raise source.error("text_config is missing.")
+    inner, allowed = source.data["text_config"], WRAPPERS[kind]
+    told = inner.get("model_type", allowed[0]) if isinstance(inner, dict) else None
+    if told not in allowed:
+        raise source.error(
+            f"text_config must be an object of model_type {' or '.join(map(repr, allowed))}, not "
+            f"{shown(inner)}.",
             "text_config",
         )
-    config, unknown = _config(source, GEMMA3_NESTED, "text_config")
-    return config, [f"text_config.{key}" for key in unknown]
+    tie = "tie_word_embeddings"
+    around = {"text_config", tie, KEY, *ignored.AROUND, *ignored.IGNORED, *ignored.FIXED}
+    _refuse_unknown(source, _unknown(source.data, around | ignore))
+    # Where both say it, the model around decides, and they may not differ.
+    if tie in source.data and inner.setdefault(tie, source.data[tie]) != source.data[tie]:
+        raise source.error(f"{tie} is told differently in text_config.", tie)
+    family = GEMMA3_NESTED if told == "gemma3_text" else FAMILIES[str(told)]
+    config = _config(source, inner, family, ignore, "text_config")
+    return family, config, f"{kind}, its text part"
 
 
-def _other_head(source: Source) -> list[str]:
-    """Return the class that the file names, if its last layer is not the one counted."""
+def _with_formats(
+    source: Source,
+    config: Config,
+    family: Family,
+    model: Transformer,
+    places: Mapping[str, Sequence[int]],
+) -> Transformer:
+    """Return the model with the formats in which it was published, if the file says."""
+    data, inner = source.data.get(KEY), source.data.get("text_config")
+    if data is None and isinstance(inner, dict):
+        data = inner.get(KEY)
+    beside = data is None and source.path.name.endswith(_BESIDE[0])
+    if beside:
+        path = source.path.with_name(source.path.name.replace(*_BESIDE))
+        if not path.is_file():
+            return model
+        source = read_source(path)
+        data = source.data.get("quantization", source.data)
+    if data is None:
+        return model
+    if not isinstance(data, dict):
+        raise source.error(f"{KEY} must be an object, not {shown(data)}.", KEY)
+    told = released(source, data, beside, _places(model, places), family.modules)
+    return replace(model, released=replace(told, covers=model.quantised))
+
+
+def _places(model: Transformer, places: Mapping[str, Sequence[int]]) -> dict[str, Sequence[int]]:
+    """Return the layers that have each operator that is quantised."""
+    every = range(model.layers)
+    dense = model.dense_layers if model.experts else model.layers
+    usual: dict[str, Sequence[int]] = {
+        "attention": every,
+        "indexer": every,
+        "feed-forward": every[:dense],
+        "experts": every[dense:],
+    }
+    usual |= places
+    usual |= dict.fromkeys(("shared expert", "latent"), usual["experts"])
+    return {
+        each.name: usual[OPERATORS[each.name][0]]
+        for each in model.operators()
+        if each.name in OPERATORS and not each.unquantised
+    }
+
+
+def _left_out(source: Source) -> str:
+    """Return what is not counted, in words; "" if all is."""
+    words = []
+    if source.data.get("model_type") in WRAPPERS:
+        parts = [
+            key
+            for key in source.data
+            if key.endswith("_config") and key not in (KEY, "text_config")
+        ]
+        which = f" ({', '.join(parts)} left out)" if parts else ""
+        words.append(f"only the text part is counted{which}")
+    other = _other_head(source)
+    if other:
+        words.append(f"the last layer of {other} is not counted, but one for the next token")
+    return "; ".join(words)
+
+
+def _other_head(source: Source) -> str:
+    """Return the class that the file names, if its last layer is not the one counted; or ""."""
     named = source.data.get("architectures") or [""]
     first = named[0] if isinstance(named, list) else named
-    return [] if not first or str(first).endswith(_COUNTED) else [f"architectures ({first})"]
+    # The text part of a model of several modalities is a model of one.
+    counted = not first or str(first).endswith(_COUNTED) or source.data["model_type"] in WRAPPERS
+    return "" if counted else str(first)
 
 
 def _name(source: Source) -> str:

@@ -86,6 +86,15 @@ class Config:
             raise self.error(f"{self.name(key)} must be a list of {what}, not {shown(value)}.", key)
         return value
 
+    def objects(self, key: str) -> list[dict[str, Any]]:
+        """Return a list of objects, which must be there."""
+        value = self.values.get(key)
+        if not isinstance(value, list) or not all(isinstance(each, dict) for each in value):
+            raise self.error(
+                f"{self.name(key)} must be a list of objects, not {shown(value)}.", key
+            )
+        return value
+
 
 def shown(value: Any) -> str:
     """Return a value as JSON has it, shortened.

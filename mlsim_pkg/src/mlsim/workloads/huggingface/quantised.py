@@ -1,0 +1,292 @@
+"""The formats of a quantised checkpoint: `quantization_config`, or ModelOpt's file beside it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from mlsim.precision import Precision, in_groups, mixed, precision
+from mlsim.workloads.huggingface.modules import PARTS, left_out, paths
+from mlsim.workloads.huggingface.values import Source, shown
+from mlsim.workloads.released import Released
+
+KEY = "quantization_config"
+# Which layers have an operator's part: of the whole model, or of those that differ.
+Places = Mapping[str, Sequence[int]]
+
+
+@dataclass(frozen=True)
+class _Scheme:
+    """A format of weights, that of their products' other factor, and what is left alone.
+
+    `listed` has the format of each module that is quantised, where they differ.
+    """
+
+    weights: Precision
+    activations: str = ""
+    kv_cache: str = ""
+    ignored: tuple[str, ...] = ()
+    listed: Mapping[str, str] | None = None
+
+
+def released(
+    source: Source, data: Mapping[str, Any], beside: bool, places: Places, names: Mapping[str, str]
+) -> Released:
+    """Return the formats in which a checkpoint was published.
+
+    Parameters
+    ----------
+    source, data, beside
+        The file, its object that tells the formats, and whether that is ModelOpt's own.
+    places
+        The layers that have each operator.
+    names
+        What the family's code calls a part of a layer, where that is not the usual name.
+
+    Raises
+    ------
+    DataFileError
+        If a method, an algorithm or a key is not understood.
+    """
+    scheme = _scheme(source, data)
+    modules = {**PARTS, **names}
+    found: dict[str, Precision] = {}
+    for operator, layers in places.items():
+        if scheme.listed is not None:
+            found[operator] = _listed(source, operator, layers, modules, scheme)
+        else:
+            out = left_out(operator, layers, modules, scheme.ignored)
+            found[operator] = _mean({scheme.weights: len(layers) - out, _WIDE: out})
+    apart = tuple((name, each) for name, each in found.items() if each is not scheme.weights)
+    where = "hf_quant_config.json" if beside else f"{KEY} of {source.path.name}"
+    return Released(
+        weights=scheme.weights,
+        activations=scheme.activations,
+        kv_cache=scheme.kv_cache,
+        operators=apart,
+        where=where,
+    )
+
+
+_WIDE = precision("bf16")
+
+
+def _mean(layers: Mapping[Precision, int]) -> Precision:
+    """Return the format of an operator: that of all its layers, or what they take on average."""
+    there = {each: count for each, count in layers.items() if count}
+    most = max(there, key=lambda each: there[each])
+    return mixed(most, there) if len(there) > 1 else most
+
+
+def _listed(
+    source: Source, operator: str, layers: Sequence[int], names: Mapping[str, str], scheme: _Scheme
+) -> Precision:
+    """Return the format of an operator from a list of modules with the algorithm of each."""
+    counts: Counter[Precision] = Counter()
+    for layer in layers:
+        algorithm = next(
+            (
+                scheme.listed[path]
+                for whole in paths(operator, layer, names)
+                for path in _above(whole)
+                if scheme.listed and path in scheme.listed
+            ),
+            None,
+        )
+        counts[_algorithm(source, algorithm)[0] if algorithm else _WIDE] += 1
+    return _mean(counts)
+
+
+def _above(path: str) -> list[str]:
+    """Return a module and all that it is in, nearest first."""
+    words = path.split(".")
+    return [".".join(words[:end]) for end in range(len(words), 1, -1)]
+
+
+# What ModelOpt calls a format, and the other factor's.
+_ALGORITHMS = {
+    "FP8": ("fp8", "fp8"),
+    "MXFP8": ("mxfp8", "fp8"),
+    "NVFP4": ("nvfp4", "nvfp4"),
+    "W4A16_NVFP4": ("nvfp4", ""),
+    "NVFP4_AWQ": ("nvfp4", "nvfp4"),
+    "W4A16_AWQ": ("int4", ""),
+}
+
+
+def _algorithm(source: Source, name: Any) -> tuple[Precision, str]:
+    if name not in _ALGORITHMS:
+        raise source.error(
+            f"quant_algo = {shown(name)} is not understood, only {', '.join(_ALGORITHMS)}.", KEY
+        )
+    weights, activations = _ALGORITHMS[name]
+    if weights == "mxfp8":
+        return in_groups("fp8", 32, scale_bits=8), activations
+    return precision(weights).as_weights, activations
+
+
+def _blocks(source: Source, data: Mapping[str, Any]) -> _Scheme:
+    """Return FP8 with a scale for each block, or one for each matrix."""
+    block = data.get("weight_block_size")
+    weights = precision("fp8")
+    if block is not None:
+        if not _counts(block, 2):
+            raise source.error(
+                f"weight_block_size must be two whole numbers, not {shown(block)}.", KEY
+            )
+        weights = in_groups("fp8", block[0], block[1], scale_bits=32)
+    return _Scheme(weights, "fp8", ignored=_names(source, data, "modules_to_not_convert"))
+
+
+def _mxfp4(source: Source, data: Mapping[str, Any]) -> _Scheme:
+    ignored = _names(source, data, "modules_to_not_convert")
+    return _Scheme(precision("mxfp4"), ignored=ignored)
+
+
+def _grouped(source: Source, data: Mapping[str, Any]) -> _Scheme:
+    """Return AWQ or GPTQ: whole numbers with a scale and a zero point for each group.
+
+    GPTQ keeps zero points where it has none, too.
+    """
+    bits = data.get("bits", data.get("w_bit", 4))
+    group = data.get("group_size", data.get("q_group_size", 128))
+    if bits not in (4, 8) or not (group == -1 or _counts([group], 1)):
+        raise source.error(
+            f"bits = {shown(bits)} and group_size = {shown(group)}: bits must be 4 or 8, and a "
+            "group a whole number of weights, or -1 for a whole column.",
+            KEY,
+        )
+    name = f"int{bits}"
+    weights = precision(name) if group == -1 else in_groups(name, group, zero_points=True)
+    return _Scheme(weights, ignored=_names(source, data, "modules_to_not_convert"))
+
+
+def _compressed(source: Source, data: Mapping[str, Any]) -> _Scheme:
+    """Return what compressed-tensors tells of one group of modules."""
+    groups = data.get("config_groups")
+    if not isinstance(groups, dict) or len(groups) != 1:
+        raise source.error(
+            "config_groups must be an object with one group, since all modules of it are alike "
+            "here.",
+            KEY,
+        )
+    (group,) = groups.values()
+    weights, activations = (group.get(each) for each in ("weights", "input_activations"))
+    ignored = _names(source, data, "ignore")
+    cache = _narrow(source, data.get("kv_cache_scheme"))
+    return _Scheme(_of_numbers(source, weights), _narrow(source, activations), cache, ignored)
+
+
+def _of_numbers(source: Source, told: Any) -> Precision:
+    """Return the format that bits, type and size of a group tell."""
+    told = told if isinstance(told, dict) else {}
+    bits, kind, group = told.get("num_bits"), told.get("type"), told.get("group_size")
+    if (bits, kind) == (4, "float"):
+        name = {16: "nvfp4", 32: "mxfp4"}.get(group or 0)
+        if name:
+            return precision(name)
+    if bits == 8 and not group:
+        return precision("fp8" if kind == "float" else "int8")
+    if kind == "int" and bits in (4, 8) and _counts([group], 1):
+        return in_groups(f"int{bits}", group, zero_points=told.get("symmetric") is False)
+    raise source.error(
+        f"weights of {shown(bits)} bits, type {shown(kind)}, in groups of {shown(group)} are not "
+        "understood.",
+        KEY,
+    )
+
+
+def _narrow(source: Source, told: Any) -> str:
+    """Return the format of activations or of a cache; "" for 16 bits."""
+    if not told:
+        return ""
+    if isinstance(told, str):
+        return _algorithm(source, told)[1]
+    return _of_numbers(source, told).name
+
+
+def _modelopt(source: Source, data: Mapping[str, Any]) -> _Scheme:
+    """Return what ModelOpt tells: one algorithm, or one for each module that it lists."""
+    ignored = tuple(
+        each for key in ("ignore", "exclude_modules") for each in _names(source, data, key)
+    )
+    cache = _narrow(source, data.get("kv_cache_scheme") or data.get("kv_cache_quant_algo"))
+    name = data.get("quant_algo")
+    if name != "MIXED_PRECISION":
+        weights, activations = _algorithm(source, name)
+        return _Scheme(weights, activations, cache, ignored)
+    layers = data.get("quantized_layers")
+    if not isinstance(layers, dict) or not layers:
+        raise source.error(
+            "MIXED_PRECISION needs quantized_layers, which say what is in what.", KEY
+        )
+    listed = {path: each.get("quant_algo") for path, each in layers.items()}
+    experts = Counter(each for path, each in listed.items() if "expert" in path)
+    # What most experts are in is most of the model; without experts, most modules.
+    most = (experts or Counter(listed.values())).most_common(1)[0][0]
+    for each in set(listed.values()):
+        _algorithm(source, each)
+    weights, activations = _algorithm(source, most)
+    return _Scheme(weights, activations, cache, ignored, listed)
+
+
+_READ = {
+    "fp8": (_blocks, "activation_scheme fmt scale_fmt weight_block_size modules_to_not_convert"),
+    "mxfp4": (_mxfp4, "modules_to_not_convert"),
+    "awq": (
+        _grouped,
+        "backend bits group_size modules_to_not_convert q_group_size version w_bit zero_point",
+    ),
+    "gptq": (
+        _grouped,
+        """backend bits block_name_to_quantize checkpoint_format damp_percent dataset desc_act
+        group_size meta model_file_base_name model_name_or_path model_seqlen
+        modules_to_not_convert static_groups sym true_sequential use_exllama""",
+    ),
+    "compressed-tensors": (
+        _compressed,
+        """config_groups format global_compression_ratio ignore kv_cache_scheme
+        quantization_status version""",
+    ),
+    "modelopt": (
+        _modelopt,
+        """config_groups exclude_modules group_size ignore kv_cache_quant_algo kv_cache_scheme
+        producer quant_algo quantized_layers""",
+    ),
+}
+
+
+def _scheme(source: Source, data: Mapping[str, Any]) -> _Scheme:
+    method = data.get("quant_method") or ("modelopt" if "quant_algo" in data else None)
+    if method not in _READ:
+        raise source.error(
+            f"quant_method = {shown(method)} is not understood, only {', '.join(_READ)}. Without "
+            f"{KEY} the file is that of the model in 16 bits.",
+            KEY,
+        )
+    read: Callable[[Source, Mapping[str, Any]], _Scheme]
+    read, keys = _READ[method]
+    unknown = [key for key in data if key not in ("quant_method", *keys.split())]
+    unknown = [key for key in unknown if data[key] is not None]
+    if unknown:
+        raise source.error(f"{KEY}: not understood: {', '.join(unknown)}.", KEY)
+    return read(source, data)
+
+
+def _names(source: Source, data: Mapping[str, Any], key: str) -> tuple[str, ...]:
+    found = data.get(key)
+    if found is None:
+        return ()
+    if not isinstance(found, list) or not all(isinstance(each, str) for each in found):
+        raise source.error(f"{key} must be a list of names of modules, not {shown(found)}.", KEY)
+    return tuple(found)
+
+
+def _counts(values: Any, how_many: int) -> bool:
+    return (
+        isinstance(values, list)
+        and len(values) == how_many
+        and all(type(each) is int and each > 0 for each in values)
+    )

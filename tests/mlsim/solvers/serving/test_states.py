@@ -1,0 +1,128 @@
+"""A service of a model with states: memory and traffic that don't grow with the context."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from real_configs import REAL
+
+from mlsim import Engine, load_config
+from mlsim.errors import WrongKindError
+from mlsim.solvers.serving.serving import Serving
+from mlsim.workloads.language import Transformer
+
+NANO, SPARSE = "Nemotron-3-Nano-30B-A3B", "GLM-5.2"
+
+
+@pytest.fixture(scope="module")
+def nano(tmp_path_factory: pytest.TempPathFactory) -> Transformer:
+    return made(tmp_path_factory.mktemp("nano"), NANO)
+
+
+def made(folder: Path, name: str) -> Transformer:
+    path = folder / "config.json"
+    path.write_text(json.dumps(REAL[name][0]), encoding="utf-8")
+    return load_config(path)
+
+
+def serve(model: Transformer, **asked: Any) -> Serving:
+    asked = {"hardware": "H200", "prompt_tokens": 1600, "output_tokens": 16} | asked
+    return Engine.serve(model=model, **asked)
+
+
+def test_memory_of_a_sequence_is_its_cache_and_its_states(nano: Transformer) -> None:
+    """6 layers cache 2 heads of 128 twice, in 2 B; 23 keep a state, whatever the length."""
+    per_token = 6 * 2 * 2 * 128 * 2
+    for tokens in (160, 1600, 16_000):
+        found = serve(nano, prompt_tokens=tokens - 16, batch_size=4)
+        expected = 4 * (tokens * per_token + nano.state_bytes_per_sequence)
+        assert found.value("cache_memory") == expected
+    assert found.value("cache_bytes_per_token") == per_token
+
+
+def test_the_largest_batch_and_the_longest_context_are_the_largest(nano: Transformer) -> None:
+    most = serve(nano).max_batch_size
+    assert serve(nano, batch_size=most).feasible
+    assert not serve(nano, batch_size=most + 1).feasible
+    at = serve(nano, hardware="H100", batch_size=24)
+    longest = at.max_context
+    assert 0 < longest < nano.context
+    fits = {"hardware": "H100", "batch_size": 24, "output_tokens": 1}
+    assert serve(nano, prompt_tokens=longest - 1, **fits).feasible
+    assert not serve(nano, prompt_tokens=longest + 15, **fits).feasible
+
+
+def test_a_decode_step_reads_and_writes_each_state(nano: Transformer) -> None:
+    row = {each["name"]: each for each in serve(nano, batch_size=8).decode_at(1000).operators}
+    state = next(each for each in nano.operators() if each.name == "state")
+    traffic = 2 * state.sequence_state * 8 + 2 * state.parameters + 2 * state.token_elements * 8
+    assert row["state"]["bytes_moved"] == traffic
+    # As much with a longer context, while attention reads more.
+    later = {each["name"]: each for each in serve(nano, batch_size=8).decode_at(2000).operators}
+    assert later["state"]["bytes_moved"] == traffic
+    assert later["attention"]["bytes_moved"] > row["attention"]["bytes_moved"]
+
+
+def test_prefill_writes_a_state_and_reads_none(nano: Transformer) -> None:
+    first = {each["name"]: each for each in serve(nano, prompt_tokens=1).prefill.operators}
+    second = {each["name"]: each for each in serve(nano).decode_at(1).operators}
+    state = next(each for each in nano.operators() if each.name == "state")
+    gap = second["state"]["bytes_moved"] - first["state"]["bytes_moved"]
+    assert gap == state.sequence_state
+
+
+def test_arrays_and_estimates_agree(nano: Transformer) -> None:
+    many = serve(nano, batch_size=[1, 8, 64])
+    for index, batch in enumerate((1, 8, 64)):
+        one = serve(nano, batch_size=batch)
+        for name in ("time_to_first_token", "time_per_output_token", "cache_memory"):
+            assert many.value(name)[index] == pytest.approx(one.value(name), rel=1e-12)
+    bound = serve(nano, batch_size=8, estimate="bound")
+    roofline = serve(nano, batch_size=8)
+    assert bound.value("time_per_output_token") <= roofline.value("time_per_output_token")
+    calibrated = serve(nano, batch_size=8, estimate="calibrated")
+    assert calibrated.value("time_per_output_token") > roofline.value("time_per_output_token")
+
+
+def test_devices_share_states(nano: Transformer) -> None:
+    alone = serve(nano, hardware="HGX_H200", batch_size=8)
+    pair = serve(nano, hardware="HGX_H200", batch_size=8, tensor_parallel=2)
+    assert pair.value("cache_memory") == pytest.approx(alone.value("cache_memory") / 2)
+
+
+def test_an_explanation_shows_the_state(nano: Transformer) -> None:
+    text = str(serve(nano).explain("cache_memory"))
+    assert "sequence_state" in text
+    assert "dao2024mamba2" in text
+
+
+def test_chosen_tokens_are_read_and_all_are_kept(tmp_path: Path) -> None:
+    """GLM-5.2: beyond 2,048 tokens a step reads no more of the latent cache, but all index keys."""
+    model = made(tmp_path, SPARSE)
+    served = serve(model, precision="fp8", check_memory=False)
+    steps = {at: served.decode_at(at) for at in (4000, 8000)}
+    rows = {at: {each["name"]: each for each in step.operators} for at, step in steps.items()}
+    assert rows[4000]["attention"]["bytes_moved"] == rows[8000]["attention"]["bytes_moved"]
+    assert rows[4000]["attention"]["flops"] == rows[8000]["attention"]["flops"]
+    assert rows[8000]["index scores"]["bytes_moved"] > rows[4000]["index scores"]["bytes_moved"]
+    per_token = 78 * 576 + 21 * 128
+    assert served.value("cache_memory") == 1616 * per_token
+
+
+def test_the_window_of_chosen_tokens_parts_the_output(tmp_path: Path) -> None:
+    """The mean over an output that passes 2,048 tokens is that of all its steps."""
+    model = made(tmp_path, SPARSE)
+    served = serve(
+        model, precision="fp8", prompt_tokens=2000, output_tokens=102, check_memory=False
+    )
+    steps = [float(served.decode_at(2000 + at).value("latency")) for at in range(101)]
+    mean = sum(steps) / len(steps)
+    assert served.value("time_per_output_token") == pytest.approx(mean, rel=1e-3)
+
+
+def test_training_such_a_model_is_refused(nano: Transformer) -> None:
+    with pytest.raises(WrongKindError, match=r"has layers of several kinds.*Engine.serve"):
+        Engine.train(model=nano, hardware="H100", global_batch=1).value("step_time")
