@@ -102,10 +102,8 @@ FLIPS = [
     ("BLOOM_176B", "Cloud.MI300X", "w8a8"),
     ("OPT_175B", "Cloud.MI300X", "w8a8"),
     ("OPT_175B", "Cloud.GB200", "fp8"),
-    ("GPT3_175B", "Cloud.Gaudi2", "w4a16"),
     ("GPT_OSS_120B", "Cloud.Gaudi3", "fp8"),
     ("GPT_OSS_120B", "Cloud.MI325X", "bf16"),
-    ("PaLM_540B", "Cloud.MI355X", "w4a16"),
     ("Mistral_7B", "Cloud.V100", "fp16"),
     ("MPT_30B", "Cloud.MI250X", "bf16"),
 ]
