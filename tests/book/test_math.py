@@ -21,7 +21,7 @@ ROOT = Path(__file__).parents[2]
 @pytest.fixture(scope="module")
 def page(built_book: Path) -> str:
     """The pages with the equations, one after the other."""
-    names = ("math.html", "math_training.html", "math_energy.html")
+    names = ("math.html", "math_serving.html", "math_training.html", "math_energy.html")
     return "\n".join((built_book / name).read_text(encoding="utf-8") for name in names)
 
 

@@ -109,12 +109,14 @@ def in_parts(project: Project, opening: str, entries: Sequence[tuple[str, str]])
     for key, html in entries:
         kind, fields = known.get(key, ("", frozenset()))
         groups[next(each for each in parts if each.takes(kind, fields)).title].append(html)
-    pieces = [opening]
+    # A list holds its entries alone, so each part is one.
+    pieces = [opening.replace(' role="list"', "")]
     for title, found in groups.items():
         if found:
             name = re.sub(r"\W+", "-", title.lower()).strip("-")
             pieces.append(f'<section id="{name}" class="level2 unnumbered">')
-            pieces += [f"<h2>{htmllib.escape(title)}</h2>", *found, "</section>"]
+            pieces += [f"<h2>{htmllib.escape(title)}</h2>", '<div role="list">', *found]
+            pieces.append("</div></section>")
     return "\n".join([*pieces, "</div>"])
 
 

@@ -8,7 +8,6 @@ graph of equations needs no wiring.
 from __future__ import annotations
 
 import ast
-import doctest
 import inspect
 import re
 import sys
@@ -126,6 +125,9 @@ class Equation:
         >>> EQUATIONS["memory_time"].example
         ({'bytes_moved': 2000000000.0, 'memory_bandwidth': 2000000000000.0}, 0.001)
         """
+        # Only pages and tests ask for it; a solve does without this import.
+        import doctest
+
         first = doctest.DocTestParser().get_examples(inspect.getdoc(self.function) or "")[0]
         call = ast.parse(first.source.strip(), mode="eval").body
         assert isinstance(call, ast.Call)

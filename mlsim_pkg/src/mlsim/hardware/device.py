@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from mlsim.equations import roofline
 from mlsim.errors import InvalidValueError, UnitError, UnsupportedPrecisionError
 from mlsim.precision import PRECISIONS, Precision, precision
 from mlsim.records import Figure, checked_name, given
@@ -265,6 +264,9 @@ class Device:
         >>> print(f"{Hardware.Cloud.A100.ridge_point('fp16'):.0f}")
         153 FLOP/B
         """
+        # Reading a device needs no equations.
+        from mlsim.equations import roofline
+
         peak = self.compute.figure(precision).si
         return quantity(roofline.ridge_point(peak, self.bandwidth_si), "FLOP/B")
 

@@ -77,7 +77,7 @@ class Profile(Answer):
         super().__init__(check_memory=check_memory)
         self.configuration = configuration
         self._values = configuration.evaluate(
-            "latency", "memory_bound_share", "memory_required", "memory_free"
+            "latency", "throughput", "memory_bound_share", "memory_required", "memory_free"
         )
 
     @property
@@ -121,6 +121,14 @@ class Profile(Answer):
         """What can be asked for by name."""
         results = (each for each in self.configuration.givable if each not in COLUMNS)
         return tuple(dict.fromkeys((*results, *self.question.known)))
+
+    def _value(self, name: str) -> Any:
+        # The configuration remembers its plans from one batch to the next.
+        configuration = self.configuration
+        computed = name in configuration.givable and name not in configuration.given
+        if computed and name not in self._values and name not in COLUMNS:
+            self._values.update(configuration.evaluate(name))
+        return super()._value(name)
 
     def _lasts(self, name: str) -> bool:
         return name not in _NEEDS_MEMORY
