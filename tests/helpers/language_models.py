@@ -22,6 +22,34 @@ each_decoder = pytest.mark.parametrize("model", DECODERS, ids=lambda model: mode
 each_mixture = pytest.mark.parametrize("model", MIXTURES, ids=lambda model: model.key)
 
 
+def kept_elements(model: Transformer, tokens: int) -> int:
+    """Return the elements of keys and values that all layers keep of a sequence."""
+    return sum(
+        each * mixer.cached_elements * min(tokens, near or tokens)
+        for each, mixer, near in _near_and_far(model)
+    )
+
+
+def read_elements(model: Transformer, tokens: int) -> int:
+    """Return the elements that the next token reads: an indexer's keys all, others if chosen."""
+    found = 0
+    for each, mixer, near in _near_and_far(model):
+        index = getattr(mixer, "indexer", None)
+        keys = index.size if index else 0
+        seen = min(tokens, near or mixer.chosen or tokens)
+        found += each * ((mixer.cached_elements - keys) * seen + keys * tokens)
+    return found
+
+
+def _near_and_far(model: Transformer) -> list[tuple[int, Any, int]]:
+    """Return how many layers have which attention or state, and the last tokens they see."""
+    found: list[tuple[int, Any, int]] = []
+    for each, mixer in model.mixers:
+        far = each // mixer.full_every if mixer.full_every else 0
+        found += [(far, mixer, 0), (each - far, mixer, mixer.window)]
+    return found
+
+
 def tiny(**changes: Any) -> Transformer:
     """Return a transformer of two layers, 4 wide, small enough to work out by hand.
 

@@ -216,7 +216,7 @@ def test_a_token_meets_all_parameters_but_those_of_other_experts(model: Transfor
         return
     experts = model.experts
     one = experts.expert.parameters(model.hidden)
-    unused = (model.layers - model.dense_layers) * (experts.count - experts.per_token) * one
+    unused = model.expert_layers * (experts.count - experts.per_token) * one
     assert model.active_parameter_count == model.parameter_count - unused
 
 

@@ -177,9 +177,19 @@ class Transformer(Model):
     @property
     def full_layers(self) -> int:
         """Layers whose attention sees the whole sequence."""
-        if not self.attention.window:
-            return self.layers
-        return self.layers // self.attention.full_every if self.attention.full_every else 0
+        found = 0
+        for each, one in self.mixers:
+            if not one.window:
+                found += 0 if isinstance(one, Recurrent) else each
+            elif one.full_every:
+                found += each // one.full_every
+        return found
+
+    @property
+    def windowed_layers(self) -> int:
+        """Layers whose attention sees the last tokens only."""
+        attention = sum(each for each, one in self.mixers if not isinstance(one, Recurrent))
+        return attention - self.full_layers
 
     @property
     def latent(self) -> bool:

@@ -10,8 +10,10 @@ from mlsim import records
 from mlsim.errors import DataFileError, InvalidValueError, UnknownNameError
 from mlsim.precision import in_groups, precision
 from mlsim.workloads.blocks import Attention, Experts, FeedForward
+from mlsim.workloads.indexer import Indexer
 from mlsim.workloads.language import Transformer
 from mlsim.workloads.latent import LatentAttention
+from mlsim.workloads.layer_files import KINDS as LAYERS, layers_of_kinds
 from mlsim.workloads.released import Released
 
 KINDS = ("decoder", "encoder")
@@ -22,7 +24,7 @@ PARTS: dict[str, type[Any]] = {
     "experts": Experts,
 }
 # The keys of a file that only a transformer has.
-KEYS = ("kind", "transformer", *PARTS, "released")
+KEYS = ("kind", "transformer", *PARTS, *LAYERS, "released")
 # What [transformer] may say: all of Transformer that is no part and no name.
 _SCALARS = tuple(
     each
@@ -57,12 +59,11 @@ def load_transformer(
     parts: dict[str, Any] = {}
     for name, part in PARTS.items():
         if name in data:
-            plain = tuple(each for each in fields(part) if each.type in _TYPES)
-            made = _values(file, name, plain)
-            try:
-                parts[name.removeprefix("latent_")] = part(**made)
-            except InvalidValueError as error:
-                raise file.error(str(error), name) from None
+            parts[name.removeprefix("latent_")] = _part(file, name, part)
+    for name in LAYERS:
+        if name in data:
+            own = {each: parts[each.removeprefix("latent_")] for each in PARTS if each in data}
+            parts[f"{name[:-1]}_layers"] = layers_of_kinds(file, name, own, _values)
     if "released" in data:
         parts["released"] = _released(file, values.get("quantised", "linear"))
     given: dict[str, Any] = {**texts, **values, **parts}
@@ -70,6 +71,21 @@ def load_transformer(
         return Transformer(figures=figures, decoder=kind == "decoder", **given)
     except InvalidValueError as error:
         raise DataFileError(f"{file.path}: {error}") from error
+
+
+def _part(file: records.DataFile, name: str, part: type[Any]) -> Any:
+    """Make one part; latent attention may have an indexer, a table of its own."""
+    table = dict(file.need(file.data, name, dict))
+    made: dict[str, Any] = {}
+    if part is LatentAttention and "indexer" in table:
+        inner = file.need(table, "indexer", dict, name)
+        del table["indexer"]
+        made["indexer"] = Indexer(**_values(file, f"{name}.indexer", fields(Indexer), inner))
+    plain = tuple(each for each in fields(part) if each.type in _TYPES)
+    try:
+        return part(**_values(file, name, plain, table), **made)
+    except InvalidValueError as error:
+        raise file.error(str(error), name) from None
 
 
 def _released(file: records.DataFile, covers: str) -> Released:
@@ -96,9 +112,14 @@ def _released(file: records.DataFile, covers: str) -> Released:
     )
 
 
-def _values(file: records.DataFile, name: str, allowed: tuple[Field[Any], ...]) -> dict[str, Any]:
+def _values(
+    file: records.DataFile,
+    name: str,
+    allowed: tuple[Field[Any], ...],
+    given: dict[str, Any] | None = None,
+) -> dict[str, Any]:
     """Read a table strictly: known keys, of the right kind, counts from 0 up."""
-    table = file.need(file.data, name, dict)
+    table = file.need(file.data, name, dict) if given is None else given
     file.only(table, [each.name for each in allowed], name)
     values = {}
     for each in allowed:

@@ -143,8 +143,10 @@ def _transformer(record: Transformer) -> dict[str, Any]:
     }
     if not isinstance(record.attention, LatentAttention):
         fields["kv_heads"] = record.attention.kv_heads
-    if record.attention.window:
-        fields["window"] = {"value": record.attention.window, "unit": "token"}
+    if record.windowed_layers:
+        fields["window"] = {"value": record.window, "unit": "token"}
+    if record.attention.chosen:
+        fields["chosen"] = {"value": record.attention.chosen, "unit": "token"}
     fields["context"] = {"value": record.context, "unit": "token"}
     if record.decoder:
         fields["cache_bytes_per_token_bf16"] = {"value": _cache(record), "unit": "B/token"}
@@ -245,9 +247,10 @@ def _transformer_rows(record: Transformer) -> list[tuple[str, str]]:
     elif attention.kv_heads < attention.heads:
         heads += f", with {attention.kv_heads} of keys and values"
     rows += [("layers", f"{record.layers}, of width {record.hidden:,}"), ("heads", heads)]
-    if attention.window:
-        windowed = record.layers - record.full_layers
-        rows.append(("window", f"{attention.window:,} tokens in {windowed} layers"))
+    if record.windowed_layers:
+        rows.append(("window", f"{record.window:,} tokens in {record.windowed_layers} layers"))
+    if attention.chosen:
+        rows.append(("sparsity", f"a query looks at {attention.chosen:,} tokens, which are chosen"))
     rows.append(("context", f"{record.context:,} tokens"))
     if record.decoder:
         rows.append(("KV cache", f"{_cache(record):,.0f} B/token in bf16"))

@@ -7,7 +7,7 @@ import math
 import pytest
 from capacities import NODE, blocks, chunks, decoders, lengths, serve
 from hypothesis import given, strategies as st
-from language_models import DECODERS, shared_by
+from language_models import DECODERS, kept_elements, shared_by
 
 from mlsim import Models
 from mlsim.solvers.serving.serving import Serving
@@ -56,13 +56,11 @@ def test_a_cache_takes_what_the_model_says(model: Transformer) -> None:
     """Each layer keeps all tokens, or those in its window."""
     serving = serve(model=model, batch_size=7, prompt_tokens=900, output_tokens=100)
     tokens = 1008  # whole blocks of 16
-    kept = min(tokens, model.attention.window or tokens)
-    local = model.layers - model.full_layers
-    elements = model.attention.cached_elements * (model.full_layers * tokens + local * kept)
-    assert serving.value("cache_memory") == 7 * 2 * elements
+    states = model.state_bytes_per_sequence
+    assert serving.value("cache_memory") == 7 * (2 * kept_elements(model, tokens) + states)
     per_token = model.cache_bytes_per_token().to("B").magnitude
     assert serving.value("cache_bytes_per_token") == per_token
-    if not local:
+    if not (model.window or states):
         assert serving.value("cache_per_sequence") == 1008 * per_token
 
 

@@ -7,11 +7,14 @@ import dataclasses
 import numpy as np
 import pytest
 from hypothesis import given, strategies as st
-from language_models import each_decoder, each_mixture
+from language_models import DECODERS, each_decoder, each_mixture, read_elements
 from service_limits import DEVICES, NEARLY, decoders, devices, empty, node, serve
 
 from mlsim import Device, Hardware, Models
 from mlsim.workloads.language import Transformer
+
+WITH_STATES = [each for each in DECODERS if each.state_bytes_per_sequence]
+STATELESS = [each for each in DECODERS if not each.state_bytes_per_sequence]
 
 # Decode at batch 1 reads the weights.
 
@@ -64,8 +67,8 @@ def test_one_token_reads_its_own_experts(model: Transformer, estimate: str) -> N
     rows = zip(step.service.table, step.value("parameters_read"), strict=True)
     read = sum(each * row.repeats for row, each in rows if row.kind == "experts")
     one = experts.expert.parameters(model.hidden)
-    layers = model.layers - model.dense_layers
-    assert read == pytest.approx(layers * experts.per_token * one, rel=1e-12)
+    chosen = model.expert_layers * experts.per_token * one
+    assert read == pytest.approx(chosen, rel=1e-12)
     assert sum(
         float(each) * row.repeats
         for row, each in zip(step.service.table, step.value("parameters_read"), strict=True)
@@ -111,7 +114,7 @@ def test_copies_that_share_their_experts_choose_together() -> None:
 # Compute-bound or memory-bound.
 
 
-@each_decoder
+@pytest.mark.parametrize("model", STATELESS, ids=lambda model: model.key)
 def test_with_an_empty_cache_a_large_batch_is_compute_bound(model: Transformer) -> None:
     for device in (Hardware.Cloud.A100, Hardware.Cloud.H100, Hardware.Cloud.L4):
         bound = empty(serve(model=model, hardware=device, batch_size=10**6, estimate="bound"))
@@ -119,6 +122,16 @@ def test_with_an_empty_cache_a_large_batch_is_compute_bound(model: Transformer) 
         alone = empty(serve(model=model, hardware=device, batch_size=1, estimate="bound"))
         assert alone.bottleneck == "Memory Bound"
         assert empty(serve(model=model, hardware=device)).bottleneck == "Memory Bound"
+
+
+@pytest.mark.parametrize("model", WITH_STATES, ids=lambda model: model.key)
+def test_states_keep_a_large_batch_waiting_for_memory(model: Transformer) -> None:
+    """Each sequence has states of its own, which its first token writes."""
+    batch = 10**6
+    step = empty(serve(model=model, batch_size=batch, estimate="bound"))
+    assert step.bottleneck == "Memory Bound"
+    moved = batch * model.state_bytes_per_sequence
+    assert step.value("latency") >= moved / Hardware.Cloud.H100.bandwidth_si
 
 
 @pytest.mark.parametrize("model", [Models.Llama2_70B, Models.Llama3_8B, Models.OPT_175B])
@@ -134,7 +147,7 @@ def test_operator_by_operator_it_is_so_too(model: Transformer) -> None:
 
 @each_decoder
 def test_the_intensity_of_attention_is_queries_per_key(model: Transformer) -> None:
-    """Derive where attention's intensity ends while the cache grows.
+    """Derive where attention's intensity ends while the cache grows; no row of chosen tokens does.
 
     A cached token costs 2 x 2 x heads x head size FLOP (a score and a weighted
     value) and 2 x KV heads x head size elements of 2 B: heads / KV heads FLOP/B.
@@ -154,7 +167,7 @@ def test_the_intensity_of_attention_is_queries_per_key(model: Transformer) -> No
             rows = [row for row in step.operators if row["name"] == "attention"]
             for row in rows:
                 assert row["arithmetic_intensity"] < limit
-                if cached == 10**7:
+                if cached == 10**7 and not attention.chosen:
                     assert row["arithmetic_intensity"] == pytest.approx(limit, rel=1e-3)
                 assert (row["bound"] == "memory") == (row["memory_time"] > row["compute_time"])
 
@@ -177,14 +190,11 @@ def test_with_context_the_intensity_of_decode_saturates(model: Transformer) -> N
     Weights are read once, whatever the batch; each sequence adds its work and
     reads its own cache. For the bound nothing else moves, so the limit is the
     work of one sequence over its cache: flop_count(1, c) / (2 B x elements of c + 1
-    tokens), each layer no further back than its window.
+    tokens), each layer no further back than its window. States are read and written.
     """
     cached = min(4000, model.context - 1)
-    window = model.attention.window or model.context
-    elements = model.attention.cached_elements
-    local = model.layers - model.full_layers
-    seen = model.full_layers * (cached + 1) + local * (min(cached, window - 1) + 1)
-    limit = model.flop_count(1, cached) / (2 * elements * seen)
+    states = 2 * model.state_bytes_per_sequence
+    limit = model.flop_count(1, cached) / (2 * read_elements(model, cached + 1) + states)
     batch = 4.0 ** np.arange(0, 20)
     steps = serve(model=model, batch_size=batch, estimate="bound").decode_at(cached)
     intensity = steps.value("network_intensity")
