@@ -54,6 +54,18 @@ read = [list(space) for space in spaces]
 print(time.process_time() - start)
 """
 
+# A layout for 1,024 devices, in a process that has trained nothing: what is imported is not
+# counted, but no kernel has been made yet.
+LAYOUT = """
+import time
+from mlsim import Engine
+from mlsim.solvers.training import search
+import numpy
+start = time.perf_counter()
+Engine.train(model="Llama3_70B", hardware="Eos", devices=1024, global_batch=1024, search=True)
+print(time.perf_counter() - start)
+"""
+
 # One solve, and then also what a reader asks of it, with units: the rival makes
 # these when it solves, mlsim when they are asked for.
 SOLVE = """
@@ -218,7 +230,11 @@ def measure(rival: str | None, points: int, repeats: int) -> dict[str, float]:
             times[name].append(run(python, IMPORT.format(name)))
     for name, _ in pairs:
         found[f"import {name}"] = statistics.median(times[name])
-    for label, program in (("one device", ONE_DEVICE), ("whole zoo", WHOLE_ZOO)):
+    for label, program in (
+        ("one device", ONE_DEVICE),
+        ("whole zoo", WHOLE_ZOO),
+        ("layout", LAYOUT),
+    ):
         runs = [run(sys.executable, program) for _ in range(repeats + 1)]
         found[label] = statistics.median(runs[1:])
     for label, read in (("solve", ""), ("solve and read", READ)):
@@ -259,6 +275,7 @@ def judge(found: dict[str, float]) -> list[dict[str, Any]]:
     for label, what, target in (
         ("one device", "Hardware.Cloud.H100, cold", 5e-3),
         ("whole zoo", "everything in the zoo, cold", 0.15),
+        ("layout", "a layout for 1,024 devices", 0.2),
     ):
         rows.append(
             {
@@ -287,9 +304,9 @@ def judge(found: dict[str, float]) -> list[dict[str, Any]]:
     if "import mlsysim" in found:
         ours, theirs = found["import mlsim"], found["import mlsysim"]
         rows[0] |= {"beside": f"mlsysim {theirs:.2f} s", "ratio": f"{theirs / ours:,.0f}x"}
-        for label, what in (
-            ("solve", "one solve, ResNet-50 on A100"),
-            ("solve and read", "the same, and three results read"),
+        for label, what, least in (
+            ("solve", "one solve, ResNet-50 on A100", 60),
+            ("solve and read", "the same, and three results read", 20),
         ):
             ours, theirs = found[f"{label} mlsim"], found[f"{label} mlsysim"]
             row(
@@ -297,8 +314,8 @@ def judge(found: dict[str, float]) -> list[dict[str, Any]]:
                 f"{ours * 1e6:.1f} us",
                 f"mlsysim {theirs * 1e6:,.0f} us",
                 ratio=theirs / ours,
-                target=">= 20x faster",
-                ok=theirs / ours >= 20,
+                target=f">= {least}x faster",
+                ok=theirs / ours >= least,
             )
         ours, theirs = found["sweep mlsim"], found["sweep mlsysim"]
         row(

@@ -20,7 +20,6 @@ A message says what was given, what is allowed, and the nearest valid choice.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from difflib import get_close_matches
 from types import ModuleType
 
 
@@ -115,6 +114,8 @@ def closest(name: object, allowed: Iterable[str], most: int = 5, alike: float = 
     >>> closest("batch", ["latency", "micro_batch", "batch_size"])
     ['batch_size', 'micro_batch', 'latency']
     """
+    # Only a wrong name needs it.
+    from difflib import get_close_matches
 
     def plain(text: str) -> str:
         return text.lower().replace("-", "").replace("_", "").replace(" ", "")
