@@ -271,3 +271,16 @@ def test_what_a_transformer_refuses_names_the_file(
     monkeypatch.setattr(reader, "Transformer", refuse)
     path = write(tmp_path, LLAMA)
     assert refused(path) == f"{path}: the parts don't fit."
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        (float("nan"), "must be a whole number, not NaN"),
+        (10**30, r"must be at most 1,000,000,000,000, not 1e\+30"),
+    ],
+)
+def test_a_size_that_no_model_has_is_refused(tmp_path: Path, value: float, words: str) -> None:
+    path = write(tmp_path, LLAMA | {"hidden_size": value})
+    with pytest.raises(DataFileError, match=f"hidden_size {words}"):
+        load_config(path)

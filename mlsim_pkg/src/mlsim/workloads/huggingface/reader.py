@@ -153,7 +153,7 @@ def _config(
         given = [name for name in names if name in data]
         spelled[key] = given[0] if given else names[0]
         values[key] = data[given[0]] if given else default
-        if any(data[name] != values[key] for name in given):
+        if any(data[name] != values[key] for name in given[1:]):
             both = " and ".join(f"{name} = {shown(data[name])}" for name in given)
             raise source.error(f"{both} say the same thing differently.", *within, given[0])
         if values[key] is NEEDED:

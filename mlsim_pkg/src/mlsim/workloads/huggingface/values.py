@@ -15,6 +15,9 @@ from mlsim.errors import DataFileError
 NEEDED = object()
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\]:,\n]')
 
+# More than any layer, vocabulary or context has.
+MOST = 10**12
+
 
 @dataclass(frozen=True)
 class Source:
@@ -67,6 +70,9 @@ class Config:
             raise self.error(f"{self.name(key)} must be a whole number, not {shown(value)}.", key)
         if value < least:
             raise self.error(f"{self.name(key)} must be {least} or more, not {value}.", key)
+        if value > MOST:
+            message = f"{self.name(key)} must be at most {MOST:,}, not {value:.3g}: is it a slip?"
+            raise self.error(message, key)
         return value
 
     def flag(self, key: str) -> bool:
