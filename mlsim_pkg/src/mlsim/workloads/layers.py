@@ -57,10 +57,15 @@ class Layer(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Lowered:
-    """The operators of a layer and the shape that it puts out."""
+    """The operators of a layer and the shape that it puts out.
+
+    Of one layer by itself, also which it is and the shape that it took in.
+    """
 
     operators: tuple[Operator, ...]
     output: Shape
+    layer: Layer | None = None
+    input: Shape | None = None
 
 
 def _output_size(shape: Shape, kernel: int, stride: int, padding: int, name: str) -> int:
@@ -79,7 +84,7 @@ class Convolution:
 
     Batch normalisation is folded at inference: it adds a scale and a shift per
     channel to the parameters. `adds_residual` reads a second input of the
-    output's shape. An activation function costs no traffic of its own.
+    output's shape. An `activation` function, such as "relu", costs no traffic of its own.
     `joined` counts the pairs of an input map and an output map that have a
     window between them, where not all have (0: all).
     """
@@ -94,6 +99,7 @@ class Convolution:
     batch_norm: bool = False
     adds_residual: bool = False
     joined: int = 0
+    activation: str = ""
 
     def lower(self, shape: Shape, also_live: int = 0) -> Lowered:
         """Lower it; `also_live` elements stay alive for others meanwhile.
@@ -131,7 +137,7 @@ class Convolution:
             # Groups of channels are products of their own, too narrow to be run as such.
             outputs=self.out_channels if self.groups == 1 and not self.joined else 0,
         )
-        return Lowered((operator,), output)
+        return Lowered((operator,), output, self, shape)
 
     def _count(self, shape: Shape, size: int) -> tuple[int, int]:
         """Return the weights, and the multiply-adds for an output of `size`."""
@@ -155,8 +161,9 @@ class Convolution:
 class Pool:
     """A pooling layer: no FLOPs that count, but traffic.
 
-    `kernel=0` pools over the whole feature map. It has no parameters unless it is
-    `trained`: then a factor and a bias for each map, as in 1998.
+    `kernel=0` pools over the whole feature map, of which it takes the mean; a window gives
+    its maximum unless `mean` says otherwise. It has no parameters unless it is `trained`:
+    then it adds up its window, and has a factor and a bias for each map, as in 1998.
     """
 
     name: str
@@ -164,6 +171,7 @@ class Pool:
     stride: int = 1
     padding: int = 0
     trained: bool = False
+    mean: bool = False
 
     def lower(self, shape: Shape, also_live: int = 0) -> Lowered:
         """Lower it to one operator."""
@@ -174,7 +182,7 @@ class Pool:
         live = shape.elements + output.elements + also_live
         held = 2 * shape.channels * self.trained
         operator = Operator(self.name, "pooling", 0, held, shape.elements, output.elements, live)
-        return Lowered((operator,), output)
+        return Lowered((operator,), output, self, shape)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -192,16 +200,20 @@ class ResponseNorm:
         elements = shape.elements
         live = 2 * elements + also_live
         operator = Operator(self.name, "normalisation", 0, 0, elements, elements, live)
-        return Lowered((operator,), shape)
+        return Lowered((operator,), shape, self, shape)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Linear:
-    """A fully connected layer over all elements of its input, flattened."""
+    """A fully connected layer over all elements of its input, flattened.
+
+    The `activation` function after it, such as "relu", is part of it.
+    """
 
     name: str
     out_features: int
     bias: bool = True
+    activation: str = ""
 
     def lower(self, shape: Shape, also_live: int = 0) -> Lowered:
         """Lower it to one operator: a convolution of one pixel."""
@@ -217,7 +229,7 @@ class Linear:
             activations_live=inputs + self.out_features + also_live,
             outputs=self.out_features,
         )
-        return Lowered((operator,), Shape(self.out_features, 1))
+        return Lowered((operator,), Shape(self.out_features, 1), self, shape)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -244,4 +256,4 @@ class Distances:
             activations_written=self.classes,
             activations_live=inputs + self.classes + also_live,
         )
-        return Lowered((operator,), Shape(self.classes, 1))
+        return Lowered((operator,), Shape(self.classes, 1), self, shape)

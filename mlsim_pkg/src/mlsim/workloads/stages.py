@@ -54,15 +54,21 @@ class BottleneckStage:
             raise InvalidValueError(
                 f"layer {self.name}: stride_at must be 'a' or 'b', not {self.stride_at!r}."
             )
-        return _lower_blocks(self._block, self.blocks, shape, also_live)
+        return _lower_blocks(self.block, self.blocks, shape, also_live)
 
-    def _block(self, shape: Shape, number: int, also_live: int) -> Iterator[Lowered]:
+    def block(self, shape: Shape, number: int, also_live: int = 0) -> Iterator[Lowered]:
+        """Yield the layers of a block, in the order in which they run."""
         prefix, stride = f"{self.name}.{number}", self.stride if number == 1 else 1
         wide = self.expansion * self.width
         first = stride if self.stride_at == "a" else 1
         # The block's input stays alive until its shortcut has been read.
         a = Convolution(
-            name=f"{prefix}.a", out_channels=self.width, kernel=1, stride=first, batch_norm=True
+            name=f"{prefix}.a",
+            out_channels=self.width,
+            kernel=1,
+            stride=first,
+            batch_norm=True,
+            activation="relu",
         ).lower(shape, also_live)
         yield a
         b = Convolution(
@@ -72,6 +78,7 @@ class BottleneckStage:
             stride=stride // first,
             padding=1,
             batch_norm=True,
+            activation="relu",
         ).lower(a.output, also_live + shape.elements)
         yield b
         if number == 1:
@@ -80,7 +87,12 @@ class BottleneckStage:
             ).lower(shape, also_live + b.output.elements)
             yield down
         c = Convolution(
-            name=f"{prefix}.c", out_channels=wide, kernel=1, batch_norm=True, adds_residual=True
+            name=f"{prefix}.c",
+            out_channels=wide,
+            kernel=1,
+            batch_norm=True,
+            adds_residual=True,
+            activation="relu",
         ).lower(b.output, also_live)
         yield c
 
@@ -101,9 +113,10 @@ class BasicStage:
 
     def lower(self, shape: Shape, also_live: int = 0) -> Lowered:
         """Lower all blocks, in the order in which they run."""
-        return _lower_blocks(self._block, self.blocks, shape, also_live)
+        return _lower_blocks(self.block, self.blocks, shape, also_live)
 
-    def _block(self, shape: Shape, number: int, also_live: int) -> Iterator[Lowered]:
+    def block(self, shape: Shape, number: int, also_live: int = 0) -> Iterator[Lowered]:
+        """Yield the layers of a block, in the order in which they run."""
         prefix, stride = f"{self.name}.{number}", self.stride if number == 1 else 1
         # The block's input stays alive until its shortcut has been read.
         a = Convolution(
@@ -113,6 +126,7 @@ class BasicStage:
             stride=stride,
             padding=1,
             batch_norm=True,
+            activation="relu",
         ).lower(shape, also_live)
         yield a
         if stride > 1 or shape.channels != self.width:
@@ -131,6 +145,7 @@ class BasicStage:
             padding=1,
             batch_norm=True,
             adds_residual=True,
+            activation="relu",
         ).lower(a.output, also_live)
 
 
@@ -145,7 +160,7 @@ class InvertedStage:
 
     With `squeeze` the channels are weighed before they are narrowed: their means
     go through two small matrices, between which there are `squeeze` times fewer
-    channels than the block takes in.
+    channels than the block takes in. `activation` is the function in between.
     """
 
     name: str
@@ -155,12 +170,14 @@ class InvertedStage:
     expansion: int = 6
     kernel: int = 3
     squeeze: int = 0
+    activation: str = "relu6"
 
     def lower(self, shape: Shape, also_live: int = 0) -> Lowered:
         """Lower all blocks, in the order in which they run."""
-        return _lower_blocks(self._block, self.blocks, shape, also_live)
+        return _lower_blocks(self.block, self.blocks, shape, also_live)
 
-    def _block(self, shape: Shape, number: int, also_live: int) -> Iterator[Lowered]:
+    def block(self, shape: Shape, number: int, also_live: int = 0) -> Iterator[Lowered]:
+        """Yield the layers of a block, in the order in which they run."""
         prefix, stride = f"{self.name}.{number}", self.stride if number == 1 else 1
         adds = stride == 1 and shape.channels == self.width
         wide = self.expansion * shape.channels
@@ -169,7 +186,11 @@ class InvertedStage:
         inner = shape
         if self.expansion > 1:
             expand = Convolution(
-                name=f"{prefix}.expand", out_channels=wide, kernel=1, batch_norm=True
+                name=f"{prefix}.expand",
+                out_channels=wide,
+                kernel=1,
+                batch_norm=True,
+                activation=self.activation,
             ).lower(shape, also_live)
             yield expand
             inner = expand.output
@@ -181,11 +202,14 @@ class InvertedStage:
             padding=self.kernel // 2,
             groups=wide,
             batch_norm=True,
+            activation=self.activation,
         ).lower(inner, waiting if self.expansion > 1 else also_live)
         yield depthwise
         if self.squeeze:
             narrow = max(1, shape.channels // self.squeeze)
-            yield from _squeeze(prefix, depthwise.output, narrow, waiting)
+            yield from _squeeze(
+                prefix, depthwise.output, narrow, waiting, activation=self.activation
+            )
         yield Convolution(
             name=f"{prefix}.project",
             out_channels=self.width,
@@ -195,16 +219,18 @@ class InvertedStage:
         ).lower(depthwise.output, also_live)
 
 
-def _squeeze(prefix: str, shape: Shape, narrow: int, also_live: int) -> Iterator[Lowered]:
+def _squeeze(
+    prefix: str, shape: Shape, narrow: int, also_live: int, *, activation: str
+) -> Iterator[Lowered]:
     """Yield what weighs channels by a function of their means (squeeze and excitation)."""
     channels = shape.channels
     # The map itself waits until its channels are scaled.
     mean = Pool(name=f"{prefix}.mean").lower(shape, also_live)
     yield mean
-    reduced = Linear(name=f"{prefix}.reduce", out_features=narrow)
+    reduced = Linear(name=f"{prefix}.reduce", out_features=narrow, activation=activation)
     lowered = reduced.lower(mean.output, also_live + shape.elements)
     yield lowered
-    weights = Linear(name=f"{prefix}.weigh", out_features=channels)
+    weights = Linear(name=f"{prefix}.weigh", out_features=channels, activation="sigmoid")
     yield weights.lower(lowered.output, also_live + shape.elements)
     read = shape.elements + channels
     live = read + shape.elements + also_live

@@ -17,7 +17,8 @@ class EncoderStage:
     The width is that of the tokens. `head_size` times `heads` may differ from it.
     `relative_positions` is the number of distances for which each head learns a
     number that is added to its scores: one small table for all blocks. `gated`
-    and the biases are as in a language model.
+    and the biases are as in a language model. `activation` is the function between the
+    two matrices of the feed-forward network.
     """
 
     name: str
@@ -30,6 +31,7 @@ class EncoderStage:
     key_bias: bool = True
     gated: bool = False
     relative_positions: int = 0
+    activation: str = "gelu"
 
     def lower(self, shape: Shape, also_live: int = 0) -> Lowered:
         """Lower all blocks, in the order in which they run.
@@ -40,9 +42,10 @@ class EncoderStage:
             If the input is no sequence, or the norm is unknown.
         """
         check_sequence(self.name, shape)
-        return _gathered(self._parts(shape, also_live), shape)
+        return _gathered(self.parts(shape, also_live), shape)
 
-    def _parts(self, shape: Shape, also_live: int) -> Iterator[Lowered]:
+    def parts(self, shape: Shape, also_live: int = 0) -> Iterator[Lowered]:
+        """Yield what it consists of, in the order in which it runs."""
         block = _block(self)
         for number in range(1, self.blocks + 1):
             prefix = f"{self.name}.{number}"
@@ -76,6 +79,7 @@ class DecoderStage:
     key_bias: bool = True
     gated: bool = False
     relative_positions: int = 0
+    activation: str = "gelu"
 
     def lower(self, shape: Shape, also_live: int = 0) -> Lowered:
         """Lower the embedding and all blocks, in the order in which they run.
@@ -92,10 +96,12 @@ class DecoderStage:
                 "positions that it learned."
             )
         output = Shape(shape.channels, self.tokens, 1)
-        return _gathered(self._parts(shape, output, also_live + shape.elements), output)
+        return _gathered(self.parts(shape, also_live), output)
 
-    def _parts(self, memory: Shape, shape: Shape, also_live: int) -> Iterator[Lowered]:
-        width = shape.channels
+    def parts(self, memory: Shape, also_live: int = 0) -> Iterator[Lowered]:
+        """Yield what it consists of, in the order in which it runs."""
+        width = memory.channels
+        shape, also_live = Shape(width, self.tokens, 1), also_live + memory.elements
         yield TokenEmbedding(
             name=f"{self.name}.embedding",
             vocabulary=self.vocabulary,

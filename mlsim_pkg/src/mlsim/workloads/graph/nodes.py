@@ -1,0 +1,248 @@
+"""A computation graph: the layers that a framework runs, each with what it reads and holds.
+
+Here a convolution, its batch normalization and its ReLU are three nodes; `fuse` makes one
+operator of them, as a compiler does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from math import prod
+
+from mlsim.errors import InvalidValueError, unknown_name
+
+# What a node may be. The first three are matrix products.
+CONVOLUTION, LINEAR, ATTENTION = "convolution", "linear", "attention"
+KINDS = (
+    "input",
+    CONVOLUTION,
+    LINEAR,
+    ATTENTION,
+    "batch norm",
+    "norm",
+    "response norm",
+    "activation",
+    "softmax",
+    "pooling",
+    "add",
+    "multiply",
+    "elementwise",
+    "dropout",
+    "concatenation",
+    "reshape",
+    "embedding",
+    "positions",
+    "product",
+    "recurrent",
+    "router",
+    "experts",
+    "distances",
+    "interaction",
+    "resampling",
+    "other",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Node:
+    """One layer of a network, counted for one sample.
+
+    Attributes
+    ----------
+    name
+        Such as "layer1.0.conv1"; what stands before the last point is its block.
+    kind, function
+        One of `KINDS`, and which of that kind, such as "relu" or "max".
+    inputs
+        Names of the nodes whose outputs it reads.
+    shape
+        Of its output, without the batch.
+    weights, biases
+        Learned numbers that a step reads: in matrices and windows, and added ones.
+    table
+        Learned numbers in tables of which a sample reads a few rows.
+    buffers
+        Numbers that it holds without learning them, such as running means.
+    multiply_adds
+        MAC of matrix products and convolutions.
+    masked_multiply_adds
+        Further MAC that a program does which computes what a causal mask hides.
+    window
+        Numbers that go into each output: of a window, or a row of a matrix.
+    outputs
+        Columns of the matrix product that it is, else 0.
+    read
+        Elements that it reads, where those are not all of its inputs.
+    kept_bytes
+        Bytes besides activations that training keeps of a sample, such as indices.
+    element_bytes
+        Bytes of an element of its output, if the number format does not say (0).
+    in_place, once
+        Whether it writes over its input; whether its output is one for the whole batch.
+    """
+
+    name: str
+    kind: str
+    shape: tuple[int, ...]
+    inputs: tuple[str, ...] = ()
+    function: str = ""
+    weights: int = 0
+    biases: int = 0
+    table: int = 0
+    buffers: int = 0
+    multiply_adds: int = 0
+    masked_multiply_adds: int = 0
+    window: int = 0
+    outputs: int = 0
+    read: int | None = None
+    kept_bytes: int = 0
+    element_bytes: int = 0
+    in_place: bool = False
+    once: bool = False
+
+    def __post_init__(self) -> None:
+        if self.kind not in KINDS:
+            raise unknown_name("kind of layer", self.kind, KINDS)
+        if any(size < 0 for size in self.shape):
+            raise InvalidValueError(f"{self.name}: no shape has a side below 0: {self.shape}.")
+
+    @property
+    def elements(self) -> int:
+        """Numbers in its output."""
+        return prod(self.shape)
+
+    @property
+    def parameters(self) -> int:
+        """Learned numbers that it holds."""
+        return self.weights + self.biases + self.table
+
+    @property
+    def is_view(self) -> bool:
+        """Whether its output is its input under another shape: no bytes, no work."""
+        return self.kind == "reshape"
+
+    @property
+    def block(self) -> str:
+        """The block that it belongs to, or "" if it stands by itself."""
+        return self.name.rpartition(".")[0]
+
+
+@dataclass(frozen=True, eq=False)
+class Graph:
+    """Nodes in the order in which they run.
+
+    Raises
+    ------
+    InvalidValueError
+        If two nodes have one name, or one reads what has not been computed yet.
+
+    >>> graph = Graph((Node(name="x", kind="input", shape=(8,)),
+    ...                Node(name="y", kind="linear", shape=(4,), inputs=("x",), weights=32)))
+    >>> graph.parameters, graph.elements_read(graph["y"])
+    (32, 8)
+    """
+
+    nodes: tuple[Node, ...]
+    # Why some of it could not be counted exactly, in words; empty if all was.
+    notes: tuple[str, ...] = field(default=())
+
+    def __post_init__(self) -> None:
+        seen: set[str] = set()
+        for node in self.nodes:
+            if node.name in seen:
+                raise InvalidValueError(f"two layers are called {node.name!r}; names must differ.")
+            for source in node.inputs:
+                if source not in seen:
+                    raise InvalidValueError(
+                        f"{node.name} reads {source!r}, which no earlier layer computes."
+                    )
+            seen.add(node.name)
+
+    def __iter__(self) -> Iterator[Node]:
+        return iter(self.nodes)
+
+    def __len__(self) -> int:
+        return len(self.nodes)
+
+    @cached_property
+    def by_name(self) -> dict[str, Node]:
+        """Nodes by their names."""
+        return {node.name: node for node in self.nodes}
+
+    def __getitem__(self, name: str) -> Node:
+        if name not in self.by_name:
+            raise unknown_name("layer", name, self.by_name)
+        return self.by_name[name]
+
+    @property
+    def layers(self) -> tuple[Node, ...]:
+        """The nodes that do something: neither inputs nor other shapes of the same numbers."""
+        return tuple(each for each in self if each.kind != "input" and not each.is_view)
+
+    @cached_property
+    def consumers(self) -> dict[str, tuple[str, ...]]:
+        """Names of the nodes that read each node's numbers, through other shapes of them too."""
+        found: dict[str, list[str]] = {node.name: [] for node in self.nodes}
+        for node in self.nodes:
+            if not node.is_view:
+                for source in node.inputs:
+                    found[self.root(source)].append(node.name)
+        return {name: tuple(readers) for name, readers in found.items()}
+
+    def root(self, name: str) -> str:
+        """Return the node that computed the numbers which a node shows in another shape."""
+        node = self[name]
+        while node.is_view:
+            node = self[node.inputs[0]]
+        return node.name
+
+    def sources(self, node: Node) -> tuple[Node, ...]:
+        """Return the nodes that computed what a node reads, each once."""
+        return tuple(self[name] for name in dict.fromkeys(map(self.root, node.inputs)))
+
+    def elements_read(self, node: Node) -> int:
+        """Return the numbers of activation that a node reads for one sample."""
+        if node.read is not None:
+            return node.read
+        return _sum(self.taken((node,)).values())
+
+    def taken(self, nodes: Iterable[Node]) -> dict[str, int]:
+        """Return how many numbers nodes that run together read of each other node's output.
+
+        Of a part of them, such as the first token, only that part is read.
+        """
+        nodes = tuple(nodes)
+        own = {node.name for node in nodes}
+        seen = dict.fromkeys(name for node in nodes for name in node.inputs)
+        found: dict[str, int] = {}
+        for name in seen:
+            root = self.root(name)
+            if root not in own:
+                parts = found.get(root, 0) + self[name].elements
+                found[root] = min(parts, self[root].elements)
+        return found
+
+    @cached_property
+    def outputs(self) -> tuple[str, ...]:
+        """Names of the nodes whose numbers nobody reads: what the network puts out."""
+        return tuple(
+            node.name
+            for node in self.nodes
+            if not node.is_view and node.kind != "input" and not self.consumers[node.name]
+        )
+
+    @property
+    def parameters(self) -> int:
+        """Learned numbers in all nodes."""
+        return _sum(node.parameters for node in self)
+
+    @property
+    def multiply_adds(self) -> int:
+        """MAC of matrix products and convolutions for one sample."""
+        return _sum(node.multiply_adds for node in self)
+
+
+def _sum(values: Iterable[int]) -> int:
+    return sum(values)

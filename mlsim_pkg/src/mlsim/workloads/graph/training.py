@@ -1,0 +1,236 @@
+"""What a step of training holds, moment by moment: forward, the loss, and the way back.
+
+The rules are those of PyTorch's autograd, read in its `derivatives.yaml`: a product keeps what
+it read, ReLU what it put out, an addition nothing. A tensor lives until its last reader is
+done, and so does the gradient of it, called its error here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from mlsim.workloads.graph.nodes import Graph, Node
+
+# Kinds of layer that keep what they read, or what they put out, for the way back.
+_KEEP_INPUTS = frozenset(
+    (
+        *("convolution", "linear", "attention", "batch norm", "norm", "response norm"),
+        *("pooling", "multiply", "product", "distances", "experts", "router", "recurrent"),
+    )
+)
+_KEEP_OUTPUT = frozenset(("softmax", "attention", "recurrent"))
+_FUNCTIONS_KEEP_OUTPUT = frozenset(("relu", "sigmoid", "tanh"))
+# A mean and a deviation of each channel of a batch norm, or each place of a norm; a place
+# number for each maximum; PyTorch's response norm makes three arrays besides its output.
+_STATISTICS = 2 * 4
+_PLACE_NUMBER = 8
+_RESPONSE_ARRAYS = 3
+KINDS = ("weights", "states", "gradients", "outputs", "errors")
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """What lies in memory while one layer runs, in bytes by kind.
+
+    `phase` is "forward", "loss", "backward" or "update".
+    """
+
+    phase: str
+    layer: str
+    held: Mapping[str, float]
+
+    @property
+    def total(self) -> float:
+        """Bytes in all."""
+        return sum(self.held.values())
+
+
+def keeps_input(node: Node) -> bool:
+    """Tell whether training keeps what a layer read."""
+    if node.kind == "activation":
+        return node.function not in _FUNCTIONS_KEEP_OUTPUT
+    return node.kind in _KEEP_INPUTS
+
+
+def keeps_output(node: Node) -> bool:
+    """Tell whether training keeps what a layer put out."""
+    if node.kind == "activation":
+        return node.function in _FUNCTIONS_KEEP_OUTPUT
+    return node.kind in _KEEP_OUTPUT
+
+
+def kept_besides(node: Node, batch_size: int, element_bytes: float) -> float:
+    """Return what training keeps of a layer besides its input and output, in bytes."""
+    own = float(node.kept_bytes * batch_size)
+    if node.kind == "batch norm":
+        return own + _STATISTICS * node.shape[0]
+    if node.kind == "norm":
+        return own + _STATISTICS * batch_size * node.elements / node.shape[-1]
+    if node.kind == "pooling" and node.function == "max":
+        return own + _PLACE_NUMBER * batch_size * node.elements
+    if node.kind == "dropout":
+        return own + batch_size * node.elements
+    if node.kind == "response norm":
+        return own + _RESPONSE_ARRAYS * batch_size * node.elements * element_bytes
+    if node.kind == "activation" and node.function.endswith("gated"):
+        return own + batch_size * node.elements * element_bytes
+    return own
+
+
+@dataclass(frozen=True, slots=True)
+class _Block:
+    """Memory from one moment to another, both included."""
+
+    kind: str
+    size: float
+    born: int
+    dies: int
+
+
+class TrainingStep:
+    """One step of training of a graph.
+
+    Parameters
+    ----------
+    graph
+        The network.
+    batch_size, element_bytes
+        Samples in the step; bytes of each number of weights, activations and gradients.
+    states
+        Numbers that the optimizer keeps of each parameter: 0, 1 (momentum) or 2 (Adam).
+
+    >>> from mlsim import Models
+    >>> from mlsim.workloads.graph.networks import graph_of
+    >>> step = TrainingStep(graph_of(Models.LeNet5_Variant), batch_size=1, element_bytes=4)
+    >>> step.peak.phase, step.held("weights")
+    ('backward', 165128.0)
+    """
+
+    def __init__(
+        self, graph: Graph, *, batch_size: int, element_bytes: float, states: int = 0
+    ) -> None:
+        self.graph, self.batch_size = graph, batch_size
+        self.element_bytes, self.states = element_bytes, states
+        self.layers = graph.layers
+        self._place = {node.name: index for index, node in enumerate(self.layers)}
+        self._loss = len(self.layers)
+        self._end = 2 * self._loss + 1
+        self._learns = self._learning()
+        self.moments = tuple(self._moments())
+
+    @property
+    def peak(self) -> Moment:
+        """The moment at which most is held; of several, the first."""
+        return max(self.moments, key=lambda moment: moment.total)
+
+    def held(self, kind: str) -> float:
+        """Return the most that is held of a kind at one time."""
+        return max(moment.held[kind] for moment in self.moments)
+
+    def bytes_of(self, node: Node) -> float:
+        """Return the size of a node's output for the whole batch."""
+        samples = 1 if node.once else self.batch_size
+        return samples * node.elements * (node.element_bytes or self.element_bytes)
+
+    def _learning(self) -> set[str]:
+        """Return the nodes whose outputs depend on something learned: they have an error."""
+        found: set[str] = set()
+        for node in self.graph:
+            if node.parameters or found.intersection(node.inputs):
+                found.add(node.name)
+        return found
+
+    def _backward(self, name: str) -> int:
+        """Return the moment at which a layer's way back runs."""
+        return self._end - 1 - self._place[name]
+
+    def _storage(self, name: str) -> str:
+        """Return the node that first wrote the memory in which a node's output lies."""
+        node = self.graph[self.graph.root(name)]
+        while node.in_place and node.inputs:
+            node = self.graph[self.graph.root(node.inputs[0])]
+        return node.name
+
+    def _blocks(self) -> Iterator[_Block]:
+        yield from self._outputs()
+        yield from self._errors()
+        for node in self.layers:
+            besides = kept_besides(node, self.batch_size, self.element_bytes)
+            if besides and node.name in self._learns:
+                place = self._place[node.name]
+                yield _Block("outputs", besides, place, self._backward(node.name))
+            if node.parameters:
+                size = node.parameters * self.element_bytes
+                yield _Block("gradients", size, self._backward(node.name), self._end)
+        weights = (self.graph.parameters + 0.0) * self.element_bytes
+        yield _Block("weights", weights, 0, self._end)
+        yield _Block("states", weights * self.states, 0, self._end)
+        buffers = sum(node.buffers for node in self.graph)
+        yield _Block("weights", buffers * self.element_bytes, 0, self._end)
+
+    def _outputs(self) -> Iterator[_Block]:
+        """Yield what layers put out; the input is held to the end, and so is the result."""
+        dies: dict[str, int] = {}
+        for node in self.layers:
+            own = self._storage(node.name)
+            dies[own] = max(dies.get(own, 0), self._place[node.name])
+            back = self._backward(node.name) if node.name in self._learns else 0
+            if keeps_output(node):
+                dies[own] = max(dies[own], back)
+            for source in map(self._storage, node.inputs):
+                until = back if keeps_input(node) else self._place[node.name]
+                dies[source] = max(dies.get(source, 0), until)
+        ends = {self._storage(name) for name in self.graph.outputs}
+        for node in self.graph:
+            if node.is_view or self._storage(node.name) != node.name:
+                continue
+            lasts = node.kind == "input" or node.name in ends
+            born = self._place.get(node.name, 0)
+            yield _Block(
+                "outputs",
+                self.bytes_of(node),
+                born,
+                self._end if lasts else dies.get(node.name, born),
+            )
+        # The loss keeps the logarithms of the probabilities.
+        for name in self.graph.outputs:
+            yield _Block("outputs", self.bytes_of(self.graph[name]), self._loss, self._loss + 1)
+
+    def _errors(self) -> Iterator[_Block]:
+        """Yield the gradients of what layers put out; those of a sum are one."""
+        born: dict[str, int] = dict.fromkeys(self.graph.outputs, self._loss)
+        dies: dict[str, int] = {}
+        shared: dict[str, str] = {}
+        for node in reversed(self.layers):
+            back = self._backward(node.name)
+            own = shared.get(node.name, node.name)
+            dies[own] = max(dies.get(own, 0), back)
+            for source in dict.fromkeys(map(self.graph.root, node.inputs)):
+                if source not in self._learns or source in born:
+                    continue
+                if node.kind == "add" and self._alone(source):
+                    shared[source] = own
+                    continue
+                born[source] = back
+        for name, first in born.items():
+            if name in self._learns:
+                yield _Block("errors", self.bytes_of(self.graph[name]), first, dies[name])
+
+    def _alone(self, name: str) -> bool:
+        """Tell whether one layer only reads a node, so that its error is nobody else's."""
+        return len(self.graph.consumers[name]) == 1
+
+    def _moments(self) -> Iterator[Moment]:
+        changes: list[dict[str, float]] = [dict.fromkeys(KINDS, 0.0) for _ in range(self._end + 2)]
+        for block in self._blocks():
+            changes[block.born][block.kind] += block.size
+            changes[block.dies + 1][block.kind] -= block.size
+        held = dict.fromkeys(KINDS, 0.0)
+        names = [node.name for node in self.layers]
+        labels = [("forward", name) for name in names]
+        labels += [("loss", ""), *(("backward", name) for name in reversed(names))]
+        labels += [("update", "")]
+        for (phase, layer), change in zip(labels, changes, strict=False):
+            held = {kind: held[kind] + change[kind] for kind in KINDS}
+            yield Moment(phase, layer, dict(held))

@@ -1,0 +1,69 @@
+"""The graph of a network and its operators are two ways to the same counts."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from mlsim import Models
+from mlsim.errors import InvalidValueError, UnknownNameError
+from mlsim.workloads import Network
+from mlsim.workloads.graph import Graph, Node
+from mlsim.workloads.graph.fuse import operators_of
+from mlsim.workloads.graph.networks import graph_of
+
+NETWORKS = [name for name in dir(Models) if isinstance(getattr(Models, name), Network)]
+# Of these only operators are known, so what waits for a later one is not.
+CHAINS = ("DLRM", "StableDiffusion1_UNet")
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_fusing_the_graph_gives_the_operators(name: str) -> None:
+    model: Network = getattr(Models, name)
+    graph = graph_of(model)
+    found = [replace(each, activations_live=0) for each in operators_of(graph)]
+    assert found == [replace(each, activations_live=0) for each in model.operators]
+    assert graph.parameters == model.parameter_count
+    assert 2 * graph.multiply_adds == model.flop_count
+
+
+@pytest.mark.parametrize("name", [name for name in NETWORKS if name not in CHAINS])
+def test_what_is_alive_is_at_most_what_the_operators_say(name: str) -> None:
+    model: Network = getattr(Models, name)
+    for found, told in zip(operators_of(graph_of(model)), model.operators, strict=True):
+        # The last block of a decoder holds the encoder's tokens a little longer than it must.
+        last = told.name.startswith("decoder.")
+        assert found.activations_live <= told.activations_live
+        assert last or found.activations_live == told.activations_live
+
+
+def test_a_convolution_is_four_nodes_and_one_operator() -> None:
+    graph = graph_of(Models.ResNet50)
+    assert [node.name for node in graph if node.name.startswith("conv2.1.c")] == [
+        "conv2.1.c",
+        "conv2.1.c_bn",
+        "conv2.1.c_add",
+        "conv2.1.c_relu",
+    ]
+    assert graph["conv2.1.c_add"].inputs == ("conv2.1.c_bn", "conv2.1.down_bn")
+    assert graph.consumers["conv2.1.c_relu"] == ("conv2.2.a", "conv2.2.c_add")
+
+
+def test_a_part_of_a_tensor_is_read_in_part() -> None:
+    graph = graph_of(Models.ViT_B16)
+    assert graph["head"].inputs == ("class",)
+    assert graph.elements_read(graph["head"]) == 768
+    assert graph.root("class") == "encoder.norm"
+
+
+def test_a_graph_refuses_names_that_are_twice_there_and_readers_that_come_first() -> None:
+    first = Node(name="a", kind="input", shape=(4,))
+    with pytest.raises(InvalidValueError, match="two layers are called 'a'"):
+        Graph((first, first))
+    with pytest.raises(InvalidValueError, match="b reads 'c'"):
+        Graph((first, Node(name="b", kind="linear", shape=(2,), inputs=("c",))))
+    with pytest.raises(UnknownNameError, match="convolution"):
+        Node(name="a", kind="convolutoin", shape=(4,))
+    with pytest.raises(UnknownNameError, match="layer"):
+        Graph((first,))["b"]
