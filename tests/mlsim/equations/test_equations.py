@@ -31,6 +31,7 @@ from mlsim.equations.symbols import expression, indexed, tex
 from mlsim.errors import UnknownNameError
 from mlsim.quantities import VOCABULARY, term
 from mlsim.records.references import references
+from mlsim.solvers.anatomy.limits import EPOCHS
 from mlsim.solvers.footprint.account import equations_by
 from mlsim.solvers.forward.calibrated_configuration import CALIBRATED_SOLVER
 from mlsim.solvers.forward.configuration import SOLVER, with_lookups
@@ -325,6 +326,7 @@ def test_every_equation_is_used() -> None:
             *with_cache(SOLVER),
             *CALIBRATED_SOLVER,
             *TRAINING,
+            *EPOCHS,
             *accounts,
         )
     }

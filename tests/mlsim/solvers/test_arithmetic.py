@@ -25,9 +25,18 @@ LENGTH = "the length of a request, compared with a limit or printed"
 SUM_SHOWN = "shows the terms of a sum that an equation computed"
 ROUNDING = "a tolerance for rounding"
 SEARCH = "a search of numbers, whatever they stand for"
+ADDED = "adds up the rows of a table, each of which was computed elsewhere"
 PLACES = "places in an array or a list, not quantities"
 # By module and function; "*" is a whole module.
 EXPLAINED = {
+    "anatomy/anatomy.py": {
+        "Anatomy._view": PLACES,
+        "Anatomy.total": ADDED,
+        "Anatomy.counts": ADDED,
+    },
+    "anatomy/limits.py": {"module": SEARCH, "_last": SEARCH},
+    "anatomy/rows.py": {"kernel_rows": ADDED},
+    "anatomy/views.py": {"*": ADDED},
     "blocks.py": {"*": PLACES},
     "consistency.py": {"check_shares": ROUNDING, "_close": ROUNDING},
     "derivation.py": {

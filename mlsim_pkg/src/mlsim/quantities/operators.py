@@ -175,4 +175,19 @@ ENTRIES: tuple[tuple[str, str, str, str], ...] = (
     ("activation_memory", r"M_a", "B", "Memory that the live activations take at their peak."),
     ("memory_required", r"M_\mathrm{req}", "B", "Memory that the network needs to run."),
     ("memory_free", r"M_\mathrm{free}", "B", "Memory left over; negative if it does not fit."),
+    ("memory_excess", r"M_\mathrm{over}", "B", "Memory needed beyond what there is."),
+    ("disk_bandwidth", r"\beta_\mathrm{disk}", "B/s", "Bytes per second of a disk, one way."),
+    (
+        "paging_time",
+        r"t_\mathrm{page}",
+        "s",
+        "Time of a step in which what does not fit goes to a disk and comes back.",
+    ),
+    ("paged_latency", r"T_\mathrm{page}", "s", "Time of a step that also waits for its pages."),
+    # Training by epochs.
+    ("dataset_samples", r"N_\mathrm{data}", "sample", "Samples in a data set."),
+    ("epoch_steps", r"n_\mathrm{ep}", "1", "Steps in which every sample of a data set is seen."),
+    ("epoch_time", r"T_\mathrm{ep}", "s", "Time in which every sample of a data set is seen once."),
+    ("epochs", r"E_\mathrm{p}", "1", "How often training goes through its data set."),
+    ("epochs_time", r"T_\mathrm{eps}", "s", "Time of all epochs of a training."),
 )

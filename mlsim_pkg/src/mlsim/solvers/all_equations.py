@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from mlsim.equations import Equation, equations_of, from_records, link, on_chip, serving_counts
+from mlsim.solvers.anatomy.limits import EPOCHS
 from mlsim.solvers.footprint.account import FOOTPRINT
 from mlsim.solvers.forward.configuration import SOLVER, lookups
 from mlsim.solvers.serving.phase import SERVING
@@ -16,4 +17,5 @@ SOLVERS: dict[str, tuple[Equation, ...]] = {
     "Engine.train": TRAINING,
     "Engine.footprint": (*FOOTPRINT, *equations_of(from_records)),
     "Engine.optimal_size": OPTIMAL,
+    "estimate_training_for": EPOCHS,
 }

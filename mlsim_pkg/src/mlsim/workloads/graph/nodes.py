@@ -79,8 +79,9 @@ class Node:
         Bytes besides activations that training keeps of a sample, such as indices.
     element_bytes
         Bytes of an element of its output, if the number format does not say (0).
-    in_place, once
-        Whether it writes over its input; whether its output is one for the whole batch.
+    in_place, once, functional
+        Whether it writes over its input; whether its output is one for the whole batch;
+        whether it is a function that its program calls, and no module of its own.
     """
 
     name: str
@@ -101,6 +102,7 @@ class Node:
     element_bytes: int = 0
     in_place: bool = False
     once: bool = False
+    functional: bool = False
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:

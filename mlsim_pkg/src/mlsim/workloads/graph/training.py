@@ -46,6 +46,15 @@ class Moment:
         return sum(self.held.values())
 
 
+def learning(graph: Graph) -> frozenset[str]:
+    """Return the nodes whose outputs depend on something learned: they have an error."""
+    found: set[str] = set()
+    for node in graph:
+        if node.parameters or found.intersection(node.inputs):
+            found.add(node.name)
+    return frozenset(found)
+
+
 def keeps_input(node: Node) -> bool:
     """Tell whether training keeps what a layer read."""
     if node.kind == "activation":
@@ -116,7 +125,7 @@ class TrainingStep:
         self._place = {node.name: index for index, node in enumerate(self.layers)}
         self._loss = len(self.layers)
         self._end = 2 * self._loss + 1
-        self._learns = self._learning()
+        self._learns = learning(graph)
         self.moments = tuple(self._moments())
 
     @property
@@ -132,14 +141,6 @@ class TrainingStep:
         """Return the size of a node's output for the whole batch."""
         samples = 1 if node.once else self.batch_size
         return samples * node.elements * (node.element_bytes or self.element_bytes)
-
-    def _learning(self) -> set[str]:
-        """Return the nodes whose outputs depend on something learned: they have an error."""
-        found: set[str] = set()
-        for node in self.graph:
-            if node.parameters or found.intersection(node.inputs):
-                found.add(node.name)
-        return found
 
     def _backward(self, name: str) -> int:
         """Return the moment at which a layer's way back runs."""

@@ -1,0 +1,239 @@
+"""`anatomy`: what each layer of a network computes, holds and moves; and its views by name."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any
+
+from mlsim.errors import InvalidValueError
+from mlsim.hardware import Device
+from mlsim.precision import Precision, precision as find_precision
+from mlsim.solvers.anatomy import limits
+from mlsim.solvers.anatomy.anatomy import Anatomy
+from mlsim.solvers.anatomy.epochs import TrainingTime, time_of_epochs
+from mlsim.solvers.anatomy.view import View
+from mlsim.solvers.inputs import check_estimate, check_flag, validate
+from mlsim.workloads.graph import Graph
+from mlsim.workloads.graph.of import graph as graph_of
+from mlsim.workloads.model import Model
+from mlsim.zoo import resolve
+
+
+def anatomy(
+    model: Model | str | Any,
+    *,
+    batch_size: Any = 1,
+    precision: str | Precision = "fp32",
+    hardware: Device | str | None = None,
+    count: str = "flop",
+    training: bool = False,
+    optimizer: str = "momentum",
+    estimate: str = "roofline",
+    shape: Sequence[int] | None = None,
+    tokens: Any = None,
+) -> Anatomy:
+    """Take a network apart: shapes, parameters, operations, bytes and time of each layer.
+
+    Parameters
+    ----------
+    model
+        A record of the zoo, its name, the path of a TOML file or of a `config.json`, or a
+        PyTorch module, which is read and never run.
+    batch_size
+        Samples that go through together.
+    precision
+        Number format of weights and activations, "fp32" if left out, as PyTorch makes them.
+    hardware
+        A device, to get the time of each layer; none is needed for counts.
+    count
+        How operations are counted: "flop" (two for each multiply-add, as everywhere in this
+        book), "mac", "seed003" or "pytorch". `Anatomy.counts` compares them.
+    training, optimizer
+        Whether to add what training holds and does, with "sgd", "momentum" or "adam".
+    estimate
+        Of times: "roofline", or "calibrated", as `Engine.solve` has it.
+    shape
+        Of a PyTorch module, the shape of one sample, such as (3, 224, 224).
+    tokens
+        Of a language model, how many tokens it reads at once.
+
+    Raises
+    ------
+    InvalidValueError, UnknownNameError, WrongKindError
+        If an argument is not allowed, or does not go with the model; says what is.
+    UnsupportedLayerError
+        If a PyTorch module does what can't be counted; names it.
+    MissingLibraryError
+        If a library is needed that is not there.
+
+    >>> from mlsim import Models, anatomy
+    >>> lenet = anatomy(Models.LeNet5_Variant)
+    >>> lenet.profile_ops(count="seed003")["operations"][-1]
+    295700
+    >>> [row["shape_out"] for row in lenet.layers][:3]
+    [(6, 24, 24), (6, 24, 24), (6, 12, 12)]
+    """
+    found, graph = _graph(model, shape, tokens)
+    check_estimate(estimate)
+    return Anatomy(
+        graph,
+        found,
+        batch_size=int(validate("batch_size", batch_size, whole=True)),
+        precision=find_precision(precision),
+        count=count,
+        training=check_flag("training", training),
+        optimizer=optimizer,
+        device=resolve.device(hardware) if hardware is not None else None,
+        estimate=estimate,
+    )
+
+
+def _graph(model: Any, shape: Any, tokens: Any) -> tuple[Model, Graph]:
+    """Return the model and its computation graph."""
+    if shape is not None:
+        raise InvalidValueError("shape= is that of a PyTorch module's sample; leave it out.")
+    found = resolve.model(model)
+    return found, _cached(found, tokens)
+
+
+@lru_cache(maxsize=64)
+def _cached(model: Model, tokens: Any) -> Graph:
+    return graph_of(model, tokens)
+
+
+def profile_ops(model: Any, *, count: str = "flop", **asked: Any) -> View:
+    """Return the operations of each layer, and their sum; arguments as for `anatomy`.
+
+    >>> from mlsim import profile_ops
+    >>> profile_ops("LeNet5_Variant")["operations"][-1]
+    557040
+    """
+    return anatomy(model, count=count, **asked).profile_ops()
+
+
+def profile_layer_mem(model: Any, **asked: Any) -> View:
+    """Return the working set of each layer, in bytes; arguments as for `anatomy`.
+
+    >>> from mlsim import profile_layer_mem
+    >>> profile_layer_mem("LeNet5_Variant")["working_set"][0]
+    17584.0
+    """
+    return anatomy(model, **asked).profile_layer_mem()
+
+
+def profile_mem(model: Any, **asked: Any) -> View:
+    """Return what inputs, weights and outputs take together; arguments as for `anatomy`.
+
+    >>> from mlsim import profile_mem
+    >>> profile_mem("LeNet5_Variant")["part"]
+    ['inputs', 'weights', 'outputs']
+    """
+    return anatomy(model, **asked).profile_mem()
+
+
+def summary(model: Any, **asked: Any) -> View:
+    """Return modules, output shapes and sizes as a printed summary; arguments as for `anatomy`.
+
+    >>> from mlsim import summary
+    >>> print(summary("LeNet5_Variant").notes[0])
+    Total params: 41,282
+    """
+    return anatomy(model, **asked).summary()
+
+
+def largest_batch(model: Any, *, hardware: Device | str, **asked: Any) -> int:
+    """Return the largest batch that fits in a device's memory; arguments as for `anatomy`.
+
+    Raises
+    ------
+    DoesNotFitError
+        If not even one sample does; says by how much.
+
+    >>> from mlsim import largest_batch
+    >>> 100 < largest_batch("AlexNet", hardware="GTX580", training=True) < 300
+    True
+    """
+    device = resolve.device(hardware)
+    asked.pop("batch_size", None)
+
+    def at(batch: int) -> Anatomy:
+        return anatomy(model, batch_size=batch, hardware=device, **asked)
+
+    return limits.largest_batch(at, device.capacity_si, device.name)
+
+
+def over_memory(
+    model: Any,
+    batches: Sequence[int],
+    *,
+    hardware: Device | str,
+    disk_bandwidth: Any,
+    **asked: Any,
+) -> View:
+    """Return memory and time of a step by batch, and the cliff where memory ends.
+
+    What does not fit goes to a disk and comes back in each step, at `disk_bandwidth`, such
+    as "3 GB/s"; other arguments as for `anatomy`.
+
+    Raises
+    ------
+    InvalidValueError
+        If there is no batch, or one is no whole number.
+
+    >>> from mlsim import over_memory
+    >>> rows = over_memory("AlexNet", [64, 1024], hardware="GTX580", training=True,
+    ...                    disk_bandwidth="100 MB/s")
+    >>> [float(row["paging_time"]) > 1 for row in rows]
+    [False, True]
+    """
+    device = resolve.device(hardware)
+
+    def at(batch: int) -> Anatomy:
+        return anatomy(model, batch_size=batch, hardware=device, **asked)
+
+    return limits.over_memory(at, batches, disk_bandwidth)
+
+
+def estimate_training_for(
+    model: Any,
+    epochs: Any,
+    *,
+    samples: Any = None,
+    hardware: Device | str | None = None,
+    epoch_time: Any = None,
+    disk_bandwidth: Any = None,
+    **asked: Any,
+) -> TrainingTime:
+    """Estimate how long so many epochs of training take.
+
+    Parameters
+    ----------
+    model, **asked
+        As for `anatomy`: the batch, the number format, the optimizer.
+    epochs
+        How often training goes through its data set.
+    samples, hardware
+        Samples in the data set, and the device: the time of an epoch is predicted.
+    epoch_time
+        The time of one epoch that somebody measured, such as "2.4 s", in place of those.
+    disk_bandwidth
+        Of a disk that takes what does not fit, such as "3 GB/s"; without one, a step that
+        does not fit is refused.
+
+    Raises
+    ------
+    InvalidValueError
+        If neither or both ways are given.
+    DoesNotFitError
+        If a step does not fit, and there is no disk.
+
+    >>> from mlsim import estimate_training_for
+    >>> print(estimate_training_for("LeNet5_Variant", 1000, epoch_time="2.4 s").total)
+    2400.0 s
+    """
+    asked["training"] = True
+    found = anatomy(model, hardware=hardware, **asked)
+    return time_of_epochs(
+        found, epochs, samples=samples, epoch_time=epoch_time, disk_bandwidth=disk_bandwidth
+    )

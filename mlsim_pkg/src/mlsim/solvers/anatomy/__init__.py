@@ -1,0 +1,1 @@
+"""What each layer of a network computes, holds and moves."""

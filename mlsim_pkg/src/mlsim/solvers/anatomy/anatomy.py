@@ -1,0 +1,335 @@
+"""What a network is made of: each layer's shapes, operations, bytes, and time on a device."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from mlsim.equations.memory import memory_free
+from mlsim.errors import InvalidValueError, WrongKindError, unknown_name
+from mlsim.precision import Precision
+from mlsim.solvers.anatomy import rows as made, views
+from mlsim.solvers.anatomy.view import View
+from mlsim.solvers.forward import profile as forward
+from mlsim.units import text
+from mlsim.workloads.graph.counting import COUNTS, FLOP, check_count, operations
+from mlsim.workloads.graph.fuse import fused
+from mlsim.workloads.graph.passes import network_of, training_network
+from mlsim.workloads.graph.traffic import Traffic
+from mlsim.workloads.graph.training import Moment, TrainingStep
+
+if TYPE_CHECKING:
+    import pandas
+
+    from mlsim.hardware import Device
+    from mlsim.workloads.graph import Graph
+    from mlsim.workloads.model import Model
+
+# Numbers that each optimizer keeps of a parameter.
+OPTIMIZERS = {"sgd": 0, "momentum": 1, "adam": 2}
+
+
+class Anatomy:
+    """The layers of a network, for one batch.
+
+    Parameters
+    ----------
+    graph
+        The network's computation graph.
+    model
+        What it was made of.
+    batch_size, precision
+        Samples, and the number format of weights and activations.
+    count
+        How operations are counted, one of `COUNTS`.
+    training, optimizer
+        Whether training is asked about, and what keeps states of the weights.
+    device, estimate
+        Where it runs, if that is asked, and what kind of answer its times are.
+
+    >>> from mlsim import Models, anatomy
+    >>> lenet = anatomy(Models.LeNet5_Variant)
+    >>> lenet.total("operations"), lenet.total("parameters")
+    (557040, 41282)
+    >>> lenet["conv1"]["shape_out"]
+    (6, 24, 24)
+    """
+
+    def __init__(
+        self,
+        graph: Graph,
+        model: Model,
+        *,
+        batch_size: int,
+        precision: Precision,
+        count: str = FLOP,
+        training: bool = False,
+        optimizer: str = "momentum",
+        device: Device | None = None,
+        estimate: str = "roofline",
+    ) -> None:
+        if optimizer not in OPTIMIZERS:
+            raise unknown_name("optimizer", optimizer, OPTIMIZERS)
+        self.graph, self.model, self.batch_size = graph, model, batch_size
+        self.precision, self.count, self.training = precision, check_count(count), training
+        self.optimizer, self.device, self.estimate = optimizer, device, estimate
+        self.kernels = fused(graph)
+        self.traffic = Traffic(graph, batch_size, precision.bytes)
+
+    @property
+    def about(self) -> str:
+        """What this is the anatomy of, in words."""
+        where = f" on {self.device.name}" if self.device else ""
+        use = f"training with {self.optimizer}" if self.training else "inference"
+        return f"{self.model.name}{where}, batch {self.batch_size}, {self.precision.name}, {use}"
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What could not be counted exactly, in words."""
+        return self.graph.notes
+
+    # Rows.
+
+    @cached_property
+    def layers(self) -> View:
+        """A row for each layer, as a framework runs it.
+
+        Of layers that run in one kernel, the first has its time, and the others none.
+        """
+        found: Iterator[dict[str, Any]] = made.layer_rows(
+            self.graph, self.traffic, self.count, self.kernels
+        )
+        if self.training:
+            found = made.add_training(found, self.graph, self.traffic, OPTIMIZERS[self.optimizer])
+        return self._view("layers", found)
+
+    @cached_property
+    def operators(self) -> View:
+        """A row for each kernel; times add up to the latency that `Engine.solve` gives."""
+        found = made.kernel_rows(self.graph, self.traffic, self.count, self.kernels)
+        return self._view("kernels", found)
+
+    def _view(self, what: str, found: Iterator[dict[str, Any]]) -> View:
+        columns = [*made.LAYER, *made.MOVED]
+        if self.training and what == "layers":
+            columns += made.TRAINED
+        columns.append("runs_in")
+        if self.device:
+            found = made.add_times(found, self.profile.operators)
+            columns += ("time", "bound")
+        return View(f"{self.about}, by {what}", tuple(columns), list(found), self.notes)
+
+    def __getitem__(self, layer: str) -> Mapping[str, Any]:
+        """Return the row of a layer.
+
+        Raises
+        ------
+        UnknownNameError
+            If there is none of that name.
+        """
+        for row in self.layers.rows:
+            if row["layer"] == layer:
+                return row
+        raise unknown_name("layer", layer, [row["layer"] for row in self.layers.rows])
+
+    def __len__(self) -> int:
+        return len(self.layers)
+
+    @property
+    def frame(self) -> pandas.DataFrame:
+        """The rows of all layers as a pandas table."""
+        return self.layers.frame
+
+    def to_csv(self, path: Any = None) -> str:
+        """Return the rows of all layers as CSV; with a path, also write them there."""
+        return self.layers.to_csv(path)
+
+    def total(self, column: str) -> Any:
+        """Return the sum of a column of numbers over all layers.
+
+        Raises
+        ------
+        UnknownNameError, WrongKindError
+            If there is no such column, or it holds no numbers that add up.
+        """
+        values = self.layers[column]
+        if column == "intensity" or any(isinstance(each, (str, tuple)) for each in values):
+            raise WrongKindError(f"{column} of several layers doesn't add up; see .layers.")
+        return sum(values)
+
+    @property
+    def totals(self) -> dict[str, Any]:
+        """The sums of all columns that add up."""
+        summed = [
+            name
+            for name in self.layers.columns
+            if name != "intensity" and all(isinstance(v, (int, float)) for v in self.layers[name])
+        ]
+        return {name: self.total(name) for name in summed}
+
+    # Time.
+
+    @cached_property
+    def profile(self) -> forward.Profile:
+        """One forward pass on the device, kernel by kernel.
+
+        Raises
+        ------
+        InvalidValueError
+            If no hardware was given.
+        """
+        return self._profile(network_of(self.graph, like=self.model))
+
+    @cached_property
+    def training_profile(self) -> forward.Profile:
+        """One step of training on the device: forward, the way back, the update."""
+        states = OPTIMIZERS[self.optimizer]
+        return self._profile(training_network(self.graph, states, like=self.model))
+
+    def _profile(self, network: Any) -> forward.Profile:
+        return forward.solve(
+            network,
+            self._on("time"),
+            batch_size=self.batch_size,
+            precision=self.precision,
+            estimate=self.estimate,
+            check_memory=False,
+        )
+
+    @property
+    def time(self) -> float:
+        """Seconds of one forward pass, or with training=True of one step."""
+        profile = self.training_profile if self.training else self.profile
+        return float(profile.value("latency"))
+
+    # Memory.
+
+    @cached_property
+    def memory_required(self) -> float:
+        """Bytes at the worst moment: of a forward pass, or with training=True of a step."""
+        if self.training:
+            return self.peak.total
+        live = max(each.operator.activations_live for each in self.kernels)
+        return self.traffic.inference_memory(live)
+
+    @property
+    def memory_free(self) -> float:
+        """Bytes that are left on the device; negative if it does not fit.
+
+        Raises
+        ------
+        InvalidValueError
+            If no hardware was given.
+        """
+        return float(memory_free(self._on("memory").capacity_si, self.memory_required))
+
+    def _on(self, what: str) -> Device:
+        if self.device is None:
+            raise InvalidValueError(f"{what} needs a device: give hardware=, such as 'A100'.")
+        return self.device
+
+    @cached_property
+    def step(self) -> TrainingStep:
+        """One step of training, moment by moment.
+
+        Raises
+        ------
+        InvalidValueError
+            If the network was not described closely enough for that.
+        """
+        if self.notes:
+            raise InvalidValueError(f"what training holds is not known: {' '.join(self.notes)}")
+        return TrainingStep(
+            self.graph,
+            batch_size=self.batch_size,
+            element_bytes=self.precision.bytes,
+            states=OPTIMIZERS[self.optimizer],
+        )
+
+    @property
+    def moments(self) -> View:
+        """What lies in memory at each moment of a training step, in bytes."""
+        return views.moments(self)
+
+    @property
+    def peak(self) -> Moment:
+        """The moment of a training step at which most is held."""
+        return self.step.peak
+
+    # Views, named as in the lecture that they come from.
+
+    def profile_ops(self, count: str = "") -> View:
+        """Operations of each layer, and their sum."""
+        return views.profile_ops(self, check_count(count or self.count))
+
+    def profile_layer_mem(self) -> View:
+        """The working set of each layer: what it reads, its weights, what it writes."""
+        return views.profile_layer_mem(self)
+
+    def profile_mem(self) -> View:
+        """What inputs, weights and outputs take of all working sets together."""
+        return views.profile_mem(self)
+
+    def summary(self) -> View:
+        """Layers with their output shapes and parameters, and sizes in MB of 2**20 bytes."""
+        return views.summary(self)
+
+    def counts(self, layer: str = "") -> View:
+        """What each way of counting makes of a layer, or of the whole network.
+
+        Raises
+        ------
+        UnknownNameError
+            If there is no such layer.
+        """
+        nodes = (self.graph[layer],) if layer else self.graph.nodes
+        found = []
+        for name, (meaning, _) in COUNTS.items():
+            try:
+                sum_ = sum(operations(node, name) for node in nodes)
+            except InvalidValueError:
+                continue
+            work = self.traffic.scaled(sum_)
+            found.append({"count": name, "operations": work, "what": meaning})
+        title = f"{layer or self.model.name}, batch {self.batch_size}, by ways of counting"
+        return View(title, ("count", "operations", "what"), found)
+
+    # Written out.
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the anatomy for JSON: bytes, seconds and counts as plain numbers."""
+        found: dict[str, Any] = {
+            "model": self.model.name,
+            "hardware": self.device.name if self.device else None,
+            "batch_size": self.batch_size,
+            "precision": self.precision.name,
+            "count": self.count,
+            "training": self.training,
+            "totals": self.totals,
+            "layers": [
+                {name: row.get(name) for name in self.layers.columns} for row in self.layers.rows
+            ],
+            "notes": list(self.notes),
+        }
+        if self.training:
+            peak = self.peak
+            found["peak"] = {
+                "phase": peak.phase,
+                "layer": peak.layer,
+                "total": peak.total,
+                **peak.held,
+            }
+        return found
+
+    def __str__(self) -> str:
+        return str(views.overview(self))
+
+    def _repr_markdown_(self) -> str:
+        return views.overview(self)._repr_markdown_()
+
+    def __repr__(self) -> str:
+        return f"<Anatomy {self.about}: {len(self.layers)} layers, {self._size()}>"
+
+    def _size(self) -> str:
+        return f"{text(float(self.total('parameters')), 'parameter')}"

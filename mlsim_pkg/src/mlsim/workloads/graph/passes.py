@@ -1,0 +1,114 @@
+"""The kernels of a training step: forward, the way back of each, and the update of the weights.
+
+The way back of a product is two products of the same size: one for the error of what it read,
+one for the gradient of its weights. Every other kernel reads the error of what it put out, what
+was kept, and writes the error of what it read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from mlsim.workloads.graph.counting import backward_multiply_adds
+from mlsim.workloads.graph.fuse import Fused, fused
+from mlsim.workloads.graph.nodes import Graph
+from mlsim.workloads.graph.training import keeps_input, keeps_output, learning
+from mlsim.workloads.layers import Lowered, Shape
+from mlsim.workloads.model import Model, Network
+from mlsim.workloads.operators import Operator
+
+BACKWARD, UPDATE = "backward", "update"
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """Operators that are known as they are, as a layer of a network."""
+
+    name: str
+    operators: tuple[Operator, ...]
+
+    def lower(self, shape: Shape, also_live: int = 0) -> Lowered:
+        """Return the operators."""
+        return Lowered(self.operators, shape)
+
+
+def network_of(graph: Graph, *, like: Model | None = None, name: str = "") -> Network:
+    """Return a network whose operators are those of a graph, fused.
+
+    >>> from mlsim import Models
+    >>> from mlsim.workloads.graph.networks import graph_of
+    >>> network_of(graph_of(Models.ResNet18), name="mine").parameter_count
+    11689512
+    """
+    kernels = tuple(each.operator for each in fused(graph))
+    return _network(kernels, like, name)
+
+
+def training_network(graph: Graph, states: int, *, like: Model | None = None) -> Network:
+    """Return the kernels of one training step as a network, to be timed.
+
+    Its "parameters" are what each kernel moves of weights, gradients and the optimizer's
+    states, and not what the network holds.
+    """
+    kernels = fused(graph)
+    learns = learning(graph)
+    back = [_backward(graph, each, learns) for each in reversed(kernels)]
+    update = _update(graph.parameters, states)
+    passes = [each.operator for each in kernels] + [each for each in back if each] + [update]
+    return _network(tuple(passes), like, "")
+
+
+def _network(operators: tuple[Operator, ...], like: Model | None, name: str) -> Network:
+    name = name or (like.name if like else "network")
+    return Network(
+        key=like.key if like else name,
+        name=name,
+        architecture=like.architecture if like else "computation graph",
+        source=like.source if like else "",
+        figures=like.figures if like else {},
+        input=Shape(1, 1),
+        layers=(Recorded("graph", operators),),
+    )
+
+
+def _backward(graph: Graph, kernel: Fused, learns: frozenset[str]) -> Operator | None:
+    """Return the way back of a kernel, both products of it in one row; None if it has none."""
+    operator, nodes = kernel.operator, kernel.nodes
+    if not any(node.name in learns for node in nodes):
+        return None
+    multiply_adds = sum(backward_multiply_adds(graph, node, learns) for node in nodes)
+    kept = sum(_kept(graph, kernel))
+    errors = sum(count for name, count in graph.taken(nodes).items() if name in learns)
+    products = 2 if operator.multiply_adds and errors else 1
+    return Operator(
+        name=f"{operator.name}: {BACKWARD}",
+        kind=operator.kind,
+        multiply_adds=multiply_adds,
+        # Weights are read for the error of the input, and their gradient is written.
+        parameters=operator.parameters * (2 if errors else 1) + operator.table_parameters,
+        activations_read=products * operator.activations_written + kept,
+        activations_written=errors,
+        activations_live=operator.activations_live,
+        outputs=operator.outputs,
+    )
+
+
+def _kept(graph: Graph, kernel: Fused) -> Iterator[int]:
+    """Yield the elements that the way back reads again."""
+    own = {node.name for node in kernel.nodes}
+    for node in kernel.nodes:
+        if keeps_output(node):
+            yield node.elements
+        if keeps_input(node):
+            yield sum(
+                count
+                for name, count in graph.taken((node,)).items()
+                if name not in own or node.weights
+            )
+
+
+def _update(parameters: int, states: int) -> Operator:
+    """Return what reads weights, gradients and states, and writes weights and states."""
+    moved = parameters * (3 + 2 * states)
+    return Operator(UPDATE, "elementwise", 0, moved, 0, 0, 0)
