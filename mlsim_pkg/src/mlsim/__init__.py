@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from mlsim.measured.services import serving_measurements
     from mlsim.measured.training_runs import published_runs
     from mlsim.measured.training_steps import training_measurements
+    from mlsim.plots.anatomy_plots import plot_anatomy
     from mlsim.plots.rooflines import plot_roofline
     from mlsim.plots.training_plots import plot_breakdown, plot_memory, plot_pipeline
     from mlsim.solvers.footprint.footprint import Footprint
@@ -104,6 +105,7 @@ _HOMES = {
     "load_config": "mlsim.workloads.huggingface",
     "measurements": "mlsim.measured.networks",
     "over_memory": "mlsim.engine.anatomy",
+    "plot_anatomy": "mlsim.plots.anatomy_plots",
     "plot_breakdown": "mlsim.plots.training_plots",
     "plot_memory": "mlsim.plots.training_plots",
     "plot_pipeline": "mlsim.plots.training_plots",
@@ -151,6 +153,7 @@ __all__ = [
     "load_config",
     "measurements",
     "over_memory",
+    "plot_anatomy",
     "plot_breakdown",
     "plot_memory",
     "plot_pipeline",

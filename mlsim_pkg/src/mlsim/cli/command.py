@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from mlsim import __version__
-from mlsim.cli import footprint, serve, solve, train, zoo
+from mlsim.cli import anatomy, footprint, serve, solve, train, zoo
 from mlsim.cli.flags import flags_of, in_flags
 from mlsim.cli.options import DOES_NOT_FIT, REFUSED
 from mlsim.errors import DoesNotFitError, MlsimError
@@ -18,6 +18,7 @@ EPILOG = """examples:
   mlsim solve ResNet50 A100 --batch 1,32,256
   mlsim sweep ResNet50 V100,A100,H100 --batch 1,256 --precision fp16,int8 --json
   mlsim explain ResNet50 A100 --quantity memory_required
+  mlsim anatomy ResNet50 A100 --batch 32 --training
   mlsim serve Llama3_8B H100 --batch 1,64 --prompt 512,2048 --output 128
   mlsim serve Llama3_8B L4 --precision w4a16 --kv-cache fp8 --explain time_per_output_token
   mlsim fit Llama3_70B H100
@@ -67,7 +68,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"mlsim {__version__}")
     commands = parser.add_subparsers(required=True, metavar="command")
-    for group in (solve, serve, train, footprint, zoo):
+    for group in (solve, anatomy, serve, train, footprint, zoo):
         group.add(commands)
     for each in commands.choices.values():
         each.set_defaults(parser=each)

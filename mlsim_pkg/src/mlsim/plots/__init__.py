@@ -6,18 +6,22 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from mlsim.plots.anatomy_plots import plot_anatomy
     from mlsim.plots.diagrams import describe_equations, leading_to, plot_equations
     from mlsim.plots.plot_data import attach, data_of
     from mlsim.plots.rooflines import COLOURS, MARKERS, plot_roofline
     from mlsim.plots.training_plots import plot_breakdown, plot_memory, plot_pipeline
+    from mlsim.plots.treemap import Treemap
 
 __all__ = [
     "COLOURS",
     "MARKERS",
+    "Treemap",
     "attach",
     "data_of",
     "describe_equations",
     "leading_to",
+    "plot_anatomy",
     "plot_breakdown",
     "plot_equations",
     "plot_memory",
@@ -26,6 +30,8 @@ __all__ = [
 ]
 
 _HOMES = {
+    "plot_anatomy": "anatomy_plots",
+    "Treemap": "treemap",
     **dict.fromkeys(("COLOURS", "MARKERS", "plot_roofline"), "rooflines"),
     **dict.fromkeys(("attach", "data_of"), "plot_data"),
     **dict.fromkeys(("describe_equations", "leading_to", "plot_equations"), "diagrams"),
