@@ -269,8 +269,8 @@ class Transformer(Model):
         >>> Models.Llama2_7B.flop_count(1, 2048)
         14288420864
         """
-        new_tokens = _whole("new_tokens", new_tokens)
-        cached_tokens = _whole("cached_tokens", cached_tokens)
+        new_tokens = whole_tokens("new_tokens", new_tokens)
+        cached_tokens = whole_tokens("cached_tokens", cached_tokens)
         if new_tokens < 1 or cached_tokens < 0 or new_tokens + cached_tokens > self.context:
             raise InvalidValueError(
                 f"{new_tokens:,} new and {cached_tokens:,} cached tokens are not within the "
@@ -293,7 +293,7 @@ class Transformer(Model):
         return step_operators(self, parallelism or Parallelism())
 
 
-def _whole(name: str, tokens: Any) -> int:
+def whole_tokens(name: str, tokens: Any) -> int:
     """Return a count of tokens; True, 1.5 and NaN are none, 2e3 and NumPy's whole numbers are."""
     if isinstance(tokens, float) and tokens.is_integer():
         return int(tokens)

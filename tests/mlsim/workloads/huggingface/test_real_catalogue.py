@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from mlsim.workloads.graph.language import language_graph
+
 BENCHMARKS = Path(__file__).parents[4] / "benchmarks"
 sys.path.insert(0, str(BENCHMARKS))
 import configs  # noqa: E402
@@ -69,3 +71,12 @@ def test_what_is_named_for_its_format_was_released_in_it(checked: list) -> None:
         if each.model and "-FP8" in each.name:
             assert each.model.released is not None, each.name
             assert each.model.released.weights.computes_as == "fp8"
+
+
+def test_their_graphs_count_the_same(checked: list) -> None:
+    for each in checked:
+        if each.model:
+            found = language_graph(each.model, 300, all_logits=True)
+            assert found.parameters == each.model.parameter_count, each.name
+            told = each.model.flop_count(300, all_logits=True)
+            assert 2 * found.multiply_adds == told, each.name

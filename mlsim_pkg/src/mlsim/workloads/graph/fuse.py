@@ -14,7 +14,9 @@ from mlsim.workloads.operators import NetworkOperators, Operator
 # What may run in the kernel of what computed its first input.
 _FOLLOWERS = {
     CONVOLUTION: ("batch norm", "activation", "add", "positions", "concatenation", "dropout"),
-    LINEAR: ("batch norm", "activation", "add", "dropout"),
+    LINEAR: ("batch norm", "activation", "multiply", "add", "dropout"),
+    ATTENTION: ("multiply",),
+    "experts": ("activation", "multiply", "add"),
     "batch norm": ("activation",),
     "norm": ("activation",),
     "elementwise": ("activation",),
@@ -22,6 +24,7 @@ _FOLLOWERS = {
 }
 # A concatenation runs with a convolution only if it joins learned numbers to its output.
 LEARNED = "learned token"
+GATE = "gate"
 # What a matrix is called with which each token is multiplied.
 PROJECTION = "projection"
 
@@ -87,6 +90,9 @@ def _home(
         if home is None or node.kind not in _FOLLOWERS.get(home[0].kind, ()):
             continue
         if node.kind == "concatenation" and node.function != LEARNED:
+            continue
+        # A gate weighs what a matrix put out; other factors weigh something else.
+        if node.kind == "multiply" and home[0].kind == LINEAR and node.function != GATE:
             continue
         # Positions are added to patches, not to what went through a network.
         if node.kind == "positions" and home[-1].kind not in (CONVOLUTION, "concatenation"):

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from math import prod
 
+from mlsim.equations.step import expert_share
 from mlsim.errors import InvalidValueError, unknown_name
 
 # What a node may be. The first three are matrix products.
@@ -63,6 +64,10 @@ class Node:
         Learned numbers that a step reads: in matrices and windows, and added ones.
     table
         Learned numbers in tables of which a sample reads a few rows.
+    tied
+        Learned numbers of another node that it reads too, such as a table of embeddings.
+    chosen
+        Of experts: how many each token chooses, and of how many.
     buffers
         Numbers that it holds without learning them, such as running means.
     multiply_adds
@@ -92,6 +97,8 @@ class Node:
     weights: int = 0
     biases: int = 0
     table: int = 0
+    tied: int = 0
+    chosen: tuple[int, int] | None = None
     buffers: int = 0
     multiply_adds: int = 0
     masked_multiply_adds: int = 0
@@ -119,6 +126,20 @@ class Node:
     def parameters(self) -> int:
         """Learned numbers that it holds."""
         return self.weights + self.biases + self.table
+
+    def parameters_read(self, samples: int = 1) -> float:
+        """Return the learned numbers that so many samples read together, rows of tables apart.
+
+        Experts are read if one token or more chose them: the number that is to be expected.
+
+        >>> Node(name="up", kind="experts", shape=(3, 8), weights=80, chosen=(2, 8)
+        ...      ).parameters_read()
+        46.25
+        """
+        held = float(self.weights + self.biases)
+        if self.chosen:
+            held *= expert_share(*self.chosen, samples * self.shape[0])
+        return held + self.tied
 
     @property
     def is_view(self) -> bool:

@@ -1,0 +1,331 @@
+"""The parts of a language model's layers as nodes: attention, states, networks, experts.
+
+Counts are those of the operators of a step on one device; here a norm, an activation
+function and an addition are layers of their own, as a framework runs them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import reduce
+from typing import Any
+
+from mlsim.equations import step
+from mlsim.workloads.blocks import Attention, Experts, FeedForward
+from mlsim.workloads.graph.fuse import GATE, PROJECTION
+from mlsim.workloads.graph.wiring import Wiring
+from mlsim.workloads.latent import LatentAttention
+from mlsim.workloads.parallelism import Parallelism
+from mlsim.workloads.recurrent import Recurrent
+from mlsim.workloads.steps import StepOperator
+
+ALONE = Parallelism()
+# Bytes of a token's number, where an indexer says which tokens are looked at.
+_NUMBER = 8
+
+
+class TokenWiring(Wiring):
+    """The nodes so far of a model that reads `tokens` tokens, `hidden` numbers each."""
+
+    def __init__(self, hidden: int, tokens: int, causal: bool, norm: str, vectors: int) -> None:
+        super().__init__()
+        self.hidden, self.tokens, self.causal = hidden, tokens, causal
+        self._norm, self._vectors = norm, vectors
+        # The node that chose tokens last: layers without an indexer look at the same ones.
+        self.chosen = ""
+
+    def norm(self, name: str, source: str) -> str:
+        """Add a norm over the model's width."""
+        return self.inner_norm(name, source, self.hidden, self._vectors * self.hidden)
+
+    def inner_norm(self, name: str, source: str, width: int, learned: int, *sides: int) -> str:
+        """Add a norm over some width; of its learned numbers, those beyond the width are added."""
+        weights = min(width, learned)
+        shape = (self.tokens, *sides, width)
+        told = {"weights": weights, "biases": learned - weights, "function": self._norm}
+        return self.add(name, "norm", shape, source, **told)
+
+    def linear(
+        self, name: str, source: str, inputs: int, outputs: int, *, biases: int = 0, rows: int = 0
+    ) -> str:
+        """Add a matrix that each token is multiplied with, or so many rows only."""
+        rows = rows or self.tokens
+        return self.add(
+            name,
+            "linear",
+            (rows, outputs) if rows == self.tokens else (outputs,),
+            source,
+            function=PROJECTION,
+            weights=inputs * outputs,
+            biases=biases,
+            multiply_adds=rows * inputs * outputs,
+            window=inputs,
+            outputs=outputs,
+        )
+
+    def part(self, name: str, source: str, width: int, what: str) -> str:
+        """Show a part of each token's numbers."""
+        return self.add(name, "reshape", (self.tokens, width), source, function=what)
+
+    def sum(self, name: str, sources: Sequence[str]) -> str:
+        """Add vectors of tokens up, two at a time."""
+        first, *others = sources
+        pairs = [*(f"{name}_{number}" for number in range(1, len(others))), name]
+        shape = (self.tokens, self.hidden)
+        return reduce(
+            lambda found, each: self.add(each[0], "add", shape, each[1], found),
+            zip(pairs, others, strict=False),
+            first,
+        )
+
+    def pairs(self, window: int) -> tuple[int, int]:
+        """Return the pairs of tokens that meet, and those that a mask hides."""
+        window, square = min(window, self.tokens), self.tokens**2
+        found = self.tokens * window
+        if self.causal:
+            found = int(step.attention_pairs(window, 0, self.tokens, window))
+        return found, square - found
+
+    @staticmethod
+    def group(part: Any) -> str:
+        """Return what the nodes of a part are called together."""
+        return next(name for kind, (name, _) in _PARTS.items() if isinstance(part, kind))
+
+
+def wire_part(sequence: TokenWiring, part: Any, name: str, source: str) -> list[str]:
+    """Wire a part of a layer; return the nodes whose outputs are added to the stream."""
+    wire = next(wire for kind, (_, wire) in _PARTS.items() if isinstance(part, kind))
+    found: list[str] = wire(sequence, part, name, source)
+    return found
+
+
+def _operators(sequence: TokenWiring, part: Any) -> dict[str, StepOperator]:
+    return {each.name: each for each in part.operators(sequence.hidden, ALONE)}
+
+
+def _attention(sequence: TokenWiring, part: Attention, name: str, source: str) -> list[str]:
+    operators, hidden = _operators(sequence, part), sequence.hidden
+    columns = operators["queries, keys, values"].outputs
+    queries, mixed = part.heads * part.head_size, part.heads * part.value_width
+    keys = part.kv_heads * part.head_size
+    gate = part.output_gate * mixed
+    qkv = sequence.linear(f"{name}.qkv", source, hidden, columns, biases=part.bias * columns)
+    inputs = [qkv]
+    if part.qk_norm:
+        turned = sequence.part(f"{name}.queries_keys", qkv, queries + keys, "queries, keys")
+        told: tuple[int, ...] = (part.head_size, 2 * part.head_size, part.heads + part.kv_heads)
+        if part.wide_norm:
+            told = (queries + keys, queries + keys)
+        inputs = [_head_norm(sequence, f"{name}.qk_norm", turned, *told)]
+        if not part.values_from_keys:
+            values = columns - gate - queries - keys
+            inputs.append(sequence.part(f"{name}.values", qkv, values, "values"))
+    elif gate:
+        inputs = [sequence.part(f"{name}.heads", qkv, columns - gate, "queries, keys, values")]
+    if part.indexer:
+        _index(sequence, part, name, source, source)
+    last = _meet(sequence, part, name, operators["attention"], inputs)
+    if gate:
+        gates = sequence.part(f"{name}.gate", qkv, gate, "gate")
+        shape = (sequence.tokens, mixed)
+        last = sequence.add(f"{name}.gated", "multiply", shape, last, gates, function=GATE)
+    biases = part.output_bias * hidden
+    return [sequence.linear(f"{name}.output", last, mixed, hidden, biases=biases)]
+
+
+def _head_norm(
+    sequence: TokenWiring, name: str, source: str, width: int, learned: int, *sides: int
+) -> str:
+    """Add a norm of queries and keys: by head, each with numbers of its own, or of all."""
+    shape = (sequence.tokens, *sides, width)
+    return sequence.add(name, "norm", shape, source, function="rms", weights=learned)
+
+
+def _meet(
+    sequence: TokenWiring,
+    part: Attention | LatentAttention,
+    name: str,
+    operator: StepOperator,
+    inputs: list[str],
+) -> str:
+    """Add what lets tokens see one another."""
+    window = part.window or operator.attention_window
+    pairs, hidden = sequence.pairs(window)
+    each = operator.pair_multiply_adds
+    # With latent attention, the cheaper of two ways; expanding is counted as a matrix.
+    each = min(each, operator.absorbed_pair_multiply_adds or each)
+    value = part.value_width if isinstance(part, Attention) else part.value_size
+    words = ["causal"] * sequence.causal + ["window"] * bool(part.window)
+    if part.chosen and not part.window:
+        words.append("chosen")
+        inputs = [*inputs, sequence.chosen] if sequence.chosen else inputs
+    return sequence.add(
+        f"{name}.attention",
+        "attention",
+        (sequence.tokens, part.heads * value),
+        *inputs,
+        function=", ".join(words),
+        weights=operator.parameters,
+        multiply_adds=each * pairs,
+        masked_multiply_adds=each * hidden,
+        # A number for each query and head, in 32 bits: what its scores add up to.
+        kept_bytes=4 * part.heads * sequence.tokens,
+    )
+
+
+def _index(
+    sequence: TokenWiring,
+    mixer: Attention | LatentAttention,
+    name: str,
+    source: str,
+    queries: str,
+) -> None:
+    """Add an indexer: what it chooses is read by the attention of this layer and the next."""
+    part = mixer.indexer
+    assert part is not None
+    width = next(node.shape[-1] for node in reversed(sequence.nodes) if node.name == queries)
+    columns, tokens = part.heads * part.size, sequence.tokens
+    inputs = [sequence.linear(f"{name}.index_queries", queries, width, columns)]
+    keys = sequence.linear(f"{name}.index_keys", source, sequence.hidden, part.size)
+    inputs.append(sequence.inner_norm(f"{name}.index_norm", keys, part.size, 2 * part.size))
+    if part.weighted:
+        weights = f"{name}.index_weights"
+        inputs.append(sequence.linear(weights, source, sequence.hidden, part.heads))
+    scores = next(each for each in part.operators(sequence.hidden) if each.name == "index scores")
+    pairs, hidden = sequence.pairs(scores.attention_window)
+    sequence.chosen = sequence.add(
+        f"{name}.index",
+        "attention",
+        (tokens, min(mixer.chosen, tokens)),
+        *inputs,
+        function="scores",
+        multiply_adds=scores.pair_multiply_adds * pairs,
+        masked_multiply_adds=scores.pair_multiply_adds * hidden,
+        element_bytes=_NUMBER,
+    )
+
+
+def _latent(sequence: TokenWiring, part: LatentAttention, name: str, source: str) -> list[str]:
+    operators, hidden = _operators(sequence, part), sequence.hidden
+    queries = part.heads * (part.content_size + part.rope_size)
+    narrow, inputs = source, hidden
+    if part.query_rank:
+        rank = inputs = part.query_rank
+        narrow = sequence.linear(f"{name}.query_reduction", source, hidden, rank)
+        narrow = sequence.inner_norm(f"{name}.query_norm", narrow, rank, rank)
+    asked = sequence.linear(f"{name}.queries", narrow, inputs, queries)
+    kept = part.kv_rank + part.rope_size
+    packed = sequence.linear(f"{name}.compression", source, hidden, kept)
+    vector = sequence.part(f"{name}.compressed", packed, part.kv_rank, "keys, values")
+    turned = sequence.part(f"{name}.rotary_key", packed, part.rope_size, "rotary key")
+    vector = sequence.inner_norm(f"{name}.compressed_norm", vector, part.kv_rank, part.kv_rank)
+    wide = part.heads * (part.content_size + part.value_size)
+    both = sequence.linear(f"{name}.keys_values", vector, part.kv_rank, wide)
+    if part.indexer:
+        _index(sequence, part, name, source, narrow)
+    mixed = part.heads * part.value_size
+    met = _meet(sequence, part, name, operators["attention"], [asked, both, turned])
+    return [sequence.linear(f"{name}.output", met, mixed, hidden)]
+
+
+def _recurrent(sequence: TokenWiring, part: Recurrent, name: str, source: str) -> list[str]:
+    operators, hidden = _operators(sequence, part), sequence.hidden
+    columns = operators["state inputs"].outputs
+    state = operators["state"]
+    inner = state.token_elements - columns
+    last = sequence.linear(f"{name}.inputs", source, hidden, columns)
+    last = sequence.add(
+        f"{name}.state",
+        "recurrent",
+        (sequence.tokens, inner),
+        last,
+        function=type(part).__name__,
+        weights=state.parameters,
+        multiply_adds=sequence.tokens * state.token_multiply_adds,
+    )
+    return [sequence.linear(f"{name}.output", last, inner, hidden)]
+
+
+def _feed(sequence: TokenWiring, part: FeedForward, name: str, source: str) -> list[str]:
+    hidden, inner = sequence.hidden, part.size
+    columns = part.branches * inner
+    last = sequence.linear(f"{name}.up", source, hidden, columns, biases=part.bias * columns)
+    last = _activation(sequence, f"{name}.activation", last, inner, gated=part.gated)
+    return [sequence.linear(f"{name}.down", last, inner, hidden, biases=part.bias * hidden)]
+
+
+def _activation(sequence: TokenWiring, name: str, source: str, width: int, *, gated: bool) -> str:
+    """Add an activation function; which one, the model does not tell."""
+    function = "gated" if gated else ""
+    return sequence.add(name, "activation", (sequence.tokens, width), source, function=function)
+
+
+def _experts(sequence: TokenWiring, part: Experts, name: str, source: str) -> list[str]:
+    hidden, tokens = sequence.hidden, sequence.tokens
+    scores = part.router_outputs
+    router = sequence.add(
+        f"{name}.router",
+        "router",
+        (tokens, scores),
+        source,
+        weights=scores * hidden,
+        biases=part.router_bias * part.count,
+        multiply_adds=tokens * scores * hidden,
+        window=hidden,
+        outputs=scores,
+    )
+    found = [_routed(sequence, part, name, source, router)]
+    # What is shared is added first, so that each of the two takes an addition along.
+    if part.shared_expert:
+        (last,) = _feed(sequence, part.shared_expert, f"{name}.shared", source)
+        if part.shared_gate:
+            gate = sequence.part(f"{name}.shared.gate", router, 1, "gate of the shared expert")
+            shape = (tokens, hidden)
+            told = {"function": GATE}
+            last = sequence.add(f"{name}.shared.gated", "multiply", shape, last, gate, **told)
+        found.insert(0, last)
+    return found
+
+
+def _routed(sequence: TokenWiring, part: Experts, name: str, source: str, router: str) -> str:
+    """Add the experts among which the router chooses some for each token."""
+    hidden, tokens, width = sequence.hidden, sequence.tokens, part.width(sequence.hidden)
+    if part.latent:
+        source = sequence.linear(f"{name}.to_their_width", source, hidden, width)
+    branches, inner = part.expert.branches, part.per_token * part.size
+
+    def matrices(end: str, sides: tuple[int, int], shape: tuple[int, ...], *given: str) -> str:
+        return sequence.add(
+            f"{name}.{end}",
+            "experts",
+            (tokens, *shape),
+            *given,
+            weights=part.count * sides[0] * sides[1],
+            biases=part.count * part.bias * sides[1],
+            chosen=(part.per_token, part.count),
+            multiply_adds=tokens * part.per_token * sides[0] * sides[1],
+            window=sides[0],
+            outputs=sides[1],
+            # Which experts a token goes to is no activation, and few numbers.
+            read=tokens * width if end == "up" else None,
+        )
+
+    columns = branches * part.size
+    last = matrices("up", (width, columns), (part.per_token, columns), source, router)
+    last = _activation(sequence, f"{name}.activation", last, inner, gated=part.gated)
+    last = matrices("down", (part.size, width), (part.per_token, width), last)
+    last = sequence.add(
+        f"{name}.weighted", "multiply", (tokens, width), last, function="weighted sum"
+    )
+    if part.latent:
+        last = sequence.linear(f"{name}.from_their_width", last, width, hidden)
+    return last
+
+
+_PARTS: dict[type[Any], tuple[str, Any]] = {
+    Attention: ("attention", _attention),
+    LatentAttention: ("attention", _latent),
+    Recurrent: ("state", _recurrent),
+    FeedForward: ("feed_forward", _feed),
+    Experts: ("experts", _experts),
+}

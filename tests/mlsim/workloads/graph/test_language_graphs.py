@@ -1,0 +1,399 @@
+"""The graph of a language model and its steps are two ways to the same counts."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from dataclasses import replace
+from time import perf_counter
+from typing import Any
+
+import pytest
+
+from mlsim import Models
+from mlsim.errors import InvalidValueError, WrongKindError
+from mlsim.workloads import (
+    Attention,
+    Experts,
+    FeedForward,
+    Indexer,
+    LatentAttention,
+    Transformer,
+)
+from mlsim.workloads.graph import Graph
+from mlsim.workloads.graph.fuse import fused
+from mlsim.workloads.graph.language import language_graph
+from mlsim.workloads.graph.language_layers import blocks_of
+from mlsim.workloads.graph.of import graph
+from mlsim.workloads.graph.training import TrainingStep
+
+MODELS = [name for name in dir(Models) if isinstance(getattr(Models, name), Transformer)]
+TOKENS = 7
+# What an operator of a step is called, and the layer of the graph that it is.
+SAME = {
+    "embedding": "embedding",
+    "queries, keys, values": "attention.qkv",
+    "attention": "attention.attention",
+    "attention in a window": "attention.attention",
+    "attention output": "attention.output",
+    "query reduction": "attention.query_reduction",
+    "queries": "attention.queries",
+    "key and value compression": "attention.compression",
+    "keys and values": "attention.keys_values",
+    "index queries": "attention.index_queries",
+    "index keys": "attention.index_keys",
+    "index weights": "attention.index_weights",
+    "index scores": "attention.index",
+    "state inputs": "state.inputs",
+    "state": "state.state",
+    "state output": "state.output",
+    "feed-forward, up": "feed_forward.up",
+    "feed-forward, down": "feed_forward.down",
+    "router": "experts.router",
+    "experts, up": "experts.up",
+    "experts, down": "experts.down",
+    "shared expert, up": "experts.shared.up",
+    "shared expert, down": "experts.shared.down",
+    "pooler": "pooler",
+    "output layer": "output",
+}
+
+
+def model_of(name: str) -> Transformer:
+    found: Transformer = getattr(Models, name)
+    return found
+
+
+def small(**given: Any) -> Transformer:
+    """Return a model of two layers that fits on a page, with some of it changed."""
+    told: dict[str, Any] = {
+        "attention": Attention(heads=2, kv_heads=1, head_size=4),
+        "feed_forward": FeedForward(size=16, gated=True),
+        **given,
+    }
+    made = {"layers": 2, "hidden": 8, "vocabulary": 32, "context": 64, **told}
+    return Transformer(key="small", name="small", architecture="", source="", **made)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_parameters_and_work_are_those_of_the_model(name: str) -> None:
+    model = model_of(name)
+    around = {model.window - 1, model.window, model.window + 1} if model.window else set()
+    for tokens in sorted(
+        {1, TOKENS, 512} | {each for each in around if 1 <= each <= model.context}
+    ):
+        for all_logits in (False, True):
+            found = language_graph(model, tokens, all_logits=all_logits)
+            assert found.parameters == model.parameter_count
+            assert 2 * found.multiply_adds == model.flop_count(tokens, all_logits=all_logits)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_what_a_mask_hides_is_the_rest_of_the_square(name: str) -> None:
+    """As `flop_count` has it without the mask, where no window cuts a corner off."""
+    model = model_of(name)
+    tokens = min(512, *(each.window or each.chosen or 512 for _, each in model.mixers))
+    found = language_graph(model, tokens)
+    hidden = sum(node.masked_multiply_adds for node in found)
+    if not any(isinstance(each, LatentAttention) for _, each in model.mixers):
+        whole = model.flop_count(tokens, causal=False)
+        assert 2 * (found.multiply_adds + hidden) == whole
+    assert bool(hidden) == model.decoder
+
+
+def test_a_window_hides_more_than_the_mask() -> None:
+    near = Attention(heads=2, kv_heads=1, head_size=4, window=3)
+    found = language_graph(small(attention=near), 5)["layers.0.attention.attention"]
+    # Tokens see 1, 2, 3, 3 and 3 of 25 pairs: 16 multiply-adds each, 8 for a score and 8 more.
+    assert found.multiply_adds == 16 * 12
+    assert found.masked_multiply_adds == 16 * 13
+    assert found.function == "causal, window"
+
+
+def _by_layer(found: Graph) -> dict[str, int]:
+    """Return what each layer reads and writes with what runs in its kernel, over all blocks."""
+    total: dict[str, int] = defaultdict(int)
+    for kernel in fused(found):
+        read, written = kernel.operator.activations_read, kernel.operator.activations_written
+        for node in kernel.nodes:  # numbers of tokens are no activations
+            written -= node.element_bytes and node.elements
+            if node.read is None:
+                read -= sum(each.elements for each in found.sources(node) if each.element_bytes)
+        parts = kernel.anchor.name.split(".")
+        total[".".join(parts[2:] if parts[0] == "layers" else parts)] += read + written
+    return total
+
+
+def _by_operator(model: Transformer, tokens: int) -> dict[str, int]:
+    """Return the same of a step; a cache that it writes and reads counts with them."""
+    total: dict[str, int] = defaultdict(int)
+    for operator in model.operators():
+        if operator.kind != "norm":
+            each = operator.token_elements * min(tokens, operator.token_limit)
+            if operator.name.startswith("attention") and operator.kind == "attention":
+                each += tokens * operator.cached_elements
+                total["attention.qkv"] += operator.repeats * tokens * operator.cached_elements
+            total[SAME[operator.name]] += operator.repeats * each
+    return total
+
+
+# Attention and network behind one norm.
+SIDE_BY_SIDE = ("GPT_J_6B", "PaLM_540B")
+PLAIN = [
+    name
+    for name in MODELS
+    if model_of(name).norms <= 2
+    and all(
+        isinstance(each, Attention) and not each.qk_norm and not each.indexer
+        for each in model_of(name).attentions
+    )
+]
+
+
+@pytest.mark.parametrize("name", PLAIN)
+def test_what_a_step_moves_is_what_its_layers_move(name: str) -> None:
+    """Each operator but the norms, whose number is told only in all: they are added up."""
+    model = model_of(name)
+    found = _by_layer(language_graph(model, TOKENS))
+    norms = sum(found.pop(each) for each in list(found) if "norm" in each)
+    assert norms == 2 * model.hidden * TOKENS * model.norm_count
+    # A step has positions and kinds of tokens in the embedding, which reads one row each.
+    for each in ("positions", "token_types"):
+        assert found.pop(each, 0) == 3 * model.hidden * TOKENS * bool(getattr(model, each))
+    told = _by_operator(model, TOKENS)
+    if model.experts and model.experts.shared_gate:
+        told["experts.shared.down"] += TOKENS * model.expert_layers
+    if name in SIDE_BY_SIDE:  # two additions, and either matrix may take both along
+        for counts in (found, told):
+            counts["attention.output"] += counts.pop("feed_forward.down")
+    assert found == told
+
+
+def test_norms_of_queries_and_keys_are_in_no_operator_of_a_step() -> None:
+    model = Models.Qwen3_8B
+    found, told = _by_layer(language_graph(model, TOKENS)), _by_operator(model, TOKENS)
+    turned = TOKENS * 36 * (32 + 8) * 128
+    # A step runs them with the matrix; here they read and write queries and keys.
+    assert found["attention.qk_norm"] == 2 * turned
+    for name in ("attention.qkv", "attention.attention", "attention.output", "feed_forward.up"):
+        assert found[name] == told[name]
+
+
+def test_norms_behind_a_part_keep_it_from_taking_the_addition_along() -> None:
+    model = Models.Gemma2_9B
+    found, told = _by_layer(language_graph(model, TOKENS)), _by_operator(model, TOKENS)
+    vector = TOKENS * 42 * 3584
+    for name in ("attention.output", "feed_forward.down"):
+        assert found[name] == told[name] - vector
+    assert found["attention.add"] == found["feed_forward.add"] == 3 * vector
+
+
+def test_latent_attention_reads_what_was_expanded() -> None:
+    """A step's attention reads the compressed vector; expanding it is a matrix in both."""
+    model = Models.DeepSeek_V3
+    found, told = _by_layer(language_graph(model, TOKENS)), _by_operator(model, TOKENS)
+    layers = 61 * TOKENS
+    queries, values, expanded = 128 * (128 + 64), 128 * 128, 128 * (128 + 128)
+    assert found["attention.attention"] == layers * (queries + values + expanded + 64)
+    assert told["attention.attention"] == layers * (queries + values + 576)
+    # The compressed vector is written for a norm to read, in a step to the cache.
+    assert found["attention.compression"] == told["attention.compression"] + layers * 576
+    same = ("query_reduction", "queries", "keys_values", "output")
+    for name in (*(f"attention.{each}" for each in same), "feed_forward.up", "experts.up"):
+        assert found[name] == told[name]
+    for name in ("experts.down", "experts.shared.up", "experts.shared.down", "experts.router"):
+        assert found[name] == told[name]
+
+
+def _read_and_written(found: Graph, name: str) -> tuple[int, int]:
+    return found.elements_read(found[name]), found[name].elements
+
+
+def test_a_block_of_llama_by_hand() -> None:
+    """512 tokens of 4096 numbers; 32 heads of 128, 8 of them for keys; 14336 in the middle."""
+    found = language_graph(Models.Llama3_8B, 512)
+    block = [node.name for node in found if node.name.startswith("layers.31.")]
+    assert [name.removeprefix("layers.31.") for name in block] == [
+        *("attention.norm", "attention.qkv", "attention.attention", "attention.output"),
+        *("attention.add", "feed_forward.norm", "feed_forward.up", "feed_forward.activation"),
+        *("feed_forward.down", "feed_forward.add"),
+    ]
+    stream, inner = 2_097_152, 7_340_032  # 512 x 4096, 512 x 14336
+    assert [_read_and_written(found, name) for name in block] == [
+        (stream, stream),
+        (stream, 3_145_728),  # 512 x (32 + 8 + 8) x 128
+        (3_145_728, stream),
+        (stream, stream),
+        (2 * stream, stream),
+        (stream, stream),
+        (stream, 2 * inner),
+        (2 * inner, inner),
+        (inner, stream),
+        (2 * stream, stream),
+    ]
+    assert [found[name].parameters for name in block] == [
+        *(4096, 25_165_824, 0, 16_777_216, 0, 4096),
+        *(117_440_512, 0, 58_720_256, 0),
+    ]
+    attention = found["layers.31.attention.attention"]
+    # 512 x 513 / 2 pairs, and 2 x 32 x 128 multiply-adds for each.
+    assert attention.multiply_adds == 131_328 * 8192
+    assert attention.masked_multiply_adds == 130_816 * 8192
+    assert found["layers.31.attention.qkv"].multiply_adds == 512 * 25_165_824
+    output = found["output"]
+    assert (output.shape, output.weights) == ((128_256,), 128_256 * 4096)
+    assert found.elements_read(output) == 4096
+
+
+def test_a_block_of_gpt2_by_hand() -> None:
+    """1024 tokens of 768 numbers; a bias in each matrix, and norms of two vectors."""
+    found = language_graph(Models.GPT2, 1024)
+    stream = 786_432
+    numbers = {
+        "attention.norm": (stream, stream, 1536),
+        "attention.qkv": (stream, 3 * stream, 768 * 2304 + 2304),
+        "attention.attention": (3 * stream, stream, 0),
+        "attention.output": (stream, stream, 768 * 768 + 768),
+        "attention.add": (2 * stream, stream, 0),
+        "feed_forward.norm": (stream, stream, 1536),
+        "feed_forward.up": (stream, 4 * stream, 768 * 3072 + 3072),
+        "feed_forward.activation": (4 * stream, 4 * stream, 0),
+        "feed_forward.down": (4 * stream, stream, 3072 * 768 + 768),
+        "feed_forward.add": (2 * stream, stream, 0),
+    }
+    for name, told in numbers.items():
+        full = f"layers.0.{name}"
+        assert (*_read_and_written(found, full), found[full].parameters) == told
+    # The published size of a block, 7,087,872, and of the tables.
+    assert sum(told[2] for told in numbers.values()) == 7_087_872
+    assert found["embedding"].table == 50_257 * 768
+    assert found["positions"].table == 1024 * 768
+    # The output layer is the table of the embedding: none of its own, and read all the same.
+    assert found["output"].parameters == 0
+    assert found["output"].parameters_read() == 50_257 * 768
+
+
+def test_experts_hold_all_and_read_those_that_are_chosen() -> None:
+    found = language_graph(Models.Mixtral_8x7B, 1)
+    up = found["layers.0.experts.up"]
+    assert up.parameters == 8 * 4096 * 2 * 14336
+    assert up.parameters_read() == 2 * 4096 * 2 * 14336
+    # A second sample meets an expert that the first left out with chance 1/4.
+    assert up.parameters_read(2) == up.parameters * (1 - 0.75**2)
+    assert up.multiply_adds == 2 * 4096 * 2 * 14336
+    assert found["layers.0.experts.weighted"].shape == (1, 4096)
+    assert found.elements_read(found["layers.0.experts.weighted"]) == 2 * 4096
+
+
+def test_layers_without_an_indexer_look_at_the_tokens_of_the_last_one() -> None:
+    latent = LatentAttention(
+        heads=2, query_rank=4, kv_rank=4, content_size=4, rope_size=2, value_size=4, chosen=3
+    )
+    own = replace(latent, indexer=Indexer(heads=1, size=4))
+    model = small(attention=own, mixer_layers=((1, own), (1, latent)))
+    found = language_graph(model, 5)
+    assert found["layers.0.attention.index"].shape == (5, 3)
+    for layer in (0, 1):
+        attention = found[f"layers.{layer}.attention.attention"]
+        assert "layers.0.attention.index" in attention.inputs
+    assert found.parameters == model.parameter_count
+    assert 2 * found.multiply_adds == model.flop_count(5)
+
+
+def test_latent_attention_takes_the_cheaper_way() -> None:
+    """A rank below the size of a key: in the compressed space a pair is less work."""
+    latent = LatentAttention(
+        heads=2, query_rank=0, kv_rank=2, content_size=16, rope_size=2, value_size=16
+    )
+    model = small(attention=latent)
+    found = language_graph(model, 5)
+    # 15 pairs; two heads, each with 2 x 2 + 2 multiply-adds instead of 16 + 2 + 16.
+    assert found["layers.0.attention.attention"].multiply_adds == 15 * 2 * 6
+    assert 2 * found.multiply_adds == model.flop_count(5)
+
+
+def test_one_norm_serves_parts_side_by_side() -> None:
+    found = language_graph(Models.GPT_J_6B, 4)
+    assert found["layers.3.attention.qkv"].inputs == ("layers.3.norm",)
+    assert found["layers.3.feed_forward.up"].inputs == ("layers.3.norm",)
+    assert found["layers.3.norm"].inputs == ("layers.2.feed_forward.add",)
+
+
+def test_a_model_that_ends_without_a_norm_has_them_behind_its_parts() -> None:
+    found = language_graph(Models.BERT_Base, 4)
+    assert found["layers.0.attention.qkv"].inputs == ("embedding_norm",)
+    assert found["layers.0.attention.norm"].inputs == ("layers.0.attention.add",)
+    assert found["first_token"].inputs == ("layers.11.feed_forward.norm",)
+    assert found["layers.0.attention.attention"].function == ""
+
+
+def test_where_the_order_of_layers_is_told() -> None:
+    wide = [
+        number
+        for number, block in enumerate(blocks_of(Models.Gemma3_27B)[0])
+        if not block.mixers[0].window
+    ]
+    # Of each six the last one sees all.
+    assert wide == list(range(5, 62, 6))
+    first = [type(block.feeds[0]) for block in blocks_of(Models.DeepSeek_V3)[0]]
+    assert first == [FeedForward] * 3 + [Experts] * 58
+    assert language_graph(Models.Gemma3_27B, 8).notes == ()
+
+
+def test_where_it_is_not_layers_are_spread_and_a_note_says_so() -> None:
+    blocks, notes = blocks_of(Models.Nemotron_3_Nano_30B_A3B)
+    kinds = ["".join(type(part).__name__[0] for part in block.parts) for block in blocks]
+    assert {kind: kinds.count(kind) for kind in kinds} == {"S": 23, "E": 23, "A": 6}
+    assert len(notes) == 1
+    assert "which of the 52 layers has which part is not told" in notes[0]
+    assert language_graph(Models.Nemotron_3_Nano_30B_A3B, 8).notes == notes
+
+
+@pytest.mark.parametrize("name", ["GPT2", "BERT_Base", "Llama3_8B", "DeepSeek_V3", "Gemma4_31B"])
+def test_a_step_of_training_has_a_peak(name: str) -> None:
+    model = model_of(name)
+    step = TrainingStep(
+        language_graph(model, 128, all_logits=True), batch_size=2, element_bytes=2, states=2
+    )
+    assert math.isfinite(step.peak.total)
+    # Weights, two states; somewhere on the way back gradients of all.
+    assert step.peak.total > 3 * 2 * model.parameter_count
+    assert step.held("gradients") == 2 * model.parameter_count
+
+
+@pytest.mark.parametrize("name", ["DeepSeek_V3", "Llama3_70B", "Megatron_1T"])
+def test_a_deep_model_is_quick(name: str) -> None:
+    model, start = model_of(name), perf_counter()
+    language_graph(model, 2048)
+    assert perf_counter() - start < 0.5
+
+
+@pytest.mark.parametrize(
+    ("tokens", "why"),
+    [
+        (0, "tokens = 0 is not within the context of GPT-2 .*: give 1 to 1,024"),
+        (1025, "tokens = 1,025 is not within the context"),
+        (-3, "tokens = -3 is not within"),
+        (1.5, "tokens must be a whole number such as 2048, not 1.5"),
+        (True, "tokens must be a whole number"),
+        ("512", "tokens must be a whole number"),
+    ],
+)
+def test_tokens_that_cannot_be(tokens: Any, why: str) -> None:
+    with pytest.raises(InvalidValueError, match=why):
+        language_graph(Models.GPT2, tokens)
+
+
+def test_one_function_for_all_models() -> None:
+    assert graph(Models.ResNet50)["conv1"].kind == "convolution"
+    assert graph(Models.GPT2, 8, all_logits=True)["output"].shape == (8, 50_257)
+    with pytest.raises(InvalidValueError, match=r"say how many tokens .* such as tokens=512"):
+        graph(Models.GPT2)
+    with pytest.raises(InvalidValueError, match="tokens=8 is for language models"):
+        graph(Models.ResNet50, 8)
+    with pytest.raises(InvalidValueError, match="all_logits=True is for language models"):
+        graph(Models.ResNet50, all_logits=True)
+    with pytest.raises(WrongKindError, match="not 'GPT2'"):
+        graph("GPT2")
+    with pytest.raises(WrongKindError, match="a language model belongs here"):
+        language_graph(Models.ResNet50, 8)  # type: ignore[arg-type]
