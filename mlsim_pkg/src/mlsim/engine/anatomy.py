@@ -16,6 +16,7 @@ from mlsim.solvers.anatomy.view import View
 from mlsim.solvers.inputs import check_estimate, check_flag, validate
 from mlsim.workloads.graph import Graph
 from mlsim.workloads.graph.of import graph as graph_of
+from mlsim.workloads.language import Transformer
 from mlsim.workloads.model import Model
 from mlsim.zoo import resolve
 
@@ -74,7 +75,8 @@ def anatomy(
     >>> [row["shape_out"] for row in lenet.layers][:3]
     [(6, 24, 24), (6, 24, 24), (6, 12, 12)]
     """
-    found, graph = _graph(model, shape, tokens)
+    # Who trains a language model lets it guess after each token, who reads a prompt once.
+    found, graph = _graph(model, shape, tokens, all_logits=check_flag("training", training))
     check_estimate(estimate)
     return Anatomy(
         graph,
@@ -82,24 +84,24 @@ def anatomy(
         batch_size=int(validate("batch_size", batch_size, whole=True)),
         precision=find_precision(precision),
         count=count,
-        training=check_flag("training", training),
+        training=training,
         optimizer=optimizer,
         device=resolve.device(hardware) if hardware is not None else None,
         estimate=estimate,
     )
 
 
-def _graph(model: Any, shape: Any, tokens: Any) -> tuple[Model, Graph]:
+def _graph(model: Any, shape: Any, tokens: Any, *, all_logits: bool) -> tuple[Model, Graph]:
     """Return the model and its computation graph."""
     if shape is not None:
         raise InvalidValueError("shape= is that of a PyTorch module's sample; leave it out.")
     found = resolve.model(model)
-    return found, _cached(found, tokens)
+    return found, _cached(found, tokens, all_logits=all_logits and isinstance(found, Transformer))
 
 
 @lru_cache(maxsize=64)
-def _cached(model: Model, tokens: Any) -> Graph:
-    return graph_of(model, tokens)
+def _cached(model: Model, tokens: Any, *, all_logits: bool) -> Graph:
+    return graph_of(model, tokens, all_logits=all_logits)
 
 
 def profile_ops(model: Any, *, count: str = "flop", **asked: Any) -> View:
