@@ -210,3 +210,25 @@ def test_what_cannot_be_asked_is_refused() -> None:
     with pytest.raises(InvalidValueError, match="leave it out"):
         anatomy("LeNet5_Variant", shape=(1, 28, 28))
     assert Models.LeNet5_Variant.parameter_count == 41_282
+
+
+def test_a_language_model_takes_about_what_its_prefill_takes() -> None:
+    """A service also writes its cache; what is tied to the embedding is read all the same."""
+    for name in ("GPT2", "Llama3_8B", "Gemma2_9B"):
+        found = anatomy(name, tokens=512, hardware="H100", precision="bf16")
+        service = Engine.serve(
+            model=name, hardware="H100", prompt_tokens=512, output_tokens=1, precision="bf16"
+        )
+        assert found.time == pytest.approx(service.value("time_to_first_token"), rel=0.06)
+        assert found.total("parameters") == getattr(Models, name).parameter_count
+        assert found.profile.model.parameter_count == getattr(Models, name).parameter_count
+
+
+def test_a_language_model_needs_its_tokens() -> None:
+    with pytest.raises(InvalidValueError, match="tokens=512"):
+        anatomy("GPT2")
+    with pytest.raises(InvalidValueError, match="Leave it out"):
+        anatomy("ResNet18", tokens=5)
+    one, trained = (anatomy("GPT2", tokens=8, training=each) for each in (False, True))
+    assert trained["output"]["shape_out"] == (8, 50257)
+    assert one["output"]["shape_out"] == (50257,)

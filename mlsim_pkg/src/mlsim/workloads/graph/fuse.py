@@ -141,13 +141,20 @@ def _operator(graph: Graph, nodes: tuple[Node, ...], live: int) -> Operator:
         name=anchor.name,
         kind=_kind(anchor),
         multiply_adds=sum(node.multiply_adds for node in nodes),
-        parameters=sum(node.weights + node.biases for node in nodes),
+        # A tied matrix is read here in full, so it is held here, and not by the embedding.
+        parameters=sum(node.weights + node.biases + node.tied for node in nodes),
         activations_read=read,
         activations_written=nodes[-1].elements,
         activations_live=live,
         outputs=anchor.outputs,
-        table_parameters=sum(node.table for node in nodes),
+        table_parameters=sum(node.table - _tied(graph, node) for node in nodes),
     )
+
+
+def _tied(graph: Graph, node: Node) -> int:
+    """Return how much of an embedding's table is that of a tied matrix."""
+    tied = sum(each.tied for each in graph) if node.table else 0
+    return tied if tied <= node.table else 0
 
 
 def _kind(node: Node) -> str:

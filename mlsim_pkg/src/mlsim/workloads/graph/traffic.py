@@ -52,7 +52,7 @@ class Traffic:
 
     def _moved(self, nodes: tuple[Node, ...], work: float) -> dict[str, float]:
         read, written = self._read(nodes), self.output(nodes[-1])
-        weights = sum(node.weights + node.biases for node in nodes) * self.element_bytes
+        weights = sum(node.weights + node.biases + node.tied for node in nodes) * self.element_bytes
         total = read + written + weights
         return {
             "bytes_in": read,
