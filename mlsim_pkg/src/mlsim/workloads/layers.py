@@ -164,6 +164,7 @@ class Pool:
     `kernel=0` pools over the whole feature map, of which it takes the mean; a window gives
     its maximum unless `mean` says otherwise. It has no parameters unless it is `trained`:
     then it adds up its window, and has a factor and a bias for each map, as in 1998.
+    The `activation` function after it, such as "relu", is part of it.
     """
 
     name: str
@@ -172,6 +173,7 @@ class Pool:
     padding: int = 0
     trained: bool = False
     mean: bool = False
+    activation: str = ""
 
     def lower(self, shape: Shape, also_live: int = 0) -> Lowered:
         """Lower it to one operator."""
@@ -201,6 +203,25 @@ class ResponseNorm:
         live = 2 * elements + also_live
         operator = Operator(self.name, "normalisation", 0, 0, elements, elements, live)
         return Lowered((operator,), shape, self, shape)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dropout:
+    """Dropout: in training some numbers, or with `maps` whole maps, are set to zero.
+
+    At inference it does nothing, so that it is no operator; what it keeps for the way back
+    stands in the computation graph.
+
+    >>> Dropout(name="drop").lower(Shape(20, 8)).operators
+    ()
+    """
+
+    name: str
+    maps: bool = False
+
+    def lower(self, shape: Shape, also_live: int = 0) -> Lowered:
+        """Lower it to nothing: it puts out what came in."""
+        return Lowered((), shape, self, shape)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

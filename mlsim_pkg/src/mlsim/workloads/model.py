@@ -62,7 +62,8 @@ class Network(Model):
     """A network described layer by layer.
 
     Totals (parameters, FLOPs, traffic) are derived from the layers. `sample` says
-    what one sample is where it is not one picture.
+    what one sample is where it is not one picture. `modules` names the layers that are
+    modules in the program it was written as, where not all are: what a summary lists.
 
     >>> from mlsim import Models
     >>> Models.ResNet50.parameter_count
@@ -72,6 +73,7 @@ class Network(Model):
     input: Shape
     layers: tuple[Layer, ...]
     sample: str = ""
+    modules: tuple[str, ...] = ()
 
     @cached_property
     def operators(self) -> NetworkOperators:

@@ -19,6 +19,7 @@ _LAYERS = {
     "convolution": "layers.Convolution",
     "pool": "layers.Pool",
     "response_norm": "layers.ResponseNorm",
+    "dropout": "layers.Dropout",
     "linear": "layers.Linear",
     "distances": "layers.Distances",
     "bottleneck_stage": "stages.BottleneckStage",
@@ -35,7 +36,7 @@ _LAYERS = {
     "unet": "unet.UNet",
 }
 _TEXTS = ("key", "name", "architecture", "source")
-_NETWORK = ("sample", "input", "layers")
+_NETWORK = ("sample", "input", "layers", "modules")
 _FIGURES = {
     "release_year": "year",
     "published_parameters": "parameter",
@@ -87,6 +88,7 @@ def _load_network(
         input=_input(file),
         layers=layers,
         sample=file.need(data, "sample", str) if "sample" in data else "",
+        modules=_modules(file, layers) if "modules" in data else (),
         figures=figures,
     )
     try:
@@ -94,6 +96,17 @@ def _load_network(
     except InvalidValueError as error:
         raise DataFileError(f"{file.path}:{_line_of_layer(file, str(error))}: {error}") from error
     return model
+
+
+def _modules(file: records.DataFile, layers: tuple[Layer, ...]) -> tuple[str, ...]:
+    """Read which layers are modules of their own; each must be one of the layers."""
+    found, names = file.need(file.data, "modules", list), [layer.name for layer in layers]
+    for each in found:
+        if each not in names:
+            raise file.error(
+                f"modules has {each!r}, which is no layer.{nearest(str(each), names)}", "modules"
+            )
+    return tuple(found)
 
 
 def _line_of_layer(file: records.DataFile, message: str) -> int:

@@ -14,7 +14,8 @@ from mlsim.workloads.operators import NetworkOperators, Operator
 # What may run in the kernel of what computed its first input.
 _FOLLOWERS = {
     CONVOLUTION: ("batch norm", "activation", "add", "positions", "concatenation", "dropout"),
-    LINEAR: ("batch norm", "activation", "multiply", "add", "dropout"),
+    LINEAR: ("batch norm", "activation", "softmax", "multiply", "add", "dropout"),
+    "pooling": ("activation", "dropout"),
     ATTENTION: ("multiply",),
     "experts": ("activation", "multiply", "add"),
     "batch norm": ("activation",),

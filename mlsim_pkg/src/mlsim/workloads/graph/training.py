@@ -78,6 +78,8 @@ def kept_besides(node: Node, batch_size: int, element_bytes: float) -> float:
         return own + _STATISTICS * batch_size * node.elements / node.shape[-1]
     if node.kind == "pooling" and node.function == "max":
         return own + _PLACE_NUMBER * batch_size * node.elements
+    if node.kind == "dropout" and node.function == "maps":
+        return own + batch_size * node.shape[0] * element_bytes
     if node.kind == "dropout":
         return own + batch_size * node.elements
     if node.kind == "response norm":

@@ -9,12 +9,16 @@ from mlsim.workloads.graph.nodes import Graph, Node
 from mlsim.workloads.layers import (
     Convolution,
     Distances,
+    Dropout,
     Linear,
     Lowered,
     Pool,
     ResponseNorm,
     Shape,
 )
+
+# What makes probabilities of scores, or their logarithms.
+SOFTMAX = ("softmax", "log_softmax")
 
 
 def sides(shape: Shape) -> tuple[int, ...]:
@@ -47,7 +51,8 @@ class Wiring:
         if not function:
             return source
         shape = next(node.shape for node in reversed(self.nodes) if node.name == source)
-        return self.add(f"{name}_{function}", "activation", shape, source, function=function)
+        kind = "softmax" if function in SOFTMAX else "activation"
+        return self.add(f"{name}_{function}", kind, shape, source, function=function)
 
     def graph(self) -> Graph:
         """Return all nodes."""
@@ -109,7 +114,7 @@ def _pool(wiring: Wiring, lowered: Lowered, source: str, _: str) -> str:
     assert shape is not None
     whole = not layer.kernel
     function = "sum" if layer.trained else "mean" if whole or layer.mean else "max"
-    return wiring.add(
+    last = wiring.add(
         layer.name,
         "pooling",
         sides(lowered.output),
@@ -119,6 +124,14 @@ def _pool(wiring: Wiring, lowered: Lowered, source: str, _: str) -> str:
         biases=layer.trained * shape.channels,
         window=shape.places if whole else layer.kernel**shape.rank,
     )
+    return wiring.activation(layer.activation, layer.name, last)
+
+
+def _dropout(wiring: Wiring, lowered: Lowered, source: str, _: str) -> str:
+    layer = lowered.layer
+    assert isinstance(layer, Dropout)
+    function = "maps" if layer.maps else ""
+    return wiring.add(layer.name, "dropout", sides(lowered.output), source, function=function)
 
 
 def _response_norm(wiring: Wiring, lowered: Lowered, source: str, _: str) -> str:
@@ -143,6 +156,7 @@ LEAVES: dict[type[Any], Callable[[Wiring, Lowered, str, str], str]] = {
     Convolution: _convolution,
     Linear: _linear,
     Pool: _pool,
+    Dropout: _dropout,
     ResponseNorm: _response_norm,
     Distances: _distances,
 }
