@@ -134,6 +134,20 @@ def test_a_summary_has_the_sizes_in_mebibytes() -> None:
     assert "Total params: 41,282" in view.notes
 
 
+def test_the_summary_of_the_lecture() -> None:
+    view = summary("MNIST_Net")
+    assert view["parameters"] == [260, 5020, 0, 16050, 510]
+    assert view["output_shape"][0] == (-1, 10, 24, 24)
+    assert view.notes == (
+        "Total params: 21,840",
+        "Input size (MB): 0.00",
+        "Forward/backward pass size (MB): 0.06",
+        "Params size (MB): 0.08",
+        "Estimated total size (MB): 0.15",
+    )
+    assert summary("VGG16").notes[-1] == "Estimated total size (MB): 746.96"
+
+
 def test_the_table_goes_to_a_file_and_back(tmp_path: Path) -> None:
     found = anatomy("AlexNet", hardware="A100")
     path = tmp_path / "layers.csv"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from mlsim.workloads.graph import tokens
@@ -33,6 +34,10 @@ def graph_of(network: Network) -> Graph:
     source = wiring.add(INPUT, "input", sides(shape), element_bytes=words)
     for layer in network.layers:
         source, shape = _wire(wiring, layer, shape, source)
+    if network.modules:
+        wiring.nodes = [
+            replace(node, functional=node.name not in network.modules) for node in wiring.nodes
+        ]
     return wiring.graph()
 
 
