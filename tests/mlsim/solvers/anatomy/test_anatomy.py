@@ -66,6 +66,10 @@ def test_operations_grow_with_the_batch_and_weights_do_not() -> None:
 def test_alexnet_of_two_cards_and_of_one() -> None:
     """Two groups see half the channels each: fewer weights and fewer products."""
     grouped = anatomy("AlexNet", batch_size=128, training=True)
+    whole = anatomy("AlexNet_Unsplit")
+    assert whole.total("parameters") == 62_378_344
+    assert whole.total("operations") / 2 == pytest.approx(1.135e9, rel=1e-3)
+    assert anatomy("AlexNet_Torchvision").total("parameters") == 61_100_840
     assert grouped.total("parameters") == 60_965_224
     assert grouped.total("operations") / 2 / 128 == pytest.approx(0.724e9, rel=1e-3)
     held = grouped.total("weights") + grouped.total("gradients") + grouped.total("states")
