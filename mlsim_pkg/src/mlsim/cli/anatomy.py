@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 # What may be printed, by the word after --view.
 VIEWS: dict[str, Callable[[Anatomy], Any]] = {
-    "layers": str,
+    "layers": lambda found: found.overview(most=0),
     "operators": lambda found: found.operators,
     "ops": lambda found: found.profile_ops(),
     "layer-mem": lambda found: found.profile_layer_mem(),

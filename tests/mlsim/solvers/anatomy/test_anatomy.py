@@ -166,6 +166,15 @@ def test_the_table_goes_to_a_file_and_back(tmp_path: Path) -> None:
     assert json.loads(json.dumps(found.to_dict()))["totals"]["parameters"] == 60_965_224
 
 
+def test_of_a_deep_network_the_ends_are_printed() -> None:
+    found = anatomy("ResNet50")
+    lines = str(found).splitlines()
+    assert len(lines) < 50 < len(str(found.overview(most=0)).splitlines())
+    assert f"{len(found)} layers, of which the ends are shown" in lines[-1]
+    assert "conv1_bn" in lines[3]
+    assert lines[-3].split()[0] == "fc"
+
+
 def test_the_largest_batch_fits_and_the_next_does_not() -> None:
     most = largest_batch("AlexNet", hardware="GTX580", training=True)
     at = {

@@ -322,11 +322,15 @@ class Anatomy:
             }
         return found
 
+    def overview(self, most: int = 40) -> View:
+        """Layers with what fits on a line, and totals; of more than `most`, the ends (0: all)."""
+        return views.overview(self, most)
+
     def __str__(self) -> str:
-        return str(views.overview(self))
+        return str(self.overview())
 
     def _repr_markdown_(self) -> str:
-        return views.overview(self)._repr_markdown_()
+        return self.overview()._repr_markdown_()
 
     def __repr__(self) -> str:
         return f"<Anatomy {self.about}: {len(self.layers)} layers, {self._size()}>"

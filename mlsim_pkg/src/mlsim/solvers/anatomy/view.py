@@ -42,6 +42,8 @@ class View:
         Lines below the rows, such as totals in words.
     heads
         What columns are called when written, where that differs from their names.
+    most
+        Rows that are written; of more, those at the ends. 0 for all.
 
     >>> view = View("Layers", ("layer", "operations"), [{"layer": "fc", "operations": 1200}])
     >>> print(view)
@@ -55,6 +57,7 @@ class View:
     rows: Sequence[Mapping[str, Any]]
     notes: tuple[str, ...] = ()
     heads: Mapping[str, str] = field(default_factory=dict)
+    most: int = 0
 
     def __iter__(self) -> Any:
         return iter(self.rows)

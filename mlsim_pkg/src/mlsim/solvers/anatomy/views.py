@@ -12,8 +12,12 @@ if TYPE_CHECKING:
     from mlsim.workloads.graph import Node
 
 
-def overview(anatomy: Anatomy) -> View:
-    """Return layers with what fits on a line, and totals below."""
+# More layers than this are not printed unless somebody asks for all.
+_MOST = 40
+
+
+def overview(anatomy: Anatomy, most: int = _MOST) -> View:
+    """Return layers with what fits on a line, and totals below; of many, those at the ends."""
     columns = ["layer", "kind", "shape_out", "parameters", "operations", "working_set"]
     columns += ["intensity", *(("time", "bound") if anatomy.device else ())]
     total = anatomy.totals
@@ -25,7 +29,9 @@ def overview(anatomy: Anatomy) -> View:
     if anatomy.device:
         notes.append(f"{text(anatomy.time, 's')} a step, {anatomy.profile.estimate}")
     rows = anatomy.layers.rows
-    return View(f"{anatomy.about}", tuple(columns), rows, (*notes, *anatomy.notes))
+    if most and len(rows) > most:
+        notes.append(f"{len(rows)} layers, of which the ends are shown; .layers has all")
+    return View(anatomy.about, tuple(columns), rows, (*notes, *anatomy.notes), most=most)
 
 
 def profile_ops(anatomy: Anatomy, count: str) -> View:
