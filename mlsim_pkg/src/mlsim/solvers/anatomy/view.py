@@ -104,10 +104,11 @@ class View:
 
     def _cells(self) -> list[list[str]]:
         head = [self.heads.get(name, name.replace("_", " ")) for name in self.columns]
-        return [
-            head,
-            *([_shown(name, row.get(name)) for name in self.columns] for row in self.rows),
-        ]
+        rows = [[_shown(name, row.get(name)) for name in self.columns] for row in self.rows]
+        if self.most and len(rows) > self.most:
+            ends, dots = self.most // 2, ["..."] * len(head)
+            rows = [*rows[:ends], dots, *rows[-ends:]]
+        return [head, *rows]
 
     def __str__(self) -> str:
         cells = self._cells()
