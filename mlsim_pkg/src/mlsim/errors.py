@@ -10,6 +10,7 @@ MlsimError
 ├── DoesNotFitError        (ValueError)      the workload is larger than the memory
 ├── UnreachableError       (LookupError)     no chain of equations leads to the answer
 ├── NotMeasuredError       (LookupError)     nobody measured this device
+├── UnsupportedLayerError  (NotImplementedError) a layer of a PyTorch module can't be counted
 ├── DataFileError          (ValueError)      a data file is wrong; names file and line
 └── MissingLibraryError    (ImportError)     an optional library is needed
 
@@ -99,6 +100,10 @@ class NotMeasuredError(MlsimError, LookupError):
 
 class DataFileError(MlsimError, ValueError):
     """A data file has an unknown key, lacks a source, or repeats a name."""
+
+
+class UnsupportedLayerError(MlsimError, NotImplementedError):
+    """A layer of a module does what can't be counted; names the layer and the operation."""
 
 
 class MissingLibraryError(MlsimError, ImportError):

@@ -36,6 +36,7 @@ EXPLAINED = {
     },
     "anatomy/limits.py": {"module": SEARCH, "_last": SEARCH},
     "anatomy/rows.py": {"kernel_rows": ADDED},
+    "anatomy/view.py": {"View._cells": PLACES},
     "anatomy/views.py": {"*": ADDED},
     "blocks.py": {"*": PLACES},
     "consistency.py": {"check_shares": ROUNDING, "_close": ROUNDING},

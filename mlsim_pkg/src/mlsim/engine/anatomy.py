@@ -18,6 +18,7 @@ from mlsim.workloads.graph import Graph
 from mlsim.workloads.graph.of import graph as graph_of
 from mlsim.workloads.language import Transformer
 from mlsim.workloads.model import Model
+from mlsim.workloads.pytorch import is_module, load_module
 from mlsim.zoo import resolve
 
 
@@ -93,6 +94,9 @@ def anatomy(
 
 def _graph(model: Any, shape: Any, tokens: Any, *, all_logits: bool) -> tuple[Model, Graph]:
     """Return the model and its computation graph."""
+    if is_module(model):
+        read = load_module(model, shape=shape, tokens=tokens, training=all_logits)
+        return read, read.graph
     if shape is not None:
         raise InvalidValueError("shape= is that of a PyTorch module's sample; leave it out.")
     found = resolve.model(model)

@@ -2,10 +2,13 @@
 
 A matrix product takes along what follows it and needs nothing else: normalization, an
 activation function, the addition of a shortcut. A norm takes its activation function along.
+Matrices of one block that read the same numbers, such as those of queries, keys and values,
+are one product.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from mlsim.workloads.graph.nodes import ATTENTION, CONVOLUTION, LINEAR, Graph, Node
@@ -15,19 +18,26 @@ from mlsim.workloads.operators import NetworkOperators, Operator
 _FOLLOWERS = {
     CONVOLUTION: ("batch norm", "activation", "add", "positions", "concatenation", "dropout"),
     LINEAR: ("batch norm", "activation", "softmax", "multiply", "add", "dropout"),
-    "pooling": ("activation", "dropout"),
-    ATTENTION: ("multiply",),
     "experts": ("activation", "multiply", "add"),
-    "batch norm": ("activation",),
-    "norm": ("activation",),
-    "elementwise": ("activation",),
-    "add": ("activation",),
+    "batch norm": ("activation", "dropout"),
+    "norm": ("activation", "dropout"),
+    "elementwise": ("activation", "add", "multiply", "dropout"),
+    "multiply": ("activation", "add", "multiply", "dropout"),
+    "add": ("activation", "dropout"),
+    "embedding": ("dropout",),
+    "positions": ("dropout",),
+    "pooling": ("activation", "dropout"),
+    ATTENTION: ("multiply", "dropout"),
 }
+# Each of these may also be followed by what treats every number of its result alike.
+_SCALED = frozenset((*_FOLLOWERS, "concatenation", "product", "softmax"))
 # A concatenation runs with a convolution only if it joins learned numbers to its output.
 LEARNED = "learned token"
 GATE = "gate"
 # What a matrix is called with which each token is multiplied.
 PROJECTION = "projection"
+# What a module holds and does not use.
+NOT_RUN = "not run"
 
 
 @dataclass(frozen=True)
@@ -71,37 +81,115 @@ def _groups(graph: Graph) -> list[tuple[Node, ...]]:
     found: list[list[Node]] = []
     for node in graph.layers:
         home = _home(graph, node, homes, depth)
+        if node.function == NOT_RUN and found:
+            home = found[-1]  # it is held, and no kernel of its own
         if home is None:
             home = []
             found.append(home)
         home.append(node)
         homes[node.name] = home
+    return _in_order(graph, found, homes)
+
+
+def _in_order(
+    graph: Graph, groups: list[list[Node]], homes: dict[str, list[Node]]
+) -> list[tuple[Node, ...]]:
+    """Return groups so that each comes after what it reads, else as their last nodes do."""
     place = {node.name: index for index, node in enumerate(graph.nodes)}
-    found.sort(key=lambda nodes: place[nodes[-1].name])
-    return [tuple(nodes) for nodes in found]
+    done: set[int] = set()
+    ordered: list[tuple[Node, ...]] = []
+    for group in sorted(groups, key=lambda nodes: place[nodes[-1].name]):
+        stack = [group]
+        while stack:
+            needed = next((each for each in _read(graph, stack[-1], homes, done)), None)
+            if needed is not None:
+                stack.append(needed)
+                continue
+            top = stack.pop()
+            if id(top) not in done:
+                done.add(id(top))
+                ordered.append(tuple(top))
+    return ordered
+
+
+def _read(
+    graph: Graph, group: list[Node], homes: dict[str, list[Node]], done: set[int]
+) -> Iterator[list[Node]]:
+    """Yield the groups that one reads and that have not run yet."""
+    for node in group:
+        for source in graph.sources(node):
+            home = homes.get(source.name)
+            if home is not None and home is not group and id(home) not in done:
+                yield home
 
 
 def _home(
     graph: Graph, node: Node, homes: dict[str, list[Node]], depth: dict[str, int]
 ) -> list[Node] | None:
     """Return the kernel in which a node can run: that of its deepest input, if of any."""
+    if node.kind == LINEAR:
+        return _sibling(graph, node, homes)
     sources = sorted(graph.sources(node), key=lambda each: -depth[each.name])
     for source in sources:
         home = homes.get(source.name)
-        if home is None or node.kind not in _FOLLOWERS.get(home[0].kind, ()):
-            continue
-        if node.kind == "concatenation" and node.function != LEARNED:
-            continue
-        # A gate weighs what a matrix put out; other factors weigh something else.
-        if node.kind == "multiply" and home[0].kind == LINEAR and node.function != GATE:
-            continue
-        # Positions are added to patches, not to what went through a network.
-        if node.kind == "positions" and home[-1].kind not in (CONVOLUTION, "concatenation"):
+        if home is None or not _follows(node, home, sources):
             continue
         # What somebody else reads must be written first.
-        if graph.consumers[source.name] == (node.name,) and home[-1] is source:
+        if graph.consumers[source.name] != (node.name,):
+            continue
+        others = [each for each in sources if homes.get(each.name) is not home]
+        # A gate weighs what a matrix of the same kernel put out; other factors are written first.
+        gates = node.function == GATE or not others
+        if node.kind == "multiply" and home[0].kind == LINEAR and not gates:
+            continue
+        if not _leads_to(graph, home, others):
             return home
     return None
+
+
+def _follows(node: Node, home: list[Node], sources: list[Node]) -> bool:
+    """Tell whether a node may run with what a kernel consists of so far."""
+    anchor = home[0].kind
+    if node.kind == "elementwise":
+        # Of a network that is known by its operators alone, each is a kernel.
+        return len(sources) == 1 and node.read is None and anchor in _SCALED
+    if node.kind == "concatenation" and node.function != LEARNED:
+        return False
+    # Positions are added to patches, not to what went through a network.
+    if node.kind == "positions" and home[-1].kind not in (CONVOLUTION, "concatenation"):
+        return False
+    return node.kind in _FOLLOWERS.get(anchor, ())
+
+
+def _sibling(graph: Graph, node: Node, homes: dict[str, list[Node]]) -> list[Node] | None:
+    """Return the kernel of another matrix of the same block that reads the same numbers."""
+    for source in graph.sources(node):
+        for name in graph.consumers[source.name]:
+            other = graph[name]
+            if name not in homes or other.kind != LINEAR or other.block != node.block:
+                continue
+            if node.block and other.inputs == node.inputs and homes[name][0].kind == LINEAR:
+                return homes[name]
+    return None
+
+
+def _leads_to(graph: Graph, home: list[Node], others: list[Node]) -> bool:
+    """Tell whether what else a node reads is computed from a kernel that it would join.
+
+    Only a kernel of several matrices puts out what is read before it is complete.
+    """
+    if sum(node.kind == LINEAR for node in home) < 2:
+        return False
+    names, seen = {node.name for node in home}, set[str]()
+    stack = [each.name for each in others]
+    while stack:
+        name = stack.pop()
+        if name in names:
+            return True
+        if name not in seen:
+            seen.add(name)
+            stack.extend(each.name for each in graph.sources(graph[name]))
+    return False
 
 
 def _depths(graph: Graph) -> dict[str, int]:
@@ -115,7 +203,8 @@ def _depths(graph: Graph) -> dict[str, int]:
 
 def _live(graph: Graph, groups: list[tuple[Node, ...]]) -> list[int]:
     """Return the elements alive while each kernel runs: read, written, or kept for later."""
-    first = {nodes[-1].name: index for index, nodes in enumerate(groups)}
+    results = [results_of(graph, nodes) for nodes in groups]
+    first = {node.name: index for index, nodes in enumerate(results) for node in nodes}
     last = {name: index for index, nodes in enumerate(groups) for name in graph.taken(nodes)}
     # Tokens as numbers of words are no activations.
     kept = [graph[name] for name in last if not graph[name].element_bytes]
@@ -130,8 +219,19 @@ def _live(graph: Graph, groups: list[tuple[Node, ...]]) -> list[int]:
         )
         ends = sum(count for name, count in read.items() if last[name] == index)
         own = [node.read for node in nodes if node.read is not None]
-        found.append(waiting + (sum(own) if own else ends) + nodes[-1].elements)
+        written = sum(node.elements for node in results[index])
+        found.append(waiting + (sum(own) if own else ends) + written)
     return found
+
+
+def results_of(graph: Graph, nodes: tuple[Node, ...]) -> tuple[Node, ...]:
+    """Return the nodes of a kernel whose numbers leave it."""
+    own = {node.name for node in nodes}
+    return tuple(
+        node
+        for node in nodes
+        if not graph.consumers[node.name] or not own.issuperset(graph.consumers[node.name])
+    )
 
 
 def _operator(graph: Graph, nodes: tuple[Node, ...], live: int) -> Operator:
@@ -145,9 +245,9 @@ def _operator(graph: Graph, nodes: tuple[Node, ...], live: int) -> Operator:
         # A tied matrix is read here in full, so it is held here, and not by the embedding.
         parameters=sum(node.weights + node.biases + node.tied for node in nodes),
         activations_read=read,
-        activations_written=nodes[-1].elements,
+        activations_written=sum(node.elements for node in results_of(graph, nodes)),
         activations_live=live,
-        outputs=anchor.outputs,
+        outputs=sum(node.outputs for node in nodes),
         table_parameters=sum(node.table - _tied(graph, node) for node in nodes),
     )
 

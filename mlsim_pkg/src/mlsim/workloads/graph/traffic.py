@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from mlsim.workloads.graph.fuse import Fused
+from mlsim.workloads.graph.fuse import Fused, results_of
 from mlsim.workloads.graph.nodes import Graph, Node
 
 # MB of a printed summary.
@@ -51,7 +51,8 @@ class Traffic:
         )
 
     def _moved(self, nodes: tuple[Node, ...], work: float) -> dict[str, float]:
-        read, written = self._read(nodes), self.output(nodes[-1])
+        read = self._read(nodes)
+        written = sum(map(self.output, results_of(self.graph, nodes)))
         weights = sum(node.weights + node.biases + node.tied for node in nodes) * self.element_bytes
         total = read + written + weights
         return {

@@ -1,0 +1,275 @@
+"""What counts all that is no product: norms, pooling, activations, and what moves numbers."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any
+
+import torch
+
+from mlsim.workloads.pytorch.recorder import Call, Handler, Recorder
+from mlsim.workloads.pytorch.records import BIASES, WEIGHTS, tensors_in
+
+ACTIVATIONS = (
+    *("relu", "relu6", "gelu", "silu", "sigmoid", "tanh", "hardswish", "hardsigmoid", "hardtanh"),
+    *("leaky_relu", "elu", "selu", "celu", "mish", "softplus", "log_sigmoid", "softshrink"),
+    *("hardshrink", "tanhshrink", "softsign", "threshold", "rrelu", "logit"),
+)
+_REDUCTIONS = {
+    **dict.fromkeys(("mean", "sum", "prod", "logsumexp", "nansum"), ""),
+    **dict.fromkeys(("amax", "amin", "max", "min", "aminmax"), ""),
+    **dict.fromkeys(("var", "std", "var_mean", "std_mean", "norm", "linalg_vector_norm"), ""),
+    **dict.fromkeys(("any", "all", "argmax", "argmin", "count_nonzero"), ""),
+}
+# What moves or chooses numbers: as many bytes as it reads and writes, and no product.
+_MOVES = (
+    *("gather", "index", "index_select", "take_along_dim", "scatter", "scatter_add"),
+    *("scatter_reduce", "index_add", "index_put", "index_copy", "index_fill", "_index_put_impl"),
+    *("topk", "sort", "argsort", "roll", "flip", "repeat", "tile", "repeat_interleave"),
+    *("cumsum", "cumprod", "tril", "triu", "pad", "constant_pad_nd", "one_hot", "searchsorted"),
+    *("reflection_pad1d", "reflection_pad2d", "replication_pad1d", "replication_pad2d"),
+    *("im2col", "col2im", "masked_scatter", "slice_scatter", "select_scatter", "bucketize"),
+    *("diag_embed", "fill", "zero", "cummax", "kthvalue", "median", "channel_shuffle"),
+)
+_RESAMPLING = (
+    *("upsample_nearest1d", "upsample_nearest2d", "upsample_nearest3d", "upsample_linear1d"),
+    *("upsample_bilinear2d", "upsample_bicubic2d", "upsample_trilinear3d", "grid_sampler"),
+    *("grid_sampler_2d", "grid_sampler_3d", "_upsample_nearest_exact2d"),
+    *("_upsample_bilinear2d_aa", "_upsample_bicubic2d_aa", "_upsample_nearest_exact1d"),
+)
+# The same numbers under another shape, though PyTorch may copy them.
+_SAME = ("clone", "_unsafe_view", "pixel_shuffle", "pixel_unshuffle", "_reshape_copy", "lift_fresh")
+_DROPOUT = (
+    "dropout",
+    "alpha_dropout",
+    "feature_dropout",
+    "feature_alpha_dropout",
+    "native_dropout",
+)
+
+
+def _batch_norm(recorder: Recorder, call: Call) -> None:
+    held = [call["running_mean"], call["running_var"]]
+    buffers = sum(each.numel() for each in held if each is not None)
+    _normed(recorder, call, "batch norm", "", buffers)
+
+
+def _norm(recorder: Recorder, call: Call) -> None:
+    _normed(recorder, call, "norm", call.name.partition("_norm")[0].removeprefix("native_"), 0)
+
+
+def _normed(recorder: Recorder, call: Call, kind: str, function: str, buffers: int) -> None:
+    source = call["input"]
+    uses = (
+        *recorder.uses(call["weight"], role=WEIGHTS),
+        *recorder.uses(call["bias"], role=BIASES),
+    )
+    recorder.add(call, kind, function, inputs=[source], uses=uses, buffers=buffers)
+
+
+def _softmax(recorder: Recorder, call: Call) -> None:
+    recorder.add(call, "softmax", "log" if "log" in call.name else "")
+
+
+def _pool(recorder: Recorder, call: Call) -> None:
+    source, out = call["self"], call.first
+    function = "max" if "max" in call.name else "norm" if "lp" in call.name else "mean"
+    rank = int(next(each for each in call.name if each.isdigit()))
+    if "adaptive" in call.name:
+        ratios = [
+            -(-before // after)
+            for before, after in zip(source.shape[-rank:], out.shape[-rank:], strict=True)
+        ]
+        window = prod(ratios)
+        if window == 1:  # each mean is of one number
+            _same(recorder, call)
+            return
+    else:
+        kernel = call["kernel_size"]
+        kernel = list(kernel) if isinstance(kernel, (list, tuple)) else [kernel]
+        window = prod(kernel * rank if len(kernel) == 1 else kernel)
+    recorder.add(call, "pooling", function, inputs=[source], window=window)
+
+
+def _activation(recorder: Recorder, call: Call) -> None:
+    name = call.name
+    if name in ("hardtanh", "clamp") and (call["min_val"], call["max_val"]) == (0, 6):
+        name = "relu6"
+    recorder.add(call, "activation", name)
+
+
+def _prelu(recorder: Recorder, call: Call) -> None:
+    uses = recorder.uses(call["weight"], role=WEIGHTS)
+    recorder.add(call, "activation", "prelu", inputs=[call["self"]], uses=uses)
+
+
+def _glu(recorder: Recorder, call: Call) -> None:
+    recorder.add(call, "activation", "sigmoid, gated")
+
+
+def _dropout(recorder: Recorder, call: Call) -> None:
+    """In inference nothing, nor if nothing is dropped."""
+    source = tensors_in(list(call.named.values()))[0]
+    rate, training = call["p"], call["train"]
+    if not training or not rate:
+        _same(recorder, call)
+        return
+    recorder.add(call, "dropout", inputs=[source])
+
+
+def _same(recorder: Recorder, call: Call) -> None:
+    """Pass on what is known of the input: its numbers, if under another shape."""
+    sources = [each for each in tensors_in(list(call.named.values())) if recorder.is_data(each)]
+    value = recorder.value(sources[0])
+    for out in tensors_in(call.out):
+        if out is not sources[0]:
+            recorder.know(out, value.record, value.uses, value.mask)
+
+
+def _view(recorder: Recorder, call: Call) -> None:
+    sources = [each for each in tensors_in(list(call.named.values())) if recorder.is_data(each)]
+    outs = tensors_in(call.out)
+    if outs and outs[0].dtype != sources[0].dtype:
+        recorder.add(call, "elementwise", "cast")
+        return
+    _same(recorder, call)
+
+
+def _cast(recorder: Recorder, call: Call) -> None:
+    _view(recorder, call)
+
+
+def _pad(recorder: Recorder, call: Call) -> None:
+    sources = tensors_in(list(call.named.values()))
+    if call.first.shape == sources[0].shape:
+        _same(recorder, call)
+        return
+    recorder.add(call, "other", "pad")
+
+
+def _add(recorder: Recorder, call: Call) -> None:
+    tensors = _two(call)
+    data = [each for each in tensors if recorder.is_data(each)]
+    if len(data) > 1:
+        recorder.add(call, "add")
+        return
+    others = [each for each in tensors if not any(each is one for one in data)]
+    mask = others[0] if others and not others[0].is_meta and others[0].dim() > 1 else None
+    uses = recorder.uses(*others, role=BIASES)
+    if uses:
+        mask = recorder.value(others[0]).mask if mask is None else mask
+        whole = others[0].numel() >= recorder.elements_once(call.first)
+        role = WEIGHTS if whole else BIASES
+        kind, function = ("positions", "") if whole else ("elementwise", "bias")
+        uses = recorder.uses(*others, role=role)
+        recorder.add(call, kind, function, inputs=data, uses=uses, mask=mask)
+        return
+    recorder.add(call, "elementwise", "add", inputs=data, mask=mask)
+
+
+def _two(call: Call) -> list[torch.Tensor]:
+    found = [call["self"], call["other"]]
+    return [each for each in found if isinstance(each, torch.Tensor)]
+
+
+def _multiply(recorder: Recorder, call: Call) -> None:
+    tensors = _two(call)
+    data = [each for each in tensors if recorder.is_data(each)]
+    if len(data) > 1 and call.name == "mul":
+        recorder.add(call, "multiply")
+        return
+    _pointwise(recorder, call, "scale" if len(data) == 1 else "div")
+
+
+def _pointwise(recorder: Recorder, call: Call, function: str = "") -> None:
+    tensors = tensors_in(list(call.named.values()))
+    others = [each for each in tensors if not recorder.is_data(each)]
+    mask = None
+    if call.name in ("masked_fill", "where"):
+        mask = _shown(call)
+    uses = recorder.uses(*others, role=WEIGHTS)
+    recorder.add(call, "elementwise", function or call.name, uses=uses, mask=mask)
+
+
+def _shown(call: Call) -> torch.Tensor | None:
+    """Return which scores stay, if a constant says so."""
+    chosen = call["mask"] if call.name == "masked_fill" else call["condition"]
+    if not isinstance(chosen, torch.Tensor) or chosen.is_meta or chosen.dtype is not torch.bool:
+        return None
+    return ~chosen if call.name == "masked_fill" else chosen
+
+
+def _reduction(recorder: Recorder, call: Call) -> None:
+    kind = "pooling" if call.name in ("mean", "sum", "amax", "amin", "max", "min") else "other"
+    tensors = tensors_in(list(call.named.values()))
+    if call.name in ("max", "min") and len(tensors) > 1:
+        _pointwise(recorder, call)
+        return
+    window = tensors[0].numel() // max(call.first.numel(), 1)
+    recorder.add(call, kind, call.name.removeprefix("a"), window=window)
+
+
+def _concatenation(recorder: Recorder, call: Call) -> None:
+    uses = recorder.uses(*call["tensors"], role=WEIGHTS)
+    function = "learned token" if uses else ""
+    tensors = [each for each in call["tensors"] if each.numel()]
+    if len(tensors) == 1:
+        _same(recorder, call)
+        return
+    recorder.add(call, "concatenation", function, inputs=tensors, uses=uses)
+
+
+def _move(recorder: Recorder, call: Call) -> None:
+    if call.name == "copy":
+        recorder.add(call, "other", "copy", inputs=[call["src"]])
+        return
+    tensors = tensors_in(list(call.named.values()))
+    uses = recorder.uses(*tensors, role=WEIGHTS)
+    chosen = call.name in ("gather", "index", "index_select", "topk")
+    read = call.first.numel() if chosen and recorder.is_data(tensors[0]) else None
+    told: dict[str, Any] = {"read": read} if read is not None else {}
+    recorder.add(call, "other", call.name, uses=uses, **told)
+
+
+def _resample(recorder: Recorder, call: Call) -> None:
+    recorder.add(call, "resampling", call.name.removeprefix("upsample_").removeprefix("_"))
+
+
+def _handlers() -> dict[str, Handler]:
+    found: dict[str, Handler] = {
+        "view": _view,
+        "pointwise": _pointwise,
+        "prelu": _prelu,
+        "_prelu_kernel": _prelu,
+        "glu": _glu,
+        "cat": _concatenation,
+        "concat": _concatenation,
+        "stack": _concatenation,
+        "hstack": _concatenation,
+        "copy": _move,
+    }
+    found |= dict.fromkeys(("batch_norm", "native_batch_norm", "cudnn_batch_norm"), _batch_norm)
+    found |= dict.fromkeys(
+        ("layer_norm", "native_layer_norm", "group_norm", "native_group_norm"), _norm
+    )
+    found |= dict.fromkeys(("instance_norm", "rms_norm", "_fused_rms_norm"), _norm)
+    found |= dict.fromkeys(("softmax", "_softmax", "log_softmax", "_log_softmax"), _softmax)
+    found |= dict.fromkeys(ACTIVATIONS, _activation)
+    found |= dict.fromkeys(_DROPOUT, _dropout)
+    found |= dict.fromkeys(_SAME, _same)
+    found |= dict.fromkeys(("to", "_to_copy", "type_as", "contiguous"), _cast)
+    found |= dict.fromkeys(("add", "sub", "rsub"), _add)
+    found |= dict.fromkeys(("mul", "div"), _multiply)
+    found |= dict.fromkeys(_REDUCTIONS, _reduction)
+    found |= dict.fromkeys(_MOVES, _move)
+    found |= dict.fromkeys(("pad", "constant_pad_nd"), _pad)
+    found |= dict.fromkeys(_RESAMPLING, _resample)
+    for rank in (1, 2, 3):
+        for name in ("max_pool", "avg_pool", "adaptive_avg_pool", "adaptive_max_pool", "lp_pool"):
+            found[f"{name}{rank}d"] = _pool
+        found[f"max_pool{rank}d_with_indices"] = _pool
+        found[f"_adaptive_avg_pool{rank}d"] = _pool
+    return found
+
+
+HANDLERS: dict[str, Handler] = _handlers()

@@ -1,0 +1,167 @@
+"""Modules that are one layer, though their code does several operations."""
+
+from __future__ import annotations
+
+import re
+from functools import partial
+from typing import Any
+
+import torch
+
+from mlsim.workloads.pytorch.recorder import Recorder
+from mlsim.workloads.pytorch.records import BIASES, WEIGHTS, Record, Use, tensors_in
+
+# What a norm that is written out is made of.
+_POINTWISE = frozenset(("elementwise", "multiply", "add", "activation"))
+_GATHERED = frozenset((*_POINTWISE, "pooling", "positions", "other"))
+_STATISTICS = frozenset(("mean", "var", "rsqrt", "sqrt", "norm", "linalg_vector_norm", "var_mean"))
+
+
+def listen(recorder: Recorder) -> None:
+    """Make a shell's modules tell a recorder when they run."""
+    for name, module in recorder.module.named_modules():
+        if not name:
+            continue
+        if isinstance(module, torch.nn.LocalResponseNorm):
+            module.forward = partial(_response_norm, recorder, module)
+        elif _is_experts(module):
+            module.forward = partial(_experts, recorder, name, module)
+        module.forward = partial(_followed, recorder, name, module, module.forward)
+
+
+def _followed(
+    recorder: Recorder, name: str, module: torch.nn.Module, forward: Any, *args: Any, **kwargs: Any
+) -> Any:
+    """Run a module's own code within its path."""
+    start = len(recorder.records)
+    with recorder.inside(name, module):
+        out = forward(*args, **kwargs)
+        if not any(True for _ in module.children()):
+            _gather(recorder, name, module, start, tensors_in(out))
+    return out
+
+
+def _response_norm(
+    recorder: Recorder, module: torch.nn.Module, source: torch.Tensor
+) -> torch.Tensor:
+    out = torch.empty_strided(tuple(source.shape), source.stride(), device="meta")
+    record_whole(recorder, "response norm", "", [source], out)
+    return out
+
+
+def record_whole(
+    recorder: Recorder,
+    kind: str,
+    function: str,
+    inputs: list[torch.Tensor],
+    out: torch.Tensor,
+    **told: Any,
+) -> Record:
+    """Record a module as one layer."""
+    return recorder.add(_Whole(out), kind, function, inputs=inputs, out=out, **told)  # type: ignore[arg-type]
+
+
+class _Whole:
+    """What stands for a call where a whole module is one."""
+
+    in_place = False
+
+    def __init__(self, out: torch.Tensor) -> None:
+        self.out = self.first = out
+        self.named: dict[str, Any] = {}
+
+
+def _is_experts(module: torch.nn.Module) -> bool:
+    """Tell whether a module is a stack of experts: three-dimensional weights, one for each."""
+    own = [each for each in module.parameters(recurse=False) if each.dim() == 3]
+    counts = {each.shape[0] for each in own}
+    return "Experts" in type(module).__name__ and len(own) > 1 and len(counts) == 1
+
+
+def _experts(
+    recorder: Recorder,
+    name: str,
+    module: torch.nn.Module,
+    hidden_states: torch.Tensor,
+    *args: Any,
+    **kwargs: Any,
+) -> torch.Tensor:
+    """Count experts as often as a router chooses some, whichever they are."""
+    chosen = [
+        each
+        for each in tensors_in((args, kwargs))
+        if not each.is_floating_point() and each.dtype is not torch.bool
+    ]
+    if len(chosen) != 1:
+        raise recorder.refusal(
+            "experts",
+            "it is not told by one tensor which expert each token goes to",
+            "Only experts that are given the router's choice as whole numbers are read.",
+        )
+    matrices = [each for each in module.parameters(recurse=False) if each.dim() == 3]
+    biases = [each for each in module.parameters(recurse=False) if each.dim() < 3]
+    times = chosen[0].numel()
+    out = torch.empty(tuple(hidden_states.shape), dtype=hidden_states.dtype, device="meta")
+    record_whole(
+        recorder,
+        "experts",
+        "",
+        [hidden_states, *tensors_in((args, kwargs))],
+        out,
+        uses=(*recorder.uses(*matrices, role=WEIGHTS), *recorder.uses(*biases, role=BIASES)),
+        multiply_adds=times * sum(each[0].numel() for each in matrices),
+        window=hidden_states.shape[-1],
+        outputs=hidden_states.shape[-1],
+    )
+    return out
+
+
+def _gather(
+    recorder: Recorder,
+    name: str,
+    module: torch.nn.Module,
+    start: int,
+    outs: list[torch.Tensor],
+) -> None:
+    """Make one layer of a norm or an activation function that is written out."""
+    found = [each for each in recorder.records[start:] if each.kind != "reshape"]
+    if len(found) < 2 or len(outs) != 1 or not recorder.is_data(outs[0]):
+        return
+    if any(each.kind not in _GATHERED for each in found):
+        return
+    within = set(recorder.records[start:])
+    inputs = [each for one in found for each in one.inputs if each not in within]
+    inputs = list(dict.fromkeys(inputs))
+    if len(inputs) != 1 or inputs[0].elements != outs[0].numel():
+        return
+    uses = [use for each in found for use in each.uses]
+    if any(each.function in _STATISTICS for each in found) and _named_norm(module):
+        kind, function = "norm", "layer" if len(uses) > 1 else "rms"
+    elif not uses and all(each.kind in _POINTWISE for each in found):
+        kind, function = "activation", _function(module)
+    else:
+        return
+    if kind == "norm":
+        uses = [
+            Use(use.parameter, use.size, use.read, BIASES if "bias" in use.parameter else WEIGHTS)
+            for use in uses
+        ]
+    last = recorder.value(outs[0]).record
+    assert last is not None
+    last.kind, last.function, last.inputs, last.uses = kind, function, inputs, uses
+    last.name, last.base, last.mask, last.window = recorder.names.again(name, found), name, None, 0
+    del recorder.records[start:]
+    recorder.records.append(last)
+
+
+def _named_norm(module: torch.nn.Module) -> bool:
+    return "norm" in type(module).__name__.lower()
+
+
+def _function(module: torch.nn.Module) -> str:
+    """Return the function of an activation module, by the name of its class."""
+    words = type(module).__name__
+    for known in ("gelu", "silu", "mish", "swish", "sigmoid", "tanh", "relu", "softplus"):
+        if known in words.lower():
+            return known
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", words.removesuffix("Activation")).lower()

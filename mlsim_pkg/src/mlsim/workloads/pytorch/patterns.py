@@ -1,0 +1,87 @@
+"""Attention that is written out: a product, a softmax and a product become one layer."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+from mlsim.workloads.pytorch.products import visible
+from mlsim.workloads.pytorch.records import Record
+
+# What may stand between the products besides the softmax.
+_BEFORE = frozenset(("elementwise", "positions", "activation", "concatenation"))
+_AFTER = frozenset(("elementwise", "dropout", "reshape"))
+
+
+def join_attention(records: list[Record], batch: int) -> list[Record]:
+    """Return the records with attention in one of each where it is written out.
+
+    Scores are made by a product of two tensors, scaled, masked, put through a softmax and
+    multiplied with a third; nothing else may read them.
+    """
+    readers: dict[Record, list[Record]] = defaultdict(list)
+    for record in records:
+        for source in record.inputs:
+            readers[source].append(record)
+    gone: set[Record] = set()
+    for record in records:
+        if record.kind != "softmax" or record in gone:
+            continue
+        before = _before(record, readers)
+        after = _after(record, readers)
+        if before and after and before[0].kind == after[-1].kind == "product":
+            gone.update((*before, record, *after[:-1]))
+            _join(before, record, after, batch)
+    return [each for each in records if each not in gone]
+
+
+def _before(softmax: Record, readers: dict[Record, list[Record]]) -> list[Record]:
+    """Return what leads to a softmax, from the product of queries and keys on."""
+    found: list[Record] = []
+    node = softmax
+    while node.inputs:
+        source = node.inputs[0]
+        if readers[source] != [node]:
+            return []
+        found.insert(0, source)
+        if source.kind == "product":
+            return found if len(source.inputs) <= 2 else []
+        if source.kind not in _BEFORE:
+            return []
+        node = source
+    return []
+
+
+def _after(softmax: Record, readers: dict[Record, list[Record]]) -> list[Record]:
+    """Return what follows a softmax, up to the product with the values."""
+    found: list[Record] = []
+    node = softmax
+    while len(readers[node]) == 1:
+        (reader,) = readers[node]
+        found.append(reader)
+        if reader.kind == "product":
+            return found if reader.inputs and reader.inputs[0] is node else []
+        if reader.kind not in _AFTER:
+            return []
+        node = reader
+    return []
+
+
+def _join(before: list[Record], softmax: Record, after: list[Record], batch: int) -> None:
+    """Make the last product the whole attention."""
+    first, last = before[0], after[-1]
+    rows, columns = first.shape[-2:]
+    scores = first.elements
+    masks = [each.mask for each in before if each.mask is not None]
+    seen, causal = visible(rows, columns, masks[-1] if masks else None, causal=False)
+    done = first.multiply_adds + last.multiply_adds
+    inside = {first, softmax, *before, *after}
+    inputs = [each for one in (*before, *after) for each in one.inputs if each not in inside]
+    last.kind, last.function = "attention", "causal, written out" if causal else "written out"
+    last.inputs = list(dict.fromkeys(inputs))
+    last.uses = [use for each in (*before, *after) for use in each.uses]
+    last.multiply_adds = done * seen // (rows * columns)
+    last.masked_multiply_adds = done - last.multiply_adds
+    last.outputs = last.window = 0
+    # The probabilities of all pairs are kept, and what was dropped of them.
+    kept = 1 + sum(each.kind == "dropout" for each in after)
+    last.kept_bytes = 4 * kept * scores

@@ -1,0 +1,392 @@
+"""Runs a shell of a module and records each layer, by PyTorch's own names of operations.
+
+What depends on the input has a shape only. What does not, such as a causal mask, is really
+computed, so that a module may branch on it. Nothing of size is: weights have no numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_map
+
+from mlsim.errors import UnsupportedLayerError
+from mlsim.workloads.pytorch.records import (
+    WEIGHTS,
+    Names,
+    Record,
+    Use,
+    Value,
+    tensors_in,
+)
+from mlsim.workloads.pytorch.shell import MOST_KEPT, stand_in
+
+# Operations whose result has another tensor's shape, and nothing of its numbers.
+SHAPED_LIKE = frozenset(
+    f"{first}_{last}"
+    for first in ("zeros", "ones", "empty", "full", "rand", "randn")
+    for last in ("like",)
+) | {"new_zeros", "new_ones", "new_empty", "new_full", "new_empty_strided", "randint_like"}
+# Operations whose result has a shape, or is a branch, that depends on numbers.
+DEPENDS = frozenset(
+    (
+        *("_local_scalar_dense", "item", "is_nonzero", "nonzero", "nonzero_numpy", "argwhere"),
+        *("masked_select", "_unique2", "unique_dim", "unique_consecutive", "bincount", "equal"),
+        *("repeat_interleave.Tensor", "allclose", "histc", "where.condition"),
+    )
+)
+
+
+class Call:
+    """One operation that a module does: its arguments by name, and what came out."""
+
+    def __init__(self, func: Any, args: Any, kwargs: Any, out: Any) -> None:
+        schema = func._schema
+        given = {each.name: each.default_value for each in schema.arguments}
+        given |= {each.name: arg for each, arg in zip(schema.arguments, args, strict=False)}
+        self.named: dict[str, Any] = {**given, **kwargs}
+        self.operation = schema.name.partition("::")[2]
+        # An operation with an underscore at its end writes over its input.
+        self.in_place = schema.name.endswith("_") and not schema.name.endswith("__")
+        self.name = self.operation.rstrip("_") if self.in_place else self.operation
+        self.func, self.out = func, out
+
+    def __getitem__(self, name: str) -> Any:
+        return self.named.get(name)
+
+    @property
+    def first(self) -> torch.Tensor:
+        """The first tensor that comes out."""
+        return tensors_in(self.out)[0]
+
+
+Handler = Callable[["Recorder", Call], None]
+
+
+class Recorder(TorchDispatchMode):  # type: ignore[misc]
+    """Records what a shell of a module does.
+
+    Parameters
+    ----------
+    module
+        The shell.
+    batch
+        Samples in its input.
+    handlers
+        What counts which operation, by its name.
+    products
+        Those that are products even of what does not depend on the input.
+    """
+
+    def __init__(
+        self,
+        module: torch.nn.Module,
+        batch: int,
+        handlers: dict[str, Handler],
+        products: frozenset[str],
+    ) -> None:
+        super().__init__()
+        self.module, self.batch = module, batch
+        self.handlers, self.products = handlers, products
+        self.records: list[Record] = []
+        self.names = Names()
+        # Modules that run, each with how much was recorded before.
+        self.path: list[tuple[str, torch.nn.Module, int]] = [("", module, 0)]
+        self.buffers = {id(each) for _, each in module.named_buffers()}
+        self._values: dict[int, Value] = {}
+        self._written: dict[int, Value] = {}
+        self._order = 0
+        self.parameters: dict[str, int] = {}
+        for name, parameter in module.named_parameters():
+            self.parameters[name] = parameter.numel()
+            use = Use(name, parameter.numel(), parameter.numel(), WEIGHTS)
+            self.know(parameter, uses=(use,))
+
+    # What is known of tensors.
+
+    def know(
+        self,
+        tensor: torch.Tensor,
+        record: Record | None = None,
+        uses: tuple[Use, ...] = (),
+        mask: torch.Tensor | None = None,
+    ) -> None:
+        """Keep what is known of a tensor."""
+        self._order += 1
+        self._values[id(tensor)] = Value(tensor, record, uses, mask, self._order)
+
+    def value(self, tensor: torch.Tensor) -> Value:
+        """Return what is known of a tensor; a constant, if nothing is."""
+        found = self._values.get(id(tensor)) or Value(tensor)
+        over = self._written.get(_storage(tensor))
+        if over is not None and over.order > found.order:
+            return Value(tensor, over.record, found.uses, found.mask, over.order)
+        return found
+
+    def wrote_over(self, tensor: torch.Tensor, record: Record) -> None:
+        """Note that all that shares a tensor's memory now holds what a record computed."""
+        self.know(tensor, record)
+        self._written[_storage(tensor)] = self._values[id(tensor)]
+
+    def is_data(self, *tensors: Any) -> bool:
+        """Tell whether any of these is a tensor that depends on the input."""
+        return any(isinstance(each, torch.Tensor) and self.value(each).is_data for each in tensors)
+
+    def elements_once(self, tensor: torch.Tensor) -> int:
+        """Return a tensor's elements for one sample, if they grow with the batch."""
+        return int(tensor.numel()) // self.batch
+
+    # Recording.
+
+    @property
+    def place(self) -> str:
+        """Path of the module that runs."""
+        return self.path[-1][0]
+
+    def add(
+        self,
+        call: Call,
+        kind: str,
+        function: str = "",
+        *,
+        inputs: Any = None,
+        out: torch.Tensor | None = None,
+        uses: tuple[Use, ...] = (),
+        name: str = "",
+        **told: Any,
+    ) -> Record:
+        """Add a record of a call; its inputs are the tensors that it reads, unless said."""
+        out = call.first if out is None else out
+        read = tensors_in(list(call.named.values()) if inputs is None else inputs)
+        sources = [self._source(each) for each in read if self.value(each).is_data]
+        record = Record(
+            name="",
+            base="",
+            path=self.place,
+            kind=kind,
+            function=function,
+            shape=tuple(out.shape),
+            inputs=list(dict.fromkeys(sources)),
+            uses=list(uses),
+            in_place=call.in_place,
+            element_bytes=0 if out.is_floating_point() else out.element_size(),
+            **told,
+        )
+        self._name(record, name or function or kind)
+        self.records.append(record)
+        for each in tensors_in(call.out):
+            if call.in_place:
+                self.wrote_over(each, record)
+            else:
+                self.know(each, record)
+        return record
+
+    def uses(self, *tensors: Any, role: str = "") -> tuple[Use, ...]:
+        """Return the parameters that tensors are made of, in one role if it is named."""
+        found = [
+            use
+            for each in tensors
+            if isinstance(each, torch.Tensor)
+            for use in self.value(each).uses
+        ]
+        if role:
+            found = [Use(use.parameter, use.size, use.read, role) for use in found]
+        return tuple(found)
+
+    def _source(self, tensor: torch.Tensor) -> Record:
+        """Return the record that a tensor is, or a part of one as a shape of its own."""
+        value = self.value(tensor)
+        record = value.record
+        assert record is not None
+        if tensor.numel() >= record.elements:
+            return record
+        part = Record(
+            name=self.names.unique(f"{record.name}_part"),
+            base=record.base,
+            path=self.place,
+            kind="reshape",
+            function="part",
+            shape=tuple(tensor.shape),
+            inputs=[record],
+            element_bytes=record.element_bytes,
+        )
+        self.records.append(part)
+        self.know(tensor, part)
+        return part
+
+    def _name(self, record: Record, what: str) -> None:
+        """Name a record after its module, its parameter, or what it reads."""
+        place, module, start = self.path[-1]
+        own = [use.parameter for use in record.uses if use.parameter.rpartition(".")[0] == place]
+        alone = place and not any(True for _ in module.children())
+        started = any(each.kind != "reshape" for each in self.records[start:])
+        if record.kind == "attention":
+            record.base = f"{place}.attention" if place else "attention"
+        elif alone and not started:
+            record.base = place
+        elif own and not alone:
+            record.base = _parameter_name(own[0])
+        else:
+            before = record.inputs[0].base if record.inputs else place
+            inside = not place or before == place or before.startswith(f"{place}.")
+            record.base = before if inside else place
+            named = f"{record.base}_{what}" if record.base else what
+            record.name = self.names.unique(named.replace(" ", "_"))
+            return
+        record.name = self.names.unique(record.base)
+
+    # Running.
+
+    @contextmanager
+    def inside(self, path: str, module: torch.nn.Module) -> Iterator[None]:
+        """Record as being within a module."""
+        self.path.append((path, module, len(self.records)))
+        yield
+        # Not after an error, so that it is known where it was.
+        self.path.pop()
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        read = tensors_in((args, kwargs))
+        values = [self.value(each) for each in read]
+        data = any(each.is_data for each in values)
+        operation = func._schema.name.partition("::")[2]
+        if data and {operation, f"{operation}.{func._overloadname}"} & DEPENDS:
+            raise self.refusal(
+                operation,
+                "its result depends on numbers that only the input has",
+                "Give the module without that branch, or as layers that always run.",
+            )
+        name = operation.rstrip("_")
+        if data and name not in self.handlers and self._is_composite(func):
+            with self:
+                return func.decompose(*args, **kwargs)
+        out = self._run(func, args, kwargs, read, values)
+        if name in SHAPED_LIKE:
+            return out
+        if data:
+            self._record(Call(func, args, kwargs, out), values)
+        elif any(each.uses for each in values):
+            self._learned(Call(func, args, kwargs, out), values)
+        return out
+
+    def _is_composite(self, func: Any) -> bool:
+        """Tell whether an operation is made of others and no view of its input."""
+        returned = [each.alias_info for each in func._schema.returns]
+        if any(each is not None and not each.is_write for each in returned):
+            return False
+        key = "CompositeImplicitAutograd"
+        return bool(torch._C._dispatch_has_kernel_for_dispatch_key(func.name(), key))
+
+    def _run(
+        self, func: Any, args: Any, kwargs: Any, read: list[torch.Tensor], values: list[Value]
+    ) -> Any:
+        """Run an operation: for its shape, if anything that it reads has a shape only."""
+        name = func._schema.name.partition("::")[2]
+        shaped = any(each.is_meta for each in read) or any(each.is_data for each in values)
+        if name in SHAPED_LIKE or not read:
+            shaped = False
+        device = torch.device("meta" if shaped else "cpu")
+
+        def moved(each: Any) -> Any:
+            if isinstance(each, torch.device):
+                return device
+            if shaped and isinstance(each, torch.Tensor) and not each.is_meta:
+                return self._index(func, each)
+            return each
+
+        args, kwargs = tree_map(moved, (args, kwargs))
+        if name in SHAPED_LIKE or not read:
+            if any(each.name == "device" for each in func._schema.arguments):
+                kwargs["device"] = device
+            if _large(func, args, read):
+                kwargs["device"] = torch.device("meta")
+        out = func(*args, **kwargs)
+        if shaped and any(each.alias_info is not None for each in func._schema.returns):
+            # What is written over stays the tensor that it was.
+            write = func._schema.returns[0].alias_info
+            if write is not None and write.is_write and read and not read[0].is_meta:
+                return read[0]
+        return out
+
+    def _index(self, func: Any, tensor: torch.Tensor) -> torch.Tensor:
+        """Return a stand-in; of a constant mask by which is chosen, one as long as its choice."""
+        if func._schema.name.startswith("aten::index") and tensor.dtype is torch.bool:
+            if self.value(tensor).is_data or tensor.dim() != 1:
+                raise self.refusal("index", "what it chooses depends on numbers", "")
+            return torch.empty(int(tensor.sum()), dtype=torch.int64, device="meta")
+        return stand_in(tensor)
+
+    def _record(self, call: Call, values: list[Value]) -> None:
+        handler = self.handlers.get(call.name)
+        if handler is None:
+            handler = self._other(call)
+        if handler is None:
+            raise self.refusal(
+                call.operation,
+                "nobody has told what it computes",
+                "Replace it by layers that are known, or leave it out and add its cost by hand.",
+            )
+        handler(self, call)
+
+    def _other(self, call: Call) -> Handler | None:
+        """Return what counts an operation of which only the sort is known."""
+        returned = [each.alias_info for each in call.func._schema.returns]
+        if any(each is not None and not each.is_write for each in returned):
+            return self.handlers["view"]
+        if torch.Tag.pointwise in call.func.tags:
+            return self.handlers["pointwise"]
+        return None
+
+    def _learned(self, call: Call, values: list[Value]) -> None:
+        """Follow what is made of parameters alone, such as a slice of a table of positions."""
+        if call.name in self.products:
+            self.handlers[call.name](self, call)
+            return
+        masks = [each.mask for each in values if each.mask is not None]
+        masks += [
+            each.tensor
+            for each in values
+            if not each.uses and not each.tensor.is_meta and call.name in ("add", "where")
+        ]
+        uses = dict.fromkeys(use for each in values for use in each.uses)
+        for out in tensors_in(call.out):
+            size = out.numel()
+            cut = tuple(Use(use.parameter, use.size, min(use.read, size), use.role) for use in uses)
+            self.know(out, uses=cut, mask=masks[0] if masks else None)
+
+    def refusal(self, operation: str, why: str, advice: str) -> UnsupportedLayerError:
+        """Make the error for what can't be counted."""
+        place, module, _ = self.path[-1]
+        where = f"{place} ({type(module).__name__})" if place else type(module).__name__
+        return UnsupportedLayerError(
+            f"{where}: the operation {operation!r} can't be counted: {why}. {advice}".rstrip()
+        )
+
+
+def _parameter_name(parameter: str) -> str:
+    place, _, last = parameter.rpartition(".")
+    if last in ("weight", "bias"):
+        return place
+    return parameter.removesuffix("_weight").removesuffix("_bias")
+
+
+def _storage(tensor: torch.Tensor) -> int:
+    return int(tensor.untyped_storage()._cdata)
+
+
+def _large(func: Any, args: Any, read: list[torch.Tensor]) -> bool:
+    """Tell whether a new tensor would be too large to be filled."""
+    sizes = [each for each in args if isinstance(each, (list, tuple, torch.Size))]
+    count = 1
+    for each in sizes[0] if sizes else ():
+        if not isinstance(each, int):
+            return False
+        count *= each
+    if not sizes and read:
+        count = read[0].numel()
+    return count > MOST_KEPT
