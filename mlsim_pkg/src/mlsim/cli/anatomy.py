@@ -122,7 +122,7 @@ def _module(named: str) -> Any:
     try:
         made = getattr(import_module(place), name)
         return made()
-    except (ImportError, AttributeError, TypeError, ValueError) as error:
+    except Exception as error:  # whatever somebody's own program raises is told
         raise InvalidValueError(
             f"{named} is no function that makes a PyTorch module without arguments: {error}. Write "
             "it as package.module:function, such as torchvision.models:resnet18."
