@@ -86,6 +86,15 @@ PRECISIONS = {
 _IN_GROUPS: dict[str, Precision] = {}
 
 
+def by_default(name: str) -> str:
+    """Say which format was taken and why, where nobody asked for one.
+
+    >>> by_default("fp16")
+    'fp16, since no other was given'
+    """
+    return f"{name}, since no other was given"
+
+
 @lru_cache(maxsize=256)
 def in_groups(
     values: str,

@@ -16,6 +16,9 @@ from mlsim.cli.command import main
 CONFIGS = Path(__file__).parents[2] / "fixtures" / "configs"
 
 
+ASSUMED = "fp16, since no other was given"
+
+
 def run(capsys, *arguments: str) -> tuple[int, str, str]:
     code = main(arguments)
     printed = capsys.readouterr()
@@ -29,7 +32,11 @@ def test_solve_prints_the_profile(capsys) -> None:
 
 
 def test_solve_takes_several_batches(capsys) -> None:
-    _, out, _ = run(capsys, "solve", "ResNet50", "A100", "--batch", "1,256")
+    asked = ("solve", "ResNet50", "A100", "--batch", "1,256")
+    _, out, _ = run(capsys, *asked)
+    assert len(out.splitlines()) == 5
+    assert out.splitlines()[-1].split() == ["formats", *ASSUMED.split()]
+    _, out, _ = run(capsys, *asked, "--precision", "fp16")
     assert len(out.splitlines()) == 4
 
 
@@ -58,6 +65,29 @@ def test_sweep_gives_every_combination(capsys) -> None:
     assert len(rows) == 8
     _, out, _ = run(capsys, *arguments)
     assert "no bf16 peak on record" in out
+    assert "formats_assumed" not in rows[0]
+    assert ASSUMED not in out
+
+
+def test_a_precision_that_nobody_gave_is_said_to_be_the_default(capsys) -> None:
+    _, out, _ = run(capsys, "sweep", "ResNet50", "V100,A100")
+    assert out.splitlines()[-1] == f"formats: {ASSUMED}"
+    _, out, _ = run(capsys, "sweep", "ResNet50", "V100,A100", "--json")
+    assert [row["formats_assumed"] for row in json.loads(out)] == [ASSUMED] * 2
+    _, out, _ = run(capsys, "explain", "ResNet50", "A100", "--quantity", "memory_required")
+    assert f"{ASSUMED}: 16 bits" in out
+    _, out, _ = run(capsys, "solve", "ResNet50", "A100", "--json")
+    assert json.loads(out)["formats_assumed"] == ASSUMED
+
+
+def test_a_sweep_may_keep_activations_on_chip(capsys) -> None:
+    asked = ("sweep", "ResNet50", "A100,V100", "--activations", "on-chip", "--json")
+    code, out, _ = run(capsys, *asked)
+    kept = Engine.solve(model="ResNet50", hardware="A100", activations="on-chip")
+    row = json.loads(out)[0]
+    assert code == 0
+    assert row["activations"] == "on-chip"
+    assert row["latency"]["value"] == pytest.approx(kept.value("latency"), rel=1e-12)
 
 
 def test_explain_prints_the_derivation(capsys) -> None:
@@ -109,7 +139,8 @@ def test_serve_takes_every_combination_of_several(capsys) -> None:
     assert found["unit"] == "s"
     assert found["value"][2] == pytest.approx(one.value("time_to_first_token"))
     _, out, _ = run(capsys, *arguments)
-    assert len(out.splitlines()) == 6
+    assert len(out.splitlines()) == 2 + 4 + 1
+    assert "formats     bf16, since no other was given" in out
 
 
 def test_serve_lays_a_model_out(capsys, pair_file) -> None:

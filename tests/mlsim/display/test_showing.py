@@ -314,3 +314,10 @@ def test_a_measured_kernel() -> None:
 def test_an_answer_with_activations_on_chip_says_so() -> None:
     profile = Engine.solve(model="ResNet50", hardware="A100", activations="on-chip")
     assert "roofline, activations on chip" in show(profile).how
+
+
+def test_a_row_whose_activations_stay_on_chip_is_solved_so_again() -> None:
+    table = Engine.sweep(model="ResNet50", hardware="A100", activations="on-chip")
+    number = show(table.loc[0])
+    assert float(number) == pytest.approx(table.latency[0], rel=1e-12)
+    assert float(number) < float(show(Engine.solve(model="ResNet50", hardware="A100")))

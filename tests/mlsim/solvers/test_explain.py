@@ -82,6 +82,9 @@ def test_figures_bring_their_sources(solve, a100, resnet) -> None:
     assert "2,039 GB/s" in origins["memory_bandwidth"]
     assert a100.figures["compute.fp16"].quote in origins["peak_flops"]
     assert origins["batch_size"] == "given"
+    assert origins["bytes_per_parameter"] == "fp16, since no other was given: 16 bits"
+    given = solve(precision="fp16").explain("memory_required").to_dict()["inputs"]
+    origins = {known["quantity"]: known["origin"] for known in given}
     assert origins["bytes_per_parameter"] == "fp16: 16 bits"
     listed = flat(str(solve().explain()).partition("\nSources\n")[2])
     for key in (bandwidth.source, resnet.source, "williams2009roofline"):

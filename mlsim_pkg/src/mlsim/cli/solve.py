@@ -30,15 +30,15 @@ def add(commands: Any) -> None:
             metavar="N",
             help=f"samples per step{batches} (1)",
         )
-        command.add_argument("--precision", default="fp16", help=f"number format{several} (fp16)")
+        command.add_argument("--precision", help=f"number format{several} (fp16)")
         command.add_argument("--estimate", default="roofline", help="roofline, bound or calibrated")
+        command.add_argument(
+            "--activations",
+            default="memory",
+            metavar="WHERE",
+            help="memory, or on-chip: the last cache keeps those that fit (memory)",
+        )
         if name != "sweep":
-            command.add_argument(
-                "--activations",
-                default="memory",
-                metavar="WHERE",
-                help="memory, or on-chip: the last cache keeps those that fit (memory)",
-            )
             add_ignore_memory(command)
         if name == "explain":
             command.add_argument("--quantity", default="latency", help="what to explain (latency)")
@@ -59,8 +59,9 @@ def _sweep(options: argparse.Namespace) -> str:
         model=options.model.split(","),
         hardware=options.hardware.split(","),
         batch_size=_batches(options.batch_size),
-        precision=options.precision.split(","),
+        precision=options.precision.split(",") if options.precision else None,
         estimate=options.estimate,
+        activations=options.activations,
     )
     from mlsim.engine.sweep import sweep_rows, sweep_text
 

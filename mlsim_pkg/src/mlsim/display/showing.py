@@ -94,6 +94,7 @@ def _solve_again(row: Any) -> Profile:
             batch_size=int(row["batch_size"]),
             precision=row["precision"],
             estimate=row.get("estimate", "roofline"),
+            activations=row.get("activations", "memory"),
         )
     except UnknownNameError as error:
         raise UnknownNameError(

@@ -23,7 +23,7 @@ def find(
     model: Model | str,
     hardware: Device | str,
     batch_size: Any = 1,
-    precision: str | Precision = "fp16",
+    precision: str | Precision | None = None,
     estimate: str = "roofline",
     between: tuple[Any, Any] | None = None,
     **given: Any,
@@ -41,7 +41,8 @@ def find(
         Where to look: two values with units. By default from a thousandth to
         a thousand times the known value, and for a batch from 1 to a million.
     model, hardware, batch_size, precision, estimate, **given
-        As for `solve`, `activations` included.
+        As for `solve`, `activations` included. The precision is "fp16" if left out,
+        which the number that comes back can't say; a refusal does.
 
     Returns
     -------

@@ -17,7 +17,7 @@ def solve(
     model: Model | str,
     hardware: Device | str,
     batch_size: Any = 1,
-    precision: str | Precision = "fp16",
+    precision: str | Precision | None = None,
     estimate: str = "roofline",
     activations: str = "memory",
     check_memory: bool = True,
@@ -32,7 +32,8 @@ def solve(
     batch_size
         Samples per step: a whole number from 1 up, or a list or array.
     precision
-        Number format of weights and activations, such as "fp16".
+        Number format of weights and activations, such as "int8"; "fp16" if left out,
+        and the answer says that it was.
     estimate
         "roofline": operator by operator at datasheet rates (the default);
         "bound": the whole network at once, moving weights, input and output

@@ -6,7 +6,7 @@ from itertools import product
 from typing import TYPE_CHECKING, Any
 
 from mlsim.errors import InvalidValueError, UnsupportedPrecisionError, need
-from mlsim.precision import precision as find_precision
+from mlsim.precision import by_default, precision as find_precision
 from mlsim.solvers.answer import (
     COMPUTE_BOUND,
     DOES_NOT_FIT,
@@ -14,7 +14,8 @@ from mlsim.solvers.answer import (
     OVERHEAD_BOUND,
 )
 from mlsim.solvers.blocks import Job, prepare, run_jobs
-from mlsim.solvers.forward.profile import kind_of
+from mlsim.solvers.forward.configuration import Configuration
+from mlsim.solvers.forward.profile import IN_MEMORY, USUAL, kind_of
 from mlsim.solvers.inputs import CALIBRATED, validate
 from mlsim.solvers.reports import plain
 from mlsim.units import text
@@ -24,6 +25,8 @@ from mlsim.zoo import resolve, spaces
 if TYPE_CHECKING:
     import pandas
 
+# Of a table: that nobody asked for the precision.
+ASSUMED = "formats_assumed"
 _COLUMNS = ("latency", "throughput", "memory_bound_share", "memory_required")
 _RESULTS = (*_COLUMNS, "memory_free")
 
@@ -43,20 +46,24 @@ def sweep(
     model: Any,
     hardware: Any,
     batch_size: Any = 1,
-    precision: Any = "fp16",
+    precision: Any = None,
     estimate: str = "roofline",
+    activations: str = IN_MEMORY,
 ) -> pandas.DataFrame:
     """Predict every combination of models, devices, batches and precisions.
 
-    Each argument is one value or a list. Returns a tidy table, one row per
+    Each argument is one value or a list, but for the estimate and for `activations`,
+    which are those of `solve`. Returns a tidy table, one row per
     combination, with latency in seconds and throughput in samples per
     second. Rows that can't run are kept: `feasible` is False, `reason` says
-    why, and their times are missing.
+    why, and their times are missing. The precision is "fp16" if left out;
+    `table.attrs["formats_assumed"]` then says so.
 
     Raises
     ------
     MlsimError
-        As `solve`, but a precision that a device lacks is a row.
+        As `solve`, but a precision that a device lacks is a row, and so is a device
+        without a cache that could keep activations.
 
     >>> from mlsim import Engine, Hardware, Models
     >>> table = Engine.sweep(model=Models.ResNet50, batch_size=[1, 8],
@@ -70,7 +77,9 @@ def sweep(
         model = [each for each in model if isinstance(each, Network)]
     models = [resolve.network(each) for each in _listed("model", model)]
     devices = [resolve.device(each) for each in _listed("hardware", hardware)]
-    formats = [find_precision(each) for each in _listed("precision", precision)]
+    asked = USUAL if precision is None else precision
+    formats = [find_precision(each) for each in _listed("precision", asked)]
+    kind = kind_of(estimate, activations)
     batches = validate("batch_size", batch_size, whole=True)
     batches = batches.reshape(-1) if hasattr(batches, "reshape") else batches
     column = np.atleast_1d(np.asarray(batches, dtype=float))
@@ -81,9 +90,9 @@ def sweep(
     for index, combination in enumerate(combinations):
         rows = slice(index * len(column), (index + 1) * len(column))
         part = {name: values[rows] for name, values in joined.items()}
-        job = _job(*combination, estimate=estimate, column=column, into=part)
-        reasons.append("" if job else f"no {combination[-1].name} peak on record")
-        jobs += [job] if job else []
+        job = _job(*combination, kind=kind, estimate=estimate, column=column, into=part)
+        reasons.append(job if isinstance(job, str) else "")
+        jobs += [] if isinstance(job, str) else [job]
     run_jobs(jobs)
     columns = _columns(
         library,
@@ -91,28 +100,44 @@ def sweep(
         devices,
         formats,
         estimate=estimate,
+        activations=activations,
         column=column,
         joined=joined,
         reasons=reasons,
     )
     table: pandas.DataFrame = library.DataFrame(columns, copy=False)
+    if precision is None:
+        table.attrs[ASSUMED] = by_default(USUAL)
     return table
 
 
 def _job(
-    model: Any, device: Any, number_format: Any, *, estimate: str, column: Any, into: dict[str, Any]
-) -> Job | None:
+    model: Any,
+    device: Any,
+    number_format: Any,
+    *,
+    kind: type[Configuration],
+    estimate: str,
+    column: Any,
+    into: dict[str, Any],
+) -> Job | str:
     """Return the work that solves all batches of one combination into its rows.
 
-    Where the device lacks the precision, there is none, and the rows are NaN.
+    Where the device lacks the precision or the cache, it is the reason, and the rows are NaN.
     """
-    try:
-        asked = kind_of(estimate)(model, device, number_format, estimate, column, {}).question
-        return prepare(asked.plan(*into), asked.known, asked.table.columns_2d, column.shape, into)
-    except UnsupportedPrecisionError:
-        for values in into.values():
-            values.fill(float("nan"))
-        return None
+    reason = f"no {number_format.name} peak on record"
+    if kind.keeps and device.last_level_figure is None:
+        reason = "no cache on record"
+    else:
+        try:
+            asked = kind(model, device, number_format, estimate, column, {}).question
+            steps, columns = asked.plan(*into), asked.table.columns_2d
+            return prepare(steps, asked.known, columns, column.shape, into)
+        except UnsupportedPrecisionError:
+            pass
+    for values in into.values():
+        values.fill(float("nan"))
+    return reason
 
 
 def _columns(
@@ -122,6 +147,7 @@ def _columns(
     formats: Any,
     *,
     estimate: str,
+    activations: str,
     column: Any,
     joined: dict[str, Any],
     reasons: list[str],
@@ -160,6 +186,7 @@ def _columns(
         "hardware": category([d.name for d in devices], size * len(formats), len(models)),
         "precision": category([f.name for f in formats], size, len(models) * len(devices)),
         "estimate": category([estimate], size * len(reasons), 1),
+        "activations": category([activations], size * len(reasons), 1),
         "batch_size": np.tile(column.astype(np.int64), len(reasons)),
         "latency": joined["latency"],
         "throughput": joined["throughput"],
@@ -183,8 +210,10 @@ _UNITS = {
 
 def sweep_rows(table: pandas.DataFrame) -> list[dict[str, Any]]:
     """Return a sweep's rows for JSON: numbers as {"value": ..., "unit": ...}."""
+    assumed = {ASSUMED: table.attrs[ASSUMED]} if ASSUMED in table.attrs else {}
     return [
-        {
+        assumed
+        | {
             str(name): {"value": plain(value), "unit": _UNITS[str(name)]}
             if name in _UNITS
             else plain(value)
@@ -213,10 +242,13 @@ def sweep_text(table: pandas.DataFrame) -> str:
         )
     widths = [max(len(row[i]) for row in rows) for i in range(len(header))]
     numbers = ("batch", "latency", "samples/s")
-    return "\n".join(
+    lines = [
         "  ".join(
             f"{cell:>{width}}" if name in numbers else f"{cell:<{width}}"
             for cell, width, name in zip(row, widths, header, strict=True)
         ).rstrip()
         for row in rows
-    )
+    ]
+    if ASSUMED in table.attrs:
+        lines.append(f"formats: {table.attrs[ASSUMED]}")
+    return "\n".join(lines)

@@ -24,7 +24,7 @@ def train(
     micro_batch: Any = 1,
     sequence_tokens: Any = None,
     tokens: Any = None,
-    precision: str | Precision = "bf16",
+    precision: str | Precision | None = None,
     gradients: str | Precision | None = None,
     tensor_parallel: int = 1,
     pipeline_parallel: int = 1,
@@ -70,8 +70,9 @@ def train(
     tokens
         Tokens of the whole run, for its days, device-hours and cost.
     precision, gradients
-        Number format of the arithmetic ("fp8": only the matrix products of the
-        layers; all else stays in 16 bits), and of the gradients (by default
+        Number format of the arithmetic ("bf16" if left out, and the answer says that it
+        was; "fp8": only the matrix products of the layers; all else stays in 16 bits),
+        and of the gradients (by default
         that of the weights, in 16 bits; "fp32" is Megatron-LM's default).
     tensor_parallel, pipeline_parallel, data_parallel, context_parallel,
     expert_parallel, interleaved, sequence_parallel

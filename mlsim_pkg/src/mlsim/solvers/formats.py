@@ -8,7 +8,7 @@ from functools import lru_cache
 
 from mlsim.errors import InvalidValueError, UnsupportedPrecisionError
 from mlsim.hardware import Device
-from mlsim.precision import Precision, precision as find
+from mlsim.precision import Precision, by_default, precision as find
 from mlsim.workloads.released import Released
 
 _SHORT = re.compile(r"w(\d+)a(\d+)(?:kv(\d+))?")
@@ -156,7 +156,7 @@ def formats(
 def _assumed(released: Released | None, sixteen: Precision, device: Device | None) -> Formats:
     """Return the formats where nobody asks for any: the released ones, else 16 bits."""
     if not released:
-        return Formats(sixteen, sixteen, sixteen, why=f"{sixteen.name}, since no other was given")
+        return Formats(sixteen, sixteen, sixteen, why=by_default(sixteen.name))
     # What the device can't compute in is brought to 16 bits first.
     narrow = released.activations and find(released.activations)
     computes = narrow and (device is None or narrow.computes_as in device.compute.figures)

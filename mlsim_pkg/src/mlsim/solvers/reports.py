@@ -50,8 +50,9 @@ class Report:
     rows: Sequence[tuple[str, ...]]
     label: int = 12
     width: int = 66
-    # Of many points: the head of each column, and its width.
+    # Of many points: the head of each column, and its width; what holds of all of them.
     heads: Sequence[tuple[str, int]] = ()
+    notes: Sequence[tuple[str, str]] = ()
 
     def text(self) -> str:
         """Write it for a terminal."""
@@ -60,6 +61,7 @@ class Report:
             return "\n".join([self.title, *listed(pairs, self.label, self.width)])
         lines = [self.title, self._line([head for head, _ in self.heads])]
         lines += [self._line(row) for row in shown(self.rows, ("...",))]
+        lines += listed(self.notes, self.label, self.width)
         return "\n".join(lines)
 
     def _line(self, cells: Sequence[str]) -> str:
@@ -74,6 +76,7 @@ class Report:
         dots = ("...",) * len(heads)
         rows = shown(self.rows, dots) if self.heads else self.rows
         lines += [f"| {' | '.join(map(_cell, row))} |" for row in rows]
+        lines += [f"\n{_cell(name)}: {_cell(words)}" for name, words in self.notes]
         return "\n".join(lines)
 
 

@@ -40,6 +40,17 @@ def test_what_is_not_reached_says_the_range() -> None:
         Engine.find(vary="batch_size", target="throughput", value=60_000, **ASK)
 
 
+def test_a_refusal_says_in_which_format_it_looked() -> None:
+    ask = {"vary": "batch_size", "target": "throughput", "value": 60_000, **ASK}
+    with pytest.raises(UnreachableError, match="In fp16, since no other was given"):
+        Engine.find(**ask)
+    with pytest.raises(UnreachableError) as raised:
+        Engine.find(**ask, precision="fp16")
+    assert "since no other" not in str(raised.value)
+    plain = {"vary": "batch_size", "target": "throughput", "value": 25_000, **ASK}
+    assert Engine.find(**plain) == Engine.find(**plain, precision="fp16")
+
+
 @pytest.mark.parametrize(
     ("change", "error", "message"),
     [

@@ -11,6 +11,7 @@ from mlsim import Device, Engine, Model, Profile
 from mlsim.errors import DoesNotFitError, InvalidValueError, UnknownNameError
 
 TOO_MANY = 1_000_000
+ASSUMED = "fp16, since no other was given"
 
 
 def test_a_profile_keeps_its_inputs(solve, resnet: Model, a100: Device) -> None:
@@ -161,6 +162,7 @@ def test_text_of_one_point(solve) -> None:
     assert str(solve()).splitlines() == [
         "ResNet-50 v1.5 on NVIDIA A100 SXM 80 GB, fp16, roofline",
         "  batch size  1",
+        "  formats     fp16, since no other was given",
         "  latency     55.48 µs",
         "  throughput  18,024 sample/s",
         "  bottleneck  Memory Bound (84% of the time in memory-bound operators)",
@@ -168,13 +170,28 @@ def test_text_of_one_point(solve) -> None:
     ]
 
 
+def test_a_precision_that_was_given_is_not_assumed(solve) -> None:
+    asked, assumed = solve(precision="fp16"), solve()
+    assert "since no other was given" not in str(asked)
+    assert "formats_assumed" not in asked.to_dict()
+    assert assumed.to_dict() == {**asked.to_dict(), "formats_assumed": ASSUMED}
+    assert f"| formats | {ASSUMED} |" in assumed._repr_markdown_()
+    # Of many points, and of each of them.
+    many = solve(batch_size=[1, 2])
+    assert str(many).splitlines()[-1] == f"  formats     {ASSUMED}"
+    assert many._repr_markdown_().splitlines()[-2:] == ["", f"formats: {ASSUMED}"]
+    assert many[0].to_dict()["formats_assumed"] == ASSUMED
+    kept = solve(activations="on-chip")
+    assert kept.to_dict()["formats_assumed"] == ASSUMED
+
+
 def test_text_of_many_points(solve) -> None:
-    lines = str(solve(batch_size=[1, 256, TOO_MANY])).splitlines()
+    lines = str(solve(batch_size=[1, 256, TOO_MANY], precision="fp16")).splitlines()
     assert len(lines) == 5
     assert lines[2].split() == ["1", "55.48", "µs", "18,024", "Memory", "Bound"]
     assert lines[4].split() == ["1,000,000", "-", "-", "Does", "Not", "Fit"]
     # A long array is shown by its ends.
-    long = str(solve(batch_size=range(1, 101))).splitlines()
+    long = str(solve(batch_size=range(1, 101), precision="fp16")).splitlines()
     assert len(long) == 2 + 10 + 1 + 10
     assert long[12].split() == ["..."]
     assert (long[11].split()[0], long[13].split()[0], long[-1].split()[0]) == ("10", "91", "100")

@@ -55,9 +55,10 @@ def test_many_points_as_text() -> None:
     assert shown[4].split() == ["20", "3", "3", "-", "-", "-"]
     # A long one is shown by its ends.
     long = str(llama(batch_size=range(1, 101))).splitlines()
-    assert len(long) == 2 + 21
+    assert len(long) == 2 + 21 + 1
+    assert long[-1] == "  formats     bf16, since no other was given"
     assert long[12].strip() == "..."
-    assert [row.split()[0] for row in (long[2], long[-1])] == ["1", "100"]
+    assert [row.split()[0] for row in (long[2], long[-2])] == ["1", "100"]
 
 
 def test_a_service_as_data() -> None:

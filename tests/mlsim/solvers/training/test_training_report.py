@@ -196,6 +196,20 @@ def test_text_names_model_machine_and_layout() -> None:
     assert "goodput" in shown
 
 
+def test_a_precision_that_nobody_gave_is_said_to_be_the_default() -> None:
+    why = "bf16, since no other was given"
+    assumed, asked = train(), train(precision="bf16")
+    assert f"  formats     {why}" in str(assumed).splitlines()
+    assert why not in str(asked)
+    assert "formats_assumed" not in asked.to_dict()
+    assert assumed.to_dict() == {**asked.to_dict(), "formats_assumed": why}
+    origins = {
+        each["quantity"]: each["origin"]
+        for each in assumed.explain("weight_memory").to_dict()["inputs"]
+    }
+    assert origins["bytes_per_parameter"] == f"{why}: 16 bits"
+
+
 def test_text_of_a_step_has_no_run() -> None:
     shown = str(train())
     assert "  run " not in shown

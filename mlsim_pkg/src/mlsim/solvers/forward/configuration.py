@@ -15,7 +15,7 @@ from mlsim.equations import Equation, equations_of, memory, roofline
 from mlsim.equations.graph import Run, fold
 from mlsim.errors import InvalidValueError
 from mlsim.hardware import Device
-from mlsim.precision import Precision
+from mlsim.precision import Precision, by_default
 from mlsim.solvers import question
 from mlsim.solvers.inputs import CALIBRATED, check_estimate
 from mlsim.solvers.question import Known, Question, recorded
@@ -68,12 +68,20 @@ class Configuration:
     estimate: str
     batch_size: Any
     given: Mapping[str, Any]
+    # Whether nobody asked for the precision.
+    assumed: bool = False
 
-    # What may be given, and asked for.
+    # What may be given, and asked for; whether a cache keeps activations.
     givable: ClassVar[tuple[str, ...]] = GIVABLE
+    keeps: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         check_estimate(self.estimate)
+
+    @property
+    def why(self) -> str:
+        """Why the answer is in this precision; "" where it was asked for."""
+        return by_default(self.precision.name) if self.assumed else ""
 
     @property
     def calibrated(self) -> bool:
@@ -149,7 +157,10 @@ class Configuration:
 
     def _on_record(self) -> Known:
         """Return what is known of model, device and precision."""
-        device, bits = self.device, f"{self.precision.name}: {self.precision.bits:g} bits"
+        device, bits = (
+            self.device,
+            f"{self.why or self.precision.name}: {self.precision.bits:g} bits",
+        )
         network = f"{self.model.name}, from its layers ({self.model.source})"
         live = float(self.model.operators.activations_live)
         known = Known().add("definition", flops_per_multiply_add=FLOPS_PER_MULTIPLY_ADD)

@@ -60,7 +60,8 @@ def find(
         return float(scan[0])
     changes = (results[:-1] * results[1:] <= 0).nonzero()[0]
     if not len(changes):
-        raise UnreachableError(_not_reached(vary, target, value, scan, results + value))
+        words = _not_reached(vary, target, value, scan, results + value)
+        raise UnreachableError(f"{words} In {configuration.why}." if configuration.why else words)
     first = int(changes[0])
     return _bisect(
         at, value, float(scan[first]), float(scan[first + 1]), whole=vary == "batch_size"

@@ -41,6 +41,7 @@ class OnChip(Configuration):
     """
 
     givable: ClassVar[tuple[str, ...]] = (*GIVABLE, CACHE, "live_bytes")
+    keeps: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -31,6 +31,9 @@ if TYPE_CHECKING:
 # Where activations are between two operators, unless a cache may keep them.
 IN_MEMORY = "memory"
 
+# The precision of a solve that asks for none.
+USUAL = "fp16"
+
 # Quantities that have no meaning for a workload that can't run.
 _NEEDS_MEMORY = frozenset(
     (
@@ -269,7 +272,7 @@ def solve(
     device: Device,
     *,
     batch_size: Any = 1,
-    precision: str | Precision = "fp16",
+    precision: str | Precision | None = None,
     estimate: str = "roofline",
     activations: str = IN_MEMORY,
     check_memory: bool = True,
@@ -286,10 +289,11 @@ def solve(
     configuration = kind(
         model=model,
         device=device,
-        precision=find_precision(precision),
+        precision=find_precision(USUAL if precision is None else precision),
         estimate=estimate,
         batch_size=validate("batch_size", batch_size, whole=True),
         given=validate_given(given, kind.givable) if given else {},
+        assumed=precision is None,
     )
     configuration.check_consistent()
     return Profile(configuration, check_memory=check_memory)

@@ -20,6 +20,7 @@ def inputs(profile: Profile) -> dict[str, Any]:
         "model": profile.model.name,
         "hardware": profile.hardware.name,
         "precision": profile.precision,
+        **({"formats_assumed": profile.configuration.why} if profile.configuration.assumed else {}),
         "estimate": profile.configuration.labels["estimate"],
         "batch_size": {"value": plain(profile.batch_size), "unit": "sample"},
         "feasible": plain(profile.feasible),
@@ -33,11 +34,12 @@ def report(profile: Profile) -> Report:
         f"{profile.model.name} on {profile.hardware.name}, {profile.precision}, "
         f"{profile.configuration.labels['estimate']}"
     )
+    assumed = [("formats", profile.configuration.why)] if profile.configuration.assumed else []
     if profile.shape:
-        return Report(title, _points(profile), heads=_HEADS)
+        return Report(title, _points(profile), heads=_HEADS, notes=assumed)
     required = text(float(profile.value("memory_required")), "B")
     memory = f"{required} of {text(profile.value('memory_capacity'), 'B')}"
-    rows = [("batch size", str(profile.batch_size))]
+    rows = [("batch size", str(profile.batch_size)), *assumed]
     if profile.shows_times:
         share = profile.memory_bound_share
         rows += [

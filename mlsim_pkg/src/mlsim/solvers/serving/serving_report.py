@@ -74,15 +74,15 @@ def report(serving: Serving) -> Report:
         f"{service.model.name} on {service.hardware_name}, "
         f"{service.formats.name}, {service.estimate}"
     )
+    assumed = [("formats", service.formats.why)] if service.formats.why else []
     if serving.shape:
         heads = _HEADS if service.model.decoder else _HEADS[:4]
-        return Report(title, _points(serving), heads=[(head, 11) for head in heads])
+        return Report(title, _points(serving), heads=[(head, 11) for head in heads], notes=assumed)
     lengths = f"{service.prompt_tokens:,.0f} prompt"
     if service.model.decoder:
         lengths += f" + {service.output_tokens:,.0f} output"
     rows = [("batch size", f"{serving.batch_size:,} x ({lengths}) tokens")]
-    if service.formats.why:
-        rows.append(("formats", service.formats.why))
+    rows += assumed
     if serving.shows_times:
         rows += _times(serving)
     memory = (

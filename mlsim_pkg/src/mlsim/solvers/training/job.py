@@ -9,7 +9,7 @@ from typing import Any
 
 from mlsim.hardware import Device
 from mlsim.hardware.device_calibration import Calibration, calibration
-from mlsim.precision import Precision
+from mlsim.precision import Precision, by_default
 from mlsim.solvers.formats import WIDE
 from mlsim.solvers.inputs import CALIBRATED
 from mlsim.systems import Cluster, Placement, System, placement
@@ -62,6 +62,13 @@ class Job:
     collective: str
     reserve_share: float
     given: Mapping[str, Any]
+    # Whether nobody asked for the precision.
+    assumed: bool = False
+
+    @property
+    def why(self) -> str:
+        """Why it is in this precision; "" where it was asked for."""
+        return by_default(self.precision.name) if self.assumed else ""
 
     @property
     def device(self) -> Device:

@@ -205,7 +205,7 @@ def _add_state(known: Known, job: Job) -> None:
     parallelism, shard = job.parallelism, job.parallelism.shard
     chosen, wide, full = job.precision, kept_bytes(job.precision), PRECISIONS["fp32"].bytes
     kept = "" if chosen.bits >= WIDE else f", kept in {WIDE:g} bits"
-    words = f"{chosen.name}{kept}: {max(chosen.bits, WIDE):g} bits"
+    words = f"{job.why or chosen.name}{kept}: {max(chosen.bits, WIDE):g} bits"
     gradients = f"gradients in {job.gradients.name}: {job.gradients.bits:g} bits"
     known.add(words, bytes_per_element=wide, bytes_per_parameter=wide)
     known.add(gradients, bytes_per_gradient=job.gradients.bytes)

@@ -63,6 +63,7 @@ def inputs(training: Training) -> dict[str, Any]:
         "model": run.model.name,
         "hardware": run.hardware_name,
         "precision": run.precision.name,
+        **({"formats_assumed": run.why} if run.why else {}),
         "gradients": run.gradients.name,
         "estimate": run.estimate,
         "layout": {
@@ -120,6 +121,8 @@ def report(training: Training) -> Report:
             f"{run.global_batch:,.0f} x {run.sequence_tokens:,.0f} tokens in {_counted(training)}",
         ),
     ]
+    if run.why:
+        rows.append(("formats", run.why))
     if training.shows_times:
         rows += _times(training)
     rows += _memory(training)

@@ -24,6 +24,8 @@ from mlsim.workloads.parallelism import Parallelism
 from mlsim.workloads.passes import Recipe
 from mlsim.workloads.training_lowering import check_trainable
 
+# The precision of a run that asks for none.
+USUAL = "bf16"
 RECOMPUTE = ("none", "selective", "full")
 ATTENTION = ("flash", "standard")
 SHARDS = ("none", "zero1", "zero2", "zero3")
@@ -67,7 +69,7 @@ class Asked:
     micro_batch: Any = 1
     sequence_tokens: Any = None
     tokens: Any = None
-    precision: str | Precision = "bf16"
+    precision: str | Precision | None = None
     gradients: str | Precision | None = None
     tensor_parallel: Any = 1
     pipeline_parallel: Any = 1
@@ -121,7 +123,7 @@ def settled(asked: Asked) -> dict[str, Any]:
     _one_of("estimate", asked.estimate, tuple(each for each in ESTIMATES if each != "bound"))
     _one_of("collective", asked.collective, ("auto", *COLLECTIVES))
     _one_of("shard", asked.shard, SHARDS)
-    precision = find_precision(asked.precision)
+    precision = find_precision(USUAL if asked.precision is None else asked.precision)
     for name in _SIZES:
         _whole(name, getattr(asked, name))
     return {
@@ -129,6 +131,7 @@ def settled(asked: Asked) -> dict[str, Any]:
         "hardware": asked.hardware,
         "recipe": _recipe(asked),
         "precision": precision,
+        "assumed": asked.precision is None,
         "gradients": _gradients(asked.gradients, precision, asked.hardware),
         "estimate": asked.estimate,
         "global_batch": _one("global_batch", asked.global_batch, whole=True),
