@@ -250,6 +250,19 @@ REAL: dict[str, tuple[dict[str, Any], int]] = {
         },
         426_174_572_928,
     ),
+    "OLMo-1B": (
+        {
+            "model_type": "olmo",
+            "vocab_size": 50304,
+            "hidden_size": 2048,
+            "num_hidden_layers": 16,
+            "num_attention_heads": 16,
+            "intermediate_size": 8192,
+            "tie_word_embeddings": True,
+            "clip_qkv": None,
+        },
+        1_176_764_416,
+    ),
     # The library's own defaults.
     "GLM-4.5-Air": (
         {

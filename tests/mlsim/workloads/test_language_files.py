@@ -166,7 +166,7 @@ def test_a_file_that_cannot_be(tmp_path: Path, old: str, new: str, line: int, wo
 @pytest.mark.parametrize(
     ("old", "new", "words"),
     [
-        ("context = 32", "context = 32\nnorm = 'batch'", "norm must be one of rms, layer, not 'ba"),
+        ("context = 32", "context = 32\nnorm = 'batch'", "norm must be one of rms, layer, plain"),
         (
             "[feed_forward]\nsize = 6\ngated = true\n",
             "",

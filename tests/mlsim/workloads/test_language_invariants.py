@@ -66,7 +66,7 @@ def transformers(draw: st.DrawFn) -> Transformer:
         attention=attention,
         feed_forward=FeedForward(size=draw(st.integers(1, 8)) * 4, gated=draw(st.booleans())),
         experts=experts,
-        norm=draw(st.sampled_from(["rms", "layer"])),
+        norm=draw(st.sampled_from(["rms", "layer", "plain"])),
         tied_embeddings=draw(st.booleans()),
         output_bias=draw(st.booleans()),
     )
@@ -180,7 +180,7 @@ def test_work_is_counted_within_the_context(new: int, cached: int) -> None:
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"norm": "batch"}, "norm must be one of rms, layer, not 'batch'."),
+        ({"norm": "batch"}, "norm must be one of rms, layer, plain, not 'batch'."),
         ({"quantised": "all"}, "quantised must be one of linear, experts, not 'all'."),
         (
             {"feed_forward": None},

@@ -16,8 +16,8 @@ from mlsim.workloads.steps import StepOperator
 if TYPE_CHECKING:
     from mlsim.workloads.language import Mixer, Transformer
 
-# Vectors of learned numbers in a norm: a scale, or a scale and a shift.
-NORMS = {"rms": 1, "layer": 2}
+# Vectors of learned numbers in a norm: a scale, or a scale and a shift, or none.
+NORMS = {"rms": 1, "layer": 2, "plain": 0}
 
 
 def _lower(model: Transformer, parallelism: Parallelism) -> Iterator[StepOperator]:

@@ -187,6 +187,12 @@ FAMILIES: dict[str, Family] = {
         gated_keys(131072, kv_heads=8, sliding_window=None, num_local_experts=NEEDED, **PER_TOKEN),
         spellings={"num_local_experts": ("num_experts",)},
     ),
+    # Its norms hold no learned numbers.
+    "olmo": Family(
+        partial(parts.gated, norm="plain"),
+        gated_keys(2048, kv_heads=None, attention_bias=False),
+        without_effect=ignored.OLMO,
+    ),
     "opt": Family(
         parts.opt,
         plain_keys(

@@ -177,6 +177,7 @@ NEMOTRON_H = _because(
             """,
     }
 )
+OLMO = _because({ARITHMETIC: "clip_qkv"})
 OPT = _because({TRAINING: "activation_dropout layerdrop"})
 QWEN = _because(
     {

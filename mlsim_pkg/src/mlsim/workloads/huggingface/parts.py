@@ -32,6 +32,7 @@ def gated(
     experts: Callable[[Config], Experts | None] | None = None,
     qkv_bias: bool = False,
     qk_norm: bool = False,
+    norm: str = "rms",
     norms: int = 2,
 ) -> dict[str, Any]:
     """Return a Llama, or a relative: grouped-query attention and gated networks."""
@@ -51,6 +52,7 @@ def gated(
         ),
         "feed_forward": None if found and not found.dense_layers else dense,
         "experts": found,
+        "norm": norm,
         "norms": norms,
     }
 
