@@ -37,6 +37,12 @@ def read_elements(model: Transformer, tokens: int) -> int:
         index = getattr(mixer, "indexer", None)
         keys = index.size if index else 0
         seen = min(tokens, near or mixer.chosen or tokens)
+        if getattr(mixer, "shared_cache", False):
+            # It reads what an earlier layer has cached, and adds nothing.
+            found += (
+                each * dataclasses.replace(mixer, shared_cache=False).cached_elements * (seen - 1)
+            )
+            continue
         found += each * ((mixer.cached_elements - keys) * seen + keys * tokens)
     return found
 

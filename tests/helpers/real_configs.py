@@ -85,6 +85,21 @@ _GEMMA4 = {
     "sliding_window": 1024,
     "hidden_size_per_layer_input": 0,
 }
+_SMALL_GEMMA4 = {
+    "model_type": "gemma4_text",
+    "vocab_size": 262144,
+    "num_attention_heads": 8,
+    "head_dim": 256,
+    "global_head_dim": 512,
+    "num_global_key_value_heads": None,
+    "attention_k_eq_v": False,
+    "sliding_window": 512,
+    "max_position_embeddings": 131072,
+    "hidden_size_per_layer_input": 256,
+    "vocab_size_per_layer_input": 262144,
+    "enable_moe_block": False,
+    "tie_word_embeddings": True,
+}
 
 REAL: dict[str, tuple[dict[str, Any], int]] = {
     "DeepSeek-V3.2": ({"model_type": "deepseek_v32", **_DEEPSEEK}, 671_877_944_064),
@@ -249,6 +264,31 @@ REAL: dict[str, tuple[dict[str, Any], int]] = {
             },
         },
         426_174_572_928,
+    ),
+    "Gemma-4-E2B": (
+        {
+            **_SMALL_GEMMA4,
+            "hidden_size": 1536,
+            "num_hidden_layers": 35,
+            "layer_types": (["sliding_attention"] * 4 + ["full_attention"]) * 7,
+            "num_key_value_heads": 1,
+            "intermediate_size": 6144,
+            "num_kv_shared_layers": 20,
+            "use_double_wide_mlp": True,
+        },
+        4_628_569_344,
+    ),
+    "Gemma-4-E4B": (
+        {
+            **_SMALL_GEMMA4,
+            "hidden_size": 2560,
+            "num_hidden_layers": 42,
+            "layer_types": (["sliding_attention"] * 5 + ["full_attention"]) * 7,
+            "num_key_value_heads": 2,
+            "intermediate_size": 10240,
+            "num_kv_shared_layers": 18,
+        },
+        7_463_013_376,
     ),
     "OLMo-1B": (
         {

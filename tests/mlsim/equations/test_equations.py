@@ -298,7 +298,7 @@ def test_a_formula_keeps_the_order_of_its_source(name: str, formula: str) -> Non
     assert tex(EQUATIONS[name]) == formula
 
 
-KINDS = ("latent", "encoder", "bound", "sends", "windowed", "calibrated", "recurrent")
+KINDS = ("latent", "encoder", "bound", "sends", "windowed", "calibrated", "recurrent", "shared")
 
 
 @pytest.mark.parametrize("kinds", [(), *((kind,) for kind in KINDS), KINDS])

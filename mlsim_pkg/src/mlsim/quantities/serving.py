@@ -44,6 +44,12 @@ ENTRIES: tuple[tuple[str, str, str, str], ...] = (
         "Elements of keys and values that an operator keeps for each token.",
     ),
     (
+        "written_elements",
+        r"e_w'",
+        "element/token",
+        "Elements of keys and values that an operator adds to the cache for each token.",
+    ),
+    (
         "model_cached_elements",
         r"e_\Sigma",
         "element/token",

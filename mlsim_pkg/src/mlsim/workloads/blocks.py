@@ -35,6 +35,8 @@ class Attention:
     is one for all heads, or (`wide_norm`) as wide as they are together. `output_gate`
     is one more matrix, whose result multiplies that of attention. With `chosen`, a query
     looks at so many tokens only, which an `indexer` chooses; the cache keeps all of them.
+    With `shared_cache` it has queries only, and reads the keys and values that an earlier
+    layer of the same heads and window has cached.
     """
 
     heads: int
@@ -52,6 +54,7 @@ class Attention:
     output_gate: bool = False
     chosen: int = 0
     indexer: Indexer | None = None
+    shared_cache: bool = False
 
     def __post_init__(self) -> None:
         _positive(heads=self.heads, kv_heads=self.kv_heads, head_size=self.head_size)
@@ -59,6 +62,12 @@ class Attention:
             raise InvalidValueError(
                 f"kv_heads = {self.kv_heads} must divide heads = {self.heads}, "
                 "since each key and value serves the same number of queries."
+            )
+        if self.shared_cache and (self.chosen or self.sinks or self.values_from_keys):
+            raise InvalidValueError(
+                "shared_cache: a layer that reads the cache of an earlier one has no keys to "
+                "choose among, to sink into or to make values of. Leave out chosen, sinks and "
+                "values_from_keys."
             )
 
     @property
@@ -69,6 +78,8 @@ class Attention:
     @property
     def cached_elements(self) -> int:
         """Elements that one layer caches of each token, an indexer's key among them."""
+        if self.shared_cache:
+            return 0
         return self._cached(self.kv_heads) + (self.indexer.size if self.indexer else 0)
 
     def _cached(self, kv_heads: int) -> int:
@@ -84,10 +95,11 @@ class Attention:
     def _widths(self, heads: int, kv_heads: int) -> tuple[int, int, int]:
         """Return the columns of the first matrix, those of the gate, and numbers in norms."""
         gate = self.output_gate * heads * self.value_width
-        keys, values = kv_heads * self.head_size, kv_heads * self.value_width
+        made = 0 if self.shared_cache else kv_heads
+        keys, values = made * self.head_size, made * self.value_width
         queries = heads * self.head_size
         columns = queries + gate + keys + (0 if self.values_from_keys else values)
-        norms = queries + keys if self.wide_norm else 2 * self.head_size
+        norms = queries + keys if self.wide_norm else (2 - self.shared_cache) * self.head_size
         return columns, gate, self.qk_norm * norms
 
     def parameters(self, hidden: int) -> int:
@@ -113,7 +125,7 @@ class Attention:
         cached = self._cached(kv_heads)
         wide, gate, norms = self._widths(heads, kv_heads)
         yield matrix(
-            "queries, keys, values",
+            "queries" if self.shared_cache else "queries, keys, values",
             hidden,
             wide,
             bias=self.bias * wide + norms,
@@ -132,6 +144,7 @@ class Attention:
             parameters_streamed=self.sinks * heads,
             wide_parameters=self.sinks * heads,
             cached_elements=cached,
+            shared_cache=self.shared_cache,
             token_elements=queries + gate + mixed,
             live_elements=hidden + queries + gate + mixed + cached,
         )

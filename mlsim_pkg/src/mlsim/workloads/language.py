@@ -11,6 +11,7 @@ from mlsim.equations import step
 from mlsim.errors import InvalidValueError
 from mlsim.precision import precision as find_precision
 from mlsim.units import scaled
+from mlsim.workloads import layer_embeddings
 from mlsim.workloads.blocks import Attention, Experts, FeedForward
 from mlsim.workloads.language_steps import NORMS, step_operators
 from mlsim.workloads.latent import LatentAttention
@@ -60,6 +61,9 @@ class Transformer(Model):
         Rows of learned tables; a last layer on the first token.
     quantised
         What a quantised format covers: "linear" layers, or "experts" only.
+    layer_embedding, layer_vocabulary
+        Width of an embedding that each layer has of each token, and the rows of its table,
+        if not as many as tokens are known (see `layer_embeddings`).
     released
         The number formats in which its weights were published, if not in 16 bits.
 
@@ -95,6 +99,8 @@ class Transformer(Model):
     quantised: str = "linear"
     mixer_layers: Mixers = ()
     feed_layers: Feeds = ()
+    layer_embedding: int = 0
+    layer_vocabulary: int = 0
     released: Released | None = None
 
     def __post_init__(self) -> None:
@@ -103,7 +109,7 @@ class Transformer(Model):
                 raise InvalidValueError(
                     f"{name} must be one of {', '.join(allowed)}, not {getattr(self, name)!r}."
                 )
-        if self.mixer_layers or self.feed_layers:
+        if self.mixer_layers or self.feed_layers or self.shares_cache:
             check_layers(self)
         if self.feed_layers:
             return
@@ -143,7 +149,13 @@ class Transformer(Model):
     @property
     def alike(self) -> bool:
         """Whether its layers are of one kind, but for windows and first layers without experts."""
-        return not (self.mixer_layers or self.feed_layers or self.attention.chosen)
+        mixed = self.mixer_layers or self.feed_layers or self.attention.chosen
+        return not (mixed or self.layer_embedding)
+
+    @property
+    def shares_cache(self) -> bool:
+        """Whether some layers read the cache of an earlier one."""
+        return any(isinstance(each, Attention) and each.shared_cache for _, each in self.mixers)
 
     @property
     def window(self) -> int:
@@ -213,6 +225,7 @@ class Transformer(Model):
                 found += each * feed.active_parameters(self.hidden)
             else:
                 found += each * feed.parameters(self.hidden)
+        found += layer_embeddings.parameters(self)
         found += self.norm_count * NORMS[self.norm] * self.hidden
         found += (self.vocabulary + self.positions + self.token_types) * self.hidden
         if self.output_layer:

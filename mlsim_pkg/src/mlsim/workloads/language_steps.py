@@ -8,6 +8,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from mlsim.equations import transformer
+from mlsim.workloads import layer_embeddings
 from mlsim.workloads.parallelism import Parallelism
 from mlsim.workloads.projections import matrix
 from mlsim.workloads.recurrent import Recurrent
@@ -45,8 +46,11 @@ def _lower(model: Transformer, parallelism: Parallelism) -> Iterator[StepOperato
         resident_repeats=model.norm_count / parallelism.pipeline,
         unquantised=True,
     )
+    yield from layer_embeddings.operators(model, parallelism)
     for operator, repeats in _layers(model, parallelism):
-        yield replace(operator, repeats=repeats, resident_repeats=repeats / parallelism.pipeline)
+        # What a layer reads of an earlier one's cache lies in memory once.
+        held = 0.0 if operator.shared_cache else repeats / parallelism.pipeline
+        yield replace(operator, repeats=repeats, resident_repeats=held)
     if model.pooler:
         yield replace(
             matrix("pooler", hidden, hidden, bias=hidden, elements=2 * hidden),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from mlsim.errors import InvalidValueError
-from mlsim.workloads.blocks import FeedForward
+from mlsim.workloads.blocks import Attention, FeedForward
 from mlsim.workloads.latent import LatentAttention
 from mlsim.workloads.parallelism import Parallelism
 from mlsim.workloads.recurrent import Recurrent
@@ -46,6 +46,29 @@ def check_layers(model: Transformer) -> None:
             f"{model.name}: layers with latent attention beside others with heads of their own "
             "can't be told here."
         )
+    if model.shares_cache:
+        _check_shared(model)
+
+
+def _check_shared(model: Transformer) -> None:
+    """Refuse layers that read an earlier cache which no layer makes, or which is no cache."""
+    own = [each for each in model.attentions if isinstance(each, Attention)]
+    made = {(each.kv_heads, each.head_size, each.window) for each in own if not each.shared_cache}
+    for each in own:
+        if each.shared_cache and (each.kv_heads, each.head_size, each.window) not in made:
+            window = f"a window of {each.window:,}" if each.window else "no window"
+            raise InvalidValueError(
+                f"{model.name}: layers with shared_cache read {each.kv_heads} KV heads of "
+                f"{each.head_size} with {window}, which no other layer caches. Give a mixer "
+                "without shared_cache that does."
+            )
+    if not model.decoder:
+        raise InvalidValueError(f"{model.name} is an encoder: it has no cache to share.")
+    if len(own) < len(model.mixers):
+        raise InvalidValueError(
+            f"{model.name}: layers that share a cache beside layers with a state, or with latent "
+            "attention, can't be told here."
+        )
 
 
 def check_layout(model: Transformer, parallelism: Parallelism) -> None:
@@ -71,6 +94,13 @@ def check_layout(model: Transformer, parallelism: Parallelism) -> None:
     ):
         _divides("tensor_parallel", tensor, "feed-forward features", size, model)
     _divides("pipeline_parallel", parallelism.pipeline, "layers", model.layers, model)
+    if parallelism.pipeline > 1 and (model.shares_cache or model.layer_embedding):
+        shared = "the cache of an earlier layer" if model.shares_cache else "a table of their own"
+        raise InvalidValueError(
+            f"pipeline_parallel = {parallelism.pipeline}: layers of {model.name} read {shared}, "
+            "which may lie on another stage; what would be sent is not counted here. Use "
+            "tensor_parallel, or leave pipeline_parallel out."
+        )
     if model.experts:
         slices = max(tensor // expert, 1)
         _divides("tensor_parallel", slices, "features of an expert", model.experts.size, model)

@@ -32,6 +32,8 @@ class StepOperator:
         Elements of activation read and written, and alive, for each token.
     cached_elements
         Elements cached for each token.
+    shared_cache
+        Whether what it reads of the cache is kept, and was written, by an earlier layer.
     attention_window, cache_window, token_limit
         Most tokens that a token sees, and that are kept; most tokens of a sequence
         worked on.
@@ -59,6 +61,7 @@ class StepOperator:
     token_elements: int = 0
     live_elements: int = 0
     cached_elements: int = 0
+    shared_cache: bool = False
     attention_window: int = UNLIMITED
     cache_window: int = UNLIMITED
     sequence_state: float = 0.0
@@ -69,6 +72,11 @@ class StepOperator:
     resident_repeats: float = 1.0
     unquantised: bool = False
     wide_parameters: int = 0
+
+    @property
+    def written_elements(self) -> int:
+        """Elements that it adds to the cache for each token."""
+        return 0 if self.shared_cache else self.cached_elements
 
     def compulsory(self) -> StepOperator:
         """Return it without the traffic that a perfect program could avoid."""
@@ -82,7 +90,7 @@ class StepOperator:
 # What names an operator, or decides on its columns.
 _NOT_COLUMNS = (
     *("name", "kind", "outputs"),
-    *("live_elements", "unquantised", "wide_parameters", "link_group"),
+    *("live_elements", "unquantised", "wide_parameters", "link_group", "shared_cache"),
 )
 # The columns that equations take, by their names in the vocabulary.
 STEP_COLUMNS = tuple(each.name for each in fields(StepOperator) if each.name not in _NOT_COLUMNS)

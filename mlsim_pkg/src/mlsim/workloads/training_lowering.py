@@ -53,14 +53,15 @@ def check_trainable(model: Transformer) -> None:
     Raises
     ------
     WrongKindError
-        If layers are of several kinds, have a state, or look at chosen tokens.
+        If layers are of several kinds, have a state or an embedding of their own, or look
+        at chosen tokens.
     """
     if not model.alike:
         raise WrongKindError(
-            f"{model.name} has layers of several kinds, or ones that keep a state or look at "
-            "chosen tokens: what their training keeps and computes again is not counted here. "
-            "Engine.serve and Engine.fit know it; of models whose layers are alike, "
-            "Engine.train does."
+            f"{model.name} has layers of several kinds, or ones that keep a state, have an "
+            "embedding of their own or look at chosen tokens: what their training keeps and "
+            "computes again is not counted here. Engine.serve and Engine.fit know it; of models "
+            "whose layers are alike, Engine.train does."
         )
 
 

@@ -196,7 +196,7 @@ def test_so_it_is_over_several_devices(
 @given(decoders, st.sampled_from([2, 4, 6]), st.integers(1, 2000))
 def test_a_pipeline_has_room_for_whole_turns(model: Transformer, stages: int, prompt: int) -> None:
     """A batch that divides evenly among the stages fits up to the largest."""
-    if model.layers % stages:
+    if model.layers % stages or model.shares_cache:
         return
     what = {
         "model": model,

@@ -26,6 +26,7 @@ def streamed(model: Transformer) -> float:
     table is the output layer, too.
     """
     tables = (model.vocabulary + model.positions + model.token_types) * model.hidden
+    tables += model.vocabulary * model.layers * model.layer_embedding
     tied = model.tied_embeddings * model.output_layer * model.vocabulary * model.hidden
     return model.active_parameter_count - tables + tied
 

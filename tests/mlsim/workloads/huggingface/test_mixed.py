@@ -324,8 +324,8 @@ nemotron_h | hybrid_override_pattern | "M*" | hybrid_override_pattern has 2 laye
 nemotron_h | hybrid_override_pattern | "MMMMMM" | no layer has attention; only models with some can be told here.
 nemotron_h | layers_block_type | ["mamba"] | one of hybrid_override_pattern and layers_block_type must say what each layer is.
 nemotron_h | mamba_proj_bias | true | mamba_proj_bias = true is not understood, only false.
-gemma4_text | hidden_size_per_layer_input | 256 | hidden_size_per_layer_input = 256 is not understood, only 0.
-gemma4_text | num_kv_shared_layers | 4 | num_kv_shared_layers = 4 is not understood, only 0.
+gemma4_text | hidden_size_per_layer_input | -1 | hidden_size_per_layer_input must be 0 or more, not -1.
+gemma4_text | num_kv_shared_layers | 1 | num_kv_shared_layers = 1 of 6 leaves no layer of each kind that caches what they read.
 gemma4_text | layer_types | ["full_attention", "full_attention", "full_attention", "full_attention", "full_attention", "sliding_attention"] | layer_types must end with full_attention.
 gemma4_text | enable_moe_block | true | num_experts must be a whole number, not null.
 llama4_text | moe_layers | [6] | moe_layers must be among the 6 layers.

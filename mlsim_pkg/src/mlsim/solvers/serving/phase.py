@@ -10,7 +10,17 @@ from collections.abc import Mapping
 from functools import lru_cache, partial
 from typing import Any
 
-from mlsim.equations import Equation, Plan, equations_of, plan, recurrent, roofline, service, step
+from mlsim.equations import (
+    Equation,
+    Plan,
+    equations_of,
+    plan,
+    recurrent,
+    roofline,
+    service,
+    shared_cache,
+    step,
+)
 from mlsim.solvers import calibrated
 from mlsim.solvers.inputs import CALIBRATED
 from mlsim.solvers.question import Known, Question
@@ -25,7 +35,12 @@ _ROOFLINE_LATENCY = tuple(each for each in equations_of(roofline) if each.yields
 _STATES = ("operator_cache_and_state", "cache_and_state_bytes", "states_moved")
 _RECURRENT = tuple(each for each in equations_of(recurrent) if each.name in _STATES)
 
-SERVING = (*_SHARED, *equations_of(step, service), *_ROOFLINE_LATENCY, *_RECURRENT)
+SERVING = (
+    *_SHARED,
+    *equations_of(step, service, shared_cache),
+    *_ROOFLINE_LATENCY,
+    *_RECURRENT,
+)
 
 
 @lru_cache(maxsize=64)
@@ -44,7 +59,13 @@ def equations_for(variant: frozenset[str]) -> tuple[Equation, ...]:
         "operator_cache": (
             "operator_cache_and_state" if "recurrent" in variant else "operator_cache"
         ),
-        "cache_bytes": "cache_and_state_bytes" if "recurrent" in variant else "cache_bytes",
+        "cache_bytes": (
+            "cache_and_state_bytes"
+            if "recurrent" in variant
+            else "shared_cache_bytes"
+            if "shared" in variant
+            else "cache_bytes"
+        ),
         # Tokens may all choose the same experts: only so many are compulsory.
         "expert_share": "compulsory_expert_share" if bound else "expert_share",
         "positions_read": "cached_positions_read" if bound else "positions_read",

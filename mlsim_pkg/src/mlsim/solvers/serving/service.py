@@ -92,6 +92,7 @@ class Service:
                 self.model.window > 0,
                 self.calibrated,
                 self.model.state_bytes_per_sequence > 0,
+                self.model.shares_cache,
             )
         )
 
@@ -179,7 +180,7 @@ class Service:
         return f"{count} x {self.device.name}{where} ({self.parallelism})"
 
 
-_VARIANTS = ("latent", "encoder", "bound", "sends", "windowed", CALIBRATED, "recurrent")
+_VARIANTS = ("latent", "encoder", "bound", "sends", "windowed", CALIBRATED, "recurrent", "shared")
 
 
 @lru_cache(maxsize=32)
@@ -226,6 +227,8 @@ def _new_table(service: Service, replaced: tuple[str, ...]) -> OperatorTable[Ste
             _bytes_per_parameter(each, formats) if narrow else formats.weights.bytes
             for each in operators
         )
+    if service.model.shares_cache:
+        columns["written_elements"] = tuple(float(each.written_elements) for each in operators)
     groups = [each.link_group for each in operators if each.link_group]
     if system and groups and "link_bandwidth" not in replaced:
         columns["link_bandwidth"] = tuple(

@@ -126,7 +126,6 @@ GEMMA = _because(
         DERIVED: "sliding_window_size",
     }
 )
-GEMMA4 = GEMMA | _because({MODALITY: "vocab_size_per_layer_input"})
 GPT2 = _because(
     {
         DERIVED: "n_ctx",

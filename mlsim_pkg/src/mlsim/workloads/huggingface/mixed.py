@@ -69,7 +69,11 @@ def every(config: Config, key: str, interval: int, usual: str, last: str) -> lis
 
 
 def gemma4(config: Config) -> dict[str, Any]:
-    """Return a Gemma 4: wider heads in layers that see all, experts beside a network."""
+    """Return a Gemma 4: wider heads in layers that see all, experts beside a network.
+
+    The small ones have an embedding for each layer, and last layers that read the cache of
+    earlier ones.
+    """
     kinds = layers_of(config, "layer_types", (SLIDING, FULL)) or every(config, "", 6, SLIDING, FULL)
     if kinds[-1] != FULL:
         raise config.error("layer_types must end with full_attention.", "layer_types")
@@ -82,15 +86,29 @@ def gemma4(config: Config) -> dict[str, Any]:
         values_from_keys=shared,
         window=0,
     )
-    layers = config.count("num_hidden_layers")
+    layers, sharing = config.count("num_hidden_layers"), _sharing(config, kinds)
     network = FeedForward(size=config.count("intermediate_size"), gated=True)
+    width = config.maybe("hidden_size_per_layer_input", 0) or 0
+    readers = {
+        SLIDING: replace(near, shared_cache=True),
+        FULL: replace(far, shared_cache=True, values_from_keys=False),
+    }
     found: dict[str, Any] = {
         **sizes(config),
         "attention": far,
-        "mixer_layers": counted(kinds, {SLIDING: near, FULL: far}),
+        "mixer_layers": (
+            *counted(kinds[: layers - sharing], {SLIDING: near, FULL: far}),
+            *counted(kinds[layers - sharing :], readers),
+        ),
         "feed_forward": network,
-        "norms": 4,
+        # One more stands behind what a layer's embedding adds.
+        "norms": 4 + (width > 0),
+        "layer_embedding": width,
+        "layer_vocabulary": config.count("vocab_size_per_layer_input") if width else 0,
     }
+    if config.flag("use_double_wide_mlp") and sharing:
+        wide = replace(network, size=2 * network.size)
+        found["feed_layers"] = ((layers - sharing, network), (sharing, wide))
     if not config.flag("enable_moe_block"):
         return found
     # A norm in front of the experts, one behind each of the two, and the router's own
@@ -98,9 +116,26 @@ def gemma4(config: Config) -> dict[str, Any]:
     experts = chosen_experts(
         config, "num_experts", "moe_intermediate_size", chosen="top_k_experts", router_bias=True
     )
-    feeds = ((layers, network), (layers, experts))
+    feeds = (*found.get("feed_layers", ((layers, network),)), (layers, experts))
     both = dict.fromkeys(("feed-forward", "experts"), range(layers))
-    return found | {"experts": experts, "feed_layers": feeds, "norms": 8, "places": both}
+    return found | {
+        "experts": experts,
+        "feed_layers": feeds,
+        "norms": 4 + found["norms"],
+        "places": both,
+    }
+
+
+def _sharing(config: Config, kinds: Sequence[str]) -> int:
+    """Return how many of the last layers read the cache of the last others of their kind."""
+    sharing = config.maybe("num_kv_shared_layers", 0) or 0
+    if not set(kinds) <= set(kinds[: len(kinds) - sharing]):
+        raise config.error(
+            f"num_kv_shared_layers = {sharing} of {len(kinds)} leaves no layer of each kind that "
+            "caches what they read.",
+            "num_kv_shared_layers",
+        )
+    return sharing
 
 
 def llama4(config: Config) -> dict[str, Any]:

@@ -1,0 +1,36 @@
+"""What a step moves of a cache that several layers share.
+
+The last layers of some models have queries of their own, and read the keys and values that
+an earlier layer has cached.
+"""
+
+from __future__ import annotations
+
+from mlsim.equations.functions import Value
+from mlsim.equations.registry import equation
+
+QUESTION = "What does one step of a language model do and move?"
+
+
+@equation(source="brandon2024reducing", yields="cache_bytes")
+def shared_cache_bytes(
+    bytes_per_cached_element: Value,
+    cached_elements: Value,
+    written_elements: Value,
+    positions_read: Value,
+    new_tokens: Value,
+    device_batch: Value,
+) -> Value:
+    """Traffic of a cache that layers share: all of them read it, those that make it write it.
+
+    Assumes that sequences share nothing: no common prefix.
+    Valid for each layer's attention; one that reads the cache of an earlier layer writes none.
+
+    >>> shared_cache_bytes(2.0, 2048, 0, 1000, 1, 4)
+    16384000.0
+    """
+    return (
+        bytes_per_cached_element
+        * (cached_elements * positions_read + written_elements * new_tokens)
+        * device_batch
+    )
