@@ -75,7 +75,9 @@ def kept_besides(node: Node, batch_size: int, element_bytes: float) -> float:
     if node.kind == "batch norm":
         return own + _STATISTICS * node.shape[0]
     if node.kind == "norm":
-        return own + _STATISTICS * batch_size * node.elements / node.shape[-1]
+        # One that does not take the mean off keeps no mean.
+        statistics = _STATISTICS // 2 if node.function == "rms" else _STATISTICS
+        return own + statistics * batch_size * node.elements / node.shape[-1]
     if node.kind == "pooling" and node.function == "max":
         return own + _PLACE_NUMBER * batch_size * node.elements
     if node.kind == "dropout" and node.function == "maps":
