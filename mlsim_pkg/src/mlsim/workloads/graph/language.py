@@ -7,7 +7,8 @@ from typing import Any
 from mlsim.errors import InvalidValueError, WrongKindError
 from mlsim.workloads.graph.fuse import PROJECTION
 from mlsim.workloads.graph.language_layers import Block, blocks_of
-from mlsim.workloads.graph.language_parts import TokenWiring, wire_part
+from mlsim.workloads.graph.language_parts import group_of, wire_part
+from mlsim.workloads.graph.language_wiring import TokenWiring
 from mlsim.workloads.graph.nodes import Graph
 from mlsim.workloads.language import Transformer, whole_tokens
 from mlsim.workloads.language_steps import NORMS
@@ -95,7 +96,7 @@ def _layer(sequence: TokenWiring, model: Transformer, block: Block, name: str, s
     norms -= alone
     ends = norms - len(parts)
     for number, part in enumerate(parts):
-        group = f"{name}.{sequence.group(part)}"
+        group = f"{name}.{group_of(part)}"
         source = shared or stream
         if not behind and number < norms:
             source = sequence.norm(f"{group}.norm", stream)
