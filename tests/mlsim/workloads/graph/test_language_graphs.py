@@ -38,12 +38,12 @@ SAME = {
     "attention output": "attention.output",
     "query reduction": "attention.query_reduction",
     "queries": "attention.queries",
-    "key and value compression": "attention.compression",
-    "keys and values": "attention.keys_values",
-    "index queries": "attention.index_queries",
-    "index keys": "attention.index_keys",
-    "index weights": "attention.index_weights",
-    "index scores": "attention.index",
+    "key and value compression": "attention.kv.compression",
+    "keys and values": "attention.kv.expansion",
+    "index queries": "attention.index.queries",
+    "index keys": "attention.index.key.matrix",
+    "index weights": "attention.index.weights",
+    "index scores": "attention.index.scores",
     "state inputs": "state.inputs",
     "state": "state.state",
     "state output": "state.output",
@@ -196,11 +196,9 @@ def test_latent_attention_reads_what_was_expanded() -> None:
     queries, values, expanded = 128 * (128 + 64), 128 * 128, 128 * (128 + 128)
     assert found["attention.attention"] == layers * (queries + values + expanded + 64)
     assert told["attention.attention"] == layers * (queries + values + 576)
-    # Two matrices read one vector, so here they are one product, which reads it once; the
-    # compressed vector is written for a norm to read, in a step to the cache.
-    both = told["attention.query_reduction"] + told["attention.compression"]
-    assert found["attention.query_reduction"] == both + layers * (576 - 7168)
-    same = ("queries", "keys_values", "output")
+    # The compressed vector is written for a norm to read, in a step to the cache.
+    assert found["attention.kv.compression"] == told["attention.kv.compression"] + layers * 576
+    same = ("query_reduction", "queries", "kv.expansion", "output")
     for name in (*(f"attention.{each}" for each in same), "feed_forward.up", "experts.up"):
         assert found[name] == told[name]
     for name in ("experts.down", "experts.shared.up", "experts.shared.down", "experts.router"):
@@ -294,10 +292,10 @@ def test_layers_without_an_indexer_look_at_the_tokens_of_the_last_one() -> None:
     own = replace(latent, indexer=Indexer(heads=1, size=4))
     model = small(attention=own, mixer_layers=((1, own), (1, latent)))
     found = language_graph(model, 5)
-    assert found["layers.0.attention.index"].shape == (5, 3)
+    assert found["layers.0.attention.index.scores"].shape == (5, 3)
     for layer in (0, 1):
         attention = found[f"layers.{layer}.attention.attention"]
-        assert "layers.0.attention.index" in attention.inputs
+        assert "layers.0.attention.index.scores" in attention.inputs
     assert found.parameters == model.parameter_count
     assert 2 * found.multiply_adds == model.flop_count(5)
 

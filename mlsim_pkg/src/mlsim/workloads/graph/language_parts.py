@@ -119,16 +119,16 @@ def _index(
     assert part is not None
     width = next(node.shape[-1] for node in reversed(sequence.nodes) if node.name == queries)
     columns, tokens = part.heads * part.size, sequence.tokens
-    inputs = [sequence.linear(f"{name}.index_queries", queries, width, columns)]
-    keys = sequence.linear(f"{name}.index_keys", source, sequence.hidden, part.size)
-    inputs.append(sequence.inner_norm(f"{name}.index_norm", keys, part.size, 2 * part.size))
+    inputs = [sequence.linear(f"{name}.index.queries", queries, width, columns)]
+    keys = sequence.linear(f"{name}.index.key.matrix", source, sequence.hidden, part.size)
+    inputs.append(sequence.inner_norm(f"{name}.index.key.norm", keys, part.size, 2 * part.size))
     if part.weighted:
-        weights = f"{name}.index_weights"
+        weights = f"{name}.index.weights"
         inputs.append(sequence.linear(weights, source, sequence.hidden, part.heads))
     scores = next(each for each in part.operators(sequence.hidden) if each.name == "index scores")
     pairs, hidden = sequence.pairs(scores.attention_window)
     sequence.chosen = sequence.add(
-        f"{name}.index",
+        f"{name}.index.scores",
         "attention",
         (tokens, min(mixer.chosen, tokens)),
         *inputs,
@@ -148,13 +148,15 @@ def _latent(sequence: TokenWiring, part: LatentAttention, name: str, source: str
         narrow = sequence.linear(f"{name}.query_reduction", source, hidden, rank)
         narrow = sequence.inner_norm(f"{name}.query_norm", narrow, rank, rank)
     asked = sequence.linear(f"{name}.queries", narrow, inputs, queries)
+    # Keys and values are a block of their own: another matrix on the same numbers is another
+    # operator of a step.
     kept = part.kv_rank + part.rope_size
-    packed = sequence.linear(f"{name}.compression", source, hidden, kept)
-    vector = sequence.part(f"{name}.compressed", packed, part.kv_rank, "keys, values")
-    turned = sequence.part(f"{name}.rotary_key", packed, part.rope_size, "rotary key")
-    vector = sequence.inner_norm(f"{name}.compressed_norm", vector, part.kv_rank, part.kv_rank)
+    packed = sequence.linear(f"{name}.kv.compression", source, hidden, kept)
+    vector = sequence.part(f"{name}.kv.compressed", packed, part.kv_rank, "keys, values")
+    turned = sequence.part(f"{name}.kv.rotary_key", packed, part.rope_size, "rotary key")
+    vector = sequence.inner_norm(f"{name}.kv.norm", vector, part.kv_rank, part.kv_rank)
     wide = part.heads * (part.content_size + part.value_size)
-    both = sequence.linear(f"{name}.keys_values", vector, part.kv_rank, wide)
+    both = sequence.linear(f"{name}.kv.expansion", vector, part.kv_rank, wide)
     if part.indexer:
         _index(sequence, part, name, source, narrow)
     mixed = part.heads * part.value_size
