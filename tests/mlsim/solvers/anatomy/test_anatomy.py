@@ -251,6 +251,18 @@ def test_a_language_model_takes_about_what_its_prefill_takes() -> None:
         assert found.profile.model.parameter_count == getattr(Models, name).parameter_count
 
 
+def test_one_token_reads_its_own_experts_only() -> None:
+    """Two of eight: a quarter of the experts' weights, so that reading them takes a quarter."""
+    one = anatomy("Mixtral_8x7B", tokens=1, hardware="H100", precision="bf16")
+    up = next(row for row in one.operators if row["kind"] == "experts")
+    assert up["bytes_weights"] == pytest.approx(2 * up["parameters"] / 4)
+    step = Engine.serve(
+        model="Mixtral_8x7B", hardware="H200", prompt_tokens=1, output_tokens=1, precision="bf16"
+    )
+    alone = anatomy("Mixtral_8x7B", tokens=1, hardware="H200", precision="bf16")
+    assert alone.time == pytest.approx(step.value("time_to_first_token"), rel=0.03)
+
+
 def test_a_language_model_needs_its_tokens() -> None:
     with pytest.raises(InvalidValueError, match="tokens=512"):
         anatomy("GPT2")

@@ -179,7 +179,7 @@ class Anatomy:
         InvalidValueError
             If no hardware was given.
         """
-        return self._profile(network_of(self.graph, like=self.model))
+        return self._profile(network_of(self.graph, like=self.model, samples=self.batch_size))
 
     @cached_property
     def training_profile(self) -> forward.Profile:

@@ -12,6 +12,7 @@ from mlsim.workloads.graph.language_wiring import TokenWiring
 from mlsim.workloads.graph.nodes import Graph
 from mlsim.workloads.language import Transformer, whole_tokens
 from mlsim.workloads.language_steps import NORMS
+from mlsim.workloads.layer_embeddings import table_parameters
 
 
 def language_graph(model: Transformer, tokens: int, *, all_logits: bool = False) -> Graph:
@@ -54,8 +55,11 @@ def language_graph(model: Transformer, tokens: int, *, all_logits: bool = False)
     blocks, notes = blocks_of(model)
     sequence.notes.extend(notes)
     stream = _embedding(sequence, model)
+    rows = _layer_embeddings(sequence, model, stream)
     for number, block in enumerate(blocks):
         stream = _layer(sequence, model, block, f"layers.{number}", stream)
+        if rows:
+            stream = _layer_embedding(sequence, model, f"layers.{number}.embedding", stream, rows)
     if model.final_norm:
         stream = sequence.norm("norm", stream)
     _ends(sequence, model, stream, all_logits=all_logits)
@@ -85,6 +89,36 @@ def _embedding(sequence: TokenWiring, model: Transformer) -> str:
             told = {"table": learned * model.hidden, "read": 2 * rows}
             stream = sequence.add(name, "positions", shape, stream, **told)
     return sequence.norm("embedding_norm", stream) if model.embedding_norm else stream
+
+
+def _layer_embeddings(sequence: TokenWiring, model: Transformer, stream: str) -> str:
+    """Wire the embedding that has a part for each layer, if there is one; return its last node."""
+    width = model.layer_embedding
+    if not width:
+        return ""
+    shape = (sequence.tokens, model.layers * width)
+    told = {"table": table_parameters(model), "read": sequence.tokens * shape[1]}
+    rows = sequence.add("layer_embeddings", "embedding", shape, "tokens", **told)
+    made = sequence.linear("layer_embeddings_matrix", stream, model.hidden, shape[1])
+    made = sequence.add(
+        "layer_embeddings_norm", "norm", shape, made, function=model.norm, weights=width
+    )
+    return sequence.add("layer_embeddings_sum", "add", shape, made, rows)
+
+
+def _layer_embedding(
+    sequence: TokenWiring, model: Transformer, name: str, stream: str, rows: str
+) -> str:
+    """Wire what a layer makes of its part of the embedding, and adds to the stream."""
+    width, hidden = model.layer_embedding, model.hidden
+    shape = (sequence.tokens, width)
+    narrow = sequence.linear(f"{name}.in", stream, hidden, width)
+    narrow = sequence.add(f"{name}.activation", "activation", shape, narrow)
+    own = sequence.part(f"{name}.part", rows, width, "this layer's part")
+    weighed = sequence.add(f"{name}.weigh", "multiply", shape, narrow, own)
+    return sequence.sum(
+        f"{name}.add", [stream, sequence.linear(f"{name}.out", weighed, width, hidden)]
+    )
 
 
 def _layer(sequence: TokenWiring, model: Transformer, block: Block, name: str, stream: str) -> str:

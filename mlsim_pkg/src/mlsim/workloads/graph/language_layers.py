@@ -54,6 +54,11 @@ def blocks_of(model: Transformer) -> tuple[tuple[Block, ...], tuple[str, ...]]:
             (tuple(each for each in row if id(each) in kinds), tuple(_others(row, kinds)))
             for row in rows
         ]
+    elif model.shares_cache:  # who reads the cache of others comes after them
+        own = [(count, part) for count, part in mixers if not _shares(part)]
+        others = [(count, part) for count, part in mixers if _shares(part)]
+        mixed = [*_spread(own, _total(own)), *_spread(others, _total(others))]
+        pairs = list(zip(mixed, _in_order(feeds), strict=True))
     else:
         fed = _spread(feeds, model.layers) if model.feed_layers else _in_order(feeds)
         windowed = bool(mixers) and len(model.mixers) == 1
@@ -65,6 +70,11 @@ def blocks_of(model: Transformer) -> tuple[tuple[Block, ...], tuple[str, ...]]:
         if model.norms > 2 * parts:
             told.append(SOME_NORMS.format(norms=model.norms))
     return tuple(_with_norms(model, *pair) for pair in pairs), tuple(told)
+
+
+def _shares(part: Any) -> bool:
+    """Tell whether a part reads keys and values of an earlier layer."""
+    return bool(getattr(part, "shared_cache", False))
 
 
 def _is_open(model: Transformer) -> bool:

@@ -39,6 +39,8 @@ def _operators(sequence: TokenWiring, part: Any) -> dict[str, StepOperator]:
 
 def _attention(sequence: TokenWiring, part: Attention, name: str, source: str) -> list[str]:
     operators, hidden = _operators(sequence, part), sequence.hidden
+    if part.shared_cache:
+        return _with_earlier_cache(sequence, part, name, source)
     columns = operators["queries, keys, values"].outputs
     queries, mixed = part.heads * part.head_size, part.heads * part.value_width
     keys = part.kv_heads * part.head_size
@@ -58,12 +60,42 @@ def _attention(sequence: TokenWiring, part: Attention, name: str, source: str) -
         inputs = [sequence.part(f"{name}.heads", qkv, columns - gate, "queries, keys, values")]
     if part.indexer:
         _index(sequence, part, name, source, source)
+    sequence.cached[_cache_of(part)] = inputs
     last = _meet(sequence, part, name, operators["attention"], inputs)
     if gate:
         gates = sequence.part(f"{name}.gate", qkv, gate, "gate")
         shape = (sequence.tokens, mixed)
         last = sequence.add(f"{name}.gated", "multiply", shape, last, gates, function=GATE)
     biases = part.output_bias * hidden
+    return [sequence.linear(f"{name}.output", last, mixed, hidden, biases=biases)]
+
+
+def _cache_of(part: Attention) -> tuple[int, int]:
+    """Return what layers have in common that read one cache: their window, and their heads."""
+    return part.window, part.head_size
+
+
+def _with_earlier_cache(
+    sequence: TokenWiring, part: Attention, name: str, source: str
+) -> list[str]:
+    """Wire attention that has queries only, and reads keys and values of an earlier layer."""
+    operators, hidden = _operators(sequence, part), sequence.hidden
+    columns = operators["queries"].outputs
+    queries = part.heads * part.head_size
+    asked = sequence.linear(f"{name}.queries", source, hidden, columns, biases=part.bias * columns)
+    if part.qk_norm:
+        sides = (queries, queries) if part.wide_norm else (part.head_size,) * 2
+        heads = () if part.wide_norm else (part.heads,)
+        asked = _head_norm(sequence, f"{name}.query_norm", asked, *sides, *heads)
+    seen = [
+        sequence.part(
+            f"{name}.cache_{number}", each, part.kv_heads * part.head_size, "keys, values"
+        )
+        for number, each in enumerate(sequence.cached.get(_cache_of(part), []))
+    ]
+    last = _meet(sequence, part, name, operators["attention"], [asked, *seen])
+    biases = part.output_bias * hidden
+    mixed = part.heads * part.value_width
     return [sequence.linear(f"{name}.output", last, mixed, hidden, biases=biases)]
 
 

@@ -19,6 +19,8 @@ class TokenWiring(Wiring):
         self._norm, self._vectors = norm, vectors
         # The node that chose tokens last: layers without an indexer look at the same ones.
         self.chosen = ""
+        # The nodes that hold keys and values which later layers may read, by window and head.
+        self.cached: dict[tuple[int, int], list[str]] = {}
 
     def norm(self, name: str, source: str) -> str:
         """Add a norm over the model's width."""

@@ -8,7 +8,7 @@ was kept, and writes the error of what it read.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from mlsim.workloads.graph.counting import backward_multiply_adds
 from mlsim.workloads.graph.fuse import Fused, fused
@@ -33,16 +33,29 @@ class Recorded:
         return Lowered(self.operators, shape)
 
 
-def network_of(graph: Graph, *, like: Model | None = None, name: str = "") -> Network:
+def network_of(
+    graph: Graph, *, like: Model | None = None, name: str = "", samples: int = 0
+) -> Network:
     """Return a network whose operators are those of a graph, fused.
+
+    With `samples` its parameters are those that so many samples read, to be timed: of
+    experts, those that some token is expected to choose.
 
     >>> from mlsim import Models
     >>> from mlsim.workloads.graph.networks import graph_of
     >>> network_of(graph_of(Models.ResNet18), name="mine").parameter_count
     11689512
     """
-    kernels = tuple(each.operator for each in fused(graph))
+    kernels = tuple(_for_samples(each, samples) for each in fused(graph))
     return _network(kernels, like, name)
+
+
+def _for_samples(kernel: Fused, samples: int) -> Operator:
+    """Return an operator with the parameters that so many samples read; all of them for 0."""
+    if not samples or not any(node.chosen for node in kernel.nodes):
+        return kernel.operator
+    read = sum(node.parameters_read(samples) for node in kernel.nodes)
+    return replace(kernel.operator, parameters=round(read))
 
 
 def training_network(graph: Graph, states: int, *, like: Model | None = None) -> Network:

@@ -53,7 +53,7 @@ class Traffic:
     def _moved(self, nodes: tuple[Node, ...], work: float) -> dict[str, float]:
         read = self._read(nodes)
         written = sum(map(self.output, results_of(self.graph, nodes)))
-        weights = sum(node.weights + node.biases + node.tied for node in nodes) * self.element_bytes
+        weights = sum(node.parameters_read(self.batch_size) for node in nodes) * self.element_bytes
         total = read + written + weights
         return {
             "bytes_in": read,
