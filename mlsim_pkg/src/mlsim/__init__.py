@@ -42,12 +42,14 @@ if TYPE_CHECKING:
     )
     from mlsim.hardware.device import Device
     from mlsim.measured.failures_and_prices import failures, prices
+    from mlsim.measured.language_models import language_models
     from mlsim.measured.networks import measurements
     from mlsim.measured.power import power_measurements
     from mlsim.measured.services import serving_measurements
     from mlsim.measured.training_runs import published_runs
     from mlsim.measured.training_steps import training_measurements
     from mlsim.plots.anatomy_plots import plot_anatomy
+    from mlsim.plots.growth_plots import plot_growth
     from mlsim.plots.rooflines import plot_roofline
     from mlsim.plots.training_plots import plot_breakdown, plot_memory, plot_pipeline
     from mlsim.solvers.footprint.footprint import Footprint
@@ -102,11 +104,13 @@ _HOMES = {
     "estimate_training_for": "mlsim.engine.anatomy",
     "failures": "mlsim.measured.failures_and_prices",
     "largest_batch": "mlsim.engine.anatomy",
+    "language_models": "mlsim.measured.language_models",
     "load_config": "mlsim.workloads.huggingface",
     "measurements": "mlsim.measured.networks",
     "over_memory": "mlsim.engine.anatomy",
     "plot_anatomy": "mlsim.plots.anatomy_plots",
     "plot_breakdown": "mlsim.plots.training_plots",
+    "plot_growth": "mlsim.plots.growth_plots",
     "plot_memory": "mlsim.plots.training_plots",
     "plot_pipeline": "mlsim.plots.training_plots",
     "plot_roofline": "mlsim.plots.rooflines",
@@ -150,11 +154,13 @@ __all__ = [
     "estimate_training_for",
     "failures",
     "largest_batch",
+    "language_models",
     "load_config",
     "measurements",
     "over_memory",
     "plot_anatomy",
     "plot_breakdown",
+    "plot_growth",
     "plot_memory",
     "plot_pipeline",
     "plot_roofline",

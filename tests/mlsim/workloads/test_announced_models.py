@@ -20,7 +20,7 @@ each_model = pytest.mark.parametrize("model", ALL, ids=[each.key for each in ALL
 
 def test_the_lecture_s_table_is_there() -> None:
     """With those that the zoo counts, all that seed 002's table lists."""
-    assert {each.name for each in ALL} == {
+    assert {each.name for each in ALL} >= {
         "Chinchilla",
         "GLM-130B",
         "GLaM",

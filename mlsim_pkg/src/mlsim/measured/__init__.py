@@ -1,1 +1,39 @@
-"""What others measured, each row with its source; none of it by this project."""
+"""What others measured or published, each row with its source; none of it by this project.
+
+A name is imported when it is used.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from mlsim.measured.growth import Growth, accelerators, fit_growth, growth_of, records, years
+    from mlsim.measured.language_models import language_model_facts
+
+__all__ = [
+    "Growth",
+    "accelerators",
+    "fit_growth",
+    "growth_of",
+    "language_model_facts",
+    "records",
+    "years",
+]
+
+_HOMES = {
+    **dict.fromkeys(
+        ("Growth", "accelerators", "fit_growth", "growth_of", "records", "years"), "growth"
+    ),
+    "language_model_facts": "language_models",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Import a name of this room when it is first used."""
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+    globals()[name] = value
+    return value

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from mlsim.plots.anatomy_plots import plot_anatomy
     from mlsim.plots.diagrams import describe_equations, leading_to, plot_equations
+    from mlsim.plots.growth_plots import plot_growth
     from mlsim.plots.plot_data import attach, data_of
     from mlsim.plots.rooflines import COLOURS, MARKERS, plot_roofline
     from mlsim.plots.training_plots import plot_breakdown, plot_memory, plot_pipeline
@@ -24,6 +25,7 @@ __all__ = [
     "plot_anatomy",
     "plot_breakdown",
     "plot_equations",
+    "plot_growth",
     "plot_memory",
     "plot_pipeline",
     "plot_roofline",
@@ -35,6 +37,7 @@ _HOMES = {
     **dict.fromkeys(("COLOURS", "MARKERS", "plot_roofline"), "rooflines"),
     **dict.fromkeys(("attach", "data_of"), "plot_data"),
     **dict.fromkeys(("describe_equations", "leading_to", "plot_equations"), "diagrams"),
+    "plot_growth": "growth_plots",
     **dict.fromkeys(("plot_breakdown", "plot_memory", "plot_pipeline"), "training_plots"),
 }
 

@@ -55,8 +55,8 @@ class Announced:
 def announced() -> tuple[Announced, ...]:
     """Return the announced models, by year and size.
 
-    >>> [each.name for each in announced()][-1]
-    'LaMDA'
+    >>> announced()[0].name, announced()[-1].name
+    ('GPT-1', 'DeepSeek-V4-Pro')
     """
     return load_announced(FILE)
 

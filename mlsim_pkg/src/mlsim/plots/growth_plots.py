@@ -1,0 +1,199 @@
+"""Figures of growth: language models and devices over time, on a logarithmic axis."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from mlsim.errors import need, unknown_name
+from mlsim.measured.growth import Growth, growth_of, records, years
+from mlsim.plots.plot_data import attach
+from mlsim.plots.rooflines import COLOURS, MARKERS
+
+if TYPE_CHECKING:
+    import pandas
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+# What a column is called on an axis, and by what its numbers are divided there.
+COLUMNS = {
+    "parameters": ("Parameters (billion)", 1e9),
+    "active_parameters": ("Parameters a token meets (billion)", 1e9),
+    "tokens": ("Tokens of training (trillion)", 1e12),
+    "flops": ("Work of training (10²¹ FLOP)", 1e21),
+    "peak": ("Peak in 16 bits (TFLOP/s)", 1e12),
+    "capacity": ("Memory (GB)", 1e9),
+    "bandwidth": ("Memory bandwidth (GB/s)", 1e9),
+}
+# Dense and experts differ by color and by marker; closed weights are hollow.
+_FORMS = {
+    "dense": (COLOURS[0], MARKERS[0], "dense"),
+    "experts": (COLOURS[1], MARKERS[2], "mixture of experts"),
+}
+_DEVICE = (COLOURS[2], MARKERS[1], "device")
+_SIZE = (5.2, 3.9)
+_STYLES = ("-", "--", ":")
+
+
+def plot_growth(
+    table: pandas.DataFrame,
+    column: str,
+    *,
+    spans: Sequence[tuple[float, float]] = (),
+    named: Sequence[str] | None = None,
+    ax: Axes | None = None,
+) -> tuple[Figure, Axes]:
+    """Draw how a column grew: a point for each row, and a fitted line for each span.
+
+    Parameters
+    ----------
+    table
+        Language models (`language_models()`) or devices (`accelerators()`), or some of
+        their rows.
+    column
+        One of `COLUMNS` that the table has.
+    spans
+        Pairs of years; for each a line is fitted to the points between them, the first
+        included, and the legend says in how many months or years it doubles.
+    named
+        Keys of rows whose names are written beside them; the records if left out.
+    ax
+        Axes to draw on; a new figure otherwise.
+
+    Returns
+    -------
+    tuple
+        The figure and its axes, whose vertical one is logarithmic.
+
+    Raises
+    ------
+    UnknownNameError
+        If there is no such column, or a name is no key of the table.
+    InvalidValueError
+        If a span has fewer than three points.
+    MissingLibraryError
+        If Matplotlib is not installed.
+
+    >>> from mlsim import language_models
+    >>> figure, axes = plot_growth(language_models(), "tokens", spans=[(2022, 2027)])
+    >>> axes.get_yscale()
+    'log'
+    """
+    there = [each for each in COLUMNS if each in table]
+    if column not in there:
+        raise unknown_name("column", column, there)
+    pyplot = need("matplotlib.pyplot", "a figure", "plots")
+    label, scale = COLUMNS[column]
+    fits = [growth_of(table, column, since=since, until=until) for since, until in spans]
+    times: Any = years(table)
+    known: Any = table[table[column].notna() & times.notna()]
+    values = known[column] / scale
+    names = _names(table, column, named)
+    if ax is None:
+        _, ax = pyplot.subplots(figsize=_SIZE, layout="constrained")
+    for form, (color, marker, words) in _groups(known):
+        rows = known if form is None else known[known["form"] == form]
+        _points(ax, times, rows, values, (color, marker, words))
+    for number, ((since, until), fit) in enumerate(zip(spans, fits, strict=True)):
+        inside = times[known.index][(times >= since) & (times < until)]
+        ends = (inside.min(), inside.max())
+        ax.plot(
+            ends,
+            [fit.at(end) / scale for end in ends],
+            color="#555555",
+            linestyle=_STYLES[number % len(_STYLES)],
+            label=doubling_words(fit),
+            zorder=1,
+        )
+    ax.margins(x=0.06, y=0.08)
+    _name(ax, known, times, values, names)
+    ax.set(yscale="log", ylabel=label)
+    ax.xaxis.set_major_locator(need("matplotlib.ticker", "a figure", "plots").MultipleLocator(1))
+    ax.xaxis.set_major_formatter("{x:.0f}")
+    ax.tick_params(axis="x", rotation=45)
+    ax.yaxis.set_major_formatter("{x:g}")
+    ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1), ncols=2, frameon=False)
+    attach(ax, _rows(known, times, column, label, scale))
+    return ax.figure, ax  # type: ignore[return-value]
+
+
+def doubling_words(fit: Growth) -> str:
+    """Say in how long a fit doubles: months below two years, years above.
+
+    >>> from mlsim.measured.growth import fit_growth
+    >>> doubling_words(fit_growth([2020, 2021, 2022], [1, 4, 16]))
+    'doubles in 6.0 months'
+    >>> doubling_words(fit_growth([2020, 2021, 2022], [4, 2, 1]))
+    'halves in 12 months'
+    """
+    time = abs(fit.doubling_time)
+    verb = "doubles" if fit.doubling_time > 0 else "halves"
+    if time < 2:
+        months = 12 * time
+        return f"{verb} in {months:.1f} months" if months < 10 else f"{verb} in {months:.0f} months"
+    return f"{verb} in {time:.1f} years" if time < 100 else "stands still"
+
+
+def _groups(table: pandas.DataFrame) -> list[tuple[str | None, tuple[str, str, str]]]:
+    """Return how rows are drawn: models by their form, devices all alike."""
+    if "form" not in table:
+        return [(None, _DEVICE)]
+    return [(form, style) for form, style in _FORMS.items() if (table["form"] == form).any()]
+
+
+def _points(ax: Any, times: Any, rows: Any, values: Any, style: tuple[str, str, str]) -> None:
+    """Draw rows as points; those whose weights nobody outside has are hollow."""
+    color, marker, words = style
+    closed = rows["weights"] == "closed" if "weights" in rows else values < 0
+    for hollow in (False, True):
+        some = rows[closed == hollow]
+        if some.empty:
+            continue
+        ax.scatter(
+            times[some.index],
+            values[some.index],
+            s=34,
+            marker=marker,
+            facecolor="none" if hollow else color,
+            edgecolor=color,
+            label=f"{words}, closed" if hollow else words,
+            zorder=3,
+        )
+
+
+def _name(ax: Any, known: Any, times: Any, values: Any, names: Sequence[str]) -> None:
+    """Write names beside points, toward the middle of the figure so that none is cut."""
+    early, late = times[known.index].min(), times[known.index].max()
+    for key in names:
+        right = times[key] > early + 0.55 * (late - early)
+        ax.annotate(
+            # Without what a name has in brackets or after a comma: there is little room.
+            re.split(r" \(|,", known.loc[key, "name"])[0],
+            (times[key], values[key]),
+            xytext=(-5, 4) if right else (5, -9),
+            textcoords="offset points",
+            ha="right" if right else "left",
+            fontsize=8,
+        )
+
+
+def _names(table: pandas.DataFrame, column: str, named: Sequence[str] | None) -> list[str]:
+    if named is None:
+        return [str(key) for key in records(table, column).index]
+    for key in named:
+        if key not in table.index:
+            raise unknown_name("row of the table", key, list(table.index))
+    return list(named)
+
+
+def _rows(known: Any, times: Any, column: str, label: str, scale: float) -> list[dict[str, Any]]:
+    """Return what is drawn as numbers."""
+    rows = []
+    for key, row in known.iterrows():
+        shown = {"Name": row["name"], "Year": round(float(times[key]), 2)}
+        for name, head in {"form": "Form", "weights": "Weights"}.items():
+            if name in known:
+                shown[head] = row[name] or ""
+        rows.append({**shown, label: row[column] / scale})
+    return rows
