@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -33,6 +34,8 @@ _FORMS = {
 }
 _DEVICE = (COLOURS[2], MARKERS[1], "device")
 _SIZE = (5.2, 3.9)
+# Two names need this much room between their points, as shares of the figure.
+_WIDE, _HIGH = 0.35, 0.055
 _STYLES = ("-", "--", ":")
 
 
@@ -57,7 +60,8 @@ def plot_growth(
         Pairs of years; for each a line is fitted to the points between them, the first
         included, and the legend says in how many months or years it doubles.
     named
-        Keys of rows whose names are written beside them; the records if left out.
+        Keys of rows whose names are written beside them. If left out, the records are named,
+        from the largest down, as far as there is room.
     ax
         Axes to draw on; a new figure otherwise.
 
@@ -179,12 +183,27 @@ def _name(ax: Any, known: Any, times: Any, values: Any, names: Sequence[str]) ->
 
 
 def _names(table: pandas.DataFrame, column: str, named: Sequence[str] | None) -> list[str]:
-    if named is None:
-        return [str(key) for key in records(table, column).index]
-    for key in named:
+    """Return the keys of the rows to be named."""
+    for key in named or ():
         if key not in table.index:
             raise unknown_name("row of the table", key, list(table.index))
-    return list(named)
+    return list(named) if named is not None else _apart(table, column)
+
+
+def _apart(table: pandas.DataFrame, column: str) -> list[str]:
+    """Return the records that have room for a name, the largest first."""
+    times: Any = years(table)
+    logs: Any = table[column].map(math.log10)
+    wide, high = times.max() - times.min() or 1.0, logs.max() - logs.min() or 1.0
+    kept: list[str] = []
+    for key in reversed([str(each) for each in records(table, column).index]):
+        if all(
+            abs(times[key] - times[other]) > _WIDE * wide
+            or abs(logs[key] - logs[other]) > _HIGH * high
+            for other in kept
+        ):
+            kept.append(key)
+    return kept
 
 
 def _rows(known: Any, times: Any, column: str, label: str, scale: float) -> list[dict[str, Any]]:
