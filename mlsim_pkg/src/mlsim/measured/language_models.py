@@ -17,7 +17,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mlsim.equations.run import training_flops
+from mlsim.equations.run import flops_per_parameter_token, training_flops
 from mlsim.errors import DataFileError, need, unknown_name
 from mlsim.measured import cells
 from mlsim.precision import PRECISIONS
@@ -40,8 +40,8 @@ FACTS = ("month", "maker", "structure", "precision", "weights", "accelerator")
 # Published by the maker, by somebody else, or worked out: as figures of the zoo say it.
 _KINDS = tuple(kind for kind in KINDS if kind != "given")
 _QUOTED_WORDS = 15
-# A multiply-add forward and two backward, for each parameter and token.
-_FLOPS = 6.0
+# Operations of a multiply-add, and how many of them: one forward and two backward.
+_OPERATIONS, _PASSES = 2.0, 3.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,12 +228,13 @@ def _row(key: str, facts: dict[str, str]) -> dict[str, Any]:
     others = {each.key: each for each in announced()}
     sized = _of_announced(others[key]) if key in others else _of_zoo(spaces.Models.get(key))
     tokens, active = sized["tokens"], sized["active_parameters"]
+    each = flops_per_parameter_token(_OPERATIONS, _PASSES)
     known = None not in (tokens, active)
     return {
         "key": key,
         **dict.fromkeys(FACTS),
         **sized,
-        "flops": training_flops(_FLOPS, active, tokens) if known else None,
+        "flops": training_flops(each, active, tokens) if known else None,
         **facts,
         "accelerator": _named(facts.get("accelerator", "")) or None,
         "counted": key not in others,
