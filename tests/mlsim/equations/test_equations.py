@@ -19,10 +19,13 @@ from mlsim.equations import (
     Equation,
     convolution,
     equations_of,
+    execution,
     from_records,
+    input_pipeline,
     link,
     recurrent,
     serving_counts,
+    systolic,
     transformer,
 )
 from mlsim.equations.functions import exceeds, floor, maximum, minimum, total
@@ -315,7 +318,7 @@ def test_one_quantity_has_one_equation_in_a_solver(kinds: tuple[str, ...]) -> No
 
 
 def test_every_equation_is_used() -> None:
-    """By a solver, for some kind of model or answer, to count a layer's work, or for a record."""
+    """By a solver, to count a layer's work, for a record, or for what is inside a machine."""
     accounts = (*equations_by(False), *equations_by(True))
     used = {
         each.name
@@ -337,7 +340,9 @@ def test_every_equation_is_used() -> None:
             convolution, transformer, recurrent, link, from_records, serving_counts
         )
     }
-    assert used | counting == set(EQUATIONS)
+    # What is inside a machine is compared with simulations and data sheets, by no solver.
+    machines = {each.name for each in equations_of(execution, systolic, input_pipeline)}
+    assert used | counting | machines == set(EQUATIONS)
 
 
 def test_symbol_and_unit_come_from_the_vocabulary() -> None:
