@@ -6,6 +6,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from mlsim.plots.dataflows import plot_loader, plot_systolic
     from mlsim.plots.diagrams import describe_equations, leading_to, plot_equations
     from mlsim.plots.plot_data import attach, data_of
     from mlsim.plots.rooflines import COLOURS, MARKERS, plot_roofline
@@ -20,12 +21,15 @@ __all__ = [
     "leading_to",
     "plot_breakdown",
     "plot_equations",
+    "plot_loader",
     "plot_memory",
     "plot_pipeline",
     "plot_roofline",
+    "plot_systolic",
 ]
 
 _HOMES = {
+    **dict.fromkeys(("plot_loader", "plot_systolic"), "dataflows"),
     **dict.fromkeys(("COLOURS", "MARKERS", "plot_roofline"), "rooflines"),
     **dict.fromkeys(("attach", "data_of"), "plot_data"),
     **dict.fromkeys(("describe_equations", "leading_to", "plot_equations"), "diagrams"),
