@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from mlsim.plots.dataflows import plot_loader, plot_systolic
     from mlsim.plots.diagrams import describe_equations, leading_to, plot_equations
+    from mlsim.plots.machine_plots import plot_formats, plot_staleness
     from mlsim.plots.plot_data import attach, data_of
     from mlsim.plots.rooflines import COLOURS, MARKERS, plot_roofline
     from mlsim.plots.training_plots import plot_breakdown, plot_memory, plot_pipeline
@@ -21,16 +22,19 @@ __all__ = [
     "leading_to",
     "plot_breakdown",
     "plot_equations",
+    "plot_formats",
     "plot_loader",
     "plot_memory",
     "plot_pipeline",
     "plot_roofline",
+    "plot_staleness",
     "plot_systolic",
 ]
 
 _HOMES = {
     **dict.fromkeys(("plot_loader", "plot_systolic"), "dataflows"),
     **dict.fromkeys(("COLOURS", "MARKERS", "plot_roofline"), "rooflines"),
+    **dict.fromkeys(("plot_formats", "plot_staleness"), "machine_plots"),
     **dict.fromkeys(("attach", "data_of"), "plot_data"),
     **dict.fromkeys(("describe_equations", "leading_to", "plot_equations"), "diagrams"),
     **dict.fromkeys(("plot_breakdown", "plot_memory", "plot_pipeline"), "training_plots"),
