@@ -43,10 +43,10 @@ def plot_systolic(run: SystolicRun, *, cycles: Sequence[int]) -> Figure:
                 f"cycle {number} is none of this run: it has cycles 1 to {len(run.trace)}."
             )
     pyplot = need("matplotlib.pyplot", "a figure", "plots")
-    across = min(3, len(cycles))
+    across = min(2, len(cycles))  # a phone shows two side by side
     down = -(-len(cycles) // across)
     figure, axes = pyplot.subplots(
-        down, across, figsize=(5.2, 0.35 + 1.85 * down), layout="constrained", squeeze=False
+        down, across, figsize=(3.6, 1.95 * down), layout="constrained", squeeze=False
     )
     for ax in axes.flat:
         ax.axis("off")
@@ -83,11 +83,10 @@ def _draw_cell(ax: Any, at: tuple[float, float], cell: Cell, dataflow: str, gid:
         Rectangle((x - 0.46, y - 0.46), 0.92, 0.92, facecolor=fill, edgecolor="#667788")
     )
     box.set_gid(f"keep-colours-{gid}-box")
-    words = _words(cell, dataflow)
-    passing = " ".join(filter(None, (words["From the west"], words["From the north"])))
-    for part, (text, height, weight) in enumerate(
-        ((words["At rest"], 0.18, "bold"), (passing, -0.2, "normal"))
-    ):
+    lines = [line for line in _words(cell, dataflow).values() if line]
+    heights = ((), (0.18,), (0.18, -0.2), (0.27, 0.0, -0.27))[len(lines)]
+    for part, (text, height) in enumerate(zip(lines, heights, strict=True)):
+        weight = "bold" if part == 0 and cell.rests else "normal"
         drawn = ax.text(
             x,
             y + height,
@@ -123,7 +122,7 @@ def plot_loader(run: LoaderRun, *, ax: Axes | None = None) -> tuple[Figure, Axes
     workers = sorted({work.who for work in run.prepared})
     names = {who: f"worker {who}" if who else "program" for who in workers}
     drawn: Any = (
-        ax or pyplot.subplots(figsize=(5.2, 0.7 + 0.34 * (1 + len(names))), layout="constrained")[1]
+        ax or pyplot.subplots(figsize=(3.7, 0.7 + 0.34 * (1 + len(names))), layout="constrained")[1]
     )
     rows = []
     for place, (who, label) in enumerate(names.items()):
@@ -146,7 +145,7 @@ def plot_loader(run: LoaderRun, *, ax: Axes | None = None) -> tuple[Figure, Axes
         )
         for each in (*box, *text):
             each.set_gid(f"keep-colours-{place}-{work.batch}-{type(each).__name__}")
-    drawn.set_yticks(range(len(names) + 1), [*names.values(), "device"])
+    drawn.set_yticks(range(len(names) + 1), [*names.values(), "device"], fontsize=8)
     drawn.invert_yaxis()
     drawn.grid(visible=False)
     drawn.set(xlabel="Time (s)")

@@ -22,8 +22,8 @@ _STYLES = ("-", "--", "-.", ":")
 def plot_staleness(rate: float, delays: Sequence[int], *, steps: int = 60) -> Figure:
     """Draw gradient descent with stale gradients, and the largest rate that converges.
 
-    Left, the distance from the minimum of a quadratic at a learning rate, for some delays.
-    Right, the limit by the formula, and where a simulation begins to grow.
+    Above, the distance from the minimum of a quadratic at a learning rate, for some delays.
+    Below, the limit by the formula, and where a simulation begins to grow.
 
     Raises
     ------
@@ -36,26 +36,26 @@ def plot_staleness(rate: float, delays: Sequence[int], *, steps: int = 60) -> Fi
     if not 1 <= len(delays) <= len(_STYLES):
         raise InvalidValueError(f"give one to {len(_STYLES)} delays, not {len(delays)}.")
     pyplot = need("matplotlib.pyplot", "a figure", "plots")
-    figure, (left, right) = pyplot.subplots(1, 2, figsize=(5.2, 2.9), layout="constrained")
+    figure, (upper, lower) = pyplot.subplots(2, 1, figsize=(3.7, 4.8), layout="constrained")
     rows: list[dict[str, float]] = []
     for delay, style in zip(delays, _STYLES, strict=False):
         away = [abs(weight) for weight in stale_descent(rate, delay, steps)]
-        left.plot(away, style, label=f"{delay} old")
+        upper.plot(away, style, label=f"{delay} old")
         rows += [{"Updates old": delay, "Update": at, "Distance": d} for at, d in enumerate(away)]
-    left.set(yscale="log", ylim=(1e-6, 1e3), xlabel="Update", ylabel="Distance from the minimum")
-    left.set_title("Descent", fontsize=9)
-    left.legend(frameon=False, fontsize=8)
-    attach(left, rows)
+    upper.set(yscale="log", ylim=(1e-6, 1e3), xlabel="Update", ylabel="Distance from the minimum")
+    upper.set_title("Descent", fontsize=9)
+    upper.legend(frameon=False, fontsize=8)
+    attach(upper, rows)
     every = range(32)
     limits = [largest_stable_rate(delay) for delay in every]
     tried = [0, 1, 2, 4, 7, 15, 31]
-    right.plot(every, limits, label="formula")
-    right.plot(tried, [grows_from(delay) for delay in tried], "x", label="simulation")
-    right.set(yscale="log", xlabel="Updates old", ylabel="Largest learning rate, × c")
-    right.set_title("Limit", fontsize=9)
-    right.legend(frameon=False, fontsize=8)
+    lower.plot(every, limits, label="formula")
+    lower.plot(tried, [grows_from(delay) for delay in tried], "x", label="simulation")
+    lower.set(yscale="log", xlabel="Updates old", ylabel="Largest learning rate, × c")
+    lower.set_title("Limit", fontsize=9)
+    lower.legend(frameon=False, fontsize=8)
     attach(
-        right, [{"Updates old": d, "Limit": limit} for d, limit in zip(every, limits, strict=True)]
+        lower, [{"Updates old": d, "Limit": limit} for d, limit in zip(every, limits, strict=True)]
     )
     drawn: Figure = figure
     return drawn
@@ -91,7 +91,7 @@ def plot_formats(devices: Sequence[Device], *, ax: Axes | None = None) -> tuple[
     if not 1 <= len(devices) <= len(marks):
         raise InvalidValueError(f"give one to {len(marks)} devices, not {len(devices)}.")
     pyplot = need("matplotlib.pyplot", "a figure", "plots")
-    ax = ax or pyplot.subplots(figsize=(5.2, 3.3), layout="constrained")[1]
+    ax = ax or pyplot.subplots(figsize=(3.7, 3.6), layout="constrained")[1]
     rows: list[dict[str, str | float]] = []
     for device, mark in zip(devices, marks, strict=False):
         known = [name for name in FORMATS if name in device.compute.precisions]
