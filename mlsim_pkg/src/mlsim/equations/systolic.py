@@ -13,7 +13,7 @@ from mlsim.equations.registry import equation
 QUESTION = "How long does a systolic array take, and what does it move?"
 
 
-@equation(source="samajdar2018scalesim", yields="tiles")
+@equation(source="samajdar2018scalesim", yields="array_tiles")
 def weight_tiles(
     product_depth: Value, outputs: Value, array_rows: Value, array_columns: Value
 ) -> Value:
@@ -27,7 +27,7 @@ def weight_tiles(
     return ceil(product_depth / array_rows) * ceil(outputs / array_columns)
 
 
-@equation(source="samajdar2018scalesim", yields="tiles")
+@equation(source="samajdar2018scalesim", yields="array_tiles")
 def input_tiles(
     product_depth: Value, product_rows: Value, array_rows: Value, array_columns: Value
 ) -> Value:
@@ -41,7 +41,7 @@ def input_tiles(
     return ceil(product_depth / array_rows) * ceil(product_rows / array_columns)
 
 
-@equation(source="samajdar2018scalesim", yields="tiles")
+@equation(source="samajdar2018scalesim", yields="array_tiles")
 def output_tiles(
     product_rows: Value, outputs: Value, array_rows: Value, array_columns: Value
 ) -> Value:
@@ -71,7 +71,7 @@ def tile_cycles(array_rows: Value, array_columns: Value, streamed_vectors: Value
 
 
 @equation(source="samajdar2018scalesim")
-def array_cycles(tiles: Value, tile_cycles: Value) -> Value:
+def array_cycles(array_tiles: Value, tile_cycles: Value) -> Value:
     """Clock cycles for all tiles of a product, one after the other.
 
     Valid where no data is late.
@@ -79,7 +79,7 @@ def array_cycles(tiles: Value, tile_cycles: Value) -> Value:
     >>> array_cycles(4, 10)
     40
     """
-    return tiles * tile_cycles
+    return array_tiles * tile_cycles
 
 
 @equation(source="samajdar2018scalesim")

@@ -51,7 +51,7 @@ def plot_staleness(rate: float, delays: Sequence[int], *, steps: int = 60) -> Fi
     tried = [0, 1, 2, 4, 7, 15, 31]
     lower.plot(every, limits, label="formula")
     lower.plot(tried, [grows_from(delay) for delay in tried], "x", label="simulation")
-    lower.set(yscale="log", xlabel="Updates old", ylabel="Largest learning rate, × c")
+    lower.set(yscale="log", xlabel="Updates old", ylabel="Largest rate, × c")
     lower.set_title("Limit", fontsize=9)
     lower.legend(frameon=False, fontsize=8)
     attach(
@@ -103,6 +103,6 @@ def plot_formats(devices: Sequence[Device], *, ax: Axes | None = None) -> tuple[
         ]
     ax.set(yscale="log", ylabel="Dense peak (TFLOP/s)", xlabel="Number format")
     ax.set_xticks(range(len(FORMATS)), [name.upper() for name in FORMATS])
-    ax.legend(frameon=False, fontsize=8)
+    ax.legend(frameon=False, fontsize=7, loc="lower right")
     attach(ax, rows)
     return ax.figure, ax  # type: ignore[return-value]

@@ -30,7 +30,12 @@ ENTRIES: tuple[tuple[str, str, str, str], ...] = (
         "1",
         "Vectors that stream through a systolic array, one behind the other, past one tile.",
     ),
-    ("tiles", r"n_\text{tile}", "1", "Tiles into which a product is cut, one at rest at a time."),
+    (
+        "array_tiles",
+        r"n_\text{tile}",
+        "1",
+        "Tiles into which a product is cut for a systolic array, one at rest at a time.",
+    ),
     ("tile_cycles", r"c_\text{tile}", "1", "Clock cycles that a systolic array takes for a tile."),
     ("array_cycles", r"c_\text{arr}", "1", "Clock cycles of a product on a systolic array."),
     (
