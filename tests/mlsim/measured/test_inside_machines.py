@@ -33,6 +33,13 @@ def test_the_printed_peak_is_the_zoos(row: ExecutionUnits) -> None:
         assert device.compute.figure(row.precision).si == row.printed * 1e12
 
 
+def test_every_row_quotes_few_words_of_a_document_and_says_where() -> None:
+    for row in (*execution_units(), *memory_spaces(), *published_rates()):
+        words = [word for word in row.quote.split() if word != "|"]
+        assert 0 < len(words) <= 15, row.id
+        assert row.where, row.id
+
+
 def test_an_a100_by_hand() -> None:
     (row,) = (row for row in execution_units() if row.id == "UNIT-005")
     assert row.multiply_adds_per_cycle == 108 * 4 * 256 == 110_592

@@ -103,6 +103,6 @@ def plot_formats(devices: Sequence[Device], *, ax: Axes | None = None) -> tuple[
         ]
     ax.set(yscale="log", ylabel="Dense peak (TFLOP/s)", xlabel="Number format")
     ax.set_xticks(range(len(FORMATS)), [name.upper() for name in FORMATS])
-    ax.legend(frameon=False, fontsize=7, loc="lower right")
+    ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1), ncols=2, frameon=False, fontsize=7)
     attach(ax, rows)
     return ax.figure, ax  # type: ignore[return-value]
