@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -34,7 +35,8 @@ def test_the_printed_peak_is_the_zoos(row: ExecutionUnits) -> None:
 
 
 def test_every_row_quotes_few_words_of_a_document_and_says_where() -> None:
-    for row in (*execution_units(), *memory_spaces(), *published_rates()):
+    rows: list[Any] = [*execution_units(), *memory_spaces(), *published_rates()]
+    for row in rows:
         words = [word for word in row.quote.split() if word != "|"]
         assert 0 < len(words) <= 15, row.id
         assert row.where, row.id
