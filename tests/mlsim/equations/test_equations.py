@@ -21,8 +21,10 @@ from mlsim.equations import (
     equations_of,
     from_records,
     link,
+    machines,
     recurrent,
     serving_counts,
+    tiles,
     transformer,
 )
 from mlsim.equations.functions import exceeds, floor, maximum, minimum, total
@@ -89,6 +91,7 @@ LAYER = {
     "outputs": 4096,
     "tile_size": 128,
     "cores": 108,
+    "product_depth": 512,
     "waves": 2,
     # What a service takes.
     "latency": 0.25,
@@ -315,7 +318,7 @@ def test_one_quantity_has_one_equation_in_a_solver(kinds: tuple[str, ...]) -> No
 
 
 def test_every_equation_is_used() -> None:
-    """By a solver, for some kind of model or answer, to count a layer's work, or for a record."""
+    """By a solver, for some kind of model or answer, to count a layer's work, for a record, or to explain."""
     accounts = (*equations_by(False), *equations_by(True))
     used = {
         each.name
@@ -334,7 +337,7 @@ def test_every_equation_is_used() -> None:
     counting = {
         each.name
         for each in equations_of(
-            convolution, transformer, recurrent, link, from_records, serving_counts
+            convolution, transformer, recurrent, link, from_records, serving_counts, machines, tiles
         )
     }
     assert used | counting == set(EQUATIONS)

@@ -7,6 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from mlsim.plots.diagrams import describe_equations, leading_to, plot_equations
+    from mlsim.plots.machines import (
+        plot_amdahl,
+        plot_capacities,
+        plot_dennard,
+        plot_energies,
+        plot_latencies,
+        plot_moore,
+        plot_sweep,
+        plot_tiles,
+    )
     from mlsim.plots.plot_data import attach, data_of
     from mlsim.plots.rooflines import COLOURS, MARKERS, plot_roofline
     from mlsim.plots.training_plots import plot_breakdown, plot_memory, plot_pipeline
@@ -18,17 +28,38 @@ __all__ = [
     "data_of",
     "describe_equations",
     "leading_to",
+    "plot_amdahl",
     "plot_breakdown",
+    "plot_capacities",
+    "plot_dennard",
+    "plot_energies",
     "plot_equations",
+    "plot_latencies",
     "plot_memory",
+    "plot_moore",
     "plot_pipeline",
     "plot_roofline",
+    "plot_sweep",
+    "plot_tiles",
 ]
 
 _HOMES = {
     **dict.fromkeys(("COLOURS", "MARKERS", "plot_roofline"), "rooflines"),
     **dict.fromkeys(("attach", "data_of"), "plot_data"),
     **dict.fromkeys(("describe_equations", "leading_to", "plot_equations"), "diagrams"),
+    **dict.fromkeys(
+        (
+            "plot_amdahl",
+            "plot_capacities",
+            "plot_dennard",
+            "plot_energies",
+            "plot_latencies",
+            "plot_moore",
+            "plot_sweep",
+            "plot_tiles",
+        ),
+        "machines",
+    ),
     **dict.fromkeys(("plot_breakdown", "plot_memory", "plot_pipeline"), "training_plots"),
 }
 
