@@ -16,12 +16,6 @@ ENTRIES: tuple[tuple[str, str, str, str], ...] = (
     ),
     ("clock_rate", r"f_\text{clk}", "1/s", "Clock cycles of a device in a second."),
     # A product of matrices on an array of cells.
-    (
-        "product_depth",
-        r"q_k",
-        "1",
-        "Products that are added up for one element of a matrix product's result.",
-    ),
     ("array_rows", r"R_\text{arr}", "1", "Rows of cells in a systolic array."),
     ("array_columns", r"C_\text{arr}", "1", "Columns of cells in a systolic array."),
     (
