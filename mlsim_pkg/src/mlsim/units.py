@@ -37,6 +37,7 @@ kilo- = 1e3 = k-
 milli- = 1e-3 = m-
 micro- = 1e-6 = µ- = μ- = u-
 nano- = 1e-9 = n-
+pico- = 1e-12 = p-
 kibi- = 1024 = Ki-
 mebi- = 1048576 = Mi-
 gibi- = 1073741824 = Gi-

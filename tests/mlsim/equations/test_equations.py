@@ -19,10 +19,15 @@ from mlsim.equations import (
     Equation,
     convolution,
     equations_of,
+    execution,
     from_records,
+    input_pipeline,
     link,
+    machines,
     recurrent,
     serving_counts,
+    systolic,
+    tiles,
     transformer,
 )
 from mlsim.equations.functions import exceeds, floor, maximum, minimum, total
@@ -90,6 +95,7 @@ LAYER = {
     "outputs": 4096,
     "tile_size": 128,
     "cores": 108,
+    "product_depth": 512,
     "waves": 2,
     # What a service takes.
     "latency": 0.25,
@@ -316,7 +322,7 @@ def test_one_quantity_has_one_equation_in_a_solver(kinds: tuple[str, ...]) -> No
 
 
 def test_every_equation_is_used() -> None:
-    """By a solver, for some kind of model or answer, to count a layer's work, or for a record."""
+    """By a solver, for some kind of model or answer, to count a layer's work, for a record, or to explain."""
     accounts = (*equations_by(False), *equations_by(True))
     used = {
         each.name
@@ -336,10 +342,12 @@ def test_every_equation_is_used() -> None:
     counting = {
         each.name
         for each in equations_of(
-            convolution, transformer, recurrent, link, from_records, serving_counts
+            convolution, transformer, recurrent, link, from_records, serving_counts, machines, tiles
         )
     }
-    assert used | counting == set(EQUATIONS)
+    # What is inside a machine is compared with simulations and data sheets, by no solver.
+    inside = {each.name for each in equations_of(execution, systolic, input_pipeline)}
+    assert used | counting | inside == set(EQUATIONS)
 
 
 def test_symbol_and_unit_come_from_the_vocabulary() -> None:

@@ -9,6 +9,19 @@ if TYPE_CHECKING:
     from mlsim.plots.anatomy_plots import plot_anatomy
     from mlsim.plots.diagrams import describe_equations, leading_to, plot_equations
     from mlsim.plots.growth_plots import plot_growth
+    from mlsim.plots.dataflows import plot_loader, plot_systolic
+    from mlsim.plots.diagrams import describe_equations, leading_to, plot_equations
+    from mlsim.plots.machine_plots import plot_formats, plot_staleness
+    from mlsim.plots.machines import (
+        plot_amdahl,
+        plot_capacities,
+        plot_dennard,
+        plot_energies,
+        plot_latencies,
+        plot_moore,
+        plot_sweep,
+        plot_tiles,
+    )
     from mlsim.plots.plot_data import attach, data_of
     from mlsim.plots.rooflines import COLOURS, MARKERS, plot_roofline
     from mlsim.plots.training_plots import plot_breakdown, plot_memory, plot_pipeline
@@ -23,12 +36,24 @@ __all__ = [
     "describe_equations",
     "leading_to",
     "plot_anatomy",
+    "plot_amdahl",
     "plot_breakdown",
+    "plot_capacities",
+    "plot_dennard",
+    "plot_energies",
     "plot_equations",
     "plot_growth",
+    "plot_formats",
+    "plot_latencies",
+    "plot_loader",
     "plot_memory",
+    "plot_moore",
     "plot_pipeline",
     "plot_roofline",
+    "plot_staleness",
+    "plot_sweep",
+    "plot_systolic",
+    "plot_tiles",
 ]
 
 _HOMES = {
@@ -38,6 +63,24 @@ _HOMES = {
     **dict.fromkeys(("attach", "data_of"), "plot_data"),
     **dict.fromkeys(("describe_equations", "leading_to", "plot_equations"), "diagrams"),
     "plot_growth": "growth_plots",
+    **dict.fromkeys(("plot_loader", "plot_systolic"), "dataflows"),
+    **dict.fromkeys(("plot_formats", "plot_staleness"), "machine_plots"),
+    **dict.fromkeys(("COLOURS", "MARKERS", "plot_roofline"), "rooflines"),
+    **dict.fromkeys(("attach", "data_of"), "plot_data"),
+    **dict.fromkeys(("describe_equations", "leading_to", "plot_equations"), "diagrams"),
+    **dict.fromkeys(
+        (
+            "plot_amdahl",
+            "plot_capacities",
+            "plot_dennard",
+            "plot_energies",
+            "plot_latencies",
+            "plot_moore",
+            "plot_sweep",
+            "plot_tiles",
+        ),
+        "machines",
+    ),
     **dict.fromkeys(("plot_breakdown", "plot_memory", "plot_pipeline"), "training_plots"),
 }
 

@@ -1,0 +1,232 @@
+"""What is inside a machine, as published: its units, kinds of memory, and what feeds it.
+
+Nothing here was measured by this project.
+"""
+
+from __future__ import annotations
+
+import datetime
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from mlsim.equations.execution import unit_peak
+from mlsim.errors import unknown_name
+from mlsim.measured import cells
+from mlsim.measured.networks import FOLDER
+from mlsim.precision import precision
+from mlsim.records.tables import read
+from mlsim.units import quantity
+
+INSIDE = FOLDER.parent / "inside"
+
+
+@dataclass(frozen=True)
+class ExecutionUnits:
+    """Units of one kind on a chip, and the peak that its maker prints for them.
+
+    Attributes
+    ----------
+    id, device, product
+        A name of its own; a key of the zoo, or None; what the document calls it.
+    units, precision
+        What the units are, and in which format they compute.
+    cores, units_per_core, unit_multiply_adds, clock_mhz
+        How many there are, what one does in a cycle, and cycles in a second (MHz).
+    printed
+        The peak as printed, in TFLOP/s or TOP/s, dense.
+    source, where, quote, read, note
+        In which document, at which place, in which words, read when; anything else.
+    """
+
+    id: str
+    device: str | None
+    product: str
+    units: str
+    precision: str
+    cores: int
+    units_per_core: int
+    unit_multiply_adds: int
+    clock_mhz: float
+    printed: float
+    source: str
+    where: str
+    quote: str
+    read: datetime.date
+    note: str
+
+    @property
+    def multiply_adds_per_cycle(self) -> int:
+        """What all units together do in a clock cycle."""
+        return self.cores * self.units_per_core * self.unit_multiply_adds
+
+    @property
+    def peak(self) -> float:
+        """The peak in FLOP/s that follows from the counts and the clock.
+
+        >>> row = next(row for row in execution_units() if row.id == "UNIT-005")
+        >>> f"{row.peak / 1e12:.1f}", row.printed
+        ('311.9', 312.0)
+        """
+        clock = self.clock_mhz * 1e6
+        return float(unit_peak(self.cores, self.units_per_core, self.unit_multiply_adds, 2, clock))
+
+
+@dataclass(frozen=True)
+class MemorySpace:
+    """A kind of memory that a program for a GPU sees, and how much of it an A100 has.
+
+    Attributes
+    ----------
+    id, name
+        A name of its own; what programmers call it.
+    lies, seen_by, lives, written
+        Where it is, which threads see it, how long, and whether they write to it.
+    amount, unit, per
+        How much there is, of what, and for each what.
+    source, where, quote, read, note
+        In which document, at which place, in which words, read when; anything else.
+    """
+
+    id: str
+    name: str
+    lies: str
+    seen_by: str
+    lives: str
+    written: str
+    amount: float
+    unit: str
+    per: str
+    source: str
+    where: str
+    quote: str
+    read: datetime.date
+    note: str
+
+    @property
+    def bytes(self) -> float:
+        """How much there is for each, in bytes.
+
+        >>> [row.bytes for row in memory_spaces() if row.name == "registers"]
+        [1020.0]
+        """
+        if self.unit == "registers":
+            return 4 * self.amount
+        return float(quantity(self.amount, self.unit).to("B").magnitude)
+
+
+@dataclass(frozen=True)
+class PublishedRate:
+    """How fast something delivers, or how large it is: the stages that feed a device.
+
+    Attributes
+    ----------
+    id, stage, product
+        A name of its own; what it does; what it is.
+    value, unit
+        As printed.
+    source, where, quote, read, note
+        In which document, at which place, in which words, read when; anything else.
+    """
+
+    id: str
+    stage: str
+    product: str
+    value: float
+    unit: str
+    source: str
+    where: str
+    quote: str
+    read: datetime.date
+    note: str
+
+
+@cache
+def execution_units(path: Path = INSIDE / "execution_units.csv") -> tuple[ExecutionUnits, ...]:
+    """Return units whose counts, clock and peak were published, from a strict table.
+
+    Raises
+    ------
+    DataFileError
+        If the table or a cell can't be; names file and line.
+    """
+    return read(path, tuple(ExecutionUnits.__dataclass_fields__), _units)
+
+
+@cache
+def memory_spaces(path: Path = INSIDE / "memory_spaces.csv") -> tuple[MemorySpace, ...]:
+    """Return the kinds of memory on a GPU, from registers to main memory.
+
+    Raises
+    ------
+    DataFileError
+        If the table or a cell can't be; names file and line.
+
+    >>> [row.name for row in memory_spaces()][:2]
+    ['registers', 'shared memory']
+    """
+    return read(path, tuple(MemorySpace.__dataclass_fields__), _space)
+
+
+@cache
+def published_rates(path: Path = INSIDE / "input_rates.csv") -> tuple[PublishedRate, ...]:
+    """Return published rates of disks, workers and units that feed a device.
+
+    Raises
+    ------
+    DataFileError
+        If the table or a cell can't be; names file and line.
+    """
+    return read(path, tuple(PublishedRate.__dataclass_fields__), _rate)
+
+
+def published_rate(stage: str, product: str = "") -> PublishedRate:
+    """Return the first rate of a stage whose product begins with some words.
+
+    Raises
+    ------
+    UnknownNameError
+        If there is no such stage, or none of that product.
+
+    >>> published_rate("storage", "NVMe").value
+    6910.0
+    """
+    rows = [row for row in published_rates() if row.stage == stage]
+    if not rows:
+        raise unknown_name("stage", stage, {row.stage for row in published_rates()})
+    found = [row for row in rows if row.product.startswith(product)]
+    if not found:
+        raise unknown_name(f"product of the stage {stage}", product, [row.product for row in rows])
+    return found[0]
+
+
+def _units(record: dict[str, str]) -> ExecutionUnits:
+    found: dict[str, Any] = {
+        **record,
+        "device": cells.stated(record, "device", lambda row, _: cells.device(row)),
+        "precision": precision(record["precision"]).name,
+        **{
+            name: cells.count(record, name)
+            for name in ("cores", "units_per_core", "unit_multiply_adds")
+        },
+        **{name: cells.positive(record, name) for name in ("clock_mhz", "printed")},
+        "read": datetime.date.fromisoformat(record["read"]),
+    }
+    return ExecutionUnits(**found)
+
+
+def _space(record: dict[str, str]) -> MemorySpace:
+    return MemorySpace(**_dated(record, "amount"))
+
+
+def _rate(record: dict[str, str]) -> PublishedRate:
+    return PublishedRate(**_dated(record, "value"))
+
+
+def _dated(record: dict[str, str], number: str) -> dict[str, Any]:
+    return {
+        **record,
+        number: cells.positive(record, number),
+        "read": datetime.date.fromisoformat(record["read"]),
+    }

@@ -1,0 +1,331 @@
+"""Figures of machines: half a century of processors, Amdahl's law, levels of memory, tiles."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from mlsim.equations.machines import speedup
+from mlsim.errors import InvalidValueError, need
+from mlsim.hardware import memory_levels
+from mlsim.hardware.processor_trends import doubling_years, growth, trend
+from mlsim.plots.plot_data import Row, attach
+from mlsim.plots.rooflines import COLOURS, MARKERS
+from mlsim.units import text
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+WIDE = 5.2  # inches
+_NAMES = {
+    "transistors": "transistors",
+    "single_thread": "one thread (SpecINT x 1000)",
+    "frequency": "clock (MHz)",
+    "power": "power (W)",
+    "cores": "logical cores",
+}
+
+
+def plot_moore(*, ax: Axes | None = None) -> tuple[Figure, Axes]:
+    """Draw the most transistors of a chip in each year, and the line that fits them.
+
+    >>> plot_moore()[1].get_ylabel()
+    'Transistors of the largest chip'
+    """
+    ax = ax or _axes(3.4)
+    rows = trend("transistors")
+    years, first = [row.year for row in rows], rows[0]
+    factor = growth("transistors", first.year, rows[-1].year, column="most")
+    ax.plot(years, [row.most for row in rows], MARKERS[0], color=COLOURS[0], markersize=4)
+    # The line goes through the middle of the points, as a fit does.
+    level = _mean_of_logs([row.most / factor ** (row.year - first.year) for row in rows])
+    label = f"twice as many in {doubling_years(factor):.1f} years"
+    fitted = [level * factor ** (year - first.year) for year in years]
+    ax.plot(years, fitted, color=COLOURS[1], label=label)
+    ax.set(yscale="log", xlabel="Year", ylabel="Transistors of the largest chip")
+    ax.legend(frameon=False)
+    attach(ax, [{"Year": str(row.year), "Transistors": row.most} for row in rows])
+    return ax.figure, ax  # type: ignore[return-value]
+
+
+def plot_dennard(
+    names: Sequence[str] = ("single_thread", "frequency", "power", "cores"),
+    *,
+    ax: Axes | None = None,
+) -> tuple[Figure, Axes]:
+    """Draw the medians of each year: what rose with the transistors, and what stopped.
+
+    Raises
+    ------
+    UnknownNameError
+        If a name is no quantity of processors.
+
+    >>> len(plot_dennard(["frequency", "power"])[1].lines)
+    2
+    """
+    ax = ax or _axes(4.2)
+    data: list[Row] = []
+    for name, colour, marker in zip(names, COLOURS, MARKERS, strict=False):
+        rows = trend(name)
+        years, medians = [row.year for row in rows], [row.median for row in rows]
+        label = _NAMES[name]
+        style: dict[str, Any] = {"color": colour, "markersize": 3.5, "linewidth": 1.0}
+        ax.plot(years, medians, f"{marker}-", label=label, **style)
+        data += [{"Year": str(row.year), "What": label, "Median": row.median} for row in rows]
+    ax.set(yscale="log", xlabel="Year", ylabel="Median of the chips of a year")
+    ax.legend(frameon=False, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2)
+    attach(ax, data)
+    return ax.figure, ax  # type: ignore[return-value]
+
+
+def plot_amdahl(
+    shares: Sequence[float], *, most: int = 1024, ax: Axes | None = None
+) -> tuple[Figure, Axes]:
+    """Draw the speedup by up to `most` processors, for several parallel shares.
+
+    Raises
+    ------
+    InvalidValueError
+        If a share is not between 0 and 1.
+
+    >>> plot_amdahl([0.9])[1].get_ylabel()
+    'Speedup'
+    """
+    for share in shares:
+        if not 0 <= share <= 1:
+            raise InvalidValueError(f"a parallel share is from 0 to 1, not {share!r}.")
+    ax = ax or _axes(3.4)
+    counts = [2**n for n in range(most.bit_length()) if 2**n <= most]
+    data: list[Row] = []
+    for share, colour, marker in zip(shares, COLOURS, MARKERS, strict=False):
+        gains = [speedup(share, float(count)) for count in counts]
+        label = f"{100 * share:g} % parallel"
+        ax.plot(counts, gains, f"{marker}-", color=colour, markersize=4, label=label)
+        data += [
+            {"Processors": str(count), "Share": label, "Speedup": gain}
+            for count, gain in zip(counts, gains, strict=True)
+        ]
+    ax.set(xscale="log", yscale="log", xlabel="Processors", ylabel="Speedup")
+    for axis in (ax.xaxis, ax.yaxis):
+        axis.set_major_formatter("{x:g}")
+    ax.legend(frameon=False)
+    attach(ax, data)
+    return ax.figure, ax  # type: ignore[return-value]
+
+
+def plot_latencies(*, ax: Axes | None = None) -> tuple[Figure, Axes]:
+    """Draw the latency of one access at each level on record, lowest at the top.
+
+    >>> plot_latencies()[1].get_xscale()
+    'log'
+    """
+    found = [entry for entry in memory_levels.levels() if "latency" in entry]
+    found.sort(key=lambda entry: -entry["latency"].si)
+    ax = ax or _axes(0.8 + 0.28 * len(found))
+    data: list[Row] = []
+    for place, entry in enumerate(found):
+        gpu = bool(entry.device)
+        value = entry["latency"].si
+        ax.plot(
+            1e9 * value,
+            place,
+            MARKERS[1] if gpu else MARKERS[0],
+            color=COLOURS[1] if gpu else COLOURS[0],
+            label="H100" if gpu else "server with a CPU",
+        )
+        note = text(value, "s", 3)
+        ax.annotate(note, (1e9 * value, place), (8, -3.5), textcoords="offset points")
+        data.append({"Level": f"{entry.machine}: {entry.name}", "Latency (ns)": 1e9 * value})
+    ax.set(xscale="log", xlabel="Latency (ns)", xlim=(0.8, 2e8))
+    ax.set_yticks(range(len(found)), [entry.name for entry in found])
+    _legend_once(ax, loc="upper right")
+    attach(ax, data)
+    return ax.figure, ax  # type: ignore[return-value]
+
+
+def plot_energies(*, ax: Axes | None = None) -> tuple[Figure, Axes]:
+    """Draw the energy of each operation, and of a read of 64 bits, at 45 nm.
+
+    >>> plot_energies()[1].get_xscale()
+    'log'
+    """
+    found = memory_levels.energies()[::-1]
+    ax = ax or _axes(0.8 + 0.28 * len(found))
+    for place, entry in enumerate(found):
+        read = entry.key.startswith("read")
+        ax.plot(
+            entry["energy"].value,
+            place,
+            MARKERS[1] if read else MARKERS[0],
+            color=COLOURS[1] if read else COLOURS[0],
+            label="a read of 64 bits" if read else "one operation",
+        )
+        where = (entry["energy"].value, place)
+        ax.annotate(entry["energy"].text, where, (8, -3.5), textcoords="offset points")
+    ax.set(xscale="log", xlabel="Energy (pJ)", xlim=(0.015, 1e5))
+    ax.set_yticks(range(len(found)), [entry.name for entry in found])
+    _legend_once(ax, loc="upper right")
+    attach(ax, [{"What": each.name, "Energy (pJ)": each["energy"].value} for each in found])
+    return ax.figure, ax  # type: ignore[return-value]
+
+
+def plot_capacities(machines: Sequence[str], *, ax: Axes | None = None) -> tuple[Figure, Axes]:
+    """Draw how much each level of some machines holds on the chip: a pyramid, or its inversion.
+
+    Raises
+    ------
+    UnknownNameError
+        If no level is on record for a machine.
+
+    >>> len(plot_capacities(["AMD Ryzen 9 5950X"])[1].patches)
+    4
+    """
+    rows = [entry for name in machines for entry in memory_levels.levels(machine=name)]
+    ax = ax or _axes(0.9 + 0.34 * len(rows))
+    sizes = [entry["capacity"].si / 2**20 for entry in rows]
+    places = [-(n + 0.6 * machines.index(entry.machine)) for n, entry in enumerate(rows)]
+    for name, colour, hatch in zip(machines, COLOURS, ("", "//", ".."), strict=False):
+        mine = [n for n, entry in enumerate(rows) if entry.machine == name]
+        ax.barh(
+            [places[n] for n in mine],
+            [sizes[n] for n in mine],
+            color=colour,
+            hatch=hatch,
+            edgecolor="white",
+            label=name,
+        )
+    for place, size in zip(places, sizes, strict=True):
+        ax.annotate(f"{size:.3g}", (size, place), (4, -3.5), textcoords="offset points")
+    ax.set(xlabel="Capacity of the whole chip (MiB)", xlim=(0, 1.12 * max(sizes)))
+    ax.set_yticks(places, [entry.name for entry in rows])
+    ax.legend(frameon=False, loc="lower center", bbox_to_anchor=(0.4, 1.0))
+    attach(
+        ax,
+        [
+            {"Machine": entry.machine, "Level": entry.name, "Capacity (MiB)": size}
+            for entry, size in zip(rows, sizes, strict=True)
+        ],
+    )
+    return ax.figure, ax  # type: ignore[return-value]
+
+
+def plot_sweep(
+    sizes: Sequence[int],
+    times: Mapping[str, Sequence[float]],
+    caches: Mapping[str, int],
+    *,
+    ax: Axes | None = None,
+) -> tuple[Figure, Axes]:
+    """Draw measured times of a read against the bytes that are read from, with caches as lines.
+
+    Parameters
+    ----------
+    sizes
+        Bytes of the working set.
+    times
+        Nanoseconds for each size, by the name of the curve.
+    caches
+        Bytes of each cache, by its name; none where the system does not say.
+
+    Raises
+    ------
+    InvalidValueError
+        If a curve has not a time for each size.
+
+    >>> plot_sweep([4096, 8192], {"in order": [1.0, 1.0]}, {"L1": 4096})[1].get_xlabel()
+    'Working set (bytes)'
+    """
+    for name, each in times.items():
+        if len(each) != len(sizes):
+            raise InvalidValueError(f"{name!r} has {len(each)} times for {len(sizes)} sizes.")
+    ax = ax or _axes(3.4)
+    for (name, each), colour, marker in zip(times.items(), COLOURS, MARKERS, strict=False):
+        ax.plot(sizes, each, f"{marker}-", color=colour, markersize=4, label=name)
+    ax.set(xscale="log", xlabel="Working set (bytes)", ylabel="Time of a read (ns)")
+    ax.set_xscale("log", base=2)
+    ticks = list(sizes[::4])
+    ax.set_xticks(ticks, [_binary(size) for size in ticks])
+    ax.set_ylim(0, None)
+    for name, size in caches.items():
+        if sizes[0] <= size <= 1.5 * sizes[-1]:
+            ax.axvline(size, color="#8a94a0", linewidth=1, linestyle=":")
+            ax.annotate(
+                name, (size, 1), (2, -10), xycoords=("data", "axes fraction"),
+                textcoords="offset points",
+            )  # fmt: skip
+    ax.legend(frameon=False, loc="center left")
+    return ax.figure, ax  # type: ignore[return-value]
+
+
+def plot_tiles(side: int, tile: int) -> tuple[Figure, Any]:
+    """Draw what one number, and one tile, of a product needs of the two inputs.
+
+    Raises
+    ------
+    InvalidValueError
+        If the tile does not divide the side.
+
+    >>> plot_tiles(8, 2)[1].shape
+    (2, 3)
+    """
+    if tile < 1 or side < 1 or side % tile:
+        raise InvalidValueError(f"a tile of {tile} does not divide a matrix of {side}.")
+    pyplot = need("matplotlib.pyplot", "a figure", "plots")
+    figure, axes = pyplot.subplots(2, 3, figsize=(WIDE, 3.9), layout="constrained")
+    at = side // 2 // tile * tile
+    for row, size in zip(axes, (1, tile), strict=True):
+        name = "one number" if size == 1 else f"a tile of {size} x {size}"
+        boxes = ((at, 0, size, side), (0, at, side, size), (at, at, size, size))
+        titles = ("A: rows", "B: columns", f"C: {name}")
+        for ax, box, title, colour in zip(row, boxes, titles, COLOURS, strict=False):
+            _matrix(ax, side, box, colour)
+            ax.set_title(title, fontsize=10)
+        reads = 2 * side * size
+        attach(row[0], [{"For": name, "Numbers read": reads, "Numbers of C": size * size}])
+        row[0].set_ylabel(f"{reads} reads\nfor {size * size}", rotation=0, ha="right", va="center")
+    return figure, axes
+
+
+def _matrix(ax: Axes, side: int, box: tuple[int, int, int, int], colour: str) -> None:
+    """Draw a matrix as a grid with some of it filled: row, column, height, width."""
+    top, left, height, width = box
+    ax.bar(left, height, width, bottom=top, align="edge", color=colour, alpha=0.85)
+    ax.set(xlim=(0, side), ylim=(side, 0), aspect="equal")
+    ax.set_xticks(range(side + 1), [""] * (side + 1))
+    ax.set_yticks(range(side + 1), [""] * (side + 1))
+    ax.tick_params(length=0)
+    for spine in ax.spines.values():
+        spine.set_visible(True)
+
+
+def _axes(height: float) -> Axes:
+    pyplot = need("matplotlib.pyplot", "a figure", "plots")
+    ax: Axes = pyplot.subplots(figsize=(WIDE, height), layout="constrained")[1]
+    return ax
+
+
+def _legend_once(ax: Axes, **options: Any) -> None:
+    """Give each label one entry."""
+    handles, labels = ax.get_legend_handles_labels()
+    found = dict(zip(reversed(labels), reversed(handles), strict=True))
+    ax.legend(list(found.values()), list(found), frameon=False, **options)
+
+
+def _mean_of_logs(values: Sequence[float]) -> float:
+    product = 1.0
+    for value in values:
+        product *= value ** (1 / len(values))
+    return product
+
+
+def _binary(size: int) -> str:
+    """Write a power of two as people do.
+
+    >>> _binary(4096), _binary(2**26)
+    ('4 KiB', '64 MiB')
+    """
+    for scale, name in ((2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB")):
+        if size >= scale:
+            return f"{size / scale:g} {name}"
+    return f"{size:g} B"
