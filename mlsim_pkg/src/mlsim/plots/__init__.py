@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from mlsim.plots.anatomy_plots import plot_anatomy
-    from mlsim.plots.diagrams import describe_equations, leading_to, plot_equations
-    from mlsim.plots.growth_plots import plot_growth
     from mlsim.plots.dataflows import plot_loader, plot_systolic
     from mlsim.plots.diagrams import describe_equations, leading_to, plot_equations
+    from mlsim.plots.growth_plots import plot_growth
     from mlsim.plots.machine_plots import plot_formats, plot_staleness
     from mlsim.plots.machines import (
         plot_amdahl,
@@ -35,15 +34,15 @@ __all__ = [
     "data_of",
     "describe_equations",
     "leading_to",
-    "plot_anatomy",
     "plot_amdahl",
+    "plot_anatomy",
     "plot_breakdown",
     "plot_capacities",
     "plot_dennard",
     "plot_energies",
     "plot_equations",
-    "plot_growth",
     "plot_formats",
+    "plot_growth",
     "plot_latencies",
     "plot_loader",
     "plot_memory",
