@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import importlib
+import importlib.util
 import re
 from types import ModuleType
 from typing import Any
@@ -17,6 +17,8 @@ def torchvision_models() -> ModuleType:
     need none of them, but its import needs some to be there.
     """
     torch = pytest.importorskip("torch")
+    if importlib.util.find_spec("torchvision") is None:
+        pytest.skip("torchvision is not installed", allow_module_level=True)
     while True:
         try:
             return importlib.import_module("torchvision.models")
@@ -31,3 +33,19 @@ def torchvision_models() -> ModuleType:
 
 # A library's operators last as long as it does.
 KEPT: list[Any] = []
+
+
+def counted_flop(module: Any, *args: Any, meta: bool = True, **kwargs: Any) -> int:
+    """Return the FLOP that PyTorch itself counts as a module runs, by default without numbers."""
+    import torch
+    from torch.utils._pytree import tree_map
+    from torch.utils.flop_counter import FlopCounterMode
+
+    if meta:
+        module = module.to("meta")
+        args, kwargs = tree_map(lambda each: each.to("meta"), (args, kwargs))
+    # It does not know the attention that is made for processors; this one is products.
+    plain = torch.nn.attention.sdpa_kernel(torch.nn.attention.SDPBackend.MATH)
+    with FlopCounterMode(display=False) as counter, torch.no_grad(), plain:
+        module(*args, **kwargs)
+    return int(counter.get_total_flops())

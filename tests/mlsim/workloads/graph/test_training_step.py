@@ -35,11 +35,12 @@ def test_two_layers_by_hand() -> None:
         ("update", ""),
     ]
     outputs = [moment.held["outputs"] for moment in step.moments]
-    # x is held throughout; a goes once ReLU has read it; b's result stays; the loss keeps 2.
-    assert outputs == [15, 20, 17, 19, 19, 17, 12, 12]
+    # x is held throughout; a goes once ReLU has read it; b's result stays; the loss keeps 2
+    # until it has gone back.
+    assert outputs == [15, 20, 17, 19, 17, 17, 12, 12]
     errors = [moment.held["errors"] for moment in step.moments]
-    # The loss gives b's; b gives that of ReLU, which gives a's; x has none.
-    assert errors == [0, 0, 0, 2, 7, 10, 5, 0]
+    # The loss gives its own and from it b's; b gives that of ReLU, which gives a's; x has none.
+    assert errors == [0, 0, 0, 4, 7, 10, 5, 0]
     gradients = [moment.held["gradients"] for moment in step.moments]
     assert gradients == [0, 0, 0, 0, 10, 10, 60, 60]
     assert {moment.held["weights"] for moment in step.moments} == {60}

@@ -86,6 +86,9 @@ def kept_besides(node: Node, batch_size: int, element_bytes: float) -> float:
         return own + batch_size * node.elements
     if node.kind == "response norm":
         return own + _RESPONSE_ARRAYS * batch_size * node.elements * element_bytes
+    if node.kind == "activation" and node.in_place and not keeps_output(node):
+        # What it wrote over is what it needs: PyTorch copies it first.
+        return own + batch_size * node.elements * element_bytes
     if node.kind == "activation" and node.function.endswith("gated"):
         return own + batch_size * node.elements * element_bytes
     return own
@@ -198,9 +201,9 @@ class TrainingStep:
                 born,
                 self._end if lasts else dies.get(node.name, born),
             )
-        # The loss keeps the logarithms of the probabilities.
+        # The loss keeps the logarithms of the probabilities until it has gone back.
         for name in self.graph.outputs:
-            yield _Block("outputs", self.bytes_of(self.graph[name]), self._loss, self._loss + 1)
+            yield _Block("outputs", self.bytes_of(self.graph[name]), self._loss, self._loss)
 
     def _errors(self) -> Iterator[_Block]:
         """Yield the gradients of what layers put out; those of a sum are one."""
@@ -218,6 +221,8 @@ class TrainingStep:
                     shared[source] = own
                     continue
                 born[source] = back
+        for name in self.graph.outputs:  # that of the logarithms
+            yield _Block("errors", self.bytes_of(self.graph[name]), self._loss, self._loss)
         for name, first in born.items():
             if name in self._learns:
                 yield _Block("errors", self.bytes_of(self.graph[name]), first, dies[name])

@@ -15,6 +15,9 @@ from mlsim.workloads.pytorch.records import BIASES, WEIGHTS, Record, Use, tensor
 _POINTWISE = frozenset(("elementwise", "multiply", "add", "activation"))
 _GATHERED = frozenset((*_POINTWISE, "pooling", "positions", "other"))
 _STATISTICS = frozenset(("mean", "var", "rsqrt", "sqrt", "norm", "linalg_vector_norm", "var_mean"))
+# Functions of which the way back needs the result, or what they read.
+_KEEP_OUTPUT = frozenset(("relu", "sigmoid", "tanh", "exp", "sqrt", "rsqrt", "reciprocal"))
+_KEEP_INPUT = frozenset(("pow", "div", "log", "abs", "var"))
 
 
 def listen(recorder: Recorder) -> None:
@@ -148,10 +151,24 @@ def _gather(
         ]
     last = recorder.value(outs[0]).record
     assert last is not None
+    kept = _kept(found, last)
     last.kind, last.function, last.inputs, last.uses = kind, function, inputs, uses
     last.name, last.base, last.mask, last.window = recorder.names.again(name, found), name, None, 0
+    last.kept_bytes = kept
     del recorder.records[start:]
     recorder.records.append(last)
+
+
+def _kept(found: list[Record], last: Record) -> int:
+    """Return the bytes, in 32 bits, that training keeps within a layer that is written out."""
+    kept: set[Record] = set()
+    for each in found:
+        if each.function in _KEEP_OUTPUT:
+            kept.add(each)
+        elif each.kind in ("multiply", "activation") or each.function in _KEEP_INPUT:
+            kept.update(each.inputs)
+    within = kept.intersection(found) - {last}
+    return 4 * sum(each.elements for each in within)
 
 
 def _named_norm(module: torch.nn.Module) -> bool:

@@ -192,7 +192,7 @@ def _recurrent(recorder: Recorder, call: Call) -> None:
         ),
         multiply_adds=steps * sum(each.numel() for each in matrices),
         window=source.shape[-1],
-        kept_bytes=4 * _gates(matrices) * steps // recorder.batch,
+        kept_bytes=4 * _gates(matrices) * steps,
         outputs=out.shape[-1],
     )
 
@@ -218,7 +218,7 @@ def _cell(recorder: Recorder, call: Call) -> None:
         ),
         multiply_adds=rows * sum(each.numel() for each in matrices),
         window=source.shape[-1],
-        kept_bytes=4 * _gates(matrices),
+        kept_bytes=4 * _gates(matrices) * rows,
         outputs=call.first.shape[-1],
     )
 

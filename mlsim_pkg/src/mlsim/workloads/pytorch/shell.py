@@ -18,6 +18,14 @@ from mlsim.errors import InvalidValueError, UnsupportedLayerError
 MOST_KEPT = 2**22
 
 
+# What transformers does with the numbers of an input and that changes nothing.
+_ONLY_WARNS = ("warn_if_padding_and_no_attention_mask",)
+
+
+def _nothing(*_: Any, **__: Any) -> None:
+    pass
+
+
 def stand_in(tensor: torch.Tensor) -> torch.Tensor:
     """Return a tensor of the same shape, layout and type that holds no numbers."""
     return torch.empty_strided(
@@ -83,9 +91,11 @@ def shell_of(module: torch.nn.Module, *, training: bool) -> torch.nn.Module:
             "Give the module before it was compiled, scripted or wrapped."
         ) from error
     shell.train(training)
-    config = getattr(shell, "config", None)
-    for part in (config, *(getattr(each, "config", None) for each in shell.modules())):
+    for part in shell.modules():
         # One pass over a whole text caches nothing.
-        if getattr(part, "use_cache", False):
-            part.use_cache = False  # type: ignore[union-attr]
+        if getattr(getattr(part, "config", None), "use_cache", False):
+            part.config.use_cache = False
+        for name in _ONLY_WARNS:
+            if hasattr(part, name):
+                setattr(part, name, _nothing)
     return shell

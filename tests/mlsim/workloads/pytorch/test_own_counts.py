@@ -1,0 +1,197 @@
+"""Parameters and operations of other people's networks equal their own libraries' counts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from pytorch_parts import counted_flop, torchvision_models
+from zoo_modules import weightless
+
+torch = pytest.importorskip("torch")
+models = torchvision_models()
+transformers = pytest.importorskip("transformers")
+
+from mlsim.workloads.graph import Graph  # noqa: E402
+from mlsim.workloads.pytorch import load_module, read_module  # noqa: E402
+
+PICTURES = (
+    *("alexnet", "vgg16", "resnet18", "resnet50", "resnext50_32x4d", "mobilenet_v2"),
+    *("mobilenet_v3_large", "efficientnet_b0", "densenet121", "googlenet", "inception_v3"),
+    *("squeezenet1_1", "shufflenet_v2_x1_0", "mnasnet1_0", "regnet_y_400mf", "convnext_tiny"),
+    *("swin_t", "swin_v2_t", "vit_b_16"),
+)
+# Held for training only: what a pass does not use, by the name of its part.
+UNUSED = {"googlenet": ("aux1", "aux2"), "inception_v3": ("AuxLogits",)}
+
+WIDTHS = {
+    "hidden_size": 64,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "intermediate_size": 128,
+    "vocab_size": 99,
+    "max_position_embeddings": 64,
+}
+GROUPED = {**WIDTHS, "num_key_value_heads": 2, "head_dim": 16}
+PATCHES = {"image_size": 32, "patch_size": 8}
+GPT = {"n_embd": 64, "n_layer": 2, "n_head": 4, "vocab_size": 99, "n_positions": 64}
+SIDES = {
+    f"{side}_{name}": value
+    for side in ("encoder", "decoder")
+    for name, value in (("layers", 2), ("attention_heads", 4), ("ffn_dim", 128))
+}
+TINY: dict[str, tuple[str, dict[str, Any]]] = {
+    "BertForMaskedLM": ("BertConfig", WIDTHS),
+    "BertModel": ("BertConfig", WIDTHS),
+    "RobertaForMaskedLM": ("RobertaConfig", WIDTHS),
+    "DistilBertModel": (
+        "DistilBertConfig",
+        {"dim": 64, "n_layers": 2, "n_heads": 4, "hidden_dim": 128, "vocab_size": 99},
+    ),
+    "AlbertModel": ("AlbertConfig", {**WIDTHS, "embedding_size": 32}),
+    "GPT2LMHeadModel": ("GPT2Config", GPT),
+    "GPTJForCausalLM": ("GPTJConfig", {**GPT, "rotary_dim": 8}),
+    "GPTNeoXForCausalLM": ("GPTNeoXConfig", WIDTHS),
+    "OPTForCausalLM": (
+        "OPTConfig",
+        {**WIDTHS, "ffn_dim": 128, "word_embed_proj_dim": 64},
+    ),
+    "BloomForCausalLM": (
+        "BloomConfig",
+        {"hidden_size": 64, "n_layer": 2, "n_head": 4, "vocab_size": 99},
+    ),
+    "LlamaForCausalLM": ("LlamaConfig", GROUPED),
+    "MistralForCausalLM": ("MistralConfig", {**GROUPED, "sliding_window": 8}),
+    "Qwen3ForCausalLM": ("Qwen3Config", GROUPED),
+    "Gemma2ForCausalLM": ("Gemma2Config", {**GROUPED, "sliding_window": 8}),
+    "MambaForCausalLM": (
+        "MambaConfig",
+        {"hidden_size": 64, "num_hidden_layers": 2, "vocab_size": 99, "state_size": 8},
+    ),
+    "T5ForConditionalGeneration": (
+        "T5Config",
+        {"d_model": 64, "d_kv": 16, "d_ff": 128, "num_layers": 2, "num_heads": 4},
+    ),
+    "BartForConditionalGeneration": ("BartConfig", {"d_model": 64, "vocab_size": 99, **SIDES}),
+    "WhisperForConditionalGeneration": (
+        "WhisperConfig",
+        {"d_model": 64, "max_source_positions": 50, **SIDES},
+    ),
+    "ViTModel": ("ViTConfig", {**WIDTHS, **PATCHES}),
+    "ConvNextModel": (
+        "ConvNextConfig",
+        {"hidden_sizes": [16, 32], "depths": [1, 2], "num_stages": 2},
+    ),
+}
+NO_EAGER_ONLY = {"GPTJForCausalLM", "BloomForCausalLM", "Gemma2ForCausalLM", "MambaForCausalLM"}
+TOKENS = 16
+
+
+def flop(graph: Graph) -> int:
+    """Return the FLOP of a program that also computes what a mask hides."""
+    return sum(2 * (node.multiply_adds + node.masked_multiply_adds) for node in graph)
+
+
+def held(module: Any) -> int:
+    return sum(each.numel() for each in module.parameters())
+
+
+@pytest.mark.parametrize("name", PICTURES)
+def test_a_network_of_torchvision(name: str) -> None:
+    kwargs = {"init_weights": False} if name in UNUSED else {}
+
+    def build() -> Any:
+        return getattr(models, name)(**kwargs).eval()
+
+    # One builder works out its widths with numbers.
+    module = build() if name.startswith("regnet") else weightless(build)
+    size = 299 if name == "inception_v3" else 224
+    network = load_module(module, shape=(3, size, size))
+    assert network.parameter_count == held(module)
+    stored = network.operators
+    assert stored.table_parameters + sum(each.parameters for each in stored) == held(module)
+    assert flop(network.graph) == counted_flop(module, torch.empty(1, 3, size, size))
+    assert [note.partition(":")[0] for note in network.graph.notes] == list(UNUSED.get(name, ()))
+
+
+def tiny(name: str, attention: str) -> tuple[Any, dict[str, Any], dict[str, Any]]:
+    """Return a small model, what the reader is told of its input, and its input."""
+    kind, sizes = TINY[name]
+    told = {"pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2}
+    config = getattr(transformers, kind)(**{**told, **sizes})
+    config.use_cache = False
+    build = getattr(transformers, name)._from_config
+    module = build(config, attn_implementation=attention).eval()
+    words = torch.zeros(1, TOKENS, dtype=torch.int64)
+    if name.startswith("Whisper"):
+        given = {"shape": (80, 100), "tokens": TOKENS}
+        sound = torch.zeros(1, 80, 100)
+        return module, given, {"input_features": sound, "decoder_input_ids": words}
+    if name.startswith(("ViT", "ConvNext")):
+        return module, {"shape": (3, 32, 32)}, {"pixel_values": torch.zeros(1, 3, 32, 32)}
+    if name.endswith("ConditionalGeneration"):
+        return module, {"tokens": TOKENS}, {"input_ids": words, "decoder_input_ids": words}
+    return module, {"tokens": TOKENS}, {"input_ids": words}
+
+
+@pytest.mark.parametrize("attention", ["sdpa", "eager"])
+@pytest.mark.parametrize("name", TINY)
+def test_a_network_of_transformers(name: str, attention: str) -> None:
+    if attention == "sdpa" and name in (*NO_EAGER_ONLY, "ConvNextModel"):
+        attention = "eager"
+    module, told, given = tiny(name, attention)
+    graph = read_module(module, **told)
+    assert graph.parameters == held(module)
+    assert flop(graph) == counted_flop(module, meta=False, **given)
+    assert not graph.notes
+
+
+@pytest.mark.parametrize("name", [name for name in TINY if "Mamba" not in name])
+def test_attention_is_the_same_written_out_or_in_one(name: str) -> None:
+    """As many products of queries with keys, and as many of them hidden by a mask."""
+    if name in (*NO_EAGER_ONLY, "ConvNextModel"):
+        pytest.skip("it has one way only")
+    found = []
+    for attention in ("sdpa", "eager"):
+        module, told, _ = tiny(name, attention)
+        graph = read_module(module, **told)
+        nodes = [node for node in graph if node.kind == "attention"]
+        assert nodes
+        found.append(
+            [(node.multiply_adds, node.masked_multiply_adds, node.shape) for node in nodes]
+        )
+    one, written = found
+    assert [each[:2] for each in one] == [each[:2] for each in written]
+
+
+@pytest.mark.parametrize("kind", ["Mixtral", "Qwen3Moe"])
+def test_experts_are_counted_as_often_as_they_are_chosen(kind: str) -> None:
+    """Run with numbers, whichever experts they choose: as many products."""
+    sizes = {"num_local_experts": 4} if kind == "Mixtral" else {"num_experts": 4}
+    config = getattr(transformers, f"{kind}Config")(
+        **GROUPED, **sizes, num_experts_per_tok=2, moe_intermediate_size=32
+    )
+    config.use_cache = False
+    config._experts_implementation = "eager"
+    torch.manual_seed(17)
+    module = (
+        getattr(transformers, f"{kind}ForCausalLM")
+        ._from_config(config, attn_implementation="eager")
+        .eval()
+    )
+    graph = read_module(module, tokens=TOKENS)
+    words = torch.randint(0, 99, (1, TOKENS))
+    assert graph.parameters == held(module)
+    assert flop(graph) == counted_flop(module, meta=False, input_ids=words)
+    experts = [node for node in graph if node.kind == "experts"]
+    inner = 128 if kind == "Mixtral" else 32
+    assert [node.multiply_adds for node in experts] == [TOKENS * 2 * 3 * 64 * inner] * 2
+    assert [node.weights for node in experts] == [4 * 3 * 64 * inner] * 2
+
+
+@pytest.mark.parametrize("name", ["GPTJForCausalLM", "T5ForConditionalGeneration", "ViTModel"])
+def test_a_module_without_numbers_is_the_same_network(name: str) -> None:
+    module, told, _ = tiny(name, "eager")
+    empty = weightless(lambda: tiny(name, "eager")[0])
+    assert next(empty.parameters()).is_meta
+    assert read_module(empty, **told).nodes == read_module(module, **told).nodes
