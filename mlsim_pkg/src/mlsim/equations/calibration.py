@@ -49,7 +49,7 @@ def waves(product_rows: Value, outputs: Value, tile_size: Value, cores: Value) -
     """
     return maximum(
         ceil(
-            ceil(product_rows / minimum(16 * ceil(product_rows / 16), tile_size))
+            ceil(product_rows / minimum(16 * maximum(ceil(product_rows / 16), 1), tile_size))
             * ceil(outputs / minimum(16 * maximum(ceil(outputs / 16), 1), tile_size))
             / cores
         ),
@@ -75,7 +75,7 @@ def filled_share(
     return product_rows * outputs / (
         waves
         * cores
-        * minimum(16 * ceil(product_rows / 16), tile_size)
+        * minimum(16 * maximum(ceil(product_rows / 16), 1), tile_size)
         * minimum(16 * maximum(ceil(outputs / 16), 1), tile_size)
     ) + exceeds(1, outputs)
 

@@ -109,6 +109,22 @@ def test_training_does_three_times_the_work_but_for_the_first_layer() -> None:
     }
 
 
+def test_a_step_has_a_time_in_every_estimate() -> None:
+    times = {
+        estimate: anatomy(
+            "ResNet50",
+            training=True,
+            hardware="A100",
+            precision="fp16",
+            batch_size=64,
+            estimate=estimate,
+        ).time
+        for estimate in ("roofline", "calibrated")
+    }
+    forward = anatomy("ResNet50", hardware="A100", precision="fp16", batch_size=64).time
+    assert 2 * forward < times["roofline"] < times["calibrated"] < 10 * times["roofline"]
+
+
 def test_what_training_holds_of_a_layer() -> None:
     row = anatomy("LeNet5_Variant", training=True, optimizer="adam", batch_size=2)["fc1"]
     assert row["weights"] == row["gradients"] == 4 * 30_840

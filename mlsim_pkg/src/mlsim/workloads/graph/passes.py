@@ -94,14 +94,16 @@ def _backward(graph: Graph, kernel: Fused, learns: frozenset[str]) -> Operator |
     kept = sum(_kept(graph, kernel))
     errors = sum(count for name, count in graph.taken(nodes).items() if name in learns)
     products = 2 if operator.multiply_adds and errors else 1
+    moved = products * operator.activations_written + kept + errors
     return Operator(
         name=f"{operator.name}: {BACKWARD}",
         kind=operator.kind,
         multiply_adds=multiply_adds,
         # Weights are read for the error of the input, and their gradient is written.
         parameters=operator.parameters * (2 if errors else 1) + operator.table_parameters,
-        activations_read=products * operator.activations_written + kept,
-        activations_written=errors,
+        # Of what is moved, so much is written that its rows are those of the way forward.
+        activations_read=moved - operator.activations_written,
+        activations_written=operator.activations_written,
         activations_live=operator.activations_live,
         outputs=operator.outputs,
     )
