@@ -23,8 +23,6 @@ _KEEP_INPUT = frozenset(("pow", "div", "log", "abs", "var"))
 def listen(recorder: Recorder) -> None:
     """Make a shell's modules tell a recorder when they run."""
     for name, module in recorder.module.named_modules():
-        if not name:
-            continue
         if isinstance(module, torch.nn.LocalResponseNorm):
             module.forward = partial(_response_norm, recorder, module)
         elif _is_experts(module):
@@ -153,8 +151,8 @@ def _gather(
     assert last is not None
     kept = _kept(found, last)
     last.kind, last.function, last.inputs, last.uses = kind, function, inputs, uses
-    last.name, last.base, last.mask, last.window = recorder.names.again(name, found), name, None, 0
-    last.kept_bytes = kept
+    last.name, last.base = recorder.names.again(name or kind, found), name
+    last.mask, last.window, last.kept_bytes = None, 0, kept
     del recorder.records[start:]
     recorder.records.append(last)
 

@@ -40,15 +40,21 @@ def _before(softmax: Record, readers: dict[Record, list[Record]]) -> list[Record
     node = softmax
     while node.inputs:
         source = node.inputs[0]
-        if readers[source] != [node]:
+        found[:0] = [source, *(each for each in readers[source] if each is not node)]
+        if not all(each is node or _is_largest(each, node, readers) for each in readers[source]):
             return []
-        found.insert(0, source)
         if source.kind == "product":
             return found if len(source.inputs) <= 2 else []
-        if source.kind not in _BEFORE:
+        less_largest = source.kind == "add" and _is_largest(source.inputs[-1], source, readers)
+        if source.kind not in _BEFORE and not less_largest:
             return []
         node = source
     return []
+
+
+def _is_largest(node: Record, reader: Record, readers: dict[Record, list[Record]]) -> bool:
+    """Tell whether a layer is the largest score, which is subtracted so that none overflows."""
+    return node.kind == "pooling" and node.function == "max" and readers[node] == [reader]
 
 
 def _after(softmax: Record, readers: dict[Record, list[Record]]) -> list[Record]:

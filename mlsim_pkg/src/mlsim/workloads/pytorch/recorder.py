@@ -36,7 +36,7 @@ DEPENDS = frozenset(
     (
         *("_local_scalar_dense", "item", "is_nonzero", "nonzero", "nonzero_numpy", "argwhere"),
         *("masked_select", "_unique2", "unique_dim", "unique_consecutive", "bincount", "equal"),
-        *("repeat_interleave.Tensor", "allclose", "histc", "where.condition"),
+        *("allclose", "histc", "_pack_padded_sequence"),
     )
 )
 
@@ -255,7 +255,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
         values = [self.value(each) for each in read]
         data = any(each.is_data for each in values)
         operation = func._schema.name.partition("::")[2]
-        if data and {operation, f"{operation}.{func._overloadname}"} & DEPENDS:
+        if data and (operation in DEPENDS or self._chooses(operation, args)):
             raise self.refusal(
                 operation,
                 "its result depends on numbers that only the input has",
@@ -273,6 +273,13 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
         elif any(each.uses for each in values):
             self._learned(Call(func, args, kwargs, out), values)
         return out
+
+    def _chooses(self, operation: str, args: Any) -> bool:
+        """Tell whether an operation chooses by a mask that is made of the input."""
+        if not operation.startswith("index"):
+            return False
+        masks = [each for each in tensors_in(args[1:2]) if each.dtype is torch.bool]
+        return self.is_data(*masks)
 
     def _is_composite(self, func: Any) -> bool:
         """Tell whether an operation is made of others and no view of its input."""
@@ -305,7 +312,11 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
                 kwargs["device"] = device
             if _large(func, args, read):
                 kwargs["device"] = torch.device("meta")
-        out = func(*args, **kwargs)
+        try:
+            out = func(*args, **kwargs)
+        except NotImplementedError as error:
+            why = "PyTorch can't tell its shape without running it"
+            raise self.refusal(name, why, "Replace it by layers that are known.") from error
         if shaped and any(each.alias_info is not None for each in func._schema.returns):
             # What is written over stays the tensor that it was.
             write = func._schema.returns[0].alias_info

@@ -69,8 +69,14 @@ def shell_of(module: torch.nn.Module, *, training: bool) -> torch.nn.Module:
     InvalidValueError
         If parameters have no shape yet.
     UnsupportedLayerError
-        If the module can't be copied.
+        If the module can't be copied, or was scripted.
     """
+    for name, part in module.named_modules():
+        if isinstance(part, torch.jit.ScriptModule):
+            raise UnsupportedLayerError(
+                f"{name or type(module).__name__} is scripted, so its Python code is gone. Give "
+                "the module from which it was made."
+            )
     memo: dict[int, Any] = {}
     for name, parameter in module.named_parameters():
         if isinstance(parameter, torch.nn.parameter.UninitializedTensorMixin):

@@ -1,0 +1,267 @@
+"""Single layers of PyTorch, each counted by hand; and the module that is read stays as it was."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from torch import nn  # noqa: E402
+
+from mlsim import Engine, Hardware  # noqa: E402
+from mlsim.workloads.graph import Graph, Node  # noqa: E402
+from mlsim.workloads.pytorch import is_module, load_module, read_module  # noqa: E402
+
+
+def only(graph: Graph) -> Node:
+    (node,) = graph.layers
+    return node
+
+
+def of(forward: Any, **parts: Any) -> nn.Module:
+    """Return a module of parts with a forward pass."""
+
+    class Made(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            for name, part in parts.items():
+                setattr(self, name, part)
+
+        def forward(self, *inputs: Any) -> Any:
+            return forward(self, *inputs)
+
+    return Made()
+
+
+@pytest.mark.parametrize(
+    ("layer", "shape", "out", "done", "weights"),
+    [
+        (nn.Conv2d(3, 8, 3), (3, 10, 10), (8, 8, 8), 8 * 8 * 8 * 27, 8 * 27),
+        (nn.Conv2d(4, 8, 3, groups=2), (4, 5, 5), (8, 3, 3), 8 * 9 * 18, 8 * 18),
+        (nn.Conv2d(4, 4, 3, groups=4, padding=1), (4, 6, 6), (4, 6, 6), 4 * 36 * 9, 36),
+        (nn.Conv2d(2, 3, 3, dilation=2), (2, 9, 9), (3, 5, 5), 3 * 25 * 18, 54),
+        (nn.Conv1d(3, 4, 5, stride=2), (3, 21), (4, 9), 4 * 9 * 15, 60),
+        (nn.Conv3d(1, 2, 2), (1, 3, 3, 3), (2, 2, 2, 2), 16 * 8, 16),
+        # Each of the 3 x 25 inputs goes into 2 windows of 4.
+        (nn.ConvTranspose2d(3, 2, 2, stride=2), (3, 5, 5), (2, 10, 10), 75 * 2 * 4, 24),
+        (nn.ConvTranspose1d(4, 6, 3, groups=2), (4, 7), (6, 9), 28 * 3 * 3, 36),
+        (nn.Linear(7, 5), (7,), (5,), 35, 35),
+        (nn.Linear(7, 5), (3, 7), (3, 5), 105, 35),
+    ],
+)
+def test_a_product_is_counted_by_hand(
+    layer: nn.Module, shape: tuple, out: tuple, done: int, weights: int
+) -> None:
+    node = only(read_module(layer, shape=shape))
+    assert (node.shape, node.multiply_adds, node.weights) == (out, done, weights)
+    assert node.biases == layer.bias.numel()
+
+
+@pytest.mark.parametrize(
+    ("layer", "matrices"),
+    [
+        # Four gates of 5, which read 3 inputs and 5 states.
+        (nn.LSTM(3, 5, batch_first=True), 20 * 3 + 20 * 5),
+        (nn.GRU(3, 5, batch_first=True), 15 * 3 + 15 * 5),
+        (nn.RNN(3, 5, batch_first=True), 5 * 3 + 5 * 5),
+        # The second layer reads the 10 states of both directions of the first.
+        (
+            nn.LSTM(3, 5, num_layers=2, bidirectional=True, batch_first=True),
+            2 * (20 * 3 + 20 * 5) + 2 * (20 * 10 + 20 * 5),
+        ),
+    ],
+)
+def test_a_recurrent_layer_uses_its_matrices_once_a_step(layer: nn.Module, matrices: int) -> None:
+    graph = read_module(layer, shape=(11, 3))
+    (node,) = [each for each in graph if each.kind == "recurrent"]
+    assert node.weights == matrices
+    assert node.multiply_adds == 11 * matrices
+    assert graph.parameters == sum(each.numel() for each in layer.parameters())
+
+
+def test_a_cell_is_one_step() -> None:
+    node = only(read_module(nn.GRUCell(3, 5), shape=(3,)))
+    assert (node.kind, node.multiply_adds) == ("recurrent", 15 * 3 + 15 * 5)
+
+
+@pytest.mark.parametrize(
+    ("layer", "shape", "kind", "function", "parameters"),
+    [
+        (nn.BatchNorm2d(4), (4, 3, 3), "batch norm", "", 8),
+        (nn.LayerNorm(6), (5, 6), "norm", "layer", 12),
+        (nn.GroupNorm(2, 4), (4, 3, 3), "norm", "group", 8),
+        (nn.InstanceNorm2d(4, affine=True), (4, 3, 3), "norm", "instance", 8),
+        (nn.RMSNorm(6), (5, 6), "norm", "rms", 6),
+        (nn.LocalResponseNorm(5), (4, 3, 3), "response norm", "", 0),
+        (nn.MaxPool2d(2), (4, 6, 6), "pooling", "max", 0),
+        (nn.AvgPool1d(2), (4, 6), "pooling", "mean", 0),
+        (nn.AdaptiveAvgPool2d(1), (4, 6, 6), "pooling", "mean", 0),
+        (nn.AdaptiveMaxPool1d(2), (4, 6), "pooling", "max", 0),
+        (nn.Softmax(-1), (5, 6), "softmax", "", 0),
+        (nn.PReLU(4), (4, 3, 3), "activation", "prelu", 4),
+        (nn.GLU(), (5, 6), "activation", "sigmoid, gated", 0),
+        (nn.Hardtanh(0, 6), (4,), "activation", "relu6", 0),
+        (nn.Upsample(scale_factor=2), (4, 3, 3), "resampling", "nearest2d", 0),
+        (nn.ZeroPad2d(1), (4, 3, 3), "other", "pad", 0),
+    ],
+)
+def test_what_is_no_product_is_named(
+    layer: nn.Module, shape: tuple, kind: str, function: str, parameters: int
+) -> None:
+    graph = read_module(layer, shape=shape)
+    node = only(graph)
+    assert (node.kind, node.function, node.parameters) == (kind, function, parameters)
+    assert node.multiply_adds == 0
+
+
+def test_a_table_is_read_in_rows_and_a_shared_one_counted_once() -> None:
+    node = only(read_module(nn.Embedding(100, 8), tokens=5))
+    assert (node.table, node.weights, node.read, node.shape) == (800, 0, 40, (5, 8))
+    tied = of(
+        lambda self, words: self.output(self.table(words)),
+        table=nn.Embedding(100, 8),
+        output=nn.Linear(8, 100, bias=False),
+    )
+    tied.output.weight = tied.table.weight
+    graph = read_module(tied, tokens=5)
+    assert graph.parameters == 800
+    # The output layer reads all of it, so it stands there.
+    assert (graph["table"].parameters, graph["output"].weights) == (0, 800)
+    bag = only(read_module(nn.EmbeddingBag(100, 8), tokens=5))
+    assert (bag.read, bag.shape, bag.table) == (40, (8,), 800)
+
+
+@pytest.mark.parametrize(
+    "forward",
+    [
+        lambda self, x: x @ x.transpose(-1, -2),
+        lambda self, x: torch.bmm(x, x.mT),
+        lambda self, x: torch.einsum("bik,bjk->bij", x, x),
+    ],
+)
+def test_a_product_of_two_inputs(forward: Any) -> None:
+    node = only(read_module(of(forward), shape=(5, 7)))
+    assert (node.kind, node.multiply_adds, node.shape) == ("product", 5 * 5 * 7, (5, 5))
+
+
+def test_attention_of_pytorch_in_its_two_ways() -> None:
+    """Four tokens of width 6: products with three matrices, pairs twice, and one more matrix."""
+    layer = nn.MultiheadAttention(6, 2, batch_first=True)
+    found = []
+    for weights in (False, True):
+        module = of(
+            lambda self, x, weights=weights: self.inner(x, x, x, need_weights=weights)[0],
+            inner=layer,
+        )
+        graph = read_module(module, shape=(4, 6))
+        assert graph.multiply_adds == 4 * 18 * 6 + 2 * 16 * 6 + 4 * 6 * 6
+        assert graph.parameters == sum(each.numel() for each in layer.parameters())
+        found.append(graph)
+    # Where the probabilities are asked for, they are read by others: three layers.
+    assert [each.kind for each in found[0].layers] == ["linear", "attention", "linear"]
+    assert "softmax" in [each.kind for each in found[1].layers]
+
+
+def test_a_mask_that_hides_the_future_is_seen_by_its_numbers() -> None:
+    def forward(self: nn.Module, x: torch.Tensor) -> torch.Tensor:
+        hidden = torch.ones(5, 5, dtype=torch.bool).triu(1)
+        scores = (x @ x.mT / 3).masked_fill(hidden, float("-inf"))
+        return nn.functional.softmax(scores, -1) @ x
+
+    node = only(read_module(of(forward), shape=(5, 7)))
+    assert (node.kind, node.function) == ("attention", "causal, written out")
+    assert (node.multiply_adds, node.masked_multiply_adds) == (15 * 14, 10 * 14)
+
+
+def test_names_are_paths_with_what_follows() -> None:
+    module = of(
+        lambda self, x: nn.functional.relu(self.one(x) + self.two(x)),
+        one=nn.Linear(4, 4),
+        two=nn.Sequential(nn.Linear(4, 4), nn.ReLU()),
+    )
+    names = [node.name for node in read_module(module, shape=(4,))]
+    assert names == ["input", "one", "two.0", "two.1", "one_add", "one_relu"]
+
+
+def test_a_part_of_a_tensor_is_read_in_part_and_written_over_in_place() -> None:
+    module = of(lambda self, x: self.head(x[:, 0]), head=nn.Linear(6, 2))
+    graph = read_module(module, shape=(5, 6))
+    assert graph.elements_read(graph["head"]) == 6
+
+    def scatter(self: nn.Module, x: torch.Tensor) -> torch.Tensor:
+        out = x.new_zeros(x.shape)
+        out[:, 0] = self.head(x[:, 0])
+        return out * 2
+
+    graph = read_module(of(scatter, head=nn.Linear(6, 6)), shape=(5, 6))
+    kinds = [node.kind for node in graph.layers]
+    assert kinds == ["linear", "other", "elementwise"]
+
+
+def test_what_does_not_grow_with_the_batch_is_once() -> None:
+    module = of(
+        lambda self, x: x + self.table(self.net(torch.ones(3))),
+        net=nn.Linear(3, 6),
+        table=nn.Linear(6, 6),
+    )
+    graph = read_module(module, shape=(6,))
+    assert [node.name for node in graph if node.once] == ["net", "table"]
+    assert graph["net"].multiply_adds == 18
+
+
+def test_what_a_pass_leaves_out_is_held_and_told() -> None:
+    module = of(
+        lambda self, x: self.used(x), used=nn.Linear(4, 4), aside=nn.Sequential(nn.Linear(4, 9))
+    )
+    network = load_module(module, shape=(4,))
+    assert network.parameter_count == 20 + 45
+    assert network.graph.notes == ("aside: 45 parameters are held and not used in this pass.",)
+    assert len(network.operators) == 1
+
+
+def test_dropout_is_a_layer_in_training_only() -> None:
+    module = nn.Sequential(nn.Linear(4, 4), nn.Dropout(0.5), nn.Linear(4, 2))
+    assert [node.kind for node in read_module(module, shape=(4,)).layers] == ["linear"] * 2
+    kinds = [node.kind for node in read_module(module, shape=(4,), training=True).layers]
+    assert kinds == ["linear", "dropout", "linear"]
+    norm = nn.Sequential(nn.Linear(4, 4), nn.BatchNorm1d(4))
+    graph = read_module(norm, shape=(4,), training=True)
+    assert [node.shape for node in graph.layers] == [(4,), (4,)]
+
+
+def test_a_module_stays_as_it_was() -> None:
+    calls = []
+    module = nn.Sequential(nn.Linear(4, 4), nn.BatchNorm1d(4), nn.Dropout())
+    module[0].register_forward_hook(lambda *_: calls.append(1))
+    before = {name: (each, each.clone()) for name, each in module.state_dict().items()}
+    parameters = list(module.parameters())
+    fast = torch.backends.mha.get_fastpath_enabled()
+    load_module(module, shape=(4,))
+    assert module.training
+    assert all(each is other for each, other in zip(module.parameters(), parameters, strict=True))
+    for name, each in module.state_dict().items():
+        assert each.data_ptr() == before[name][0].data_ptr()
+        assert torch.equal(each, before[name][1])
+    assert "forward" not in vars(module[0])
+    assert torch.backends.mha.get_fastpath_enabled() is fast
+    module(torch.zeros(2, 4))
+    assert torch.is_grad_enabled()
+
+
+def test_a_network_too_large_for_any_memory_is_read() -> None:
+    with torch.device("meta"):
+        module = nn.Sequential(*(nn.Linear(10**6, 10**6) for _ in range(10)))
+    network = load_module(module, shape=(10**6,))
+    assert network.parameter_count == 10 * (10**12 + 10**6)
+
+
+def test_a_module_is_solved_like_any_model() -> None:
+    network = load_module(nn.Sequential(nn.Linear(4096, 4096), nn.ReLU()), shape=(4096,))
+    profile = Engine.solve(model=network, hardware=Hardware.Cloud.A100, precision="fp16")
+    assert profile.latency.to("s").magnitude > 2 * 4096**2 / 2.04e12
+    assert network.flop_count == 2 * 4096**2
+    assert is_module(nn.Linear(1, 1))
+    assert not is_module("resnet50")
+    assert not is_module(nn.Linear)
