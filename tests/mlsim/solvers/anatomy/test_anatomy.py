@@ -48,12 +48,22 @@ def test_lenet_has_the_rows_of_the_lecture() -> None:
 
 
 def test_a_way_of_counting_without_a_rule_is_refused_and_named() -> None:
-    with pytest.raises(InvalidValueError, match=r"no rule for conv1_bn, which is batch norm"):
-        profile_ops("ResNet18", count="seed003")
+    with pytest.raises(InvalidValueError, match=r"no rule for encoder.1.self.norm, which is norm"):
+        profile_ops("ViT_B16", count="seed003")
     with pytest.raises(UnknownNameError, match="seed003"):
         profile_ops("ResNet18", count="seed03")
-    ways = anatomy("ResNet18").counts()["count"]
+    ways = anatomy("ViT_B16").counts()["count"]
     assert ways == ["flop", "mac", "pytorch"]
+
+
+def test_the_lecture_s_way_on_a_residual_network() -> None:
+    """By hand: a window without a bias, two for a batch norm, one for a sum, a mean's window."""
+    found = anatomy("ResNet18", count="seed003")
+    assert found["conv1"]["operations"] == 64 * 112 * 112 * (3 * 49)
+    assert found["conv1_bn"]["operations"] == found["conv1_relu"]["operations"] == 2 * 64 * 112**2
+    assert found["conv2.1.b_add"]["operations"] == 64 * 56 * 56
+    assert found["maxpool"]["operations"] == 64 * 56 * 56 * 8
+    assert found["avgpool"]["operations"] == 512 * 49
 
 
 def test_operations_grow_with_the_batch_and_weights_do_not() -> None:

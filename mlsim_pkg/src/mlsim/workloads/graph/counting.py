@@ -26,25 +26,29 @@ def _pytorch(node: Node) -> int:
     return 2 * (node.multiply_adds + node.masked_multiply_adds)
 
 
-# What the seed's table counts: each output of a convolution as its window and a bias, two
-# for each output of ReLU, one less than its window for one of a maximum.
+# The rules of pthflops, which printed the seed's table: each output of a convolution is its
+# window and its bias, each of ReLU and batch norm two, each of a maximum one less than its
+# window, each of a mean its window, each of a sum or a product of numbers one.
 _SEED_FREE = ("dropout", "reshape", "input", "concatenation")
+_SEED_EACH = {"batch norm": 2, "add": 1, "multiply": 1}
 
 
 def _seed003(node: Node) -> int:
     if node.kind == CONVOLUTION:
-        return node.elements * (node.window + 1)
+        return node.elements * (node.window + bool(node.biases))
     if node.kind == LINEAR:
         return node.multiply_adds
-    if node.kind == "pooling":
-        return node.elements * (node.window - 1)
+    if node.kind == "pooling" and node.function in ("max", "mean"):
+        return node.elements * (node.window - (node.function == "max"))
     if node.kind == "activation" and node.function in ("relu", "relu6"):
         return 2 * node.elements
+    if node.kind in _SEED_EACH:
+        return _SEED_EACH[node.kind] * node.elements
     if node.kind in _SEED_FREE:
         return 0
     raise InvalidValueError(
         f"count='seed003' has no rule for {node.name}, which is {_named(node)}: it counts "
-        "convolutions, linear layers, pooling and ReLU. Use count='flop', 'mac' or 'pytorch'."
+        "convolutions, linear layers, pooling, ReLU, batch norm and additions. Use count='flop', 'mac' or 'pytorch'."
     )
 
 
