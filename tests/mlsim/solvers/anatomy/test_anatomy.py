@@ -48,7 +48,7 @@ def test_lenet_has_the_rows_of_the_lecture() -> None:
 
 
 def test_a_way_of_counting_without_a_rule_is_refused_and_named() -> None:
-    with pytest.raises(InvalidValueError, match=r"no rule for encoder.1.self.norm, which is norm"):
+    with pytest.raises(InvalidValueError, match=r"no rule for patches_positions, which is"):
         profile_ops("ViT_B16", count="seed003")
     with pytest.raises(UnknownNameError, match="seed003"):
         profile_ops("ResNet18", count="seed03")

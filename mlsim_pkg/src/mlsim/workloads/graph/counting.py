@@ -48,7 +48,8 @@ def _seed003(node: Node) -> int:
         return 0
     raise InvalidValueError(
         f"count='seed003' has no rule for {node.name}, which is {_named(node)}: it counts "
-        "convolutions, linear layers, pooling, ReLU, batch norm and additions. Use count='flop', 'mac' or 'pytorch'."
+        "convolutions, linear layers, pooling, ReLU, batch norm and additions. "
+        "Use count='flop', 'mac' or 'pytorch'."
     )
 
 
