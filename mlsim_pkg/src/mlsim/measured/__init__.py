@@ -1,4 +1,4 @@
-"""What others measured or published, each row with its source; none of it by this project.
+"""What others measured or published, each row with its source; but for peaks of memory, none by this project.
 
 A name is imported when it is used.
 """
@@ -11,14 +11,17 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from mlsim.measured.growth import Growth, accelerators, fit_growth, growth_of, records, years
     from mlsim.measured.language_models import language_model_facts
+    from mlsim.measured.training_memory import TrainingMemory, training_memory
 
 __all__ = [
     "Growth",
+    "TrainingMemory",
     "accelerators",
     "fit_growth",
     "growth_of",
     "language_model_facts",
     "records",
+    "training_memory",
     "years",
 ]
 
@@ -27,6 +30,7 @@ _HOMES = {
         ("Growth", "accelerators", "fit_growth", "growth_of", "records", "years"), "growth"
     ),
     "language_model_facts": "language_models",
+    **dict.fromkeys(("TrainingMemory", "training_memory"), "training_memory"),
 }
 
 
