@@ -64,6 +64,5 @@ def _csv() -> None:
         print(*cells, *sizes, sep=",")
 
 
-
 if __name__ == "__main__":
     main()

@@ -10,6 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from mlsim.measured.growth import Growth, accelerators, fit_growth, growth_of, records, years
+    from mlsim.measured.inside_machines import (
+        execution_units,
+        memory_spaces,
+        published_rate,
+    )
     from mlsim.measured.language_models import language_model_facts
     from mlsim.measured.training_memory import TrainingMemory, training_memory
 
@@ -17,9 +22,12 @@ __all__ = [
     "Growth",
     "TrainingMemory",
     "accelerators",
+    "execution_units",
     "fit_growth",
     "growth_of",
     "language_model_facts",
+    "memory_spaces",
+    "published_rate",
     "records",
     "training_memory",
     "years",
@@ -29,6 +37,7 @@ _HOMES = {
     **dict.fromkeys(
         ("Growth", "accelerators", "fit_growth", "growth_of", "records", "years"), "growth"
     ),
+    **dict.fromkeys(("execution_units", "memory_spaces", "published_rate"), "inside_machines"),
     "language_model_facts": "language_models",
     **dict.fromkeys(("TrainingMemory", "training_memory"), "training_memory"),
 }
