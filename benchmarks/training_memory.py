@@ -22,7 +22,6 @@ from live_memory import OPTIMIZERS, cases, peak_of_a_step
 from mlsim.workloads.graph.training import TrainingStep
 from mlsim.workloads.pytorch import read_module
 
-
 # Networks that the zoo has too.
 ZOO = {"LeNet": "LeNet5_Variant", "ResNet-18": "ResNet18"}
 

@@ -17,13 +17,17 @@ import sympy
 from mlsim.equations import (
     EQUATIONS,
     Equation,
+    attention_kernels,
     convolution,
     equations_of,
     execution,
+    exchange_kernels,
+    expert_kernels,
     from_records,
     input_pipeline,
     link,
     machines,
+    product_kernels,
     recurrent,
     serving_counts,
     systolic,
@@ -97,6 +101,27 @@ LAYER = {
     "cores": 108,
     "product_depth": 512,
     "waves": 2,
+    # What a kernel of the atlas takes.
+    "depth": 4096,
+    "depth_parts": 2,
+    "split_rounds": 1.5,
+    "least_depth": 512,
+    "last_round_share": 0.5,
+    "depth_start": 100,
+    "attention_tasks": 64,
+    "context_tokens": 900,
+    "context_parts": 2,
+    "least_context": 512,
+    "routed_rows": 40,
+    "most_rows": 320,
+    "imbalance": 0.3,
+    "own_experts": 4,
+    "spread": 0.8,
+    "busiest_rows": 90,
+    "met_experts": 3.5,
+    "expert_rows": 128,
+    "expert_width": 2048,
+    "half_width": 100,
     # What a service takes.
     "latency": 0.25,
     "micro_batches": 2,
@@ -322,7 +347,7 @@ def test_one_quantity_has_one_equation_in_a_solver(kinds: tuple[str, ...]) -> No
 
 
 def test_every_equation_is_used() -> None:
-    """By a solver, for some kind of model or answer, to count a layer's work, for a record, or to explain."""
+    """By a solver, to count a layer's work, for a record, for times of kernels, or to explain."""
     accounts = (*equations_by(False), *equations_by(True))
     used = {
         each.name
@@ -347,7 +372,13 @@ def test_every_equation_is_used() -> None:
     }
     # What is inside a machine is compared with simulations and data sheets, by no solver.
     inside = {each.name for each in equations_of(execution, systolic, input_pipeline)}
-    assert used | counting | inside == set(EQUATIONS)
+    fitted = {
+        each.name
+        for each in equations_of(
+            product_kernels, attention_kernels, expert_kernels, exchange_kernels
+        )
+    }
+    assert used | counting | inside | fitted == set(EQUATIONS)
 
 
 def test_symbol_and_unit_come_from_the_vocabulary() -> None:

@@ -1,0 +1,134 @@
+"""Time of attention as one kernel: of a prompt, and of one new token over its context.
+
+Their constants are fitted to measured kernels, in `benchmarks/atlas`, with these functions.
+"""
+
+from __future__ import annotations
+
+from mlsim.equations.functions import Value, ceil, floor, maximum, minimum, square_root
+from mlsim.equations.registry import equation
+
+QUESTION = "How long does measured attention take?"
+
+
+@equation(source="dao2022flashattention", counts=True)
+def longest_pairs(context_tokens: Value, attention_window: Value, tile_size: Value) -> Value:
+    """Pairs of the last tile of queries, which looks back the furthest.
+
+    Valid for prompts under a causal mask, in a window or without one.
+
+    >>> longest_pairs(1024, 1e9, 128)
+    131072
+    """
+    return tile_size * minimum(context_tokens, attention_window + tile_size)
+
+
+@equation(source="williams2009roofline")
+def pair_time(
+    pair_flops: Value, peak_flops: Value, compute_fraction: Value, exponential_time: Value
+) -> Value:
+    """Time for a pair of query and key: two products, and the exponential of the softmax.
+
+    Assumes that the two follow one another.
+    Valid for a device all of whose cores have work.
+
+    >>> pair_time(512, 1e15, 0.512, 1e-12)
+    2e-12
+    """
+    return pair_flops / (peak_flops * compute_fraction) + exponential_time
+
+
+@equation(source="dao2022flashattention", yields="attention_time")
+def prefill_attention_time(
+    attended_pairs: Value,
+    pair_time: Value,
+    attention_tasks: Value,
+    task_time: Value,
+    cores: Value,
+    longest_pairs: Value,
+    longest_share: Value,
+    bytes_moved: Value,
+    memory_bandwidth: Value,
+    data_passes: Value,
+    kernel_overhead: Value,
+) -> Value:
+    """Time of attention over a prompt: pairs, starts of its pieces, and passes over the data.
+
+    A piece is a tile of queries of one head, on one core. The longest one takes its time
+    even where the others are done. Inputs and results cross the memory several times:
+    their rotation and the cache are written beside attention.
+
+    Valid for prompts under a causal mask.
+
+    >>> prefill_attention_time(3e6, 1e-6, 8, 0.5, 4, 1e6, 0.75, 1e12, 1e12, 2.0, 1.0)
+    8.0
+    """
+    return (
+        kernel_overhead
+        + data_passes * bytes_moved / memory_bandwidth
+        + square_root(
+            (attended_pairs * pair_time + task_time * attention_tasks / cores) ** 2
+            + (longest_share * longest_pairs * pair_time * cores) ** 2
+        )
+    )
+
+
+@equation(source="nvidia2026aiconfigurator", counts=True)
+def context_parts(
+    attention_tasks: Value, cores: Value, context_tokens: Value, least_context: Value
+) -> Value:
+    """Parts of a context, so that cores without a sequence get work.
+
+    Assumes whole parts, none shorter than the least.
+    Valid for one new token a sequence.
+
+    >>> context_parts(8, 132, 4096, 512)
+    8.0
+    """
+    return maximum(minimum(floor(cores / attention_tasks), ceil(context_tokens / least_context)), 1)
+
+
+@equation(source="nvidia2026aiconfigurator", counts=True)
+def context_rounds(attention_tasks: Value, context_parts: Value, cores: Value) -> Value:
+    """Rounds in which cores work on all parts of all contexts, at least one.
+
+    Assumes that cores which are done early take a piece of the next round.
+    Valid for many pieces of one length.
+
+    >>> context_rounds(256, 1, 128)
+    2.0
+    """
+    return maximum(attention_tasks * context_parts / cores, 1)
+
+
+@equation(source="williams2009roofline", yields="attention_time")
+def decode_attention_time(
+    compute_time: Value,
+    memory_time: Value,
+    context_rounds: Value,
+    context_parts: Value,
+    context_tokens: Value,
+    task_time: Value,
+    token_time: Value,
+    kernel_overhead: Value,
+    split_start: Value,
+) -> Value:
+    """Time of attention of new tokens over their contexts, which are read from the cache.
+
+    Beside the bytes and the work stand the rounds of cores, each of which begins a piece
+    and walks along its part of the context.
+
+    Valid for one new token a sequence.
+
+    >>> decode_attention_time(0.0, 4.0, 1, 2, 1000, 1.0, 0.004, 2.0, 1.0)
+    7.5
+    """
+    return (
+        kernel_overhead
+        + split_start * (1 - 1 / context_parts)
+        + square_root(
+            memory_time**2
+            + compute_time**2
+            + (context_rounds * (task_time + context_tokens / context_parts * token_time)) ** 2
+        )
+    )

@@ -1,0 +1,300 @@
+"""Times of kernels by the equations of the atlas, from a shape and a series' constants.
+
+The same functions fit the constants (`benchmarks/atlas`, on arrays of thousands of shapes)
+and answer for one shape. A missing term means that it is not there: no cache, no start.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from mlsim.equations import (
+    attention_kernels as attention,
+    exchange_kernels as exchange,
+    expert_kernels as experts,
+    product_kernels as products,
+)
+from mlsim.equations.calibration import calibrated_compute_time
+from mlsim.equations.functions import Value, ceil, maximum, minimum
+
+# Sides of the two tiles between which a product chooses: the fast one, and a small one.
+TILES = (128.0, 64.0)
+
+# A product gives a core no thinner part of its depth.
+LEAST_DEPTH = 512.0
+
+# Queries in a piece of attention over a prompt; heads of a latent cache that share a piece.
+QUERIES, SHARED_HEADS = 128.0, 64.0
+
+# Rows of the tile that an expert fills.
+EXPERT_TILE = 64.0
+
+_NO_WINDOW = 1e12
+
+
+@dataclass(frozen=True, slots=True)
+class Path:
+    """A data path: the peak that counts, and the bytes of a number on each side.
+
+    Attributes
+    ----------
+    peak
+        The precision whose peak holds.
+    left, right, result
+        Bytes of a number of the input, of the weights (scales included), and of the result.
+    """
+
+    peak: str
+    left: float
+    right: float
+    result: float = 2.0
+
+
+# NVFP4 has a scale of a byte for each 16 numbers, MXFP4 for each 32; integers of 4 bits have
+# two bytes for each 128.
+PATHS: Mapping[str, Path] = MappingProxyType(
+    {
+        "bf16": Path("bf16", 2, 2),
+        "fp8": Path("fp8", 1, 1),
+        "fp8_block": Path("fp8", 1, 1),
+        "fp4": Path("fp4", 0.5625, 0.5625),
+        "int8": Path("int8", 1, 1),
+        "int8_weights": Path("bf16", 2, 1),
+        "int4_weights": Path("bf16", 2, 0.515625),
+        "mxfp4_weights": Path("bf16", 2, 0.53125),
+        "mxfp4_fp8": Path("fp8", 1, 0.53125),
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Rates:
+    """What a device can do at most: FLOP/s on a path, B/s, and its cores."""
+
+    peak: float
+    bandwidth: float
+    cores: float
+
+
+def product_time(
+    rows: Value,
+    outputs: Value,
+    depth: Value,
+    *,
+    path: Path,
+    rates: Rates,
+    c: Mapping[str, float],
+) -> Value:
+    """Return the time in s of a matrix product, with the better of two tiles.
+
+    >>> rates, c = Rates(1e15, 1e12, 128), {"compute_fraction": 0.8, "memory_fraction": 0.8}
+    >>> round(product_time(8192.0, 8192.0, 8192.0, path=PATHS["bf16"], rates=rates, c=c) * 1e3, 2)
+    1.38
+    """
+    moved = rows * depth * path.left + depth * outputs * path.right + rows * outputs * path.result
+    memory = _memory_time(moved, rates, c)
+    found = None
+    for tile in TILES:
+        shape = (rows, outputs)
+        parts = products.depth_parts(*shape, depth, tile, rates.cores, LEAST_DEPTH)
+        rounds = products.split_rounds(
+            *shape, parts, tile, rates.cores, c.get("last_round_share", 1.0)
+        )
+        filled = products.split_filled_share(
+            *shape, depth, parts, rounds, tile, rates.cores, c.get("depth_start", 0.0)
+        )
+        slower = c.get("small_tile_fraction", 1.0) if tile < TILES[0] else 1.0
+        time = products.tile_product_time(
+            calibrated_compute_time(
+                2 * rows * outputs * depth, rates.peak, c["compute_fraction"] * slower, filled
+            ),
+            memory,
+            c.get("quantized_bytes", 0.0) * rows * depth,
+            rates.bandwidth,
+            c["memory_fraction"],
+            c.get("kernel_overhead", 0.0),
+            c.get("split_start", 0.0),
+            parts,
+        )
+        found = time if found is None else minimum(found, time)
+    return found
+
+
+def prefill_time(
+    sequences: Value,
+    tokens: Value,
+    heads: Value,
+    *,
+    widths: tuple[Value, Value],
+    moved: Value,
+    rates: Rates,
+    c: Mapping[str, float],
+    window: Value = _NO_WINDOW,
+) -> Value:
+    """Return the time in s of attention over prompts, causal.
+
+    Parameters
+    ----------
+    sequences, tokens, heads
+        Prompts, tokens of each, heads of queries.
+    widths
+        Of a key, and of a value.
+    moved
+        Bytes of queries, keys, values and results.
+    window
+        Tokens that a query looks back at, itself among them.
+
+    >>> c = {"compute_fraction": 0.5, "data_passes": 1.0}
+    >>> rates, widths = Rates(1e15, 2e12, 132), (128.0, 128.0)
+    >>> found = prefill_time(1.0, 4096.0, 32.0, widths=widths, moved=1e8, rates=rates, c=c)
+    >>> round(found * 1e6)
+    325
+    """
+    seen = minimum(tokens, window)
+    pairs = sequences * heads * (seen * tokens - seen * (seen - 1) / 2)
+    each = attention.pair_time(
+        2 * (widths[0] + widths[1]),
+        rates.peak,
+        c["compute_fraction"],
+        c.get("exponential_time", 0.0),
+    )
+    return attention.prefill_attention_time(
+        pairs,
+        each,
+        sequences * heads * ceil(tokens / QUERIES),
+        c.get("task_time", 0.0),
+        rates.cores,
+        attention.longest_pairs(tokens, window, QUERIES),
+        c.get("longest_share", 0.0),
+        moved,
+        rates.bandwidth,
+        c["data_passes"],
+        c.get("kernel_overhead", 0.0),
+    )
+
+
+def decode_time(
+    pieces: Value,
+    context: Value,
+    flops: Value,
+    moved: Value,
+    *,
+    rates: Rates,
+    c: Mapping[str, float],
+) -> Value:
+    """Return the time in s of attention of one new token a sequence.
+
+    Parameters
+    ----------
+    pieces
+        Sequences times KV heads, or times groups of heads that share a latent cache.
+    context
+        Tokens of each sequence that are looked at.
+    flops, moved
+        Work, and bytes of the cache, the queries and the results.
+
+    >>> c = {"compute_fraction": 0.5, "memory_fraction": 0.8}
+    >>> found = decode_time(64.0, 4096.0, 0.0, 1.6e9, rates=Rates(1e15, 2e12, 132), c=c)
+    >>> round(found * 1e6)
+    1000
+    """
+    parts = attention.context_parts(pieces, rates.cores, context, c.get("least_context", 512.0))
+    return attention.decode_attention_time(
+        flops / (rates.peak * c["compute_fraction"]),
+        _memory_time(moved, rates, c),
+        attention.context_rounds(pieces, parts, rates.cores),
+        parts,
+        context,
+        c.get("task_time", 0.0),
+        c.get("token_time", 0.0),
+        c.get("kernel_overhead", 0.0),
+        c.get("split_start", 0.0),
+    )
+
+
+def experts_time(
+    tokens: Value,
+    *,
+    hidden: Value,
+    width: Value,
+    chosen: Value,
+    experts_of_layer: Value,
+    devices: Value,
+    path: Path,
+    rates: Rates,
+    c: Mapping[str, float],
+    even: Value = 0.0,
+    matrices: float = 3.0,
+) -> Value:
+    """Return the time in s of a layer's experts on the busiest device.
+
+    Parameters
+    ----------
+    tokens
+        Of all devices that share the experts.
+    hidden, width
+        Of the model, and of an expert as far as one device holds it.
+    chosen, experts_of_layer, devices
+        Experts of a token, experts of the layer, devices among which they are divided.
+    even
+        1 where choices are spread evenly, as some benchmarks do; 0 where by chance.
+    matrices
+        Of an expert: 3 with a gate, else 2.
+
+    >>> c = {"compute_fraction": 0.5, "memory_fraction": 0.8, "spread": 1.0}
+    >>> layer = {"hidden": 4096.0, "width": 2048.0, "chosen": 8.0, "experts_of_layer": 128.0}
+    >>> rates = Rates(1e15, 2e12, 132)
+    >>> found = experts_time(1.0, **layer, devices=1.0, path=PATHS["bf16"], rates=rates, c=c)
+    >>> round(found * 1e6)
+    257
+    """
+    routed, own = tokens * chosen / devices, experts_of_layer / devices
+    most = tokens * minimum(chosen, own)
+    uneven = experts.busiest_rows(routed, devices, c.get("imbalance", 0.0), most)
+    rows = even * maximum(routed, 1.0) + (1 - even) * uneven
+    chance = experts.met_experts(own, chosen, experts_of_layer, tokens, c.get("spread", 1.0))
+    met = even * minimum(own, routed) + (1 - even) * chance
+    met = minimum(maximum(met, 1.0), rows)
+    padded = experts.expert_rows(rows, met, EXPERT_TILE)
+    filled = experts.expert_filled_share(rows, padded, width, c.get("half_width", 0.0))
+    flops = 2 * matrices * rows * hidden * width
+    weights = matrices * met * hidden * width * path.right
+    return experts.expert_time(
+        calibrated_compute_time(flops, rates.peak, c["compute_fraction"], filled),
+        weights / (rates.bandwidth * c["memory_fraction"]),
+        2 * rows * (2 * hidden + matrices * width),
+        rates.bandwidth,
+        c.get("data_passes", 1.0),
+        c.get("kernel_overhead", 0.0),
+    )
+
+
+def exchanged_time(devices: Value, sent: Value, rate: float, c: Mapping[str, float]) -> Value:
+    """Return the time in s of an exchange in which each device sends so many bytes.
+
+    >>> c = {"link_fraction": 0.5, "link_latency": 1e-5}
+    >>> round(exchanged_time(8.0, 1e6, 1e11, c) * 1e6, 3)
+    30.0
+    """
+    return exchange.ramped_network_time(
+        devices,
+        sent,
+        rate,
+        c["link_fraction"],
+        c["link_latency"],
+        c.get("start_growth", 0.0),
+        c.get("ramp_time", 0.0),
+    )
+
+
+def _memory_time(moved: Value, rates: Rates, c: Mapping[str, float]) -> Value:
+    """Return the time to move bytes; some stay in a cache only if constants say so."""
+    return products.cached_memory_time(
+        moved,
+        rates.bandwidth,
+        c["memory_fraction"],
+        c.get("resident_bytes", 1.0),
+        c.get("cache_speedup", 1.0),
+    )

@@ -1,0 +1,72 @@
+"""What the times of measured kernels are made of."""
+
+ENTRIES: tuple[tuple[str, str, str, str], ...] = (
+    # A matrix product whose depth may be divided among cores.
+    ("depth", r"q_k", "1", "Products that are added up for each number of a product's result."),
+    ("least_depth", r"q_\mathrm{min}", "1", "Least depth for which a core is given a part."),
+    ("depth_parts", r"\nu_s", "1", "Parts of a product's depth, each for other cores."),
+    (
+        "last_round_share",
+        r"w_\mathrm{last}",
+        "1",
+        "How much of the idle part of a last round is lost.",
+    ),
+    ("split_rounds", r"\nu_w", "1", "Rounds of tiles, with what is lost in the last one."),
+    ("depth_start", r"k_0", "1", "Depth in whose time a core begins and ends a tile."),
+    ("resident_bytes", r"S_\mathrm{stay}", "B", "Traffic half of which is served by a cache."),
+    ("cache_speedup", r"r_\mathrm{c}", "1", "Rate of the last cache over that of the memory."),
+    ("split_start", r"\alpha_s", "s", "Time to add up the parts of what was divided."),
+    ("quantized_bytes", r"S_q", "B", "Traffic of bringing a product's input to a shorter format."),
+    ("product_time", r"t_\mathrm{mm}", "s", "Time of a matrix product as a kernel."),
+    # Attention as one kernel.
+    ("attended_pairs", r"\nu_p", "1", "Pairs of a query and a key that meet, over all heads."),
+    ("pair_flops", r"W_p", "FLOP", "Work for one pair of a query and a key."),
+    ("exponential_time", r"t_e", "s", "Time of one exponential, all cores taken together."),
+    ("pair_time", r"t_p", "s", "Time for one pair of a query and a key on the whole device."),
+    ("attention_tasks", r"\nu_a", "1", "Pieces of attention that are given to cores."),
+    ("task_time", r"\tau_a", "s", "Time to begin and end one piece of attention on a core."),
+    ("longest_pairs", r"\nu_l", "1", "Pairs of the longest piece of attention."),
+    ("longest_share", r"w_l", "1", "Part of the longest piece that nothing else covers."),
+    ("data_passes", r"n_\mathrm{pass}", "1", "Times that inputs and results cross the memory."),
+    ("context_parts", r"\nu_c", "1", "Parts of a context, each for another core."),
+    ("context_rounds", r"\nu_r", "1", "Rounds of cores for all parts of all contexts."),
+    ("least_context", r"L_\mathrm{min}", "1", "Fewest tokens of a context given to a core."),
+    ("context_tokens", r"L_c", "1", "Tokens of the context that a new one looks at."),
+    ("token_time", r"t_l", "s", "Time of a core for one token of a context."),
+    ("attention_time", r"t_\mathrm{att}", "s", "Time of attention as a kernel."),
+    # Experts.
+    ("own_experts", r"E_r", "1", "Experts whose weights a device holds."),
+    ("routed_rows", r"\nu_t", "1", "Tokens that a device's experts get, one for each choice."),
+    ("spread", r"\sigma_E", "1", "Part of the tokens that choose as if alone, not like others."),
+    (
+        "most_rows",
+        r"\nu_m",
+        "1",
+        "Most tokens that one device can get: all, for each choice.",
+    ),
+    ("busiest_rows", r"\nu_b", "1", "Tokens of the device that gets most of them."),
+    (
+        "imbalance",
+        r"\gamma_E",
+        "1",
+        "Power of the devices with which the busiest one's share grows.",
+    ),
+    ("met_experts", r"E_m", "1", "Experts of a device that at least one token chooses."),
+    ("expert_width", r"h_r", "1", "Inner width of an expert, as far as one device holds it."),
+    ("half_width", r"h_\mathrm{half}", "1", "Inner width below which experts become slow."),
+    ("expert_rows", r"\nu_e", "1", "Rows of the tiles that experts work on, padding included."),
+    ("expert_time", r"t_E", "s", "Time of a layer's experts as kernels."),
+    # Exchanges between devices.
+    (
+        "start_growth",
+        r"g_x",
+        "1",
+        "Power of the devices with which the start of an exchange grows.",
+    ),
+    (
+        "ramp_time",
+        r"\alpha_r",
+        "s",
+        "Time that says how slowly the rate of an exchange rises with its bytes.",
+    ),
+)

@@ -1,0 +1,137 @@
+"""Times of kernels: by hand, and what holds for any constants."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from mlsim.hardware.kernel_times import (
+    PATHS,
+    Rates,
+    decode_time,
+    exchanged_time,
+    experts_time,
+    prefill_time,
+    product_time,
+)
+
+RATES = Rates(1e15, 2e12, 128.0)
+C = {"compute_fraction": 0.8, "memory_fraction": 0.8}
+
+
+def product(rows: float, outputs: float, depth: float, path: str = "bf16", **c: float) -> float:
+    return product_time(rows, outputs, depth, path=PATHS[path], rates=RATES, c={**C, **c})
+
+
+def test_a_large_product_by_hand() -> None:
+    """8192 cubed: 4,096 tiles are 32 full rounds, so 1.0995 PFLOP at 0.8 PFLOP/s."""
+    computing = 2 * 8192**3 / 0.8e15
+    moving = 3 * 2 * 8192**2 / 1.6e12
+    assert product(8192.0, 8192.0, 8192.0) == pytest.approx((computing**4 + moving**4) ** 0.25)
+
+
+def test_one_row_takes_as_long_as_its_weights() -> None:
+    """16 x 8192 x 8192: 134 MB at 1.6 TB/s are 84 us, whatever the tiles."""
+    moved = 2 * (16 * 8192 + 8192**2 + 16 * 8192)
+    assert product(16.0, 8192.0, 8192.0) == pytest.approx(moved / 1.6e12, rel=1e-3)
+
+
+def test_a_depth_is_divided_where_cores_are_idle() -> None:
+    """One tile of 128 x 128 at depth 8192: in 16 parts of 512, which take as long as one."""
+    only = {"memory_fraction": 1e9, "small_tile_fraction": 1e-3}
+    alone = product(128.0, 128.0, 512.0, **only)
+    divided = product(128.0, 128.0, 8192.0, **only)
+    # 512 deep is one part; 8192 deep is 16 parts of 512 on as many cores.
+    assert divided == pytest.approx(alone)
+    late = product(128.0, 128.0, 8192.0, **only, split_start=1e-6)
+    assert late - divided == pytest.approx(1e-6 * 15 / 16, rel=1e-6)
+
+
+def test_a_last_round_is_lost_in_part() -> None:
+    """129 tiles on 128 cores: two rounds, or 1 + 1/128 + half of 127/128."""
+    only = {"memory_fraction": 1e9, "small_tile_fraction": 1e-3}
+    whole, half = (
+        product(129 * 128.0, 128.0, 65536.0, **only, last_round_share=share) for share in (1.0, 0.5)
+    )
+    assert half / whole == pytest.approx((129 / 128 + 0.5 * 127 / 128) / 2, rel=1e-3)
+
+
+def test_what_is_quantized_is_moved_before() -> None:
+    plain, quantized = (product(64.0, 64.0, 4096.0, "fp8", quantized_bytes=q) for q in (0.0, 4.0))
+    assert quantized - plain == pytest.approx(4 * 64 * 4096 / 1.6e12)
+
+
+@pytest.mark.parametrize("path", ["int8_weights", "int4_weights", "mxfp4_weights"])
+def test_fewer_bytes_of_weights_never_take_longer(path: str) -> None:
+    for rows in (1.0, 64.0, 4096.0):
+        assert product(rows, 4096.0, 4096.0, path) <= product(rows, 4096.0, 4096.0)
+
+
+def prefill(tokens: float, window: float = 1e12, **c: float) -> float:
+    widths, constants = (128.0, 128.0), {"compute_fraction": 0.5, "data_passes": 1.0, **c}
+    return prefill_time(
+        *(4.0, tokens, 32.0), widths=widths, moved=1e6, rates=RATES, c=constants, window=window
+    )
+
+
+def test_attention_over_a_prompt_by_hand() -> None:
+    """4 x 32 heads, 2048 x 2049 / 2 pairs, 512 FLOP each: 137.5 GFLOP at 0.5 PFLOP/s."""
+    pairs = 4 * 32 * 2048 * 2049 / 2
+    assert prefill(2048.0) == pytest.approx(pairs * 512 / 0.5e15 + 1e6 / 2e12)
+    slow = prefill(2048.0, exponential_time=1e-12)
+    assert slow - prefill(2048.0) == pytest.approx(pairs * 1e-12)
+
+
+def test_a_window_saves_pairs() -> None:
+    """Of 2048 tokens, 128 see fewer than 128: 128 x 2048 - 128 x 127 / 2 pairs."""
+    pairs = 4 * 32 * (128 * 2048 - 128 * 127 / 2)
+    assert prefill(2048.0, 128.0) == pytest.approx(pairs * 512 / 0.5e15 + 1e6 / 2e12)
+
+
+def test_the_longest_piece_is_never_waited_for_less() -> None:
+    """One head alone: the last tile's 128 x 4096 pairs on one core of 128."""
+    c = {"compute_fraction": 0.5, "data_passes": 1e-9, "longest_share": 1.0}
+    found = prefill_time(1.0, 4096.0, 1.0, widths=(128.0, 128.0), moved=1.0, rates=RATES, c=c)
+    assert found >= 128 * 4096 * 512 / (0.5e15 / 128)
+
+
+def test_attention_of_one_token_by_hand() -> None:
+    """64 pieces, 4096 tokens: two parts each, one round of 1 us and 2048 tokens of 1 ns."""
+    c = {"compute_fraction": 1.0, "memory_fraction": 0.5, "task_time": 1e-6, "token_time": 1e-9}
+    found = decode_time(64.0, 4096.0, 0.0, 4e6, rates=RATES, c={**c, "least_context": 512.0})
+    assert found == pytest.approx(math.hypot(4e6 / 1e12, 1e-6 + 2048e-9))
+
+
+def experts(tokens: float, devices: float = 1.0, **c: float) -> float:
+    constants = {"spread": 1.0, "data_passes": 1e-12, **C, **c}
+    layer = {"hidden": 4096.0, "width": 2048.0, "chosen": 8.0, "experts_of_layer": 128.0}
+    return experts_time(
+        tokens, **layer, devices=devices, path=PATHS["bf16"], rates=RATES, c=constants
+    )
+
+
+def test_one_token_reads_its_experts() -> None:
+    """8 x 3 x 4096 x 2048 weights of 2 bytes: 403 MB at 1.6 TB/s."""
+    weights = 8 * 3 * 4096 * 2048 * 2 / 1.6e12
+    computing = 8 * 64 * 6 * 4096 * 2048 / 0.8e15
+    assert experts(1.0) == pytest.approx(math.hypot(weights, computing))
+
+
+def test_many_tokens_read_all_experts_once() -> None:
+    """4096 tokens meet all 128: more tokens read no more weights, and alike ones read fewer."""
+    all_read = 128 * 3 * 4096 * 2048 * 2 / 1.6e12
+    assert experts(256.0, compute_fraction=1e6) == pytest.approx(all_read, rel=1e-3)
+    assert experts(16.0, spread=0.5) < experts(16.0)
+
+
+def test_imbalance_slows_the_busiest_device() -> None:
+    even, uneven = (experts(8192.0, 8.0, memory_fraction=1e9, imbalance=g) for g in (0.0, 0.5))
+    assert uneven / even == pytest.approx(8**0.5, rel=0.05)
+
+
+def test_an_exchange_by_hand() -> None:
+    """8 devices: 10 us x 4^0.5, 1 MB at 50 GB/s, and the mean of 10 us and 1.6 us."""
+    c = {"link_fraction": 0.5, "link_latency": 1e-5, "start_growth": 0.5, "ramp_time": 1.6e-6}
+    found = exchanged_time(8.0, 1e6, 1e11, c)
+    assert found == pytest.approx(2e-5 + 2e-5 + math.sqrt(1.6e-6 * 1e-5))
