@@ -1,0 +1,402 @@
+"""What the tables hold: shapes and seconds by kind, and what the equations say of a shape."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import pandas
+
+from mlsim.hardware.kernel_times import (
+    PATHS,
+    SHARED_HEADS,
+    Rates,
+    decode_time,
+    exchanged_time,
+    experts_time,
+    prefill_time,
+    product_time,
+)
+
+Shapes = Mapping[str, np.ndarray]
+NO_WINDOW = 1e12
+
+# The wheel's names of formats, and the data paths that they are.
+FORMATS = {
+    "bfloat16": "bf16",
+    "fp8": "fp8",
+    "fp8_block": "fp8_block",
+    "nvfp4": "fp4",
+    "sq": "int8",
+    "int8_wo": "int8_weights",
+    "int4_wo": "int4_weights",
+    "w4a16_mxfp4": "mxfp4_weights",
+    "w4a8_mxfp4_mxfp8": "mxfp4_fp8",
+}
+# Of a latent cache: numbers for each token, of which so many are values; of a prompt, widths.
+LATENT, LATENT_VALUES, LATENT_WIDTHS = 576, 512, (192, 128)
+# More queries a KV head than models have: some engines fall back to a slow kernel there.
+MOST_GROUP = 32
+MOST_EXPERT_DEVICES = 32
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of kernel.
+
+    Attributes
+    ----------
+    name, topic, table
+        Of the kind; of the folder and the files of the wheel.
+    shape
+        Columns that make a shape.
+    path
+        Which data path a row is on, "" for none.
+    least
+        Fewest rows of a series.
+    fitted
+        Constants with their range and start.
+    grid
+        Constants that are steps: each value is tried.
+    time, bound
+        Seconds by the equations; and what no kernel can beat.
+    """
+
+    name: str
+    topic: str
+    table: str
+    shape: tuple[str, ...]
+    path: Callable[[pandas.DataFrame], pandas.Series]
+    least: int
+    fitted: Mapping[str, tuple[float, float, float]]
+    grid: tuple[str, tuple[float, ...]] | None
+    time: Callable[..., np.ndarray]
+    bound: Callable[..., np.ndarray]
+    keep: Callable[[pandas.DataFrame], pandas.Series] | None = None
+
+
+START = (5e-7, 1e-4, 5e-6)
+
+
+def _product(x: Shapes, path: str, rates: Rates, c: Mapping[str, float]) -> np.ndarray:
+    return product_time(x["m"], x["n"], x["k"], path=PATHS[path], rates=rates, c=c)
+
+
+def _product_bound(x: Shapes, path: str, rates: Rates) -> np.ndarray:
+    return 2 * x["m"] * x["n"] * x["k"] / rates.peak
+
+
+def _seen(x: Shapes, tokens: np.ndarray) -> np.ndarray:
+    return (
+        np.where(x["window_size"] > 0, x["window_size"], NO_WINDOW)
+        if "window_size" in x
+        else (np.full_like(tokens, NO_WINDOW))
+    )
+
+
+def _cache_bytes(path: str) -> float:
+    return 1.0 if path.endswith("fp8") else 2.0
+
+
+def _prefill(x: Shapes, path: str, rates: Rates, c: Mapping[str, float]) -> np.ndarray:
+    tokens, d = x["isl"], x["head_dim"]
+    moved = (
+        x["batch_size"]
+        * tokens
+        * d
+        * (4 * x["num_heads"] + 2 * _cache_bytes(path) * x["num_key_value_heads"])
+    )
+    return prefill_time(
+        x["batch_size"],
+        tokens,
+        x["num_heads"],
+        widths=(d, d),
+        moved=moved,
+        rates=rates,
+        c=c,
+        window=_seen(x, tokens),
+    )
+
+
+def _prefill_bound(x: Shapes, path: str, rates: Rates) -> np.ndarray:
+    tokens, d = x["isl"], x["head_dim"]
+    seen = np.minimum(tokens, _seen(x, tokens))
+    pairs = x["batch_size"] * x["num_heads"] * (seen * tokens - seen * (seen - 1) / 2)
+    return 4 * pairs * d / rates.peak
+
+
+def _decode_moved(x: Shapes, path: str) -> tuple[np.ndarray, np.ndarray]:
+    context = np.minimum(x["step"] + 1, _seen(x, x["step"]))
+    cache = 2 * x["batch_size"] * x["num_key_value_heads"] * x["head_dim"] * context
+    return context, cache * _cache_bytes(path)
+
+
+def _decode(x: Shapes, path: str, rates: Rates, c: Mapping[str, float]) -> np.ndarray:
+    context, cache = _decode_moved(x, path)
+    moved = cache + 4 * x["batch_size"] * x["num_heads"] * x["head_dim"]
+    flops = 4 * x["batch_size"] * x["num_heads"] * x["head_dim"] * context
+    pieces = x["batch_size"] * x["num_key_value_heads"]
+    return decode_time(pieces, context, flops, moved, rates=rates, c={"compute_fraction": 1.0, **c})
+
+
+def _decode_bound(x: Shapes, path: str, rates: Rates) -> np.ndarray:
+    cache = _decode_moved(x, path)[1]
+    # What a last cache could hold may come from there.
+    return np.where(cache > 1e9, cache / rates.bandwidth, 0.0)
+
+
+def _latent_prefill(x: Shapes, path: str, rates: Rates, c: Mapping[str, float]) -> np.ndarray:
+    moved = 4 * x["batch_size"] * x["isl"] * x["num_heads"] * sum(LATENT_WIDTHS)
+    return prefill_time(
+        x["batch_size"],
+        x["isl"],
+        x["num_heads"],
+        widths=LATENT_WIDTHS,
+        moved=moved,
+        rates=rates,
+        c=c,
+    )
+
+
+def _latent_prefill_bound(x: Shapes, path: str, rates: Rates) -> np.ndarray:
+    pairs = x["batch_size"] * x["num_heads"] * x["isl"] * (x["isl"] + 1) / 2
+    return 2 * pairs * sum(LATENT_WIDTHS) / rates.peak
+
+
+def _latent(x: Shapes, path: str, rates: Rates, c: Mapping[str, float]) -> np.ndarray:
+    context = x["step"] + 1
+    heads = x["batch_size"] * x["num_heads"]
+    moved = x["batch_size"] * context * LATENT * _cache_bytes(path)
+    moved = moved + 2 * heads * (LATENT + LATENT_VALUES)
+    flops = 2 * heads * context * (LATENT + LATENT_VALUES)
+    pieces = x["batch_size"] * np.ceil(x["num_heads"] / SHARED_HEADS)
+    return decode_time(pieces, context, flops, moved, rates=rates, c=c)
+
+
+def _latent_bound(x: Shapes, path: str, rates: Rates) -> np.ndarray:
+    cache = x["batch_size"] * (x["step"] + 1) * LATENT * _cache_bytes(path)
+    return np.where(cache > 1e9, cache / rates.bandwidth, 0.0)
+
+
+def _experts(x: Shapes, path: str, rates: Rates, c: Mapping[str, float]) -> np.ndarray:
+    return experts_time(
+        x["num_tokens"],
+        hidden=x["hidden_size"],
+        width=x["inter_size"] / x["moe_tp_size"],
+        chosen=x["topk"],
+        experts_of_layer=x["num_experts"],
+        devices=x["moe_ep_size"],
+        path=PATHS[path],
+        rates=rates,
+        c=c,
+        even=x["even"],
+    )
+
+
+def _experts_bound(x: Shapes, path: str, rates: Rates) -> np.ndarray:
+    rows = x["num_tokens"] * x["topk"] / x["moe_ep_size"]
+    width = x["inter_size"] / x["moe_tp_size"]
+    return 6 * rows * x["hidden_size"] * width / rates.peak
+
+
+def _sent(x: Shapes, operation: str) -> np.ndarray:
+    """Return bytes that a device sends in a ring; sizes in the tables count elements of 16 bits."""
+    passes = 2 if operation.startswith("all_reduce") else 1
+    return passes * (x["num_gpus"] - 1) / x["num_gpus"] * 2 * x["message_size"]
+
+
+def _exchange(x: Shapes, path: str, rates: Rates, c: Mapping[str, float]) -> np.ndarray:
+    # The rates of an exchange are those of a device's links.
+    return exchanged_time(x["num_gpus"], _sent(x, path), rates.bandwidth, c)
+
+
+def _exchange_bound(x: Shapes, path: str, rates: Rates) -> np.ndarray:
+    # Where the switch adds up, a device sends the message once.
+    return np.minimum(_sent(x, path), 2 * x["message_size"]) / rates.bandwidth
+
+
+def _format(column: str) -> Callable[[pandas.DataFrame], pandas.Series]:
+    return lambda rows: rows[column].map(FORMATS).fillna("")
+
+
+def _attention_path(column: str) -> Callable[[pandas.DataFrame], pandas.Series]:
+    """A path of attention: the arithmetic, and the cache where it is another."""
+
+    def path(rows: pandas.DataFrame) -> pandas.Series:
+        known = {
+            ("bfloat16", "bfloat16"): "bf16",
+            ("bfloat16", "fp8"): "bf16_fp8",
+            ("fp8", "fp8"): "fp8",
+        }
+        pairs = zip(rows[column], rows["kv_cache_dtype"], strict=True)
+        return pandas.Series([known.get(pair, "") for pair in pairs], index=rows.index)
+
+    return path
+
+
+def _gated(rows: pandas.DataFrame) -> pandas.Series:
+    """Rows of experts with a gate, few enough devices, and no further activation of their own."""
+    odd = rows["kernel_source"].str.contains("nongated|situ")
+    return ~odd & (rows["moe_ep_size"] <= MOST_EXPERT_DEVICES)
+
+
+_PRODUCT = {
+    "compute_fraction": (0.2, 1.0, 0.75),
+    "memory_fraction": (0.3, 1.0, 0.8),
+    "kernel_overhead": START,
+    "last_round_share": (0.01, 1.0, 0.4),
+    "small_tile_fraction": (0.4, 1.0, 0.8),
+    "resident_bytes": (1e6, 2e8, 2e7),
+    "cache_speedup": (1.0, 8.0, 2.0),
+    "split_start": (1e-8, 1e-5, 2e-6),
+    "depth_start": (1.0, 800.0, 100.0),
+    "quantized_bytes": (1e-3, 30.0, 4.0),
+}
+_PREFILL = {
+    "compute_fraction": (0.05, 1.0, 0.6),
+    "exponential_time": (1e-16, 1e-11, 1e-13),
+    "task_time": (1e-9, 2e-5, 1e-6),
+    "longest_share": (1e-3, 6.0, 0.7),
+    "data_passes": (0.3, 30.0, 2.0),
+    "kernel_overhead": START,
+}
+_DECODE = {
+    "memory_fraction": (0.2, 1.0, 0.8),
+    "kernel_overhead": START,
+    "task_time": (1e-9, 3e-5, 2e-6),
+    "token_time": (1e-12, 1e-7, 1e-9),
+    "split_start": (1e-8, 3e-5, 2e-6),
+    "resident_bytes": (1e6, 2e8, 2e7),
+    "cache_speedup": (1.0, 10.0, 2.0),
+}
+_PARTS = ("least_context", (64.0, 128.0, 256.0, 512.0, 1024.0))
+_ATTENTION = ("batch_size", "num_heads", "num_key_value_heads", "head_dim", "window_size")
+
+KINDS = (
+    Kind(
+        "product",
+        "gemm",
+        "gemm_perf",
+        ("m", "n", "k"),
+        _format("gemm_dtype"),
+        1000,
+        _PRODUCT,
+        None,
+        _product,
+        _product_bound,
+    ),
+    Kind(
+        "prefill",
+        "attention",
+        "context_attention_perf",
+        ("isl", *_ATTENTION),
+        _attention_path("attn_dtype"),
+        1000,
+        _PREFILL,
+        None,
+        _prefill,
+        _prefill_bound,
+    ),
+    Kind(
+        "decode",
+        "attention",
+        "generation_attention_perf",
+        ("step", *_ATTENTION),
+        _attention_path("attn_dtype"),
+        1000,
+        _DECODE,
+        _PARTS,
+        _decode,
+        _decode_bound,
+        lambda rows: rows["num_heads"] <= MOST_GROUP * rows["num_key_value_heads"],
+    ),
+    Kind(
+        "latent_prefill",
+        "mla",
+        "context_mla_perf",
+        ("batch_size", "isl", "num_heads"),
+        _attention_path("mla_dtype"),
+        300,
+        _PREFILL,
+        None,
+        _latent_prefill,
+        _latent_prefill_bound,
+    ),
+    Kind(
+        "latent_decode",
+        "mla",
+        "generation_mla_perf",
+        ("batch_size", "step", "num_heads"),
+        _attention_path("mla_dtype"),
+        300,
+        {"compute_fraction": (0.05, 1.0, 0.6), **_DECODE},
+        _PARTS,
+        _latent,
+        _latent_bound,
+    ),
+    Kind(
+        "experts",
+        "moe",
+        "moe_perf",
+        (
+            "num_tokens",
+            "hidden_size",
+            "inter_size",
+            "topk",
+            "num_experts",
+            "moe_tp_size",
+            "moe_ep_size",
+            "even",
+        ),
+        _format("moe_dtype"),
+        300,
+        {
+            "compute_fraction": (0.1, 1.0, 0.6),
+            "memory_fraction": (0.2, 1.0, 0.7),
+            "kernel_overhead": START,
+            "imbalance": (1e-3, 1.0, 0.4),
+            "spread": (0.02, 1.0, 0.8),
+            "data_passes": (0.1, 20.0, 2.0),
+            "half_width": (0.1, 3000.0, 100.0),
+        },
+        None,
+        _experts,
+        _experts_bound,
+        _gated,
+    ),
+    Kind(
+        "exchange",
+        "comm",
+        "nccl_perf",
+        ("num_gpus", "message_size"),
+        lambda rows: rows["op_name"].where(rows["nccl_dtype"] == "half", ""),
+        30,
+        {
+            "link_fraction": (0.01, 2.0, 0.7),
+            "link_latency": (1e-6, 1e-4, 8e-6),
+            "start_growth": (1e-3, 2.0, 0.4),
+            "ramp_time": (1e-9, 1e-3, 1e-5),
+        },
+        None,
+        _exchange,
+        _exchange_bound,
+    ),
+    Kind(
+        "graph_all_reduce",
+        "comm",
+        "custom_allreduce_perf",
+        ("num_gpus", "message_size"),
+        lambda rows: rows["op_name"].where(~rows["kernel_source"].str.contains("eager"), ""),
+        30,
+        {
+            "link_fraction": (0.01, 2.0, 0.7),
+            "link_latency": (1e-6, 1e-4, 8e-6),
+            "start_growth": (1e-3, 2.0, 0.4),
+            "ramp_time": (1e-9, 1e-3, 1e-5),
+        },
+        None,
+        _exchange,
+        _exchange_bound,
+    ),
+)

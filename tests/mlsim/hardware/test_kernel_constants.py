@@ -1,0 +1,166 @@
+"""The constants of the atlas: plausible, whole, and as good as they say on the shelf's rows."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from statistics import median
+
+import pytest
+
+from mlsim import Hardware
+from mlsim.errors import DataFileError, NotMeasuredError, UnknownNameError
+from mlsim.hardware.kernel_constants import (
+    FOLDER,
+    SOURCE,
+    KernelSeries,
+    all_series,
+    kernel_series,
+    measured_devices,
+    read,
+)
+from mlsim.hardware.kernel_times import PATHS, Rates, product_time
+from mlsim.measured.shelf import SHAPES, shelf
+from mlsim.quantities import VOCABULARY
+from mlsim.records.references import references
+
+SERIES = tuple(all_series().values())
+DEVICES = tuple(dict.fromkeys(each.device for each in SERIES))
+# What a constant can be at all: a share, a start, a number that has its own meaning.
+PLAUSIBLE = {
+    "compute_fraction": (0.05, 1),
+    "memory_fraction": (0.2, 1),
+    "kernel_overhead": (5e-7, 1.1e-4),
+    "link_fraction": (0.01, 2),
+    "link_latency": (1e-6, 1e-4),
+    "exponential_time": (1e-16, 1e-11),
+    "imbalance": (1e-3, 1),
+    "spread": (0.02, 1),
+}
+
+
+def named(each: KernelSeries) -> str:
+    return f"{each.device}-{each.kind}-{each.path}-{each.engine}"
+
+
+def test_nine_devices_have_nearly_all_kinds() -> None:
+    assert len(SERIES) > 400
+    assert len(DEVICES) == 9
+    for kind in ("product", "prefill", "decode", "experts", "exchange", "graph_all_reduce"):
+        assert set(measured_devices(kind)) == set(DEVICES)
+
+
+@pytest.mark.parametrize("each", SERIES, ids=named)
+def test_constants_are_plausible_and_known_words(each: KernelSeries) -> None:
+    assert Hardware.get(each.device).key == each.device
+    for name, found in each.constants.items():
+        low, high = PLAUSIBLE.get(name, (0, math.inf))
+        assert low * 0.999 <= found.low <= found.value <= found.high <= high * 1.001, name
+        assert name in {*VOCABULARY, "small_tile_fraction"}
+
+
+@pytest.mark.parametrize("each", SERIES, ids=named)
+def test_errors_have_a_band_around_them(each: KernelSeries) -> None:
+    for level, error in each.errors.items():
+        assert 0 < error.median <= error.p80
+        assert 0 < error.low < error.high
+        assert (error.of == (each.device,)) == (level == "own")
+        assert each.device not in error.of or level == "own"
+
+
+def test_goals_of_the_kernels_hold_where_they_held() -> None:
+    """Median errors on shapes that were not fitted, of data-centre devices over NVLink."""
+    goals = {
+        ("product", "bf16", "trtllm"): 0.072,
+        ("product", "fp8", "trtllm"): 0.06,
+        ("prefill", "bf16", "vllm"): 0.12,
+        ("decode", "bf16", "vllm"): 0.12,
+        ("experts", "bf16", "vllm"): 0.18,
+        ("latent_prefill", "bf16", "trtllm"): 0.12,
+        ("exchange", "all_reduce", "nccl"): 0.083,
+    }
+    for (kind, path, engine), goal in goals.items():
+        for key in ("A100", "H100", "H200", "B200", "B300", "GB200", "GB300"):
+            series = all_series().get((f"Cloud.{key}", kind, path, engine))
+            assert series is None or series.errors["own"].median <= goal, (key, kind)
+
+
+def test_a_sibling_is_nearer_than_the_class() -> None:
+    pairs = [
+        (each.errors["sibling"].median, each.errors["class"].median)
+        for each in SERIES
+        if {"sibling", "class"} <= set(each.errors)
+    ]
+    assert median(near for near, _ in pairs) < median(far for _, far in pairs)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_the_shelf_is_predicted_as_well_as_is_said(device: str) -> None:
+    """Products in 16 bits on the shelf that were not fitted: near the error on record."""
+    series = kernel_series(device, "product", "bf16")
+    record = Hardware.get(device)
+    rates = Rates(record.compute.figure("bf16").si, record.bandwidth_si, series.cores)
+    errors = [
+        abs(
+            product_time(*map(float, row.shape), path=PATHS["bf16"], rates=rates, c=series.values)
+            / row.seconds
+            - 1
+        )
+        for row in shelf(device)
+        if (row.kind, row.path, row.engine) == ("product", "bf16", series.engine) and not row.fitted
+    ]
+    assert len(errors) > 300
+    # Powers of two fill tiles and caches in their own way.
+    assert median(errors) < 2 * series.errors["own"].median
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_shelves_hold_a_few_thousand_rows(device: str) -> None:
+    rows = shelf(device)
+    assert 2000 < len(rows) < 12000
+    for row in rows:
+        assert len(row.shape) == len(SHAPES[row.kind])
+        assert row.seconds > 0
+        assert (row.kind, row.path, row.engine) in {
+            key[1:] for key in all_series() if key[0] == device
+        }
+
+
+def test_all_of_it_is_small_and_has_its_source() -> None:
+    size = sum(path.stat().st_size for path in FOLDER.rglob("*") if path.is_file())
+    assert size < 3e6
+    assert SOURCE in references()
+    assert SOURCE in kernel_series("Cloud.B200", "decode", "bf16").words
+
+
+def test_what_is_not_there_is_told() -> None:
+    with pytest.raises(NotMeasuredError, match=r"Measured are: Cloud\.A100"):
+        kernel_series("Cloud.TPUv4", "product", "bf16")
+    with pytest.raises(NotMeasuredError, match=r"in fp8 are on record\. It has: bf16 of"):
+        kernel_series("Cloud.A100", "product", "fp8")
+    with pytest.raises(UnknownNameError, match="Did you mean 'product'"):
+        kernel_series("Cloud.A100", "products", "bf16")
+    with pytest.raises(NotMeasuredError, match=r"There are: Cloud\.A100"):
+        shelf("Cloud.TPUv4")
+
+
+@pytest.mark.parametrize(
+    ("table", "old", "new", "words"),
+    [
+        ("constants", "device,kind", "device,sort", "the columns must be device, kind"),
+        ("constants", "0.8926,0.8751", "0.8926,0.9951", "out of order"),
+        ("errors", "Cloud.A100,product,bf16,vllm", "Cloud.A100,product,bf16,none", "no errors"),
+        ("errors", "own,Cloud.A100,7467,0.0706", "own,Cloud.A100,7467", "not as many cells"),
+    ],
+)
+def test_a_broken_table_is_refused(
+    tmp_path: Path, table: str, old: str, new: str, words: str
+) -> None:
+    for name in ("constants", "errors"):
+        text = (FOLDER / f"{name}.csv").read_text("utf-8")
+        if name == table:
+            assert old in text
+            text = text.replace(old, new)
+        (tmp_path / f"{name}.csv").write_text(text, "utf-8")
+    with pytest.raises(DataFileError, match=words):
+        read(tmp_path)
