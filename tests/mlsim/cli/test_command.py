@@ -286,7 +286,7 @@ read = 2026-11-21
         (("solve", "ResNet50", "A100", "--batch", ""), "--batch must be whole numbers"),
         (("solve", "ResNet50", "A100", "--precision", "fp8"), "has no fp8 peak on record"),
         (("solve", "ResNet50", "A100", "--precision", "fp7"), "Did you mean 'fp8'?"),
-        (("solve", "ResNet50", "T4", "--estimate", "calibrated"), "needs measurements"),
+        (("solve", "ResNet50", "WSE3", "--estimate", "calibrated"), "needs measurements"),
         (("solve", "ResNet50", "T4", "--activations", "onchip"), "Did you mean 'on-chip'?"),
         (("explain", "ResNet50", "A100", "--quantity", "latensy"), "Did you mean 'latency'?"),
         (("explain", "ResNet50", "A100", "--batch", "1,2"), "pick one"),

@@ -210,9 +210,9 @@ def test_a_device_without_a_cache_is_a_row_that_cannot_run() -> None:
         ({"activations": "on-chip", "estimate": "bound"}, InvalidValueError, "moves no activatio"),
         ({"estimate": "bond"}, InvalidValueError, "Did you mean 'bound'"),
         (
-            {"estimate": "calibrated", "hardware": Hardware.Cloud.T4},
+            {"estimate": "calibrated", "hardware": Hardware.Wafer.WSE3},
             NotMeasuredError,
-            "needs measurements of NVIDIA T4",
+            "It has no relatives either",
         ),
     ],
 )

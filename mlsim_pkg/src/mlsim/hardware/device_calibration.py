@@ -3,12 +3,13 @@
 Four numbers: the part of the peak that large matrix products reach while all
 cores have work; that which attention reaches as one kernel; the part of the memory
 bandwidth that streams reach; and the time of an operator that does nothing. None
-of them is typed anywhere.
+of them is typed anywhere. They come from published rows (`measured_kernels`), from the
+fitted constants of the atlas (`kernel_constants`), or from a device's relatives.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from statistics import median
@@ -16,27 +17,26 @@ from statistics import median
 from mlsim.equations import calibration as physics
 from mlsim.errors import NotMeasuredError
 from mlsim.hardware.device import Device
-from mlsim.hardware.measured_kernels import (
-    AttentionRow,
-    KernelRow,
-    LaunchRow,
-    ProductRow,
-    StreamRow,
-    attentions,
-    launches,
-    products,
-    streams,
+from mlsim.hardware.device_files import device_with
+from mlsim.hardware.kernel_constants import all_series
+from mlsim.hardware.measured_kernels import KernelRow, LaunchRow, ProductRow, launches
+from mlsim.hardware.measured_shares import (
+    SIXTEEN,
+    TILE,
+    Share,
+    attention_share,
+    counted,
+    filled,
+    product_share,
+    sources,
+    stream_share,
+    with_products,
+    with_streams,
 )
+from mlsim.hardware.relatives import Relatives, relatives
 from mlsim.precision import precision as find_precision
 
-# Rows and columns of the tile that a core works on: the common size of libraries.
-TILE = 128
-
-# A product counts as limited by arithmetic if moving its bytes, at the full
-# bandwidth, would take less than this part of its time.
-MEMORY_SHARE = 0.5
-
-_SIXTEEN = ("bf16", "fp16")
+__all__ = ["TILE", "Calibration", "band", "calibrated_devices", "calibration"]
 
 
 @dataclass(frozen=True)
@@ -60,6 +60,12 @@ class Calibration:
         Time of an operator that does nothing, in s.
     tile, cores
         Rows and columns of a tile; cores that work on one each, None if nobody says.
+    levels
+        For each number, how near the device is whose measurements were taken: "own",
+        "sibling" (the same chip), "family" or "class".
+    band
+        Measured over predicted times of kernels: between these two lie 80 %, by the errors
+        of the atlas at the level of the products. None where no level has errors.
     origins
         In words, for each number: of which rows, by which rule, with the keys
         of their sources.
@@ -75,6 +81,8 @@ class Calibration:
     kernel_overhead: float
     tile: int
     cores: int | None
+    levels: Mapping[str, str]
+    band: tuple[float, float] | None
     origins: Mapping[str, str]
     rows: tuple[KernelRow, ...]
 
@@ -89,7 +97,7 @@ class Calibration:
         """
         peak = self.device.compute.figure(row.precision).si
         computing = physics.calibrated_compute_time(
-            row.flops, peak, self.compute_fraction, _filled(row, self.cores)
+            row.flops, peak, self.compute_fraction, filled(row, self.cores)
         )
         moving = physics.calibrated_memory_time(
             row.bytes_moved, self.device.bandwidth_si, self.memory_fraction
@@ -99,12 +107,13 @@ class Calibration:
 
 @lru_cache(maxsize=256)
 def calibration(device: Device, precision: str) -> Calibration:
-    """Work out what a device reaches, of the rows that were measured on it.
+    """Work out what a device reaches, of what was measured on it or on its relatives.
 
     Parameters
     ----------
     device
-        A device of the zoo: rows are found by its key.
+        A device of the zoo: measurements are found by its key, or those of its relatives:
+        the same chip, its family, its class.
     precision
         Of the arithmetic. Rows in 16 bits, bf16 or fp16, stand for both; they
         also stand for a format of which there are no rows.
@@ -112,8 +121,7 @@ def calibration(device: Device, precision: str) -> Calibration:
     Raises
     ------
     NotMeasuredError
-        If there are no rows of products or of streams; says which, and for
-        which devices there are.
+        If nothing was measured of it, and it has no relatives; says for which devices there is.
 
     >>> from mlsim import Hardware
     >>> found = calibration(Hardware.Cloud.A100, "fp16")
@@ -121,30 +129,31 @@ def calibration(device: Device, precision: str) -> Calibration:
     (0.813, 0.834, 108)
     """
     name = find_precision(precision).computes_as
-    multiplied, streamed = _products_of(device, name), _streams_of(device)
-    if not multiplied or not streamed:
-        raise NotMeasuredError(_missing(device, bool(multiplied), bool(streamed)))
+    computing = _nearest(device, lambda each: product_share(each, name), with_products())
+    moving = _nearest(device, stream_share, with_streams())
+    if computing is None or moving is None:
+        raise NotMeasuredError(_missing(device))
+    attending = _attending(device, name, computing)
     started = launches()
-    overhead = median(row.seconds for row in started)
-    compute = min(1.0, median(_reached(row, device, overhead) for row in multiplied))
-    attended = _attentions_of(device, name)
-    peaks = device.compute.figures
-    shares = [row.rate / peaks[row.precision].si for row in attended]
-    memory = min(1.0, median(row.rate for row in streamed) / device.bandwidth_si)
+    found = {
+        "compute_fraction": computing,
+        "attention_fraction": attending,
+        "memory_fraction": moving,
+    }
     return Calibration(
         device=device,
         precision=name,
-        compute_fraction=compute,
-        attention_fraction=min(1.0, median(shares)) if shares else compute,
-        memory_fraction=memory,
-        kernel_overhead=overhead,
+        **{each: share.share for each, (share, _) in found.items()},
+        kernel_overhead=median(row.seconds for row in started),
         tile=TILE,
         cores=device.cores,
+        levels={each: kin.level for each, (_, kin) in found.items()},
+        band=band(computing[1].level, name),
         origins={
-            **_origins(device, name, multiplied, streamed, started),
-            "attention_fraction": _attended(attended, name),
+            **{each: share.words + _loan(kin, name) for each, (share, kin) in found.items()},
+            **_origins(device, started),
         },
-        rows=(*multiplied, *attended, *streamed, *started),
+        rows=(*computing[0].rows, *attending[0].rows, *moving[0].rows, *started),
     )
 
 
@@ -154,136 +163,106 @@ def calibrated_devices() -> tuple[str, ...]:
     >>> "Cloud.A100" in calibrated_devices()
     True
     """
-    multiplied, streamed = _keys(products()), _keys(streams())
-    return tuple(key for key in multiplied if key in streamed)
+    return tuple(key for key in with_products() if key in with_streams())
 
 
-def _keys(rows: Iterable[KernelRow]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(row.device for row in rows))
+@lru_cache(maxsize=64)
+def band(level: str, precision: str) -> tuple[float, float] | None:
+    """Return between which factors of a predicted time 80 % of measured products lie.
+
+    By the errors of the atlas at a level, on shapes that were not fitted; the middle of all
+    series in a format, or in 16 bits where it has none.
+
+    >>> low, high = band("sibling", "bf16")
+    >>> low < 1 < high
+    True
+    """
+    for path in ("bf16" if precision in SIXTEEN else precision, "bf16"):
+        errors = [
+            series.errors[level]
+            for series in all_series().values()
+            if (series.kind, series.path) == ("product", path) and level in series.errors
+        ]
+        if errors:
+            return median(each.low for each in errors), median(each.high for each in errors)
+    return None
 
 
-def _products_of(device: Device, name: str) -> tuple[ProductRow, ...]:
-    """Choose the rows whose arithmetic is the limit, of a precision or what stands for it."""
-    own = [
-        row
-        for row in products()
-        if row.device == device.key
-        and row.precision in device.compute.figures
-        and row.bytes_moved / device.bandwidth_si < MEMORY_SHARE * row.seconds
-    ]
-    same: tuple[str, ...] = _SIXTEEN if name in _SIXTEEN else (name,)
-    for wanted in (same, _SIXTEEN):
-        found = tuple(row for row in own if row.precision in wanted)
-        if found:
-            return found
-    return ()
+def _nearest(
+    device: Device, of: Callable[[Device], Share | None], measured: Collection[str]
+) -> tuple[Share, Relatives] | None:
+    """Return a share of the nearest devices that have one: the middle, where there are several."""
+    own = of(device) if device.key in measured else None
+    if own is not None:
+        return own, Relatives("own", (device.key,))
+    kin = relatives(device.key, [key for key in measured if key != device.key])
+    if kin is None:
+        return None
+    found = {key: share for key in kin.keys if (share := of(device_with(key))) is not None}
+    if not found:
+        return None
+    middle = median(share.share for share in found.values())
+    if len(found) == 1:
+        words = next(iter(found.values())).words
+    else:
+        words = f"the median over {len(found)} devices"
+    return Share(middle, words), Relatives(kin.level, tuple(found))
 
 
-def _attentions_of(device: Device, name: str) -> tuple[AttentionRow, ...]:
-    """Choose the rows of attention for 16 bits; other formats have none."""
-    if name not in _SIXTEEN:
-        return ()
-    return tuple(
-        row
-        for row in attentions()
-        if row.device == device.key and row.precision in device.compute.figures
-    )
-
-
-def _attended(rows: tuple[AttentionRow, ...], name: str) -> str:
-    """Say where the part of the peak comes from that attention reaches."""
-    if not rows:
-        return f"no attention in {name} is on record, so that of products is assumed"
-    kernels = ", ".join(dict.fromkeys(row.kernel for row in rows))
+def _loan(kin: Relatives, name: str) -> str:
+    """Say whose measurements were borrowed, and how far off such a loan is."""
+    limits = band(kin.level, name)
+    if kin.level == "own" or limits is None:
+        return kin.words
     return (
-        f"measured: the median over {_counted(rows, 'kernel')} of attention, forward "
-        f"({kernels}), of the peak; {_sources(rows)}"
+        f"{kin.words}; with such a loan, 80 % of measured products took {limits[0]:.2f} to "
+        f"{limits[1]:.2f} of the predicted time"
     )
 
 
-def _streams_of(device: Device) -> tuple[StreamRow, ...]:
-    return tuple(row for row in streams() if row.device == device.key)
+def _attending(
+    device: Device, name: str, computing: tuple[Share, Relatives]
+) -> tuple[Share, Relatives]:
+    """Return what attention reaches: on the device, on those of its products, or as they do."""
+    share = attention_share(device, name)
+    if share is not None:
+        return share, Relatives("own", (device.key,))
+    kin = computing[1]
+    if kin.level != "own":
+        shares = [attention_share(device_with(key), name) for key in kin.keys]
+        there = [each.share for each in shares if each is not None]
+        if there:
+            words = f"the median over {len(there)} of them"
+            return Share(median(there), words), kin
+    words = f"no attention in {name} is on record, so that of products is assumed"
+    # Whose products they are stands beside the products.
+    return Share(computing[0].share, words), Relatives("own", (device.key,))
 
 
-def _filled(row: ProductRow, cores: int | None) -> float:
-    """Return the part of the cores' rounds that a product fills; 1 if nobody counts cores."""
-    if cores is None:
-        return 1.0
-    rounds = physics.waves(float(row.m), float(row.n), TILE, cores)
-    return float(physics.filled_share(float(row.m), float(row.n), rounds, cores, TILE))
-
-
-def _reached(row: ProductRow, device: Device, overhead: float) -> float:
-    """Return the part of the peak that a product reached on the cores that it filled."""
-    peak = device.compute.figure(row.precision).si
-    rate = row.flops / (row.seconds - overhead)
-    return rate / (peak * _filled(row, device.cores))
-
-
-def _sources(rows: Iterable[KernelRow]) -> str:
-    return ", ".join(dict.fromkeys(row.source for row in rows))
-
-
-def _origins(
-    device: Device,
-    name: str,
-    multiplied: tuple[ProductRow, ...],
-    streamed: tuple[StreamRow, ...],
-    started: tuple[LaunchRow, ...],
-) -> dict[str, str]:
-    """Say in words where each number comes from."""
-    used = "/".join(dict.fromkeys(row.precision for row in multiplied))
-    own = name in used or (name in _SIXTEEN and used)
-    assumed = "" if own else f"; no products in {name} are on record, so the same is assumed"
-    best = sum("search" in row.note for row in multiplied)
-    bound = f"; {best} of them the best shape of a search" if best else ""
+def _origins(device: Device, started: tuple[LaunchRow, ...]) -> dict[str, str]:
+    """Say in words where the numbers come from that are not shares."""
     if device.cores is None:
         tiles = f"no number of cores of {device.name} is on record, so all count as full"
         cores = f"not known: {tiles}"
     else:
-        tiles = f"tiles of {TILE} x {TILE} on {device.cores} cores"
         cores = f"{device.name}: {device.figures['cores'].origin()}"
     there = {row.device for row in started}
     elsewhere = "" if there == {device.key} else ", assumed here"
     where = ", ".join(sorted(there))
     return {
-        "compute_fraction": f"measured: the median over {_counted(multiplied, 'product')} in "
-        f"{used}{bound}, of the peak times the share of the cores that had work ({tiles})"
-        f"{assumed}; {_sources(multiplied)}",
-        "memory_fraction": f"measured: the median over {_counted(streamed, 'stream')}, of the "
-        f"data sheet's bandwidth; {_sources(streamed)}",
-        "kernel_overhead": f"measured on {where}{elsewhere}: {_counted(started, 'kernel')} with "
-        f"one element; {_sources(started)}",
+        "kernel_overhead": f"measured on {where}{elsewhere}: {counted(started, 'kernel')} with "
+        f"one element; {sources(started)}",
         "tile_size": "convention: the common tile of a library for matrix products",
         "cores": cores,
     }
 
 
-def _counted(rows: tuple[KernelRow, ...], what: str) -> str:
-    return f"{len(rows)} {what}{'s' if len(rows) > 1 else ''}"
-
-
-def _missing(device: Device, multiplied: bool, streamed: bool) -> str:
-    """Say what is missing, and what there is."""
-    lacks = [
-        words
-        for words, there in (
-            ("matrix products (its part of the peak)", multiplied),
-            ("streams of bytes (its part of the memory bandwidth)", streamed),
-        )
-        if not there
-    ]
-    known = calibrated_devices()
-    likest = _sibling(device.key, known)
-    other = f" {likest} is another form of it, which was measured." if likest else ""
+def _missing(device: Device) -> str:
+    """Say that nothing is known, and what there is."""
     return (
         f"estimate='calibrated' needs measurements of {device.name} that are not on record: "
-        f"{' and '.join(lacks)}.{other} Measured are: {', '.join(known)}. Use one of these, or "
-        "estimate='roofline' or 'bound'."
+        "matrix products (its part of the peak) and streams of bytes (its part of the memory "
+        "bandwidth). It has no relatives either, whose measurements could stand in. Measured "
+        f"are: {', '.join(calibrated_devices())}. Use one of these, give compute_fraction, "
+        "memory_fraction and kernel_overhead yourself, or use estimate='roofline' or 'bound'."
     )
-
-
-def _sibling(key: str, known: tuple[str, ...]) -> str:
-    """Return the measured device whose key begins as this one's does; "" if none."""
-    stem = key.partition("_")[0]
-    return next((each for each in known if each != key and each.partition("_")[0] == stem), "")

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
+from functools import cache
 from pathlib import Path
 
 from mlsim import records
-from mlsim.errors import nearest
+from mlsim.errors import nearest, unknown_name
 from mlsim.hardware.device import Device
 from mlsim.precision import PRECISIONS
 
@@ -19,6 +21,36 @@ _TABLES: dict[str, dict[str, str]] = {
     "power": {"tdp": "W", "idle": "W"},
     "links": dict.fromkeys(("nvlink", "pcie", "infinity_fabric", "ici", "ethernet"), "B/s"),
 }
+
+
+@cache
+def device_with(key: str) -> Device:
+    """Return the device of a key from the files of the package.
+
+    Raises
+    ------
+    UnknownNameError
+        If no file has that key.
+
+    >>> device_with("Cloud.A100").cores
+    108
+    """
+    return load_device(_index()[key]) if key in _index() else _unknown(key)
+
+
+@cache
+def _index() -> dict[str, Path]:
+    """Return the files by key, which each has at the start of a line."""
+    found = {}
+    for path in sorted((records.DATA / "hardware").glob("*.toml")):
+        line = re.search(r'^key = "([^"]+)"', path.read_text(encoding="utf-8"), re.MULTILINE)
+        if line:
+            found[line[1]] = path
+    return found
+
+
+def _unknown(key: str) -> Device:
+    raise unknown_name("device", key, _index())
 
 
 def load_device(path: str | Path) -> Device:

@@ -1,7 +1,8 @@
 """How long devices take to add up a message together, worked out of measured all-reduces.
 
 Two numbers: the time to start, and the part of the link's bandwidth that a
-large message reaches. A line through the measured times gives both.
+large message reaches. A line through the measured times gives both: published ones, else
+those that the atlas's constants give for the device, or for its relatives with such a link.
 """
 
 from __future__ import annotations
@@ -9,10 +10,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from statistics import median
 
 from mlsim.equations.calibration import calibrated_network_time
 from mlsim.errors import InvalidValueError, NotMeasuredError
+from mlsim.hardware.kernel_constants import SOURCE, kernel_series, measured_devices
+from mlsim.hardware.kernel_times import exchanged_time
 from mlsim.hardware.measured_kernels import AllReduceRow, all_reduces
+from mlsim.hardware.relatives import relatives
 from mlsim.systems.system import System
 from mlsim.units import text
 
@@ -21,6 +26,13 @@ _SAME_RATE = 0.01
 
 # Groups of up to so many times the largest that was measured are answered.
 _BEYOND = 2
+
+# The atlas's exchanges are among up to so many devices, over NVLink or, these, over PCIe.
+_MOST = 8
+_OVER_PCIE = ("Cloud.L40S", "Cloud.RTXPRO6000_Server")
+
+# Messages for which the atlas's times make a line, in bytes.
+_MESSAGES = tuple(2**power for power in range(10, 30))
 
 
 @dataclass(frozen=True)
@@ -37,15 +49,21 @@ class LinkCalibration:
         The one-way bandwidth of which it is a part, in B/s.
     origins
         In words, for both: of which rows, by which rule, with the keys of their sources.
+    devices
+        How many devices took part in what was measured.
     rows
-        The measured rows that were used.
+        The published rows that were used; none where the atlas's constants were.
+    level
+        How near the device is whose exchanges were taken: "own", "sibling", ...
     """
 
     link_fraction: float
     link_latency: float
     link_bandwidth: float
     origins: Mapping[str, str]
+    devices: int
     rows: tuple[AllReduceRow, ...]
+    level: str = "own"
 
     def time(self, row: AllReduceRow) -> float:
         """Return in s what the line says of a measured all-reduce.
@@ -85,7 +103,7 @@ def link_calibration(system: System, group: int | None = None) -> LinkCalibratio
     ------
     NotMeasuredError
         If there are no rows of the device, of this link, or of nearly so many
-        devices; says what there is.
+        devices, and it has no relatives with such a link; says what there is.
     InvalidValueError
         If the system has not so many devices.
 
@@ -100,8 +118,14 @@ def link_calibration(system: System, group: int | None = None) -> LinkCalibratio
             f"group must be from 2 to {system.devices}, the devices of {system.name}, "
             f"not {group!r}."
         )
-    rows = _rows(system, members)
     bandwidth = system.link_bandwidth(members)
+    try:
+        rows = _rows(system, members)
+    except NotMeasuredError:
+        found = _of_kernels(system, members, bandwidth)
+        if found is None:
+            raise
+        return found
     latency, per_byte = _line(
         [row.ring_bytes for row in rows], [row.seconds for row in rows], 1 / bandwidth
     )
@@ -110,6 +134,7 @@ def link_calibration(system: System, group: int | None = None) -> LinkCalibratio
         link_latency=latency,
         link_bandwidth=bandwidth,
         origins=_origins(system, members, rows),
+        devices=rows[0].devices,
         rows=rows,
     )
 
@@ -141,6 +166,41 @@ def _rows(system: System, members: int) -> tuple[AllReduceRow, ...]:
         )
     nearest = min(counts, key=lambda count: max(count / members, members / count))
     return tuple(row for row in same if row.devices == nearest)
+
+
+def _of_kernels(system: System, members: int, bandwidth: float) -> LinkCalibration | None:
+    """Return a line through the atlas's times, of the nearest devices with such a link."""
+    links = [name for name in ("nvlink", "infinity_fabric", "pcie") if _joined_by(system, name)]
+    if not links or members > _BEYOND * _MOST:
+        return None
+    pcie = links[0] == "pcie"
+    measured = [key for key in measured_devices("exchange") if (key in _OVER_PCIE) == pcie]
+    kin = relatives(system.device.key, measured)
+    if kin is None:
+        return None
+    several = [kernel_series(key, "exchange", "all_reduce") for key in kin.keys]
+    middle = {name: median(each.values[name] for each in several) for name in several[0].constants}
+    sent = [2 * (members - 1) / members * size for size in _MESSAGES]
+    times = [float(exchanged_time(float(members), each, bandwidth, middle)) for each in sent]
+    latency, per_byte = _line(sent, times, 1 / bandwidth)
+    own = f"; {several[0].words}" if len(several) == 1 else ""
+    words = (
+        f"a line through the atlas's times of all-reduces among {members}, "
+        f"{text(_MESSAGES[0], 'B')} to {text(_MESSAGES[-1], 'B')}, least squares of the relative "
+        f"error{own}{kin.words}; {SOURCE}"
+    )
+    return LinkCalibration(
+        link_fraction=1 / (per_byte * bandwidth),
+        link_latency=latency,
+        link_bandwidth=bandwidth,
+        origins={
+            "link_fraction": f"fitted: its slope, at most the link's rate: {words}",
+            "link_latency": f"fitted: where it starts: {words}",
+        },
+        devices=members,
+        rows=(),
+        level=kin.level,
+    )
 
 
 def _joined_by(system: System, link: str) -> bool:

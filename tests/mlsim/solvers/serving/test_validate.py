@@ -18,6 +18,7 @@ from mlsim.errors import (
     UnsupportedPrecisionError,
     WrongKindError,
 )
+from mlsim.hardware.device_calibration import calibrated_devices
 from mlsim.units import quantity
 
 WHOLE_NUMBER = "must be a whole number from 1 up, not "
@@ -153,13 +154,15 @@ def test_numbers_that_cannot_be(name: str, given: object, shown: str) -> None:
             ),
         ),
         (
-            {"estimate": "calibrated", "hardware": Hardware.Cloud.T4, "precision": "fp16"},
+            {"estimate": "calibrated", "hardware": Hardware.Wafer.WSE3, "precision": "fp16"},
             NotMeasuredError,
             (
-                "estimate='calibrated' needs measurements of NVIDIA T4 that are not on record: "
-                "matrix products (its part of the peak). Measured are: Cloud.A100, Cloud.H100, "
-                "Cloud.H200, Cloud.A40, Cloud.L4, Workstation.RTX4090, Workstation.RTX5090, "
-                "Cloud.H100_PCIe. Use one of these, or estimate='roofline' or 'bound'."
+                f"estimate='calibrated' needs measurements of {Hardware.Wafer.WSE3.name} that are "
+                "not on record: matrix products (its part of the peak) and streams of bytes (its "
+                "part of the memory bandwidth). It has no relatives either, whose measurements "
+                f"could stand in. Measured are: {', '.join(calibrated_devices())}. Use one of "
+                "these, give compute_fraction, memory_fraction and kernel_overhead yourself, or "
+                "use estimate='roofline' or 'bound'."
             ),
         ),
         (

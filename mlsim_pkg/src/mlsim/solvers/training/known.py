@@ -193,7 +193,7 @@ def _add_rates(known: Known, job: Job) -> None:
     known.add(
         f"of an all-reduce: {links.origins['link_latency']}",
         link_latency=links.link_latency,
-        measured_devices=float(links.rows[0].devices),
+        measured_devices=float(links.devices),
     )
 
 
