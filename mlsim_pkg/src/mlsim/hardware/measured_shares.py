@@ -1,7 +1,8 @@
 """What part of its data sheet a device was measured to reach, by its own rows.
 
-Published rows come first, as printed; where there are none, the atlas's constants. Each
-answer carries the words that say so, and the rows that were used.
+Published rows come first, as printed; where there are none, or only the best shape of a
+search, the atlas's constants. Each answer carries the words that say so, and the rows that
+were used.
 """
 
 from __future__ import annotations
@@ -55,9 +56,10 @@ def product_share(device: Device, precision: str) -> Share | None:
     """
     for wanted in (_alike(precision), SIXTEEN):
         rows = _products_of(device, wanted)
-        if rows:
-            return _of_products(device, precision, rows)
         found = _kernels(device, "product", wanted)
+        # The best of a search is an upper bound of what other shapes reach.
+        if rows and not (found and all("search" in row.note for row in rows)):
+            return _of_products(device, precision, rows)
         if found:
             return _of_kernels(found, precision, wanted)
     return None
