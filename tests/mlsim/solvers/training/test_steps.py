@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 from training_runs import CHIP, LAYERS, SMALL, WIDE, WORDS, gpt, train
 
-from mlsim import Engine
+from mlsim import Device, Engine, Hardware, System
+from mlsim.errors import NotMeasuredError
 
 EXACT = 1e-12
 PARTS = (
@@ -257,3 +258,56 @@ def test_calibrated_is_slower_than_roofline(
     assert 0 < calibrated.mfu < roofline.mfu <= 1
     for name in ("memory_required", "model_flops", "hardware_flops"):
         assert calibrated.value(name) == roofline.value(name)
+
+
+# ---- constants of the caller ------------------------------------------------------------
+
+
+def own_chip(**asked: Any) -> Any:
+    """Ask about one device of which nothing is on record, without a number of cores."""
+    chip = Device(
+        "My chip",
+        peak_flops={"bf16": "100 TFLOP/s", "fp16": "100 TFLOP/s"},
+        memory_bandwidth="1 TB/s",
+        memory_capacity="800 GB",
+    )
+    return Engine.train(
+        model="Llama3_8B",
+        hardware=chip,
+        global_batch=8,
+        sequence_tokens=2048,
+        check_memory=False,
+        **asked,
+    )
+
+
+def test_constants_of_the_caller_take_the_place_of_measurements() -> None:
+    """Whole rates and no start are the roofline; half of both rates take twice its time."""
+    roofline = own_chip().value("step_time")
+    none = {"kernel_overhead": "1e-30 s", "estimate": "calibrated"}
+    whole = own_chip(compute_fraction=1.0, memory_fraction=1.0, **none)
+    half = own_chip(compute_fraction=0.5, memory_fraction=0.5, **none)
+    assert whole.value("step_time") == pytest.approx(roofline)
+    assert half.value("step_time") == pytest.approx(2 * roofline)
+    with pytest.raises(NotMeasuredError, match="needs measurements of My chip"):
+        own_chip(compute_fraction=0.5, **none)
+
+
+def test_links_of_the_caller_take_the_place_of_measurements() -> None:
+    """16 GB/s is no link of an A100: nobody measured it, but what it reaches can be given."""
+    node = System("Pair", Hardware.Cloud.A100, devices=2, link_bandwidth="16 GB/s")
+    asked: dict[str, Any] = {
+        "model": "Llama3_8B",
+        "hardware": node,
+        "global_batch": 8,
+        "tensor_parallel": 2,
+        "estimate": "calibrated",
+        "check_memory": False,
+    }
+    with pytest.raises(NotMeasuredError, match="all-reduces of NVIDIA A100"):
+        Engine.train(**asked).value("step_time")
+    slow, fast = (
+        Engine.train(**asked, link_fraction=part, hop_latency="1 us").value("step_time")
+        for part in (0.4, 0.8)
+    )
+    assert slow > fast

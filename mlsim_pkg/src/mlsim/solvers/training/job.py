@@ -10,6 +10,7 @@ from typing import Any
 from mlsim.hardware import Device
 from mlsim.hardware.device_calibration import Calibration, calibration
 from mlsim.precision import Precision, by_default
+from mlsim.solvers.calibrated import OF_DEVICE
 from mlsim.solvers.formats import WIDE
 from mlsim.solvers.inputs import CALIBRATED
 from mlsim.systems import Cluster, Placement, System, placement
@@ -121,20 +122,27 @@ class Job:
 
     @property
     def achieved(self) -> Calibration | None:
-        """What the device was measured to reach; None of a roofline."""
-        return calibration(self.device, self.precision.computes_as) if self.calibrated else None
+        """What the device was measured to reach; None of a roofline, or where all is given."""
+        if not self.calibrated or set(OF_DEVICE) <= set(self.given):
+            return None
+        return calibration(self.device, self.precision.computes_as)
 
     @property
     def attention_achieved(self) -> Calibration | None:
         """What attention reaches, which computes in 16 bits where matrices take 8."""
-        return (
-            calibration(self.device, self.computes_in("attention", "")) if self.calibrated else None
-        )
+        if self.achieved is None:
+            return None
+        return calibration(self.device, self.computes_in("attention", ""))
 
     @property
     def linked(self) -> LinkCalibration | None:
-        """What its links were measured to reach; None of a roofline, or where nothing is sent."""
+        """What its links were measured to reach; None of a roofline, or where nothing is sent.
+
+        Nor is it looked up where all of it is given.
+        """
         if not self.calibrated or self.parallelism.devices == 1 or self.node is None:
+            return None
+        if {"link_fraction", "hop_latency"} <= set(self.given):
             return None
         group = min(self.parallelism.tensor, self.node.devices)
         return link_calibration(self.node, group if group > 1 else None)

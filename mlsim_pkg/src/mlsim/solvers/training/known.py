@@ -6,6 +6,7 @@ from dataclasses import replace
 from functools import partial
 
 from mlsim.precision import PRECISIONS
+from mlsim.solvers.calibrated import add_tiling
 from mlsim.solvers.formats import WIDE, kept_bytes
 from mlsim.solvers.question import Known, Origin, recorded
 from mlsim.solvers.training.job import Job
@@ -173,6 +174,8 @@ def _add_rates(known: Known, job: Job) -> None:
     device, links = job.achieved, job.linked
     if device is None:
         known.add("roofline: the full rate of the memory", memory_fraction=1.0)
+        if job.calibrated:
+            add_tiling(known, job.device)
     else:
         origins, fraction = device.origins, device.origins["compute_fraction"]
         own = "" if job.recipe.standard else f"; for attention {origins['attention_fraction']}"
