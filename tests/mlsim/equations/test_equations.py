@@ -20,8 +20,8 @@ from mlsim.equations import (
     attention_kernels,
     convolution,
     equations_of,
-    execution,
     exchange_kernels,
+    execution,
     expert_kernels,
     from_records,
     input_pipeline,
@@ -102,7 +102,6 @@ LAYER = {
     "product_depth": 512,
     "waves": 2,
     # What a kernel of the atlas takes.
-    "depth": 4096,
     "depth_parts": 2,
     "split_rounds": 1.5,
     "least_depth": 512,

@@ -16,7 +16,7 @@ QUESTION = "How long does a measured matrix product take?"
 def depth_parts(
     product_rows: Value,
     outputs: Value,
-    depth: Value,
+    product_depth: Value,
     tile_size: Value,
     cores: Value,
     least_depth: Value,
@@ -35,7 +35,7 @@ def depth_parts(
     return maximum(
         minimum(
             floor(cores / (ceil(product_rows / tile_size) * maximum(ceil(outputs / tile_size), 1))),
-            floor(depth / least_depth),
+            floor(product_depth / least_depth),
         ),
         1,
     )
@@ -75,7 +75,7 @@ def split_rounds(
 def split_filled_share(
     product_rows: Value,
     outputs: Value,
-    depth: Value,
+    product_depth: Value,
     depth_parts: Value,
     split_rounds: Value,
     tile_size: Value,
@@ -94,8 +94,8 @@ def split_filled_share(
     return (
         product_rows
         * outputs
-        * depth
-        / (split_rounds * cores * tile_size**2 * (depth / depth_parts + depth_start))
+        * product_depth
+        / (split_rounds * cores * tile_size**2 * (product_depth / depth_parts + depth_start))
     )
 
 

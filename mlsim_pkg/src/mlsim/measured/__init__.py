@@ -1,4 +1,4 @@
-"""What others measured or published, each row with its source; but for peaks of memory, none by this project.
+"""What others measured or published, each row with its source; peaks of memory are our own.
 
 A name is imported when it is used.
 """

@@ -28,8 +28,10 @@ class Term:
 
 
 # In this order; a topic is loaded when a name is not found in those before it.
-_TOPICS = ("operators", "serving", "training", "calibration", "footprint", "machines", "inside")
-_TOPICS = ("operators", "serving", "training", "calibration", "kernels", "footprint")
+_TOPICS = (
+    *("operators", "serving", "training", "calibration", "kernels"),
+    *("footprint", "machines", "inside"),
+)
 _TERMS: dict[str, Term] = {}
 _loaded: list[str] = []
 _ALL = "mlsim.quantities.VOCABULARY has all, and the glossary."

@@ -2,7 +2,6 @@
 
 ENTRIES: tuple[tuple[str, str, str, str], ...] = (
     # A matrix product whose depth may be divided among cores.
-    ("depth", r"q_k", "1", "Products that are added up for each number of a product's result."),
     ("least_depth", r"q_\mathrm{min}", "1", "Least depth for which a core is given a part."),
     ("depth_parts", r"\nu_s", "1", "Parts of a product's depth, each for other cores."),
     (
