@@ -16,7 +16,7 @@ def test_it_prints_each_view(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["anatomy", "LeNet5_Variant", "--view", "ops", "--count", "seed003"]) == 0
     assert "295,700" in capsys.readouterr().out
     for view in ("layers", "operators", "layer-mem", "mem", "summary", "counts", "moments"):
-        assert main(["anatomy", "LeNet5_Variant", "--view", view]) == 0
+        assert main(["anatomy", "LeNet5_Variant", "--training", "--view", view]) == 0
         assert len(capsys.readouterr().out.splitlines()) > 3
 
 

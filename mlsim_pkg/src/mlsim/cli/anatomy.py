@@ -40,7 +40,7 @@ def add(commands: Any) -> None:
     command.add_argument("hardware", nargs="?", help="a device, for times: name or .toml file")
     command.add_argument("--view", choices=VIEWS, default="layers", help="what to print (layers)")
     command.add_argument("--batch", dest="batch_size", default="1", metavar="N", help="samples (1)")
-    command.add_argument("--precision", default="fp32", help="number format (fp32)")
+    command.add_argument("--precision", help="number format (fp32, or that of a PyTorch module)")
     command.add_argument(
         "--count", default="flop", help="flop, mac, seed003 or pytorch: how operations are counted"
     )

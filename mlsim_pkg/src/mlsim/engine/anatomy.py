@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -18,7 +18,7 @@ from mlsim.workloads.graph import Graph
 from mlsim.workloads.graph.of import graph as graph_of
 from mlsim.workloads.language import Transformer
 from mlsim.workloads.model import Model
-from mlsim.workloads.pytorch import is_module, load_module
+from mlsim.workloads.pytorch import ModuleNetwork, is_module, load_module
 from mlsim.zoo import resolve
 
 
@@ -26,7 +26,7 @@ def anatomy(
     model: Model | str | Any,
     *,
     batch_size: Any = 1,
-    precision: str | Precision = "fp32",
+    precision: str | Precision | None = None,
     hardware: Device | str | None = None,
     count: str = "flop",
     training: bool = False,
@@ -34,6 +34,7 @@ def anatomy(
     estimate: str = "roofline",
     shape: Sequence[int] | None = None,
     tokens: Any = None,
+    example: Any = None,
 ) -> Anatomy:
     """Take a network apart: shapes, parameters, operations, bytes and time of each layer.
 
@@ -45,7 +46,8 @@ def anatomy(
     batch_size
         Samples that go through together.
     precision
-        Number format of weights and activations, "fp32" if left out, as PyTorch makes them.
+        Number format of weights and activations. If left out, that of a PyTorch module's
+        parameters, and "fp32", as PyTorch makes them, of any other network.
     hardware
         A device, to get the time of each layer; none is needed for counts.
     count
@@ -59,6 +61,9 @@ def anatomy(
         Of a PyTorch module, the shape of one sample, such as (3, 224, 224).
     tokens
         Of a language model, how many tokens it reads at once.
+    example
+        Of a PyTorch module that takes more than one tensor, what it is called with: a tuple,
+        or a dict by name, each with the batch first. Only shapes and types are used.
 
     Raises
     ------
@@ -77,8 +82,14 @@ def anatomy(
     [(6, 24, 24), (6, 24, 24), (6, 12, 12)]
     """
     # Who trains a language model lets it guess after each token, who reads a prompt once.
-    found, graph = _graph(model, shape, tokens, all_logits=check_flag("training", training))
+    found, graph = _graph(
+        model, shape, tokens, example, all_logits=check_flag("training", training)
+    )
+    if precision is None:
+        precision = found.precision if isinstance(found, ModuleNetwork) else "fp32"
     check_estimate(estimate)
+    if isinstance(batch_size, (list, tuple, range)):
+        raise InvalidValueError(f"an anatomy has one batch_size, not several: {batch_size!r}.")
     return Anatomy(
         graph,
         found,
@@ -92,15 +103,33 @@ def anatomy(
     )
 
 
-def _graph(model: Any, shape: Any, tokens: Any, *, all_logits: bool) -> tuple[Model, Graph]:
+def _graph(
+    model: Any, shape: Any, tokens: Any, example: Any, *, all_logits: bool
+) -> tuple[Model, Graph]:
     """Return the model and its computation graph."""
     if is_module(model):
-        read = load_module(model, shape=shape, tokens=tokens, training=all_logits)
+        told = {"shape": shape, "tokens": tokens, "example": example}
+        read = load_module(model, **told, training=all_logits)
         return read, read.graph
-    if shape is not None:
-        raise InvalidValueError("shape= is that of a PyTorch module's sample; leave it out.")
+    if shape is not None or example is not None:
+        given = "example" if shape is None else "shape"
+        raise InvalidValueError(
+            f"{given}= is for a PyTorch module, and {_told(model)} is none: leave {given}= out, "
+            "or give the module itself, such as torchvision.models.resnet18()."
+        )
     found = resolve.model(model)
+    if not isinstance(tokens, Hashable):
+        raise InvalidValueError(f"tokens must be a whole number such as 2048, not {tokens!r}.")
     return found, _cached(found, tokens, all_logits=all_logits and isinstance(found, Transformer))
+
+
+def _told(model: Any) -> str:
+    """Return what was given, in a few words."""
+    if isinstance(model, str):
+        return repr(model)
+    if isinstance(model, type):
+        return f"the class {model.__name__}"
+    return f"a thing of the type {type(model).__name__}"
 
 
 @lru_cache(maxsize=64)
@@ -155,13 +184,16 @@ def largest_batch(model: Any, *, hardware: Device | str, **asked: Any) -> int:
     ------
     DoesNotFitError
         If not even one sample does; says by how much.
+    InvalidValueError
+        If a batch is given.
 
     >>> from mlsim import largest_batch
     >>> 100 < largest_batch("AlexNet", hardware="GTX580", training=True) < 300
     True
     """
     device = resolve.device(hardware)
-    asked.pop("batch_size", None)
+    if "batch_size" in asked:
+        raise InvalidValueError("batch_size is what largest_batch finds; leave it out.")
 
     def at(batch: int) -> Anatomy:
         return anatomy(model, batch_size=batch, hardware=device, **asked)

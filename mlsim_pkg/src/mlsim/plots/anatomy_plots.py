@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from mlsim.errors import InvalidValueError, need, unknown_name
+from mlsim.errors import InvalidValueError, WrongKindError, need, unknown_name
 from mlsim.plots.plot_data import attach
 from mlsim.plots.treemap import draw_treemap
 from mlsim.solvers.anatomy.anatomy import Anatomy
@@ -51,6 +51,8 @@ def plot_anatomy(
         If there is no such figure.
     InvalidValueError
         If it needs a device, or what training holds, and the anatomy has none.
+    WrongKindError
+        If it is given something else than an anatomy.
 
     >>> from mlsim import anatomy
     >>> figure, axes = plot_anatomy(anatomy("LeNet5_Variant"), "memory")
@@ -63,6 +65,8 @@ def plot_anatomy(
         "moments": _moments,
         "treemap": draw_treemap,
     }
+    if not isinstance(anatomy, Anatomy):
+        raise WrongKindError(f"plot_anatomy draws what anatomy(...) returns, not {anatomy!r}.")
     if what not in drawers:
         raise unknown_name("figure of an anatomy", what, drawers)
     if what == "time" and anatomy.device is None:

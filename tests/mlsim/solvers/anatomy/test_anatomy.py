@@ -16,6 +16,7 @@ from mlsim import (
     estimate_training_for,
     largest_batch,
     over_memory,
+    plot_anatomy,
     profile_layer_mem,
     profile_mem,
     profile_ops,
@@ -260,9 +261,26 @@ def test_what_cannot_be_asked_is_refused() -> None:
         anatomy("LeNet5_Variant")["conv"]
     with pytest.raises(InvalidValueError, match="what training holds is not known"):
         _ = anatomy("DLRM", training=True).peak
-    with pytest.raises(InvalidValueError, match="leave it out"):
+    with pytest.raises(InvalidValueError, match="leave shape= out"):
         anatomy("LeNet5_Variant", shape=(1, 28, 28))
+    with pytest.raises(UnknownNameError, match="adam"):
+        anatomy("LeNet5_Variant", training=True, optimizer=["adam"])  # type: ignore[arg-type]
+    with pytest.raises(InvalidValueError, match="one batch_size"):
+        anatomy("LeNet5_Variant", batch_size=[1, 2])
+    with pytest.raises(InvalidValueError, match="training=True"):
+        _ = anatomy("LeNet5_Variant").moments
+    with pytest.raises(InvalidValueError, match="no folder"):
+        anatomy("LeNet5_Variant").to_csv("/no/such/folder/rows.csv")
+    with pytest.raises(WrongKindError, match="what anatomy"):
+        plot_anatomy("LeNet5_Variant")  # type: ignore[arg-type]
     assert Models.LeNet5_Variant.parameter_count == 41_282
+
+
+def test_a_largest_batch_is_asked_without_one() -> None:
+    with pytest.raises(InvalidValueError, match="leave it out"):
+        largest_batch("ResNet50", hardware="T4", batch_size=4)
+    with pytest.raises(InvalidValueError, match="must be several"):
+        over_memory("ResNet50", 5, hardware="T4", disk_bandwidth="3 GB/s")  # type: ignore[arg-type]
 
 
 def test_a_language_model_takes_about_what_its_prefill_takes() -> None:
@@ -290,6 +308,8 @@ def test_one_token_reads_its_own_experts_only() -> None:
 
 
 def test_a_language_model_needs_its_tokens() -> None:
+    with pytest.raises(InvalidValueError, match="whole number"):
+        anatomy("GPT2", tokens=[512])
     with pytest.raises(InvalidValueError, match="tokens=512"):
         anatomy("GPT2")
     with pytest.raises(InvalidValueError, match="Leave it out"):

@@ -69,7 +69,7 @@ class Anatomy:
         device: Device | None = None,
         estimate: str = "roofline",
     ) -> None:
-        if optimizer not in OPTIMIZERS:
+        if not isinstance(optimizer, str) or optimizer not in OPTIMIZERS:
             raise unknown_name("optimizer", optimizer, OPTIMIZERS)
         self.graph, self.model, self.batch_size = graph, model, batch_size
         self.precision, self.count, self.training = precision, check_count(count), training
@@ -236,8 +236,13 @@ class Anatomy:
         Raises
         ------
         InvalidValueError
-            If the network was not described closely enough for that.
+            If training was not asked about, or the network was not described closely
+            enough for that.
         """
+        if not self.training:
+            raise InvalidValueError(
+                "moments and peak are those of a step of training: give training=True."
+            )
         if self.notes:
             raise InvalidValueError(f"what training holds is not known: {' '.join(self.notes)}")
         return TrainingStep(

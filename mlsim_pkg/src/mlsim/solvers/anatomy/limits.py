@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -78,6 +78,9 @@ def _device(anatomy: Anatomy) -> Device:
 
 def over_memory(at: At, batches: Sequence[int], disk_bandwidth: Any) -> View:
     """Return memory and time of a step by batch, with the wait for a disk beyond memory."""
+    if isinstance(batches, str) or not isinstance(batches, Iterable):
+        raise InvalidValueError(f"batches must be several, such as [64, 128], not {batches!r}.")
+    batches = list(batches)
     if not batches:
         raise InvalidValueError("give at least one batch, such as batches=[64, 128, 256].")
     rows = list(map(partial(_row, at, disk_bandwidth), batches))

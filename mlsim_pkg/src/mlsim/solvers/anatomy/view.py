@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mlsim.errors import need, unknown_name
+from mlsim.errors import InvalidValueError, need, unknown_name
 from mlsim.units import text
 
 if TYPE_CHECKING:
@@ -144,8 +144,16 @@ class View:
 
 
 def save(path: Path, content: str) -> None:
-    """Write a file in one go: what stood there before is lost only once the new one is whole."""
+    """Write a file in one go: what stood there before is lost only once the new one is whole.
+
+    Raises
+    ------
+    InvalidValueError
+        If its folder is not there.
+    """
     path = path.expanduser()
+    if not path.parent.is_dir():
+        raise InvalidValueError(f"there is no folder {str(path.parent)!r} to write to.")
     handle, made = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with os.fdopen(handle, "w", encoding="utf-8") as file:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -18,6 +19,16 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     import torch
+
+# Number formats by PyTorch's names.
+FORMATS = {
+    "float64": "fp64",
+    "float32": "fp32",
+    "float16": "fp16",
+    "bfloat16": "bf16",
+    "float8_e4m3fn": "fp8",
+    "float8_e5m2": "fp8",
+}
 
 
 def is_module(thing: Any) -> bool:
@@ -101,10 +112,13 @@ class ModuleNetwork(Network):
 
     Attributes
     ----------
+    precision
+        Number format of most of its parameters, as they are.
     graph
         Its layers, unfused.
     """
 
+    precision: str = "fp32"
     graph: Graph
 
     @cached_property
@@ -144,5 +158,20 @@ def load_module(
         source=f"{type(module).__module__}.{type(module).__qualname__}",
         input=Shape(first.elements, 1),
         layers=(),
+        precision=precision_of(module),
         graph=graph,
     )
+
+
+def precision_of(module: torch.nn.Module) -> str:
+    """Return the number format of most of a module's parameters, FP32 if it has none.
+
+    >>> import torch
+    >>> precision_of(torch.nn.Linear(2, 2).half())
+    'fp16'
+    """
+    numbers: Counter[str] = Counter()
+    for parameter in module.parameters():
+        numbers[str(parameter.dtype).removeprefix("torch.")] += parameter.numel()
+    known = {name: count for name, count in numbers.items() if name in FORMATS}
+    return FORMATS[max(known, key=known.__getitem__)] if known else "fp32"

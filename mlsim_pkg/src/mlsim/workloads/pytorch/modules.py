@@ -36,10 +36,30 @@ def _followed(
     """Run a module's own code within its path."""
     start = len(recorder.records)
     with recorder.inside(name, module):
+        check_batch_place(recorder, module, args)
         out = forward(*args, **kwargs)
         if not any(True for _ in module.children()):
             _gather(recorder, name, module, start, tensors_in(out))
     return out
+
+
+def check_batch_place(recorder: Recorder, module: torch.nn.Module, args: Any) -> None:
+    """Refuse a sequence whose steps would be taken for samples.
+
+    Attention and recurrent layers read steps first unless they are made with
+    `batch_first=True`. Given the batch first, they would run, and mix up the samples.
+    """
+    read = tensors_in(args)
+    if getattr(module, "batch_first", True) or not read or read[0].dim() != 3:
+        return
+    first, second, _ = read[0].shape
+    if first == recorder.batch != second:
+        raise recorder.refusal(
+            "sequence",
+            f"it reads steps first and the batch second, and is given {tuple(read[0].shape)} "
+            "with the batch first, so steps would be taken for samples",
+            "Make it with batch_first=True, which counts the same, or swap the two before it.",
+        )
 
 
 def _response_norm(
