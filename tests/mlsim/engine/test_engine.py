@@ -15,7 +15,10 @@ from mlsim import Engine
 from mlsim.solvers.serving.validate import service
 from mlsim.solvers.training.validate import Asked
 
-QUESTIONS = ("solve", "serve", "train", "footprint", "fit", "find", "sweep", "optimal_size")
+QUESTIONS = (
+    *("solve", "serve", "train", "footprint", "fit", "find", "sweep", "optimal_size"),
+    "check_claim",
+)
 
 
 def defaults(function: Any) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from mlsim import __version__
-from mlsim.cli import anatomy, footprint, serve, solve, train, zoo
+from mlsim.cli import anatomy, claims, footprint, serve, solve, train, zoo
 from mlsim.cli.flags import flags_of, in_flags
 from mlsim.cli.options import DOES_NOT_FIT, REFUSED
 from mlsim.errors import DoesNotFitError, MlsimError
@@ -26,6 +26,7 @@ EPILOG = """examples:
   mlsim train Llama3_8B HGX_H100 --devices 8 --global-batch 64 --shard zero3 --recompute full
   mlsim train GPT3_175B Selene --devices 1024 --global-batch 1536 --search --tokens 300e9
   mlsim footprint Llama3_8B HGX_H100 --tp 8 --batch 64 --grid Germany --data-centre Google
+  mlsim check-claim Llama2_70B MI300X --precision fp16 --batch 1 --tokens-per-second 314
   mlsim zoo A100
   mlsim zoo check my_device.toml path/to/config.json
   mlsim zoo diff old/data new/data
@@ -35,6 +36,7 @@ exit status:
   1  it was refused, or the check of a file found an error
   2  the command was not understood
   3  nothing that was asked for fits in memory
+  4  the claim that was checked is impossible
 """
 
 
@@ -68,7 +70,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"mlsim {__version__}")
     commands = parser.add_subparsers(required=True, metavar="command")
-    for group in (solve, anatomy, serve, train, footprint, zoo):
+    for group in (solve, anatomy, serve, train, footprint, claims, zoo):
         group.add(commands)
     for each in commands.choices.values():
         each.set_defaults(parser=each)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from mlsim.errors import MlsimError, UnknownArgumentError
 
 if TYPE_CHECKING:
+    from mlsim.engine.claims import check_claim
     from mlsim.engine.find import find
     from mlsim.engine.footprint import footprint
     from mlsim.engine.serve import fit, serve
@@ -122,6 +123,7 @@ class Engine:
         find = staticmethod(find)
         sweep = staticmethod(sweep)
         optimal_size = staticmethod(optimal_size)
+        check_claim = staticmethod(check_claim)
     else:
         solve = _Question("solve")
         serve = _Question("serve")
@@ -131,3 +133,4 @@ class Engine:
         find = _Question("find")
         sweep = _Question("sweep")
         optimal_size = _Question("train")
+        check_claim = _Question("claims")

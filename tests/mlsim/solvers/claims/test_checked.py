@@ -1,0 +1,310 @@
+"""Claims: hand-worked bounds, what would make them true, and published results never refused."""
+
+from __future__ import annotations
+
+import csv
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mlsim import Engine, measurements, serving_measurements, training_measurements
+from mlsim.errors import InvalidValueError, UnitError, UnsupportedPrecisionError, WrongKindError
+from mlsim.solvers.claims.checked import Checked
+from mlsim.solvers.claims.judge import CACHE, CAPACITY, IMPOSSIBLE, WEIGHTS
+
+ROWS = Path(__file__).parents[3] / "fixtures" / "silicon_rows.csv"
+ZOO = {
+    "meta-llama/Llama-3.1-70B": "Llama3_70B",
+    "MiniMaxAI/MiniMax-M2.5": "MiniMax_M2",
+    "Qwen/Qwen3-32B": "Qwen3_32B",
+    "openai/gpt-oss-120b": "GPT_OSS_120B",
+}
+
+
+def famous(**changed: Any) -> Checked:
+    """Return the verdict on 314 tokens per second of a 70B model in FP16 on one MI300X."""
+    asked: dict[str, Any] = {
+        "model": "Llama2_70B",
+        "hardware": "MI300X",
+        "precision": "fp16",
+        "batch_size": 1,
+        "prompt_tokens": 256,
+        "output_tokens": 256,
+        "tokens_per_second": 314,
+    }
+    return Engine.check_claim(**(asked | changed))
+
+
+def test_314_tokens_per_second_by_hand() -> None:
+    # 68.98 billion parameters less the embedding table, 2 B each, at 5.3 TB/s: 25.9 ms a token.
+    read = (68_976_648_192 - 32_000 * 8192) * 2
+    checked = famous()
+    assert (checked.verdict, checked.term) == (IMPOSSIBLE, WEIGHTS)
+    assert checked.excess == pytest.approx(314 * read / 5.3e12, rel=2e-3)
+    bound = Engine.serve(
+        model="Llama2_70B", hardware="MI300X", precision="fp16", estimate="bound",
+        prompt_tokens=256, output_tokens=256,
+    )  # fmt: skip
+    assert checked.excess == pytest.approx(314 / bound.tokens_per_second)
+
+
+def test_what_would_make_314_true() -> None:
+    found = famous().remedies
+    assert found.smallest
+    assert (found.batch, found.devices, found.format) == (9, 9, None)
+    assert "fp8" in found.formats_tried
+    assert "w4a16" in found.formats_tried
+    assert found.tokens_per_step == pytest.approx(8.15, abs=0.01)
+    assert found.batch is not None
+    assert found.devices is not None
+    # Each remedy holds, and the next smaller one doesn't.
+    assert not famous(batch_size=found.batch).impossible
+    assert famous(batch_size=found.batch - 1).impossible
+    assert not famous(devices=found.devices).impossible
+    assert famous(devices=found.devices - 1).impossible
+
+
+def test_a_format_is_found_where_one_does_it() -> None:
+    checked = famous(tokens_per_second=60)
+    assert checked.impossible
+    assert checked.remedies.format == "fp8"
+    assert not famous(tokens_per_second=60, precision="fp8").impossible
+    # Half the weights' bits would be 77 tokens per second; 60 need 16 * 38.5 / 60.
+    assert checked.remedies.bits_per_weight == pytest.approx(16 * 38.53 / 60, rel=5e-3)
+
+
+def test_without_a_batch_the_best_one_is_taken() -> None:
+    checked = famous(batch_size=None)
+    assert not checked.impossible
+    assert checked.findings[1].batch == checked.fitting
+
+
+def test_what_each_user_gets_has_a_largest_batch() -> None:
+    checked = famous(tokens_per_second=None, time_per_output_token="28 ms", batch_size=200)
+    assert (checked.verdict, checked.term) == (IMPOSSIBLE, WEIGHTS)
+    most = checked.remedies.batch
+    assert not checked.remedies.smallest
+    assert most is not None
+    assert not famous(
+        tokens_per_second=None, time_per_output_token="28 ms", batch_size=most
+    ).impossible
+    assert famous(
+        tokens_per_second=None, time_per_output_token="28 ms", batch_size=most + 1
+    ).impossible
+
+
+def test_rate_and_time_per_token_are_one_claim() -> None:
+    rate = famous(tokens_per_second=None, tokens_per_second_per_user=100)
+    time = famous(tokens_per_second=None, time_per_output_token="10 ms")
+    assert rate.excess == pytest.approx(time.excess)
+
+
+def test_weights_that_do_not_fit_decide() -> None:
+    checked = Engine.check_claim(
+        model="Llama3_405B", hardware="H200", precision="fp8", tokens_per_second=506
+    )
+    assert (checked.verdict, checked.term, checked.fitting) == (IMPOSSIBLE, CAPACITY, 0)
+    # 405.9 GB of weights, 150.8 GB on each device.
+    assert checked.remedies.devices == math.ceil(405.9 / 150.8)
+    eight = Engine.check_claim(
+        model="Llama3_405B", hardware="H200", devices=8, precision="fp8", tokens_per_second=506
+    )
+    assert not eight.impossible
+
+
+def test_the_first_token_of_a_prompt_alone() -> None:
+    # 2 FLOP for each of 8 billion parameters and 8,000 tokens at 989 TFLOP/s: some 0.12 s.
+    def at(time: str) -> Checked:
+        return Engine.check_claim(
+            model="Llama3_8B", hardware="H100", prompt_tokens=8000, batch_size=64,
+            time_to_first_token=time,
+        )  # fmt: skip
+
+    assert at("100 ms").impossible
+    assert at("100 ms").term == "arithmetic"
+    assert not at("150 ms").impossible
+
+
+def test_utilization_of_training() -> None:
+    def at(mfu: Any) -> Checked:
+        return Engine.check_claim(model="Llama3_8B", hardware="H100", devices=8, mfu=mfu)
+
+    assert at(1.2).impossible
+    assert at("120%").excess == pytest.approx(1.2)
+    assert at(1.2).remedies.devices is None
+    assert at(0.95).verdict == "possible"
+    assert at("40%").verdict == "plausible"
+
+
+def test_images_per_second() -> None:
+    fast = Engine.check_claim(
+        model="ResNet50", hardware="A100", batch_size=32, samples_per_second=1e5
+    )
+    # 8.18 GFLOP an image at 312 TFLOP/s.
+    assert fast.excess == pytest.approx(1e5 * 8.178e9 / 312e12, rel=2e-3)
+    assert fast.remedies.devices == math.ceil(fast.excess)
+    assert famous().machine.cache_each > 0
+    assert fast.machine.cache_each == 0
+
+
+def test_a_larger_machine_or_a_slower_claim_is_never_less_plausible() -> None:
+    order = ["impossible", "possible", "plausible"]
+    by_claim = [order.index(famous(tokens_per_second=rate).verdict) for rate in (900, 39, 30, 9)]
+    assert by_claim == sorted(by_claim)
+    by_size = [famous(devices=count).excess for count in (1, 2, 4, 8)]
+    assert by_size == sorted(by_size, reverse=True)
+    assert by_size[0] == pytest.approx(8 * by_size[-1])
+
+
+def rows() -> list[dict[str, str]]:
+    with ROWS.open(encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def row_claim(row: dict[str, str]) -> Checked:
+    """Judge a row with a cache in 8 bits, which is in its favor, or in the 16 of its weights."""
+    formats: dict[str, Any] = {"precision": "bf16"}
+    if row["precision"]:
+        formats = {"precision": row["precision"], "kv_cache": "fp8"}
+    if row["precision"] == "fp4":
+        formats["precision"] = "nvfp4"
+    if "gpt-oss" in row["model_path"]:
+        formats = {"weights": "mxfp4", "activations": "bf16", "kv_cache": "fp8"}
+    return Engine.check_claim(
+        model=ZOO[row["model_path"]],
+        hardware=row["system"].removesuffix("_sxm").upper(),
+        devices=int(row["tp_size"]),
+        batch_size=int(row["batch_size"]),
+        prompt_tokens=int(row["isl"]),
+        output_tokens=int(row["osl"]),
+        time_per_output_token=f"{row['silicon_tpot_ms']} ms",
+        time_to_first_token=f"{row['silicon_ttft_ms']} ms",
+        **formats,
+    )
+
+
+def test_rows_whose_concurrency_can_not_have_run() -> None:
+    judged = [row_claim(row) for row in rows()]
+    assert [each.term for each in judged[:6]] == [CAPACITY] * 4 + [CACHE] * 2
+    assert all(each.impossible for each in judged[:6])
+    # Rows of the same series with fewer requests could run.
+    assert not any(each.impossible for each in judged[6:])
+    # What waits does not run: the first token of those took most of a minute.
+    assert all(float(row["silicon_ttft_ms"]) > 2e4 for row in rows()[:6])
+    # The running batch that is true is smaller, and above that of the honest row.
+    assert judged[0].remedies.batch is not None
+    assert 32 < judged[0].remedies.batch < 128
+
+
+def serving_claims() -> list[Checked]:
+    names = {
+        "decode_throughput": "tokens_per_second",
+        "output_throughput": "tokens_per_second",
+        "time_to_first_token": "time_to_first_token",
+        "pass_throughput": "samples_per_second",
+    }
+    found = []
+    for row in serving_measurements():
+        total = row.value * (row.devices if row.per_device else 1)
+        asked: dict[str, Any] = {
+            name: getattr(row, name)
+            for name in (
+                *("model", "hardware", "devices", "batch_size", "prompt_tokens"),
+                *("output_tokens", "weights", "activations", "kv_cache"),
+            )
+        }
+        asked[names[row.metric]] = f"{row.value} s" if row.unit == "s" else total
+        found.append(Engine.check_claim(**asked))
+    return found
+
+
+def network_claims() -> list[Checked]:
+    return [
+        Engine.check_claim(
+            model=row.model,
+            hardware=row.hardware,
+            batch_size=row.batch_size,
+            precision=row.precision,
+            samples_per_second=row.value,
+        )
+        for row in measurements()
+        if row.metric == "throughput"
+    ]
+
+
+def training_claims() -> list[Checked]:
+    return [
+        Engine.check_claim(
+            model=row.transformer,
+            hardware=row.device,
+            devices=min(row.devices, 4096),
+            precision=row.precision,
+            prompt_tokens=row.sequence_tokens - 2,
+            mfu=row.base_value,
+        )
+        for row in training_measurements()
+        if row.metric == "mfu"
+    ]
+
+
+@pytest.mark.parametrize("made", [serving_claims, network_claims, training_claims])
+def test_no_published_result_is_called_impossible(made: Any) -> None:
+    checked = made()
+    assert len(checked) > 30
+    assert [str(each) for each in checked if each.impossible] == []
+
+
+@pytest.mark.parametrize(
+    ("given", "error", "says"),
+    [
+        ({"tokens_per_second": None}, InvalidValueError, "nothing is claimed"),
+        ({"tokens_per_second": -1}, InvalidValueError, "positive number"),
+        ({"tokens_per_second": float("inf")}, InvalidValueError, "positive number"),
+        ({"tokens_per_second": float("nan")}, InvalidValueError, "positive number"),
+        ({"tokens_per_second": True}, InvalidValueError, "positive number"),
+        ({"tokens_per_second": "314"}, InvalidValueError, "such as 314"),
+        ({"tokens_per_second": [1, 2]}, InvalidValueError, "one claim at a time"),
+        ({"time_per_output_token": 12}, UnitError, "time_per_output_token"),
+        ({"mfu": "much"}, InvalidValueError, "0.45"),
+        ({"mfu": 0}, InvalidValueError, "0.45"),
+        ({"batch_size": 0}, InvalidValueError, "batch_size"),
+        ({"batch_size": [1, 2]}, InvalidValueError, "one number"),
+        ({"prompt_tokens": 0}, InvalidValueError, "prompt_tokens"),
+        ({"devices": 0}, InvalidValueError, "devices"),
+        ({"devices": 2.5}, InvalidValueError, "devices"),
+        ({"tolerance": -1}, InvalidValueError, "tolerance"),
+        ({"prompt_tokens": 10**6}, InvalidValueError, "context"),
+        ({"samples_per_second": 5}, WrongKindError, "tokens_per_second"),
+        ({"model": "BERT_Base"}, WrongKindError, "samples_per_second"),
+        ({"model": "ResNet50"}, WrongKindError, "fixed input"),
+        ({"hardware": "V100", "precision": "fp8"}, UnsupportedPrecisionError, "V100"),
+        ({"hardware": "HGX_H100", "devices": 9}, InvalidValueError, "has 8 devices"),
+    ],
+)
+def test_nonsense_is_refused(given: dict[str, Any], error: type[Exception], says: str) -> None:
+    with pytest.raises(error, match=says):
+        famous(**given)
+
+
+def test_a_network_has_no_tokens() -> None:
+    with pytest.raises(InvalidValueError, match="samples_per_second"):
+        Engine.check_claim(model="ResNet50", hardware="A100", tokens_per_second=5)
+
+
+def test_explained_and_written() -> None:
+    checked = famous()
+    assert "decode_throughput" in str(checked.explain())
+    found = checked.to_dict()
+    assert found["verdict"] == IMPOSSIBLE
+    assert found["remedies"]["batch"] == 9
+    assert found["findings"][1]["bound"]["unit"] == "token/s"
+    assert "at least 9 sequences" in str(checked)
+    for other in (
+        Engine.check_claim(model="ResNet50", hardware="A100", samples_per_second=5e5),
+        Engine.check_claim(model="Llama3_405B", hardware="H200", tokens_per_second=5),
+        Engine.check_claim(model="Llama3_8B", hardware="H100", mfu=0.9),
+        Engine.check_claim(model="BERT_Base", hardware="H100", samples_per_second=5e5),
+    ):
+        assert len(str(other.explain())) > 200
