@@ -55,7 +55,8 @@ def check_claim(
     that helps most, devices that work as one and send nothing, cache for texts that are
     halfway through their output. So "impossible" holds for every layout, but not for a
     program that does something else: several tokens a step (speculative decoding), prompts
-    whose cache was kept, fewer operations than the model has.
+    whose cache was kept or is shared, fewer operations than the model has, weights or cache
+    in the memory of the host, tokens that prefer the same experts.
 
     Parameters
     ----------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -23,8 +24,8 @@ def report(checked: Checked) -> Report:
         if finding.claim and finding.estimate is not None:
             rows.append(("estimate", _estimate(finding)))
     if checked.impossible:
-        rows += [("true with", words) for words in _remedies(checked)] or [
-            ("true with", "nothing that was tried: no batch, format or number of devices")
+        rows += [("true if", words) for words in _remedies(checked)] or [
+            ("true if", "nothing that was tried: no batch, format or number of devices helps")
         ]
     rows.append(("assumed", _assumed(checked)))
     return Report(_title(checked), rows, label=12)
@@ -84,15 +85,16 @@ def _figure(finding: Finding) -> tuple[str, str]:
     limit = "at most" if claim.metric.rate else "at least"
     return "bound", (
         f"{limit} {text(finding.bound, claim.metric.unit)} with {_batch(finding.batch)} together, "
-        f"by {finding.term}; claimed is {finding.excess:.2f} times as fast"
+        f"by {finding.term}; claimed is {finding.excess:.2g} times as fast"
     )
 
 
 def _estimate(finding: Finding) -> str:
-    unit = finding.claim.metric.unit if finding.claim else "1"
+    unit, estimate = finding.claim.metric.unit if finding.claim else "1", finding.estimate or 0.0
+    shown = f"{estimate:.1%}" if unit == "1" else text(estimate, unit)
     return (
-        f"{text(finding.estimate or 0.0, unit)} ({finding.estimated_by}, nothing sent); "
-        f"claimed is {finding.over or 0.0:.2f} times as fast"
+        f"{shown} ({finding.estimated_by}, nothing sent); "
+        f"claimed is {finding.over or 0.0:.2g} times as fast"
     )
 
 
@@ -101,18 +103,19 @@ def _remedies(checked: Checked) -> list[str]:
     words = []
     if found.batch:
         least = "at least" if found.smallest else "at most"
-        words.append(f"{least} {_count(found.batch)} together, all else as claimed")
+        words.append(f"{least} {_count(found.batch)} run together, all else as claimed")
     if found.format:
-        words.append(f"{found.format} in place of {machine.formats.name}")
+        words.append(f"{found.format} is used in place of {machine.formats.name}")
     if found.devices:
-        words.append(f"{found.devices:,} devices or more that work as one")
+        words.append(f"{found.devices:,} devices or more work as one")
     if found.tokens_per_step:
-        words.append(
-            f"{found.tokens_per_step:.1f} tokens or more from each step (speculative decoding)"
-        )
+        tokens = math.ceil(10 * found.tokens_per_step) / 10
+        words.append(f"{tokens:.1f} tokens or more come from each step (speculative decoding)")
     if found.bits_per_weight and not found.format:
-        tried = f"; none of {', '.join(found.formats_tried)}" if found.formats_tried else ""
-        words.append(f"{found.bits_per_weight:.1f} bits per weight or fewer{tried}")
+        names = ", ".join(found.formats_tried)
+        tried = f"; none of these does: {names}" if names else ""
+        bits = math.floor(10 * found.bits_per_weight) / 10
+        words.append(f"weights take {bits:.1f} bits or fewer{tried}")
     return words
 
 
@@ -130,11 +133,12 @@ def _assumed(checked: Checked) -> str:
 
 
 def _count(batch: int) -> str:
-    return "1 sequence" if batch == 1 else f"{_batch(batch)} sequences"
+    many = f"{batch:,}" if batch < MOST_BATCH else "any number of"
+    return "1 sequence" if batch == 1 else f"{many} sequences"
 
 
 def _batch(batch: int) -> str:
-    return f"{batch:,}" if batch < MOST_BATCH else "any number of"
+    return f"{batch:,}" if batch < MOST_BATCH else "any number"
 
 
 def as_dict(checked: Checked) -> dict[str, Any]:
