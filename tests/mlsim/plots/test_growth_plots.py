@@ -51,7 +51,7 @@ def test_dense_and_experts_open_and_closed_differ_without_color() -> None:
     row = next(each for each in data_of(figure) if each["Name"] == "Chinchilla")
     assert row == {
         "Name": "Chinchilla",
-        "Year": 2022.21,
+        "Year": "2022.2",
         "Form": "dense",
         "Weights": "closed",
         "Parameters (billion)": 70,

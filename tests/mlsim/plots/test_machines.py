@@ -36,16 +36,24 @@ def test_dennard_draws_what_is_asked() -> None:
     assert [len(line.get_ydata()) for line in ax.lines] == [
         len(trend(name)) for name in ("frequency", "power")
     ]
-    assert {row["What"] for row in plots.data_of(figure)} == {"clock (MHz)", "power (W)"}
+    # A row for each year, with what is known of it.
+    first = plots.data_of(figure)[0]
+    assert first == {
+        "Year": "1971",
+        "clock (MHz)": 0.704,
+        "power (W)": pytest.approx(0.445, abs=0.001),
+    }
     with pytest.raises(UnknownNameError, match="frequency"):
         plots.plot_dennard(["frequncy"])
 
 
 def test_amdahl_flattens_at_its_limit() -> None:
-    _, ax = plots.plot_amdahl([0.9, 1.0], most=1024)
+    figure, ax = plots.plot_amdahl([0.9, 1.0], most=1024)
     limited, free = (line.get_ydata()[-1] for line in ax.lines)
     assert limited == pytest.approx(9.91, abs=0.01)
     assert free == 1024
+    last = {"Processors": "1024", "90 % parallel": pytest.approx(limited), "100 % parallel": 1024}
+    assert plots.data_of(figure)[-1] == last
     with pytest.raises(InvalidValueError, match=r"from 0 to 1, not 90"):
         plots.plot_amdahl([90])
 
@@ -72,8 +80,10 @@ def test_capacities_are_of_the_whole_chip() -> None:
 def test_a_sweep_marks_the_caches_that_it_crosses() -> None:
     sizes = [2**n for n in range(12, 20)]
     caches = {"L1": 32 * 1024, "L9": 2**40}
-    _, ax = plots.plot_sweep(sizes, {"in order": [1.0] * 8, "shuffled": [2.0] * 8}, caches)
+    figure, ax = plots.plot_sweep(sizes, {"in order": [1.0] * 8, "shuffled": [2.0] * 8}, caches)
     assert [text.get_text() for text in ax.texts] == ["L1"]
+    last = {"Working set": "512 KiB", "in order (ns)": 1.0, "shuffled (ns)": 2.0}
+    assert plots.data_of(figure)[-1] == last
     assert [label.get_text() for label in ax.get_xticklabels()] == ["4 KiB", "64 KiB"]
     with pytest.raises(InvalidValueError, match="'in order' has 2 times for 8 sizes"):
         plots.plot_sweep(sizes, {"in order": [1.0, 2.0]}, {})

@@ -63,11 +63,12 @@ def plot_systolic(run: SystolicRun, *, cycles: Sequence[int]) -> Figure:
                 {
                     "Cycle": number,
                     "Row": row + 1,
-                    "Column": column + 1,
-                    **_words(cell, run.dataflow),
+                    **{
+                        f"Column {column + 1}": " ".join(filter(None, _words(cell, run.dataflow)))
+                        for column, cell in enumerate(cells)
+                    },
                 }
                 for row, cells in enumerate(cycle.cells)
-                for column, cell in enumerate(cells)
             ],
         )
     drawn: Figure = figure
@@ -83,7 +84,7 @@ def _draw_cell(ax: Any, at: tuple[float, float], cell: Cell, dataflow: str, gid:
         Rectangle((x - 0.46, y - 0.46), 0.92, 0.92, facecolor=fill, edgecolor="#667788")
     )
     box.set_gid(f"keep-colours-{gid}-box")
-    lines = [line for line in _words(cell, dataflow).values() if line]
+    lines = [line for line in _words(cell, dataflow) if line]
     heights = ((), (0.18,), (0.18, -0.2), (0.27, 0.0, -0.27))[len(lines)]
     for part, (text, height) in enumerate(zip(lines, heights, strict=True)):
         weight = "bold" if part == 0 and cell.rests else "normal"
@@ -100,14 +101,13 @@ def _draw_cell(ax: Any, at: tuple[float, float], cell: Cell, dataflow: str, gid:
         drawn.set_gid(f"keep-colours-{gid}-text-{part}")
 
 
-def _words(cell: Cell, dataflow: str) -> dict[str, str]:
-    """Name what is in a cell: a letter, and row and column counted from 1."""
-    names = ("At rest", "From the west", "From the north")
+def _words(cell: Cell, dataflow: str) -> list[str]:
+    """Name what is in a cell, at rest, from the west and from the north: letter, row and column."""
     places = (cell.rests, cell.west, cell.north)
-    return {
-        name: f"{letter}{place[0] + 1}{place[1] + 1}" if place else ""
-        for name, letter, place in zip(names, _LETTERS[dataflow], places, strict=True)
-    }
+    return [
+        f"{letter}{place[0] + 1}{place[1] + 1}" if place else ""
+        for letter, place in zip(_LETTERS[dataflow], places, strict=True)
+    ]
 
 
 def plot_loader(run: LoaderRun, *, ax: Axes | None = None) -> tuple[Figure, Axes]:

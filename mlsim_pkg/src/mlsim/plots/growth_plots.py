@@ -210,7 +210,7 @@ def _rows(known: Any, times: Any, column: str, label: str, scale: float) -> list
     """Return what is drawn as numbers."""
     rows = []
     for key, row in known.iterrows():
-        shown = {"Name": row["name"], "Year": round(float(times[key]), 2)}
+        shown = {"Name": row["name"], "Year": f"{float(times[key]):.1f}"}  # text: 2022.2, not 2022
         for name, head in {"form": "Form", "weights": "Weights"}.items():
             if name in known:
                 shown[head] = row[name] or ""

@@ -65,17 +65,18 @@ def plot_dennard(
     2
     """
     ax = ax or _axes(4.2)
-    data: list[Row] = []
+    by_year: dict[int, dict[str, str | float]] = {}
     for name, colour, marker in zip(names, COLOURS, MARKERS, strict=False):
         rows = trend(name)
         years, medians = [row.year for row in rows], [row.median for row in rows]
         label = _NAMES[name]
         style: dict[str, Any] = {"color": colour, "markersize": 3.5, "linewidth": 1.0}
         ax.plot(years, medians, f"{marker}-", label=label, **style)
-        data += [{"Year": str(row.year), "What": label, "Median": row.median} for row in rows]
+        for row in rows:
+            by_year.setdefault(row.year, {"Year": str(row.year)})[label] = row.median
     ax.set(yscale="log", xlabel="Year", ylabel="Median of the chips of a year")
     ax.legend(frameon=False, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2)
-    attach(ax, data)
+    attach(ax, [by_year[year] for year in sorted(by_year)])
     return ax.figure, ax  # type: ignore[return-value]
 
 
@@ -97,15 +98,13 @@ def plot_amdahl(
             raise InvalidValueError(f"a parallel share is from 0 to 1, not {share!r}.")
     ax = ax or _axes(3.4)
     counts = [2**n for n in range(most.bit_length()) if 2**n <= most]
-    data: list[Row] = []
+    data: list[dict[str, str | float]] = [{"Processors": str(count)} for count in counts]
     for share, colour, marker in zip(shares, COLOURS, MARKERS, strict=False):
         gains = [speedup(share, float(count)) for count in counts]
         label = f"{100 * share:g} % parallel"
         ax.plot(counts, gains, f"{marker}-", color=colour, markersize=4, label=label)
-        data += [
-            {"Processors": str(count), "Share": label, "Speedup": gain}
-            for count, gain in zip(counts, gains, strict=True)
-        ]
+        for row, gain in zip(data, gains, strict=True):
+            row[label] = gain
     ax.set(xscale="log", yscale="log", xlabel="Processors", ylabel="Speedup")
     for axis in (ax.xaxis, ax.yaxis):
         axis.set_major_formatter("{x:g}")
@@ -255,6 +254,13 @@ def plot_sweep(
                 textcoords="offset points",
             )  # fmt: skip
     ax.legend(frameon=False, loc="center left")
+    attach(
+        ax,
+        [
+            {"Working set": _binary(size), **{f"{name} (ns)": times[name][n] for name in times}}
+            for n, size in enumerate(sizes)
+        ],
+    )
     return ax.figure, ax  # type: ignore[return-value]
 
 
