@@ -1,0 +1,253 @@
+"""A table of cases in, a table of predictions out: each row answered, or refused with a reason.
+
+What was measured is never read: the columns that a prediction may use are listed in `case`.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import astuple, dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from mlsim.engine.predict import aliases, kernels, passes, training
+from mlsim.engine.predict.bands import Band, band
+from mlsim.engine.predict.case import READ, Case, reason
+from mlsim.errors import InvalidValueError, MlsimError, NotMeasuredError, nearest
+
+COLUMNS = ("case_id", "predicted", "low", "high", "bound", "from", "note")
+CALIBRATED, ROOFLINE, BOUND = "calibrated", "roofline", "bound"
+
+Question = Callable[[Case, str], Any]
+# What answers each kind of case, by its metric.
+QUESTIONS: Mapping[str, Mapping[str, Question]] = {
+    "gemm": {
+        "gemm_flop_per_s": kernels.product_rate,
+        "kernel_time_s": kernels.product_time,
+    },
+    "attention": {"attention_flop_per_s": kernels.attention_rate},
+    "membw": {"memcpy_B_per_s": kernels.stream_rate},
+    "linkbw": {"memcpy_B_per_s": kernels.link_rate},
+    "allreduce": {
+        "allreduce_busbw_B_per_s": kernels.all_reduce_rate,
+        "allreduce_time_s": kernels.all_reduce_time,
+    },
+    "cnn_infer": {
+        "throughput_items_per_s": passes.network_rate,
+        "latency_s": passes.network_time,
+    },
+    "enc_infer": {"throughput_items_per_s": passes.pass_rate, "latency_s": passes.pass_time},
+    "prefill": {"prefill_tokens_per_s_total": passes.prefill_rate},
+    "ttft": {"TTFT_s": passes.first_token_time},
+    "decode": {"decode_tokens_per_s_total": passes.decode_rate},
+    "gen_e2e": {"latency_s": passes.generation_time},
+    "static_gen": {"decode_tokens_per_s_total": passes.static_rate},
+    "serve_offline": {"decode_tokens_per_s_total": passes.offline_rate},
+    "serve_steady": {"decode_tokens_per_s_total": passes.steady_rate},
+    "memory": {
+        "fits_in_memory": passes.fits,
+        "max_concurrency_2048_tokens": passes.concurrency,
+    },
+    "tok_energy": {"J_per_token": passes.token_energy},
+    "train_cnn": {"throughput_items_per_s": training.samples_rate},
+    "train_enc": {"throughput_items_per_s": training.samples_rate},
+    "train_lm": {
+        "step_s": training.step_time,
+        "mfu_fraction": training.utilization,
+        "model_flop_per_s_per_device": training.flops_rate,
+        "tokens_per_s_per_device": training.device_tokens_rate,
+        "tokens_per_s_total": training.tokens_rate,
+    },
+    "train_run": {"accelerator_hours": training.run_hours},
+}
+# Kinds that are known and not answered, and why.
+UNANSWERED = {
+    "co2_arith": "carbon of a run needs the intensity of its electricity, which no column gives",
+    "kwh_arith": "an identity of hours and watts, and no prediction",
+    "energy": "energy of a whole run without its load is not predicted",
+    "sys_energy": "energy of a machine at the wall needs its host, which no column describes",
+    "sys_power": "power of a machine at the wall needs its host, which no column describes",
+    "reference": "a fact about a device and no case of work",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Prediction:
+    """One row of the answer, as text: `COLUMNS` in their order."""
+
+    case_id: str
+    predicted: str
+    low: str
+    high: str
+    bound: str
+    source: str
+    note: str
+
+    def as_dict(self) -> dict[str, str]:
+        """Return it by the names of the columns."""
+        return dict(zip(COLUMNS, astuple(self), strict=True))
+
+
+def predict(rows: Iterable[Mapping[str, Any]]) -> Iterator[Prediction]:
+    """Predict each case of a table; what can't be is empty and has its reason in the note.
+
+    Parameters
+    ----------
+    rows
+        Cases by the names of their columns: those of `mlsim.engine.predict.case.READ`. A
+        column of measured values may be there; it is dropped before anything is asked.
+
+    >>> found = next(predict([{"case_id": "x", "kind": "gemm", "metric_kind": "kernel_time_s",
+    ...     "device": "A100-80", "a_dtype": "fp16",
+    ...     "extra": '{"M": 4096, "N": 4096, "K": 4096}'}]))
+    >>> found.source, 4e-4 < float(found.bound) < float(found.predicted) < 7e-4
+    ('calibrated', True)
+    """
+    for row in rows:
+        yield _answer(tuple(_cell(row, name) for name in READ), None in row)
+
+
+def _cell(row: Mapping[str, Any], name: str) -> str | None:
+    found = row.get(name)
+    return None if found is None else str(found)
+
+
+# Tables repeat themselves: many rows ask the same question under another name.
+def _answer(cells: tuple[str | None, ...], too_many: bool) -> Prediction:
+    first, rest = cells[0] or "", cells[1:]
+    if too_many:
+        return Prediction(first, "", "", "", "", "", "the row has more cells than columns")
+    return Prediction(first, *_asked(rest))
+
+
+@lru_cache(maxsize=65536)
+def _asked(rest: tuple[str | None, ...]) -> tuple[str, str, str, str, str, str]:
+    case = Case({name: cell or "" for name, cell in zip(READ[1:], rest, strict=True)})
+    try:
+        question = _question(case)
+        _software(case)
+        value, source = _best(case, question)
+        bound = _bound(case, question)
+        found = _banded(case, value, source)
+    except Exception as error:  # whatever a row contains, the table goes on
+        return "", "", "", "", "", reason(error)
+    if isinstance(value, str):
+        return value, "", "", "", source, _notes(case)
+    low, high = found or (None, None)
+    return _text(value), _text(low), _text(high), _text(bound), source, _notes(case)
+
+
+def _question(case: Case) -> Question:
+    kind, metric = case.text("kind"), case.text("metric_kind")
+    if kind in UNANSWERED:
+        raise InvalidValueError(f"{UNANSWERED[kind]}.")
+    if kind not in QUESTIONS:
+        raise InvalidValueError(
+            f"kind {kind[:40]!r} is unknown.{nearest(kind[:40], QUESTIONS)} There are: "
+            f"{', '.join(QUESTIONS)}."
+        )
+    metrics = QUESTIONS[kind]
+    if metric not in metrics:
+        raise InvalidValueError(
+            f"metric_kind {metric[:40]!r} is none of {kind}: {', '.join(metrics)}."
+        )
+    return metrics[metric]
+
+
+def _software(case: Case) -> None:
+    name = case.text("sw_class")
+    if name:
+        case.note(aliases.software(name).note)
+
+
+def _best(case: Case, question: Question) -> tuple[Any, str]:
+    """Return the calibrated answer, else the roofline's and why there is no better one."""
+    try:
+        return _checked(question(case, CALIBRATED)), CALIBRATED
+    except NotMeasuredError as error:
+        case.note(f"not calibrated: {str(error).partition('. ')[0]}")
+    except ArithmeticError:
+        case.note("not calibrated: the answer was no number")
+    except MlsimError as error:
+        # What can't be asked of a roofline either is refused by it, in its words.
+        case.note(f"not calibrated: {reason(error)[:160]}")
+    return _checked(question(case, ROOFLINE)), ROOFLINE
+
+
+def _bound(case: Case, question: Question) -> Any:
+    try:
+        return _checked(question(case, BOUND))
+    except MlsimError as error:
+        case.note(f"no bound: {reason(error)[:160]}")
+        return None
+
+
+def _checked(value: Any) -> Any:
+    """Refuse what is no positive, finite number."""
+    if isinstance(value, str):
+        return value
+    if not (math.isfinite(value) and value > 0):
+        raise ArithmeticError(f"the prediction came out as {value!r}, which can't be")
+    return float(value)
+
+
+def _banded(case: Case, value: Any, source: str) -> tuple[float, float] | None:
+    if isinstance(value, str):
+        return None
+    found: Band | None = band(case.text("kind"), case.text("metric_kind"), source)
+    if found is None:
+        case.note("no band: too few measured cases of this kind are on the shelf")
+        return None
+    case.note(found.words)
+    return found.around(value)
+
+
+def _notes(case: Case) -> str:
+    return "; ".join(each.rstrip(".") for each in case.notes)
+
+
+def _text(value: float | None) -> str:
+    return "" if value is None else f"{value:.6g}"
+
+
+def read_cases(path: Path | str) -> list[dict[str, Any]]:
+    """Read a table of cases.
+
+    Raises
+    ------
+    InvalidValueError
+        If there is no such file, it is no text, or it has no row of names.
+    """
+    try:
+        text = Path(path).expanduser().read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InvalidValueError(f"the cases can't be read: {error}.") from None
+    reader = csv.DictReader(io.StringIO(text.replace("\0", ""), newline=""))
+    try:
+        rows = list(reader)
+    except csv.Error as error:
+        raise InvalidValueError(f"{path}, line {reader.line_num}: {error}.") from None
+    names = reader.fieldnames or ()
+    if "case_id" not in names:
+        raise InvalidValueError(
+            f"{path} has no column case_id. The columns of cases are: {', '.join(READ)}."
+        )
+    return rows
+
+
+def write(found: Iterable[Prediction]) -> str:
+    """Return predictions as a table with commas.
+
+    >>> print(write([Prediction("x", "1", "", "", "", "roofline", "why")]), end="")
+    case_id,predicted,low,high,bound,from,note
+    x,1,,,,roofline,why
+    """
+    made = io.StringIO(newline="")
+    writer = csv.writer(made, lineterminator="\n")
+    writer.writerow(COLUMNS)
+    writer.writerows(astuple(each) for each in found)
+    return made.getvalue()

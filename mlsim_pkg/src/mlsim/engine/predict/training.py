@@ -1,0 +1,202 @@
+"""Cases of training: steps of language models, of encoders and of networks, and whole runs."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import lru_cache
+from typing import Any
+
+from mlsim.engine import Engine
+from mlsim.engine.anatomy import anatomy
+from mlsim.engine.predict.case import Case, lengthened
+from mlsim.errors import InvalidValueError
+from mlsim.solvers.training.training import Training
+from mlsim.workloads.language import Transformer
+
+# Of a batch that nobody states: so many tokens a step, as large language models have them.
+USUAL_TOKENS = 4_000_000
+# A network's step is its pass forward and two products back for each of it.
+_PASSES = 3.0
+_RECOMPUTE = ("none", "selective", "full")
+
+
+def _model(case: Case, tokens: int) -> Transformer:
+    """Return the model with a context that holds the sequences."""
+    model = case.model
+    if not isinstance(model, Transformer):
+        raise InvalidValueError(f"{model.name} is no language model.")
+    return lengthened(model, tokens)
+
+
+def _staged(case: Case, model: Transformer, parts: int) -> Transformer:
+    """Return the model with as many layers in each part of a stage as the fullest one has.
+
+    The slowest stage decides the time, so one with a layer less waits.
+    """
+    layers = -(-model.layers // parts) * parts
+    if layers == model.layers or model.mixer_layers or model.feed_layers:
+        return model
+    case.note(f"{model.layers} layers in {parts} parts: timed as the fullest, {layers // parts}")
+    return _with_layers(model, layers)
+
+
+@lru_cache(maxsize=256)
+def _with_layers(model: Transformer, layers: int) -> Transformer:
+    return replace(model, layers=layers)
+
+
+def _asked(case: Case) -> dict[str, Any]:
+    """Return the arguments of `Engine.train`."""
+    tokens = case.whole("input_len", 4096)
+    devices = case.count
+    tensor, pipeline, context = (case.whole(name, 1) for name in ("tp", "pp", "cp"))
+    copies = max(1, devices // (tensor * pipeline * context))
+    micro = case.more_whole("local", case.more_whole("mb", _micro(case, copies)))
+    interleaved = case.more_whole("v", 1) if pipeline > 1 else 1
+    recompute = str(case.extra.get("recompute", "none"))
+    if recompute not in _RECOMPUTE:
+        raise InvalidValueError(
+            f"extra recompute must be one of {', '.join(_RECOMPUTE)}, not {recompute}."
+        )
+    batch = _global_batch(case, copies, micro, tokens)
+    return {
+        "model": _staged(case, _model(case, tokens), pipeline * interleaved),
+        "hardware": case.cluster(devices),
+        "devices": devices,
+        "global_batch": batch,
+        "micro_batch": micro,
+        "sequence_tokens": tokens,
+        "precision": case.precision("a_dtype", "bf16"),
+        "tensor_parallel": tensor,
+        "pipeline_parallel": pipeline,
+        "context_parallel": context,
+        "expert_parallel": case.whole("ep", 1),
+        "interleaved": interleaved,
+        "sequence_parallel": recompute == "selective" and tensor > 1,
+        "shard": "zero3" if case.more("fsdp", 0, zero=True) else "none",
+        "recompute": recompute,
+        "check_memory": False,
+    }
+
+
+def _micro(case: Case, copies: int) -> int:
+    """Return the micro-batch where no field says it: the batch of a device, else 1."""
+    found, whole = case.whole("batch", 1), case.extra.get("gb")
+    return 1 if whole is not None and found * copies > float(whole) else found
+
+
+def _global_batch(case: Case, copies: int, micro: int, tokens: int) -> int:
+    each = copies * micro
+    if case.extra.get("gb") is not None:
+        return case.more_whole("gb")
+    if case.extra.get("local") is not None:
+        return each
+    rounds = max(1, round(USUAL_TOKENS / (tokens * each)))
+    if case.more_whole("v", 1) > 1:
+        stages = case.whole("pp", 1)
+        rounds = -(-rounds // stages) * stages
+    case.note(f"batch not stated: {rounds * each:,} sequences of {tokens:,} tokens assumed")
+    return rounds * each
+
+
+def _train(case: Case, estimate: str, **other: Any) -> Training:
+    asked = {**_asked(case), **other}
+    return Engine.train(estimate=estimate, **asked)
+
+
+def step_time(case: Case, estimate: str) -> float:
+    """Return the seconds of a step; the bound is its arithmetic at the peak rate alone."""
+    if estimate == "bound":
+        return _model_flops(case, "flash") / (_peak(case) * case.count)
+    return float(_train(case, estimate).value("step_time"))
+
+
+def _model_flops(case: Case, attention: str) -> float:
+    """Return the FLOP of a step that the model asks for; "standard" counts masked pairs too."""
+    tokens = case.whole("input_len", 4096)
+    # Of the model itself, and not of as many layers as its stages have room for.
+    asked = {"model": _model(case, tokens), "pipeline_parallel": 1, "interleaved": 1}
+    plain = {"tensor_parallel": 1, "expert_parallel": 1, "sequence_parallel": False}
+    whole = _asked(case)
+    alone = {"context_parallel": 1, "devices": 1, "micro_batch": 1, "shard": "none"}
+    found = _train(
+        case,
+        "roofline",
+        **asked,
+        **plain,
+        **alone,
+        hardware=case.device,
+        global_batch=whole["global_batch"],
+        attention=attention,
+    )
+    return float(found.value("ideal_step_time")) * _peak(case)
+
+
+def _peak(case: Case) -> float:
+    return float(case.device.compute.figure(case.precision("a_dtype", "bf16")).si)
+
+
+def flops_rate(case: Case, estimate: str) -> float:
+    """Return the model's FLOP/s of each device, counted as the case counts them."""
+    counted = str(case.extra.get("mfu_attn", "full"))
+    if counted not in ("full", "causal"):
+        raise InvalidValueError(f"extra mfu_attn must be full or causal, not {counted[:20]}.")
+    flops = _model_flops(case, "standard" if counted == "full" else "flash")
+    return flops / step_time(case, estimate) / case.count
+
+
+def utilization(case: Case, estimate: str) -> float:
+    """Return model FLOPs utilization, a fraction."""
+    return flops_rate(case, estimate) / _peak(case)
+
+
+def tokens_rate(case: Case, estimate: str) -> float:
+    """Return tokens per second of all devices."""
+    asked = _asked(case)
+    return asked["global_batch"] * asked["sequence_tokens"] / step_time(case, estimate)
+
+
+def device_tokens_rate(case: Case, estimate: str) -> float:
+    """Return tokens per second of each device."""
+    return tokens_rate(case, estimate) / case.count
+
+
+def run_hours(case: Case, estimate: str) -> float:
+    """Return the hours of a whole run, counted for each device; no failures are counted."""
+    return case.more("tokens") / device_tokens_rate(case, estimate) / 3600.0
+
+
+def samples_rate(case: Case, estimate: str) -> float:
+    """Return samples per second of a network or an encoder, trained on each device alone."""
+    batch, devices = _local_batch(case), case.count
+    model = case.model
+    language = isinstance(model, Transformer)
+    asked: dict[str, Any] = {
+        "batch_size": batch,
+        "precision": case.precision("a_dtype", "fp32"),
+        "tokens": case.whole("input_len") if language else None,
+    }
+    if devices > 1:
+        case.note("what devices send one another is not counted: taken as hidden")
+    if estimate == "bound":
+        forward = anatomy(model, **asked, count="mac")
+        first = next(row["operations"] for row in forward.layers if row["operations"])
+        # Nobody asks for the gradient of the first layer's input.
+        counted = 2.0 * (_PASSES * forward.total("operations") - first)
+        peak = case.device.compute.figure(case.precision("a_dtype", "fp32")).si
+        return batch * devices / (counted / peak)
+    found = anatomy(
+        model,
+        **asked,
+        training=True,
+        optimizer="adam" if language else "momentum",
+        hardware=case.device,
+        estimate=estimate,
+    )
+    return batch * devices / float(found.time)
+
+
+def _local_batch(case: Case) -> int:
+    if case.text("batch"):
+        return case.whole("batch")
+    return max(1, case.more_whole("gb") // case.count)
