@@ -20,6 +20,12 @@ def add(commands: Any) -> None:
         help="a case in each row: case_id, kind, metric_kind, device, model and what it needs; a "
         "column of measured values is never used",
     )
+    command.add_argument(
+        "--models",
+        metavar="FILE",
+        help="a table of models that the zoo does not have (models.csv beside the cases, if it "
+        "is there)",
+    )
     command.add_argument("--out", metavar="FILE", help="write the table to a file")
     add_json(command)
     command.set_defaults(run=run)
@@ -33,9 +39,12 @@ def run(options: argparse.Namespace) -> str:
     MlsimError
         If the table can't be read, or the answer written. A row never stops it.
     """
-    from mlsim.engine.predict import predict, read_cases, write
+    from mlsim.engine.predict import architectures, predict, read_cases, write
 
-    found = list(predict(read_cases(options.cases)))
+    rows = read_cases(options.cases)
+    beside = Path(options.cases).expanduser().with_name("models.csv")
+    table = options.models or (beside if beside.is_file() else None)
+    found = list(predict(rows, architectures(table) if table else None))
     made = as_json([each.as_dict() for each in found]) + "\n" if options.json else write(found)
     if options.out is None:
         return made.rstrip("\n")

@@ -10,7 +10,7 @@ from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any
 
 from mlsim.engine.predict import aliases
-from mlsim.errors import InvalidValueError, MlsimError, nearest
+from mlsim.errors import InvalidValueError, MlsimError, UnknownNameError, nearest
 from mlsim.hardware import Device
 from mlsim.precision import PRECISIONS
 from mlsim.systems import Cluster, System
@@ -37,9 +37,14 @@ _FORMATS = {"float16": "fp16", "float32": "fp32", "bfloat16": "bf16"}
 
 @dataclass(frozen=True, eq=False)
 class Case:
-    """One case: what ran where, and what is asked. `notes` gathers what was assumed."""
+    """One case: what ran where, and what is asked.
+
+    `models` are those that come with the table of cases, by their plain names; `notes`
+    gathers what was assumed.
+    """
 
     cells: Mapping[str, str]
+    models: Mapping[str, Any] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
 
     def text(self, name: str) -> str:
@@ -113,7 +118,13 @@ class Case:
             raise InvalidValueError("device is empty: no device is named.")
         alias = aliases.find("devices", name)
         self.note(alias.note)
-        return _device(alias.key)
+        try:
+            return _device(alias.key)
+        except UnknownNameError:
+            near = nearest(name, [key.rpartition(".")[2] for key in spaces.Hardware.keys()])  # noqa: SIM118
+            raise InvalidValueError(
+                f"no device of the zoo is called {name[:60]!r}.{near} `mlsim zoo` lists them."
+            ) from None
 
     @cached_property
     def model(self) -> Model:
@@ -122,8 +133,25 @@ class Case:
         if not name:
             raise InvalidValueError("model is empty: no model is named.")
         alias = aliases.find("models", name)
+        try:
+            found = _model(alias.key)
+        except UnknownNameError:
+            return self._own_model(name)
         self.note(alias.note)
-        return _model(alias.key)
+        return found
+
+    def _own_model(self, name: str) -> Model:
+        found = self.models.get(spaces.plain(name))
+        if found is None:
+            near = nearest(name, spaces.Models.keys())
+            raise InvalidValueError(
+                f"no model of the zoo is called {name[:60]!r}.{near} `mlsim zoo` lists them; "
+                "others can be described in a table of models."
+            )
+        if isinstance(found, str):
+            raise InvalidValueError(f"{name}: {found}")
+        self.note("the model is as the table of models describes it")
+        return found  # type: ignore[no-any-return]
 
     @property
     def count(self) -> int:

@@ -187,7 +187,16 @@ def static_rate(case: Case, estimate: str) -> float:
 def offline_rate(case: Case, estimate: str) -> float:
     """Return new tokens per second where as many sequences as fit are always at work."""
     batch = None if case.text("batch") else _largest(case)
-    return float(serve(case, estimate, batch_size=batch).value("output_throughput"))
+    found = serve(case, estimate, batch_size=batch)
+    beams = case.more_whole("beam", 1)
+    if beams == 1:
+        return float(found.value("output_throughput"))
+    # A request is decoded as several beams, of which one is counted; its prompt is read once.
+    case.note(f"{beams} beams a request, of which one is counted")
+    total = found.batch_size * case.whole("output_len")
+    time = total / float(found.value("output_throughput"))
+    first = float(found.value("time_to_first_token"))
+    return total / beams / (time - first + first / beams)
 
 
 def _largest(case: Case) -> int:
@@ -205,7 +214,7 @@ def _largest(case: Case) -> int:
 
 def steady_rate(case: Case, estimate: str) -> float:
     """Return tokens per second where so many users are always at work."""
-    return decode_rate(case, estimate)
+    return static_rate(case, estimate)
 
 
 def fits(case: Case, estimate: str) -> str:

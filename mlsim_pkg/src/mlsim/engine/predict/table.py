@@ -10,7 +10,6 @@ import io
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import astuple, dataclass
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -92,7 +91,9 @@ class Prediction:
         return dict(zip(COLUMNS, astuple(self), strict=True))
 
 
-def predict(rows: Iterable[Mapping[str, Any]]) -> Iterator[Prediction]:
+def predict(
+    rows: Iterable[Mapping[str, Any]], models: Mapping[str, Any] | None = None
+) -> Iterator[Prediction]:
     """Predict each case of a table; what can't be is empty and has its reason in the note.
 
     Parameters
@@ -100,6 +101,8 @@ def predict(rows: Iterable[Mapping[str, Any]]) -> Iterator[Prediction]:
     rows
         Cases by the names of their columns: those of `mlsim.engine.predict.case.READ`. A
         column of measured values may be there; it is dropped before anything is asked.
+    models
+        What `mlsim.engine.predict.architectures` reads: models beside those of the zoo.
 
     >>> found = next(predict([{"case_id": "x", "kind": "gemm", "metric_kind": "kernel_time_s",
     ...     "device": "A100-80", "a_dtype": "fp16",
@@ -107,26 +110,25 @@ def predict(rows: Iterable[Mapping[str, Any]]) -> Iterator[Prediction]:
     >>> found.source, 4e-4 < float(found.bound) < float(found.predicted) < 7e-4
     ('calibrated', True)
     """
+    known: dict[tuple[str, ...], tuple[str, ...]] = {}
     for row in rows:
-        yield _answer(tuple(_cell(row, name) for name in READ), None in row)
+        first, *rest = (_cell(row, name) for name in READ)
+        if None in row:
+            yield Prediction(first, "", "", "", "", "", "the row has more cells than columns")
+            continue
+        # Tables repeat themselves: many rows ask the same question under another name.
+        cells = tuple(rest)
+        if cells not in known:
+            known[cells] = _asked(Case(dict(zip(READ[1:], cells, strict=True)), models or {}))
+        yield Prediction(first, *known[cells])
 
 
-def _cell(row: Mapping[str, Any], name: str) -> str | None:
+def _cell(row: Mapping[str, Any], name: str) -> str:
     found = row.get(name)
-    return None if found is None else str(found)
+    return "" if found is None else str(found)
 
 
-# Tables repeat themselves: many rows ask the same question under another name.
-def _answer(cells: tuple[str | None, ...], too_many: bool) -> Prediction:
-    first, rest = cells[0] or "", cells[1:]
-    if too_many:
-        return Prediction(first, "", "", "", "", "", "the row has more cells than columns")
-    return Prediction(first, *_asked(rest))
-
-
-@lru_cache(maxsize=65536)
-def _asked(rest: tuple[str | None, ...]) -> tuple[str, str, str, str, str, str]:
-    case = Case({name: cell or "" for name, cell in zip(READ[1:], rest, strict=True)})
+def _asked(case: Case) -> tuple[str, str, str, str, str, str]:
     try:
         question = _question(case)
         _software(case)

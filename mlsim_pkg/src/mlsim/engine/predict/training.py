@@ -17,6 +17,10 @@ from mlsim.workloads.language import Transformer
 USUAL_TOKENS = 4_000_000
 # A network's step is its pass forward and two products back for each of it.
 _PASSES = 3.0
+# Bytes that training holds of a parameter: two of it, two of its gradient, twelve of states.
+_STATE_BYTES = 16.0
+# Devices of a node, and micro-batches for each stage of a pipeline, where nobody says.
+_NODE, _FULL = 8, 4
 _RECOMPUTE = ("none", "selective", "full")
 
 
@@ -47,42 +51,68 @@ def _with_layers(model: Transformer, layers: int) -> Transformer:
 
 def _asked(case: Case) -> dict[str, Any]:
     """Return the arguments of `Engine.train`."""
-    tokens = case.whole("input_len", 4096)
-    devices = case.count
-    tensor, pipeline, context = (case.whole(name, 1) for name in ("tp", "pp", "cp"))
+    tokens, devices = case.whole("input_len", 4096), case.count
+    tensor, pipeline, context = _spread(case)
     copies = max(1, devices // (tensor * pipeline * context))
-    micro = case.more_whole("local", case.more_whole("mb", _micro(case, copies)))
     interleaved = case.more_whole("v", 1) if pipeline > 1 else 1
+    micro = _micro(case, copies, pipeline)
     recompute = str(case.extra.get("recompute", "none"))
     if recompute not in _RECOMPUTE:
         raise InvalidValueError(
-            f"extra recompute must be one of {', '.join(_RECOMPUTE)}, not {recompute}."
+            f"extra recompute must be one of {', '.join(_RECOMPUTE)}, not {recompute[:20]}."
         )
-    batch = _global_batch(case, copies, micro, tokens)
+    model, kind = _model(case, tokens), case.precision("a_dtype", "bf16")
     return {
-        "model": _staged(case, _model(case, tokens), pipeline * interleaved),
+        "model": _staged(case, model, pipeline * interleaved),
         "hardware": case.cluster(devices),
         "devices": devices,
-        "global_batch": batch,
+        "global_batch": _global_batch(case, copies, micro, tokens),
         "micro_batch": micro,
         "sequence_tokens": tokens,
-        "precision": case.precision("a_dtype", "bf16"),
+        "precision": kind,
         "tensor_parallel": tensor,
         "pipeline_parallel": pipeline,
         "context_parallel": context,
         "expert_parallel": case.whole("ep", 1),
         "interleaved": interleaved,
-        "sequence_parallel": recompute == "selective" and tensor > 1,
-        "shard": "zero3" if case.more("fsdp", 0, zero=True) else "none",
+        "sequence_parallel": recompute != "full" and tensor > 1,
+        "shard": _shard(case, model, tensor * pipeline, copies),
         "recompute": recompute,
         "check_memory": False,
     }
 
 
-def _micro(case: Case, copies: int) -> int:
-    """Return the micro-batch where no field says it: the batch of a device, else 1."""
+def _spread(case: Case) -> tuple[int, int, int]:
+    """Return tensor, pipeline and context parallelism; some, where a batch needs it."""
+    tensor, pipeline, context = (case.whole(name, 1) for name in ("tp", "pp", "cp"))
+    whole = case.extra.get("gb")
+    if whole is None or tensor * pipeline * context > 1:
+        return tensor, pipeline, context
+    if case.count > case.more_whole("gb") and case.count % _NODE == 0:
+        case.note(f"more devices than sequences: tensor parallelism {_NODE} assumed")
+        return _NODE, 1, 1
+    return tensor, pipeline, context
+
+
+def _shard(case: Case, model: Transformer, parts: int, copies: int) -> str:
+    """Return what copies shard: as stated, else all where a device can't hold its part."""
+    if case.more("fsdp", 0, zero=True):
+        return "zero3"
+    held = _STATE_BYTES * model.parameter_count / parts
+    if copies == 1 or held < case.device.capacity_si:
+        return "none"
+    case.note("weights and their states don't fit on each device: shared by all copies (zero3)")
+    return "zero3"
+
+
+def _micro(case: Case, copies: int, pipeline: int) -> int:
+    """Return the micro-batch; a stated batch of a copy goes through a pipeline one by one."""
+    if case.extra.get("mb") is not None:
+        return case.more_whole("mb")
+    if case.extra.get("local") is not None:
+        return case.more_whole("local") if pipeline == 1 else 1
     found, whole = case.whole("batch", 1), case.extra.get("gb")
-    return 1 if whole is not None and found * copies > float(whole) else found
+    return 1 if whole is not None and found * copies > case.more("gb") else found
 
 
 def _global_batch(case: Case, copies: int, micro: int, tokens: int) -> int:
@@ -90,11 +120,12 @@ def _global_batch(case: Case, copies: int, micro: int, tokens: int) -> int:
     if case.extra.get("gb") is not None:
         return case.more_whole("gb")
     if case.extra.get("local") is not None:
-        return each
+        return max(each, copies * case.more_whole("local"))
+    stages = case.whole("pp", 1)
     rounds = max(1, round(USUAL_TOKENS / (tokens * each)))
-    if case.more_whole("v", 1) > 1:
-        stages = case.whole("pp", 1)
-        rounds = -(-rounds // stages) * stages
+    if stages > 1:
+        # Whoever runs a pipeline keeps it full for most of the step.
+        rounds = max(_FULL, -(-rounds // stages)) * stages
     case.note(f"batch not stated: {rounds * each:,} sequences of {tokens:,} tokens assumed")
     return rounds * each
 
