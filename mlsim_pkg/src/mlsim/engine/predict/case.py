@@ -39,12 +39,13 @@ _FORMATS = {"float16": "fp16", "float32": "fp32", "bfloat16": "bf16"}
 class Case:
     """One case: what ran where, and what is asked.
 
-    `models` are those that come with the table of cases, by their plain names; `notes`
-    gathers what was assumed.
+    `models` are those that come with the table of cases, by their plain names;
+    `layouts` are those that were searched for the table; `notes` gathers what was assumed.
     """
 
     cells: Mapping[str, str]
     models: Mapping[str, Any] = field(default_factory=dict)
+    layouts: dict[Any, Any] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
 
     def text(self, name: str) -> str:

@@ -189,7 +189,7 @@ def offline_rate(case: Case, estimate: str) -> float:
     batch = None if case.text("batch") else _largest(case)
     found = serve(case, estimate, batch_size=batch)
     beams = case.more_whole("beam", 1)
-    if beams == 1:
+    if beams == 1 or estimate == "bound":  # beams share a prompt: the bound has none of them
         return float(found.value("output_throughput"))
     # A request is decoded as several beams, of which one is counted; its prompt is read once.
     case.note(f"{beams} beams a request, of which one is counted")

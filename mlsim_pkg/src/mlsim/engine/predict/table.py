@@ -110,6 +110,7 @@ def predict(
     >>> found.source, 4e-4 < float(found.bound) < float(found.predicted) < 7e-4
     ('calibrated', True)
     """
+    layouts: dict[Any, Any] = {}
     known: dict[tuple[str, ...], tuple[str, ...]] = {}
     for row in rows:
         first, *rest = (_cell(row, name) for name in READ)
@@ -119,7 +120,8 @@ def predict(
         # Tables repeat themselves: many rows ask the same question under another name.
         cells = tuple(rest)
         if cells not in known:
-            known[cells] = _asked(Case(dict(zip(READ[1:], cells, strict=True)), models or {}))
+            case = Case(dict(zip(READ[1:], cells, strict=True)), models or {}, layouts)
+            known[cells] = _asked(case)
         yield Prediction(first, *known[cells])
 
 

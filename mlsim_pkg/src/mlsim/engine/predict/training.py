@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from functools import lru_cache
 from typing import Any
@@ -17,10 +18,12 @@ from mlsim.workloads.language import Transformer
 USUAL_TOKENS = 4_000_000
 # A network's step is its pass forward and two products back for each of it.
 _PASSES = 3.0
-# Bytes that training holds of a parameter: two of it, two of its gradient, twelve of states.
-_STATE_BYTES = 16.0
-# Devices of a node, and micro-batches for each stage of a pipeline, where nobody says.
-_NODE, _FULL = 8, 4
+# Bytes that training holds of a parameter: two of it and two of its gradient, and its states.
+_WEIGHT_BYTES, _STATE_BYTES = 4.0, 12.0
+# Layouts that are searched for one table at most: each takes up to a second.
+MOST_SEARCHES = 24
+# Micro-batches for each stage of a pipeline, where nobody says.
+_FULL = 4
 _RECOMPUTE = ("none", "selective", "full")
 
 
@@ -52,6 +55,16 @@ def _with_layers(model: Transformer, layers: int) -> Transformer:
 def _asked(case: Case) -> dict[str, Any]:
     """Return the arguments of `Engine.train`."""
     tokens, devices = case.whole("input_len", 4096), case.count
+    model = _model(case, tokens)
+    whole = {
+        "hardware": case.cluster(devices),
+        "devices": devices,
+        "sequence_tokens": tokens,
+        "precision": case.precision("a_dtype", "bf16"),
+        "check_memory": False,
+    }
+    if _is_open(case, model):
+        return {**whole, "model": model, **_searched(case, model, whole)}
     tensor, pipeline, context = _spread(case)
     copies = max(1, devices // (tensor * pipeline * context))
     interleaved = case.more_whole("v", 1) if pipeline > 1 else 1
@@ -61,15 +74,11 @@ def _asked(case: Case) -> dict[str, Any]:
         raise InvalidValueError(
             f"extra recompute must be one of {', '.join(_RECOMPUTE)}, not {recompute[:20]}."
         )
-    model, kind = _model(case, tokens), case.precision("a_dtype", "bf16")
     return {
+        **whole,
         "model": _staged(case, model, pipeline * interleaved),
-        "hardware": case.cluster(devices),
-        "devices": devices,
         "global_batch": _global_batch(case, copies, micro, tokens),
         "micro_batch": micro,
-        "sequence_tokens": tokens,
-        "precision": kind,
         "tensor_parallel": tensor,
         "pipeline_parallel": pipeline,
         "context_parallel": context,
@@ -78,31 +87,69 @@ def _asked(case: Case) -> dict[str, Any]:
         "sequence_parallel": recompute != "full" and tensor > 1,
         "shard": _shard(case, model, tensor * pipeline, copies),
         "recompute": recompute,
-        "check_memory": False,
     }
 
 
 def _spread(case: Case) -> tuple[int, int, int]:
-    """Return tensor, pipeline and context parallelism; some, where a batch needs it."""
+    """Return tensor, pipeline and context parallelism."""
     tensor, pipeline, context = (case.whole(name, 1) for name in ("tp", "pp", "cp"))
-    whole = case.extra.get("gb")
-    if whole is None or tensor * pipeline * context > 1:
-        return tensor, pipeline, context
-    if case.count > case.more_whole("gb") and case.count % _NODE == 0:
-        case.note(f"more devices than sequences: tensor parallelism {_NODE} assumed")
-        return _NODE, 1, 1
     return tensor, pipeline, context
 
 
+def _held(model: Transformer, parts: int, copies: int) -> float:
+    """Return the bytes of weights, gradients and shared states on each device."""
+    return model.parameter_count / parts * (_WEIGHT_BYTES + _STATE_BYTES / copies)
+
+
+def _is_open(case: Case, model: Transformer) -> bool:
+    """Tell whether a batch is stated, and not how devices share a model too large for each."""
+    stated = any(case.extra.get(name) is not None for name in ("mb", "local"))
+    if stated or case.extra.get("gb") is None or math.prod(_spread(case)) > 1 or case.more("fsdp", 0, zero=True):
+        return False
+    return case.count > 1 and _held(model, 1, case.count) > case.device.capacity_si
+
+
+def _searched(case: Case, model: Transformer, whole: dict[str, Any]) -> dict[str, Any]:
+    """Return the fastest layout that fits, where a case does not state one."""
+    key = (model.key, *(str(each) for each in whole.values()), case.extra.get("gb"))
+    if key not in case.layouts:
+        if len(case.layouts) >= MOST_SEARCHES:
+            raise InvalidValueError(
+                f"its layout is not stated, and {MOST_SEARCHES} were searched for this table: "
+                "state tp and pp, or ask for it in a table of its own."
+            )
+        case.layouts[key] = _search(case, model, whole)
+    case.note("layout not stated: the fastest that fits is assumed")
+    found: dict[str, Any] = case.layouts[key]
+    return found
+
+
+def _search(case: Case, model: Transformer, whole: dict[str, Any]) -> dict[str, Any]:
+    batch = case.more_whole("gb")
+    asked = {**whole, "check_memory": True, "model": model, "global_batch": batch}
+    run = Engine.train(**asked, search=True).run
+    sizes = run.parallelism
+    return {
+        "global_batch": batch,
+        "micro_batch": int(run.micro_batch),
+        "tensor_parallel": sizes.tensor,
+        "pipeline_parallel": sizes.pipeline,
+        "interleaved": sizes.interleaved,
+        "sequence_parallel": sizes.sequence,
+        "shard": sizes.shard,
+        "recompute": run.recipe.recompute,
+    }
+
+
 def _shard(case: Case, model: Transformer, parts: int, copies: int) -> str:
-    """Return what copies shard: as stated, else all where a device can't hold its part."""
+    """Return what copies shard: as stated, else as much as a device needs to hold its part."""
     if case.more("fsdp", 0, zero=True):
         return "zero3"
-    held = _STATE_BYTES * model.parameter_count / parts
-    if copies == 1 or held < case.device.capacity_si:
+    if copies == 1 or _held(model, parts, 1) < case.device.capacity_si:
         return "none"
-    case.note("weights and their states don't fit on each device: shared by all copies (zero3)")
-    return "zero3"
+    found = "zero1" if _held(model, parts, copies) < case.device.capacity_si else "zero3"
+    case.note(f"weights and their states don't fit on each device: shared by copies ({found})")
+    return found
 
 
 def _micro(case: Case, copies: int, pipeline: int) -> int:
@@ -148,7 +195,6 @@ def _model_flops(case: Case, attention: str) -> float:
     # Of the model itself, and not of as many layers as its stages have room for.
     asked = {"model": _model(case, tokens), "pipeline_parallel": 1, "interleaved": 1}
     plain = {"tensor_parallel": 1, "expert_parallel": 1, "sequence_parallel": False}
-    whole = _asked(case)
     alone = {"context_parallel": 1, "devices": 1, "micro_batch": 1, "shard": "none"}
     found = _train(
         case,
@@ -157,7 +203,7 @@ def _model_flops(case: Case, attention: str) -> float:
         **plain,
         **alone,
         hardware=case.device,
-        global_batch=whole["global_batch"],
+        recompute="none",
         attention=attention,
     )
     return float(found.value("ideal_step_time")) * _peak(case)

@@ -105,7 +105,8 @@ def _backward(graph: Graph, kernel: Fused, learns: frozenset[str]) -> Operator |
         activations_read=moved - operator.activations_written,
         activations_written=operator.activations_written,
         activations_live=operator.activations_live,
-        outputs=operator.outputs,
+        # A first layer's way back writes no map: the gradient of its weights counts as full.
+        outputs=operator.outputs if errors else 0,
     )
 
 
