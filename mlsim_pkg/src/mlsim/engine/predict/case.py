@@ -74,7 +74,7 @@ class Case:
         except (ValueError, RecursionError):
             found = None
         if not isinstance(found, dict):
-            raise InvalidValueError("extra must be a JSON object, such as {\"M\": 4096}.")
+            raise InvalidValueError('extra must be a JSON object, such as {"M": 4096}.')
         return found
 
     def more(self, name: str, usual: float | None = None, *, zero: bool = False) -> float:
@@ -269,7 +269,7 @@ def cluster_of(device: Device, devices: int) -> System | Cluster:
     >>> cluster_of(Hardware.Cloud.A100, 1024).devices >= 1024
     True
     """
-    systems = [each for each in spaces.Systems if each.device.key == device.key]
+    systems: list[System] = [s for s in spaces.Systems if s.device.key == device.key]
     if any(each.devices >= devices for each in systems):
         return min((s for s in systems if s.devices >= devices), key=lambda s: s.devices)
     clusters = [each for each in spaces.Clusters if each.device.key == device.key]

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from mlsim.engine import Engine
 from mlsim.engine.predict.case import Case, lengthened
 from mlsim.errors import InvalidValueError
+from mlsim.precision import precision
 from mlsim.solvers.serving.serving import Serving
 from mlsim.workloads.language import Transformer
 
 # Most sequences that an engine keeps at work, where a case does not say.
 MOST_SEQUENCES = 2048
 _DEFAULT_FORMAT = "fp16"
+_NOWHERE: dict[str, Any] = {
+    "pue": 1.0,
+    "wue": "1 L/kWh",
+    "carbon_intensity": "1 gCO2e/kWh",
+    "water_intensity": "1 L/kWh",
+}
 
 
 def network_time(case: Case, estimate: str) -> float:
@@ -41,7 +47,7 @@ def _language(case: Case) -> Transformer:
     return model
 
 
-def _sizes(case: Case) -> dict[str, int]:
+def _sizes(case: Case) -> dict[str, Any]:
     tensor, pipeline, data, expert = (case.whole(name, 1) for name in ("tp", "pp", "dp", "ep"))
     if case.extra.get("layer_split"):
         pipeline = case.count
@@ -67,18 +73,15 @@ def _batch(case: Case) -> int:
 
 def _formats(case: Case) -> dict[str, Any]:
     weights = case.precision("w_dtype", _DEFAULT_FORMAT)
-    found = {
+    return {
         "weights": weights,
         "activations": case.precision("a_dtype", weights),
         "kv_cache": case.precision("kv_dtype", _DEFAULT_FORMAT),
     }
-    return found
 
 
-def _bits(case: Case) -> dict[str, str]:
+def _bits(case: Case) -> dict[str, Any]:
     """Return the bytes of a weight, where the bits of the case are not those of its format."""
-    from mlsim.precision import precision
-
     bits = case.number("w_bits", zero=True) if case.text("w_bits") else 0.0
     if not bits or bits == precision(case.precision("w_dtype", _DEFAULT_FORMAT)).bits:
         return {}
@@ -159,9 +162,9 @@ def prefill_rate(case: Case, estimate: str) -> float:
     whole = serve(case, estimate, prompt_tokens=prompt + depth, **asked)
     time = float(whole.value("time_to_first_token"))
     if depth:
-        time -= float(serve(case, estimate, prompt_tokens=depth, **asked).value(
-            "time_to_first_token"
-        ))
+        time -= float(
+            serve(case, estimate, prompt_tokens=depth, **asked).value("time_to_first_token")
+        )
     return batch * prompt / time
 
 
@@ -196,7 +199,7 @@ def offline_rate(case: Case, estimate: str) -> float:
     total = found.batch_size * case.whole("output_len")
     time = total / float(found.value("output_throughput"))
     first = float(found.value("time_to_first_token"))
-    return total / beams / (time - first + first / beams)
+    return float(total / beams / (time - first + first / beams))
 
 
 def _largest(case: Case) -> int:
@@ -233,14 +236,9 @@ def concurrency(case: Case, estimate: str) -> float:
 
 def token_energy(case: Case, estimate: str) -> float:
     """Return the J that the devices take for each new token, nothing else counted."""
-    served = serve(case, "roofline" if estimate == "bound" else estimate)
     if estimate == "bound":
         raise InvalidValueError("a power has no bound: a device may draw next to nothing.")
-    found = Engine.footprint(
-        served, pue=1.0, carbon_intensity="1 gCO2e/kWh", host=False, embodied=False, wue="1 L/kWh",
-        water_intensity="1 L/kWh",
-    )
-    energy: Mapping[str, Any] | Any = found.device_energy
-    energy = getattr(energy, "middle", energy)
-    tokens = served.load().tokens
-    return float(energy.to("J").magnitude) / tokens
+    load = serve(case, estimate).load()
+    # Of the places that a footprint needs, none changes what the devices take.
+    found = Engine.footprint(load, host=False, embodied=False, **_NOWHERE)
+    return float(found.value("device_energy") / load.tokens)

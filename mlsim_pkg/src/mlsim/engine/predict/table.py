@@ -136,8 +136,8 @@ def _asked(case: Case) -> tuple[str, str, str, str, str, str]:
         _software(case)
         value, source = _best(case, question)
         bound = _bound(case, question)
-        found = _banded(case, value, source)
-    except Exception as error:  # whatever a row contains, the table goes on
+        found = _banded(case, value, source, bound)
+    except Exception as error:  # noqa: BLE001 - whatever a row contains, the table goes on
         return "", "", "", "", "", reason(error)
     if isinstance(value, str):
         return value, "", "", "", source, _notes(case)
@@ -199,15 +199,21 @@ def _checked(value: Any) -> Any:
     return float(value)
 
 
-def _banded(case: Case, value: Any, source: str) -> tuple[float, float] | None:
+def _banded(case: Case, value: Any, source: str, bound: float | None) -> tuple[float, float] | None:
+    """Return the band around a prediction, none of it beyond the bound."""
     if isinstance(value, str):
         return None
     found: Band | None = band(case.text("kind"), case.text("metric_kind"), source)
     if found is None:
-        case.note("no band: too few measured cases of this kind are on the shelf")
+        case.note("no band: too few published rows of this kind, to which nothing is fitted")
         return None
     case.note(found.words)
-    return found.around(value)
+    low, high = found.around(value)
+    if bound is None:
+        return low, high
+    return (
+        (max(low, bound), max(high, bound)) if found.times else (min(low, bound), min(high, bound))
+    )
 
 
 def _notes(case: Case) -> str:

@@ -104,7 +104,12 @@ def _held(model: Transformer, parts: int, copies: int) -> float:
 def _is_open(case: Case, model: Transformer) -> bool:
     """Tell whether a batch is stated, and not how devices share a model too large for each."""
     stated = any(case.extra.get(name) is not None for name in ("mb", "local"))
-    if stated or case.extra.get("gb") is None or math.prod(_spread(case)) > 1 or case.more("fsdp", 0, zero=True):
+    if (
+        stated
+        or case.extra.get("gb") is None
+        or math.prod(_spread(case)) > 1
+        or case.more("fsdp", 0, zero=True)
+    ):
         return False
     return case.count > 1 and _held(model, 1, case.count) > case.device.capacity_si
 
@@ -230,7 +235,7 @@ def utilization(case: Case, estimate: str) -> float:
 def tokens_rate(case: Case, estimate: str) -> float:
     """Return tokens per second of all devices."""
     asked = _asked(case)
-    return asked["global_batch"] * asked["sequence_tokens"] / step_time(case, estimate)
+    return float(asked["global_batch"] * asked["sequence_tokens"]) / step_time(case, estimate)
 
 
 def device_tokens_rate(case: Case, estimate: str) -> float:
@@ -261,7 +266,7 @@ def samples_rate(case: Case, estimate: str) -> float:
         # Nobody asks for the gradient of the first layer's input.
         counted = 2.0 * (_PASSES * forward.total("operations") - first)
         peak = case.device.compute.figure(case.precision("a_dtype", "fp32")).si
-        return batch * devices / (counted / peak)
+        return float(batch * devices / (counted / peak))
     found = anatomy(
         model,
         **asked,

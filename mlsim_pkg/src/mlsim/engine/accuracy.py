@@ -1,0 +1,253 @@
+"""How far predictions are from what was measured, on the shelf of published results.
+
+Rows of whole networks, services and training steps: no constant is fitted to any of them.
+Kernels, to which constants are fitted, are left out.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from functools import cache
+from statistics import median
+from typing import Any
+
+from mlsim.engine.solve import solve
+from mlsim.errors import MlsimError, unknown_name
+from mlsim.measured.networks import Measurement, measurements
+from mlsim.measured.services import ServingMeasurement, serving_measurements
+from mlsim.measured.training_steps import TrainingMeasurement, training_measurements
+
+ESTIMATES = ("bound", "roofline", "calibrated")
+CALIBRATED, ROOFLINE = "calibrated", "roofline"
+# An error of at most this counts as close.
+CLOSE = 0.25
+
+
+@dataclass(frozen=True, slots=True)
+class Scored:
+    """One published result beside its predictions, as rates: more is better.
+
+    Attributes
+    ----------
+    id, series, kind
+        Its name and table on the shelf; one of `KINDS`.
+    words, software, source
+        What was measured, what ran it, and the key of the document.
+    unit
+        Of all four rates.
+    measured, bound, roofline
+        Rates.
+    calibrated
+        The same, None where the device or a link lacks a constant.
+    """
+
+    id: str
+    series: str
+    kind: str
+    words: str
+    software: str
+    source: str
+    unit: str
+    measured: float
+    bound: float
+    roofline: float
+    calibrated: float | None
+
+    @property
+    def best(self) -> float:
+        """The calibrated rate, else that of the roofline."""
+        return self.roofline if self.calibrated is None else self.calibrated
+
+    @property
+    def estimate(self) -> str:
+        """Which of them the best is."""
+        return ROOFLINE if self.calibrated is None else CALIBRATED
+
+    def ratio(self, estimate: str = "") -> float:
+        """Return predicted over measured speed: above 1 the prediction is too fast."""
+        value: float = getattr(self, estimate) if estimate else self.best
+        return value / self.measured
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """How well an estimate does on some rows.
+
+    `error` is the median of the errors, as a share of what was measured; `close` the share
+    of rows within a quarter; `ratio` the median of predicted over measured.
+    """
+
+    rows: int
+    error: float
+    close: float
+    ratio: float
+
+
+def score(rows: Iterable[Scored], estimate: str = "") -> Score | None:
+    """Return how well an estimate does on the rows that it answers; None if there are none.
+
+    The best answer is scored if no estimate is named.
+
+    >>> found = score(shelf("generation"), "bound")
+    >>> found.ratio > 1
+    True
+    """
+    kept = [row for row in rows if not estimate or getattr(row, estimate) is not None]
+    if not kept:
+        return None
+    ratios = [row.ratio(estimate) for row in kept]
+    errors = [abs(each - 1) for each in ratios]
+    return Score(
+        rows=len(kept),
+        error=median(errors),
+        close=sum(each <= CLOSE for each in errors) / len(kept),
+        ratio=median(ratios),
+    )
+
+
+@cache
+def shelf(kind: str) -> tuple[Scored, ...]:
+    """Return the published results of a kind beside their predictions.
+
+    Raises
+    ------
+    UnknownNameError
+        If there is no such kind.
+
+    >>> all(row.measured < row.bound for row in shelf("generation"))
+    True
+    """
+    if kind not in KINDS:
+        raise unknown_name("kind of measurement", kind, KINDS)
+    return tuple(KINDS[kind]())
+
+
+def _three(ask: Callable[[str], float]) -> dict[str, float] | None:
+    """Return the answers of all estimates, as fields of a row; None if it can't be asked."""
+    found: dict[str, Any] = {CALIBRATED: None}
+    for estimate in ESTIMATES:
+        try:
+            value = ask(estimate)
+        except MlsimError:
+            if estimate != CALIBRATED:
+                return None
+            continue
+        if math.isfinite(value) and value > 0:
+            found[estimate] = float(value)
+    return found if set(found) == set(ESTIMATES) else None
+
+
+def _networks() -> Iterator[Scored]:
+    for row in measurements():
+        rates = _three(lambda estimate, row=row: _network_rate(row, estimate))  # type: ignore[misc]
+        if rates:
+            words = f"{row.model} on {row.device.name}, batch {row.batch_size:,}, {row.precision}"
+            yield Scored(
+                id=row.id,
+                # A network's table is one device with one piece of software.
+                series=f"{row.hardware}, {row.software}",
+                kind="networks",
+                words=words,
+                software=row.software,
+                source=row.source,
+                unit="images/s",
+                measured=row.value,
+                **rates,
+            )
+
+
+def _network_rate(row: Measurement, estimate: str) -> float:
+    found = solve(
+        model=row.model,
+        hardware=row.hardware,
+        batch_size=row.batch_size,
+        precision=row.precision,
+        estimate=estimate,
+        check_memory=False,
+    )
+    return row.batch_size / float(found.value("latency"))
+
+
+def _services(kind: str, metrics: tuple[str, ...]) -> Iterator[Scored]:
+    for row in serving_measurements():
+        if row.metric not in metrics:
+            continue
+        # Tokens of a prompt, or sequences of an encoder, are counted as tokens read.
+        read = row.batch_size * row.prompt_tokens
+        shown = {"time_to_first_token": -1.0, "pass_throughput": row.prompt_tokens}.get(
+            row.metric, 1.0
+        )
+
+        def rate(value: float, shown: float = shown, read: int = read) -> float:
+            return read / value if shown < 0 else value * shown
+
+        asked = _three(lambda estimate, row=row, rate=rate: rate(row.predicted(estimate)))  # type: ignore[misc]
+        if asked:
+            yield _of_service(row, kind, rate(row.value), asked)
+
+
+def _of_service(
+    row: ServingMeasurement, kind: str, measured: float, rates: dict[str, float]
+) -> Scored:
+    return Scored(
+        id=row.id,
+        series=row.series,
+        kind=kind,
+        words=row.words,
+        software=row.software,
+        source=row.source,
+        unit="tokens/s",
+        measured=measured,
+        **rates,
+    )
+
+
+def _training() -> Iterator[Scored]:
+    for row in training_measurements():
+        if row.missing:
+            continue
+        rates = _three(lambda estimate, row=row: _training_rate(row, estimate))  # type: ignore[misc]
+        if rates is None:
+            continue
+        tokens = row.global_batch * row.sequence_tokens / row.devices
+        yield Scored(
+            id=row.id,
+            series=row.series,
+            kind="training",
+            words=f"training of {row.transformer.name} on {row.devices:,} x {row.device}, "
+            f"{row.global_batch:,} x {row.sequence_tokens:,} tokens a step, {row.precision}",
+            software=row.software,
+            source=row.source,
+            unit="tokens/s per device",
+            measured=tokens / _measured_step(row),
+            **{name: None if each is None else tokens / each for name, each in rates.items()},
+        )
+
+
+def _training_rate(row: TrainingMeasurement, estimate: str) -> float:
+    """Return the seconds of a step; the bound is the model's arithmetic at the peak rate."""
+    if estimate == "bound":
+        return float(row.train(attention="flash", recompute="none").value("ideal_step_time"))
+    return float(row.train(estimate=estimate).value("step_time"))
+
+
+def _measured_step(row: TrainingMeasurement) -> float:
+    """Return the seconds of the measured step, from a share of peak where that is printed."""
+    if row.step_time is not None:
+        return row.step_time
+    counted = "flash" if row.attention_counted == "causal" else "standard"
+    ideal = float(row.train(attention=counted, recompute="none").value("ideal_step_time"))
+    if row.metric == "mfu":
+        return ideal / row.base_value
+    peak = row.train().device.compute.figure(row.precision).si
+    return ideal * peak / row.base_value
+
+
+KINDS: dict[str, Callable[[], Iterator[Scored]]] = {
+    "networks": _networks,
+    "prompts": lambda: _services("prompts", ("time_to_first_token", "pass_throughput")),
+    "generation": lambda: _services("generation", ("decode_throughput", "output_throughput")),
+    "training": _training,
+}
