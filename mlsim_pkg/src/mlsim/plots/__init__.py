@@ -6,6 +6,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from mlsim.plots.accuracy_plots import plot_accuracy, plot_shares
     from mlsim.plots.anatomy_plots import plot_anatomy
     from mlsim.plots.dataflows import plot_loader, plot_systolic
     from mlsim.plots.diagrams import describe_equations, leading_to, plot_equations
@@ -34,6 +35,7 @@ __all__ = [
     "data_of",
     "describe_equations",
     "leading_to",
+    "plot_accuracy",
     "plot_amdahl",
     "plot_anatomy",
     "plot_breakdown",
@@ -49,6 +51,7 @@ __all__ = [
     "plot_moore",
     "plot_pipeline",
     "plot_roofline",
+    "plot_shares",
     "plot_staleness",
     "plot_sweep",
     "plot_systolic",
@@ -56,6 +59,7 @@ __all__ = [
 ]
 
 _HOMES = {
+    **dict.fromkeys(("plot_accuracy", "plot_shares"), "accuracy_plots"),
     "plot_anatomy": "anatomy_plots",
     "Treemap": "treemap",
     **dict.fromkeys(("COLOURS", "MARKERS", "plot_roofline"), "rooflines"),
