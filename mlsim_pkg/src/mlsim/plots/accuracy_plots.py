@@ -84,7 +84,7 @@ def plot_accuracy(panels: Mapping[str, Sequence[Any]]) -> tuple[Figure, Any]:
 
 
 def _panel(ax: Axes, title: str, rows: Sequence[Any]) -> None:
-    shown = []
+    shown: list[dict[str, str | float]] = []
     for estimate, (color, marker, filled) in _FORMS.items():
         kept = [row for row in rows if getattr(row, estimate) is not None]
         ax.scatter(
@@ -149,7 +149,8 @@ def plot_shares(groups: Mapping[str, Sequence[Row]], ax: Axes | None = None) -> 
     pyplot = need("matplotlib.pyplot", "a figure", "plots")
     if ax is None:
         _, ax = pyplot.subplots(figsize=(5.2, 3.9), layout="constrained")
-    shown, measured = [], []
+    shown: list[dict[str, str | float]] = []
+    measured: list[float] = []
     for number, (name, rows) in enumerate(groups.items()):
         shares = [(row.measured / row.bound, row.best / row.bound) for row in rows]
         ax.scatter(
