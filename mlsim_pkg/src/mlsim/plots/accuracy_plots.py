@@ -154,7 +154,8 @@ def plot_shares(groups: Mapping[str, Sequence[Row]], ax: Axes | None = None) -> 
     for number, (name, rows) in enumerate(groups.items()):
         shares = [(row.measured / row.bound, row.best / row.bound) for row in rows]
         ax.scatter(
-            *zip(*shares, strict=True),
+            [each for each, _ in shares],
+            [each for _, each in shares],
             s=18,
             marker=MARKERS[number % len(MARKERS)],
             color=COLOURS[number % len(COLOURS)],

@@ -238,3 +238,34 @@ def test_no_table_no_answer(tmp_path) -> None:  # type: ignore[no-untyped-def]
 def test_every_kind_has_a_metric() -> None:
     assert not QUESTIONS.keys() & UNANSWERED.keys()
     assert all(QUESTIONS.values())
+
+
+def attention(**other: object) -> float:
+    """Return the FLOP/s of attention on an H100 by the roofline's bound or estimate."""
+    extra = json.dumps({"hd": 128, "causal": 0, "alg": "fa2", "fwdbwd": 0, **other})
+    row = {**PRODUCT, "kind": "attention", "metric_kind": "attention_flop_per_s"}
+    return float(one(row, input_len="8192", extra=extra).predicted)
+
+
+def test_standard_attention_computes_what_a_mask_hides() -> None:
+    assert attention(alg="std") < attention()
+    # The same time, and half of the work counts.
+    assert attention(alg="std", causal=1) == pytest.approx(attention(alg="std") / 2, rel=1e-5)
+    # A kernel that leaves it out is as fast per counted operation.
+    assert attention(causal=1) == pytest.approx(attention(), rel=1e-5)
+
+
+def test_a_stream_and_an_exchange_by_hand() -> None:
+    row = {**PRODUCT, "kind": "membw", "metric_kind": "memcpy_B_per_s", "extra": '{"op": "copy"}'}
+    assert float(one(row).bound) == pytest.approx(2039e9)
+    row = {
+        **PRODUCT,
+        "kind": "allreduce",
+        "metric_kind": "allreduce_time_s",
+        "count": "8",
+        "extra": '{"bytes": 268435456}',
+    }
+    found = one(row)
+    # At most 300 GB/s one way; a ring passes each byte 14/8 times.
+    assert float(found.bound) == pytest.approx(268435456 / 300e9, rel=1e-5)
+    assert float(found.predicted) > 14 / 8 * 268435456 / 300e9

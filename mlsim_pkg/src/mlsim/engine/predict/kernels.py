@@ -64,24 +64,26 @@ def attention_rate(case: Case, estimate: str) -> float:
     tokens, size = case.number("input_len"), case.more("hd")
     causal = bool(case.more("causal", 0, zero=True))
     both = bool(case.more("fwdbwd", 0, zero=True))
-    pairs = tokens * tokens / (2.0 if causal else 1.0)
     products = _FORWARD + (_BACKWARD if both else 0)
-    flops = 2.0 * products * pairs * size
+    whole = 2.0 * products * tokens * tokens * size
+    counted = whole / 2.0 if causal else whole
+    standard = case.extra.get("alg") == "std" and estimate != "bound"
+    # Whoever writes scores to memory computes those behind the mask, too.
+    flops = whole if standard else counted
     kind = precision(case.precision("a_dtype"))
     # Queries, keys, values and the result; on the way back, their gradients too.
     moved = 4.0 * tokens * size * kind.bytes * (3.0 if both else 1.0)
-    if case.extra.get("alg") == "std" and estimate != "bound":
-        # Whoever writes scores to memory computes the masked ones too.
+    if standard:
         moved += _SCORES_MOVED * tokens * tokens * kind.bytes * (2.5 if both else 1.0)
     peak = case.device.compute.figure(kind).si
     bandwidth = case.device.bandwidth_si
     if estimate != CALIBRATED:
         computing = roofline.compute_time(flops, peak)
-        return float(flops / max(computing, roofline.memory_time(moved, bandwidth)))
+        return float(counted / max(computing, roofline.memory_time(moved, bandwidth)))
     found = calibration(case.device, kind.name)
     computing = calibrated_compute_time(flops, peak, found.attention_fraction, 1.0)
     moving = calibrated_memory_time(moved, bandwidth, found.memory_fraction)
-    return float(flops / max(computing, moving))
+    return float(counted / max(computing, moving))
 
 
 def stream_rate(case: Case, estimate: str) -> float:

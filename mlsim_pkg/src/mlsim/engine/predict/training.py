@@ -116,7 +116,7 @@ def _is_open(case: Case, model: Transformer) -> bool:
 
 def _searched(case: Case, model: Transformer, whole: dict[str, Any]) -> dict[str, Any]:
     """Return the fastest layout that fits, where a case does not state one."""
-    key = (model.key, *(str(each) for each in whole.values()), case.extra.get("gb"))
+    key = (model.key, *(str(each) for each in whole.values()), case.more_whole("gb"))
     if key not in case.layouts:
         if len(case.layouts) >= MOST_SEARCHES:
             raise InvalidValueError(
