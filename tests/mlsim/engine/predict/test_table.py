@@ -209,6 +209,11 @@ def test_memory_is_a_verdict() -> None:
     row = {**DECODE, "kind": "memory", "metric_kind": "fits_in_memory"}
     assert one(row, batch="100000").predicted == "OOM"
     assert 16 < float(one(row).predicted) < 80
+    assert one(row).source == "memory"
+    # Bytes of a cached token: two of keys and values, 32 layers, 8 heads of 128, 2 bytes.
+    most = one(row, metric_kind="max_concurrency_2048_tokens", input_len="2048")
+    left = 0.9 * 80 * 2**30 - 16.06e9
+    assert float(most.predicted) == pytest.approx(left / (2049 * 2 * 32 * 8 * 128 * 2), rel=0.1)
 
 
 def test_energy_of_a_token_by_hand() -> None:

@@ -63,6 +63,8 @@ QUESTIONS: Mapping[str, Mapping[str, Question]] = {
     },
     "train_run": {"accelerator_hours": training.run_hours},
 }
+# What counts bytes, of which there are no three estimates.
+MEMORY = (passes.fits, passes.concurrency)
 # Kinds that are known and not answered, and why.
 UNANSWERED = {
     "co2_arith": "carbon of a run needs the intensity of its electricity, which no column gives",
@@ -133,14 +135,16 @@ def _cell(row: Mapping[str, Any], name: str) -> str:
 def _asked(case: Case) -> tuple[str, str, str, str, str, str]:
     try:
         question = _question(case)
+        if question in MEMORY:
+            value = _checked(question(case, ROOFLINE))
+            text = value if isinstance(value, str) else _text(value)
+            return text, "", "", "", "memory", _notes(case)
         _software(case)
         value, source = _best(case, question)
         bound = _bound(case, question)
         found = _banded(case, value, source, bound)
     except Exception as error:  # noqa: BLE001 - whatever a row contains, the table goes on
         return "", "", "", "", "", reason(error)
-    if isinstance(value, str):
-        return value, "", "", "", source, _notes(case)
     low, high = found or (None, None)
     return _text(value), _text(low), _text(high), _text(bound), source, _notes(case)
 
@@ -201,8 +205,6 @@ def _checked(value: Any) -> Any:
 
 def _banded(case: Case, value: Any, source: str, bound: float | None) -> tuple[float, float] | None:
     """Return the band around a prediction, none of it beyond the bound."""
-    if isinstance(value, str):
-        return None
     found: Band | None = band(case.text("kind"), case.text("metric_kind"), source)
     if found is None:
         case.note("no band: too few published rows of this kind, to which nothing is fitted")
