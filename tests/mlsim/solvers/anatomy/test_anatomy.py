@@ -317,3 +317,12 @@ def test_a_language_model_needs_its_tokens() -> None:
     one, trained = (anatomy("GPT2", tokens=8, training=each) for each in (False, True))
     assert trained["output"]["shape_out"] == (8, 50257)
     assert one["output"]["shape_out"] == (50257,)
+
+
+def test_training_has_calibrated_times() -> None:
+    # A first layer's way back writes no map, and the update of weights is no product.
+    asked = {"batch_size": 64, "precision": "fp16", "hardware": "A100", "training": True}
+    roofline, calibrated = (
+        anatomy("ResNet50", **asked, estimate=each).time for each in ("roofline", "calibrated")
+    )
+    assert roofline < calibrated < 3 * roofline
