@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mlsim.engine.accuracy import KINDS, Scored, score, shelf
-from mlsim.engine.predict.bands import SHARE, Band, band, quantile
+from mlsim.engine.predict.bands import SHARE, Band, band, held, quantile
 from mlsim.errors import UnknownNameError
 
 
@@ -59,3 +59,8 @@ def test_kernels_have_no_band() -> None:
 def test_a_band_of_times_is_turned() -> None:
     assert Band(0.5, 1.0, True, "").around(4.0) == (4.0, 8.0)
     assert quantile([1.0, 3.0], 0.5) == 2.0
+
+
+def test_a_band_without_a_series_holds_less_than_one_with_it() -> None:
+    for kind in ("generation", "training"):
+        assert 0.5 < held(kind, "calibrated") <= SHARE + 0.1

@@ -10,7 +10,7 @@ import math
 from dataclasses import dataclass
 from functools import cache
 
-from mlsim.engine.accuracy import shelf
+from mlsim.engine.accuracy import Scored, shelf
 
 # The shelf's kind for each kind of case that has one.
 KIND = {
@@ -61,24 +61,62 @@ def band(kind: str, metric: str, estimate: str) -> Band | None:
     """
     if kind not in KIND:
         return None
-    rows = [row for row in shelf(KIND[kind]) if getattr(row, estimate) is not None]
-    if estimate == "roofline":
-        # As it is used: where there is no calibrated answer.
-        alone = [row for row in rows if row.calibrated is None]
-        rows = alone if _enough(alone) else rows
+    rows = _rows(KIND[kind], estimate)
     if not _enough(rows):
         return None
-    speeds = sorted(1 / row.ratio(estimate) for row in rows)
-    outside = (1 - SHARE) / 2
+    least, most = _limits(rows, estimate)
     return Band(
-        least=quantile(speeds, outside),
-        most=quantile(speeds, 1 - outside),
+        least=least,
+        most=most,
         times=metric in TIMES,
         words=f"band: {SHARE:.0%} of {len(rows)} published rows of {KIND[kind]}, none fitted",
     )
 
 
-def _enough(rows: list) -> bool:  # type: ignore[type-arg]
+@cache
+def held(kind: str, estimate: str) -> float | None:
+    """Return which share of the rows lies in a band made without their series.
+
+    Parameters
+    ----------
+    kind
+        Of the shelf, such as "training".
+    estimate
+        "roofline" or "calibrated".
+
+    Returns
+    -------
+    float or None
+        None where the rows that are left are too few for a band.
+
+    >>> 0.5 < held("training", "calibrated") < 1
+    True
+    """
+    rows = _rows(kind, estimate)
+    inside = 0
+    for row in rows:
+        others = [each for each in rows if each.series != row.series]
+        if len(others) < FEWEST:
+            return None
+        least, most = _limits(others, estimate)
+        inside += least <= 1 / row.ratio(estimate) <= most
+    return inside / len(rows) if rows else None
+
+
+def _rows(kind: str, estimate: str) -> list[Scored]:
+    rows = [row for row in shelf(kind) if getattr(row, estimate) is not None]
+    # A roofline is used where there is no calibrated answer.
+    alone = [row for row in rows if row.calibrated is None]
+    return alone if estimate == "roofline" and _enough(alone) else rows
+
+
+def _limits(rows: list[Scored], estimate: str) -> tuple[float, float]:
+    speeds = sorted(1 / row.ratio(estimate) for row in rows)
+    outside = (1 - SHARE) / 2
+    return quantile(speeds, outside), quantile(speeds, 1 - outside)
+
+
+def _enough(rows: list[Scored]) -> bool:
     return len(rows) >= FEWEST and len({row.series for row in rows}) >= SERIES
 
 
