@@ -18,6 +18,7 @@ from mlsim.errors import MlsimError, unknown_name
 from mlsim.measured.networks import Measurement, measurements
 from mlsim.measured.services import ServingMeasurement, serving_measurements
 from mlsim.measured.training_steps import TrainingMeasurement, training_measurements
+from mlsim.zoo import spaces
 
 ESTIMATES = ("bound", "roofline", "calibrated")
 CALIBRATED, ROOFLINE = "calibrated", "roofline"
@@ -216,7 +217,8 @@ def _training() -> Iterator[Scored]:
             id=row.id,
             series=row.series,
             kind="training",
-            words=f"training of {row.transformer.name} on {row.devices:,} x {row.device}, "
+            words=f"training of {row.transformer.name} on {row.devices:,} x "
+            f"{spaces.Hardware.get(row.device).name}, "
             f"{row.global_batch:,} x {row.sequence_tokens:,} tokens a step, {row.precision}",
             software=row.software,
             source=row.source,
