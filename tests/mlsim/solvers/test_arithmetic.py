@@ -26,6 +26,7 @@ SUM_SHOWN = "shows the terms of a sum that an equation computed"
 ROUNDING = "a tolerance for rounding"
 SEARCH = "a search of numbers, whatever they stand for"
 ADDED = "adds up the rows of a table, each of which was computed elsewhere"
+CLAIMED = "a claim beside limits that equations computed; devices as one are multiples of one"
 PLACES = "places in an array or a list, not quantities"
 # By module and function; "*" is a whole module.
 EXPLAINED = {
@@ -38,6 +39,13 @@ EXPLAINED = {
     "anatomy/rows.py": {"kernel_rows": ADDED},
     "anatomy/view.py": {"View._cells": PLACES},
     "anatomy/views.py": {"*": ADDED},
+    "claims/checked.py": {"*": CLAIMED},
+    "claims/claim.py": {"*": CLAIMED},
+    "claims/claims_report.py": {"*": PRINTED},
+    "claims/judge.py": {"*": CLAIMED},
+    "claims/machine.py": {"*": CLAIMED},
+    "claims/network_machine.py": {"*": CLAIMED},
+    "claims/remedies.py": {"*": SEARCH},
     "blocks.py": {"*": PLACES},
     "consistency.py": {"check_shares": ROUNDING, "_close": ROUNDING},
     "derivation.py": {

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from mlsim.errors import MlsimError, UnknownArgumentError
 
 if TYPE_CHECKING:
+    from mlsim.engine.accuracy import KINDS, score, shelf
     from mlsim.engine.claims import check_claim
     from mlsim.engine.find import find
     from mlsim.engine.footprint import footprint
@@ -22,7 +23,14 @@ if TYPE_CHECKING:
     from mlsim.engine.sweep import sweep
     from mlsim.engine.train import optimal_size, train
 
-__all__ = ["Engine"]
+__all__ = ["KINDS", "Engine", "score", "shelf"]
+
+
+def __getattr__(name: str) -> Any:
+    """Import what says how right predictions are, when it is first used."""
+    if name not in ("KINDS", "score", "shelf"):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.accuracy"), name)
 
 
 class _Question:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from mlsim.hardware.device import DEFAULT_PRECISION, Compute, Device, Memory
 
 if TYPE_CHECKING:
-    from mlsim.hardware.array_cost import array_cost, network_on_array
+    from mlsim.hardware.array_products import array_cost, network_on_array
     from mlsim.hardware.systolic import multiply
 
 __all__ = [
@@ -22,7 +22,7 @@ __all__ = [
 ]
 
 _HOMES = {
-    **dict.fromkeys(("array_cost", "network_on_array"), "array_cost"),
+    **dict.fromkeys(("array_cost", "network_on_array"), "array_products"),
     "multiply": "systolic",
 }
 

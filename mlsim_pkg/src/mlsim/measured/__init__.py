@@ -16,7 +16,7 @@ if TYPE_CHECKING:
         published_rate,
     )
     from mlsim.measured.language_models import language_model_facts
-    from mlsim.measured.training_memory import TrainingMemory, training_memory
+    from mlsim.measured.memory_peaks import TrainingMemory, training_memory
 
 __all__ = [
     "Growth",
@@ -39,7 +39,7 @@ _HOMES = {
     ),
     **dict.fromkeys(("execution_units", "memory_spaces", "published_rate"), "inside_machines"),
     "language_model_facts": "language_models",
-    **dict.fromkeys(("TrainingMemory", "training_memory"), "training_memory"),
+    **dict.fromkeys(("TrainingMemory", "training_memory"), "memory_peaks"),
 }
 
 

@@ -7,7 +7,7 @@ import pytest
 from mlsim import Models
 from mlsim.equations import EQUATIONS
 from mlsim.errors import InvalidValueError, UnknownNameError
-from mlsim.hardware.array_cost import array_cost, network_on_array
+from mlsim.hardware.array_products import array_cost, network_on_array
 from mlsim.hardware.systolic import DATAFLOWS, multiply
 
 

@@ -6,8 +6,8 @@ import pytest
 
 from mlsim import anatomy
 from mlsim.errors import DataFileError
-from mlsim.measured import training_memory as room
-from mlsim.measured.training_memory import training_memory
+from mlsim.measured import memory_peaks as room
+from mlsim.measured.memory_peaks import training_memory
 
 
 def test_every_count_is_within_a_hundredth_of_its_measurement() -> None:
