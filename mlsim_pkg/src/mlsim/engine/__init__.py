@@ -18,19 +18,26 @@ if TYPE_CHECKING:
     from mlsim.engine.claims import check_claim
     from mlsim.engine.find import find
     from mlsim.engine.footprint import footprint
+    from mlsim.engine.predict.bands import band, held
     from mlsim.engine.serve import fit, serve
     from mlsim.engine.solve import solve
     from mlsim.engine.sweep import sweep
     from mlsim.engine.train import optimal_size, train
 
-__all__ = ["KINDS", "Engine", "score", "shelf"]
+__all__ = ["KINDS", "Engine", "band", "held", "score", "shelf"]
+
+# What says how right predictions are.
+_HOMES = {
+    **dict.fromkeys(("KINDS", "score", "shelf"), "accuracy"),
+    **dict.fromkeys(("band", "held"), "predict.bands"),
+}
 
 
 def __getattr__(name: str) -> Any:
-    """Import what says how right predictions are, when it is first used."""
-    if name not in ("KINDS", "score", "shelf"):
+    """Import a name of this room when it is first used."""
+    if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.accuracy"), name)
+    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
 
 
 class _Question:

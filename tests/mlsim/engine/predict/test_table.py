@@ -111,7 +111,7 @@ def test_training_of_a_network_is_calibrated() -> None:
 
 
 def test_without_a_constant_the_roofline_answers_and_says_so() -> None:
-    found = one(PRODUCT, device="Cloud.WSE3", a_dtype="fp16")
+    found = one(PRODUCT, device="Wafer.WSE3", a_dtype="fp16")
     assert found.source == "roofline"
     assert "not calibrated" in found.note
 
