@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from mlsim import __version__
-from mlsim.cli import anatomy, claims, footprint, predict, serve, solve, train, zoo
+from mlsim.cli import anatomy, calibrate, claims, footprint, predict, serve, solve, train, zoo
 from mlsim.cli.flags import flags_of, in_flags
 from mlsim.cli.options import DOES_NOT_FIT, REFUSED
 from mlsim.errors import DoesNotFitError, MlsimError
@@ -28,6 +28,7 @@ EPILOG = """examples:
   mlsim footprint Llama3_8B HGX_H100 --tp 8 --batch 64 --grid Germany --data-centre Google
   mlsim check-claim Llama2_70B MI300X --precision fp16 --batch 1 --tokens-per-second 314
   mlsim predict cases.csv --out predictions.csv
+  mlsim calibrate my_measurements.csv --explain
   mlsim zoo A100
   mlsim zoo check my_device.toml path/to/config.json
   mlsim zoo diff old/data new/data
@@ -71,7 +72,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"mlsim {__version__}")
     commands = parser.add_subparsers(required=True, metavar="command")
-    for group in (solve, anatomy, serve, train, footprint, claims, predict, zoo):
+    for group in (solve, anatomy, serve, train, footprint, claims, predict, calibrate, zoo):
         group.add(commands)
     for each in commands.choices.values():
         each.set_defaults(parser=each)

@@ -15,6 +15,7 @@ from mlsim.errors import MlsimError, UnknownArgumentError
 
 if TYPE_CHECKING:
     from mlsim.engine.accuracy import KINDS, score, shelf
+    from mlsim.engine.calibrate import calibrate
     from mlsim.engine.claims import check_claim
     from mlsim.engine.find import find
     from mlsim.engine.footprint import footprint
@@ -139,6 +140,7 @@ class Engine:
         sweep = staticmethod(sweep)
         optimal_size = staticmethod(optimal_size)
         check_claim = staticmethod(check_claim)
+        calibrate = staticmethod(calibrate)
     else:
         solve = _Question("solve")
         serve = _Question("serve")
@@ -149,3 +151,4 @@ class Engine:
         sweep = _Question("sweep")
         optimal_size = _Question("train")
         check_claim = _Question("claims")
+        calibrate = _Question("calibrate")
