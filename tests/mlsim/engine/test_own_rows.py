@@ -93,6 +93,12 @@ def test_a_data_frame_has_gaps() -> None:
         ({"measured": 2}, "needs a unit"),
         ({"measured": "2 GB"}, "where s is expected"),
         ({"measured": "2 tokens/s"}, "where sample/s is expected"),
+        ({"measured": 2, "unit": 3}, "unit must be text"),
+        ({"kind": ["solve"]}, "no kind of measurement"),
+        ({3: 4}, "called by text"),
+        ({"kind": "train"}, "global_batch is empty"),
+        # Seconds where milliseconds were meant.
+        ({"measured": "2 s"}, "over 1,000 times"),
         # Microseconds where milliseconds were meant.
         ({"measured": "2 us"}, "the bound. Look at the unit"),
     ],

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from mlsim.engine.bounds import bound_of, device_of
 from mlsim.errors import (
     InvalidValueError,
     MlsimError,
@@ -19,7 +20,6 @@ from mlsim.errors import (
     WrongKindError,
     unknown_name,
 )
-from mlsim.solvers.answer import Answer
 from mlsim.units import known_factor, text, to_base
 
 # What can be measured of each kind: a time, and a rate with its unit.
@@ -36,6 +36,8 @@ _EXAMPLE = (
     "{'kind': 'solve', 'model': 'ResNet50', 'hardware': 'A100', 'batch_size': 8, "
     "'measured': '4.1 ms'}"
 )
+# A row that is slower than predicted by more is a slip, and no correction.
+MOST_TIMES = 1000
 # No time below the bound but for rounding.
 _ROUNDING = 1e-6
 
@@ -139,9 +141,11 @@ def _of_row(number: int, error: MlsimError) -> MlsimError:
 
 
 def _row(row: Mapping[str, Any], estimate: str) -> OwnRow:
-    kind = _cell(row.get("kind"))
+    kind = str(_cell(row.get("kind")) or "")
     if kind not in KINDS:
-        raise unknown_name("kind of measurement", "" if kind is None else kind, KINDS)
+        raise unknown_name("kind of measurement", kind, KINDS)
+    if not all(isinstance(name, str) for name in row):
+        raise WrongKindError(f"columns are called by text, not {list(row)!r}.")
     given = {
         name: value
         for name, cell in row.items()
@@ -150,7 +154,7 @@ def _row(row: Mapping[str, Any], estimate: str) -> OwnRow:
     for name in given:
         if name in _FIXED:
             raise InvalidValueError(f"a row can't choose {name}: it holds of all rows or of none.")
-    for name in ("model", "hardware"):
+    for name in ("model", "hardware", *(("global_batch",) if kind == "train" else ())):
         if name not in given:
             raise InvalidValueError(f"{name} is empty: say what was measured, such as {_EXAMPLE}.")
     answer = _ask(kind, given, estimate)
@@ -164,6 +168,12 @@ def _row(row: Mapping[str, Any], estimate: str) -> OwnRow:
         raise InvalidValueError(
             f"measured {text(time, 's')}, and no program can be below {text(bound, 's')}, the "
             "bound. Look at the unit, at precision, and whether the time is of one batch."
+        )
+    if time > MOST_TIMES * predicted:
+        raise InvalidValueError(
+            f"measured {text(time, 's')}, over {MOST_TIMES:,} times the "
+            f"{text(predicted, 's')} that is predicted: no error of software is so large. "
+            "Look at the unit."
         )
     device = device_of(answer)
     return OwnRow(
@@ -211,8 +221,11 @@ def _measured(row: Mapping[str, Any], kind: str) -> tuple[float, bool]:
         raise InvalidValueError(f"measured is empty: give a value with its unit, such as {shown}.")
     if isinstance(value, bool):
         raise InvalidValueError(f"measured must be a number with its unit, such as {shown}.")
-    if isinstance(unit, str) and unit.strip():
-        value = f"{value} {unit.strip()}"
+    unit = _cell(unit)
+    if not (unit is None or isinstance(unit, str)):
+        raise UnitError(f"unit must be text, such as 'ms', not {unit!r}.")
+    if unit:
+        value = f"{value} {unit}"
     if isinstance(value, int | float):
         value = str(value)
     if isinstance(value, str):
@@ -253,46 +266,3 @@ def _work(answer: Any, kind: str) -> float:
         # Tokens of all sequences in the time of one token.
         return float(answer.value("decode_throughput") * answer.value("time_per_output_token"))
     return float(answer.batch_size)
-
-
-def device_of(answer: Any) -> Any:
-    """Return the device of an answer, or each device of its system."""
-    return answer.device if hasattr(answer, "run") else answer.hardware
-
-
-def estimate_of(answer: Any) -> str:
-    """Return which estimate an answer is."""
-    holder = next(getattr(answer, each) for each in _HOLDERS if hasattr(answer, each))
-    return str(holder.estimate)
-
-
-# Where answers keep what was asked.
-_HOLDERS = ("configuration", "service", "run")
-
-
-def bound_of(answer: Answer) -> Any:
-    """Return the answer of the bound to the same question; of training, a time in s.
-
-    The bound of a step is its model's arithmetic at the peak rate, of which causal attention
-    needs half.
-    """
-    from dataclasses import replace
-
-    from mlsim.solvers.forward import configuration, profile
-    from mlsim.solvers.serving.serving import Serving
-
-    if isinstance(answer, profile.Profile):
-        held = answer.configuration
-        known = configuration.Configuration.givable
-        return profile.solve(
-            held.model,
-            held.device,
-            batch_size=held.batch_size,
-            precision=held.precision,
-            estimate="bound",
-            check_memory=False,
-            given={name: value for name, value in held.given.items() if name in known},
-        )
-    if isinstance(answer, Serving):
-        return Serving(replace(answer.service, estimate="bound"), check_memory=False)
-    return float(answer.value("ideal_step_time"))
