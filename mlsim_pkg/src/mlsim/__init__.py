@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     )
     from mlsim.hardware.device import Device
     from mlsim.measured.failures_and_prices import failures, prices
+    from mlsim.measured.lab import lab
     from mlsim.measured.language_models import language_models
     from mlsim.measured.networks import measurements
     from mlsim.measured.power import power_measurements
@@ -104,6 +105,7 @@ _HOMES = {
     "estimate_training_for": "mlsim.engine.anatomy",
     "failures": "mlsim.measured.failures_and_prices",
     "largest_batch": "mlsim.engine.anatomy",
+    "lab": "mlsim.measured.lab",
     "language_models": "mlsim.measured.language_models",
     "load_config": "mlsim.workloads.huggingface",
     "measurements": "mlsim.measured.networks",
@@ -153,6 +155,7 @@ __all__ = [
     "anatomy",
     "estimate_training_for",
     "failures",
+    "lab",
     "language_models",
     "largest_batch",
     "load_config",
