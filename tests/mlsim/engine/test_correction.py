@@ -27,7 +27,7 @@ def test_a_time_and_a_rate_are_corrected_the_same_way() -> None:
     assert rate.value == pytest.approx(serving.value("decode_throughput") / 1.3)
     for found in (time, rate):
         assert found.low < found.value < found.high
-        assert "reader's own rows on NVIDIA H100" in str(found)
+        assert "your own rows on NVIDIA H100" in str(found)
 
 
 def test_nothing_is_beyond_the_bound() -> None:

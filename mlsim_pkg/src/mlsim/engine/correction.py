@@ -94,7 +94,7 @@ class Correction:
     def by(self) -> str:
         """Whose rows correct, in words."""
         counts = (f"{each.rows} of {each.kind}" for each in self.factors.values())
-        return f"corrected by the reader's own rows on {self.device} ({', '.join(counts)})"
+        return f"corrected by your own rows on {self.device} ({', '.join(counts)})"
 
     def apply(self, answer: Answer, name: str = "") -> Corrected:
         """Correct a result of `Engine.solve`, `serve` or `train` on the same device.
