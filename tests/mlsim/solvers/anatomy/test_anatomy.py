@@ -23,6 +23,7 @@ from mlsim import (
     summary,
 )
 from mlsim.errors import DoesNotFitError, InvalidValueError, UnknownNameError, WrongKindError
+from mlsim.solvers.anatomy.view import View
 
 SEED_TABLE = {
     "conv1": 89856,
@@ -326,3 +327,10 @@ def test_training_has_calibrated_times() -> None:
         anatomy("ResNet50", **asked, estimate=each).time for each in ("roofline", "calibrated")
     )
     assert roofline < calibrated < 3 * roofline
+
+
+def test_names_of_layers_are_no_markup() -> None:
+    view = View("<script>", ("layer",), [{"layer": "<img src=x>"}], ("a < b & c",))
+    assert view._repr_markdown_().count("&lt;") == 3
+    assert "<" not in view._repr_markdown_()
+    assert "<img src=x>" in str(view)

@@ -136,9 +136,11 @@ class View:
         head, *rows = self._cells()
         left = self._left()
         rule = ["---" if index in left else "---:" for index in range(len(head))]
-        lines = [f"**{self.title}**", "", f"| {' | '.join(head)} |", f"|{'|'.join(rule)}|"]
-        lines += [f"| {' | '.join(each.replace('|', ' ') for each in row)} |" for row in rows]
-        return "\n".join([*lines, "", "  \n".join(self.notes)]).rstrip()
+        lines = [f"**{_marked(self.title)}**", "", f"| {' | '.join(head)} |", f"|{'|'.join(rule)}|"]
+        lines += [
+            f"| {' | '.join(_marked(each).replace('|', ' ') for each in row)} |" for row in rows
+        ]
+        return "\n".join([*lines, "", "  \n".join(map(_marked, self.notes))]).rstrip()
 
     __repr__ = __str__
 
@@ -162,6 +164,11 @@ def save(path: Path, content: str) -> None:
     except BaseException:
         Path(made).unlink(missing_ok=True)
         raise
+
+
+def _marked(words: str) -> str:
+    """Keep names that somebody gave from being markup."""
+    return words.replace("&", "&amp;").replace("<", "&lt;")
 
 
 def _plain(value: Any) -> Any:
