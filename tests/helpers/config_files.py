@@ -52,6 +52,7 @@ MIXED: dict[str, dict[str, Any]] = {
     "qwen3_next": QWEN | {"shared_expert_intermediate_size": 16, "num_key_value_heads": 2},
     "qwen3_5_moe_text": QWEN | {"shared_expert_intermediate_size": 16, "num_key_value_heads": 2},
     "qwen3_5_text": {"num_key_value_heads": 2},
+    "gemma3n_text": {"num_kv_shared_layers": 1, "layer_types": ["sliding_attention"] * 6},
     "gemma4_text": {"hidden_size_per_layer_input": 0, "num_key_value_heads": 2},
     "llama4_text": {"num_key_value_heads": 2},
     "mimo": {"num_key_value_heads": 2, "attention_bias": True},

@@ -101,6 +101,14 @@ _SMALL_GEMMA4 = {
     "tie_word_embeddings": True,
 }
 
+_GEMMA3N = {
+    "model_type": "gemma3n_text",
+    "vocab_size": 262400,
+    "hidden_size": 2048,
+    "num_attention_heads": 8,
+    "activation_sparsity_pattern": None,
+}
+
 REAL: dict[str, tuple[dict[str, Any], int]] = {
     "DeepSeek-V3.2": ({"model_type": "deepseek_v32", **_DEEPSEEK}, 671_877_944_064),
     "GLM-5": (_GLM5, 743_911_218_432),
@@ -264,6 +272,24 @@ REAL: dict[str, tuple[dict[str, Any], int]] = {
             },
         },
         426_174_572_928,
+    ),
+    "Gemma-3n-E2B": (
+        {
+            **_GEMMA3N,
+            "num_hidden_layers": 30,
+            "intermediate_size": [8192] * 30,
+            "num_kv_shared_layers": 10,
+        },
+        4_435_182_688,
+    ),
+    "Gemma-3n-E4B": (
+        {
+            **_GEMMA3N,
+            "num_hidden_layers": 35,
+            "intermediate_size": 16384,
+            "layer_types": (["sliding_attention"] * 4 + ["full_attention"]) * 7,
+        },
+        6_835_235_568,
     ),
     "Gemma-4-E2B": (
         {

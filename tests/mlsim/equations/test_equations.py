@@ -89,6 +89,7 @@ LAYER = {
     "experts_per_token": 2,
     "expert_parallel": 16,
     "expert_rank_share": 0.25,
+    "residual_streams": 4,
     "group_tokens": 20,
     # What a product on the cores of a device takes.
     "tokens_worked": 100,

@@ -48,6 +48,19 @@ def pair_multiply_adds(heads: Value, head_size: Value) -> Value:
     return 2 * heads * head_size
 
 
+@equation(source="huggingface2026transformers", yields="token_multiply_adds", counts=True)
+def stream_multiply_adds(hidden_size: Value, residual_streams: Value) -> Value:
+    """Multiply-adds that predict the residual streams of a token, each as a sum of all of them.
+
+    Assumes that a weight is one for all numbers of a stream.
+    Valid for AltUp, as in Gemma 3n.
+
+    >>> stream_multiply_adds(2048, 4)
+    32768
+    """
+    return hidden_size * residual_streams**2
+
+
 @equation(source="shazeer2019fast", counts=True)
 def cached_elements(kv_heads: Value, head_size: Value) -> Value:
     """Elements that one layer keeps of each token: a key and a value for each KV head.

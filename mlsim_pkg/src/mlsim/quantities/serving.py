@@ -10,6 +10,7 @@ ENTRIES: tuple[tuple[str, str, str, str], ...] = (
     ("rope_size", r"d_r", "1", "Numbers of a latent key that carry the position."),
     ("content_size", r"d_n", "1", "Numbers of a latent query that carry no position."),
     ("value_size", r"d_v", "1", "Numbers in one value of latent attention."),
+    ("residual_streams", r"S_r", "1", "Vectors that stand for a token side by side, as in AltUp."),
     ("experts", r"E", "1", "Feed-forward networks of a layer among which tokens choose."),
     ("experts_per_token", r"k", "1", "Experts that each token chooses."),
     ("active_parameters", r"p_a", "1", "Weights of an operator that one token meets."),

@@ -11,7 +11,7 @@ from mlsim.equations import step
 from mlsim.errors import InvalidValueError
 from mlsim.precision import precision as find_precision
 from mlsim.units import scaled
-from mlsim.workloads import layer_embeddings
+from mlsim.workloads import layer_embeddings, residual_streams
 from mlsim.workloads.blocks import Attention, Experts, FeedForward
 from mlsim.workloads.language_steps import NORMS, step_operators
 from mlsim.workloads.latent import LatentAttention
@@ -64,6 +64,9 @@ class Transformer(Model):
     layer_embedding, layer_vocabulary
         Width of an embedding that each layer has of each token, and the rows of its table,
         if not as many as tokens are known (see `layer_embeddings`).
+    residual_streams, residual_rank
+        Vectors of a token that each layer predicts and corrects, if there are several; width
+        of a path through few numbers beside attention (see `residual_streams`).
     released
         The number formats in which its weights were published, if not in 16 bits.
 
@@ -101,6 +104,8 @@ class Transformer(Model):
     feed_layers: Feeds = ()
     layer_embedding: int = 0
     layer_vocabulary: int = 0
+    residual_streams: int = 0
+    residual_rank: int = 0
     released: Released | None = None
 
     def __post_init__(self) -> None:
@@ -150,7 +155,7 @@ class Transformer(Model):
     def alike(self) -> bool:
         """Whether its layers are of one kind, but for windows and first layers without experts."""
         mixed = self.mixer_layers or self.feed_layers or self.attention.chosen
-        return not (mixed or self.layer_embedding)
+        return not (mixed or self.layer_embedding or self.residual_streams or self.residual_rank)
 
     @property
     def shares_cache(self) -> bool:
@@ -225,7 +230,7 @@ class Transformer(Model):
                 found += each * feed.active_parameters(self.hidden)
             else:
                 found += each * feed.parameters(self.hidden)
-        found += layer_embeddings.parameters(self)
+        found += layer_embeddings.parameters(self) + residual_streams.parameters(self)
         found += self.norm_count * NORMS[self.norm] * self.hidden
         found += (self.vocabulary + self.positions + self.token_types) * self.hidden
         if self.output_layer:

@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from mlsim.equations import transformer
-from mlsim.workloads import layer_embeddings
+from mlsim.workloads import layer_embeddings, residual_streams
 from mlsim.workloads.parallelism import Parallelism
 from mlsim.workloads.projections import matrix
 from mlsim.workloads.recurrent import Recurrent
@@ -47,10 +47,13 @@ def _lower(model: Transformer, parallelism: Parallelism) -> Iterator[StepOperato
         unquantised=True,
     )
     yield from layer_embeddings.operators(model, parallelism)
+    yield from residual_streams.operators(model, parallelism)
+    carried = residual_streams.carried_elements(model)
     for operator, repeats in _layers(model, parallelism):
         # What a layer reads of an earlier one's cache lies in memory once.
         held = 0.0 if operator.shared_cache else repeats / parallelism.pipeline
-        yield replace(operator, repeats=repeats, resident_repeats=held)
+        live = operator.live_elements + carried
+        yield replace(operator, repeats=repeats, resident_repeats=held, live_elements=live)
     if model.pooler:
         yield replace(
             matrix("pooler", hidden, hidden, bias=hidden, elements=2 * hidden),

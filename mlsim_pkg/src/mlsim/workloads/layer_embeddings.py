@@ -62,9 +62,11 @@ def operators(model: Transformer, parallelism: Parallelism) -> Iterator[StepOper
         elements=hidden + 2 * row,
         live=hidden + 2 * row,
     )
+    # Where a token is several vectors, what comes back is added to the others (residual_streams).
+    back = width + (1 if model.residual_streams else 2) * hidden
     for name, inputs, outputs, elements in (
         ("layer embedding, to its width", hidden, width, hidden + 2 * width),
-        ("layer embedding, back", width, hidden, width + 2 * hidden),
+        ("layer embedding, back", width, hidden, back),
     ):
         each = matrix(name, inputs, outputs, elements=elements, live=2 * hidden + 2 * width)
         yield replace(each, repeats=model.layers, resident_repeats=float(model.layers))

@@ -94,8 +94,8 @@ def check_layout(model: Transformer, parallelism: Parallelism) -> None:
     ):
         _divides("tensor_parallel", tensor, "feed-forward features", size, model)
     _divides("pipeline_parallel", parallelism.pipeline, "layers", model.layers, model)
-    if parallelism.pipeline > 1 and (model.shares_cache or model.layer_embedding):
-        shared = "the cache of an earlier layer" if model.shares_cache else "a table of their own"
+    shared = _shared_by_stages(model)
+    if parallelism.pipeline > 1 and shared:
         raise InvalidValueError(
             f"pipeline_parallel = {parallelism.pipeline}: layers of {model.name} read {shared}, "
             "which may lie on another stage; what would be sent is not counted here. Use "
@@ -118,6 +118,15 @@ def check_layout(model: Transformer, parallelism: Parallelism) -> None:
             f"data_parallel = {tensor} x {parallelism.data} = {within} devices: it must "
             "divide their number, and divide or be a multiple of tensor_parallel."
         )
+
+
+def _shared_by_stages(model: Transformer) -> str:
+    """Return what layers read beside one vector of the layer before, in words; or ""."""
+    if model.shares_cache:
+        return "the cache of an earlier layer"
+    if model.layer_embedding:
+        return "a table of their own"
+    return "several streams" if model.residual_streams else ""
 
 
 def _divides(name: str, size: int, what: str, count: int, model: Transformer) -> None:

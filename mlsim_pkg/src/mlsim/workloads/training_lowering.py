@@ -59,9 +59,9 @@ def check_trainable(model: Transformer) -> None:
     if not model.alike:
         raise WrongKindError(
             f"{model.name} has layers of several kinds, or ones that keep a state, have an "
-            "embedding of their own or look at chosen tokens: what their training keeps and "
-            "computes again is not counted here. Engine.serve and Engine.fit know it; of models "
-            "whose layers are alike, Engine.train does."
+            "embedding of their own, several residual streams, or look at chosen tokens: what "
+            "their training keeps and computes again is not counted here. Engine.serve and "
+            "Engine.fit know it; of models whose layers are alike, Engine.train does."
         )
 
 

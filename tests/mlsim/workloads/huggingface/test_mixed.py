@@ -324,6 +324,14 @@ nemotron_h | hybrid_override_pattern | "M*" | hybrid_override_pattern has 2 laye
 nemotron_h | hybrid_override_pattern | "MMMMMM" | no layer has attention; only models with some can be told here.
 nemotron_h | layers_block_type | ["mamba"] | one of hybrid_override_pattern and layers_block_type must say what each layer is.
 nemotron_h | mamba_proj_bias | true | mamba_proj_bias = true is not understood, only false.
+gemma3n_text | altup_num_inputs | 0 | altup_num_inputs must be 1 or more, not 0.
+gemma3n_text | altup_correct_scale | false | altup_correct_scale = false is not understood, only true.
+gemma3n_text | laurel_rank | null | laurel_rank must be a whole number, not null.
+gemma3n_text | intermediate_size | [128, 128] | intermediate_size must have 6 entries, one for each layer, not 2.
+gemma3n_text | intermediate_size | [1, 1, 1, 0, 1, 1] | intermediate_size must be 1 or more in each layer, not 0.
+gemma3n_text | intermediate_size | [1, 1, 1, 1.5, 1, 1] | intermediate_size must be a list of whole numbers, not [1, 1, 1, 1.5, 1, 1].
+gemma3n_text | num_kv_shared_layers | 6 | num_kv_shared_layers = 6 of 6 leaves no layer of each kind that caches what they read.
+gemma3n_text | layer_types | ["full"] | layer_types must have 6 entries, one for each layer, not 1 entries.
 gemma4_text | hidden_size_per_layer_input | -1 | hidden_size_per_layer_input must be 0 or more, not -1.
 gemma4_text | num_kv_shared_layers | 1 | num_kv_shared_layers = 1 of 6 leaves no layer of each kind that caches what they read.
 gemma4_text | layer_types | ["full_attention", "full_attention", "full_attention", "full_attention", "full_attention", "sliding_attention"] | layer_types must end with full_attention.

@@ -113,6 +113,12 @@ MODELS: dict[str, tuple[str, str, dict[str, Any]]] = {
             "vocab_size": 256000,
         },
     ),
+    "Gemma3n_E2B": (
+        "Gemma3nText",
+        "Gemma3nForCausalLM",
+        {"num_hidden_layers": 30, "intermediate_size": 8192, "num_kv_shared_layers": 10},
+    ),
+    "Gemma3n_E4B": ("Gemma3nText", "Gemma3nForCausalLM", {}),
     "Phi_4": (
         "Phi3",
         "Phi3ForCausalLM",

@@ -253,9 +253,10 @@ def _operator(graph: Graph, nodes: tuple[Node, ...], live: int) -> Operator:
 
 
 def _tied(graph: Graph, node: Node) -> int:
-    """Return how much of an embedding's table is that of a tied matrix."""
+    """Return how much of an embedding's table is that of a tied matrix: the first large enough."""
     tied = sum(each.tied for each in graph) if node.table else 0
-    return tied if tied <= node.table else 0
+    holder = next((each for each in graph if each.table >= tied), None) if tied else None
+    return tied if holder is node else 0
 
 
 def _kind(node: Node) -> str:

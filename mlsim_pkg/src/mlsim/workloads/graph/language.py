@@ -8,6 +8,7 @@ from mlsim.errors import InvalidValueError, WrongKindError
 from mlsim.workloads.graph.fuse import PROJECTION
 from mlsim.workloads.graph.language_layers import Block, blocks_of
 from mlsim.workloads.graph.language_parts import group_of, wire_part
+from mlsim.workloads.graph.language_streams import Streams, low_rank
 from mlsim.workloads.graph.language_wiring import TokenWiring
 from mlsim.workloads.graph.nodes import Graph
 from mlsim.workloads.language import Transformer, whole_tokens
@@ -56,10 +57,26 @@ def language_graph(model: Transformer, tokens: int, *, all_logits: bool = False)
     sequence.notes.extend(notes)
     stream = _embedding(sequence, model)
     rows = _layer_embeddings(sequence, model, stream)
+    streams = Streams(sequence, model) if model.residual_streams else None
+    if streams:
+        streams.make(stream)
     for number, block in enumerate(blocks):
-        stream = _layer(sequence, model, block, f"layers.{number}", stream)
+        name = f"layers.{number}"
+        if streams:
+            stream = streams.predict(f"{name}.streams", stream)
+        stream = shown = _layer(sequence, model, block, name, stream)
+        if streams:
+            stream, shown = streams.correct(f"{name}.streams", stream)
         if rows:
-            stream = _layer_embedding(sequence, model, f"layers.{number}.embedding", stream, rows)
+            made = _layer_embedding(sequence, model, f"{name}.embedding", shown, rows)
+            if block.embedding_norm:
+                made = sequence.norm(f"{name}.embedding.norm", made)
+            if not streams:
+                stream = sequence.sum(f"{name}.embedding.add", [stream, made])
+            elif streams.count > 1:
+                streams.add(f"{name}.embedding.add", made)
+    if streams:
+        stream = streams.join(stream)
     if model.final_norm:
         stream = sequence.norm("norm", stream)
     _ends(sequence, model, stream, all_logits=all_logits)
@@ -109,16 +126,14 @@ def _layer_embeddings(sequence: TokenWiring, model: Transformer, stream: str) ->
 def _layer_embedding(
     sequence: TokenWiring, model: Transformer, name: str, stream: str, rows: str
 ) -> str:
-    """Wire what a layer makes of its part of the embedding, and adds to the stream."""
+    """Wire what a layer makes of its part of the embedding, which is added to the token."""
     width, hidden = model.layer_embedding, model.hidden
     shape = (sequence.tokens, width)
     narrow = sequence.linear(f"{name}.in", stream, hidden, width)
     narrow = sequence.add(f"{name}.activation", "activation", shape, narrow)
     own = sequence.part(f"{name}.part", rows, width, "this layer's part")
     weighed = sequence.add(f"{name}.weigh", "multiply", shape, narrow, own)
-    return sequence.sum(
-        f"{name}.add", [stream, sequence.linear(f"{name}.out", weighed, width, hidden)]
-    )
+    return sequence.linear(f"{name}.out", weighed, width, hidden)
 
 
 def _layer(sequence: TokenWiring, model: Transformer, block: Block, name: str, stream: str) -> str:
@@ -134,10 +149,15 @@ def _layer(sequence: TokenWiring, model: Transformer, block: Block, name: str, s
         source = shared or stream
         if not behind and number < norms:
             source = sequence.norm(f"{group}.norm", stream)
+        beside = ""
+        if model.residual_rank and part in block.mixers:
+            beside = low_rank(sequence, model, f"{name}.low_rank", source)
         added = wire_part(sequence, part, group, source)
         if not behind and number < ends:
             added = [sequence.norm(f"{group}.norm_after", sequence.sum(f"{group}.sum", added))]
         stream = sequence.sum(f"{group}.add", [stream, *added])
+        if beside:
+            stream = sequence.sum(f"{name}.low_rank.add", [stream, beside])
         if behind and number < norms:
             stream = sequence.norm(f"{group}.norm", stream)
     for number in range(max(norms - (1 if behind else 2) * len(parts), 0)):

@@ -24,11 +24,15 @@ SOME_NORMS = (
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """One layer: the parts that it has, in the order in which they run, and how many norms."""
+    """One layer: the parts that it has, in the order in which they run, and how many norms.
+
+    One more stands behind what a layer's embedding adds, if `embedding_norm` says so.
+    """
 
     mixers: tuple[Mixer, ...]
     feeds: tuple[Feed, ...]
     norms: int
+    embedding_norm: bool = False
 
     @property
     def parts(self) -> tuple[Mixer | Feed, ...]:
@@ -67,7 +71,7 @@ def blocks_of(model: Transformer) -> tuple[tuple[Block, ...], tuple[str, ...]]:
     told = [SPREAD.format(layers=model.layers)] if _is_open(model) else []
     if model.norms * model.layers and not model.layer_norms:
         parts = max(len(mixed) + len(fed) for mixed, fed in pairs)
-        if model.norms > 2 * parts:
+        if model.norms > 2 * parts + (model.layer_embedding > 0):
             told.append(SOME_NORMS.format(norms=model.norms))
     return tuple(_with_norms(model, *pair) for pair in pairs), tuple(told)
 
@@ -87,8 +91,10 @@ def _is_open(model: Transformer) -> bool:
 
 def _with_norms(model: Transformer, mixers: Sequence[Any], feeds: Sequence[Any]) -> Block:
     """Return a layer with its norms: so many each, or one for each part."""
-    norms = len(mixers) + len(feeds) if model.layer_norms else model.norms
-    return Block(tuple(mixers), tuple(feeds), norms)
+    parts = len(mixers) + len(feeds)
+    norms = parts if model.layer_norms else model.norms
+    behind = model.layer_embedding > 0 and norms > 2 * parts
+    return Block(tuple(mixers), tuple(feeds), norms - behind, behind)
 
 
 def _windows(layers: int, mixer: Any) -> list[tuple[int, Any]]:

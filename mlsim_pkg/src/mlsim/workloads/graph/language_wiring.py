@@ -34,9 +34,20 @@ class TokenWiring(Wiring):
         return self.add(name, "norm", shape, source, **told)
 
     def linear(
-        self, name: str, source: str, inputs: int, outputs: int, *, biases: int = 0, rows: int = 0
+        self,
+        name: str,
+        source: str,
+        inputs: int,
+        outputs: int,
+        *,
+        biases: int = 0,
+        rows: int = 0,
+        learned: bool = True,
     ) -> str:
-        """Add a matrix that each token is multiplied with, or so many rows only."""
+        """Add a matrix that each token is multiplied with, or so many rows only.
+
+        One that is not `learned` is that of an earlier node, which holds it.
+        """
         rows = rows or self.tokens
         return self.add(
             name,
@@ -44,7 +55,7 @@ class TokenWiring(Wiring):
             (rows, outputs) if rows == self.tokens else (outputs,),
             source,
             function=PROJECTION,
-            weights=inputs * outputs,
+            weights=inputs * outputs * learned,
             biases=biases,
             multiply_adds=rows * inputs * outputs,
             window=inputs,

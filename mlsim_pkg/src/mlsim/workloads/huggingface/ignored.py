@@ -126,6 +126,9 @@ GEMMA = _because(
         DERIVED: "sliding_window_size",
     }
 )
+GEMMA3N = GEMMA | _because(
+    {ARITHMETIC: "activation_sparsity_pattern altup_active_idx altup_coef_clip"}
+)
 GPT2 = _because(
     {
         DERIVED: "n_ctx",
@@ -197,15 +200,17 @@ QWEN_LINEAR = QWEN_MOE | _because(
 AROUND = _because(
     {
         MODALITY: """
-            audio_config audio_token_id boa_token_id boi_token_id boi_token_index eoa_token_id
-            eoa_token_index eoi_token_id eoi_token_index ignore_index image_grid_pinpoints
-            image_placeholder image_seq_length image_token_id image_token_index
+            audio_config audio_soft_tokens_per_image audio_token_id boa_token_id
+            boi_token_id boi_token_index eoa_token_id eoa_token_index eoi_token_id
+            eoi_token_index ignore_index image_grid_pinpoints image_placeholder
+            image_seq_length image_token_id image_token_index
             img_token_compression_config language_model_only media_placeholder_token_id
             mm_tokens_per_image multimodal_projector_bias process_image_mode
             projector_hidden_act projector_hidden_size spatial_merge_size
             num_reward_heads use_unified_vision_chunk video_placeholder video_token_id
             video_token_index vision_config vision_end_token_id vision_feature_layer
-            vision_feature_select_strategy vision_soft_tokens_per_image vision_start_token_id
+            vision_feature_select_strategy vision_soft_tokens_per_image
+            vision_start_token_id
             """,
     }
 )

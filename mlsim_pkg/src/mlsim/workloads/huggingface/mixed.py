@@ -86,7 +86,7 @@ def gemma4(config: Config) -> dict[str, Any]:
         values_from_keys=shared,
         window=0,
     )
-    layers, sharing = config.count("num_hidden_layers"), _sharing(config, kinds)
+    layers, sharing = config.count("num_hidden_layers"), sharing_layers(config, kinds)
     network = FeedForward(size=config.count("intermediate_size"), gated=True)
     width = config.maybe("hidden_size_per_layer_input", 0) or 0
     readers = {
@@ -126,7 +126,7 @@ def gemma4(config: Config) -> dict[str, Any]:
     }
 
 
-def _sharing(config: Config, kinds: Sequence[str]) -> int:
+def sharing_layers(config: Config, kinds: Sequence[str]) -> int:
     """Return how many of the last layers read the cache of the last others of their kind."""
     sharing = config.maybe("num_kv_shared_layers", 0) or 0
     if not set(kinds) <= set(kinds[: len(kinds) - sharing]):

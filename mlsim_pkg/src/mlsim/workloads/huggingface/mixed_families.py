@@ -25,6 +25,7 @@ from mlsim.workloads.huggingface import (
     searched,
     sparse,
     states,
+    streams,
 )
 from mlsim.workloads.huggingface.families import (
     FAMILIES as PLAIN,
@@ -92,6 +93,28 @@ FAMILIES: dict[str, Family] = {
         spellings={"n_routed_experts": ("num_experts",)},
         fixed=LATENT_FIXED,
         without_effect=ignored.SPARSE,
+    ),
+    "gemma3n_text": Family(
+        streams.gemma3n,
+        gated_keys(
+            32768,
+            tied=True,
+            kv_heads=2,
+            head_dim=256,
+            sliding_window=512,
+            layer_types=None,
+            hidden_size_per_layer_input=256,
+            vocab_size_per_layer_input=262144,
+            num_kv_shared_layers=15,
+            altup_num_inputs=4,
+            laurel_rank=64,
+        ),
+        fixed={
+            **_NOT_BIDIRECTIONAL,
+            "attention_bias": (False, None),
+            "altup_correct_scale": (True, None),
+        },
+        without_effect=ignored.GEMMA3N,
     ),
     "gemma4_text": Family(
         mixed.gemma4,

@@ -7,14 +7,7 @@ _COMPRESSED = (
     "beside a window, and its residual has several streams (hc_mult): neither is counted here, "
     "so that cache and work would be wrong. DeepSeek-V3.2 (deepseek_v32) is understood"
 )
-_STREAMS = (
-    "its residual has several streams (altup_num_inputs), which each layer predicts and corrects, "
-    "beside a path through a few numbers (laurel_rank): neither is counted here, so that work "
-    "and activations would be wrong. Gemma 4 E2B and E4B (gemma4) are understood"
-)
 REFUSED = {
-    "gemma3n": _STREAMS,
-    "gemma3n_text": _STREAMS,
     "deepseek_v4": _COMPRESSED,
     "deepseek_ref": _COMPRESSED,
     "kimi_k3": (

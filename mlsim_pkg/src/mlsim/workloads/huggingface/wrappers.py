@@ -5,6 +5,7 @@ from __future__ import annotations
 # The usual type first: that of a text_config that doesn't say.
 WRAPPERS: dict[str, tuple[str, ...]] = {
     "gemma3": ("gemma3_text",),
+    "gemma3n": ("gemma3n_text",),
     "gemma4": ("gemma4_text",),
     "kimi_k25": ("kimi_k2", "deepseek_v3"),
     "llama4": ("llama4_text",),

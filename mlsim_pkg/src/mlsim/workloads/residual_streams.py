@@ -1,0 +1,172 @@
+"""Residuals that are more than a sum: several streams, and a path through few numbers.
+
+With AltUp (Gemma 3n) a token is several vectors, its streams, of which a layer works on the
+first one only. Before the layer, a router weighs all streams to predict each of them; after
+it, each is corrected by what the first one's prediction missed. Matrices make the further
+streams of the embedding, and join them before the last norm. With LAuReL, the input of
+attention also goes through two matrices and a few numbers between them, and is added.
+
+The router's norm and matrix run twice in a layer, and a step reads them once. Tensor
+parallelism divides the matrices at both ends by columns, and the path's two by the numbers
+between them; what mixes streams is small, and each device does it (so do vLLM and SGLang).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from mlsim.equations import transformer as count
+from mlsim.workloads.parallelism import Parallelism
+from mlsim.workloads.projections import matrix
+from mlsim.workloads.steps import StepOperator
+
+if TYPE_CHECKING:
+    from mlsim.workloads.language import Transformer
+
+
+def parameters(model: Transformer) -> int:
+    """Return the learned numbers that streams and low-rank residuals add."""
+    hidden, streams, rank = model.hidden, model.residual_streams, model.residual_rank
+    found = 0
+    if rank:  # two matrices and a norm
+        found += model.layers * (2 * int(count.projection_parameters(hidden, rank)) + hidden)
+    if streams:
+        found += 2 * (streams - 1) * int(count.projection_parameters(hidden, hidden))
+        # The router and its norm, the weights to predict and to correct, and a scale.
+        within = (hidden, streams), (streams, streams**2), (streams, streams)
+        each = sum(int(count.projection_parameters(*sides)) for sides in within)
+        found += model.layers * (each + 2 * hidden)
+    return found
+
+
+def carried_elements(model: Transformer) -> int:
+    """Return what each layer leaves alive of a token besides the vector that it works on."""
+    return max(model.residual_streams - 1, 0) * model.hidden
+
+
+def operators(model: Transformer, parallelism: Parallelism) -> Iterator[StepOperator]:
+    """Yield the operators for one device."""
+    layers, tensor = model.layers, parallelism.tensor
+    if model.residual_rank:
+        yield from (_repeated(each, layers) for each in _low_rank(model, tensor))
+    if model.residual_streams:
+        yield from _ends(model, tensor)
+        yield from (_repeated(each, layers) for each in (*_predict(model), *_correct(model)))
+    if tensor > 1:
+        yield from _sent(model, tensor)
+
+
+def _low_rank(model: Transformer, tensor: int) -> Iterator[StepOperator]:
+    """Yield the path through few numbers: it is added to its input, and both to the token."""
+    hidden, rank = model.hidden, -(-model.residual_rank // tensor)
+    live = 4 * hidden + carried_elements(model)
+    for name, inputs, outputs in (
+        ("low-rank residual, in", hidden, rank),
+        ("low-rank residual, out", rank, hidden),
+    ):
+        yield matrix(name, inputs, outputs, elements=inputs + outputs, live=live)
+    yield _norm("low-rank residual, norm", hidden, live)
+    for name in ("low-rank residual, sum", "low-rank residual, added"):
+        yield _elementwise(name, 3 * hidden, live)
+
+
+def _ends(model: Transformer, tensor: int) -> Iterator[StepOperator]:
+    """Yield what makes streams of the embedding, and what joins them."""
+    hidden, streams = model.hidden, model.residual_streams
+    others, live = streams - 1, 2 * streams * hidden
+    if others:
+        columns = -(-hidden // tensor)
+        made = others * columns
+        yield matrix("streams, made", hidden, made, elements=hidden + made, live=live)
+        joined = matrix("streams, joined", hidden, columns, elements=hidden + columns, live=live)
+        yield _repeated(joined, others)
+        # At both ends each is brought to the length of the first stream, which is read too.
+        yield replace(_elementwise("streams, length", 3 * hidden, live), repeats=2 * others)
+    yield _elementwise("streams, mean", (streams + 1) * hidden, live)
+
+
+def _sent(model: Transformer, tensor: int) -> Iterator[StepOperator]:
+    """Yield what devices send: the path's sum in each layer, and the streams at both ends."""
+    hidden = model.hidden
+    sent = StepOperator(name="", kind="network", link_group=tensor, resident_repeats=0.0)
+    if model.residual_rank:
+        yield replace(
+            sent.renamed("all-reduce of low-rank residuals"),
+            link_elements=float(count.all_reduce_elements(hidden, tensor)),
+            repeats=model.layers,
+        )
+    if model.residual_streams > 1:
+        others = (model.residual_streams - 1) * hidden
+        elements = others * (tensor - 1) / tensor
+        yield replace(sent.renamed("gather of streams"), link_elements=elements, repeats=2)
+
+
+def _predict(model: Transformer) -> Iterator[StepOperator]:
+    """Yield what predicts the streams before a layer."""
+    hidden, streams = model.hidden, model.residual_streams
+    weights = streams**2
+    moved = 2 * streams * hidden + weights
+    yield _norm("streams, norm", hidden, moved)
+    yield from _weights(model, "predict", weights)
+    yield replace(
+        _elementwise("streams, predicted", moved, moved),
+        token_multiply_adds=int(count.stream_multiply_adds(hidden, streams)),
+    )
+
+
+def _correct(model: Transformer) -> Iterator[StepOperator]:
+    """Yield what corrects the predictions after a layer, and shows the first one to its end."""
+    hidden, streams = model.hidden, model.residual_streams
+    moved = (2 * streams + 1) * hidden + streams
+    yield _again(_norm("streams, norm", hidden, moved))
+    router, own = _weights(model, "correct", streams)
+    yield from (_again(router), own)
+    yield _elementwise("streams, corrected", moved, moved)
+    yield replace(
+        _elementwise("streams, scale", 2 * hidden, moved),
+        parameters=hidden,
+        parameters_streamed=hidden,
+        wide_parameters=hidden,
+    )
+    if model.layer_embedding:
+        others = (streams - 1) * hidden
+        yield _elementwise("layer embedding, to the streams", 2 * others + hidden, moved)
+
+
+def _weights(model: Transformer, what: str, outputs: int) -> Iterator[StepOperator]:
+    """Yield the router, and the matrix that makes so many weights of its scores."""
+    hidden, streams = model.hidden, model.residual_streams
+    live = streams * hidden + hidden + streams + outputs
+    for name, inputs, made in (
+        ("streams, router", hidden, streams),
+        (f"streams, weights to {what}", streams, outputs),
+    ):
+        small = matrix(name, inputs, made, elements=inputs + made, live=live)
+        yield replace(small, unquantised=True)
+
+
+def _again(operator: StepOperator) -> StepOperator:
+    """Return what runs a second time in a layer, which holds and reads its numbers once."""
+    return replace(operator, parameters=0, parameters_streamed=0, wide_parameters=0)
+
+
+def _norm(name: str, hidden: int, live: int) -> StepOperator:
+    return StepOperator(
+        name=name,
+        kind="norm",
+        parameters=hidden,
+        parameters_streamed=hidden,
+        wide_parameters=hidden,
+        token_elements=2 * hidden,
+        live_elements=live,
+    )
+
+
+def _elementwise(name: str, elements: int, live: int) -> StepOperator:
+    return StepOperator(name=name, kind="elementwise", token_elements=elements, live_elements=live)
+
+
+def _repeated(operator: StepOperator, times: int) -> StepOperator:
+    return replace(operator, repeats=times, resident_repeats=float(times))

@@ -1,0 +1,176 @@
+"""Residuals of several streams, and a path through few numbers, beside attention."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from config_files import load, write
+from language_models import tiny
+from real_configs import REAL
+
+from mlsim import Engine, Models, anatomy, load_config
+from mlsim.errors import InvalidValueError, WrongKindError
+from mlsim.workloads import residual_streams
+from mlsim.workloads.blocks import FeedForward
+from mlsim.workloads.graph.fuse import fused
+from mlsim.workloads.graph.language import language_graph
+from mlsim.workloads.language import Transformer
+from mlsim.workloads.parallelism import Parallelism
+
+# Two layers, 4 wide: a token is three vectors, and two numbers lie on a path beside attention.
+STREAMS = {"residual_streams": 3, "residual_rank": 2}
+
+
+def rows(model: Transformer) -> dict[str, list[Any]]:
+    found: dict[str, list[Any]] = {}
+    for each in model.operators():
+        found.setdefault(each.name, []).append(each)
+    return found
+
+
+def test_what_they_hold_by_hand() -> None:
+    """Two matrices of 4 x 4 at each end; in a layer 4 x 3, 3 x 9, 3 x 3, a norm and a scale."""
+    streams = 2 * 2 * 16 + 2 * (12 + 27 + 9 + 4 + 4)
+    path = 2 * (4 * 2 + 2 * 4 + 4)
+    assert residual_streams.parameters(tiny(residual_streams=3)) == streams
+    assert residual_streams.parameters(tiny(residual_rank=2)) == path
+    assert tiny(**STREAMS).parameter_count == tiny().parameter_count + streams + path
+    assert residual_streams.parameters(tiny()) == 0
+
+
+def test_what_they_compute_by_hand() -> None:
+    """The router runs twice; each of three streams is a sum of three, 4 numbers wide."""
+    ends = 2 * 2 * 16
+    layer = 2 * 12 + 27 + 9 + 4 * 3 * 3 + (4 * 2 + 2 * 4)
+    more = tiny(**STREAMS).flop_count(5) - tiny().flop_count(5)
+    assert more == 2 * 5 * (ends + 2 * layer)
+
+
+def test_what_is_run_twice_is_held_and_read_once() -> None:
+    found = rows(tiny(**STREAMS))
+    for name, held in (("streams, router", 12), ("streams, norm", 4)):
+        assert [each.parameters for each in found[name]] == [held, 0]
+        assert [each.parameters_streamed for each in found[name]] == [held, 0]
+    model = tiny(**STREAMS)
+    kept = sum(each.parameters * each.resident_repeats for each in model.operators())
+    assert kept == model.parameter_count
+
+
+def test_the_other_streams_lie_in_memory_while_a_layer_works() -> None:
+    plain, model = rows(tiny()), rows(tiny(**STREAMS))
+    for name in ("attention", "feed-forward, up"):
+        assert model[name][0].live_elements == plain[name][0].live_elements + 2 * 4
+
+
+def test_devices_share_the_ends_and_the_path() -> None:
+    """As vLLM divides them; what mixes streams is on each device."""
+    model = tiny(**STREAMS)
+    one, two = (
+        {each.name: each for each in model.operators(Parallelism(tensor=size))} for size in (1, 2)
+    )
+    for name in ("streams, made", "streams, joined", "low-rank residual, in"):
+        assert 2 * two[name].parameters == one[name].parameters
+    for name in ("streams, predicted", "streams, weights to predict", "streams, corrected"):
+        assert two[name] == one[name]
+    path, ends = two["all-reduce of low-rank residuals"], two["gather of streams"]
+    # A vector of four, half of it twice; two vectors of which one half comes from elsewhere.
+    assert (path.link_elements, path.repeats) == (4, 2)
+    assert (ends.link_elements, ends.repeats) == (4, 2)
+
+
+def test_one_stream_has_no_ends() -> None:
+    found = rows(tiny(residual_streams=1))
+    assert "streams, made" not in found
+    graph = language_graph(tiny(residual_streams=1, layer_embedding=3), 3)
+    assert graph.parameters == tiny(residual_streams=1, layer_embedding=3).parameter_count
+
+
+def test_a_step_moves_what_its_layers_move() -> None:
+    """Three tokens: the same numbers read and written, kernel by kernel."""
+    model = tiny(**STREAMS, layer_embedding=3, norms=5)
+    moved: Counter[str] = Counter()
+    for kernel in fused(language_graph(model, 3)):
+        name = kernel.anchor.name
+        moved[name] = kernel.operator.activations_read + kernel.operator.activations_written
+    told = {name: [3 * each.token_elements for each in ones] for name, ones in rows(model).items()}
+    layer = "layers.1"
+    for node, name in (
+        (f"{layer}.streams.predict.norm", "streams, norm"),
+        (f"{layer}.streams.predict.router", "streams, router"),
+        (f"{layer}.streams.predict.weights", "streams, weights to predict"),
+        (f"{layer}.streams.predict.predicted", "streams, predicted"),
+        (f"{layer}.streams.correct.router", "streams, router"),
+        (f"{layer}.streams.correct.weights", "streams, weights to correct"),
+        (f"{layer}.streams.correct.corrected", "streams, corrected"),
+        (f"{layer}.streams.correct.scale", "streams, scale"),
+        (f"{layer}.embedding.add", "layer embedding, to the streams"),
+        (f"{layer}.embedding.out", "layer embedding, back"),
+        (f"{layer}.low_rank.in", "low-rank residual, in"),
+        (f"{layer}.low_rank.out", "low-rank residual, out"),
+        (f"{layer}.low_rank.norm", "low-rank residual, norm"),
+        (f"{layer}.low_rank.sum", "low-rank residual, sum"),
+        (f"{layer}.low_rank.add", "low-rank residual, added"),
+        ("streams.made.1", "streams, made"),
+        ("streams.made.length_1", "streams, length"),
+        ("streams.joined.2", "streams, joined"),
+        ("streams.joined.length_2", "streams, length"),
+        ("streams.mean", "streams, mean"),
+    ):
+        assert moved[node] in told[name], node
+
+
+def test_what_is_not_counted_is_refused() -> None:
+    model = tiny(**STREAMS)
+    with pytest.raises(InvalidValueError, match="read several streams, which may lie on another"):
+        Engine.serve(model=model, hardware="HGX_H100", pipeline_parallel=2)
+    with pytest.raises(WrongKindError, match="several residual streams"):
+        Engine.train(model=model, hardware="H100", global_batch=1)
+
+
+# ---- Gemma 3n -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "sharing", "file", "effective"),
+    [("Gemma3n_E2B", 10, 4.46, 1.91), ("Gemma3n_E4B", 15, 6.87, 3.98)],
+)
+def test_the_counts_that_were_published(
+    name: str, sharing: int, file: float, effective: float
+) -> None:
+    """Ollama's of the file's text part; Google's effective ones, without tables of embeddings."""
+    model = getattr(Models, name)
+    held = model.parameter_count + sharing * (2 * 2048 * 512 + 256)
+    assert round(held / 1e9, 2) == file
+    tables = 262_400 * 2048 + 262_144 * model.layers * 256
+    assert round((held - tables) / 1e9, 2) == effective
+
+
+@pytest.mark.parametrize("size", ["E2B", "E4B"])
+def test_a_config_is_the_model_of_the_zoo(tmp_path: Path, size: str) -> None:
+    told = load_config(write(tmp_path, REAL[f"Gemma-3n-{size}"][0]))
+    known = getattr(Models, f"Gemma3n_{size}")
+    assert told.operators() == known.operators()
+    assert told.mixers == known.mixers
+
+
+def test_layers_may_differ_in_the_width_of_their_networks(tmp_path: Path) -> None:
+    """MatFormer: between the two sizes lie others, told layer by layer."""
+    model = load(tmp_path, "gemma3n_text", intermediate_size=[128, 128, 64, 64, 64, 128])
+    assert model.feeds == (
+        (3, FeedForward(size=128, gated=True)),
+        (3, FeedForward(size=64, gated=True)),
+    )
+
+
+def test_it_is_served_and_taken_apart() -> None:
+    model = Models.Gemma3n_E4B
+    served = Engine.serve(model=model, hardware="L4", prompt_tokens=512, output_tokens=16)
+    # 20 layers keep a key and a value of two heads, 256 wide: of a token in 16 bits 40 KiB.
+    assert model.model_cached_elements == 20 * 2 * 2 * 256
+    assert served.value("weight_memory") == 2 * model.parameter_count
+    taken = anatomy(model, tokens=64)
+    assert taken.total("parameters") == model.parameter_count
+    assert taken.total("operations") == model.flop_count(64)
