@@ -33,9 +33,9 @@ EXPLAINED = {
     "anatomy/anatomy.py": {
         "Anatomy._view": PLACES,
         "Anatomy.total": ADDED,
-        "Anatomy.counts": ADDED,
     },
     "anatomy/limits.py": {"module": SEARCH, "_last": SEARCH},
+    "anatomy/parts.py": {"_one": ADDED},
     "anatomy/rows.py": {"kernel_rows": ADDED},
     "anatomy/view.py": {"View._cells": PLACES},
     "anatomy/views.py": {"*": ADDED},

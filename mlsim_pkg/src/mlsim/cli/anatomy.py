@@ -16,15 +16,22 @@ if TYPE_CHECKING:
     from mlsim.solvers.anatomy.anatomy import Anatomy
 
 # What may be printed, by the word after --view.
-VIEWS: dict[str, Callable[[Anatomy], Any]] = {
+VIEWS: dict[str, Callable[..., Any]] = {
     "layers": lambda found: found.overview(most=0),
     "operators": lambda found: found.operators,
-    "ops": lambda found: found.profile_ops(),
-    "layer-mem": lambda found: found.profile_layer_mem(),
-    "mem": lambda found: found.profile_mem(),
-    "summary": lambda found: found.summary(),
+    "ops": lambda found, **part: found.profile_ops(**part),
+    "layer-mem": lambda found, **part: found.profile_layer_mem(**part),
+    "mem": lambda found, **part: found.profile_mem(**part),
+    "summary": lambda found, **part: found.summary(**part),
     "counts": lambda found: found.counts(),
     "moments": lambda found: found.moments,
+}
+# Which of them show a part of a network, and which have rows to fold.
+PARTS = {
+    "ops": ("inside", "depth"),
+    "layer-mem": ("inside", "depth"),
+    "mem": ("inside",),
+    "summary": ("inside", "depth"),
 }
 
 
@@ -39,6 +46,8 @@ def add(commands: Any) -> None:
     )
     command.add_argument("hardware", nargs="?", help="a device, for times: name or .toml file")
     command.add_argument("--view", choices=VIEWS, default="layers", help="what to print (layers)")
+    command.add_argument("--inside", metavar="BLOCK", help="only the layers of a block: encoder.1")
+    command.add_argument("--depth", metavar="N", help="one row for layers that share N names")
     command.add_argument("--batch", dest="batch_size", default="1", metavar="N", help="samples (1)")
     command.add_argument("--precision", help="number format (fp32, or that of a PyTorch module)")
     command.add_argument(
@@ -94,7 +103,29 @@ def run(options: argparse.Namespace) -> str:
     _write(found, options)
     if options.json:
         return as_json(found.to_dict())
-    return str(VIEWS[options.view](found))
+    return str(VIEWS[options.view](found, **_part(options)))
+
+
+def _part(options: argparse.Namespace) -> dict[str, Any]:
+    """Return the part of the network that was asked for.
+
+    Raises
+    ------
+    InvalidValueError
+        If the view shows no part.
+    """
+    part: dict[str, Any] = {}
+    if options.inside is not None:
+        part["inside"] = options.inside
+    if options.depth is not None:
+        part["depth"] = number(options.depth, "--depth")
+    for name in part:
+        if name not in PARTS.get(options.view, ()):
+            able = ", ".join(view for view, names in PARTS.items() if name in names)
+            raise InvalidValueError(
+                f"--{name} does not go with --view {options.view}; it goes with --view {able}."
+            )
+    return part
 
 
 def _write(found: Anatomy, options: argparse.Namespace) -> None:

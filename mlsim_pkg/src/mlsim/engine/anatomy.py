@@ -137,44 +137,49 @@ def _cached(model: Model, tokens: Any, *, all_logits: bool) -> Graph:
     return graph_of(model, tokens, all_logits=all_logits)
 
 
-def profile_ops(model: Any, *, count: str = "flop", **asked: Any) -> View:
+def profile_ops(
+    model: Any, *, count: str = "flop", inside: str = "", depth: int = 0, **asked: Any
+) -> View:
     """Return the operations of each layer, and their sum; arguments as for `anatomy`.
+
+    As in the views below, `inside` keeps the layers of one block, and `depth` makes one row of
+    layers that share so many names.
 
     >>> from mlsim import profile_ops
     >>> profile_ops("LeNet5_Variant")["operations"][-1]
     557040
     """
-    return anatomy(model, count=count, **asked).profile_ops()
+    return anatomy(model, count=count, **asked).profile_ops(inside=inside, depth=depth)
 
 
-def profile_layer_mem(model: Any, **asked: Any) -> View:
+def profile_layer_mem(model: Any, *, inside: str = "", depth: int = 0, **asked: Any) -> View:
     """Return the working set of each layer, in bytes; arguments as for `anatomy`.
 
     >>> from mlsim import profile_layer_mem
     >>> profile_layer_mem("LeNet5_Variant")["working_set"][0]
     17584.0
     """
-    return anatomy(model, **asked).profile_layer_mem()
+    return anatomy(model, **asked).profile_layer_mem(inside=inside, depth=depth)
 
 
-def profile_mem(model: Any, **asked: Any) -> View:
+def profile_mem(model: Any, *, inside: str = "", **asked: Any) -> View:
     """Return what inputs, weights and outputs take together; arguments as for `anatomy`.
 
     >>> from mlsim import profile_mem
     >>> profile_mem("LeNet5_Variant")["part"]
     ['inputs', 'weights', 'outputs']
     """
-    return anatomy(model, **asked).profile_mem()
+    return anatomy(model, **asked).profile_mem(inside=inside)
 
 
-def summary(model: Any, **asked: Any) -> View:
+def summary(model: Any, *, inside: str = "", depth: int = 0, **asked: Any) -> View:
     """Return modules, output shapes and sizes as a printed summary; arguments as for `anatomy`.
 
     >>> from mlsim import summary
     >>> print(summary("LeNet5_Variant").notes[0])
     Total params: 41,282
     """
-    return anatomy(model, **asked).summary()
+    return anatomy(model, **asked).summary(inside=inside, depth=depth)
 
 
 def largest_batch(model: Any, *, hardware: Device | str, **asked: Any) -> int:

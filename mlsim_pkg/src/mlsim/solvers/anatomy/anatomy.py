@@ -7,15 +7,16 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from mlsim.equations.memory import memory_free
-from mlsim.errors import InvalidValueError, WrongKindError, unknown_name
+from mlsim.errors import WrongKindError, unknown_name
 from mlsim.precision import Precision
-from mlsim.solvers.anatomy import rows as made, views
+from mlsim.solvers.anatomy import rows as made, runs, views
+from mlsim.solvers.anatomy.parts import Part
+from mlsim.solvers.anatomy.runs import OPTIMIZERS
 from mlsim.solvers.anatomy.view import View
 from mlsim.solvers.forward import profile as forward
 from mlsim.units import text
-from mlsim.workloads.graph.counting import COUNTS, FLOP, check_count, operations
+from mlsim.workloads.graph.counting import FLOP, check_count
 from mlsim.workloads.graph.fuse import fused
-from mlsim.workloads.graph.passes import network_of, training_network
 from mlsim.workloads.graph.traffic import Traffic
 from mlsim.workloads.graph.training import Moment, TrainingStep
 
@@ -25,9 +26,6 @@ if TYPE_CHECKING:
     from mlsim.hardware import Device
     from mlsim.workloads.graph import Graph
     from mlsim.workloads.model import Model
-
-# Numbers that each optimizer keeps of a parameter.
-OPTIMIZERS = {"sgd": 0, "momentum": 1, "adam": 2}
 
 
 class Anatomy:
@@ -179,23 +177,12 @@ class Anatomy:
         InvalidValueError
             If no hardware was given.
         """
-        return self._profile(network_of(self.graph, like=self.model, samples=self.batch_size))
+        return runs.forward_pass(self)
 
     @cached_property
     def training_profile(self) -> forward.Profile:
         """One step of training on the device: forward, the way back, the update."""
-        states = OPTIMIZERS[self.optimizer]
-        return self._profile(training_network(self.graph, states, like=self.model))
-
-    def _profile(self, network: Any) -> forward.Profile:
-        return forward.solve(
-            network,
-            self._on("time"),
-            batch_size=self.batch_size,
-            precision=self.precision,
-            estimate=self.estimate,
-            check_memory=False,
-        )
+        return runs.training_pass(self)
 
     @property
     def time(self) -> float:
@@ -222,12 +209,7 @@ class Anatomy:
         InvalidValueError
             If no hardware was given.
         """
-        return float(memory_free(self._on("memory").capacity_si, self.memory_required))
-
-    def _on(self, what: str) -> Device:
-        if self.device is None:
-            raise InvalidValueError(f"{what} needs a device: give hardware=, such as 'A100'.")
-        return self.device
+        return float(memory_free(runs.device_of(self, "memory").capacity_si, self.memory_required))
 
     @cached_property
     def step(self) -> TrainingStep:
@@ -239,18 +221,7 @@ class Anatomy:
             If training was not asked about, or the network was not described closely
             enough for that.
         """
-        if not self.training:
-            raise InvalidValueError(
-                "moments and peak are those of a step of training: give training=True."
-            )
-        if self.notes:
-            raise InvalidValueError(f"what training holds is not known: {' '.join(self.notes)}")
-        return TrainingStep(
-            self.graph,
-            batch_size=self.batch_size,
-            element_bytes=self.precision.bytes,
-            states=OPTIMIZERS[self.optimizer],
-        )
+        return runs.training_step(self)
 
     @property
     def moments(self) -> View:
@@ -264,21 +235,29 @@ class Anatomy:
 
     # Views, named as in the lecture that they come from.
 
-    def profile_ops(self, count: str = "") -> View:
-        """Operations of each layer, and their sum."""
-        return views.profile_ops(self, check_count(count or self.count))
+    def profile_ops(self, count: str = "", *, inside: str = "", depth: int = 0) -> View:
+        """Operations of each layer, and their sum.
 
-    def profile_layer_mem(self) -> View:
+        As in the three views below, `inside` keeps the layers of one block, by the beginning of
+        their names, and `depth` makes one row of layers that share so many names.
+
+        >>> from mlsim import anatomy
+        >>> anatomy("ResNet18").profile_ops(inside="conv2", depth=1)["layer"]
+        ['1', '2', 'total']
+        """
+        return views.profile_ops(self, check_count(count or self.count), Part(inside, depth))
+
+    def profile_layer_mem(self, *, inside: str = "", depth: int = 0) -> View:
         """The working set of each layer: what it reads, its weights, what it writes."""
-        return views.profile_layer_mem(self)
+        return views.profile_layer_mem(self, Part(inside, depth))
 
-    def profile_mem(self) -> View:
+    def profile_mem(self, *, inside: str = "") -> View:
         """What inputs, weights and outputs take of all working sets together."""
-        return views.profile_mem(self)
+        return views.profile_mem(self, Part(inside))
 
-    def summary(self) -> View:
+    def summary(self, *, inside: str = "", depth: int = 0) -> View:
         """Layers with their output shapes and parameters, and sizes in MB of 2**20 bytes."""
-        return views.summary(self)
+        return views.summary(self, Part(inside, depth))
 
     def counts(self, layer: str = "") -> View:
         """What each way of counting makes of a layer, or of the whole network.
@@ -288,44 +267,13 @@ class Anatomy:
         UnknownNameError
             If there is no such layer.
         """
-        nodes = (self.graph[layer],) if layer else self.graph.nodes
-        found = []
-        for name, (meaning, _) in COUNTS.items():
-            try:
-                sum_ = sum(operations(node, name) for node in nodes)
-            except InvalidValueError:
-                continue
-            work = self.traffic.scaled(sum_)
-            found.append({"count": name, "operations": work, "what": meaning})
-        title = f"{layer or self.model.name}, batch {self.batch_size}, by ways of counting"
-        return View(title, ("count", "operations", "what"), found)
+        return views.counts(self, layer)
 
     # Written out.
 
     def to_dict(self) -> dict[str, Any]:
         """Return the anatomy for JSON: bytes, seconds and counts as plain numbers."""
-        found: dict[str, Any] = {
-            "model": self.model.name,
-            "hardware": self.device.name if self.device else None,
-            "batch_size": self.batch_size,
-            "precision": self.precision.name,
-            "count": self.count,
-            "training": self.training,
-            "totals": self.totals,
-            "layers": [
-                {name: row.get(name) for name in self.layers.columns} for row in self.layers.rows
-            ],
-            "notes": list(self.notes),
-        }
-        if self.training:
-            peak = self.peak
-            found["peak"] = {
-                "phase": peak.phase,
-                "layer": peak.layer,
-                "total": peak.total,
-                **peak.held,
-            }
-        return found
+        return views.as_dict(self)
 
     def overview(self, most: int = 40) -> View:
         """Layers with what fits on a line, and totals; of more than `most`, the ends (0: all)."""

@@ -106,8 +106,9 @@ class View:
         head = [self.heads.get(name, name.replace("_", " ")) for name in self.columns]
         rows = [[_shown(name, row.get(name)) for name in self.columns] for row in self.rows]
         if self.most and len(rows) > self.most:
-            ends, dots = self.most // 2, ["..."] * len(head)
-            rows = [*rows[:ends], dots, *rows[-ends:]]
+            ends = self.most // 2
+            left_out = [f"... {len(rows) - 2 * ends} more", *["..."] * (len(head) - 1)]
+            rows = [*rows[:ends], left_out, *rows[-ends:]]
         return [head, *rows]
 
     def __str__(self) -> str:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from mlsim.errors import InvalidValueError
+from mlsim.solvers.anatomy.parts import Part
 from mlsim.solvers.anatomy.view import View
 from mlsim.units import text
+from mlsim.workloads.graph.counting import COUNTS, operations
 
 if TYPE_CHECKING:
     from mlsim.solvers.anatomy.anatomy import Anatomy
@@ -34,82 +38,136 @@ def overview(anatomy: Anatomy, most: int = _MOST) -> View:
     return View(anatomy.about, tuple(columns), rows, (*notes, *anatomy.notes), most=most)
 
 
-def profile_ops(anatomy: Anatomy, count: str) -> View:
+def profile_ops(anatomy: Anatomy, count: str, part: Part) -> View:
     """Return the operations of each layer in a way of counting."""
-    from mlsim.workloads.graph.counting import operations
-
     scaled = anatomy.traffic.scaled
-    rows: list[dict[str, Any]] = [
+    rows: list[dict[str, Any]] = part.folded(
         {"layer": node.name, "kind": node.kind, "operations": scaled(operations(node, count))}
-        for node in anatomy.graph.layers
-    ]
+        for node in part.of(anatomy.graph)
+    )
     total = sum(row["operations"] for row in rows)
     rows.append({"layer": "total", "kind": "", "operations": total})
-    title = f"Operations of {anatomy.model.name}, batch {anatomy.batch_size}, count={count!r}"
+    title = f"Operations of {_named(anatomy, part)}, count={count!r}"
     return View(title, ("layer", "kind", "operations"), rows)
+
+
+def counts(anatomy: Anatomy, layer: str) -> View:
+    """Return what each way of counting makes of a layer, or of the whole network."""
+    nodes = (anatomy.graph[layer],) if layer else anatomy.graph.nodes
+    rows = []
+    for name, (meaning, _) in COUNTS.items():
+        try:
+            one = sum(operations(node, name) for node in nodes)
+        except InvalidValueError:
+            continue
+        work = anatomy.traffic.scaled(one)
+        rows.append({"count": name, "operations": work, "what": meaning})
+    title = f"{layer or anatomy.model.name}, batch {anatomy.batch_size}, by ways of counting"
+    return View(title, ("count", "operations", "what"), rows)
 
 
 _PARTS = ("inputs", "weights", "outputs")
 _COLUMNS = ("bytes_in", "bytes_weights", "bytes_out")
 
 
-def profile_layer_mem(anatomy: Anatomy) -> View:
-    """Return the working set of each layer, in bytes."""
-    rows = [
+def profile_layer_mem(anatomy: Anatomy, part: Part) -> View:
+    """Return the working set of each layer, in bytes; of a block, the sum of its layers'."""
+    rows = part.folded(
         {
             "layer": row["layer"],
-            **{part: row[column] for part, column in zip(_PARTS, _COLUMNS, strict=True)},
+            **{name: row[column] for name, column in zip(_PARTS, _COLUMNS, strict=True)},
             "working_set": row["working_set"],
         }
-        for row in anatomy.layers.rows
-    ]
-    largest = max(rows, key=lambda row: float(row["working_set"]))
-    title = f"Working set of each layer of {anatomy.model.name}, batch {anatomy.batch_size}, bytes"
+        for row in _rows(anatomy, part)
+    )
+    largest = max(_rows(anatomy, part), key=lambda row: float(row["working_set"]))
+    title = f"Working set of each layer of {_named(anatomy, part)}, bytes"
     note = f"largest: {largest['layer']}, {text(float(largest['working_set']), 'B')}"
     return View(title, ("layer", *_PARTS, "working_set"), rows, (note,))
 
 
-def profile_mem(anatomy: Anatomy) -> View:
+def _rows(anatomy: Anatomy, part: Part) -> list[Mapping[str, Any]]:
+    names = {node.name for node in part.of(anatomy.graph)}
+    return [row for row in anatomy.layers.rows if row["layer"] in names]
+
+
+def _named(anatomy: Anatomy, part: Part) -> str:
+    return f"{part.about}{anatomy.model.name}, batch {anatomy.batch_size}"
+
+
+def profile_mem(anatomy: Anatomy, part: Part) -> View:
     """Return what inputs, weights and outputs take, and their shares."""
-    totals = anatomy.totals
-    values = {part: totals[column] for part, column in zip(_PARTS, _COLUMNS, strict=True)}
+    held = _rows(anatomy, part)
+    pairs = zip(_PARTS, _COLUMNS, strict=True)
+    values = {name: sum(row[column] for row in held) for name, column in pairs}
     whole = sum(values.values())
     rows = [
-        {"part": part, "bytes": value, "share": anatomy.traffic.share(value, whole)}
-        for part, value in values.items()
+        {"part": name, "bytes": value, "share": anatomy.traffic.share(value, whole)}
+        for name, value in values.items()
     ]
-    title = f"Working sets of {anatomy.model.name} together, batch {anatomy.batch_size}"
+    title = f"Working sets of {part.about}{anatomy.model.name} together, batch {anatomy.batch_size}"
     return View(title, ("part", "bytes", "share"), rows)
 
 
-def summary(anatomy: Anatomy) -> View:
+def summary(anatomy: Anatomy, part: Part) -> View:
     """Return the modules of a network, and sizes as a summary prints them."""
-    nodes = [node for node in anatomy.graph.layers if not node.functional]
-    numbered = enumerate(nodes, start=1)
-    rows = [
+    nodes = [node for node in part.of(anatomy.graph) if not node.functional]
+    rows = part.folded(
         {
             "layer": node.name,
             "type": f"{_kind(node)}-{number}",
             "output_shape": (-1, *node.shape),
             "parameters": node.parameters,
         }
-        for number, node in numbered
-    ]
+        for number, node in enumerate(nodes, start=1)
+    )
     traffic = anatomy.traffic
     outputs = sum(traffic.output(node) for node in nodes)
-    inputs = sum(traffic.output(node) for node in anatomy.graph if node.kind == "input")
     parameters = sum(node.parameters for node in nodes)
-    sizes = traffic.summary_sizes(inputs, outputs, parameters)
+    sizes = traffic.summary_sizes(_entering(anatomy, part), outputs, parameters)
     notes = (
         f"Total params: {parameters:,}",
         *(f"{name} (MB): {size:.2f}" for name, size in sizes.items()),
     )
-    title = f"Summary of {anatomy.model.name}, batch {anatomy.batch_size}"
+    title = f"Summary of {_named(anatomy, part)}"
     return View(title, ("layer", "type", "output_shape", "parameters"), rows, notes)
+
+
+def _entering(anatomy: Anatomy, part: Part) -> float:
+    """Return the bytes that come into a part from outside, each array once."""
+    graph = anatomy.graph
+    own = {node.name for node in part.of(graph)}
+    read = {name for node in part.of(graph) for name in node.inputs} - own
+    return sum(anatomy.traffic.output(graph[name]) for name in sorted(read))
 
 
 def _kind(node: Node) -> str:
     return f"{node.function} {node.kind}" if node.function else node.kind
+
+
+def as_dict(anatomy: Anatomy) -> dict[str, Any]:
+    """Return an anatomy for JSON: bytes, seconds and counts as plain numbers."""
+    layers = anatomy.layers
+    found: dict[str, Any] = {
+        "model": anatomy.model.name,
+        "hardware": anatomy.device.name if anatomy.device else None,
+        "batch_size": anatomy.batch_size,
+        "precision": anatomy.precision.name,
+        "count": anatomy.count,
+        "training": anatomy.training,
+        "totals": anatomy.totals,
+        "layers": [{name: row.get(name) for name in layers.columns} for row in layers.rows],
+        "notes": list(anatomy.notes),
+    }
+    if anatomy.training:
+        peak = anatomy.peak
+        found["peak"] = {
+            "phase": peak.phase,
+            "layer": peak.layer,
+            "total": peak.total,
+            **peak.held,
+        }
+    return found
 
 
 def moments(anatomy: Anatomy) -> View:
