@@ -69,3 +69,16 @@ def test_without_font_tools_it_says_what_to_install(monkeypatch: pytest.MonkeyPa
     with pytest.raises(ToolError, match="there is no brotli") as caught:
         fonts._font_tools()
     assert "fonttools[woff]" in str(caught.value.hint)
+
+
+def test_arrows_of_buttons_are_in_the_first_part(with_assets: Path, tmp_path: Path) -> None:
+    """An arrow on a button must not load a whole face."""
+    (tmp_path / "fonts").mkdir()
+    css = fonts.write_fonts(load_assets(), tmp_path)
+    faces = re.findall(r"@font-face\s*\{[^}]*\}", css)
+    core = next(f for f in faces if "source-sans-3-latin-wght-normal-core" in f)
+    package = Path(fonts.__file__).parents[1]
+    for path in (package / "exercises/theme/fields.js", package / "site/theme/tables.css"):
+        arrows = set("←→↑↓") & set(path.read_text("utf-8"))
+        assert arrows
+        assert set(map(ord, arrows)) <= letters(core)

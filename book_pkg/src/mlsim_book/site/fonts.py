@@ -29,7 +29,7 @@ _SUBSETS = ("-latin-wght", "-latin-ext-wght", "-greek-wght")
 PRELOAD = ("source-sans-3-latin-wght-normal-core.woff2",)
 
 _ASCII = "".join(map(chr, range(0x20, 0x7F)))
-_COMMON = f"{_ASCII}\u00a0–—‘’“”…·×÷±−≤≥≈→←°µ²³₂‑•′″™\u200b\u2009½©®€£éèêàâãçîôõûüöäÖÜÄßñáíóúåøæ"
+_COMMON = f"{_ASCII}\u00a0–—‘’“”…·×÷±−≤≥≈→←°µ²³₂‑•′″™\u200b\u2009½©®€£↑↓éèêàâãçîôõûüöäÖÜÄßñáíóúåøæ"
 _GREEK = "ΓΔΘΛΞΠΣΥΦΨΩαβγδεζηθικλμνξοπρστυφχψωϑϕϖϱϵ"
 _SIGNS = "\u00a0\u200b×÷±·ˉˆ˙˜−∗∘∙√∞∫∑∏∂∇∈∉∀∃∧∨∩∪≤≥≠≈≡∼∝→←↔⇒⇔↦⋅⋯…′∣∥ℓ⌈⌉⌊⌋⟨⟩⊤⊥†‖"
 _CORE = {  # file -> what its first part holds; "" for all
