@@ -168,8 +168,8 @@ def save(path: Path, content: str) -> None:
 
 
 def _marked(words: str) -> str:
-    """Keep names that somebody gave from being markup."""
-    return words.replace("&", "&amp;").replace("<", "&lt;")
+    """Keep names that somebody gave from being markup, and shapes on a line."""
+    return words.replace("&", "&amp;").replace("<", "&lt;").replace(" x ", "\u00a0x\u00a0")
 
 
 def _plain(value: Any) -> Any:

@@ -9,7 +9,7 @@ from mlsim.errors import InvalidValueError
 from mlsim.solvers.anatomy.parts import Part
 from mlsim.solvers.anatomy.view import View
 from mlsim.units import text
-from mlsim.workloads.graph.counting import COUNTS, operations
+from mlsim.workloads.graph.counting import COUNTS, FLOP, operations
 
 if TYPE_CHECKING:
     from mlsim.solvers.anatomy.anatomy import Anatomy
@@ -26,7 +26,7 @@ def overview(anatomy: Anatomy, most: int = _MOST) -> View:
     columns += ["intensity", *(("time", "bound") if anatomy.device else ())]
     total = anatomy.totals
     held = f"{total['parameters']:,} parameters, {text(total['bytes_weights'], 'B')} of weights"
-    notes = [f"{held}, {total['operations']:,.0f} operations ({anatomy.count})"]
+    notes = [f"{held}, {total['operations']:,.0f} {_unit(anatomy.count)}"]
     if anatomy.training:
         peak = anatomy.peak
         notes.append(f"peak of a step {text(peak.total, 'B')}, {peak.phase} {peak.layer}".rstrip())
@@ -47,8 +47,13 @@ def profile_ops(anatomy: Anatomy, count: str, part: Part) -> View:
     )
     total = sum(row["operations"] for row in rows)
     rows.append({"layer": "total", "kind": "", "operations": total})
-    title = f"Operations of {_named(anatomy, part)}, count={count!r}"
+    way = "FLOP" if count == FLOP else f"count={count!r}"
+    title = f"Operations of {_named(anatomy, part)}, {way}"
     return View(title, ("layer", "kind", "operations"), rows)
+
+
+def _unit(count: str) -> str:
+    return "FLOP" if count == FLOP else f"operations ({count})"
 
 
 def counts(anatomy: Anatomy, layer: str) -> View:
@@ -82,6 +87,8 @@ def profile_layer_mem(anatomy: Anatomy, part: Part) -> View:
     )
     largest = max(_rows(anatomy, part), key=lambda row: float(row["working_set"]))
     title = f"Working set of each layer of {_named(anatomy, part)}, bytes"
+    if part.depth:
+        title = f"Working sets of layers of {_named(anatomy, part)}, added up by block, bytes"
     note = f"largest: {largest['layer']}, {text(float(largest['working_set']), 'B')}"
     return View(title, ("layer", *_PARTS, "working_set"), rows, (note,))
 
