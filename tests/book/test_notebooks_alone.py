@@ -8,6 +8,7 @@ import sys
 import venv
 from pathlib import Path
 
+import measured_form
 import pytest
 
 ROOT = Path(__file__).parents[2]
@@ -35,6 +36,7 @@ def student(tmp_path_factory):
 @pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda path: path.stem)
 def test_notebook_prints_what_is_stored(notebook, student, tmp_path):
     shutil.copy(notebook, tmp_path)
+    (tmp_path / "conftest.py").write_text(measured_form.as_conftest())
     environment = {
         key: value
         for key, value in os.environ.items()

@@ -161,3 +161,13 @@ def test_a_page_of_broken_html_is_read_as_far_as_it_goes(books) -> None:
     path = books[1] / "part" / "tea.html"
     path.write_text("<main><p>One.</p></div></section><p>Two</main><p>Outside", encoding="utf-8")
     assert [each.text for each in read_out(path)] == ["One.", "Two"]
+
+
+def test_what_was_measured_is_passed_over(books) -> None:
+    """Its words too: a machine may print another line, and nobody edited it."""
+    for book, said in zip(books, ("3.1 GB/s", "noisy, 2.9 GB/s"), strict=True):
+        cell = f'<div class="cell measured"><pre><code>{said}</code></pre><p>{said}</p></div>'
+        edit(book, ('<section id="b">', f'{cell}<p>Well <b>read</b>.</p><section id="b">'))
+    assert moved(*books) == []
+    edit(books[1], ("Well <b>read</b>.", "Well <b>done</b>."))
+    assert {each.piece.text for each in moved(*books)} == {"Well read.", "Well done."}

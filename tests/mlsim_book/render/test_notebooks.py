@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import measured_form
 import nbformat
 import pytest
 
@@ -280,3 +281,52 @@ def test_shortcodes_that_stay_are_noted(make_book: MakeBook) -> None:
     (problem,) = problems.found
     assert problem.file == "index.qmd"
     assert "'var'" in problem.message
+
+
+MEASURED = """# A
+
+```{python}
+#| classes: measured
+import time
+
+print(f"FP32 took {time.perf_counter():8.3f} s, {time.perf_counter_ns()} ns")
+time.perf_counter()
+```
+
+```{python}
+print(6 * 7)
+```
+"""
+
+
+def test_a_notebook_keeps_the_form_of_what_was_measured(make_book: MakeBook) -> None:
+    notebook = made(make_book(index_qmd=MEASURED))["index.ipynb"]
+    measured, plain = (each for each in notebook["cells"] if each["cell_type"] == "code")
+    assert measured["outputs"][0]["text"] == ["FP32 took # s, # ns\n"]
+    assert measured["outputs"][1]["data"] == {"text/plain": ["#"]}
+    assert measured["metadata"]["tags"] == ["measured", "nbval-ignore-output"]
+    assert plain["outputs"][0]["text"] == ["42\n"]
+    assert "tags" not in plain["metadata"]
+
+
+def test_nbval_compares_the_form_of_what_was_measured(
+    make_book: MakeBook, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    elsewhere = tmp_path_factory.mktemp("measured")
+    root = make_book(index_qmd=MEASURED)
+    write_notebooks(load_project(root, Problems()), elsewhere, Problems())
+    (elsewhere / "conftest.py").write_text(measured_form.as_conftest())
+    command = [sys.executable, "-m", "pytest", "--nbval", "-q", "-p", "no:cacheprovider"]
+
+    def run() -> str:
+        return subprocess.run(
+            [*command, "."], cwd=elsewhere, capture_output=True, text=True, check=False
+        ).stdout
+
+    assert "2 passed" in run()
+    path = elsewhere / "index.ipynb"
+    text = path.read_text()
+    path.write_text(text.replace("# ns", "# ms"))
+    assert "another form" in run()
+    path.write_text(text.replace("42", "43"))
+    assert "1 failed, 1 passed" in run()

@@ -18,6 +18,7 @@ from typing import Any
 
 from mlsim_book.check.page_pieces import Piece, read_out
 from mlsim_book.errors import SourceError
+from mlsim_book.read.measured import MEASURED
 
 # Two pieces less alike than this are not one that changed, but one that went and one that came.
 ALIKE = 0.55
@@ -77,6 +78,8 @@ class Move:
 def moved(old: Path, new: Path) -> list[Move]:
     """List what two builds of a book say differently, by page and place.
 
+    What is marked as measured differs at each run, and is passed over.
+
     Raises
     ------
     SourceError
@@ -85,8 +88,8 @@ def moved(old: Path, new: Path) -> list[Move]:
     before, after = _pages(old), _pages(new)
     found: list[Move] = []
     for page in sorted(before.keys() | after.keys()):
-        was = read_out(before[page]) if page in before else []
-        now = read_out(after[page]) if page in after else []
+        was = read_out(before[page], leave_out=[MEASURED]) if page in before else []
+        now = read_out(after[page], leave_out=[MEASURED]) if page in after else []
         found += [Move(page, first, second) for first, second in _differences(was, now)]
     return found
 

@@ -10,6 +10,7 @@ from typing import Any
 from mlsim_book.errors import SourceError
 from mlsim_book.model import Project
 from mlsim_book.read.document import Cell
+from mlsim_book.read.measured import MEASURED, form_of, is_measured
 from mlsim_book.read.options import Defaults
 from mlsim_book.read.stable_outputs import strip_ansi
 from mlsim_book.run.outputs import is_display
@@ -45,9 +46,12 @@ def own_cell(source: str) -> dict[str, Any]:
 
 
 def code_cell(cell: Cell, outputs: Sequence[Output], defaults: Defaults) -> dict[str, Any]:
-    """Return a code cell with the outputs that are text."""
+    """Return a code cell with the outputs that are text; of measured ones, their form."""
     kept, comparable = _kept_outputs(outputs, defaults, cell)
     tags = [str(tag) for tag in cell.options.get("tags") or []]
+    if is_measured(cell):
+        kept, comparable = [_form(each) for each in kept], False
+        tags += [MEASURED] if kept else []
     if defaults.of(cell.options, "error") is True:
         tags.append("raises-exception")
     if not comparable and "nbval-ignore-output" not in tags:
@@ -103,6 +107,13 @@ def _text_output(output: Output, text: str) -> dict[str, Any]:
     if output["output_type"] == "execute_result":
         kept["execution_count"] = None  # set when the cells are numbered
     return kept
+
+
+def _form(output: dict[str, Any]) -> dict[str, Any]:
+    """Return a kept output with a sign for each number."""
+    if "data" in output:
+        return output | {"data": {kind: form_of(text) for kind, text in output["data"].items()}}
+    return output | {name: form_of(output[name]) for name in ("text", "evalue") if name in output}
 
 
 def install_cell(project: Project) -> dict[str, Any] | None:

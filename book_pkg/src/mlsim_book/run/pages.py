@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import math
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -21,12 +20,12 @@ from mlsim_book.read.lines import split_lines
 from mlsim_book.read.options import Defaults, merge, page_defaults
 from mlsim_book.read.project import folder_metadata
 from mlsim_book.read.qmd import read_document
-from mlsim_book.read.settings import book_settings
 from mlsim_book.run.depends import Depends, depends_names, read_depends
 from mlsim_book.run.embed import expand_embeds
 from mlsim_book.run.inline import plain_numbers
 from mlsim_book.run.intermediate import write_markdown
 from mlsim_book.run.page_cache import PageCache, environment_key, page_key
+from mlsim_book.run.page_settings import cell_timeout, runs_alone
 from mlsim_book.run.quarto_inline import check_values, check_written
 from mlsim_book.run.results import Results, needs_kernel, runs, stored_results
 from mlsim_book.run.stop import Stop
@@ -84,6 +83,8 @@ def run_pages(
 ) -> list[Results]:
     """Run parsed pages, `jobs` at a time, or take their results from the cache.
 
+    Pages that ask to run alone run after the others, one at a time.
+
     Raises
     ------
     CellError
@@ -111,17 +112,34 @@ def run_pages(
             done.append(page.chapter.source)
             step(progress, len(done), len(pages), page.chapter.source)
 
-    with ThreadPoolExecutor(max_workers=max(1, jobs)) as pool:
-        try:
-            results = list(pool.map(run, pages))
-        except KeyboardInterrupt:
-            pool.shutdown(wait=False, cancel_futures=True)
-            stop.wish()  # a cell may run for minutes yet
-            raise
-        finally:
-            clear(progress)
+    alone = [runs_alone(project.metadata, each.metadata, each.chapter.source) for each in pages]
+    beside = [page for page, apart in zip(pages, alone, strict=True) if not apart]
+    try:
+        ran = iter(_together(run, beside, jobs, stop))
+        results = [None if apart else next(ran) for apart in alone]
+        for place, apart in enumerate(alone):
+            if apart:
+                results[place] = run(pages[place])
+    except KeyboardInterrupt:
+        stop.wish()  # a cell may run for minutes yet
+        raise
+    finally:
+        clear(progress)
     raise_together(sorted(errors, key=lambda error: (str(error.file), error.line or 0)))
     return [each for each in results if each is not None]
+
+
+def _together(
+    run: Callable[[ParsedPage], Results | None], pages: Sequence[ParsedPage], jobs: int, stop: Stop
+) -> list[Results | None]:
+    """Run pages side by side."""
+    with ThreadPoolExecutor(max_workers=max(1, jobs)) as pool:
+        try:
+            return list(pool.map(run, pages))
+        except KeyboardInterrupt:
+            pool.shutdown(wait=False, cancel_futures=True)
+            stop.wish()
+            raise
 
 
 @dataclass(frozen=True)
@@ -170,7 +188,7 @@ def _run(
         page.defaults,
         folder=_folder(project, source),
         name=source,
-        cell_timeout=_timeout(project, page),
+        cell_timeout=cell_timeout(project.metadata, page.metadata, source),
         progress=progress,
         stop=stop,
     )
@@ -187,25 +205,6 @@ def _folder(project: Project, source: str) -> Path:
     if isinstance(settings, Mapping) and settings.get("execute-dir") == "project":
         return project.root
     return (project.root / source).parent
-
-
-def _timeout(project: Project, page: ParsedPage) -> float:
-    """Return how many seconds one cell of a page may run.
-
-    600 unless `mlsim-book: cell-timeout:` says otherwise, in the page's front matter
-    or in `_quarto.yml`. A cell that waits for ever would stop a build for ever, so
-    `.inf` is refused.
-    """
-    own = book_settings(page.metadata)
-    given = {**book_settings(project.metadata), **own}.get("cell-timeout", 600)
-    number = isinstance(given, int | float) and not isinstance(given, bool)
-    if number and 0 < given < math.inf:
-        return float(given)
-    raise SourceError(
-        f"`mlsim-book: cell-timeout:` is {given!r}, which must be a number of seconds above 0",
-        file=page.chapter.source if "cell-timeout" in own else "_quarto.yml",
-        hint="Write seconds, such as `cell-timeout: 1800`; leave it out for 600.",
-    )
 
 
 def execute_pages(
