@@ -159,7 +159,7 @@ def test_what_does_not_fit_says_so(capsys) -> None:
         (("--shard", "zero4"), "Did you mean 'zero3'?"),
         (("--recompute", "selectiv"), "Did you mean 'selective'?"),
         (("--precision", "bf17"), "Did you mean 'bf16'?"),
-        (("--estimate", "bound"), "--estimate must be one of roofline, calibrated"),
+        (("--estimate", "bund"), "Did you mean 'bound'?"),
         (("--overlap", "1.5"), "--overlap must be a share"),
         (("--overlap", "half"), "--overlap must be a number, not 'half'"),
         (("--overlap", "gradents=1"), "Did you mean 'gradient'?"),
@@ -181,7 +181,7 @@ def test_errors_are_one_line_on_stderr(capsys, options: tuple[str, ...], words: 
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("train", "ResNet50", "H100", "--global-batch", "8"), "is no language model"),
+        (("train", "ResNet51", "H100", "--global-batch", "8"), "Did you mean 'ResNet50'?"),
         (("train", "Llama3_9B", "H100", "--global-batch", "8"), "Did you mean 'Llama3_8B'?"),
         (("train", "Llama3_8B", "Selen", "--global-batch", "8"), "Did you mean 'Selene'?"),
     ],

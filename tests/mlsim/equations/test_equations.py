@@ -46,7 +46,7 @@ from mlsim.solvers.forward.calibrated_configuration import CALIBRATED_SOLVER
 from mlsim.solvers.forward.configuration import SOLVER, with_lookups
 from mlsim.solvers.forward.on_chip import with_cache
 from mlsim.solvers.serving.phase import equations_for
-from mlsim.solvers.training.plan import TRAINING
+from mlsim.solvers.training.plan import NETWORK_TRAINING, TRAINING
 from mlsim.units import quantity
 
 each_equation = pytest.mark.parametrize(
@@ -357,6 +357,7 @@ def test_every_equation_is_used() -> None:
             *with_cache(SOLVER),
             *CALIBRATED_SOLVER,
             *TRAINING,
+            *NETWORK_TRAINING,
             *EPOCHS,
             *accounts,
         )

@@ -85,10 +85,11 @@ EXPLAINED = {
         "Training.factors": "each of a row of times over the one before it",
         "Training.device_hours": PRINTED,
     },
-    "training/training_report.py": {"_run": PRINTED, "_tokens": PRINTED},
+    "training/network_validate.py": {"_micro_batch": WHOLE},
+    "training/training_report.py": {"whole_words": PRINTED, "_tokens": PRINTED},
     "training/validate.py": {
         "_parallelism": WHOLE,
-        "_data_parallel": WHOLE,
+        "data_copies": WHOLE,
         "_check_model": WHOLE,
         "_sequence": WHOLE,
         "_check_batch": WHOLE,

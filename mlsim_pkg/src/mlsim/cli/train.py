@@ -10,20 +10,25 @@ from mlsim.cli.options import add_ignore_memory, add_json, as_json, note_fit
 from mlsim.engine import Engine
 from mlsim.errors import InvalidValueError
 
-ABOUT = "train a language model: time, memory and cost; and, given a place, its footprint"
+ABOUT = "train a model: time, memory and cost; and, given a place, its footprint"
 
 # Flags with a number, the argument of `Engine.train`, and what it is.
 _NUMBERS = (
     ("devices", "devices", "devices that train together (as many as the sizes below make)"),
     ("sequence", "sequence_tokens", "tokens of a sequence (4096, or the model's context)"),
     ("tokens", "tokens", "tokens of the whole run, such as 15.6e12"),
+    ("samples", "samples", "samples of the whole run, of a network such as ResNet50"),
     ("context-parallel", "context_parallel", "devices that share each sequence (1)"),
     ("expert-parallel", "expert_parallel", "groups that share the experts (1)"),
     ("reserve", "reserve", "share of memory to keep free for everything else (0.1)"),
 )
 # What `--search` chooses, so that it can't be given beside it.
 _CHOSEN_NUMBERS = (
-    ("micro-batch", "micro_batch", "sequences that a device processes at one time (1)"),
+    (
+        "micro-batch",
+        "micro_batch",
+        "sequences that a device processes at one time (1; of a network, all its samples)",
+    ),
     ("tensor-parallel", "tensor_parallel", "devices that share each matrix (1)"),
     ("pipeline-parallel", "pipeline_parallel", "stages that share the layers (1)"),
     ("data-parallel", "data_parallel", "copies of the model (what --devices leaves)"),
@@ -36,13 +41,14 @@ _CHOSEN_WORDS = (
 _WORDS = (
     ("precision", "precision", "bf16, fp16, fp8, ... (bf16)"),
     ("gradients", "gradients", "their format (as the weights)"),
+    ("optimizer", "optimizer", "of a network: sgd, momentum or adam (momentum)"),
     ("attention", "attention", "flash or standard (flash)"),
     ("collective", "collective", "auto, ring, hierarchical or tree (auto)"),
     ("price", "price", "of one device, such as '2 USD/h'"),
     ("mean-time-to-failure", "mean_time_to_failure", "of one device, such as '50000 h'"),
     ("checkpoint-bandwidth", "checkpoint_bandwidth", "of all devices, such as '100 GB/s'"),
     ("restart-time", "restart_time", "until training goes on, such as '10 min'"),
-    ("estimate", "estimate", "roofline or calibrated (roofline)"),
+    ("estimate", "estimate", "roofline, calibrated or bound (roofline)"),
 )
 _FLAGS = (
     ("dropout", "dropout", "train with dropout"),
@@ -65,7 +71,10 @@ def add(commands: Any) -> None:
     command.add_argument("model", help="name, .toml file, or a config.json or its folder")
     command.add_argument("hardware", help="device, system or cluster: name or .toml file")
     command.add_argument(
-        "--global-batch", required=True, metavar="N", help="sequences in a step; required"
+        "--global-batch",
+        required=True,
+        metavar="N",
+        help="sequences, or samples of a network, in a step; required",
     )
     for name, argument, what in (*_NUMBERS, *_CHOSEN_NUMBERS):
         command.add_argument(*_flags(name), dest=argument, metavar="N", help=what)

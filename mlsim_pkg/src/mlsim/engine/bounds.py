@@ -24,14 +24,9 @@ _HOLDERS = ("configuration", "service", "run")
 
 
 def bound_of(answer: Answer) -> Any:
-    """Return the answer of the bound to the same question; of training, a time in s.
-
-    The bound of a step is its model's arithmetic at the peak rate, without the half of the scores
-    that causal attention can leave out.
-    """
+    """Return the answer of the bound to the same question; of training, a time in s."""
     from mlsim.solvers.forward import configuration, profile
     from mlsim.solvers.serving.serving import Serving
-    from mlsim.solvers.training.training import Training
 
     if isinstance(answer, profile.Profile):
         held = answer.configuration
@@ -48,5 +43,5 @@ def bound_of(answer: Answer) -> Any:
     if isinstance(answer, Serving):
         return Serving(replace(answer.service, estimate="bound"), check_memory=False)
     run: Any = answer.run  # type: ignore[attr-defined]
-    causal = replace(run, recipe=replace(run.recipe, attention="flash"))
-    return float(Training(causal, check_memory=False).value("ideal_step_time"))
+    least = type(answer)(replace(run, estimate="bound"), check_memory=False)  # type: ignore[misc]
+    return float(least.value("step_time"))

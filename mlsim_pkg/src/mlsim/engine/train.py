@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from mlsim.errors import InvalidValueError
 from mlsim.hardware import Device
 from mlsim.precision import Precision
 from mlsim.solvers.training.optimal_size import OptimalSize, optimal_size as best_size
@@ -11,7 +12,7 @@ from mlsim.solvers.training.search import search as find_layout
 from mlsim.solvers.training.training import Training
 from mlsim.solvers.training.validate import Asked, run
 from mlsim.systems import Cluster, System
-from mlsim.workloads.model import Model
+from mlsim.workloads.model import Model, Network
 from mlsim.zoo import resolve
 
 
@@ -21,7 +22,7 @@ def train(
     hardware: Device | System | Cluster | str,
     global_batch: Any,
     devices: int | None = None,
-    micro_batch: Any = 1,
+    micro_batch: Any = None,
     sequence_tokens: Any = None,
     tokens: Any = None,
     precision: str | Precision | None = None,
@@ -43,32 +44,36 @@ def train(
     checkpoint_bandwidth: Any = None,
     restart_time: Any = None,
     price: Any = None,
+    optimizer: str | None = None,
+    samples: Any = None,
     reserve: float = 0.1,
     estimate: str = "roofline",
     search: bool = False,
     check_memory: bool = True,
     **given: Any,
 ) -> Training:
-    """Predict what training a language model takes: a step's time and memory, and a whole run.
+    """Predict what training a model takes: a step's time and memory, and a whole run.
 
     Computed kernel by kernel: the forward pass, recomputation, the backward
-    pass, communication, the pipeline, and the optimizer step.
+    pass, communication, the pipeline, and the optimizer step. A network of layers, such as
+    ResNet-50, is trained by data parallelism: each device takes its samples through all of it.
 
     Parameters
     ----------
     model
-        As for `serve`.
+        A language model, or a network of layers; a record, its name, or its file.
     hardware
         A device, a system, a cluster, a name, or a TOML file.
     global_batch, micro_batch
-        Sequences in a step, after which the weights are updated; sequences
-        that a device processes at one time.
+        Sequences, or samples of a network, in a step, after which the weights are updated;
+        those that a device processes at one time: by default one sequence, or all of a
+        device's samples.
     devices
         How many train together; by default the product of the parallel sizes.
     sequence_tokens
         Tokens in a sequence; by default 4,096, or the model's context if shorter.
-    tokens
-        Tokens of the whole run, for its days, device-hours and cost.
+    tokens, samples
+        Tokens of the whole run, for its days, device-hours and cost; of a network, its samples.
     precision, gradients
         Number format of the arithmetic ("bf16" if left out, and the answer says that it
         was; "fp8": only the matrix products of the layers; all else stays in 16 bits),
@@ -83,7 +88,9 @@ def train(
         whether the operators between the matrices are sharded as well.
     shard
         What the copies shard: "none", "zero1" (optimizer state), "zero2" (and
-        gradients), "zero3" (and weights, as in FSDP).
+        gradients), "zero3" (and weights, as in FSDP). Of a network, the first two.
+    optimizer
+        Of a network: "sgd", "momentum" (if left out) or "adam". Of a language model, "adam".
     recompute
         "none", "selective" (what lies between the products of attention), "full".
     attention, dropout
@@ -104,7 +111,8 @@ def train(
     reserve
         Share of each device's memory to keep free for everything else.
     estimate
-        "roofline" (datasheet rates, no launch overhead) or "calibrated".
+        "roofline" (datasheet rates, no launch overhead), "calibrated", or "bound": the least
+        time that a step can take, by its arithmetic and the bytes that it must move.
     search
         Whether to find the fastest layout that fits, instead of giving one. It
         varies tensor, pipeline and data parallelism, micro-batch, interleaving,
@@ -131,9 +139,15 @@ def train(
     ...                         recompute="full")
     >>> f"{training.step_time:.1f}"
     '5.7 s'
+    >>> images = Engine.train(model="ResNet50", hardware="HGX_H100", global_batch=3200,
+    ...                       devices=8, precision="fp16")
+    >>> f"{images.step_time:.0f}, {images.samples_per_second:,.0f} images/s"
+    '33 ms, 97,105 images/s'
     """
+    found = resolve.model(model)
+    network = isinstance(found, Network)
     asked = Asked(
-        model=resolve.transformer(model),
+        model=found if network else resolve.transformer(model),
         hardware=resolve.cluster(hardware),
         devices=devices,
         global_batch=global_batch,
@@ -159,11 +173,28 @@ def train(
         checkpoint_bandwidth=checkpoint_bandwidth,
         restart_time=restart_time,
         price=price,
+        optimizer=optimizer,
+        samples=samples,
         reserve=reserve,
         estimate=estimate,
         given=given,
     )
+    if network:
+        return _network(asked, search=search, check_memory=check_memory)
     return find_layout(asked) if search else Training(run(asked), check_memory=check_memory)
+
+
+def _network(asked: Asked, *, search: bool, check_memory: bool) -> Training:
+    """Return what training a network of layers takes."""
+    from mlsim.solvers.training.network_training import NetworkTraining
+    from mlsim.solvers.training.network_validate import network_run
+
+    if search:
+        raise InvalidValueError(
+            f"search=True has nothing to choose: {asked.model.name} is a network of layers, which "
+            "is trained by data parallelism. Leave search out."
+        )
+    return NetworkTraining(network_run(asked), check_memory=check_memory)
 
 
 def optimal_size(*, training_flops: Any, tokens_per_parameter: Any = None) -> OptimalSize:

@@ -8,13 +8,13 @@ from mlsim.solvers.footprint.account import FOOTPRINT
 from mlsim.solvers.forward.configuration import SOLVER, lookups
 from mlsim.solvers.serving.phase import SERVING
 from mlsim.solvers.training.optimal_size import OPTIMAL
-from mlsim.solvers.training.plan import TRAINING
+from mlsim.solvers.training.plan import NETWORK_TRAINING, TRAINING
 
 # By the name of the call that a user makes.
 SOLVERS: dict[str, tuple[Equation, ...]] = {
     "Engine.solve": (*lookups(), *equations_of(on_chip), *SOLVER),
     "Engine.serve": (*SERVING, *equations_of(link, serving_counts)),
-    "Engine.train": TRAINING,
+    "Engine.train": tuple(dict.fromkeys((*TRAINING, *NETWORK_TRAINING))),
     "Engine.footprint": (*FOOTPRINT, *equations_of(from_records)),
     "Engine.optimal_size": OPTIMAL,
     "estimate_training_for": EPOCHS,

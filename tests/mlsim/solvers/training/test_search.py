@@ -156,7 +156,7 @@ def test_nothing_divides() -> None:
         ({"attention": "flsh"}, InvalidValueError, "Did you mean 'flash'?"),
         ({"shard": "zero9"}, InvalidValueError, "shard must be one of"),
         ({"overlap": 2}, InvalidValueError, "overlap must be a share"),
-        ({"estimate": "bound"}, InvalidValueError, "estimate must be one of"),
+        ({"estimate": "bund"}, InvalidValueError, "Did you mean 'bound'"),
         ({"expert_parallel": 2}, InvalidValueError, "has no experts"),
         ({"price": 2}, UnitError, "needs a unit"),
         ({"precision": "fp8"}, UnsupportedPrecisionError, "no fp8 peak"),

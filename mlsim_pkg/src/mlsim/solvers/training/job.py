@@ -19,6 +19,8 @@ from mlsim.workloads.language import Transformer
 from mlsim.workloads.parallelism import Parallelism
 from mlsim.workloads.passes import Recipe
 
+BOUND = "bound"
+
 
 @dataclass(frozen=True, slots=True)
 class Overlap:
@@ -103,11 +105,11 @@ class Job:
     @property
     def variant(self) -> frozenset[str]:
         """What decides which equations hold."""
-        causal = self.model.decoder and not self.recipe.standard
         flags = {
-            "causal": causal,
+            "causal": self.model.decoder and not self.masked_worked,
             "calibrated": self.calibrated,
             "recomputed": self.recipe.recompute == "full",
+            "bound": self.bound,
         }
         return frozenset(name for name, holds in flags.items() if holds)
 
@@ -119,6 +121,16 @@ class Job:
     def calibrated(self) -> bool:
         """Whether the rates are those that were measured."""
         return self.estimate == CALIBRATED
+
+    @property
+    def bound(self) -> bool:
+        """Whether the least time is asked for that a step can take."""
+        return self.estimate == BOUND
+
+    @property
+    def masked_worked(self) -> bool:
+        """Whether pairs of tokens are worked on that a mask hides; the bound leaves them out."""
+        return self.recipe.standard and not self.bound
 
     @property
     def achieved(self) -> Calibration | None:

@@ -34,12 +34,12 @@ def known_of(job: Job, table: OperatorTable[Kernel]) -> Known:
     known = Known()
     _add_sizes(known, job)
     _add_model(known, job)
-    _add_layout(known, job)
-    _add_device(known, job)
+    _addlayout(known, job)
+    add_device(known, job)
     _add_links(known, job, table)
-    _add_rates(known, job)
+    add_rates(known, job)
     _add_state(known, job)
-    _add_run(known, job)
+    add_run(known, job)
     for name in job.given:
         for each in _LEADS_TO.get(name, ()):
             known.pop(each, None)
@@ -78,11 +78,13 @@ def _add_model(known: Known, job: Job) -> None:
     )
     # A program that skips what is masked is not asked for it; standard attention
     # works on the whole square, window or not.
-    if job.recipe.standard and model.attention.window:
+    if job.masked_worked and model.attention.window:
         model = replace(model, attention=replace(model.attention, window=0))
     causal = "causal" in job.variant
     known.add(words, sequence_flops=float(model.flop_count(tokens, causal=causal, all_logits=True)))
-    if job.recipe.recompute == "full":
+    if job.bound:
+        known.add("the bound computes nothing again", recomputed_flops=0.0)
+    elif job.recipe.recompute == "full":
         known.add(words, output_multiply_adds=output_multiply_adds(model, tokens))
     elif job.recipe.recompute == "selective" and job.recipe.standard:
         known.add(words, score_multiply_adds=score_multiply_adds(model, tokens))
@@ -91,14 +93,15 @@ def _add_model(known: Known, job: Job) -> None:
         known.add(nothing, recomputed_flops=0.0)
 
 
-def _layout(job: Job) -> str:
+def layout(job: Job) -> str:
+    """Say how a run is spread, as an origin."""
     return f"layout: {job.parallelism}"
 
 
-def _add_layout(known: Known, job: Job) -> None:
+def _addlayout(known: Known, job: Job) -> None:
     parallelism, group = job.parallelism, job.group
     known.add(
-        partial(_layout, job),
+        partial(layout, job),
         data_parallel=float(parallelism.data),
         tensor_parallel=float(parallelism.tensor),
         context_parallel=float(parallelism.context),
@@ -112,7 +115,8 @@ def _add_layout(known: Known, job: Job) -> None:
     )
 
 
-def _add_device(known: Known, job: Job) -> None:
+def add_device(known: Known, job: Job) -> None:
+    """Add the rates and the memory of each device."""
     device = job.device
     known.add_memory(device)
     peak = device.compute.figure(job.precision)
@@ -123,28 +127,35 @@ def _add_device(known: Known, job: Job) -> None:
         known.add(recorded(device, peak), peak_rate=peak.si)
 
 
-def _add_links(known: Known, job: Job, table: OperatorTable[Kernel]) -> None:
-    """Add the rates at which devices send to one another, and where they send nothing."""
+def add_group(known: Known, job: Job) -> None:
+    """Add the rates at which copies of the weights send to one another."""
     parallelism, group = job.parallelism, job.group
     fabric = job.bandwidth(parallelism.copies, parallelism.tensor)
     within = _node_bandwidth(job, group)
     if group.groups > 1 and job.algorithm != "hierarchical":
         # One ring, or tree, through all nodes is as fast as its slowest link.
         within = min(within, fabric)
+    inside, outside = _links(job)
+    known.add(inside, node_bandwidth=within)
+    known.add(outside, fabric_bandwidth=fabric)
+    if parallelism.copies == 1:
+        known.add("one copy of the weights: nothing to agree on", gradient_time=0.0)
+
+
+def _add_links(known: Known, job: Job, table: OperatorTable[Kernel]) -> None:
+    """Add the rates at which devices send to one another, and where they send nothing."""
+    add_group(known, job)
+    parallelism = job.parallelism
     # A pipeline through several nodes goes at the rate of its slowest link.
     stage = min(
         job.bandwidth(size, parallelism.stage_devices) for size in {2, max(2, parallelism.pipeline)}
     )
     inside, outside = _links(job)
-    known.add(inside, node_bandwidth=within)
-    known.add(outside, fabric_bandwidth=fabric)
     between = isinstance(job.hardware, Cluster) and stage == job.hardware.fabric_bandwidth
     known.add(outside if between else inside, stage_bandwidth=stage)
     known.columns(partial(_either, inside, outside), "link_bandwidth")
     if parallelism.pipeline == 1:
         known.add("one stage: nothing is sent between stages", pipeline_time=0.0)
-    if parallelism.copies == 1:
-        known.add("one copy of the weights: nothing to agree on", gradient_time=0.0)
     if not any(row.link_span for row in table.operators):
         known.add("one device a stage: nothing is sent within it", exchange_time=0.0)
 
@@ -169,7 +180,7 @@ def _either(inside: Origin, outside: Origin) -> str:
     return within if within == between else f"{within}; or between nodes {between}"
 
 
-def _add_rates(known: Known, job: Job) -> None:
+def add_rates(known: Known, job: Job) -> None:
     """Add the parts of the data sheet's rates that are reached, and the time to start."""
     device, links = job.achieved, job.linked
     if device is None:
@@ -222,23 +233,23 @@ def _add_state(known: Known, job: Job) -> None:
         known.add(gradients, gathered_bytes=job.gradients.bytes)
     else:
         known.add(words, gathered_bytes=wide)
-    layout = partial(_layout, job)
+    words_of_layout = partial(layout, job)
     alone = parallelism.copies == 1
     once = 0.0 if alone else 1.0
     if shard == "none":
-        known.add(layout, state_shards=1.0)
+        known.add(words_of_layout, state_shards=1.0)
     if shard not in ("zero2", "zero3"):
-        known.add(layout, gradient_shards=1.0)
+        known.add(words_of_layout, gradient_shards=1.0)
     if shard != "zero3":
-        known.add(layout, weight_shards=1.0)
+        known.add(words_of_layout, weight_shards=1.0)
     # Who keeps only a part of the gradients must add up after each micro-batch.
     if alone or shard not in ("zero2", "zero3"):
-        known.add(layout, gradient_scatters=once)
+        known.add(words_of_layout, gradient_scatters=once)
     if alone or shard != "zero3":
-        known.add(layout, weight_gathers=once, gathered_parameters=0.0)
+        known.add(words_of_layout, weight_gathers=once, gathered_parameters=0.0)
 
 
-def _add_run(known: Known, job: Job) -> None:
+def add_run(known: Known, job: Job) -> None:
     """Add what is asked of the whole run."""
     backward = "definition: one forward, and two backward"
     known.add(backward, training_multiply_adds=TRAINING_MULTIPLY_ADDS)

@@ -9,6 +9,7 @@ from mlsim.equations import (
     calibration,
     collective,
     equations_of,
+    network_training,
     pipeline,
     roofline,
     run,
@@ -16,10 +17,13 @@ from mlsim.equations import (
     step,
     step_parts,
     training,
+    training_bound,
     training_memory,
 )
 
-_OWN = equations_of(training, collective, pipeline, step_parts, training_memory, run)
+_OWN = equations_of(
+    training, collective, pipeline, step_parts, training_memory, run, training_bound
+)
 # What holds of a kernel, of pairs of tokens and of memory whatever they are for.
 _SHARED = (
     "bytes_moved",
@@ -39,24 +43,88 @@ _SHARED = (
 )
 _BY_NAME = {each.name: each for each in equations_of(roofline, calibration, step, service)}
 TRAINING = (*(_BY_NAME[name] for name in _SHARED), *_OWN)
+# What holds of a network of layers too, whose devices share neither layers nor sequences.
+_OF_NETWORKS = (
+    *("flops", "weight_bytes", "activation_bytes", "bytes_moved", "arithmetic_intensity"),
+    *("compute_time", "calibrated_compute_time", "memory_time", "calibrated_memory_time"),
+    *("convolution_rows", "waves", "filled_share", "roofline_time"),
+    *("ideal_kernel_time", "started_kernel_time", "forward_time", "backward_time"),
+    *("stage_time", "steady_time", "bubble_time", "training_micro_batches", "step_time"),
+    *("step_forward_time", "step_recompute_time", "step_backward_time", "step_exchange_time"),
+    *("exposed_pipeline_time", "exposed_gradient_time", "optimizer_time", "kernel_step_time"),
+    *("ring_pass_rate", "hierarchical_pass_rate", "tree_pass_rate", "tree_depth"),
+    *("ring_pass_latency", "hierarchical_pass_latency", "tree_pass_latency"),
+    *("gradient_time", "all_reduce_hop_latency", "hardware_flops", "ideal_step_time"),
+    *("peak_step_time", "model_flops_utilization", "hardware_flops_utilization"),
+    *("micro_batch_bytes", "training_memory_utilisation", "optimizer_memory", "state_memory"),
+    *("training_memory", "usable_memory", "usable_memory_free", "adam_checkpoint_bytes"),
+    *("failure_interval", "checkpoint_time", "checkpoint_interval", "goodput"),
+    *("training_time", "device_time", "training_cost"),
+    *("compulsory_bytes", "compulsory_time", "bound_step_time", "bound_memory_utilisation"),
+)
+# What the bound does not have: where the time of a step goes.
+_PARTS = frozenset(
+    (
+        *("forward_time", "recompute_time", "backward_time", "exchange_time", "output_time"),
+        *("stage_time", "steady_time", "bubble_time", "output_share", "pipeline_time"),
+        *("exposed_pipeline_time", "exposed_gradient_time", "gradient_time", "optimizer_time"),
+        *("step_forward_time", "step_recompute_time", "step_backward_time"),
+        *("step_exchange_time", "kernel_step_time", "kernel_time", "network_time"),
+        *("compute_time", "memory_time", "roofline_time", "micro_batch_bytes"),
+    )
+)
+_CANDIDATES = {each.name: each for each in TRAINING} | _BY_NAME
+NETWORK_TRAINING = (
+    *(_CANDIDATES[name] for name in _OF_NETWORKS),
+    *equations_of(network_training),
+)
 COLLECTIVES = ("ring", "hierarchical", "tree")
 
 
 @lru_cache(maxsize=64)
 def equations_for(variant: frozenset[str], collective_kind: str) -> tuple[Equation, ...]:
     """Choose one equation for each quantity, for a kind of run and of answer."""
-    measured = "calibrated" in variant
     chosen = {
-        "compute_time": "calibrated_compute_time" if measured else "compute_time",
-        "memory_time": "calibrated_memory_time" if measured else "memory_time",
-        "kernel_time": "started_kernel_time" if measured else "ideal_kernel_time",
+        **_of_all(variant, collective_kind),
         "attention_pairs": "attention_pairs" if "causal" in variant else "bidirectional_pairs",
-        "pass_rate": f"{collective_kind}_pass_rate",
-        "pass_latency": f"{collective_kind}_pass_latency",
-        "memory_free": "usable_memory_free",
         "recomputed_flops": (
             "full_recomputed_flops" if "recomputed" in variant else "selective_recomputed_flops"
         ),
+    }
+    return _chosen(TRAINING, chosen, variant)
+
+
+def _chosen(
+    candidates: tuple[Equation, ...], chosen: dict[str, str], variant: frozenset[str]
+) -> tuple[Equation, ...]:
+    """Return the equations chosen by name, of those that have others beside them."""
+    kept = (each for each in candidates if chosen.get(each.yields, each.name) == each.name)
+    return tuple(each for each in kept if "bound" not in variant or each.yields not in _PARTS)
+
+
+def _of_all(variant: frozenset[str], collective_kind: str) -> dict[str, str]:
+    """Name the equation for each quantity that has several, whatever is trained."""
+    measured, bound = "calibrated" in variant, "bound" in variant
+    return {
+        "step_time": "bound_step_time" if bound else "step_time",
+        "memory_utilisation": (
+            "bound_memory_utilisation" if bound else "training_memory_utilisation"
+        ),
+        "compute_time": "calibrated_compute_time" if measured else "compute_time",
+        "memory_time": "calibrated_memory_time" if measured else "memory_time",
+        "kernel_time": "started_kernel_time" if measured else "ideal_kernel_time",
+        "pass_rate": f"{collective_kind}_pass_rate",
+        "pass_latency": f"{collective_kind}_pass_latency",
+        "memory_free": "usable_memory_free",
         "micro_batches": "training_micro_batches",
     }
-    return tuple(each for each in TRAINING if chosen.get(each.yields, each.name) == each.name)
+
+
+@lru_cache(maxsize=64)
+def network_equations_for(variant: frozenset[str], collective_kind: str) -> tuple[Equation, ...]:
+    """Choose one equation for each quantity of training of a network of layers."""
+    chosen = {
+        **_of_all(variant, collective_kind),
+        "optimizer_time": "optimizer_time" if "copied" in variant else "plain_optimizer_time",
+    }
+    return _chosen(NETWORK_TRAINING, chosen, variant)

@@ -67,7 +67,7 @@ _CHOSEN = {
     "pipeline_parallel": 1,
     "data_parallel": None,
     "interleaved": 1,
-    "micro_batch": 1,
+    "micro_batch": None,
     "sequence_parallel": False,
     "shard": "none",
     "recompute": "selective",

@@ -168,6 +168,11 @@ class Training(Answer):
             raise InvalidValueError(self._missing(name, str(error))) from None
 
     def _missing(self, name: str, words: str) -> str:
+        if not self.has_parts and name not in self.question.known:
+            return (
+                f"{name} is no result of the bound, which is the least time of a whole step: "
+                'ask estimate="roofline".'
+            )
         for needed, example in (
             ("training_tokens", "tokens=300e9"),
             ("device_price", "price='2 USD/h'"),
@@ -223,6 +228,11 @@ class Training(Answer):
         return float(self.value("hardware_flops_utilization"))
 
     @property
+    def has_parts(self) -> bool:
+        """Whether it says where the time goes; the bound does not."""
+        return not self.run.bound
+
+    @property
     def breakdown(self) -> dict[str, Quantity[Any]]:
         """Where the time of a step goes; the parts add up to `step_time`."""
         return {name: scaled(value, "s") for name, value in self._parts().items()}
@@ -234,6 +244,11 @@ class Training(Answer):
         return {name: value / whole for name, value in self._parts().items()}
 
     def _parts(self) -> dict[str, float]:
+        if not self.has_parts:
+            raise InvalidValueError(
+                "the bound is the least time of a whole step and has no parts: "
+                'estimate="roofline" says where the time goes.'
+            )
         return {part: self.value(name) for part, name in _PARTS.items()}
 
     @property

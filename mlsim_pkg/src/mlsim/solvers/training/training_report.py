@@ -88,11 +88,12 @@ def inputs(training: Training) -> dict[str, Any]:
         "micro_batch": {"value": plain(run.micro_batch), "unit": "sample"},
         "sequence_tokens": {"value": plain(run.sequence_tokens), "unit": "token/sample"},
         "feasible": training.feasible,
-        "breakdown": _breakdown(training) if training.shows_times else None,
+        "breakdown": breakdown(training) if training.shows_times and training.has_parts else None,
     }
 
 
-def _breakdown(training: Training) -> dict[str, Any]:
+def breakdown(training: Training) -> dict[str, Any]:
+    """Return where the time of a step goes, for JSON."""
     return {name: {"value": plain(value), "unit": "s"} for name, value in training._parts().items()}
 
 
@@ -125,7 +126,7 @@ def report(training: Training) -> Report:
         rows.append(("formats", run.why))
     if training.shows_times:
         rows += _times(training)
-    rows += _memory(training)
+    rows += memory_rows(training)
     title = f"Training {run.model.name}, {run.precision.name}, {run.estimate}"
     return Report(title, rows)
 
@@ -147,10 +148,15 @@ def _times(training: Training) -> list[tuple[str, str]]:
         ),
         ("use", f"MFU {training.mfu:.1%}, HFU {training.hfu:.1%}"),
     ]
-    spent = sorted(training.shares.items(), key=lambda item: -item[1])
-    shown = [f"{_WORDS.get(name, name)} {share:.1%}" for name, share in spent if share >= 0.0005]
-    rows.append(("spent on", ", ".join(shown)))
-    overlap = run.overlap
+    if training.has_parts:
+        rows += [("spent on", spent(training)), ("overlap", _hidden(training))]
+    if run.tokens is not None:
+        rows.append(("run", _run(training)))
+    return rows
+
+
+def _hidden(training: Training) -> str:
+    overlap = training.run.overlap
     hidden = [
         f"{n} {s:.0%}"
         for n, s in (
@@ -160,16 +166,26 @@ def _times(training: Training) -> list[tuple[str, str]]:
         )
         if s
     ]
-    rows.append(("overlap", ", ".join(hidden) or "none: sending waits for computing"))
-    if run.tokens is not None:
-        rows.append(("run", _run(training)))
-    return rows
+    return ", ".join(hidden) or "none: sending waits for computing"
+
+
+def spent(training: Training) -> str:
+    """Say what the time of a step is spent on, the longest part first."""
+    parts = sorted(training.shares.items(), key=lambda item: -item[1])
+    return ", ".join(
+        f"{_WORDS.get(name, name)} {share:.1%}" for name, share in parts if share >= 0.0005
+    )
 
 
 def _run(training: Training) -> str:
+    return f"{_tokens(training.run.tokens)}: {whole_words(training)}"
+
+
+def whole_words(training: Training) -> str:
+    """Say how long a whole run takes, and what it costs."""
     run = training.run
     days = training.value("training_time") / 86400
-    words = f"{_tokens(run.tokens)}: {days:,.1f} days, {training.device_hours:,.0f} device-hours"
+    words = f"{days:,.1f} days, {training.device_hours:,.0f} device-hours"
     if training.goodput < 1:
         words += f", goodput {training.goodput:.1%}"
     if run.price is not None:
@@ -184,7 +200,9 @@ def _tokens(count: float | None) -> str:
     return f"{count:,.0f} tokens"
 
 
-def _memory(training: Training) -> list[tuple[str, str]]:
+def memory_rows(training: Training) -> list[tuple[str, str]]:
+    """Return rows of what a run holds, and whether it fits."""
+
     def size(name: str) -> str:
         return text(training.value(name), "B")
 

@@ -19,7 +19,6 @@ from mlsim.solvers.training.run import Run
 from mlsim.solvers.training.training import CALIBRATED_GIVABLE, TRAINING_GIVABLE
 from mlsim.systems import Cluster, System
 from mlsim.systems.torus import check_exchange
-from mlsim.workloads.language import Transformer
 from mlsim.workloads.parallelism import Parallelism
 from mlsim.workloads.passes import Recipe
 from mlsim.workloads.training_lowering import check_trainable
@@ -62,11 +61,11 @@ _SIZES = (
 class Asked:
     """The arguments of `Engine.train`, as they were given."""
 
-    model: Transformer
+    model: Any
     hardware: Device | System | Cluster
     global_batch: Any
     devices: Any = None
-    micro_batch: Any = 1
+    micro_batch: Any = None
     sequence_tokens: Any = None
     tokens: Any = None
     precision: str | Precision | None = None
@@ -88,6 +87,8 @@ class Asked:
     checkpoint_bandwidth: Any = None
     restart_time: Any = None
     price: Any = None
+    optimizer: str | None = None
+    samples: Any = None
     reserve: Any = 0.1
     estimate: str = "roofline"
     given: Mapping[str, Any] = field(default_factory=dict)
@@ -120,9 +121,10 @@ def run(asked: Asked, fixed: Mapping[str, Any] | None = None) -> Run:
 
 def settled(asked: Asked) -> dict[str, Any]:
     """Check what does not depend on how the run is spread; return it for a `Run`."""
-    _one_of("estimate", asked.estimate, tuple(each for each in ESTIMATES if each != "bound"))
-    _one_of("collective", asked.collective, ("auto", *COLLECTIVES))
-    _one_of("shard", asked.shard, SHARDS)
+    one_of("estimate", asked.estimate, ESTIMATES)
+    one_of("collective", asked.collective, ("auto", *COLLECTIVES))
+    one_of("shard", asked.shard, SHARDS)
+    _check_language(asked)
     precision = find_precision(USUAL if asked.precision is None else asked.precision)
     for name in _SIZES:
         _whole(name, getattr(asked, name))
@@ -132,28 +134,50 @@ def settled(asked: Asked) -> dict[str, Any]:
         "recipe": _recipe(asked),
         "precision": precision,
         "assumed": asked.precision is None,
-        "gradients": _gradients(asked.gradients, precision, asked.hardware),
+        "gradients": gradients_format(asked.gradients, precision, asked.hardware),
         "estimate": asked.estimate,
-        "global_batch": _one("global_batch", asked.global_batch, whole=True),
-        "micro_batch": _one("micro_batch", asked.micro_batch, whole=True),
-        "sequence_tokens": _sequence(asked),
-        "tokens": None if asked.tokens is None else _one("training_tokens", asked.tokens),
-        "overlap": _overlap(asked.overlap),
-        "reliability": Reliability(
-            **{
-                name: None if value is None else _one(name, value)
-                for name in ("mean_time_to_failure", "checkpoint_bandwidth", "restart_time")
-                for value in (getattr(asked, name),)
-            }
+        "global_batch": one_number("global_batch", asked.global_batch, whole=True),
+        "micro_batch": one_number(
+            "micro_batch", 1 if asked.micro_batch is None else asked.micro_batch, whole=True
         ),
-        "price": None if asked.price is None else _one("device_price", asked.price),
+        "sequence_tokens": _sequence(asked),
+        "tokens": None if asked.tokens is None else one_number("training_tokens", asked.tokens),
+        "overlap": overlap_of(asked.overlap),
+        "reliability": reliability_of(asked),
+        "price": None if asked.price is None else one_number("device_price", asked.price),
         "collective": asked.collective,
-        "reserve_share": _share("reserve", asked.reserve, below_one=True),
+        "reserve_share": share_of("reserve", asked.reserve, below_one=True),
         "given": _given(asked),
     }
 
 
-def _one(name: str, value: Any, *, whole: bool = False) -> float:
+def _check_language(asked: Asked) -> None:
+    """Refuse what is asked of a network of layers only."""
+    if asked.optimizer not in (None, "adam"):
+        raise InvalidValueError(
+            f"optimizer = {asked.optimizer!r}: a language model is trained with Adam here. Leave "
+            "optimizer out, or give state_bytes='8 B/parameter' for what another one keeps."
+        )
+    if asked.samples is not None:
+        raise InvalidValueError(
+            "samples are of a network of layers: give the tokens of the run, such as tokens=1e12."
+        )
+
+
+def reliability_of(asked: Asked) -> Reliability:
+    """Return how often devices fail, as far as that was asked."""
+    names = ("mean_time_to_failure", "checkpoint_bandwidth", "restart_time")
+    asked_for = {name: getattr(asked, name) for name in names}
+    return Reliability(
+        **{
+            name: None if value is None else one_number(name, value)
+            for name, value in asked_for.items()
+        }
+    )
+
+
+def one_number(name: str, value: Any, *, whole: bool = False) -> float:
+    """Return one number in its base unit; refuse an array."""
     return _single(name, validate(name, value, whole=whole))
 
 
@@ -174,7 +198,8 @@ def _given(asked: Asked) -> dict[str, Any]:
     return {name: _single(name, value) for name, value in found.items()}
 
 
-def _one_of(name: str, value: Any, allowed: tuple[str, ...]) -> str:
+def one_of(name: str, value: Any, allowed: tuple[str, ...]) -> str:
+    """Return a word that is allowed; refuse another."""
     if value not in allowed:
         raise InvalidValueError(
             f"{name} must be one of {', '.join(allowed)}, not {value!r}."
@@ -183,7 +208,8 @@ def _one_of(name: str, value: Any, allowed: tuple[str, ...]) -> str:
     return str(value)
 
 
-def _share(name: str, value: Any, *, below_one: bool = False) -> float:
+def share_of(name: str, value: Any, *, below_one: bool = False) -> float:
+    """Return a share from 0 to 1; refuse anything else."""
     fits = isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value <= 1
     if not fits or (below_one and value == 1):
         end = "below 1" if below_one else "at most 1"
@@ -193,13 +219,13 @@ def _share(name: str, value: Any, *, below_one: bool = False) -> float:
 
 def _recipe(asked: Asked) -> Recipe:
     return Recipe(
-        recompute=_one_of("recompute", asked.recompute, RECOMPUTE),
-        attention=_one_of("attention", asked.attention, ATTENTION),
+        recompute=one_of("recompute", asked.recompute, RECOMPUTE),
+        attention=one_of("attention", asked.attention, ATTENTION),
         dropout=check_flag("dropout", asked.dropout),
     )
 
 
-def _gradients(
+def gradients_format(
     given: str | Precision | None, precision: Precision, system: Device | System | Cluster
 ) -> Precision:
     """Return the format of gradients: that of the weights, unless told otherwise."""
@@ -221,14 +247,15 @@ def _gradients(
     return precision if precision.bits >= 16 else find_precision("bf16")
 
 
-def _overlap(value: Any) -> Overlap:
+def overlap_of(value: Any) -> Overlap:
+    """Return what computing hides: one share for all that is sent, or one for each part."""
     if not isinstance(value, Mapping):
-        share = _share("overlap", value)
+        share = share_of("overlap", value)
         return Overlap(share, share, share)
     allowed = tuple(each.name for each in fields(Overlap))
     for name in value:
-        _one_of("a part of overlap", name, allowed)
-    return Overlap(**{name: _share(f"overlap[{name!r}]", part) for name, part in value.items()})
+        one_of("a part of overlap", name, allowed)
+    return Overlap(**{name: share_of(f"overlap[{name!r}]", part) for name, part in value.items()})
 
 
 def _whole(name: str, size: Any) -> int:
@@ -243,7 +270,7 @@ def _parallelism(asked: Asked) -> Parallelism:
         _whole(name, getattr(asked, name)) for name in _SIZES
     )
     there = 1 if isinstance(asked.hardware, Device) else asked.hardware.devices
-    data = _data_parallel(asked, tensor * pipeline * context)
+    data = data_copies(asked, tensor * pipeline * context)
     parallelism = Parallelism(
         tensor=tensor,
         pipeline=pipeline,
@@ -272,7 +299,7 @@ def _product(parallelism: Parallelism) -> str:
     return " x ".join(f"{name}_parallel {getattr(parallelism, name)}" for name in names)
 
 
-def _data_parallel(asked: Asked, others: int) -> int:
+def data_copies(asked: Asked, others: int) -> int:
     """Return the copies: as given, or as many as the devices make."""
     devices = None if asked.devices is None else _whole("devices", asked.devices)
     given = None if asked.data_parallel is None else _whole("data_parallel", asked.data_parallel)
@@ -323,7 +350,7 @@ def _sequence(asked: Asked) -> float:
     model = asked.model
     usual = min(model.context, SEQUENCE_TOKENS)
     value = usual if asked.sequence_tokens is None else asked.sequence_tokens
-    tokens = _one("sequence_tokens", value, whole=True)
+    tokens = one_number("sequence_tokens", value, whole=True)
     if tokens > model.context:
         raise InvalidValueError(
             f"sequences of {tokens:,.0f} tokens are longer than the context of {model.name}, "
@@ -364,7 +391,8 @@ def _check_given(run: Run) -> None:
     question = run.question
     fixed = {name: question.known[name] for name in _FIXED if name in question.known}
     check_consistent(question.equations, run.given, fixed)
-    check_shares(question.evaluate(*_SHARES), run.given)
+    shares = (name for name in _SHARES if not (run.bound and name == "output_share"))
+    check_shares(question.evaluate(*shares), run.given)
     _check_rates(run)
 
 

@@ -8,18 +8,19 @@ are one product.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from mlsim.workloads.graph.nodes import ATTENTION, CONVOLUTION, LINEAR, Graph, Node
 from mlsim.workloads.operators import NetworkOperators, Operator
 
+BATCH_NORM = "batch norm"
 # What may run in the kernel of what computed its first input.
 _FOLLOWERS = {
-    CONVOLUTION: ("batch norm", "activation", "add", "positions", "concatenation", "dropout"),
-    LINEAR: ("batch norm", "activation", "softmax", "multiply", "add", "dropout"),
+    CONVOLUTION: (BATCH_NORM, "activation", "add", "positions", "concatenation", "dropout"),
+    LINEAR: (BATCH_NORM, "activation", "softmax", "multiply", "add", "dropout"),
     "experts": ("activation", "multiply", "add"),
-    "batch norm": ("activation", "dropout"),
+    BATCH_NORM: ("activation", "dropout"),
     "norm": ("activation", "dropout"),
     "elementwise": ("activation", "add", "multiply", "dropout"),
     "multiply": ("activation", "add", "multiply", "dropout"),
@@ -28,6 +29,14 @@ _FOLLOWERS = {
     "positions": ("dropout",),
     "pooling": ("activation", "dropout"),
     ATTENTION: ("multiply", "dropout"),
+}
+# In training a batch norm must have seen the whole batch before it can change a number of it,
+# so it is a kernel of its own, in which the addition of a shortcut may run.
+_TRAINED = {
+    **_FOLLOWERS,
+    CONVOLUTION: tuple(kind for kind in _FOLLOWERS[CONVOLUTION] if kind != BATCH_NORM),
+    LINEAR: tuple(kind for kind in _FOLLOWERS[LINEAR] if kind != BATCH_NORM),
+    BATCH_NORM: (*_FOLLOWERS[BATCH_NORM], "add"),
 }
 # Each of these may also be followed by what treats every number of its result alike.
 _SCALED = frozenset((*_FOLLOWERS, "concatenation", "product", "softmax"))
@@ -38,6 +47,9 @@ GATE = "gate"
 PROJECTION = "projection"
 # What a module holds and does not use.
 NOT_RUN = "not run"
+
+
+_Followers = Mapping[str, tuple[str, ...]]
 
 
 @dataclass(frozen=True)
@@ -53,18 +65,21 @@ class Fused:
         return self.nodes[0]
 
 
-def fused(graph: Graph) -> tuple[Fused, ...]:
+def fused(graph: Graph, *, training: bool = False) -> tuple[Fused, ...]:
     """Return the kernels of a graph, in the order in which they run.
+
+    In training each batch norm is a kernel of its own, which reads its input twice: once for
+    its mean and variance, and once to use them.
 
     >>> from mlsim import Models
     >>> from mlsim.workloads.graph.networks import graph_of
     >>> [each.operator.name for each in fused(graph_of(Models.LeNet5_Variant))]
     ['conv1', 'pool1', 'conv2', 'pool2', 'fc1', 'fc2', 'fc3']
     """
-    groups = _groups(graph)
+    groups = _groups(graph, _TRAINED if training else _FOLLOWERS)
     live = _live(graph, groups)
     return tuple(
-        Fused(nodes, _operator(graph, nodes, alive))
+        Fused(nodes, _operator(graph, nodes, alive, training=training))
         for nodes, alive in zip(groups, live, strict=True)
     )
 
@@ -74,13 +89,13 @@ def operators_of(graph: Graph) -> NetworkOperators:
     return NetworkOperators(tuple(each.operator for each in fused(graph)))
 
 
-def _groups(graph: Graph) -> list[tuple[Node, ...]]:
+def _groups(graph: Graph, followers: _Followers) -> list[tuple[Node, ...]]:
     """Return the nodes that run together, in the order in which the last of each runs."""
     homes: dict[str, list[Node]] = {}
     depth = _depths(graph)
     found: list[list[Node]] = []
     for node in graph.layers:
-        home = _home(graph, node, homes, depth)
+        home = _home(graph, node, homes, depth, followers)
         if node.function == NOT_RUN and found:
             home = found[-1]  # it is held, and no kernel of its own
         if home is None:
@@ -124,7 +139,11 @@ def _read(
 
 
 def _home(
-    graph: Graph, node: Node, homes: dict[str, list[Node]], depth: dict[str, int]
+    graph: Graph,
+    node: Node,
+    homes: dict[str, list[Node]],
+    depth: dict[str, int],
+    followers: _Followers,
 ) -> list[Node] | None:
     """Return the kernel in which a node can run: that of its deepest input, if of any."""
     if node.kind == LINEAR:
@@ -132,7 +151,7 @@ def _home(
     sources = sorted(graph.sources(node), key=lambda each: -depth[each.name])
     for source in sources:
         home = homes.get(source.name)
-        if home is None or not _follows(node, home, sources):
+        if home is None or not _follows(node, home, sources, followers):
             continue
         # What somebody else reads must be written first.
         if graph.consumers[source.name] != (node.name,):
@@ -147,7 +166,7 @@ def _home(
     return None
 
 
-def _follows(node: Node, home: list[Node], sources: list[Node]) -> bool:
+def _follows(node: Node, home: list[Node], sources: list[Node], followers: _Followers) -> bool:
     """Tell whether a node may run with what a kernel consists of so far."""
     anchor = home[0].kind
     if node.kind == "elementwise":
@@ -158,7 +177,7 @@ def _follows(node: Node, home: list[Node], sources: list[Node]) -> bool:
     # Positions are added to patches, not to what went through a network.
     if node.kind == "positions" and home[-1].kind not in (CONVOLUTION, "concatenation"):
         return False
-    return node.kind in _FOLLOWERS.get(anchor, ())
+    return node.kind in followers.get(anchor, ())
 
 
 def _sibling(graph: Graph, node: Node, homes: dict[str, list[Node]]) -> list[Node] | None:
@@ -234,10 +253,14 @@ def results_of(graph: Graph, nodes: tuple[Node, ...]) -> tuple[Node, ...]:
     )
 
 
-def _operator(graph: Graph, nodes: tuple[Node, ...], live: int) -> Operator:
+def _operator(
+    graph: Graph, nodes: tuple[Node, ...], live: int, *, training: bool = False
+) -> Operator:
     anchor = nodes[0]
     own = [node.read for node in nodes if node.read is not None]
     read = sum(own) if own else sum(graph.taken(nodes).values())
+    if training and anchor.kind == BATCH_NORM:
+        read += graph.elements_read(anchor)
     return Operator(
         name=anchor.name,
         kind=_kind(anchor),

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from mlsim.workloads.graph.counting import backward_multiply_adds
-from mlsim.workloads.graph.fuse import Fused, fused
+from mlsim.workloads.graph.fuse import BATCH_NORM, Fused, fused
 from mlsim.workloads.graph.nodes import Graph
 from mlsim.workloads.graph.training import keeps_input, keeps_output, learning
 from mlsim.workloads.layers import Lowered, Shape
@@ -64,12 +64,21 @@ def training_network(graph: Graph, states: int, *, like: Model | None = None) ->
     Its "parameters" are what each kernel moves of weights, gradients and the optimizer's
     states, and not what the network holds.
     """
-    kernels = fused(graph)
-    learns = learning(graph)
-    back = [_backward(graph, each, learns) for each in reversed(kernels)]
-    update = _update(graph.parameters, states)
-    passes = [each.operator for each in kernels] + [each for each in back if each] + [update]
-    return _network(tuple(passes), like, "")
+    forward, back = both_ways(graph)
+    return _network((*forward, *back, _update(graph.parameters, states)), like, "")
+
+
+def both_ways(graph: Graph) -> tuple[tuple[Operator, ...], tuple[Operator, ...]]:
+    """Return the kernels of a training step forward, and those of the way back, in order.
+
+    >>> from mlsim import Models
+    >>> from mlsim.workloads.graph.networks import graph_of
+    >>> [len(way) for way in both_ways(graph_of(Models.LeNet5_Variant))]
+    [7, 7]
+    """
+    kernels, learns = fused(graph, training=True), learning(graph)
+    back = (_backward(graph, each, learns) for each in reversed(kernels))
+    return tuple(each.operator for each in kernels), tuple(each for each in back if each)
 
 
 def _network(operators: tuple[Operator, ...], like: Model | None, name: str) -> Network:
@@ -95,6 +104,9 @@ def _backward(graph: Graph, kernel: Fused, learns: frozenset[str]) -> Operator |
     errors = sum(count for name, count in graph.taken(nodes).items() if name in learns)
     products = 2 if operator.multiply_adds and errors else 1
     moved = products * operator.activations_written + kept + errors
+    if kernel.anchor.kind == BATCH_NORM:
+        # First the sums over the whole batch of errors and of errors times inputs, then the rest.
+        moved += operator.activations_written + kept
     return Operator(
         name=f"{operator.name}: {BACKWARD}",
         kind=operator.kind,

@@ -115,6 +115,8 @@ class TrainingStep:
         Samples in the step; bytes of each number of weights, activations and gradients.
     states
         Numbers that the optimizer keeps of each parameter: 0, 1 (momentum) or 2 (Adam).
+    gradient_bytes
+        Bytes of the gradient of a weight, if those are not the bytes of the weight.
 
     >>> from mlsim import Models
     >>> from mlsim.workloads.graph.networks import graph_of
@@ -124,10 +126,17 @@ class TrainingStep:
     """
 
     def __init__(
-        self, graph: Graph, *, batch_size: int, element_bytes: float, states: int = 0
+        self,
+        graph: Graph,
+        *,
+        batch_size: int,
+        element_bytes: float,
+        states: int = 0,
+        gradient_bytes: float | None = None,
     ) -> None:
         self.graph, self.batch_size = graph, batch_size
         self.element_bytes, self.states = element_bytes, states
+        self.gradient_bytes = element_bytes if gradient_bytes is None else gradient_bytes
         self.layers = graph.layers
         self._place = {node.name: index for index, node in enumerate(self.layers)}
         self._loss = len(self.layers)
@@ -169,7 +178,7 @@ class TrainingStep:
                 place = self._place[node.name]
                 yield _Block("outputs", besides, place, self._backward(node.name))
             if node.parameters:
-                size = node.parameters * self.element_bytes
+                size = node.parameters * self.gradient_bytes
                 yield _Block("gradients", size, self._backward(node.name), self._end)
         weights = (self.graph.parameters + 0.0) * self.element_bytes
         yield _Block("weights", weights, 0, self._end)

@@ -1,0 +1,201 @@
+"""Training of networks of layers: worked by hand, held against anatomy, refused where it can't be."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from mlsim import Engine, Models, anatomy
+from mlsim.cli import main
+from mlsim.errors import DoesNotFitError, InvalidValueError, MlsimError, UnknownNameError
+from mlsim.solvers.training.network_training import NetworkTraining
+from mlsim.workloads.model import Network
+from mlsim.zoo import spaces
+
+NETWORKS = [each for each in spaces.Models if isinstance(each, Network)]
+RESNET: dict[str, Any] = {"model": "ResNet50", "hardware": "A100", "global_batch": 64}
+
+
+def train(**changes: Any) -> NetworkTraining:
+    found: NetworkTraining = Engine.train(**{**RESNET, **changes})
+    return found
+
+
+def test_a_step_is_that_of_the_anatomy_of_the_network() -> None:
+    """One configuration, one answer: plain FP32 on one device, through both doors."""
+    for optimizer in ("sgd", "momentum", "adam"):
+        step = train(precision="fp32", optimizer=optimizer)
+        apart = anatomy(
+            "ResNet50",
+            batch_size=64,
+            precision="fp32",
+            training=True,
+            optimizer=optimizer,
+            hardware="A100",
+        )
+        assert step.value("step_time") == pytest.approx(apart.time, rel=1e-9)
+        assert step.value("memory_required") == pytest.approx(apart.memory_required, rel=1e-9)
+
+
+def test_a_network_of_one_matrix_is_worked_by_hand() -> None:
+    """ResNet-18's last layer stands for any: 512 inputs, 1,000 outputs, a bias."""
+    step = train(model="ResNet18", precision="fp32", global_batch=8)
+    rows = {row.name: index for index, row in enumerate(step.run.table)}
+    moved = step.value("bytes_moved")
+    flops = step.value("flops")
+    parameters = 512 * 1000 + 1000
+    forward, back = rows["fc"], rows["fc: backward"]
+    assert flops[forward] == 2 * 512 * 1000 * 8
+    assert moved[forward] == 4 * (parameters + 8 * (512 + 1000))
+    # The error is read for either product, the input for the weights' gradient; what is
+    # written is the error of the input; weights are read and their gradient is written.
+    assert flops[back] == 2 * flops[forward]
+    assert moved[back] == 4 * (2 * parameters + 8 * (2 * 1000 + 512 + 512))
+
+
+def test_a_batch_norm_reads_its_batch_twice() -> None:
+    """In training it is a kernel of its own: its mean must be known before it is used."""
+    step = train(precision="fp32", global_batch=8)
+    rows = {row.name: index for index, row in enumerate(step.run.table)}
+    maps = 64 * 112 * 112
+    # Two reads, one write; its scale and shift are read.
+    assert step.value("bytes_moved")[rows["conv1_bn"]] == 4 * (8 * 3 * maps + 2 * 64)
+    # Back: errors, inputs and what ReLU put out twice each, and the error that is written.
+    assert step.value("bytes_moved")[rows["conv1_bn: backward"]] == 4 * (8 * 7 * maps + 4 * 64)
+
+
+def test_devices_share_the_batch_and_agree_on_gradients() -> None:
+    alone = train(global_batch=32, precision="fp16")
+    eight = train(global_batch=256, precision="fp16", hardware="HGX_A100", devices=8)
+    assert eight.value("forward_time") == alone.value("forward_time")
+    parameters, link = Models.ResNet50.parameter_count, 300e9
+    assert eight.value("gradient_time") == pytest.approx(2 * 7 / 8 * 2 * parameters / link)
+    hidden = train(
+        global_batch=256, precision="fp16", hardware="HGX_A100", devices=8, overlap={"gradient": 1}
+    )
+    assert hidden.value("step_time") == pytest.approx(
+        eight.value("step_time") - eight.value("gradient_time")
+    )
+    assert sum(eight.shares.values()) == pytest.approx(1)
+    assert eight.samples_per_second == pytest.approx(256 / eight.value("step_time"))
+
+
+def test_micro_batches_take_longer_and_hold_less() -> None:
+    whole, parts = train(), train(micro_batch=16)
+    assert parts.value("micro_batches") == 4
+    assert parts.value("step_time") > whole.value("step_time")
+    assert parts.value("activation_memory") < whole.value("activation_memory")
+    # Gradients are added up, so all of them are there all the time.
+    assert parts.value("gradient_memory") == 2 * Models.ResNet50.parameter_count
+
+
+def test_a_shared_state_takes_less_memory_and_less_time() -> None:
+    asked = {"hardware": "HGX_A100", "devices": 8, "optimizer": "adam"}
+    plain, shared = train(**asked), train(**asked, shard="zero1")
+    assert shared.value("optimizer_memory") == plain.value("optimizer_memory") / 8
+    assert shared.value("optimizer_time") == plain.value("optimizer_time") / 8
+
+
+def test_a_whole_run_has_days_and_a_price_and_a_footprint() -> None:
+    run = train(samples=90 * 1281167, price="2 USD/h")
+    seconds = 90 * 1281167 / run.samples_per_second
+    assert run.value("training_time") == pytest.approx(seconds)
+    assert run.value("training_cost") == pytest.approx(2 * seconds / 3600)
+    found = Engine.footprint(run, host=False, pue=1.2, carbon_intensity="100 gCO2e/kWh")
+    assert found.value("facility_energy") > 0
+    assert "115,305,030 samples" in str(run)
+
+
+@pytest.mark.parametrize("model", NETWORKS, ids=lambda each: each.key)
+def test_every_network_of_the_zoo_can_be_trained(model: Network) -> None:
+    """The bound is the least, the roofline is next; memory is known, or said not to be."""
+    times = []
+    for estimate in ("bound", "roofline", "calibrated"):
+        found = Engine.train(
+            model=model,
+            hardware="H100",
+            global_batch=4,
+            estimate=estimate,
+            check_memory=False,
+        )
+        times.append(found.value("step_time"))
+        assert str(found)
+        assert json.dumps(found.to_dict())
+    assert 0 < times[0] < times[1] < times[2]
+    if found.network_run.graph.notes:
+        with pytest.raises(InvalidValueError, match="is not known"):
+            found.value("memory_required")
+    else:
+        assert found.value("memory_required") > 0
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"sequence_tokens": 128}, "sequence_tokens = 128 is for language models"),
+        ({"tokens": 1e9}, "give the samples of the run"),
+        ({"tensor_parallel": 2}, "through the whole network"),
+        ({"pipeline_parallel": 2}, "through the whole network"),
+        ({"sequence_parallel": True}, "there is no sequence"),
+        ({"recompute": "full"}, "smaller micro_batch"),
+        ({"shard": "zero3"}, "shard must be one of none, zero1"),
+        ({"optimizer": "adamw"}, "Did you mean 'adam'"),
+        ({"optimizer": 3}, "3"),
+        ({"devices": 2}, "needs 2 devices"),
+        ({"global_batch": 63, "hardware": "HGX_A100", "devices": 8}, "Near it: 56 and 64"),
+        ({"micro_batch": 48}, "Near it: 48 and 96"),
+        ({"estimate": "calibratd"}, "Did you mean 'calibrated'"),
+        ({"search": True}, "Leave search out"),
+        ({"step_time": "1 ns"}, "model_flops_utilization"),
+        ({"peak_flops": "0 FLOP/s"}, "positive"),
+        ({"token_rate": 3}, "token_rate"),
+    ],
+)
+def test_what_can_not_be_is_refused(changes: dict[str, Any], words: str) -> None:
+    with pytest.raises(MlsimError, match=words):
+        train(**changes)
+
+
+def test_what_is_asked_of_a_language_model_is_refused_of_a_network() -> None:
+    step = train()
+    with pytest.raises(InvalidValueError, match="samples_per_second"):
+        _ = step.tokens_per_second
+    with pytest.raises(InvalidValueError, match="not tokens"):
+        _ = step.tokens_per_parameter
+    with pytest.raises(UnknownNameError, match="step_time"):
+        step.value("step_tim")
+    with pytest.raises(InvalidValueError, match=r"samples=90"):
+        step.value("training_time")
+    with pytest.raises(InvalidValueError, match="give the tokens"):
+        Engine.train(model="Llama3_8B", hardware="H100", global_batch=8, samples=10)
+    with pytest.raises(InvalidValueError, match="Adam"):
+        Engine.train(model="Llama3_8B", hardware="H100", global_batch=8, optimizer="sgd")
+
+
+def test_what_does_not_fit_is_refused() -> None:
+    with pytest.raises(DoesNotFitError, match="smaller micro_batch"):
+        _ = train(hardware="T4", precision="fp16", global_batch=1024).step_time
+    asked = {"hardware": "T4", "precision": "fp16", "global_batch": 1024}
+    assert train(**asked, check_memory=False).value("step_time") > 0
+
+
+def test_given_rates_take_the_place_of_measured_ones() -> None:
+    given = {"compute_fraction": 0.5, "memory_fraction": 0.5, "kernel_overhead": "1 ms"}
+    found = train(estimate="calibrated", **given)
+    kernels = sum(found.run.table.columns["all_repeats"])
+    rest = train(estimate="calibrated", **{**given, "kernel_overhead": "1 us"})
+    assert found.value("kernel_step_time") - rest.value("kernel_step_time") == pytest.approx(
+        kernels * 999e-6
+    )
+
+
+def test_the_command_line_trains_a_network(capsys: pytest.CaptureFixture[str]) -> None:
+    asked = ["train", "resnet50", "HGX_A100", "--devices", "8", "--global-batch", "2048"]
+    assert main([*asked, "--optimizer", "sgd", "--samples", "1281167"]) == 0
+    out = capsys.readouterr().out
+    assert "one batch of 256 on each device" in out
+    assert "1,281,167 samples" in out
+    assert main([*asked, "--estimate", "bound", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["breakdown"] is None
