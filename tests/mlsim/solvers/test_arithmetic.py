@@ -85,6 +85,7 @@ EXPLAINED = {
         "Training.factors": "each of a row of times over the one before it",
         "Training.device_hours": PRINTED,
     },
+    "training/job.py": {"Job.variant": WHOLE},
     "training/network_validate.py": {"_micro_batch": WHOLE},
     "training/training_report.py": {"whole_words": PRINTED, "_tokens": PRINTED},
     "training/validate.py": {

@@ -199,7 +199,6 @@ def test_a_spread_counts_its_devices() -> None:
     ("parallelism", "words"),
     [
         (Parallelism(tensor=3), "attention heads"),
-        (Parallelism(pipeline=3), "does not divide the 4 layers"),
         (Parallelism(expert=2), "no experts"),
     ],
 )
@@ -217,3 +216,14 @@ def test_only_matrices_of_layers_compute_in_eight_bits() -> None:
     assert peaks["output layer"] == peaks["attention"] == wide
     # Kept and sent in 16 bits.
     assert run.value("bytes_per_parameter") == run.value("bytes_per_element") == 2
+
+
+def test_the_last_of_unequal_stages_has_a_layer_less() -> None:
+    """Four layers on three stages: two, one and one; the last one has the output layer too."""
+    last = kernels(gpt(), Parallelism(pipeline=3), Recipe())
+    whole = kernels(gpt(), Parallelism(), Recipe())
+    rows = [[row for row in each if row.name == "feed-forward, up"] for each in (last, whole)]
+    assert [sum(row.forward_repeats for row in each) for each in rows] == [1, 4]
+    # The first stage keeps what two layers read.
+    assert sum(row.saved_repeats for row in rows[0]) == 2
+    assert sum(row.output_repeats for row in last) == sum(row.output_repeats for row in whole)

@@ -55,6 +55,37 @@ def bubble_time(
     return (pipeline_parallel - 1) * (stage_time - output_time) / interleaved
 
 
+@equation(source="narayanan2021megatron", yields="bubble_time")
+def uneven_bubble_time(
+    pipeline_parallel: Value,
+    stage_time: Value,
+    output_time: Value,
+    interleaved: Value,
+    micro_batches: Value,
+    stage_layers: Value,
+    spared_layers: Value,
+) -> Value:
+    """Time in which the last stage waits where stages hold unequally many layers.
+
+    It has the output layer, and so is spared a layer, which a full stage has. Beside filling
+    and emptying, it waits for a full stage with each micro-batch, if that takes longer.
+
+    Assumes that layers are alike.
+    Valid for one forward and one backward in turn; with equal stages it is as for those.
+
+    >>> uneven_bubble_time(4, 0.5, 0.25, 1, 8, 2, 1)
+    1.5
+    >>> uneven_bubble_time(4, 0.5, 0.0, 1, 8, 2, 1)
+    7.0
+    """
+    return (pipeline_parallel - 1) * (stage_time - output_time) * stage_layers / (
+        stage_layers - spared_layers
+    ) / interleaved + micro_batches * maximum(
+        (stage_time - output_time) * stage_layers / (stage_layers - spared_layers) - stage_time,
+        0 * stage_time,
+    )
+
+
 @equation(source="narayanan2021megatron")
 def output_share(output_time: Value, stage_time: Value) -> Value:
     """Part of the slowest stage's time that the output layer takes, and the other stages don't.

@@ -81,6 +81,13 @@ ENTRIES: tuple[tuple[str, str, str, str], ...] = (
     # One step.
     ("steady_time", r"T_\mu", "s", "Time in which a stage works on all micro-batches of a step."),
     ("bubble_time", r"T_\circ", "s", "Time in which a stage waits for the pipeline to fill."),
+    ("stage_layers", r"L_s", "1", "Layers of a full stage of a pipeline."),
+    (
+        "spared_layers",
+        r"L_-",
+        "1",
+        "Layers that the last stage has fewer than a full one.",
+    ),
     ("pipeline_elements", r"l_p", "element", "Elements that a stage sends for a micro-batch."),
     ("stage_bandwidth", r"\beta_p", "B/s", "Rate at which a stage sends to the next."),
     ("pipeline_sends", r"n_\rightarrow", "1", "Messages that a stage waits for in one step."),

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from functools import lru_cache
 
-from mlsim.errors import WrongKindError
+from mlsim.errors import InvalidValueError, WrongKindError
 from mlsim.workloads.blocks import Attention
 from mlsim.workloads.exchanges import exchanges
 from mlsim.workloads.kernels import Kernel
@@ -20,8 +20,9 @@ from mlsim.workloads.steps import StepOperator
 def kernels(model: Transformer, parallelism: Parallelism, recipe: Recipe) -> tuple[Kernel, ...]:
     """Return the kernels of one micro-batch on the slowest stage, equal ones in one row.
 
-    That is a stage with its share of the layers and the output layer; of a
-    pipeline of one stage, the whole model.
+    That is the last stage, with its share of the layers and the output layer; of a
+    pipeline of one stage, the whole model. Where stages don't divide the layers, the last
+    one has a layer less than a full stage.
 
     Raises
     ------
@@ -36,15 +37,54 @@ def kernels(model: Transformer, parallelism: Parallelism, recipe: Recipe) -> tup
     7.504658432
     """
     check_trainable(model)
-    model.check_layout(parallelism)
+    padded = padded_model(model, parallelism.pipeline)
+    padded.check_layout(parallelism)
     found: dict[Kernel, float] = {}
-    for kernel, repeats in _lower(model, parallelism, recipe):
+    for kernel, repeats in _lower(padded, parallelism, recipe):
         found[kernel] = found.get(kernel, 0.0) + repeats
-    stages, layers = parallelism.pipeline, model.layers
+    stages, layers = parallelism.pipeline, padded.layers
+    full = stage_layers(model, stages)
+    # The last stage is spared a layer where they don't divide; the first, which keeps most, is
+    # as full as any.
+    share = (full - (model.layers < layers)) / full
     return tuple(
-        replace(kernel.times(repeats / stages), live_repeats=kernel.live_repeats * repeats / layers)
+        replace(
+            kernel.times(repeats / stages * (1.0 if kernel.output_repeats else share)),
+            saved_repeats=kernel.saved_repeats * repeats / stages,
+            live_repeats=kernel.live_repeats * repeats / layers,
+        )
         for kernel, repeats in found.items()
     )
+
+
+def stage_layers(model: Transformer, stages: int) -> int:
+    """Return the layers of a full stage: of 70 layers on 12 stages, six.
+
+    >>> from mlsim import Models
+    >>> stage_layers(Models.BLOOM_176B, 12)
+    6
+    """
+    return -(-model.layers // stages)
+
+
+@lru_cache(maxsize=256)
+def padded_model(model: Transformer, stages: int) -> Transformer:
+    """Return a model with as many layers in each stage as a full one has.
+
+    Raises
+    ------
+    InvalidValueError
+        If stages don't divide layers of several kinds.
+    """
+    layers = stage_layers(model, stages) * stages
+    if layers == model.layers:
+        return model
+    if model.mixer_layers or model.feed_layers:
+        raise InvalidValueError(
+            f"pipeline_parallel = {stages} does not divide the {model.layers} layers of "
+            f"{model.name}, which are of several kinds: unequal stages of them are not counted."
+        )
+    return replace(model, layers=layers)
 
 
 def check_trainable(model: Transformer) -> None:
@@ -150,7 +190,7 @@ def _output(operator: StepOperator, layer: Passes) -> Iterator[tuple[Kernel, flo
 def parameters_on_device(model: Transformer, parallelism: Parallelism) -> tuple[float, float]:
     """Return parameters on one device of the fullest stage: dense ones, and of experts."""
     dense = expert = 0.0
-    for operator in model.operators(parallelism.of_weights):
+    for operator in padded_model(model, parallelism.pipeline).operators(parallelism.of_weights):
         count = operator.parameters * operator.resident_repeats
         if operator.kind == "experts":
             expert += count

@@ -110,6 +110,7 @@ class Job:
             "calibrated": self.calibrated,
             "recomputed": self.recipe.recompute == "full",
             "bound": self.bound,
+            "uneven": self.model.layers % self.parallelism.pipeline > 0,
         }
         return frozenset(name for name, holds in flags.items() if holds)
 

@@ -18,6 +18,7 @@ from mlsim.workloads.training_lowering import (
     output_multiply_adds,
     parameters_on_device,
     score_multiply_adds,
+    stage_layers,
 )
 
 # What is given stands in place of what it would be computed from.
@@ -109,6 +110,8 @@ def _addlayout(known: Known, job: Job) -> None:
         interleaved=float(parallelism.interleaved),
         devices=float(parallelism.devices),
         expert_replicas=float(parallelism.expert_replicas),
+        stage_layers=float(stage_layers(job.model, parallelism.pipeline)),
+        spared_layers=float("uneven" in job.variant),
         shard_group=float(parallelism.copies),
         node_members=float(group.members),
         node_groups=float(group.groups),

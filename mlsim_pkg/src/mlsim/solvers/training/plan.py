@@ -87,6 +87,7 @@ def equations_for(variant: frozenset[str], collective_kind: str) -> tuple[Equati
     chosen = {
         **_of_all(variant, collective_kind),
         "attention_pairs": "attention_pairs" if "causal" in variant else "bidirectional_pairs",
+        "bubble_time": "uneven_bubble_time" if "uneven" in variant else "bubble_time",
         "recomputed_flops": (
             "full_recomputed_flops" if "recomputed" in variant else "selective_recomputed_flops"
         ),

@@ -21,7 +21,7 @@ from mlsim.systems import Cluster, System
 from mlsim.systems.torus import check_exchange
 from mlsim.workloads.parallelism import Parallelism
 from mlsim.workloads.passes import Recipe
-from mlsim.workloads.training_lowering import check_trainable
+from mlsim.workloads.training_lowering import check_trainable, stage_layers
 
 # The precision of a run that asks for none.
 USUAL = "bf16"
@@ -325,19 +325,25 @@ def data_copies(asked: Asked, others: int) -> int:
 
 def _check_model(asked: Asked, parallelism: Parallelism) -> None:
     """Refuse a spread that does not divide the model."""
-    model, parts = asked.model, parallelism.pipeline * parallelism.interleaved
+    model = asked.model
     check_trainable(model)
     if parallelism.interleaved > 1 and parallelism.pipeline == 1:
         raise InvalidValueError(
             f"interleaved = {parallelism.interleaved} parts a stage need a pipeline: "
             "set pipeline_parallel, or leave interleaved out."
         )
-    if model.layers % parts:
-        fits = [each for each in range(1, model.layers + 1) if model.layers % each == 0]
+    if parallelism.pipeline > model.layers:
         raise InvalidValueError(
-            f"pipeline_parallel = {parallelism.pipeline} x interleaved = {parallelism.interleaved} "
-            f"does not divide the {model.layers} layers of {model.name}. Their product must be one "
-            f"of {', '.join(map(str, fits))}."
+            f"pipeline_parallel = {parallelism.pipeline} stages are more than the {model.layers} "
+            f"layers of {model.name}: at most {model.layers}."
+        )
+    full = stage_layers(model, parallelism.pipeline)
+    if full % parallelism.interleaved:
+        fits = [each for each in range(1, full + 1) if full % each == 0]
+        raise InvalidValueError(
+            f"interleaved = {parallelism.interleaved} does not divide the {full} layers of a stage "
+            f"of {model.name} on {parallelism.pipeline} stages: use one of "
+            f"{', '.join(map(str, fits))}."
         )
     if parallelism.sequence and parallelism.tensor == 1:
         raise InvalidValueError(
