@@ -18,6 +18,7 @@ from mlsim.equations import (
     EQUATIONS,
     Equation,
     attention_kernels,
+    causes,
     convolution,
     equations_of,
     exchange_kernels,
@@ -373,13 +374,15 @@ def test_every_equation_is_used() -> None:
     }
     # What is inside a machine is compared with simulations and data sheets, by no solver.
     inside = {each.name for each in equations_of(execution, systolic, input_pipeline)}
+    # What the time goes into is asked beside a question that a solver has answered.
+    asked = {each.name for each in equations_of(causes)}
     fitted = {
         each.name
         for each in equations_of(
             product_kernels, attention_kernels, expert_kernels, exchange_kernels
         )
     }
-    assert used | counting | inside | fitted == set(EQUATIONS)
+    assert used | counting | inside | fitted | asked == set(EQUATIONS)
 
 
 def test_symbol_and_unit_come_from_the_vocabulary() -> None:

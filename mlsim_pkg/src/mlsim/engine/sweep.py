@@ -14,6 +14,7 @@ from mlsim.solvers.answer import (
     OVERHEAD_BOUND,
 )
 from mlsim.solvers.blocks import Job, prepare, run_jobs
+from mlsim.solvers.causes import DECIDING, with_causes
 from mlsim.solvers.forward.configuration import Configuration
 from mlsim.solvers.forward.profile import IN_MEMORY, USUAL, kind_of
 from mlsim.solvers.inputs import CALIBRATED, validate
@@ -29,6 +30,9 @@ if TYPE_CHECKING:
 ASSUMED = "formats_assumed"
 _COLUMNS = ("latency", "throughput", "memory_bound_share", "memory_required")
 _RESULTS = (*_COLUMNS, "memory_free")
+# Of a calibrated sweep, what decides the label; of equal parts, the first. Nothing is sent.
+_LIMITS = (COMPUTE_BOUND, MEMORY_BOUND, OVERHEAD_BOUND)
+_DECIDING = tuple(DECIDING[each] for each in _LIMITS)
 
 
 def _listed(name: str, value: Any) -> list[Any]:
@@ -84,7 +88,7 @@ def sweep(
     batches = batches.reshape(-1) if hasattr(batches, "reshape") else batches
     column = np.atleast_1d(np.asarray(batches, dtype=float))
     combinations = list(product(models, devices, formats))
-    results = (*_RESULTS, "overhead_share") if estimate == CALIBRATED else _RESULTS
+    results = (*_RESULTS, *_DECIDING) if estimate == CALIBRATED else _RESULTS
     joined = {name: np.empty(len(column) * len(combinations)) for name in results}
     reasons, jobs = [], []
     for index, combination in enumerate(combinations):
@@ -131,6 +135,8 @@ def _job(
     else:
         try:
             asked = kind(model, device, number_format, estimate, column, {}).question
+            if estimate == CALIBRATED:
+                asked = with_causes(asked, calibrated=True, alone=True)
             steps, columns = asked.plan(*into), asked.table.columns_2d
             return prepare(steps, asked.known, columns, column.shape, into)
         except UnsupportedPrecisionError:
@@ -176,9 +182,9 @@ def _columns(
     codes[stopped & (codes == 0)] = 1
     bound = np.where(joined["memory_bound_share"] > 0.5, np.int8(0), np.int8(1))
     limits = [MEMORY_BOUND, COMPUTE_BOUND]
-    if "overhead_share" in joined:
-        limits.append(OVERHEAD_BOUND)
-        bound[joined["overhead_share"] > 0.5] = 2
+    if "lost_share" in joined:
+        limits = list(_LIMITS)
+        bound = np.argmax([joined[name] for name in _DECIDING], axis=0).astype(np.int8)
     bound[stopped] = -1
     bottlenecks = pandas.CategoricalDtype(limits)
     return {

@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
-from mlsim.equations import Equation, equations_of, from_records, link, on_chip, serving_counts
+from mlsim.equations import (
+    Equation,
+    causes,
+    equations_of,
+    from_records,
+    link,
+    on_chip,
+    serving_counts,
+)
 from mlsim.solvers.anatomy.limits import EPOCHS
 from mlsim.solvers.footprint.account import FOOTPRINT
 from mlsim.solvers.forward.configuration import SOLVER, lookups
@@ -12,7 +20,7 @@ from mlsim.solvers.training.plan import NETWORK_TRAINING, TRAINING
 
 # By the name of the call that a user makes.
 SOLVERS: dict[str, tuple[Equation, ...]] = {
-    "Engine.solve": (*lookups(), *equations_of(on_chip), *SOLVER),
+    "Engine.solve": (*lookups(), *equations_of(on_chip, causes), *SOLVER),
     "Engine.serve": (*SERVING, *equations_of(link, serving_counts)),
     "Engine.train": tuple(dict.fromkeys((*TRAINING, *NETWORK_TRAINING))),
     "Engine.footprint": (*FOOTPRINT, *equations_of(from_records)),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from mlsim.precision import Precision, precision as find_precision
@@ -11,7 +12,6 @@ from mlsim.solvers.answer import (
     COMPUTE_BOUND,
     DOES_NOT_FIT,
     MEMORY_BOUND,
-    OVERHEAD_BOUND,
     Answer,
 )
 from mlsim.solvers.forward.configuration import Configuration
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from pint import Quantity
 
     from mlsim.hardware import Device
+    from mlsim.solvers.causes import Causes
     from mlsim.solvers.reports import Report
     from mlsim.workloads.model import Network
 
@@ -179,19 +180,92 @@ class Profile(Answer):
     def bottleneck(self) -> Any:
         """What binds: "Memory Bound" if memory limits operators for over half the time.
 
-        The calibrated estimate also knows "Overhead Bound": over half the time
-        goes into starting operators.
+        The calibrated estimate takes the label with the largest part of the time, and also
+        knows "Overhead Bound": tiles that don't fill the device, starting operators, and
+        waiting for the host. `cause` says which of them.
         """
         share = self.value("memory_bound_share")
-        starts = self.value("overhead_share") if self.configuration.calibrated else 0.0
+        if self.configuration.calibrated:
+            from mlsim.solvers.causes import label_of
+
+            named = label_of(self._caused)
+        elif not self.configuration.shape:
+            return MEMORY_BOUND if share > 0.5 else COMPUTE_BOUND
         if not self.configuration.shape:
-            other = OVERHEAD_BOUND if starts > 0.5 else COMPUTE_BOUND
-            return MEMORY_BOUND if share > 0.5 else other
+            return named
         import numpy as np
 
-        others = np.where(np.greater(starts, 0.5), OVERHEAD_BOUND, COMPUTE_BOUND)
-        named = np.where(share > 0.5, MEMORY_BOUND, others)
+        if not self.configuration.calibrated:
+            named = np.where(share > 0.5, MEMORY_BOUND, COMPUTE_BOUND)
         return np.where(np.isnan(share), DOES_NOT_FIT, named)
+
+    @cached_property
+    def _caused(self) -> Question:
+        """The question, with what the time goes into."""
+        from mlsim.solvers.causes import with_causes
+
+        return with_causes(self.question, calibrated=self.configuration.calibrated, alone=True)
+
+    @property
+    def causes(self) -> dict[str, Any]:
+        """Part of the time by cause; the parts add up to 1.
+
+        "arithmetic", "memory" and "network"; of the calibrated estimate also "tiles" that
+        don't fill the device, "starts" of operators, and waiting for the "host".
+        """
+        from mlsim.solvers.causes import shares_of
+
+        self.value("memory_bound_share")  # refused where it does not fit
+        return shares_of(self._caused, calibrated=self.configuration.calibrated)
+
+    @property
+    def cause(self) -> str:
+        """The largest cause under the label of `bottleneck`, such as "tiles".
+
+        Raises
+        ------
+        InvalidValueError
+            For an array of points: pick one by its index first.
+        """
+        from mlsim.solvers.causes import cause_of
+
+        self.one_point("cause")
+        return cause_of(self.causes, self.bottleneck)
+
+    def explain(self, name: str = "") -> Any:
+        """Show how a result came to be; "bottleneck" shows why it has its label.
+
+        Raises
+        ------
+        InvalidValueError
+            For an array of points: pick one by its index first.
+        """
+        if name == "bottleneck":
+            return self._why()
+        if self.configuration.calibrated and name.endswith("_share"):
+            from mlsim.solvers.causes import SHARES
+            from mlsim.solvers.explain import Explanation
+
+            if name in SHARES.values():
+                self.one_point("explain()")
+                return Explanation(self._caused, name)
+        return super().explain(name)
+
+    def _why(self) -> Causes:
+        from mlsim.solvers.causes import Causes
+
+        self.one_point("explain()")
+        roofline = ""
+        if self.configuration.calibrated:
+            known = Configuration.givable
+            roofline = Profile(
+                as_roofline(
+                    self.configuration,
+                    {name: v for name, v in self.configuration.given.items() if name in known},
+                ),
+                check_memory=False,
+            ).bottleneck
+        return Causes(self.about, self.bottleneck, self.cause, self.causes, roofline)
 
     @property
     def memory_required(self) -> Quantity[Any]:
@@ -252,6 +326,20 @@ class Profile(Answer):
         from mlsim.solvers.forward.profile_report import report
 
         return report(self)
+
+
+def as_roofline(held: Configuration, given: Mapping[str, Any]) -> Configuration:
+    """Return the roofline's question to a calibrated one."""
+    kind = kind_of("roofline", "on-chip" if held.keeps else IN_MEMORY)
+    return kind(
+        model=held.model,
+        device=held.device,
+        precision=held.precision,
+        estimate="roofline",
+        batch_size=held.batch_size,
+        given=given,
+        assumed=held.assumed,
+    )
 
 
 def kind_of(estimate: str, activations: str = IN_MEMORY) -> type[Configuration]:

@@ -25,7 +25,26 @@ def inputs(profile: Profile) -> dict[str, Any]:
         "batch_size": {"value": plain(profile.batch_size), "unit": "sample"},
         "feasible": plain(profile.feasible),
         "bottleneck": plain(profile.bottleneck) if profile.shows_times else None,
+        **(_causes(profile) if profile.shows_times else {}),
     }
+
+
+def _causes(profile: Profile) -> dict[str, Any]:
+    """Return what the time of a calibrated answer goes into, for JSON."""
+    if not profile.configuration.calibrated:
+        return {}
+    causes = {cause: plain(share) for cause, share in profile.causes.items()}
+    return {"causes": causes} if profile.shape else {"cause": profile.cause, "causes": causes}
+
+
+def _bottleneck(profile: Profile) -> str:
+    """Return what binds, and for how much of the time."""
+    if not profile.configuration.calibrated:
+        share = profile.memory_bound_share
+        return f"{profile.bottleneck} ({share:.0%} of the time in memory-bound operators)"
+    from mlsim.solvers.causes import written
+
+    return f"{profile.bottleneck}: {written(profile.causes)} of the time"
 
 
 def report(profile: Profile) -> Report:
@@ -41,14 +60,10 @@ def report(profile: Profile) -> Report:
     memory = f"{required} of {text(profile.value('memory_capacity'), 'B')}"
     rows = [("batch size", str(profile.batch_size)), *assumed]
     if profile.shows_times:
-        share = profile.memory_bound_share
         rows += [
             ("latency", text(float(profile.value("latency")), "s")),
             ("throughput", text(profile.throughput, "sample/s")),
-            (
-                "bottleneck",
-                f"{profile.bottleneck} ({share:.0%} of the time in memory-bound operators)",
-            ),
+            ("bottleneck", _bottleneck(profile)),
         ]
     rows.append(("memory", memory))
     if not profile.shows_times:

@@ -6,6 +6,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from mlsim.quantities import term
+from mlsim.solvers.answer import OVERHEAD_BOUND
 from mlsim.solvers.reports import Report, plain
 from mlsim.units import text
 
@@ -125,7 +126,8 @@ def _times(serving: Serving) -> list[tuple[str, str]]:
 
 def _bound(step: StepProfile) -> str:
     name = step.bottleneck
-    return f"{name}, {step.shares[name]:.0%}"
+    cause = f", most of it {step.cause}" if name == OVERHEAD_BOUND else ""
+    return f"{name}, {step.shares[name]:.0%}{cause}"
 
 
 def _size(serving: Serving, name: str) -> str:

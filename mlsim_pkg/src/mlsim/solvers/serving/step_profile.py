@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -14,15 +15,28 @@ from mlsim.solvers.answer import (
     OVERHEAD_BOUND,
     Answer,
 )
+from mlsim.solvers.causes import (
+    DECIDING,
+    LABELS,
+    Causes,
+    cause_of,
+    shares_of,
+    with_causes,
+)
 from mlsim.solvers.explain import operator_rows
 from mlsim.solvers.question import Question
 from mlsim.solvers.reports import Report, plain
 from mlsim.solvers.serving.phase import step_question
+from mlsim.solvers.serving.result_names import SERVING_GIVABLE
 from mlsim.solvers.serving.service import Service
 from mlsim.units import text
 
 if TYPE_CHECKING:
     from pint import Quantity
+
+
+# Of equal parts, the first is the label.
+_ORDER = (MEMORY_BOUND, COMPUTE_BOUND, NETWORK_BOUND, OVERHEAD_BOUND)
 
 
 class StepProfile(Answer):
@@ -60,9 +74,11 @@ class StepProfile(Answer):
     def shares(self) -> dict[str, Any]:
         """Part of the time by what limits it; they add up to 1.
 
-        The calibrated estimate also has what goes into starting operators.
+        The calibrated estimate also has overhead: tiles that don't fill the device, starts
+        of operators, and waiting for the host.
         """
-        measured = self.service.calibrated
+        if self.service.calibrated:
+            return {label: self._caused.value(DECIDING[label]) for label in _ORDER}
         if self.service.estimate == "bound":
             memory = self.value("total_memory_time") > self.value("total_compute_time")
             return {MEMORY_BOUND: memory * 1.0, COMPUTE_BOUND: 1.0 - memory, NETWORK_BOUND: 0.0}
@@ -70,8 +86,57 @@ class StepProfile(Answer):
             MEMORY_BOUND: self.value("memory_bound_share"),
             COMPUTE_BOUND: self.value("compute_bound_share"),
             NETWORK_BOUND: self.value("network_share"),
-            **({OVERHEAD_BOUND: self.value("overhead_share")} if measured else {}),
         }
+
+    @cached_property
+    def _caused(self) -> Question:
+        """The question, with what the time goes into."""
+        service = self.service
+        return with_causes(self.question, calibrated=service.calibrated, alone=False)
+
+    @property
+    def causes(self) -> dict[str, Any]:
+        """Part of the time by cause; the parts add up to 1.
+
+        "arithmetic", "memory" and "network"; of the calibrated estimate also "tiles" that
+        don't fill the device, "starts" of operators, and waiting for the "host".
+        """
+        if self.service.estimate == "bound":
+            shares = self.shares
+            held = ("arithmetic", "memory", "network")
+            return {cause: shares[LABELS[cause]] for cause in held}
+        return shares_of(self._caused, calibrated=self.service.calibrated)
+
+    @property
+    def cause(self) -> str:
+        """The largest cause under the label of `bottleneck`, such as "tiles".
+
+        Raises
+        ------
+        InvalidValueError
+            For an array of points: pick one by its index first.
+        """
+        self.one_point("cause")
+        return cause_of(self.causes, self.bottleneck)
+
+    def explain(self, name: str = "") -> Any:
+        """Show how a result came to be; "bottleneck" shows why it has its label.
+
+        Raises
+        ------
+        InvalidValueError
+            For an array of points: pick one by its index first.
+        """
+        if name != "bottleneck":
+            return super().explain(name)
+        self.one_point("explain()")
+        roofline = ""
+        if self.service.calibrated:
+            given = {n: v for n, v in self.service.given.items() if n in SERVING_GIVABLE}
+            asked = replace(self.service, estimate="roofline", given=given)
+            other = StepProfile(asked, self.name, self.new_tokens, self.cached_tokens)
+            roofline = other.bottleneck
+        return Causes(self.about, self.bottleneck, self.cause, self.causes, roofline)
 
     @property
     def bottleneck(self) -> Any:
@@ -125,6 +190,7 @@ class StepProfile(Answer):
             "new_tokens": {"value": plain(self.new_tokens), "unit": "token/sample"},
             "cached_tokens": {"value": plain(self.cached_tokens), "unit": "token/sample"},
             "bottleneck": plain(self.bottleneck),
+            "causes": {cause: plain(share) for cause, share in self.causes.items()},
         }
 
     def report(self) -> Report:

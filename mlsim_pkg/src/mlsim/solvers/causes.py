@@ -1,0 +1,194 @@
+"""What the time of a step goes into, by cause; the label that follows; and why labels differ."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any
+
+from mlsim.equations import Equation, causes as physics, equations_of, step
+from mlsim.solvers.answer import COMPUTE_BOUND, MEMORY_BOUND, NETWORK_BOUND, OVERHEAD_BOUND
+from mlsim.solvers.question import Known, Question
+from mlsim.solvers.reports import Report, plain
+
+# The label of each cause, and which quantity of a calibrated step is its share of the time.
+LABELS: Mapping[str, str] = {
+    "arithmetic": COMPUTE_BOUND,
+    "memory": MEMORY_BOUND,
+    "network": NETWORK_BOUND,
+    "tiles": OVERHEAD_BOUND,
+    "starts": OVERHEAD_BOUND,
+    "host": OVERHEAD_BOUND,
+}
+SHARES: Mapping[str, str] = {
+    "arithmetic": "arithmetic_share",
+    "memory": "streaming_share",
+    "network": "network_share",
+    "tiles": "tile_share",
+    "starts": "start_share",
+    "host": "host_share",
+}
+# What a roofline knows of.
+_ROOFLINE = {**SHARES, "memory": "memory_bound_share"}
+# Quantities that decide the label, in the order in which the first of equals counts.
+DECIDING: Mapping[str, str] = {
+    COMPUTE_BOUND: "arithmetic_share",
+    MEMORY_BOUND: "streaming_share",
+    NETWORK_BOUND: "network_share",
+    OVERHEAD_BOUND: "lost_share",
+}
+_MEANING = {
+    "arithmetic": "operators that compute for longer than they move bytes",
+    "memory": "operators that wait for memory, whatever their tiles",
+    "network": "sending to other devices",
+    "tiles": "products whose tiles don't fill all cores of the device",
+    "starts": "starting operators on the device",
+    "host": "waiting for the host",
+}
+_OWN = equations_of(physics)
+_STEP = {each.name: each for each in equations_of(step)}
+# A part of the time below this is not worth a word.
+_SMALL = 0.005
+
+
+@lru_cache(maxsize=128)
+def _equations(own: tuple[Equation, ...], *, calibrated: bool, alone: bool) -> tuple[Equation, ...]:
+    """Return the equations of a question with those of its causes."""
+    arithmetic = "arithmetic_share" if calibrated else "roofline_arithmetic_share"
+    added = [each for each in _OWN if each.yields != "arithmetic_share" or each.name == arithmetic]
+    there = {each.yields for each in own}
+    sent = () if alone else (_STEP["total_network_time"], _STEP["network_share"])
+    return (*own, *(each for each in (*added, *sent) if each.yields not in there))
+
+
+def with_causes(question: Question, *, calibrated: bool, alone: bool) -> Question:
+    """Return a question that also knows what the time goes into.
+
+    Parameters
+    ----------
+    question
+        About a step whose operators have starts and tiles, if it is calibrated.
+    calibrated
+        Whether its rates are those that were measured.
+    alone
+        Whether one device works on it, so that nothing is sent.
+    """
+    known = question.known
+    if alone:
+        words = "one device: nothing is sent"
+        known = known.joined(Known().add(words, total_network_time=0.0, network_share=0.0))
+    return Question(
+        known,
+        _equations(question.equations, calibrated=calibrated, alone=alone),
+        lambda: question.labels,
+        table=question.table,
+        shape=question.shape,
+    )
+
+
+def shares_of(question: Question, *, calibrated: bool) -> dict[str, Any]:
+    """Return the part of the time that each cause takes; they add up to 1."""
+    names = SHARES if calibrated else _ROOFLINE
+    held = LABELS if calibrated else ("arithmetic", "memory", "network")
+    return {cause: question.value(names[cause]) for cause in held}
+
+
+def label_of(question: Question) -> Any:
+    """Return what binds a calibrated step for most of the time: a label, or an array of them."""
+    found = question.evaluate(*DECIDING.values())
+    if not question.shape:
+        return max(DECIDING, key=lambda label: found[DECIDING[label]])
+    import numpy as np
+
+    shares = [np.broadcast_to(found[name], question.shape) for name in DECIDING.values()]
+    return np.array(list(DECIDING))[np.stack(shares).argmax(axis=0)]
+
+
+def cause_of(shares: Mapping[str, Any], label: str) -> str:
+    """Return the largest cause among those of a label.
+
+    >>> cause_of({"tiles": 0.4, "starts": 0.2, "memory": 0.4}, "Overhead Bound")
+    'tiles'
+    """
+    under = [cause for cause in shares if LABELS[cause] == label]
+    return max(under, key=lambda cause: float(shares[cause]))
+
+
+def written(shares: Mapping[str, float]) -> str:
+    """Return causes and their shares in words, the largest first."""
+    ordered = sorted(shares.items(), key=lambda item: -item[1])
+    return ", ".join(f"{cause} {share:.0%}" for cause, share in ordered if share >= _SMALL)
+
+
+@dataclass(frozen=True)
+class Causes:
+    """Why an answer has its label: what its time goes into, and what another estimate says.
+
+    Attributes
+    ----------
+    about
+        What was asked, in words.
+    label, cause
+        What binds for most of the time, and the largest cause under that label.
+    shares
+        Part of the time by cause; they add up to 1.
+    roofline
+        The label of the roofline of the same question; "" if this is no calibrated answer.
+    """
+
+    about: str
+    label: str
+    cause: str
+    shares: Mapping[str, float] = field(default_factory=dict)
+    roofline: str = ""
+
+    @property
+    def difference(self) -> str:
+        """Why the roofline has another label; "" where it has the same, or none is known."""
+        if not self.roofline or self.roofline == self.label:
+            return ""
+        lost = {
+            cause: share
+            for cause, share in self.shares.items()
+            if LABELS[cause] == OVERHEAD_BOUND and share >= _SMALL
+        }
+        goes = f" Here they take {written(lost)} of the time." if lost else ""
+        return (
+            f"The roofline says {self.roofline}. It takes tiles to fill the device, and starts, "
+            f"the host and the start of a message to cost nothing.{goes} Measured shares of the "
+            "peak and of the bandwidth also move operators from one side to the other."
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it for JSON."""
+        return {
+            "bottleneck": self.label,
+            "cause": self.cause,
+            "causes": {cause: plain(share) for cause, share in self.shares.items()},
+            "roofline_bottleneck": self.roofline or None,
+            "difference": self.difference or None,
+        }
+
+    def to_json(self) -> str:
+        """Return `to_dict` as JSON text."""
+        return json.dumps(self.to_dict(), indent=2)
+
+    def report(self) -> Report:
+        """Return the answer as a title and rows."""
+        ordered = sorted(self.shares.items(), key=lambda item: -item[1])
+        rows = [
+            (cause, f"{share:.1%}: {_MEANING[cause]}")
+            for cause, share in ordered
+            if share >= _SMALL
+        ]
+        if self.difference:
+            rows.append(("roofline", self.difference))
+        return Report(f"{self.label}, by {self.cause}: {self.about}", rows)
+
+    def __str__(self) -> str:
+        return self.report().text()
+
+    def _repr_markdown_(self) -> str:
+        return self.report().markdown()

@@ -1,0 +1,143 @@
+"""What the time goes into: worked by hand, adding up to 1, alike through every door."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from mlsim import Engine, Hardware
+from mlsim.errors import DoesNotFitError, InvalidValueError
+from mlsim.solvers.answer import COMPUTE_BOUND, MEMORY_BOUND, OVERHEAD_BOUND
+from mlsim.solvers.causes import LABELS, cause_of, written
+
+# Rates of our own, so that what is worked by hand stays as it is.
+RATES = {"compute_fraction": 0.5, "memory_fraction": 0.5, "kernel_overhead": "2 us"}
+
+
+def solve(**changes: Any) -> Any:
+    asked = {"model": "ResNet50", "hardware": "A100", "estimate": "calibrated", **RATES}
+    return Engine.solve(**{**asked, **changes})
+
+
+def test_one_operator_is_worked_by_hand() -> None:
+    """The last layer of ResNet-50 at batch 1: a start, bytes, and no time lost to tiles."""
+    profile = solve(filled_share=0.25)
+    question = profile._caused
+    rows = {each.name: index for index, each in enumerate(question.table)}
+    fc = rows["fc"]
+    moved = 2 * (2048 * 1000 + 1000 + 2048 + 1000)
+    assert question.value("operator_streaming_time")[fc] == pytest.approx(
+        moved / (2039e9 * 0.5), rel=1e-3
+    )
+    # A 3x3 convolution of 49 pixels and 512 channels, whose tiles fill a quarter of the cores.
+    conv = rows["conv5.2.b"]
+    full = 2 * 512 * 512 * 9 * 49 / (312e12 * 0.5)
+    memory = 2 * (512 * 512 * 9 + 2 * 512 + 2 * 49 * 512) / (2039e9 * 0.5)
+    lost = max(full / 0.25, memory) - max(full, memory)
+    assert question.value("operator_tile_time")[conv] == pytest.approx(lost, rel=1e-2)
+
+
+@pytest.mark.parametrize("batch", [1, 32, 1024])
+def test_causes_add_up_and_the_label_is_the_largest_group(batch: int) -> None:
+    profile = solve(batch_size=batch)
+    causes = profile.causes
+    assert sum(causes.values()) == pytest.approx(1, abs=1e-12)
+    assert all(share >= -1e-12 for share in causes.values())
+    groups: dict[str, float] = {}
+    for cause, share in causes.items():
+        groups[LABELS[cause]] = groups.get(LABELS[cause], 0.0) + share
+    assert profile.bottleneck == max(groups, key=lambda label: groups[label])
+    assert LABELS[profile.cause] == profile.bottleneck
+
+
+def test_empty_tiles_are_no_arithmetic() -> None:
+    """At batch 1 ResNet-50 is bound by its tiles, and not by arithmetic as it once said."""
+    profile = Engine.solve(model="ResNet50", hardware="A100", estimate="calibrated")
+    assert (profile.bottleneck, profile.cause) == (OVERHEAD_BOUND, "tiles")
+    assert profile.causes["tiles"] > profile.causes["arithmetic"]
+    large = Engine.solve(model="VGG16", hardware="A100", estimate="calibrated", batch_size=256)
+    assert large.bottleneck == COMPUTE_BOUND
+
+
+def test_starts_grow_with_their_time() -> None:
+    slow = solve(kernel_overhead="1 ms")
+    assert (slow.bottleneck, slow.cause) == (OVERHEAD_BOUND, "starts")
+    assert slow.causes["host"] == pytest.approx(0)
+
+
+def test_a_roofline_knows_arithmetic_and_memory_only() -> None:
+    profile = Engine.solve(model="ResNet50", hardware="A100")
+    assert profile.causes == {
+        "arithmetic": pytest.approx(1 - profile.memory_bound_share),
+        "memory": profile.memory_bound_share,
+        "network": 0.0,
+    }
+    assert profile.cause == "memory"
+    assert profile.explain("bottleneck").difference == ""
+
+
+def test_points_have_labels_of_their_own_and_those_that_do_not_fit_none() -> None:
+    points = solve(batch_size=[1, 64, 10**6])
+    one, many = solve(batch_size=1), solve(batch_size=64)
+    assert list(points.bottleneck) == [one.bottleneck, many.bottleneck, "Does Not Fit"]
+    assert points.causes["tiles"][0] == pytest.approx(one.causes["tiles"])
+    assert points[1].cause == many.cause
+    with pytest.raises(InvalidValueError, match=r"profile\[0\].cause"):
+        _ = points.cause
+    with pytest.raises(InvalidValueError, match="explain"):
+        points.explain("bottleneck")
+    assert "causes" in points.to_dict()
+    assert "cause" not in points.to_dict()
+
+
+def test_a_sweep_has_the_same_labels() -> None:
+    batches = [1, 4, 16, 64, 256, 1024]
+    asked = {"model": "ResNet50", "hardware": "A100", "estimate": "calibrated"}
+    table = Engine.sweep(**asked, batch_size=batches)
+    assert list(table.bottleneck) == list(Engine.solve(**asked, batch_size=batches).bottleneck)
+
+
+def test_why_labels_differ_is_explained() -> None:
+    why = solve().explain("bottleneck")
+    assert (why.label, why.roofline) == (OVERHEAD_BOUND, MEMORY_BOUND)
+    assert "The roofline says Memory Bound" in str(why)
+    assert "tiles" in why.difference
+    told = json.loads(why.to_json())
+    assert told["roofline_bottleneck"] == MEMORY_BOUND
+    assert told["causes"]["tiles"] == pytest.approx(solve().causes["tiles"])
+    assert "**" in why._repr_markdown_()
+
+
+def test_a_share_is_explained_by_its_equations() -> None:
+    words = str(solve().explain("tile_share"))
+    assert "tile_share = tile_time / latency" in words
+
+
+def test_a_step_of_a_service_has_causes_with_its_network() -> None:
+    asked = {"model": "Llama3_8B", "hardware": "HGX_H100", "batch_size": 8}
+    together = Engine.serve(**asked, tensor_parallel=8, estimate="calibrated")
+    for step in (together.prefill, together.decode):
+        assert sum(step.causes.values()) == pytest.approx(1, abs=1e-9)
+        assert sum(step.shares.values()) == pytest.approx(1, abs=1e-9)
+        lost = sum(step.causes[each] for each in ("tiles", "starts", "host"))
+        assert step.shares[OVERHEAD_BOUND] == pytest.approx(lost)
+        assert LABELS[step.cause] == step.bottleneck
+    assert together.decode.cause == "network"
+    assert "The roofline says" in str(together.decode.explain("bottleneck"))
+    bound = Engine.serve(**asked, estimate="bound").decode
+    assert bound.causes == {"arithmetic": 0.0, "memory": 1.0, "network": 0.0}
+    assert bound.explain("bottleneck").roofline == ""
+    with pytest.raises(InvalidValueError, match="pick one"):
+        _ = Engine.serve(**{**asked, "batch_size": [1, 8]}, estimate="calibrated").decode.cause
+
+
+def test_what_does_not_fit_has_no_causes() -> None:
+    with pytest.raises(DoesNotFitError):
+        _ = solve(hardware=Hardware.Cloud.T4, batch_size=10**5, peak_flops="1 PFLOP/s").causes
+
+
+def test_words_name_what_is_worth_a_word() -> None:
+    assert written({"tiles": 0.6, "memory": 0.398, "starts": 0.002}) == "tiles 60%, memory 40%"
+    assert cause_of({"starts": 0.3, "tiles": 0.2, "memory": 0.5}, OVERHEAD_BOUND) == "starts"
