@@ -9,7 +9,8 @@ The package is built in floors, and a floor imports only from those below:
 
     doors            engine: one question in, one answer out; cli: the command `mlsim`
     faces            display: numbers that open; plots: figures
-    shelves          measured: what others measured; zoo: data by dotted names, and its review
+    shelves          measured: what others measured; profiling: own machine, profiles that were
+                     read; zoo: data by dotted names, and its review
     layer 5          solvers: which equations answer which question
     layer 4          systems: devices joined by links
     layer 3          infrastructure: data centres, grids, regions of clouds

@@ -1,0 +1,54 @@
+"""One's own machine and one's own runs: a profile that was read, and what limits it.
+
+A name is imported when it is used.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from mlsim.profiling.measured_profile import (
+        LEVELS,
+        PATHS,
+        Activity,
+        Launches,
+        MeasuredKernel,
+        MeasuredProfile,
+        Transfer,
+    )
+
+_HOMES = {
+    **dict.fromkeys(
+        (
+            "LEVELS",
+            "PATHS",
+            "Activity",
+            "Launches",
+            "MeasuredKernel",
+            "MeasuredProfile",
+            "Transfer",
+        ),
+        "measured_profile",
+    ),
+}
+
+__all__ = [
+    "LEVELS",
+    "PATHS",
+    "Activity",
+    "Launches",
+    "MeasuredKernel",
+    "MeasuredProfile",
+    "Transfer",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """Import a name of this room when it is first used."""
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+    globals()[name] = value
+    return value
