@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from mlsim.profiling.join import join
     from mlsim.profiling.measured_profile import (
         LEVELS,
         PATHS,
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
         MeasuredProfile,
         Transfer,
     )
+    from mlsim.profiling.read import read_profile
 
 _HOMES = {
     **dict.fromkeys(
@@ -32,6 +34,8 @@ _HOMES = {
         ),
         "measured_profile",
     ),
+    "join": "join",
+    "read_profile": "read",
 }
 
 __all__ = [
@@ -42,6 +46,8 @@ __all__ = [
     "MeasuredKernel",
     "MeasuredProfile",
     "Transfer",
+    "join",
+    "read_profile",
 ]
 
 

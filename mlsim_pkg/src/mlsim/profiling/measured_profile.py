@@ -190,7 +190,7 @@ class MeasuredKernel:
     @property
     def short(self) -> str:
         """Its name without arguments and template, for a line of text."""
-        return short_name(self.name)
+        return self.name[:60] if self.kind in ("program", "operator") else short_name(self.name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -293,6 +293,10 @@ class MeasuredProfile:
         One for each device of a trace; empty for a summary.
     counters
         Of a whole program (`perf stat`): events by their names, as counted.
+    operators
+        What a framework ran, with work counted from shapes and the time of all that it started.
+    whole
+        The whole run where a file says it apart from its rows; else None, and `total` adds up.
     notes
         What a reader must know: rows that were left out, replays, units that were assumed.
     """
@@ -307,6 +311,8 @@ class MeasuredProfile:
     launches: Launches | None = None
     activity: tuple[Activity, ...] = ()
     counters: Mapping[str, float] = field(default_factory=dict)
+    operators: tuple[MeasuredKernel, ...] = ()
+    whole: MeasuredKernel | None = None
     notes: tuple[str, ...] = ()
 
     @property
@@ -315,7 +321,18 @@ class MeasuredProfile:
 
         A figure that one of its kernels lacks is missing here too, and says of which.
         """
-        return added(self.kernels, "the whole run")
+        return self.whole or added(self.kernels, "the whole run")
+
+    @property
+    def counted_flops(self) -> Quantity[Any]:
+        """What was counted in FLOP, whatever was not: the run did at least this much.
+
+        `total.operations` has it by data path.
+        """
+        operations = self.total.operations
+        return quantity(
+            sum(count for path, count in operations.items() if path not in INTEGERS), "FLOP"
+        )
 
     @property
     def time(self) -> Quantity[Any]:

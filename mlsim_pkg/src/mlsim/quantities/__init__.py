@@ -30,7 +30,7 @@ class Term:
 # In this order; a topic is loaded when a name is not found in those before it.
 _TOPICS = (
     *("operators", "serving", "training", "calibration", "kernels"),
-    *("footprint", "machines", "inside"),
+    *("footprint", "machines", "inside", "counters"),
 )
 _TERMS: dict[str, Term] = {}
 _loaded: list[str] = []

@@ -1,0 +1,97 @@
+"""What counters of a processor say: operations from instructions, bytes from sectors, shares.
+
+A counter counts events. These equations turn events into the work, traffic and time that a
+roofline needs.
+"""
+
+from __future__ import annotations
+
+from mlsim.equations.functions import Value
+from mlsim.equations.registry import equation
+
+QUESTION = "What did a program do, as counters saw it?"
+
+
+@equation(source="yang2020hierarchical")
+def counted_flops(additions: Value, multiplications: Value, fused_multiply_adds: Value) -> Value:
+    """Floating-point operations from instructions that threads executed.
+
+    Assumes that each instruction works on one number; instructions on pairs count twice.
+
+    Valid for arithmetic units outside tensor cores, whose instructions these counters do not see.
+
+    >>> counted_flops(10.0, 20.0, 100.0)
+    230.0
+    """
+    return additions + multiplications + 2 * fused_multiply_adds
+
+
+@equation(source="yang2020hierarchical")
+def sector_traffic(sectors: Value, sector_bytes: Value) -> Value:
+    """Bytes that moved, from the sectors that a counter saw.
+
+    Assumes that a sector moves whole, used or not.
+
+    Valid for one level of memory, whose sectors are all of one size.
+
+    >>> sector_traffic(1000.0, 32)
+    32000.0
+    """
+    return sectors * sector_bytes
+
+
+@equation(source="yang2020hierarchical")
+def matrix_instruction_flops(
+    matrix_instructions: Value,
+    instruction_rows: Value,
+    instruction_columns: Value,
+    instruction_depth: Value,
+) -> Value:
+    """Floating-point operations of a tensor core, from the instructions of one shape.
+
+    Assumes that every instruction is whole; padding counts as work.
+
+    Valid for dense products whose instructions all have this shape.
+
+    >>> matrix_instruction_flops(10.0, 8, 8, 4)
+    5120.0
+    """
+    return 2 * matrix_instructions * instruction_rows * instruction_columns * instruction_depth
+
+
+@equation(source="williams2009roofline")
+def roof_share(achieved_flops: Value, attainable_flops: Value) -> Value:
+    """Part of what the roof allows at this intensity that was reached.
+
+    Valid from 0 to 1; above 1, a count, a time or the roof is wrong.
+
+    >>> roof_share(50e12, 200e12)
+    0.25
+    """
+    return achieved_flops / attainable_flops
+
+
+@equation(source="hennessy2019quantitative")
+def busy_share(busy_time: Value, observed_time: Value) -> Value:
+    """Part of the time in which a device did anything at all.
+
+    Assumes that overlapping intervals count once.
+
+    Valid from 0 to 1; a busy device may still use a small part of its units.
+
+    >>> busy_share(1.5, 2.0)
+    0.75
+    """
+    return busy_time / observed_time
+
+
+@equation(source="hennessy2019quantitative")
+def change_speedup(time_before: Value, time_after: Value) -> Value:
+    """How many times faster a piece of work is after a change.
+
+    Valid for the same work before and after; of a whole program, see Amdahl's law.
+
+    >>> change_speedup(0.006, 0.002)
+    3.0
+    """
+    return time_before / time_after

@@ -1,0 +1,156 @@
+"""Operations of one file joined to the times of another."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from dataclasses import replace
+
+from mlsim.errors import InvalidValueError
+from mlsim.profiling.measured_profile import MeasuredKernel, MeasuredProfile, added, short_name
+
+# Launches whose work differs by more than this can't stand for launches that were not counted.
+_SAME_WORK = 1.05
+_LACKING = "the kernel is not in the file with counters"
+
+
+def join(counts: MeasuredProfile, times: MeasuredProfile) -> MeasuredProfile:
+    """Join work and bytes of one profile to the times of another, kernel by kernel.
+
+    A profiler that counts slows a run down, so times are best taken without it. Kernels are
+    matched by name, grid and block, or by name where a file has no grids. Where the second file
+    has more launches than were counted, work goes by launch.
+
+    Parameters
+    ----------
+    counts
+        A profile with operations or bytes, such as of Nsight Compute.
+    times
+        A profile with times, such as of Nsight Systems or a PyTorch trace.
+
+    Returns
+    -------
+    MeasuredProfile
+        The second profile, with the work and bytes of the first. A kernel without a match keeps
+        its time, and says so.
+
+    Raises
+    ------
+    InvalidValueError
+        If the first has no counters, the second no times, or no kernel is in both.
+
+    >>> one = MeasuredProfile((MeasuredKernel("k", 1, None, {"fp32": 4e9}, {"dram": 1e9}),), "a")
+    >>> two = MeasuredProfile((MeasuredKernel("void k(int)", 3, 6e-3),), "b")
+    >>> print(join(one, two).kernels[0].rate.to("TFLOP/s"))
+    2.0 TFLOP/s
+    """
+    if not any(each.operations or each.traffic for each in counts.kernels):
+        raise InvalidValueError(
+            f"{_files(counts)} counts neither operations nor bytes. Give the file with counters "
+            "first: join(counts, times)."
+        )
+    if not any(each.seconds is not None for each in times.kernels):
+        raise InvalidValueError(f"{_files(times)} has no times. Give the file with times second.")
+    key = _best_key(counts.kernels, times.kernels)
+    if key is None:
+        names = ", ".join(each.short for each in times.kernels[:3])
+        raise InvalidValueError(
+            f"no kernel is in both files: {_files(times)} has {names}. Profile the same program "
+            "twice."
+        )
+    counted, timed = _grouped(counts.kernels, key), _grouped(times.kernels, key)
+    kernels = [_joined(counted.get(name), each) for name, each in timed.items()]
+    lost = [each.short for name, each in counted.items() if name not in timed]
+    notes = [*times.notes, *counts.notes]
+    matched = sum(name in counted for name in timed)
+    notes.append(f"{matched} of {len(timed)} kernels have counters from {_files(counts)}.")
+    if lost:
+        notes.append(f"Counted, but without a time: {', '.join(lost[:5])}.")
+    return replace(
+        times,
+        kernels=tuple(sorted(kernels, key=lambda each: -(each.seconds or 0.0))),
+        tool=f"{counts.tool} and {times.tool}",
+        files=(*counts.files, *times.files),
+        device_name=times.device_name or counts.device_name,
+        device_facts={**counts.device_facts, **times.device_facts},
+        whole=None,
+        notes=tuple(dict.fromkeys(notes)),
+    )
+
+
+def _files(profile: MeasuredProfile) -> str:
+    return ", ".join(file.rsplit("/", 1)[-1] for file in profile.files) or profile.tool
+
+
+def _whole_name(name: str) -> str:
+    return " ".join(name.removeprefix("void ").split())
+
+
+_Key = Callable[[MeasuredKernel], Hashable]
+# From the strictest; the first with which all launches find a partner is used.
+_KEYS: tuple[_Key, ...] = (
+    lambda each: (_whole_name(each.name), each.facts.get("grid"), each.facts.get("block")),
+    lambda each: _whole_name(each.name),
+    lambda each: (short_name(each.name), each.facts.get("grid"), each.facts.get("block")),
+    lambda each: short_name(each.name),
+)
+
+
+def _best_key(counts: tuple[MeasuredKernel, ...], times: tuple[MeasuredKernel, ...]) -> _Key | None:
+    """Return the strictest way to match with which most kernels match; None if none do."""
+    best, most = None, 0.0
+    for key in _KEYS:
+        counted = {key(each) for each in counts}
+        matched = sum(each.seconds or 0.0 for each in times if key(each) in counted)
+        # A looser way must match more of the time, not as much.
+        if matched > most * 1.000001:
+            best, most = key, matched
+    return best
+
+
+def _grouped(kernels: tuple[MeasuredKernel, ...], key: _Key) -> dict[Hashable, MeasuredKernel]:
+    groups: dict[Hashable, list[MeasuredKernel]] = {}
+    for each in kernels:
+        groups.setdefault(key(each), []).append(each)
+    return {name: _one(group) for name, group in groups.items()}
+
+
+def _one(group: list[MeasuredKernel]) -> MeasuredKernel:
+    if len(group) == 1:
+        return group[0]
+    whole = added(tuple(group), group[0].name)
+    spreads = [float(each.facts.get("spread", 1.0)) for each in group]
+    work = [sum(each.operations.values()) / each.calls for each in group if each.operations]
+    apart = max(work) / min(work) if work and min(work) > 0 else (1.0 if not any(work) else 1e9)
+    missing = {key: why for each in group for key, why in each.missing.items()}
+    known = {**whole.operations, **whole.traffic}
+    return replace(
+        whole,
+        sources=group[0].sources,
+        missing={key: why for key, why in missing.items() if key not in known},
+        facts={"spread": max(*spreads, apart)},
+        kind=group[0].kind,
+    )
+
+
+def _joined(counted: MeasuredKernel | None, timed: MeasuredKernel) -> MeasuredKernel:
+    """Return a kernel with the time of one file and the counters of another."""
+    if counted is None:
+        return replace(timed, missing={**timed.missing, "flops": _LACKING, "dram": _LACKING})
+    times = timed.calls / counted.calls
+    missing = {key: why for key, why in counted.missing.items() if key != "seconds"}
+    if times != 1 and float(counted.facts.get("spread", 1.0)) > _SAME_WORK:
+        missing["flops"] = missing["dram"] = (
+            f"{counted.calls:,} of {timed.calls:,} launches were counted, and they did different "
+            "amounts of work. Count all"
+        )
+        return replace(timed, missing=missing)
+    by = "" if times == 1 else f", {counted.calls:,} launches for {timed.calls:,}"
+    sources = {key: f"{said}{by}" for key, said in counted.sources.items() if key != "seconds"}
+    return replace(
+        timed,
+        operations={path: count * times for path, count in counted.operations.items()},
+        traffic={level: count * times for level, count in counted.traffic.items()},
+        sources={**sources, "seconds": timed.sources.get("seconds", "the second file")},
+        missing=missing,
+        facts={**counted.facts, **timed.facts},
+    )

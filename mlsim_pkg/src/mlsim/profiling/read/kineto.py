@@ -1,0 +1,263 @@
+"""PyTorch's trace (Kineto): kernels, copies, exchanges and launches on a line of time.
+
+A trace has no counters, unless CUPTI's range profiler ran: then it has counters, and its times
+are those of replays and no times of kernels.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from statistics import median
+from typing import Any
+
+from mlsim.errors import DataFileError
+from mlsim.profiling.measured_profile import Launches, MeasuredKernel, MeasuredProfile, Transfer
+from mlsim.profiling.read.intervals import activity_of, is_exchange
+from mlsim.profiling.read.kineto_events import Events
+from mlsim.profiling.read.kineto_operators import Operator, operators_of
+from mlsim.profiling.read.launches import kernels_of
+from mlsim.profiling.read.nsight_systems import direction
+from mlsim.profiling.read.sources import Source
+
+MISSING = {
+    "flops": "a PyTorch trace counts no operations of kernels. Join it with a file of Nsight "
+    "Compute, or record shapes (record_shapes=True) and see `operators`",
+    "dram": "a PyTorch trace counts no bytes. Join it with a file of Nsight Compute",
+}
+_REPLAY = (
+    "the range profiler runs kernels several times, and its durations are no times of kernels. "
+    "Join it with a trace without counters"
+)
+_GPU_COPIES = ("gpu_memcpy", "gpu_memset", "Memcpy", "Memset")
+_RUNTIMES = ("cuda_runtime", "cuda_driver", "Runtime", "hip_runtime", "privateuse1_runtime")
+_SIZES = {"float": 4, "double": 8, "half": 2, "bfloat16": 2, "c10::half": 2, "c10::bfloat16": 2}
+_SIZES |= {"int": 4, "long": 8, "byte": 1, "char": 1, "float8_e4m3fn": 1, "long int": 8}
+_COLLECTIVE = re.compile(r"^(?:nccl|gloo|mpi|ucc|hccl):(?P<name>\w+)")
+_MOST_EVENTS = 8_000_000
+
+
+def is_trace(start: str) -> bool:
+    """Whether a text begins as a trace does."""
+    return '"traceEvents"' in start or (start[:1] == "[" and '"ph"' in start) or start[:1] == "{"
+
+
+@dataclass
+class _Found:
+    kernels: list[MeasuredKernel] = field(default_factory=list)
+    owners: list[Any] = field(default_factory=list)
+    spans: dict[int, tuple[list[tuple[float, float]], list[tuple[float, float]]]] = field(
+        default_factory=dict
+    )
+    copies: dict[str, list[float]] = field(default_factory=dict)
+    exchanges: dict[str, list[float]] = field(default_factory=dict)
+    operators: list[Operator] = field(default_factory=list)
+    starts: dict[Any, float] = field(default_factory=dict)
+    called: dict[Any, float] = field(default_factory=dict)
+    launches: list[float] = field(default_factory=lambda: [0, 0.0])
+    ranges: int = 0
+    base: float | None = None
+
+
+def read(source: Source) -> MeasuredProfile:
+    """Read a trace.
+
+    Raises
+    ------
+    DataFileError
+        If it is damaged, or has neither kernels nor operators nor exchanges.
+    """
+    events, found = Events(source), _Found()
+    for event in events:
+        if events.count > _MOST_EVENTS:
+            raise DataFileError(
+                f"{source.path}: more than {_MOST_EVENTS:,} events. Profile fewer steps, by a "
+                "schedule: mlsim profile-command SCRIPT --tool torch"
+            )
+        if event.get("ph") == "X":
+            _take(event, found, source, events.count)
+    return _profile(source, events.about, found)
+
+
+def _number(event: dict[str, Any], key: str, source: Source, count: int) -> float:
+    value = event.get(key)
+    if isinstance(value, str):
+        try:
+            value = float(value)
+        except ValueError:
+            value = None
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or abs(value) > 1e18:
+        raise DataFileError(
+            f"{source.path}: event {count:,} has the {key} {event.get(key)!r}, which is no number."
+        )
+    if key == "dur" and value < 0:
+        raise DataFileError(f"{source.path}: event {count:,} ends before it begins.")
+    return float(value)
+
+
+def _take(event: dict[str, Any], found: _Found, source: Source, count: int) -> None:
+    """Sort one event with a duration by what it is."""
+    category, name = str(event.get("cat", "")), str(event.get("name", ""))
+    args = event.get("args")
+    args = args if isinstance(args, dict) else {}
+    if category not in _WANTED and not _COLLECTIVE.match(name):
+        return
+    moment = _number(event, "ts", source, count)
+    # Microseconds since 1970 leave no digits for nanoseconds: count from the first event.
+    found.base = moment if found.base is None else found.base
+    start = (moment - found.base) * 1e-6
+    seconds = _number(event, "dur", source, count) * 1e-6
+    interval = (start, start + seconds)
+    if category in ("kernel", "Kernel"):
+        _kernel(name, args, interval, seconds, found)
+    elif category in _GPU_COPIES:
+        _copy(name, args, interval, seconds, found)
+    elif category in _RUNTIMES:
+        if "Launch" in name:
+            found.launches[0] += 1
+            found.launches[1] += seconds
+            found.called[args.get("correlation")] = start
+    elif category == "cuda_profiler_range":
+        found.ranges += 1
+        found.kernels.append(_range(name, args, source))
+    elif category in ("cpu_op", "Operator"):
+        place = (event.get("pid"), event.get("tid"))
+        found.operators.append(Operator.of(name, place, interval, args.get("External id"), args))
+    elif _COLLECTIVE.match(name) and category != "gpu_user_annotation":
+        _collective(name, args, seconds, found)
+
+
+_WANTED = frozenset(
+    {"kernel", "Kernel", *_GPU_COPIES, *_RUNTIMES, "cuda_profiler_range", "cpu_op", "Operator"}
+)
+
+
+def _device(args: dict[str, Any]) -> int:
+    device = args.get("device", 0)
+    return device if isinstance(device, int) else 0
+
+
+def _kernel(
+    name: str, args: dict[str, Any], interval: tuple[float, float], seconds: float, found: _Found
+) -> None:
+    both = found.spans.setdefault(_device(args), ([], []))
+    exchange = is_exchange(name)
+    both[1 if exchange else 0].append(interval)
+    if exchange:
+        kept = found.exchanges.setdefault(str(args.get("Collective name") or name), [0, 0.0, 0.0])
+        kept[0] += 1
+        kept[1] += seconds
+        kept[2] += _message(args)
+    facts: dict[str, Any] = {
+        key: f"({', '.join(str(each) for each in args[key])})"
+        for key in ("grid", "block")
+        if isinstance(args.get(key), list)
+    }
+    if "est. achieved occupancy %" in args:
+        facts["occupancy"] = args["est. achieved occupancy %"]
+    found.starts[args.get("correlation")] = interval[0]
+    found.kernels.append(
+        MeasuredKernel(
+            name,
+            1,
+            seconds,
+            sources={"seconds": "dur of the event"},
+            missing=dict(MISSING),
+            facts=facts,
+        )
+    )
+    found.owners.append(args.get("External id"))
+
+
+def _message(args: dict[str, Any]) -> float:
+    count = args.get("In msg nelems")
+    size = _SIZES.get(str(args.get("dtype", "")).lower())
+    return float(count) * size if isinstance(count, (int, float)) and size else 0.0
+
+
+def _copy(
+    name: str, args: dict[str, Any], interval: tuple[float, float], seconds: float, found: _Found
+) -> None:
+    found.spans.setdefault(_device(args), ([], []))[1].append(interval)
+    kept = found.copies.setdefault(direction(name), [0, 0.0, 0.0])
+    kept[0] += 1
+    kept[1] += seconds
+    size = args.get("bytes")
+    kept[2] += size if isinstance(size, (int, float)) and not isinstance(size, bool) else 0
+
+
+def _collective(name: str, args: dict[str, Any], seconds: float, found: _Found) -> None:
+    """Take an exchange of a host, with the bytes of its first input."""
+    kept = found.exchanges.setdefault(name, [0, 0.0, 0.0])
+    kept[0] += 1
+    kept[1] += seconds
+    dims, types = args.get("Input Dims"), args.get("Input type")
+    size = _SIZES.get(str(types[0]).lower()) if isinstance(types, list) and types else None
+    if size and isinstance(dims, list) and dims and isinstance(dims[0], list):
+        count = 1.0
+        for each in dims[0]:
+            count *= each if isinstance(each, (int, float)) else 0
+        kept[2] += count * size
+
+
+def _range(name: str, args: dict[str, Any], source: Source) -> MeasuredKernel:
+    """Return the counters of a range as those of a kernel."""
+    from dataclasses import replace
+
+    from mlsim.profiling.read.nsight_compute import Launch, kernel_of
+
+    launch = Launch(name, "", "", "", str(source.path))
+    for metric, value in args.items():
+        if "__" in metric and isinstance(value, (int, float)) and not isinstance(value, bool):
+            if value < 0:
+                raise DataFileError(f"{source.path}: {metric} is {value}, and can't be negative.")
+            kind = "B" if "bytes" in metric else ("s" if "time" in metric else "1")
+            scale = 1e-9 if kind == "s" else 1.0
+            launch.metrics[metric] = (float(value) * scale, kind)
+    kernel = kernel_of(launch)
+    return replace(kernel, seconds=None, missing={**kernel.missing, "seconds": _REPLAY})
+
+
+def _profile(source: Source, about: dict[str, Any], found: _Found) -> MeasuredProfile:
+    properties = about.get("deviceProperties")
+    first = properties[0] if isinstance(properties, list) and properties else {}
+    first = first if isinstance(first, dict) else {}
+    notes = []
+    if found.ranges:
+        notes.append(f"Counters of {found.ranges:,} ranges: {_REPLAY}.")
+    if not found.kernels:
+        notes.append("There is no kernel of a GPU in the trace; operators of the CPU are shown.")
+    operators = operators_of(found.operators, found.owners, found.kernels)
+    kernels = kernels_of(found.kernels) if found.kernels else operators
+    if not kernels and not found.exchanges:
+        raise DataFileError(
+            f"{source.path}: the trace has neither kernels nor operators. Profile with "
+            "activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]"
+        )
+    waits = [
+        start - found.called[key]
+        for key, start in found.starts.items()
+        if key is not None and key in found.called
+    ]
+    calls, seconds = found.launches
+    major, minor = first.get("computeMajor"), first.get("computeMinor")
+    return MeasuredProfile(
+        kernels,
+        "PyTorch trace",
+        (str(source.path),),
+        str(first.get("name", "")),
+        {"compute capability": f"{major}.{minor}"} if isinstance(major, int) else {},
+        copies=_transfers(found.copies),
+        exchanges=_transfers(found.exchanges),
+        launches=Launches(int(calls), seconds, median(waits) if waits else None) if calls else None,
+        activity=tuple(activity_of(device, *both) for device, both in sorted(found.spans.items())),
+        operators=operators,
+        notes=tuple(notes),
+    )
+
+
+def _transfers(found: dict[str, list[float]]) -> tuple[Transfer, ...]:
+    return tuple(
+        Transfer(name, int(calls), seconds, size or None)
+        for name, (calls, seconds, size) in found.items()
+    )

@@ -1,0 +1,352 @@
+"""Nsight Systems: what `nsys stats` prints, as CSV or in columns, one report or several.
+
+Summaries of kernels, copies and calls, and the trace of all GPU activity. What nvprof printed as
+CSV is read too: it has the same columns, and a row of units.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from math import isnan
+
+from mlsim.errors import DataFileError
+from mlsim.profiling.measured_profile import (
+    Activity,
+    Launches,
+    MeasuredKernel,
+    MeasuredProfile,
+    Transfer,
+)
+from mlsim.profiling.read.fixed import rows_in, spans_of
+from mlsim.profiling.read.intervals import activity_of, is_exchange
+from mlsim.profiling.read.launches import kernels_of
+from mlsim.profiling.read.numbers import unit_scale
+from mlsim.profiling.read.sources import Source
+from mlsim.profiling.read.tables import Row, Table, locale_of, rows_of
+
+_COUNTS = ("Instances", "Num Calls", "Count", "Calls", "Operations")
+_WITH_UNIT = re.compile(r"(?P<name>[^()]+?)\s*\((?P<unit>[^()%]+)\)")
+MISSING = {
+    "flops": "Nsight Systems counts no operations. Join it with a file of Nsight Compute",
+    "dram": "Nsight Systems counts no bytes. Join it with a file of Nsight Compute",
+}
+_DIRECTIONS = (
+    (r"HtoD|Host-to-Device|HOST_TO_DEVICE", "host to device"),
+    (r"DtoH|Device-to-Host|DEVICE_TO_HOST", "device to host"),
+    (r"DtoD|PtoP|Device-to-Device|Peer-to-Peer|DEVICE_TO_DEVICE", "device to device"),
+    (r"memset", "fill"),
+)
+
+
+def direction(name: str) -> str:
+    """Return what a copy is called here.
+
+    >>> direction("[CUDA memcpy Host-to-Device]"), direction("[CUDA memset]")
+    ('host to device', 'fill')
+    """
+    for pattern, words in _DIRECTIONS:
+        if re.search(pattern, name, re.IGNORECASE):
+            return words
+    return "other copy"
+
+
+def _plain(name: str) -> str:
+    """Return a column's name without its unit."""
+    found = _WITH_UNIT.fullmatch(name.strip())
+    return found["name"].strip() if found else name.strip()
+
+
+def kind_of(columns: set[str]) -> str:
+    """Return which report has these columns; "" if none.
+
+    >>> kind_of({"Time (%)", "Total Time (ns)", "Instances", "Name"})
+    'kernels'
+    """
+    plain = {_plain(each) for each in columns}
+    if {"Type", "Time(%)", "Time", "Calls", "Name"} <= plain:
+        return "nvprof"
+    if {"Start", "Duration", "Name"} <= plain and "Strm" in plain | {
+        "Strm" if "Stream" in plain else ""
+    }:
+        return "trace"
+    if "Total Time" in plain and "Category" in plain and "Operation" in plain:
+        return "all"
+    if "Total Time" in plain and "Operation" in plain:
+        return "copies"
+    if "Total" in plain and "Operation" in plain:
+        return "sizes"
+    if "Total Time" in plain and "Name" in plain:
+        return "calls" if "Num Calls" in plain else ("kernels" if "Instances" in plain else "")
+    return ""
+
+
+def is_report(columns: set[str]) -> bool:
+    """Whether a header is that of a report."""
+    return bool(kind_of(columns))
+
+
+@dataclass
+class _Found:
+    kernels: list[MeasuredKernel] = field(default_factory=list)
+    copies: dict[str, list[float]] = field(default_factory=dict)
+    sizes: dict[str, float] = field(default_factory=dict)
+    launches: list[float] = field(default_factory=lambda: [0.0, 0.0])
+    launched: bool = False
+    spans: dict[int, tuple[list[tuple[float, float]], list[tuple[float, float]]]] = field(
+        default_factory=dict
+    )
+    device: str = ""
+
+
+def read(
+    source: Source, table: Table, lines: Iterator[tuple[int, str, bool]], decimal: str | None
+) -> MeasuredProfile:
+    """Read all reports of a file.
+
+    Raises
+    ------
+    DataFileError
+        If a row is broken, a column has no unit, or there is no kernel and no copy.
+    """
+    found = _Found()
+    reader: _Report | None = None
+    for row in rows_of(table, lines, is_report):
+        if reader is None or row.table is not reader.table:
+            reader = _Report(row.table, decimal)
+        reader.take(row, found)
+    return _profile(source, found)
+
+
+def read_columns(
+    source: Source, number: int, header: str, dashes: str, lines: Iterator[tuple[int, str, bool]]
+) -> MeasuredProfile:
+    """Read reports that are printed in columns.
+
+    Raises
+    ------
+    DataFileError
+        If a row is broken.
+    """
+    found = _Found()
+    line = number
+    while True:
+        spans = spans_of(dashes)
+        names = [header[start:end].strip() for start, end in spans]
+        names[-1] = header[spans[-1][0] :].strip()
+        table = Table(source, line, names, "\t", quoted=False)
+        if is_report(set(names)):
+            reader = _Report(table, ".")
+            for line, cells, text in rows_in(lines, spans, open_end=True):
+                if text.lstrip().startswith(("**", "Processing", "SKIPPED")):
+                    break
+                if cells is None:
+                    raise DataFileError(f"{source.path}:{line}: the row does not fit its columns.")
+                reader.take(Row(table, line, cells), found)
+        # The next report: a line of names above a line of dashes.
+        header = dashes = ""
+        for place, text, _ in lines:
+            if spans_of(text) and header.strip():
+                line, dashes = place, text
+                break
+            header = text
+        if not dashes:
+            return _profile(source, found)
+
+
+class _Report:
+    """One report: which it is, and the units of its columns."""
+
+    def __init__(self, table: Table, decimal: str | None) -> None:
+        self.table = table
+        self.kind = kind_of(set(table.header))
+        self.columns = {_plain(name): name for name in table.header}
+        self.units = {}
+        for name in table.header:
+            matched = _WITH_UNIT.fullmatch(name.strip())
+            if matched:
+                self.units[_plain(name)] = matched["unit"]
+        texts = {"Name", "Operation", "Category", "Type", "Device", "Ctx", "SrcMemKd", "DstMemKd"}
+        numbers = [real for plain, real in self.columns.items() if plain not in texts]
+        self.locale = locale_of(table.source, table, decimal, numbers)
+        # Reports of old versions have no unit in the header, and are in ns.
+        self.wants_units = self.kind == "nvprof"
+
+    def scaled(self, row: Row, name: str, kind: str) -> float | None:
+        """Return a cell in base units."""
+        if name not in self.columns:
+            return None
+        value = row.number(self.columns[name], self.locale)
+        if value is None:
+            return None
+        if name not in self.units:
+            if kind == "s" and self.kind in ("kernels", "calls", "copies", "all"):
+                return value * 1e-9
+            raise DataFileError(f"{row.table.at(row.line)}: the column {name!r} has no unit.")
+        found = unit_scale(self.units[name])
+        if found is None or found[0] != kind:
+            raise DataFileError(
+                f"{row.table.at(row.line)}: the unit {self.units[name]!r} of {name!r} is unknown."
+            )
+        return value * found[1]
+
+    def take(self, row: Row, found: _Found) -> None:
+        """Take a row."""
+        if self.wants_units:
+            self.wants_units = False
+            cells = zip(self.columns, row.cells, strict=True)
+            self.units |= {name: unit.strip() for name, unit in cells if unit.strip()}
+            return
+        getattr(self, f"_{self.kind}")(row, found)
+
+    def _count(self, row: Row) -> int:
+        name = next((each for each in _COUNTS if each in self.columns), None)
+        value = row.number(self.columns[name], self.locale) if name else None
+        if value is None or value != int(value):
+            raise DataFileError(f"{row.table.at(row.line)}: the row does not say how often it ran.")
+        return int(value)
+
+    def _kernels(self, row: Row, found: _Found) -> None:
+        self._kernel(row, row[self.columns["Name"]].strip(), "Total Time", found)
+
+    def _kernel(self, row: Row, name: str, time: str, found: _Found) -> None:
+        seconds, count = self.scaled(row, time, "s"), self._count(row)
+        self._check_mean(row, seconds, count)
+        found.kernels.append(
+            MeasuredKernel(
+                name,
+                count,
+                seconds,
+                sources={"seconds": f"{time} of {self.table.source.name}"},
+                missing=dict(MISSING),
+                facts=self._sizes_of(row),
+            )
+        )
+
+    def _check_mean(self, row: Row, seconds: float | None, count: int) -> None:
+        """Refuse a row whose mean is not its total over its count: a damaged digit shows there."""
+        for name in ("Avg", "Average"):
+            mean = self.scaled(row, name, "s") if name in self.columns else None
+            if mean and seconds and abs(mean * count - seconds) > 0.01 * seconds + 1e-9 * count:
+                raise DataFileError(
+                    f"{row.table.at(row.line)}: total, count and mean of the row don't agree. The "
+                    "file is damaged, or its columns were mixed up."
+                )
+
+    def _sizes_of(self, row: Row) -> dict[str, str]:
+        facts = {}
+        for key, name in (("grid", "GridXYZ"), ("block", "BlockXYZ")):
+            if name in self.columns:
+                numbers = re.findall(r"\d+", row[self.columns[name]])
+                facts[key] = f"({', '.join(numbers)})"
+        return facts
+
+    def _calls(self, row: Row, found: _Found) -> None:
+        name, seconds = row[self.columns["Name"]].strip(), self.scaled(row, "Total Time", "s")
+        self._check_mean(row, seconds, self._count(row))
+        if "Launch" in name and seconds is not None:
+            found.launched = True
+            found.launches[0] += self._count(row)
+            found.launches[1] += seconds
+
+    def _copies(self, row: Row, found: _Found) -> None:
+        self._copy(row, row[self.columns["Operation"]], "Total Time", found)
+
+    def _copy(self, row: Row, name: str, time: str, found: _Found) -> None:
+        kept = found.copies.setdefault(direction(name), [0.0, 0.0])
+        kept[0] += self._count(row)
+        kept[1] += self.scaled(row, time, "s") or 0.0
+
+    def _sizes(self, row: Row, found: _Found) -> None:
+        name = direction(row[self.columns["Operation"]])
+        size = self.scaled(row, "Total", "B")
+        found.sizes[name] = found.sizes.get(name, 0.0) + (size or 0.0)
+        found.copies.setdefault(name, [float(self._count(row)), float("nan")])
+
+    def _all(self, row: Row, found: _Found) -> None:
+        name = row[self.columns["Operation"]].strip()
+        if "KERNEL" in row[self.columns["Category"]].upper():
+            self._kernel(row, name, "Total Time", found)
+        else:
+            self._copy(row, name, "Total Time", found)
+
+    def _nvprof(self, row: Row, found: _Found) -> None:
+        name = row[self.columns["Name"]].strip()
+        if "GPU" not in row[self.columns["Type"]]:
+            if "Launch" in name:
+                found.launched = True
+                found.launches[0] += self._count(row)
+                found.launches[1] += self.scaled(row, "Time", "s") or 0.0
+        elif name.startswith("[CUDA mem"):
+            self._copy(row, name, "Time", found)
+        else:
+            self._kernel(row, name, "Time", found)
+
+    def _trace(self, row: Row, found: _Found) -> None:
+        name = row[self.columns["Name"]].strip()
+        start, seconds = self.scaled(row, "Start", "s"), self.scaled(row, "Duration", "s")
+        if start is None or seconds is None:
+            raise DataFileError(f"{row.table.at(row.line)}: the row has no start or no duration.")
+        text = row.get(self.columns.get("Device", ""))
+        place = re.search(r"\((\d+)\)\s*$", text)
+        found.device = found.device or re.sub(r"\s*\(\d+\)\s*$", "", text).strip()
+        kernels, others = found.spans.setdefault(int(place[1]) if place else 0, ([], []))
+        grid = [row.get(self.columns.get(f"Grd{axis}", "")).strip() for axis in "XYZ"]
+        if not any(grid):
+            others.append((start, start + seconds))
+            kept = found.copies.setdefault(direction(name), [0.0, 0.0])
+            kept[0] += 1
+            kept[1] += seconds
+            size = self.scaled(row, "Bytes", "B")
+            if size is not None:
+                found.sizes[direction(name)] = found.sizes.get(direction(name), 0.0) + size
+            return
+        (others if is_exchange(name) else kernels).append((start, start + seconds))
+        block = [row.get(self.columns.get(f"Blk{axis}", "")).strip() for axis in "XYZ"]
+        facts = {"grid": f"({', '.join(grid)})", "block": f"({', '.join(block)})"}
+        found.kernels.append(
+            MeasuredKernel(
+                name,
+                1,
+                seconds,
+                sources={"seconds": f"Duration of {self.table.source.name}"},
+                missing=dict(MISSING),
+                facts=facts,
+            )
+        )
+
+
+def _profile(source: Source, found: _Found) -> MeasuredProfile:
+    if not found.kernels and not found.copies:
+        raise DataFileError(
+            f"{source.path}: there is a report of Nsight Systems, and no kernel and no copy in it. "
+            "Print the report cuda_gpu_kern_sum: nsys stats --report cuda_gpu_kern_sum --format csv"
+        )
+    kernels = kernels_of(found.kernels)
+    exchanges = tuple(
+        Transfer(each.short, each.calls, each.seconds) for each in kernels if is_exchange(each.name)
+    )
+    copies = tuple(
+        Transfer(
+            name,
+            int(count),
+            None if isnan(seconds) else seconds,
+            found.sizes.get(name),
+        )
+        for name, (count, seconds) in found.copies.items()
+    )
+    activity: tuple[Activity, ...] = tuple(
+        activity_of(device, *spans) for device, spans in sorted(found.spans.items())
+    )
+    launches = Launches(int(found.launches[0]), found.launches[1]) if found.launched else None
+    return MeasuredProfile(
+        kernels,
+        "Nsight Systems",
+        (str(source.path),),
+        found.device,
+        copies=copies,
+        exchanges=exchanges,
+        launches=launches,
+        activity=activity,
+    )

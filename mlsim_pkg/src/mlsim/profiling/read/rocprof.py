@@ -1,0 +1,284 @@
+"""rocprof and rocprofv3: CSV of statistics, traces and counters of AMD's GPUs.
+
+Counters of operations are those of CDNA (MI200 and later): instructions of a wavefront of 64, and
+blocks of 512 operations of the matrix cores.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from mlsim.equations import counters as equations
+from mlsim.errors import DataFileError
+from mlsim.profiling.measured_profile import MeasuredKernel, MeasuredProfile, Transfer
+from mlsim.profiling.read.intervals import activity_of, is_exchange
+from mlsim.profiling.read.launches import kernels_of
+from mlsim.profiling.read.nsight_systems import direction
+from mlsim.profiling.read.numbers import Locale
+from mlsim.profiling.read.sources import Source
+from mlsim.profiling.read.tables import Row, Table, locale_of, rows_of
+
+_NAMES = ("KernelName", "Kernel_Name", "Name", "Kernel Name")
+_STARTS = ("BeginNs", "Start_Timestamp", "Start_Timestamp_ns", "Start_Ns")
+_ENDS = ("EndNs", "End_Timestamp", "End_Timestamp_ns", "End_Ns")
+_TEXTS = frozenset(
+    {*_NAMES, "Kind", "Agent_Id", "Counter_Name", "sig", "obj", "Operation", "Direction"}
+    | {"Domain", "Function", "Agent_Type", "Source_Agent_Id", "Destination_Agent_Id"}
+)
+_WAVE = 64
+_MATRIX = 512
+_PATHS = {"F16": "fp16", "F32": "fp32", "F64": "fp64"}
+_MATRIX_PATHS = {"F16": "tensor fp16", "BF16": "tensor bf16", "F32": "tensor", "F64": "tensor fp64"}
+_MATRIX_PATHS |= {"F8": "tensor fp8", "F6F4": "tensor", "I8": "tensor int8", "XF32": "tensor tf32"}
+_KILO = 1024
+_MISSING_WORK = (
+    "no counter of operations is in the file. Collect SQ_INSTS_VALU_ADD_F32, "
+    "SQ_INSTS_VALU_MUL_F32, SQ_INSTS_VALU_FMA_F32, SQ_INSTS_VALU_TRANS_F32, the same of F16 and "
+    "F64, and SQ_INSTS_VALU_MFMA_MOPS_F16, _BF16, _F32, _F64"
+)
+_MISSING_BYTES = "FETCH_SIZE and WRITE_SIZE are not in the file"
+
+
+def is_table(columns: set[str]) -> bool:
+    """Whether a header is one of rocprof."""
+    if {"Name", "Calls", "TotalDurationNs"} <= columns:
+        return True
+    if {"Counter_Name", "Counter_Value"} <= columns:
+        return bool(columns & set(_NAMES))
+    if {"Direction"} <= columns and columns & set(_STARTS) and columns & set(_ENDS):
+        return True
+    return bool(columns & {"KernelName", "Kernel_Name"}) and (
+        bool(columns & set(_STARTS) and columns & set(_ENDS)) or "Index" in columns
+    )
+
+
+def read(
+    source: Source, table: Table, lines: Iterator[tuple[int, str, bool]], decimal: str | None
+) -> MeasuredProfile:
+    """Read a file of statistics, of a trace, or of counters.
+
+    Raises
+    ------
+    DataFileError
+        If a row is broken, a kernel ends before it begins, or nothing is below the header.
+    """
+    numbers = [name for name in table.header if name not in _TEXTS and name]
+    locale = locale_of(source, table, decimal, numbers)
+    columns = set(table.header)
+    if "TotalDurationNs" in columns:
+        return _statistics(source, table, lines, locale)
+    if "Direction" in columns:
+        return _copies(source, table, lines, locale)
+    spans: dict[int, Any] = {}
+    if "Counter_Name" in columns:
+        launches = _long(table, lines, locale, spans)
+    else:
+        launches = [_wide(row, locale, spans) for row in rows_of(table, lines)]
+    if not launches:
+        raise DataFileError(f"{source.path}: there is a header of rocprof, and no kernel below it.")
+    kernels = kernels_of(launches)
+    return MeasuredProfile(
+        kernels,
+        "rocprof",
+        (str(source.path),),
+        exchanges=_exchanges(kernels),
+        activity=tuple(activity_of(device, *both) for device, both in sorted(spans.items())),
+    )
+
+
+def _exchanges(kernels: tuple[MeasuredKernel, ...]) -> tuple[Transfer, ...]:
+    return tuple(
+        Transfer(each.short, each.calls, each.seconds) for each in kernels if is_exchange(each.name)
+    )
+
+
+def _clean(name: str) -> str:
+    return re.sub(r"\s*\[clone \.kd\]$|\s*\(\.kd\)$|\.kd$", "", name.strip())
+
+
+def _statistics(
+    source: Source, table: Table, lines: Iterator[tuple[int, str, bool]], locale: Locale
+) -> MeasuredProfile:
+    kernels = []
+    for row in rows_of(table, lines):
+        calls, total = row.number("Calls", locale), row.number("TotalDurationNs", locale)
+        if calls is None or total is None or calls != int(calls):
+            raise DataFileError(f"{table.at(row.line)}: the row has no calls or no duration.")
+        mean = row.number("AverageNs", locale) if "AverageNs" in table.columns else None
+        if mean is not None and abs(mean * calls - total) > 0.01 * total + calls:
+            raise DataFileError(
+                f"{table.at(row.line)}: total, calls and average of the row don't agree. The file "
+                "is damaged, or its columns were mixed up."
+            )
+        kernels.append(
+            MeasuredKernel(
+                _clean(row["Name"]),
+                int(calls),
+                total * 1e-9,
+                sources={"seconds": "TotalDurationNs"},
+                missing={"flops": _MISSING_WORK, "dram": _MISSING_BYTES},
+            )
+        )
+    if not kernels:
+        raise DataFileError(f"{source.path}: there is a header of rocprof, and no kernel below it.")
+    hosted = [each for each in kernels if re.match(r"(hip|hsa_|__hip)[A-Z_]", each.name)]
+    if hosted:
+        raise DataFileError(
+            f"{source.path}: these are calls of the host ({hosted[0].name}), not kernels. Read the "
+            "file of kernel statistics: results.stats.csv or *_kernel_stats.csv."
+        )
+    found = kernels_of(kernels)
+    return MeasuredProfile(found, "rocprof", (str(source.path),), exchanges=_exchanges(found))
+
+
+def _copies(
+    source: Source, table: Table, lines: Iterator[tuple[int, str, bool]], locale: Locale
+) -> MeasuredProfile:
+    """Read a trace of copies (rocprofv3 --memory-copy-trace)."""
+    kept: dict[str, list[float]] = {}
+    spans: list[tuple[float, float]] = []
+    for row in rows_of(table, lines):
+        start, end = _interval(row, locale)
+        spans.append((start, end))
+        one = kept.setdefault(direction(row["Direction"]), [0, 0.0])
+        one[0] += 1
+        one[1] += end - start
+    copies = tuple(Transfer(name, int(count), time) for name, (count, time) in kept.items())
+    return MeasuredProfile(
+        (), "rocprof", (str(source.path),), copies=copies, activity=(activity_of(0, [], spans),)
+    )
+
+
+def _interval(row: Row, locale: Locale) -> tuple[float, float]:
+    columns = row.table.columns
+    start = next((row.number(each, locale) for each in _STARTS if each in columns), None)
+    end = next((row.number(each, locale) for each in _ENDS if each in columns), None)
+    if start is None or end is None:
+        raise DataFileError(f"{row.table.at(row.line)}: the row has no begin or no end.")
+    if end < start:
+        raise DataFileError(f"{row.table.at(row.line)}: the kernel ends before it begins.")
+    return start * 1e-9, end * 1e-9
+
+
+def _facts(row: Row) -> dict[str, Any]:
+    columns = row.table.columns
+    if "Grid_Size_X" in columns:
+        grid = ", ".join(row[f"Grid_Size_{axis}"].strip() for axis in "XYZ")
+        block = ", ".join(row[f"Workgroup_Size_{axis}"].strip() for axis in "XYZ")
+        return {"grid": f"({grid})", "block": f"({block})"}
+    grid, block = row.get("grd", "Grid_Size").strip(), row.get("wgr", "Workgroup_Size").strip()
+    return {key: text for key, text in (("grid", grid), ("block", block)) if text}
+
+
+def _timed(row: Row, locale: Locale, name: str, spans: dict[int, Any]) -> float | None:
+    if not set(row.table.columns) & set(_ENDS):
+        return None
+    start, end = _interval(row, locale)
+    device = re.search(r"\d+", row.get("gpu-id", "Agent_Id", "GPU_ID"))
+    both = spans.setdefault(int(device[0]) if device else 0, ([], []))
+    both[1 if is_exchange(name) else 0].append((start, end))
+    return end - start
+
+
+def _wide(row: Row, locale: Locale, spans: dict[int, Any]) -> MeasuredKernel:
+    name = _clean(row.get("KernelName", "Kernel_Name"))
+    counted = {
+        column: value
+        for column in row.table.header
+        if _is_counter(column) and (value := row.number(column, locale)) is not None
+    }
+    return _kernel(name, _timed(row, locale, name, spans), counted, _facts(row))
+
+
+def _is_counter(name: str) -> bool:
+    return name.startswith(("SQ_", "TCC_", "TCP_", "TOTAL_")) or name.upper().replace("_", "") in (
+        "FETCHSIZE",
+        "WRITESIZE",
+    )
+
+
+def _long(
+    table: Table, lines: Iterator[tuple[int, str, bool]], locale: Locale, spans: dict[int, Any]
+) -> list[MeasuredKernel]:
+    """Read a row for each counter (rocprofv3)."""
+    found: dict[tuple[str, ...], tuple[str, float | None, dict[str, float], dict[str, Any]]] = {}
+    for row in rows_of(table, lines):
+        name = _clean(row.get(*_NAMES))
+        key = (row.get("Dispatch_Id", "Correlation_Id"), row.get("Process_Id"), row.get("Agent_Id"))
+        if key not in found:
+            found[key] = (name, _timed(row, locale, name, spans), {}, _facts(row))
+        value, counter = row.number("Counter_Value", locale), row["Counter_Name"].strip()
+        if found[key][0] != name:
+            raise DataFileError(f"{table.at(row.line)}: two kernels have one dispatch.")
+        if value is not None:
+            counted = found[key][2]
+            # One row for each part of the device, where a counter is not a sum already.
+            counted[counter] = counted.get(counter, 0.0) + value
+    sets = [frozenset(counted) for _, _, counted, _ in found.values()]
+    if len(sets) > 1 and sets[-1] < sets[-2]:
+        raise DataFileError(
+            f"{table.source.path}: the last kernel has {len(sets[-1])} of {len(sets[-2])} "
+            "counters. The file is cut off; collect again."
+        )
+    return [_kernel(*each) for each in found.values()]
+
+
+def _kernel(
+    name: str, seconds: float | None, counted: Mapping[str, float], facts: dict[str, Any]
+) -> MeasuredKernel:
+    sources: dict[str, str] = {}
+    missing: dict[str, str] = {}
+    operations = _operations(counted, sources, missing)
+    if not operations and "flops" not in missing:
+        missing["flops"] = _MISSING_WORK
+    traffic = {}
+    sizes = {key.upper().replace("_", ""): value for key, value in counted.items()}
+    if {"FETCHSIZE", "WRITESIZE"} <= set(sizes):
+        traffic["dram"] = (sizes["FETCHSIZE"] + sizes["WRITESIZE"]) * _KILO
+        sources["dram"] = "(FETCH_SIZE + WRITE_SIZE) x 1024 bytes"
+    else:
+        missing["dram"] = _MISSING_BYTES
+    if seconds is None:
+        missing["seconds"] = "BeginNs and EndNs are not in the file. Add --timestamp on"
+    else:
+        sources["seconds"] = "end less begin"
+    return MeasuredKernel(name, 1, seconds, operations, traffic, sources, missing, facts)
+
+
+def _operations(
+    counted: Mapping[str, float], sources: dict[str, str], missing: dict[str, str]
+) -> dict[str, float]:
+    operations: dict[str, float] = {}
+    for suffix, path in _PATHS.items():
+        names = [f"SQ_INSTS_VALU_{op}_{suffix}" for op in ("ADD", "MUL", "FMA")]
+        there = [name for name in names if name in counted]
+        if not there:
+            continue
+        if len(there) < len(names):
+            lacking = next(name for name in names if name not in counted)
+            missing["flops"] = f"{lacking} is not in the file"
+            continue
+        add, mul, fma = (counted[name] for name in names)
+        add += counted.get(f"SQ_INSTS_VALU_TRANS_{suffix}", 0.0)
+        operations[path] = float(equations.counted_flops(add, mul, fma)) * _WAVE
+        sources[path] = f"(ADD + MUL + TRANS + 2 FMA)_{suffix} x {_WAVE} lanes"
+    for suffix, path in _MATRIX_PATHS.items():
+        name = f"SQ_INSTS_VALU_MFMA_MOPS_{suffix}"
+        if name in counted:
+            operations[path] = operations.get(path, 0.0) + counted[name] * _MATRIX
+            sources[path] = f"{name} x {_MATRIX}"
+    totals = [f"TOTAL_{bits}_OPS" for bits in (16, 32, 64)]
+    if not operations and all(name in counted for name in totals):
+        operations["any"] = sum(counted[name] for name in totals)
+        sources["any"] = " + ".join(totals)
+    if operations and not any(path.startswith(("tensor", "any")) for path in operations):
+        if counted.get("SQ_INSTS_MFMA") or counted.get("SQ_INSTS_VALU_MFMA"):
+            missing["flops"] = (
+                "it used the matrix cores, and their operations are not counted. Collect "
+                "SQ_INSTS_VALU_MFMA_MOPS_F16, _BF16, _F32 and _F64"
+            )
+        else:
+            missing["tensor"] = "matrix cores were not counted: SQ_INSTS_VALU_MFMA_MOPS_*"
+    return operations
