@@ -1,68 +1,35 @@
-"""Grade what was handed in: run it behind walls, compare, keep each result.
+"""Grade what was handed in: run it behind walls, compare out here, keep each result.
 
-Results are kept one by one, so that a run that was stopped goes on where it was. The
-answers never leave this process: the notebook runs in another, which says what the
-student's names hold.
+The answers never leave this process. A worker is given a notebook and the names to look at; what
+those held comes back, and is judged here. Nothing that one submission is or does ends the others.
 """
 
 from __future__ import annotations
 
-import json
-import shutil
-import tempfile
-import time
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Callable, Iterator
+from concurrent.futures import Executor
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from mlsim_book.caches import content_hash
-from mlsim_book.errors import SourceError
 from mlsim_book.grading.assignment import Assignment, Question
+from mlsim_book.grading.executors import Task, processes, run_all
+from mlsim_book.grading.kept import Kept
 from mlsim_book.grading.key import read_key
-from mlsim_book.grading.process import Limits, Ran, font_cache, run_cells
-from mlsim_book.grading.submissions import Submission, find_submissions, read_submission
+from mlsim_book.grading.limits import Limits
+from mlsim_book.grading.process import Ran, available_processors, clean
+from mlsim_book.grading.results import Mark, Result
+from mlsim_book.grading.submissions import Handed, find_submissions, read_submission, whose
+from mlsim_book.grading.walls.choose import TRUST, choose
 from mlsim_book.progress import clear, step
 from mlsim_exercises.verdicts import Verdict, judge
 
+__all__ = ["Folders", "Mark", "Result", "grade"]
+
 Progress = Callable[[str], None]
-_FORMAT = "1"  # raise it when grading changes
-
-
-@dataclass(frozen=True)
-class Mark:
-    """What one question got."""
-
-    question: str
-    title: str
-    points: float
-    of: int
-    kind: str  # as of a verdict
-    message: str
-    given: str  # the student's answer, as it was read
-
-
-@dataclass(frozen=True)
-class Result:
-    """What one submission got."""
-
-    file: str
-    student: str
-    marks: tuple[Mark, ...]
-    notes: tuple[str, ...] = ()
-    seconds: float = 0.0
-    digest: str = field(default="", compare=False)
-
-    @property
-    def points(self) -> float:
-        """Points in all."""
-        return sum(mark.points for mark in self.marks)
-
-    @property
-    def of(self) -> int:
-        """Points that could be had."""
-        return sum(mark.of for mark in self.marks)
+_FORMAT = "2"  # raise it when grading changes
+_GIVEN = 300  # characters of an answer that are shown
 
 
 @dataclass(frozen=True)
@@ -88,126 +55,115 @@ class Folders:
         )
 
     @property
-    def hidden(self) -> list[str]:
-        """What no submission may read."""
-        own = [self.root / name for name in ("students", "solutions", "rubric.md")]
-        return [str(each) for each in (self.key, self.submissions, self.results, *own)]
+    def kept(self) -> Path:
+        """Where results are kept one by one."""
+        return self.results / "kept"
+
+    @property
+    def hidden(self) -> tuple[str, ...]:
+        """What no submission may see."""
+        return tuple(map(str, (self.root, self.key, self.submissions, self.results)))
 
 
 def grade(
     folders: Folders,
     *,
     limits: Limits | None = None,
-    jobs: int = 2,
+    jobs: int | None = None,
     again: bool = False,
+    walls: str = "auto",
+    executor: Callable[[], Executor] | None = None,
     progress: Progress = print,
 ) -> list[Result]:
     """Grade every notebook of a folder; return a result for each, in order of the files.
 
     Parameters
     ----------
+    jobs
+        How many run at a time; one for each processor, if None.
     again
         Grade also what has a result already.
+    walls
+        Their kind: "auto", "bubblewrap", "docker", "podman"; "none" trusts every submission.
+    executor
+        Makes what runs them, in place of processes on this machine. Walls are then those of
+        the machines that do.
 
     Raises
     ------
     SourceError
         There is no key, or no submission.
-    ToolError
-        The subprocess that runs notebooks doesn't start.
+    NoWallsError
+        There are no walls that work.
     """
+    limits = limits or Limits()
     assignment = read_key(folders.key)
-    paths = find_submissions(folders.submissions)
-    kept = folders.results / "kept"
-    _make(kept)
+    found = find_submissions(folders.submissions)
+    around = walls if executor is not None else choose(walls)
+    trusted = walls == TRUST
+    kept = Kept(folders.kept)
+    kept.prepare()
     base = content_hash(_FORMAT, folders.key.read_bytes(), repr(limits))
-    found: dict[Path, Result] = {}
-    guarded: list[Path] = []  # run without a network of their own
-    with tempfile.TemporaryDirectory(prefix="grade-") as scratch:
-        fonts = font_cache(Path(scratch))
-
-        def one(path: Path) -> Result:
-            submission = read_submission(path, assignment.students)
-            digest = content_hash(base, path.read_bytes()) if path.is_file() else ""
-            done = None if again else _load(kept / _kept_name(path, folders), digest)
-            if done is not None:
-                return done
-            ran = _run(submission, assignment, folders, limits or Limits(), fonts)
-            if not ran.network_closed:
-                guarded.append(path)
-            result = _result(submission, assignment, ran, folders, digest)
-            _store(kept / _kept_name(path, folders), result)
-            return result
-
-        with ThreadPoolExecutor(jobs) as pool:
-            waiting = {pool.submit(one, path): path for path in paths}
-            try:
-                for number, future in enumerate(as_completed(waiting), start=1):
-                    found[waiting[future]] = future.result()
-                    step(progress, number, len(paths), waiting[future].name)
-            except BaseException:
-                pool.shutdown(cancel_futures=True)
-                raise
-            finally:
-                clear(progress)
-    if guarded:
-        progress(
-            "WARN: this system gives a submission no network of its own: Python alone refuses"
-            " it the network. Run the command in a container without one to be sure."
-        )
-    return _note_repeats([found[path] for path in paths])
-
-
-def _make(folder: Path) -> None:
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise SourceError(
-            f"results can't be written: {error.strerror}",
-            file=folder,
-            hint="Name another folder: --out DIR.",
-        ) from error
-
-
-def _run(
-    submission: Submission,
-    assignment: Assignment,
-    folders: Folders,
-    limits: Limits,
-    fonts: Sequence[Path],
-) -> Ran:
-    if submission.trouble:
-        return Ran(trouble=(submission.trouble,))
     answers = {each.variable: each.exercise.unit for each in assignment.questions}
-    with tempfile.TemporaryDirectory(prefix="grade-") as home:
-        (Path(home) / ".matplotlib").mkdir()
-        for each in fonts:
-            shutil.copy(each, Path(home) / ".matplotlib")
-        return run_cells(submission.cells, answers, Path(home), folders.hidden, limits)
+    results: dict[bytes, Result] = {}
+    digests: dict[bytes, str] = {}
+
+    def tasks() -> Iterator[Task[Handed]]:
+        for each in found:
+            data, trouble = read_submission(each)
+            digest = digests[each.key] = content_hash(base, each.key, data, trouble)
+            known = None if again or trusted else kept.load(each.key, digest)
+            if known is not None:
+                results[each.key] = known
+            elif trouble:
+                ran = Ran(trouble=(trouble,), told=(trouble,))
+                results[each.key] = _result(each, assignment, ran, digest)
+            else:
+                yield Task(each, (data, answers, limits, around, folders.hidden))
+
+    jobs = jobs or available_processors()
+    try:
+        for handed, ran in run_all(tasks(), executor or (lambda: processes(jobs)), jobs):
+            result = _result(handed, assignment, ran, digests[handed.key])
+            results[handed.key] = result
+            if not (ran.failed or trusted):
+                kept.store(handed.key, result)
+            step(progress, len(results), len(found), handed.name)
+    finally:
+        clear(progress)
+    return _note_repeats([results[each.key] for each in found])
 
 
-def _result(
-    submission: Submission, assignment: Assignment, ran: Ran, folders: Folders, digest: str
-) -> Result:
-    numbers = assignment.students.get(submission.student)
-    notes = [*submission.notes, *ran.trouble]
-    if assignment.students and numbers is None:
-        # nothing says whose numbers it has: no answer of it can be judged
-        blank = Verdict("not attempted", "Not graded: whose notebook this is isn't known.")
+def _result(handed: Handed, assignment: Assignment, ran: Ran, digest: str) -> Result:
+    student, odd = whose(handed.name, ran.student, assignment.students)
+    numbers = assignment.students.get(student)
+    notes = [*odd, *ran.trouble]
+    told = list(ran.told)
+    if ran.failed:
+        notes.append(f"not graded: {ran.failed}")
+        told.append("It could not be run; nothing of it was judged.")
+    if ran.failed or (assignment.students and numbers is None):
+        # nothing is known of it, or nothing says whose numbers it has
+        why = "it could not be run" if ran.failed else "whose notebook this is isn't known"
+        blank = Verdict("not attempted", f"Not graded: {why}.")
         marks = [_mark(each, blank, "") for each in assignment.questions]
     else:
         marks = [
             _mark(each, *_judged(each, numbers[index] if numbers else 0, ran))
             for index, each in enumerate(assignment.questions)
         ]
-    name = submission.path.relative_to(folders.submissions).as_posix()
-    return Result(name, submission.student, tuple(marks), tuple(notes), ran.seconds, digest)
+    return Result(
+        handed.name, student, tuple(marks), tuple(notes), tuple(told), ran.seconds, digest,
+        ran.failed,
+    )  # fmt: skip
 
 
 def _judged(question: Question, version: int, ran: Ran) -> tuple[Verdict, str]:
-    sent = ran.values.get(question.variable)
-    value, shown = _answer(sent)
-    return judge(question.versions[version], value), shown
+    value, shown = _answer(ran.values.get(question.variable))
+    try:
+        return judge(question.versions[version], value), shown
+    except Exception:  # noqa: BLE001 - whatever an answer is, the others are judged
+        return Verdict("no answer", "This answer can't be read."), shown
 
 
 class _Foreign:
@@ -223,20 +179,20 @@ class _Foreign:
         raise TypeError(unit)
 
 
-def _answer(sent: Any) -> tuple[Any, str]:
-    """Return an answer that a subprocess sent, and how it reads; trust nothing in it."""
-    if not isinstance(sent, dict) or not sent:
+def _answer(sent: dict[str, Any] | None) -> tuple[Any, str]:
+    """Return an answer as it is judged, and how it reads."""
+    if not sent:
         return None, ""
     kind, value = next(iter(sent.items()))
-    if kind == "number" and isinstance(value, int | float) and not isinstance(value, bool):
-        return float(value), f"{value:.6g}"
-    if kind == "list" and isinstance(value, list):
-        return [str(each) for each in value], ", ".join(str(each) for each in value)
+    if kind == "number":
+        return value, f"{value:.6g}"
+    if kind == "list":
+        return value, clean(", ".join(value), _GIVEN)
     if kind == "unit":
-        return _Foreign(str(value)), f"in {value}"
+        return _Foreign(value), f"in {value}"
     if kind == "text":
-        return str(value), str(value)
-    return object(), str(value)
+        return value, value
+    return object(), value
 
 
 def _mark(question: Question, verdict: Verdict, given: str) -> Mark:
@@ -249,34 +205,12 @@ def _mark(question: Question, verdict: Verdict, given: str) -> Mark:
 
 def _note_repeats(results: list[Result]) -> list[Result]:
     """Note on each file that another one is of the same student."""
+    files: dict[str, list[str]] = {}
+    for each in results:
+        files.setdefault(each.student, []).append(each.file)
     noted = []
     for each in results:
-        others = [
-            other.file for other in results
-            if other.student and other.student == each.student and other is not each
-        ]  # fmt: skip
+        others = [file for file in files[each.student] if file != each.file and each.student]
         note = (f"also of this student: {', '.join(others)}",) if others else ()
         noted.append(replace(each, notes=each.notes + note))
     return noted
-
-
-def _kept_name(path: Path, folders: Folders) -> str:
-    return content_hash(path.relative_to(folders.submissions).as_posix()) + ".json"
-
-
-def _load(path: Path, digest: str) -> Result | None:
-    try:
-        data = json.loads(path.read_text(encoding="utf-8"))
-        if data["digest"] != digest:
-            return None
-        marks = tuple(Mark(**each) for each in data.pop("marks"))
-        return Result(**{**data, "marks": marks, "notes": tuple(data["notes"])})
-    except (OSError, ValueError, KeyError, TypeError):
-        return None
-
-
-def _store(path: Path, result: Result) -> None:
-    """Keep a result, whole or not at all."""
-    part = path.with_suffix(f".{time.monotonic_ns()}.part")
-    part.write_text(json.dumps(asdict(result), ensure_ascii=False), encoding="utf-8")
-    part.replace(path)

@@ -1,170 +1,201 @@
-"""Start the subprocess that runs a notebook, listen to it, and end it in time."""
+"""Run one notebook behind walls, and take in what comes out, trusting nothing in it.
+
+This is what a worker does, on this machine or on another: it is given the bytes of a notebook and
+the names to look at, and returns plain values. No key and no answer goes with it.
+"""
 
 from __future__ import annotations
 
-import importlib.util
+import builtins
 import json
 import os
-import select
-import signal
-import subprocess
-import sys
-import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
-from mlsim_book.errors import ToolError
+from mlsim_book.grading.limits import Limits
+from mlsim_book.grading.walls.choose import Walls, choose
+from mlsim_book.grading.walls.supervise import Heard
 
-_MOST = 8_000_000  # bytes that a subprocess may send
+__all__ = ["Limits", "Ran", "clean", "run_notebook"]
+
 _ATTEMPTS = 3
-_GRACE = 1.0  # seconds
-
-
-@dataclass(frozen=True)
-class Limits:
-    """What a submission may take: seconds for a cell and in all, bytes of memory and of a file."""
-
-    cell_seconds: int = 20
-    seconds: int = 60
-    memory: int = 4 * 2**30
-    file_size: int = 64 * 2**20
+_LINE = 65_536  # bytes of a line that is read
+_TEXT = 300  # characters
+_ITEMS, _ITEM = 50, 100
+_CELLS = 10_000
+_NOTES = 20
+_KINDS = {name for name in vars(builtins) if isinstance(vars(builtins)[name], type)} | {
+    "CellTimeout", "WallError", "error",
+}  # fmt: skip
 
 
 @dataclass
 class Ran:
-    """What became of a notebook: the last value of each name that wasn't blank."""
+    """What became of a notebook: the last value of each name that wasn't blank.
+
+    `told` is what its owner may read of what went wrong, `trouble` the same with the texts of
+    errors, for whoever grades. `student` is what the notebook says of itself. `failed` says why
+    it could not be run, where that is not its own fault.
+    """
 
     values: dict[str, Any] = field(default_factory=dict)
     trouble: tuple[str, ...] = ()
+    told: tuple[str, ...] = ()
+    student: str = ""
     seconds: float = 0.0
-    network_closed: bool = True
+    failed: str = ""
 
 
-def run_cells(
-    cells: Sequence[str],
+def clean(text: Any, longest: int = _TEXT) -> str:
+    r"""Return a text that can be written anywhere: no halves of characters, nothing unprintable.
+
+    >>> clean("a\ud800\x1b[31mb", 5)
+    'a? [3'
+    """
+    whole = str(text)[: 4 * longest].encode("utf-8", "replace").decode()
+    return "".join(each if each.isprintable() else " " for each in whole)[:longest]
+
+
+def run_notebook(
+    notebook: bytes,
     answers: Mapping[str, str],
-    home: Path,
-    hidden: Sequence[str],
     limits: Limits,
+    walls: Walls | str = "auto",
+    hidden: Sequence[str] = (),
 ) -> Ran:
-    """Run cells in a subprocess, and return what the names of `answers` held.
+    """Run a notebook, and return what the names of `answers` held.
 
     A cell that ends the process is left out, and the others run again.
 
+    Parameters
+    ----------
+    notebook
+        The file as it was handed in.
+    answers
+        The unit in which each name is answered.
+    walls
+        Those of this machine, or their kind as for `choose`.
+    hidden
+        What stays out of sight, as for `Walls.run`.
+
     Raises
     ------
-    ToolError
-        The subprocess doesn't start.
+    NoWallsError
+        No walls work on this machine.
     """
+    around = choose(walls) if isinstance(walls, str) else walls
     started = time.monotonic()
-    ran = Ran()
+    found = _Found(dict(answers))
     skip: list[int] = []
-    trouble: list[str] = []
     for _ in range(_ATTEMPTS):
         left = limits.seconds - (time.monotonic() - started)
         if left <= 0:
             break
-        task = {
-            "cells": list(cells), "answers": dict(answers), "skip": skip, "hidden": list(hidden),
-            "cell_seconds": limits.cell_seconds, "seconds": limits.seconds,
-            "memory": limits.memory, "file_size": limits.file_size,
-        }  # fmt: skip
-        lines, complaint, in_time = _listen(task, home, left, limits.cell_seconds)
-        guilty = _read(lines, ran, trouble)
-        if not any("ready" in each for each in lines):
-            raise ToolError(
-                "the process that runs submissions doesn't start", hint=complaint[-500:] or None
-            )
-        if guilty is None or guilty in skip:
-            break
-        why = "ended the process" if in_time else "did not end"
-        trouble.append(f"code cell {guilty + 1} {why}; it was left out")
-        skip.append(guilty)
-    ran.trouble = tuple(dict.fromkeys(trouble))
-    ran.seconds = round(time.monotonic() - started, 2)
-    return ran
-
-
-def _read(lines: Sequence[Mapping[str, Any]], ran: Ran, trouble: list[str]) -> int | None:
-    """Take in what was sent; return the cell that began last and did not end."""
-    running: int | None = None
-    for line in lines:
-        if line.get("ready"):
-            ran.network_closed = bool(line.get("network_closed"))
-        if isinstance(line.get("begins"), int):
-            running = line["begins"]
-        if isinstance(line.get("ends"), int):
-            running = None
-            if line.get("error"):
-                trouble.append(f"code cell {line['ends'] + 1}: {str(line['error'])[:300]}")
-            if isinstance(line.get("values"), dict):
-                ran.values.update(line["values"])
-    return running
-
-
-def _listen(
-    task: Mapping[str, Any], home: Path, seconds: float, cell_seconds: float
-) -> tuple[list[dict[str, Any]], str, bool]:
-    """Run the subprocess; return what it sent, its errors, and whether it ended in time."""
-    read, write = os.pipe()
-    with tempfile.TemporaryFile() as said, tempfile.TemporaryFile() as given:
-        given.write(json.dumps(task).encode())
-        given.seek(0)
+        task = {"answers": dict(answers), "skip": skip}
         try:
-            process = subprocess.Popen(
-                [sys.executable, "-I", "-m", "mlsim_book.grading.runner", str(write)],
-                stdin=given, stdout=subprocess.DEVNULL, stderr=said, pass_fds=[write],
-                cwd=home, env=_environment(home), start_new_session=True,
-            )  # fmt: skip
-        finally:
-            os.close(write)
-        try:
-            # a cell ends itself in its time; one that can't be ended is silent for longer
-            silence = 2 * cell_seconds + _GRACE
-            text, in_time = _receive(read, time.monotonic() + seconds, silence)
-        finally:
-            os.close(read)
-            _end(process)
-        size = said.seek(0, os.SEEK_END)
-        said.seek(max(0, size - 2000))
-        complaint = said.read().decode(errors="replace")
-    return _lines(text), complaint, in_time
-
-
-def _receive(read: int, deadline: float, silence: float) -> tuple[bytes, bool]:
-    """Return what comes in until the end, the deadline, or too long a silence."""
-    pieces: list[bytes] = []
-    total = 0
-    while (left := deadline - time.monotonic()) > 0:
-        wait = min(left, silence) if pieces else left
-        if not select.select([read], [], [], wait)[0]:
+            heard = around.run(task, notebook, limits, left, hidden)
+        except OSError as error:  # no process or memory to be had just now
+            found.failed = f"{type(error).__name__}: {error.strerror}"
             break
-        piece = os.read(read, 65536)
-        if not piece:
-            return b"".join(pieces), True
-        total += len(piece)
-        if total > _MOST:
-            return b"".join(pieces), True
-        pieces.append(piece)
-    return b"".join(pieces), False
+        if not found.take_in(heard):
+            break
+        if heard.ended and found.running is None:
+            found.note(f"the notebook {heard.ended}")
+        if found.running is None or found.running in skip:
+            break
+        why = heard.ended or "ended the process"
+        found.note(f"code cell {found.running + 1} {why}; it was left out")
+        skip.append(found.running)
+    return found.ran(round(time.monotonic() - started, 2))
 
 
-def _end(process: subprocess.Popen[bytes]) -> None:
-    """End the process with whatever it started."""
-    try:
-        os.killpg(process.pid, signal.SIGKILL)
-    except (ProcessLookupError, PermissionError):
-        process.kill()
-    process.wait()
+class _Found:
+    """What came out so far. `running` is the cell that began last and did not end."""
+
+    def __init__(self, answers: Mapping[str, str]) -> None:
+        self._answers = answers
+        self._values: dict[str, Any] = {}
+        self._student = ""
+        self._told: list[str] = []
+        self._full: list[str] = []
+        self.running: int | None = None
+        self.failed = ""
+
+    def ran(self, seconds: float) -> Ran:
+        """Return all of it."""
+        told, full = tuple(self._told), tuple(self._full)
+        return Ran(self._values, full, told, self._student, seconds, self.failed)
+
+    def note(self, told: str, full: str = "") -> None:
+        """Note what went wrong, and how it reads for whoever grades."""
+        if len(self._full) == _NOTES:
+            told, full = "and more", ""
+        if (full or told) not in self._full:
+            self._told.append(told)
+            self._full.append(full or told)
+
+    def take_in(self, heard: Heard) -> bool:
+        """Take in what was sent; say whether the program inside had started at all."""
+        self.running = None
+        lines = iter(_lines(heard.channel))
+        if next(lines, {}).get("ready") is not True:
+            said = heard.complaint.strip().splitlines()
+            self.failed = clean(heard.ended or (said[-1] if said else "it did not start"))
+            return False
+        for line in lines:
+            self._take(line)
+        return True
+
+    def _take(self, line: Mapping[str, Any]) -> None:
+        begins, ends, name = line.get("begins"), line.get("ends"), line.get("name")
+        if "student" in line:
+            self._student = self._student or clean(line["student"])
+            if line.get("trouble"):
+                self.note(clean(line["trouble"]))
+        elif _is_cell(begins):
+            self.running = begins
+        elif _is_cell(ends):
+            self.running = None
+            if line.get("kind"):
+                self._error(f"code cell {ends + 1}", line)
+        elif isinstance(name, str) and name in self._answers:
+            self._values[name] = _plain(line.get("value"))
+
+    def _error(self, where: str, line: Mapping[str, Any]) -> None:
+        kind = str(line["kind"]) if str(line["kind"]) in _KINDS else "error"
+        text = clean(line.get("text") or kind)
+        self.note(
+            f"{where}: {'took too long' if kind == 'CellTimeout' else kind}", f"{where}: {text}"
+        )
+
+
+def _is_cell(value: Any) -> TypeGuard[int]:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < _CELLS
+
+
+def _plain(sent: Any) -> dict[str, Any]:
+    """Return a value that was sent as `{"number": 2.0}`, `text`, `list`, `unit` or `other`."""
+    kind, value = next(iter(sent.items()), ("other", "")) if isinstance(sent, dict) else ("", "")
+    if kind == "number" and isinstance(value, int | float) and not isinstance(value, bool):
+        try:
+            return {"number": float(value)}
+        except OverflowError:
+            return {"other": "a number of too many digits"}
+    if kind == "list" and isinstance(value, list):
+        return {"list": [clean(each, _ITEM) for each in value[:_ITEMS]]}
+    if kind in {"text", "unit"} and isinstance(value, str):
+        return {kind: clean(value)}
+    return {"other": clean(value, 40)}
 
 
 def _lines(text: bytes) -> list[dict[str, Any]]:
     """Return the lines that can be read; a submission may have written others."""
     found = []
-    for line in text.decode(errors="replace").splitlines():
+    for line in text.split(b"\n"):
+        if len(line) > _LINE:
+            continue
         try:
             data = json.loads(line)
         except (ValueError, RecursionError):
@@ -174,24 +205,8 @@ def _lines(text: bytes) -> list[dict[str, Any]]:
     return found
 
 
-def _environment(home: Path) -> dict[str, str]:
-    (home / "tmp").mkdir(exist_ok=True)
-    return {
-        "PATH": os.environ.get("PATH", ""), "LANG": "C.UTF-8", "HOME": str(home),
-        "TMPDIR": str(home / "tmp"), "IPYTHONDIR": str(home / ".ipython"),
-        "MPLBACKEND": "agg", "MPLCONFIGDIR": str(home / ".matplotlib"),
-        "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1",
-    }  # fmt: skip
-
-
-def font_cache(folder: Path) -> list[Path]:
-    """Return Matplotlib's list of fonts, made once: each submission would make it again."""
-    if importlib.util.find_spec("matplotlib") is None:
-        return []
-    subprocess.run(
-        [sys.executable, "-I", "-c", "import matplotlib.font_manager"],
-        env={**_environment(folder), "MPLCONFIGDIR": str(folder)},
-        capture_output=True,
-        check=False,
-    )
-    return sorted(folder.glob("fontlist*.json"))
+def available_processors() -> int:
+    """Return how many processors this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1

@@ -1,6 +1,7 @@
 """Tell results: a table for the instructor, a page for each student.
 
-A page says what was answered and which mistake it was, never what the answer is.
+A page says what was answered and which mistake it was, never what the answer is; of an error
+it says the kind. Its text goes to the instructor, with the other notes.
 """
 
 from __future__ import annotations
@@ -8,14 +9,21 @@ from __future__ import annotations
 import csv
 import html
 import io
+import os
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from mlsim_book.caches import content_hash
+from mlsim_book.errors import SourceError
 from mlsim_book.grading.assignment import file_name
-from mlsim_book.grading.grade import Mark, Result
+from mlsim_book.grading.results import Mark, Result
+from mlsim_book.site.lock import BusyError, hold
+from mlsim_book.site.swap import fresh_folder, swap
 
 _MARKS = {"right": "✓", "not attempted": "–"}
+_OURS = frozenset(["feedback", "results.csv", "questions.csv"])
+_NAME = 120  # bytes
 _STYLE = """
 :root { color-scheme: light dark; }
 body { font: 1rem/1.5 system-ui, sans-serif; max-width: 44rem; margin: 2rem auto; padding: 0 1rem; }
@@ -26,30 +34,69 @@ section { border-top: 1px solid #8888; }
 """.strip()
 
 
+def publish_results(
+    results: Sequence[Result], students: Iterable[str], title: str, out: Path, *, keep: bool = True
+) -> None:
+    """Write results into a new folder that is nobody else's, and put it in the place of the old.
+
+    What else lay in the old folder comes along, what was kept for the next run only with `keep`.
+
+    Raises
+    ------
+    SourceError
+        Another grading is writing there, or the disk refuses.
+    """
+    try:
+        with hold(out, wait=60), fresh_folder(out) as new:
+            new.chmod(0o700)
+            write_results(results, students, title, new)
+            for each in out.iterdir() if out.is_dir() else ():
+                if each.name not in _OURS and (keep or each.name != "kept"):
+                    each.rename(new / each.name)
+            swap(out)
+    except BusyError as error:
+        raise SourceError(
+            "another command is writing these results", file=out, hint="Wait for it, or stop it."
+        ) from error
+    except OSError as error:
+        raise SourceError(
+            f"results can't be written: {error.strerror}", file=out,
+            hint="Name another folder: --out DIR.",
+        ) from error  # fmt: skip
+
+
 def write_results(
     results: Sequence[Result], students: Iterable[str], title: str, out: Path
 ) -> None:
     """Write `results.csv`, `questions.csv` and a page for each submission into a folder."""
     pages = out / "feedback"
-    pages.mkdir(parents=True, exist_ok=True)
+    pages.mkdir()
     used: set[str] = set()
     for result in results:
-        name = file_name(result.file.removesuffix(".ipynb"))
+        name = _page_name(result.file)
         while name.casefold() in used:
             name += "_"
         used.add(name.casefold())
-        _replace(pages / f"{name}.html", page(result, title))
-    for old in pages.glob("*.html"):
-        if old.stem.casefold() not in used:
-            old.unlink()
-    _replace(out / "results.csv", results_csv(results, students))
-    _replace(out / "questions.csv", questions_csv(results))
+        _write(pages / f"{name}.html", page(result, title))
+    _write(out / "results.csv", results_csv(results, students))
+    _write(out / "questions.csv", questions_csv(results))
 
 
-def _replace(path: Path, text: str) -> None:
-    part = path.with_name(path.name + ".part")
-    part.write_text(text, encoding="utf-8")
-    part.replace(path)
+def _page_name(file: str) -> str:
+    """Return the name of a submission's page: short enough for every system.
+
+    >>> _page_name("Ada Lovelace.ipynb"), len(_page_name("x" * 250))
+    ('Ada_Lovelace', 69)
+    """
+    name = file_name(os.path.splitext(file)[0])  # noqa: PTH122 - a text, with slashes in it
+    if len(name.encode()) <= _NAME:
+        return name
+    short = name.encode()[:60].decode(errors="ignore")
+    return f"{short}-{content_hash(name)[:8]}"
+
+
+def _write(path: Path, text: str) -> None:
+    path.write_text(text, encoding="utf-8", errors="replace")
 
 
 def results_csv(results: Sequence[Result], students: Iterable[str]) -> str:
@@ -114,7 +161,7 @@ def _safe(text: str) -> str:
 def page(result: Result, title: str) -> str:
     """Return a student's page."""
     whose = html.escape(result.student or result.file)
-    notes = "".join(f"<li>{html.escape(each)}</li>" for each in result.notes)
+    notes = "".join(f"<li>{html.escape(each)}</li>" for each in result.told)
     troubles = f"<h2>While it ran</h2><ul>{notes}</ul>" if notes else ""
     marks = "\n".join(_section(mark) for mark in result.marks)
     return (

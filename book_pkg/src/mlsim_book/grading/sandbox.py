@@ -1,13 +1,9 @@
-"""Walls around a stranger's notebook: no network, no other programs, no other files.
+"""A guard inside Python: it tells a notebook, in words, what is not allowed.
 
-The subprocess that runs it puts them up around itself, in this order: a network of its
-own with nothing in it, where the system allows that (Linux); limits of the system on
-memory, time and size of files; then a guard inside Python, which can't be taken off and
-refuses the network, other programs and signals, writing outside the working folder, and
-reading what others handed in or the key.
-
-They hold against accidents and against looking up answers. Code that attacks the
-interpreter itself needs a container around the whole command; the guide says so.
+It refuses the network, other programs and signals, and writing outside the working folder, by an
+audit hook of the interpreter. Code that looks for a way around it finds one, in a line of plain
+Python: the walls that hold are those of the operating system, in `walls`. With
+`--trust-submissions` this guard is all there is.
 """
 
 from __future__ import annotations
@@ -15,7 +11,7 @@ from __future__ import annotations
 import ctypes
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 _NEW_USER, _NEW_NET = 0x10000000, 0x40000000  # flags of unshare(2)
@@ -57,27 +53,23 @@ def close_network() -> bool:
     return bool(unshare(_NEW_NET) == 0 or unshare(_NEW_USER | _NEW_NET) == 0)
 
 
-def limit(*, memory: int, seconds: int, file_size: int) -> None:
-    """Have the system refuse more memory, processor time or longer files, in bytes and seconds."""
+def limit(limits: Mapping[str, int]) -> None:
+    """Have the system refuse more of something, by the names of module `resource`."""
     try:
         import resource
     except ImportError:  # Windows has none; the guard and the parent's clock remain
         return
-    for name, value in [
-        ("RLIMIT_AS", memory),
-        ("RLIMIT_CPU", seconds),
-        ("RLIMIT_FSIZE", file_size),
-        ("RLIMIT_CORE", 0),
-        ("RLIMIT_NOFILE", 256),
-    ]:
-        number = getattr(resource, name)
+    for name, value in limits.items():
+        number = getattr(resource, name, None)
+        if number is None:
+            continue
         hard = resource.getrlimit(number)[1]
         allowed = value if hard == resource.RLIM_INFINITY else min(value, hard)
         resource.setrlimit(number, (allowed, allowed))
 
 
 def guard(home: str, hidden: Sequence[str]) -> None:
-    """Refuse, from now on and for good, what a submission has no business with.
+    """Refuse, from now on, what a submission has no business with.
 
     Parameters
     ----------

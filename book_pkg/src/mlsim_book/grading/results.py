@@ -1,0 +1,46 @@
+"""What a submission got: a mark for each question, and what there is to say."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class Mark:
+    """What one question got."""
+
+    question: str
+    title: str
+    points: float
+    of: int
+    kind: str  # as of a verdict
+    message: str
+    given: str  # the student's answer, as it was read
+
+
+@dataclass(frozen=True)
+class Result:
+    """What one submission got.
+
+    `notes` are for whoever grades; `told` are those that the student reads, without the texts of
+    errors. `failed` says why it was not run, where that is not its own fault.
+    """
+
+    file: str
+    student: str
+    marks: tuple[Mark, ...]
+    notes: tuple[str, ...] = ()
+    told: tuple[str, ...] = ()
+    seconds: float = 0.0
+    digest: str = field(default="", compare=False)
+    failed: str = ""
+
+    @property
+    def points(self) -> float:
+        """Points in all."""
+        return sum(mark.points for mark in self.marks)
+
+    @property
+    def of(self) -> int:
+        """Points that could be had."""
+        return sum(mark.of for mark in self.marks)

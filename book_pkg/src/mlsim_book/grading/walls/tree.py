@@ -1,0 +1,138 @@
+"""What a process and all that it started take, as the system tells it (Linux).
+
+A submission can end its parents and change its names, but not leave its namespace: all of its
+processes descend from the one that built the walls.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from mlsim_book.grading.limits import Limits
+
+_PAGE = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
+_SPARE = 4  # processes that belong to the walls
+_MANY = 8  # processes from which on others go first
+_LAST = 19  # of the system's priorities
+
+
+class Watch:
+    """Looks at a tree of processes again and again, and says when it takes too much.
+
+    `home` is where, inside its walls, the submission may write.
+    """
+
+    def __init__(self, root: int, limits: Limits, home: str) -> None:
+        self._root, self._limits, self._home = root, limits, home
+        self._slowed: set[int] = set()
+
+    def excess(self) -> str:
+        """Return what is taken too much of, or ""."""
+        processes = descendants(self._root)
+        threads = [tid for pid in processes for tid in _threads(pid)]
+        if len(threads) > self._limits.processes + _SPARE:
+            return f"more than {self._limits.processes} processes"
+        if len(threads) > _MANY:
+            self._slow(threads)
+        used, files = _written(processes, self._home)
+        if files > self._limits.files:
+            return f"more than {self._limits.files} files"
+        bound = self._limits.memory
+        if used + sum(map(_private, processes)) > bound and (
+            used + sum(map(_proportional, processes)) > bound
+        ):
+            return f"more than {bound // 2**20} MiB of memory"
+        return ""
+
+    def _slow(self, threads: list[int]) -> None:
+        for tid in threads:
+            if tid not in self._slowed:
+                self._slowed.add(tid)
+                with contextlib.suppress(OSError):
+                    os.setpriority(os.PRIO_PROCESS, tid, _LAST)
+
+
+def descendants(root: int) -> list[int]:
+    """Return the processes that a process started, and those that these started."""
+    found: list[int] = []
+    waiting = [root]
+    while waiting:
+        for pid in _children(waiting.pop()):
+            if pid not in found:
+                found.append(pid)
+                waiting.append(pid)
+    return found
+
+
+def alive(processes: dict[int, str]) -> list[int]:
+    """Return those of some processes, given with when they began, that are still there."""
+    return [pid for pid, began in processes.items() if began and beginning(pid) == began]
+
+
+def beginning(pid: int) -> str:
+    """Return when a process began, in the system's own count; "" if it is gone or only a shell.
+
+    A number is given to another process one day; both together are not.
+    """
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text(encoding="latin-1").rpartition(")")[2].split()
+    except OSError:
+        return ""
+    return "" if fields[0] in "ZX" else fields[19]
+
+
+def _threads(pid: int) -> list[int]:
+    try:
+        return [int(each) for each in os.listdir(f"/proc/{pid}/task")]  # noqa: PTH208
+    except OSError:
+        return []
+
+
+def _children(pid: int) -> Iterator[int]:
+    for tid in _threads(pid):
+        with contextlib.suppress(OSError):
+            text = Path(f"/proc/{pid}/task/{tid}/children").read_text(encoding="ascii")
+            yield from map(int, text.split())
+
+
+def _private(pid: int) -> int:
+    """Return about how many bytes of memory no file stands behind; cheap, and never too few."""
+    try:
+        _, resident, shared, *_ = Path(f"/proc/{pid}/statm").read_text(encoding="ascii").split()
+    except (OSError, ValueError):
+        return 0
+    return (int(resident) - int(shared)) * _PAGE
+
+
+def _proportional(pid: int) -> int:
+    """Return the same with what processes share divided among them; exact, and slow."""
+    try:
+        text = Path(f"/proc/{pid}/smaps_rollup").read_text(encoding="ascii")
+    except OSError:
+        return 0
+    lines = dict(line.split(":") for line in text.splitlines()[1:] if ":" in line)
+    found = lines.get("Pss_Anon") or lines.get("Pss") or "0"
+    return int(found.split()[0]) * 1024
+
+
+def _written(processes: list[int], home: str) -> tuple[int, int]:
+    """Return the bytes and files in a home that lies in memory."""
+    for pid in reversed(processes):
+        with contextlib.suppress(OSError):
+            inside = f"/proc/{pid}/root{home}"
+            seen = os.statvfs(inside)
+            if seen.f_files and Path(inside).stat().st_dev != _device(home):
+                size = (seen.f_blocks - seen.f_bfree) * seen.f_frsize
+                return size, seen.f_files - seen.f_ffree
+    return 0, 0
+
+
+def _device(path: str) -> int:
+    """Return on which device a place of this machine lies: walls that aren't up show the same."""
+    try:
+        return Path(path).stat().st_dev
+    except OSError:
+        return -1
