@@ -15,7 +15,12 @@ from mlsim_book.grading.walls.environment import Environment, covered
 
 HOME = "/home/student"
 _SHARED = 16 * 2**20  # bytes of /dev/shm
-_FEW = 4096  # bytes of a folder that only covers another
+_FEW = 4096  # bytes of a folder that only covers another, or holds what is bound into it
+_DEVICES = ("null", "full", "random", "urandom")  # memory shared by `zero` escapes every count
+_STREAMS = (
+    ("fd", "/proc/self/fd"), ("stdin", "/proc/self/fd/0"), ("stdout", "/proc/self/fd/1"),
+    ("stderr", "/proc/self/fd/2"),
+)  # fmt: skip
 
 
 def programs() -> list[str]:
@@ -65,7 +70,11 @@ def bubblewrap_argv(
         views.append((each, over if Path(each).is_dir() else [["ro", os.devnull, each]]))
     for _, view in sorted(views, key=lambda each: len(Path(each[0]).parts)):
         argv += view
-    argv += ["--proc", "/proc", "--dev", "/dev"]
+    argv += ["--proc", "/proc", "--size", str(_FEW), "--perms", "0755", "--tmpfs", "/dev"]
+    for name in _DEVICES:
+        argv += ["--dev-bind", f"/dev/{name}", f"/dev/{name}"]
+    for name, lead in _STREAMS:
+        argv += ["--symlink", lead, f"/dev/{name}"]
     argv += ["--size", str(_SHARED), "--tmpfs", "/dev/shm"]  # noqa: S108 - a new one
     argv += ["--size", str(limits.home), "--perms", "0700", "--tmpfs", HOME]
     argv += ["--dir", temporary(HOME), "--symlink", temporary(HOME), "/tmp"]  # noqa: S108

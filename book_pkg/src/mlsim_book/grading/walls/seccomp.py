@@ -35,13 +35,15 @@ _REFUSED = {
     "kexec_file_load": (320, 294), "init_module": (175, 105), "finit_module": (313, 273),
     "delete_module": (176, 106),
 }  # fmt: skip
-_SOCKET = (41, 198)
+_SOCKET, _MMAP = (41, 198), (9, 222)
+_SHARED_BY_NOBODY = 0x21  # MAP_SHARED and MAP_ANONYMOUS: memory that can outlive every count of it
 _FAMILIES = (1, 2, 10, 16)  # of sockets that stay: Unix, IPv4, IPv6, netlink; the network is empty
 _MACHINES = {"x86_64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7)}  # place above, AUDIT_ARCH
 _X32 = 0x40000000  # numbers of another way to call the same kernel begin here
 
-_LOAD, _SAME, _FROM, _RETURN = 0x20, 0x15, 0x35, 0x06  # instructions of classic BPF
-_NUMBER, _ARCH, _FIRST = 0, 4, 16  # where a call's number, machine and first argument stand
+_LOAD, _SAME, _FROM, _AND, _RETURN = 0x20, 0x15, 0x35, 0x54, 0x06  # of classic BPF
+# where a call's number, machine, first and fourth argument stand
+_NUMBER, _ARCH, _FIRST, _FOURTH = 0, 4, 16, 40
 _ALLOW, _ERROR = 0x7FFF0000, 0x00050000
 _PERMISSION, _NO_FAMILY = 1, 97  # errno
 
@@ -64,6 +66,10 @@ def seccomp_filter(machine: str | None = None) -> bytes | None:
     ]  # fmt: skip
     for number in numbers:
         program += [(_SAME, 0, 1, number), refuse]
+    program += [
+        (_SAME, 0, 4, _MMAP[place]), (_LOAD, 0, 0, _FOURTH), (_AND, 0, 0, _SHARED_BY_NOBODY),
+        (_SAME, 0, 1, _SHARED_BY_NOBODY), refuse, (_LOAD, 0, 0, _NUMBER),
+    ]  # fmt: skip
     skipped = len(_FAMILIES) + 2
     program += [(_SAME, 0, skipped, _SOCKET[place]), (_LOAD, 0, 0, _FIRST)]
     for left, family in zip(range(len(_FAMILIES), 0, -1), _FAMILIES, strict=True):

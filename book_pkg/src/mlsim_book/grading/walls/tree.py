@@ -13,7 +13,6 @@ from pathlib import Path
 
 from mlsim_book.grading.limits import Limits
 
-_PAGE = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
 _SPARE = 4  # processes that belong to the walls
 _MANY = 8  # processes from which on others go first
 _LAST = 19  # of the system's priorities
@@ -99,23 +98,24 @@ def _children(pid: int) -> Iterator[int]:
 
 
 def _private(pid: int) -> int:
-    """Return about how many bytes of memory no file stands behind; cheap, and never too few."""
-    try:
-        _, resident, shared, *_ = Path(f"/proc/{pid}/statm").read_text(encoding="ascii").split()
-    except (OSError, ValueError):
-        return 0
-    return (int(resident) - int(shared)) * _PAGE
+    """Return how many bytes of memory no file stands behind; what is shared counts each time."""
+    return _sum(f"/proc/{pid}/status", ("RssAnon", "RssShmem", "VmSwap"))
 
 
 def _proportional(pid: int) -> int:
     """Return the same with what processes share divided among them; exact, and slow."""
-    try:
-        text = Path(f"/proc/{pid}/smaps_rollup").read_text(encoding="ascii")
-    except OSError:
-        return 0
-    lines = dict(line.split(":") for line in text.splitlines()[1:] if ":" in line)
-    found = lines.get("Pss_Anon") or lines.get("Pss") or "0"
-    return int(found.split()[0]) * 1024
+    return _sum(f"/proc/{pid}/smaps_rollup", ("Pss_Anon", "Pss_Shmem", "SwapPss"))
+
+
+def _sum(path: str, names: tuple[str, ...]) -> int:
+    """Return the sum of some lines like `RssAnon:  123 kB`, in bytes."""
+    total = 0
+    with contextlib.suppress(OSError), Path(path).open(encoding="latin-1") as file:
+        for line in file:
+            name, _, value = line.partition(":")
+            if name in names:
+                total += int(value.split()[0]) * 1024
+    return total
 
 
 def _written(processes: list[int], home: str) -> tuple[int, int]:

@@ -1,0 +1,297 @@
+"""A class with hostile students: nothing is read, nobody else is harmed, nothing is left.
+
+As root and as an ordinary user. `MLSIM_JUDGE=1` (or `make judge`) tries every attack as both; the
+plain run tries every attack as whoever runs it, and a sample as the other.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import random
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+from attacks import ATTACKS, KEY_THIEVES
+from ordinary_user import USER, as_ordinary_user
+
+from mlsim_book.cli import main
+
+QUESTIONS = """\
+[[exercise]]
+id = "boil"
+title = "Boil"
+kind = "number"
+points = 8
+prompt = "How long?"
+answer = "271.828182"
+tolerance = 0.001
+unit = "s"
+solution = "{answer:.2f} s."
+
+[[exercise]]
+id = "sort-them"
+title = "Sort"
+kind = "order"
+points = 1
+prompt = "Smallest first."
+choices = ["cup", "bath", "kettle"]
+answer = "['cup', 'kettle', 'bath']"
+solution = "So."
+"""
+HONEST = "answer_boil = 271.828182\nanswer_sort_them = ['cup', 'kettle', 'bath']"
+CANARY = "CANARY-7f3a"
+# what the instructor's files hold and nobody may be shown
+SECRETS = (CANARY, '"tolerance"', "271.828")
+WHOLE = bool(os.environ.get("MLSIM_JUDGE"))
+ROOT = os.geteuid() == 0
+
+
+def notebook(*sources: str, **metadata: object) -> str:
+    """A notebook with these code cells."""
+    cells = [{"cell_type": "code", "metadata": {}, "outputs": [], "source": s} for s in sources]
+    return json.dumps({"cells": cells, "metadata": metadata, "nbformat": 4, "nbformat_minor": 5})
+
+
+@dataclass
+class Class:
+    """An instructor's folder, with a class that hands in."""
+
+    root: Path
+    user: str
+    victim: subprocess.Popen[bytes]
+    socket: Path
+    port: int
+    said: list[str] = field(default_factory=list)
+
+    @property
+    def homework(self) -> Path:
+        return self.root / "week"
+
+    def hand_in(self, name: str, text: str | bytes) -> None:
+        path = self.homework / "submissions" / f"{name}.ipynb"
+        path.write_bytes(text.encode() if isinstance(text, str) else text)
+
+    def attack(self, name: str) -> None:
+        """Hand in an attack, with the instructor's places in it."""
+        places = {
+            "KEY": self.homework / "key.json", "HOME": self.homework,
+            "PRIVATE": self.root / "private.txt", "EXAM": self.root / "exam.exercises.toml",
+            "LAST": self.root / "week1" / "results.csv", "SOCKET": self.socket,
+            "VICTIM": self.victim.pid, "PORT": self.port,
+        }  # fmt: skip
+        code = ATTACKS[name]
+        for word, place in places.items():
+            code = code.replace(word, str(place))
+        self.hand_in(name, notebook("answer_sort_them = ['bath']", code))
+
+    def grade(self, *options: str) -> dict[str, dict[str, str]]:
+        """Grade by the command; return the rows of the results by file."""
+        command = [
+            sys.executable, "-m", "mlsim_book.cli", "grade", str(self.homework),
+            "--cell-seconds", "2", "--seconds", "8", "--memory", "1500", *options,
+        ]  # fmt: skip
+        if self.user != "root" and ROOT:
+            for path in (self.root, *self.root.rglob("*")):
+                os.lchown(path, USER, USER)
+            ran = as_ordinary_user(command)
+        else:
+            ran = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert ran.returncode == 0, ran.stdout + ran.stderr
+        self.said.append(ran.stdout + ran.stderr)
+        assert (self.homework / "results").stat().st_uid == (
+            USER if self.user != "root" and ROOT else os.geteuid()
+        )
+        with (self.homework / "results" / "results.csv").open(encoding="utf-8") as file:
+            return {row["file"].removesuffix(".ipynb"): row for row in csv.DictReader(file)}
+
+    def shown(self) -> Iterator[tuple[Path, str]]:
+        """All that the grader wrote, by file."""
+        for path in (self.homework / "results").rglob("*"):
+            if path.is_file():
+                yield path, path.read_text(encoding="utf-8")
+
+
+@pytest.fixture(params=["here", "other"])
+def school(request: pytest.FixtureRequest) -> Iterator[Class]:
+    """A class whose folder both users can reach: as whoever runs this, then as the other."""
+    if request.param == "other" and not ROOT:
+        pytest.skip("an ordinary user can't try what root would do")
+    root = Path(tempfile.mkdtemp(prefix="school-"))
+    root.chmod(0o755)
+    (root / "index.qmd").write_text("# A\n")
+    (root / "_quarto.yml").write_text("project: {type: book}\nbook: {chapters: [index.qmd]}\n")
+    (root / "x.exercises.toml").write_text(QUESTIONS)
+    (root / "private.txt").write_text(f"{CANARY} private\n")
+    (root / "exam.exercises.toml").write_text(f'# {CANARY} "tolerance"\n')
+    (root / "week1").mkdir()
+    (root / "week1" / "results.csv").write_text(f"ada,{CANARY}\n")
+    assert main(["assign", "x", "--out", str(root / "week"), "--root", str(root)]) == 0
+    path = root / "s"
+    with socket.socket(socket.AF_UNIX) as plain, socket.socket() as local:
+        plain.bind(str(path))
+        path.chmod(0o777)
+        local.bind(("127.0.0.1", 0))
+        for each in (plain, local):
+            each.listen()
+            threading.Thread(target=_tell, args=(each,), daemon=True).start()
+        user = "root" if ROOT and request.param == "here" else "ordinary"
+        victim = subprocess.Popen(["sleep", "600"], user=USER if ROOT and user != "root" else None)
+        yield Class(root, user, victim, path, local.getsockname()[1])
+        victim.kill()
+        victim.wait()
+    shutil.rmtree(root, ignore_errors=True)
+
+
+def _tell(server: socket.socket) -> None:
+    """Tell whoever calls a secret."""
+    while True:
+        try:
+            caller, _ = server.accept()
+        except OSError:
+            return
+        with caller:
+            caller.sendall(CANARY.encode())
+
+
+def left_running() -> list[str]:
+    """The processes that came out of a grading and are still there."""
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            words = (folder / "cmdline").read_bytes().split(b"\0")
+            state = (folder / "stat").read_text().rpartition(")")[2].split()[0]
+        except OSError:
+            continue
+        ours = any(b"mlsim_book.grading.runner" in word for word in words)
+        if ours and state not in "ZX" and str(os.getpid()) != folder.name:
+            found.append(f"{folder.name}: {words[:3]}")
+    return found
+
+
+def test_no_attack_gets_anything(school: Class) -> None:
+    names = list(ATTACKS)
+    if school.user == "ordinary" and ROOT and not WHOLE:
+        names = random.Random(22).sample(names, 20)
+    for name in names:
+        school.attack(name)
+    for name in ("ada", "bob"):
+        school.hand_in(name, notebook(HONEST))
+    handed = {p: p.read_bytes() for p in (school.homework / "submissions").iterdir()}
+    kept = {
+        p: p.read_bytes() for p in (*school.root.glob("*.*"), school.root / "week1/results.csv")
+    }
+    for _ in range(2):
+        rows = school.grade()
+        assert set(rows) == {*names, "ada", "bob"}
+        for name in ("ada", "bob"):
+            assert (rows[name]["points"], rows[name]["notes"]) == ("9", ""), rows[name]
+        assert {name: rows[name]["points"] for name in names} == dict.fromkeys(names, "0")
+        for path, text in school.shown():
+            if "kept" not in path.parts and path.stem not in {"ada", "bob"}:
+                lines = [
+                    each for each in text.splitlines() if not each.startswith(("ada,", "bob,"))
+                ]
+                for secret in SECRETS:
+                    assert secret not in "\n".join(lines), (path, secret)
+        assert {p: p.read_bytes() for p in handed} == handed
+        assert {p: p.read_bytes() for p in kept} == kept
+        assert school.victim.poll() is None
+    deadline = time.monotonic() + 5
+    while (left := left_running()) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert not left
+    assert not [
+        p for p in (school.homework / "results").rglob("*") if not (p.is_file() or p.is_dir())
+    ]
+
+
+def test_what_is_told_is_a_kind(school: Class) -> None:
+    """A student's page has the kind of an error; its text is for whoever grades."""
+    school.hand_in("ada", notebook("raise ValueError('WORDS-OF-THE-ERROR')"))
+    school.hand_in(
+        "bob",
+        notebook("class Evil(KeyError): pass\nEvil.__name__ = 'OTHER-WORDS'\nraise Evil('x')"),
+    )
+    rows = school.grade()
+    pages = school.homework / "results" / "feedback"
+    ada, bob = ((pages / f"{name}.html").read_text() for name in ("ada", "bob"))
+    assert "code cell 1: ValueError" in ada
+    assert "WORDS" not in ada
+    assert "WORDS-OF-THE-ERROR" in rows["ada"]["notes"]
+    assert "code cell 1: KeyError" in bob
+    assert "OTHER-WORDS" not in bob
+
+
+def test_odd_files(school: Class) -> None:
+    """Whatever lies among the submissions gets its student a note, and others their grades."""
+    folder = school.homework / "submissions"
+    school.hand_in("ada", notebook(HONEST))
+    school.hand_in("metadata", notebook(HONEST, assignment={"student": "x" * 3_000_000}))
+    school.hand_in("metadata-half", notebook(HONEST, assignment={"student": "\ud800"}))
+    school.hand_in("n" * 244, notebook(HONEST))
+    school.hand_in("brackets", "[" + "[]," * 10_000_000 + "[]]")
+    school.hand_in("deep", "[" * 10**6)
+    school.hand_in("digits", '{"cells": ' + "1" * 10**6 + "}")
+    school.hand_in("latin", notebook(HONEST).encode("utf-16"))
+    school.hand_in("bytes", bytes(range(256)))
+    school.hand_in("cells", json.dumps({"cells": [{"cell_type": "code", "source": "1"}] * 100_000}))
+    school.hand_in("odd-cells", '{"cells": [{"cell_type": "code", "source": ["x", 3]}, 4, null]}')
+    school.hand_in("half", '{"cells": [{"cell_type": "code", "source": "x = \'\\ud800\'"}]}')
+    with (folder / "large.ipynb").open("wb") as file:
+        file.truncate(500_000_000)
+    os.mkfifo(folder / "pipe.ipynb")
+    (folder / "link.ipynb").symlink_to(folder / "ada.ipynb")
+    (folder / "link-to-key.ipynb").symlink_to(school.homework / "key.json")
+    (folder / "nowhere.ipynb").symlink_to(folder / "none")
+    with socket.socket(socket.AF_UNIX) as each:
+        here = Path.cwd()
+        os.chdir(folder)
+        each.bind("socket.ipynb")
+        os.chdir(here)
+    (folder / "closed.ipynb").write_text(notebook(HONEST))
+    (folder / "closed.ipynb").chmod(0)
+    (folder / "closed-folder").mkdir()
+    (folder / "closed-folder").chmod(0)
+    Path(os.fsdecode(os.fsencode(folder) + b"/Jos\xe9.ipynb")).write_text(notebook(HONEST))
+    odd = Path(os.fsdecode(os.fsencode(folder) + b"/Andr\xe9"))
+    odd.mkdir()
+    (odd / "week.ipynb").write_text(notebook(HONEST))
+    (folder / "line\nbreak.ipynb").write_text(notebook(HONEST))
+    for _ in range(2):
+        rows = school.grade()
+        well = {"ada", "metadata", "metadata-half", "n" * 244, "José", "André/week", "line break"}
+        well |= {"latin"} | ({"closed"} if school.user == "root" else set())
+        assert {name for name, row in rows.items() if row["points"] == "9"} == well
+        for name in set(rows) - well - {"half"}:
+            assert rows[name]["notes"], name
+    noted = {
+        "brackets": "no notebook", "deep": "that can be read", "digits": "that can be read",
+        "bytes": "that can be read", "cells": "more than 5,000", "odd-cells": "no notebook",
+        "large": "larger than 64 MB", "pipe": "no file", "link": "a link", "socket": "can't be read",
+        "link-to-key": "a link", "nowhere": "a link",
+    }  # fmt: skip
+    for name, words in noted.items():
+        assert words in rows[name]["notes"], (name, rows[name]["notes"])
+    if school.user == "ordinary":
+        assert "Permission denied" in rows["closed"]["notes"]
+        assert "can't be opened" in rows["closed-folder"]["notes"]
+    (folder / "closed-folder").chmod(0o700)
+
+
+def test_the_thieves_are_noted(school: Class) -> None:
+    """What a plain look-up meets is no file at all, and the instructor reads so."""
+    school.attack("direct")
+    rows = school.grade()
+    assert "FileNotFoundError" in rows["direct"]["notes"]
+    assert len(KEY_THIEVES) > 20
