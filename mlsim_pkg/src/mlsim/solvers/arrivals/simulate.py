@@ -1,0 +1,321 @@
+"""A scheduler at work: step after step, which requests run, and when each has its tokens.
+
+Nothing here is physics but the clock: how long a step takes comes from tables that the
+equations filled. Between two events (a request comes, one ends, the cache is full) decode
+steps are alike but for their growing context, so they are taken in one leap.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import deque
+from dataclasses import dataclass, field
+from typing import Any
+
+from mlsim.solvers.arrivals.step_times import CHUNKS, CONTEXTS, StepTimes
+from mlsim.systems.schedulers import Scheduler
+from mlsim.workloads.requests import Requests
+
+# Free part of the cache that a new request must leave: growth of those that run.
+_SPARE = 0.01
+
+
+@dataclass(slots=True)
+class Run:
+    """What happened to each request, and what the service did meanwhile.
+
+    Attributes
+    ----------
+    arrived, first, finished
+        Times in s, by request: it came, had its first token, had its last.
+    busy, running_time, waiting_time
+        Seconds in steps; request-seconds of running, and of waiting to start.
+    tokens, steps, stopped
+        Tokens generated; steps; requests that were stopped and computed again.
+    most_running
+        Most requests that ran at one time.
+    """
+
+    arrived: list[float]
+    first: list[float]
+    finished: list[float]
+    busy: float = 0.0
+    running_time: float = 0.0
+    waiting_time: float = 0.0
+    tokens: int = 0
+    steps: int = 0
+    stopped: int = 0
+    most_running: int = 0
+
+
+def simulate(requests: Requests, times: StepTimes, scheduler: Scheduler) -> Run:
+    """Run all requests through one copy of a service."""
+    return _Service(requests, times, scheduler).run()
+
+
+@dataclass(slots=True)
+class _Prompt:
+    """A request whose prompt is read, and how far."""
+
+    index: int
+    length: int
+    done: int = 0
+
+
+@dataclass(slots=True)
+class _Service:
+    """The state of the scheduler between two steps."""
+
+    requests: Requests
+    times: StepTimes
+    scheduler: Scheduler
+    now: float = 0.0
+    # Decode steps so far: a request with n tokens left ends n steps later.
+    clock: int = 0
+    # Requests to come, by time; those that wait; those whose prompts are read.
+    coming: list[tuple[float, int]] = field(default_factory=list)
+    waiting: deque[tuple[int, int]] = field(default_factory=deque)
+    reading: deque[_Prompt] = field(default_factory=deque)
+    # Those that decode: when they end, by clock; in the order in which they began.
+    ends: list[tuple[int, int]] = field(default_factory=list)
+    began: dict[int, int] = field(default_factory=dict)
+    count: int = 0
+    # Tokens cached by those that decode, by those that are read, and at most at their ends.
+    cached: int = 0
+    read: int = 0
+    promised: int = 0
+    made: list[int] = field(default_factory=list)
+    next_user: int = 0
+    log: Run = field(init=False)
+
+    def run(self) -> Run:
+        requests = self.requests
+        total = len(requests)
+        self.log = Run([0.0] * total, [-1.0] * total, [-1.0] * total)
+        self.made = [0] * total
+        self._open(total)
+        while self.coming or self.waiting or self.reading or self.count:
+            if not (self.waiting or self.reading or self.count):
+                self.now = max(self.now, self.coming[0][0])
+            self._arrive()
+            if self._prompts_go():
+                self._mixed_step()
+            elif self.count:
+                self._decode()
+        return self.log
+
+    def _open(self, total: int) -> None:
+        users = self.requests.users
+        self.next_user = min(users, total) if users else total
+        arrived = self.requests.arrived.tolist()
+        self.coming = [(arrived[index], index) for index in range(self.next_user)]
+
+    def _arrive(self) -> None:
+        coming, prompts = self.coming, self.requests.prompt_tokens
+        while coming and coming[0][0] <= self.now:
+            time, index = heapq.heappop(coming)
+            self.log.arrived[index] = time
+            self.waiting.append((index, int(prompts[index])))
+
+    # What may start.
+
+    def _prompts_go(self) -> bool:
+        """Take requests in, and tell whether a prompt can be worked on now."""
+        budget = self.scheduler.tokens_per_step
+        if self.scheduler.mixed:
+            budget -= self.count
+        room = budget - sum(each.length - each.done for each in self.reading)
+        while self.waiting and room > 0 and self._fits(*self.waiting[0]):
+            index, length = self.waiting.popleft()
+            self.reading.append(_Prompt(index, length))
+            self.read += length
+            self.promised += self._whole(index)
+            room -= length
+        return bool(self.reading) and budget > 0
+
+    def _whole(self, index: int) -> int:
+        """Tokens of a request at its end."""
+        return int(self.requests.prompt_tokens[index]) + int(self.requests.output_tokens[index])
+
+    def _fits(self, index: int, length: int) -> bool:
+        """Tell whether a request may start beside those that run."""
+        others = self.count + len(self.reading)
+        if others >= self.scheduler.running_limit:
+            return False
+        if not others:
+            return True
+        sequences = others + 1
+        if self.scheduler.reserves_output:
+            tokens = self.promised + self._whole(index)
+            return self._taken(tokens, sequences) <= self.times.cache_room
+        tokens = self.cached + self.read + length
+        return self._taken(tokens, sequences) <= self.times.cache_room * (1 - _SPARE)
+
+    def _taken(self, tokens: int, sequences: int) -> float:
+        """Bytes of cache of sequences with so many tokens together, half a block each spare."""
+        if not sequences:
+            return 0.0
+        mean = tokens / sequences + self.scheduler.block_tokens / 2
+        return sequences * _between(self.times.memory, mean / self.times.context_step)
+
+    # Steps.
+
+    def _mixed_step(self) -> None:
+        """Read prompts as far as the step has room for tokens; decode beside them, or not."""
+        mixed = self.scheduler.mixed
+        decoding = self.count if mixed else 0
+        budget = self.scheduler.tokens_per_step - decoding
+        tokens, duration, done = decoding, 0.0, 0
+        for each in self.reading:
+            chunk = min(each.length - each.done, budget)
+            if chunk <= 0:
+                break
+            duration += self._reading_prompt(chunk, each.done)
+            each.done += chunk
+            budget -= chunk
+            tokens += chunk
+            done += each.done == each.length
+        if decoding:
+            duration += self._reading(decoding, self.cached / decoding)
+        duration += self.times.together[tokens] + self.times.scores[
+            min(decoding + done, len(self.times.scores) - 1)
+        ]
+        self._pass(duration, 1)
+        if decoding:
+            self._advance(1)
+        while self.reading and self.reading[0].done == self.reading[0].length:
+            self._start(self.reading.popleft())
+        self._end()
+        self._make_room()
+
+    def _start(self, prompt: _Prompt) -> None:
+        """A prompt is read: its request has a token, and decodes from now on."""
+        index = prompt.index
+        self.read -= prompt.length
+        if self.log.first[index] < 0:
+            self.log.first[index] = self.now
+        self.made[index] += 1
+        self.log.tokens += 1
+        left = int(self.requests.output_tokens[index]) - self.made[index]
+        heapq.heappush(self.ends, (self.clock + left, index))
+        self.began[index] = self.clock
+        self.count += 1
+        self.cached += prompt.length
+        self.log.most_running = max(self.log.most_running, self.count)
+
+    def _decode(self) -> None:
+        """Take decode steps up to the next event."""
+        steps = self.ends[0][0] - self.clock
+        context = self.cached / self.count
+        steps = max(1, min(steps, self._until_full(context)))
+        fixed = self.times.together[self.count] + self.times.scores[self.count]
+        if self.coming and not self._blocked():
+            left = self.coming[0][0] - self.now
+            first = fixed + self._reading(self.count, context)
+            guess = min(steps, int(left / first) + 1)
+            mean = fixed + self._reading(self.count, context + guess / 2)
+            steps = max(1, min(steps, int(left / mean) + 1))
+        each = fixed + self._reading(self.count, context + (steps - 1) / 2)
+        self._pass(each * steps, steps)
+        self._advance(steps)
+        self._end()
+        self._make_room()
+
+    def _blocked(self) -> bool:
+        """Tell whether one who comes now could not start."""
+        return bool(self.waiting) or self.count >= self.scheduler.running_limit
+
+    def _until_full(self, context: float) -> int:
+        """Steps until the cache is full, were all to go on."""
+        each = self.times.cache_room / self.count
+        most = _inverse(self.times.memory, each) * self.times.context_step
+        return max(0, int(most - context - self.scheduler.block_tokens / 2))
+
+    def _pass(self, duration: float, steps: int) -> None:
+        self.now += duration
+        log = self.log
+        log.busy += duration
+        log.steps += steps
+        log.running_time += duration * (self.count + len(self.reading))
+        log.waiting_time += duration * len(self.waiting)
+
+    def _advance(self, steps: int) -> None:
+        self.clock += steps
+        self.cached += steps * self.count
+        self.log.tokens += steps * self.count
+
+    def _end(self) -> None:
+        """Let those go who have all their tokens; a user asks again."""
+        while self.ends and self.ends[0][0] <= self.clock:
+            _, index = heapq.heappop(self.ends)
+            if index not in self.began:
+                continue
+            del self.began[index]
+            self.count -= 1
+            whole = self._whole(index)
+            # The last token is not cached: nothing comes after it.
+            self.cached -= whole - 1
+            self.promised -= whole
+            self.log.finished[index] = self.now
+            if self.requests.users and self.next_user < len(self.requests):
+                then = self.now + self.requests.think_time
+                heapq.heappush(self.coming, (then, self.next_user))
+                self.next_user += 1
+
+    def _make_room(self) -> None:
+        """Stop the latest while the cache is full; they are computed again."""
+        while self.count > 1:
+            sequences = self.count + len(self.reading)
+            taken = self._taken(self.cached + self.read + self.count, sequences)
+            if taken <= self.times.cache_room:
+                return
+            index, began = self.began.popitem()
+            made = self.clock - began
+            self.made[index] += made
+            self.count -= 1
+            length = int(self.requests.prompt_tokens[index]) + self.made[index]
+            self.cached -= length - 1
+            self.promised -= self._whole(index)
+            self.ends = [each for each in self.ends if each[1] != index]
+            heapq.heapify(self.ends)
+            self.waiting.appendleft((index, length))
+            self.log.stopped += 1
+
+    # Times, from the tables.
+
+    def _reading(self, sequences: int, context: float) -> float:
+        return _between(self.times.reading[sequences], context / self.times.context_step)
+
+    def _reading_prompt(self, chunk: int, context: int) -> float:
+        place = (chunk - 1) / self.times.chunk_step
+        low = min(int(place), CHUNKS - 2)
+        at = context / self.times.context_step
+        below, above = (_between(self.times.reading_prompt[low + i], at) for i in (0, 1))
+        return below + (above - below) * (place - low)
+
+
+def _between(row: list[float], place: float) -> float:
+    """Look up a row at a place between its entries."""
+    low = int(place)
+    if low > CONTEXTS - 2:
+        low = CONTEXTS - 2
+    start = row[low]
+    return start + (row[low + 1] - start) * (place - low)
+
+
+def _inverse(row: list[float], value: float) -> float:
+    """Return the place at which a rising row reaches a value."""
+    from bisect import bisect_right
+
+    low = min(max(bisect_right(row, value) - 1, 0), CONTEXTS - 2)
+    rise = row[low + 1] - row[low]
+    if rise <= 0:
+        return float("inf")
+    return low + (value - row[low]) / rise
+
+
+def percentiles(values: Any, shares: tuple[float, ...]) -> tuple[float, ...]:
+    """Return the values below which such shares of them lie."""
+    import numpy as np
+
+    return tuple(float(each) for each in np.quantile(values, shares))

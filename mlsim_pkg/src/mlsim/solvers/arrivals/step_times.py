@@ -1,0 +1,171 @@
+"""Tables of how long a step takes, by what it works on: computed once, looked up often.
+
+A step works on all tokens together in its matrix products, on each running sequence's cache,
+and on each chunk of a prompt's own tokens. So its time is the sum of three tables' entries,
+and a simulation of a million steps asks the operators' equations only a few times.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from mlsim.errors import DoesNotFitError, WrongKindError
+from mlsim.solvers.serving.phase import step_question
+from mlsim.solvers.serving.service import Service
+from mlsim.units import text
+from mlsim.workloads.operators import OperatorTable
+
+# Places of the grids of contexts and chunks: what lies between is interpolated.
+CONTEXTS, CHUNKS = 65, 65
+# Kinds of operators whose work depends on what is cached, or that only make the next token.
+_ATTENTION, _OUTPUT = "attention", "output"
+
+
+@dataclass(frozen=True, slots=True)
+class StepTimes:
+    """Times of the parts of a step, in s, on one copy of the model.
+
+    Attributes
+    ----------
+    together
+        By tokens in the step: all that works on tokens together.
+    scores
+        By sequences that get a token: the output layer.
+    reading
+        By running sequences, a row of times over mean contexts: attention of decoding.
+    reading_prompt
+        By chunk, a row of times over contexts: attention of a chunk of a prompt.
+    context_step, chunk_step
+        Tokens between the places of the grids.
+    memory
+        By tokens of a sequence, over the grid: bytes of cache that it takes.
+    cache_room
+        Bytes of cache that there are.
+    longest
+        The longest sequence that the tables know.
+    """
+
+    together: list[float]
+    scores: list[float]
+    reading: list[list[float]]
+    reading_prompt: list[list[float]]
+    context_step: float
+    chunk_step: float
+    memory: list[float]
+    cache_room: float
+    longest: int
+
+
+def step_times(service: Service, *, running: int, tokens: int, longest: int) -> StepTimes:
+    """Return the tables of a service for steps of so many sequences and tokens at most.
+
+    Raises
+    ------
+    WrongKindError
+        If the model is an encoder.
+    DoesNotFitError
+        If the weights leave no room for one sequence of the longest length.
+    """
+    if not service.model.decoder:
+        raise WrongKindError(
+            f"{service.model.name} is an encoder: it generates nothing, so no requests run on "
+            "in it. Engine.serve tells the time of its pass."
+        )
+    import numpy as np
+
+    parts = _parts(service)
+    most = tokens + running
+    contexts = np.linspace(0.0, float(longest), CONTEXTS)
+    chunks = np.linspace(1.0, float(tokens), CHUNKS)
+    many = np.arange(1.0, running + 1.0)
+    counts = np.arange(1.0, most + 1.0)
+    alone = _on_one_copy(service)
+    together = alone(parts["rest"], counts, 1.0, 0.0)
+    scores = alone(parts["output"], many, 1.0, 0.0)
+    reading = alone(parts["attention"], many[:, None], 1.0, contexts[None, :])
+    prompts = alone(parts["attention"], 1.0, chunks[:, None], contexts[None, :])
+    memory, room = _memory(service, contexts, running, tokens, longest)
+    return StepTimes(
+        [0.0, *together.tolist()],
+        [0.0, *scores.tolist()],
+        [[0.0] * CONTEXTS, *reading.tolist()],
+        prompts.tolist(),
+        float(contexts[1]),
+        float(chunks[1] - chunks[0]),
+        memory,
+        room,
+        longest,
+    )
+
+
+def _parts(service: Service) -> dict[str, OperatorTable[Any] | None]:
+    """Return the operators in three tables: attention, the output layer, and the rest."""
+    kinds = [each.kind for each in service.table]
+    picked = {
+        "attention": [kind == _ATTENTION for kind in kinds],
+        "output": [kind == _OUTPUT for kind in kinds],
+    }
+    picked["rest"] = [not (a or o) for a, o in zip(*picked.values(), strict=True)]
+    return {name: _subset(service.table, mask) for name, mask in picked.items()}
+
+
+def _subset(table: OperatorTable[Any], mask: list[bool]) -> OperatorTable[Any] | None:
+    """Return those operators of a table that are marked, with their columns."""
+    if not any(mask):
+        return None
+    def kept(values: Any) -> tuple[Any, ...]:
+        return tuple(each for each, wanted in zip(values, mask, strict=True) if wanted)
+
+    extra = {name: kept(values) for name, values in table.extra.items()}
+    return OperatorTable(kept(table), table.counted, extra)
+
+
+def _on_one_copy(service: Service) -> Callable[..., Any]:
+    """Return what computes the latency of some of the operators, for arrays of steps."""
+    import numpy as np
+
+    copies = service.parallelism.data
+
+    def latency(table: OperatorTable[Any] | None, batch: Any, new: Any, cached: Any) -> Any:
+        shape = np.broadcast_shapes(*(np.shape(each) for each in (batch, new, cached)))
+        if table is None:
+            return np.zeros(shape)
+        asked = replace(service, batch_size=np.asarray(batch, float) * copies)
+        full = (np.broadcast_to(np.asarray(each, float), shape) for each in (new, cached))
+        question = step_question(asked, "a step of the schedule", *full)
+        found = question.evaluate("latency", table=table)["latency"]
+        return np.broadcast_to(found, shape)
+
+    return latency
+
+
+def _memory(
+    service: Service, contexts: Any, running: int, tokens: int, longest: int
+) -> tuple[list[float], float]:
+    """Return the cache's bytes by length of a sequence, and how many there are."""
+    lengths = [max(1.0, float(each)) for each in contexts]
+    import numpy as np
+
+    asked = replace(
+        service,
+        batch_size=float(service.parallelism.data),
+        prompt_tokens=np.array(lengths),
+        output_tokens=0.0,
+        chunk_tokens=float(tokens),
+    )
+    known = step_question(asked, "the cache", float(tokens), 0.0)
+    per = known.evaluate("cache_per_sequence")["cache_per_sequence"]
+    usable = known.evaluate("usable_memory", "weight_memory", "activation_memory")
+    room = float(np.min(usable["usable_memory"])) - float(np.max(usable["weight_memory"]))
+    room -= float(np.max(usable["activation_memory"]))
+    memory = [0.0, *np.broadcast_to(per, (len(lengths),)).tolist()[1:]]
+    if room < memory[-1]:
+        held = text(max(room, 0.0), "B")
+        raise DoesNotFitError(
+            f"{service.model.name} leaves {held} for the cache of {service.hardware_name}, and "
+            f"one request of {longest:,} tokens needs {text(memory[-1], 'B')}. Use fewer bits, "
+            "more devices, or shorter requests (Engine.fit tells what fits)."
+        )
+    return memory, room

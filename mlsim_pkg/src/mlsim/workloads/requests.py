@@ -1,0 +1,147 @@
+"""Requests for a service: when they arrive, and how long each is.
+
+They come at a rate, all at once, from users who wait for their answers, or out of a trace.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from mlsim.errors import InvalidValueError
+from mlsim.workloads.lengths import Lengths
+
+if TYPE_CHECKING:
+    import numpy
+
+# Requests that are followed where nobody says how many: of a rate, and for each user.
+FOLLOWED, FOLLOWED_PER_USER = 2000, 10
+MOST = 1_000_000
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Requests:
+    """Requests in the order of their arrival.
+
+    Attributes
+    ----------
+    arrived
+        When each arrives, in s; of users, their turns, all 0.
+    prompt_tokens, output_tokens
+        Whole numbers from 1 up, an array each.
+    users
+        How many wait for their answers before they ask again; 0 where nobody waits.
+    think_time
+        Between an answer and the user's next request, in s.
+    settled
+        How many come before the service is in its usual state; they are not counted.
+    words
+        How they arrive, in words.
+    """
+
+    arrived: numpy.ndarray[Any, Any]
+    prompt_tokens: numpy.ndarray[Any, Any]
+    output_tokens: numpy.ndarray[Any, Any]
+    users: int = 0
+    think_time: float = 0.0
+    settled: int = 0
+    words: str = ""
+
+    def __len__(self) -> int:
+        return len(self.arrived)
+
+    def part(self, index: int, parts: int) -> Requests:
+        """Return every so-manieth request: what one of several copies is sent."""
+        own = slice(index, None, parts)
+        users = len(range(index, self.users, parts))
+        return Requests(
+            self.arrived[own],
+            self.prompt_tokens[own],
+            self.output_tokens[own],
+            users,
+            self.think_time,
+            len(range(index, self.settled, parts)),
+            self.words,
+        )
+
+
+def at_rate(
+    rate: float, prompt: Lengths, output: Lengths, *, count: int, burstiness: float, seed: int
+) -> Requests:
+    """Return requests that arrive at random, at a mean rate in requests per second.
+
+    `burstiness` is the squared coefficient of variation of the times between them: 1 where
+    they know nothing of one another (Poisson), 0 where they are evenly spaced.
+    """
+    import numpy as np
+
+    random = np.random.default_rng(seed)
+    gaps = _gaps(rate, count, burstiness, random)
+    spaced = "evenly spaced" if burstiness == 0 else "at random"
+    if burstiness not in (0, 1):
+        spaced += f", burstiness {burstiness:g}"
+    return Requests(
+        np.cumsum(gaps),
+        prompt.draw(count, random),
+        output.draw(count, random),
+        settled=count // 10,
+        words=f"{rate:g} requests/s, {spaced}",
+    )
+
+
+def _gaps(
+    rate: float, count: int, burstiness: float, random: numpy.random.Generator
+) -> numpy.ndarray[Any, Any]:
+    import numpy as np
+
+    if burstiness == 0:
+        return np.full(count, 1 / rate)
+    # A gamma distribution of mean 1/rate; its shape is one over the squared variation.
+    return random.gamma(1 / burstiness, burstiness / rate, count)
+
+
+def at_once(count: int, prompt: Lengths, output: Lengths, *, seed: int) -> Requests:
+    """Return requests that are all there at the start."""
+    import numpy as np
+
+    random = np.random.default_rng(seed)
+    return Requests(
+        np.zeros(count),
+        prompt.draw(count, random),
+        output.draw(count, random),
+        words=f"{count:,} requests at once",
+    )
+
+
+def of_users(
+    users: int, prompt: Lengths, output: Lengths, *, count: int, think_time: float, seed: int
+) -> Requests:
+    """Return requests of users who each wait for an answer before they ask again.
+
+    All ask at the start: the opening burst of a benchmark with a fixed concurrency.
+    """
+    import numpy as np
+
+    random = np.random.default_rng(seed)
+    thinking = f", {think_time:g} s between answer and request" if think_time else ""
+    return Requests(
+        np.zeros(count),
+        prompt.draw(count, random),
+        output.draw(count, random),
+        users=users,
+        think_time=think_time,
+        words=f"{users:,} users{thinking}",
+    )
+
+
+def check_count(name: str, value: Any, most: int = MOST) -> int:
+    """Return a whole number from 1 up.
+
+    Raises
+    ------
+    InvalidValueError
+        If it is none.
+    """
+    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= most:
+        raise InvalidValueError(f"{name} must be a whole number from 1 to {most:,}, not {value!r}.")
+    return value
