@@ -141,6 +141,7 @@ class Engine:
         optimal_size = staticmethod(optimal_size)
         check_claim = staticmethod(check_claim)
         calibrate = staticmethod(calibrate)
+        load = staticmethod(load)
     else:
         solve = _Question("solve")
         serve = _Question("serve")
@@ -152,3 +153,4 @@ class Engine:
         optimal_size = _Question("train")
         check_claim = _Question("claims")
         calibrate = _Question("calibrate")
+        load = _Question("load")

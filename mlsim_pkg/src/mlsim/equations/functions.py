@@ -163,6 +163,20 @@ def log2(a: Value) -> Value:
     return sys.modules["numpy"].log2(a)
 
 
+def decay(a: Value) -> Value:
+    """Return e to the power of minus a: the chance of none where a are expected.
+
+    >>> decay(0.0)
+    1.0
+    """
+    kind = _kind(a)
+    if kind == "float":
+        return math.exp(-a)
+    if kind == "symbol":
+        return _symbolic("decay", a)
+    return sys.modules["numpy"].exp(-a)
+
+
 def missed(all_there: Value, marked: Value, drawn: Value) -> Value:
     """Return the chance that draws without putting back take none of the marked ones.
 

@@ -31,6 +31,7 @@ class Term:
 _TOPICS = (
     *("operators", "serving", "training", "calibration", "kernels"),
     *("footprint", "machines", "inside", "counters"),
+    *("footprint", "machines", "inside", "arrivals"),
 )
 _TERMS: dict[str, Term] = {}
 _loaded: list[str] = []

@@ -18,6 +18,8 @@ from mlsim.workloads.requests import Requests
 
 # Free part of the cache that a new request must leave: growth of those that run.
 _SPARE = 0.01
+# Place of a context that a full cache never stops: a window keeps no more.
+_NO_END = 2.0**40
 
 
 @dataclass(slots=True)
@@ -156,7 +158,7 @@ class _Service:
         if not sequences:
             return 0.0
         mean = tokens / sequences + self.scheduler.block_tokens / 2
-        return sequences * _between(self.times.memory, mean / self.times.context_step)
+        return sequences * between(self.times.memory, mean / self.times.context_step)
 
     # Steps.
 
@@ -284,17 +286,22 @@ class _Service:
     # Times, from the tables.
 
     def _reading(self, sequences: int, context: float) -> float:
-        return _between(self.times.reading[sequences], context / self.times.context_step)
+        return between(self.times.reading[sequences], context / self.times.context_step)
 
     def _reading_prompt(self, chunk: int, context: int) -> float:
-        place = (chunk - 1) / self.times.chunk_step
-        low = min(int(place), CHUNKS - 2)
-        at = context / self.times.context_step
-        below, above = (_between(self.times.reading_prompt[low + i], at) for i in (0, 1))
-        return below + (above - below) * (place - low)
+        return chunk_time(self.times, chunk, context)
 
 
-def _between(row: list[float], place: float) -> float:
+def chunk_time(times: StepTimes, chunk: float, context: float) -> float:
+    """Time of attention of a chunk of a prompt, with so many of its tokens before it."""
+    place = (chunk - 1) / times.chunk_step
+    low = min(int(place), CHUNKS - 2)
+    at = context / times.context_step
+    below, above = (between(times.reading_prompt[low + i], at) for i in (0, 1))
+    return below + (above - below) * (place - low)
+
+
+def between(row: list[float], place: float) -> float:
     """Look up a row at a place between its entries."""
     low = int(place)
     if low > CONTEXTS - 2:
@@ -310,12 +317,5 @@ def _inverse(row: list[float], value: float) -> float:
     low = min(max(bisect_right(row, value) - 1, 0), CONTEXTS - 2)
     rise = row[low + 1] - row[low]
     if rise <= 0:
-        return float("inf")
+        return _NO_END
     return low + (value - row[low]) / rise
-
-
-def percentiles(values: Any, shares: tuple[float, ...]) -> tuple[float, ...]:
-    """Return the values below which such shares of them lie."""
-    import numpy as np
-
-    return tuple(float(each) for each in np.quantile(values, shares))

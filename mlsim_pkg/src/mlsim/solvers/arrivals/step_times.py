@@ -153,6 +153,8 @@ def _memory(
         batch_size=float(service.parallelism.data),
         prompt_tokens=np.array(lengths),
         output_tokens=0.0,
+        # Half a block for each sequence is counted by the scheduler.
+        block_tokens=1.0,
         chunk_tokens=float(tokens),
     )
     known = step_question(asked, "the cache", float(tokens), 0.0)

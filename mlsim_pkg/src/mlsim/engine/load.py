@@ -1,0 +1,236 @@
+"""`Engine.load`: a service to which requests come, and what its users wait for."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from mlsim.errors import InvalidValueError, WrongKindError
+from mlsim.hardware import Device
+from mlsim.precision import Precision
+from mlsim.solvers.arrivals.loaded import Loaded, LoadedService, one_arrival
+from mlsim.solvers.formats import formats
+from mlsim.solvers.inputs import validate
+from mlsim.solvers.serving.validate import service
+from mlsim.systems import System
+from mlsim.systems.schedulers import Scheduler, scheduler as find_scheduler
+from mlsim.workloads import requests as arriving
+from mlsim.workloads.lengths import Lengths, lengths
+from mlsim.workloads.model import Model
+from mlsim.workloads.parallelism import Parallelism
+from mlsim.workloads.requests import FOLLOWED, FOLLOWED_PER_USER, Requests, check_count
+from mlsim.workloads.traces import read_trace
+from mlsim.zoo import resolve
+
+
+def load(
+    *,
+    model: Model | str,
+    hardware: Device | System | str,
+    rate: Any = None,
+    users: int | None = None,
+    burst: int | None = None,
+    trace: Path | str | None = None,
+    prompt_tokens: Any = 512,
+    output_tokens: Any = 128,
+    requests: int | None = None,
+    burstiness: float = 1.0,
+    think_time: float = 0.0,
+    scheduler: str | Scheduler = "vllm",
+    running_limit: int | None = None,
+    tokens_per_step: int | None = None,
+    seed: int = 0,
+    precision: str | Precision | None = None,
+    weights: str | Precision | None = None,
+    activations: str | Precision | None = None,
+    kv_cache: str | Precision | None = None,
+    tensor_parallel: int = 1,
+    pipeline_parallel: int = 1,
+    data_parallel: int = 1,
+    expert_parallel: int = 1,
+    reserve: float = 0.1,
+    estimate: str = "roofline",
+    **given: Any,
+) -> LoadedService:
+    """Predict what users of a language model wait for while requests keep coming.
+
+    A scheduler's steps are run one after another, each as long as the operators take for the
+    tokens in it; closed forms say the same of arrivals at random, with their derivation
+    (`steady`).
+
+    Parameters
+    ----------
+    model, hardware, precision, weights, activations, kv_cache
+        As for `serve`.
+    rate
+        Requests per second that arrive at random.
+    users
+        Users who each wait for an answer before they ask again; all ask at the start, as a
+        benchmark with a fixed concurrency does.
+    burst
+        Requests that are all there at the start.
+    trace
+        A CSV file of requests: when each arrived (s), its prompt and output tokens. Without
+        a column of arrivals, `rate` says how they come.
+    prompt_tokens, output_tokens
+        Tokens of each request: a number, or a distribution such as "lognormal 512 0.8"
+        (mean, spread as a share of it), "uniform 100 900" or "exponential 512".
+    requests
+        How many to follow: 2,000 by default, of users ten for each; of a trace, all.
+    burstiness
+        Squared variation of the times between arrivals: 1 at random, 0 evenly spaced.
+    think_time
+        Between a user's answer and the next request, in s.
+    scheduler
+        "vllm", "sglang" or "tensorrt_llm".
+    running_limit, tokens_per_step
+        Most requests that run at one time, and most tokens that a step works on, in place
+        of the scheduler's.
+    seed
+        Of the random lengths and arrivals.
+    tensor_parallel, pipeline_parallel, data_parallel, expert_parallel
+        The layout, as for `serve`. Copies, and batches in flight in a pipeline, each have a
+        scheduler of their own, and requests go to them in turn.
+    reserve, estimate, **given
+        As for `serve`.
+
+    Raises
+    ------
+    WrongKindError
+        If requests arrive in no way or in two, or the model is an encoder.
+    InvalidValueError
+        If a number can't be, a request is longer than the model's context, or the rate is
+        beyond saturation; says where that is.
+    DataFileError
+        If a trace has a hole; names the line.
+    DoesNotFitError
+        If one request does not fit in memory.
+    MlsimError
+        As for `serve`.
+
+    >>> from mlsim import Engine
+    >>> loaded = Engine.load(model="Llama3_8B", hardware="H100", rate=10, seed=1)
+    >>> round(loaded.steady.value("saturation_rate"))
+    60
+    """
+    rule = find_scheduler(scheduler).with_limits(
+        _limit("running_limit", running_limit), _limit("tokens_per_step", tokens_per_step)
+    )
+    if trace is not None and rate is not None:
+        one_arrival({"users": users, "burst": burst, "trace": trace})
+    else:
+        one_arrival({"rate": rate, "users": users, "burst": burst, "trace": trace})
+    coming, pace = _requests(
+        {"rate": rate, "users": users, "burst": burst, "trace": trace},
+        (lengths(prompt_tokens), lengths(output_tokens, "output_tokens")),
+        count=None if requests is None else check_count("requests", requests),
+        burstiness=_number("burstiness", burstiness),
+        think_time=_number("think_time", think_time),
+        seed=check_seed(seed),
+    )
+    found, served = resolve.hardware(hardware), resolve.transformer(model)
+    device = found if isinstance(found, Device) else found.device
+    chosen = formats(
+        precision, weights, activations, kv_cache, device=device, released=served.released
+    )
+    if not served.decoder:
+        raise WrongKindError(
+            f"{served.name} is an encoder: it generates nothing. Engine.serve tells its pass."
+        )
+    asked = service(
+        model=served,
+        hardware=found,
+        batch_size=data_parallel,
+        prompt_tokens=1,
+        output_tokens=1,
+        formats=chosen,
+        parallelism=Parallelism(
+            tensor=tensor_parallel,
+            pipeline=pipeline_parallel,
+            data=data_parallel,
+            expert=expert_parallel,
+        ),
+        block_tokens=rule.block_tokens,
+        chunk_tokens=rule.tokens_per_step,
+        reserve=reserve,
+        estimate=estimate,
+        given=given,
+    )
+    return LoadedService(Loaded(asked, coming, rule, pace))
+
+
+def _requests(
+    given: dict[str, Any],
+    sizes: tuple[Lengths, Lengths],
+    *,
+    count: int | None,
+    burstiness: float,
+    think_time: float,
+    seed: int,
+) -> tuple[Requests, float | None]:
+    """Return the requests, and their rate where they come at one."""
+    rate = None if given["rate"] is None else float(_rate(given["rate"]))
+    if given["trace"] is not None:
+        return _of_trace(given["trace"], rate, count, burstiness, seed), rate
+    if rate is not None:
+        followed = count or FOLLOWED
+        coming = arriving.at_rate(rate, *sizes, count=followed, burstiness=burstiness, seed=seed)
+        return coming, rate if burstiness == 1 else None
+    if given["users"] is not None:
+        users = check_count("users", given["users"], most=100_000)
+        followed = count or users * FOLLOWED_PER_USER
+        return (
+            arriving.of_users(users, *sizes, count=followed, think_time=think_time, seed=seed),
+            None,
+        )
+    return arriving.at_once(check_count("burst", given["burst"]), *sizes, seed=seed), None
+
+
+def _of_trace(
+    path: Path | str, rate: float | None, count: int | None, burstiness: float, seed: int
+) -> Requests:
+    found = read_trace(path, most=count)
+    if rate is None:
+        return found
+    if found.arrived.any():
+        raise InvalidValueError(
+            f"{path} says when its requests arrive; leave out rate, or its column of arrivals."
+        )
+    one = Lengths("fixed", (1.0,))
+    paced = arriving.at_rate(rate, one, one, count=len(found), burstiness=burstiness, seed=seed)
+    return replace(
+        found, arrived=paced.arrived, settled=paced.settled, words=f"{found.words}, {paced.words}"
+    )
+
+
+def _rate(value: Any) -> Any:
+    if isinstance(value, str):
+        raise InvalidValueError(
+            f"rate is a number of requests per second, not the text {value!r}. Leave out the "
+            "quotes and the unit."
+        )
+    found = validate("arrival_rate", value if hasattr(value, "units") else f"{value} 1/s")
+    if getattr(found, "ndim", 0):
+        raise InvalidValueError("rate must be one number; ask once for each rate.")
+    return found
+
+
+def _number(name: str, value: Any) -> float:
+    import math
+
+    whole = isinstance(value, (int, float)) and not isinstance(value, bool)
+    if not whole or not math.isfinite(value) or value < 0:
+        raise InvalidValueError(f"{name} must be a number from 0 up, not {value!r}.")
+    return float(value)
+
+
+def _limit(name: str, value: Any) -> int | None:
+    return None if value is None else check_count(name, value, most=100_000)
+
+
+def check_seed(value: Any) -> int:
+    """Return a seed: a whole number from 0 up."""
+    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+        raise InvalidValueError(f"seed must be a whole number from 0 up, not {value!r}.")
+    return value

@@ -1,0 +1,195 @@
+"""Requests that arrive at random: how many run, what a user waits, and where it ends.
+
+A serving engine works in steps. In each, every running request gets a token, and the prompts
+that came during the step before are read. So a step is as long as decoding takes, and longer
+by the prompts that it reads; the longer it is, the more prompts come meanwhile.
+"""
+
+from __future__ import annotations
+
+from mlsim.equations.functions import Value, decay
+from mlsim.equations.registry import equation
+
+QUESTION = "What do users wait for when requests arrive?"
+
+
+@equation(source="yu2022orca")
+def output_steps(output_tokens: Value, tokens_per_step: Value) -> Value:
+    """Decode steps of a request: the step that reads its prompt makes the first token.
+
+    Valid without speculation, where a step makes as many tokens for each sequence.
+
+    >>> output_steps(128.0, 1.0)
+    127.0
+    """
+    return (output_tokens - tokens_per_step) / tokens_per_step
+
+
+@equation(source="agrawal2024sarathi")
+def token_interval(decode_step_time: Value, arrival_rate: Value, prompt_time: Value) -> Value:
+    """Time between two tokens: a decode step, and the prompts that come in that time.
+
+    Assumes that prompts are read in the steps in which others decode.
+    Valid while prompts alone don't fill the time.
+
+    >>> token_interval(3.0, 0.5, 0.5)
+    4.0
+    """
+    return decode_step_time / (1 - arrival_rate * prompt_time)
+
+
+@equation(source="little1961proof")
+def running_requests(arrival_rate: Value, output_steps: Value, token_interval: Value) -> Value:
+    """Requests that decode at one time: how many come, times how long each stays (Little's law).
+
+    Valid for any order and any distribution, once as many end as come.
+
+    >>> running_requests(5.0, 100.0, 0.01)
+    5.0
+    """
+    return arrival_rate * (output_steps * token_interval)
+
+
+@equation(source="agrawal2024sarathi")
+def saturation_rate(
+    running_limit: Value, output_steps: Value, full_step_time: Value, prompt_time: Value
+) -> Value:
+    """Requests each second of a service that is always full.
+
+    In the time that a full batch takes for its decode steps and its own prompts, as many new
+    requests start as the batch has.
+    Valid for requests of about equal lengths.
+
+    >>> saturation_rate(64.0, 100.0, 0.25, 0.109375)
+    2.0
+    """
+    return running_limit / (output_steps * full_step_time + running_limit * prompt_time)
+
+
+@equation(source="kleinrock1975queueing")
+def saturation_share(arrival_rate: Value, saturation_rate: Value) -> Value:
+    """Rate of arrivals over the rate that saturates: below 1, or the queue has no end.
+
+    Valid for a steady rate.
+
+    >>> saturation_share(5.0, 20.0)
+    0.25
+    """
+    return arrival_rate / saturation_rate
+
+
+@equation(source="kleinrock1975queueing")
+def interval_variance(token_interval: Value, arrival_rate: Value, prompt_time: Value) -> Value:
+    """Variance of the time between tokens: as many prompts as come by chance.
+
+    A step is longer by the prompts that came during the one before. Their number is that of a
+    Poisson process, so its variance is its mean; and a long step brings a long one.
+    Valid for arrivals at random and prompts of about equal lengths, read in one step.
+
+    >>> interval_variance(3.0, 1.0, 0.5)
+    1.0
+    """
+    return (
+        arrival_rate
+        * token_interval
+        * prompt_time**2
+        / (1 - (arrival_rate * prompt_time) * (arrival_rate * prompt_time))
+    )
+
+
+@equation(source="kleinrock1975queueing")
+def met_interval(token_interval: Value, interval_variance: Value) -> Value:
+    """Time of the step that an arriving request meets: its mean square over its mean.
+
+    A long step is more likely to be met than a short one.
+    Valid for arrivals at random.
+
+    >>> met_interval(4.0, 8.0)
+    6.0
+    """
+    return token_interval + interval_variance / token_interval
+
+
+@equation(source="agrawal2024sarathi")
+def steady_first_token(
+    lone_prompt_time: Value,
+    decode_step_time: Value,
+    prompt_time: Value,
+    arrival_rate: Value,
+    met_interval: Value,
+    running_requests: Value,
+) -> Value:
+    """Mean time to the first token: the rest of a step, then the step that reads the prompt.
+
+    That step decodes for all, and also reads the prompts that came with this one. Where nobody
+    is served, which is so by the chance of a Poisson number to be 0, only the prompt is read.
+    Assumes that a prompt is read in one step, and that none waits for room.
+    Valid below saturation.
+
+    >>> steady_first_token(5.0, 2.0, 1.0, 0.5, 4.0, 1000.0)
+    7.0
+    """
+    return decay(running_requests) * lone_prompt_time + (1 - decay(running_requests)) * (
+        met_interval / 2 + decode_step_time + prompt_time + arrival_rate * met_interval * prompt_time
+    )
+
+
+@equation(source="kleinrock1975queueing")
+def request_latency(
+    steady_first_token: Value, output_steps: Value, token_interval: Value
+) -> Value:
+    """Time from arrival to the last token: to the first one, and the steps after it.
+
+    Valid for the mean.
+
+    >>> request_latency(0.1, 100.0, 0.01)
+    1.1
+    """
+    return steady_first_token + output_steps * token_interval
+
+
+@equation(source="agrawal2024sarathi", yields="token_interval")
+def closed_token_interval(
+    decode_step_time: Value, users: Value, prompt_time: Value, output_steps: Value
+) -> Value:
+    """Time between tokens with users who wait: while one is answered, all others ask once.
+
+    Assumes that nobody pauses between an answer and the next request.
+    Valid for requests of about equal lengths.
+
+    >>> closed_token_interval(2.0, 11.0, 5.0, 99.0)
+    2.5
+    """
+    return decode_step_time + (users - 1) * prompt_time / (output_steps + 1)
+
+
+@equation(source="kleinrock1975queueing")
+def burst_first_token(prompt_time: Value, users: Value) -> Value:
+    """Mean time to the first token of users who all ask at once: half of all prompts' time.
+
+    Assumes that prompts are read one after another.
+    Valid where reading is limited by arithmetic, so that prompts together are no faster.
+
+    >>> burst_first_token(0.02, 9.0)
+    0.1
+    """
+    return prompt_time * (users + 1) / 2
+
+
+@equation(source="kleinrock1975queueing")
+def queue_wait(arrival_rate: Value, service_time: Value, service_variation: Value) -> Value:
+    """Wait of a queue with one server, in the order of arrival (Pollaczek and Khinchine).
+
+    With equal service times (variation 0) it is M/D/1, with exponential ones (1) M/M/1, which
+    waits twice as long.
+    Valid for arrivals at random, while the server has time left.
+
+    >>> queue_wait(0.5, 1.0, 1.0)
+    1.0
+    """
+    return (
+        arrival_rate
+        * service_time**2
+        * (1 + service_variation)
+        / (2 * (1 - arrival_rate * service_time))
+    )

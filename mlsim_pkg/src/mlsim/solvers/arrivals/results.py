@@ -1,0 +1,61 @@
+"""What a run of the scheduler comes to: means, percentiles, rates."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from mlsim.equations import arrivals
+from mlsim.solvers.arrivals.simulate import Run
+from mlsim.workloads.requests import Requests
+
+PERCENTILES = {"p50": 0.5, "p90": 0.9, "p99": 0.99}
+TIMES = ("time_to_first_token", "time_per_output_token", "request_latency")
+
+
+def results(runs: Sequence[tuple[Requests, Run]]) -> dict[str, float]:
+    """Return the results of one or several copies, in base units, by name."""
+    import numpy as np
+
+    first, each, whole = (np.concatenate(column) for column in zip(*map(_times, runs), strict=True))
+    found: dict[str, float] = {"requests_followed": float(len(first))}
+    for name, values in zip(TIMES, (first, each, whole), strict=True):
+        known = values[~np.isnan(values)]
+        if not len(known):
+            continue
+        found[name] = float(known.mean())
+        for key, share in PERCENTILES.items():
+            found[f"{name}_{key}"] = float(np.quantile(known, share))
+    return found | _rates([run for _, run in runs])
+
+
+def _times(pair: tuple[Requests, Run]) -> tuple[Any, Any, Any]:
+    """Return the times of those requests of one copy that count."""
+    import numpy as np
+
+    requests, run = pair
+    counted = slice(requests.settled, None)
+    arrived, first, ended = (
+        np.array(each)[counted] for each in (run.arrived, run.first, run.finished)
+    )
+    steps = arrivals.output_steps(requests.output_tokens[counted].astype(float), 1.0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        # One token alone has no time between tokens.
+        between = np.where(steps > 0, (ended - first) / steps, np.nan)
+    return first - arrived, between, ended - arrived
+
+
+def _rates(runs: Sequence[Run]) -> dict[str, float]:
+    """Return what the service did as a whole, from its first request to its last token."""
+    lasted = max(max(run.finished) for run in runs) - min(min(run.arrived) for run in runs)
+    answered = sum(len(run.finished) for run in runs)
+    return {
+        "request_rate": answered / lasted,
+        "output_throughput": sum(run.tokens for run in runs) / lasted,
+        "running_requests": sum(run.running_time for run in runs) / lasted,
+        "waiting_requests": sum(run.waiting_time for run in runs) / lasted,
+        "server_use": sum(run.busy for run in runs) / lasted / len(runs),
+        "stopped_requests": float(sum(run.stopped for run in runs)),
+    }
+
+

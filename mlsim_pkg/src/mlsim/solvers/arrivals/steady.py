@@ -1,0 +1,155 @@
+"""What the closed forms say of requests that arrive at random, or of users who wait."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+from mlsim.equations import Equation, arrivals, equations_of, plan
+from mlsim.errors import InvalidValueError
+from mlsim.solvers.arrivals.simulate import between, chunk_time
+from mlsim.solvers.arrivals.step_times import StepTimes
+from mlsim.solvers.question import Known, Question
+
+# Times that a rate and a batch are tried until they agree.
+_ROUNDS = 200
+_ENOUGH = 1e-9
+_FULL = 0.999
+
+
+@lru_cache(maxsize=2)
+def equations_for(*, users: bool) -> tuple[Equation, ...]:
+    """Choose one equation for each quantity: of users who wait, or of arrivals at random."""
+    left_out = "token_interval" if users else "closed_token_interval"
+    return tuple(each for each in equations_of(arrivals) if each.name != left_out)
+
+
+class Typical:
+    """A service and a request of mean lengths, whose steps are looked up in the tables."""
+
+    def __init__(self, times: StepTimes, prompt: float, output: float, limit: float) -> None:
+        self.times, self.prompt, self.limit = times, prompt, limit
+        self.context = prompt + output / 2
+        self.known = Known().add("definition", tokens_per_step=1.0)
+        self.known.add("mean of the requests", prompt_tokens=prompt, output_tokens=output)
+        self.known.add(
+            "the scheduler, and the cache of whole requests",
+            running_limit=min(limit, self.fitting(prompt + output)),
+        )
+
+    def fitting(self, tokens: float) -> float:
+        """Requests of so many tokens for which there is cache."""
+        each = between(self.times.memory, tokens / self.times.context_step)
+        return float(int(self.times.cache_room / each)) if each else self.limit
+
+    def decode_step(self, running: float) -> float:
+        """Time of a decode step of so many requests, a mean where they are no whole number."""
+        low = min(int(running), len(self.times.reading) - 2)
+        ends = [self._whole_step(low + i) for i in (0, 1)]
+        return ends[0] + (ends[1] - ends[0]) * (running - low)
+
+    def _whole_step(self, running: int) -> float:
+        if not running:
+            # A request decodes alone where fewer than one runs on average.
+            running = 1
+        times = self.times
+        reading = between(times.reading[running], self.context / times.context_step)
+        return times.together[running] + times.scores[running] + reading
+
+    def prompt_time(self, running: float, prompts: float) -> float:
+        """Time that each of so many prompts adds to a step in which others decode."""
+        times, count = self.times, max(1.0, prompts)
+        most = len(times.together) - 1
+        before = min(int(running), most)
+        tokens = min(int(running + count * self.prompt), most)
+        read = (tokens - before) / self.prompt
+        added = times.together[tokens] - times.together[before]
+        return added / read + self.attention
+
+    @property
+    def attention(self) -> float:
+        """Time of a prompt's own attention, whole."""
+        longest = (len(self.times.reading_prompt) - 1) * self.times.chunk_step + 1
+        done, taken = 0.0, 0.0
+        while done < self.prompt:
+            chunk = min(longest, self.prompt - done)
+            taken += chunk_time(self.times, chunk, done)
+            done += chunk
+        return taken
+
+    @property
+    def lone_prompt_time(self) -> float:
+        """Time of the steps that read one prompt and nothing else."""
+        times, left, taken = self.times, self.prompt, self.attention
+        most = len(times.together) - len(times.reading)
+        while left > 0:
+            taken += times.together[int(min(left, most))]
+            left -= most
+        return taken + times.scores[1]
+
+    def saturating(self) -> Question:
+        """Return what asks for the rate at which the service is always full."""
+        running = self.known["running_limit"]
+        full = self.decode_step(running)
+        words = f"{running:,.0f} requests at once, from the operators"
+        # Where the service is full, prompts come as those before them end.
+        prompts = running / max(1.0, self.known["output_tokens"])
+        known = self.known.joined(
+            Known().add(
+                words, full_step_time=full, prompt_time=self.prompt_time(running, prompts)
+            )
+        )
+        return Question(known, equations_for(users=False), {})
+
+    def at_rate(self, rate: float) -> Known:
+        """Return what is known of arrivals at a rate, with the batch at which they settle.
+
+        Raises
+        ------
+        InvalidValueError
+            If the rate is beyond saturation; says what is not.
+        """
+        asked = self.saturating()
+        most = asked.value("saturation_rate")
+        if rate >= most:
+            raise InvalidValueError(
+                f"{rate:g} requests/s are more than one copy can serve: it saturates at "
+                f"{most:.3g}/s, so the queue would grow without end. Use more copies "
+                "(data_parallel), a lower rate, or burst= to see how long a queue takes."
+            )
+        running, interval, found = 0.0, 0.0, Known()
+        for _ in range(_ROUNDS):
+            found = self._known(rate, running, interval)
+            wanted = ("running_requests", "token_interval")
+            values = plan(equations_for(users=False), found, wanted).run(dict(found))
+            settled = min(values["running_requests"], found["running_limit"])
+            near = abs(settled - running) <= _ENOUGH * max(1.0, running)
+            running, interval = (running + settled) / 2, (interval + values["token_interval"]) / 2
+            if near:
+                break
+        return found.joined(Known().add(asked.origin("full_step_time"), **_rest(asked, most)))
+
+    def _known(self, rate: float, running: float, interval: float) -> Known:
+        step = self.decode_step(running)
+        # Prompts never fill all the time below saturation; a round on the way might think so.
+        each = min(self.prompt_time(running, rate * max(step, interval)), _FULL / rate)
+        words = f"{running:,.1f} requests that run, from the operators"
+        known = self.known.joined(Known().add("given", arrival_rate=rate))
+        known.add(words, decode_step_time=step, prompt_time=each)
+        return known.add("one prompt alone", lone_prompt_time=self.lone_prompt_time)
+
+    def with_users(self, users: float) -> Known:
+        """Return what is known of users who wait for their answers."""
+        running = min(users, self.known["running_limit"])
+        known = self.known.joined(Known().add("given", users=running))
+        words = f"{running:,.0f} requests that run, from the operators"
+        prompts = running / max(1.0, self.known["output_tokens"])
+        return known.add(
+            words,
+            decode_step_time=self.decode_step(running),
+            prompt_time=self.prompt_time(running, prompts),
+        )
+
+
+def _rest(asked: Question, most: float) -> dict[str, Any]:
+    return {"full_step_time": asked.known["full_step_time"], "saturation_rate": most}
