@@ -17,6 +17,7 @@ import sympy
 from mlsim.equations import (
     EQUATIONS,
     Equation,
+    arrivals,
     attention_kernels,
     causes,
     convolution,
@@ -369,7 +370,15 @@ def test_every_equation_is_used() -> None:
     counting = {
         each.name
         for each in equations_of(
-            convolution, transformer, recurrent, link, from_records, serving_counts, machines, tiles
+            arrivals,
+            convolution,
+            transformer,
+            recurrent,
+            link,
+            from_records,
+            serving_counts,
+            machines,
+            tiles,
         )
     }
     # What is inside a machine is compared with simulations and data sheets, by no solver.

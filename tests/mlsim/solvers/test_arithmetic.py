@@ -28,6 +28,8 @@ SEARCH = "a search of numbers, whatever they stand for"
 ADDED = "adds up the rows of a table, each of which was computed elsewhere"
 CLAIMED = "a claim beside limits that equations computed; devices as one are multiples of one"
 PLACES = "places in an array or a list, not quantities"
+COPIES = "what one of several copies is sent, or all of them do"
+CLOCK = "a clock that adds up times of steps, looked up in tables that equations filled"
 # By module and function; "*" is a whole module.
 EXPLAINED = {
     "anatomy/anatomy.py": {
@@ -46,6 +48,18 @@ EXPLAINED = {
     "claims/machine.py": {"*": CLAIMED},
     "claims/network_machine.py": {"*": CLAIMED},
     "claims/remedies.py": {"*": SEARCH},
+    "arrivals/loaded.py": {
+        "Loaded.times": LENGTH,
+        "Loaded.copies": WHOLE,
+        "LoadedService.stopped": ADDED,
+        "LoadedService.question": ADDED,
+        "_times": COPIES,
+        "Steady.__init__": COPIES,
+    },
+    "arrivals/results.py": {"*": "means, and times between moments of a run"},
+    "arrivals/simulate.py": {"*": CLOCK},
+    "arrivals/steady.py": {"*": CLOCK},
+    "arrivals/step_times.py": {"step_times": PLACES, "_on_one_copy": COPIES},
     "blocks.py": {"*": PLACES},
     "consistency.py": {"check_shares": ROUNDING, "_close": ROUNDING},
     "derivation.py": {

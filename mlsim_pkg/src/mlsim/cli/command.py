@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from mlsim import __version__
-from mlsim.cli import anatomy, calibrate, claims, footprint, predict, serve, solve, train, zoo
+from mlsim.cli import anatomy, calibrate, claims, footprint, load, predict, serve, solve, train, zoo
 from mlsim.cli.flags import flags_of, in_flags
 from mlsim.cli.options import DOES_NOT_FIT, REFUSED
 from mlsim.errors import DoesNotFitError, MlsimError
@@ -20,6 +20,7 @@ EPILOG = """examples:
   mlsim explain ResNet50 A100 --quantity memory_required
   mlsim anatomy ResNet50 A100 --batch 32 --training
   mlsim serve Llama3_8B H100 --batch 1,64 --prompt 512,2048 --output 128
+  mlsim load Llama3_8B H100 --rate 10 --prompt "lognormal 512 0.8" --estimate calibrated
   mlsim serve Llama3_8B L4 --precision w4a16 --kv-cache fp8 --explain time_per_output_token
   mlsim fit Llama3_70B H100
   mlsim fit path/to/config.json RTX4090 --prompt 4096 --json
@@ -72,7 +73,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"mlsim {__version__}")
     commands = parser.add_subparsers(required=True, metavar="command")
-    for group in (solve, anatomy, serve, train, footprint, claims, predict, calibrate, zoo):
+    for group in (solve, anatomy, serve, load, train, footprint, claims, predict, calibrate, zoo):
         group.add(commands)
     for each in commands.choices.values():
         each.set_defaults(parser=each)

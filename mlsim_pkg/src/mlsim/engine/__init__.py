@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from mlsim.engine.claims import check_claim
     from mlsim.engine.find import find
     from mlsim.engine.footprint import footprint
+    from mlsim.engine.load import load
     from mlsim.engine.predict.bands import band, held
     from mlsim.engine.serve import fit, serve
     from mlsim.engine.solve import solve

@@ -210,10 +210,9 @@ def _rate(value: Any) -> Any:
             f"rate is a number of requests per second, not the text {value!r}. Leave out the "
             "quotes and the unit."
         )
-    found = validate("arrival_rate", value if hasattr(value, "units") else f"{value} 1/s")
-    if getattr(found, "ndim", 0):
+    if isinstance(value, (list, tuple)) or getattr(value, "ndim", False):
         raise InvalidValueError("rate must be one number; ask once for each rate.")
-    return found
+    return validate("arrival_rate", value if hasattr(value, "units") else f"{value} 1/s")
 
 
 def _number(name: str, value: Any) -> float:

@@ -52,7 +52,7 @@ def running_requests(arrival_rate: Value, output_steps: Value, token_interval: V
 
 @equation(source="agrawal2024sarathi")
 def saturation_rate(
-    running_limit: Value, output_steps: Value, full_step_time: Value, prompt_time: Value
+    running_limit: Value, output_steps: Value, full_step_time: Value, full_prompt_time: Value
 ) -> Value:
     """Requests each second of a service that is always full.
 
@@ -63,7 +63,7 @@ def saturation_rate(
     >>> saturation_rate(64.0, 100.0, 0.25, 0.109375)
     2.0
     """
-    return running_limit / (output_steps * full_step_time + running_limit * prompt_time)
+    return running_limit / (output_steps * full_step_time + running_limit * full_prompt_time)
 
 
 @equation(source="kleinrock1975queueing")
@@ -130,14 +130,15 @@ def steady_first_token(
     7.0
     """
     return decay(running_requests) * lone_prompt_time + (1 - decay(running_requests)) * (
-        met_interval / 2 + decode_step_time + prompt_time + arrival_rate * met_interval * prompt_time
+        met_interval / 2
+        + decode_step_time
+        + prompt_time
+        + arrival_rate * met_interval * prompt_time
     )
 
 
 @equation(source="kleinrock1975queueing")
-def request_latency(
-    steady_first_token: Value, output_steps: Value, token_interval: Value
-) -> Value:
+def request_latency(steady_first_token: Value, output_steps: Value, token_interval: Value) -> Value:
     """Time from arrival to the last token: to the first one, and the steps after it.
 
     Valid for the mean.
@@ -174,6 +175,66 @@ def burst_first_token(prompt_time: Value, users: Value) -> Value:
     0.1
     """
     return prompt_time * (users + 1) / 2
+
+
+@equation(source="kleinrock1975queueing")
+def request_rate(answered_requests: Value, observed_time: Value) -> Value:
+    """Requests that are answered each second of a run.
+
+    Valid from the first request to the last token.
+
+    >>> request_rate(100.0, 20.0)
+    5.0
+    """
+    return answered_requests / observed_time
+
+
+@equation(source="kleinrock1975queueing")
+def server_use(busy_time: Value, observed_time: Value) -> Value:
+    """Share of a run in which the service worked on a step.
+
+    Valid for one copy, or the mean of several.
+
+    >>> server_use(15.0, 20.0)
+    0.75
+    """
+    return busy_time / observed_time
+
+
+@equation(source="little1961proof", yields="running_requests")
+def observed_running_requests(running_time: Value, observed_time: Value) -> Value:
+    """Requests that ran at one time, on average over a run.
+
+    Valid for any run.
+
+    >>> observed_running_requests(60.0, 20.0)
+    3.0
+    """
+    return running_time / observed_time
+
+
+@equation(source="little1961proof")
+def waiting_requests(waiting_time: Value, observed_time: Value) -> Value:
+    """Requests that waited to start at one time, on average over a run.
+
+    Valid for any run.
+
+    >>> waiting_requests(10.0, 20.0)
+    0.5
+    """
+    return waiting_time / observed_time
+
+
+@equation(source="kwon2023paged")
+def cache_room(usable_memory: Value, weight_memory: Value, activation_memory: Value) -> Value:
+    """Memory that is left for the KV cache once weights and activations have theirs.
+
+    Valid on each device; below zero, nothing fits.
+
+    >>> cache_room(72.0, 16.0, 6.0)
+    50.0
+    """
+    return usable_memory - weight_memory - activation_memory
 
 
 @equation(source="kleinrock1975queueing")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from mlsim.equations import (
     Equation,
+    arrivals,
     causes,
     equations_of,
     from_records,
@@ -22,6 +23,7 @@ from mlsim.solvers.training.plan import NETWORK_TRAINING, TRAINING
 SOLVERS: dict[str, tuple[Equation, ...]] = {
     "Engine.solve": (*lookups(), *equations_of(on_chip, causes), *SOLVER),
     "Engine.serve": (*SERVING, *equations_of(link, serving_counts)),
+    "Engine.load": equations_of(arrivals),
     "Engine.train": tuple(dict.fromkeys((*TRAINING, *NETWORK_TRAINING))),
     "Engine.footprint": (*FOOTPRINT, *equations_of(from_records)),
     "Engine.optimal_size": OPTIMAL,

@@ -55,8 +55,11 @@ class Scheduler:
         self, running_limit: int | None = None, tokens_per_step: int | None = None
     ) -> Scheduler:
         """Return it with other limits, where they are given."""
-        given = {"running_limit": running_limit, "tokens_per_step": tokens_per_step}
-        return replace(self, **{k: v for k, v in given.items() if v is not None})
+        return replace(
+            self,
+            running_limit=self.running_limit if running_limit is None else running_limit,
+            tokens_per_step=self.tokens_per_step if tokens_per_step is None else tokens_per_step,
+        )
 
 
 @lru_cache(maxsize=1)

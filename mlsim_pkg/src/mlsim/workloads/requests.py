@@ -50,6 +50,16 @@ class Requests:
     def __len__(self) -> int:
         return len(self.arrived)
 
+    @property
+    def mean_prompt(self) -> float:
+        """Mean tokens of a prompt."""
+        return float(self.prompt_tokens.mean())
+
+    @property
+    def mean_output(self) -> float:
+        """Mean new tokens of a request."""
+        return float(self.output_tokens.mean())
+
     def part(self, index: int, parts: int) -> Requests:
         """Return every so-manieth request: what one of several copies is sent."""
         own = slice(index, None, parts)

@@ -1,0 +1,1 @@
+"""A service to which requests keep coming: a scheduler at work, and closed forms."""

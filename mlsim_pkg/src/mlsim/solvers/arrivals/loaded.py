@@ -11,14 +11,14 @@ from mlsim.errors import InvalidValueError, WrongKindError
 from mlsim.quantities import term
 from mlsim.solvers.answer import Answer
 from mlsim.solvers.arrivals.results import PERCENTILES, TIMES, results
-from mlsim.solvers.arrivals.simulate import simulate
+from mlsim.solvers.arrivals.simulate import Run, simulate
 from mlsim.solvers.arrivals.steady import Typical, equations_for
 from mlsim.solvers.arrivals.step_times import StepTimes, step_times
 from mlsim.solvers.question import Known, Question
 from mlsim.solvers.reports import Report, plain
 from mlsim.solvers.serving.service import Service
 from mlsim.systems.schedulers import Scheduler
-from mlsim.units import text
+from mlsim.units import scaled, text
 from mlsim.workloads.requests import Requests
 
 if TYPE_CHECKING:
@@ -30,8 +30,8 @@ RESULTS = (
     *(f"{name}_{key}" for name in TIMES for key in PERCENTILES),
     *_RATES,
     "server_use",
-    "stopped_requests",
-    "requests_followed",
+    "answered_requests",
+    "observed_time",
     "saturation_rate",
 )
 # What the closed forms tell of arrivals at random, and of users who wait.
@@ -90,9 +90,8 @@ class Loaded:
     @cached_property
     def typical(self) -> Typical:
         """One copy and a request of the mean lengths."""
-        prompt = float(self.requests.prompt_tokens.mean())
-        output = float(self.requests.output_tokens.mean())
-        return Typical(self.times, prompt, output, float(self.scheduler.running_limit))
+        asked, limit = self.requests, float(self.scheduler.running_limit)
+        return Typical(self.times, asked.mean_prompt, asked.mean_output, limit)
 
 
 class LoadedService(Answer):
@@ -118,13 +117,23 @@ class LoadedService(Answer):
         self.steady = Steady(loaded) if loaded.rate or loaded.requests.users else None
 
     @cached_property
-    def question(self) -> Question:
-        """What was found: each result with the run that it comes from."""
+    def runs(self) -> list[tuple[Requests, Run]]:
+        """What each copy was sent, and what it did."""
         loaded, copies = self.loaded, self.loaded.copies
         parts = [loaded.requests.part(index, copies) for index in range(copies)]
-        runs = [
+        return [
             (each, simulate(each, loaded.times, loaded.scheduler)) for each in parts if len(each)
         ]
+
+    @property
+    def stopped(self) -> int:
+        """How often a request was stopped because the cache was full, and computed again."""
+        return sum(run.stopped for _, run in self.runs)
+
+    @cached_property
+    def question(self) -> Question:
+        """What was found: each result with the run that it comes from."""
+        loaded, runs = self.loaded, self.runs
         found = results(runs)
         words = (
             f"a simulation of {len(loaded.requests):,} requests on {loaded.scheduler.name}'s "
@@ -133,7 +142,7 @@ class LoadedService(Answer):
         )
         known = Known().add(words, **found)
         most = loaded.typical.saturating()
-        known.add("closed form, all copies", saturation_rate=_times(most, copies))
+        known.add("closed form, all copies", saturation_rate=_times(most, loaded.copies))
         return Question(known, (), self._labels)
 
     def _labels(self) -> dict[str, str]:
@@ -154,6 +163,17 @@ class LoadedService(Answer):
 
     def _reported(self) -> tuple[str, ...]:
         return tuple(name for name in RESULTS if name in self.question.known)
+
+    def __getitem__(self, name: str | int | tuple[int, ...]) -> Any:
+        """Return a result by name, with its unit; also a percentile of a time."""
+        if not isinstance(name, str) or not _percentile(name):
+            return super().__getitem__(name)
+        return scaled(float(self.value(name)), term(_percentile(name)).unit)
+
+    def _entry(self, name: str) -> Any:
+        """Return a result for JSON."""
+        unit = term(_percentile(name) or name).unit
+        return {"value": plain(self.value(name)), "unit": unit}
 
     @property
     def time_to_first_token(self) -> Quantity[Any]:
@@ -198,8 +218,8 @@ class LoadedService(Answer):
             "formats": service.formats.name,
             "scheduler": loaded.scheduler.key,
             "arrivals": requests.words,
-            "prompt_tokens": {"mean": plain(float(requests.prompt_tokens.mean())), "unit": "token"},
-            "output_tokens": {"mean": plain(float(requests.output_tokens.mean())), "unit": "token"},
+            "prompt_tokens": {"mean": plain(requests.mean_prompt), "unit": "token"},
+            "output_tokens": {"mean": plain(requests.mean_output), "unit": "token"},
             "closed_form": self.steady.to_dict() if self.steady else None,
         }
 
@@ -208,27 +228,30 @@ class LoadedService(Answer):
         rows = [(words, self._spread(name)) for name, words in _WORDS.items() if self._has(name)]
         asked = self.loaded.requests
         lengths = (
-            f"{asked.prompt_tokens.mean():,.0f} prompt + {asked.output_tokens.mean():,.0f} "
-            "output tokens, on average"
+            f"{asked.mean_prompt:,.0f} prompt + {asked.mean_output:,.0f} output tokens, on average"
         )
         rows.insert(0, ("requests", lengths))
         rows.append(
             (
                 "answers",
-                f"{self.value('request_rate'):.3g} requests/s, "
-                f"{self.value('output_throughput'):,.0f} token/s",
+                (
+                    f"{self.value('request_rate'):.3g} requests/s, "
+                    f"{self.value('output_throughput'):,.0f} token/s"
+                ),
             )
         )
         rows.append(
             (
                 "running",
-                f"{self.value('running_requests'):,.1f} on average, "
-                f"{self.value('waiting_requests'):,.1f} waiting, at work "
-                f"{self.value('server_use'):.0%} of the time",
+                (
+                    f"{self.value('running_requests'):,.1f} on average, "
+                    f"{self.value('waiting_requests'):,.1f} waiting, at work "
+                    f"{self.value('server_use'):.0%} of the time"
+                ),
             )
         )
-        if self.value("stopped_requests"):
-            rows.append(("stopped", f"{self.value('stopped_requests'):,.0f} times: cache full"))
+        if self.stopped:
+            rows.append(("stopped", f"{self.stopped:,} times, since the cache was full"))
         rows.append(("saturates", f"at {self.value('saturation_rate'):.3g} requests/s"))
         if self.steady:
             rows.append(("closed form", self.steady.line()))
@@ -239,8 +262,9 @@ class LoadedService(Answer):
 
     def _spread(self, name: str) -> str:
         mean = text(float(self.value(name)), "s")
-        shares = (f"P{key[1:]} {text(float(self.value(f'{name}_{key}')), 's')}" for key in
-                  PERCENTILES)
+        shares = (
+            f"P{key[1:]} {text(float(self.value(f'{name}_{key}')), 's')}" for key in PERCENTILES
+        )
         return f"{mean} on average, {', '.join(shares)}"
 
 
@@ -249,6 +273,12 @@ _WORDS = {
     "time_per_output_token": "per token",
     "request_latency": "last token",
 }
+
+
+def _percentile(name: str) -> str:
+    """Return the time of which a name is a percentile, or nothing."""
+    base, _, key = name.rpartition("_")
+    return base if key in PERCENTILES and base in TIMES else ""
 
 
 def _times(most: Question, copies: int) -> float:
@@ -266,7 +296,8 @@ class Steady(Answer):
         typical = loaded.typical
         copies = loaded.copies
         if loaded.rate:
-            known, self._results = typical.at_rate(loaded.rate / copies), _AT_RATE
+            known = typical.at_rate(loaded.rate / copies)
+            self._results: tuple[str, ...] = _AT_RATE
         else:
             users = max(1.0, loaded.requests.users / copies)
             known, self._results = typical.with_users(users), _OF_USERS

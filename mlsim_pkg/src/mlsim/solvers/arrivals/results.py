@@ -18,7 +18,7 @@ def results(runs: Sequence[tuple[Requests, Run]]) -> dict[str, float]:
     import numpy as np
 
     first, each, whole = (np.concatenate(column) for column in zip(*map(_times, runs), strict=True))
-    found: dict[str, float] = {"requests_followed": float(len(first))}
+    found: dict[str, float] = {}
     for name, values in zip(TIMES, (first, each, whole), strict=True):
         known = values[~np.isnan(values)]
         if not len(known):
@@ -47,15 +47,18 @@ def _times(pair: tuple[Requests, Run]) -> tuple[Any, Any, Any]:
 
 def _rates(runs: Sequence[Run]) -> dict[str, float]:
     """Return what the service did as a whole, from its first request to its last token."""
+    answered = float(sum(len(run.finished) for run in runs))
     lasted = max(max(run.finished) for run in runs) - min(min(run.arrived) for run in runs)
-    answered = sum(len(run.finished) for run in runs)
     return {
-        "request_rate": answered / lasted,
-        "output_throughput": sum(run.tokens for run in runs) / lasted,
-        "running_requests": sum(run.running_time for run in runs) / lasted,
-        "waiting_requests": sum(run.waiting_time for run in runs) / lasted,
-        "server_use": sum(run.busy for run in runs) / lasted / len(runs),
-        "stopped_requests": float(sum(run.stopped for run in runs)),
+        "answered_requests": answered,
+        "observed_time": lasted,
+        "request_rate": arrivals.request_rate(answered, lasted),
+        "output_throughput": arrivals.request_rate(sum(run.tokens for run in runs), lasted),
+        "running_requests": arrivals.observed_running_requests(
+            sum(run.running_time for run in runs), lasted
+        ),
+        "waiting_requests": arrivals.waiting_requests(
+            sum(run.waiting_time for run in runs), lasted
+        ),
+        "server_use": arrivals.server_use(sum(run.busy for run in runs) / len(runs), lasted),
     }
-
-

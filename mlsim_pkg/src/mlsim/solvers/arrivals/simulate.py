@@ -10,7 +10,6 @@ from __future__ import annotations
 import heapq
 from collections import deque
 from dataclasses import dataclass, field
-from typing import Any
 
 from mlsim.solvers.arrivals.step_times import CHUNKS, CONTEXTS, StepTimes
 from mlsim.systems.schedulers import Scheduler
@@ -179,9 +178,10 @@ class _Service:
             done += each.done == each.length
         if decoding:
             duration += self._reading(decoding, self.cached / decoding)
-        duration += self.times.together[tokens] + self.times.scores[
-            min(decoding + done, len(self.times.scores) - 1)
-        ]
+        duration += (
+            self.times.together[tokens]
+            + self.times.scores[min(decoding + done, len(self.times.scores) - 1)]
+        )
         self._pass(duration, 1)
         if decoding:
             self._advance(1)
@@ -304,8 +304,7 @@ def chunk_time(times: StepTimes, chunk: float, context: float) -> float:
 def between(row: list[float], place: float) -> float:
     """Look up a row at a place between its entries."""
     low = int(place)
-    if low > CONTEXTS - 2:
-        low = CONTEXTS - 2
+    low = min(low, CONTEXTS - 2)
     start = row[low]
     return start + (row[low + 1] - start) * (place - low)
 

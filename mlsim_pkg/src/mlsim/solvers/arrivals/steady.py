@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Any
 
 from mlsim.equations import Equation, arrivals, equations_of, plan
 from mlsim.errors import InvalidValueError
@@ -11,6 +10,8 @@ from mlsim.solvers.arrivals.simulate import between, chunk_time
 from mlsim.solvers.arrivals.step_times import StepTimes
 from mlsim.solvers.question import Known, Question
 
+# What counts what a run has seen.
+OBSERVED = ("observed_running_requests",)
 # Times that a rate and a batch are tried until they agree.
 _ROUNDS = 200
 _ENOUGH = 1e-9
@@ -20,8 +21,8 @@ _FULL = 0.999
 @lru_cache(maxsize=2)
 def equations_for(*, users: bool) -> tuple[Equation, ...]:
     """Choose one equation for each quantity: of users who wait, or of arrivals at random."""
-    left_out = "token_interval" if users else "closed_token_interval"
-    return tuple(each for each in equations_of(arrivals) if each.name != left_out)
+    left_out = ("token_interval" if users else "closed_token_interval", *OBSERVED)
+    return tuple(each for each in equations_of(arrivals) if each.name not in left_out)
 
 
 class Typical:
@@ -96,7 +97,7 @@ class Typical:
         prompts = running / max(1.0, self.known["output_tokens"])
         known = self.known.joined(
             Known().add(
-                words, full_step_time=full, prompt_time=self.prompt_time(running, prompts)
+                words, full_step_time=full, full_prompt_time=self.prompt_time(running, prompts)
             )
         )
         return Question(known, equations_for(users=False), {})
@@ -127,7 +128,8 @@ class Typical:
             running, interval = (running + settled) / 2, (interval + values["token_interval"]) / 2
             if near:
                 break
-        return found.joined(Known().add(asked.origin("full_step_time"), **_rest(asked, most)))
+        full = {name: asked.known[name] for name in ("full_step_time", "full_prompt_time")}
+        return found.joined(Known().add(asked.origin("full_step_time"), **full))
 
     def _known(self, rate: float, running: float, interval: float) -> Known:
         step = self.decode_step(running)
@@ -149,7 +151,3 @@ class Typical:
             decode_step_time=self.decode_step(running),
             prompt_time=self.prompt_time(running, prompts),
         )
-
-
-def _rest(asked: Question, most: float) -> dict[str, Any]:
-    return {"full_step_time": asked.known["full_step_time"], "saturation_rate": most}

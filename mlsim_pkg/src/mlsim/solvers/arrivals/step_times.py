@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
+from mlsim.equations.arrivals import cache_room
 from mlsim.errors import DoesNotFitError, WrongKindError
 from mlsim.solvers.serving.phase import step_question
 from mlsim.solvers.serving.service import Service
@@ -115,6 +116,7 @@ def _subset(table: OperatorTable[Any], mask: list[bool]) -> OperatorTable[Any] |
     """Return those operators of a table that are marked, with their columns."""
     if not any(mask):
         return None
+
     def kept(values: Any) -> tuple[Any, ...]:
         return tuple(each for each, wanted in zip(values, mask, strict=True) if wanted)
 
@@ -159,9 +161,8 @@ def _memory(
     )
     known = step_question(asked, "the cache", float(tokens), 0.0)
     per = known.evaluate("cache_per_sequence")["cache_per_sequence"]
-    usable = known.evaluate("usable_memory", "weight_memory", "activation_memory")
-    room = float(np.min(usable["usable_memory"])) - float(np.max(usable["weight_memory"]))
-    room -= float(np.max(usable["activation_memory"]))
+    parts = known.evaluate("usable_memory", "weight_memory", "activation_memory")
+    room = float(np.min(cache_room(**parts)))
     memory = [0.0, *np.broadcast_to(per, (len(lengths),)).tolist()[1:]]
     if room < memory[-1]:
         held = text(max(room, 0.0), "B")

@@ -1,0 +1,235 @@
+"""The scheduler's run against another one, written apart, and against what must always hold."""
+
+from __future__ import annotations
+
+import csv
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from mlsim import Engine
+from mlsim.solvers.arrivals.loaded import LoadedService
+from mlsim.workloads.requests import Requests
+from mlsim.workloads.traces import read_trace
+
+QUANTILES = Path(__file__).parents[3] / "fixtures" / "trace_quantiles.csv"
+TRACES = ("splitwise_code", "splitwise_conv", "arxiv_summarization")
+
+
+def requests_like(trace: str, count: int = 400, rate: float = 4.0) -> Requests:
+    """Requests with the lengths of a published trace: drawn from 21 quantiles of each.
+
+    The quantiles are those of the files of microsoft/vidur (data/processed_traces at commit
+    7d47513, MIT; code and conv are Azure's traces of 2023). Where the variable
+    MLSIM_TRACES names a folder with the files, the first requests are taken from them.
+    """
+    folder = os.environ.get("MLSIM_TRACES")
+    if folder:
+        path = next(Path(folder).glob(f"{trace}*.csv"))
+        found = read_trace(path, most=count)
+        prompts, outputs = found.prompt_tokens, found.output_tokens
+    else:
+        with QUANTILES.open(encoding="utf-8") as file:
+            rows = [row for row in csv.DictReader(file) if row["trace"] == trace]
+        random = np.random.default_rng(3)
+        shares = [float(row["share"]) for row in rows]
+        prompts, outputs = (
+            np.rint(
+                np.interp(random.random(count), shares, [float(row[name]) for row in rows])
+            ).astype(int)
+            for name in ("prompt_tokens", "output_tokens")
+        )
+    arrived = np.cumsum(np.random.default_rng(4).exponential(1 / rate, count))
+    return Requests(arrived, prompts, outputs, words=trace)
+
+
+def write(path: Path, asked: Requests) -> Path:
+    """Write requests as a trace."""
+    columns = (asked.arrived, asked.prompt_tokens, asked.output_tokens)
+    rows = ["arrived,prompt_tokens,output_tokens"]
+    rows += [f"{a:.9f},{p},{o}" for a, p, o in zip(*columns, strict=True)]
+    path.write_text("\n".join(rows), encoding="utf-8")
+    return path
+
+
+def step_by_step(
+    asked: Requests, step: Callable[[int, list[int], list[tuple[int, int]]], float], budget: int
+) -> tuple[Any, Any]:
+    """Run a service of the plainest kind: one step after another, one request after another.
+
+    `step` gives the time of a step with so many tokens, the contexts of those that decode and
+    the chunks (new, before) of those that are read. No limit of memory.
+    """
+    left = [[int(p), int(o)] for p, o in zip(asked.prompt_tokens, asked.output_tokens, strict=True)]
+    first, last = [-1.0] * len(left), [-1.0] * len(left)
+    now, came, open_ones = 0.0, 0, []
+    while came < len(left) or open_ones:
+        if not open_ones:
+            now = max(now, float(asked.arrived[came]))
+        while came < len(left) and asked.arrived[came] <= now:
+            open_ones.append(came)
+            came += 1
+        decoding = [i for i in open_ones if left[i][0] == 0]
+        room = budget - len(decoding)
+        chunks = []
+        for i in open_ones:
+            new = min(left[i][0], room)
+            if new > 0:
+                chunks.append((i, new, int(asked.prompt_tokens[i]) - left[i][0]))
+                room -= new
+        contexts = [
+            int(asked.prompt_tokens[i]) + int(asked.output_tokens[i]) - left[i][1] - 1 + 1
+            for i in decoding
+        ]
+        tokens = len(decoding) + sum(new for _, new, _ in chunks)
+        now += step(tokens, contexts, [(new, before) for _, new, before in chunks])
+        for i in decoding:
+            left[i][1] -= 1
+        for i, new, _ in chunks:
+            left[i][0] -= new
+            if left[i][0] == 0:
+                first[i] = now
+                left[i][1] -= 1
+        for i in [i for i in open_ones if left[i] == [0, 0]]:
+            last[i] = now
+            open_ones.remove(i)
+    return np.array(first), np.array(last)
+
+
+def own_step(loaded: LoadedService) -> Callable[..., float]:
+    """Return the time of a step, asked of `Engine.serve` at a few points and fitted here."""
+    asked = {
+        "model": loaded.loaded.service.model,
+        "hardware": "H100",
+        "estimate": "calibrated",
+        "check_memory": False,
+    }
+    contexts = (200, 6000)
+    batches = [1, 2, 4, 8, 16, 32, 64, 96, 128, 192, 256]
+
+    def decode(batch: int, context: int) -> float:
+        found = Engine.serve(batch_size=batch, prompt_tokens=16, **asked).decode_at(context)
+        return float(found.value("latency"))
+
+    ends = {b: [decode(b, c) for c in contexts] for b in batches}
+    lengths = [1, 64, 128, 256, 512, 1024, 2048, 3072, 4096, 6144, 8192]
+    prefill = [
+        float(Engine.serve(batch_size=1, prompt_tokens=n, **asked).prefill.value("latency"))
+        for n in lengths
+    ]
+
+    def step(tokens: int, cached: list[int], chunks: list[tuple[int, int]]) -> float:
+        # All tokens go through the matrices together; those that decode also read their cache.
+        base = float(np.interp(tokens, lengths, prefill))
+        if not cached:
+            return base
+        low, high = (
+            float(np.interp(len(cached), batches, [ends[b][i] for b in batches])) for i in (0, 1)
+        )
+        slope = (high - low) / (contexts[1] - contexts[0])
+        reading = slope * (sum(cached) / len(cached))
+        if not chunks:
+            return low - slope * contexts[0] + reading
+        return base + reading
+
+    return step
+
+
+@pytest.mark.parametrize("trace", TRACES)
+def test_it_agrees_with_a_simulation_written_apart(trace: str, tmp_path: Path) -> None:
+    asked = requests_like(trace)
+    loaded = Engine.load(
+        model="Llama3_8B",
+        hardware="H100",
+        trace=write(tmp_path / "trace.csv", asked),
+        estimate="calibrated",
+    )
+    first, last = step_by_step(asked, own_step(loaded), 8192)
+    # A trace begins at its first request.
+    waits = first - asked.arrived
+    steps = asked.output_tokens - 1
+    each = ((last - first) / np.where(steps > 0, steps, np.nan))[steps > 0]
+    for name, values in (("time_to_first_token", waits), ("time_per_output_token", each)):
+        assert loaded.value(name) == pytest.approx(values.mean(), rel=0.15)
+        assert loaded.value(f"{name}_p90") == pytest.approx(np.quantile(values, 0.9), rel=0.15)
+
+
+def load(**asked: Any) -> LoadedService:
+    """A small model on one device."""
+    return Engine.load(**({"model": "Llama3_8B", "hardware": "H100"} | asked))
+
+
+@pytest.mark.parametrize("scheduler", ["vllm", "sglang", "tensorrt_llm"])
+@pytest.mark.parametrize("way", [{"rate": 20}, {"users": 30}, {"burst": 300}])
+def test_no_token_is_lost(scheduler: str, way: dict[str, int]) -> None:
+    loaded = load(scheduler=scheduler, output_tokens="uniform 1 300", requests=300, **way)
+    requests = loaded.loaded.requests
+    lasted = loaded.value("observed_time")
+    assert loaded.value("output_throughput") * lasted == pytest.approx(
+        requests.output_tokens.sum(), rel=1e-9
+    )
+
+
+def test_littles_law_holds_of_the_run() -> None:
+    """Requests there at one time are those that come, times how long each stays."""
+    loaded = load(rate=15, output_tokens=200, requests=5000)
+    there = loaded.value("running_requests") + loaded.value("waiting_requests")
+    stays = loaded.value("request_rate") * loaded.value("request_latency")
+    assert there == pytest.approx(stays, rel=0.02)
+
+
+def test_a_lone_request_waits_for_nobody() -> None:
+    loaded = load(burst=1, prompt_tokens=2048, output_tokens=64)
+    alone = Engine.serve(model="Llama3_8B", hardware="H100", prompt_tokens=2048, output_tokens=64)
+    assert loaded.value("time_to_first_token") == pytest.approx(
+        alone.prefill.value("latency"), rel=1e-3
+    )
+    assert loaded.value("time_per_output_token") == pytest.approx(
+        alone.decode_at(2048 + 32).value("latency"), rel=1e-3
+    )
+    assert loaded.value("waiting_requests") == 0
+
+
+def test_more_load_never_waits_less() -> None:
+    waits = [
+        load(rate=rate, requests=1500).value("time_to_first_token") for rate in (1, 10, 30, 50)
+    ]
+    assert waits == sorted(waits)
+
+
+def test_a_full_cache_stops_the_latest_and_loses_none() -> None:
+    tight = {"reserve": 0.74, "prompt_tokens": 2000, "output_tokens": 1500, "burst": 60}
+    stopped = load(scheduler="vllm", **tight)
+    assert stopped.stopped > 0
+    reserved = load(scheduler="tensorrt_llm", **tight)
+    assert reserved.stopped == 0
+    assert len(stopped.loaded.requests) == stopped.value("answered_requests") == 60
+    assert reserved.value("running_requests") < stopped.value("running_requests")
+
+
+def test_users_never_run_beyond_their_number() -> None:
+    loaded = load(users=7, requests=70)
+    assert loaded.value("running_requests") <= 7
+    pausing = load(users=7, requests=70, think_time=5.0)
+    assert pausing.value("running_requests") < loaded.value("running_requests")
+
+
+def test_two_copies_are_two_services() -> None:
+    one = load(rate=10, burstiness=0, requests=400)
+    two = load(rate=20, burstiness=0, requests=800, hardware="hgx_h100", data_parallel=2)
+    assert two.value("time_per_output_token") == pytest.approx(
+        one.value("time_per_output_token"), rel=1e-3
+    )
+    assert two.value("saturation_rate") == pytest.approx(2 * one.value("saturation_rate"))
+
+
+def test_the_same_seed_gives_the_same_answer() -> None:
+    asked = {"rate": 5, "prompt_tokens": "lognormal 400 1.0", "requests": 300}
+    assert load(seed=3, **asked).to_dict() == load(seed=3, **asked).to_dict()
+    assert load(seed=4, **asked).value("time_to_first_token") != load(seed=3, **asked).value(
+        "time_to_first_token"
+    )

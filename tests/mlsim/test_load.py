@@ -1,0 +1,153 @@
+"""`Engine.load` and `mlsim load` as a stranger uses them, and what they refuse."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mlsim import Engine
+from mlsim.cli import main
+from mlsim.errors import DataFileError, DoesNotFitError, InvalidValueError, WrongKindError
+from mlsim.systems.schedulers import scheduler, schedulers
+from mlsim.workloads.lengths import lengths
+from mlsim.workloads.traces import read_trace
+
+ASKED: dict[str, Any] = {"model": "Llama3_8B", "hardware": "H100"}
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({}, "given is none"),
+        ({"rate": 1, "users": 3}, "rate and users"),
+        ({"rate": 0}, "positive"),
+        ({"rate": float("nan")}, "positive"),
+        ({"rate": "3"}, "Leave out the quotes"),
+        ({"rate": [1, 2]}, "one number"),
+        ({"users": 0}, "whole number from 1"),
+        ({"users": True}, "whole number from 1"),
+        ({"burst": 2.5}, "whole number from 1"),
+        ({"rate": 1, "requests": -3}, "whole number from 1"),
+        ({"rate": 1, "prompt_tokens": 0}, "whole number from 1"),
+        ({"rate": 1, "prompt_tokens": "lognorml 5 1"}, "lognormal"),
+        ({"rate": 1, "prompt_tokens": "lognormal 5"}, "takes 2 number"),
+        ({"rate": 1, "prompt_tokens": "uniform 9 3"}, "the least first"),
+        ({"rate": 1, "output_tokens": "exponential nan"}, "takes 1 number"),
+        ({"rate": 1, "burstiness": -1}, "from 0 up"),
+        ({"rate": 1, "think_time": float("inf")}, "from 0 up"),
+        ({"rate": 1, "seed": -1}, "seed"),
+        ({"rate": 1, "scheduler": "vlm"}, "vllm"),
+        ({"rate": 1, "running_limit": 0}, "running_limit"),
+        ({"rate": 5000}, "saturates at"),
+        ({"rate": 1, "prompt_tokens": 200_000}, "longer than the context"),
+        ({"rate": 1, "model": "bert_large"}, "encoder"),
+        ({"trace": "no_such.csv"}, "no trace"),
+    ],
+)
+def test_what_cannot_be_is_refused(given: dict[str, Any], words: str) -> None:
+    with pytest.raises((InvalidValueError, WrongKindError, AttributeError), match=words):
+        Engine.load(**(ASKED | given))
+
+
+def test_a_model_that_does_not_fit_says_so() -> None:
+    with pytest.raises(DoesNotFitError, match="for the cache"):
+        Engine.load(model="Llama3_70B", hardware="H100", rate=1)
+
+
+TRACE = "arrived,prompt_tokens,output_tokens\n0,100,10\n0.5,200,20\n2,50,1\n"
+
+
+def test_a_trace_is_read_under_its_names(tmp_path: Path) -> None:
+    path = tmp_path / "trace.csv"
+    path.write_text(TRACE, encoding="utf-8")
+    found = read_trace(path)
+    assert found.arrived.tolist() == [0, 0.5, 2]
+    azure = tmp_path / "azure.csv.gz"
+    with gzip.open(azure, "wt", encoding="utf-8") as file:
+        file.write("TIMESTAMP,ContextTokens,GeneratedTokens\n")
+        file.write("2023-11-16 18:15:46.6805900,374,44\n2023-11-16 18:15:50.9951690,396,109\n")
+    found = read_trace(azure)
+    assert found.arrived.tolist() == pytest.approx([0, 4.314579], abs=1e-5)
+    assert found.output_tokens.tolist() == [44, 109]
+    loaded = Engine.load(**ASKED, trace=path)
+    assert loaded.value("answered_requests") == 3
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", "line 1"),
+        ("a,b\n1,2\n", "line 1"),
+        ("arrived,prompt_tokens,output_tokens\n", "without requests"),
+        (TRACE.replace("200,20", ",20"), "line 3"),
+        (TRACE.replace("200,20", "200"), "line 3"),
+        (TRACE.replace("0.5", "soon"), "line 3"),
+        (TRACE.replace("0.5", "nan"), "line 3"),
+        (TRACE.replace("2,50", "0.1,50"), "line 4: arrives before"),
+        (TRACE.replace("50,1", "50,0"), "line 4"),
+        (TRACE.replace("50,1", "50,1.5"), "line 4"),
+        (TRACE.replace("50,1", "-50,1"), "line 4"),
+    ],
+)
+def test_a_trace_with_a_hole_names_its_line(text: str, words: str, tmp_path: Path) -> None:
+    path = tmp_path / "trace.csv"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(DataFileError, match=words):
+        read_trace(path)
+
+
+def test_a_trace_that_is_no_text_is_refused(tmp_path: Path) -> None:
+    for name, content in (("a.csv", b"\xff\xfe\x00"), ("a.csv.gz", b"no gzip")):
+        path = tmp_path / name
+        path.write_bytes(content)
+        with pytest.raises(DataFileError, match="no CSV"):
+            read_trace(path)
+
+
+def test_lengths_have_the_mean_that_they_say() -> None:
+    import numpy as np
+
+    random = np.random.default_rng(0)
+    for text, mean in (
+        ("300", 300),
+        ("uniform 100 900", 500),
+        ("exponential 512", 512),
+        ("lognormal 512 0.8", 512),
+    ):
+        found = lengths(text)
+        assert found.mean == mean
+        drawn = found.draw(40_000, random)
+        assert drawn.mean() == pytest.approx(mean, rel=0.03)
+        assert drawn.min() >= 1
+    spread = lengths("lognormal 512 0.8").draw(40_000, random)
+    assert spread.std() / spread.mean() == pytest.approx(0.8, rel=0.05)
+
+
+def test_schedulers_are_found_by_name() -> None:
+    assert set(schedulers()) == {"vllm", "sglang", "tensorrt_llm"}
+    assert scheduler("TensorRT-LLM") is scheduler("tensorrt_llm")
+    assert not scheduler("SGLang").mixed
+
+
+def test_the_command_prints_what_the_engine_says(capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["load", "Llama3_8B", "H100", "--rate", "5", "--requests", "200", "--seed", "2"]
+    assert main([*arguments, "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    loaded = Engine.load(**ASKED, rate=5, requests=200, seed=2)
+    assert told["time_to_first_token_p90"]["value"] == loaded.value("time_to_first_token_p90")
+    assert told["closed_form"]["saturation_rate"]["unit"] == "1/s"
+    assert main([*arguments, "--explain", "saturation_rate"]) == 0
+    assert "running_limit" in capsys.readouterr().out
+    assert main(arguments) == 0
+    assert "saturates" in capsys.readouterr().out
+
+
+def test_the_command_refuses_in_its_own_words(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["load", "Llama3_8B", "H100", "--users", "many"]) == 1
+    assert "--users must be a whole number" in capsys.readouterr().err
+    assert main(["load", "Llama3_8B", "H100"]) == 1
+    assert "one way" in capsys.readouterr().err
