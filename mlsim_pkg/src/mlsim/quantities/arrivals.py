@@ -5,7 +5,7 @@ ENTRIES: tuple[tuple[str, str, str, str], ...] = (
     ("arrival_rate", r"\lambda", "1/s", "Requests that arrive each second, on average."),
     ("users", r"N_u", "1", "Users who each wait for an answer before they ask again."),
     # What a step does for them.
-    ("output_steps", r"n_\delta", "1", "Decode steps of a request: a token each, after the first."),
+    ("output_steps", r"n_\tau", "1", "Decode steps of a request: a token each, after the first."),
     ("prompt_time", r"t_\pi", "s", "Time that the prompt of one request adds to the steps."),
     ("lone_prompt_time", r"t_0", "s", "Time of a step that reads one prompt and nothing else."),
     ("decode_step_time", r"t_d", "s", "Time of a decode step of the requests that run."),
