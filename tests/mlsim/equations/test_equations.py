@@ -21,6 +21,7 @@ from mlsim.equations import (
     attention_kernels,
     causes,
     convolution,
+    counters,
     equations_of,
     exchange_kernels,
     execution,
@@ -29,6 +30,7 @@ from mlsim.equations import (
     input_pipeline,
     link,
     machines,
+    plans,
     product_kernels,
     recurrent,
     serving_counts,
@@ -385,13 +387,17 @@ def test_every_equation_is_used() -> None:
     inside = {each.name for each in equations_of(execution, systolic, input_pipeline)}
     # What the time goes into is asked beside a question that a solver has answered.
     asked = {each.name for each in equations_of(causes)}
+    # What counters saw is read from files, by no solver.
+    counted = {each.name for each in equations_of(counters)}
+    # A run is looked at, and a device bought, beside a plan.
+    beside = {each.name for each in equations_of(arrivals, plans)}
     fitted = {
         each.name
         for each in equations_of(
             product_kernels, attention_kernels, expert_kernels, exchange_kernels
         )
     }
-    assert used | counting | inside | fitted | asked == set(EQUATIONS)
+    assert used | counting | inside | fitted | asked | counted | beside == set(EQUATIONS)
 
 
 def test_symbol_and_unit_come_from_the_vocabulary() -> None:

@@ -88,6 +88,14 @@ EXPLAINED = {
         "Load.of": PRINTED,
         "_hours": "a bare number is in hours",
     },
+    "plan/options.py": {
+        "points": "the middle of an output, a batch",
+        "_chosen": SEARCH,
+        "_fleet": SEARCH,
+    },
+    "plan/planned.py": {
+        "*": "ratios of options, and results in the units in which they are printed"
+    },
     "reports.py": {"shown": PLACES},
     "serving/fit.py": {"_widest": WHOLE, "_shortage": LENGTH},
     "serving/step_profile.py": {"StepProfile.shares": "a yes or no as a share of 1 or 0"},

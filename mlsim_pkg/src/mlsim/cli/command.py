@@ -9,7 +9,19 @@ from collections.abc import Sequence
 from typing import Any
 
 from mlsim import __version__
-from mlsim.cli import anatomy, calibrate, claims, footprint, load, predict, serve, solve, train, zoo
+from mlsim.cli import (
+    anatomy,
+    calibrate,
+    claims,
+    footprint,
+    load,
+    plan,
+    predict,
+    serve,
+    solve,
+    train,
+    zoo,
+)
 from mlsim.cli.flags import flags_of, in_flags
 from mlsim.cli.options import DOES_NOT_FIT, REFUSED
 from mlsim.errors import DoesNotFitError, MlsimError
@@ -21,6 +33,7 @@ EPILOG = """examples:
   mlsim anatomy ResNet50 A100 --batch 32 --training
   mlsim serve Llama3_8B H100 --batch 1,64 --prompt 512,2048 --output 128
   mlsim load Llama3_8B H100 --rate 10 --prompt "lognormal 512 0.8" --estimate calibrated
+  mlsim plan Llama3_70B --rate 20 --first-token "1 s" --per-token "40 ms" --prompt 2000
   mlsim serve Llama3_8B L4 --precision w4a16 --kv-cache fp8 --explain time_per_output_token
   mlsim fit Llama3_70B H100
   mlsim fit path/to/config.json RTX4090 --prompt 4096 --json
@@ -73,7 +86,8 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"mlsim {__version__}")
     commands = parser.add_subparsers(required=True, metavar="command")
-    for group in (solve, anatomy, serve, load, train, footprint, claims, predict, calibrate, zoo):
+    groups = (solve, anatomy, serve, load, plan, train, footprint, claims, predict, calibrate, zoo)
+    for group in groups:
         group.add(commands)
     for each in commands.choices.values():
         each.set_defaults(parser=each)

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from mlsim.engine.find import find
     from mlsim.engine.footprint import footprint
     from mlsim.engine.load import load
+    from mlsim.engine.plan import plan
     from mlsim.engine.predict.bands import band, held
     from mlsim.engine.serve import fit, serve
     from mlsim.engine.solve import solve
@@ -143,6 +144,7 @@ class Engine:
         check_claim = staticmethod(check_claim)
         calibrate = staticmethod(calibrate)
         load = staticmethod(load)
+        plan = staticmethod(plan)
     else:
         solve = _Question("solve")
         serve = _Question("serve")
@@ -155,3 +157,4 @@ class Engine:
         check_claim = _Question("claims")
         calibrate = _Question("calibrate")
         load = _Question("load")
+        plan = _Question("plan")

@@ -178,7 +178,7 @@ def burst_first_token(prompt_time: Value, users: Value) -> Value:
 
 
 @equation(source="kleinrock1975queueing")
-def request_rate(answered_requests: Value, observed_time: Value) -> Value:
+def request_rate(answered_requests: Value, run_span: Value) -> Value:
     """Requests that are answered each second of a run.
 
     Valid from the first request to the last token.
@@ -186,11 +186,11 @@ def request_rate(answered_requests: Value, observed_time: Value) -> Value:
     >>> request_rate(100.0, 20.0)
     5.0
     """
-    return answered_requests / observed_time
+    return answered_requests / run_span
 
 
 @equation(source="kleinrock1975queueing")
-def server_use(busy_time: Value, observed_time: Value) -> Value:
+def server_use(stepping_time: Value, run_span: Value) -> Value:
     """Share of a run in which the service worked on a step.
 
     Valid for one copy, or the mean of several.
@@ -198,11 +198,11 @@ def server_use(busy_time: Value, observed_time: Value) -> Value:
     >>> server_use(15.0, 20.0)
     0.75
     """
-    return busy_time / observed_time
+    return stepping_time / run_span
 
 
 @equation(source="little1961proof", yields="running_requests")
-def observed_running_requests(running_time: Value, observed_time: Value) -> Value:
+def observed_running_requests(running_time: Value, run_span: Value) -> Value:
     """Requests that ran at one time, on average over a run.
 
     Valid for any run.
@@ -210,11 +210,11 @@ def observed_running_requests(running_time: Value, observed_time: Value) -> Valu
     >>> observed_running_requests(60.0, 20.0)
     3.0
     """
-    return running_time / observed_time
+    return running_time / run_span
 
 
 @equation(source="little1961proof")
-def waiting_requests(waiting_time: Value, observed_time: Value) -> Value:
+def waiting_requests(waiting_time: Value, run_span: Value) -> Value:
     """Requests that waited to start at one time, on average over a run.
 
     Valid for any run.
@@ -222,7 +222,7 @@ def waiting_requests(waiting_time: Value, observed_time: Value) -> Value:
     >>> waiting_requests(10.0, 20.0)
     0.5
     """
-    return waiting_time / observed_time
+    return waiting_time / run_span
 
 
 @equation(source="kwon2023paged")

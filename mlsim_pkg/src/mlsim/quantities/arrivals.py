@@ -32,8 +32,8 @@ ENTRIES: tuple[tuple[str, str, str, str], ...] = (
     ("server_use", r"u_q", "1", "Share of the time in which a service works on a step."),
     # What was seen in a run.
     ("answered_requests", r"N_q", "1", "Requests that were answered in a run."),
-    ("observed_time", r"t_o", "s", "Time from the first request of a run to its last token."),
-    ("busy_time", r"t_b", "s", "Time of a run that was spent in steps."),
+    ("run_span", r"t_\Delta", "s", "Time from the first request of a run to its last token."),
+    ("stepping_time", r"t_\sigma", "s", "Time of a run that was spent in steps."),
     ("running_time", r"t_r", "s", "Time that requests ran, added up over all of them."),
     ("waiting_time", r"t_w", "s", "Time that requests waited to start, added up over all."),
     ("cache_room", r"M_k", "B", "Memory of one device that is left for the KV cache."),
@@ -41,4 +41,27 @@ ENTRIES: tuple[tuple[str, str, str, str], ...] = (
     ("service_time", r"s_1", "s", "Time that one request takes of a server that serves one."),
     ("service_variation", r"c_q^2", "1", "Variance of service times over their mean, squared."),
     ("queue_wait", r"W_q", "s", "Time that a request waits before it is served, on average."),
+    # A fleet, and its price.
+    ("prompts_together", r"k_\pi", "1", "Prompts that are read in one step."),
+    (
+        "prompts_time",
+        r"t_{k\pi}",
+        "s",
+        "Time of a step that only reads several prompts.",
+    ),
+    ("required_rate", r"\lambda_r", "sample/s", "Requests each second that a plan must serve."),
+    (
+        "replica_rate",
+        r"\lambda_1",
+        "sample/s",
+        "Requests each second that one copy serves.",
+    ),
+    ("replicas", r"N_\rho", "1", "Copies of a service."),
+    ("replica_devices", r"N_1", "1", "Devices of one copy."),
+    ("fleet_devices", r"N_f", "1", "Devices of all copies."),
+    ("fleet_price", r"c_f", "USD/s", "Price of all devices per time."),
+    ("output_token_price", r"c_o", "USD/token", "Price of one generated token, prompts included."),
+    ("token_price", r"c_\tau", "USD/token", "Price of one token, read or generated."),
+    ("purchase_price", r"C_b", "USD", "What was paid for one device."),
+    ("electricity_price", r"c_e", "USD/J", "Price of electricity."),
 )

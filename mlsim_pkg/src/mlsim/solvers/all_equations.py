@@ -10,6 +10,7 @@ from mlsim.equations import (
     from_records,
     link,
     on_chip,
+    plans,
     serving_counts,
 )
 from mlsim.solvers.anatomy.limits import EPOCHS
@@ -24,6 +25,7 @@ SOLVERS: dict[str, tuple[Equation, ...]] = {
     "Engine.solve": (*lookups(), *equations_of(on_chip, causes), *SOLVER),
     "Engine.serve": (*SERVING, *equations_of(link, serving_counts)),
     "Engine.load": equations_of(arrivals),
+    "Engine.plan": equations_of(plans),
     "Engine.train": tuple(dict.fromkeys((*TRAINING, *NETWORK_TRAINING))),
     "Engine.footprint": (*FOOTPRINT, *equations_of(from_records)),
     "Engine.optimal_size": OPTIMAL,

@@ -168,7 +168,7 @@ def load(**asked: Any) -> LoadedService:
 def test_no_token_is_lost(scheduler: str, way: dict[str, int]) -> None:
     loaded = load(scheduler=scheduler, output_tokens="uniform 1 300", requests=300, **way)
     requests = loaded.loaded.requests
-    lasted = loaded.value("observed_time")
+    lasted = loaded.value("run_span")
     assert loaded.value("output_throughput") * lasted == pytest.approx(
         requests.output_tokens.sum(), rel=1e-9
     )

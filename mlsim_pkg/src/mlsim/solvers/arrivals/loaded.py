@@ -31,7 +31,7 @@ RESULTS = (
     *_RATES,
     "server_use",
     "answered_requests",
-    "observed_time",
+    "run_span",
     "saturation_rate",
 )
 # What the closed forms tell of arrivals at random, and of users who wait.

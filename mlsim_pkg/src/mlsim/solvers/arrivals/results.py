@@ -51,7 +51,7 @@ def _rates(runs: Sequence[Run]) -> dict[str, float]:
     lasted = max(max(run.finished) for run in runs) - min(min(run.arrived) for run in runs)
     return {
         "answered_requests": answered,
-        "observed_time": lasted,
+        "run_span": lasted,
         "request_rate": arrivals.request_rate(answered, lasted),
         "output_throughput": arrivals.request_rate(sum(run.tokens for run in runs), lasted),
         "running_requests": arrivals.observed_running_requests(

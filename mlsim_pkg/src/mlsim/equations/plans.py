@@ -1,0 +1,104 @@
+"""How many machines a service needs, and what its tokens cost."""
+
+from __future__ import annotations
+
+from mlsim.equations.functions import Value, ceil
+from mlsim.equations.registry import equation
+
+QUESTION = "Which machines does a service need, and what do its tokens cost?"
+
+
+@equation(source="agrawal2024sarathi", yields="prompt_time")
+def further_prompt_time(
+    prompts_time: Value, lone_prompt_time: Value, prompts_together: Value
+) -> Value:
+    """Time that each further prompt adds to a step, from a step with one and one with several.
+
+    Valid where prompts are read together, within the tokens of a step.
+
+    >>> further_prompt_time(7.0, 1.0, 4.0)
+    2.0
+    """
+    return (prompts_time - lone_prompt_time) / (prompts_together - 1)
+
+
+@equation(source="kleinrock1975queueing")
+def replicas(required_rate: Value, replica_rate: Value) -> Value:
+    """Copies of a service that a rate of requests needs, each at the rate that it serves.
+
+    Valid where requests are spread evenly over the copies.
+
+    >>> replicas(25.0, 10.0)
+    3.0
+    """
+    return ceil(required_rate / replica_rate)
+
+
+@equation(source="kleinrock1975queueing")
+def fleet_devices(replicas: Value, replica_devices: Value) -> Value:
+    """Devices of all copies together.
+
+    Valid for copies of one layout.
+
+    >>> fleet_devices(3.0, 8.0)
+    24.0
+    """
+    return replicas * replica_devices
+
+
+@equation(source="barroso2018datacenter")
+def fleet_price(fleet_devices: Value, device_price: Value) -> Value:
+    """Price of all devices per time, whether they are busy or not.
+
+    Valid for devices that are rented, or paid off evenly over their years.
+
+    >>> fleet_price(24.0, 0.001)
+    0.024
+    """
+    return fleet_devices * device_price
+
+
+@equation(source="barroso2018datacenter")
+def output_token_price(fleet_price: Value, required_rate: Value, output_tokens: Value) -> Value:
+    """Price of one generated token, with the prompt's part in it.
+
+    Valid where requests come at the required rate all the time; at half of it a token costs
+    twice as much.
+
+    >>> output_token_price(0.5, 10.0, 100.0)
+    0.0005
+    """
+    return fleet_price / (required_rate * output_tokens)
+
+
+@equation(source="barroso2018datacenter")
+def token_price(
+    fleet_price: Value, required_rate: Value, prompt_tokens: Value, output_tokens: Value
+) -> Value:
+    """Price of one token, read or generated: the bill over all tokens.
+
+    Valid where requests come at the required rate all the time.
+
+    >>> token_price(0.5, 10.0, 300.0, 100.0)
+    0.000125
+    """
+    return fleet_price / (required_rate * (prompt_tokens + output_tokens))
+
+
+@equation(source="barroso2018datacenter", yields="device_price")
+def owned_device_price(
+    purchase_price: Value,
+    device_lifetime: Value,
+    max_power: Value,
+    pue: Value,
+    electricity_price: Value,
+) -> Value:
+    """What a device costs per time that was bought: its price over its life, and electricity.
+
+    Assumes that it is used for all of its life, and that money has no interest.
+    Valid with the share of host, network and building in the price, or without them.
+
+    >>> owned_device_price(32.0, 2.0, 4.0, 1.5, 3.0)
+    34.0
+    """
+    return purchase_price / device_lifetime + max_power * pue * electricity_price

@@ -1,0 +1,175 @@
+"""One way to serve a model: a device, a layout, a format; and what it can do in time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from mlsim.equations import arrivals, plans
+from mlsim.errors import MlsimError
+from mlsim.solvers.serving.phase import step_question
+from mlsim.solvers.serving.service import Service
+
+# Batches that are tried of each layout, and prompts that are read together to time one more.
+BATCHES, TOGETHER = 32, 4
+
+
+@dataclass(frozen=True, slots=True)
+class Goals:
+    """What a service must do: times in s, requests per second, tokens of each request."""
+
+    rate: float
+    first_token: float
+    per_token: float
+    prompt_tokens: float
+    output_tokens: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Candidate:
+    """A layout to be tried, and what one of its devices costs per time.
+
+    Attributes
+    ----------
+    service
+        The model on its devices.
+    price
+        In USD/s for one device; of energy, its full power in W.
+    words
+        Where the price comes from.
+    """
+
+    service: Service
+    price: float
+    words: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Option:
+    """A layout that meets the goals, at the largest batch that does.
+
+    All in base units; `front` has every batch that was tried, as columns.
+    """
+
+    candidate: Candidate
+    found: Mapping[str, float]
+    front: Mapping[str, Any] = field(repr=False)
+
+    def __getitem__(self, name: str) -> float:
+        return self.found[name]
+
+    @property
+    def service(self) -> Service:
+        """The model on its devices."""
+        return self.candidate.service
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Refused:
+    """A layout that can't serve, or misses the goals: why, and by how much at its best.
+
+    `short` is the worst time over its goal where it comes nearest; infinite if it can't run.
+    """
+
+    candidate: Candidate | None
+    name: str
+    why: str
+    short: float = float("inf")
+    nearest: Mapping[str, float] = field(default_factory=dict)
+
+
+def tried(candidate: Candidate, goals: Goals, running_limit: int) -> Option | Refused:
+    """Return what a layout can do: its best batch within the goals, or why there is none."""
+    try:
+        front = points(candidate.service, goals, running_limit)
+    except MlsimError as error:
+        return Refused(candidate, name_of(candidate.service), str(error))
+    if isinstance(front, str):
+        return Refused(candidate, name_of(candidate.service), front)
+    return _chosen(candidate, front, goals)
+
+
+def name_of(service: Service) -> str:
+    """Return a layout in words."""
+    return f"{service.hardware_name}, {service.formats.name}"
+
+
+def points(service: Service, goals: Goals, running_limit: int) -> dict[str, Any] | str:
+    """Return times and rates of one copy by batch, as arrays; in words why there are none."""
+    import numpy as np
+
+    alone = step_question(replace(service, batch_size=1.0), "memory", 1.0, goals.prompt_tokens)
+    largest = int(alone.value("largest_batch"))
+    if largest < 1:
+        return "does not fit in memory"
+    most = min(largest, running_limit)
+    batch = np.unique(np.rint(np.geomspace(1, most, BATCHES))).astype(float)
+    decode = _latency(service, batch, 1.0, goals.prompt_tokens + goals.output_tokens / 2)
+    reading = _latency(service, np.array([1.0, TOGETHER]), goals.prompt_tokens, 0.0)
+    lone = float(reading[0])
+    prompt = plans.further_prompt_time(float(reading[1]), lone, float(TOGETHER))
+    steps = arrivals.output_steps(goals.output_tokens, 1.0)
+    rate = arrivals.saturation_rate(batch, steps, decode, prompt)
+    interval = arrivals.token_interval(decode, rate, prompt)
+    met = arrivals.met_interval(interval, arrivals.interval_variance(interval, rate, prompt))
+    return {
+        "running_requests": batch,
+        "replica_rate": rate,
+        "time_per_output_token": interval,
+        "time_to_first_token": arrivals.steady_first_token(lone, decode, prompt, rate, met, batch),
+    }
+
+
+def _latency(service: Service, batch: Any, new: float, cached: float) -> Any:
+    import numpy as np
+
+    asked = replace(service, batch_size=batch)
+    full = np.full(batch.shape, new), np.full(batch.shape, cached)
+    found = step_question(asked, "a step of the plan", *full).evaluate("latency")["latency"]
+    return np.broadcast_to(found, batch.shape)
+
+
+def _chosen(candidate: Candidate, front: dict[str, Any], goals: Goals) -> Option | Refused:
+    import numpy as np
+
+    late = np.maximum(
+        front["time_per_output_token"] / goals.per_token,
+        front["time_to_first_token"] / goals.first_token,
+    )
+    name = name_of(candidate.service)
+    if late.min() > 1:
+        nearest = int(late.argmin())
+        values = {key: float(column[nearest]) for key, column in front.items()}
+        slow = (
+            "first token"
+            if values["time_to_first_token"] / goals.first_token
+            >= values["time_per_output_token"] / goals.per_token
+            else "each token"
+        )
+        why = f"{slow} takes {late.min():.3g} times the goal at its best"
+        return Refused(candidate, name, why, float(late.min()), values)
+    best = int(np.where(late <= 1, front["replica_rate"], -1.0).argmax())
+    values = {key: float(column[best]) for key, column in front.items()}
+    return Option(candidate, values | _fleet(candidate, values, goals), front)
+
+
+def _fleet(candidate: Candidate, values: Mapping[str, float], goals: Goals) -> dict[str, float]:
+    """Return how many copies and devices it takes, and what that costs."""
+    copies = plans.replicas(goals.rate, values["replica_rate"])
+    each = float(candidate.service.parallelism.devices)
+    devices = plans.fleet_devices(copies, each)
+    price = plans.fleet_price(devices, candidate.price)
+    return {
+        "replicas": float(copies),
+        "replica_devices": each,
+        "fleet_devices": float(devices),
+        "fleet_price": price,
+        "output_token_price": plans.output_token_price(price, goals.rate, goals.output_tokens),
+        "margin": float(
+            min(
+                goals.per_token / values["time_per_output_token"],
+                goals.first_token / values["time_to_first_token"],
+            )
+        ),
+    }

@@ -1,0 +1,142 @@
+"""`Engine.plan` and `mlsim plan`: the cheapest way in time, worked by hand, and refusals."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+import pytest
+
+from mlsim import Engine
+from mlsim.cli import main
+from mlsim.engine.plan import owned
+from mlsim.errors import InvalidValueError, MlsimError
+from mlsim.solvers.plan.planned import Planned
+
+ASKED: dict[str, Any] = {
+    "model": "Llama3_8B",
+    "rate": 50,
+    "time_to_first_token": "500 ms",
+    "time_per_output_token": "30 ms",
+    "hardware": ["H100", "L40S", "A100"],
+}
+
+
+@pytest.fixture(scope="module")
+def found() -> Planned:
+    """A plan over three devices."""
+    return Engine.plan(**ASKED)
+
+
+def test_each_option_meets_the_goals(found: Planned) -> None:
+    for each in found.options:
+        assert each["time_to_first_token"] <= 0.5
+        assert each["time_per_output_token"] <= 0.03
+        assert each["margin"] >= 1
+        assert each["replicas"] * each["replica_rate"] >= 50
+        assert (each["replicas"] - 1) * each["replica_rate"] < 50
+
+
+def test_the_bill_is_devices_times_price(found: Planned) -> None:
+    best = found.best
+    each = best.candidate.price
+    assert best["fleet_price"] == pytest.approx(best["fleet_devices"] * each)
+    # 50 requests of 128 new tokens each second.
+    assert best["output_token_price"] == pytest.approx(best["fleet_price"] / 6400)
+    costs = [option["fleet_price"] for option in found.options]
+    assert costs == sorted(costs)
+
+
+def test_what_a_copy_serves_is_what_a_run_serves(found: Planned) -> None:
+    """The best option, run with the scheduler at nine tenths of the rate planned for a copy."""
+    option = found.best
+    service = option.service
+    loaded = Engine.load(
+        model="Llama3_8B",
+        hardware=service.system or service.device,
+        tensor_parallel=service.parallelism.tensor,
+        rate=float(f"{0.9 * option['replica_rate']:.3g}"),
+        estimate="calibrated",
+        requests=3000,
+    )
+    assert loaded.value("time_per_output_token") <= 0.03 * 1.1
+    assert loaded.value("time_to_first_token") <= 0.5
+
+
+def test_easier_goals_never_cost_more(found: Planned) -> None:
+    easier = Engine.plan(**(ASKED | {"time_per_output_token": "60 ms"}))
+    assert easier.best["fleet_price"] <= found.best["fleet_price"]
+    slower = Engine.plan(**(ASKED | {"rate": 10}))
+    assert slower.best["fleet_price"] <= found.best["fleet_price"]
+
+
+def test_no_point_of_the_front_is_beaten(found: Planned) -> None:
+    front = found.front
+    assert front.tokens_per_user.is_monotonic_decreasing
+    assert front.tokens_per_device.is_monotonic_increasing
+
+
+def test_the_runner_up_is_told(found: Planned) -> None:
+    assert "times the cost" in found.why
+    assert "runner-up" in str(found)
+    assert "of published services" in str(found)
+
+
+def test_given_prices_decide() -> None:
+    cheap = Engine.plan(**(ASKED | {"price": {"L40S": "0.001 USD/h", "H100": "99 USD/h"}}))
+    assert cheap.best.service.device.key == "Cloud.L40S"
+    by_energy = Engine.plan(**(ASKED | {"objective": "energy"}))
+    assert by_energy.best["fleet_price"] == pytest.approx(
+        by_energy.best["fleet_devices"] * by_energy.best.service.device.power.to("W").magnitude  # type: ignore[union-attr]
+    )
+    fewest = Engine.plan(**(ASKED | {"objective": "devices"}))
+    assert fewest.best["fleet_devices"] == min(each["fleet_devices"] for each in fewest.options)
+
+
+def test_goals_that_nothing_meets_say_what_comes_nearest() -> None:
+    with pytest.raises(InvalidValueError, match=r"Nearest is .*first token .* each token"):
+        Engine.plan(**(ASKED | {"time_per_output_token": "0.1 ms"}))
+    with pytest.raises(InvalidValueError, match="memory"):
+        Engine.plan(**(ASKED | {"model": "Llama3_405B", "hardware": "L4"}))
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"rate": 0}, "positive"),
+        ({"rate": math.nan}, "positive"),
+        ({"rate": [1, 2]}, "one number"),
+        ({"time_to_first_token": "3 kg"}, "expected s"),
+        ({"time_to_first_token": 3}, "unit"),
+        ({"prompt_tokens": 0}, "whole number"),
+        ({"output_tokens": 1}, "2 or more"),
+        ({"objective": "cots"}, "cost"),
+        ({"terms": "free"}, "on demand"),
+        ({"provider": "Lamda"}, "Lambda"),
+        ({"hardware": "H1000"}, "H100"),
+        ({"model": "resnet50"}, "."),
+        ({"estimate": "guess"}, "."),
+    ],
+)
+def test_what_cannot_be_is_refused(given: dict[str, Any], words: str) -> None:
+    with pytest.raises(MlsimError, match=words):
+        Engine.plan(**(ASKED | given))
+
+
+def test_an_owned_device_by_hand() -> None:
+    """35,064 hours of four years: 30,000 USD are 0.8556 an hour, and 0.84 kW cost 0.084."""
+    found = owned(price="30000 USD", years=4, power="700 W", electricity="0.1 USD/kWh")
+    assert found.to("USD/h").magnitude == pytest.approx(30000 / 35064 + 0.084)
+
+
+def test_the_command_prints_what_the_engine_says(capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["plan", "Llama3_8B", "--rate", "50", "--hardware", "H100,L40S,A100"]
+    arguments += ["--first-token", "500 ms", "--per-token", "30 ms"]
+    assert main([*arguments, "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["options"][0]["fleet_devices"] >= 1
+    assert main(arguments) == 0
+    assert "USD per million" in capsys.readouterr().out
+    assert main(["plan", "Llama3_8B", "--rate", "many"]) == 1
+    assert "--rate" in capsys.readouterr().err
