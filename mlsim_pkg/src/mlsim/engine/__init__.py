@@ -70,6 +70,8 @@ _OTHER_WORDS = {
     "dtype": ("precision",),
     "gpus": ("devices",),
 }
+# The estimate whose answers have bands.
+_CALIBRATED = "calibrated"
 # Arguments that are either True or False, of any question.
 _FLAGS = frozenset(("check_memory", "search"))
 
@@ -84,7 +86,8 @@ def _asking(function: Callable[..., Any]) -> Callable[..., Any]:
         for name in _FLAGS & given.keys():
             check_flag(name, given[name])
         try:
-            return function(*positional, **given)
+            answer = function(*positional, **given)
+            return _banded(answer) if given.get("estimate") == _CALIBRATED else answer
         except UnknownArgumentError as error:
             _refuse(function, error.argument, error.quantities)
         except TypeError as error:
@@ -93,6 +96,14 @@ def _asking(function: Callable[..., Any]) -> Callable[..., Any]:
             raise
 
     return ask
+
+
+def _banded(answer: Any) -> Any:
+    """Return a calibrated answer that knows the bands around its results."""
+    if not hasattr(answer, "banding"):
+        return answer  # a table of many answers
+    # By its name: bands are made of answers of these doors.
+    return import_module(f"{__name__}.answer_bands").banded(answer)
 
 
 def _refuse_names(

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from mlsim.errors import DoesNotFitError, InvalidValueError, unknown_name
 from mlsim.quantities import term
 from mlsim.solvers.question import Question
-from mlsim.units import quantity, scaled
+from mlsim.units import quantity, scaled, text
 
 if TYPE_CHECKING:
     from mlsim.solvers.explain import Explanation
@@ -19,6 +20,18 @@ if TYPE_CHECKING:
 # estimate, whose operators take time to start.
 MEMORY_BOUND, COMPUTE_BOUND, NETWORK_BOUND = "Memory Bound", "Compute Bound", "Network Bound"
 OVERHEAD_BOUND, DOES_NOT_FIT = "Overhead Bound", "Does Not Fit"
+
+
+@dataclass(frozen=True, slots=True)
+class Band:
+    """Where measured results of a kind lie around a prediction, in the result's base unit.
+
+    `words` says how many of them it holds, and of which rows it is made.
+    """
+
+    low: Any
+    high: Any
+    words: str
 
 
 class Answer:
@@ -32,6 +45,8 @@ class Answer:
     noun = variable = "answer"
     # What is explained and shown if nothing is named.
     first = "latency"
+    # What knows the band around a result, if its door has one.
+    banding: Callable[[Answer, str], Band | None] | None = None
 
     def __init__(self, *, check_memory: bool = False) -> None:
         self._check_memory = check_memory
@@ -109,7 +124,9 @@ class Answer:
     def __getitem__(self, name: str | int | tuple[int, ...]) -> Any:
         """Return a result by name, with its unit, or the answer at one point by its index."""
         if not isinstance(name, str):
-            return self._point(self._pick(name))
+            point = self._point(self._pick(name))
+            point.banding = self.banding
+            return point
         value, unit = self.value(name), term(name).unit
         many = isinstance(value, list) or bool(getattr(value, "ndim", 0))
         return quantity(value, unit) if many else scaled(float(value), unit)
@@ -191,7 +208,22 @@ class Answer:
         self.one_point("explain()")
         name = name or self.first
         self.value(name)
-        return Explanation(*self._asked(name))
+        return Explanation(*self._asked(name), band=self.band(name))
+
+    def band(self, name: str = "") -> Band | None:
+        """Return where measured results of the kind lie around a result, in its base unit.
+
+        It is made of published rows to which no constant is fitted, and holds eight in ten
+        of them. None where no band is known: of other estimates than the calibrated one, of
+        sizes, and where rates were given.
+
+        >>> from mlsim import Engine
+        >>> decode = Engine.serve(model="Llama3_8B", hardware="H100", estimate="calibrated")
+        >>> found = decode.band("time_per_output_token")
+        >>> found.low < decode.value("time_per_output_token") < found.high
+        True
+        """
+        return None if self.banding is None else self.banding(self, name or self.first)
 
     def part(self, name: str) -> tuple[Answer, str]:
         """Return the answer that a name speaks of, this or a part of it, and the result's name.
@@ -227,7 +259,19 @@ class Answer:
         from mlsim.solvers.reports import plain
 
         held = self.shows_times or self._lasts(name)
-        return {"value": plain(self.value(name)) if held else None, "unit": term(name).unit}
+        found = {"value": plain(self.value(name)) if held else None, "unit": term(name).unit}
+        band = self.band(name) if held else None
+        if band is not None:
+            found |= {"low": plain(band.low), "high": plain(band.high), "band": band.words}
+        return found
+
+    def _banded(self, name: str) -> list[tuple[str, str]]:
+        """Return a row of a report with the band around a result, if one is known."""
+        band = self.band(name)
+        if band is None:
+            return []
+        unit = term(name).unit
+        return [("band", f"{text(band.low, unit)} to {text(band.high, unit)}: {band.words}")]
 
     def report(self) -> Report:
         """Return the answer as a title and rows."""

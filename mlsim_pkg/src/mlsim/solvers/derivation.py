@@ -23,6 +23,15 @@ def _title(data: Mapping[str, Any]) -> str:
     )
 
 
+def _band(data: Mapping[str, Any]) -> str:
+    """Say where measured results lie around the value; nothing where no band is known."""
+    band = data.get("band")
+    if not band:
+        return ""
+    low, high = (text(band[end], data["unit"]) for end in ("low", "high"))
+    return f"Band: {low} to {high}, {band['words']}."
+
+
 def _columns(data: Mapping[str, Any]) -> list[str]:
     """Choose the operators' columns to print."""
     rows = data["operators"]
@@ -45,7 +54,7 @@ def _cells(data: Mapping[str, Any]) -> list[list[str]]:
 
 def as_text(data: Mapping[str, Any]) -> str:
     """Write the derivation for a terminal."""
-    lines = [_title(data), "", "Known"]
+    lines = [_title(data), *_wrapped(_band(data), 0), "", "Known"]
     width = max((len(known["quantity"]) for known in data["inputs"]), default=0)
     for known in data["inputs"]:
         lines.append(f"  {known['quantity']:<{width}} = {known['text']}")
@@ -85,6 +94,7 @@ def _wrapped(words: str, indent: int) -> list[str]:
 def as_markdown(data: Mapping[str, Any]) -> str:
     """Write the derivation for a notebook, formulas as mathematics."""
     lines = [f"**{_title(data).replace(chr(10), '** — ')}", ""]
+    lines += [_band(data), ""] if data.get("band") else []
     lines += ["| known | value | from |", "|---|---:|---|"]
     for known in data["inputs"]:
         # A quote may hold a bar, which would end the cell.

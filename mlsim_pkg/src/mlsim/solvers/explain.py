@@ -57,8 +57,8 @@ class Explanation:
     `print` it in a terminal; a notebook renders it; `to_dict` is for programs.
     """
 
-    def __init__(self, question: Question, name: str) -> None:
-        self.question = question
+    def __init__(self, question: Question, name: str, band: Any = None) -> None:
+        self.question, self.band = question, band
         self.name = name
         self.steps = question.plan(name).steps
         self._table = question.table
@@ -162,8 +162,15 @@ class Explanation:
             **self.question.labels,
             "inputs": self._inputs(),
             "steps": [self._step(step) for step in self.steps],
+            **self._banded(),
             "operators": rows if columns else [],
         }
+
+    def _banded(self) -> dict[str, Any]:
+        """Return the band around the quantity, if one is known."""
+        if self.band is None:
+            return {}
+        return {"band": {"low": self.band.low, "high": self.band.high, "words": self.band.words}}
 
     def to_json(self) -> str:
         """Return `to_dict` as JSON text."""

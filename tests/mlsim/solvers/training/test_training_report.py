@@ -151,7 +151,8 @@ def test_the_way_of_a_collective_chooses_its_equations(collective: str) -> None:
 def test_json_holds_values_with_units(run: Training) -> None:
     data = json.loads(json.dumps(run.to_dict()))
     for name in ("step_time", "token_rate", "memory_required", "memory_free", "model_flops"):
-        assert data[name] == {"value": run.value(name), "unit": term(name).unit}
+        # A calibrated time or rate has a band beside it.
+        assert data[name].items() >= {"value": run.value(name), "unit": term(name).unit}.items()
     layout = data["layout"]
     sizes = [layout[f"{name}_parallel"] for name in ("tensor", "pipeline", "data", "context")]
     product = 1

@@ -62,6 +62,7 @@ def report(profile: Profile) -> Report:
     if profile.shows_times:
         rows += [
             ("latency", text(float(profile.value("latency")), "s")),
+            *profile._banded("latency"),
             ("throughput", text(profile.throughput, "sample/s")),
             ("bottleneck", _bottleneck(profile)),
         ]

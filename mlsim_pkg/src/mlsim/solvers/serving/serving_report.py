@@ -110,9 +110,12 @@ def _times(serving: Serving) -> list[tuple[str, str]]:
     first = f"{_size(serving, 'time_to_first_token')} to the first token"
     rows = [("prefill", f"{first} ({_bound(serving.prefill)})")]
     if not serving.model.decoder:
-        return [("pass", f"{_size(serving, 'time_to_first_token')} ({_bound(serving.prefill)})")]
+        words = f"{_size(serving, 'time_to_first_token')} ({_bound(serving.prefill)})"
+        return [("pass", words), *serving._banded("time_to_first_token")]
+    rows += serving._banded("time_to_first_token")
     each = _size(serving, "time_per_output_token")
     rows.append(("decode", f"{each} per token ({_bound(serving.decode)})"))
+    rows += serving._banded("time_per_output_token")
     rows.append(("in all", f"{_size(serving, 'generation_latency')} to the last token"))
     rate = serving.tokens_per_second_per_user
     rows.append(

@@ -88,6 +88,7 @@ def _times(training: NetworkTraining) -> list[tuple[str, str]]:
     step = text(training.value("step_time"), "s")
     rows = [
         ("time", f"{step} a step, {training.samples_per_second:,.0f} sample/s"),
+        *training._banded("step_time"),
         ("use", f"MFU {training.mfu:.1%}"),
     ]
     if training.has_parts:

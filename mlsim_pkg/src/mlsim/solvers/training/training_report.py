@@ -146,6 +146,7 @@ def _times(training: Training) -> list[tuple[str, str]]:
                 f"{training.tokens_per_second:,.0f} token/s"
             ),
         ),
+        *training._banded("step_time"),
         ("use", f"MFU {training.mfu:.1%}, HFU {training.hfu:.1%}"),
     ]
     if training.has_parts:

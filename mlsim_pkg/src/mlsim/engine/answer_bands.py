@@ -1,0 +1,108 @@
+"""Bands around calibrated answers: where results of the kind were measured around predictions.
+
+They are those of `mlsim.engine.predict`, made of published rows to which nothing is fitted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from typing import Any, TypeVar
+
+from mlsim.solvers.answer import Answer, Band
+from mlsim.solvers.inputs import CALIBRATED
+
+# Of each result that has a band: the kind of case whose band it is, and whether it is a time.
+_RESULTS: Mapping[str, Mapping[str, tuple[str, bool]]] = {
+    "Profile": {"latency": ("cnn_infer", True), "throughput": ("cnn_infer", False)},
+    "Serving": {
+        "time_to_first_token": ("prefill", True),
+        "time_per_output_token": ("decode", True),
+        "generation_latency": ("decode", True),
+        "user_token_rate": ("decode", False),
+        "decode_throughput": ("decode", False),
+        "output_throughput": ("decode", False),
+    },
+    "Training": {"step_time": ("train_lm", True), "token_rate": ("train_lm", False)},
+    "NetworkTraining": {"step_time": ("", True), "throughput": ("", False)},
+}
+_A_TIME, _A_RATE = "latency_s", "rate"
+_Kind = TypeVar("_Kind", bound=Answer)
+
+
+def banded(answer: _Kind) -> _Kind:
+    """Return the answer, which now knows the band around each of its times and rates."""
+    answer.banding = _band
+    return answer
+
+
+def _band(answer: Answer, name: str) -> Band | None:
+    """Return the band around a result; None where none is known.
+
+    None is known of other estimates, of sizes, and of rates that were given.
+    """
+    from mlsim.engine.bounds import estimate_of
+
+    result = _RESULTS.get(type(answer).__name__, {}).get(name)
+    if result is None or estimate_of(answer) != CALIBRATED or _given(answer):
+        return None
+    case, is_time = result
+    found = _of_networks() if not case else _of_cases(case)
+    if found is None:
+        return None
+    least, most, words = found
+    value = answer.value(name)
+    low, high = (value / most, value / least) if is_time else (value * least, value * most)
+    return _within_bound(answer, name, Band(low, high, words), is_time=is_time)
+
+
+def _given(answer: Any) -> bool:
+    """Tell whether the caller gave quantities, or activations stay on chip: no row is like it."""
+    held = next(
+        getattr(answer, each)
+        for each in ("configuration", "service", "run")
+        if hasattr(answer, each)
+    )
+    return bool(held.given) or bool(getattr(held, "keeps", False))
+
+
+def _within_bound(answer: Answer, name: str, band: Band, *, is_time: bool) -> Band:
+    """Return the band without what no program could reach."""
+    if answer.shape:
+        return band
+    from mlsim.engine.bounds import bound_of
+
+    found = bound_of(answer)
+    if isinstance(found, float):  # of training, the time of a step
+        if not is_time:
+            return band
+        limit = found
+    else:
+        limit = float(found.value(name))
+    if is_time:
+        return Band(max(band.low, limit), band.high, band.words)
+    return Band(band.low, min(band.high, limit), band.words)
+
+
+@cache
+def _of_cases(case: str) -> tuple[float, float, str] | None:
+    from mlsim.engine.predict.bands import band
+
+    found = band(case, _A_RATE, CALIBRATED)
+    return None if found is None else (found.least, found.most, _words(found.words))
+
+
+def _words(words: str) -> str:
+    return words.removeprefix("band: ")
+
+
+@cache
+def _of_networks() -> tuple[float, float, str]:
+    """Return measured over predicted speed of published training of networks."""
+    from mlsim.engine.predict.bands import SHARE, quantile
+    from mlsim.measured.network_steps import network_steps
+
+    speeds = sorted(row.value / row.train(CALIBRATED).samples_per_second for row in network_steps())
+    outside = (1 - SHARE) / 2
+    words = f"{SHARE:.0%} of {len(speeds)} published rows of training of networks, none fitted"
+    return quantile(speeds, outside), quantile(speeds, 1 - outside), words
