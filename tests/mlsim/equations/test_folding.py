@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 import numpy as np
 import pytest
 
-from mlsim.equations import EQUATIONS, plan
-from mlsim.equations.graph import Line, fold
+from mlsim.equations import EQUATIONS, graph, plan
+from mlsim.equations.graph import Line, Plan, fold
+from mlsim.equations.inline import inlined
 
 COLUMN = np.array([[1.0], [2.0], [4.0]])
 KNOWN = {
@@ -89,3 +93,55 @@ def test_equations_of_lines_are_run_once() -> None:
     called = [name for name in run.__globals__ if name.startswith("do_")]
     assert called == ["do_roofline_time"]
     assert [run({"flops": each})["roofline_time"] for each in (1.0, 8.0)] == [1.0, 4.0]
+
+
+def test_what_two_equations_share_and_what_nothing_changes_is_computed_once() -> None:
+    """Tiles of a product: their sides stand in two equations, and one side never changes."""
+    steps = tuple(EQUATIONS[name] for name in ("waves", "filled_share"))
+    fixed = frozenset(("outputs", "tile_size", "cores"))
+    found = inlined(steps, fixed, ("waves", "filled_share"))
+    assert found is not None
+    code = "\n".join(found.lines)
+    assert code.count("(product_rows / ") == 2  # by 16 for the side, by the side for tiles
+    assert "at_outputs /" not in code
+    assert any(name.startswith("fixed_") for name, _ in found.before)
+
+
+@pytest.mark.parametrize("rows", [1.0, 100.0, np.array([1.0, 100.0, 5e4])])
+def test_equations_written_into_one_another_give_what_they_gave(
+    rows: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(graph, "_FEW", 0)
+    known = {"outputs": np.array([[0.0], [1.0], [1000.0]]), "tile_size": 128.0, "cores": 108.0}
+    found = plan(
+        [EQUATIONS[name] for name in ("waves", "filled_share")],
+        (*known, "product_rows"),
+        ("waves", "filled_share"),
+    )
+    changing = {"product_rows": rows * np.ones((3, 1))}
+    folded = fold(found, known, changing)(changing)
+    whole = found.run({**known, **changing})
+    for name in found.wanted:
+        np.testing.assert_array_equal(folded[name], np.asarray(whole[name], dtype=float))
+
+
+def test_what_is_fixed_or_a_line_and_wanted_is_returned(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(graph, "_FEW", 0)
+    found = plan(solver(), (*KNOWN, "batch_size"), ("peak_flops", "batch_size", "latency", "flops"))
+    given = {"batch_size": np.array([1.0, 2.0])}
+    folded = fold(found, KNOWN, ["batch_size"])(given)
+    assert folded["peak_flops"] == 1e14
+    np.testing.assert_array_equal(folded["batch_size"], given["batch_size"])
+    np.testing.assert_allclose(folded["flops"], 2e9 * COLUMN * given["batch_size"])
+
+
+def test_an_equation_written_otherwise_is_called(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One whose body is more than an expression can't be written into another."""
+    monkeypatch.setattr(graph, "_FEW", 0)
+
+    def twice(flops: float) -> float:
+        return sum([flops, flops])
+
+    odd = replace(EQUATIONS["compute_time"], function=twice, inputs=("flops",), yields="latency")
+    folded = fold(Plan(("latency",), (odd,)), {}, ["flops", "batch_size"])
+    assert folded({"flops": 3.0, "batch_size": 1.0}) == {"latency": 6.0}

@@ -100,10 +100,14 @@ def _asking(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def _banded(answer: Any) -> Any:
     """Return a calibrated answer that knows the bands around its results."""
-    if not hasattr(answer, "banding"):
-        return answer  # a table of many answers
+    if hasattr(answer, "banding"):  # no table of many answers
+        answer.banding = _banding
+    return answer
+
+
+def _banding(answer: Any, name: str) -> Any:
     # By its name: bands are made of answers of these doors.
-    return import_module(f"{__name__}.answer_bands").banded(answer)
+    return import_module(f"{__name__}.answer_bands").band(answer, name)
 
 
 def _refuse_names(

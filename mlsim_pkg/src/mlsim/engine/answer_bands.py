@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache
-from typing import Any, TypeVar
+from typing import Any
 
 from mlsim.solvers.answer import Answer, Band
 from mlsim.solvers.inputs import CALIBRATED
@@ -27,16 +27,9 @@ _RESULTS: Mapping[str, Mapping[str, tuple[str, bool]]] = {
     "NetworkTraining": {"step_time": ("", True), "throughput": ("", False)},
 }
 _A_TIME, _A_RATE = "latency_s", "rate"
-_Kind = TypeVar("_Kind", bound=Answer)
 
 
-def banded(answer: _Kind) -> _Kind:
-    """Return the answer, which now knows the band around each of its times and rates."""
-    answer.banding = _band
-    return answer
-
-
-def _band(answer: Answer, name: str) -> Band | None:
+def band(answer: Answer, name: str) -> Band | None:
     """Return the band around a result; None where none is known.
 
     None is known of other estimates, of sizes, and of rates that were given.
@@ -66,29 +59,29 @@ def _given(answer: Any) -> bool:
     return bool(held.given) or bool(getattr(held, "keeps", False))
 
 
-def _within_bound(answer: Answer, name: str, band: Band, *, is_time: bool) -> Band:
+def _within_bound(answer: Answer, name: str, wide: Band, *, is_time: bool) -> Band:
     """Return the band without what no program could reach."""
     if answer.shape:
-        return band
+        return wide
     from mlsim.engine.bounds import bound_of
 
     found = bound_of(answer)
     if isinstance(found, float):  # of training, the time of a step
         if not is_time:
-            return band
+            return wide
         limit = found
     else:
         limit = float(found.value(name))
     if is_time:
-        return Band(max(band.low, limit), band.high, band.words)
-    return Band(band.low, min(band.high, limit), band.words)
+        return Band(max(wide.low, limit), wide.high, wide.words)
+    return Band(wide.low, min(wide.high, limit), wide.words)
 
 
 @cache
 def _of_cases(case: str) -> tuple[float, float, str] | None:
-    from mlsim.engine.predict.bands import band
+    from mlsim.engine.predict import bands
 
-    found = band(case, _A_RATE, CALIBRATED)
+    found = bands.band(case, _A_RATE, CALIBRATED)
     return None if found is None else (found.least, found.most, _words(found.words))
 
 

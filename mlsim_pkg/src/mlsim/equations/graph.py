@@ -6,7 +6,7 @@ Whoever gives an intermediate quantity overrides the equations behind it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from types import CodeType
@@ -232,21 +232,63 @@ def fold(plan: Plan, known: Mapping[str, Any], changing: Collection[str]) -> Run
             rest.append(step)
     made = {step.yields for step in rest}
     needed = {name for step in rest for name in step.inputs}.union(plan.wanted) - made
-    space: dict[str, Any] = {f"do_{step.name}": step.function for step in rest}
+    space: dict[str, Any] = {}
     lines = [f"{name} = given[{name!r}]" for name in sorted({*changing})]
-    for name in sorted(needed.difference(changing)):
-        lines += _written(name, values[name], space, next(iter(changing), ""))
-    last = {name: step for step in rest for name in (*step.inputs, step.yields)}
-    for step in rest:
-        lines.append(f"{step.yields} = do_{step.name}({', '.join(step.inputs)})")
-        # A block's memory is given back while it is still in the cache.
-        done = [name for name in last if last[name] is step and name in made]
-        done = sorted(set(done).difference(plan.wanted))
-        lines += [f"del {', '.join(done)}"] if done else []
+    rest_lines = _rest(tuple(rest), plan.wanted, values, space)
+    # What is fixed is written where it is used, unless it is asked for.
+    direct = set(plan.wanted) if rest_lines is not None else needed
+    lines += [
+        line
+        for name in sorted(needed.difference(changing))
+        if name in direct or isinstance(values[name], Line)
+        for line in _written(name, values[name], space, next(iter(changing), ""))
+    ]
+    lines += rest_lines if rest_lines is not None else _called(rest, space)
     lines.append("return {" + ", ".join(f"{name!r}: {name}" for name in plan.wanted) + "}")
     exec(_compiled("def run(given):\n    " + "\n    ".join(lines)), space)  # noqa: S102
     run: Run = space["run"]
     return run
+
+
+# So many steps share too little: they are called one by one.
+_FEW = 6
+
+
+def _rest(
+    rest: tuple[Equation, ...],
+    wanted: tuple[str, ...],
+    values: Mapping[str, Any],
+    space: dict[str, Any],
+) -> list[str] | None:
+    """Return the lines of the steps that are run each time, written into one another.
+
+    None where they are few, or one of them is written otherwise than equations are.
+    """
+    if len(rest) <= _FEW:
+        return None
+    from mlsim.equations.inline import inlined, library
+
+    inputs = {name for step in rest for name in step.inputs}
+    known = {name: value for name, value in values.items() if name in inputs}
+    fixed = frozenset(
+        name
+        for name, value in known.items()
+        if not isinstance(value, Line) and value is not _VARIES
+    )
+    code = inlined(rest, fixed, wanted)
+    if code is None:
+        return None
+    space |= library({name: known[name] for name in fixed})
+    space |= {f"at_{name}": space["number"](known[name]) for name in fixed}
+    for name, each in code.before:
+        space[name] = eval(each, space)  # noqa: S307
+    return list(code.lines)
+
+
+def _called(rest: Sequence[Equation], space: dict[str, Any]) -> list[str]:
+    """Return the lines that call steps one by one."""
+    space |= {f"do_{step.name}": step.function for step in rest}
+    return [f"{step.yields} = do_{step.name}({', '.join(step.inputs)})" for step in rest]
 
 
 def _written(name: str, value: Any, space: dict[str, Any], changing: str) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from functools import cached_property
+from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any
 
 from mlsim.precision import Precision, precision as find_precision
@@ -350,6 +350,11 @@ def kind_of(estimate: str, activations: str = IN_MEMORY) -> type[Configuration]:
         return on_chip(estimate, activations)
     if estimate != CALIBRATED:
         return Configuration
+    return _calibrated_kind()
+
+
+@cache
+def _calibrated_kind() -> type[Configuration]:
     from mlsim.solvers.forward.calibrated_configuration import CalibratedConfiguration
 
     return CalibratedConfiguration
