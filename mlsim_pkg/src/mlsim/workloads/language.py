@@ -53,6 +53,8 @@ class Transformer(Model):
         Whether it generates: a token sees earlier ones only, and is cached.
     norm, norms, final_norm, embedding_norm
         Kind of norm, how many in a layer, and whether there are others.
+    norms_after
+        Whether norms stand behind a layer's parts, and not in front of them.
     layer_norms
         Norms in all layers together, where not each has as many.
     tied_embeddings, output_layer, output_bias
@@ -90,6 +92,7 @@ class Transformer(Model):
     decoder: bool = True
     norm: str = "rms"
     norms: int = 2
+    norms_after: bool = False
     layer_norms: int = 0
     final_norm: bool = True
     embedding_norm: bool = False

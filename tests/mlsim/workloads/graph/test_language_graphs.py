@@ -157,9 +157,9 @@ def test_what_a_step_moves_is_what_its_layers_move(name: str) -> None:
     found = _by_layer(language_graph(model, TOKENS))
     norms = sum(found.pop(each) for each in list(found) if "norm" in each)
     assert norms == 2 * model.hidden * TOKENS * model.norm_count
-    # A step has positions and kinds of tokens in the embedding, which reads one row each.
+    # A step has positions and kinds of tokens in the embedding; their rows are no activations.
     for each in ("positions", "token_types"):
-        assert found.pop(each, 0) == 3 * model.hidden * TOKENS * bool(getattr(model, each))
+        assert found.pop(each, 0) == 2 * model.hidden * TOKENS * bool(getattr(model, each))
     told = _by_operator(model, TOKENS)
     if model.experts and model.experts.shared_gate:
         told["experts.shared.down"] += TOKENS * model.expert_layers
@@ -174,7 +174,7 @@ def test_norms_of_queries_and_keys_are_in_no_operator_of_a_step() -> None:
     found, told = _by_layer(language_graph(model, TOKENS)), _by_operator(model, TOKENS)
     turned = TOKENS * 36 * (32 + 8) * 128
     # A step runs them with the matrix; here they read and write queries and keys.
-    assert found["attention.qk_norm"] == 2 * turned
+    assert found["attention.query_norm"] + found["attention.key_norm"] == 2 * turned
     for name in ("attention.qkv", "attention.attention", "attention.output", "feed_forward.up"):
         assert found[name] == told[name]
 
@@ -267,7 +267,10 @@ def test_a_block_of_gpt2_by_hand() -> None:
     # The published size of a block, 7,087,872, and of the tables.
     assert sum(told[2] for told in numbers.values()) == 7_087_872
     assert found["embedding"].table == 50_257 * 768
-    assert found["positions"].table == 1024 * 768
+    # All rows of the positions are read, once for a batch of any size.
+    assert (found["positions"].weights, found["positions"].table) == (1024 * 768, 0)
+    few = language_graph(Models.GPT2, 24)["positions"]
+    assert (few.weights, few.table) == (24 * 768, 1000 * 768)
     # The output layer is the table of the embedding: none of its own, and read all the same.
     assert found["output"].parameters == 0
     assert found["output"].parameters_read() == 50_257 * 768

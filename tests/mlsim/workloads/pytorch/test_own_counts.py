@@ -187,8 +187,16 @@ def test_experts_are_counted_as_often_as_they_are_chosen(kind: str) -> None:
     assert flop(graph) == counted_flop(module, meta=False, input_ids=words)
     experts = [node for node in graph if node.kind == "experts"]
     inner = 128 if kind == "Mixtral" else 32
-    assert [node.multiply_adds for node in experts] == [TOKENS * 2 * 3 * 64 * inner] * 2
-    assert [node.weights for node in experts] == [4 * 3 * 64 * inner] * 2
+    # In each of two layers the gate's and the first matrix together, and the last one.
+    assert [node.multiply_adds for node in experts] == [
+        TOKENS * 2 * 2 * 64 * inner,
+        TOKENS * 2 * 64 * inner,
+    ] * 2
+    assert [node.weights for node in experts] == [4 * 2 * 64 * inner, 4 * 64 * inner] * 2
+    assert {node.chosen for node in experts} == {(2, 4)}
+    # What chooses by the scores of a router's matrix is a part of it.
+    assert sum(node.kind == "router" for node in graph) == 2
+    assert not any(node.function == "topk" for node in graph)
 
 
 @pytest.mark.parametrize("name", ["GPTJForCausalLM", "T5ForConditionalGeneration", "ViTModel"])

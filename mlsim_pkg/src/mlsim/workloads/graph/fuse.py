@@ -153,17 +153,31 @@ def _home(
         home = homes.get(source.name)
         if home is None or not _follows(node, home, sources, followers):
             continue
-        # What somebody else reads must be written first.
-        if graph.consumers[source.name] != (node.name,):
+        # What somebody else reads must be written first, unless each number is read once.
+        if set(graph.consumers[source.name]) != {node.name} and not _is_split(graph, source):
             continue
         others = [each for each in sources if homes.get(each.name) is not home]
         # A gate weighs what a matrix of the same kernel put out; other factors are written first.
         gates = node.function == GATE or not others
         if node.kind == "multiply" and home[0].kind == LINEAR and not gates:
             continue
-        if not _leads_to(graph, home, others):
+        if not _leads_to(graph, home, node, others):
             return home
     return None
+
+
+def _is_split(graph: Graph, source: Node) -> bool:
+    """Tell whether those that read a layer's numbers read a part each, and all of them once.
+
+    So queries are turned, and values are not, of one matrix's result.
+    """
+    views = [
+        graph[name].elements
+        for reader in dict.fromkeys(graph.consumers[source.name])
+        for name in dict.fromkeys(graph[reader].inputs)
+        if graph.root(name) == source.name
+    ]
+    return len(views) > 1 and sum(views) == source.elements
 
 
 def _follows(node: Node, home: list[Node], sources: list[Node], followers: _Followers) -> bool:
@@ -192,12 +206,13 @@ def _sibling(graph: Graph, node: Node, homes: dict[str, list[Node]]) -> list[Nod
     return None
 
 
-def _leads_to(graph: Graph, home: list[Node], others: list[Node]) -> bool:
+def _leads_to(graph: Graph, home: list[Node], node: Node, others: list[Node]) -> bool:
     """Tell whether what else a node reads is computed from a kernel that it would join.
 
-    Only a kernel of several matrices puts out what is read before it is complete.
+    Only a kernel of which others read something puts it out before it is complete.
     """
-    if sum(node.kind == LINEAR for node in home) < 2:
+    within = {node.name, *(each.name for each in home)}
+    if all(within.issuperset(graph.consumers[each.name]) for each in home):
         return False
     names, seen = {node.name for node in home}, set[str]()
     stack = [each.name for each in others]
@@ -238,7 +253,7 @@ def _live(graph: Graph, groups: list[tuple[Node, ...]]) -> list[int]:
         )
         ends = sum(count for name, count in read.items() if last[name] == index)
         own = [node.read for node in nodes if node.read is not None]
-        written = sum(node.elements for node in results[index])
+        written = sum(written_of(graph, nodes).values())
         found.append(waiting + (sum(own) if own else ends) + written)
     return found
 
@@ -251,6 +266,22 @@ def results_of(graph: Graph, nodes: tuple[Node, ...]) -> tuple[Node, ...]:
         for node in nodes
         if not graph.consumers[node.name] or not own.issuperset(graph.consumers[node.name])
     )
+
+
+def written_of(graph: Graph, nodes: tuple[Node, ...]) -> dict[str, int]:
+    """Return the results of a kernel, and how many numbers of each leave it.
+
+    Of one that the kernel itself goes on with, these are the parts that others read.
+    """
+    own = {node.name for node in nodes}
+    found = {}
+    for node in results_of(graph, nodes):
+        found[node.name] = node.elements
+        readers = graph.consumers[node.name]
+        if own.intersection(readers):
+            others = [graph[name] for name in readers if name not in own]
+            found[node.name] = graph.taken(others)[node.name]
+    return found
 
 
 def _operator(
@@ -268,7 +299,7 @@ def _operator(
         # A tied matrix is read here in full, so it is held here, and not by the embedding.
         parameters=sum(node.weights + node.biases + node.tied for node in nodes),
         activations_read=read,
-        activations_written=sum(node.elements for node in results_of(graph, nodes)),
+        activations_written=sum(written_of(graph, nodes).values()),
         activations_live=live,
         outputs=sum(node.outputs for node in nodes),
         table_parameters=sum(node.table - _tied(graph, node) for node in nodes),

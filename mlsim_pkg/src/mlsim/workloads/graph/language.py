@@ -21,7 +21,7 @@ def language_graph(model: Transformer, tokens: int, *, all_logits: bool = False)
 
     It counts what `model.flop_count(tokens)` counts: a decoder's token sees itself and those
     before it (what the mask hides stands in `masked_multiply_adds`), an encoder's sees all.
-    Norms stand in front of the parts of a layer, or behind them if the model ends without
+    Norms stand in front of the parts of a layer, unless the model says otherwise or ends without
     one; a single norm serves parts side by side. Positions that turn queries and keys have no
     layer of their own: they learn nothing and are no matrix product.
 
@@ -101,9 +101,10 @@ def _embedding(sequence: TokenWiring, model: Transformer) -> str:
     rows = sequence.tokens * model.hidden
     table = model.vocabulary * model.hidden
     stream = sequence.add("embedding", "embedding", shape, words, table=table, read=rows)
-    for name, learned in (("positions", model.positions), ("token_types", model.token_types)):
-        if learned:  # the rows are read, and added to what is there
-            told = {"table": learned * model.hidden, "read": 2 * rows}
+    for name, learned in (("token_types", model.token_types), ("positions", model.positions)):
+        if learned:  # the first rows are read, once for all samples, and added to what is there
+            read = min(learned, sequence.tokens)
+            told = {"weights": read * model.hidden, "table": (learned - read) * model.hidden}
             stream = sequence.add(name, "positions", shape, stream, **told)
     return sequence.norm("embedding_norm", stream) if model.embedding_norm else stream
 
@@ -143,11 +144,11 @@ def _layer(sequence: TokenWiring, model: Transformer, block: Block, name: str, s
     alone = norms == 1 and len(parts) > 1
     shared = sequence.norm(f"{name}.norm", stream) if alone else ""
     norms -= alone
-    ends = norms - len(parts)
+    ends = norms - (0 if model.norms_after else len(parts))
     for number, part in enumerate(parts):
         group = f"{name}.{group_of(part)}"
         source = shared or stream
-        if not behind and number < norms:
+        if not behind and not model.norms_after and number < norms:
             source = sequence.norm(f"{group}.norm", stream)
         beside = ""
         if model.residual_rank and part in block.mixers:

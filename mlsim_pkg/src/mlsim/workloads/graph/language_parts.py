@@ -46,21 +46,21 @@ def _attention(sequence: TokenWiring, part: Attention, name: str, source: str) -
     keys = part.kv_heads * part.head_size
     gate = part.output_gate * mixed
     qkv = sequence.linear(f"{name}.qkv", source, hidden, columns, biases=part.bias * columns)
-    inputs = [qkv]
+    inputs = kept = [qkv]
     if part.qk_norm:
-        turned = sequence.part(f"{name}.queries_keys", qkv, queries + keys, "queries, keys")
-        told: tuple[int, ...] = (part.head_size, 2 * part.head_size, part.heads + part.kv_heads)
-        if part.wide_norm:
-            told = (queries + keys, queries + keys)
-        inputs = [_head_norm(sequence, f"{name}.qk_norm", turned, *told)]
+        inputs = [
+            _head_norm(sequence, part, f"{name}.query", qkv, part.heads),
+            _head_norm(sequence, part, f"{name}.key", qkv, part.kv_heads),
+        ]
         if not part.values_from_keys:
             values = columns - gate - queries - keys
             inputs.append(sequence.part(f"{name}.values", qkv, values, "values"))
+        kept = inputs[1:]
     elif gate:
         inputs = [sequence.part(f"{name}.heads", qkv, columns - gate, "queries, keys, values")]
     if part.indexer:
         _index(sequence, part, name, source, source)
-    sequence.cached[_cache_of(part)] = inputs
+    sequence.cached[_cache_of(part)] = kept
     last = _meet(sequence, part, name, operators["attention"], inputs)
     if gate:
         gates = sequence.part(f"{name}.gate", qkv, gate, "gate")
@@ -81,30 +81,28 @@ def _with_earlier_cache(
     """Wire attention that has queries only, and reads keys and values of an earlier layer."""
     operators, hidden = _operators(sequence, part), sequence.hidden
     columns = operators["queries"].outputs
-    queries = part.heads * part.head_size
     asked = sequence.linear(f"{name}.queries", source, hidden, columns, biases=part.bias * columns)
     if part.qk_norm:
-        sides = (queries, queries) if part.wide_norm else (part.head_size,) * 2
-        heads = () if part.wide_norm else (part.heads,)
-        asked = _head_norm(sequence, f"{name}.query_norm", asked, *sides, *heads)
-    seen = [
-        sequence.part(
-            f"{name}.cache_{number}", each, part.kv_heads * part.head_size, "keys, values"
-        )
-        for number, each in enumerate(sequence.cached.get(_cache_of(part), []))
-    ]
+        asked = _head_norm(sequence, part, f"{name}.query", asked, part.heads)
+    seen = sequence.cached.get(_cache_of(part), [])
+    if len(seen) == 1 and not part.qk_norm:  # they are a part of one matrix's result
+        kept = 2 * part.kv_heads * part.head_size
+        seen = [sequence.part(f"{name}.cache", seen[0], kept, "keys, values")]
     last = _meet(sequence, part, name, operators["attention"], [asked, *seen])
     biases = part.output_bias * hidden
     mixed = part.heads * part.value_width
     return [sequence.linear(f"{name}.output", last, mixed, hidden, biases=biases)]
 
 
-def _head_norm(
-    sequence: TokenWiring, name: str, source: str, width: int, learned: int, *sides: int
-) -> str:
-    """Add a norm of queries and keys: by head, each with numbers of its own, or of all."""
-    shape = (sequence.tokens, *sides, width)
-    return sequence.add(name, "norm", shape, source, function="rms", weights=learned)
+def _head_norm(sequence: TokenWiring, part: Attention, name: str, source: str, heads: int) -> str:
+    """Add a norm of queries or of keys: by head with numbers for all, or of all heads at once."""
+    width = heads * part.head_size
+    turned = sequence.part(f"{name}_heads", source, width, "heads")
+    shape: tuple[int, ...] = (sequence.tokens, heads, part.head_size)
+    weights = part.head_size
+    if part.wide_norm:
+        shape, weights = (sequence.tokens, width), width
+    return sequence.add(f"{name}_norm", "norm", shape, turned, function="rms", weights=weights)
 
 
 def _meet(

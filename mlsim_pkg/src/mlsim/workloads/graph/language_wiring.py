@@ -54,7 +54,7 @@ class TokenWiring(Wiring):
             "linear",
             (rows, outputs) if rows == self.tokens else (outputs,),
             source,
-            function=PROJECTION,
+            function=PROJECTION if rows == self.tokens else "",
             weights=inputs * outputs * learned,
             biases=biases,
             multiply_adds=rows * inputs * outputs,

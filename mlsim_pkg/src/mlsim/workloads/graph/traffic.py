@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from mlsim.workloads.graph.fuse import Fused, results_of
+from mlsim.workloads.graph.fuse import Fused, written_of
 from mlsim.workloads.graph.nodes import Graph, Node
 
 # MB of a printed summary.
@@ -43,16 +43,19 @@ class Traffic:
         own = [node.read for node in nodes if node.read is not None]
         if own:
             return sum(own) * self.batch_size * self.element_bytes
-        taken = self.graph.taken(nodes)
+        return self._bytes(self.graph.taken(nodes))
+
+    def _bytes(self, counted: dict[str, int]) -> float:
+        """Return the bytes of so many numbers of each node's output."""
         return sum(
             self.output(self.graph[name]) * count / self.graph[name].elements
-            for name, count in taken.items()
+            for name, count in counted.items()
             if count
         )
 
     def _moved(self, nodes: tuple[Node, ...], work: float) -> dict[str, float]:
         read = self._read(nodes)
-        written = sum(map(self.output, results_of(self.graph, nodes)))
+        written = self._bytes(written_of(self.graph, nodes))
         weights = sum(node.parameters_read(self.batch_size) for node in nodes) * self.element_bytes
         total = read + written + weights
         return {

@@ -104,6 +104,7 @@ def _node(
         buffers=record.buffers,
         window=record.window,
         outputs=record.outputs,
+        chosen=record.chosen,
         element_bytes=record.element_bytes,
         in_place=record.in_place,
         once=once,

@@ -164,7 +164,8 @@ def _add(recorder: Recorder, call: Call) -> None:
         uses = recorder.uses(*others, role=role)
         recorder.add(call, kind, function, inputs=data, uses=uses, mask=mask)
         return
-    recorder.add(call, "elementwise", "add", inputs=data, mask=mask)
+    held = sum(each.numel() for each in others if id(each) in recorder.buffers)
+    recorder.add(call, "elementwise", "add", inputs=data, mask=mask, buffers=held)
 
 
 def _two(call: Call) -> list[torch.Tensor]:

@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 
+from mlsim.workloads.pytorch.experts import is_stack, run_stack
 from mlsim.workloads.pytorch.recorder import Recorder
 from mlsim.workloads.pytorch.records import BIASES, WEIGHTS, Record, Use, tensors_in
 
@@ -25,8 +26,8 @@ def listen(recorder: Recorder) -> None:
     for name, module in recorder.module.named_modules():
         if isinstance(module, torch.nn.LocalResponseNorm):
             module.forward = partial(_response_norm, recorder, module)
-        elif _is_experts(module):
-            module.forward = partial(_experts, recorder, name, module)
+        elif is_stack(module):
+            module.forward = partial(run_stack, recorder, record_whole, module)
         module.forward = partial(_followed, recorder, name, module, module.forward)
 
 
@@ -90,51 +91,6 @@ class _Whole:
     def __init__(self, out: torch.Tensor) -> None:
         self.out = self.first = out
         self.named: dict[str, Any] = {}
-
-
-def _is_experts(module: torch.nn.Module) -> bool:
-    """Tell whether a module is a stack of experts: three-dimensional weights, one for each."""
-    own = [each for each in module.parameters(recurse=False) if each.dim() == 3]
-    counts = {each.shape[0] for each in own}
-    return "Experts" in type(module).__name__ and len(own) > 1 and len(counts) == 1
-
-
-def _experts(
-    recorder: Recorder,
-    name: str,
-    module: torch.nn.Module,
-    hidden_states: torch.Tensor,
-    *args: Any,
-    **kwargs: Any,
-) -> torch.Tensor:
-    """Count experts as often as a router chooses some, whichever they are."""
-    chosen = [
-        each
-        for each in tensors_in((args, kwargs))
-        if not each.is_floating_point() and each.dtype is not torch.bool
-    ]
-    if len(chosen) != 1:
-        raise recorder.refusal(
-            "experts",
-            "it is not told by one tensor which expert each token goes to",
-            "Only experts that are given the router's choice as whole numbers are read.",
-        )
-    matrices = [each for each in module.parameters(recurse=False) if each.dim() == 3]
-    biases = [each for each in module.parameters(recurse=False) if each.dim() < 3]
-    times = chosen[0].numel()
-    out = torch.empty(tuple(hidden_states.shape), dtype=hidden_states.dtype, device="meta")
-    record_whole(
-        recorder,
-        "experts",
-        "",
-        [hidden_states, *tensors_in((args, kwargs))],
-        out,
-        uses=(*recorder.uses(*matrices, role=WEIGHTS), *recorder.uses(*biases, role=BIASES)),
-        multiply_adds=times * sum(each[0].numel() for each in matrices),
-        window=hidden_states.shape[-1],
-        outputs=hidden_states.shape[-1],
-    )
-    return out
 
 
 def _gather(

@@ -13,11 +13,13 @@ from mlsim.errors import InvalidValueError, MlsimError, UnsupportedLayerError
 from mlsim.workloads.graph.nodes import Graph
 from mlsim.workloads.pytorch import layers, products
 from mlsim.workloads.pytorch.assemble import assemble
+from mlsim.workloads.pytorch.experts import join_routers
 from mlsim.workloads.pytorch.inputs import Inputs, inputs_of
 from mlsim.workloads.pytorch.modules import check_batch_place, listen
 from mlsim.workloads.pytorch.patterns import join_attention
 from mlsim.workloads.pytorch.recorder import Recorder
 from mlsim.workloads.pytorch.records import Record, tensors_in
+from mlsim.workloads.pytorch.rotations import join_rotations
 from mlsim.workloads.pytorch.shell import shell_of
 
 HANDLERS = {**layers.HANDLERS, **products.HANDLERS}
@@ -113,7 +115,8 @@ def _recorded(
         _declare(recorder, made, args, kwargs)
         with recorder:
             _call(recorder, shell, called, args, kwargs)
-    return join_attention(recorder.records, batch), recorder.parameters
+    found = join_attention(recorder.records, batch)
+    return join_routers(join_rotations(found)), recorder.parameters
 
 
 # What PyTorch says where a program asks for numbers of a tensor that has none.

@@ -60,6 +60,7 @@ class Record:
     masked_multiply_adds: int = 0
     window: int = 0
     outputs: int = 0
+    chosen: tuple[int, int] | None = None
     read: int | None = None
     kept_bytes: int = 0
     element_bytes: int = 0
