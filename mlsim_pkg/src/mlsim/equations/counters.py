@@ -71,6 +71,34 @@ def roof_share(achieved_flops: Value, attainable_flops: Value) -> Value:
     return achieved_flops / attainable_flops
 
 
+@equation(source="williams2009roofline")
+def unfused_peak(peak_flops: Value) -> Value:
+    """The ceiling of code that multiplies and adds in separate instructions.
+
+    Assumes that a unit starts one instruction a cycle, fused or not.
+
+    Valid for arithmetic units whose peak counts a fused multiply-add as two operations.
+
+    >>> unfused_peak(20e12)
+    10000000000000.0
+    """
+    return peak_flops / 2
+
+
+@equation(source="williams2009roofline")
+def one_core_peak(peak_flops: Value, cores: Value) -> Value:
+    """The ceiling of code that runs on one core alone.
+
+    Assumes that the clock does not rise when the other cores are idle.
+
+    Valid for devices whose cores are alike.
+
+    >>> one_core_peak(20e12, 100)
+    200000000000.0
+    """
+    return peak_flops / cores
+
+
 @equation(source="hennessy2019quantitative")
 def busy_share(busy_time: Value, observed_time: Value) -> Value:
     """Part of the time in which a device did anything at all.

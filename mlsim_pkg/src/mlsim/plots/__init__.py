@@ -23,7 +23,8 @@ if TYPE_CHECKING:
         plot_tiles,
     )
     from mlsim.plots.plot_data import attach, data_of
-    from mlsim.plots.rooflines import COLOURS, MARKERS, plot_roofline
+    from mlsim.plots.roof import COLOURS, MARKERS
+    from mlsim.plots.rooflines import plot_roofline
     from mlsim.plots.training_plots import plot_breakdown, plot_memory, plot_pipeline
     from mlsim.plots.treemap import Treemap
 
@@ -62,15 +63,13 @@ _HOMES = {
     **dict.fromkeys(("plot_accuracy", "plot_shares"), "accuracy_plots"),
     "plot_anatomy": "anatomy_plots",
     "Treemap": "treemap",
-    **dict.fromkeys(("COLOURS", "MARKERS", "plot_roofline"), "rooflines"),
+    **dict.fromkeys(("COLOURS", "MARKERS"), "roof"),
+    "plot_roofline": "rooflines",
     **dict.fromkeys(("attach", "data_of"), "plot_data"),
     **dict.fromkeys(("describe_equations", "leading_to", "plot_equations"), "diagrams"),
     "plot_growth": "growth_plots",
     **dict.fromkeys(("plot_loader", "plot_systolic"), "dataflows"),
     **dict.fromkeys(("plot_formats", "plot_staleness"), "machine_plots"),
-    **dict.fromkeys(("COLOURS", "MARKERS", "plot_roofline"), "rooflines"),
-    **dict.fromkeys(("attach", "data_of"), "plot_data"),
-    **dict.fromkeys(("describe_equations", "leading_to", "plot_equations"), "diagrams"),
     **dict.fromkeys(
         (
             "plot_amdahl",

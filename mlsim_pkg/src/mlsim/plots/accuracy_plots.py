@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from mlsim.errors import InvalidValueError, need
 from mlsim.plots.plot_data import attach
-from mlsim.plots.rooflines import COLOURS, MARKERS
+from mlsim.plots.roof import COLOURS, MARKERS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

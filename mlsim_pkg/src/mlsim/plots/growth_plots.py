@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from mlsim.errors import need, unknown_name
 from mlsim.measured.growth import Growth, growth_of, records, years
 from mlsim.plots.plot_data import attach
-from mlsim.plots.rooflines import COLOURS, MARKERS
+from mlsim.plots.roof import COLOURS, MARKERS
 
 if TYPE_CHECKING:
     import pandas

@@ -10,7 +10,7 @@ from mlsim.errors import InvalidValueError, need
 from mlsim.hardware import memory_levels
 from mlsim.hardware.processor_trends import doubling_years, growth, trend
 from mlsim.plots.plot_data import Row, attach
-from mlsim.plots.rooflines import COLOURS, MARKERS
+from mlsim.plots.roof import COLOURS, MARKERS
 from mlsim.units import text
 
 if TYPE_CHECKING:

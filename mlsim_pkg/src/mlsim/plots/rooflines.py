@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -10,11 +10,14 @@ from mlsim.equations import roofline
 from mlsim.errors import InvalidValueError, need
 from mlsim.hardware import Device
 from mlsim.hardware.device import DEFAULT_PRECISION
+from mlsim.plots.measured_rooflines import plot_measured
 from mlsim.plots.plot_data import attach
+from mlsim.plots.roof import COLOURS, MARKERS, SIZE, X_LABEL, Y_LABEL, draw_ceilings, draw_roof
+from mlsim.profiling.measured_profile import MeasuredProfile
+from mlsim.profiling.roofs import ceilings_of
 from mlsim.solvers.forward.profile import Profile, solve
 from mlsim.solvers.serving.serving import Serving
 from mlsim.solvers.serving.step_profile import StepProfile
-from mlsim.units import scale_for, text
 from mlsim.workloads.model import Model
 from mlsim.zoo import resolve
 
@@ -22,25 +25,21 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-# Okabe and Ito's colors, which people with any color vision can distinguish; the
-# markers differ too, so a print in gray can be read.
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
-MARKERS = ("o", "s", "^", "D", "v", "P")
-# Inches. Text of 10 points in so narrow a figure can still be read on a phone.
-SIZE = (5.2, 3.9)
-_X, _Y = "Arithmetic intensity (FLOP/byte)", "Rate (TFLOP/s)"
-
 
 def plot_roofline(
-    hardware: Device | str,
+    hardware: Device | str | None = None,
     *,
     workloads: Iterable[Model | str | Profile | Serving | StepProfile] = (),
     batch_size: int | Sequence[int] = 1,
     precision: str | None = None,
     operators: bool = False,
+    measured: MeasuredProfile | None = None,
+    levels: Sequence[str] = ("dram",),
+    ceilings: bool | None = None,
+    bandwidths: Mapping[str, Any] | None = None,
     ax: Axes | None = None,
 ) -> tuple[Figure, Axes]:
-    """Draw a device's roofline, and workloads as points under it.
+    """Draw a device's roofline, and workloads or measured kernels as points under it.
 
     A point stands at the arithmetic intensity of the whole workload and at the
     rate that the solver predicts for it: below the roof, because some of its
@@ -49,7 +48,7 @@ def plot_roofline(
     Parameters
     ----------
     hardware
-        The device whose roof is drawn.
+        The device whose roof is drawn; of a measured profile, the one that it names if left out.
     workloads
         Networks, solved at each batch size; or profiles, services and phases
         of services on this device. A service is two points, prefill and decode.
@@ -60,6 +59,16 @@ def plot_roofline(
         in which the first answer among the workloads computes, else fp16.
     operators
         Whether every operator is drawn too, as a small dot on the roof.
+    measured
+        A profile that was read (`mlsim.profiling.read_profile`): a point for each kernel, as
+        large as its part of the time, with its region and the two things to try first.
+    levels
+        Of a measured profile, at which its bytes are taken: "dram", "l2", "l1", "shared".
+    ceilings
+        Whether lower ceilings are drawn: no tensor cores, no FMA, one core. With a measured
+        profile they are by default.
+    bandwidths
+        Of levels that are not on record, such as `{"l2": "5 TB/s"}`.
     ax
         Axes to draw on; a new figure otherwise.
 
@@ -71,7 +80,10 @@ def plot_roofline(
     Raises
     ------
     InvalidValueError
-        If an answer belongs to another device or precision, or has many points.
+        If an answer belongs to another device or precision, or has many points; or no device is
+        given.
+    NotMeasuredError
+        If no kernel of the profile has work, bytes and time; says what is missing.
     MissingLibraryError
         If Matplotlib is not installed.
 
@@ -81,8 +93,25 @@ def plot_roofline(
     'log'
     """
     pyplot = need("matplotlib.pyplot", "a figure", "plots")
-    device = resolve.device(hardware)
     workloads = list(workloads)
+    if measured is not None:
+        if workloads:
+            raise InvalidValueError(
+                "draw predictions and a profile one after the other: plot_roofline(hardware, "
+                "workloads=..., ax=ax) on the axes of plot_roofline(measured=...)."
+            )
+        return plot_measured(
+            measured,
+            hardware,
+            precision=precision,
+            levels=levels,
+            ceilings=ceilings is not False,
+            bandwidths=bandwidths,
+            ax=ax,
+        )
+    if hardware is None:
+        raise InvalidValueError("plot_roofline needs hardware=..., such as 'A100'.")
+    device = resolve.device(hardware)
     computed = precision or next(filter(None, map(_computes_in, workloads)), DEFAULT_PRECISION)
     peak = device.compute.figure(computed).si
     points = [
@@ -90,7 +119,9 @@ def plot_roofline(
     ]
     if ax is None:
         _, ax = pyplot.subplots(figsize=SIZE, layout="constrained")
-    _draw_roof(ax, device, peak, _intensities(points, operators=operators))
+    draw_roof(ax, device, peak, _intensities(points, operators=operators))
+    if ceilings:
+        draw_ceilings(ax, ceilings_of(device, computed), device.bandwidth_si)
     for index, point in enumerate(points):
         _draw_point(ax, point, index, operators=operators)
     attach(ax, _rows(points, device, peak, operators=operators))
@@ -180,59 +211,20 @@ def _rows(
 ) -> list[dict[str, Any]]:
     """Return what is drawn as numbers: the ridge, the workloads, and their operators."""
     ridge = roofline.ridge_point(peak, device.bandwidth_si)
-    rows = [{"Point": f"ridge of {device.name}", _X: ridge, _Y: peak / 1e12}]
-    rows += [{"Point": each.label, _X: each.intensity, _Y: each.rate / 1e12} for each in points]
+    rows = [{"Point": f"ridge of {device.name}", X_LABEL: ridge, Y_LABEL: peak / 1e12}]
+    rows += [
+        {"Point": each.label, X_LABEL: each.intensity, Y_LABEL: each.rate / 1e12} for each in points
+    ]
     for point in points if operators else ():
         rows += [
             {
                 "Point": f"{point.label}: {row['name']}",
-                _X: row["arithmetic_intensity"],
-                _Y: row["flops"] / row["roofline_time"] / 1e12,
+                X_LABEL: row["arithmetic_intensity"],
+                Y_LABEL: row["flops"] / row["roofline_time"] / 1e12,
             }
             for row in point.rows
         ]
     return rows
-
-
-def _draw_roof(ax: Any, device: Device, peak: float, intensities: list[float]) -> None:
-    """Draw slope, flat and ridge, three decades about the ridge or as points need."""
-    ticker = need("matplotlib.ticker", "a figure", "plots")
-    bandwidth = device.bandwidth_si
-    ridge = roofline.ridge_point(peak, bandwidth)
-    low = min([ridge / 300, *(each / 3 for each in intensities)])
-    high = max([ridge * 10, *(each * 3 for each in intensities)])
-    roof = [roofline.attainable_flops(each, bandwidth, peak) / 1e12 for each in (low, ridge, high)]
-    ax.plot([low, ridge, high], roof, color="#555555", linewidth=2, zorder=1)
-    # Room above the roof for the legend and the name of the peak.
-    ax.set(xscale="log", yscale="log", xlim=(low, high), ylim=(roof[0], 6 * roof[-1]))
-    for axis in (ax.xaxis, ax.yaxis):
-        axis.set_major_formatter("{x:g}")
-        axis.set_minor_formatter(ticker.NullFormatter())
-    ax.set_xlabel(_X)
-    ax.set_ylabel(_Y)
-    ax.axvline(ridge, color="#999999", linewidth=0.8, linestyle=":", zorder=0)
-    peak_scale, peak_unit = scale_for(peak, "FLOP/s")
-    ax.annotate(
-        f"peak {peak / peak_scale:g} {peak_unit}",
-        (ridge, roof[-1]),
-        xytext=(4, 9),
-        textcoords="offset points",
-    )
-    ax.annotate(
-        f"ridge {ridge:.0f} FLOP/byte",
-        (ridge, roof[0]),
-        xytext=(5, 6),
-        textcoords="offset points",
-        color="#555555",
-    )
-    left = low * 4
-    ax.annotate(
-        text(bandwidth, "B/s"),
-        (left, roofline.attainable_flops(left, bandwidth, peak) / 1e12),
-        xytext=(8, -4),
-        textcoords="offset points",
-        va="top",
-    )
 
 
 def _draw_point(ax: Any, point: _Point, index: int, *, operators: bool) -> None:

@@ -9,7 +9,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from mlsim.profiling.join import join
+    from mlsim.profiling.diagnosis import REGIONS, Diagnosis, Finding, diagnose
+    from mlsim.profiling.joining import join
     from mlsim.profiling.measured_profile import (
         LEVELS,
         PATHS,
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
         Transfer,
     )
     from mlsim.profiling.read import read_profile
+    from mlsim.profiling.remedies import Remedy
+    from mlsim.profiling.roofs import device_of
 
 _HOMES = {
     **dict.fromkeys(
@@ -34,18 +37,27 @@ _HOMES = {
         ),
         "measured_profile",
     ),
-    "join": "join",
+    **dict.fromkeys(("REGIONS", "Diagnosis", "Finding", "diagnose"), "diagnosis"),
+    "Remedy": "remedies",
+    "device_of": "roofs",
+    "join": "joining",
     "read_profile": "read",
 }
 
 __all__ = [
     "LEVELS",
     "PATHS",
+    "REGIONS",
     "Activity",
+    "Diagnosis",
+    "Finding",
     "Launches",
     "MeasuredKernel",
     "MeasuredProfile",
+    "Remedy",
     "Transfer",
+    "device_of",
+    "diagnose",
     "join",
     "read_profile",
 ]

@@ -43,5 +43,17 @@ ENTRIES: tuple[tuple[str, str, str, str], ...] = (
     ("busy_share", r"s_\text{busy}", "1", "Part of the observed time in which a device worked."),
     ("time_before", r"T_\text{old}", "s", "Time of a piece of work before a change."),
     ("time_after", r"T_\text{new}", "s", "Time of the same work after the change."),
+    (
+        "unfused_peak",
+        r"P_\text{unf}",
+        "FLOP/s",
+        "Highest rate of arithmetic units if no multiplication is fused with an addition.",
+    ),
+    (
+        "one_core_peak",
+        r"P_\text{one}",
+        "FLOP/s",
+        "Highest rate of one core, or of one streaming multiprocessor.",
+    ),
     ("change_speedup", r"S_\text{chg}", "1", "Time before a change over the time after it."),
 )

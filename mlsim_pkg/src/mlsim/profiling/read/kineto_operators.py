@@ -25,6 +25,7 @@ class Operator:
     shape: str
     flops: float | None
     counted: bool
+    type: str = ""
     own: float = 0.0
     owner: Operator | None = None
 
@@ -42,7 +43,9 @@ class Operator:
         counted = name in COUNTED and isinstance(dims, list)
         flops = flops_of(name, dims, args.get("Concrete Inputs")) if counted else None
         shape = " x ".join(str(each) for each in dims[:3] if each) if isinstance(dims, list) else ""
-        return cls(name, place, *interval, identity, shape[:120], flops, counted)
+        types = args.get("Input type")
+        kind = next((str(each) for each in types if each), "") if isinstance(types, list) else ""
+        return cls(name, place, *interval, identity, shape[:120], flops, counted, kind)
 
 
 def operators_of(
@@ -108,7 +111,7 @@ def _nest(operators: list[Operator]) -> None:
 def _add(
     rows: dict[tuple[str, str], list[Any]], row: Operator, time: float, *, first: bool
 ) -> None:
-    kept = rows.setdefault((row.name, row.shape), [0, 0.0, row.flops, 0.0])
+    kept = rows.setdefault((row.name, row.shape), [0, 0.0, row.flops, 0.0, row.type])
     kept[1] += time
     if first:
         kept[0] += 1
@@ -117,7 +120,7 @@ def _add(
 
 def _row(key: tuple[str, str], value: list[Any], *, shapes: bool) -> MeasuredKernel:
     name, shape = key
-    calls, seconds, flops, work = value
+    calls, seconds, flops, work, kind = value
     missing = {"dram": "a PyTorch trace counts no bytes"}
     operations: dict[str, float] = {}
     if flops is not None:
@@ -142,6 +145,6 @@ def _row(key: tuple[str, str], value: list[Any], *, shapes: bool) -> MeasuredKer
         {},
         sources,
         missing,
-        {"shape": shape} if shape else {},
+        {key: word for key, word in (("shape", shape), ("type", kind)) if word},
         "operator",
     )

@@ -361,6 +361,12 @@ def kernel_of(launch: Launch) -> MeasuredKernel:
         for metric, name in ncu_metrics.FACTS.items()
         if metric in launch.metrics
     }
+    for way, op in (("load", "ld"), ("store", "st")):
+        lines = f"pipe_lsu_mem_global_op_{op}.sum"
+        sectors = launch.metrics.get(f"l1tex__t_sectors_{lines}", (0.0, ""))[0]
+        requests = launch.metrics.get(f"l1tex__t_requests_{lines}", (0.0, ""))[0]
+        if requests:
+            facts[f"sectors_per_{way}"] = sectors / requests
     facts |= {
         key: text
         for key, text in (

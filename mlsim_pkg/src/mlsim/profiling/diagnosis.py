@@ -1,0 +1,333 @@
+"""What limits a run that was profiled, kernel by kernel and as a whole, and what to try first."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from mlsim.equations import counters, roofline
+from mlsim.hardware import Device
+from mlsim.profiling.measured_profile import MeasuredKernel, MeasuredProfile
+from mlsim.profiling.remedies import NEAR, Remedy, remedies_of
+from mlsim.profiling.roofs import Roof, device_of, roof_of
+from mlsim.units import text
+
+# The five regions of the plot, and what each says.
+REGIONS = {
+    "above the peak": "faster than the device can compute: a count, a time or the device is wrong",
+    "above the slope": "more bytes in a second than memory can move: a count, a time or the device "
+    "is wrong",
+    "memory-bound": "near the slope: main memory limits it",
+    "compute-bound": "near the flat: the arithmetic units limit it",
+    "far below the roof": "below half of the roof: neither memory nor arithmetic, but latency, "
+    "launches, few threads or uneven work",
+}
+UNKNOWN = "not known"
+# A measured rate may exceed the data sheet's by a boost of the clock.
+_TOLERANCE = 1.05
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What is known of one kernel under its roof.
+
+    Attributes
+    ----------
+    kernel
+        What was measured.
+    region
+        One of `REGIONS`, or "not known".
+    time_share
+        Its part of the time of all kernels; None without times.
+    intensity, rate, attainable
+        In FLOP/B and FLOP/s; None where they are not known.
+    roof_share
+        Part of the roof that it reached: the shortest time that work and bytes allow, over its
+        own.
+    limit
+        What limits it, in words.
+    remedies
+        The two things to try first.
+    """
+
+    kernel: MeasuredKernel
+    region: str
+    time_share: float | None
+    intensity: float | None
+    rate: float | None
+    attainable: float | None
+    roof_share: float | None
+    limit: str
+    remedies: tuple[Remedy, ...] = ()
+
+    def __str__(self) -> str:
+        part = "" if self.time_share is None else f" ({self.time_share:.0%} of the time)"
+        lines = [f"{self.kernel.short}{part}: {self.region}. {self.limit}"]
+        for each in self.remedies:
+            run = ""
+            if each.run_speedup is not None and each.run_speedup > 1.005:
+                run = f", the run {each.run_speedup:.3g} times"
+            gain = f"{each.speedup:.3g} times faster{run} ({each.basis})"
+            lines.append(f"  - {each.words}: {gain}.")
+        return "\n".join(lines)
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnosis:
+    """What limits a run.
+
+    Attributes
+    ----------
+    profile, device
+        What was diagnosed, and the device whose roof was taken.
+    findings
+        One for each kernel, the longest first.
+    run
+        What limits the run as a whole, in sentences: gaps, copies, exchanges, launches.
+    """
+
+    profile: MeasuredProfile
+    device: Device
+    findings: tuple[Finding, ...]
+    run: tuple[str, ...]
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Return a row of plain values for each kernel."""
+        return [
+            {
+                "kernel": each.kernel.name,
+                "calls": each.kernel.calls,
+                "seconds": each.kernel.seconds,
+                "time_share": each.time_share,
+                "region": each.region,
+                "intensity": each.intensity,
+                "rate": each.rate,
+                "attainable": each.attainable,
+                "roof_share": each.roof_share,
+                "limit": each.limit,
+                "remedies": [asdict(remedy) for remedy in each.remedies],
+            }
+            for each in self.findings
+        ]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all of it as plain data, in base units."""
+        return {
+            "device": self.device.key,
+            "files": list(self.profile.files),
+            "tool": self.profile.tool,
+            "run": list(self.run),
+            "kernels": self.rows(),
+            "notes": list(self.profile.notes),
+        }
+
+    def __str__(self) -> str:
+        return self.words()
+
+    def words(self, most: int = 8) -> str:
+        """Write it in sentences: the run, then the longest kernels."""
+        lines = [f"{self.profile.tool} on {self.device.name}", *self.run, ""]
+        lines += [str(each) for each in self.findings[:most]]
+        rest = len(self.findings) - most
+        if rest > 0:
+            lines.append(f"... and {rest} kernels more.")
+        lines += [f"Note: {each}" for each in self.profile.notes]
+        return "\n".join(lines)
+
+
+def diagnose(profile: MeasuredProfile, *, hardware: Device | str | None = None) -> Diagnosis:
+    """Say what limits a profiled run, and the two things to try first with each kernel.
+
+    Parameters
+    ----------
+    profile
+        What `read_profile` or `join` returned.
+    hardware
+        The device; the one that the profile names if left out.
+
+    Returns
+    -------
+    Diagnosis
+        Prints as sentences. Gains are computed: the time after a change over the same part of the
+        roof that the kernel reaches now.
+
+    Raises
+    ------
+    InvalidValueError
+        If no device is given and the profile names none of the zoo.
+
+    >>> kernel = MeasuredKernel("saxpy", 1, 1e-3, {"fp32": 2e8}, {"dram": 1.2e9})
+    >>> found = diagnose(MeasuredProfile((kernel,), "test"), hardware="A100").findings[0]
+    >>> found.region, round(found.roof_share, 2), len(found.remedies)
+    ('memory-bound', 0.59, 2)
+    """
+    device = device_of(profile, hardware)
+    times = [each.seconds for each in profile.kernels if each.seconds is not None]
+    total = sum(times) if times else None
+    findings = tuple(find(each, device, total) for each in profile.kernels)
+    return Diagnosis(profile, device, findings, tuple(_run(profile, total)))
+
+
+def find(kernel: MeasuredKernel, device: Device, total: float | None = None) -> Finding:
+    """Return what is known of one kernel under the roof of a device."""
+    roof = roof_of(kernel, device)
+    share = kernel.seconds / total if kernel.seconds is not None and total else None
+    if not kernel.seconds:
+        why = kernel.missing.get("seconds", "the file has no time")
+        return Finding(kernel, UNKNOWN, share, None, None, None, None, f"No time: {why}.")
+    moved = kernel.traffic.get("dram")
+    work = kernel.flop_count if kernel.counted else None
+    intensity = None
+    if work is not None and moved:
+        intensity = float(roofline.arithmetic_intensity(work, moved))
+    rate = float(roofline.achieved_flops(work, kernel.seconds)) if work is not None else None
+    missing = _missing(kernel, roof)
+    memory = float(roofline.memory_time(moved, roof.bandwidth)) if moved is not None else None
+    computing = float(roofline.compute_time(work, roof.peak)) if work and roof.peak else None
+    if work == 0:
+        computing = 0.0
+    attainable = None
+    if intensity and roof.peak:
+        attainable = float(roofline.attainable_flops(intensity, roof.bandwidth, roof.peak))
+    region, limit, reached = _place(kernel.seconds, memory, computing, roof, missing)
+    remedies = (
+        remedies_of(kernel, roof, device, region=region, run=total) if region != UNKNOWN else ()
+    )
+    return Finding(kernel, region, share, intensity, rate, attainable, reached, limit, remedies)
+
+
+def _missing(kernel: MeasuredKernel, roof: Roof) -> str:
+    """Say why a kernel can't be placed, if it can't."""
+    if not kernel.counted:
+        return kernel.missing.get("flops", "its work was not counted")
+    if roof.peak is None and kernel.flop_count:
+        paths = ", ".join(path for path, count in kernel.operations.items() if count)
+        return f"the device has no peak on record for {paths}"
+    return kernel.missing.get("dram", "its bytes were not counted") if not kernel.traffic else ""
+
+
+def _place(
+    seconds: float, memory: float | None, computing: float | None, roof: Roof, missing: str
+) -> tuple[str, str, float | None]:
+    """Return the region, what limits in words, and the part of the roof."""
+    if computing is not None and computing > _TOLERANCE * seconds:
+        return "above the peak", _capital(REGIONS["above the peak"]) + ".", computing / seconds
+    if memory is not None and memory > _TOLERANCE * seconds:
+        return "above the slope", _capital(REGIONS["above the slope"]) + ".", memory / seconds
+    if memory is None or computing is None:
+        return _half_known(seconds, memory, computing, missing)
+    bound = max(memory, computing)
+    share = bound / seconds
+    by_memory = memory >= computing
+    part = f"{share:.0%} of the roof"
+    if share < NEAR:
+        slope = "slope" if by_memory else "flat"
+        return (
+            "far below the roof",
+            (
+                f"It reaches {part} (under the {slope}): it waits for latency, launches, few "
+                "threads or uneven work, not for memory or arithmetic."
+            ),
+            share,
+        )
+    if by_memory:
+        rate = text(roof.bandwidth * memory / seconds, "B/s", 3)
+        return "memory-bound", f"Main memory limits it: {rate}, {part}.", share
+    rate = text((roof.peak or 0.0) * computing / seconds, "FLOP/s", 3)
+    return "compute-bound", f"The arithmetic units limit it: {rate}, {part}.", share
+
+
+def _half_known(
+    seconds: float, memory: float | None, computing: float | None, missing: str
+) -> tuple[str, str, float | None]:
+    """Say what can be said of a kernel of which work or bytes are not known."""
+    if memory is not None and memory / seconds >= NEAR:
+        share = memory / seconds
+        return (
+            "memory-bound",
+            (
+                f"Main memory limits it: {share:.0%} of its bandwidth. Its work is not known: "
+                f"{missing}."
+            ),
+            share,
+        )
+    if computing is not None and computing / seconds >= NEAR:
+        share = computing / seconds
+        return (
+            "compute-bound",
+            f"The arithmetic units limit it: {share:.0%} of the peak. Its bytes are not known.",
+            share,
+        )
+    known = ""
+    if memory is not None:
+        known = f"It uses {memory / seconds:.0%} of the memory bandwidth. "
+    elif computing is not None:
+        known = f"It uses {computing / seconds:.0%} of the peak. "
+    return UNKNOWN, f"{known}What limits it can't be told: {missing}.", None
+
+
+def _capital(words: str) -> str:
+    return words[:1].upper() + words[1:]
+
+
+def _run(profile: MeasuredProfile, total: float | None) -> list[str]:
+    """Return what limits the run as a whole."""
+    found = []
+    for each in profile.activity:
+        if not each.span:
+            continue
+        share = float(counters.busy_share(each.busy, each.span))
+        idle = each.span - each.busy
+        gain = float(counters.change_speedup(each.span, each.busy)) if each.busy else 1.0
+        found.append(
+            f"Device {each.device} was busy {share:.0%} of {text(each.span, 's', 3)}: idle for "
+            f"{text(idle, 's', 3)}. Without gaps the run would be {gain:.3g} times faster."
+        )
+        if each.gaps and each.gaps[0][1] > 0.2 * idle > 0:
+            start, length = each.gaps[0]
+            found.append(
+                f"The longest gap, {text(length, 's', 3)}, begins {text(start, 's', 3)} after the "
+                "first event: look there for loading, compiling or a wait of the host."
+            )
+        if each.exposed > 0.05 * each.span:
+            gain = float(counters.change_speedup(each.span, each.span - each.exposed))
+            found.append(
+                f"For {text(each.exposed, 's', 3)} only copies or exchanges ran. Overlapped with "
+                f"kernels, the run would be {gain:.3g} times faster."
+            )
+    found += _launch_words(profile, total)
+    found += _transfer_words("Exchanges", profile.exchanges)
+    found += _transfer_words("Copies", profile.copies)
+    return found
+
+
+def _launch_words(profile: MeasuredProfile, total: float | None) -> list[str]:
+    launches = profile.launches
+    if launches is None or not launches.calls:
+        return []
+    each = launches.seconds / launches.calls
+    words = f"The host started {launches.calls:,} kernels, on average {text(each, 's', 3)} each."
+    calls = sum(kernel.calls for kernel in profile.kernels if kernel.kind == "kernel")
+    if total and calls and total / calls < each:
+        mean = text(total / calls, "s", 3)
+        words += (
+            f" A kernel runs {mean}, less than its start: use CUDA graphs, fuse operators, or "
+            "enlarge the batch."
+        )
+    return [words]
+
+
+def _transfer_words(title: str, transfers: Sequence[Any]) -> list[str]:
+    known = [each for each in transfers if each.seconds]
+    if not known:
+        return []
+    longest = max(known, key=lambda each: each.seconds)
+    moved = ""
+    if longest.bytes:
+        moved = (
+            f", {text(longest.bytes, 'B', 3)} at {text(longest.bytes / longest.seconds, 'B/s', 3)}"
+        )
+    total = sum(each.seconds for each in known)
+    words = f"{title} took {text(total, 's', 3)}, most of it {longest.name} "
+    return [f"{words}({longest.calls:,} times{moved})."]
