@@ -17,6 +17,7 @@ from mlsim.cli import (
     load,
     plan,
     predict,
+    profile,
     serve,
     solve,
     train,
@@ -43,6 +44,8 @@ EPILOG = """examples:
   mlsim check-claim Llama2_70B MI300X --precision fp16 --batch 1 --tokens-per-second 314
   mlsim predict cases.csv --out predictions.csv
   mlsim calibrate my_measurements.csv --explain
+  mlsim profile profile_ncu.csv profile.sqlite --hardware A100 --report report.html
+  mlsim profile-command train.py --hardware A100 --tool ncu
   mlsim zoo A100
   mlsim zoo check my_device.toml path/to/config.json
   mlsim zoo diff old/data new/data
@@ -86,7 +89,10 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"mlsim {__version__}")
     commands = parser.add_subparsers(required=True, metavar="command")
-    groups = (solve, anatomy, serve, load, plan, train, footprint, claims, predict, calibrate, zoo)
+    groups = (
+        *(solve, anatomy, serve, load, plan, train, footprint, claims, predict, calibrate),
+        *(profile, zoo),
+    )
     for group in groups:
         group.add(commands)
     for each in commands.choices.values():

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         plot_tiles,
     )
     from mlsim.plots.plot_data import attach, data_of
+    from mlsim.plots.profile_report import report, write_report
     from mlsim.plots.roof import COLOURS, MARKERS
     from mlsim.plots.rooflines import plot_roofline
     from mlsim.plots.training_plots import plot_breakdown, plot_memory, plot_pipeline
@@ -57,12 +58,15 @@ __all__ = [
     "plot_sweep",
     "plot_systolic",
     "plot_tiles",
+    "report",
+    "write_report",
 ]
 
 _HOMES = {
     **dict.fromkeys(("plot_accuracy", "plot_shares"), "accuracy_plots"),
     "plot_anatomy": "anatomy_plots",
     "Treemap": "treemap",
+    **dict.fromkeys(("report", "write_report"), "profile_report"),
     **dict.fromkeys(("COLOURS", "MARKERS"), "roof"),
     "plot_roofline": "rooflines",
     **dict.fromkeys(("attach", "data_of"), "plot_data"),

@@ -9,8 +9,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from mlsim.profiling.commands import TOOLS, profile_command
     from mlsim.profiling.diagnosis import REGIONS, Diagnosis, Finding, diagnose
-    from mlsim.profiling.joining import join
+    from mlsim.profiling.joining import combine, join
     from mlsim.profiling.measured_profile import (
         LEVELS,
         PATHS,
@@ -38,9 +39,10 @@ _HOMES = {
         "measured_profile",
     ),
     **dict.fromkeys(("REGIONS", "Diagnosis", "Finding", "diagnose"), "diagnosis"),
+    **dict.fromkeys(("TOOLS", "profile_command"), "commands"),
     "Remedy": "remedies",
     "device_of": "roofs",
-    "join": "joining",
+    **dict.fromkeys(("combine", "join"), "joining"),
     "read_profile": "read",
 }
 
@@ -48,6 +50,7 @@ __all__ = [
     "LEVELS",
     "PATHS",
     "REGIONS",
+    "TOOLS",
     "Activity",
     "Diagnosis",
     "Finding",
@@ -56,9 +59,11 @@ __all__ = [
     "MeasuredProfile",
     "Remedy",
     "Transfer",
+    "combine",
     "device_of",
     "diagnose",
     "join",
+    "profile_command",
     "read_profile",
 ]
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import replace
 
 from mlsim.errors import InvalidValueError
-from mlsim.profiling.measured_profile import MeasuredKernel, MeasuredProfile, added, short_name
+from mlsim.profiling.measured_profile import MeasuredKernel, MeasuredProfile, added
+from mlsim.profiling.names import short_name
 
 # Launches whose work differs by more than this can't stand for launches that were not counted.
 _SAME_WORK = 1.05
@@ -74,6 +75,68 @@ def join(counts: MeasuredProfile, times: MeasuredProfile) -> MeasuredProfile:
         device_facts={**counts.device_facts, **times.device_facts},
         whole=None,
         notes=tuple(dict.fromkeys(notes)),
+    )
+
+
+def combine(profiles: Sequence[MeasuredProfile]) -> MeasuredProfile:
+    """Put the counters of several passes over one program together.
+
+    `rocprofv3` writes a file for each group of counters. Kernels are matched as in `join`; what
+    one pass did not count, another may have.
+
+    Raises
+    ------
+    InvalidValueError
+        If there is no profile, or one has no kernel of the first.
+
+    >>> one = MeasuredProfile((MeasuredKernel("k", 1, 1.0, {"fp32": 2.0}),), "rocprof")
+    >>> two = MeasuredProfile((MeasuredKernel("k", 1, 1.1, {}, {"dram": 4.0}),), "rocprof")
+    >>> print(combine([one, two]).kernels[0].intensity)
+    0.5 FLOP/B
+    """
+    if not profiles:
+        raise InvalidValueError("give at least one profile.")
+    whole = profiles[0]
+    for each in profiles[1:]:
+        key = _best_key(each.kernels, whole.kernels) or _best_key(whole.kernels, each.kernels)
+        if key is None:
+            raise InvalidValueError(
+                f"no kernel is in both files: {_files(whole)} and {_files(each)}. Profile the same "
+                "program."
+            )
+        first, second = _grouped(whole.kernels, key), _grouped(each.kernels, key)
+        kernels = [_both(one, second.get(name)) for name, one in first.items()]
+        whole = replace(
+            whole, kernels=tuple(kernels), files=(*whole.files, *each.files), whole=None
+        )
+    return whole
+
+
+def _both(one: MeasuredKernel, other: MeasuredKernel | None) -> MeasuredKernel:
+    """Return a kernel with what either pass counted."""
+    if other is None or other.calls != one.calls:
+        return one
+    operations = {**other.operations, **one.operations}
+    traffic = {**other.traffic, **one.traffic}
+    known = {**operations, **traffic}
+    missing = {
+        key: why for key, why in {**other.missing, **one.missing}.items() if key not in known
+    }
+    if "tensor" in missing and any(path.startswith("tensor") for path in operations):
+        del missing["tensor"]
+    # A refusal falls if the other pass counted what the first lacked.
+    refused = [each for each in (one, other) if "flops" in each.missing]
+    on_tensor = any(path.startswith(("tensor", "any")) for path in operations)
+    unseen = any("tensor" in each.missing["flops"] for each in refused if each.operations)
+    if sum(operations.values()) and (on_tensor or not unseen):
+        missing.pop("flops", None)
+    return replace(
+        one,
+        seconds=one.seconds if one.seconds is not None else other.seconds,
+        operations=operations,
+        traffic=traffic,
+        sources={**other.sources, **one.sources},
+        missing=missing,
     )
 
 

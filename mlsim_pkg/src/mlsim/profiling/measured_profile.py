@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from mlsim.equations import roofline
 from mlsim.errors import NotMeasuredError
+from mlsim.profiling.names import printable, short_name
 from mlsim.units import quantity, text
 
 if TYPE_CHECKING:
@@ -190,7 +191,8 @@ class MeasuredKernel:
     @property
     def short(self) -> str:
         """Its name without arguments and template, for a line of text."""
-        return self.name[:60] if self.kind in ("program", "operator") else short_name(self.name)
+        plain = self.kind in ("program", "operator")
+        return printable(self.name)[:60] if plain else short_name(self.name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -436,27 +438,6 @@ def added(kernels: tuple[MeasuredKernel, ...], name: str) -> MeasuredKernel:
         missing=missing,
         kind="program",
     )
-
-
-def short_name(name: str) -> str:
-    """Return a kernel's name without arguments, template and namespaces.
-
-    >>> short_name("void at::native::elementwise_kernel<4, at::Add<float>>(int, float*)")
-    'elementwise_kernel'
-    >>> short_name("ampere_sgemm_128x64_tn"), short_name("")
-    ('ampere_sgemm_128x64_tn', '(no name)')
-    """
-    depth, kept = 0, []
-    for letter in name.replace("(anonymous namespace)", "anonymous"):
-        if letter in "<({[":
-            depth += 1
-        elif letter in ">)}]":
-            depth = max(depth - 1, 0)
-        elif depth == 0:
-            kept.append(letter)
-    words = "".join(kept).split()
-    short = words[-1].split("::")[-1] if words else ""
-    return (short or name.strip() or "(no name)")[:60]
 
 
 def _row(kernel: MeasuredKernel) -> dict[str, Any]:

@@ -41,7 +41,7 @@ class Events:
         place, first = 0, True
         while True:
             place = _next(buffer, place)
-            if place >= len(buffer) - 1:
+            if place >= len(buffer):
                 buffer, place = self._more(buffer, place, pieces), 0
                 continue
             if buffer[place] == "]":

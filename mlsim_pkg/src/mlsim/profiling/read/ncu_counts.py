@@ -11,6 +11,11 @@ if TYPE_CHECKING:
     from mlsim.profiling.read.nsight_compute import Counters
 
 
+_FP32 = ",".join(
+    f"smsp__{ncu_metrics.THREAD.format(kind='f', op=op)}.sum" for op in ("add", "mul", "fma")
+)
+
+
 def operations_of(
     counters: Counters, sources: dict[str, str], missing: dict[str, str]
 ) -> dict[str, float]:
@@ -36,14 +41,15 @@ def operations_of(
             "its name shows work on tensor cores, and no counter of the formats that were asked "
             f"for saw any. Add --metrics {wanted}"
         )
+    if operations and not sum(operations.values()) and "fp32" not in operations:
+        missing.setdefault(
+            "flops",
+            f"the units that were counted ({', '.join(operations)}) did nothing, and single "
+            f"precision was not counted. Add --metrics {_FP32}",
+        )
     if not operations and "flops" not in missing:
         missing["flops"] = (
-            "no counter of operations is in the file. Add --metrics "
-            + ",".join(
-                f"smsp__{ncu_metrics.THREAD.format(kind='f', op=op)}.sum"
-                for op in ("add", "mul", "fma")
-            )
-            + f",{wanted}"
+            f"no counter of operations is in the file. Add --metrics {_FP32},{wanted}"
         )
     return operations
 

@@ -169,7 +169,7 @@ class _Report:
                 self.units[_plain(name)] = matched["unit"]
         texts = {"Name", "Operation", "Category", "Type", "Device", "Ctx", "SrcMemKd", "DstMemKd"}
         numbers = [real for plain, real in self.columns.items() if plain not in texts]
-        self.locale = locale_of(table.source, table, decimal, numbers)
+        self.locale = locale_of(table.source, table, decimal, numbers, plain=True)
         # Reports of old versions have no unit in the header, and are in ns.
         self.wants_units = self.kind == "nvprof"
 

@@ -72,8 +72,12 @@ def _grammar(thousands: str, decimal: str) -> re.Pattern[str]:
 ENGLISH, GERMAN = Locale(",", "."), Locale(".", ",")
 
 
-def find_locale(cells: Iterable[str], where: str, *, decimal: str | None = None) -> Locale:
+def find_locale(
+    cells: Iterable[str], where: str, *, decimal: str | None = None, english: bool = False
+) -> Locale:
     """Find out from many cells which sign parts the fraction.
+
+    With `english` a point that could be either begins a fraction.
 
     Raises
     ------
@@ -106,10 +110,10 @@ def find_locale(cells: Iterable[str], where: str, *, decimal: str | None = None)
         return GERMAN
     if "." in fractions or "," in thousands or "," in either:
         # Profilers print English unless something says otherwise.
-        if "." in either and "." not in fractions and "," not in thousands:
+        if "." in either and "." not in fractions and "," not in thousands and not english:
             raise _both(where, either["."])
         return ENGLISH
-    if "." in either:
+    if "." in either and not english:
         raise _both(where, either["."])
     return ENGLISH
 

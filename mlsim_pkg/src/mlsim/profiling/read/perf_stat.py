@@ -32,10 +32,11 @@ _INTEL = {
     "256b_packed_double": ("fp64", 4),
     "512b_packed_double": ("fp64", 8),
 }
+INTEL_EVENTS = tuple(f"fp_arith_inst_retired.{each}" for each in _INTEL)
 _LINE = 64
 _MISSING = (
     "no event of operations is in the file. On Intel add -e {}, on AMD -e fp_ret_sse_avx_ops.all"
-).format(",".join(f"fp_arith_inst_retired.{each}" for each in list(_INTEL)[:6]))
+).format(",".join(INTEL_EVENTS))
 
 
 def read(

@@ -65,7 +65,7 @@ def read(
         If a row is broken, a kernel ends before it begins, or nothing is below the header.
     """
     numbers = [name for name in table.header if name not in _TEXTS and name]
-    locale = locale_of(source, table, decimal, numbers)
+    locale = locale_of(source, table, decimal, numbers, plain=True)
     columns = set(table.header)
     if "TotalDurationNs" in columns:
         return _statistics(source, table, lines, locale)
@@ -273,6 +273,12 @@ def _operations(
     if not operations and all(name in counted for name in totals):
         operations["any"] = sum(counted[name] for name in totals)
         sources["any"] = " + ".join(totals)
+    if operations and not sum(operations.values()) and "fp32" not in operations:
+        missing.setdefault(
+            "flops",
+            f"the units that were counted ({', '.join(operations)}) did nothing, and single "
+            "precision was not counted. Read the files of all passes together",
+        )
     if operations and not any(path.startswith(("tensor", "any")) for path in operations):
         if counted.get("SQ_INSTS_MFMA") or counted.get("SQ_INSTS_VALU_MFMA"):
             missing["flops"] = (

@@ -40,6 +40,7 @@ _EXPORTS = {
     ".xz": "unxz {name}",
     ".bz2": "bunzip2 {name}",
 }
+_REPORTS = (".ncu-rep", ".nsight-cuprof-report", ".nsys-rep", ".qdrep", ".qdstrm", ".nvvp")
 _MAGIC = {
     b"PK\x03\x04": ".zip",
     b"\x28\xb5\x2f\xfd": ".zst",
@@ -208,7 +209,8 @@ def _refuse_binary(file: Path, head: bytes) -> None:
     ending = next((end for magic, end in _MAGIC.items() if head.startswith(magic)), "")
     name = file.name.removesuffix(".gz")
     if not ending and not head.startswith(SQLITE) and b"\0" in head[:4096] and not _wide(head):
-        ending = next((end for end in _EXPORTS if name.endswith(end)), "binary")
+        ending = "binary"
+    ending = next((end for end in _REPORTS if name.endswith(end)), ending)
     if ending in _EXPORTS:
         command = _EXPORTS[ending].format(name=file.name)
         raise DataFileError(f"{file}: this is a binary report. Export it first: {command}")

@@ -184,9 +184,14 @@ def locale_of(
     table: Table,
     decimal: str | None,
     columns: Collection[str],
+    *,
+    plain: bool = False,
     most: int = 20_000,
 ) -> Locale:
     """Find out from some columns of the first rows below a header how numbers are written.
+
+    With `plain` the tool prints English without thousands separators, so where commas part the
+    cells a single point begins a fraction.
 
     Raises
     ------
@@ -210,4 +215,5 @@ def locale_of(
             if len(row) == len(table.header):
                 yield from (row[place] for place in places)
 
-    return find_locale(cells(), str(source.path))
+    english = plain and table.sign == ","
+    return find_locale(cells(), str(source.path), english=english)

@@ -1,0 +1,123 @@
+"""The commands `mlsim profile` and `mlsim profile-command`."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from mlsim.cli.command import main
+
+WIDE = (
+    '"ID","Kernel Name","CC","gpu__time_duration.sum","dram__bytes.sum",'
+    '"smsp__sass_thread_inst_executed_op_fadd_pred_on.sum",'
+    '"smsp__sass_thread_inst_executed_op_fmul_pred_on.sum",'
+    '"smsp__sass_thread_inst_executed_op_ffma_pred_on.sum"\n'
+    '"","","","us","byte","inst","inst","inst"\n'
+)
+ROW = '"0","{name}","8.0","1000","1200000000","0","0","100000000"\n'
+
+
+@pytest.fixture
+def counters(tmp_path: Path) -> Path:
+    path = tmp_path / "counters.csv"
+    path.write_text(WIDE + ROW.format(name="saxpy"))
+    return path
+
+
+def test_a_profile_is_told_with_what_limits_it(counters: Path, capsys) -> None:
+    assert main(["profile", str(counters), "--hardware", "A100"]) == 0
+    told = capsys.readouterr().out
+    assert "saxpy" in told
+    # 1.2 GB in 1 ms of 2.039 TB/s.
+    assert "memory-bound. Main memory limits it: 1.2 TB/s, 59% of the roof" in told
+    assert told.count("times faster") == 2
+
+
+def test_json_has_base_units(counters: Path, capsys) -> None:
+    assert main(["profile", str(counters), "--hardware", "A100", "--json"]) == 0
+    (kernel,) = json.loads(capsys.readouterr().out)["kernels"]
+    assert kernel["seconds"] == pytest.approx(1e-3)
+    assert kernel["intensity"] == pytest.approx(2e8 / 1.2e9)
+    assert len(kernel["remedies"]) == 2
+
+
+def test_without_a_device_the_figures_are_told(counters: Path, capsys) -> None:
+    assert main(["profile", str(counters)]) == 0
+    told = capsys.readouterr().out
+    assert "200 MFLOP" in told
+    assert "Give hardware" in told
+    assert main(["profile", str(counters), "--report", "x.html"]) == 1
+    assert main(["profile", str(counters), "--json"]) == 0
+
+
+def test_two_files_are_joined_in_either_order(counters: Path, tmp_path: Path, capsys) -> None:
+    times = tmp_path / "times.csv"
+    times.write_text('"Name","Calls","TotalDurationNs"\n"saxpy",2,4000000\n')
+    for files in ([counters, times], [times, counters]):
+        assert main(["profile", *map(str, files), "--hardware", "A100"]) == 0
+        assert "4 ms      2    400 MFLOP" in capsys.readouterr().out
+    assert main(["profile", str(times), str(times)]) == 1
+    assert "times alone" in capsys.readouterr().err
+
+
+def test_a_file_that_is_no_profile_is_refused(tmp_path: Path, capsys) -> None:
+    path = tmp_path / "notes.txt"
+    path.write_text("hello\n")
+    assert main(["profile", str(path)]) == 1
+    assert "this is no profile" in capsys.readouterr().err
+
+
+def test_the_commands_are_printed(capsys) -> None:
+    assert main(["profile-command", "train.py", "--hardware", "A100", "--tool", "ncu"]) == 0
+    assert "sm__ops_path_tensor_src_bf16_dst_fp32.sum" in capsys.readouterr().out
+    assert main(["profile-command", "train.py", "--hardware", "TPUv4", "--tool", "ncu"]) == 1
+
+
+HOSTILE = '<script>alert(1)</script><img src=x onerror="alert(2)">&amp; \u202eevil'
+
+
+def test_a_report_is_one_page_without_script_or_network(tmp_path: Path, capsys) -> None:
+    path, page = tmp_path / "counters.csv", tmp_path / "report.html"
+    path.write_text(WIDE + ROW.format(name=HOSTILE.replace('"', '""')))
+    assert main(["profile", str(path), "--hardware", "A100", "--report", str(page)]) == 0
+    text = page.read_text(encoding="utf-8")
+    assert "<script" not in text
+    assert "<img" not in text
+    assert "\u202e" not in text
+    assert "&lt;script&gt;alert(1)" in text
+    for outside in ("http:", "https:", "src=", "url(", "@import", "<link"):
+        assert outside not in text.replace("img src=x", ""), outside
+    assert "default-src 'none'" in text
+    assert "prefers-color-scheme:dark" in text
+    assert '<html lang="en">' in text
+    assert 'role="img"' in text
+    assert "memory-bound" in text
+    assert main(["profile", str(path), "--hardware", "A100", "--report", "no/such/x.html"]) == 1
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_report_is_accessible_and_asks_for_nothing(tmp_path: Path, scheme: str) -> None:
+    sync_api = pytest.importorskip("playwright.sync_api")
+    from axe import axe_script
+
+    chromium = shutil.which("chromium") or shutil.which("google-chrome")
+    if chromium is None:
+        pytest.skip("needs Chromium")
+    path, page = tmp_path / "counters.csv", tmp_path / "report.html"
+    path.write_text(WIDE + ROW.format(name=HOSTILE.replace('"', '""')))
+    main(["profile", str(path), "--hardware", "A100", "--report", str(page)])
+    with sync_api.sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        tab = browser.new_context(color_scheme=scheme, bypass_csp=True).new_page()
+        asked: list[str] = []
+        tab.on("request", lambda request: asked.append(request.url))
+        tab.goto(page.as_uri())
+        assert asked == [page.as_uri()]
+        tab.evaluate(axe_script())
+        found = tab.evaluate("() => axe.run()")["violations"]
+        browser.close()
+    assert [each["id"] for each in found] == []
