@@ -39,3 +39,17 @@ def power_ratio(capacitance_ratio: Value, voltage_ratio: Value, frequency_ratio:
     0.25
     """
     return capacitance_ratio * voltage_ratio**2 * frequency_ratio
+
+
+@equation(source="pop2024balance")
+def load_balance(mean_busy_time: Value, longest_busy_time: Value) -> Value:
+    """How evenly processors share a job: the mean of their busy times over the longest.
+
+    Assumes that all begin together and that the next step waits for the last one.
+
+    Valid for one step that all share; 1 is a perfect balance.
+
+    >>> load_balance(3.0, 4.0)
+    0.75
+    """
+    return mean_busy_time / longest_busy_time

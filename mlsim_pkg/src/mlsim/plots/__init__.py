@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from mlsim.plots.profile_report import report, write_report
     from mlsim.plots.roof import COLOURS, MARKERS
     from mlsim.plots.rooflines import plot_roofline
+    from mlsim.plots.profile_plots import plot_regions, plot_tasks
+    from mlsim.plots.rooflines import COLOURS, MARKERS, plot_roofline
     from mlsim.plots.training_plots import plot_breakdown, plot_memory, plot_pipeline
     from mlsim.plots.treemap import Treemap
 
@@ -52,11 +54,13 @@ __all__ = [
     "plot_memory",
     "plot_moore",
     "plot_pipeline",
+    "plot_regions",
     "plot_roofline",
     "plot_shares",
     "plot_staleness",
     "plot_sweep",
     "plot_systolic",
+    "plot_tasks",
     "plot_tiles",
     "report",
     "write_report",
@@ -72,6 +76,7 @@ _HOMES = {
     **dict.fromkeys(("attach", "data_of"), "plot_data"),
     **dict.fromkeys(("describe_equations", "leading_to", "plot_equations"), "diagrams"),
     "plot_growth": "growth_plots",
+    **dict.fromkeys(("plot_regions", "plot_tasks"), "profile_plots"),
     **dict.fromkeys(("plot_loader", "plot_systolic"), "dataflows"),
     **dict.fromkeys(("plot_formats", "plot_staleness"), "machine_plots"),
     **dict.fromkeys(

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from mlsim.profiling.read import read_profile
     from mlsim.profiling.remedies import Remedy
     from mlsim.profiling.roofs import device_of
+    from mlsim.profiling.samples import sample_profile, sample_profiles
+    from mlsim.profiling.tasks import CriticalPath, Task, Trace, balance, critical_path, lanes
 
 _HOMES = {
     **dict.fromkeys(
@@ -44,6 +46,10 @@ _HOMES = {
     "device_of": "roofs",
     **dict.fromkeys(("combine", "join"), "joining"),
     "read_profile": "read",
+    **dict.fromkeys(("sample_profile", "sample_profiles"), "samples"),
+    **dict.fromkeys(
+        ("CriticalPath", "Task", "Trace", "balance", "critical_path", "lanes"), "tasks"
+    ),
 }
 
 __all__ = [
@@ -52,19 +58,27 @@ __all__ = [
     "REGIONS",
     "TOOLS",
     "Activity",
+    "CriticalPath",
     "Diagnosis",
     "Finding",
     "Launches",
     "MeasuredKernel",
     "MeasuredProfile",
     "Remedy",
+    "Task",
+    "Trace",
     "Transfer",
+    "balance",
     "combine",
+    "critical_path",
     "device_of",
     "diagnose",
     "join",
+    "lanes",
     "profile_command",
     "read_profile",
+    "sample_profile",
+    "sample_profiles",
 ]
 
 

@@ -10,6 +10,14 @@ ENTRIES: tuple[tuple[str, str, str, str], ...] = (
     ),
     ("processors", r"N_\mathrm{proc}", "1", "Processors that share the parallel part."),
     ("speedup", r"S_\parallel", "1", "Time on one processor over the time on several."),
+    ("mean_busy_time", r"\bar t_\mathrm{busy}", "s", "Mean time that a processor works at a job."),
+    (
+        "longest_busy_time",
+        r"\hat t_\mathrm{busy}",
+        "s",
+        "Time of the processor that works longest.",
+    ),
+    ("load_balance", r"b_\parallel", "1", "Mean busy time of processors over the longest one."),
     # A circuit before and after a change.
     ("capacitance_ratio", r"k_C", "1", "Capacitance that a clock tick switches, over the old one."),
     ("voltage_ratio", r"k_V", "1", "Voltage of a circuit, over the old one."),

@@ -1,0 +1,47 @@
+"""Profiles that come with the package are read, and their sources exist."""
+
+from __future__ import annotations
+
+import pytest
+
+from mlsim.errors import UnknownNameError
+from mlsim.profiling import join, read_profile, sample_profile, sample_profiles
+from mlsim.records import DATA
+
+
+def test_each_has_its_file_its_source_and_its_license() -> None:
+    bibliography = (DATA / "references.bib").read_text("utf-8")
+    listed = sample_profiles().values()
+    assert len(listed) > 3
+    for each in listed:
+        assert each.path.is_file()
+        assert f"{{{each.source}," in bibliography
+        assert each.license
+    files = {path.name for path in (DATA / "profiles").iterdir()} - {"samples.toml"}
+    assert files == {each.path.name for each in listed}
+
+
+def test_the_published_points_of_the_graphs() -> None:
+    """Their authors derived 93.07, 48.29 and 26.94 FLOP/byte, 32.0, 37.6 and 25.4 TFLOP/s."""
+    kernels = read_profile(sample_profile("vllm_a100_graphs")).kernels
+    points = {(round(k.intensity.magnitude, 2), round(k.rate.magnitude / 1e12, 1)) for k in kernels}
+    assert points == {(93.07, 32.0), (48.29, 37.6), (26.94, 25.4)}
+
+
+def test_the_kernels_of_a_prefill_add_up() -> None:
+    found = read_profile(sample_profile("llama31_8b_prefill_rtx4090"))
+    assert len(found.kernels) == 15
+    assert found.time.to("ns").magnitude == pytest.approx(198_511_027)
+
+
+def test_work_of_one_trace_meets_the_times_of_the_other() -> None:
+    counts, times = (read_profile(sample_profile(f"alexnet_a100_{k}")) for k in ("counts", "times"))
+    linear = join(counts, times).kernel("ampere_sgemm_32x32_sliced1x4_tn")
+    # Two passes over 128 pictures, three linear layers with 58.6 million weights, and some more.
+    assert linear.flop_count == pytest.approx(2 * 128 * 2 * 58.6e6, rel=0.01)
+    assert linear.calls == 6
+
+
+def test_a_name_that_is_none_is_refused() -> None:
+    with pytest.raises(UnknownNameError, match="vllm_a100_graphs"):
+        sample_profile("vllm_graphs")
