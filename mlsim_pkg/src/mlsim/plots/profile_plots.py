@@ -39,7 +39,7 @@ def plot_tasks(tasks: Sequence[Task], *, ax: Axes | None = None) -> tuple[Figure
     names = list(dict.fromkeys(task.lane for task in tasks))
     if ax is None:
         height = 0.8 + 0.5 * len(names)
-        ax = pyplot.subplots(figsize=(5.2, height), layout="constrained")[1]
+        ax = pyplot.subplots(figsize=(4.2, height), layout="constrained")[1]
     for task in tasks:
         on = task.name in chain
         ax.barh(
@@ -86,7 +86,7 @@ def plot_regions(
     """
     pyplot = need("matplotlib.pyplot", "a figure", "plots")
     if ax is None:
-        ax = pyplot.subplots(figsize=(5.2, 3.5), layout="constrained")[1]
+        ax = pyplot.subplots(figsize=(4.2, 3.2), layout="constrained")[1]
     ridge = float(ridge_point(peak, bandwidth))
     given = points or {}
     left = min([ridge / 100, *(x / 3 for x, _ in given.values())])
@@ -97,19 +97,19 @@ def plot_regions(
     ax.fill_between(across, [_NEAR * y for y in roof], roof, color=_REST, alpha=0.35, linewidth=0)
     ax.plot(across, roof, color="black")
     ax.plot([ridge, ridge], [low, peak], color="#777777", linestyle=":", linewidth=1)
-    wide = (ridge / left) ** 0.5
+    middle = (ridge * left) ** 0.5
+    slope = middle * bandwidth
     for x, y, words in (
         (ridge * 6, peak * 2.2, "above the peak"),
-        (ridge / wide, roof[0] * wide * 4, "above the\nslope"),
-        (ridge / wide, roof[0] * wide * 0.68, "memory-bound"),
+        (middle, slope * 4.5, "above the\nslope"),
         (ridge * 10, peak * 0.68, "compute-bound"),
-        (ridge * 3, peak / 40, "far below the roof"),
+        (ridge * 8, peak / 12, "far below\nthe roof"),
     ):
-        slope = "memory" in words
-        ax.text(
-            x, y, words, ha="center", va="center", fontsize=8, rotation=35 if slope else 0,
-            rotation_mode="anchor",
-        )  # fmt: skip
+        ax.text(x, y, words, ha="center", va="center", fontsize=8)
+    ax.annotate(
+        "memory-bound", (middle, slope * 0.7), (middle * 3, slope * 0.22), fontsize=8,
+        ha="left", va="center", arrowprops={"arrowstyle": "-", "linewidth": 0.7},
+    )  # fmt: skip
     for index, (name, (x, y)) in enumerate(given.items()):
         ax.plot(x, y, marker="os^Dv"[index % 5], linestyle="", color=_CHAIN, label=name)
     if given:
