@@ -49,7 +49,10 @@ def examine(say: Callable[[str], None], root: Path | None = None) -> int:
     What Quarto would do with the book in `root` is reported, and changes nothing: `check` and
     `build` refuse it.
     """
-    findings = [_python(), _pandoc(), _node(), _assets(), _kernel(), _cache(), _typst(), _quarto()]
+    findings = [
+        _python(), _pandoc(), _node(), _assets(), _kernel(), _cache(), _typst(), _quarto(),
+        _walls(), *_engines(),
+    ]  # fmt: skip
     for each in findings:
         say(each.text())
     if root is not None and (root / "_quarto.yml").is_file():
@@ -155,3 +158,26 @@ def _quarto() -> Finding:
     found = find_quarto()
     advice = "Only needed for --engine quarto."
     return Finding("quarto", found is not None, found or "not found", advice, needed=False)
+
+
+def _walls() -> Finding:
+    """Try the walls that `grade` would put around submissions."""
+    from mlsim_book.grading.walls.choose import NoWallsError, choose
+
+    try:
+        found = choose()
+    except NoWallsError as error:
+        return Finding("walls", False, error.message, error.hint or "", needed=False)
+    return Finding("walls", True, f"{found.kind} {found.version} ({found.program}), tried")
+
+
+def _engines() -> list[Finding]:
+    """Say which container engines could be walls, or why they can't."""
+    from mlsim_book.grading.walls import container
+
+    advice = "Only needed for grading, where bubblewrap doesn't work."
+    found = ((each, container.missing(each)) for each in container.engines())
+    return [
+        Finding(name, not why, why or f"has the image {container.IMAGE}", advice, needed=False)
+        for name, why in found
+    ]

@@ -1,7 +1,8 @@
 """A class with hostile students: nothing is read, nobody else is harmed, nothing is left.
 
 As root and as an ordinary user. `MLSIM_JUDGE=1` (or `make judge`) tries every attack as both; the
-plain run tries every attack as whoever runs it, and a sample as the other.
+plain run tries every attack as whoever runs it, and a sample as the other. No test here is skipped
+where walls are missing: it fails.
 """
 
 from __future__ import annotations
@@ -53,6 +54,7 @@ HONEST = "answer_boil = 271.828182\nanswer_sort_them = ['cup', 'kettle', 'bath']
 CANARY = "CANARY-7f3a"
 # what the instructor's files hold and nobody may be shown
 SECRETS = (CANARY, '"tolerance"', "271.828")
+WALLS = os.environ.get("MLSIM_WALLS", "auto")  # such as podman, where its image has been made
 WHOLE = bool(os.environ.get("MLSIM_JUDGE"))
 ROOT = os.geteuid() == 0
 
@@ -99,7 +101,7 @@ class Class:
         """Grade by the command; return the rows of the results by file."""
         command = [
             sys.executable, "-m", "mlsim_book.cli", "grade", str(self.homework),
-            "--cell-seconds", "2", "--seconds", "8", "--memory", "1500", *options,
+            "--cell-seconds", "2", "--seconds", "8", "--memory", "1500", "--walls", WALLS, *options,
         ]  # fmt: skip
         if self.user != "root" and ROOT:
             for path in (self.root, *self.root.rglob("*")):
@@ -122,11 +124,9 @@ class Class:
                 yield path, path.read_text(encoding="utf-8")
 
 
-@pytest.fixture(params=["here", "other"])
+@pytest.fixture(params=["here", "other"] if ROOT else ["here"])
 def school(request: pytest.FixtureRequest) -> Iterator[Class]:
     """A class whose folder both users can reach: as whoever runs this, then as the other."""
-    if request.param == "other" and not ROOT:
-        pytest.skip("an ordinary user can't try what root would do")
     root = Path(tempfile.mkdtemp(prefix="school-"))
     root.chmod(0o755)
     (root / "index.qmd").write_text("# A\n")

@@ -20,6 +20,7 @@ ENGINES = ("podman", "docker")
 INSIDE = "/opt/grader"  # where the package with the program inside is seen
 _RECIPE = Path(__file__).with_name("Dockerfile")
 _SHARED = "16m"
+_OPEN = 256  # files at a time
 _PATIENCE = 20  # seconds for an engine to answer
 
 
@@ -68,14 +69,17 @@ def container_argv(
         The folder of the package that runs inside.
     """
     user = "65534"
-    size = f"size={limits.home},nr_inodes={limits.files},mode=0700,uid={user},gid={user}"
+    # its files lie in memory, and the engine counts them, and their names, with the rest
+    home = f"{HOME}:rw,nosuid,nodev,size={limits.home},mode=1777"
     argv = [
         engine, "run", "--rm", "--interactive", "--name", name, "--network", "none", "--read-only",
         "--ipc", "private", "--hostname", "grader", "--user", f"{user}:{user}",
         "--cap-drop", "ALL", "--security-opt", "no-new-privileges",
         "--pids-limit", str(limits.processes), "--memory", str(limits.memory),
         "--memory-swap", str(limits.memory), "--shm-size", _SHARED,
-        "--tmpfs", f"{HOME}:rw,nosuid,nodev,{size}", "--workdir", HOME,
+        "--ulimit", "core=0:0", "--ulimit", f"nofile={_OPEN}:{_OPEN}",
+        "--ulimit", "nproc=4096:4096",  # of the whole machine; --pids-limit is of this container
+        "--tmpfs", home, "--workdir", HOME,
         "--mount", f"type=bind,source={package},target={INSIDE}/{package.name},readonly",
     ]  # fmt: skip
     for name_, value in variables(HOME):
