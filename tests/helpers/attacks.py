@@ -80,7 +80,7 @@ for folder in [*sys.path, sysconfig.get_path("purelib"), os.path.dirname(mlsim_e
     attempt(lambda: open(folder + "/sitecustomize.py", "w").write("import os; os._exit(0)"))
 attempt(lambda: open(mlsim_exercises.__file__, "a").write("raise SystemExit"))
 """,
-    "next-home": BYPASS + "attempt(lambda: open('/home/student/.ipython/startup.py', 'w').write('x')); attempt(os.chmod, '/home/student', 0)",
+    "next-home": BYPASS + "attempt(lambda: open('/submission/.ipython/startup.py', 'w').write('x')); attempt(os.chmod, '/submission', 0)",
     "shared-memory": NATIVE + "answer_boil = str(libc.shmget(4242, 4096, 0o1666))",
     "priority": NATIVE + "attempt(os.setpriority, 0, 0, -20); attempt(lambda: open('/proc/self/oom_score_adj', 'w').write('-1000'))",
 }  # fmt: skip

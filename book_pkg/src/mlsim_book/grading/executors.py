@@ -132,15 +132,16 @@ def end(executor: Executor) -> None:
 
 def processes(jobs: int) -> Executor:
     """Return an executor of processes on this machine."""
-    methods = multiprocessing.get_all_start_methods()
-    context = multiprocessing.get_context("forkserver" if "forkserver" in methods else "spawn")
-    return ProcessPoolExecutor(jobs, mp_context=context, initializer=_worker)
+    # not forked: a copy of the grader would hold its key and its threads' locks; and not from a
+    # server of forks, which outlives a grader that is killed
+    context = multiprocessing.get_context("spawn")
+    return ProcessPoolExecutor(jobs, context, _worker, (os.getpid(),))
 
 
-def _worker() -> None:
+def _worker(parent: int) -> None:
     """Leave Ctrl-C to whoever started this process, and end when that one is gone."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    threading.Thread(target=_follow, args=(os.getppid(),), daemon=True).start()
+    threading.Thread(target=_follow, args=(parent,), daemon=True).start()
 
 
 def _follow(parent: int) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 from mlsim_book.grading.limits import Limits
 from mlsim_book.grading.walls.environment import Environment, covered
 
-HOME = "/home/student"
+HOME = "/submission"  # where no interpreter lies
 _SHARED = 16 * 2**20  # bytes of /dev/shm
 _FEW = 4096  # bytes of a folder that only covers another, or holds what is bound into it
 _DEVICES = ("null", "full", "random", "urandom")  # memory shared by `zero` escapes every count
@@ -77,7 +77,9 @@ def bubblewrap_argv(
         argv += ["--symlink", lead, f"/dev/{name}"]
     argv += ["--size", str(_SHARED), "--tmpfs", "/dev/shm"]  # noqa: S108 - a new one
     argv += ["--size", str(limits.home), "--perms", "0700", "--tmpfs", HOME]
-    argv += ["--dir", temporary(HOME), "--symlink", temporary(HOME), "/tmp"]  # noqa: S108
+    argv += ["--dir", temporary(HOME)]
+    if not any(Path(each).is_relative_to("/tmp") for each in inside.shown):  # noqa: S108
+        argv += ["--symlink", temporary(HOME), "/tmp"]  # noqa: S108
     argv += ["--remount-ro", "/dev", "--remount-ro", "/", "--chdir", HOME]
     return [*argv, "--", *command]
 

@@ -30,6 +30,7 @@ _BOOT = (
 _OPEN_FILES = 128
 _COUNTED_APART = (5, 14)  # the Linux from which a namespace counts its own processes alone
 TRUST = "none"
+SETTINGS = Path("/proc/sys")
 
 
 class NoWallsError(ToolError):
@@ -243,7 +244,7 @@ def _advice(failures: Sequence[str]) -> str:
         ("kernel.unprivileged_userns_clone", "0", "1"),
         ("user.max_user_namespaces", "0", "15000"),
     ]:
-        path = Path("/proc/sys") / name.replace(".", "/")
+        path = SETTINGS / name.replace(".", "/")
         if path.is_file() and path.read_text(encoding="ascii").strip() == value:
             return f"Type: sudo sysctl -w {name}={wanted}. {trust}"
     return (

