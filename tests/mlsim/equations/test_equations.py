@@ -19,6 +19,7 @@ from mlsim.equations import (
     Equation,
     arrivals,
     attention_kernels,
+    break_even,
     causes,
     convolution,
     counters,
@@ -49,6 +50,7 @@ from mlsim.solvers.footprint.account import equations_by
 from mlsim.solvers.forward.calibrated_configuration import CALIBRATED_SOLVER
 from mlsim.solvers.forward.configuration import SOLVER, with_lookups
 from mlsim.solvers.forward.on_chip import with_cache
+from mlsim.solvers.gemm.layer import equations_for as layer_equations, every_equation
 from mlsim.solvers.serving.phase import equations_for
 from mlsim.solvers.training.plan import NETWORK_TRAINING, TRAINING
 from mlsim.units import quantity
@@ -109,6 +111,14 @@ LAYER = {
     # What a kernel of the atlas takes.
     "depth_parts": 2,
     "split_rounds": 1.5,
+    "weight_sets": 4,
+    "group_rows": 300,
+    "layer_rows": 600,
+    "layer_outputs": 4096,
+    "layer_inputs": 2048,
+    "turned_input": 1,
+    "turned_weight": 1,
+    "device_cores": 132,
     "least_depth": 512,
     "last_round_share": 0.5,
     "depth_start": 100,
@@ -345,6 +355,8 @@ def test_one_quantity_has_one_equation_in_a_solver(kinds: tuple[str, ...]) -> No
         CALIBRATED_SOLVER,
         *accounts,
         equations_for(frozenset(kinds)),
+        layer_equations(*kinds),
+        layer_equations("named", "on-chip"),
     ):
         yielded = [each.yields for each in chosen]
         assert len(yielded) == len(set(yielded))
@@ -364,6 +376,8 @@ def test_every_equation_is_used() -> None:
             *NETWORK_TRAINING,
             *EPOCHS,
             *accounts,
+            *every_equation(),
+            *equations_of(break_even),
         )
     }
     for kinds in itertools.product((False, True), repeat=len(KINDS)):
@@ -391,6 +405,8 @@ def test_every_equation_is_used() -> None:
     counted = {each.name for each in equations_of(counters)}
     # A run is looked at, and a device bought, beside a plan.
     beside = {each.name for each in equations_of(arrivals, plans)}
+    # Rows are added up before a layer is asked about.
+    counting |= {"stacked_rows", "grouped_rows"}
     fitted = {
         each.name
         for each in equations_of(

@@ -75,9 +75,11 @@ EXPLAINED = {
     "forward/inverse.py": {
         "find": SEARCH,
         "_range": SEARCH,
-        "_bisect": SEARCH,
-        "sensitivity": "a numerical derivative of any result by any input",
     },
+    "gemm/asked.py": {"_check_blocks": WHOLE, "module": "the largest whole number of 32 bits"},
+    "gemm/many.py": {"FormatTable._times": "how often a kernel stands in a format"},
+    "gemm/search.py": {"from_which": PLACES},
+    "gemm/wide.py": {"*": PLACES},
     "inputs.py": {
         "module": "the largest whole number that a float holds",
         "_allowed": "the least whole number allowed: 0 or 1",
@@ -97,6 +99,10 @@ EXPLAINED = {
         "*": "ratios of options, and results in the units in which they are printed"
     },
     "reports.py": {"shown": PLACES},
+    "searching.py": {
+        "bisect": SEARCH,
+        "elasticities": "a numerical derivative of any result by any input",
+    },
     "serving/fit.py": {"_widest": WHOLE, "_shortage": LENGTH},
     "serving/step_profile.py": {"StepProfile.shares": "a yes or no as a share of 1 or 0"},
     "serving/validate.py": {"_check_context": LENGTH},

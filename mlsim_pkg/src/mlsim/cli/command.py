@@ -14,6 +14,7 @@ from mlsim.cli import (
     calibrate,
     claims,
     footprint,
+    gemm,
     load,
     plan,
     predict,
@@ -31,6 +32,8 @@ EPILOG = """examples:
   mlsim solve ResNet50 A100 --batch 1,32,256
   mlsim sweep ResNet50 V100,A100,H100 --batch 1,256 --precision fp16,int8 --json
   mlsim explain ResNet50 A100 --quantity memory_required
+  mlsim gemm 8192 4096 4096 B200 --recipe mxfp8 --training
+  mlsim gemm 16,8192 4096 4096 H100 --precision fp8 --estimate calibrated
   mlsim anatomy ResNet50 A100 --batch 32 --training
   mlsim serve Llama3_8B H100 --batch 1,64 --prompt 512,2048 --output 128
   mlsim load Llama3_8B H100 --rate 10 --prompt "lognormal 512 0.8" --estimate calibrated
@@ -90,7 +93,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"mlsim {__version__}")
     commands = parser.add_subparsers(required=True, metavar="command")
     groups = (
-        *(solve, anatomy, serve, load, plan, train, footprint, claims, predict, calibrate),
+        *(solve, gemm, anatomy, serve, load, plan, train, footprint, claims, predict, calibrate),
         *(profile, zoo),
     )
     for group in groups:

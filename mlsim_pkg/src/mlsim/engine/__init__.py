@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from mlsim.engine.claims import check_claim
     from mlsim.engine.find import find
     from mlsim.engine.footprint import footprint
+    from mlsim.engine.gemm import compare_formats, gemm
     from mlsim.engine.load import load
     from mlsim.engine.plan import plan
     from mlsim.engine.predict.bands import band, held
@@ -160,6 +161,8 @@ class Engine:
         calibrate = staticmethod(calibrate)
         load = staticmethod(load)
         plan = staticmethod(plan)
+        gemm = staticmethod(gemm)
+        compare_formats = staticmethod(compare_formats)
     else:
         solve = _Question("solve")
         serve = _Question("serve")
@@ -173,3 +176,5 @@ class Engine:
         calibrate = _Question("calibrate")
         load = _Question("load")
         plan = _Question("plan")
+        gemm = _Question("gemm")
+        compare_formats = _Question("gemm")

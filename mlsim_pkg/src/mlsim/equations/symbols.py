@@ -7,7 +7,7 @@ for them: they keep the order of the source.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from typing import Any, Protocol
 
@@ -115,3 +115,55 @@ def indexed(tex_symbol: str) -> str:
     """
     base, _, below = tex_symbol.partition("_")
     return f"{base}_{{{below},i}}" if below else f"{base}_i"
+
+
+def in_symbols(steps: Iterable[Any], known: Mapping[str, Any], name: str) -> Any:
+    """Return a quantity as a SymPy expression that SymPy can work with.
+
+    Parameters
+    ----------
+    steps
+        Equations in an order in which each finds its inputs ready.
+    known
+        Numbers or symbols; of operators, a list with one for each.
+    name
+        The quantity.
+
+    >>> from mlsim.equations import EQUATIONS
+    >>> known = {"compute_time": 2.0, "memory_time": symbol("memory_time")}
+    >>> in_symbols([EQUATIONS["roofline_time"]], known, "roofline_time")
+    Max(2, memory_time)
+    """
+    sympy = need("sympy", "a formula", "math")
+    values = dict(known)
+    for step in steps:
+        inputs = [values[each] for each in step.inputs]
+        lists = [each for each in inputs if isinstance(each, list)]
+        if not lists:
+            values[step.yields] = step.function(*inputs)
+            continue
+        columns = [each if isinstance(each, list) else [each] * len(lists[0]) for each in inputs]
+        rows = [step.function(*row) for row in zip(*columns, strict=True)]
+        values[step.yields] = sympy.Add(*rows) if step.sums else rows
+    return _worked(sympy, sympy.sympify(values[name]))
+
+
+def _worked(sympy: Any, drawn: Any) -> Any:
+    """Put SymPy's own functions in place of ours, and fractions in place of floats."""
+    own = {
+        "max": sympy.Max,
+        "min": sympy.Min,
+        "floor": sympy.floor,
+        "ceil": sympy.ceiling,
+        "square_root": sympy.sqrt,
+        "total": lambda a, count: a * count,
+        "exceeds": lambda a, b: sympy.Piecewise((1, a > b), (0, True)),
+    }
+    theirs = {function(name): each for name, each in own.items()}
+
+    def worked(node: Any) -> Any:
+        if not node.args:
+            return node
+        return theirs.get(node.func, node.func)(*map(worked, node.args))
+
+    return worked(sympy.nsimplify(drawn, rational=True))

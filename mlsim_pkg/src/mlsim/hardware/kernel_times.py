@@ -14,7 +14,7 @@ from mlsim.equations import (
     attention_kernels as attention,
     exchange_kernels as exchange,
     expert_kernels as experts,
-    product_kernels as products,
+    product_kernels as products_of,
 )
 from mlsim.equations.calibration import calibrated_compute_time
 from mlsim.equations.functions import Value, ceil, maximum, minimum
@@ -93,33 +93,62 @@ def product_time(
     >>> round(product_time(8192.0, 8192.0, 8192.0, path=PATHS["bf16"], rates=rates, c=c) * 1e3, 2)
     1.38
     """
-    moved = rows * depth * path.left + depth * outputs * path.right + rows * outputs * path.result
-    memory = _memory_time(moved, rates, c)
     found = None
     for tile in TILES:
-        shape = (rows, outputs)
-        parts = products.depth_parts(*shape, depth, tile, rates.cores, LEAST_DEPTH)
-        rounds = products.split_rounds(
-            *shape, parts, tile, rates.cores, c.get("last_round_share", 1.0)
-        )
-        filled = products.split_filled_share(
-            *shape, depth, parts, rounds, tile, rates.cores, c.get("depth_start", 0.0)
-        )
-        slower = c.get("small_tile_fraction", 1.0) if tile < TILES[0] else 1.0
-        time = products.tile_product_time(
-            calibrated_compute_time(
-                2 * rows * outputs * depth, rates.peak, c["compute_fraction"] * slower, filled
-            ),
-            memory,
-            c.get("quantized_bytes", 0.0) * rows * depth,
-            rates.bandwidth,
-            c["memory_fraction"],
-            c.get("kernel_overhead", 0.0),
-            c.get("split_start", 0.0),
-            parts,
-        )
+        time = tile_time(rows, outputs, depth, tile, path=path, rates=rates, c=c)
         found = time if found is None else minimum(found, time)
     return found
+
+
+def tile_time(
+    rows: Value,
+    outputs: Value,
+    depth: Value,
+    tile: float,
+    *,
+    path: Path,
+    rates: Rates,
+    c: Mapping[str, float],
+    products: Value = 1.0,
+) -> Value:
+    """Return the time in s of so many matrix products of one shape, with tiles of one size.
+
+    >>> rates, c = Rates(1e15, 1e12, 128), {"compute_fraction": 0.8, "memory_fraction": 0.8}
+    >>> time = tile_time(128.0, 128.0, 1e4, 128.0, path=PATHS["bf16"], rates=rates, c=c)
+    >>> round(time * 1e6, 1)
+    6.5
+    """
+    moved = rows * depth * path.left + depth * outputs * path.right + rows * outputs * path.result
+    shape, cores = (rows, outputs), rates.cores / products
+    parts = products_of.depth_parts(*shape, depth, tile, cores, LEAST_DEPTH)
+    rounds = products_of.split_rounds(*shape, parts, tile, cores, c.get("last_round_share", 1.0))
+    filled = products_of.split_filled_share(
+        *shape, depth, parts, rounds, tile, cores, c.get("depth_start", 0.0)
+    )
+    return products_of.tile_product_time(
+        calibrated_compute_time(
+            2 * rows * outputs * depth * products,
+            rates.peak,
+            c["compute_fraction"] * slower(tile, c),
+            filled,
+        ),
+        _memory_time(moved * products, rates, c),
+        c.get("quantized_bytes", 0.0) * rows * depth * products,
+        rates.bandwidth,
+        c["memory_fraction"],
+        c.get("kernel_overhead", 0.0),
+        c.get("split_start", 0.0),
+        parts,
+    )
+
+
+def slower(tile: float, c: Mapping[str, float]) -> float:
+    """Return the part of the rate of the fast tile that a tile reaches.
+
+    >>> slower(64.0, {"small_tile_fraction": 0.6}), slower(128.0, {"small_tile_fraction": 0.6})
+    (0.6, 1.0)
+    """
+    return c.get("small_tile_fraction", 1.0) if tile < TILES[0] else 1.0
 
 
 def prefill_time(
@@ -291,7 +320,7 @@ def exchanged_time(devices: Value, sent: Value, rate: float, c: Mapping[str, flo
 
 def _memory_time(moved: Value, rates: Rates, c: Mapping[str, float]) -> Value:
     """Return the time to move bytes; some stay in a cache only if constants say so."""
-    return products.cached_memory_time(
+    return products_of.cached_memory_time(
         moved,
         rates.bandwidth,
         c["memory_fraction"],

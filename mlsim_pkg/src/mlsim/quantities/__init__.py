@@ -32,6 +32,7 @@ _TOPICS = (
     *("operators", "serving", "training", "calibration", "kernels"),
     *("footprint", "machines", "inside", "counters"),
     *("footprint", "machines", "inside", "arrivals"),
+    *("footprint", "machines", "inside", "gemm"),
 )
 _TERMS: dict[str, Term] = {}
 _loaded: list[str] = []

@@ -5,9 +5,12 @@ from __future__ import annotations
 from mlsim.equations import (
     Equation,
     arrivals,
+    break_even,
     causes,
     equations_of,
     from_records,
+    linear_layer,
+    linear_layer_times,
     link,
     on_chip,
     plans,
@@ -29,5 +32,6 @@ SOLVERS: dict[str, tuple[Equation, ...]] = {
     "Engine.train": tuple(dict.fromkeys((*TRAINING, *NETWORK_TRAINING))),
     "Engine.footprint": (*FOOTPRINT, *equations_of(from_records)),
     "Engine.optimal_size": OPTIMAL,
+    "Engine.gemm": equations_of(break_even, linear_layer, linear_layer_times),
     "estimate_training_for": EPOCHS,
 }

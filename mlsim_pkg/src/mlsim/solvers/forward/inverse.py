@@ -6,10 +6,9 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from mlsim.errors import InvalidValueError, UnreachableError, need, unknown_name
-from mlsim.quantities import term
+from mlsim.errors import UnreachableError, unknown_name
 from mlsim.solvers.forward.configuration import Configuration
-from mlsim.units import text
+from mlsim.solvers.searching import bisect, elasticities, not_reached, scan
 
 if TYPE_CHECKING:
     import pandas
@@ -23,8 +22,6 @@ VARIABLE = (
     "bytes_per_parameter",
     "bytes_per_element",
 )
-SCAN = 2001  # points over the range, enough to see each operator change sides
-STEPS = 80  # halvings of the bracket that was found: more than a float can tell
 
 
 def find(
@@ -54,18 +51,17 @@ def find(
         raise unknown_name("result", target, allowed)
     low, high = between or _range(configuration, vary)
     at = _function(configuration, vary, target)
-    scan = _scan(low, high, whole=vary == "batch_size")
-    results = at(scan) - value
+    points = scan(low, high, whole=vary == "batch_size")
+    results = at(points) - value
     if results[0] == 0:
-        return float(scan[0])
+        return float(points[0])
     changes = (results[:-1] * results[1:] <= 0).nonzero()[0]
     if not len(changes):
-        words = _not_reached(vary, target, value, scan, results + value)
+        words = not_reached(vary, target, value, points, results + value)
         raise UnreachableError(f"{words} In {configuration.why}." if configuration.why else words)
     first = int(changes[0])
-    return _bisect(
-        at, value, float(scan[first]), float(scan[first + 1]), whole=vary == "batch_size"
-    )
+    low, high = float(points[first]), float(points[first + 1])
+    return bisect(at, value, low, high, whole=vary == "batch_size")
 
 
 def _range(configuration: Configuration, vary: str) -> tuple[float, float]:
@@ -74,14 +70,6 @@ def _range(configuration: Configuration, vary: str) -> tuple[float, float]:
         return 1.0, 1e6
     known = float(configuration.question.known[vary])
     return known / 1000, known * 1000
-
-
-def _scan(low: float, high: float, *, whole: bool) -> Any:
-    numpy = need("numpy", "a search", "arrays")
-    if not 0 < low < high:
-        raise InvalidValueError(f"between must be two positive values in order, not {low}, {high}.")
-    points = numpy.geomspace(low, high, SCAN)
-    return numpy.unique(numpy.round(points)) if whole else points
 
 
 def _function(configuration: Configuration, vary: str, target: str) -> Callable[[Any], Any]:
@@ -97,61 +85,10 @@ def _function(configuration: Configuration, vary: str, target: str) -> Callable[
     return at
 
 
-def _bisect(
-    at: Callable[[Any], Any], value: float, low: float, high: float, *, whole: bool
-) -> float:
-    """Halve the bracket until it is as narrow as numbers allow."""
-    numpy = need("numpy", "a search", "arrays")
-
-    def beyond(point: float) -> bool:
-        return bool(at(numpy.array([point]))[0] > value)
-
-    start = beyond(low)
-    for _ in range(STEPS):
-        middle = (low + high) / 2
-        if whole:
-            middle = float(int(middle))
-        if middle in (low, high):
-            break
-        if beyond(middle) == start:
-            low = middle
-        else:
-            high = middle
-    return high
-
-
-def _not_reached(vary: str, target: str, value: float, scan: Any, results: Any) -> str:
-    unit, base = term(target).unit, term(vary).unit
-    return (
-        f"{target} does not reach {text(value, unit)}: for {vary} from "
-        f"{text(float(scan[0]), base)} to {text(float(scan[-1]), base)} it runs from "
-        f"{text(float(results.min()), unit)} to {text(float(results.max()), unit)}."
-    )
-
-
 def sensitivity(configuration: Configuration, target: str) -> pandas.DataFrame:
-    """Return how much a result changes with each input, as a table.
-
-    `elasticity` is the per cent by which the result changes when the input
-    changes by one per cent; it is taken one per cent to either side.
-    """
-    numpy = need("numpy", "a sensitivity", "arrays")
-    library = need("pandas", "a sensitivity", "arrays")
-    rows = []
-    for name in VARIABLE:
-        known = float(configuration.question.known[name])
-        around = numpy.array([known * 0.99, known, known * 1.01])
-        below, here, above = _function(configuration, name, target)(around)
-        # Logarithms, so that the input's and the result's units don't matter.
-        elasticity = numpy.log(above / below) / numpy.log(1.01 / 0.99) if here > 0 else 0.0
-        rows.append(
-            {
-                "input": name,
-                "value": known,
-                "unit": term(name).unit,
-                "elasticity": float(numpy.round(elasticity, 6)) + 0.0,
-            }
-        )
-    table: pandas.DataFrame = library.DataFrame(rows)
-    order = table["elasticity"].abs().sort_values(ascending=False, kind="stable").index
-    return table.loc[order].reset_index(drop=True)
+    """Return how much a result changes with each input, as a table; see `elasticities`."""
+    known = configuration.question.known
+    return elasticities(
+        ((name, float(known[name])) for name in VARIABLE),
+        lambda name: _function(configuration, name, target),
+    )

@@ -1,0 +1,310 @@
+"""What a linear layer answers: times, bytes, what binds, and whether a format pays."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from mlsim.solvers.answer import COMPUTE_BOUND, MEMORY_BOUND, OVERHEAD_BOUND, Answer
+from mlsim.solvers.gemm.layer import Layer, every_equation
+from mlsim.solvers.question import Question
+from mlsim.units import text
+from mlsim.workloads.linear_layer import COLUMNS
+
+if TYPE_CHECKING:
+    import pandas
+    from pint import Quantity
+
+    from mlsim.hardware.device import Device
+    from mlsim.solvers.gemm.break_even import BreakEven
+    from mlsim.solvers.reports import Report
+
+# What hangs on a baseline, which a device without 16 bits lacks.
+_COMPARED = ("baseline_time", "format_speedup")
+# What is computed together, since a question seldom stops at one of them.
+_TOGETHER = ("latency", "products_time", "casts_time", *_COMPARED[:1])
+_SHARES = {
+    "memory_limited_share": MEMORY_BOUND,
+    "compute_limited_share": COMPUTE_BOUND,
+    "start_limited_share": OVERHEAD_BOUND,
+}
+
+
+class Gemm(Answer):
+    """The answer for one linear layer, or for an array of them.
+
+    Times are quantities; `speedup` is a plain number. Anything else that the equations
+    reach is to be had by name: `gemm["total_bytes"]`.
+
+    >>> from mlsim import Engine
+    >>> gemm = Engine.gemm(4096, 4096, 4096, hardware="H100", precision="fp8")
+    >>> print(f"{gemm.latency.to('us'):.1f}, {gemm.bottleneck}, {gemm.speedup:.2f} times")
+    69.4 µs, Compute Bound, 2.00 times
+    """
+
+    noun = variable = "gemm"
+    reported = (
+        "latency",
+        "products_time",
+        "casts_time",
+        "baseline_time",
+        "format_speedup",
+        "total_flops",
+        "total_bytes",
+        "network_intensity",
+        "compute_limited_share",
+        "memory_limited_share",
+        "start_limited_share",
+        "memory_required",
+    )
+
+    def __init__(self, layer: Layer, *, check_memory: bool = True) -> None:
+        super().__init__(check_memory=check_memory)
+        self.layer = layer
+        _ = self.question  # refuses what has no peak, or was not measured
+
+    @cached_property
+    def question(self) -> Question:
+        """What is asked."""
+        return self.layer.question
+
+    @property
+    def hardware(self) -> Device:
+        """The device that was asked about."""
+        return self.layer.device
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What can be asked for by name."""
+        yields = (each.yields for each in self.question.equations)
+        found = dict.fromkeys((*yields, *self.question.known, *self.question.table.extra))
+        if not self._compared:
+            found = {name: None for name in found if name not in _COMPARED}
+        return tuple(name for name in found if name not in COLUMNS)
+
+    @property
+    def _compared(self) -> bool:
+        return any(each.baseline_repeats for each in self.layer.kernels)
+
+    def _asked(self, name: str) -> tuple[Question, str]:
+        question, inner = super()._asked(name)
+        return (question if name in _COMPARED else self._alone), inner
+
+    @cached_property
+    def _alone(self) -> Question:
+        """The question without the baseline, which most results don't need."""
+        own = tuple(each for each in self.layer.kernels if not each.baseline_repeats)
+        return replace(self.layer, kernels=own).question
+
+    def _value(self, name: str) -> Any:
+        if name in _TOGETHER and name not in self._values:
+            self._values |= self.question.evaluate(*_TOGETHER)
+            if not self.shape:
+                self._values |= {each: float(self._values[each]) for each in _TOGETHER}
+        return super()._value(name)
+
+    def _lasts(self, name: str) -> bool:
+        return name not in _NEEDS_MEMORY
+
+    def too_large(self) -> str:
+        """Say by how much it does not fit, and what would help."""
+        return (
+            f"the operands of {self._sides} take {text(float(self._value('memory_required')), 'B')}"
+            f" in {self.layer.precision}; {self.hardware.name} has "
+            f"{text(self.question.known['memory_capacity'], 'B')}. Take smaller sides, or pass "
+            "check_memory=False for the time it would take if it fitted."
+        )
+
+    def _point(self, pick: Callable[[Any], float]) -> Gemm:
+        layer = self.layer
+        given = {name: pick(value) for name, value in layer.given.items()}
+        names = ("rows", "outputs", "inputs", "weight_sets")
+        picked: dict[str, Any] = {name: pick(getattr(layer, name)) for name in names}
+        return Gemm(replace(layer, given=given, **picked), check_memory=self._check_memory)
+
+    @property
+    def latency(self) -> Quantity[Any]:
+        """Time of the layer: its products, and the passes between formats."""
+        found: Quantity[Any] = self["latency"]
+        return found
+
+    @property
+    def speedup(self) -> Any:
+        """How many times as fast it is as in 16 bits: a plain number, or an array."""
+        return self.value("format_speedup")
+
+    @property
+    def baseline(self) -> Gemm:
+        """The same layer in 16 bits.
+
+        >>> from mlsim import Engine
+        >>> Engine.gemm(512, 512, 512, hardware="H100", precision="fp8").baseline.layer.precision
+        'bf16'
+        """
+        kernels = tuple(
+            replace(each, product_repeats=1.0, baseline_repeats=0.0)
+            for each in self.layer.kernels
+            if each.baseline_repeats
+        )
+        own = tuple(each for each in self.layer.kernels if each.baseline_repeats)
+        layer = replace(
+            self.layer,
+            kernels=(*kernels, *own),
+            precision=kernels[0].computes,
+            recipe=None,
+            fused=False,
+        )
+        return Gemm(layer, check_memory=self._check_memory)
+
+    @property
+    def bottleneck(self) -> Any:
+        """What binds for most of the time: arithmetic, memory, or starting kernels."""
+        values = [self.value(name) for name in _SHARES]
+        words = list(_SHARES.values())
+        if not self.shape:
+            return words[values.index(max(values))]
+        import numpy as np
+
+        return np.array(words)[np.argmax(np.stack(values), axis=0)]
+
+    @property
+    def kernels(self) -> list[dict[str, Any]]:
+        """One record per kernel, in base units: what it moves of each matrix, and its time.
+
+        Raises
+        ------
+        InvalidValueError
+            For an array of points: pick one by its index first.
+        """
+        self.one_point("kernels")
+        names = [name for name in _OF_KERNELS if name in self.names]
+        values = self.question.evaluate(*names)
+        rows = []
+        for index, kernel in enumerate(self.layer.kernels):
+            if not kernel.repeats:
+                continue
+            row: dict[str, Any] = {"name": kernel.name, "does": kernel.does}
+            for name in names:
+                column = values[name]
+                row[name] = float(column[index] if getattr(column, "ndim", 0) else column)
+            rows.append(row)
+        return rows
+
+    def break_even(self) -> BreakEven:
+        """Return from which size on the format pays, as a formula and as a number.
+
+        Raises
+        ------
+        UnreachableError
+            If there is no such formula: nothing is saved, or nothing is paid.
+        """
+        from mlsim.solvers.gemm.break_even import BreakEven
+
+        return BreakEven(self.layer)
+
+    def expression(self, name: str = "latency") -> Any:
+        """Return a result as a SymPy expression in M, N and K, with exact numbers.
+
+        Raises
+        ------
+        InvalidValueError
+            Of the calibrated estimate, which picks from several kernels for each shape.
+        MissingLibraryError
+            If SymPy is not installed.
+
+        >>> from mlsim import Engine
+        >>> Engine.gemm(64, 64, 64, hardware="H100").expression("total_flops")
+        2*K*M*N
+        """
+        from mlsim.solvers.gemm.break_even import expression
+
+        return expression(self, name)
+
+    def find(self, vary: str = "size", target: str = "format_speedup", value: Any = 1.0) -> int:
+        """Return from which size on a result stays at or above a value.
+
+        Parameters
+        ----------
+        vary
+            "M", "N", "K", or "size" for all three at once.
+        target, value
+            A result, and the value that it has to reach, with its unit unless it has none.
+
+        Raises
+        ------
+        UnreachableError
+            If it does not stay there up to the largest size that is tried; says what it has.
+
+        >>> from mlsim import Engine
+        >>> Engine.gemm(8192, 4096, 4096, hardware="H100", recipe="fp8_rowwise").find("N")
+        886
+        """
+        from mlsim.solvers.gemm.search import from_which
+
+        return from_which(self, vary, target, value)
+
+    def sensitivity(self, name: str = "latency") -> pandas.DataFrame:
+        """Return how much a result changes with each input, as a table.
+
+        The column `elasticity` is the per cent by which the result changes when the input
+        grows by one per cent, the others held.
+
+        Raises
+        ------
+        InvalidValueError
+            For an array of points: pick one by its index first.
+
+        >>> from mlsim import Engine
+        >>> Engine.gemm(8192, 8192, 8192, hardware="H100").sensitivity().input[3]
+        'peak_flops'
+        """
+        self.one_point("sensitivity()")
+        from mlsim.solvers.gemm.search import sensitivity
+
+        return sensitivity(self, name)
+
+    @property
+    def _sides(self) -> str:
+        if self.shape:
+            return f"{self.shape} layers"
+        rows, outputs, inputs = self.layer.rows, self.layer.outputs, self.layer.inputs
+        sets = self.layer.weight_sets
+        many = f", {sets:,.0f} sets of weights" if sets > 1 else ""
+        return f"M={rows:,.0f}, N={outputs:,.0f}, K={inputs:,.0f}{many}"
+
+    @property
+    def about(self) -> str:
+        """What this is the answer to, in words."""
+        layer = self.layer
+        return (
+            f"{self._sides}, {layer.precision}, {layer.phase}, on {self.hardware.name}, "
+            f"{layer.estimate_words}"
+        )
+
+    def _inputs(self) -> Mapping[str, Any]:
+        from mlsim.solvers.gemm.report import inputs
+
+        return inputs(self)
+
+    def _reported(self) -> tuple[str, ...]:
+        return tuple(name for name in self.reported if name in self.names)
+
+    def report(self) -> Report:
+        """Return the answer as a title and rows."""
+        from mlsim.solvers.gemm.report import report
+
+        return report(self)
+
+
+_OF_KERNELS = (
+    *("flops", "input_bytes", "layer_weight_bytes", "output_bytes", "scale_bytes"),
+    *("bytes_moved", "compute_time", "memory_time", "operator_time"),
+)
+# Quantities that have no meaning for operands that memory does not hold.
+_NEEDS_MEMORY = frozenset(
+    each.yields
+    for each in every_equation()
+    if each.unit in ("s", "FLOP/s") or each.yields.endswith(("share", "speedup"))
+)

@@ -1,0 +1,332 @@
+"""Recipes of low precision, as data: what a linear layer computes in, and the passes before it.
+
+A file of `data/recipes` says, for inference and for training, in which format each product
+runs, and which kernels bring its operands there: what each reads and writes. The same layer
+has other kernels in PyTorch's own count, so those recipes have a shelf of their own.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from mlsim import records
+from mlsim.errors import InvalidValueError, MlsimError, nearest, unknown_name
+from mlsim.precision import PRECISIONS, precision
+from mlsim.records.references import references
+from mlsim.workloads.linear_layer import (
+    PHASES,
+    PRODUCTS,
+    LayerKernel,
+    Operands,
+    cast,
+    product,
+    value_bytes,
+)
+
+FOLDER = records.DATA / "recipes"
+# Where the recipes are that PyTorch's roofline counts in its own way.
+PYTORCH = "torchao"
+
+# What reads of a kernel go away if the operator before it does the work: those, or all of it.
+FUSED = ("read", "whole")
+_TENSORS = {"input": "input", "weight": "weight", "grad_output": "output"}
+_TOP = ("key", "name", "source", "where", "note", "scale_bytes", "divides", "architectures")
+_PHASE = ("products", "kernels")
+_PRODUCT = (
+    *("left", "right", "result", "computes", "left_scales", "right_scales"),
+    *("scale_bytes", "whole_blocks", "measured_as"),
+)
+_KERNEL = ("tensor", "does", "reads", "writes", "scales", "scale_bytes", "whole_blocks", "fused")
+_SCALES = re.compile(r"|[MNK]|[1-9]\d*x[1-9]\d*")
+
+
+@dataclass(frozen=True)
+class Phase:
+    """What a recipe does in inference or in training.
+
+    Attributes
+    ----------
+    products
+        The formats of each product, by its name.
+    kernels
+        The passes, in order: as they are, and fused into the operator before where they can
+        be (None if nothing is left of one).
+    """
+
+    products: Mapping[str, Operands]
+    kernels: tuple[tuple[LayerKernel, LayerKernel | None], ...]
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How a linear layer runs in low precision.
+
+    Attributes
+    ----------
+    key, name
+        Such as "fp8_rowwise", and in words.
+    source, where, note
+        The document that it is from, the place in it, anything else worth knowing.
+    divides
+        Sides that must be multiples of a number, by "M", "N" and "K"; M in training only.
+    architectures
+        Those whose units multiply this format; empty if a peak is enough.
+    phases
+        By "inference" and "training"; not all have both.
+    """
+
+    key: str
+    name: str
+    source: str
+    where: str
+    note: str
+    divides: Mapping[str, int]
+    architectures: tuple[str, ...]
+    phases: Mapping[str, Phase]
+
+    def kernels(self, phase: str, *, fused: bool = False) -> tuple[LayerKernel, ...]:
+        """Return the kernels of a phase: its products first, then its passes.
+
+        Raises
+        ------
+        InvalidValueError
+            If the recipe has no such phase; says which it has.
+
+        >>> [each.name for each in recipe("fp8_rowwise").kernels("inference")]
+        ['forward', 'input: quantize each row']
+        """
+        if phase not in self.phases:
+            raise InvalidValueError(
+                f"the recipe {self.key!r} is for {' and '.join(self.phases)}, not for {phase}."
+            )
+        found = self.phases[phase]
+        products = [product(name, each, product_repeats=1.0) for name, each in _items(found)]
+        passes = [after if fused else before for before, after in found.kernels]
+        return (*products, *(each for each in passes if each is not None))
+
+    @property
+    def fuses(self) -> bool:
+        """Whether any of its passes can be fused into the operator before."""
+        pairs = (pair for phase in self.phases.values() for pair in phase.kernels)
+        return any(before is not after for before, after in pairs)
+
+
+def _items(phase: Phase) -> list[tuple[str, Operands]]:
+    return [(name, phase.products[name]) for name in PRODUCTS if name in phase.products]
+
+
+def recipe(name: str | Path | Recipe, shelf: str = "") -> Recipe:
+    """Return a recipe by its key, or from a file whose path ends in .toml.
+
+    Raises
+    ------
+    UnknownNameError
+        If there is no such recipe; suggests the nearest.
+    DataFileError
+        If a file is not as it should be; names file and line.
+
+    >>> recipe("mxfp8").divides["K"]
+    32
+    """
+    if isinstance(name, Recipe):
+        return name
+    if str(name).endswith(".toml"):
+        return load_recipe(Path(name))
+    there = recipes(shelf)
+    if name not in there:
+        raise unknown_name("recipe", name, there)
+    return there[str(name)]
+
+
+@cache
+def recipes(shelf: str = "") -> Mapping[str, Recipe]:
+    """Return all recipes by key: ours, or those of a shelf such as "torchao".
+
+    >>> "nvfp4" in recipes(), "mxfp8_cublas" in recipes("torchao")
+    (True, True)
+    """
+    found = [load_recipe(path) for path in sorted((FOLDER / shelf).glob("*.toml"))]
+    return {each.key: each for each in found}
+
+
+def plain(name: str, phase: str, *, baseline: bool = False) -> tuple[LayerKernel, ...]:
+    """Return the products of a phase in one format, with no passes: both operands are in it.
+
+    Results have 16 bits, or more where the operands do. Values in blocks carry their scales.
+
+    >>> [each.input_element_bytes for each in plain("fp8", "training")]
+    [1.0, 2.0, 1.0]
+    """
+    found = precision(name)
+    short = found.value_bits < 16
+    block = {"nvfp4": "1x16", "mxfp4": "1x32"}.get(found.name, "")
+    operands = Operands(
+        left=found.name,
+        right=found.name,
+        result="bf16" if short else found.name,
+        computes=found.computes_as,
+        left_scales=block,
+        right_scales=block,
+        scale_bytes=1.0 if block else 0.0,
+        measured_as=_MEASURED.get(found.name, ""),
+    )
+    count = {"baseline_repeats" if baseline else "product_repeats": 1.0}
+    return tuple(product(each, operands, **count) for each in PHASES[phase])
+
+
+# Paths of measured kernels for a format on both sides; 16 bits of either kind are one.
+_MEASURED = {
+    **dict.fromkeys(("bf16", "fp16"), "bf16"),
+    **dict.fromkeys(("fp4", "nvfp4"), "fp4"),
+    "fp8": "fp8",
+    "int8": "int8",
+}
+
+
+def load_recipe(path: str | Path) -> Recipe:
+    """Read a recipe's file.
+
+    Raises
+    ------
+    DataFileError
+        If a key is unknown or missing, a format or a tensor is none, or a phase lacks a
+        product; names file and line.
+    """
+    file = records.load(path)
+    data = file.data
+    file.only(data, (*_TOP, *PHASES))
+    texts = {name: file.need(data, name, str) for name in ("key", "name", "source", "where")}
+    if texts["source"] not in references():
+        near = nearest(texts["source"], references())
+        raise file.error(f"source {texts['source']!r} is not in the bibliography.{near}", "source")
+    phases = {name: _phase(file, data[name], name) for name in PHASES if name in data}
+    if not phases:
+        raise file.error("a recipe needs a phase: add [inference...] or [training...].")
+    note = data.get("note", "")
+    divides = data.get("divides", {})
+    file.only(divides, ("M", "N", "K"), "divides")
+    for side in divides:
+        if file.need(divides, side, int, "divides") < 1:
+            raise file.error(f"divides.{side} must be a whole number from 1 up.", "divides", side)
+    architectures = tuple(data.get("architectures", ()))
+    return Recipe(**texts, note=note, divides=divides, architectures=architectures, phases=phases)
+
+
+def _phase(file: records.DataFile, table: Any, name: str) -> Phase:
+    file.only(table, _PHASE, name)
+    products = table.get("products", {})
+    file.only(products, PHASES[name], name, "products")
+    for each in PHASES[name]:
+        if each not in products:
+            raise file.error(f"[{name}.products.{each}] is missing.", name, "products")
+    kernels = table.get("kernels", {})
+    file.only(kernels, kernels, name, "kernels")
+    return Phase(
+        {each: _operands(file, products[each], name, "products", each) for each in products},
+        tuple(_passes(file, kernels[each], name, "kernels", each) for each in kernels),
+    )
+
+
+def _operands(file: records.DataFile, table: Any, *keys: str) -> Operands:
+    file.only(table, _PRODUCT, *keys)
+    formats = {name: _format(file, table, name, *keys) for name in ("left", "right", "computes")}
+    result = _format(file, table, "result", *keys) if "result" in table else "bf16"
+    scales = {name: _scaled(file, table.get(name, ""), *keys, name) for name in _PRODUCT[4:6]}
+    return Operands(
+        **formats,
+        result=result,
+        **scales,
+        scale_bytes=_size(file, table, *keys),
+        whole_blocks=_blocks(file, table, *keys),
+        measured_as=table.get("measured_as", ""),
+    )
+
+
+def _passes(
+    file: records.DataFile, table: Any, *keys: str
+) -> tuple[LayerKernel, LayerKernel | None]:
+    """Return a pass as it is, and fused into the operator before it."""
+    file.only(table, _KERNEL, *keys)
+    tensor, does = (file.need(table, name, str, *keys) for name in ("tensor", "does"))
+    if tensor not in _TENSORS:
+        raise file.error(
+            f"tensor must be one of {', '.join(_TENSORS)}, not {tensor!r}."
+            f"{nearest(tensor, _TENSORS)}",
+            *keys,
+            "tensor",
+        )
+    fused = table.get("fused", "")
+    if fused not in ("", *FUSED):
+        raise file.error(f"fused must be one of {', '.join(FUSED)}, not {fused!r}.", *keys, "fused")
+    reads, writes = (_formats(file, table, name, *keys) for name in ("reads", "writes"))
+    scales = tuple(
+        _scaled(file, each, *keys, "scales") for each in _list(file, table, "scales", *keys)
+    )
+    if tensor != "input" and "whole_blocks" in table:
+        raise file.error("whole blocks are counted of the input alone.", *keys, "whole_blocks")
+    more: dict[str, Any] = {
+        "writes": writes,
+        "scales": scales,
+        "scale_bytes": _size(file, table, *keys),
+        "whole_blocks": _blocks(file, table, *keys),
+    }
+    before = cast(_TENSORS[tensor], does, reads=reads, **more)
+    if not fused:
+        return before, before
+    return before, (None if fused == "whole" else cast(_TENSORS[tensor], does, reads=(), **more))
+
+
+def _format(file: records.DataFile, table: Mapping[str, Any], name: str, *keys: str) -> str:
+    found = file.need(table, name, str, *keys)
+    return _known(file, found, *keys, name)
+
+
+def _formats(file: records.DataFile, table: Any, name: str, *keys: str) -> tuple[str, ...]:
+    return tuple(_known(file, each, *keys, name) for each in _list(file, table, name, *keys))
+
+
+def _list(file: records.DataFile, table: Any, name: str, *keys: str) -> list[Any]:
+    found: list[Any] = file.need(table, name, list, *keys) if name in table else []
+    return found
+
+
+def _known(file: records.DataFile, name: Any, *keys: str) -> str:
+    try:
+        value_bytes(name)
+    except (MlsimError, TypeError):
+        raise file.error(
+            f"no format is called {name!r}.{nearest(name, PRECISIONS)} There are: "
+            f"{', '.join(PRECISIONS)}.",
+            *keys,
+        ) from None
+    return str(name)
+
+
+def _scaled(file: records.DataFile, text: Any, *keys: str) -> str:
+    if not isinstance(text, str) or not _SCALES.fullmatch(text):
+        raise file.error(
+            f"scales must be M, N or K (one for each row or column of that name), or a block "
+            f'such as "1x32", not {text!r}.',
+            *keys,
+        )
+    return text
+
+
+def _size(file: records.DataFile, table: Mapping[str, Any], *keys: str) -> float:
+    found = table.get("scale_bytes", file.data.get("scale_bytes", 0.0))
+    if isinstance(found, bool) or not isinstance(found, (int, float)) or found < 0:
+        where = keys if "scale_bytes" in table else ()
+        raise file.error(f"scale_bytes must be a number, not {found!r}.", *where, "scale_bytes")
+    return float(found)
+
+
+def _blocks(file: records.DataFile, table: Mapping[str, Any], *keys: str) -> int:
+    found: int = file.need(table, "whole_blocks", int, *keys) if "whole_blocks" in table else 0
+    if found < 0:
+        raise file.error("whole_blocks must be a whole number from 1 up.", *keys, "whole_blocks")
+    return found
