@@ -14,6 +14,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import shelf
+import sides
 from clean import Series, all_series
 from errors import Error, error, left_out
 from fit import all_folds
@@ -67,6 +68,7 @@ def main(where: Path, out: Path) -> None:
         for each in (own[series.key], *left_out(series, fitted))
     ]
     _write(out / "errors.csv", ERRORS, lines)
+    sides.write(out / "sides.csv", [each for each in kept if each.kind.name == "product"])
     (out / "dropped.txt").write_text("".join(f"{line}\n" for line in dropped), encoding="utf-8")
     print(f"{len(kept)} series, {shelf.write(out / 'shelf', kept)} rows on the shelf")
 

@@ -77,7 +77,7 @@ EXPLAINED = {
         "_range": SEARCH,
     },
     "gemm/asked.py": {"_check_blocks": WHOLE, "module": "the largest whole number of 32 bits"},
-    "gemm/many.py": {"FormatTable._times": "how often a kernel stands in a format"},
+    "gemm/many.py": {"_merged": "how often a kernel stands in a format"},
     "gemm/search.py": {"from_which": PLACES},
     "gemm/wide.py": {"*": PLACES},
     "inputs.py": {

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
-from mlsim.equations.functions import Value
+from mlsim.equations.functions import Value, exceeds
 from mlsim.errors import NotMeasuredError, unknown_name
 from mlsim.hardware.device import Device
 from mlsim.hardware.kernel_constants import (
@@ -19,11 +19,15 @@ from mlsim.hardware.kernel_constants import (
     KernelSeries,
     all_series,
     kernel_series,
+    least_sides,
     measured_devices,
 )
 from mlsim.hardware.kernel_times import PATHS, TILES, Rates, slower, tile_time
 
 FASTEST = "fastest"
+
+# By so much slower counts a backend on sides that it was never timed with.
+_NOT_TIMED = 1e6
 
 # What a series may lack, and what then holds: nothing is lost, saved or added.
 _NEUTRAL: Mapping[str, float] = MappingProxyType(
@@ -118,23 +122,35 @@ def fastest(
     peak = device.compute.figure(PATHS[path].peak).si
     candidates, times = [], []
     for series in found:
+        slow = _unlikely(series, rows, outputs, depth) if len(found) > 1 else 1.0
         rates = Rates(peak, device.bandwidth_si, series.cores)
         c = series.values
         for tile in TILES:
             candidates.append((series, _columns(series, tile)))
-            times.append(
-                tile_time(
-                    *(rows, outputs, depth, tile),
-                    path=PATHS[path],
-                    rates=rates,
-                    c=c,
-                    products=products,
-                )
+            time = tile_time(
+                *(rows, outputs, depth, tile),
+                path=PATHS[path],
+                rates=rates,
+                c=c,
+                products=products,
             )
+            times.append(time * slow)
     if not any(getattr(time, "ndim", 0) for time in times):
         best, columns = candidates[times.index(min(times))]
         return Chosen(columns, best.words)
     return Chosen(_picked([each for _, each in candidates], times), _all_words(candidates))
+
+
+def _unlikely(series: KernelSeries, *sides: Value) -> Value:
+    """Return 1, or a large factor where a side is shorter than any that the backend ran.
+
+    So another backend is taken there, unless there is none.
+    """
+    least = least_sides()[series.device, series.kind, series.path, series.engine]
+    found: Value = 1.0
+    for side, shortest in zip(sides, least, strict=True):
+        found = found + _NOT_TIMED * exceeds(shortest, side)
+    return found
 
 
 def _columns(series: KernelSeries, tile: float) -> dict[str, float]:

@@ -42,6 +42,9 @@ _ERRORS = (
     *("level", "of", "rows", "median", "p80", "bias", "low", "high"),
 )
 
+# The least side of a product that a series has: below, its backend may not run.
+SIDES = ("device", "kind", "path", "engine", "rows", "outputs", "depth")
+
 Key = tuple[str, str, str, str]
 
 
@@ -219,6 +222,25 @@ def read(folder: Path) -> Mapping[Key, KernelSeries]:
             for key, named in constants.items()
         }
     )
+
+
+@cache
+def least_sides() -> Mapping[Key, tuple[float, float, float]]:
+    """Return the least rows, outputs and depth that a backend's products were timed with.
+
+    Raises
+    ------
+    DataFileError
+        If the table is not as it was written; names file and line.
+
+    >>> least_sides()["Cloud.B200", "product", "fp4", "trtllm"]
+    (1.0, 128.0, 128.0)
+    """
+    path = FOLDER / "sides.csv"
+    return {
+        key: (float(cells["rows"]), float(cells["outputs"]), float(cells["depth"]))
+        for key, cells in _lines(path, SIDES)
+    }
 
 
 def _lines(path: Path, columns: tuple[str, ...]) -> Iterator[tuple[Key, dict[str, str]]]:

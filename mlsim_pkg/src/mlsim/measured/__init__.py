@@ -17,15 +17,23 @@ if TYPE_CHECKING:
     )
     from mlsim.measured.language_models import language_model_facts
     from mlsim.measured.memory_peaks import TrainingMemory, training_memory
+    from mlsim.measured.product_slices import (
+        MeasuredProduct,
+        measured_formats,
+        measured_stairs,
+    )
 
 __all__ = [
     "Growth",
+    "MeasuredProduct",
     "TrainingMemory",
     "accelerators",
     "execution_units",
     "fit_growth",
     "growth_of",
     "language_model_facts",
+    "measured_formats",
+    "measured_stairs",
     "memory_spaces",
     "published_rate",
     "records",
@@ -39,6 +47,7 @@ _HOMES = {
     ),
     **dict.fromkeys(("execution_units", "memory_spaces", "published_rate"), "inside_machines"),
     "language_model_facts": "language_models",
+    **dict.fromkeys(("MeasuredProduct", "measured_formats", "measured_stairs"), "product_slices"),
     **dict.fromkeys(("TrainingMemory", "training_memory"), "memory_peaks"),
 }
 

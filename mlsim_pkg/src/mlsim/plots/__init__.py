@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from mlsim.plots.anatomy_plots import plot_anatomy
     from mlsim.plots.dataflows import plot_loader, plot_systolic
     from mlsim.plots.diagrams import describe_equations, leading_to, plot_equations
+    from mlsim.plots.format_plots import plot_bits, plot_format_map, plot_stairs
     from mlsim.plots.growth_plots import plot_growth
     from mlsim.plots.machine_plots import plot_formats, plot_staleness
     from mlsim.plots.machines import (
@@ -41,11 +42,13 @@ __all__ = [
     "plot_accuracy",
     "plot_amdahl",
     "plot_anatomy",
+    "plot_bits",
     "plot_breakdown",
     "plot_capacities",
     "plot_dennard",
     "plot_energies",
     "plot_equations",
+    "plot_format_map",
     "plot_formats",
     "plot_growth",
     "plot_latencies",
@@ -56,6 +59,7 @@ __all__ = [
     "plot_regions",
     "plot_roofline",
     "plot_shares",
+    "plot_stairs",
     "plot_staleness",
     "plot_sweep",
     "plot_systolic",
@@ -74,6 +78,7 @@ _HOMES = {
     "plot_roofline": "rooflines",
     **dict.fromkeys(("attach", "data_of"), "plot_data"),
     **dict.fromkeys(("describe_equations", "leading_to", "plot_equations"), "diagrams"),
+    **dict.fromkeys(("plot_bits", "plot_format_map", "plot_stairs"), "format_plots"),
     "plot_growth": "growth_plots",
     **dict.fromkeys(("plot_regions", "plot_tasks"), "profile_plots"),
     **dict.fromkeys(("plot_loader", "plot_systolic"), "dataflows"),

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -88,6 +88,9 @@ class Recipe:
     divides: Mapping[str, int]
     architectures: tuple[str, ...]
     phases: Mapping[str, Phase]
+    _made: dict[tuple[str, bool], tuple[LayerKernel, ...]] = field(
+        default_factory=dict, repr=False, compare=False
+    )
 
     def kernels(self, phase: str, *, fused: bool = False) -> tuple[LayerKernel, ...]:
         """Return the kernels of a phase: its products first, then its passes.
@@ -100,6 +103,12 @@ class Recipe:
         >>> [each.name for each in recipe("fp8_rowwise").kernels("inference")]
         ['forward', 'input: quantize each row']
         """
+        key = (phase, fused)
+        if key not in self._made:
+            self._made[key] = self._make(phase, fused)
+        return self._made[key]
+
+    def _make(self, phase: str, fused: bool) -> tuple[LayerKernel, ...]:
         if phase not in self.phases:
             raise InvalidValueError(
                 f"the recipe {self.key!r} is for {' and '.join(self.phases)}, not for {phase}."
@@ -154,6 +163,7 @@ def recipes(shelf: str = "") -> Mapping[str, Recipe]:
     return {each.key: each for each in found}
 
 
+@cache
 def plain(name: str, phase: str, *, baseline: bool = False) -> tuple[LayerKernel, ...]:
     """Return the products of a phase in one format, with no passes: both operands are in it.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -59,41 +60,61 @@ def layer(
     for name, value in (("training", training), ("fused", fused)):
         check_flag(name, value)
     _check_kind(estimate, constants, activations, backend)
-    found = _recipe(recipe, constants)
-    chosen = _format(precision, found)
-    phase = "training" if training else "inference"
-    if fused and not (found and found.fuses):
-        what = f"the recipe {found.key!r}" if found else f"{chosen} alone"
-        raise InvalidValueError(f"{what} has no pass that can be fused: leave out fused=True.")
-    rows, weight_sets = _rows(M, batch, groups, measured=estimate == CALIBRATED or bool(constants))
-    outputs, inputs = side("N", N), side("K", K)
-    block = {"nvfp4": 16, "mxfp4": 32}.get(chosen, 1) if found is None else 1
-    divides = {"K": block} if block > 1 else dict(found.divides if found else {})
-    if not training:
-        divides = {name: size for name, size in divides.items() if name == "K"}
-    _check_blocks(divides, {"M": rows, "N": outputs, "K": inputs}, found.key if found else chosen)
-    kernels = found.kernels(phase, fused=fused) if found else plain(chosen, phase)
-    if estimate == BOUND or (estimate == CALIBRATED and not training):
-        # Of a bound, passes could be done before; measured products have theirs with them.
-        kernels = without_passes(kernels)
-    own = named(constants).of(device.key) if constants else None
-    _check_units(device, found, own is not None)
-    return Layer(
+    measured = estimate == CALIBRATED or bool(constants)
+    rows, weight_sets = _rows(M, batch, groups, measured=measured)
+    blank = Layer(
         device=device,
         rows=rows,
-        outputs=outputs,
-        inputs=inputs,
+        outputs=side("N", N),
+        inputs=side("K", K),
         weight_sets=weight_sets,
-        kernels=(*kernels, *_baseline(device, phase, own.peaks if own else None)),
-        precision=found.name if found else chosen,
-        recipe=found,
-        phase=phase,
+        kernels=(),
+        precision="",
+        recipe=None,
+        phase="training" if training else "inference",
         fused=fused,
         estimate=estimate,
-        constants=own,
+        constants=named(constants).of(device.key) if constants else None,
         activations=activations,
         backend=backend,
         given=validate_given(given, GIVABLE) if given else {},
+        divides={},
+    )
+    return in_format(blank, precision, recipe)
+
+
+def in_format(
+    blank: Layer, precision: str | Precision | None, recipe: str | Path | Recipe | None
+) -> Layer:
+    """Return a layer in a format or by a recipe, in place of the one that it is in.
+
+    Raises
+    ------
+    MlsimError
+        As `Engine.gemm`.
+    """
+    phase, device, own = blank.phase, blank.device, blank.constants
+    found = _recipe(recipe, named_constants=own is not None)
+    chosen = _format(precision, found)
+    if blank.fused and not (found and found.fuses):
+        what = f"the recipe {found.key!r}" if found else f"{chosen} alone"
+        raise InvalidValueError(f"{what} has no pass that can be fused: leave out fused=True.")
+    _check_units(device, found, own is not None)
+    block = {"nvfp4": 16, "mxfp4": 32}.get(chosen, 1) if found is None else 1
+    divides = {"K": block} if block > 1 else dict(found.divides if found else {})
+    if phase == "inference":
+        divides = {name: size for name, size in divides.items() if name == "K"}
+    sides_of = {"M": blank.rows, "N": blank.outputs, "K": blank.inputs}
+    _check_blocks(divides, sides_of, found.key if found else chosen)
+    kernels = found.kernels(phase, fused=blank.fused) if found else plain(chosen, phase)
+    if blank.estimate == BOUND or (blank.estimate == CALIBRATED and phase == "inference"):
+        # Of a bound, passes could be done before; measured products have theirs with them.
+        kernels = without_passes(kernels)
+    return replace(
+        blank,
+        kernels=(*kernels, *_baseline(device, phase, own.peaks if own else None)),
+        precision=found.name if found else chosen,
+        recipe=found,
         divides=divides,
     )
 
@@ -165,10 +186,10 @@ def _check_kind(estimate: str, constants: str, activations: str, backend: str) -
         )
 
 
-def _recipe(name: Any, constants: str) -> Recipe | None:
+def _recipe(name: Any, *, named_constants: bool) -> Recipe | None:
     if name is None:
         return None
-    shelf = PYTORCH if constants else ""
+    shelf = PYTORCH if named_constants else ""
     try:
         return find_recipe(name, shelf)
     except MlsimError as error:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any
 
 from mlsim.equations import linear_layer_times as physics
 from mlsim.errors import InvalidValueError, MlsimError, UnreachableError, need
 from mlsim.hardware.device import Device
-from mlsim.solvers.gemm.asked import layer
+from mlsim.solvers.gemm import rates
+from mlsim.solvers.gemm.asked import in_format, layer
 from mlsim.solvers.gemm.layer import Layer
 from mlsim.workloads.linear_layer import LayerKernel
 from mlsim.workloads.recipes import PYTORCH, recipes
@@ -46,22 +47,9 @@ class FormatTable:
     def _times(self) -> tuple[Any, Any, Any]:
         """Products, passes and baseline of each format, each of shape (formats, *points)."""
         numpy = need("numpy", "a comparison of formats", "arrays")
-        place: dict[Any, int] = {}
-        kernels: list[LayerKernel] = []
-        for each in self.layers.values():
-            for kernel in each.kernels:
-                key = _alike(kernel)
-                if key not in place:
-                    place[key] = len(kernels)
-                    kernels.append(kernel)
-        counts = numpy.zeros((3, len(self.layers), len(kernels)))
-        for row, each in enumerate(self.layers.values()):
-            for kernel in each.kernels:
-                key = _alike(kernel)
-                for which, name in enumerate(_REPEATS):
-                    counts[which, row, place[key]] += getattr(kernel, name)
+        kernels, counts = _merged(tuple(each.kernels for each in self.layers.values()))
         first = next(iter(self.layers.values()))
-        union = replace(first, kernels=tuple(kernels))
+        union = replace(first, kernels=kernels)
         times = union.question.evaluate("operator_time")["operator_time"]
         times = numpy.broadcast_to(times, (len(kernels), *first.shape))
         flat = times.reshape(len(kernels), -1)
@@ -114,6 +102,23 @@ class FormatTable:
         return found.sort_values("latency", kind="stable").reset_index(drop=True)
 
 
+@lru_cache(maxsize=64)
+def _merged(several: tuple[tuple[LayerKernel, ...], ...]) -> tuple[tuple[LayerKernel, ...], Any]:
+    """Return the kernels that differ, and how often each stands as what in each format."""
+    import numpy as np
+
+    place: dict[LayerKernel, int] = {}
+    for kernels in several:
+        for each in kernels:
+            place.setdefault(_alike(each), len(place))
+    counts = np.zeros((len(_REPEATS), len(several), len(place)))
+    for row, kernels in enumerate(several):
+        for each in kernels:
+            for which, name in enumerate(_REPEATS):
+                counts[which, row, place[_alike(each)]] += getattr(each, name)
+    return tuple(place), counts
+
+
 def _alike(kernel: LayerKernel) -> LayerKernel:
     """Return a kernel without what does not change its time: names, and where it counts."""
     own = float(kernel.product_repeats > 0)
@@ -140,14 +145,15 @@ def compare(
     """
     named = formats is not None
     shelf = PYTORCH if asked.get("constants") else ""
-    phase = "training" if asked.get("training") else "inference"
-    keys = [key for key, each in recipes(shelf).items() if phase in each.phases]
+    blank = layer(*sides, device, **{**asked, "fused": False})
+    blank = replace(blank, fused=bool(asked.get("fused")))
+    keys = [key for key, each in recipes(shelf).items() if blank.phase in each.phases]
     names = list(formats) if formats is not None else [*(() if shelf else PLAIN), *keys]
     found: dict[str, Layer] = {}
     left_out: dict[str, str] = {}
     for name in names:
         try:
-            found[name] = _asked(name, sides, device, shelf, dict(asked))
+            found[name] = _asked(name, blank, shelf)
         except MlsimError as error:
             if named:
                 raise
@@ -157,13 +163,11 @@ def compare(
     return FormatTable(found, left_out)
 
 
-def _asked(
-    name: str, sides: tuple[Any, Any, Any], device: Device, shelf: str, asked: dict[str, Any]
-) -> Layer:
+def _asked(name: str, blank: Layer, shelf: str) -> Layer:
     there = recipes(shelf)
     recipe = name if name in there or str(name).endswith(".toml") else None
     if recipe is None or (recipe in there and not there[recipe].fuses):
-        asked["fused"] = False
-    made = layer(*sides, device, recipe=recipe, precision=None if recipe else name, **asked)
-    _ = made.question  # refuses what has no peak, or was not measured
+        blank = replace(blank, fused=False)
+    made = in_format(blank, None if recipe else name, recipe)
+    rates.check(made)
     return made

@@ -80,6 +80,21 @@ def peak(layer: Layer, kernel: LayerKernel) -> float:
         ) from None
 
 
+def check(layer: Layer) -> None:
+    """Refuse a layer of which a kernel has no peak, or was not measured.
+
+    Raises
+    ------
+    UnsupportedPrecisionError, NotMeasuredError
+        As `columns`.
+    """
+    for kernel in layer.kernels:
+        peak(layer, kernel)
+        if layer.estimate == "calibrated":
+            path = kernel.measured_as if kernel.computes else STREAMS
+            series_of(layer.device, path, layer.backend)
+
+
 def _measured(layer: Layer, kernel: LayerKernel) -> Columns:
     if not kernel.computes:
         return _pass(layer)
