@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from mlsim.plots.profile_plots import plot_regions, plot_tasks
     from mlsim.plots.profile_report import report, write_report
     from mlsim.plots.roof import COLOURS, MARKERS
-    from mlsim.plots.rooflines import COLOURS, MARKERS, plot_roofline
+    from mlsim.plots.rooflines import plot_roofline
     from mlsim.plots.training_plots import plot_breakdown, plot_memory, plot_pipeline
     from mlsim.plots.treemap import Treemap
 

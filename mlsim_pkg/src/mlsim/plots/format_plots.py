@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from mlsim.errors import need
 from mlsim.measured.product_slices import MeasuredProduct
 from mlsim.plots.plot_data import attach
-from mlsim.plots.rooflines import COLOURS
+from mlsim.plots.roof import COLOURS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -51,7 +51,7 @@ ENTRIES: tuple[tuple[str, str, str, str], ...] = (
         "scale_bytes",
         r"D_\mathrm{scale}",
         "B",
-        "Bytes that a kernel moves of the scales of its numbers.",
+        "Bytes that a kernel moves of its numbers' scales.",
     ),
     ("uncached_bytes", r"D_\mathrm{dram}", "B", "Bytes of a kernel that no last cache can hold."),
     # What it takes, and which kernels count as what.
