@@ -17,7 +17,7 @@ from mlsim.solvers.training.validate import Asked
 
 QUESTIONS = (
     *("solve", "serve", "train", "footprint", "fit", "find", "sweep", "optimal_size"),
-    *("check_claim", "calibrate"),
+    *("check_claim", "calibrate", "load", "plan", "gemm", "compare_formats"),
 )
 
 

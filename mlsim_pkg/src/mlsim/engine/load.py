@@ -112,7 +112,7 @@ def load(
     >>> from mlsim import Engine
     >>> loaded = Engine.load(model="Llama3_8B", hardware="H100", rate=10, seed=1)
     >>> round(loaded.steady.value("saturation_rate"))
-    60
+    81
     """
     rule = find_scheduler(scheduler).with_limits(
         _limit("running_limit", running_limit), _limit("tokens_per_step", tokens_per_step)

@@ -86,8 +86,8 @@ def plan(
 
     >>> from mlsim import Engine
     >>> found = Engine.plan(model="Llama3_8B", rate=20, hardware=["H100", "L40S"])
-    >>> round(found.best["fleet_devices"])
-    1
+    >>> found.best.service.device.name, round(found.best["replicas"])
+    ('NVIDIA L40S', 2)
     """
     check_estimate(estimate)
     served = resolve.transformer(model)

@@ -35,7 +35,7 @@ def step_table(graph: Graph) -> OperatorTable[Operator]:
     >>> from mlsim.workloads.graph.networks import graph_of
     >>> table = step_table(graph_of(Models.ResNet18))
     >>> sum(table.columns["forward_repeats"]), len(table) < sum(table.columns["all_repeats"])
-    (23.0, True)
+    (43.0, True)
     """
     rows: dict[Operator, Operator] = {}
     counts: dict[Operator, list[float]] = {}
