@@ -32,8 +32,9 @@ class Attention:
     layers the last one sees all nevertheless. `sinks` is one learned score per
     head. `value_size` is the width of a value where it is not that of a key; values
     may be made of the keys, without a matrix of their own. A norm on queries and keys
-    is one for all heads, or (`wide_norm`) as wide as they are together. `output_gate`
-    is one more matrix, whose result multiplies that of attention. With `chosen`, a query
+    is one for all heads, or (`wide_norm`) as wide as they are together; one on values
+    (`value_norm`) has no numbers of its own. `output_gate` is one more matrix, whose
+    result multiplies that of attention. With `chosen`, a query
     looks at so many tokens only, which an `indexer` chooses; the cache keeps all of them.
     With `shared_cache` it has queries only, and reads the keys and values that an earlier
     layer of the same heads and window has cached.
@@ -50,6 +51,7 @@ class Attention:
     full_every: int = 0
     value_size: int = 0
     values_from_keys: bool = False
+    value_norm: bool = False
     wide_norm: bool = False
     output_gate: bool = False
     chosen: int = 0

@@ -38,8 +38,8 @@ SAME = {
     "attention output": "attention.output",
     "query reduction": "attention.query_reduction",
     "queries": "attention.queries",
-    "key and value compression": "attention.kv.compression",
-    "keys and values": "attention.kv.expansion",
+    "key and value compression": "attention.query_reduction",
+    "keys and values": "attention.kv_expansion",
     "index queries": "attention.index.queries",
     "index keys": "attention.index.key.matrix",
     "index weights": "attention.index.weights",
@@ -163,6 +163,11 @@ def test_what_a_step_moves_is_what_its_layers_move(name: str) -> None:
     told = _by_operator(model, TOKENS)
     if model.experts and model.experts.shared_gate:
         told["experts.shared.down"] += TOKENS * model.expert_layers
+    if model.experts and model.experts.shared:
+        # In a step each of the two takes an addition along; a program adds both up first.
+        vector = TOKENS * model.hidden * model.expert_layers
+        told["experts.shared.down"] -= vector
+        told["experts.down"] += vector
     if name in SIDE_BY_SIDE:  # two additions, and either matrix may take both along
         for counts in (found, told):
             counts["attention.output"] += counts.pop("feed_forward.down")
@@ -196,13 +201,19 @@ def test_latent_attention_reads_what_was_expanded() -> None:
     queries, values, expanded = 128 * (128 + 64), 128 * 128, 128 * (128 + 128)
     assert found["attention.attention"] == layers * (queries + values + expanded + 64)
     assert told["attention.attention"] == layers * (queries + values + 576)
-    # The compressed vector is written for a norm to read, in a step to the cache.
-    assert found["attention.kv.compression"] == told["attention.kv.compression"] + layers * 576
-    same = ("query_reduction", "queries", "kv.expansion", "output")
+    # The compressed vector is written for a norm to read, in a step to the cache; and one product
+    # reduces queries and compresses keys and values, so that the token is read once.
+    name = "attention.query_reduction"
+    assert found[name] == told[name] + layers * (576 - 7168)
+    same = ("queries", "kv_expansion", "output")
     for name in (*(f"attention.{each}" for each in same), "feed_forward.up", "experts.up"):
         assert found[name] == told[name]
-    for name in ("experts.down", "experts.shared.up", "experts.shared.down", "experts.router"):
+    for name in ("experts.shared.up", "experts.router"):
         assert found[name] == told[name]
+    # Both kinds of experts are added up before the token is; in a step each takes one along.
+    vector = 58 * TOKENS * 7168
+    assert found["experts.down"] == told["experts.down"] + vector
+    assert found["experts.shared.down"] == told["experts.shared.down"] - vector
 
 
 def _read_and_written(found: Graph, name: str) -> tuple[int, int]:

@@ -52,8 +52,10 @@ def _attention(sequence: TokenWiring, part: Attention, name: str, source: str) -
             _head_norm(sequence, part, f"{name}.query", qkv, part.heads),
             _head_norm(sequence, part, f"{name}.key", qkv, part.kv_heads),
         ]
-        if not part.values_from_keys:
-            values = columns - gate - queries - keys
+        values = columns - gate - queries - keys
+        if part.value_norm:
+            inputs.append(_value_norm(sequence, part, name, qkv))
+        elif not part.values_from_keys:
             inputs.append(sequence.part(f"{name}.values", qkv, values, "values"))
         kept = inputs[1:]
     elif gate:
@@ -103,6 +105,13 @@ def _head_norm(sequence: TokenWiring, part: Attention, name: str, source: str, h
     if part.wide_norm:
         shape, weights = (sequence.tokens, width), width
     return sequence.add(f"{name}_norm", "norm", shape, turned, function="rms", weights=weights)
+
+
+def _value_norm(sequence: TokenWiring, part: Attention, name: str, source: str) -> str:
+    """Add a norm of values, by head, which learns nothing."""
+    shape = (sequence.tokens, part.kv_heads, part.value_width)
+    values = sequence.part(f"{name}.values", source, part.kv_heads * part.value_width, "values")
+    return sequence.add(f"{name}.value_norm", "norm", shape, values, function="rms")
 
 
 def _meet(
@@ -178,15 +187,13 @@ def _latent(sequence: TokenWiring, part: LatentAttention, name: str, source: str
         narrow = sequence.linear(f"{name}.query_reduction", source, hidden, rank)
         narrow = sequence.inner_norm(f"{name}.query_norm", narrow, rank, rank)
     asked = sequence.linear(f"{name}.queries", narrow, inputs, queries)
-    # Keys and values are a block of their own: another matrix on the same numbers is another
-    # operator of a step.
     kept = part.kv_rank + part.rope_size
-    packed = sequence.linear(f"{name}.kv.compression", source, hidden, kept)
-    vector = sequence.part(f"{name}.kv.compressed", packed, part.kv_rank, "keys, values")
-    turned = sequence.part(f"{name}.kv.rotary_key", packed, part.rope_size, "rotary key")
-    vector = sequence.inner_norm(f"{name}.kv.norm", vector, part.kv_rank, part.kv_rank)
+    packed = sequence.linear(f"{name}.kv_compression", source, hidden, kept)
+    vector = sequence.part(f"{name}.kv_compressed", packed, part.kv_rank, "keys, values")
+    turned = sequence.part(f"{name}.kv_rotary_key", packed, part.rope_size, "rotary key")
+    vector = sequence.inner_norm(f"{name}.kv_norm", vector, part.kv_rank, part.kv_rank)
     wide = part.heads * (part.content_size + part.value_size)
-    both = sequence.linear(f"{name}.kv.expansion", vector, part.kv_rank, wide)
+    both = sequence.linear(f"{name}.kv_expansion", vector, part.kv_rank, wide)
     if part.indexer:
         _index(sequence, part, name, source, narrow)
     mixed = part.heads * part.value_size
@@ -241,7 +248,6 @@ def _experts(sequence: TokenWiring, part: Experts, name: str, source: str) -> li
         outputs=scores,
     )
     found = [_routed(sequence, part, name, source, router)]
-    # What is shared is added first, so that each of the two takes an addition along.
     if part.shared_expert:
         (last,) = _feed(sequence, part.shared_expert, f"{name}.shared", source)
         if part.shared_gate:
@@ -249,7 +255,8 @@ def _experts(sequence: TokenWiring, part: Experts, name: str, source: str) -> li
             shape = (tokens, hidden)
             told = {"function": GATE}
             last = sequence.add(f"{name}.shared.gated", "multiply", shape, last, gate, **told)
-        found.insert(0, last)
+        # The two are added up before the token is, as programs write it.
+        found = [sequence.sum(f"{name}.both", [last, *found])]
     return found
 
 

@@ -77,7 +77,7 @@ def gemma4(config: Config) -> dict[str, Any]:
     kinds = layers_of(config, "layer_types", (SLIDING, FULL)) or every(config, "", 6, SLIDING, FULL)
     if kinds[-1] != FULL:
         raise config.error("layer_types must end with full_attention.", "layer_types")
-    near = attention(config, qk_norm=True, window=config.count("sliding_window"))
+    near = attention(config, qk_norm=True, value_norm=True, window=config.count("sliding_window"))
     shared = config.flag("attention_k_eq_v")
     far = replace(
         near,

@@ -20,7 +20,7 @@ def gemma3n(config: Config) -> dict[str, Any]:
     (`activation_sparsity_pattern`); programs multiply with all of them, and all are counted.
     """
     kinds = layers_of(config, "layer_types", (SLIDING, FULL)) or every(config, "", 5, SLIDING, FULL)
-    near = attention(config, qk_norm=True, window=config.count("sliding_window"))
+    near = attention(config, qk_norm=True, value_norm=True, window=config.count("sliding_window"))
     far = replace(near, window=0)
     own = len(kinds) - sharing_layers(config, kinds)
     readers = {

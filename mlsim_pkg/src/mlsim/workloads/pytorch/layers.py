@@ -222,7 +222,7 @@ def _concatenation(recorder: Recorder, call: Call) -> None:
 
 def _move(recorder: Recorder, call: Call) -> None:
     if call.name == "copy":
-        recorder.add(call, "other", "copy", inputs=[call["src"]])
+        _copy(recorder, call)
         return
     tensors = tensors_in(list(call.named.values()))
     uses = recorder.uses(*tensors, role=WEIGHTS)
@@ -230,6 +230,23 @@ def _move(recorder: Recorder, call: Call) -> None:
     read = call.first.numel() if chosen and recorder.is_data(tensors[0]) else None
     told: dict[str, Any] = {"read": read} if read is not None else {}
     recorder.add(call, "other", call.name, uses=uses, **told)
+
+
+def _copy(recorder: Recorder, call: Call) -> None:
+    """Copies into parts of one memory, one after another, are a concatenation."""
+    before = recorder.value(call["self"]).record
+    if before is None or before.function != "copy":
+        recorder.add(call, "other", "copy", inputs=[call["src"]])
+        return
+    made = recorder.add(call, "other", "copy", inputs=[call["src"]])
+    added = made.elements // prod(before.shape[:-1])
+    before.inputs = list(dict.fromkeys((*before.inputs, *made.inputs)))
+    before.kind, before.in_place = "concatenation", False
+    before.shape = (*before.shape[:-1], before.shape[-1] + added)
+    # It stands where all of its inputs are there.
+    recorder.records.remove(before)
+    recorder.records[-1] = before
+    recorder.know(call.first, before)
 
 
 def _resample(recorder: Recorder, call: Call) -> None:

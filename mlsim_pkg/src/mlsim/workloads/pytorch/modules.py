@@ -106,8 +106,7 @@ def _gather(
         return
     if any(each.kind not in _GATHERED for each in found):
         return
-    within = set(recorder.records[start:])
-    inputs = [each for one in found for each in one.inputs if each not in within]
+    inputs = [each for one in found for each in one.inputs if each not in found]
     inputs = list(dict.fromkeys(inputs))
     if len(inputs) != 1 or inputs[0].elements != outs[0].numel():
         return
@@ -129,8 +128,9 @@ def _gather(
     last.kind, last.function, last.inputs, last.uses = kind, function, inputs, uses
     last.name, last.base = recorder.names.again(name or kind, found), name
     last.mask, last.window, last.kept_bytes = None, 0, kept
-    del recorder.records[start:]
-    recorder.records.append(last)
+    # A part of something that it reads was shown here first, and stays.
+    shown = [each for each in recorder.records[start:] if each in inputs]
+    recorder.records[start:] = [*shown, last]
 
 
 def _kept(found: list[Record], last: Record) -> int:

@@ -1,4 +1,4 @@
-"""Attention that is written out: a product, a softmax and a product become one layer."""
+"""Attention that is written out becomes one layer, and reads pieces where they lie."""
 
 from __future__ import annotations
 
@@ -31,6 +31,27 @@ def join_attention(records: list[Record], batch: int) -> list[Record]:
         if before and after and before[0].kind == after[-1].kind == "product":
             gone.update((*before, record, *after[:-1]))
             _join(before, record, after, batch)
+    return [each for each in records if each not in gone]
+
+
+def read_in_pieces(records: list[Record]) -> list[Record]:
+    """Return the records without what only joins pieces for attention to read.
+
+    Keys of latent attention are a piece of each head and a turned piece that all heads share;
+    kernels of attention read the two where they lie.
+    """
+    readers: dict[Record, list[Record]] = defaultdict(list)
+    for record in records:
+        for source in record.inputs:
+            readers[source].append(record)
+    gone: set[Record] = set()
+    for record in records:
+        joins = record.kind == "concatenation" and not record.uses
+        if joins and readers[record] and all(one.kind == "attention" for one in readers[record]):
+            gone.add(record)
+            for one in readers[record]:
+                pieces = [each for each in one.inputs if each is not record]
+                one.inputs = list(dict.fromkeys((*pieces, *record.inputs)))
     return [each for each in records if each not in gone]
 
 

@@ -16,7 +16,7 @@ from mlsim.workloads.pytorch.assemble import assemble
 from mlsim.workloads.pytorch.experts import join_routers
 from mlsim.workloads.pytorch.inputs import Inputs, inputs_of
 from mlsim.workloads.pytorch.modules import check_batch_place, listen
-from mlsim.workloads.pytorch.patterns import join_attention
+from mlsim.workloads.pytorch.patterns import join_attention, read_in_pieces
 from mlsim.workloads.pytorch.recorder import Recorder
 from mlsim.workloads.pytorch.records import Record, tensors_in
 from mlsim.workloads.pytorch.rotations import join_rotations
@@ -116,7 +116,8 @@ def _recorded(
         with recorder:
             _call(recorder, shell, called, args, kwargs)
     found = join_attention(recorder.records, batch)
-    return join_routers(join_rotations(found)), recorder.parameters
+    found = read_in_pieces(join_rotations(found))
+    return join_routers(found), recorder.parameters
 
 
 # What PyTorch says where a program asks for numbers of a tensor that has none.
