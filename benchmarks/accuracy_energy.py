@@ -22,7 +22,7 @@ from tables import lay_out
 
 from mlsim import Engine
 from mlsim.errors import NotMeasuredError
-from mlsim.measured.power_fit import PowerRow, fit, limits, predict, rows, weights
+from mlsim.measured.power_fit import PowerRow, limits, predict, rows, weights
 from mlsim.solvers.load import Load
 
 CLAIM = 0.40
@@ -81,7 +81,7 @@ def software_time(found: list[PowerRow]) -> float:
     return median((row.load.time - predicted(row)[0].time) / sequence_steps(row) for row in found)
 
 
-def score(row: PowerRow, fitted: tuple[float, float], share: float, each: float) -> Scored:
+def score(row: PowerRow, fitted: tuple[float, float, float], share: float, each: float) -> Scored:
     """Predict a row with constants of other series."""
     _, most = limits(row.load.device)
     load, estimate = predicted(row)
@@ -102,14 +102,16 @@ def score(row: PowerRow, fitted: tuple[float, float], share: float, each: float)
 
 
 def all_scored() -> list[Scored]:
-    """Score each row with the constants of the other series."""
+    """Score each row with weights of kernels, and what else is fitted of the other series."""
+    constants = weights()
+    fitted = (constants.running, constants.compute, constants.memory)
     found, scored = rows(), []
     for series in dict.fromkeys(row.series for row in found):
         others = [row for row in found if row.series != series]
         share = mean(row.power / limits(row.load.device)[1].low for row in others)
         own = [row for row in found if row.series == series]
         each = software_time(others)
-        scored += [score(row, fit(others), share, each) for row in own]
+        scored += [score(row, fitted, share, each) for row in own]
     return scored
 
 
@@ -145,8 +147,8 @@ def main() -> None:
     scored, fitted = all_scored(), weights()
     print(table(scored))
     print(
-        f"\nweights fitted to all {fitted.rows} rows: compute {fitted.compute:.2f}, "
-        f"memory {fitted.memory:.2f}"
+        f"\nweights fitted to {fitted.kernels:,} kernels: running {fitted.running:.2f}, compute "
+        f"{fitted.compute:.2f}, memory {fitted.memory:.2f}"
     )
     groups = {"all": scored}
     for each in scored:
@@ -155,7 +157,7 @@ def main() -> None:
     for name, group in groups.items():
         ratios = [[getattr(each, way) for each in group] for way in WAYS]
         lines.append([name, f"{len(group)}", *(f"{error(each):.0%}" for each in ratios)])
-    print("\nMedian absolute error of energy per token, each series left out of the fit\n")
+    print("\nMedian absolute error of energy per token, nothing fitted to its series\n")
     head = ["series", "rows", "(i) model", "(i) TDP", "(i) one share", "(ii) model", "(ii) TDP"]
     print(lay_out([*head, "(iii) model", "(iii) TDP"], lines))
     each = 1e6 * software_time(rows())

@@ -165,6 +165,7 @@ LAYER = {
     "node_members": 8,
     "node_groups": 2,
     # What the power of a device takes.
+    "running_power_weight": 0.1,
     "compute_power_weight": 3,
     "compute_utilisation": 0.1,
     "memory_power_weight": 0.9,

@@ -8,8 +8,9 @@ from mlsim.equations.registry import equation
 QUESTION = "How much energy does it take?"
 
 
-@equation(source="mlenergy2025", counts=True)
+@equation(source="nvidia2026aiconfigurator", counts=True)
 def power_load(
+    running_power_weight: Value,
     compute_power_weight: Value,
     compute_utilisation: Value,
     memory_power_weight: Value,
@@ -17,17 +18,21 @@ def power_load(
 ) -> Value:
     """Use of arithmetic and memory together, 1 where the device draws its full power.
 
-    The two weights are fitted to measured power, not derived: a device that does half of
-    its peak arithmetic, or moves bytes at full rate, is at or near its limit of power.
+    The weights are fitted to the measured power of kernels, not derived: a device that does
+    four tenths of its peak arithmetic, or moves bytes at full rate, is at or near its limit
+    of power. Running any kernel takes it part of the way.
 
-    Assumes that the weights are those of the device and the software.
+    Assumes that the weights are those of the device.
     Valid for long loads; the first seconds draw more or less.
 
-    >>> power_load(3.0, 0.1, 0.9, 0.5)
+    >>> power_load(0.25, 2.0, 0.125, 0.5, 0.5)
     0.75
     """
     return minimum(
-        compute_power_weight * compute_utilisation + memory_power_weight * memory_utilisation, 1
+        running_power_weight
+        + compute_power_weight * compute_utilisation
+        + memory_power_weight * memory_utilisation,
+        1,
     )
 
 

@@ -1,14 +1,14 @@
 """What a device draws under a load: constants computed from data, never typed by hand.
 
-Two weights say how far the use of arithmetic and of memory take a device from idle to
-full power. They are fitted: least squares on services whose power and throughput were
-measured. The counts of work and bytes of each service are those of `Engine.serve`.
+Three weights say how far running at all, the use of arithmetic and that of memory take a
+device from idle to full power. They are fitted to single kernels: matrix products of the
+atlas with a power reading. Services whose power and throughput were measured test them. The
+counts of work and bytes of each service are those of `Engine.serve`.
 """
 
 from __future__ import annotations
 
 import csv
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
@@ -16,10 +16,11 @@ from statistics import median
 from typing import Any
 
 from mlsim.equations import energy
-from mlsim.errors import DataFileError, InvalidValueError, MlsimError
+from mlsim.errors import DataFileError, MlsimError
 from mlsim.hardware import Device
 from mlsim.precision import precision
 from mlsim.records import DATA
+from mlsim.records.tables import count, positive, read
 from mlsim.solvers.footprint import power
 from mlsim.solvers.footprint.entries import Entry
 from mlsim.solvers.footprint.power import Weights
@@ -32,6 +33,13 @@ from mlsim.zoo.resolve import transformer
 from mlsim.zoo.spaces import Hardware, Systems
 
 FOLDER = DATA / "measurements" / "power"
+KERNELS = DATA / "measurements" / "atlas" / "power.csv"
+# The kind of kernel to which weights are fitted, and the key of the document of all kernels.
+FITTED, ATLAS = "products", "nvidia2026aiconfigurator"
+_WEIGHTS = ("running", "compute", "memory")
+_COLUMNS = ("id", "device", "kind", *_WEIGHTS, "rows", "median", "low", "high", "source")
+# A band holds what is left: eight in ten.
+_OUTSIDE = 0.1
 # Rows of energy per token, and with "-W" behind the id the power of the same service.
 _ENERGY, _POWER, _OF_POWER = "energy_per_output_token", "device_power", "-W"
 
@@ -64,67 +72,102 @@ class PowerRow:
 
 @cache
 def weights() -> Weights:
-    """Fit the weights of compute and memory to all measured rows.
+    """Return the weights of running, compute and memory, fitted to products of the atlas.
+
+    They are a class's: readings are there of one device. Services test them.
 
     >>> found = weights()
-    >>> found.compute > found.memory > 0
+    >>> found.compute > found.memory > found.running > 0
     True
     """
+    fitted = next(each for each in kernels() if each.kind == FITTED)
+    assert fitted.weights is not None
     found = rows()
-    compute, memory = fit(found)
+    ratios = sorted(row.power / predict(row.load, fitted.weights) for row in found)
+    running, compute, memory = fitted.weights
     return Weights(
+        running=running,
         compute=compute,
         memory=memory,
-        error=median(abs(ratio - 1) for _, ratio in left_out(found)),
+        error=fitted.error,
+        kernels=fitted.rows,
+        device=Hardware.get(fitted.device).name,
+        services=median(abs(1 / ratio - 1) for ratio in ratios),
         rows=len(found),
-        sources=tuple(sorted({row.source for row in found})),
+        low=_quantile(ratios, _OUTSIDE),
+        high=_quantile(ratios, 1 - _OUTSIDE),
+        sources=(ATLAS, *sorted({row.source for row in found})),
     )
 
 
-def fit(found: Sequence[PowerRow]) -> tuple[float, float]:
-    """Return the two weights that fit rows best, by least squares of the load.
+@dataclass(frozen=True)
+class KernelPower:
+    """How well the weights tell the power of a kind of kernel.
 
-    The measured power gives the share of the way to full power, and that the load;
-    the load is linear in the two weights.
-
-    Raises
-    ------
-    InvalidValueError
-        If the rows can't separate the two weights.
+    Attributes
+    ----------
+    id, source
+        A name of its own; the key of the document.
+    device, kind
+        Key of the device; "products", to which the weights are fitted, or a kind that tests.
+    weights
+        Of running, compute and memory; None where none are fitted.
+    rows, error
+        Kernels of more than 20 us, and the median of their errors, shapes left out.
+    low, high
+        Factors of the predicted power between which eight in ten were measured.
     """
-    cc = cm = mm = cy = my = 0.0
-    for row in found:
-        load = row.load
-        idle, full = (each.low for each in limits(load.device))
-        share = min(max((row.power - idle) / (full - idle), 0.0), 1.0)
-        # power_share = load * (2 - load), solved for the load.
-        y = 1 - math.sqrt(1 - share)
-        c, m = load.compute_utilisation or 0.0, load.memory_utilisation or 0.0
-        cc, cm, mm, cy, my = cc + c * c, cm + c * m, mm + m * m, cy + c * y, my + m * y
-    determinant = cc * mm - cm * cm
-    if len(found) < 2 or determinant <= 1e-12 * cc * mm:
-        raise InvalidValueError(
-            "these rows can't separate the weights of compute and memory: "
-            "add rows in which their use differs."
-        )
-    return (cy * mm - my * cm) / determinant, (my * cc - cy * cm) / determinant
+
+    id: str
+    device: str
+    kind: str
+    weights: tuple[float, float, float] | None
+    rows: int
+    error: float
+    low: float
+    high: float
+    source: str
 
 
-def left_out(found: Sequence[PowerRow]) -> list[tuple[PowerRow, float]]:
-    """Return each row with predicted over measured power, fitted without its series."""
-    pairs = []
-    for series in dict.fromkeys(row.series for row in found):
-        others = fit([row for row in found if row.series != series])
-        own = [row for row in found if row.series == series]
-        pairs += [(row, predict(row.load, others) / row.power) for row in own]
-    return pairs
+@cache
+def kernels() -> tuple[KernelPower, ...]:
+    """Return how well power is told by kind of kernel; `benchmarks/atlas/power.py` measures it.
+
+    >>> [each.kind for each in kernels()][:2]
+    ['products', 'products in bfloat16']
+    """
+    return read(KERNELS, _COLUMNS, _kernels)
 
 
-def predict(load: Load, fitted: tuple[float, float]) -> float:
+def _kernels(record: Mapping[str, str]) -> KernelPower:
+    Hardware.find(record["device"])
+    given = tuple(float(record[name]) for name in _WEIGHTS if record[name])
+    return KernelPower(
+        id=record["id"],
+        source=record["source"],
+        device=record["device"],
+        kind=record["kind"],
+        weights=(given[0], given[1], given[2]) if given else None,
+        rows=count(record, "rows"),
+        error=positive(record, "median"),
+        low=positive(record, "low"),
+        high=positive(record, "high"),
+    )
+
+
+def _quantile(ordered: Sequence[float], share: float) -> float:
+    """Return the value below which a share of ordered values lies, between two of them."""
+    place = share * (len(ordered) - 1)
+    below = min(int(place), len(ordered) - 2)
+    return ordered[below] + (ordered[below + 1] - ordered[below]) * (place - below)
+
+
+def predict(load: Load, fitted: tuple[float, float, float]) -> float:
     """Return the power of one device of a load, in W."""
     idle, full = (each.low for each in limits(load.device))
     compute, memory = load.compute_utilisation or 0.0, load.memory_utilisation or 0.0
-    reached = energy.power_load(fitted[0], compute, fitted[1], memory)
+    running = fitted[0] if compute or memory else 0.0
+    reached = energy.power_load(running, fitted[1], compute, fitted[2], memory)
     return float(energy.device_power(idle, full, energy.power_share(reached)))
 
 

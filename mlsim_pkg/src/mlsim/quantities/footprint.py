@@ -15,6 +15,12 @@ ENTRIES: tuple[tuple[str, str, str, str], ...] = (
         "Bytes moved, per bytes that the memory bandwidth allows in the same time.",
     ),
     (
+        "running_power_weight",
+        r"w_0",
+        "1",
+        "Power load of a device that runs kernels, whatever they use.",
+    ),
+    (
         "compute_power_weight",
         r"w_F",
         "1",

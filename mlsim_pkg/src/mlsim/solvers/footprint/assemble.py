@@ -186,9 +186,17 @@ def _powers(
     return {
         **found,
         **shares,
+        "running_power_weight": _running(fitted, shares),
         "compute_power_weight": exactly(fitted.compute, fitted.origin),
         "memory_power_weight": exactly(fitted.memory, fitted.origin),
     }
+
+
+def _running(fitted: Weights, shares: Mapping[str, Entry]) -> Entry:
+    """Return what running takes; nothing where nothing is used."""
+    if not any(share.high for share in shares.values()):
+        return exactly(0.0, "nothing is used: the device is idle")
+    return exactly(fitted.running, fitted.origin)
 
 
 def _at_least_idle(load: Load, value: Any) -> Entry:
