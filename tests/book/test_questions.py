@@ -10,7 +10,7 @@ import pytest
 from mlsim_book.grading.assignment import make_assignment
 from mlsim_course import bank
 from mlsim_exercises.evaluation import Evaluation, evaluate, same_answer, variants
-from mlsim_exercises.markdown import answer_text, three_digits
+from mlsim_exercises.markdown import answer_text, plain_text, three_digits
 from mlsim_exercises.verdicts import judge
 
 NAMES = sorted(bank.exercises)
@@ -44,6 +44,12 @@ def test_each_wrong_path_gets_its_own_message(versions: list[Evaluation]) -> Non
             assert verdict.message == because.strip()
             others = [value for value in (*each.wrong, each.answer) if value is not wrong]
             assert not any(same_answer(each.exercise, wrong, other) for other in others)
+
+
+def test_what_is_printed_has_no_markup(versions: list[Evaluation]) -> None:
+    for each in versions:
+        for text in (*each.hints, *each.because, each.solution):
+            assert not re.search(r"\]\{|\]\(|\*\*|\^\w+\^|`", plain_text(text)), text
 
 
 def test_no_text_before_the_solution_gives_the_answer_away(versions: list[Evaluation]) -> None:

@@ -12,6 +12,7 @@ from mlsim_exercises.bank import Bank
 from mlsim_exercises.data import load
 from mlsim_exercises.errors import ExerciseError
 from mlsim_exercises.evaluation import evaluate, variants
+from mlsim_exercises.markdown import plain_text
 
 KETTLE = """\
 [[exercise]]
@@ -74,6 +75,17 @@ def test_check_hint_reveal(bank: Bank, capsys: pytest.CaptureFixture[str]) -> No
     assert said(capsys).startswith("Hint 1 of 2")
     bank.reveal("boil")
     assert said(capsys) == "Answer: 335 s\n\n335 s.\n"
+
+
+def test_words_are_printed_without_what_marks_them() -> None:
+    for given, printed in [
+        ("a [*kettle* of [2 l]{.x}]{.given kind='definition'}", "a kettle of 2 l"),
+        ("see [the page](a.html#b) or ![a pot](pot.png)", "see the page or a pot"),
+        ("2^10^ and H~2~O and $h$ and **so** *it is*", "2^10 and H2O and h and so it is"),
+        ("`a * b * c` and ``x[1](2)`` and `y`{.python}", "a * b * c and x[1](2) and y"),
+        ("$5 and $6, 2 * 3 * 4, a_b_c, 5 ~ 6", "$5 and $6, 2 * 3 * 4, a_b_c, 5 ~ 6"),
+    ]:
+        assert plain_text(given) == printed
 
 
 def test_shown_on_a_page_and_in_a_notebook(bank: Bank, capsys: pytest.CaptureFixture[str]) -> None:

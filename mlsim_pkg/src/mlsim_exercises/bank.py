@@ -19,7 +19,12 @@ from typing import Any
 from mlsim_exercises.data import Exercise, SelfCheck, load, load_selfchecks
 from mlsim_exercises.errors import ExerciseError
 from mlsim_exercises.evaluation import Evaluation, evaluate
-from mlsim_exercises.markdown import answer_text, exercise_markdown, selfcheck_markdown
+from mlsim_exercises.markdown import (
+    answer_text,
+    exercise_markdown,
+    plain_text,
+    selfcheck_markdown,
+)
 from mlsim_exercises.verdicts import Verdict, judge
 
 PATTERN = "*.exercises.toml"
@@ -92,9 +97,10 @@ class Bank:
         """Print the verdict on an answer; `verdict` returns it."""
         verdict = self.verdict(name, answer)
         if verdict.kind == "right":
-            print(f"✓ {verdict.message} reveal({name!r}) explains.")
+            print(f"✓ {plain_text(verdict.message)} reveal({name!r}) explains.")
         else:
-            print(f"{'·' if verdict.kind == 'not attempted' else '✗'} {verdict.message}")
+            sign = "·" if verdict.kind == "not attempted" else "✗"
+            print(f"{sign} {plain_text(verdict.message)}")
 
     def hint(self, name: str) -> None:
         """Print the next hint of an exercise; one more each time."""
@@ -102,7 +108,7 @@ class Bank:
         number = self._hints.get(name, 0)
         if number < len(hints):
             self._hints[name] = number + 1
-            print(f"Hint {number + 1} of {len(hints)}: {hints[number].strip()}")
+            print(f"Hint {number + 1} of {len(hints)}: {plain_text(hints[number])}")
         else:
             print(f"There are no more hints: reveal({name!r}) shows the solution.")
 
@@ -110,7 +116,7 @@ class Bank:
         """Print the answer and the solution of an exercise."""
         found = self.evaluate(name)
         print(f"Answer: {answer_text(found.exercise, found.answer)}\n")
-        print(found.solution.strip())
+        print(plain_text(found.solution))
 
     def _find(self, items: dict[str, Any], name: str, kind: str) -> Any:
         if name in items:

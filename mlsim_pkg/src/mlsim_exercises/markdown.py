@@ -7,12 +7,23 @@ It is Quarto Markdown, readable by any Quarto and without scripts. The attribute
 from __future__ import annotations
 
 import html
+import re
 from typing import Any
 
 from mlsim_exercises.data import Exercise, SelfCheck
 from mlsim_exercises.evaluation import Evaluation
 from mlsim_exercises.verdicts import asked_for, wanted_as
 
+# What is written around words, and what is left of it where nothing renders it.
+_MARKUP = (
+    (re.compile(r"!?\[((?:[^\[\]]|\[[^\[\]]*\])*)\](?:\{[^{}]*\}|\([^()\s]*\)|\[\])"), r"\1"),
+    (re.compile(r"\$(?=\S)([^$\\\n]+?)(?<=\S)\$(?!\d)"), r"\1"),
+    (re.compile(r"\^([^\s^]+)\^"), r"^\1"),
+    (re.compile(r"~([^\s~]+)~"), r"\1"),
+    (re.compile(r"\*\*(?=\S)(.+?)(?<=\S)\*\*", re.DOTALL), r"\1"),
+    (re.compile(r"(?<![\w*])\*(?=[^\s*])(.+?)(?<=[^\s*])\*(?![\w*])", re.DOTALL), r"\1"),
+)
+_CODE = re.compile(r"(`+)(.+?)\1(?:\{[^{}]*\})?", re.DOTALL)
 _EXACT = 0.005  # a count that must be met this well is a whole number
 
 
@@ -143,6 +154,25 @@ def answer_text(exercise: Exercise, value: Any) -> str:
     if exercise.kind == "number":
         return f"{three_digits(value)} {exercise.unit}".strip()
     return ", ".join(value) if exercise.kind == "order" else str(value)
+
+
+def plain_text(markdown: str) -> str:
+    """Return Markdown as a text to print: the words without what marks them; code as it stands.
+
+    >>> plain_text("A KiB is [1024 **bytes**]{.given kind='definition'}, $h$ or 2^10^: `a*b*c`.")
+    'A KiB is 1024 bytes, h or 2^10: a*b*c.'
+    """
+    pieces = _CODE.split(markdown.strip())
+    # each code span splits into its marks and itself
+    return "".join(
+        _unmarked(each) if n % 3 == 0 else each for n, each in enumerate(pieces) if n % 3 != 1
+    )
+
+
+def _unmarked(text: str) -> str:
+    for pattern, left in (*_MARKUP, *_MARKUP[:1]):  # a span may stand in a span
+        text = pattern.sub(left, text)
+    return text
 
 
 def _data(evaluation: Evaluation) -> dict[str, str]:

@@ -20,6 +20,7 @@ from mlsim_book.grading.assignment import file_name
 from mlsim_book.grading.results import Mark, Result
 from mlsim_book.site.lock import BusyError, hold
 from mlsim_book.site.swap import fresh_folder, swap
+from mlsim_exercises.markdown import plain_text
 
 _MARKS = {"right": "✓", "not attempted": "–"}
 _OURS = frozenset(["feedback", "results.csv", "questions.csv"])
@@ -132,7 +133,7 @@ def questions_csv(results: Sequence[Result]) -> str:
             (result.marks[index].kind, result.marks[index].message) for result in results
         )
         rows += [
-            [first.question, kind, str(count), " ".join(message.split())]
+            [first.question, kind, str(count), _plain(message)]
             for (kind, message), count in messages.most_common()
         ]
     return _csv(rows)
@@ -184,5 +185,5 @@ def _section(mark: Mark) -> str:
 
 
 def _plain(markdown: str) -> str:
-    """Return Markdown of a sentence as text: no marks of emphasis or code."""
-    return " ".join(markdown.replace("`", "").replace("**", "").split())
+    """Return Markdown of a sentence as text on one line."""
+    return " ".join(plain_text(markdown).split())
