@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mlsim_book.errors import SourceError
+from mlsim_book.grading.numbers import private_versions
 from mlsim_exercises.bank import PATTERN
 from mlsim_exercises.data import Exercise, load
 from mlsim_exercises.errors import ExerciseError
@@ -41,12 +42,16 @@ class Question:
 class Assignment:
     """Questions, and for each student the number of the version of each question.
 
-    `students` is empty where all get the same.
+    `students` is empty where all get the same. `made_with` is the package that computed the
+    answers: its name, its version, and the commit it came from, where that is known. `private`
+    are files with questions or seeds that nobody else may read.
     """
 
     title: str
     questions: tuple[Question, ...]
     students: Mapping[str, tuple[int, ...]]
+    made_with: tuple[str, str, str] | None = None
+    private: tuple[str, ...] = ()
 
     @property
     def points(self) -> int:
@@ -96,12 +101,18 @@ def choose(wanted: Sequence[str], files: Iterable[Path]) -> list[Exercise]:
 
 
 def make_assignment(
-    title: str, exercises: Sequence[Exercise], students: Sequence[str] = (), seed: str = ""
+    title: str,
+    exercises: Sequence[Exercise],
+    students: Sequence[str] = (),
+    seed: str = "",
+    *,
+    private_seed: str = "",
 ) -> Assignment:
     """Compute the questions, and give each student numbers of their own.
 
     A student's numbers follow from `seed`, the question and the student's name alone:
     the same command makes the same assignment, and a student more changes nobody else's.
+    With a private seed, numbers are drawn that stand in no public list.
 
     Raises
     ------
@@ -113,11 +124,16 @@ def make_assignment(
     >>> len(made.questions[0].versions), sorted(made.students)
     (3, ['ada', 'alan'])
     """
-    questions = tuple(
-        Question(each, _versions(each) if students else (evaluate(each),)) for each in exercises
-    )
+
+    def versions(exercise: Exercise) -> tuple[Evaluation, ...]:
+        if private_seed:
+            found = private_versions(exercise, private_seed)
+            return found if students else found[:1]
+        return _versions(exercise) if students else (evaluate(exercise),)
+
+    questions = tuple(Question(each, versions(each)) for each in exercises)
     chosen = {
-        student: tuple(_pick(seed, question, student) for question in questions)
+        student: tuple(_pick(seed + private_seed, question, student) for question in questions)
         for student in students
     }
     return Assignment(title, questions, chosen)

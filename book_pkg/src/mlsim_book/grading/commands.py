@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from mlsim_book.errors import Problems
+from mlsim_book.errors import Problems, SourceError
 from mlsim_book.grading.limits import Limits
 from mlsim_book.progress import Teller
+from mlsim_exercises.data import Exercise
 
 ENGINES = ("podman", "docker")  # as `walls.container` has them; reading that takes time
 TRUST = "none"
@@ -25,8 +28,16 @@ def add_grading(commands: Any) -> None:
         "assign", help="make notebooks for students from exercises, with solutions and a rubric"
     )
     assign.add_argument(
-        "wanted", nargs="+", metavar="CHAPTER",
+        "wanted", nargs="*", metavar="CHAPTER",
         help="a chapter, an exercise's id, or a .exercises.toml file; several are joined",
+    )  # fmt: skip
+    assign.add_argument(
+        "--exam", type=Path, action="append", default=[], metavar="FILE",
+        help="a private .exercises.toml file, which may lie nowhere that others can read",
+    )  # fmt: skip
+    assign.add_argument(
+        "--private-seed", type=Path, metavar="FILE",
+        help="a private file with any text: numbers are drawn from it, in place of public ones",
     )  # fmt: skip
     assign.add_argument("--out", type=Path, required=True, metavar="DIR", help="where it goes")
     assign.add_argument(
@@ -87,15 +98,25 @@ def _positive(text: str) -> int:
 def _assign(options: argparse.Namespace) -> int:
     from mlsim_book.exercises.files import exercise_files
     from mlsim_book.grading.assignment import choose, make_assignment, read_students
+    from mlsim_book.grading.exams import check_private, made_with
     from mlsim_book.grading.handouts import write_assignment
     from mlsim_book.read.project import load_project
 
     project = load_project(options.root, Problems())
+    if not (options.wanted or options.exam):
+        raise SourceError(
+            "nothing says what to ask", hint="Name chapters or exercises, or --exam FILE."
+        )
     files = exercise_files(project, [each.source for each in project.chapters])
     students = read_students(options.variant_by) if options.variant_by else []
-    assignment = make_assignment(
-        options.title, choose(options.wanted, files), students, options.seed
-    )
+    secret = [*options.exam, *([options.private_seed] if options.private_seed else [])]
+    private = tuple(check_private(each, project, options.out) for each in secret)
+    chosen = [*(choose(options.wanted, files) if options.wanted else ()), *_exams(options.exam)]
+    seed = options.private_seed.read_text(encoding="utf-8").strip() if options.private_seed else ""
+    if options.private_seed and not seed:
+        raise SourceError("this seed is empty: write any text into it", file=options.private_seed)
+    assignment = make_assignment(options.title, chosen, students, options.seed, private_seed=seed)
+    assignment = replace(assignment, made_with=made_with(project), private=private)
     write_assignment(assignment, project, options.out, replace=options.replace)
     fixed = [each.exercise.id for each in assignment.questions if len(each.versions) == 1]
     if students and fixed:
@@ -108,7 +129,18 @@ def _assign(options: argparse.Namespace) -> int:
     return 0
 
 
+def _exams(files: Sequence[Path]) -> list[Exercise]:
+    from mlsim_exercises.data import load
+
+    found = [each for file in files for each in load(file)]
+    for file in files:
+        if not load(file):
+            raise SourceError("there is no exercise in it", file=file)
+    return found
+
+
 def _grade(options: argparse.Namespace) -> int:
+    from mlsim_book.grading.exams import other_version
     from mlsim_book.grading.executors import named
     from mlsim_book.grading.grade import Folders, grade
     from mlsim_book.grading.key import read_key
@@ -124,11 +156,13 @@ def _grade(options: argparse.Namespace) -> int:
     )
     if options.walls == TRUST:
         _say(f"WARN: {_TRUSTED}")
+    assignment = read_key(folders.key)
+    if other := other_version(assignment.made_with):
+        _say(f"WARN: {other}")
     results = grade(
         folders, limits=limits, jobs=options.jobs, again=options.again, walls=options.walls,
         executor=named(options.executor) if options.executor else None, progress=_say,
     )  # fmt: skip
-    assignment = read_key(folders.key)
     keep = options.walls != TRUST
     publish_results(results, assignment.students, assignment.title, folders.results, keep=keep)
     full = sum(result.points == result.of for result in results)

@@ -29,6 +29,7 @@ __all__ = ["Folders", "Mark", "Result", "grade"]
 
 Progress = Callable[[str], None]
 _FORMAT = "2"  # raise it when grading changes
+_FAR = 64  # submissions at a time on a cluster, whose size isn't known
 _GIVEN = 300  # characters of an answer that are shown
 
 
@@ -80,7 +81,7 @@ def grade(
     Parameters
     ----------
     jobs
-        How many run at a time; one for each processor, if None.
+        How many run at a time. If None, one for each processor, or 64 with an executor.
     again
         Grade also what has a result already.
     walls
@@ -105,6 +106,7 @@ def grade(
     kept.prepare()
     base = content_hash(_FORMAT, folders.key.read_bytes(), repr(limits))
     answers = {each.variable: each.exercise.unit for each in assignment.questions}
+    hidden = (*folders.hidden, *assignment.private)
     results: dict[bytes, Result] = {}
     digests: dict[bytes, str] = {}
 
@@ -119,9 +121,9 @@ def grade(
                 ran = Ran(trouble=(trouble,), told=(trouble,))
                 results[each.key] = _result(each, assignment, ran, digest)
             else:
-                yield Task(each, (data, answers, limits, around, folders.hidden))
+                yield Task(each, (data, answers, limits, around, hidden))
 
-    jobs = jobs or available_processors()
+    jobs = jobs or (_FAR if executor else available_processors())
     try:
         for handed, ran in run_all(tasks(), executor or (lambda: processes(jobs)), jobs):
             result = _result(handed, assignment, ran, digests[handed.key])

@@ -87,7 +87,9 @@ def _check_folder(out: Path, key: str, *, replace: bool) -> None:
 def _files(assignment: Assignment, project: Project) -> Iterator[tuple[str, str]]:
     """Yield the files of an assignment with their texts."""
     texts = _texts(assignment, project)
-    install = install_cell(project)
+    package, made_version, commit = assignment.made_with or ("", "", "")
+    install = install_cell(project, version=made_version, commit=commit) if package else None
+    install = install or install_cell(project)
     everyone: Mapping[str, tuple[int, ...]] = assignment.students or {
         "": (0,) * len(assignment.questions)
     }

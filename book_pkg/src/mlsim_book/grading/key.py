@@ -25,6 +25,8 @@ def key_text(assignment: Assignment) -> str:
         "version": VERSION,
         "title": assignment.title,
         "questions": [_question_data(each) for each in assignment.questions],
+        "made_with": list(assignment.made_with) if assignment.made_with else None,
+        "private": list(assignment.private),
         "students": {name: list(numbers) for name, numbers in assignment.students.items()},
     }
     return json.dumps(data, indent=1, ensure_ascii=False) + "\n"
@@ -50,7 +52,12 @@ def read_key(path: Path) -> Assignment:
             raise SourceError(f"this key has version {data['version']}, not {VERSION}", file=path)
         questions = tuple(_question(each) for each in data["questions"])
         students = {name: tuple(numbers) for name, numbers in data["students"].items()}
-        return Assignment(data["title"], questions, students)
+        made_with = None
+        if data.get("made_with"):
+            package, made_version, commit = map(str, data["made_with"])
+            made_with = (package, made_version, commit)
+        private = tuple(map(str, data.get("private", ())))
+        return Assignment(data["title"], questions, students, made_with, private)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         if isinstance(error, SourceError):
             raise

@@ -116,8 +116,11 @@ def _form(output: dict[str, Any]) -> dict[str, Any]:
     return output | {name: form_of(output[name]) for name in ("text", "evalue") if name in output}
 
 
-def install_cell(project: Project) -> dict[str, Any] | None:
+def install_cell(project: Project, *, version: str = "", commit: str = "") -> dict[str, Any] | None:
     """Return the cell that gets the book's package where it is missing, as in Colab.
+
+    With a version it gets that one, of that commit if one is given, and says so where it can't:
+    numbers that were computed with one version are asked for with the same.
 
     `_quarto.yml` names the package:
 
@@ -139,7 +142,7 @@ def install_cell(project: Project) -> dict[str, Any] | None:
     name = f"{package}[{extras}]" if extras else str(package)
     if project.repo_url:
         path = settings.get("path")
-        where = f"git+{project.repo_url.rstrip('/')}@{project.repo_branch}"
+        where = f"git+{project.repo_url.rstrip('/')}@{commit or project.repo_branch}"
         where += f"#subdirectory={path}" if path else ""
         action = f'%pip install -q "{name} @ {where}"'
     else:
@@ -149,12 +152,14 @@ def install_cell(project: Project) -> dict[str, Any] | None:
             f"        \"then pip install '<the wheel>{name.removeprefix(str(package))}'\"\n"
             "    )"
         )
-    source = (
-        f"# Where {package} is installed, this cell does nothing.\n"
-        "import importlib.util\n\n"
-        f'if importlib.util.find_spec("{package}") is None:\n'
-        f"    {action}"
-    )
+    condition = f'importlib.util.find_spec("{package}") is None'
+    about, needed = f"Where {package} is installed", "importlib.util"
+    if version:
+        about = f"The questions were made with {package} {version}. Where that is installed"
+        needed = "importlib.metadata\nimport importlib.util"
+        condition += f' or importlib.metadata.version("{package}") != "{version}"'
+        action = action.replace("is not installed", f"{version} is not installed")
+    source = f"# {about}, this cell does nothing.\nimport {needed}\n\nif {condition}:\n    {action}"
     return {
         "cell_type": "code",
         "id": "install",

@@ -1,0 +1,181 @@
+"""Private questions and private numbers: where they may lie, and what is pinned."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import json
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from mlsim_book.cli import main
+from mlsim_book.grading import exams
+from mlsim_book.grading.exams import other_version
+from mlsim_book.grading.key import read_key
+from mlsim_book.grading.numbers import private_versions
+from mlsim_book.grading.walls.environment import environment
+from mlsim_course import bank
+from mlsim_exercises.data import Exercise
+from mlsim_exercises.evaluation import evaluate, variants
+
+EXAM = """\
+[[exercise]]
+id = "secret"
+title = "Secret"
+kind = "number"
+points = 3
+prompt = "{litres} l of tea?"
+answer = "litres * 7"
+solution = "."
+
+[exercise.given]
+litres = [2, 10]
+"""
+
+
+@pytest.fixture
+def book(tmp_path: Path) -> Path:
+    root = tmp_path / "book"
+    root.mkdir()
+    (root / "index.qmd").write_text("# A\n")
+    (root / "_quarto.yml").write_text(
+        "project: {type: book}\n"
+        "book: {chapters: [index.qmd], repo-url: 'https://example.org/tea'}\n"
+        "mlsim-book: {package: mlsim}\n"
+    )
+    return root
+
+
+def assign(book: Path, *options: str) -> int:
+    return main(["assign", "--root", str(book), "--out", str(book.parent / "exam"), *options])
+
+
+def first_cell(book: Path) -> str:
+    (path,) = (book.parent / "exam" / "students").iterdir()
+    return "".join(json.loads(path.read_text())["cells"][0]["source"])
+
+
+def test_an_exam_from_elsewhere(book: Path) -> None:
+    path = book.parent / "private" / "exam.exercises.toml"
+    path.parent.mkdir()
+    path.write_text(EXAM)
+    assert assign(book, "--exam", str(path)) == 0
+    key = read_key(book.parent / "exam" / "key.json")
+    assert key.private == (str(path),)
+    assert key.made_with == ("mlsim", importlib.metadata.version("mlsim"), "")
+    version = importlib.metadata.version("mlsim")
+    assert f'importlib.metadata.version("mlsim") != "{version}"' in first_cell(book)
+    assert "tea@main" in first_cell(book)
+
+
+def test_a_clean_checkout_pins_its_commit(book: Path) -> None:
+    path = book.parent / "exam.exercises.toml"
+    path.write_text(EXAM)
+    git = ["git", "-C", str(book), "-c", "user.name=a", "-c", "user.email=a@example.org"]
+    for command in (["init", "-q"], ["add", "-A"], ["commit", "-qm", "x"]):
+        subprocess.run([*git, *command], check=True)
+    head = subprocess.run([*git, "rev-parse", "HEAD"], check=True, capture_output=True, text=True)
+    assert assign(book, "--exam", str(path)) == 0
+    assert f"tea@{head.stdout.strip()}" in first_cell(book)
+    (book / "index.qmd").write_text("# B\n")  # what no commit has can't be pinned
+    assert assign(book, "--exam", str(path), "--replace") == 0
+    assert "tea@main" in first_cell(book)
+
+
+@pytest.mark.parametrize(
+    ("place", "words"),
+    [
+        ("book/sub", "the book's folder, which is published"),
+        ("exam", "the folder of the assignment"),
+        ("environment", "which submissions see"),
+    ],
+)
+def test_where_an_exam_may_not_lie(
+    book: Path,
+    place: str,
+    words: str,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    folder = book.parent / place
+    shown = (str(book.parent / "environment"),)
+    monkeypatch.setattr(exams, "environment", lambda: replace(environment(), shown=shown))
+    folder.mkdir(exist_ok=True, parents=True)
+    path = folder / "an-exam-of-a-test.exercises.toml"
+    path.write_text(EXAM)
+    try:
+        assert assign(book, "--exam", str(path)) == 1
+        assert assign(book, "--exam", str(path), "--private-seed", str(path)) == 1
+    finally:
+        path.unlink()
+    said = capsys.readouterr().err
+    assert words in said
+    assert "Put it into a folder of yours" in said
+
+
+def test_what_is_missing(book: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert assign(book) == 1
+    assert assign(book, "--exam", "no-such-file") == 1
+    empty = book.parent / "empty.txt"
+    empty.write_text("\n")
+    exam = book.parent / "exam.exercises.toml"
+    exam.write_text(EXAM)
+    assert assign(book, "--exam", str(exam), "--private-seed", str(empty)) == 1
+    said = capsys.readouterr().err
+    for words in ("nothing says what to ask", "there is no such file", "this seed is empty"):
+        assert words in said
+
+
+def test_numbers_of_a_private_seed() -> None:
+    task = Exercise(
+        "e", "T", "number", "?", "n * share + len(name)", "",
+        given={"n": (8, 1024), "share": (0.5, 0.75), "name": ("ab", "abcd"), "k": (600,)},
+    )  # fmt: skip
+    found = [each.given for each in private_versions(task, "one")]
+    assert len(found) == 8
+    assert found == [each.given for each in private_versions(task, "one")]
+    assert found != [each.given for each in private_versions(task, "two")]
+    for given in found:
+        assert given["n"] in {2**power for power in range(3, 11)}
+        assert given["share"] in {0.5, 0.75}
+        assert given["name"] in {"ab", "abcd"}
+        assert given["k"] == 600
+
+
+def test_numbers_of_the_course_are_new() -> None:
+    """For questions with numbers to draw, most of what is asked stands in no public list."""
+    new = whole = 0
+    for name in ("conv-params", "kv-70b", "summary-size", "users-h200"):
+        if name not in bank.exercises:
+            continue
+        exercise = bank.exercises[name]
+        public = [evaluate(exercise, given).answer for given in variants(exercise)]
+        answers = [each.answer for each in private_versions(exercise, "a seed")]
+        whole += len(answers)
+        new += sum(each not in public for each in answers)
+    assert whole >= 8
+    assert new > whole / 4
+
+
+def test_students_get_private_numbers(book: Path) -> None:
+    exam, seed, names = (
+        book.parent / name for name in ("e.exercises.toml", "seed.txt", "class.csv")
+    )
+    exam.write_text(EXAM.replace("[2, 10]", "[2, 10000]"))
+    seed.write_text("a seed\n")
+    names.write_text("student\n" + "".join(f"s{n}\n" for n in range(20)))
+    given = ["--exam", str(exam), "--private-seed", str(seed), "--variant-by", str(names)]
+    assert assign(book, *given) == 0
+    key = read_key(book.parent / "exam" / "key.json")
+    assert len({key.questions[0].versions[n].given["litres"] for (n,) in key.students.values()}) > 4
+    assert not {2, 10000} & {each.given["litres"] for each in key.questions[0].versions}
+
+
+def test_another_version_is_told(book: Path) -> None:
+    version = importlib.metadata.version("mlsim")
+    assert other_version(("mlsim", version, "")) == ""
+    assert other_version(None) == ""
+    assert "made with mlsim 9.9; here it is" in other_version(("mlsim", "9.9", ""))
+    assert "not installed" in other_version(("no-such-package", "1", ""))
