@@ -33,6 +33,7 @@ _TOPICS = (
     *("footprint", "machines", "inside", "counters"),
     *("footprint", "machines", "inside", "arrivals"),
     *("footprint", "machines", "inside", "gemm"),
+    *("footprint", "machines", "inside", "timing"),
 )
 _TERMS: dict[str, Term] = {}
 _loaded: list[str] = []
