@@ -1,4 +1,4 @@
-"""One's own machine and one's own runs: a profile that was read, and what limits it.
+"""One's own machine and one's own runs: its ceilings, a stopwatch, a profile, and what limits it.
 
 A name is imported when it is used.
 """
@@ -21,11 +21,25 @@ if TYPE_CHECKING:
         MeasuredProfile,
         Transfer,
     )
+    from mlsim.profiling.measuring import measure
+    from mlsim.profiling.measuring.levels import FoundLevel, find_levels
+    from mlsim.profiling.measuring.measurement import MeasuredFigure, Measurement
+    from mlsim.profiling.nvidia_smi import GpuReading, read_nvidia_smi
+    from mlsim.profiling.perf_stat import Counter, PerfStat, read_perf_stat
     from mlsim.profiling.read import read_profile
     from mlsim.profiling.remedies import Remedy
     from mlsim.profiling.roofs import device_of
     from mlsim.profiling.samples import sample_profile, sample_profiles
+    from mlsim.profiling.spread import Spread
+    from mlsim.profiling.stopwatch import (
+        Stopwatch,
+        Timing,
+        time_command,
+        time_function,
+        timed,
+    )
     from mlsim.profiling.tasks import CriticalPath, Task, Trace, balance, critical_path, lanes
+    from mlsim.profiling.time_text import CommandTime, read_time
 
 _HOMES = {
     **dict.fromkeys(
@@ -50,6 +64,14 @@ _HOMES = {
     **dict.fromkeys(
         ("CriticalPath", "Task", "Trace", "balance", "critical_path", "lanes"), "tasks"
     ),
+    **dict.fromkeys(("FoundLevel", "find_levels"), "measuring.levels"),
+    **dict.fromkeys(("MeasuredFigure", "Measurement"), "measuring.measurement"),
+    **dict.fromkeys(("GpuReading", "read_nvidia_smi"), "nvidia_smi"),
+    **dict.fromkeys(("Counter", "PerfStat", "read_perf_stat"), "perf_stat"),
+    "measure": "measuring",
+    "Spread": "spread",
+    **dict.fromkeys(("CommandTime", "read_time"), "time_text"),
+    **dict.fromkeys(("Stopwatch", "Timing", "time_command", "time_function", "timed"), "stopwatch"),
 }
 
 __all__ = [
@@ -58,14 +80,24 @@ __all__ = [
     "REGIONS",
     "TOOLS",
     "Activity",
+    "CommandTime",
+    "Counter",
     "CriticalPath",
     "Diagnosis",
     "Finding",
+    "FoundLevel",
+    "GpuReading",
     "Launches",
+    "MeasuredFigure",
     "MeasuredKernel",
     "MeasuredProfile",
+    "Measurement",
+    "PerfStat",
     "Remedy",
+    "Spread",
+    "Stopwatch",
     "Task",
+    "Timing",
     "Trace",
     "Transfer",
     "balance",
@@ -73,12 +105,20 @@ __all__ = [
     "critical_path",
     "device_of",
     "diagnose",
+    "find_levels",
     "join",
     "lanes",
+    "measure",
     "profile_command",
+    "read_nvidia_smi",
+    "read_perf_stat",
     "read_profile",
+    "read_time",
     "sample_profile",
     "sample_profiles",
+    "time_command",
+    "time_function",
+    "timed",
 ]
 
 

@@ -1,0 +1,215 @@
+"""What `nvidia-smi` prints: its table, `--query-gpu ... --format=csv`, and `dmon`.
+
+How much of the memory is in use, how busy the GPU is, and what it draws. "Busy" means that a
+kernel ran at all in the time before; it does not say how much of the GPU the kernel used.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from mlsim.errors import DataFileError
+
+_MIB = 2.0**20
+# Columns of a query and of dmon, the field they fill, and the scale to base units.
+_QUERY: Mapping[str, tuple[str, float]] = {
+    "index": ("index", 1),
+    "utilization.gpu": ("busy", 0.01),
+    "utilization.memory": ("memory_busy", 0.01),
+    "memory.used": ("memory_used", _MIB),
+    "memory.total": ("memory_total", _MIB),
+    "memory.free": ("memory_free", _MIB),
+    "power.draw": ("power", 1),
+    "power.draw.instant": ("power", 1),
+    "power.draw.average": ("power", 1),
+    "power.limit": ("power_limit", 1),
+    "temperature.gpu": ("temperature", 1),
+    "clocks.sm": ("clock", 1e6),
+    "clocks.current.sm": ("clock", 1e6),
+    "clocks.mem": ("memory_clock", 1e6),
+    "clocks.current.memory": ("memory_clock", 1e6),
+}
+_DMON: Mapping[str, tuple[str, float]] = {
+    "gpu": ("index", 1),
+    "pwr": ("power", 1),
+    "gtemp": ("temperature", 1),
+    "sm": ("busy", 0.01),
+    "mem": ("memory_busy", 0.01),
+    "pclk": ("clock", 1e6),
+    "mclk": ("memory_clock", 1e6),
+    "fb": ("memory_used", _MIB),
+}
+_UNITS = {"%": "%", "MiB": "MiB", "W": "W", "MHz": "MHz", "C": "C", "": ""}
+_ABSENT = re.compile(r"\[?(?:N/?A|Not Supported|Unknown Error|Insufficient Permissions)\]?|-|")
+_TABLE = re.compile(
+    r"\|\s*(?:\d+%|N/A)\s+(?P<temperature>\d+|N/A)C?\s+P\d+\s+(?P<power>\d+|N/A)W?\s*/\s*"
+    r"(?P<limit>\d+|N/A)W?\s*\|\s*(?P<used>\d+)MiB\s*/\s*(?P<total>\d+)MiB\s*\|\s*"
+    r"(?P<busy>\d+%|N/A)"
+)
+_NAME = re.compile(r"\|\s+(?P<index>\d+)\s+(?P<name>\S.*?)\s+(?:On|Off|N/A)\s*\|")
+
+
+@dataclass(frozen=True, slots=True)
+class GpuReading:
+    """What `nvidia-smi` said of one GPU at one moment; None where it did not.
+
+    Attributes
+    ----------
+    index, name
+        Its number, and its name.
+    busy
+        Part of the last moment in which any kernel ran, from 0 to 1.
+    memory_busy
+        Part of it in which memory was read or written.
+    memory_used, memory_total, memory_free
+        In B; nvidia-smi prints MiB.
+    power, power_limit
+        In W.
+    temperature
+        In degrees Celsius.
+    clock, memory_clock
+        In Hz.
+    """
+
+    index: int | None = None
+    name: str = ""
+    busy: float | None = None
+    memory_busy: float | None = None
+    memory_used: float | None = None
+    memory_total: float | None = None
+    memory_free: float | None = None
+    power: float | None = None
+    power_limit: float | None = None
+    temperature: float | None = None
+    clock: float | None = None
+    memory_clock: float | None = None
+
+
+def read_nvidia_smi(printed: str) -> tuple[GpuReading, ...]:
+    r"""Return a reading for each GPU of each moment, in order, whichever form the text has.
+
+    Raises
+    ------
+    DataFileError
+        If it is in no form that is known, or a cell is no number; names the line.
+
+    >>> text = "name, utilization.gpu [%], memory.used [MiB]\nTesla T4, 37 %, 512 MiB"
+    >>> [(each.name, each.busy, each.memory_used) for each in read_nvidia_smi(text)]
+    [('Tesla T4', 0.37, 536870912.0)]
+    """
+    lines = [line for line in printed.splitlines() if line.strip()]
+    if any(line.lstrip().startswith("# gpu") for line in lines):
+        found = _dmon(lines)
+    elif any(_TABLE.search(line) for line in lines):
+        found = _table(lines)
+    else:
+        found = _query(lines)
+    return tuple(found)
+
+
+def _query(lines: Sequence[str]) -> list[GpuReading]:
+    head = [_head(cell) for cell in _cells(lines[0])] if lines else []
+    if not any(name in _QUERY for name, _ in head):
+        begin = lines[0].strip()[:60] if lines else ""
+        raise DataFileError(
+            f"{begin!r} is no output of nvidia-smi that can be read: its table, dmon, or "
+            "--query-gpu=name,utilization.gpu,memory.used,power.draw --format=csv. The first line "
+            "names the columns, so leave noheader out."
+        )
+    found = []
+    for number, line in enumerate(lines[1:], start=2):
+        cells = _cells(line)
+        if len(cells) != len(head):
+            raise DataFileError(
+                f"nvidia-smi, line {number}: {len(cells)} cells below {len(head)} columns."
+            )
+        reading = GpuReading()
+        for (name, unit), cell in zip(head, cells, strict=True):
+            if name == "name":
+                reading = replace(reading, name=cell)
+            elif name in _QUERY:
+                reading = _filled(reading, _QUERY[name], cell, unit, number)
+        found.append(reading)
+    return found
+
+
+def _cells(line: str) -> list[str]:
+    return [cell.strip() for cell in next(csv.reader(io.StringIO(line)))]
+
+
+def _head(cell: str) -> tuple[str, str]:
+    name, _, unit = cell.partition("[")
+    return name.strip(), unit.strip("] ")
+
+
+def _filled(
+    reading: GpuReading, target: tuple[str, float], cell: str, unit: str, number: int
+) -> GpuReading:
+    if _ABSENT.fullmatch(cell):
+        return reading
+    value, _, own = cell.partition(" ")
+    own = own.strip() or unit
+    try:
+        amount = float(value)
+    except ValueError:
+        raise DataFileError(f"nvidia-smi, line {number}: {cell!r} is no number.") from None
+    if own not in _UNITS:
+        raise DataFileError(f"nvidia-smi, line {number}: {own!r} is no unit that is known.")
+    name, scale = target
+    value_of: dict[str, Any] = {name: int(amount) if name == "index" else amount * scale}
+    return replace(reading, **value_of)
+
+
+def _dmon(lines: Sequence[str]) -> list[GpuReading]:
+    found: list[GpuReading] = []
+    head: list[str] = []
+    for number, line in enumerate(lines, start=1):
+        words = line.split()
+        if words[0] == "#" or words[0].startswith("#"):
+            names = line.lstrip("# ").split()
+            if names and names[0] == "gpu":
+                head = names
+            continue
+        if not head or len(words) != len(head):
+            raise DataFileError(
+                f"nvidia-smi dmon, line {number}: {len(words)} cells below {len(head)} columns."
+            )
+        reading = GpuReading()
+        for name, cell in zip(head, words, strict=True):
+            if name in _DMON:
+                reading = _filled(reading, _DMON[name], cell, "", number)
+        found.append(reading)
+    return found
+
+
+def _table(lines: Sequence[str]) -> list[GpuReading]:
+    found, index, name = [], None, ""
+    for line in lines:
+        named = _NAME.match(line)
+        if named:
+            index, name = int(named["index"]), named["name"]
+        row = _TABLE.search(line)
+        if row:
+            found.append(
+                GpuReading(
+                    index=index,
+                    name=name,
+                    busy=_number(row["busy"].rstrip("%"), 0.01),
+                    memory_used=float(row["used"]) * _MIB,
+                    memory_total=float(row["total"]) * _MIB,
+                    power=_number(row["power"]),
+                    power_limit=_number(row["limit"]),
+                    temperature=_number(row["temperature"]),
+                )
+            )
+            index, name = None, ""
+    return found
+
+
+def _number(said: str, scale: float = 1.0) -> float | None:
+    return float(said) * scale if said.isdigit() else None

@@ -1,0 +1,95 @@
+"""Repeated measurements: their median, and an interval that needs no shape of the noise.
+
+Times of a computer are not normal: most are close to the least, a few are far above it. The
+median does not follow those few. The interval around it is made of the values themselves: the
+true median lies outside the k-th least and the k-th greatest of n with the chance that fewer
+than k of n coins show heads, on either side.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from mlsim.errors import InvalidValueError
+
+CONFIDENCE = 0.95
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """Values of one thing, measured several times.
+
+    Attributes
+    ----------
+    values
+        As they were measured, in order.
+    median
+        The middle one, or the mean of the two in the middle.
+    low, high
+        Between which the true median lies, with the chance `confidence`.
+    confidence
+        At least 0.95 from six values on; with fewer, that of the whole range.
+    """
+
+    values: tuple[float, ...]
+    median: float
+    low: float
+    high: float
+    confidence: float
+
+    @classmethod
+    def of(cls, values: Iterable[float]) -> Spread:
+        """Return the spread of values.
+
+        Raises
+        ------
+        InvalidValueError
+            If there is none, or one is not finite.
+
+        >>> found = Spread.of([5.0, 1.0, 2.0, 4.0, 3.0, 6.0, 100.0])
+        >>> found.median, found.low, found.high, found.confidence
+        (4.0, 1.0, 100.0, 0.984375)
+        """
+        taken = tuple(float(each) for each in values)
+        if not taken or not all(map(math.isfinite, taken)):
+            raise InvalidValueError(f"a spread needs finite values, at least one, not {taken}.")
+        ranked, count = sorted(taken), len(taken)
+        middle = (ranked[(count - 1) // 2] + ranked[count // 2]) / 2
+        rank = _rank(count)
+        return cls(taken, middle, ranked[rank - 1], ranked[-rank], coverage(count, rank))
+
+    @property
+    def relative(self) -> float:
+        """Width of the interval over the median: 0.1 is 10 %.
+
+        >>> Spread.of([90.0, 100.0, 110.0]).relative
+        0.2
+        """
+        return (self.high - self.low) / abs(self.median) if self.median else math.inf
+
+    def agrees(self, other: Spread) -> bool:
+        """Whether the two intervals have a value in common.
+
+        >>> Spread.of([1.0, 2.0, 3.0]).agrees(Spread.of([3.0, 4.0])), Spread.of([1]).agrees(
+        ...     Spread.of([2]))
+        (True, False)
+        """
+        return self.low <= other.high and other.low <= self.high
+
+
+def coverage(count: int, rank: int) -> float:
+    """Return the chance that the median lies between the k-th least and the k-th greatest value.
+
+    >>> coverage(9, 2), coverage(2, 1)
+    (0.9609375, 0.5)
+    """
+    outside: int = sum(math.comb(count, below) for below in range(rank))
+    return 1 - outside / int(2 ** (count - 1))
+
+
+def _rank(count: int) -> int:
+    """Return the greatest rank from either end that covers enough; 1 where none does."""
+    fitting = [k for k in range(1, (count + 1) // 2 + 1) if coverage(count, k) >= CONFIDENCE]
+    return max(fitting, default=1)
