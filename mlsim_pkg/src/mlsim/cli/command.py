@@ -16,6 +16,7 @@ from mlsim.cli import (
     footprint,
     gemm,
     load,
+    measure,
     plan,
     predict,
     profile,
@@ -49,6 +50,9 @@ EPILOG = """examples:
   mlsim calibrate my_measurements.csv --explain
   mlsim profile profile_ncu.csv profile.sqlite --hardware A100 --report report.html
   mlsim profile-command train.py --hardware A100 --tool ncu
+  mlsim measure
+  mlsim solve ResNet50 local --precision fp32 --batch 1,8
+  mlsim time --repeat 7 -- python train.py
   mlsim zoo A100
   mlsim zoo check my_device.toml path/to/config.json
   mlsim zoo diff old/data new/data
@@ -94,7 +98,7 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(required=True, metavar="command")
     groups = (
         *(solve, gemm, anatomy, serve, load, plan, train, footprint, claims, predict, calibrate),
-        *(profile, zoo),
+        *(measure, profile, zoo),
     )
     for group in groups:
         group.add(commands)

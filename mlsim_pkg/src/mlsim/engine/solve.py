@@ -28,12 +28,13 @@ def solve(
     Parameters
     ----------
     model, hardware
-        Records of the zoo, their names, or paths of TOML files.
+        Records of the zoo, their names, or paths of TOML files; "local" is the machine that
+        `mlsim measure` measured.
     batch_size
         Samples per step: a whole number from 1 up, or a list or array.
     precision
-        Number format of weights and activations, such as "int8"; "fp16" if left out,
-        and the answer says that it was.
+        Number format of weights and activations, such as "int8". If left out, "fp16", or on
+        a device without such a peak "bf16" or "fp32"; the answer says that it was.
     estimate
         "roofline": operator by operator at datasheet rates (the default);
         "bound": the whole network at once, moving weights, input and output

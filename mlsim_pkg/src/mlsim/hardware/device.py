@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 # The precision of "the peak" of a device where none is given.
 DEFAULT_PRECISION = "fp16"
+# What stands in for it on a device that has no such peak: as many bits first.
+INSTEAD = ("bf16", "fp32")
 
 
 @dataclass(frozen=True)
@@ -31,6 +33,19 @@ class Compute:
     def precisions(self) -> tuple[str, ...]:
         """Precisions for which a peak is on record."""
         return tuple(self.figures)
+
+    @property
+    def usual_precision(self) -> str:
+        """What is meant where none is named: fp16, else bf16, else fp32, else the first on record.
+
+        >>> from mlsim import Hardware
+        >>> [device.compute.usual_precision for device in (
+        ...     Hardware.Cloud.A100, Hardware.Cloud.TPUv4, Hardware.Workstation.GTX580)]
+        ['fp16', 'bf16', 'fp32']
+        """
+        names = self.precisions
+        wanted = (each for each in (DEFAULT_PRECISION, *INSTEAD) if each in names)
+        return next(wanted, names[0])
 
     @property
     def peak_flops(self) -> Quantity[Any]:

@@ -14,13 +14,30 @@ from mlsim.precision import PRECISIONS
 FORMS = ("chip", "module", "board", "system")
 _TEXTS = ("key", "name", "vendor", "architecture", "form")
 _COMPUTED = [name for name, format_ in PRECISIONS.items() if format_.computes_as == name]
+_LEVELS = ("l1", "l2", "l3")
+_BY_LEVEL = {
+    **dict.fromkeys(_LEVELS, "B"),
+    **{f"{level}_bandwidth": "B/s" for level in _LEVELS},
+}
 _TABLES: dict[str, dict[str, str]] = {
     "compute": dict.fromkeys(_COMPUTED, "FLOP/s"),
     "sparse": dict.fromkeys(_COMPUTED, "FLOP/s"),
-    "memory": {"capacity": "B", "listed": "B", "bandwidth": "B/s", "l2": "B", "last_level": "B"},
+    "memory": {
+        "capacity": "B", "listed": "B", "bandwidth": "B/s", **_BY_LEVEL, "last_level": "B",
+    },
+    # What one core of several reaches alone, and what units reach with numbers in registers.
+    "one_core": {**dict.fromkeys(_COMPUTED, "FLOP/s"), "bandwidth": "B/s", **_BY_LEVEL},
+    "ceilings": {
+        f"{precision}_{variant}": "FLOP/s"
+        for precision in ("fp64", "fp32")
+        for variant in ("registers", "no_fma", "no_vectors")
+    },
+    # What it takes to begin: a call of a library, the launch of a kernel.
+    "starts": {"call": "s", "kernel": "s"},
+    "disk": {"read": "B/s", "write": "B/s"},
     "power": {"tdp": "W", "idle": "W"},
     "links": dict.fromkeys(("nvlink", "pcie", "infinity_fabric", "ici", "ethernet"), "B/s"),
-}
+}  # fmt: skip
 
 
 @cache

@@ -9,7 +9,7 @@ from mlsim.errors import UnknownNameError, unknown_name
 from mlsim.hardware import Device
 from mlsim.infrastructure import CloudRegion, DataCentre, Grid
 from mlsim.records import Figure
-from mlsim.records.references import reference, references
+from mlsim.records.references import Reference, reference, references
 from mlsim.systems import Cluster, System
 from mlsim.units import text
 from mlsim.workloads.language import Transformer
@@ -61,7 +61,8 @@ def figure_as_dict(figure: Figure) -> dict[str, Any]:
         if value:
             fields[name] = value
     if figure.source:
-        source = reference(figure.source)
+        # A file of a user may cite what is in no bibliography.
+        source = references().get(figure.source) or Reference(figure.source, "misc", {})
         fields["source"] = {"key": source.key, "title": source.title, "url": source.url}
         fields["read"] = figure.read.isoformat() if figure.read else None
     return fields
@@ -176,7 +177,7 @@ def as_text(record: Record) -> str:
         lines.append(f"  {name:<{width}}  {figure.text}{qualifiers}")
         lines.append(f"  {'':<{width}}    {figure.origin()}")
     sources = sorted({figure.source for figure in record.figures.values() if figure.source})
-    lines += [f"  [{key}] {reference(key).text()}" for key in sources]
+    lines += [f"  [{key}] {reference(key).text()}" for key in sources if key in references()]
     return "\n".join(lines)
 
 

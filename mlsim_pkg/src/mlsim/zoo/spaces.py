@@ -171,8 +171,40 @@ def _load_device(path: Path) -> Any:
     return load_device(path)
 
 
+class Devices(Namespace):
+    """The devices of the zoo, and the machine that runs this, once it was measured."""
+
+    def local(self, kind: str = "cpu") -> Any:
+        """Return this machine as `mlsim measure` found it: its processor, or its "gpu".
+
+        Raises
+        ------
+        NotMeasuredError
+            If nobody measured it yet; says how.
+        UnknownNameError
+            If `kind` is neither "cpu" nor "gpu".
+        """
+        from mlsim.zoo.local import local
+
+        return local(kind)
+
+    def find(self, name: str) -> Any:
+        """Return a device by its key, its name, or as "local" or "local-gpu".
+
+        Raises
+        ------
+        NotMeasuredError
+            If this machine is asked for, and nobody measured it yet.
+        UnknownNameError, InvalidValueError
+            As of any namespace.
+        """
+        kinds = {"local": "cpu", "localcpu": "cpu", "localgpu": "gpu"}
+        wanted = plain(name)
+        return self.local(kinds[wanted]) if wanted in kinds else super().find(name)
+
+
 Models = Namespace("Models", "model", DATA / "workloads", _load_model)
-Hardware = Namespace("Hardware", "device", DATA / "hardware", _load_device)
+Hardware = Devices("Hardware", "device", DATA / "hardware", _load_device)
 
 
 def load_system(path: Path) -> System:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 # Where activations are between two operators, unless a cache may keep them.
 IN_MEMORY = "memory"
 
-# The precision of a solve that asks for none.
+# The precision of a sweep that asks for none: one for all its devices.
 USUAL = "fp16"
 
 # Quantities that have no meaning for a workload that can't run.
@@ -382,7 +382,9 @@ def solve(
     configuration = kind(
         model=model,
         device=device,
-        precision=find_precision(USUAL if precision is None else precision),
+        precision=find_precision(
+            device.compute.usual_precision if precision is None else precision
+        ),
         estimate=estimate,
         batch_size=validate("batch_size", batch_size, whole=True),
         given=validate_given(given, kind.givable) if given else {},

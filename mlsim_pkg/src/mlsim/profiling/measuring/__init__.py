@@ -1,0 +1,111 @@
+"""`measure`: the ceilings of the machine that runs this, each with its spread."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from pathlib import Path
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+from mlsim.errors import InvalidValueError, need, unknown_name
+
+if TYPE_CHECKING:
+    from mlsim.profiling.measuring.measurement import Measurement
+
+# A minute, less what compiling and choosing take.
+BUDGET = 55.0
+KERNELS = ("auto", "c", "numba", "numpy")
+
+
+def measure(
+    device: str = "cpu",
+    *,
+    seconds: float = BUDGET,
+    kernels: str = "auto",
+    disk: bool = True,
+    disk_folder: str | Path | None = None,
+    progress: Callable[[str], None] | None = None,
+) -> Measurement:
+    """Measure the ceilings of this machine: bandwidths by level, products, starts, disk.
+
+    Everything is measured in six rounds or more. A figure is the median of the rounds, and
+    what spreads too far is left out and said.
+
+    Parameters
+    ----------
+    device
+        "cpu", or "gpu" for what PyTorch finds (CUDA, ROCm or MPS).
+    seconds
+        About how long it may take; six rounds are made in any case.
+    kernels
+        What goes through memory: "c" (compiled here), "numba", "numpy", or "auto" for the
+        first of these that there is.
+    disk
+        Whether to write and read a file of 128 MiB in `disk_folder` (the user's own folder by
+        default); it is removed.
+    progress
+        Is told what is being measured.
+
+    Returns
+    -------
+    Measurement
+        `figures` with their spreads, what was `refused` and why, the `curves`; `device` for
+        every question of the package, and `save()` for `Hardware.local()`.
+
+    Raises
+    ------
+    UnknownNameError
+        If `device` or `kernels` is none of those named.
+    InvalidValueError
+        If `seconds` is not positive.
+    MissingLibraryError
+        If NumPy, the kernels that were asked for, or for a GPU PyTorch, are not there.
+    NotMeasuredError
+        If there is no GPU.
+
+    >>> measure(seconds=-1)
+    Traceback (most recent call last):
+    mlsim.errors.InvalidValueError: seconds must be positive, not -1.
+    """
+    if device not in ("cpu", "gpu"):
+        raise unknown_name("kind of device to measure", device, ("cpu", "gpu"))
+    if kernels not in KERNELS:
+        raise unknown_name("kind of kernel", kernels, KERNELS)
+    if not seconds > 0:
+        raise InvalidValueError(f"seconds must be positive, not {seconds}.")
+    say = progress or (lambda _: None)
+    if device == "gpu":
+        from mlsim.profiling.measuring import gpu
+
+        torch = need("torch", "measuring a GPU", "torch")
+        return gpu.measure_gpu(torch, seconds=seconds, say=say)
+    from mlsim.profiling.measuring import whole
+
+    folder = Path(disk_folder) if disk_folder is not None else None
+    return whole.measure_cpu(
+        need("numpy", "measuring a machine", "arrays"),
+        kernels=kernels,
+        deadline=perf_counter() + seconds,
+        disk=disk,
+        disk_folder=folder,
+        say=say,
+        today=datetime.datetime.now(tz=datetime.UTC).date(),
+        clock=perf_counter,
+    )
+
+
+_HOMES: Mapping[str, str] = {
+    "MeasuredFigure": "measurement",
+    "Measurement": "measurement",
+    "find_levels": "levels",
+    "FoundLevel": "levels",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Import a name of this room when it is first used."""
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)

@@ -1,0 +1,242 @@
+"""The ceilings of the processor that runs this."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Self
+
+from mlsim.hardware.this_machine import Machine
+from mlsim.profiling.measuring.c_kernels import CompiledKernels
+from mlsim.profiling.measuring.disk import SIZE, DiskError, DiskFile
+from mlsim.profiling.measuring.other_kernels import Kernels
+from mlsim.profiling.measuring.products import (
+    FORMATS,
+    ProductWorker,
+    WorkerError,
+    choose_side,
+    product_flops,
+)
+from mlsim.profiling.measuring.registers import RegisterChains
+from mlsim.profiling.measuring.rounds import Measure, Rounds
+from mlsim.profiling.measuring.samples import Clock, Workers
+from mlsim.profiling.measuring.starts import CallStart
+from mlsim.profiling.measuring.streams import Plan, Stream, largest_set, sweep, sweep_sizes
+
+# Samples in a round, of which the best counts.
+SAMPLES = 3
+SWEEP_SAMPLES = 2
+# Several workers start within some tens of microseconds: their samples are longer.
+ALONE_SECONDS, TOGETHER_SECONDS = 0.005, 0.01
+LIBRARIES = ("numpy", "torch")
+
+
+@dataclass
+class Team:
+    """So many workers with their memory: one core, or all."""
+
+    table: str
+    words: str
+    stream: Stream
+    sizes: list[int]
+    plan: Plan
+    curves: list[list[float]] = field(default_factory=list)
+
+    def sweep(self) -> Mapping[str, float]:
+        """Go through every working set once more; the levels are found at the end."""
+        self.curves.append(sweep(self.stream, self.sizes, self.plan, SWEEP_SAMPLES))
+        return {}
+
+    def memory(self) -> Mapping[str, float]:
+        """Return the bandwidth of main memory."""
+        rate = self.stream.sample(self.sizes[-1], self.plan, SAMPLES + 2)
+        return {f"{self.table}.bandwidth": rate}
+
+
+@dataclass
+class Product:
+    """The best product of one format on one team: by whom, and with which side."""
+
+    worker: ProductWorker
+    side: int
+
+    @property
+    def how(self) -> str:
+        """What ran, in words."""
+        threads = f"{self.worker.threads} thread{'s' if self.worker.threads != 1 else ''}"
+        what = f"Product of two matrices of {self.side} x {self.side}"
+        return f"{what}, {self.worker.version}, {threads}."
+
+
+class Processor:
+    """Everything that is measured of a processor, ready to be run round by round."""
+
+    def __init__(
+        self,
+        numpy: Any,
+        machine: Machine,
+        kernels: Kernels | CompiledKernels,
+        *,
+        clock: Clock,
+        disk_folder: Path | None,
+        say: Callable[[str], None],
+        worker: Callable[[str, int], ProductWorker] = ProductWorker,
+        libraries: Sequence[str] = LIBRARIES,
+    ) -> None:
+        self.machine, self.kernels, self._clock = machine, kernels, clock
+        self._numpy, self._disk_folder, self._say = numpy, disk_folder, say
+        self._worker, self._libraries = worker, libraries
+        self._stack = ExitStack()
+        self.teams: list[Team] = []
+        self.products: dict[str, Product] = {}
+        self.versions: dict[str, str] = {}
+        self.lost: dict[str, str] = {}
+
+    def __enter__(self) -> Self:
+        self._stack.__enter__()
+        try:
+            self._prepare()
+        except BaseException:
+            self._stack.close()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+    def _prepare(self) -> None:
+        largest = largest_set(self.machine)
+        self.versions["kernels"] = self.kernels.compiler
+        counts = {"one_core": 1, "memory": self.machine.cores}
+        self._workers = {
+            table: self._stack.enter_context(Workers(count, self._clock))
+            for table, count in counts.items()
+        }
+        for table, workers in self._workers.items():
+            words = "one core" if table == "one_core" else "all cores"
+            least = ALONE_SECONDS if workers.count == 1 else TOGETHER_SECONDS
+            stream = Stream(self._numpy, self.kernels, workers, largest)
+            sizes = sweep_sizes(largest, workers.count)
+            self.teams.append(Team(table, words, stream, sizes, Plan(least)))
+        self._choose_products()
+
+    def _choose_products(self) -> None:
+        for table, threads in (("one_core", 1), ("compute", self.machine.cores)):
+            best: dict[str, float] = {}
+            reasons: dict[str, str] = {}
+            for library in self._libraries:
+                self._say(f"products with {library}, {threads} threads")
+                for name, side, rate, reason, worker in self._tried(library, threads):
+                    if reason:
+                        reasons[name] = reason
+                    elif rate > best.get(name, 0.0):
+                        best[name] = rate
+                        self.products[f"{table}.{name}"] = Product(worker, side)
+            if table == "compute":
+                self.lost |= {
+                    f"compute.{name}": reasons.get(name, "no library multiplies in it")
+                    for name in FORMATS
+                    if name not in best
+                }
+
+    def _tried(
+        self, library: str, threads: int
+    ) -> Iterator[tuple[str, int, float, str, ProductWorker]]:
+        worker = self._worker(library, threads)
+        try:
+            self._stack.enter_context(worker)
+        except WorkerError as error:
+            self.versions[library] = str(error)
+            return
+        self.versions[library] = worker.version
+        floor = 0.0
+        for name in FORMATS:
+            try:
+                choice = choose_side(worker, name, floor)
+            except WorkerError as error:
+                self.lost[f"{library}, {threads} threads"] = str(error)
+                return
+            yield name, choice.side, choice.rate, choice.reason, worker
+            if name == "fp32":
+                floor = choice.rate
+
+    def parts(self) -> Mapping[str, Measure]:
+        """Return what a round consists of."""
+        parts: dict[str, Measure] = {}
+        for team in self.teams:
+            parts[f"memory, {team.words}"] = team.memory
+            parts[f"working sets, {team.words}"] = team.sweep
+        parts["products"] = self._multiply
+        if isinstance(self.kernels, CompiledKernels):
+            chains = RegisterChains(self.kernels, self._workers["memory"])
+            parts["registers"] = lambda: chains.measure(SAMPLES)
+        call = CallStart(self._numpy, self._workers["one_core"])
+        parts["starts"] = lambda: {"starts.call": call.seconds(SAMPLES)}
+        disk = self._disk()
+        if disk:
+            parts["disk"] = disk
+        return parts
+
+    def _multiply(self) -> Mapping[str, float]:
+        found = {}
+        for name, product in list(self.products.items()):
+            try:
+                answer = product.worker.multiply(name.partition(".")[2], product.side, SAMPLES)
+            except WorkerError as error:
+                self.lost[name] = str(error)
+                del self.products[name]
+                continue
+            if answer.seconds:
+                found[name] = product_flops(product.side) / min(answer.seconds)
+        return found
+
+    def _disk(self) -> Measure | None:
+        if self._disk_folder is None:
+            return None
+        try:
+            file = self._stack.enter_context(DiskFile(self._disk_folder, clock=self._clock))
+            file.write()
+            file.read()
+        except DiskError as error:
+            self.lost["disk"] = str(error)
+            return None
+
+        def measure() -> Mapping[str, float]:
+            with contextlib.suppress(DiskError):
+                return {
+                    "disk.write": file.size / file.write(),
+                    "disk.read": file.size / file.read(),
+                }
+            return {}
+
+        return measure
+
+    def how(self, name: str, rounds: Rounds) -> str:
+        """Say what a figure was measured by, in a sentence."""
+        table, _, short = name.partition(".")
+        if name in self.products:
+            return self.products[name].how
+        if short == "bandwidth":
+            team = next(each for each in self.teams if each.table == table)
+            size = team.sizes[-1] / 2**20
+            return (
+                f"Triad over three arrays, {size:.0f} MiB together, {team.words}, "
+                f"{self.kernels.compiler}; counted as STREAM counts, 24 B for each element."
+            )
+        if table == "ceilings":
+            return f"Chains of multiply-adds in registers, all cores, {self.kernels.compiler}."
+        if table == "starts":
+            return "Addition of two arrays of one number by NumPy, one call after another."
+        return (
+            f"A file of {SIZE / 2**20:.0f} MiB, past the system's "
+            "cache, written until it is on the disk, and read in blocks of 4 MiB."
+        )
+
+
+def default_disk_folder() -> Path:
+    """Return the folder in which the disk is measured: the user's own."""
+    return Path(os.path.expanduser("~"))  # noqa: PTH111 - Path.home() raises where there is none

@@ -1,0 +1,246 @@
+"""What a measurement of a machine found: figures with their spread, and what was left out."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from mlsim.errors import NotMeasuredError
+from mlsim.hardware.this_machine import Machine
+from mlsim.profiling.measuring.rounds import QUIET
+from mlsim.profiling.spread import Spread
+from mlsim.units import scale_for, text
+
+if TYPE_CHECKING:
+    from mlsim.hardware import Device
+
+# What people call the tables of a device's file, in the order in which they are shown.
+TABLES = {
+    "compute": "products of matrices",
+    "memory": "memory",
+    "one_core": "one core",
+    "ceilings": "multiply-adds in registers",
+    "starts": "a start",
+    "disk": "disk",
+    "links": "links",
+}
+_WORDS = {
+    "bandwidth": "main memory",
+    "capacity": "main memory, size",
+    "last_level": "last cache, size",
+    "call": "a call of NumPy",
+    "kernel": "a kernel, launched",
+    "registers": "all units",
+    "no_fma": "no fused multiply-add",
+    "no_vectors": "no vectors",
+    "pcie": "from the host",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class MeasuredFigure:
+    """One figure of the machine.
+
+    Attributes
+    ----------
+    name
+        As in a device's file: "memory.bandwidth", "compute.fp32".
+    base
+        The unit of its values: "B/s", "FLOP/s", "B" or "s".
+    spread
+        Its values, one for each round.
+    how
+        What ran, in a sentence.
+    """
+
+    name: str
+    base: str
+    spread: Spread
+    how: str
+
+    @property
+    def value(self) -> float:
+        """The median of the rounds, in base units."""
+        return self.spread.median
+
+    @property
+    def words(self) -> str:
+        """What it is called in a table.
+
+        >>> MeasuredFigure("memory.l2_bandwidth", "B/s", Spread.of([1.0]), "").words
+        'L2 cache'
+        """
+        return words_of(self.name)
+
+    def __str__(self) -> str:
+        low, high = (text(each, self.base) for each in (self.spread.low, self.spread.high))
+        return f"{text(self.value, self.base)} ({low} to {high})"
+
+
+def words_of(name: str) -> str:
+    """Return what people call a figure.
+
+    >>> words_of("one_core.fp32"), words_of("ceilings.fp32_no_fma"), words_of("memory.l1")
+    ('fp32', 'fp32, no fused multiply-add', 'L1 cache, size')
+    """
+    short = name.partition(".")[2]
+    if short in _WORDS:
+        return _WORDS[short]
+    if short[:1] == "l" and short[1:2].isdigit():
+        return f"L{short[1]} cache" + ("" if short.endswith("bandwidth") else ", size")
+    first, _, rest = short.partition("_")
+    return f"{first}, {_WORDS.get(rest, rest)}" if rest else first
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """The ceilings of one machine.
+
+    Attributes
+    ----------
+    machine
+        What the system says of it.
+    kind
+        "cpu" or "gpu".
+    name
+        The processor or the GPU that was measured.
+    figures
+        By name, as in a device's file.
+    refused
+        What was too noisy or is not there, by name, with the reason.
+    curves
+        Working sets in B and rates in B/s, by team of workers: what the levels were found in.
+    versions
+        Software that measured, by its name.
+    seconds
+        How long it took.
+    """
+
+    machine: Machine
+    kind: str
+    name: str
+    date: datetime.date
+    figures: Mapping[str, MeasuredFigure]
+    refused: Mapping[str, str] = field(default_factory=dict)
+    curves: Mapping[str, tuple[Sequence[int], Sequence[float]]] = field(default_factory=dict)
+    versions: Mapping[str, str] = field(default_factory=dict)
+    rounds: int = 0
+    seconds: float = 0.0
+    capacity: int = 0
+
+    @property
+    def noisy(self) -> bool:
+        """Whether anything was left out because it spread too far."""
+        return any(reason.startswith("too noisy") for reason in self.refused.values())
+
+    @property
+    def device(self) -> Device:
+        """The machine as a device, for every question of the package.
+
+        Raises
+        ------
+        NotMeasuredError
+            If its memory or all its products were too noisy.
+        """
+        from mlsim.profiling.measuring.device_file import as_device
+
+        return as_device(self)
+
+    def require_roof(self) -> None:
+        """Refuse a machine without a roof: no bandwidth, or no product.
+
+        Raises
+        ------
+        NotMeasuredError
+            Naming what is missing, and how to quiet the machine.
+        """
+        missing = [] if "memory.bandwidth" in self.figures else ["memory.bandwidth"]
+        if not any(name.startswith("compute.") for name in self.figures):
+            missing.append("compute")
+        if missing:
+            reasons = "; ".join(
+                f"{name}: {reason}"
+                for name, reason in self.refused.items()
+                if name.startswith(tuple(missing))
+            )
+            raise NotMeasuredError(f"{self.name} has no roof: {reasons or 'not measured'}. {QUIET}")
+
+    def save(self, path: str | Path | None = None) -> Path:
+        """Write the device's file, and return where; by default where `Hardware.local()` looks.
+
+        It is written beside its place and then swapped in, so that nobody reads half of it.
+
+        Raises
+        ------
+        NotMeasuredError
+            If the memory or all products were too noisy: half a roof is none.
+        DataFileError
+            If the file can't be written.
+        """
+        from mlsim.profiling.measuring.device_file import write_device
+
+        return write_device(self, path)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the figures as plain data, in base units."""
+        return {
+            "name": self.name,
+            "kind": self.kind,
+            "system": self.machine.system,
+            "cores": self.machine.cores,
+            "date": self.date.isoformat(),
+            "rounds": self.rounds,
+            "seconds": self.seconds,
+            "versions": dict(self.versions),
+            "figures": {
+                name: {
+                    "value": each.value,
+                    "unit": each.base,
+                    "low": each.spread.low,
+                    "high": each.spread.high,
+                    "confidence": each.spread.confidence,
+                    "how": each.how,
+                }
+                for name, each in self.figures.items()
+            },
+            "refused": dict(self.refused),
+            "curves": {
+                team: {"working_set": list(sizes), "rate": list(rates)}
+                for team, (sizes, rates) in self.curves.items()
+            },
+        }
+
+    def __str__(self) -> str:
+        cores = f"{self.machine.cores} core{'s' if self.machine.cores != 1 else ''}"
+        lines = [
+            f"{self.name}, {cores}, {self.machine.system}",
+            f"measured on {self.date} in {self.rounds} rounds, {self.seconds:.0f} s",
+        ]
+        for table, title in TABLES.items():
+            own = [each for name, each in self.figures.items() if name.startswith(f"{table}.")]
+            if own:
+                lines += ["", title, *(f"  {each.words:<28} {_columns(each)}" for each in own)]
+        if self.refused:
+            lines += ["", "left out"]
+            lines += [f"  {_title(name)}: {reason}" for name, reason in self.refused.items()]
+        if self.noisy:
+            lines += ["", QUIET]
+        return "\n".join(lines)
+
+
+def _title(name: str) -> str:
+    table = name.partition(".")[0]
+    if table == name:
+        return name
+    return f"{TABLES.get(table, table)}, {words_of(name)}"
+
+
+def _columns(figure: MeasuredFigure) -> str:
+    scale, unit = scale_for(figure.value, figure.base)
+    value, low, high = (
+        f"{each / scale:.3g}" for each in (figure.value, figure.spread.low, figure.spread.high)
+    )
+    return f"{value:>6} {unit:<8} {low} to {high}"

@@ -1,0 +1,112 @@
+"""How fast memory is gone through, for working sets from a few kilobytes to far beyond caches.
+
+Each worker has three arrays of its own within its share of the working set. Bytes are counted
+as STREAM counts them: 24 for each element, two numbers read and one written, whatever else a
+cache moves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from math import ceil, log2
+from typing import Any
+
+from mlsim.hardware.this_machine import Machine
+from mlsim.profiling.measuring.other_kernels import Kernels
+from mlsim.profiling.measuring.samples import Workers, best_seconds, enough_passes
+
+ELEMENT = 8
+ARRAYS = 3
+# Sizes grow by the fourth root of two; the first fits in any first level.
+STEPS_PER_DOUBLING = 4
+SMALLEST = 8 * 2**10
+# A working set of main memory: each array is four times all the caches, as STREAM asks.
+BEYOND_CACHES = 4
+LEAST_BEYOND = 64 * 2**20
+# No more than this part of the memory is taken.
+MEMORY_PART = 1 / 4
+# Arrays begin on lines of their own, apart by an odd number of lines: equal low bits of
+# addresses would make the three fight for one place in a cache.
+LINE = 64
+APART = 9 * LINE
+
+
+def largest_set(machine: Machine) -> int:
+    """Return the size in B of a working set of main memory: three arrays of four caches.
+
+    >>> largest_set(Machine("chip", "", 2, 2**36, (), "")) == 3 * 2**26
+    True
+    """
+    caches = max((each.total for each in machine.caches), default=0)
+    wanted = ARRAYS * max(BEYOND_CACHES * caches, LEAST_BEYOND)
+    return min(wanted, int(machine.memory * MEMORY_PART)) if machine.memory else wanted
+
+
+def sweep_sizes(largest: int, workers: int = 1) -> list[int]:
+    """Return the working sets of a sweep, of all workers together, in B.
+
+    >>> sizes = sweep_sizes(2**20)
+    >>> sizes[0], sizes[4], sizes[-1], len(sizes)
+    (8064, 16320, 1048512, 29)
+    """
+    first, grain = SMALLEST * workers, ARRAYS * LINE * workers
+    steps = ceil(STEPS_PER_DOUBLING * log2(largest / first))
+    sizes = [
+        int(first * 2 ** (step / STEPS_PER_DOUBLING)) // grain * grain for step in range(steps)
+    ]
+    return [*sizes, largest // grain * grain]
+
+
+class Stream:
+    """Memory for one team of workers, and passes over parts of it."""
+
+    def __init__(self, numpy: Any, kernels: Kernels, workers: Workers, largest: int) -> None:
+        self._kernels, self._workers = kernels, workers
+        share = largest // workers.count + ARRAYS * (APART + LINE)
+        self._blocks = [
+            numpy.empty(share // ELEMENT + LINE, dtype=numpy.float64) for _ in range(workers.count)
+        ]
+        # Memory belongs to the core that touches it first.
+        workers.each(lambda worker: self._blocks[worker].fill(1.0))
+
+    def arrays(self, worker: int, size: int) -> list[Any]:
+        """Return a worker's three arrays within a working set of all workers."""
+        block = self._blocks[worker]
+        count = size // self._workers.count // ARRAYS // ELEMENT
+        begin = -block.ctypes.data % LINE // ELEMENT
+        stride = count + (-count % (LINE // ELEMENT)) + APART // ELEMENT
+        return [block[begin + n * stride :][:count] for n in range(ARRAYS)]
+
+    def moved(self, size: int) -> int:
+        """Return the bytes of a pass over a working set, as STREAM counts them."""
+        return (
+            self._workers.count
+            * ARRAYS
+            * ELEMENT
+            * (size // self._workers.count // ARRAYS // ELEMENT)
+        )
+
+    def sample(self, size: int, plan: Plan, samples: int) -> float:
+        """Return the best rate of some samples in B/s; the first call finds out how many passes."""
+        sets = [self.arrays(worker, size) for worker in range(self._workers.count)]
+
+        def job(worker: int, passes: int) -> None:
+            self._kernels.triad(sets[worker], passes)
+
+        if size not in plan.passes:
+            plan.passes[size], _ = enough_passes(self._workers, job, plan.least)
+        return self.moved(size) / best_seconds(self._workers, job, plan.passes[size], samples)
+
+
+@dataclass
+class Plan:
+    """How many passes make a sample, for each size."""
+
+    least: float
+    passes: dict[int, int] = field(default_factory=dict)
+
+
+def sweep(stream: Stream, sizes: Sequence[int], plan: Plan, samples: int) -> list[float]:
+    """Return the rate of each working set in B/s."""
+    return [stream.sample(size, plan, samples) for size in sizes]

@@ -1,0 +1,89 @@
+"""A machine that does not exist: its kernels only move its clock, so all its rates are known."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from random import Random
+from types import SimpleNamespace
+from typing import Any, Self
+
+import numpy
+
+from mlsim.hardware.this_machine import Machine, ReportedCache
+from mlsim.profiling.measuring.products import Answer
+
+KIB = 2**10
+CACHES = (ReportedCache(1, 32 * KIB, 1), ReportedCache(2, 512 * KIB, 1))
+RATES = (100e9, 50e9, 20e9)
+START = 2e-6
+PRODUCTS = {"fp64": 50e9, "fp32": 100e9, "bf16": 400e9, "fp16": 1e9}
+MACHINE = Machine("Made Chip 1", "Nobody", 1, 160 * 2**20, CACHES, "Linux 6 x86_64")
+
+
+class MadeMachine:
+    """Kernels, products and a clock. `noise` is how far each sample may be slowed down."""
+
+    compiler = "made kernels"
+
+    def __init__(self, noise: float = 0.002, seed: int = 0, noisy: Sequence[str] = ()) -> None:
+        self.now, self._random = 0.0, Random(seed)
+        self.noise, self.noisy = noise, noisy
+
+    def clock(self) -> float:
+        """Return the time; to look at it takes a little."""
+        self.now += 1e-8
+        return self.now
+
+    def take(self, seconds: float, what: str = "") -> None:
+        """Let time pass, more where there is noise."""
+        wide = 1.5 if what in self.noisy else self.noise
+        self.now += seconds * (1 + wide * self._random.random())
+
+    def triad(self, arrays: Sequence[Any], passes: int) -> None:
+        """Go through three arrays at the rate of the level in which they fit."""
+        size = 3 * arrays[0].nbytes
+        rate = next(
+            (rate for rate, cache in zip(RATES, CACHES, strict=False) if size <= cache.size),
+            RATES[-1],
+        )
+        self.take(passes * size / rate, "memory" if rate == RATES[-1] else "")
+
+    def add(self, *_: Any, out: Any) -> None:
+        """Add two arrays of one number, as NumPy's function of that name does."""
+        self.take(START, "start")
+
+    @property
+    def numpy(self) -> Any:
+        """NumPy, of which this machine adds."""
+        return SimpleNamespace(
+            add=self.add, empty=numpy.empty, ones=numpy.ones, float64=numpy.float64
+        )
+
+    def worker(self, library: str, threads: int) -> MadeWorker:
+        """Return what multiplies."""
+        return MadeWorker(self, library, threads)
+
+
+class MadeWorker:
+    """Products at rates that are known."""
+
+    def __init__(self, machine: MadeMachine, library: str, threads: int) -> None:
+        self._machine, self.library, self.threads = machine, library, threads
+        self.version = f"made {library}"
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def multiply(self, number_format: str, side: int, times: int) -> Answer:
+        """Multiply; NumPy knows two formats only."""
+        if number_format not in PRODUCTS or (self.library == "numpy" and number_format[-1] == "6"):
+            return Answer((), "there is no product in it")
+        seconds = []
+        for _ in range(times):
+            begin = self._machine.now
+            self._machine.take(2 * side**3 / PRODUCTS[number_format], number_format)
+            seconds.append(self._machine.now - begin)
+        return Answer(tuple(seconds))

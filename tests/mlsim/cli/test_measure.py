@@ -1,0 +1,82 @@
+"""The commands `mlsim measure` and `mlsim time`."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import sys
+from pathlib import Path
+
+import pytest
+from made_machine import MACHINE, MadeMachine
+
+from mlsim.cli.command import main
+from mlsim.profiling.measuring.whole import measure_cpu
+
+
+@pytest.fixture
+def made(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> MadeMachine:
+    """A machine that does not exist, in the place of this one."""
+    machine = MadeMachine()
+
+    def measure(device: str, **_: object) -> object:
+        return measure_cpu(
+            machine.numpy, kernels=machine, deadline=0.0, disk=False, disk_folder=None,
+            say=lambda _: None, today=datetime.date(2026, 11, 23), clock=machine.clock,
+            machine=MACHINE, worker=machine.worker,
+        )  # fmt: skip
+
+    monkeypatch.setattr("mlsim.profiling.measuring.measure", measure)
+    monkeypatch.setattr("mlsim.zoo.local.this_machine", lambda: MACHINE)
+    monkeypatch.setenv("MLSIM_MACHINES", str(tmp_path / "machines"))
+    return machine
+
+
+def test_measured_saved_and_asked(made: MadeMachine, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["solve", "resnet50", "local"]) == 1
+    assert "run `mlsim measure` once" in capsys.readouterr().err
+    assert main(["measure"]) == 0
+    out, said = capsys.readouterr()
+    assert "Made Chip 1, 1 core" in out
+    assert "now: mlsim solve ResNet50 local" in said
+    assert main(["solve", "resnet50", "local", "--precision", "fp32"]) == 0
+    assert "Made Chip 1" in capsys.readouterr().out
+    assert main(["zoo", "local"]) == 0
+    assert "memory.l1_bandwidth" in capsys.readouterr().out
+
+
+def test_only_shown(made: MadeMachine, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    assert main(["measure", "--no-save", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["name"] == "Made Chip 1"
+    assert not (tmp_path / "machines").exists()
+
+
+def test_what_is_no_roof_is_shown_and_refused(
+    made: MadeMachine, capsys: pytest.CaptureFixture[str]
+) -> None:
+    made.noisy = ("memory",)
+    assert main(["measure"]) == 1
+    out, said = capsys.readouterr()
+    assert "left out" in out
+    assert "has no roof" in said
+
+
+def test_a_program_is_timed(capfd: pytest.CaptureFixture[str]) -> None:
+    program = [sys.executable, "-c", "print('work')"]
+    assert (
+        main(["time", "--repeat", "2", "--warm-up", "1", "--quiet", "--json", "--", *program]) == 0
+    )
+    found = json.loads(capfd.readouterr().out)
+    assert len(found["runs"]) == 2
+    assert found["wall"]["median"] > 0
+    assert main(["time", "--", *program]) == 0
+    out = capfd.readouterr().out
+    assert "work" in out
+    assert "1 run" in out
+
+
+def test_a_program_that_fails_is_no_measurement(capfd: pytest.CaptureFixture[str]) -> None:
+    assert main(["time", "--", sys.executable, "-c", "raise SystemExit(5)"]) == 1
+    assert "ended with status 5" in capfd.readouterr().err
+    assert main(["time"]) == 1
+    assert "no command to time" in capfd.readouterr().err

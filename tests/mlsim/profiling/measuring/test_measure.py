@@ -1,0 +1,191 @@
+"""A machine whose rates are known, measured: what is found, what is refused, what is saved."""
+
+from __future__ import annotations
+
+import datetime
+from pathlib import Path
+
+import pytest
+from made_machine import CACHES, MACHINE, PRODUCTS, RATES, START, MadeMachine
+
+from mlsim import Engine, Hardware
+from mlsim.errors import DataFileError, InvalidValueError, NotMeasuredError, UnknownNameError
+from mlsim.hardware.device_files import load_device
+from mlsim.profiling import Measurement, measure
+from mlsim.profiling.measuring.whole import measure_cpu
+from mlsim.zoo.catalogue import as_dict, as_text
+from mlsim.zoo.review.file_report import validate_file
+
+
+def measured(made: MadeMachine, seconds: float = 1e6) -> Measurement:
+    return measure_cpu(made.numpy, kernels=made, deadline=made.now + seconds, disk=False, disk_folder=None,
+        say=lambda _: None, today=datetime.date(2026, 11, 23), clock=made.clock,
+        machine=MACHINE, worker=made.worker,
+    )  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def found() -> Measurement:
+    return measured(MadeMachine())
+
+
+def test_rates_are_those_of_the_machine(found: Measurement) -> None:
+    assert found.figures["memory.bandwidth"].value == pytest.approx(RATES[-1], rel=0.01)
+    assert found.figures["memory.l1_bandwidth"].value == pytest.approx(RATES[0], rel=0.01)
+    assert found.figures["one_core.l2_bandwidth"].value == pytest.approx(RATES[1], rel=0.01)
+    assert found.figures["starts.call"].value == pytest.approx(START, rel=0.01)
+    for name in ("fp64", "fp32", "bf16"):
+        assert found.figures[f"compute.{name}"].value == pytest.approx(PRODUCTS[name], rel=0.01)
+
+
+def test_caches_are_found_within_a_step_of_the_sweep(found: Measurement) -> None:
+    for cache in CACHES:
+        assert found.figures[f"memory.l{cache.level}"].value == pytest.approx(cache.size, rel=0.2)
+    assert found.figures["memory.last_level"].value == found.figures["memory.l2"].value
+
+
+def test_a_format_without_units_of_its_own_is_no_ceiling(found: Measurement) -> None:
+    assert "compute.fp16" not in found.figures
+    assert "less than in wider numbers" in found.refused["compute.fp16"]
+    assert "compute.int8" in found.refused
+
+
+def test_intervals_hold_the_figure_and_say_how_sure(found: Measurement) -> None:
+    assert found.rounds == 9
+    for figure in found.figures.values():
+        assert figure.spread.low <= figure.value <= figure.spread.high
+        assert figure.spread.confidence >= 0.95
+
+
+def test_three_runs_agree_within_their_intervals() -> None:
+    runs = [measured(MadeMachine(noise=0.03, seed=seed)) for seed in range(3)]
+    for name in ("memory.bandwidth", "compute.fp32"):
+        assert len({name in run.figures for run in runs}) == 1
+        assert runs[0].figures[name].spread.agrees(runs[1].figures[name].spread)
+        assert runs[0].figures[name].spread.agrees(runs[2].figures[name].spread)
+
+
+def test_a_noisy_figure_is_left_out_and_said() -> None:
+    found = measured(MadeMachine(noisy=("fp32",)))
+    assert "compute.fp32" not in found.figures
+    assert found.refused["compute.fp32"].startswith("too noisy: its median is known to ")
+    said = str(found)
+    assert "products of matrices, fp32: too noisy" in said
+    assert "To quiet the machine: close other programs" in said
+    assert "compute.fp32" not in found.device.figures
+
+
+def test_half_a_roof_is_none(tmp_path: Path) -> None:
+    found = measured(MadeMachine(noisy=("memory",)))
+    with pytest.raises(
+        NotMeasuredError, match=r"Made Chip 1 has no roof: memory\.bandwidth: too noisy"
+    ):
+        found.save(tmp_path / "chip.toml")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_time_that_runs_out_leaves_six_rounds() -> None:
+    assert measured(MadeMachine(), seconds=1e-3).rounds == 6
+
+
+def test_what_it_says_of_itself(found: Measurement) -> None:
+    said = str(found)
+    assert said.startswith(
+        "Made Chip 1, 1 core, Linux 6 x86_64\nmeasured on 2026-11-23 in 9 rounds"
+    )
+    assert "  L1 cache, size" in said
+    plain = found.to_dict()
+    assert plain["figures"]["compute.fp32"]["unit"] == "FLOP/s"
+    assert len(plain["curves"]["one core"]["rate"]) == len(
+        plain["curves"]["one core"]["working_set"]
+    )
+
+
+def test_the_file_is_one_of_the_zoo(found: Measurement, tmp_path: Path) -> None:
+    path = found.save(tmp_path / "machines" / "chip.toml")
+    assert [each.name for each in path.parent.iterdir()] == ["chip.toml"]
+    device = load_device(path)
+    assert device.key == "Local.CPU"
+    assert device.name == "Made Chip 1"
+    assert device.bandwidth_si == pytest.approx(RATES[-1], rel=0.01)
+    assert device.figures["compute.fp32"].kind == "measured"
+    assert device.figures["compute.fp32"].read == datetime.date(2026, 11, 23)
+    assert "x 512, made " in device.figures["compute.fp32"].note
+    assert validate_file(path).errors == 0, str(validate_file(path))
+    assert "Made Chip 1" in as_text(device)
+    assert as_dict(device)["figures"]["memory.l1"]["source"]["title"] == "mlsim measure"
+
+
+def test_a_file_is_swapped_in_whole(found: Measurement, tmp_path: Path, monkeypatch) -> None:
+    path = tmp_path / "chip.toml"
+    path.write_text("the old one")
+
+    def refuse(_: Path) -> None:
+        raise DataFileError("half")
+
+    monkeypatch.setattr("mlsim.profiling.measuring.device_file.load_device", refuse)
+    with pytest.raises(DataFileError, match="half"):
+        found.save(path)
+    assert path.read_text() == "the old one"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_place_that_can_t_be_written_is_said(found: Measurement, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(DataFileError, match="can't be written"):
+        found.save(tmp_path / "file" / "chip.toml")
+
+
+@pytest.fixture
+def own(found: Measurement, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("MLSIM_MACHINES", str(tmp_path))
+    monkeypatch.setattr("mlsim.zoo.local.this_machine", lambda: MACHINE)
+    return found.save()
+
+
+def test_every_question_can_be_asked_of_it(own: Path) -> None:
+    assert own.name == "made-chip-1-1-cores-cpu.toml"
+    device = Hardware.local()
+    by_record = Engine.solve(model="resnet50", hardware=device)
+    by_name = Engine.solve(model="resnet50", hardware="local")
+    assert by_record.latency == by_name.latency
+    # There is no fp16; bf16 has as many bits. No operator beats the roof.
+    assert by_record.precision == "bf16"
+    assert by_record.latency.to("s").magnitude > 8.178e9 / PRODUCTS["bf16"]
+    assert Engine.solve(model="resnet50", hardware=device, precision="fp32").bottleneck
+    table = Engine.sweep(model="resnet50", hardware=device, batch_size=[1, 2], precision="fp32")
+    assert table.feasible.all()
+    kept = Engine.solve(model="resnet50", hardware=device, activations="on-chip", precision="fp32")
+    assert kept.latency <= Engine.solve(model="resnet50", hardware=device, precision="fp32").latency
+
+
+def test_a_calibrated_estimate_is_not_made_up(own: Path) -> None:
+    with pytest.raises(NotMeasuredError):
+        _ = Engine.solve(model="resnet50", hardware="local", estimate="calibrated").latency
+
+
+def test_a_machine_that_nobody_measured(own: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(NotMeasuredError, match=r"run `mlsim measure --device gpu`"):
+        Hardware.local("gpu")
+    with pytest.raises(UnknownNameError, match="kind of local device"):
+        Hardware.local("tpu")
+    other = type(MACHINE)("Other", "", 4, 0, (), "")
+    monkeypatch.setattr("mlsim.zoo.local.this_machine", lambda: other)
+    with pytest.raises(
+        NotMeasuredError, match=r"\(other-4-cores-cpu\).*Other machines were: made-chip"
+    ):
+        Engine.solve(model="resnet50", hardware="local")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "said"),
+    [
+        ({"device": "tpu"}, UnknownNameError, "cpu, gpu"),
+        ({"kernels": "fortran"}, UnknownNameError, "auto, c, numba, numpy"),
+        ({"seconds": 0}, InvalidValueError, "positive"),
+        ({"seconds": float("nan")}, InvalidValueError, "positive"),
+    ],
+)
+def test_arguments_are_checked(arguments, error, said: str) -> None:
+    with pytest.raises(error, match=said):
+        measure(**arguments)
