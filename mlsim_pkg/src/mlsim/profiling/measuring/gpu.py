@@ -272,7 +272,7 @@ def _streams(gpu: Gpu) -> tuple[list[int], list[Callable[[], object]]]:
     while size < largest:
         counts.append(int(size) // ARRAYS // ELEMENT)
         size *= 2 ** (1 / STEPS_PER_DOUBLING)
-    counts.append(largest // ARRAYS // ELEMENT)
+    counts = sorted({*counts, largest // ARRAYS // ELEMENT})
 
     def make(count: int) -> Callable[[], object]:
         x, y, z = a[:count], b[:count], c[:count]

@@ -80,9 +80,13 @@ class ProductWorker:
         WorkerError
             If it can't be.
         """
-        hello = self._read()
-        if "version" not in hello:
-            raise WorkerError(f"{self.library}: {hello.get('error', 'no answer')}")
+        try:
+            hello = self._read()
+            if "version" not in hello:
+                raise WorkerError(f"{self.library}: {hello.get('error', 'no answer')}")
+        except WorkerError:
+            self.__exit__(None, None, None)
+            raise
         self.version = str(hello["version"])
         return self
 
@@ -98,6 +102,8 @@ class ProductWorker:
         except (OSError, ValueError, subprocess.TimeoutExpired):
             self._process.kill()
             self._process.wait()
+        finally:
+            self._process.stdout.close()
 
     def multiply(self, number_format: str, side: int, times: int) -> Answer:
         """Return the seconds of so many products, after one that is not counted.
