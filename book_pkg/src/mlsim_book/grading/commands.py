@@ -87,6 +87,18 @@ def add_grading(commands: Any) -> None:
         help="run them without walls: they can do whatever you can",
     )  # fmt: skip
     grade.set_defaults(run=_grade)
+    sheet = commands.add_parser(
+        "sheet", help="a grading sheet for work that people read, from a rubric"
+    )
+    sheet.add_argument("rubric", type=Path, metavar="RUBRIC.toml", help="criteria and points")
+    sheet.add_argument(
+        "--students", type=Path, metavar="CSV", help="a list of students: makes the empty sheet"
+    )
+    sheet.add_argument(
+        "--filled", type=Path, metavar="CSV", help="the filled sheet: makes totals and feedback"
+    )
+    sheet.add_argument("--out", type=Path, required=True, metavar="DIR", help="where it goes")
+    sheet.set_defaults(run=_sheet)
 
 
 def _positive(text: str) -> int:
@@ -137,6 +149,30 @@ def _exams(files: Sequence[Path]) -> list[Exercise]:
         if not load(file):
             raise SourceError("there is no exercise in it", file=file)
     return found
+def _sheet(options: argparse.Namespace) -> int:
+    from mlsim_book.errors import SourceError
+    from mlsim_book.grading import sheet
+    from mlsim_book.grading.assignment import read_students
+
+    rubric = sheet.load_rubric(options.rubric)
+    if (options.students is None) == (options.filled is None):
+        raise SourceError(
+            "give either --students or --filled",
+            hint="First the list of students makes a sheet; filled, it makes the feedback.",
+        )
+    if options.filled is not None:
+        graded = sheet.read_sheet(rubric, options.filled)
+        table = sheet.write_feedback(rubric, graded, options.out)
+        _say(f"{len(graded)} graded of {rubric.points} points: {table}")
+        return 0
+    students = read_students(options.students)
+    place = options.out / "sheet.csv"
+    if place.exists():
+        raise SourceError("there is a sheet already, which may be filled in", file=place)
+    options.out.mkdir(parents=True, exist_ok=True)
+    place.write_text(sheet.empty_sheet(rubric, students) + "\n", encoding="utf-8")
+    _say(f"a row for each of {len(students)} students, {rubric.points} points: {place}")
+    return 0
 
 
 def _grade(options: argparse.Namespace) -> int:
