@@ -30,6 +30,7 @@ from mlsim.hardware.measured_kernels import (
     products,
     streams,
 )
+from mlsim.hardware.measured_shares import tiling
 from mlsim.hardware.relatives import families
 from mlsim.systems.link_calibration import _line, link_calibration
 
@@ -116,11 +117,12 @@ def test_filled_share_by_hand(rows: int, columns: int, rounds: int, share: float
 
 
 def test_a_product_by_hand() -> None:
-    """GEM-023: 137.44 GFLOP in 602.8 - 2.0 us, of 312 TFLOP/s on 1024/1080 of the cores."""
-    reached = 137.438953472e9 / (602.8e-6 - 2e-6) / (312e12 * 1024 / 1080)
-    assert reached == pytest.approx(0.7733, abs=2e-4)
+    """GEM-023: 137.44 GFLOP in 602.8 - 2.0 us, of 312 TFLOP/s in 9.48 rounds of ten."""
+    lost, _ = tiling("Cloud.A100")
+    rounds = 1024 / 108 + lost * (10 - 1024 / 108)
+    filled = 1024 / 108 / rounds
     found = calibration(Hardware.Cloud.A100, "fp16")
-    rate = 137.438953472e9 / (312e12 * 1024 / 1080 * found.compute_fraction)
+    rate = 137.438953472e9 / (312e12 * filled * found.compute_fraction)
     row = next(row for row in found.rows if row.id == "GEM-023")
     assert isinstance(row, ProductRow)
     assert found.product_time(row) == pytest.approx(rate + 2e-6)
@@ -211,10 +213,10 @@ def test_a_device_without_rows_borrows_from_the_nearest_and_says_so() -> None:
     words = a40gb.origins["compute_fraction"]
     assert "borrowed from Cloud.A100, Cloud.A100_PCIe, of the same chip" in words
     assert "80 % of measured products took 0.8" in words
-    # Own products, and streams of the family.
+    # Own products, and streams of the same chip.
     v100 = calibration(Hardware.Cloud.V100, "fp16")
-    assert (v100.levels["compute_fraction"], v100.levels["memory_fraction"]) == ("own", "family")
-    assert "borrowed from Cloud.T4, of its family" in v100.origins["memory_fraction"]
+    assert (v100.levels["compute_fraction"], v100.levels["memory_fraction"]) == ("own", "sibling")
+    assert "borrowed from Cloud.V100_32GB" in v100.origins["memory_fraction"]
     tpu = calibration(Hardware.Cloud.TPUv4, "bf16")
     assert set(tpu.levels.values()) == {"class"}
     assert "all accelerators that were measured" in tpu.origins["compute_fraction"]

@@ -39,6 +39,7 @@ def serve(
     chunk_tokens: int = 8192,
     reserve: float = 0.1,
     estimate: str = "roofline",
+    software: str | None = None,
     check_memory: bool = True,
     **given: Any,
 ) -> Serving:
@@ -132,6 +133,7 @@ def serve(
             chunk_tokens=chunk_tokens,
             reserve=reserve,
             estimate=estimate,
+            software=software,
             given=given,
         ),
         check_memory=check_memory,

@@ -48,6 +48,7 @@ def train(
     samples: Any = None,
     reserve: float = 0.1,
     estimate: str = "roofline",
+    software: str | None = None,
     search: bool = False,
     check_memory: bool = True,
     **given: Any,
@@ -177,6 +178,7 @@ def train(
         samples=samples,
         reserve=reserve,
         estimate=estimate,
+        software=software,
         given=given,
     )
     if network:

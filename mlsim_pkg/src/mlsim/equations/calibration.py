@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mlsim.equations.functions import Value, ceil, exceeds, maximum, minimum, total
+from mlsim.equations.functions import Value, ceil, exceeds, floor, maximum, minimum, total
 from mlsim.equations.registry import equation
 
 QUESTION = "How much of the data sheet's rates is reached?"
@@ -78,6 +78,94 @@ def filled_share(
         * minimum(16 * maximum(ceil(product_rows / 16), 1), tile_size)
         * minimum(16 * maximum(ceil(outputs / 16), 1), tile_size)
     ) + exceeds(1, outputs)
+
+
+@equation(source="nvidia2023matmul", yields="waves", counts=True)
+def shared_waves(
+    product_rows: Value, outputs: Value, tile_size: Value, cores: Value, last_round_share: Value
+) -> Value:
+    """Rounds in which all tiles of a product are worked on, where the last one is shared.
+
+    Of the idle part of a last round a share is lost: kernels that stay on their cores take
+    the next piece early.
+
+    Assumes tiles of one size, with sides in steps of 16 where a product is smaller.
+    Valid for a share from 0, nothing lost, to 1, whole rounds.
+
+    >>> shared_waves(1280, 1280, 128, 80, 0.4)
+    1.55
+    """
+    return maximum(
+        (1 - last_round_share)
+        * ceil(product_rows / minimum(16 * maximum(ceil(product_rows / 16), 1), tile_size))
+        * ceil(outputs / minimum(16 * maximum(ceil(outputs / 16), 1), tile_size))
+        / cores
+        + last_round_share
+        * ceil(
+            ceil(product_rows / minimum(16 * maximum(ceil(product_rows / 16), 1), tile_size))
+            * ceil(outputs / minimum(16 * maximum(ceil(outputs / 16), 1), tile_size))
+            / cores
+        ),
+        1,
+    )
+
+
+@equation(source="nvidia2026aiconfigurator", yields="filled_share", counts=True)
+def shared_filled_share(
+    product_rows: Value,
+    outputs: Value,
+    product_depth: Value,
+    waves: Value,
+    cores: Value,
+    tile_size: Value,
+    least_depth: Value,
+    small_tile_fraction: Value,
+) -> Value:
+    """Part of the rounds that the result fills, with the better of two tiles.
+
+    Where large tiles leave cores idle, tiles of half the side give them work, at a part of
+    the rate, and several cores share the depth of one tile. What is no matrix product has no
+    outputs, and a share of 1.
+
+    Valid from 0 to 1.
+
+    >>> shared_filled_share(128, 1024, 1024, 1, 64, 128, 512, 0.75)
+    0.75
+    """
+    return maximum(
+        product_rows
+        * outputs
+        / (
+            waves
+            * cores
+            * minimum(16 * maximum(ceil(product_rows / 16), 1), tile_size)
+            * minimum(16 * maximum(ceil(outputs / 16), 1), tile_size)
+        ),
+        small_tile_fraction
+        * product_rows
+        * outputs
+        / (
+            minimum(16 * maximum(ceil(product_rows / 16), 1), tile_size / 2)
+            * minimum(16 * maximum(ceil(outputs / 16), 1), tile_size / 2)
+        )
+        / maximum(
+            ceil(product_rows / minimum(16 * maximum(ceil(product_rows / 16), 1), tile_size / 2))
+            * ceil(outputs / minimum(16 * maximum(ceil(outputs / 16), 1), tile_size / 2)),
+            cores / maximum(floor(product_depth / least_depth), 1),
+        ),
+    ) + exceeds(1, outputs)
+
+
+@equation(source="nvidia2023matmul", yields="product_depth", counts=True)
+def convolution_depth(multiply_adds: Value, activations_written: Value) -> Value:
+    """Depth of a convolution as a matrix product: multiply-adds of each number it writes.
+
+    Valid for one group of channels, and for fully connected layers.
+
+    >>> convolution_depth(6400, 100)
+    64.0
+    """
+    return multiply_adds / maximum(activations_written, 1)
 
 
 @equation(source="williams2009roofline", yields="compute_time")

@@ -341,3 +341,15 @@ def batch_tokens(batch_size: Value, output_tokens: Value) -> Value:
     6400
     """
     return batch_size * output_tokens
+
+
+@equation(source="nvidia2023matmul", yields="product_depth", counts=True)
+def depth_of_product(token_multiply_adds: Value, outputs: Value) -> Value:
+    """Depth of a matrix product: multiply-adds of each number of its result.
+
+    Valid for products; what is none has no outputs, and a depth that nothing asks for.
+
+    >>> depth_of_product(4194304, 1024)
+    4096.0
+    """
+    return token_multiply_adds / maximum(outputs, 1)

@@ -36,7 +36,7 @@ from mlsim.hardware.measured_shares import (
 from mlsim.hardware.relatives import Relatives, relatives
 from mlsim.precision import precision as find_precision
 
-__all__ = ["TILE", "Calibration", "band", "calibrated_devices", "calibration"]
+__all__ = ["TILE", "Calibration", "band", "calibrated_devices", "calibration", "unit_width"]
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,7 @@ class Calibration:
         """
         peak = self.device.compute.figure(row.precision).si
         computing = physics.calibrated_compute_time(
-            row.flops, peak, self.compute_fraction, filled(row, self.cores)
+            row.flops, peak, self.compute_fraction, filled(row, self.device)
         )
         moving = physics.calibrated_memory_time(
             row.bytes_moved, self.device.bandwidth_si, self.memory_fraction
@@ -129,7 +129,12 @@ def calibration(device: Device, precision: str) -> Calibration:
     (0.813, 0.834, 108)
     """
     name = find_precision(precision).computes_as
-    computing = _nearest(device, lambda each: product_share(each, name), with_products())
+    computing = _nearest(
+        device,
+        lambda each: product_share(each, name),
+        with_products(),
+        lambda each: unit_width(each, name),
+    )
     moving = _nearest(device, stream_share, with_streams())
     if computing is None or moving is None:
         raise NotMeasuredError(_missing(device))
@@ -188,14 +193,40 @@ def band(level: str, precision: str) -> tuple[float, float] | None:
     return None
 
 
+def unit_width(device: Device, name: str) -> float:
+    """Return a format's peak over that of general units; 0 where one is not on record.
+
+    The wider the units for matrices, the harder they are to feed.
+
+    >>> from mlsim import Hardware
+    >>> unit_width(Hardware.Cloud.A100, "fp16"), unit_width(Hardware.Workstation.RTX4090, "fp16")
+    (16, 2)
+    """
+    figures = device.compute.figures
+    if name not in figures or "fp32" not in figures:
+        return 0.0
+    return round(figures[name].si / figures["fp32"].si)
+
+
 def _nearest(
-    device: Device, of: Callable[[Device], Share | None], measured: Collection[str]
+    device: Device,
+    of: Callable[[Device], Share | None],
+    measured: Collection[str],
+    like: Callable[[Device], float] | None = None,
 ) -> tuple[Share, Relatives] | None:
-    """Return a share of the nearest devices that have one: the middle, where there are several."""
+    """Return a share of the nearest devices that have one: the middle, where there are several.
+
+    Those that are like the device in something come first, be they farther away.
+    """
     own = of(device) if device.key in measured else None
     if own is not None:
         return own, Relatives("own", (device.key,))
-    kin = relatives(device.key, [key for key in measured if key != device.key])
+    others = [key for key in measured if key != device.key]
+    kin = None
+    if like is not None and like(device):
+        alike = [key for key in others if like(device_with(key)) == like(device)]
+        kin = relatives(device.key, alike)
+    kin = kin or relatives(device.key, others)
     if kin is None:
         return None
     found = {key: share for key in kin.keys if (share := of(device_with(key))) is not None}

@@ -14,7 +14,12 @@ from statistics import median
 from mlsim.equations import calibration as physics
 from mlsim.errors import NotMeasuredError
 from mlsim.hardware.device import Device
-from mlsim.hardware.kernel_constants import KernelSeries, kernel_series, measured_devices
+from mlsim.hardware.kernel_constants import (
+    KernelSeries,
+    all_series,
+    kernel_series,
+    measured_devices,
+)
 from mlsim.hardware.measured_kernels import (
     AttentionRow,
     KernelRow,
@@ -24,9 +29,13 @@ from mlsim.hardware.measured_kernels import (
     products,
     streams,
 )
+from mlsim.hardware.relatives import relatives
 
 # Rows and columns of the tile that a core works on: the common size of libraries.
 TILE = 128
+
+# A core gets no thinner part of a product's depth.
+LEAST_DEPTH = 512.0
 
 # A product counts as limited by arithmetic if moving its bytes, at the full
 # bandwidth, would take less than this part of its time.
@@ -54,7 +63,7 @@ def product_share(device: Device, precision: str) -> Share | None:
     Rows in 16 bits, bf16 or fp16, stand for both; they also stand for a format of which
     there are none.
     """
-    for wanted in (_alike(precision), SIXTEEN):
+    for wanted in (_alike(precision), SIXTEEN, ("fp32",)):
         rows = _products_of(device, wanted)
         found = _kernels(device, "product", wanted)
         # The best of a search is an upper bound of what other shapes reach.
@@ -198,19 +207,54 @@ def _of_products(device: Device, precision: str, rows: tuple[ProductRow, ...]) -
     return Share(min(1.0, reached), words, rows)
 
 
-def filled(row: ProductRow, cores: int | None) -> float:
+@lru_cache(maxsize=256)
+def tiling(key: str) -> tuple[float, float]:
+    """Return the part of an idle last round that is lost, and a small tile's part of the rate.
+
+    Those of the atlas's products in 16 bits on a device, or the median of its relatives.
+
+    >>> lost, small = tiling("Cloud.H100")
+    >>> lost < 0.1, 0.7 < small < 1
+    (True, True)
+    """
+    kin = relatives(key, measured_devices("product"))
+    keys = kin.keys if kin else measured_devices("product")
+    several = [each for each in keys if (each, "product", "bf16") in _in_sixteen()]
+    found = [kernel_series(each, "product", "bf16").values for each in several or _all_sixteen()]
+    return (
+        median(each["last_round_share"] for each in found),
+        median(each["small_tile_fraction"] for each in found),
+    )
+
+
+def _all_sixteen() -> list[str]:
+    return [key for key, _, _ in _in_sixteen()]
+
+
+@lru_cache(maxsize=1)
+def _in_sixteen() -> tuple[tuple[str, str, str], ...]:
+    return tuple(key[:3] for key in all_series() if key[1:3] == ("product", "bf16"))
+
+
+def filled(row: ProductRow, device: Device) -> float:
     """Return the part of the cores' rounds that a product fills; 1 if nobody counts cores."""
-    if cores is None:
+    if device.cores is None:
         return 1.0
-    rounds = physics.waves(float(row.m), float(row.n), TILE, cores)
-    return float(physics.filled_share(float(row.m), float(row.n), rounds, cores, TILE))
+    rows, columns, cores = float(row.m), float(row.n), float(device.cores)
+    lost, small = tiling(device.key)
+    rounds = physics.shared_waves(rows, columns, TILE, cores, lost)
+    return float(
+        physics.shared_filled_share(
+            rows, columns, float(row.k), rounds, cores, TILE, LEAST_DEPTH, small
+        )
+    )
 
 
 def _reached(row: ProductRow, device: Device, overhead: float) -> float:
     """Return the part of the peak that a product reached on the cores that it filled."""
     peak = device.compute.figure(row.precision).si
     rate = row.flops / (row.seconds - overhead)
-    return rate / (peak * filled(row, device.cores))
+    return rate / (peak * filled(row, device))
 
 
 def sources(rows: tuple[KernelRow, ...]) -> str:

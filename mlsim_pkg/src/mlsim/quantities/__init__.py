@@ -34,6 +34,8 @@ _TOPICS = (
     *("footprint", "machines", "inside", "arrivals"),
     *("footprint", "machines", "inside", "gemm"),
     *("footprint", "machines", "inside", "timing"),
+    *("operators", "serving", "training", "calibration", "software", "kernels"),
+    *("footprint", "machines", "inside"),
 )
 _TERMS: dict[str, Term] = {}
 _loaded: list[str] = []

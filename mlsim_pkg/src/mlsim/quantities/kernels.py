@@ -2,6 +2,12 @@
 
 ENTRIES: tuple[tuple[str, str, str, str], ...] = (
     # A matrix product whose depth may be divided among cores.
+    (
+        "small_tile_fraction",
+        r"\eta_t",
+        "1",
+        "Part of the rate of a large tile that one of half the side reaches.",
+    ),
     ("least_depth", r"q_\mathrm{min}", "1", "Least depth for which a core is given a part."),
     ("depth_parts", r"\nu_s", "1", "Parts of a product's depth, each for other cores."),
     (

@@ -2,23 +2,55 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 
-from mlsim.equations import Equation, calibration as physics, equations_of, step
+from mlsim.equations import (
+    Equation,
+    calibration as physics,
+    equations_of,
+    exchange_kernels,
+    software as program,
+    step,
+)
+from mlsim.errors import InvalidValueError
 from mlsim.hardware import Device
-from mlsim.hardware.device_calibration import TILE, Calibration, calibration
+from mlsim.hardware.device_calibration import TILE, Calibration, calibration, unit_width
+from mlsim.hardware.kernel_constants import SOURCE
+from mlsim.hardware.measured_shares import LEAST_DEPTH, tiling
+from mlsim.software import Software, core_lanes, software
+from mlsim.solvers.inputs import CALIBRATED
 from mlsim.solvers.question import Known, recorded
+from mlsim.workloads.model import FLOPS_PER_MULTIPLY_ADD
 
-EQUATIONS = equations_of(physics)
+# Of what a program adds, what is worked out once for a table of operators.
+ONCE = (
+    *("software_overhead", "core_cycles", "core_weight_rate"),
+    *("side_worked_fraction", "software_fraction", "input_bytes", "device_scores"),
+)
+EQUATIONS = (
+    *equations_of(physics, exchange_kernels),
+    *(each for each in equations_of(program) if each.name not in ONCE),
+)
+# Who says nothing of the software means the door's own.
+DEFAULTS = {"solve": "engine", "serve": "engine", "train": "framework"}
 
 # What was measured, and may be given in place of it.
 OF_DEVICE = ("compute_fraction", "memory_fraction", "kernel_overhead")
-OF_LINK = ("link_fraction", "link_latency")
+MAIN_OF_LINK = ("link_fraction", "link_latency")
+OF_LINK = (*MAIN_OF_LINK, "start_growth", "ramp_time")
 
 
-def chosen(*, sends: bool, network: bool) -> dict[str, str]:
+def chosen(
+    *,
+    sends: bool,
+    network: bool,
+    hosted: bool = False,
+    unfused: bool = False,
+    worked: bool = False,
+) -> dict[str, str]:
     """Name the equation for each quantity that has several.
 
     Parameters
@@ -27,21 +59,34 @@ def chosen(*, sends: bool, network: bool) -> dict[str, str]:
         Whether devices send to one another.
     network
         Whether a network of layers is asked about, and not a step of a transformer.
+    hosted, unfused, worked
+        Whether the host takes part, whether activations cross the memory more often than
+        fused operators move them, and whether cores limit how fast weights are read.
     """
+    waits = "hosted_latency" if network else "hosted_step_latency"
+    fused = "activation_bytes" if network else "token_activation_bytes"
+    passes = "unfused_activation_bytes" if network else "unfused_token_bytes"
     return {
         "compute_time": "calibrated_compute_time",
-        "memory_time": "calibrated_memory_time",
-        "network_time": "calibrated_network_time",
+        "memory_time": "worked_memory_time" if worked else "calibrated_memory_time",
+        "network_time": "calibrated_network_time" if network else "ramped_network_time",
         "operator_time": "started_and_sent_time" if sends else "started_time",
-        "latency": "step_latency",
+        "latency": waits if hosted else "step_latency",
+        "total_overhead_time": "hosted_overhead_time" if hosted else "total_overhead_time",
+        "activation_bytes": passes if unfused else fused,
         "compute_bound_share": "calibrated_compute_bound_share",
         "product_rows": "convolution_rows" if network else "product_rows",
+        "waves": "shared_waves",
+        "filled_share": "shared_filled_share",
     }
 
 
-def network_equations(roofline: Iterable[Equation]) -> tuple[Equation, ...]:
+@lru_cache(maxsize=8)
+def network_equations(
+    roofline: tuple[Equation, ...], *, hosted: bool = False, unfused: bool = False
+) -> tuple[Equation, ...]:
     """Return the equations of a network of layers, from those of the roofline."""
-    names = chosen(sends=False, network=True)
+    names = chosen(sends=False, network=True, hosted=hosted, unfused=unfused)
     # A step of a transformer has the sum over operators with their starts.
     candidates = (*roofline, *EQUATIONS, *equations_of(step))
     kept = [each for each in candidates if names.get(each.yields, each.name) == each.name]
@@ -72,14 +117,117 @@ def reached(found: Calibration, name: str, *, attention: bool) -> float:
     return float(getattr(found, "attention_fraction" if own else name))
 
 
+def made_by(given: Software | str | None, estimate: str, door: str) -> Software | None:
+    """Return the class of software of a question; None where no estimate takes it.
+
+    Raises
+    ------
+    InvalidValueError
+        If software is given for another estimate than the calibrated one.
+    UnknownNameError
+        If there is no such class.
+    """
+    if estimate != CALIBRATED:
+        if given is not None:
+            raise InvalidValueError(
+                f"software={getattr(given, 'key', given)!r} goes with estimate='calibrated' only: "
+                f"the {estimate} knows of no program. Leave software out, or ask for 'calibrated'."
+            )
+        return None
+    if isinstance(given, Software):
+        return given
+    return software(DEFAULTS[door] if given is None else given)
+
+
+# Units for matrices at full rate have at least so many times the peak of general units.
+_WIDE = 3.0
+
+
+def in_program(
+    measured: float, made_by: Software, kind: str, device: Device, precision: str
+) -> float:
+    """Return the part of the peak that an operator of a kind reaches inside a program.
+
+    >>> from mlsim import Hardware
+    >>> from mlsim.software import software
+    >>> found = in_program(0.8, software("eager"), "convolution", Hardware.Cloud.A100, "fp16")
+    >>> 0.1 < found < 0.4
+    True
+    """
+    peak, plain = device.compute.figure(precision).si, device.compute.figures.get("fp32")
+    wide = plain is None or unit_width(device, precision) >= _WIDE
+    share = made_by.value("product_share" if wide else "plain_share")
+    if kind == "attention":
+        share = made_by.value("attention_share")
+    reached = float(program.software_fraction(measured, share))
+    work = made_by.value("side_work")
+    if kind != "convolution" or not work or plain is None:
+        return reached
+    general = float(
+        program.software_fraction(plain.si, calibration(device, "fp32").compute_fraction)
+    )
+    return float(program.side_worked_fraction(reached, work, peak, general))
+
+
+def streamed(measured: float, made_by: Software) -> float:
+    """Return the part of the bandwidth that a program's operators reach."""
+    return float(program.software_fraction(measured, made_by.value("stream_share")))
+
+
+def sent(measured: float, made_by: Software | None) -> float:
+    """Return the part of a link's rate that a program's exchanges reach."""
+    share = 1.0 if made_by is None else made_by.value("sending_share")
+    return float(program.software_fraction(measured, share))
+
+
+def start_of(measured: float, made_by: Software, kind: str) -> float:
+    """Return the time in s to start an operator of a kind, which may be several kernels."""
+    each = made_by.value("kernel_start") or measured
+    return float(program.software_overhead(each, made_by.kernels(kind)))
+
+
+def weight_rate(device: Device, made_by: Software, *, narrow: bool) -> float:
+    """Return the weights in a second that a device's cores bring to a product; inf: no limit.
+
+    Parameters
+    ----------
+    narrow
+        Whether the weights are in fewer bits than the arithmetic.
+    """
+    name = "narrow_weights_per_cycle" if narrow else "weights_per_cycle"
+    each = made_by.value(name)
+    cycles = cycles_of(device)
+    if each == math.inf or cycles is None:
+        return math.inf
+    return float(program.core_weight_rate(cycles, each))
+
+
+def cycles_of(device: Device) -> float | None:
+    """Return the clock cycles of all cores in a second; None if no peak is on record."""
+    figure = device.compute.figures.get("fp32")
+    if figure is None:
+        return None
+    lanes = core_lanes(device.key)
+    return float(program.core_cycles(figure.si, lanes, FLOPS_PER_MULTIPLY_ADD))
+
+
+def add_software(known: Known, made_by: Software, *names: str) -> None:
+    """Add terms of a class of software, each with its origin."""
+    for name in names:
+        known.add(partial(made_by.origin, name), **{name: made_by.value(name)})
+
+
 def add_tiling(known: Known, device: Device) -> None:
     """Add what tells how a product fills a device: 1 if nobody counts its cores."""
     if device.cores is None:
         words = f"assumed: no number of cores of {device.name} is on record, so all count as full"
         known.add(words, filled_share=1.0)
         return
+    lost, small = tiling(device.key)
     library = "convention: the common tile of a library for matrix products"
-    known.add(library, tile_size=float(TILE))
+    known.add(library, tile_size=float(TILE), least_depth=LEAST_DEPTH)
+    words = f"fitted to products in 16 bits on {device.name} or its relatives; {SOURCE}"
+    known.add(words, last_round_share=lost, small_tile_fraction=small)
     known.add(recorded(device, device.figures["cores"]), cores=float(device.cores))
 
 

@@ -31,6 +31,9 @@ _BEYOND = 2
 _MOST = 8
 _OVER_PCIE = ("Cloud.L40S", "Cloud.RTXPRO6000_Server")
 
+# Links of devices, the fastest first.
+_LINKS = ("nvlink", "infinity_fabric", "pcie")
+
 # Messages for which the atlas's times make a line, in bytes.
 _MESSAGES = tuple(2**power for power in range(10, 30))
 
@@ -139,6 +142,76 @@ def link_calibration(system: System, group: int | None = None) -> LinkCalibratio
     )
 
 
+@dataclass(frozen=True, slots=True)
+class ExchangeConstants:
+    """Constants of `ramped_network_time` for exchanges of a kind on a system's links.
+
+    Attributes
+    ----------
+    link_fraction, link_latency, start_growth, ramp_time
+        As the equation has them.
+    origin
+        In words: of which kernels, or by which line.
+    """
+
+    link_fraction: float
+    link_latency: float
+    start_growth: float
+    ramp_time: float
+    origin: str
+
+
+# What the atlas calls an exchange, by the name of an operator of a step.
+_KINDS = {
+    "all-reduce": ("graph_all_reduce", "all_reduce"),
+    "gather of the output": ("exchange", "all_gather"),
+    "tokens to their experts and back": ("exchange", "alltoall"),
+    "stage to stage": ("exchange", "all_gather"),
+}
+
+
+@lru_cache(maxsize=512)
+def exchange_constants(
+    system: System, group: int, operator: str, *, graph: bool = True
+) -> ExchangeConstants:
+    """Return the constants of a step's exchange, for few bytes and for many.
+
+    Those of the atlas's kernels on the device or its relatives, of an engine in a captured
+    graph if it is an all-reduce and `graph`; else the line of `link_calibration`.
+
+    Raises
+    ------
+    NotMeasuredError
+        As `link_calibration`.
+
+    >>> from mlsim import Systems
+    >>> found = exchange_constants(Systems.DGX_A100_640GB, 8, "all-reduce")
+    >>> 1e-6 < found.link_latency < 1e-5
+    True
+    """
+    kind, path = _KINDS.get(operator, _KINDS["stage to stage"])
+    kind = kind if graph else "exchange"
+    joined = [name for name in _LINKS if _as_fast(system, name)]
+    pcie = joined[:1] == ["pcie"]
+    measured = [key for key in measured_devices(kind) if (key in _OVER_PCIE) == pcie]
+    kin = relatives(system.device.key, measured) if joined else None
+    several = [kernel_series(key, kind, path) for key in kin.keys] if kin else []
+    if kin is None or not several:
+        line = link_calibration(system, group)
+        return ExchangeConstants(
+            line.link_fraction, line.link_latency, 0.0, 0.0, line.origins["link_latency"]
+        )
+    middle = {name: median(each.values[name] for each in several) for name in several[0].constants}
+    words = several[0].words if len(several) == 1 else f"{len(several)} devices; {SOURCE}"
+    return ExchangeConstants(
+        link_fraction=middle["link_fraction"],
+        link_latency=middle["link_latency"],
+        start_growth=middle["start_growth"],
+        ramp_time=middle["ramp_time"],
+        origin=f"fitted to {path} kernels: {words}{kin.words}",
+    )
+
+
 def _rows(system: System, members: int) -> tuple[AllReduceRow, ...]:
     """Choose the rows of the device, of the link, and of the nearest number of devices."""
     device = system.device
@@ -170,7 +243,7 @@ def _rows(system: System, members: int) -> tuple[AllReduceRow, ...]:
 
 def _of_kernels(system: System, members: int, bandwidth: float) -> LinkCalibration | None:
     """Return a line through the atlas's times, of the nearest devices with such a link."""
-    links = [name for name in ("nvlink", "infinity_fabric", "pcie") if _joined_by(system, name)]
+    links = [name for name in _LINKS if _joined_by(system, name)]
     if not links or members > _BEYOND * _MOST:
         return None
     pcie = links[0] == "pcie"
@@ -205,8 +278,13 @@ def _of_kernels(system: System, members: int, bandwidth: float) -> LinkCalibrati
 
 def _joined_by(system: System, link: str) -> bool:
     """Tell whether a system is joined by a device's own link of this kind."""
+    return system.topology == "switch" and _as_fast(system, link)
+
+
+def _as_fast(system: System, link: str) -> bool:
+    """Tell whether a device's links in a system are as fast as its own of this kind."""
     figure = system.device.figures.get(f"links.{link}")
-    if figure is None or system.topology != "switch":
+    if figure is None:
         return False
     rate = figure.si / 2 if figure.direction == "both ways" else figure.si
     return abs(system.device_bandwidth / rate - 1) < _SAME_RATE

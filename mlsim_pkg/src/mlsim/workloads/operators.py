@@ -138,7 +138,7 @@ class NetworkOperators(OperatorTable[Operator]):
         """The same table with a column for the parameters of tables, if it has any."""
         if not self.table_parameters or TABLES in self.names:
             return self
-        return NetworkOperators(self.operators, (*self.counted, TABLES))
+        return NetworkOperators(self.operators, (*self.counted, TABLES), self.extra)
 
     @cached_property
     def with_live(self) -> NetworkOperators:
@@ -152,7 +152,7 @@ class NetworkOperators(OperatorTable[Operator]):
         edges[0] = self.operators[0].activations_read
         edges[-1] += self.operators[-1].activations_written
         live = [op.activations_live for op in self.operators]
-        extra = {"operator_live": live, "boundary_elements": edges}
+        extra = {**self.extra, "operator_live": live, "boundary_elements": edges}
         return NetworkOperators(self.operators, self.counted, extra)
 
     @cached_property

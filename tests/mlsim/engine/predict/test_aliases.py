@@ -26,7 +26,7 @@ def test_a_name_without_an_alias_stands_for_itself() -> None:
 
 
 def test_software_must_be_known() -> None:
-    assert software("vllm").key == "engine"
+    assert software("vllm").key == "vllm"
     with pytest.raises(UnknownNameError, match="eager"):
         software("eagr")
 

@@ -59,6 +59,8 @@ def predict(row: tuple[Any, ...], estimate: str = "calibrated") -> Training:
         attention="standard",
         dropout=True,
         estimate=estimate,
+        # No term of a program, which is fitted to rows such as these.
+        software="kernels" if estimate == "calibrated" else None,
     )
 
 

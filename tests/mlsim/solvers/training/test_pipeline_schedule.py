@@ -173,6 +173,7 @@ def test_the_search_takes_a_pipeline_where_it_is_faster() -> None:
         "devices": 64,
         "global_batch": 32,
         "estimate": "calibrated",
+        "software": "kernels",
         "model": Models.Gemma2_9B,
     }
     best = Engine.train(**ask, search=True)

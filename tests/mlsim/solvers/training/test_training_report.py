@@ -274,5 +274,5 @@ def test_zero3_is_as_slow_as_its_overlap_says() -> None:
         "estimate": "calibrated",
     }
     plain, hides = Engine.train(**ask), Engine.train(**ask, overlap={"gradient": 1})
-    assert plain.shares["gradients"] > 0.2
+    assert plain.shares["gradients"] > 0.15
     assert hides.shares["gradients"] == 0

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from mlsim.workloads.model import Model
 
 # What a row may say; the rest of its columns, the measured value above all, is dropped.
-TEXTS = ("case_id", "kind", "metric_kind", "model", "device", "sw_class", "assumed")
+TEXTS = ("case_id", "kind", "metric_kind", "model", "device", "sw_class", "software", "assumed")
 FORMATS = ("w_dtype", "a_dtype", "kv_dtype")
 NUMBERS = ("batch", "input_len", "output_len", "w_bits")
 SIZES = ("tp", "pp", "dp", "ep", "cp", "count")
@@ -153,6 +153,14 @@ class Case:
             raise InvalidValueError(f"{name}: {found}")
         self.note("the model is as the table of models describes it")
         return found  # type: ignore[no-any-return]
+
+    def software(self, estimate: str, usual: str) -> dict[str, Any]:
+        """Return the argument that names the class of software, of a calibrated estimate."""
+        if estimate != "calibrated":
+            return {}
+        name = self.text("sw_class")
+        found = aliases.software(name).key if name else usual
+        return {"software": aliases.narrower(found, self.text("software"))}
 
     @property
     def count(self) -> int:

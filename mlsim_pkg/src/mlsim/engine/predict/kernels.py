@@ -48,6 +48,7 @@ def product_time(case: Case, estimate: str) -> float:
         batch_size=rows,
         precision=case.precision("a_dtype"),
         estimate=estimate,
+        software="kernels" if estimate == CALIBRATED else None,
         check_memory=False,
     )
     return float(found.value("latency"))

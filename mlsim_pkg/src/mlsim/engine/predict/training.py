@@ -9,6 +9,7 @@ from typing import Any
 
 from mlsim.engine import Engine
 from mlsim.engine.anatomy import anatomy
+from mlsim.engine.predict import aliases
 from mlsim.engine.predict.case import Case, lengthened
 from mlsim.errors import InvalidValueError
 from mlsim.solvers.training.training import Training
@@ -184,6 +185,8 @@ def _global_batch(case: Case, copies: int, micro: int, tokens: int) -> int:
 
 def _train(case: Case, estimate: str, **other: Any) -> Training:
     asked = {**_asked(case), **other}
+    if estimate == "calibrated":
+        asked["software"] = aliases.narrower("framework", case.text("software"))
     return Engine.train(estimate=estimate, **asked)
 
 

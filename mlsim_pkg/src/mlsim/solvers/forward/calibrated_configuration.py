@@ -2,18 +2,30 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import ClassVar
 
 from mlsim.equations import Equation
+from mlsim.equations.software import input_bytes
 from mlsim.hardware.device_calibration import Calibration
+from mlsim.precision import PRECISIONS
+from mlsim.software import Software, software as find_software
 from mlsim.solvers import calibrated
-from mlsim.solvers.forward.configuration import GIVABLE, SOLVER, Configuration, with_lookups
+from mlsim.solvers.forward.configuration import (
+    GIVABLE,
+    MOST_KEPT,
+    SOLVER,
+    Configuration,
+    with_lookups,
+)
 from mlsim.solvers.question import Known
 from mlsim.workloads.operators import NetworkOperators
 
-CALIBRATED_SOLVER = calibrated.network_equations(SOLVER)
+# Those of a program whose host takes part, and whose kernels are not fused: all there are.
+CALIBRATED_SOLVER = calibrated.network_equations(SOLVER, hosted=True, unfused=True)
+# What a program adds to a pass of a network.
+_OF_CALLS = ("host_launch_time", "call_time", "call_bandwidth")
 
 # The calibrated estimate has more of it.
 CALIBRATED_GIVABLE = (
@@ -37,6 +49,8 @@ class CalibratedConfiguration(Configuration):
         If there are no measurements of the device, unless all of it is given.
     """
 
+    software: Software = field(default_factory=lambda: find_software(calibrated.DEFAULTS["solve"]))
+
     givable: ClassVar[tuple[str, ...]] = CALIBRATED_GIVABLE
 
     def __post_init__(self) -> None:
@@ -47,7 +61,9 @@ class CalibratedConfiguration(Configuration):
     def equations(self) -> tuple[Equation, ...]:
         """The equations that answer the question."""
         tables = self.model.operators.table_parameters
-        return with_lookups(CALIBRATED_SOLVER) if tables else CALIBRATED_SOLVER
+        made_by = self.software
+        own = calibrated.network_equations(SOLVER, hosted=made_by.hosted, unfused=made_by.unfused)
+        return with_lookups(own) if tables else own
 
     @cached_property
     def calibrations(self) -> dict[str, Calibration]:
@@ -57,17 +73,58 @@ class CalibratedConfiguration(Configuration):
     @property
     def operators(self) -> NetworkOperators:
         """All operators in order, with the width of each product."""
-        return self.model.operators.with_outputs
+        return self._with_shares(self.model.operators.with_outputs)
 
     @property
     def table(self) -> NetworkOperators:
         """The operators to reckon with: equal ones in one row."""
-        return self.model.operators.merged.with_outputs.with_tables
+        cache = self.model.operators.cache
+        key = ("program", self.software, self.device, self.precision, *sorted(self.given))
+        if key not in cache:
+            if len(cache) >= MOST_KEPT:
+                cache.clear()
+            table = self.model.operators.merged.with_outputs.with_tables
+            cache[key] = self._with_shares(table)
+        found: NetworkOperators = cache[key]
+        return found
+
+    def _with_shares(self, table: NetworkOperators) -> NetworkOperators:
+        """Return a table with what each kind of operator reaches inside the program."""
+        made_by, columns = self.software, {}
+        for found in self.calibrations.values():
+            columns["compute_fraction"] = [
+                calibrated.in_program(
+                    found.compute_fraction, made_by, each.kind, self.device, found.precision
+                )
+                for each in table
+            ]
+            columns["kernel_overhead"] = [
+                calibrated.start_of(found.kernel_overhead, made_by, each.kind) for each in table
+            ]
+        if made_by.value("host_launch_time"):
+            columns["launches"] = [made_by.kernels(each.kind) for each in table]
+        kept = {name: values for name, values in columns.items() if name not in self.given}
+        return NetworkOperators(table.operators, table.counted, {**table.extra, **kept})
 
     def _on_record(self) -> Known:
         known = super()._on_record()
         calibrated.add_tiling(known, self.device)
         calibrated.add_origins(known, self.device, self.calibrations)
         for found in self.calibrations.values():
-            known.update({name: getattr(found, name) for name in calibrated.OF_DEVICE})
+            known.update(memory_fraction=calibrated.streamed(found.memory_fraction, self.software))
+        self._add_program(known)
         return known
+
+    def _add_program(self, known: Known) -> None:
+        """Add what the program adds to its kernels."""
+        made_by = self.software
+        if made_by.unfused:
+            calibrated.add_software(known, made_by, "activation_passes")
+        if not made_by.hosted:
+            return
+        calibrated.add_software(known, made_by, *_OF_CALLS)
+        if not made_by.value("host_launch_time"):
+            known.add("starts of kernels hide behind the device", launch_count=0.0)
+        inputs = float(self.model.operators.operators[0].activations_read)
+        words = "the model's input, as numbers in 32 bits"
+        known.add(words, call_bytes=float(input_bytes(inputs, PRECISIONS["fp32"].bytes)))

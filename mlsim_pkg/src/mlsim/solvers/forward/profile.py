@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from pint import Quantity
 
     from mlsim.hardware import Device
+    from mlsim.software import Software
     from mlsim.solvers.causes import Causes
     from mlsim.solvers.reports import Report
     from mlsim.workloads.model import Network
@@ -368,6 +369,7 @@ def solve(
     precision: str | Precision | None = None,
     estimate: str = "roofline",
     activations: str = IN_MEMORY,
+    software: Software | str | None = None,
     check_memory: bool = True,
     given: Mapping[str, Any] | None = None,
 ) -> Profile:
@@ -379,6 +381,11 @@ def solve(
         As `Engine.solve`.
     """
     kind = kind_of(estimate, activations)
+    more: dict[str, Any] = {}
+    if estimate == CALIBRATED or software is not None:
+        from mlsim.solvers.calibrated import made_by
+
+        more["software"] = made_by(software, estimate, "solve")
     configuration = kind(
         model=model,
         device=device,
@@ -389,6 +396,7 @@ def solve(
         batch_size=validate("batch_size", batch_size, whole=True),
         given=validate_given(given, kind.givable) if given else {},
         assumed=precision is None,
+        **more,
     )
     configuration.check_consistent()
     return Profile(configuration, check_memory=check_memory)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from mlsim.equations import serving_counts
 from mlsim.solvers import calibrated
 from mlsim.solvers.question import Known, recorded
-from mlsim.systems.link_calibration import link_calibration
+from mlsim.systems.link_calibration import exchange_constants
 from mlsim.workloads.model import FLOPS_PER_MULTIPLY_ADD
 
 if TYPE_CHECKING:
@@ -25,6 +25,7 @@ def known_of(service: Service) -> Known:
     _add_layout(known, service)
     if service.calibrated:
         _add_measured(known, service)
+        _add_program(known, service)
     # Columns that are the same for all operators.
     known.update(service.table.cache["uniform"])
     return known
@@ -91,14 +92,34 @@ def _add_layout(known: Known, service: Service) -> None:
         known.add("definition", total_network_time=0.0)
 
 
+_OF_STEPS = ("host_launch_time", "step_host_time", "sequence_host_time")
+
+
+def _add_program(known: Known, service: Service) -> None:
+    """Add what the program adds to its kernels."""
+    made_by = service.software
+    if made_by is None:
+        return
+    if made_by.unfused:
+        calibrated.add_software(known, made_by, "activation_passes", "score_passes")
+    if made_by.hosted:
+        calibrated.add_software(known, made_by, *_OF_STEPS)
+        if not made_by.value("host_launch_time"):
+            known.add("starts of kernels hide behind the device", launch_count=0.0)
+
+
 def _add_measured(known: Known, service: Service) -> None:
     """Add the tiles of the device, and the origins of the columns that were measured."""
     calibrated.add_tiling(known, service.device)
     calibrated.add_origins(known, service.device, service.calibrations)
     system = service.system
-    groups = dict.fromkeys(each.link_group for each in service.table if each.link_group)
-    if system and groups and not set(calibrated.OF_LINK) <= set(service.given):
-        found = [link_calibration(system, each) for each in groups]
+    sending = [each for each in service.table if each.link_group]
+    if system and sending and not set(calibrated.MAIN_OF_LINK) <= set(service.given):
+        found = [
+            exchange_constants(system, each.link_group, each.name, graph=service.in_graph)
+            for each in sending
+        ]
+        words = "; or ".join(dict.fromkeys(each.origin for each in found))
         for name in calibrated.OF_LINK:
-            words = "; or ".join(dict.fromkeys(each.origins[name] for each in found))
             known.columns(f"{system.name}, {words}", name)
+        known.columns("layout: devices that exchange", "group_size")

@@ -73,7 +73,8 @@ def equations_for(variant: frozenset[str]) -> tuple[Equation, ...]:
     }
     candidates = SERVING
     if CALIBRATED in variant:
-        chosen |= calibrated.chosen(sends=sends, network=False)
+        terms = {name: name in variant for name in ("hosted", "unfused", "worked")}
+        chosen |= calibrated.chosen(sends=sends, network=False, **terms)
         candidates = (*SERVING, *calibrated.EQUATIONS)
     return tuple(each for each in candidates if chosen.get(each.yields, each.name) == each.name)
 

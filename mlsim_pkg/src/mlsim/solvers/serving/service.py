@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
 from mlsim.equations import serving_counts
+from mlsim.equations.software import device_scores
 from mlsim.errors import InvalidValueError
 from mlsim.hardware import Device
 from mlsim.hardware.device_calibration import Calibration
 from mlsim.precision import Precision
+from mlsim.software import Software
 from mlsim.solvers import calibrated
 from mlsim.solvers.formats import WIDE, WIDE_BYTES, Formats
 from mlsim.solvers.inputs import CALIBRATED
 from mlsim.solvers.question import Known
 from mlsim.solvers.serving.known import known_of
 from mlsim.systems import System
-from mlsim.systems.link_calibration import link_calibration
+from mlsim.systems.link_calibration import exchange_constants
 from mlsim.workloads.language import Transformer
 from mlsim.workloads.operators import OperatorTable
 from mlsim.workloads.parallelism import Parallelism
@@ -66,6 +69,8 @@ class Service:
     chunk_tokens: float
     reserve_share: float
     given: Mapping[str, Any]
+    # What runs it; of the calibrated estimate only.
+    software: Software | None = None
     # The operators on one device, with its peaks; all that no request changes.
     table: OperatorTable[StepOperator] = field(init=False)
     # What is known of model, device and layout, whatever the request.
@@ -93,6 +98,9 @@ class Service:
                 self.calibrated,
                 self.model.state_bytes_per_sequence > 0,
                 self.model.shares_cache,
+                self.software is not None and self.software.hosted,
+                self.software is not None and self.software.unfused,
+                self.table.cache["worked"],
             )
         )
 
@@ -112,6 +120,11 @@ class Service:
         """
         names = (each.name for each in self.formats.all_computing(self.device))
         return calibrated.constants(self.device, names, self.given)
+
+    @property
+    def in_graph(self) -> bool:
+        """Whether devices add up by kernels of an engine, in a captured graph."""
+        return self.software is None or self.software.exchanges == "graph"
 
     @property
     def request(self) -> dict[str, Any]:
@@ -180,7 +193,10 @@ class Service:
         return f"{count} x {self.device.name}{where} ({self.parallelism})"
 
 
-_VARIANTS = ("latent", "encoder", "bound", "sends", "windowed", CALIBRATED, "recurrent", "shared")
+_VARIANTS = (
+    *("latent", "encoder", "bound", "sends", "windowed", CALIBRATED, "recurrent", "shared"),
+    *("hosted", "unfused", "worked"),
+)
 
 
 @lru_cache(maxsize=32)
@@ -201,6 +217,7 @@ def _table(service: Service, replaced: tuple[str, ...]) -> OperatorTable[StepOpe
         service.system,
         formats,
         service.estimate,
+        service.software,
         replaced,
     )
     found = _TABLES.get(key)
@@ -240,6 +257,7 @@ def _new_table(service: Service, replaced: tuple[str, ...]) -> OperatorTable[Ste
     mixed = {name: values for name, values in columns.items() if len(set(values)) > 1}
     table = OperatorTable(operators, STEP_COLUMNS, mixed)
     table.cache["sends"] = bool(groups)
+    table.cache["worked"] = "core_weight_rate" in columns
     table.cache["uniform"] = {
         name: values[0] for name, values in columns.items() if name not in mixed
     }
@@ -304,23 +322,84 @@ def _calibrated_columns(
             if each.kind == "experts"
             else float(each.outputs)
             for each in operators
-        )
+        ),
+        "product_depth": tuple(
+            float(serving_counts.depth_of_product(each.token_multiply_adds, each.outputs))
+            for each in operators
+        ),
     }
     found = service.calibrations
     for name in calibrated.OF_DEVICE if found else ():
         columns[name] = tuple(
             0.0
             if name == "kernel_overhead" and each.link_group
-            else calibrated.reached(found[format_], name, attention=each.kind == "attention")
+            else _reached(service, found[format_], name, each)
             for each, format_ in zip(operators, used, strict=True)
         )
-    groups = {each.link_group for each in operators if each.link_group}
-    if service.system and groups and not set(calibrated.OF_LINK) <= set(replaced):
-        links = {each: link_calibration(service.system, each) for each in groups}
-        columns["link_fraction"] = tuple(
-            links[each.link_group].link_fraction if each.link_group else 1.0 for each in operators
-        )
-        columns["link_latency"] = tuple(
-            links[each.link_group].link_latency if each.link_group else 0.0 for each in operators
-        )
+    columns |= _program_columns(service, operators, used)
+    sending = any(each.link_group for each in operators)
+    if service.system and sending:
+        columns |= _exchange_columns(service, service.system, operators)
     return {name: values for name, values in columns.items() if name not in replaced}
+
+
+def _exchange_columns(
+    service: Service, system: System, operators: tuple[StepOperator, ...]
+) -> dict[str, tuple[float, ...]]:
+    """Return what was measured of exchanges: a start, a rate, and the ramp between them."""
+    # Whoever gives a start and a rate means a line through them.
+    given = set(calibrated.MAIN_OF_LINK) <= set(service.given)
+    found = [
+        exchange_constants(system, each.link_group, each.name, graph=service.in_graph)
+        if each.link_group and not given
+        else None
+        for each in operators
+    ]
+    return {
+        "link_fraction": tuple(
+            calibrated.sent(each.link_fraction, service.software) if each else 1.0 for each in found
+        ),
+        "link_latency": tuple(each.link_latency if each else 0.0 for each in found),
+        "start_growth": tuple(each.start_growth if each else 0.0 for each in found),
+        "ramp_time": tuple(each.ramp_time if each else 0.0 for each in found),
+        "group_size": tuple(float(max(each.link_group, 2)) for each in operators),
+    }
+
+
+def _reached(service: Service, found: Calibration, name: str, operator: StepOperator) -> float:
+    """Return what was measured of an operator, inside the program that runs it."""
+    value = calibrated.reached(found, name, attention=operator.kind == "attention")
+    made_by = service.software
+    if made_by is None:
+        return value
+    if name == "compute_fraction":
+        return calibrated.in_program(value, made_by, operator.kind, service.device, found.precision)
+    if name == "memory_fraction":
+        return calibrated.streamed(value, made_by)
+    return calibrated.start_of(value, made_by, operator.kind)
+
+
+def _program_columns(
+    service: Service, operators: tuple[StepOperator, ...], used: list[str]
+) -> dict[str, tuple[float, ...]]:
+    """Return what a program adds to each operator: starts, scores, and work on weights."""
+    made_by, columns = service.software, {}
+    if made_by is None:
+        return {}
+    if made_by.value("host_launch_time"):
+        columns["launches"] = tuple(
+            0.0 if each.link_group else made_by.kernels(each.kind) for each in operators
+        )
+    if made_by.unfused:
+        heads = device_scores(service.model.attention.heads, service.parallelism.tensor)
+        columns["scores_per_pair"] = tuple(
+            float(heads) if each.kind == "attention" else 0.0 for each in operators
+        )
+    narrow = service.formats.weights.bits < service.formats.activations.bits
+    rates = tuple(
+        calibrated.weight_rate(service.device, made_by, narrow=narrow and not each.unquantised)
+        for each in operators
+    )
+    if min(rates) < math.inf:
+        columns["core_weight_rate"] = rates
+    return columns

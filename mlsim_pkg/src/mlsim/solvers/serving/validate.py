@@ -8,6 +8,8 @@ from typing import Any
 
 from mlsim.errors import InvalidValueError, WrongKindError
 from mlsim.hardware import Device
+from mlsim.software import Software
+from mlsim.solvers import calibrated
 from mlsim.solvers.consistency import check_consistent, check_shares
 from mlsim.solvers.formats import Formats
 from mlsim.solvers.inputs import check_estimate, validate, validate_given
@@ -42,6 +44,7 @@ def service(
     chunk_tokens: Any = 8192,
     reserve: Any = 0.1,
     estimate: str = "roofline",
+    software: Software | str | None = None,
     given: Mapping[str, Any] | None = None,
 ) -> Service:
     """Check a question about a service; see `Engine.serve` for its parts.
@@ -60,6 +63,7 @@ def service(
         parallelism=_divided(parallelism, model, hardware),
         formats=formats,
         estimate=estimate,
+        software=calibrated.made_by(software, estimate, "serve"),
         batch_size=validate("batch_size", batch_size, whole=True),
         prompt_tokens=validate("prompt_tokens", prompt_tokens, whole=True),
         output_tokens=_output(model, output_tokens),

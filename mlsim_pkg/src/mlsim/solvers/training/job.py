@@ -10,6 +10,7 @@ from typing import Any
 from mlsim.hardware import Device
 from mlsim.hardware.device_calibration import Calibration, calibration
 from mlsim.precision import Precision, by_default
+from mlsim.software import Software
 from mlsim.solvers.calibrated import OF_DEVICE
 from mlsim.solvers.formats import WIDE
 from mlsim.solvers.inputs import CALIBRATED
@@ -67,6 +68,8 @@ class Job:
     given: Mapping[str, Any]
     # Whether nobody asked for the precision.
     assumed: bool = False
+    # What runs it; of the calibrated estimate only.
+    software: Software | None = None
 
     @property
     def why(self) -> str:

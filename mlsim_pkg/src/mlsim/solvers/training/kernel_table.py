@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from mlsim.equations import link
+from mlsim.solvers.calibrated import in_program, start_of
 from mlsim.solvers.training.job import Job
 from mlsim.systems import placement
 from mlsim.workloads.kernels import KERNEL_COLUMNS, Kernel
@@ -33,6 +34,7 @@ def kernel_table(job: Job) -> OperatorTable[Kernel]:
         job.recipe,
         job.precision,
         job.estimate,
+        job.software,
         replaced,
     )
     found = _TABLES.get(key)
@@ -82,15 +84,25 @@ def _exchange_bandwidth(job: Job, row: Kernel) -> float:
 def _calibrated_columns(job: Job, rows: tuple[Kernel, ...]) -> dict[str, tuple[float, ...]]:
     """Return columns of what was measured, where it is not the same for all kernels."""
     found, wide = job.achieved, job.attention_achieved
-    if found is None or wide is None:
+    made_by = job.software
+    if found is None or wide is None or made_by is None:
         return {}
     starts = tuple(
-        0.0 if row.kind in ("network", "kept") else found.kernel_overhead for row in rows
+        0.0
+        if row.kind in ("network", "kept")
+        else start_of(found.kernel_overhead, made_by, row.kind)
+        for row in rows
     )
     # Standard attention is two products; flash attention is a kernel of its own.
     own = not job.recipe.standard
     reached = tuple(
-        wide.attention_fraction if own and row.kind == "attention" else found.compute_fraction
+        in_program(
+            wide.attention_fraction if own and row.kind == "attention" else found.compute_fraction,
+            made_by,
+            row.kind,
+            job.device,
+            job.computes_in(row.kind, row.name),
+        )
         for row in rows
     )
     columns = {"kernel_overhead": starts, "compute_fraction": reached}

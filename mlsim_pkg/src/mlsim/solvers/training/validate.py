@@ -10,6 +10,7 @@ from mlsim.equations import plan
 from mlsim.errors import InvalidValueError, nearest
 from mlsim.hardware import Device
 from mlsim.precision import Precision, precision as find_precision
+from mlsim.solvers.calibrated import made_by
 from mlsim.solvers.consistency import check_consistent, check_shares
 from mlsim.solvers.formats import WIDE
 from mlsim.solvers.inputs import CALIBRATED, ESTIMATES, check_flag, validate, validate_given
@@ -91,6 +92,7 @@ class Asked:
     samples: Any = None
     reserve: Any = 0.1
     estimate: str = "roofline"
+    software: Any = None
     given: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
@@ -136,6 +138,7 @@ def settled(asked: Asked) -> dict[str, Any]:
         "assumed": asked.precision is None,
         "gradients": gradients_format(asked.gradients, precision, asked.hardware),
         "estimate": asked.estimate,
+        "software": made_by(asked.software, asked.estimate, "train"),
         "global_batch": one_number("global_batch", asked.global_batch, whole=True),
         "micro_batch": one_number(
             "micro_batch", 1 if asked.micro_batch is None else asked.micro_batch, whole=True

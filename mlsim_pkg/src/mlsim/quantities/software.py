@@ -1,0 +1,95 @@
+"""What a program adds to the times of its kernels."""
+
+ENTRIES: tuple[tuple[str, str, str, str], ...] = (
+    (
+        "side_work",
+        r"n_\mathrm{side}",
+        "1",
+        "Work of general units, beside the units for matrices, for each FLOP of a convolution.",
+    ),
+    ("general_flops", r"P_g", "FLOP/s", "Rate that units for anything but matrices reach."),
+    (
+        "measured_fraction",
+        r"\eta",
+        "1",
+        "Part of a peak or a bandwidth that kernels were measured to reach.",
+    ),
+    (
+        "software_share",
+        r"\kappa",
+        "1",
+        "Part of lone kernels' rate that they reach inside a program.",
+    ),
+    (
+        "kernel_start",
+        r"\alpha_\mathrm{next}",
+        "s",
+        "Time between two kernels of a program, on the device.",
+    ),
+    ("launches", r"n_\mathrm{launch}", "1", "Kernels that a program starts for an operator."),
+    ("launch_count", r"N_\mathrm{launch}", "1", "Kernels that a program starts in a step."),
+    ("started_time_total", r"T_\mathrm{start}", "s", "Time of a step between kernels."),
+    (
+        "host_launch_time",
+        r"\alpha_\mathrm{host}",
+        "s",
+        "Time that the host takes to start a kernel.",
+    ),
+    ("operators_time", r"T_\mathrm{op}", "s", "Time of a step's operators on the device."),
+    (
+        "step_host_time",
+        r"\tau_\mathrm{step}",
+        "s",
+        "Time that the host takes for a step beside the device.",
+    ),
+    (
+        "sequence_host_time",
+        r"\tau_\mathrm{seq}",
+        "s/sample",
+        "Time that the host takes for each sequence in a step.",
+    ),
+    (
+        "call_time",
+        r"\tau_\mathrm{call}",
+        "s",
+        "Time that a request takes on its way to the model and back.",
+    ),
+    (
+        "call_bandwidth",
+        r"B_\mathrm{call}",
+        "B/s",
+        "Rate at which the inputs of requests reach the model.",
+    ),
+    ("call_bytes", r"b_\mathrm{call}", "B/sample", "Bytes of a sample as a request brings them."),
+    (
+        "activation_passes",
+        r"n_\mathrm{again}",
+        "1",
+        "Times that a result crosses the memory more often than fused operators move it.",
+    ),
+    (
+        "score_passes",
+        r"n_\mathrm{score}",
+        "1",
+        "Times that the scores of attention cross the memory where it is not fused.",
+    ),
+    (
+        "scores_per_pair",
+        r"N_\mathrm{score}",
+        "element*sample/token**2",
+        "Scores of a query and a key: one for each head.",
+    ),
+    (
+        "weights_per_cycle",
+        r"w_\mathrm{cycle}",
+        "parameter",
+        "Weights that a core of a device brings to a product of few rows in a clock cycle.",
+    ),
+    ("core_cycles", r"f_\mathrm{core}", "1/s", "Clock cycles of all cores in a second."),
+    (
+        "core_weight_rate",
+        r"R_w",
+        "parameter/s",
+        "Weights that a device brings to a product of few rows in a second.",
+    ),
+)

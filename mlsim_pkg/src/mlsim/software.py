@@ -1,0 +1,283 @@
+"""Classes of software: what a program adds to the times of its kernels.
+
+Kernels are measured one by one. A program starts them, fuses some and not others, and takes
+requests. A class of software says this in a few terms, each with a meaning, a unit and a
+range in which it can lie. They are the only constants that are fitted to published results
+of whole programs, and a score leaves out the series that it is about
+(`benchmarks/fit_software.py`).
+"""
+
+from __future__ import annotations
+
+import csv
+import math
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cache, lru_cache
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from mlsim.errors import DataFileError, unknown_name
+from mlsim.quantities import term as quantity
+from mlsim.records import DATA
+
+FOLDER = DATA / "software"
+
+# What each term is where a class does not name it: nothing is added.
+NEUTRAL: Mapping[str, float] = MappingProxyType(
+    {
+        "product_share": 1.0,
+        "plain_share": 1.0,
+        "side_work": 0.0,
+        "attention_share": 1.0,
+        "stream_share": 1.0,
+        "sending_share": 1.0,
+        "kernel_start": 0.0,
+        "host_launch_time": 0.0,
+        "step_host_time": 0.0,
+        "sequence_host_time": 0.0,
+        "call_time": 0.0,
+        "call_bandwidth": math.inf,
+        "activation_passes": 0.0,
+        "score_passes": 0.0,
+        "weights_per_cycle": math.inf,
+        "narrow_weights_per_cycle": math.inf,
+    }
+)
+EXCHANGES = ("graph", "nccl")
+# The quantity that a term is, where it is not one of that name: a share for a kind of kernel.
+_QUANTITIES = {
+    **dict.fromkeys(("product_share", "plain_share", "attention_share"), "software_share"),
+    **dict.fromkeys(("stream_share", "sending_share"), "software_share"),
+    "narrow_weights_per_cycle": "weights_per_cycle",
+}
+_NUMBERS = ("value", "low", "high", "least", "most")
+_TEXTS = ("unit", "source", "note")
+
+
+@dataclass(frozen=True, slots=True)
+class SoftwareTerm:
+    """One number of a class.
+
+    Attributes
+    ----------
+    value, unit
+        In the base unit of the quantity of that name.
+    low, high
+        Least and largest value over fits that leave out one series each.
+    least, most
+        Between these it is plausible; no fit leaves them.
+    source
+        Keys of the documents whose rows it was fitted to.
+    note
+        How it was fitted, or why it is taken from elsewhere.
+    """
+
+    value: float
+    unit: str
+    low: float
+    high: float
+    least: float
+    most: float
+    source: str
+    note: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class Software:
+    """A class of software.
+
+    Attributes
+    ----------
+    key, name, about
+        Such as "eager"; in words; what belongs to it.
+    terms
+        By name, those that differ from `NEUTRAL`.
+    launches
+        Kernels of an operator, by its kind; one where a kind is not named.
+    exchanges
+        How devices add up: "graph" (kernels of an engine in a captured graph), or "nccl".
+
+    >>> found = software("eager")
+    >>> found.value("host_launch_time") > 0, found.value("weights_per_cycle")
+    (True, inf)
+    """
+
+    key: str
+    name: str
+    about: str
+    terms: Mapping[str, SoftwareTerm]
+    launches: Mapping[str, float]
+    exchanges: str = EXCHANGES[0]
+
+    def value(self, name: str) -> float:
+        """Return a term in its base unit, the neutral one where the class has none."""
+        found = self.terms.get(name)
+        return NEUTRAL[name] if found is None else found.value
+
+    def kernels(self, kind: str) -> float:
+        """Return how many kernels an operator of a kind is.
+
+        >>> software("eager").kernels("convolution") > software("engine").kernels("convolution")
+        True
+        """
+        return self.launches.get(kind, 1.0)
+
+    def origin(self, name: str) -> str:
+        """Say where a term comes from."""
+        found = self.terms.get(name)
+        if found is None:
+            return f"software {self.key}: adds nothing"
+        return (
+            f"software {self.key}: {found.note} ({found.low:.3g} to {found.high:.3g} with one "
+            f"series left out); {found.source}"
+        )
+
+    @property
+    def hosted(self) -> bool:
+        """Whether the host takes part in the time of a step."""
+        names = ("host_launch_time", "step_host_time", "sequence_host_time", "call_time")
+        return any(self.value(name) for name in names) or self.value("call_bandwidth") < math.inf
+
+    @property
+    def unfused(self) -> bool:
+        """Whether activations cross the memory more often than fused operators move them."""
+        return bool(self.value("activation_passes") or self.value("score_passes"))
+
+
+def software(name: str) -> Software:
+    """Return a class of software.
+
+    Raises
+    ------
+    UnknownNameError
+        If there is no such class; names those that there are.
+
+    >>> software("engine").name
+    'Engine with fused kernels (TensorRT, vLLM without its host, gpt-fast)'
+    """
+    found = classes()
+    if name not in found:
+        raise unknown_name("class of software", str(name), found)
+    return found[name]
+
+
+def without(name: str, series: str) -> Software:
+    """Return a class as it was fitted without a series, to be tested on it.
+
+    Of a series to which nothing was fitted it is the class itself.
+
+    Raises
+    ------
+    UnknownNameError
+        As `software`.
+
+    >>> without("engine", "no such series") is software("engine")
+    True
+    """
+    found = software(name)
+    values = _left_out().get((name, series), {})
+    if not values:
+        return found
+    changed = {
+        term: replace(found.terms[term], value=value, low=value, high=value)
+        for term, value in values.items()
+    }
+    return _without(found, tuple(sorted(changed.items(), key=lambda item: item[0])))
+
+
+@lru_cache(maxsize=256)
+def _without(found: Software, changed: tuple[tuple[str, SoftwareTerm], ...]) -> Software:
+    return replace(found, terms=MappingProxyType({**found.terms, **dict(changed)}))
+
+
+@cache
+def _left_out() -> Mapping[tuple[str, str], Mapping[str, float]]:
+    found: dict[tuple[str, str], dict[str, float]] = {}
+    with (FOLDER / "left_out.csv").open(encoding="utf-8", newline="") as file:
+        for row in csv.DictReader(file):
+            key = (row["software"], row["series"])
+            found.setdefault(key, {})[row["term"]] = float(row["value"])
+    return MappingProxyType(found)
+
+
+@cache
+def _lanes() -> Mapping[str, float]:
+    with (DATA / "software" / "cores" / "lanes.toml").open("rb") as file:
+        table = tomllib.load(file)
+    return MappingProxyType({key: float(count) for key, count in table["lanes"].items()})
+
+
+def core_lanes(device: str) -> float:
+    """Return how many general units a core of a device has, by the device's key.
+
+    >>> core_lanes("Cloud.A100"), core_lanes("Cloud.H100")
+    (64.0, 128.0)
+    """
+    return _lanes().get(device, _lanes()["other"])
+
+
+@cache
+def classes() -> Mapping[str, Software]:
+    """Return all classes by their keys.
+
+    >>> "llama_cpp" in classes()
+    True
+    """
+    read = (load(path) for path in sorted(FOLDER.glob("*.toml")))
+    return MappingProxyType({each.key: each for each in read})
+
+
+def load(path: Path) -> Software:
+    """Read the file of a class.
+
+    Raises
+    ------
+    DataFileError
+        If it is no TOML, a term is unknown or not whole, or a value is not plausible.
+    """
+    try:
+        table = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise DataFileError(f"{path}: {error}.") from None
+    heads = {name: table.pop(name, None) for name in ("key", "name", "about")}
+    launches, exchanges = table.pop("launches", {}), table.pop("exchanges", EXCHANGES[0])
+    if exchanges not in EXCHANGES:
+        raise DataFileError(f"{path}: exchanges must be one of {', '.join(EXCHANGES)}.")
+    for name, text in heads.items():
+        if not isinstance(text, str) or not text:
+            raise DataFileError(f"{path}: {name} must be a text.")
+    for kind, count in launches.items():
+        if not isinstance(count, (int, float)) or count < 1:
+            raise DataFileError(f"{path}: launches of {kind} must be 1 or more, not {count!r}.")
+    return Software(
+        **{name: str(text) for name, text in heads.items()},
+        terms=MappingProxyType({name: _term(path, name, each) for name, each in table.items()}),
+        launches=MappingProxyType({kind: float(count) for kind, count in launches.items()}),
+        exchanges=exchanges,
+    )
+
+
+def _term(path: Path, name: str, entry: Any) -> SoftwareTerm:
+    if name not in NEUTRAL:
+        raise DataFileError(f"{path}: no term is called {name!r}. Terms: {', '.join(NEUTRAL)}.")
+    if not isinstance(entry, dict) or set(entry) != {*_NUMBERS, *_TEXTS}:
+        raise DataFileError(f"{path}: {name} must have {', '.join((*_NUMBERS, *_TEXTS))}.")
+    numbers = {each: entry[each] for each in _NUMBERS}
+    if not all(type(each) in (int, float) for each in numbers.values()):
+        raise DataFileError(f"{path}: {name} must have numbers for {', '.join(_NUMBERS)}.")
+    found = SoftwareTerm(
+        **{each: float(value) for each, value in numbers.items()},  # type: ignore[arg-type]
+        **{each: str(entry[each]) for each in _TEXTS},  # type: ignore[arg-type]
+    )
+    unit = quantity(_QUANTITIES.get(name, name)).unit
+    if found.unit != unit:
+        raise DataFileError(f"{path}: {name} must be in {unit}, not {found.unit}.")
+    if not 0 <= found.least <= found.low <= found.value <= found.high <= found.most:
+        raise DataFileError(
+            f"{path}: {name} must have least <= low <= value <= high <= most, not "
+            f"{found.least:g}, {found.low:g}, {found.value:g}, {found.high:g}, {found.most:g}."
+        )
+    return found
