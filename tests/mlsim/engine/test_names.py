@@ -112,7 +112,7 @@ def test_the_vocabulary_is_not_printed_whole() -> None:
         term("memory_bandwith")
     assert str(e.value) == (
         "no quantity is called 'memory_bandwith'. Did you mean 'memory_bandwidth'? The nearest "
-        "are: memory_bandwidth, memory_bound_time, storage_bandwidth, node_bandwidth, "
-        "memory_bound_share. mlsim.quantities.VOCABULARY has all, and the glossary."
+        "are: memory_bandwidth, memory_bound_time, used_bandwidth, "
+        "storage_bandwidth, node_bandwidth. mlsim.quantities.VOCABULARY has all, and the glossary."
     )
     assert len(VOCABULARY) > 200

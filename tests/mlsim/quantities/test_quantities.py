@@ -30,6 +30,16 @@ def test_no_two_terms_share_a_symbol() -> None:
     assert len(symbols) == len(set(symbols))
 
 
+def test_no_name_stands_in_two_topics() -> None:
+    """A second definition would take the place of the first without a word."""
+    names = [
+        entry[0]
+        for topic in quantities._TOPICS
+        for entry in import_module(f"mlsim.quantities.{topic}").ENTRIES
+    ]
+    assert sorted(names) == sorted(set(names))
+
+
 def test_every_term_is_used() -> None:
     used = {name for each in EQUATIONS.values() for name in (*each.inputs, each.yields)}
     assert set(VOCABULARY) - used == set()

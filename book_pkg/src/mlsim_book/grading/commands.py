@@ -149,6 +149,8 @@ def _exams(files: Sequence[Path]) -> list[Exercise]:
         if not load(file):
             raise SourceError("there is no exercise in it", file=file)
     return found
+
+
 def _sheet(options: argparse.Namespace) -> int:
     from mlsim_book.errors import SourceError
     from mlsim_book.grading import sheet

@@ -214,7 +214,7 @@ def observed_running_requests(running_time: Value, run_span: Value) -> Value:
 
 
 @equation(source="little1961proof")
-def waiting_requests(waiting_time: Value, run_span: Value) -> Value:
+def waiting_requests(queued_time: Value, run_span: Value) -> Value:
     """Requests that waited to start at one time, on average over a run.
 
     Valid for any run.
@@ -222,7 +222,7 @@ def waiting_requests(waiting_time: Value, run_span: Value) -> Value:
     >>> waiting_requests(10.0, 20.0)
     0.5
     """
-    return waiting_time / run_span
+    return queued_time / run_span
 
 
 @equation(source="kwon2023paged")

@@ -100,7 +100,7 @@ def one_core_peak(peak_flops: Value, cores: Value) -> Value:
 
 
 @equation(source="hennessy2019quantitative")
-def busy_share(busy_time: Value, observed_time: Value) -> Value:
+def busy_share(occupied_time: Value, observed_time: Value) -> Value:
     """Part of the time in which a device did anything at all.
 
     Assumes that overlapping intervals count once.
@@ -110,7 +110,7 @@ def busy_share(busy_time: Value, observed_time: Value) -> Value:
     >>> busy_share(1.5, 2.0)
     0.75
     """
-    return busy_time / observed_time
+    return occupied_time / observed_time
 
 
 @equation(source="hennessy2019quantitative")

@@ -255,12 +255,12 @@ def worked_memory_time(
 
 
 @equation(source="nvidia2022triton", yields="call_bytes", counts=True)
-def input_bytes(activations_read: Value, bytes_per_element: Value) -> Value:
+def brought_bytes(activations_read: Value, bytes_per_element: Value) -> Value:
     """Bytes of a sample as a request brings them.
 
     Valid for inputs that are sent as the numbers that the model reads.
 
-    >>> input_bytes(150528, 4)
+    >>> brought_bytes(150528, 4)
     602112
     """
     return activations_read * bytes_per_element

@@ -28,6 +28,10 @@ BITS: Mapping[str, tuple[tuple[int, int, int], tuple[int, int]]] = {
 }
 _PARTS = ("sign", "exponent", "mantissa")
 
+# Of a map: times as fast, and the shades between, blue where a format loses.
+_LEVELS = (0.0, 0.5, 0.8, 1.0, 1.25, 1.6, 2.0, 4.0)
+_SHADES = ("#4a6a96", "#7390b8", "#9db3cf", "#e8b98a", "#df9550", "#cc7128", "#a8541a")
+
 
 def plot_bits() -> tuple[Figure, Axes]:
     """Draw what the bits of a number stand for, format by format, and what shares a scale.
@@ -40,11 +44,9 @@ def plot_bits() -> tuple[Figure, Axes]:
     rows: list[dict[str, str | float]] = []
     for place, (name, (parts, (block, scale))) in enumerate(BITS.items()):
         left = 0
-        for part, bits, colour, hatch in zip(
-            _PARTS, parts, COLOURS, ("", "//", ".."), strict=False
-        ):
+        for part, bits, colour in zip(_PARTS, parts, COLOURS, strict=False):
             label = part if not place else None
-            ax.barh(place, bits, left=left, color=colour, hatch=hatch, label=label, height=0.7)
+            ax.barh(place, bits, left=left, color=colour, label=label, height=0.7)
             left += bits
         shared = f"+ {scale} for {block}" if block else ""
         ax.text(left + 0.4, place, shared, va="center", fontsize=8)
@@ -92,9 +94,26 @@ def plot_stairs(
     ax.legend(frameon=False, fontsize=8)
     attach(
         ax,
-        [{"Rows": row.rows, "Measured (us)": round(row.seconds["bf16"] * 1e6, 1)} for row in rows],
+        [
+            {
+                "Rows": row.rows,
+                "Measured (us)": round(row.seconds["bf16"] * 1e6, 1),
+                **_beside(row.rows, predicted, at),
+            }
+            for row in rows
+        ],
     )
     return figure, ax
+
+
+def _beside(
+    rows: int, predicted: Mapping[str, Sequence[float]], at: Sequence[int]
+) -> dict[str, float]:
+    """Return the predictions for so many rows, where there are some."""
+    if rows not in at:
+        return {}
+    place = list(at).index(rows)
+    return {f"{name} (us)": round(each[place] * 1e6, 1) for name, each in predicted.items()}
 
 
 def plot_format_map(
@@ -126,21 +145,20 @@ def plot_format_map(
     """
     pyplot = need("matplotlib.pyplot", "a figure", "plots")
     figure, ax = pyplot.subplots(figsize=(3.7, 3.3), layout="constrained")
-    levels = [0.25, 0.5, 0.8, 1.0, 1.25, 1.6, 2.0, 2.6, 3.2]
-    filled = ax.contourf(rows, sizes, speedup, levels=levels, cmap="PuOr_r", extend="both")
-    line = ax.contour(rows, sizes, speedup, levels=[1.0], colors="#1f2730", linewidths=2)
-    ax.clabel(line, fmt={1.0: "equal"}, fontsize=8)
+    filled = ax.contourf(rows, sizes, speedup, levels=_LEVELS, colors=_SHADES)
+    ax.contour(rows, sizes, speedup, levels=[1.0], colors="#1f2730", linewidths=2)
     for each in measured:
         faster = each.speedup(name) > 1
         face = "#1f2730" if faster else "white"
         ax.plot(each.rows, each.outputs, "o", ms=3.6, mfc=face, mec="#1f2730", mew=0.7)
     for said, (m, side) in (layers or {}).items():
-        ax.plot(m, side, "*", ms=11, mfc="white", mec="#1f2730")
-        ax.annotate(said, (m, side), xytext=(4, 6), textcoords="offset points", fontsize=8,
+        ax.plot(m, side, "*", ms=9, mfc="#1f2730", mec="#1f2730")
+        ax.annotate(said, (m, side), xytext=(6, -3), textcoords="offset points", fontsize=8,
                     color="#1f2730")  # fmt: skip
     ax.set(xscale="log", yscale="log", xlabel="Rows M", ylabel="Weights N = K")
     ax.set_xscale("log", base=2)
     ax.set_yscale("log", base=2)
+    ax.margins(0.03)
     figure.colorbar(filled, ax=ax, label="Times as fast as BF16", format="%g")
     data: list[dict[str, str | float]] = [
         {"Rows": m, "N = K": side, "Predicted": round(float(speedup[y][x]), 3)}

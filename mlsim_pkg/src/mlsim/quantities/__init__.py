@@ -29,13 +29,8 @@ class Term:
 
 # In this order; a topic is loaded when a name is not found in those before it.
 _TOPICS = (
-    *("operators", "serving", "training", "calibration", "kernels"),
-    *("footprint", "machines", "inside", "counters"),
-    *("footprint", "machines", "inside", "arrivals"),
-    *("footprint", "machines", "inside", "gemm"),
-    *("footprint", "machines", "inside", "timing"),
     *("operators", "serving", "training", "calibration", "software", "kernels"),
-    *("footprint", "machines", "inside"),
+    *("footprint", "machines", "inside", "counters", "timing", "arrivals", "gemm"),
 )
 _TERMS: dict[str, Term] = {}
 _loaded: list[str] = []

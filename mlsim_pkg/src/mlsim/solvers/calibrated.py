@@ -28,7 +28,7 @@ from mlsim.workloads.model import FLOPS_PER_MULTIPLY_ADD
 # Of what a program adds, what is worked out once for a table of operators.
 ONCE = (
     *("software_overhead", "core_cycles", "core_weight_rate"),
-    *("side_worked_fraction", "software_fraction", "input_bytes", "device_scores"),
+    *("side_worked_fraction", "software_fraction", "brought_bytes", "device_scores"),
 )
 EQUATIONS = (
     *equations_of(physics, exchange_kernels),

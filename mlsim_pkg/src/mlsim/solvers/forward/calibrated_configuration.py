@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import ClassVar
 
 from mlsim.equations import Equation
-from mlsim.equations.software import input_bytes
+from mlsim.equations.software import brought_bytes
 from mlsim.hardware.device_calibration import Calibration
 from mlsim.precision import PRECISIONS
 from mlsim.software import Software, software as find_software
@@ -127,4 +127,4 @@ class CalibratedConfiguration(Configuration):
             known.add("starts of kernels hide behind the device", launch_count=0.0)
         inputs = float(self.model.operators.operators[0].activations_read)
         words = "the model's input, as numbers in 32 bits"
-        known.add(words, call_bytes=float(input_bytes(inputs, PRECISIONS["fp32"].bytes)))
+        known.add(words, call_bytes=float(brought_bytes(inputs, PRECISIONS["fp32"].bytes)))
