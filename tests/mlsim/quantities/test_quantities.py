@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+from importlib import import_module
 
 import pytest
 
+from mlsim import quantities
 from mlsim.equations import EQUATIONS
 from mlsim.errors import UnknownNameError
 from mlsim.quantities import VOCABULARY, Term, term
