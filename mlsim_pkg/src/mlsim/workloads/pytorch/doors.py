@@ -55,7 +55,9 @@ def read_module(
     """Return the computation graph of a PyTorch module, read without running it.
 
     Its code runs with tensors that have a shape and no numbers, so no weight is touched or
-    copied, however large; the module is left as it is.
+    copied, however large; the module is left as it is. What programs write as several
+    operations is one layer here: attention, positions by rotation, a norm, a router with what
+    chooses by its scores. Experts are counted as often as they are chosen, whichever they are.
 
     Parameters
     ----------
