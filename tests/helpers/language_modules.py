@@ -311,8 +311,8 @@ MODELS: dict[str, tuple[str, str, dict[str, Any]]] = {
     ),
     "Mistral_7B": ("Mistral", "MistralForCausalLM", {}),
     "Mistral_Large_3": (
-        "DeepseekV3",
-        "DeepseekV3ForCausalLM",
+        "Mistral4",
+        "Mistral4ForCausalLM",
         {
             "vocab_size": 131072,
             "hidden_size": 7168,
@@ -579,7 +579,7 @@ def kernels(graph: Graph) -> list[list[object]]:
     rows = []
     for each in fused(graph):
         held = each.operator.parameters + sum(node.buffers for node in each.nodes)
-        read = sum(node.parameters_read() for node in each.nodes)
+        read = sum(node.parameters_read() + node.buffers for node in each.nodes)
         counts = [getattr(each.operator, count) for count in OPERATOR]
         rows.append([*counts, held, read])
     return rows

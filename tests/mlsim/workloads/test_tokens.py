@@ -194,11 +194,19 @@ def test_a_decoder_by_hand() -> None:
     tables = {each.name: each.table_parameters for each in lowered.operators}
     assert (tables["d.embedding"], tables["d.positions"]) == (200, 3 * 4)
     alive = live(lowered)
-    # The encoder's 12 wait from the first to the last block; the residual is 8.
+    # The encoder's 12 wait until the last block has keys and values of them; the residual is 8.
     assert alive["d.1.self.qkv"] == 8 + 36 + 8 + 12
     assert alive["d.1.cross.keys_values"] == 12 + 36 + 8 + 12  # memory, both, residual, queries
-    assert alive["d.1.cross.attention"] == 48 + 12 + 8 + 12
+    assert alive["d.1.cross.attention"] == 48 + 12 + 8
+    assert alive["d.1.feed.up"] == 8 + 16 + 8
     assert alive["d.norm"] == 16
+    two = DecoderStage(
+        name="d", tokens=2, vocabulary=50, positions=5, own_table=True, **{**SMALL, "blocks": 2}
+    )
+    longer = live(two.lower(TOKENS))
+    # Where another block reads them, they wait through this one.
+    for name in ("cross.attention", "feed.up"):
+        assert longer[f"d.1.{name}"] == longer[f"d.2.{name}"] + 12
 
 
 def test_all_positions_may_be_read() -> None:

@@ -293,11 +293,11 @@ class Block:
         yield self._output(prefix, shape, also_live)
 
     def cross_attention(
-        self, prefix: str, shape: Shape, memory: Shape, also_live: int
+        self, prefix: str, shape: Shape, memory: Shape, also_live: int, *, last: bool = False
     ) -> Iterator[Lowered]:
         """Yield the part of a block in which tokens look at those of another sequence.
 
-        `also_live` includes the memory, which later blocks read again.
+        `also_live` includes the memory, which later blocks read again, unless this is the last.
         """
         waiting, inner = also_live + shape.elements, self.inner
         yield self.normed(f"{prefix}.norm", shape, also_live)
@@ -307,6 +307,8 @@ class Block:
         # The memory is counted among what is kept already.
         kept_now = waiting + queries.elements - memory.elements
         yield product(f"{prefix}.keys_values", memory, 2 * inner, bias=bias, also_live=kept_now)
+        if last:
+            waiting, also_live = waiting - memory.elements, also_live - memory.elements
         yield attention(f"{prefix}.attention", queries, memory.size, self.heads, also_live=waiting)
         yield self._output(prefix, shape, also_live)
 

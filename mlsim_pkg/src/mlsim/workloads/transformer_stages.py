@@ -119,10 +119,12 @@ class DecoderStage:
             yield from block.self_attention(
                 f"{prefix}.self", shape, also_live, causal=True, bias_table=table
             )
-            yield from block.cross_attention(f"{prefix}.cross", shape, memory, also_live)
+            last = number == self.blocks
+            yield from block.cross_attention(f"{prefix}.cross", shape, memory, also_live, last=last)
+            # Nobody reads the encoder's tokens after the last block has.
+            also_live -= last * memory.elements
             yield from block.feed(f"{prefix}.feed", shape, also_live)
-        # The last block has read the encoder's tokens.
-        yield block.normed(f"{self.name}.norm", shape, also_live - memory.elements)
+        yield block.normed(f"{self.name}.norm", shape, also_live)
 
 
 def _block(stage: EncoderStage | DecoderStage) -> Block:
