@@ -7,7 +7,8 @@ from typing import Any
 
 import torch
 
-from mlsim.workloads.pytorch.recorder import Call, Handler, Recorder
+from mlsim.workloads.pytorch.calls import Call
+from mlsim.workloads.pytorch.recorder import Handler, Recorder
 from mlsim.workloads.pytorch.records import BIASES, WEIGHTS, tensors_in
 
 ACTIVATIONS = (

@@ -6,7 +6,8 @@ from math import prod
 
 import torch
 
-from mlsim.workloads.pytorch.recorder import Call, Handler, Recorder
+from mlsim.workloads.pytorch.calls import Call
+from mlsim.workloads.pytorch.recorder import Handler, Recorder
 from mlsim.workloads.pytorch.records import BIASES, TABLE, WEIGHTS
 
 

@@ -15,59 +15,15 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_map
 
 from mlsim.errors import UnsupportedLayerError
-from mlsim.workloads.pytorch.records import (
-    WEIGHTS,
-    Names,
-    Record,
-    Use,
-    Value,
-    tensors_in,
-)
-from mlsim.workloads.pytorch.shell import MOST_KEPT, stand_in
-
-# Operations whose result has another tensor's shape, and nothing of its numbers.
-SHAPED_LIKE = frozenset(
-    f"{first}_{last}"
-    for first in ("zeros", "ones", "empty", "full", "rand", "randn")
-    for last in ("like",)
-) | {"new_zeros", "new_ones", "new_empty", "new_full", "new_empty_strided", "randint_like"}
-# Operations whose result has a shape, or is a branch, that depends on numbers.
-DEPENDS = frozenset(
-    (
-        *("_local_scalar_dense", "item", "is_nonzero", "nonzero", "nonzero_numpy", "argwhere"),
-        *("masked_select", "_unique2", "unique_dim", "unique_consecutive", "bincount", "equal"),
-        *("allclose", "histc", "_pack_padded_sequence"),
-    )
-)
-
-
-class Call:
-    """One operation that a module does: its arguments by name, and what came out."""
-
-    def __init__(self, func: Any, args: Any, kwargs: Any, out: Any) -> None:
-        schema = func._schema
-        given = {each.name: each.default_value for each in schema.arguments}
-        given |= {each.name: arg for each, arg in zip(schema.arguments, args, strict=False)}
-        self.named: dict[str, Any] = {**given, **kwargs}
-        self.operation = schema.name.partition("::")[2]
-        # An operation with an underscore at its end writes over its input.
-        self.in_place = schema.name.endswith("_") and not schema.name.endswith("__")
-        self.name = self.operation.rstrip("_") if self.in_place else self.operation
-        self.func, self.out = func, out
-
-    def __getitem__(self, name: str) -> Any:
-        return self.named.get(name)
-
-    @property
-    def first(self) -> torch.Tensor:
-        """The first tensor that comes out."""
-        return tensors_in(self.out)[0]
-
+from mlsim.workloads.pytorch.calls import DEPENDS, SHAPED_LIKE, Call, is_composite, is_large
+from mlsim.workloads.pytorch.known import Known
+from mlsim.workloads.pytorch.records import WEIGHTS, Names, Record, Use, Value, tensors_in
+from mlsim.workloads.pytorch.shell import stand_in
 
 Handler = Callable[["Recorder", Call], None]
 
 
-class Recorder(TorchDispatchMode):  # type: ignore[misc]
+class Recorder(Known, TorchDispatchMode):  # type: ignore[misc]
     """Records what a shell of a module does.
 
     Parameters
@@ -89,56 +45,19 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
         handlers: dict[str, Handler],
         products: frozenset[str],
     ) -> None:
-        super().__init__()
-        self.module, self.batch = module, batch
+        super().__init__(batch)
+        self.module = module
         self.handlers, self.products = handlers, products
         self.records: list[Record] = []
         self.names = Names()
         # Modules that run, each with how much was recorded before.
         self.path: list[tuple[str, torch.nn.Module, int]] = [("", module, 0)]
         self.buffers = {id(each) for _, each in module.named_buffers()}
-        self._values: dict[int, Value] = {}
-        self._written: dict[int, Value] = {}
-        self._order = 0
         self.parameters: dict[str, int] = {}
         for name, parameter in module.named_parameters():
             self.parameters[name] = parameter.numel()
             use = Use(name, parameter.numel(), parameter.numel(), WEIGHTS)
             self.know(parameter, uses=(use,))
-
-    # What is known of tensors.
-
-    def know(
-        self,
-        tensor: torch.Tensor,
-        record: Record | None = None,
-        uses: tuple[Use, ...] = (),
-        mask: torch.Tensor | None = None,
-    ) -> None:
-        """Keep what is known of a tensor."""
-        self._order += 1
-        self._values[id(tensor)] = Value(tensor, record, uses, mask, self._order)
-
-    def value(self, tensor: torch.Tensor) -> Value:
-        """Return what is known of a tensor; a constant, if nothing is."""
-        found = self._values.get(id(tensor)) or Value(tensor)
-        over = self._written.get(_storage(tensor))
-        if over is not None and over.order > found.order:
-            return Value(tensor, over.record, found.uses, found.mask, over.order)
-        return found
-
-    def wrote_over(self, tensor: torch.Tensor, record: Record) -> None:
-        """Note that all that shares a tensor's memory now holds what a record computed."""
-        self.know(tensor, record)
-        self._written[_storage(tensor)] = self._values[id(tensor)]
-
-    def is_data(self, *tensors: Any) -> bool:
-        """Tell whether any of these is a tensor that depends on the input."""
-        return any(isinstance(each, torch.Tensor) and self.value(each).is_data for each in tensors)
-
-    def elements_once(self, tensor: torch.Tensor) -> int:
-        """Return a tensor's elements for one sample, if they grow with the batch."""
-        return int(tensor.numel()) // self.batch
 
     # Recording.
 
@@ -184,18 +103,6 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
             else:
                 self.know(each, record)
         return record
-
-    def uses(self, *tensors: Any, role: str = "") -> tuple[Use, ...]:
-        """Return the parameters that tensors are made of, in one role if it is named."""
-        found = [
-            use
-            for each in tensors
-            if isinstance(each, torch.Tensor)
-            for use in self.value(each).uses
-        ]
-        if role:
-            found = [Use(use.parameter, use.size, use.read, role) for use in found]
-        return tuple(found)
 
     def _source(self, tensor: torch.Tensor) -> Record:
         """Return the record that a tensor is, or a part of one as a shape of its own."""
@@ -262,7 +169,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
                 "Give the module without that branch, or as layers that always run.",
             )
         name = operation.rstrip("_")
-        if data and name not in self.handlers and self._is_composite(func):
+        if data and name not in self.handlers and is_composite(func):
             with self:
                 return func.decompose(*args, **kwargs)
         out = self._run(func, args, kwargs, read, values)
@@ -280,14 +187,6 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
             return False
         masks = [each for each in tensors_in(args[1:2]) if each.dtype is torch.bool]
         return self.is_data(*masks)
-
-    def _is_composite(self, func: Any) -> bool:
-        """Tell whether an operation is made of others and no view of its input."""
-        returned = [each.alias_info for each in func._schema.returns]
-        if any(each is not None and not each.is_write for each in returned):
-            return False
-        key = "CompositeImplicitAutograd"
-        return bool(torch._C._dispatch_has_kernel_for_dispatch_key(func.name(), key))
 
     def _run(
         self, func: Any, args: Any, kwargs: Any, read: list[torch.Tensor], values: list[Value]
@@ -310,7 +209,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
         if name in SHAPED_LIKE or not read:
             if any(each.name == "device" for each in func._schema.arguments):
                 kwargs["device"] = device
-            if _large(func, args, read):
+            if is_large(func, args, read):
                 kwargs["device"] = torch.device("meta")
         try:
             out = func(*args, **kwargs)
@@ -384,20 +283,3 @@ def _parameter_name(parameter: str) -> str:
     if last in ("weight", "bias"):
         return place
     return parameter.removesuffix("_weight").removesuffix("_bias")
-
-
-def _storage(tensor: torch.Tensor) -> int:
-    return int(tensor.untyped_storage()._cdata)
-
-
-def _large(func: Any, args: Any, read: list[torch.Tensor]) -> bool:
-    """Tell whether a new tensor would be too large to be filled."""
-    sizes = [each for each in args if isinstance(each, (list, tuple, torch.Size))]
-    count = 1
-    for each in sizes[0] if sizes else ():
-        if not isinstance(each, int):
-            return False
-        count *= each
-    if not sizes and read:
-        count = read[0].numel()
-    return count > MOST_KEPT
