@@ -21,6 +21,7 @@ from mlsim.equations import (
     attention_kernels,
     break_even,
     causes,
+    claimed,
     convolution,
     counters,
     equations_of,
@@ -171,11 +172,15 @@ LAYER = {
     "interleaved": 3,
     # What copies and groups of devices count.
     "shard_group": 9,
+    "devices": 8,
     "expert_replicas": 4,
     "ring_hops": 15,
     "group_size": 16,
     "node_members": 8,
     "node_groups": 2,
+    # What a claim is held against.
+    "claimed_value": 300.0,
+    "value_limit": 100.0,
     # What the power of a device takes.
     "running_power_weight": 0.1,
     "compute_power_weight": 3,
@@ -416,7 +421,7 @@ def test_every_equation_is_used() -> None:
     # What is inside a machine is compared with simulations and data sheets, by no solver.
     inside = {each.name for each in equations_of(execution, systolic, input_pipeline)}
     # What the time goes into is asked beside a question that a solver has answered.
-    asked = {each.name for each in equations_of(causes)}
+    asked = {each.name for each in equations_of(causes, claimed)}
     # What counters saw is read from files, by no solver.
     counted = {each.name for each in equations_of(counters)}
     # A run is looked at, and a device bought, beside a plan.

@@ -26,7 +26,6 @@ SUM_SHOWN = "shows the terms of a sum that an equation computed"
 ROUNDING = "a tolerance for rounding"
 SEARCH = "a search of numbers, whatever they stand for"
 ADDED = "adds up the rows of a table, each of which was computed elsewhere"
-CLAIMED = "a claim beside limits that equations computed; devices as one are multiples of one"
 PLACES = "places in an array or a list, not quantities"
 COPIES = "what one of several copies is sent, or all of them do"
 CLOCK = "a clock that adds up times of steps, looked up in tables that equations filled"
@@ -41,13 +40,10 @@ EXPLAINED = {
     "anatomy/rows.py": {"kernel_rows": ADDED},
     "anatomy/view.py": {"View._cells": PLACES},
     "anatomy/views.py": {"*": ADDED},
-    "claims/checked.py": {"*": CLAIMED},
-    "claims/claim.py": {"*": CLAIMED},
-    "claims/claims_report.py": {"*": PRINTED},
-    "claims/judge.py": {"*": CLAIMED},
-    "claims/machine.py": {"*": CLAIMED},
-    "claims/network_machine.py": {"*": CLAIMED},
-    "claims/remedies.py": {"*": SEARCH},
+    "claims/claim.py": {"_share": "a per cent as a share"},
+    "claims/claims_report.py": {"_remedies": PRINTED},
+    "claims/judge.py": {"judge": ROUNDING},
+    "claims/remedies.py": {"_first": SEARCH, "_last": SEARCH, "_devices": SEARCH},
     "arrivals/loaded.py": {
         "Loaded.times": LENGTH,
         "Loaded.copies": WHOLE,

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from mlsim.equations.claimed import half_output
 from mlsim.errors import WrongKindError
 from mlsim.solvers.claims import claims_report
 from mlsim.solvers.claims.claim import MFU, SAMPLES, Claim
@@ -100,7 +101,7 @@ class Checked:
         if finding.claim is None:
             if not isinstance(machine, Machine):
                 return machine.profile(1).explain("weight_memory")
-            half = max(1, machine.output // 2)
+            half = int(half_output(machine.output))
             return machine.serving(finding.batch, output=half).explain("cache_memory")
         metric = finding.claim.metric
         if not isinstance(machine, Machine):

@@ -8,6 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
+from mlsim.equations import claimed
 from mlsim.errors import InvalidValueError
 from mlsim.solvers.inputs import validate
 
@@ -92,7 +93,8 @@ class Claim:
         >>> Claim(METRICS["time_per_output_token"], 0.01).excess(0.03)
         3.0
         """
-        return self.value / limit if self.metric.rate else limit / self.value
+        pair = (self.value, limit) if self.metric.rate else (limit, self.value)
+        return float(claimed.claim_excess(*pair))
 
 
 def claims(given: Mapping[str, Any]) -> tuple[Claim, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from mlsim.equations.claimed import claimed_memory, claimed_share, weight_reading_share
 from mlsim.errors import NotMeasuredError
 from mlsim.solvers.claims.claim import FIRST, MFU, SAMPLES, Claim
 from mlsim.solvers.claims.machine import MOST_BATCH, Machine
@@ -18,6 +19,8 @@ WEIGHTS = "reading the weights"
 CACHE = "reading weights and KV cache"
 BYTES = "moving bytes"
 CAPACITY = "memory capacity"
+# What takes this part of the time of moving bytes is named alone.
+HALF = 0.5
 
 
 @dataclass(frozen=True)
@@ -77,8 +80,8 @@ def memory(machine: AnyMachine) -> Finding:
     """Hold weights and the cache of the stated batch against the memory there is."""
     batch = machine.batch or 1
     copies = 1 if isinstance(machine, Machine) else machine.devices
-    needed = copies * machine.weights + batch * machine.cache_each
-    excess = needed / machine.capacity
+    needed = claimed_memory(copies, machine.weights, batch, machine.cache_each)
+    excess = float(claimed_share(needed, machine.capacity))
     verdict = IMPOSSIBLE if excess > 1 else PLAUSIBLE
     return Finding(None, verdict, CAPACITY, batch, machine.capacity, excess)
 
@@ -96,8 +99,9 @@ def _term(machine: AnyMachine, claim: Claim, batch: int) -> str:
     parts = machine.parts(claim.metric.name, batch)
     if parts.arithmetic >= parts.memory:
         return ARITHMETIC
-    if claim.metric.name in (FIRST, SAMPLES) or parts.weights >= parts.memory / 2:
-        return WEIGHTS if parts.weights >= parts.memory / 2 else BYTES
+    most = weight_reading_share(parts.weights, parts.memory) >= HALF
+    if claim.metric.name in (FIRST, SAMPLES) or most:
+        return WEIGHTS if most else BYTES
     return CACHE
 
 

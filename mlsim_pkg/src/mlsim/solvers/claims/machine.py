@@ -11,6 +11,18 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
+from mlsim.equations.claimed import (
+    half_output,
+    held_sequences,
+    pooled_bandwidth,
+    pooled_capacity,
+    pooled_peak,
+    weight_reading_time,
+)
+from mlsim.equations.memory import weight_memory
+from mlsim.equations.pipeline import model_flops_utilization
+from mlsim.equations.roofline import throughput
+from mlsim.equations.service import user_token_rate
 from mlsim.hardware import Device
 from mlsim.solvers.formats import Formats
 from mlsim.solvers.serving.serving import Serving
@@ -53,10 +65,11 @@ class Machine:
         device, given = self.device, {}
         if self.devices > 1:
             used = dict.fromkeys(self.formats.all_computing(device))
+            bandwidth = device.memory.figures["bandwidth"].si
             peaks = [device.compute.figure(each).si for each in used]
             given = {
-                "peak_flops": f"{self.devices * max(peaks)} FLOP/s",
-                "memory_bandwidth": f"{self.devices * device.memory.figures['bandwidth'].si} B/s",
+                "peak_flops": f"{pooled_peak(self.devices, max(peaks))} FLOP/s",
+                "memory_bandwidth": f"{pooled_bandwidth(self.devices, bandwidth)} B/s",
                 "memory_capacity": f"{self.capacity} B",
             }
         length = self.output if output is None else output
@@ -83,15 +96,17 @@ class Machine:
             return float(self.serving(1, estimate).value("time_to_first_token"))
         if metric == "mfu":
             serving = self.serving(batch, estimate)
-            work = serving.prefill.value("total_flops") / serving.value("time_to_first_token")
-            return float(work / self.peak)
+            work, time = serving.prefill.value("total_flops"), serving.value("time_to_first_token")
+            # The peak is that of all devices, which count as one.
+            return float(model_flops_utilization(work, time, 1, self.peak))
         serving = self.serving(batch, estimate)
         if metric == "samples_per_second":
-            return float(batch / serving.value("time_to_first_token"))
+            return float(throughput(batch, serving.value("time_to_first_token")))
         step = float(serving.value("time_per_output_token"))
+        each = float(user_token_rate(1, step))
         return {
-            "tokens_per_second": batch / step,
-            "tokens_per_second_per_user": 1 / step,
+            "tokens_per_second": float(throughput(batch, step)),
+            "tokens_per_second_per_user": each,
             "time_per_output_token": step,
         }[metric]
 
@@ -99,7 +114,8 @@ class Machine:
     def peak(self) -> float:
         """The highest rate of arithmetic in the formats used, FLOP/s."""
         used = dict.fromkeys(self.formats.all_computing(self.device))
-        return self.devices * max(self.device.compute.figure(each).si for each in used)
+        most = max(self.device.compute.figure(each).si for each in used)
+        return float(pooled_peak(self.devices, most))
 
     def parts(self, metric: str, batch: int) -> Parts:
         """Return what the step behind a metric takes at least."""
@@ -108,22 +124,21 @@ class Machine:
         reads = alone or metric == "samples_per_second"
         step = serving.prefill if reads else serving.decode
         repeats = serving.service.table.columns["repeats"]
-        each = step.value("weight_bytes")
-        weights = sum(float(size) * float(n) for size, n in zip(each, repeats, strict=True))
+        weights = weight_memory([float(size) for size in step.value("weight_bytes")], repeats)
         return Parts(
             arithmetic=float(step.value("total_compute_time")),
-            weights=float(weights / step.value("memory_bandwidth")),
+            weights=float(weight_reading_time(weights, step.value("memory_bandwidth"))),
             memory=float(step.value("total_memory_time")),
         )
 
     @cached_property
     def _one(self) -> Serving:
-        return self.serving(1, output=max(1, self.output // 2))
+        return self.serving(1, output=int(half_output(self.output)))
 
     @property
     def capacity(self) -> float:
         """Memory of all devices, in bytes."""
-        return float(self.devices * self.device.capacity_si)
+        return float(pooled_capacity(self.devices, self.device.capacity_si))
 
     @cached_property
     def weights(self) -> float:
@@ -142,12 +157,11 @@ class Machine:
     @cached_property
     def fitting(self) -> int:
         """Most sequences whose cache fits beside the weights; 0 if the weights don't fit."""
-        left = self.capacity - self.weights
-        if left < 0:
+        if self.weights > self.capacity:
             return 0
         if not self.cache_each:
             return MOST_BATCH
-        return min(int(left // self.cache_each), MOST_BATCH)
+        return min(int(held_sequences(self.capacity, self.weights, self.cache_each)), MOST_BATCH)
 
     def on(self, **changed: Any) -> Machine:
         """Return the same claim on another number of devices, or in another format."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
+from mlsim.equations.claimed import device_share, pooled_capacity, weight_reading_time
+from mlsim.equations.roofline import throughput
 from mlsim.errors import InvalidValueError
 from mlsim.hardware import Device
 from mlsim.precision import Precision
@@ -28,7 +30,7 @@ class NetworkMachine:
         return solve(
             self.model,
             self.device,
-            batch_size=-(-batch // self.devices),
+            batch_size=int(device_share(batch, self.devices)),
             precision=self.formats,
             estimate=estimate,
             check_memory=False,
@@ -47,21 +49,23 @@ class NetworkMachine:
                 f"{self.model.name} has a fixed input, so its speed is samples_per_second; "
                 f"{metric} is claimed of language models."
             )
-        return float(batch / self.profile(batch, estimate).value("latency"))
+        return float(throughput(batch, self.profile(batch, estimate).value("latency")))
 
     def parts(self, metric: str, batch: int) -> Parts:
         """Return what the pass takes at least."""
         profile = self.profile(batch)
         return Parts(
             arithmetic=float(profile.value("total_compute_time")),
-            weights=self.weights / self.device.memory.figures["bandwidth"].si,
+            weights=float(
+                weight_reading_time(self.weights, self.device.memory.figures["bandwidth"].si)
+            ),
             memory=float(profile.value("total_memory_time")),
         )
 
     @property
     def capacity(self) -> float:
         """Memory of all devices, in bytes."""
-        return float(self.devices * self.device.capacity_si)
+        return float(pooled_capacity(self.devices, self.device.capacity_si))
 
     @property
     def weights(self) -> float:

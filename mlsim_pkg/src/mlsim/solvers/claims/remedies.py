@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from mlsim.equations.claimed import allowed_bits
 from mlsim.errors import UnsupportedPrecisionError
 from mlsim.precision import precision
 from mlsim.solvers.claims.claim import MFU, Claim
@@ -178,9 +179,12 @@ def _bits(machine: AnyMachine, findings: Sequence[Finding]) -> float | None:
     for each in findings:
         if each.claim and each.excess > 1 and each.term == WEIGHTS:
             parts = machine.parts(each.claim.metric.name, each.batch)
-            left = max(parts.memory, parts.arithmetic) / each.excess - (
-                parts.memory - parts.weights
+            bits = allowed_bits(
+                machine.formats.weights.bits,
+                parts.memory,
+                parts.arithmetic,
+                parts.weights,
+                each.excess,
             )
-            bits = machine.formats.weights.bits * left / parts.weights
-            return bits if bits > 0 else None
+            return float(bits) if bits > 0 else None
     return None
