@@ -9,6 +9,7 @@ np = pytest.importorskip("numpy")
 
 from mlsim import Hardware, lab  # noqa: E402
 from mlsim.errors import InvalidValueError, NotMeasuredError, UnknownNameError  # noqa: E402
+from mlsim.measured.sampled import sample  # noqa: E402
 from mlsim.measured.shelf import shelf  # noqa: E402
 
 
@@ -118,10 +119,55 @@ def test_a_prompt_has_a_row_for_each_token() -> None:
     assert rows["output layer"] == 2  # one token of each sequence is asked for
 
 
-def test_experts_are_not_timed_as_products() -> None:
-    table = lab.run("Mixtral_8x7B", hardware="H100").set_index("name")
-    assert table.loc["experts, up", "status"] == "not measured"
-    assert table.attrs["share_of_multiply_adds"] < 0.2
+def test_experts_are_one_kernel_of_their_own() -> None:
+    """Both matrices of a layer's experts were measured together, in the first one's row."""
+    table = lab.run("Mixtral_8x7B", hardware="H100", batch_size=64).set_index("name")
+    alone = sample("Cloud.H100", "experts", "bf16").read((64, 4096, 14336, 2, 8, 1, 1, 0))
+    assert table.loc["experts, up", "total"] == pytest.approx(32 * alone.seconds)
+    assert table.loc["experts, down", "status"] == "not measured"
+    assert "one kernel with the first" in table.loc["experts, down", "note"]
+    assert "experts, down" not in table.attrs["not_measured"]
+    assert table.attrs["share_of_multiply_adds"] > 0.9
+
+
+def test_attention_needs_to_know_what_is_cached() -> None:
+    asked = {"model": "Llama3_8B", "hardware": "H100", "batch_size": 8}
+    without = lab.run(**asked).set_index("name")
+    assert "give cached_tokens" in without.loc["attention", "note"]
+    short, long = (
+        lab.run(**asked, cached_tokens=each).set_index("name").loc["attention"]
+        for each in (512, 8192)
+    )
+    assert short.status == long.status == "interpolated"
+    assert 0 < short.low < short.time < short.high < long.time
+    prompt = lab.run(**asked, prompt_tokens=512).set_index("name")
+    alone = sample("Cloud.H100", "prefill", "bf16").read((512, 8, 32, 8, 128, 0))
+    assert prompt.loc["attention", "time"] == alone.seconds
+    # A narrow format leaves attention in 16 bits.
+    narrow = lab.run(**asked, cached_tokens=512, precision="fp8").set_index("name")
+    assert narrow.loc["attention", "time"] == short.time
+
+
+def test_latent_and_unmasked_attention_are_not_measured() -> None:
+    latent = lab.run("DeepSeek_V3", hardware="H100", cached_tokens=512).set_index("name")
+    assert "was not measured" in latent.loc["attention", "note"]
+    encoder = lab.run("BERT_Base", hardware="H100", prompt_tokens=128).set_index("name")
+    assert encoder.loc["attention", "status"] == "not measured"
+
+
+@pytest.mark.parametrize(
+    ("model", "changes", "words"),
+    [
+        ("Llama3_8B", {"cached_tokens": 0}, "cached_tokens must be a whole number"),
+        ("Llama3_8B", {"cached_tokens": 8, "prompt_tokens": 8}, "leave it out"),
+        ("ResNet50", {"cached_tokens": 8}, "leave it out"),
+        ("BERT_Base", {"cached_tokens": 8}, "leave it out"),
+        ("Llama3_8B", {"cached_tokens": 131_072}, "fewer than that are cached"),
+    ],
+)
+def test_what_can_not_be_cached_is_refused(model: str, changes: dict, words: str) -> None:
+    with pytest.raises(InvalidValueError, match=words):
+        lab.run(model, hardware="H100", **changes)
 
 
 def test_what_a_format_leaves_in_16_bits_is_timed_in_16() -> None:

@@ -13,7 +13,14 @@ from typing import TYPE_CHECKING, Any
 from mlsim.errors import InvalidValueError, NotMeasuredError, need
 from mlsim.hardware import Device
 from mlsim.hardware.kernel_constants import SOURCE, measured_devices
-from mlsim.measured.lab_shapes import KernelShape, broadcast, shapes_of
+from mlsim.measured.lab_shapes import (
+    ATTENTION_PATH,
+    TOGETHER,
+    KernelShape,
+    broadcast,
+    shapes_of,
+)
+from mlsim.measured.sampled import sample
 from mlsim.measured.surfaces import Reading, Shape, Surface, find_surface, in_order, surfaces
 from mlsim.records.references import label
 from mlsim.workloads.model import Model
@@ -151,24 +158,31 @@ class Laboratory:
         precision: str = _PRECISION,
         backend: str = "",
         prompt_tokens: int | None = None,
+        cached_tokens: int | None = None,
     ) -> pandas.DataFrame:
-        """Time the matrix products of a model, kernel by kernel.
+        """Time the kernels of a model: its matrix products, attention and experts.
 
         A convolution is timed as the product of its size, and marked so: its own kernel was
-        not measured. Attention, norms, experts and whatever else is no single product are
-        listed without a time, and so are products outside of what was measured.
+        not measured. Of attention and experts the shelf has a sample of shapes: between them
+        a time is that of the equations with the series' own constants, times its ratio to
+        the nearest measured rows. Norms and whatever else was not measured are listed
+        without a time, and so is what lies outside of what was measured.
 
         Parameters
         ----------
         model
             Of the zoo, or one of your own.
         hardware, precision, backend
-            As of `lab.gemm`. Products that a format leaves in 16 bits are timed in 16 bits.
+            As of `lab.gemm`. Products that a format leaves in 16 bits are timed in 16 bits,
+            and so is attention. Experts in a format that was not measured have no time.
         batch_size
             Samples, or sequences.
         prompt_tokens
             Of a language model: tokens of each prompt. If not given, one step of
             generation, in which each sequence has one token.
+        cached_tokens
+            Of such a step: tokens that each sequence has already. Without it attention, whose
+            time depends on them, has none.
 
         Returns
         -------
@@ -179,8 +193,9 @@ class Laboratory:
             What is not measured has no time (NaN), never zero. `.attrs` holds the sums:
             `total` in s of what has a time, `total_as_products` of convolutions among it,
             `low` and `high` as if all were off alike, `complete` (whether nothing is
-            missing), `not_measured` (names), and `share_of_multiply_adds` that has a time,
-            those of attention's scores not counted.
+            missing), `not_measured` (names, but for kernels that were measured as one with
+            others), and `share_of_multiply_adds` that has a time, those of attention's scores
+            not counted.
 
         Raises
         ------
@@ -193,20 +208,26 @@ class Laboratory:
         >>> found = lab.run("Llama3_8B", hardware="H100", batch_size=8)
         >>> found.attrs["complete"], found.attrs["not_measured"]
         (False, ('embedding', 'norms', 'attention', 'output layer'))
+        >>> step = lab.run("Llama3_8B", hardware="H100", batch_size=8, cached_tokens=2048)
+        >>> step[step.kind == "attention"].status.item()
+        'interpolated'
         """
         library = need("pandas", "a table of kernels", "arrays")
         found = resolve.model(model)
         surface = find_surface(hardware, precision, backend)
         wide = surface if precision == _PRECISION else find_surface(hardware, _PRECISION, backend)
         rows, timed, work = [], 0.0, 0.0
-        for each in shapes_of(found, batch_size, prompt_tokens):
+        for each in shapes_of(found, batch_size, prompt_tokens, cached_tokens):
             row = _kernel_row(each, wide if each.unquantised else surface)
             rows.append(row)
             work += each.repeats * each.multiply_adds
             timed += each.repeats * each.multiply_adds * (row["status"] != _MISSING)
+            # Of experts the second matrices are in the time of the first.
+            timed += each.repeats * each.multiply_adds * _with_another(row, rows)
         table = library.DataFrame(rows).astype(dict.fromkeys("MNK", "Int64"))
+        together = table.note == TOGETHER
         there = table[table.status != _MISSING]
-        missing = tuple(table.name[table.status == _MISSING])
+        missing = tuple(table.name[(table.status == _MISSING) & ~together])
         table.attrs = {
             **{name: _sum(there.repeats * there[name]) for name in ("low", "high")},
             "total": _sum(there.total),
@@ -231,9 +252,12 @@ def _kernel_row(each: KernelShape, surface: Surface) -> dict[str, Any]:
     row: dict[str, Any] = {"name": each.name, "kind": each.kind, "repeats": each.repeats}
     row |= dict(zip("MNK", each.shape or (None,) * 3, strict=True))
     try:
-        if each.shape is None:
+        if each.sampled:
+            reading = _sampled(each, surface)
+        elif each.shape is None:
             raise NotMeasuredError(each.note)
-        reading = surface.read(each.shape)
+        else:
+            reading = surface.read(each.shape)
     except NotMeasuredError as error:
         empty = dict.fromkeys(("time", "low", "high", "total"), nan)
         return row | {"status": _MISSING, "interpolated": None} | empty | {"note": str(error)}
@@ -247,6 +271,20 @@ def _kernel_row(each: KernelShape, surface: Surface) -> dict[str, Any]:
         "total": each.repeats * reading.seconds,
         "note": each.note,
     }
+
+
+def _sampled(each: KernelShape, surface: Surface) -> Reading:
+    """Return the time of attention or of a layer's experts."""
+    assert each.sampled is not None
+    kind, sizes = each.sampled
+    series = surface.rows[0]
+    path = series.path if kind == "experts" else ATTENTION_PATH
+    return sample(surface.device, kind, path).read(sizes)
+
+
+def _with_another(row: dict[str, Any], rows: list[dict[str, Any]]) -> bool:
+    """Tell whether a kernel is in the time of the one before it."""
+    return row["note"] == TOGETHER and len(rows) > 1 and rows[-2]["status"] != _MISSING
 
 
 def _flops(shape: Shape) -> float:

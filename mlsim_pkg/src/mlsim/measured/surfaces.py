@@ -29,7 +29,7 @@ Band = tuple[float, float]
 GRID = ("bf16", "trtllm")
 NEAREST = 5
 # Keeps a row that lies next to the shape from being the only one that counts.
-_CLOSE = 0.1
+CLOSE = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class Reading:
     low: float
     high: float
     interpolated: bool
-    neighbours: tuple[Shape, ...]
+    neighbours: tuple[tuple[int, ...], ...]
 
 
 class Grid:
@@ -132,7 +132,7 @@ class Surface:
             off = [each for shape, each in self.ratios.items() if shape not in self.grid.logs]
         else:
             off = [own - self._ratio(shape)[0] for shape, own in self.ratios.items()]
-        return _eight_in_ten(off)
+        return eight_in_ten(off)
 
     def read(self, shape: Shape) -> Reading:
         """Return the time of a product.
@@ -159,7 +159,7 @@ class Surface:
             return dist([log(each) for each in shape], [log(each) for each in other])
 
         near = sorted((far(each), each) for each in self.ratios if each != shape)[:NEAREST]
-        weights = [1 / (distance + _CLOSE) for distance, _ in near]
+        weights = [1 / (distance + CLOSE) for distance, _ in near]
         summed = sum(w * self.ratios[each] for w, (_, each) in zip(weights, near, strict=True))
         return summed / sum(weights), tuple(each for _, each in near)
 
@@ -264,10 +264,11 @@ def _programs(rows: dict[tuple[str, str], list[TimedKernel]]) -> Band:
             logs = [log(row.seconds / one[_sides(row)]) for row in several if _sides(row) in one]
             usual = median(logs)
             apart += [each - usual for each in logs]
-    return _eight_in_ten(apart)
+    return eight_in_ten(apart)
 
 
-def _eight_in_ten(logs: Sequence[float]) -> Band:
+def eight_in_ten(logs: Sequence[float]) -> Band:
+    """Return factors between which eight in ten of these logarithms lie, with 1 among them."""
     tenths = quantiles(logs, n=10, method="inclusive")
     # A time lies within its own band, even where nearly all rows are off to one side.
     return min(exp(tenths[0]), 1.0), max(exp(tenths[-1]), 1.0)
