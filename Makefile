@@ -10,7 +10,7 @@ SPECS := $(PACKAGE)/pyproject.toml $(BUILDER)/pyproject.toml
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help book pdf epub zip figures downloads preview quarto test check format colab notebooks wheel bench clean
+.PHONY: help book pdf epub zip figures downloads preview quarto test judge check format colab notebooks wheel bench clean
 
 help:  ## Show this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 20
@@ -41,6 +41,9 @@ quarto: book  ## Render with the Quarto on the PATH, and compare its pages with 
 
 test: check  ## Test everything (10 minutes at most)
 	$(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder
+
+judge: $(VENV)/.dev  ## Try the grader's walls: every attack, and a class of 200 (15 minutes)
+	MLSIM_JUDGE=1 $(BIN)/python -m pytest -s tests/mlsim_book/grading
 
 check: $(VENV)/.dev  ## Format, lint, types, import walls
 	$(BIN)/ruff format --check .

@@ -1,4 +1,4 @@
-"""Grade a class: 200 submissions of ten questions, 20 of them hostile.
+"""Grade a class: 200 submissions of ten questions, 25 of them hostile; and what walls cost.
 
     python benchmarks/bench_grading.py [NUMBER OF SUBMISSIONS]
 
@@ -11,13 +11,19 @@ from __future__ import annotations
 
 import csv
 import json
+import statistics
 import subprocess
 import sys
 import tempfile
 import time
 from pathlib import Path
 
+from mlsim_book.grading.limits import Limits
+from mlsim_book.grading.process import run_notebook
+from mlsim_book.grading.walls.choose import TRUST, NoWallsError, choose
+
 ROOT = Path(__file__).parents[1]
+REPEATS = 9
 HOSTILE = [
     "while True: pass",
     "import signal; signal.signal(signal.SIGALRM, signal.SIG_IGN)\nwhile True: pass",
@@ -64,13 +70,37 @@ def main(count: int) -> None:
         print(f"again, nothing new: {time.perf_counter() - started:.1f} s")
 
 
+def cost_of_walls() -> None:
+    """Run one notebook with and without walls, in turn, and print the medians."""
+    code = (
+        "from mlsim import Engine, Hardware, Models\nanswer = Models.ResNet50.parameters.magnitude"
+    )
+    notebook = json.dumps({"cells": [{"cell_type": "code", "source": code}]}).encode()
+    kinds = {"without walls": choose(TRUST)}
+    for kind in ("bubblewrap", "podman", "docker"):
+        try:
+            kinds[kind] = choose(kind)
+        except NoWallsError:
+            continue
+    seconds: dict[str, list[float]] = {name: [] for name in kinds}
+    for _ in range(REPEATS):
+        for name, walls in kinds.items():
+            started = time.perf_counter()
+            ran = run_notebook(notebook, {"answer": ""}, Limits(), walls)
+            seconds[name].append(time.perf_counter() - started)
+            assert ran.values["answer"]["number"] > 0, ran
+    print(f"one submission, median of {REPEATS}:")
+    for name, times in seconds.items():
+        print(f"  {name:14} {statistics.median(times) * 1e3:.0f} ms")
+
+
 def hand_in(out: Path, name: str, number: int) -> None:
-    """Write one student's notebook: every tenth is hostile, every fifth of the others blank."""
+    """Write one student's notebook: every eighth is hostile, every fifth of the others blank."""
     solved = number % 5 != 1
     text = (out / ("solutions" if solved else "students") / f"{name}.ipynb").read_text()
-    if number % 10 == 0:
+    if number % 8 == 0:
         notebook = json.loads(text)
-        code = HOSTILE[number // 10 % len(HOSTILE)].replace("{key}", str(out / "key.json"))
+        code = HOSTILE[number // 8 % len(HOSTILE)].replace("{key}", str(out / "key.json"))
         cell = {"cell_type": "code", "id": "hostile", "metadata": {}, "outputs": []}
         notebook["cells"].insert(3, {**cell, "execution_count": None, "source": code})
         text = json.dumps(notebook)
@@ -78,4 +108,5 @@ def hand_in(out: Path, name: str, number: int) -> None:
 
 
 if __name__ == "__main__":
+    cost_of_walls()
     main(int(sys.argv[1]) if len(sys.argv) > 1 else 200)
