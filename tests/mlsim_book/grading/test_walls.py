@@ -12,6 +12,7 @@ import sys
 import textwrap
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,10 +24,11 @@ from mlsim_book.grading import executors
 from mlsim_book.grading.executors import Task, named, processes, run_all
 from mlsim_book.grading.limits import Limits
 from mlsim_book.grading.process import Ran, run_notebook
-from mlsim_book.grading.walls import choose as choosing, container
+from mlsim_book.grading.walls import choose as choosing, container, groups
 from mlsim_book.grading.walls.bubblewrap import variables
 from mlsim_book.grading.walls.choose import NoWallsError, choose
 from mlsim_book.grading.walls.environment import environment
+from mlsim_book.grading.walls.groups import delegated
 from mlsim_book.grading.walls.seccomp import _MACHINES, _MMAP, _REFUSED, _SOCKET, seccomp_filter
 
 QUESTIONS = """\
@@ -155,6 +157,40 @@ def test_the_filter_has_the_kernels_numbers() -> None:
         for index, (code, yes, no, _) in enumerate(struct.iter_unpack("=HBBI", program)):
             if code & 7 == 5:  # no jump leads beyond the end
                 assert index + 1 + max(yes, no) < len(program) // 8
+
+
+def cgroup(folder: Path, controllers: str = "cpu memory pids") -> Path:
+    """A folder like a group of the system's, as far as files can be like it."""
+    group = folder / "user" / "own"
+    group.mkdir(parents=True)
+    (group / "cgroup.controllers").write_text(controllers)
+    for name in ("cgroup.procs", "cgroup.subtree_control"):
+        (group / name).write_text("")
+    return group
+
+
+def test_a_group_for_each_submission(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where groups are delegated, the launcher joins one with the submission's bounds."""
+    group = cgroup(tmp_path)
+    assert delegated("0::/user/own\n", tmp_path) == str(group)
+    assert (group / "cgroup.subtree_control").read_text() == "+memory +pids"
+    assert (group / f"grader-{os.getpid()}" / "cgroup.procs").read_text() == "0"
+    walls = replace(choose(), group=str(group))
+    monkeypatch.setattr(groups, "_TRIES", 1)
+    limits = Limits(memory=2**30, processes=20)
+    assert run_notebook(notebook("x = 1"), {"x": ""}, limits, walls).values["x"] == {"number": 1}
+    (made,) = group.glob("submission-*")
+    assert {each.name: each.read_text() for each in made.iterdir()} == {
+        "memory.max": str(2**30), "memory.swap.max": "0", "memory.oom.group": "1",
+        "pids.max": "24", "cgroup.procs": "0", "cgroup.kill": "1",
+    }  # fmt: skip
+
+
+def test_no_group_where_none_is_delegated(tmp_path: Path) -> None:
+    cgroup(tmp_path, "cpu")
+    assert delegated("0::/user/own\n", tmp_path) == ""
+    assert delegated("5:memory:/\n", tmp_path) == ""
+    assert delegated("0::/nowhere\n", tmp_path) == ""
 
 
 # --------------------------------------------------------------- without any walls

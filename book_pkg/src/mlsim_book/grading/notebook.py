@@ -13,6 +13,7 @@ from typing import Any
 
 MOST_CELLS = 5000
 LONGEST_NAME = 200  # characters
+_MOST_NESTED = 1_000_000  # lists and objects; many more take memory and time, and hold nothing
 
 
 @dataclass(frozen=True)
@@ -35,6 +36,8 @@ def read_notebook(data: bytes) -> Notebook:
     >>> read_notebook(b"<html>").trouble
     'the file is no notebook that can be read'
     """
+    if data.count(b"[") + data.count(b"{") > _MOST_NESTED:
+        return Notebook(trouble="the file is no notebook that can be read: too many brackets")
     try:
         read = json.loads(data)
     except (ValueError, RecursionError, MemoryError):

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ from mlsim_book.grading.limits import Limits
 from mlsim_book.grading.walls import container, enter
 from mlsim_book.grading.walls.bubblewrap import HOME, bubblewrap_argv, programs, variables
 from mlsim_book.grading.walls.environment import environment
+from mlsim_book.grading.walls.groups import Group, delegated
 from mlsim_book.grading.walls.seccomp import seccomp_filter
 from mlsim_book.grading.walls.supervise import Heard, listen
 from mlsim_book.grading.walls.tree import Watch
@@ -42,11 +43,13 @@ class Walls:
     """Walls of one kind: "bubblewrap", the name of a container engine, or "none".
 
     `files` are what each home gets, by name: Matplotlib's list of fonts, if there is any.
+    `group` is the control group below which each submission gets its own, or "".
     """
 
     kind: str
     program: str = ""
     version: str = ""
+    group: str = ""
     files: tuple[tuple[str, str], ...] = ()
 
     def run(
@@ -83,9 +86,9 @@ class Walls:
     def _bubble(self, task: bytes, limits: Limits, seconds: float, hidden: Sequence[str]) -> Heard:
         inside = environment()
         command = [inside.python, "-I", "-B", "-c", _BOOT, *inside.search]
-        with _pipe_of(seccomp_filter()) as rules:
+        with _pipe_of(seccomp_filter()) as rules, Group(self.group, limits) as groups:
             argv = bubblewrap_argv(self.program, inside, limits, hidden, command, seccomp=rules)
-            spec = {"argv": argv, "limits": _limits(limits), "groups": []}
+            spec = {"argv": argv, "limits": _limits(limits), "groups": groups}
             starter = [sys.executable, "-I", "-S", "-B", enter.__file__, json.dumps(spec)]
             return listen(
                 starter, task, limits, seconds, env={}, cwd="/",
@@ -188,7 +191,11 @@ def choose(kind: str = "auto") -> Walls:
 def _candidates(kind: str, failures: list[str]) -> list[Walls]:
     found = []
     if kind in {"auto", "bubblewrap"} and sys.platform == "linux":
-        found = [Walls("bubblewrap", each, _version(each)) for each in programs()]
+        group = delegated()
+        for each in programs():
+            version = _version(each)
+            found += [Walls("bubblewrap", each, version, group)] if group else []
+            found.append(Walls("bubblewrap", each, version))
         if not found:
             failures.append("there is no bubblewrap")
     for engine in container.engines():
@@ -220,12 +227,15 @@ def _tried(walls: Walls) -> Walls:
         It doesn't, with its last words.
     """
     limits = Limits()
-    heard = walls.run({"look_around": True}, b"", limits, limits.seconds, ())
+    try:
+        heard = walls.run({"look_around": True}, b"", limits, limits.seconds, ())
+    except OSError as error:
+        raise NoWallsError(f"{walls.kind} can't be tried: {error.strerror}") from error
     for line in heard.channel.splitlines():
         data = json.loads(line)
         if data.get("ready"):
             files = tuple(sorted(data["files"].items()))
-            return Walls(walls.kind, walls.program, walls.version, files)
+            return replace(walls, files=files)
     said = heard.complaint.strip().splitlines() or [heard.ended or "it said nothing"]
     name = f"{walls.kind} ({walls.program})" if walls.program else "the program inside"
     raise NoWallsError(f"{name} doesn't start: {said[-1][:300]}")
