@@ -163,6 +163,7 @@ ODD_VALUES = {
     "nan-on-channel": BYPASS + "for fd in range(3, 20): attempt(os.write, fd, b'{\"name\": \"answer_boil\", \"value\": {\"number\": NaN}}\\n{\"name\": \"answer_boil\", \"value\": {\"list\": [[[]]]}}\\n')",
     "odd-lines": BYPASS + "for fd in range(3, 20): attempt(os.write, fd, b'[3]\\n\\xff\\xfe\\n{\"ends\": 1e999, \"kind\": [], \"text\": {}}\\n{\"ends\": -5}\\n{\"begins\": true}\\n{\"name\": [], \"value\": 3}\\n{\"student\": [[]], \"trouble\": {}}\\n{\"ends\": 0, \"kind\": {}}\\n' + b'[' * 60000 + b'\\n')",
     "points-claimed": BYPASS + "for fd in range(3, 20): attempt(os.write, fd, b'{\"name\": \"answer_boil\", \"value\": {\"number\": 1}, \"points\": 9}\\n{\"ready\": true}\\n{\"done\": true}\\n{\"name\": \"points\", \"value\": {\"number\": 99}}\\n')",
+    "another-student": BYPASS + "for fd in range(3, 20): attempt(os.write, fd, b'{\"student\": \"ada\", \"trouble\": \"WORDS OF ITS OWN\"}\\n')",
     "long-line": BYPASS + "for fd in range(3, 20): attempt(os.write, fd, b'{\"name\": \"answer_boil\", \"value\": {\"list\": [' + b'[],' * 10**6 + b'[]]}}\\n')",
     "equal-to-all": "class A(float):\n    def __eq__(self, o): return True\n    def __sub__(self, o): return 0.0\n    __rsub__ = __sub__\nanswer_boil = A(3)",
     "isclose": "import math, mlsim_exercises.verdicts as v, mlsim_exercises.evaluation as e\nmath.isclose = lambda *a, **k: True\ne.same_answer = v.same_answer = lambda *a: True\nv.judge = lambda *a: v.Verdict('right', '', 1.0)\nanswer_boil = 1",

@@ -204,6 +204,7 @@ def test_no_attack_gets_anything(school: Class) -> None:
                 ]
                 for secret in SECRETS:
                     assert secret not in "\n".join(lines), (path, secret)
+                assert "WORDS OF ITS OWN" not in text
         assert {p: p.read_bytes() for p in handed} == handed
         assert {p: p.read_bytes() for p in kept} == kept
         assert school.victim.poll() is None

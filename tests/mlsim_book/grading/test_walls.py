@@ -426,6 +426,42 @@ def test_an_executor_that_returns_something_else() -> None:
         named("collections:OrderedDict")()
 
 
+def test_a_cluster_of_two_workers(homework: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As the guide shows it, with what a client of Dask returns."""
+    pytest.importorskip("distributed")
+    (homework.parent / "cluster.py").write_text(
+        "from dask.distributed import Client, LocalCluster\n"
+        "def workers():\n"
+        "    made = LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None)\n"
+        "    return Client(made).get_executor()\n"
+    )
+    for number in range(5):
+        (homework / "submissions" / f"s{number}.ipynb").write_bytes(notebook("answer_one = 1"))
+    command = [
+        sys.executable,
+        "-m",
+        "mlsim_book.cli",
+        "grade",
+        str(homework),
+        "--executor",
+        "cluster:workers",
+    ]
+    subprocess.run(command, cwd=homework.parent, check=True, capture_output=True)
+    rows = (homework / "results" / "results.csv").read_text().splitlines()
+    assert [row.split(",")[2] for row in rows[1:]] == ["1"] * 6
+
+
+def test_the_doctor_tries_the_walls(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(container, "engines", lambda: ["docker"])
+    monkeypatch.setattr(container, "missing", lambda engine: f"{engine} has no image")
+    main(["doctor", str(tmp_path)])
+    said = capsys.readouterr().out
+    assert re.search(r"^OK +walls +bubblewrap [\d.]+ \(.*bwrap\), tried$", said, re.MULTILINE)
+    assert re.search(r"^-- +docker +docker has no image$", said, re.MULTILINE)
+
+
 def test_results_keep_what_else_lies_there(homework: Path) -> None:
     assert main(["grade", str(homework)]) == 0
     (homework / "results" / "my notes.txt").write_text("mine")

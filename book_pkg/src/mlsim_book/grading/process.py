@@ -144,17 +144,18 @@ class _Found:
             said = heard.complaint.strip().splitlines()
             self.failed = clean(heard.ended or (said[-1] if said else "it did not start"))
             return False
+        # said before any of the notebook ran; whatever looks like it later is the notebook's
+        about = next(lines, {})
+        self._student = clean(about.get("student", ""))
+        if about.get("trouble"):
+            self.note(clean(about["trouble"]))
         for line in lines:
             self._take(line)
         return True
 
     def _take(self, line: Mapping[str, Any]) -> None:
         begins, ends, name = line.get("begins"), line.get("ends"), line.get("name")
-        if "student" in line:
-            self._student = self._student or clean(line["student"])
-            if line.get("trouble"):
-                self.note(clean(line["trouble"]))
-        elif _is_cell(begins):
+        if _is_cell(begins):
             self.running = begins
         elif _is_cell(ends):
             self.running = None

@@ -17,7 +17,7 @@ from typing import Any
 import mlsim_book
 from mlsim_book.errors import ToolError
 from mlsim_book.grading.limits import Limits
-from mlsim_book.grading.walls import container, enter
+from mlsim_book.grading.walls import container
 from mlsim_book.grading.walls.bubblewrap import HOME, bubblewrap_argv, programs, variables
 from mlsim_book.grading.walls.environment import environment
 from mlsim_book.grading.walls.groups import Group, delegated
@@ -28,6 +28,8 @@ from mlsim_book.grading.walls.tree import Watch
 _BOOT = (
     "import sys; sys.path[:0] = sys.argv[1:]; from mlsim_book.grading.runner import main; main()"
 )
+_ENTER = Path(__file__).with_name("enter.py")  # run, never imported: it needs Unix
+_NOBODY = 65534  # whom it becomes, started as root
 _OPEN_FILES = 128
 _COUNTED_APART = (5, 14)  # the Linux from which a namespace counts its own processes alone
 TRUST = "none"
@@ -89,7 +91,7 @@ class Walls:
         with _pipe_of(seccomp_filter()) as rules, Group(self.group, limits) as groups:
             argv = bubblewrap_argv(self.program, inside, limits, hidden, command, seccomp=rules)
             spec = {"argv": argv, "limits": _limits(limits), "groups": groups}
-            starter = [sys.executable, "-I", "-S", "-B", enter.__file__, json.dumps(spec)]
+            starter = [sys.executable, "-I", "-S", "-B", str(_ENTER), json.dumps(spec)]
             return listen(
                 starter, task, limits, seconds, env={}, cwd="/",
                 pass_fds=[] if rules is None else [rules],
@@ -149,7 +151,7 @@ def _others() -> int:
     release = platform.release().split(".")[:2]
     if tuple(int(each) for each in release if each.isdigit()) >= _COUNTED_APART:
         return 0
-    user = enter.NOBODY if os.geteuid() == 0 else os.getuid()
+    user = _NOBODY if os.geteuid() == 0 else os.getuid()
     count = 0
     for folder in Path("/proc").glob("[0-9]*"):
         try:

@@ -30,7 +30,7 @@ from typing import Any
 _NEW_MOUNTS = 0x00020000  # flag of unshare(2)
 _NOSUID_NODEV, _BIND, _ALL, _PRIVATE = 6, 0x1000, 0x4000, 0x40000  # flags of mount(2)
 _COVERS = ("/mnt", "/media", "/srv", "/opt", "/tmp")  # noqa: S108 - covered in a private view
-NOBODY = 65534
+_NOBODY = 65534
 _NICE = 5  # the grader stays ahead of what it watches
 
 
@@ -103,8 +103,8 @@ def _stage(places: list[str]) -> dict[str, str]:
 def _drop() -> None:
     """Become an ordinary user for good."""
     os.setgroups([])
-    os.setresgid(NOBODY, NOBODY, NOBODY)
-    os.setresuid(NOBODY, NOBODY, NOBODY)
+    os.setresgid(_NOBODY, _NOBODY, _NOBODY)
+    os.setresuid(_NOBODY, _NOBODY, _NOBODY)
 
 
 def _reached(program: str, seen: dict[str, str]) -> str:

@@ -49,7 +49,7 @@ def environment() -> Environment:
             shown.add(path)
     shown |= {Path(name) for name in _SMALL if Path(name).exists()}
     shown |= set(_interpreter())
-    shown |= set(_folders_of("LD_LIBRARY_PATH"))
+    shown |= {each for each in _folders_of("LD_LIBRARY_PATH") if any(each.glob("*.so*"))}
     search, packages = _outside(shown)
     shown |= packages
     shown = set(_outermost(shown))

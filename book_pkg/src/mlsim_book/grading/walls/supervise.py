@@ -138,8 +138,9 @@ def _follow(
 def end(process: subprocess.Popen[bytes]) -> None:
     """End a process with whatever it started, and see that all of it is gone."""
     left = {pid: beginning(pid) for pid in descendants(process.pid)}
-    with contextlib.suppress(OSError):
-        os.killpg(process.pid, signal.SIGKILL)
+    if hasattr(os, "killpg"):
+        with contextlib.suppress(OSError):
+            os.killpg(process.pid, signal.SIGKILL)
     process.kill()
     process.wait()
     deadline = time.monotonic() + _GONE
