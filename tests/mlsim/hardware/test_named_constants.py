@@ -39,7 +39,7 @@ def test_the_set_says_that_it_left_the_card_out() -> None:
 
 
 def test_a_peak_that_is_not_there_is_refused() -> None:
-    with pytest.raises(UnsupportedPrecisionError, match=r"no fp4 peak of NVIDIA H100. It has"):
+    with pytest.raises(UnsupportedPrecisionError, match=r"no fp4 peak of NVIDIA H100. There are"):
         constants("torchao-0.18.0").of("Cloud.H100").peak("fp4")
 
 

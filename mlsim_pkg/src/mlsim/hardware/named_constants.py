@@ -64,8 +64,8 @@ class DeviceConstants:
         """
         if name not in self.peaks:
             raise UnsupportedPrecisionError(
-                f"{self.words} has no {name} peak of {self.called}. "
-                f"It has: {', '.join(self.peaks)}."
+                f"{self.words.partition(':')[0]}: there is no {name} peak of {self.called}. "
+                f"There are: {', '.join(self.peaks)}."
             )
         return self.peaks[name]
 

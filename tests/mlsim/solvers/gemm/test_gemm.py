@@ -125,6 +125,17 @@ def test_what_is_given_takes_the_place_of_data() -> None:
     )
 
 
+def test_shares_and_a_start_may_be_given_to_the_roofline() -> None:
+    """Half of the peak, half of the bandwidth; and a start that is longer than both."""
+    asked: dict[str, Any] = {"M": 64, "N": 4096, "K": 4096, "hardware": "H100"}
+    whole = Engine.gemm(**asked).value("latency")
+    assert Engine.gemm(**asked, memory_fraction=0.5).value("latency") == pytest.approx(2 * whole)
+    assert Engine.gemm(**asked, compute_fraction=0.5).value("latency") == pytest.approx(whole)
+    assert Engine.gemm(**asked, kernel_overhead="1 ms").value("latency") == pytest.approx(1e-3)
+    with pytest.raises(InvalidValueError, match="so it has no memory_fraction"):
+        Engine.gemm(**asked, estimate="bound", memory_fraction=0.5)
+
+
 def test_the_baseline_is_the_layer_in_sixteen_bits() -> None:
     found = Engine.gemm(512, 1024, 2048, hardware="H100", recipe="fp8_rowwise", training=True)
     alone = Engine.gemm(512, 1024, 2048, hardware="H100", training=True)

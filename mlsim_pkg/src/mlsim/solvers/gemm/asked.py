@@ -13,7 +13,7 @@ from mlsim.hardware.device import Device
 from mlsim.hardware.fastest_kernels import FASTEST
 from mlsim.hardware.named_constants import constants as named
 from mlsim.precision import PRECISIONS, Precision, precision as find_precision
-from mlsim.solvers.gemm.layer import BOUND, CALIBRATED, GIVABLE, ROOFLINE, Layer
+from mlsim.solvers.gemm.layer import BOUND, CALIBRATED, GIVABLE, ROOFLINE, SHARES, Layer
 from mlsim.solvers.gemm.rates import without_passes
 from mlsim.solvers.inputs import check_estimate, check_flag, validate, validate_given
 from mlsim.workloads.linear_layer import LayerKernel
@@ -60,6 +60,11 @@ def layer(
     for name, value in (("training", training), ("fused", fused)):
         check_flag(name, value)
     _check_kind(estimate, constants, activations, backend)
+    if estimate == BOUND and (knobs := sorted({*SHARES, "kernel_overhead"} & set(given or ()))):
+        raise InvalidValueError(
+            f"the bound is what no kernel can beat, so it has no {', '.join(knobs)}: leave it out, "
+            'or ask estimate="roofline".'
+        )
     measured = estimate == CALIBRATED or bool(constants)
     rows, weight_sets = _rows(M, batch, groups, measured=measured)
     blank = Layer(

@@ -44,6 +44,7 @@ _ALWAYS = (
     *("achieved_flops", "arithmetic_intensity"),
 )
 _INSTEAD = {
+    "shares": ("reached_compute_time", "calibrated_memory_time"),
     "named": ("reached_compute_time", "calibrated_memory_time", "whole_block_scale_bytes"),
     BOUND: ("uncached_bytes", "uncached_memory_time"),
     CALIBRATED: (
@@ -60,6 +61,10 @@ GIVABLE = (
     *("peak_flops", "memory_bandwidth", "memory_capacity", "last_level_cache"),
     *("compute_fraction", "memory_fraction", "kernel_overhead"),
 )
+
+
+# Parts of the datasheet's rates, which a roofline has only if they are given.
+SHARES = ("compute_fraction", "memory_fraction")
 
 
 def equations_for(*kinds: str) -> tuple[Equation, ...]:
@@ -139,7 +144,8 @@ class Layer:
     def kinds(self) -> tuple[str, ...]:
         """What chooses between equations for one quantity."""
         estimate = "named" if self.constants else self.estimate
-        return (estimate, self.activations)
+        shares = estimate == ROOFLINE and not set(SHARES).isdisjoint(self.given)
+        return (estimate, self.activations, "shares" if shares else "")
 
     @cached_property
     def question(self) -> Question:
