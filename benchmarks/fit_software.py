@@ -31,11 +31,10 @@ from typing import Any
 
 import mlsim.software as shelf
 from mlsim.engine.predict import architectures
-from mlsim.engine.predict.aliases import narrower
 from mlsim.engine.predict.case import READ, Case
 from mlsim.engine.predict.table import QUESTIONS
 from mlsim.errors import MlsimError
-from mlsim.software import FOLDER, Software
+from mlsim.software import FOLDER, Software, narrower
 
 Row = Mapping[str, str]
 # Which rows a class is fitted to: by kind, and by the column of software ("" is any).

@@ -46,6 +46,26 @@ NEUTRAL: Mapping[str, float] = MappingProxyType(
         "narrow_weights_per_cycle": math.inf,
     }
 )
+# Programs with a class of their own within one that a table names.
+_NARROWER = {
+    ("eager", "tensorflow"): "graph",
+    ("engine", "fastertransformer"): "early_engine",
+    ("engine", "tensorrt-llm v0."): "early_engine",
+    ("framework", "megatron-lm"): "megatron",
+    ("framework", "megatron-core"): "megatron",
+    ("framework", "nemo"): "megatron",
+}
+# What tells the class of a program that results name, the first that is found.
+_PROGRAMS = (
+    ("tensorrt in triton", "request_path"),
+    ("tensorrt", "engine"),
+    ("llama.cpp", "llama_cpp"),
+    ("vllm", "vllm"),
+    ("gpt-fast", "engine"),
+    ("aitemplate", "engine"),
+    ("pytorch", "eager"),
+    ("tensorflow", "eager"),
+)
 EXCHANGES = ("graph", "nccl")
 # The quantity that a term is, where it is not one of that name: a share for a kind of kernel.
 _QUANTITIES = {
@@ -217,6 +237,29 @@ def core_lanes(device: str) -> float:
     (64.0, 128.0)
     """
     return _lanes().get(device, _lanes()["other"])
+
+
+def narrower(found: str, words: str) -> str:
+    """Return a narrower class of software, where a program is named that has one.
+
+    >>> narrower("eager", "TensorFlow 1.15, NGC 20.06"), narrower("eager", "PyTorch 2.1")
+    ('graph', 'eager')
+    """
+    narrow = {key: name for (of, key), name in _NARROWER.items() if of == found}
+    return next((name for key, name in narrow.items() if key in words.lower()), found)
+
+
+def of_program(words: str, usual: str) -> str:
+    """Return the class of software of a program that is named in words.
+
+    >>> of_program("ONNX Runtime and TensorRT in Triton", "engine")
+    'request_path'
+    >>> of_program("Megatron-LM", "framework"), of_program("TensorRT-LLM v0.5", "engine")
+    ('megatron', 'early_engine')
+    """
+    told = words.lower()
+    wide = next((name for key, name in _PROGRAMS if key in told), usual)
+    return narrower(wide, words)
 
 
 @cache

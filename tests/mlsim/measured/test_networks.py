@@ -83,7 +83,7 @@ FILE = min(FOLDER.glob("*.csv"))
 @pytest.mark.parametrize(
     ("old", "new", "line", "words"),
     [
-        ("batch_size", "batch", 1, "the columns must be id, model, hardware, batch_size,"),
+        ("batch_size", "batch", 1, "the columns must be id, series, model, hardware, batch_size,"),
         ("Cloud.V100", "Cloud.V1000", 2, "no device is called 'Cloud.V1000'. Did you mean"),
         ("ResNet50", "ResNet5", 2, "no model is called 'ResNet5'. Did you mean 'ResNet50'"),
         ("fp32", "fp31", 2, "no precision is called 'fp31'. Did you mean 'fp32'"),

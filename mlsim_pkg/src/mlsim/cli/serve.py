@@ -51,6 +51,7 @@ def _add_serve(commands: Any) -> None:
     add_layout(command, tensor=1, data=True)
     add_ignore_memory(command)
     command.add_argument("--estimate", default="roofline", help="roofline, bound or calibrated")
+    command.add_argument("--software", help="class of program of a calibrated estimate")
     command.add_argument(
         "--explain",
         metavar="QUANTITY",
@@ -87,6 +88,7 @@ def _serve(options: argparse.Namespace) -> str:
         expert_parallel=options.expert_parallel,
         reserve=options.reserve,
         estimate=options.estimate,
+        software=options.software,
         check_memory=options.check_memory,
     )
     note_fit(options, serving.feasible)

@@ -32,6 +32,7 @@ def add(commands: Any) -> None:
         )
         command.add_argument("--precision", help=f"number format{several} (fp16)")
         command.add_argument("--estimate", default="roofline", help="roofline, bound or calibrated")
+        command.add_argument("--software", help="class of program of a calibrated estimate")
         command.add_argument(
             "--activations",
             default="memory",
@@ -77,6 +78,7 @@ def _profile(options: argparse.Namespace) -> Profile:
         batch_size=_batches(options.batch_size),
         precision=options.precision,
         estimate=options.estimate,
+        software=options.software,
         activations=options.activations,
         check_memory=options.check_memory,
     )

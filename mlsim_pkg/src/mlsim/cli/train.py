@@ -49,6 +49,11 @@ _WORDS = (
     ("checkpoint-bandwidth", "checkpoint_bandwidth", "of all devices, such as '100 GB/s'"),
     ("restart-time", "restart_time", "until training goes on, such as '10 min'"),
     ("estimate", "estimate", "roofline, calibrated or bound (roofline)"),
+    (
+        "software",
+        "software",
+        "class of program of a calibrated estimate (framework)",
+    ),
 )
 _FLAGS = (
     ("dropout", "dropout", "train with dropout"),

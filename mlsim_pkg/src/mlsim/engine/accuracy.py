@@ -1,7 +1,8 @@
 """How far predictions are from what was measured, on the shelf of published results.
 
-Rows of whole networks, services and training steps: no constant is fitted to any of them.
-Kernels, to which constants are fitted, are left out.
+Rows of whole networks, services and training steps. Only terms of software are fitted to
+such rows, and each row is predicted with terms that were fitted without its series.
+Kernels, to which all else is fitted, are left out.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from mlsim.errors import MlsimError, unknown_name
 from mlsim.measured.networks import Measurement, measurements
 from mlsim.measured.services import ServingMeasurement, serving_measurements
 from mlsim.measured.training_steps import TrainingMeasurement, training_measurements
+from mlsim.software import narrower, of_program, without
 from mlsim.zoo import spaces
 
 ESTIMATES = ("bound", "roofline", "calibrated")
@@ -147,8 +149,7 @@ def _networks() -> Iterator[Scored]:
             words = f"{row.model} on {row.device.name}, batch {row.batch_size:,}, {row.precision}"
             yield Scored(
                 id=row.id,
-                # A network's table is one device with one piece of software.
-                series=f"{row.hardware}, {row.software}",
+                series=row.series,
                 kind="networks",
                 words=words,
                 software=row.software,
@@ -160,6 +161,9 @@ def _networks() -> Iterator[Scored]:
 
 
 def _network_rate(row: Measurement, estimate: str) -> float:
+    made_by: dict[str, Any] = {}
+    if estimate == CALIBRATED:
+        made_by["software"] = without(of_program(row.software, "engine"), row.series)
     found = solve(
         model=row.model,
         hardware=row.hardware,
@@ -167,6 +171,7 @@ def _network_rate(row: Measurement, estimate: str) -> float:
         precision=row.precision,
         estimate=estimate,
         check_memory=False,
+        **made_by,
     )
     return row.batch_size / float(found.value("latency"))
 
@@ -184,9 +189,15 @@ def _services(kind: str, metrics: tuple[str, ...]) -> Iterator[Scored]:
         def rate(value: float, shown: float = shown, read: int = read) -> float:
             return read / value if shown < 0 else value * shown
 
-        asked = _three(lambda estimate, row=row, rate=rate: rate(row.predicted(estimate)))  # type: ignore[misc]
+        asked = _three(lambda estimate, row=row, rate=rate: rate(_served(row, estimate)))  # type: ignore[misc]
         if asked:
             yield _of_service(row, kind, rate(row.value), asked)
+
+
+def _served(row: ServingMeasurement, estimate: str) -> float:
+    if estimate != CALIBRATED:
+        return row.predicted(estimate)
+    return row.predicted(estimate, without(of_program(row.software, "engine"), row.series))
 
 
 def _of_service(
@@ -232,7 +243,10 @@ def _training_rate(row: TrainingMeasurement, estimate: str) -> float:
     """Return the seconds of a step; the bound is the model's arithmetic at the peak rate."""
     if estimate == "bound":
         return float(row.train(attention="flash", recompute="none").value("ideal_step_time"))
-    return float(row.train(estimate=estimate).value("step_time"))
+    if estimate != CALIBRATED:
+        return float(row.train(estimate=estimate).value("step_time"))
+    made_by = without(narrower("framework", row.software), row.series)
+    return float(row.train(estimate=estimate, software=made_by).value("step_time"))
 
 
 def _measured_step(row: TrainingMeasurement) -> float:

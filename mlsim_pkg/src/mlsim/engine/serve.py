@@ -85,6 +85,9 @@ def serve(
         KV cache, and sending nothing; no published result on record beats it;
         "calibrated": operator by operator at the rates measured on the device
         and its links, with the overhead of launching each.
+    software
+        Of the calibrated estimate: the class of program that runs it, as
+        `mlsim.software.classes` lists them: "engine" by default. "kernels" adds nothing.
     check_memory
         Whether to refuse the times of a service that does not fit in memory.
     **given

@@ -43,6 +43,9 @@ def solve(
         convolutions and weights read from memory once a batch;
         "calibrated": operator by operator at the rates measured on the
         device, with the overhead of launching each.
+    software
+        Of the calibrated estimate: the class of program that runs it, as
+        `mlsim.software.classes` lists them: "engine" by default. "kernels" adds nothing.
     activations
         "memory": every operator reads its activations from memory and writes them
         there (the default); "on-chip": the last cache keeps them while all that are

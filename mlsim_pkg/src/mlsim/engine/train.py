@@ -118,6 +118,9 @@ def train(
         Whether to find the fastest layout that fits, instead of giving one. It
         varies tensor, pipeline and data parallelism, micro-batch, interleaving,
         sharding and recomputation.
+    software
+        Of the calibrated estimate: the class of program that runs it, as
+        `mlsim.software.classes` lists them: "framework" by default. "kernels" adds nothing.
     check_memory
         Whether to refuse the times of a run that does not fit in memory.
     **given

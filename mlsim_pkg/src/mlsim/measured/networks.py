@@ -26,11 +26,13 @@ FOLDER = DATA / "measurements"
 class Measurement:
     """One published result.
 
-    `value` is in samples per second; `quote` is the line of the source that it
-    was read from, and `source` the key of that source.
+    `series` is the table that it stands in: one source, one machine; `value` is in samples
+    per second; `quote` is the line of the source that it was read from, and `source` the key
+    of that source.
     """
 
     id: str
+    series: str
     model: str
     hardware: str
     batch_size: int

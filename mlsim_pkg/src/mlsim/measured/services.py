@@ -18,6 +18,7 @@ from mlsim.measured import cells
 from mlsim.measured.networks import FOLDER
 from mlsim.precision import Precision, precision
 from mlsim.records.tables import read
+from mlsim.software import Software
 from mlsim.solvers.derivation import literal
 from mlsim.solvers.formats import formats
 from mlsim.solvers.serving.serving import Serving
@@ -119,13 +120,13 @@ class ServingMeasurement:
             figures={"link.bandwidth": figure},
         )
 
-    def serve(self, estimate: str = "roofline") -> Serving:
+    def serve(self, estimate: str = "roofline", software: Software | str | None = None) -> Serving:
         """Predict the service that was measured, whether or not it fits.
 
         Parameters
         ----------
-        estimate
-            As for `Engine.serve`.
+        estimate, software
+            As for `Engine.serve`; a class may be as it was fitted without these rows.
         """
         given: dict[str, Any] = {}
         if self.bits_per_weight is not None:
@@ -143,11 +144,14 @@ class ServingMeasurement:
                 tensor=self.tensor_parallel, data=self.devices // self.tensor_parallel
             ),
             estimate=estimate,
+            software=software,
             given=given,
         )
         return Serving(asked, check_memory=False)
 
-    def predicted(self, estimate: str = "roofline") -> float:
+    def predicted(
+        self, estimate: str = "roofline", software: Software | str | None = None
+    ) -> float:
         """Return the prediction, in the unit of the row and as `per_device` says.
 
         Requests that come and go are predicted as batches that follow one another.
@@ -156,7 +160,7 @@ class ServingMeasurement:
         >>> row.value, round(row.predicted())
         (104.9, 154)
         """
-        serving = self.serve(estimate)
+        serving = self.serve(estimate, software)
         if self.metric == "pass_throughput":
             found = self.batch_size / serving.value("time_to_first_token")
         else:

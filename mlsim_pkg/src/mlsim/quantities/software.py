@@ -28,7 +28,7 @@ ENTRIES: tuple[tuple[str, str, str, str], ...] = (
     ),
     ("launches", r"n_\mathrm{launch}", "1", "Kernels that a program starts for an operator."),
     ("launch_count", r"N_\mathrm{launch}", "1", "Kernels that a program starts in a step."),
-    ("started_time_total", r"T_\mathrm{gap}", "s", "Time of a step between kernels."),
+    ("started_time_total", r"T_\mathrm{starts}", "s", "Time of a step between kernels."),
     (
         "host_launch_time",
         r"\alpha_\mathrm{host}",

@@ -35,7 +35,12 @@ EQUATIONS = (
     *(each for each in equations_of(program) if each.name not in ONCE),
 )
 # Who says nothing of the software means the door's own.
-DEFAULTS = {"solve": "engine", "serve": "engine", "train": "framework"}
+DEFAULTS = {
+    "solve": "engine",
+    "serve": "engine",
+    "train": "framework",
+    "train_network": "eager",
+}
 
 # What was measured, and may be given in place of it.
 OF_DEVICE = ("compute_fraction", "memory_fraction", "kernel_overhead")
@@ -231,14 +236,45 @@ def add_tiling(known: Known, device: Device) -> None:
     known.add(recorded(device, device.figures["cores"]), cores=float(device.cores))
 
 
-def add_origins(known: Known, device: Device, found: Mapping[str, Calibration]) -> None:
+# The term of a program that stands beside, or in place of, what was measured.
+_TERMS = {
+    "compute_fraction": "product_share",
+    "memory_fraction": "stream_share",
+    "kernel_overhead": "kernel_start",
+}
+
+
+def told(estimate: str, made_by: Software | None) -> str:
+    """Return an estimate in words, with its class of software.
+
+    >>> told("calibrated", software("eager")), told("roofline", None)
+    ('calibrated, software eager', 'roofline')
+    """
+    return estimate if made_by is None else f"{estimate}, software {made_by.key}"
+
+
+def add_origins(
+    known: Known, device: Device, found: Mapping[str, Calibration], made_by: Software | None
+) -> None:
     """Add the origins of what was measured of a device, and of the columns that come with it."""
     known.columns("the model's architecture: columns of each matrix product", "outputs")
     for name in OF_DEVICE if found else ():
-        known.columns(partial(_origin, name, device, found), name)
+        known.columns(partial(_origin, name, device, found, made_by), name)
 
 
-def _origin(name: str, device: Device, found: Mapping[str, Calibration]) -> str:
+def _origin(
+    name: str, device: Device, found: Mapping[str, Calibration], made_by: Software | None
+) -> str:
+    """Say of which measurements a constant was made, and what a program makes of it."""
+    measured = _measured(name, device, found)
+    if made_by is None or _TERMS[name] not in made_by.terms:
+        return measured
+    how = "replaced by" if name == "kernel_overhead" else "times"
+    value = made_by.value(_TERMS[name])
+    return f"{measured}; {how} {value:.3g} of {made_by.origin(_TERMS[name])}"
+
+
+def _measured(name: str, device: Device, found: Mapping[str, Calibration]) -> str:
     """Say of which measurements a constant was made; those of several formats each."""
     words = {each: _words(one, name) for each, one in found.items()}
     if len(set(words.values())) == 1:

@@ -14,15 +14,6 @@ from mlsim.records import DATA
 from mlsim.zoo.spaces import plain
 
 FILE = DATA / "aliases.toml"
-# Programs with a class of their own within one that a table names.
-_NARROWER = {
-    ("eager", "tensorflow"): "graph",
-    ("engine", "fastertransformer"): "early_engine",
-    ("engine", "tensorrt-llm v0."): "early_engine",
-    ("framework", "megatron-lm"): "megatron",
-    ("framework", "megatron-core"): "megatron",
-    ("framework", "nemo"): "megatron",
-}
 GROUPS = ("devices", "models", "software")
 
 
@@ -85,16 +76,6 @@ def find(group: str, name: str) -> Alias:
     ('Workstation.DGXSpark', 'T4')
     """
     return aliases()[group].get(plain(name)) or Alias(name)
-
-
-def narrower(found: str, words: str) -> str:
-    """Return a narrower class of software, where a program is named that has one.
-
-    >>> narrower("eager", "TensorFlow 1.15, NGC 20.06"), narrower("eager", "PyTorch 2.1")
-    ('graph', 'eager')
-    """
-    narrow = {key: name for (of, key), name in _NARROWER.items() if of == found}
-    return next((name for key, name in narrow.items() if key in words.lower()), found)
 
 
 def software(name: str) -> Alias:

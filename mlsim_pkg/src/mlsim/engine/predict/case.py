@@ -13,6 +13,7 @@ from mlsim.engine.predict import aliases
 from mlsim.errors import InvalidValueError, MlsimError, UnknownNameError, nearest
 from mlsim.hardware import Device
 from mlsim.precision import PRECISIONS
+from mlsim.software import narrower
 from mlsim.systems import Cluster, System
 from mlsim.zoo import resolve, spaces
 
@@ -160,7 +161,7 @@ class Case:
             return {}
         name = self.text("sw_class")
         found = aliases.software(name).key if name else usual
-        return {"software": aliases.narrower(found, self.text("software"))}
+        return {"software": narrower(found, self.text("software"))}
 
     @property
     def count(self) -> int:

@@ -9,9 +9,9 @@ from typing import Any
 
 from mlsim.engine import Engine
 from mlsim.engine.anatomy import anatomy
-from mlsim.engine.predict import aliases
 from mlsim.engine.predict.case import Case, lengthened
 from mlsim.errors import InvalidValueError
+from mlsim.software import narrower
 from mlsim.solvers.training.training import Training
 from mlsim.workloads.language import Transformer
 
@@ -186,7 +186,7 @@ def _global_batch(case: Case, copies: int, micro: int, tokens: int) -> int:
 def _train(case: Case, estimate: str, **other: Any) -> Training:
     asked = {**_asked(case), **other}
     if estimate == "calibrated":
-        asked["software"] = aliases.narrower("framework", case.text("software"))
+        asked["software"] = narrower("framework", case.text("software"))
     return Engine.train(estimate=estimate, **asked)
 
 
@@ -270,6 +270,19 @@ def samples_rate(case: Case, estimate: str) -> float:
         counted = 2.0 * (_PASSES * forward.total("operations") - first)
         peak = case.device.compute.figure(case.precision("a_dtype", "fp32")).si
         return float(batch * devices / (counted / peak))
+    if not language and estimate == "calibrated":
+        # Kernels in training are as eager as a framework's, unless the case is tuned.
+        tuned = case.text("sw_class") == "engine"
+        step = Engine.train(
+            model=model,
+            hardware=case.device,
+            global_batch=batch,
+            precision=asked["precision"],
+            estimate=estimate,
+            software="framework" if tuned else "eager",
+            check_memory=False,
+        )
+        return batch * devices / float(step.value("step_time"))
     found = anatomy(
         model,
         **asked,

@@ -109,7 +109,7 @@ class CalibratedConfiguration(Configuration):
     def _on_record(self) -> Known:
         known = super()._on_record()
         calibrated.add_tiling(known, self.device)
-        calibrated.add_origins(known, self.device, self.calibrations)
+        calibrated.add_origins(known, self.device, self.calibrations, self.software)
         for found in self.calibrations.values():
             known.update(memory_fraction=calibrated.streamed(found.memory_fraction, self.software))
         self._add_program(known)
@@ -128,3 +128,8 @@ class CalibratedConfiguration(Configuration):
         inputs = float(self.model.operators.operators[0].activations_read)
         words = "the model's input, as numbers in 32 bits"
         known.add(words, call_bytes=float(brought_bytes(inputs, PRECISIONS["fp32"].bytes)))
+
+    @property
+    def labels(self) -> dict[str, str]:
+        """What this is about, in words, for an explanation."""
+        return {**super().labels, "software": self.software.key}

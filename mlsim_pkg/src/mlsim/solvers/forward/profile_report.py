@@ -22,11 +22,18 @@ def inputs(profile: Profile) -> dict[str, Any]:
         "precision": profile.precision,
         **({"formats_assumed": profile.configuration.why} if profile.configuration.assumed else {}),
         "estimate": profile.configuration.labels["estimate"],
+        **_software(profile),
         "batch_size": {"value": plain(profile.batch_size), "unit": "sample"},
         "feasible": plain(profile.feasible),
         "bottleneck": plain(profile.bottleneck) if profile.shows_times else None,
         **(_causes(profile) if profile.shows_times else {}),
     }
+
+
+def _software(profile: Profile) -> dict[str, Any]:
+    """Return the class of software of a calibrated answer, for JSON."""
+    found = profile.configuration.labels.get("software")
+    return {"software": found} if found else {}
 
 
 def _causes(profile: Profile) -> dict[str, Any]:
@@ -54,6 +61,7 @@ def report(profile: Profile) -> Report:
         f"{profile.configuration.labels['estimate']}"
     )
     assumed = [("formats", profile.configuration.why)] if profile.configuration.assumed else []
+    assumed += [(name, str(words)) for name, words in _software(profile).items()]
     if profile.shape:
         return Report(title, _points(profile), heads=_HEADS, notes=assumed)
     required = text(float(profile.value("memory_required")), "B")

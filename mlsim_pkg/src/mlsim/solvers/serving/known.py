@@ -111,7 +111,7 @@ def _add_program(known: Known, service: Service) -> None:
 def _add_measured(known: Known, service: Service) -> None:
     """Add the tiles of the device, and the origins of the columns that were measured."""
     calibrated.add_tiling(known, service.device)
-    calibrated.add_origins(known, service.device, service.calibrations)
+    calibrated.add_origins(known, service.device, service.calibrations, service.software)
     system = service.system
     sending = [each for each in service.table if each.link_group]
     if system and sending and not set(calibrated.MAIN_OF_LINK) <= set(service.given):

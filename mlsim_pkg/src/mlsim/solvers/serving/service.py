@@ -180,6 +180,7 @@ class Service:
             "hardware": self.hardware_name,
             "precision": self.formats.name,
             "estimate": self.estimate,
+            **({"software": self.software.key} if self.software else {}),
         }
 
     @property

@@ -60,6 +60,7 @@ def inputs(serving: Serving) -> dict[str, Any]:
         },
         **({"formats_assumed": service.formats.why} if service.formats.why else {}),
         "estimate": service.estimate,
+        **({"software": service.software.key} if service.software else {}),
         "batch_size": {"value": plain(serving.batch_size), "unit": "sample"},
         "prompt_tokens": {"value": plain(service.prompt_tokens), "unit": "token/sample"},
         "output_tokens": {"value": plain(service.output_tokens), "unit": "token/sample"},
@@ -76,6 +77,8 @@ def report(serving: Serving) -> Report:
         f"{service.formats.name}, {service.estimate}"
     )
     assumed = [("formats", service.formats.why)] if service.formats.why else []
+    if service.software:
+        assumed.append(("software", service.software.name))
     if serving.shape:
         heads = _HEADS if service.model.decoder else _HEADS[:4]
         return Report(title, _points(serving), heads=[(head, 11) for head in heads], notes=assumed)

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 
 from mlsim.hardware.device_calibration import Calibration
+from mlsim.software import Software, software as find_software
+from mlsim.solvers.calibrated import in_program
 from mlsim.solvers.question import Question
 from mlsim.solvers.training.job import Job
 from mlsim.solvers.training.network_known import known_of
@@ -59,10 +61,19 @@ class NetworkRun(Job):
         found = self.achieved
         if found is None or "compute_fraction" in self.given:
             return table
-        reached = tuple(_reached(found, row.kind) for row in table)
+        precision = self.precision.computes_as
+        reached = tuple(
+            in_program(_reached(found, row.kind), self.made_by, row.kind, self.device, precision)
+            for row in table
+        )
         return OperatorTable(
             table.operators, table.counted, {**table.extra, "compute_fraction": reached}
         )
+
+    @property
+    def made_by(self) -> Software:
+        """The class of software; of other estimates than the calibrated one, none adds."""
+        return self.software or find_software("kernels")
 
     @property
     def variant(self) -> frozenset[str]:

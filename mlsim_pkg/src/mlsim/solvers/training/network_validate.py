@@ -8,6 +8,7 @@ from typing import Any
 from mlsim.errors import InvalidValueError, unknown_name
 from mlsim.hardware import Device
 from mlsim.precision import precision as find_precision
+from mlsim.solvers.calibrated import made_by
 from mlsim.solvers.consistency import check_consistent, check_shares
 from mlsim.solvers.inputs import CALIBRATED, ESTIMATES, validate_given
 from mlsim.solvers.training.network_run import OPTIMIZERS, NetworkRun
@@ -75,6 +76,7 @@ def network_run(asked: Asked) -> NetworkRun:
         assumed=asked.precision is None,
         gradients=gradients_format(asked.gradients, precision, asked.hardware),
         estimate=one_of("estimate", asked.estimate, ESTIMATES),
+        software=made_by(asked.software, asked.estimate, "train_network"),
         global_batch=global_batch,
         micro_batch=_micro_batch(asked, global_batch, parallelism.data),
         sequence_tokens=1.0,

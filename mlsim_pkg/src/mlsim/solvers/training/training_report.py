@@ -66,6 +66,7 @@ def inputs(training: Training) -> dict[str, Any]:
         **({"formats_assumed": run.why} if run.why else {}),
         "gradients": run.gradients.name,
         "estimate": run.estimate,
+        **({"software": run.software.key} if run.software else {}),
         "layout": {
             "devices": parallelism.devices,
             "tensor_parallel": parallelism.tensor,
@@ -124,6 +125,8 @@ def report(training: Training) -> Report:
     ]
     if run.why:
         rows.append(("formats", run.why))
+    if run.software:
+        rows.append(("software", run.software.name))
     if training.shows_times:
         rows += _times(training)
     rows += memory_rows(training)
