@@ -54,6 +54,8 @@ ROWS: Mapping[str, Mapping[str, str]] = {
     "framework": {"train_lm": ""},
     "megatron": {"train_lm": ""},
 }
+# Which rows depend on a class that is not fitted to them.
+BESIDE: Mapping[str, Mapping[str, str]] = {"vllm": {"tok_energy": "vllm"}}
 # Factors by which a term is moved, one after another.
 STEPS = (1.6, 1.25, 1.1, 1.04)
 MOST = 1.0
@@ -84,7 +86,10 @@ def main() -> None:
         for series in sorted({row["series"] for row in own}):
             rest = [row for row in own if row["series"] != series]
             folds[series] = fit(name, rest, models, start=fitted) if rest else fitted
-            apart = [row for row in own if row["series"] == series]
+            # What is not fitted but depends on the class is left out with its series.
+            apart = [
+                row for row in rows if row["series"] == series and belongs(name, row, beside=True)
+            ]
             outside |= predictions(apart, {name: folds[series]}, models)
             left += [
                 (name, series, term, f"{folds[series].value(term):.4g}")
@@ -125,9 +130,9 @@ def number(text: str) -> float:
         return 0.0
 
 
-def belongs(name: str, row: Row) -> bool:
-    """Tell whether a class is fitted to a row."""
-    wanted = ROWS[name].get(row["kind"])
+def belongs(name: str, row: Row, *, beside: bool = False) -> bool:
+    """Tell whether a class is fitted to a row, or depends on it besides."""
+    wanted = {**ROWS[name], **(BESIDE.get(name, {}) if beside else {})}.get(row["kind"])
     if wanted is None or wanted not in ("", row["sw_class"]):
         return False
     # By its door or the table's column it is of a class, and by its program of a narrower one.
