@@ -23,17 +23,28 @@ if TYPE_CHECKING:
     from mlsim.engine.load import load
     from mlsim.engine.plan import plan
     from mlsim.engine.predict.bands import band, held
+    from mlsim.engine.recorded_scores import fitted_scores, service_scores
     from mlsim.engine.serve import fit, serve
     from mlsim.engine.solve import solve
     from mlsim.engine.sweep import sweep
     from mlsim.engine.train import optimal_size, train
 
-__all__ = ["KINDS", "Engine", "band", "held", "score", "shelf"]
+__all__ = [
+    "KINDS",
+    "Engine",
+    "band",
+    "fitted_scores",
+    "held",
+    "score",
+    "service_scores",
+    "shelf",
+]
 
 # What says how right predictions are.
 _HOMES = {
     **dict.fromkeys(("KINDS", "score", "shelf"), "accuracy"),
     **dict.fromkeys(("band", "held"), "predict.bands"),
+    **dict.fromkeys(("fitted_scores", "service_scores"), "recorded_scores"),
 }
 
 

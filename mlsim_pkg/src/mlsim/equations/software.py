@@ -276,3 +276,23 @@ def device_scores(heads: Value, tensor_parallel: Value) -> Value:
     4.0
     """
     return heads / tensor_parallel
+
+
+@equation(source="agrawal2024sarathi", yields="time_per_output_token", counts=True)
+def mixed_token_time(
+    middle_token_time: Value,
+    batch_size: Value,
+    time_to_first_token: Value,
+    output_tokens: Value,
+) -> Value:
+    """Time per token where prompts of other requests are read between the steps of one.
+
+    While a request writes its output, each of the others reads one prompt.
+
+    Assumes a closed loop: whoever is done is followed by another like it.
+    Valid for prompts that are read one after another, each with the time it takes alone.
+
+    >>> mixed_token_time(0.01, 11, 0.2, 100)
+    0.03
+    """
+    return middle_token_time + (batch_size - 1) * time_to_first_token / output_tokens

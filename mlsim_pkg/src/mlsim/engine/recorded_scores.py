@@ -1,0 +1,85 @@
+"""Scores on tables that are not shipped, as scripts of `benchmarks` wrote them."""
+
+from __future__ import annotations
+
+import csv
+from dataclasses import dataclass
+from functools import cache
+
+from mlsim.software import FOLDER
+
+
+@dataclass(frozen=True, slots=True)
+class FittedScore:
+    """How well open cases of a kind are predicted (`benchmarks/fit_software.py`).
+
+    `fitted_` is with terms of software that were fitted to these very rows, `left_out_` with
+    terms that were fitted without the series of each row. Errors are medians, as a share of
+    what was measured; `close` is the share of rows within a quarter.
+    """
+
+    kind: str
+    cases: int
+    answered: int
+    fitted_error: float
+    fitted_close: float
+    left_out_error: float
+    left_out_close: float
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceScore:
+    """How well services are predicted to which nothing is fitted.
+
+    `benchmarks/silicon_services.py` makes them. `ratio` is the median of
+    predicted over measured time per token.
+    """
+
+    group: str
+    rows: int
+    error: float
+    close: float
+    ratio: float
+
+
+@cache
+def fitted_scores() -> tuple[FittedScore, ...]:
+    """Return the scores of open cases by kind, and of all.
+
+    >>> every = fitted_scores()[-1]
+    >>> every.kind, every.left_out_error >= every.fitted_error
+    ('all', True)
+    """
+    with (FOLDER / "scores.csv").open(encoding="utf-8", newline="") as file:
+        return tuple(
+            FittedScore(
+                row["kind"],
+                int(row["cases"]),
+                int(row["answered"]),
+                float(row["fitted_error"]),
+                float(row["fitted_close"]),
+                float(row["left_out_error"]),
+                float(row["left_out_close"]),
+            )
+            for row in csv.DictReader(file)
+        )
+
+
+@cache
+def service_scores() -> tuple[ServiceScore, ...]:
+    """Return the scores of services, of all and by group.
+
+    >>> service_scores()[0].group
+    'all'
+    """
+    with (FOLDER / "services.csv").open(encoding="utf-8", newline="") as file:
+        return tuple(
+            ServiceScore(
+                row["group"],
+                int(row["rows"]),
+                float(row["error"]),
+                float(row["close"]),
+                float(row["ratio"]),
+            )
+            for row in csv.DictReader(file)
+        )
