@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import heapq
 import re
-from collections.abc import Iterable, Sequence
-from itertools import pairwise
+from array import array
+from collections.abc import Iterable, Iterator
+from itertools import chain, pairwise
 
 from mlsim.profiling.measured_profile import Activity
 
@@ -24,35 +26,69 @@ def is_exchange(name: str) -> bool:
     return bool(_EXCHANGE.search(name))
 
 
-def merged(intervals: Iterable[tuple[float, float]]) -> list[tuple[float, float]]:
-    """Merge intervals that touch or overlap.
+def merged(intervals: Iterable[tuple[float, float]]) -> Iterator[tuple[float, float]]:
+    """Yield intervals, those that touch or overlap as one.
 
-    >>> merged([(5.0, 6.0), (0.0, 2.0), (1.0, 3.0)])
+    >>> list(merged([(5.0, 6.0), (0.0, 2.0), (1.0, 3.0)]))
     [(0.0, 3.0), (5.0, 6.0)]
     """
-    found: list[tuple[float, float]] = []
+    held: tuple[float, float] | None = None
     for start, end in sorted(intervals):
-        if found and start <= found[-1][1]:
-            found[-1] = (found[-1][0], max(end, found[-1][1]))
+        if held is None:
+            held = (start, end)
+        elif start <= held[1]:
+            held = (held[0], max(held[1], end))
         else:
-            found.append((start, end))
-    return found
+            yield held
+            held = (start, end)
+    if held is not None:
+        yield held
 
 
-def activity_of(
-    device: int, kernels: Sequence[tuple[float, float]], others: Sequence[tuple[float, float]]
-) -> Activity:
-    """Return how busy a device was, from intervals in s: of kernels, and of copies and exchanges.
+class Spans:
+    """Intervals of one device in s: of kernels, and of copies and exchanges."""
 
-    >>> activity_of(0, [(0.0, 1.0), (3.0, 4.0)], [(0.5, 2.0)])
-    Activity(device=0, span=4.0, busy=3.0, computing=2.0, exposed=1.0, gaps=((2.0, 1.0),))
-    """
-    all_of = merged([*kernels, *others])
-    if not all_of:
-        return Activity(device, 0.0, 0.0, 0.0, 0.0)
-    first, last = all_of[0][0], all_of[-1][1]
-    busy = sum(end - start for start, end in all_of)
-    computing = sum(end - start for start, end in merged(kernels))
-    gaps = [(one[1] - first, two[0] - one[1]) for one, two in pairwise(all_of)]
-    longest = sorted(gaps, key=lambda gap: -gap[1])[:_MOST_GAPS]
-    return Activity(device, last - first, busy, computing, busy - computing, tuple(longest))
+    def __init__(self) -> None:
+        # Sixteen bytes an interval: a long trace has millions.
+        self._kernels = (array("d"), array("d"))
+        self._others = (array("d"), array("d"))
+
+    def add(self, start: float, end: float, *, kernel: bool) -> None:
+        """Add an interval."""
+        starts, ends = self._kernels if kernel else self._others
+        starts.append(start)
+        ends.append(end)
+
+    def activity(self, device: int) -> Activity:
+        """Return how busy the device was.
+
+        >>> spans = Spans()
+        >>> for start, end, kernel in ((0.0, 1.0, True), (3.0, 4.0, True), (0.5, 2.0, False)):
+        ...     spans.add(start, end, kernel=kernel)
+        >>> spans.activity(0)
+        Activity(device=0, span=4.0, busy=3.0, computing=2.0, exposed=1.0, gaps=((2.0, 1.0),))
+        """
+        computing = sum(end - start for start, end in merged(zip(*self._kernels, strict=True)))
+        first = last = None
+        busy = 0.0
+        gaps: list[tuple[float, float]] = []
+        both = chain(zip(*self._kernels, strict=True), zip(*self._others, strict=True))
+        for one, two in pairwise(chain(merged(both), [None])):
+            if one is None:
+                break
+            first = one[0] if first is None else first
+            last = one[1]
+            busy += one[1] - one[0]
+            if two is not None:
+                heapq.heappush(gaps, (two[0] - one[1], one[1] - first))
+                if len(gaps) > _MOST_GAPS:
+                    heapq.heappop(gaps)
+        if first is None or last is None:
+            return Activity(device, 0.0, 0.0, 0.0, 0.0)
+        longest = tuple((start, length) for length, start in sorted(gaps, reverse=True))
+        return Activity(device, last - first, busy, computing, busy - computing, longest)
+
+
+def activities(spans: dict[int, Spans]) -> tuple[Activity, ...]:
+    """Return how busy each device was."""
+    return tuple(each.activity(device) for device, each in sorted(spans.items()))

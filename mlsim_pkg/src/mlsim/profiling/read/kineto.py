@@ -13,10 +13,12 @@ from typing import Any
 
 from mlsim.errors import DataFileError
 from mlsim.profiling.measured_profile import Launches, MeasuredKernel, MeasuredProfile, Transfer
-from mlsim.profiling.read.intervals import activity_of, is_exchange
+from mlsim.profiling.read.intervals import Spans, activities, is_exchange
 from mlsim.profiling.read.kineto_events import Events
 from mlsim.profiling.read.kineto_operators import Operator, operators_of
-from mlsim.profiling.read.launches import kernels_of
+from mlsim.profiling.read.launches import Launches as Sums
+from mlsim.profiling.read.ncu_counts import kernel_of
+from mlsim.profiling.read.ncu_launch import Launch
 from mlsim.profiling.read.nsight_systems import direction
 from mlsim.profiling.read.sources import Source
 
@@ -35,6 +37,8 @@ _SIZES = {"float": 4, "double": 8, "half": 2, "bfloat16": 2, "c10::half": 2, "c1
 _SIZES |= {"int": 4, "long": 8, "byte": 1, "char": 1, "float8_e4m3fn": 1, "long int": 8}
 _COLLECTIVE = re.compile(r"^(?:nccl|gloo|mpi|ucc|hccl):(?P<name>\w+)")
 _MOST_EVENTS = 8_000_000
+# Launches of which the wait in the queue is looked at.
+_MOST_PAIRS = 200_000
 
 
 def is_trace(start: str) -> bool:
@@ -44,11 +48,9 @@ def is_trace(start: str) -> bool:
 
 @dataclass
 class _Found:
-    kernels: list[MeasuredKernel] = field(default_factory=list)
-    owners: list[Any] = field(default_factory=list)
-    spans: dict[int, tuple[list[tuple[float, float]], list[tuple[float, float]]]] = field(
-        default_factory=dict
-    )
+    kernels: Sums = field(default_factory=Sums)
+    owners: dict[Any, float] = field(default_factory=dict)
+    spans: dict[int, Spans] = field(default_factory=dict)
     copies: dict[str, list[float]] = field(default_factory=dict)
     exchanges: dict[str, list[float]] = field(default_factory=dict)
     operators: list[Operator] = field(default_factory=list)
@@ -67,7 +69,7 @@ def read(source: Source) -> MeasuredProfile:
     DataFileError
         If it is damaged, or has neither kernels nor operators nor exchanges.
     """
-    events, found = Events(source), _Found()
+    events, found = Events(source), _Found(Sums(source.path))
     for event in events:
         if events.count > _MOST_EVENTS:
             raise DataFileError(
@@ -116,10 +118,11 @@ def _take(event: dict[str, Any], found: _Found, source: Source, count: int) -> N
         if "Launch" in name:
             found.launches[0] += 1
             found.launches[1] += seconds
-            found.called[args.get("correlation")] = start
+            if len(found.called) < _MOST_PAIRS:
+                found.called[args.get("correlation")] = start
     elif category == "cuda_profiler_range":
         found.ranges += 1
-        found.kernels.append(_range(name, args, source))
+        found.kernels.add(_range(name, args, source))
     elif category in ("cpu_op", "Operator"):
         place = (event.get("pid"), event.get("tid"))
         found.operators.append(Operator.of(name, place, interval, args.get("External id"), args))
@@ -140,9 +143,8 @@ def _device(args: dict[str, Any]) -> int:
 def _kernel(
     name: str, args: dict[str, Any], interval: tuple[float, float], seconds: float, found: _Found
 ) -> None:
-    both = found.spans.setdefault(_device(args), ([], []))
     exchange = is_exchange(name)
-    both[1 if exchange else 0].append(interval)
+    found.spans.setdefault(_device(args), Spans()).add(*interval, kernel=not exchange)
     if exchange:
         kept = found.exchanges.setdefault(str(args.get("Collective name") or name), [0, 0.0, 0.0])
         kept[0] += 1
@@ -155,18 +157,21 @@ def _kernel(
     }
     if "est. achieved occupancy %" in args:
         facts["occupancy"] = args["est. achieved occupancy %"]
-    found.starts[args.get("correlation")] = interval[0]
-    found.kernels.append(
+    if len(found.starts) < _MOST_PAIRS:
+        found.starts[args.get("correlation")] = interval[0]
+    found.kernels.add(
         MeasuredKernel(
             name,
             1,
             seconds,
             sources={"seconds": "dur of the event"},
-            missing=dict(MISSING),
+            missing=MISSING,
             facts=facts,
         )
     )
-    found.owners.append(args.get("External id"))
+    owner = args.get("External id")
+    if owner is not None:
+        found.owners[owner] = found.owners.get(owner, 0.0) + seconds
 
 
 def _message(args: dict[str, Any]) -> float:
@@ -178,7 +183,7 @@ def _message(args: dict[str, Any]) -> float:
 def _copy(
     name: str, args: dict[str, Any], interval: tuple[float, float], seconds: float, found: _Found
 ) -> None:
-    found.spans.setdefault(_device(args), ([], []))[1].append(interval)
+    found.spans.setdefault(_device(args), Spans()).add(*interval, kernel=False)
     kept = found.copies.setdefault(direction(name), [0, 0.0, 0.0])
     kept[0] += 1
     kept[1] += seconds
@@ -204,8 +209,6 @@ def _range(name: str, args: dict[str, Any], source: Source) -> MeasuredKernel:
     """Return the counters of a range as those of a kernel."""
     from dataclasses import replace
 
-    from mlsim.profiling.read.nsight_compute import Launch, kernel_of
-
     launch = Launch(name, "", "", "", str(source.path))
     for metric, value in args.items():
         if "__" in metric and isinstance(value, (int, float)) and not isinstance(value, bool):
@@ -225,10 +228,11 @@ def _profile(source: Source, about: dict[str, Any], found: _Found) -> MeasuredPr
     notes = []
     if found.ranges:
         notes.append(f"Counters of {found.ranges:,} ranges: {_REPLAY}.")
-    if not found.kernels:
+    summed = found.kernels.kernels()
+    if not summed:
         notes.append("There is no kernel of a GPU in the trace; operators of the CPU are shown.")
-    operators = operators_of(found.operators, found.owners, found.kernels)
-    kernels = kernels_of(found.kernels) if found.kernels else operators
+    operators = operators_of(found.operators, found.owners, gpu=bool(summed))
+    kernels = summed or operators
     if not kernels and not found.exchanges:
         raise DataFileError(
             f"{source.path}: the trace has neither kernels nor operators. Profile with "
@@ -250,7 +254,7 @@ def _profile(source: Source, about: dict[str, Any], found: _Found) -> MeasuredPr
         copies=_transfers(found.copies),
         exchanges=_transfers(found.exchanges),
         launches=Launches(int(calls), seconds, median(waits) if waits else None) if calls else None,
-        activity=tuple(activity_of(device, *both) for device, both in sorted(found.spans.items())),
+        activity=activities(found.spans),
         operators=operators,
         notes=tuple(notes),
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -49,26 +49,27 @@ class Operator:
 
 
 def operators_of(
-    operators: list[Operator], owners: Sequence[Any], kernels: Sequence[MeasuredKernel]
+    operators: list[Operator], owners: Mapping[Any, float], *, gpu: bool
 ) -> tuple[MeasuredKernel, ...]:
     """Add operators up by name and shape, with the time of their kernels, or on a CPU their own.
 
     What an operator starts is part of it if its work was counted, so that time and work belong
-    together: a convolution with all that it calls.
+    together: a convolution with all that it calls. `owners` has the time of the kernels that
+    each operator started, by its identity.
     """
     _nest(operators)
     rows: dict[tuple[str, str], list[Any]] = {}
-    if kernels and any(each.seconds is not None for each in kernels):
+    if gpu:
         by_id = {each.identity: each for each in operators if each.identity is not None}
         seen = set()
-        for owner, kernel in zip(owners, kernels, strict=False):
+        for owner, seconds in owners.items():
             found = by_id.get(owner)
-            if found is None or kernel.seconds is None:
+            if found is None:
                 continue
             row = _owner(found)
-            _add(rows, row, kernel.seconds, first=id(row) not in seen)
+            _add(rows, row, seconds, first=id(row) not in seen)
             seen.add(id(row))
-    elif not kernels:
+    else:
         done = set()
         for each in operators:
             row = _owner(each)

@@ -2,18 +2,61 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Any
 
 from mlsim.equations import counters as equations
+from mlsim.profiling.measured_profile import MeasuredKernel
 from mlsim.profiling.read import ncu_metrics
-
-if TYPE_CHECKING:
-    from mlsim.profiling.read.nsight_compute import Counters
-
+from mlsim.profiling.read.ncu_launch import Counters, Launch
 
 _FP32 = ",".join(
     f"smsp__{ncu_metrics.THREAD.format(kind='f', op=op)}.sum" for op in ("add", "mul", "fma")
 )
+
+
+def kernel_of(launch: Launch) -> MeasuredKernel:
+    """Return what is known of a launch: time, work, bytes, and what is missing."""
+    counters = Counters(launch)
+    sources: dict[str, str] = {}
+    missing: dict[str, str] = {}
+    times = launch.calls
+    if counters.seconds is None:
+        missing["seconds"] = "gpu__time_duration.sum is not in the file"
+    else:
+        sources["seconds"] = counters.time_source
+    operations = operations_of(counters, sources, missing)
+    traffic = traffic_of(counters, sources, missing)
+    facts: dict[str, Any] = {
+        name: launch.metrics[metric][0]
+        for metric, name in ncu_metrics.FACTS.items()
+        if metric in launch.metrics
+    }
+    for way, op in (("load", "ld"), ("store", "st")):
+        lines = f"pipe_lsu_mem_global_op_{op}.sum"
+        sectors = launch.metrics.get(f"l1tex__t_sectors_{lines}", (0.0, ""))[0]
+        requests = launch.metrics.get(f"l1tex__t_requests_{lines}", (0.0, ""))[0]
+        if requests:
+            facts[f"sectors_per_{way}"] = sectors / requests
+    facts |= {
+        key: text
+        for key, text in (
+            ("grid", launch.grid),
+            ("block", launch.block),
+            ("cc", launch.capability),
+        )
+        if text
+    }
+    return MeasuredKernel(
+        launch.name,
+        times,
+        None if counters.seconds is None else counters.seconds * times,
+        {path: count * times for path, count in operations.items()},
+        {level: count * times for level, count in traffic.items()},
+        sources,
+        missing,
+        facts,
+        "graph" if launch.name == "graph" else "kernel",
+    )
 
 
 def operations_of(

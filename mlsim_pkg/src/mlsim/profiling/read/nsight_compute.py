@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
 
 from mlsim.errors import DataFileError
 from mlsim.profiling.measured_profile import MeasuredKernel, MeasuredProfile
 from mlsim.profiling.read import ncu_metrics
-from mlsim.profiling.read.launches import kernels_of
+from mlsim.profiling.read.launches import Launches
+from mlsim.profiling.read.ncu_counts import kernel_of
+from mlsim.profiling.read.ncu_launch import Launch
 from mlsim.profiling.read.numbers import Locale, unit_scale
 from mlsim.profiling.read.sources import Source
 from mlsim.profiling.read.tables import Row, Table, checked_number, locale_of, rows_of
@@ -22,21 +23,13 @@ NAMES = ("Demangled Name", "Kernel Name", "Function Name", "Kernel Demangled Nam
 _METRIC = re.compile(r"[a-z0-9_]+__[A-Za-z0-9_]+(\.[a-z0-9_]+)*")
 _VALUES = ("Metric Value", "Average")
 _BRACKET = re.compile(r"(?P<name>\S+) \[(?P<unit>[^\]]*)\]")
-_NAMED = ("Context", "Stream", "Device", "CC", "Block Size", "Grid Size", "ID", "Process ID")
-
-
-@dataclass
-class Launch:
-    """One launch (or, of a summary, several alike): metrics as numbers with their kind of unit."""
-
-    name: str
-    capability: str
-    grid: str
-    block: str
-    where: str
-    calls: int = 1
-    metrics: dict[str, tuple[float, str]] = field(default_factory=dict)
-    texts: dict[str, str] = field(default_factory=dict)
+# Beginnings of sections, and units of counts that only some metrics have.
+_SECTIONS = ("Command line profiler", "GPU Speed Of Light", "Launch Statistics")
+_COUNTED: tuple[tuple[str, tuple[str, ...]], ...] = (
+    ("ops_path", ("op", "ops")),
+    ("sectors", ("sector", "sectors")),
+    ("_inst_executed", ("inst",)),
+)
 
 
 def is_long(columns: set[str]) -> bool:
@@ -61,22 +54,28 @@ def read(
         If a row is broken, a metric has a unit of another kind, or there is no launch.
     """
     long = is_long(set(table.header))
-    launches = list(_long(source, table, lines, decimal) if long else _wide(table, lines, decimal))
-    if not launches:
+    launches = _long(source, table, lines, decimal) if long else _wide(table, lines, decimal)
+    found = Launches(source.path)
+    device = capability = ""
+    notes = _Notes()
+    for launch in launches:
+        kernel = kernel_of(launch)
+        found.add(kernel)
+        notes.see(launch, kernel)
+        device = device or launch.texts.get("device", "")
+        capability = capability or launch.capability
+    if not found.sums:
         raise DataFileError(
             f"{source.path}: there is a header of Nsight Compute, and no kernel below it. Profile "
             "a run that launches kernels."
         )
-    found = [kernel_of(each) for each in launches]
-    device = next((each.texts["device"] for each in launches if "device" in each.texts), "")
-    capability = next((each.capability for each in launches if each.capability), "")
     return MeasuredProfile(
-        kernels_of(found),
+        found.kernels(),
         "Nsight Compute",
         (str(source.path),),
         device,
         {"compute capability": capability} if capability else {},
-        notes=_notes(launches, found),
+        notes=notes.notes(),
     )
 
 
@@ -90,7 +89,10 @@ def _long(
     key: tuple[str, ...] = ()
     finished: list[tuple[str, ...]] = []
     order: list[str] = []
+    known = False
     for row in rows_of(table, lines):
+        metric = row["Metric Name"].strip()
+        known = known or bool(_METRIC.fullmatch(metric)) or metric in ncu_metrics.DETAILS
         here = (
             *(row.get("ID"), row.get("Process ID"), row.get(*NAMES)),
             *(row.get("Grid Size"), row.get("Block Size"), row.get("Context"), row.get("Stream")),
@@ -100,14 +102,19 @@ def _long(
                 finished = [*finished[-1:], tuple(order)]
                 yield launch
             launch, key, order = _start(row, locale), here, []
-        order.append(row["Metric Name"].strip())
+        order.append(metric)
         _take(
             launch,
-            row["Metric Name"].strip(),
+            metric,
             row.get("Metric Unit"),
             row[value],
             row=row,
             locale=locale,
+        )
+    if launch is not None and not known:
+        raise DataFileError(
+            f"{table.at(table.line)}: no metric of Nsight Compute stands below 'Metric Name'. "
+            "Columns and header don't belong together."
         )
     if launch is not None:
         _check_whole(launch, tuple(order), finished)
@@ -170,21 +177,26 @@ def _is_units(row: Row, columns: Mapping[str, str], identity: str) -> bool:
     return all(not each or not each[0].isdigit() or each == "1" for each in cells)
 
 
+def _mixed(row: Row, what: str) -> DataFileError:
+    return DataFileError(
+        f"{row.table.at(row.line)}: {what}. Columns and header don't belong together."
+    )
+
+
 def _start(row: Row, locale: Locale) -> Launch:
     name = row.get(*NAMES).strip()
+    if name.startswith(_SECTIONS):
+        raise _mixed(row, f"{name!r} is a section, and stands where a kernel's name should")
     capability = row.get("CC").strip()
     if capability and not re.fullmatch(r"\d{1,2}\.\d", capability):
-        raise DataFileError(
-            f"{row.table.at(row.line)}: the compute capability is {capability!r}, and must be "
-            "such as 8.0. Columns and header don't belong together."
-        )
+        raise _mixed(row, f"the compute capability is {capability!r}, and must be such as 8.0")
+    identity = row.get("ID").strip()
+    if identity and not re.fullmatch(r"\d{1,3}([,.' ]\d{3})*|\d+", identity):
+        raise _mixed(row, f"the ID is {identity!r}, and must be a whole number")
     for column in ("Grid Size", "Block Size"):
         size = row.get(column).strip()
         if size and not re.fullmatch(r"\(?\s*\d+\s*([,x]\s*\d+\s*){0,2}\)?", size):
-            raise DataFileError(
-                f"{row.table.at(row.line)}: {column!r} is {size!r}, and must be such as "
-                "(128, 1, 1). Columns and header don't belong together."
-            )
+            raise _mixed(row, f"{column!r} is {size!r}, and must be such as (128, 1, 1)")
     calls = row.get("Invocations", "Invocation")
     count = checked_number(calls, locale, row.table.at(row.line), "Invocations") if calls else 1.0
     return Launch(
@@ -235,6 +247,7 @@ def _take(
         else:
             raise DataFileError(f"{where}: the unit {unit!r} of {metric} is unknown.")
     kind, factor = scale or ("?", 1.0)
+    _check_count(metric, unit or "", where)
     if want and kind != want:
         return  # "Memory Throughput" is also a percentage
     if metric in launch.metrics and launch.metrics[metric] != (value * factor, kind):
@@ -244,161 +257,42 @@ def _take(
     launch.metrics[metric] = (value * factor, kind)
 
 
-class Counters:
-    """Metrics of one launch, asked for without unit in front and roll-up behind."""
+def _check_count(metric: str, unit: str, where: str) -> None:
+    """Refuse a count in a unit of another kind of count."""
+    plain = unit.strip().lstrip("KMGT")
+    allowed = next((units for part, units in _COUNTED if part in metric), ())
+    others = {each for _, units in _COUNTED for each in units} - set(allowed)
+    if allowed and plain in others:
+        raise DataFileError(
+            f"{where}: {metric} is counted in {unit!r}. Columns and header don't belong together."
+        )
 
-    def __init__(self, launch: Launch) -> None:
-        self.launch = launch
-        self.seconds, self.time_source = self._time()
-        self.by_base: dict[str, list[str]] = {}
-        for metric in launch.metrics:
-            base = metric.partition(".")[0]
-            plain = re.sub(r"^(smsp|sm)__", "", base)
-            self.by_base.setdefault(base, []).append(metric)
-            if plain != base:
-                self.by_base.setdefault(plain, []).append(metric)
 
-    def value(self, metric: str, kind: str) -> float | None:
-        """Return a metric whose unit is of a kind.
+@dataclass
+class _Notes:
+    """What a reader must know of the launches."""
 
-        Raises
-        ------
-        DataFileError
-            If its unit measures something else, as when columns were mixed up.
-        """
-        if metric not in self.launch.metrics:
-            return None
-        value, found = self.launch.metrics[metric]
-        if found == "?" and kind == "1":
-            return value
-        if found == "?":
-            return None
-        if found != kind:
-            unit = {"s": "of time", "B": "of bytes", "1": "of a count"}.get(found, found)
-            raise DataFileError(
-                f"{self.launch.where}: {metric} has a unit {unit}. Columns and header don't belong "
-                "together."
+    summary: bool = False
+    graph: bool = False
+    moves: int = 0
+
+    def see(self, launch: Launch, kernel: MeasuredKernel) -> None:
+        """Look at a launch."""
+        self.summary = self.summary or launch.calls > 1
+        self.graph = self.graph or launch.name == "graph"
+        self.moves += "load constants" in kernel.missing.get("fp16", "")
+
+    def notes(self) -> tuple[str, ...]:
+        """Return the notes."""
+        found = []
+        if self.summary:
+            found.append("The file is a summary: figures are means times the number of launches.")
+        if self.graph:
+            found.append("A row 'graph' is a whole CUDA graph of many kernels.")
+        if self.moves:
+            found.append(
+                f"{self.moves:,} launches executed half-precision multiply-adds alone, and no name "
+                "shows half precision. Compilers load constants with them, so they are not counted "
+                "as work."
             )
-        return value
-
-    def _time(self) -> tuple[float | None, str]:
-        for base in ncu_metrics.TIMES:
-            for roll in (".sum", "", ".avg", ".max"):
-                value = self.value(base + roll, "s")
-                if value:
-                    return value, base + roll
-        for unit in ("sm", "smsp", "gpc"):
-            for roll in ("avg", "max"):
-                cycles = self.value(f"{unit}__cycles_elapsed.{roll}", "1")
-                rate = self.value(f"{unit}__cycles_elapsed.{roll}.per_second", "1/s")
-                rate = rate or self.value(f"{unit}__cycles_elapsed.avg.per_second", "1/s")
-                if cycles and rate:
-                    return cycles / rate, f"{unit}__cycles_elapsed.{roll} over its rate"
-        return None, ""
-
-    def count(self, base: str, kind: str = "1") -> tuple[float, str] | None:
-        """Return how much a counter counted, and of which metric; None if it is not there.
-
-        From a rate per second it is the rate times the time; from a rate per cycle, times the
-        cycles.
-        """
-        for metric in self.by_base.get(base, ()):
-            stem, _, roll = metric.partition(".")
-            found = self.value(metric, kind) if roll in ("sum", "") else None
-            if found is not None:
-                return found, metric
-        for metric in self.by_base.get(base, ()):
-            stem, _, roll = metric.partition(".")
-            if roll == "sum.per_second" and self.seconds:
-                rate = self.value(metric, f"{kind}/s")
-                if rate is not None:
-                    return rate * self.seconds, f"{metric} x {self.time_source}"
-            if roll == "sum.per_cycle_elapsed":
-                cycles = self._cycles(stem.partition("__")[0])
-                rate = self.value(metric, "1/cycle")
-                if rate is not None and cycles is not None:
-                    return rate * cycles, f"{metric} x cycles"
-        return None
-
-    def derived(self, base: str) -> tuple[float, str] | None:
-        """Return a count from what a roofline section derives: per cycle, times 2 or 4."""
-        for times in (2, 4):
-            metric = f"derived__smsp__{base}_x{times}"
-            value = self.launch.metrics.get(metric)
-            cycles = self._cycles("smsp")
-            if value is not None and cycles is not None:
-                return value[0] / times * cycles, f"{metric} / {times} x cycles"
-        return None
-
-    def _cycles(self, unit: str) -> float | None:
-        for name in (unit, "smsp", "sm"):
-            for roll in ("avg", "max"):
-                cycles = self.value(f"{name}__cycles_elapsed.{roll}", "1")
-                if cycles is not None:
-                    return cycles
-            rate = self.value(f"{name}__cycles_elapsed.avg.per_second", "1/s")
-            if rate is not None and self.seconds:
-                return rate * self.seconds
-        return None
-
-
-def kernel_of(launch: Launch) -> MeasuredKernel:
-    """Return what is known of a launch: time, work, bytes, and what is missing."""
-    from mlsim.profiling.read.ncu_counts import operations_of, traffic_of
-
-    counters = Counters(launch)
-    sources: dict[str, str] = {}
-    missing: dict[str, str] = {}
-    times = launch.calls
-    if counters.seconds is None:
-        missing["seconds"] = "gpu__time_duration.sum is not in the file"
-    else:
-        sources["seconds"] = counters.time_source
-    operations = operations_of(counters, sources, missing)
-    traffic = traffic_of(counters, sources, missing)
-    facts: dict[str, Any] = {
-        name: launch.metrics[metric][0]
-        for metric, name in ncu_metrics.FACTS.items()
-        if metric in launch.metrics
-    }
-    for way, op in (("load", "ld"), ("store", "st")):
-        lines = f"pipe_lsu_mem_global_op_{op}.sum"
-        sectors = launch.metrics.get(f"l1tex__t_sectors_{lines}", (0.0, ""))[0]
-        requests = launch.metrics.get(f"l1tex__t_requests_{lines}", (0.0, ""))[0]
-        if requests:
-            facts[f"sectors_per_{way}"] = sectors / requests
-    facts |= {
-        key: text
-        for key, text in (
-            ("grid", launch.grid),
-            ("block", launch.block),
-            ("cc", launch.capability),
-        )
-        if text
-    }
-    return MeasuredKernel(
-        launch.name,
-        times,
-        None if counters.seconds is None else counters.seconds * times,
-        {path: count * times for path, count in operations.items()},
-        {level: count * times for level, count in traffic.items()},
-        sources,
-        missing,
-        facts,
-        "graph" if launch.name == "graph" else "kernel",
-    )
-
-
-def _notes(launches: list[Launch], kernels: list[MeasuredKernel]) -> tuple[str, ...]:
-    notes = []
-    if any(each.calls > 1 for each in launches):
-        notes.append("The file is a summary: figures are means times the number of launches.")
-    if any(each.name == "graph" for each in launches):
-        notes.append("A row 'graph' is a whole CUDA graph of many kernels.")
-    held = sum("load constants" in each.missing.get("fp16", "") for each in kernels)
-    if held:
-        notes.append(
-            f"{held:,} launches executed half-precision multiply-adds alone, and no name shows "
-            "half precision. Compilers load constants with them, so they are not counted as work."
-        )
-    return tuple(notes)
+        return tuple(found)

@@ -13,7 +13,7 @@ from urllib.parse import quote
 
 from mlsim.errors import DataFileError
 from mlsim.profiling.measured_profile import Launches, MeasuredKernel, MeasuredProfile, Transfer
-from mlsim.profiling.read.intervals import activity_of, is_exchange
+from mlsim.profiling.read.intervals import Spans, activities, is_exchange
 from mlsim.profiling.read.launches import kernels_of
 from mlsim.profiling.read.nsight_systems import MISSING
 from mlsim.profiling.read.sources import Source
@@ -139,14 +139,13 @@ class _Export:
     def profile(self) -> MeasuredProfile:
         """Return all of it."""
         names = {number: str(text) for number, text in self.rows(_STRINGS, ("id", "value"))}
-        spans: dict[int, tuple[list[tuple[float, float]], list[tuple[float, float]]]] = {}
+        spans: dict[int, Spans] = {}
         starts: dict[Any, float] = {}
-        kernels = list(self._kernels(names, spans, starts))
+        found = kernels_of(self._kernels(names, spans, starts), self.source.path)
         copies = self._copied(spans)
         launches = self._launches(names, starts)
-        if not kernels and not copies:
+        if not found and not copies:
             raise DataFileError(f"{self.source.path}: no kernel and no copy is in the file.")
-        found = kernels_of(kernels)
         return MeasuredProfile(
             found,
             "Nsight Systems",
@@ -159,11 +158,11 @@ class _Export:
                 if is_exchange(each.name)
             ),
             launches=launches,
-            activity=tuple(activity_of(device, *both) for device, both in sorted(spans.items())),
+            activity=activities(spans),
         )
 
     def _kernels(
-        self, names: dict[Any, str], spans: dict[int, Any], starts: dict[Any, float]
+        self, names: dict[Any, str], spans: dict[int, Spans], starts: dict[Any, float]
     ) -> Iterator[MeasuredKernel]:
         wanted = (
             *("start", "end", "deviceId", "demangledName", "shortName", "correlationId"),
@@ -172,8 +171,8 @@ class _Export:
         for row in self.rows(_KERNELS, wanted):
             start, end = self.interval(_KERNELS, row[0], row[1])
             name = names.get(row[3]) or names.get(row[4]) or "(no name)"
-            both = spans.setdefault(int(row[2] or 0), ([], []))
-            both[1 if is_exchange(name) else 0].append((start, end))
+            device = spans.setdefault(int(row[2] or 0), Spans())
+            device.add(start, end, kernel=not is_exchange(name))
             if len(starts) < _MOST_PAIRS and row[5] is not None:
                 starts[row[5]] = start
             facts = {
@@ -186,20 +185,20 @@ class _Export:
                 1,
                 end - start,
                 sources={"seconds": f"start and end of {_KERNELS}"},
-                missing=dict(MISSING),
+                missing=MISSING,
                 facts=facts,
             )
         for row in self.rows(_GRAPHS, ("start", "end", "deviceId")):
             start, end = self.interval(_GRAPHS, row[0], row[1])
-            spans.setdefault(int(row[2] or 0), ([], []))[0].append((start, end))
-            yield MeasuredKernel("graph", 1, end - start, missing=dict(MISSING), kind="graph")
+            spans.setdefault(int(row[2] or 0), Spans()).add(start, end, kernel=True)
+            yield MeasuredKernel("graph", 1, end - start, missing=MISSING, kind="graph")
 
-    def _copied(self, spans: dict[int, Any]) -> tuple[Transfer, ...]:
+    def _copied(self, spans: dict[int, Spans]) -> tuple[Transfer, ...]:
         found: dict[str, list[float]] = {}
         for table, kind in ((_COPIES, "copyKind"), (_FILLS, "")):
             for row in self.rows(table, ("start", "end", "deviceId", "bytes", kind)):
                 start, end = self.interval(table, row[0], row[1])
-                spans.setdefault(int(row[2] or 0), ([], []))[1].append((start, end))
+                spans.setdefault(int(row[2] or 0), Spans()).add(start, end, kernel=False)
                 name = _DIRECTIONS.get(row[4], "other copy") if kind else "fill"
                 kept = found.setdefault(name, [0.0, 0.0, 0.0])
                 kept[0] += 1

@@ -13,15 +13,14 @@ from math import isnan
 
 from mlsim.errors import DataFileError
 from mlsim.profiling.measured_profile import (
-    Activity,
     Launches,
     MeasuredKernel,
     MeasuredProfile,
     Transfer,
 )
 from mlsim.profiling.read.fixed import rows_in, spans_of
-from mlsim.profiling.read.intervals import activity_of, is_exchange
-from mlsim.profiling.read.launches import kernels_of
+from mlsim.profiling.read.intervals import Spans, activities, is_exchange
+from mlsim.profiling.read.launches import Launches as Sums
 from mlsim.profiling.read.numbers import unit_scale
 from mlsim.profiling.read.sources import Source
 from mlsim.profiling.read.tables import Row, Table, locale_of, rows_of
@@ -89,14 +88,12 @@ def is_report(columns: set[str]) -> bool:
 
 @dataclass
 class _Found:
-    kernels: list[MeasuredKernel] = field(default_factory=list)
+    kernels: Sums = field(default_factory=Sums)
     copies: dict[str, list[float]] = field(default_factory=dict)
     sizes: dict[str, float] = field(default_factory=dict)
     launches: list[float] = field(default_factory=lambda: [0.0, 0.0])
     launched: bool = False
-    spans: dict[int, tuple[list[tuple[float, float]], list[tuple[float, float]]]] = field(
-        default_factory=dict
-    )
+    spans: dict[int, Spans] = field(default_factory=dict)
     device: str = ""
 
 
@@ -110,7 +107,7 @@ def read(
     DataFileError
         If a row is broken, a column has no unit, or there is no kernel and no copy.
     """
-    found = _Found()
+    found = _Found(Sums(source.path))
     reader: _Report | None = None
     for row in rows_of(table, lines, is_report):
         if reader is None or row.table is not reader.table:
@@ -129,7 +126,7 @@ def read_columns(
     DataFileError
         If a row is broken.
     """
-    found = _Found()
+    found = _Found(Sums(source.path))
     line = number
     while True:
         spans = spans_of(dashes)
@@ -203,7 +200,9 @@ class _Report:
     def _count(self, row: Row) -> int:
         name = next((each for each in _COUNTS if each in self.columns), None)
         value = row.number(self.columns[name], self.locale) if name else None
-        if value is None or value != int(value):
+        # A count has no fraction, not even ".0": a mean has.
+        whole = self.locale.decimal not in row[self.columns[name]] if name else False
+        if value is None or not whole:
             raise DataFileError(f"{row.table.at(row.line)}: the row does not say how often it ran.")
         return int(value)
 
@@ -213,13 +212,13 @@ class _Report:
     def _kernel(self, row: Row, name: str, time: str, found: _Found) -> None:
         seconds, count = self.scaled(row, time, "s"), self._count(row)
         self._check_mean(row, seconds, count)
-        found.kernels.append(
+        found.kernels.add(
             MeasuredKernel(
                 name,
                 count,
                 seconds,
                 sources={"seconds": f"{time} of {self.table.source.name}"},
-                missing=dict(MISSING),
+                missing=MISSING,
                 facts=self._sizes_of(row),
             )
         )
@@ -291,10 +290,10 @@ class _Report:
         text = row.get(self.columns.get("Device", ""))
         place = re.search(r"\((\d+)\)\s*$", text)
         found.device = found.device or re.sub(r"\s*\(\d+\)\s*$", "", text).strip()
-        kernels, others = found.spans.setdefault(int(place[1]) if place else 0, ([], []))
+        spans = found.spans.setdefault(int(place[1]) if place else 0, Spans())
         grid = [row.get(self.columns.get(f"Grd{axis}", "")).strip() for axis in "XYZ"]
         if not any(grid):
-            others.append((start, start + seconds))
+            spans.add(start, start + seconds, kernel=False)
             kept = found.copies.setdefault(direction(name), [0.0, 0.0])
             kept[0] += 1
             kept[1] += seconds
@@ -302,28 +301,28 @@ class _Report:
             if size is not None:
                 found.sizes[direction(name)] = found.sizes.get(direction(name), 0.0) + size
             return
-        (others if is_exchange(name) else kernels).append((start, start + seconds))
+        spans.add(start, start + seconds, kernel=not is_exchange(name))
         block = [row.get(self.columns.get(f"Blk{axis}", "")).strip() for axis in "XYZ"]
         facts = {"grid": f"({', '.join(grid)})", "block": f"({', '.join(block)})"}
-        found.kernels.append(
+        found.kernels.add(
             MeasuredKernel(
                 name,
                 1,
                 seconds,
                 sources={"seconds": f"Duration of {self.table.source.name}"},
-                missing=dict(MISSING),
+                missing=MISSING,
                 facts=facts,
             )
         )
 
 
 def _profile(source: Source, found: _Found) -> MeasuredProfile:
-    if not found.kernels and not found.copies:
+    if not found.kernels.sums and not found.copies:
         raise DataFileError(
             f"{source.path}: there is a report of Nsight Systems, and no kernel and no copy in it. "
             "Print the report cuda_gpu_kern_sum: nsys stats --report cuda_gpu_kern_sum --format csv"
         )
-    kernels = kernels_of(found.kernels)
+    kernels = found.kernels.kernels()
     exchanges = tuple(
         Transfer(each.short, each.calls, each.seconds) for each in kernels if is_exchange(each.name)
     )
@@ -336,9 +335,6 @@ def _profile(source: Source, found: _Found) -> MeasuredProfile:
         )
         for name, (count, seconds) in found.copies.items()
     )
-    activity: tuple[Activity, ...] = tuple(
-        activity_of(device, *spans) for device, spans in sorted(found.spans.items())
-    )
     launches = Launches(int(found.launches[0]), found.launches[1]) if found.launched else None
     return MeasuredProfile(
         kernels,
@@ -348,5 +344,5 @@ def _profile(source: Source, found: _Found) -> MeasuredProfile:
         copies=copies,
         exchanges=exchanges,
         launches=launches,
-        activity=activity,
+        activity=activities(found.spans),
     )

@@ -13,7 +13,7 @@ from mlsim.profiling.read.sources import Source
 _NUMBER = r"(?:\d[\d.,   '’]*\d|\d|<not (?:supported|counted)>)"
 _EVENT = re.compile(
     rf"^\s*(?P<value>{_NUMBER})\s+(?:(?P<unit>msec|ns|MiB|Bytes|Joules|KiB|GiB)\s+)?"
-    r"(?P<event>[A-Za-z_][\w.:/=,\-]*)(?P<rest>.*)$"
+    r"(?P<event>\S+)(?P<rest>.*)$"
 )
 _ELAPSED = re.compile(
     rf"^\s*(?P<value>{_NUMBER})\s*(?:\+-\s*[\d.,]+\s*)?seconds (?P<what>time elapsed|user|sys)"
@@ -34,6 +34,11 @@ _INTEL = {
 }
 INTEL_EVENTS = tuple(f"fp_arith_inst_retired.{each}" for each in _INTEL)
 _LINE = 64
+_NAME = re.compile(r"[A-Za-z_][\w.:/=,\-]*")
+_ARITHMETIC = re.compile(r"packed|scalar|arith|^fp_|_inst_retired\.")
+_KNOWN_WORK = re.compile(r"fp_ret_sse_avx_ops\.all|fp_ops_retired_by_type\.vector_all|fp_assist")
+# What perf prints between the events.
+_BESIDE = ("#", "Topdown", "Some events", "echo ", "perf stat", "(", "<not", "sudo ")
 _MISSING = (
     "no event of operations is in the file. On Intel add -e {}, on AMD -e fp_ret_sse_avx_ops.all"
 ).format(",".join(INTEL_EVENTS))
@@ -56,18 +61,21 @@ def read(
             raise DataFileError(
                 f"{source.path}:{number}: a second program begins. Keep each in a file of its own."
             )
+        if any(letter < " " and letter != "\t" for letter in line):
+            raise DataFileError(
+                f"{source.path}:{number}: the line holds a control character: the file is damaged."
+            )
         if elapsed := _ELAPSED.match(line):
             times[elapsed["what"]] = (number, elapsed["value"])
         elif event := _EVENT.match(line):
+            _check_event(source, number, event["event"])
             part = _PART.search(event["rest"])
-            found.append(
-                (
-                    number,
-                    event["event"],
-                    event["value"],
-                    event["unit"] or "",
-                    part[1] if part else "",
-                )
+            share = part[1] if part else ""
+            found.append((number, event["event"], event["value"], event["unit"] or "", share))
+        elif not times and line.strip() and not line.strip().startswith(_BESIDE):
+            raise DataFileError(
+                f"{source.path}:{number}: {line.strip()[:40]!r} is no line of perf stat. The file "
+                "is damaged, or holds other output: write it by perf stat -o FILE."
             )
     named = _FOR.search(header)
     texts = [value for _, _, value, _, _ in found] + [value for _, value in times.values()]
@@ -84,6 +92,19 @@ def read(
     return _profile(
         source, named["name"] if named else "program", counters, min(shared, default=100)
     )
+
+
+def _check_event(source: Source, number: int, event: str) -> None:
+    """Refuse an event whose name is damaged, or may be one of operations that is not known."""
+    kind = event.lower().split("fp_arith_inst_retired.")[-1].split(":")[0].rstrip("/")
+    arithmetic = _ARITHMETIC.search(event.lower()) and not _KNOWN_WORK.match(event.lower())
+    known = "fp_arith_inst_retired." in event.lower() and kind in _INTEL
+    if not _NAME.fullmatch(event) or (arithmetic and not known):
+        raise DataFileError(
+            f"{source.path}:{number}: the event {event!r} is damaged, or counts operations in a "
+            "way that is not known here. Known are fp_arith_inst_retired.* and "
+            "fp_ret_sse_avx_ops.all."
+        )
 
 
 def is_csv(line: str) -> bool:
@@ -207,7 +228,7 @@ def _operations(counters: dict[str, float]) -> tuple[dict[str, float], dict[str,
             path, times = _INTEL[kind]
             operations[path] = operations.get(path, 0.0) + value * times
             sources[path] = "fp_arith_inst_retired.* times its width"
-        elif re.match(r"fp_ret_sse_avx_ops\.all|fp_ops_retired_by_type\.vector_all", event):
+        elif _KNOWN_WORK.match(event) and "assist" not in event:
             operations["any"] = operations.get("any", 0.0) + value
             sources["any"] = event
     return operations, sources

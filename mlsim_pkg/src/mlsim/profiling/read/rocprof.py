@@ -13,7 +13,7 @@ from typing import Any
 from mlsim.equations import counters as equations
 from mlsim.errors import DataFileError
 from mlsim.profiling.measured_profile import MeasuredKernel, MeasuredProfile, Transfer
-from mlsim.profiling.read.intervals import activity_of, is_exchange
+from mlsim.profiling.read.intervals import Spans, activities, is_exchange
 from mlsim.profiling.read.launches import kernels_of
 from mlsim.profiling.read.nsight_systems import direction
 from mlsim.profiling.read.numbers import Locale
@@ -71,20 +71,20 @@ def read(
         return _statistics(source, table, lines, locale)
     if "Direction" in columns:
         return _copies(source, table, lines, locale)
-    spans: dict[int, Any] = {}
+    spans: dict[int, Spans] = {}
     if "Counter_Name" in columns:
-        launches = _long(table, lines, locale, spans)
+        kernels = kernels_of(_long(table, lines, locale, spans), source.path)
     else:
-        launches = [_wide(row, locale, spans) for row in rows_of(table, lines)]
-    if not launches:
+        launches = (_wide(row, locale, spans) for row in rows_of(table, lines))
+        kernels = kernels_of(launches, source.path)
+    if not kernels:
         raise DataFileError(f"{source.path}: there is a header of rocprof, and no kernel below it.")
-    kernels = kernels_of(launches)
     return MeasuredProfile(
         kernels,
         "rocprof",
         (str(source.path),),
         exchanges=_exchanges(kernels),
-        activity=tuple(activity_of(device, *both) for device, both in sorted(spans.items())),
+        activity=activities(spans),
     )
 
 
@@ -138,16 +138,16 @@ def _copies(
 ) -> MeasuredProfile:
     """Read a trace of copies (rocprofv3 --memory-copy-trace)."""
     kept: dict[str, list[float]] = {}
-    spans: list[tuple[float, float]] = []
+    spans = Spans()
     for row in rows_of(table, lines):
         start, end = _interval(row, locale)
-        spans.append((start, end))
+        spans.add(start, end, kernel=False)
         one = kept.setdefault(direction(row["Direction"]), [0, 0.0])
         one[0] += 1
         one[1] += end - start
     copies = tuple(Transfer(name, int(count), time) for name, (count, time) in kept.items())
     return MeasuredProfile(
-        (), "rocprof", (str(source.path),), copies=copies, activity=(activity_of(0, [], spans),)
+        (), "rocprof", (str(source.path),), copies=copies, activity=(spans.activity(0),)
     )
 
 
@@ -172,17 +172,17 @@ def _facts(row: Row) -> dict[str, Any]:
     return {key: text for key, text in (("grid", grid), ("block", block)) if text}
 
 
-def _timed(row: Row, locale: Locale, name: str, spans: dict[int, Any]) -> float | None:
+def _timed(row: Row, locale: Locale, name: str, spans: dict[int, Spans]) -> float | None:
     if not set(row.table.columns) & set(_ENDS):
         return None
     start, end = _interval(row, locale)
     device = re.search(r"\d+", row.get("gpu-id", "Agent_Id", "GPU_ID"))
-    both = spans.setdefault(int(device[0]) if device else 0, ([], []))
-    both[1 if is_exchange(name) else 0].append((start, end))
+    found = spans.setdefault(int(device[0]) if device else 0, Spans())
+    found.add(start, end, kernel=not is_exchange(name))
     return end - start
 
 
-def _wide(row: Row, locale: Locale, spans: dict[int, Any]) -> MeasuredKernel:
+def _wide(row: Row, locale: Locale, spans: dict[int, Spans]) -> MeasuredKernel:
     name = _clean(row.get("KernelName", "Kernel_Name"))
     counted = {
         column: value
@@ -200,7 +200,7 @@ def _is_counter(name: str) -> bool:
 
 
 def _long(
-    table: Table, lines: Iterator[tuple[int, str, bool]], locale: Locale, spans: dict[int, Any]
+    table: Table, lines: Iterator[tuple[int, str, bool]], locale: Locale, spans: dict[int, Spans]
 ) -> list[MeasuredKernel]:
     """Read a row for each counter (rocprofv3)."""
     found: dict[tuple[str, ...], tuple[str, float | None, dict[str, float], dict[str, Any]]] = {}

@@ -17,10 +17,10 @@ from typing import IO, cast
 from mlsim.errors import DataFileError
 
 # The most that is read of a file, unpacked; and the longest line, since a table has short ones.
-MOST_BYTES = 2 * 2**30
+MOST_BYTES = 2**30
 LONGEST_LINE = 4 * 2**20
 # Text packs by a factor of 10 to 50. What packs better by far is no profile.
-_PACKED, _SUSPICIOUS = 200, 32 * 2**20
+_PACKED, _SUSPICIOUS = 200, 4 * 2**20
 _CHUNK = 2**18
 SQLITE = b"SQLite format 3\x00"
 _GZIP = b"\x1f\x8b"

@@ -1,0 +1,144 @@
+"""A damaged profile gives its right figures or a clear error: never a wrong number.
+
+Each tenth of the thousand runs always, all of them in `make judge`.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from damaged_profiles import agrees, damaged, figures
+
+from mlsim.errors import DataFileError, MlsimError
+from mlsim.profiling import read_profile
+
+JUDGE = bool(os.environ.get("MLSIM_JUDGE"))
+STEP = 1 if JUDGE else 10
+
+
+def outcome(path: Path) -> list[tuple[object, ...]] | MlsimError:
+    """Return the figures of a file, or why it was refused."""
+    try:
+        return figures(read_profile(path))
+    except MlsimError as error:
+        return error
+
+
+@pytest.mark.parametrize("tens", range(0, 1000, 50))
+def test_a_damaged_profile_is_right_or_refused(tens: int, tmp_path: Path) -> None:
+    read = 0
+    for seed in range(tens, tens + 50, STEP):
+        name, way, before, after = damaged(seed)
+        path = tmp_path / name
+        path.write_bytes(before)
+        original = figures(read_profile(path))
+        path.write_bytes(after)
+        found = outcome(path)
+        if isinstance(found, MlsimError):
+            told = (seed, name, way, repr(found))
+            assert isinstance(found, DataFileError), told
+            assert str(path) in str(found), told
+            continue
+        read += 1
+        for each in found:
+            assert any(agrees(each, one) for one in original), (seed, name, way, each, original)
+    assert read < 50
+
+
+@pytest.mark.parametrize("way", ["encode", "shuffle", "locale", "insert"])
+def test_what_changes_no_figure_is_read(way: str, tmp_path: Path) -> None:
+    """Most of what another program or another country does to a file must not stop a reader."""
+    read = tried = 0
+    for seed in range(1000, 1250):
+        name, done, before, after = damaged(seed)
+        if done != way or name in ("trace.json", "perf.txt"):
+            continue
+        path = tmp_path / name
+        path.write_bytes(before)
+        original = figures(read_profile(path))
+        path.write_bytes(after)
+        tried += 1
+        found = outcome(path)
+        if isinstance(found, list):
+            assert sorted(map(str, found)) == sorted(map(str, original)), seed
+            read += 1
+    assert tried > 5
+    assert read >= 0.8 * tried, f"{read} of {tried}"
+
+
+def test_a_packed_bomb_is_refused_early(tmp_path: Path) -> None:
+    path = tmp_path / "bomb.csv.gz"
+    line = b'"ID","Kernel Name","Metric Name","Metric Value"\n'
+    with gzip.open(path, "wb", compresslevel=9) as file:
+        file.write(line)
+        for _ in range(16):
+            file.write(b"\n" * 2**20)
+    assert path.stat().st_size < 70_000
+    with pytest.raises(DataFileError, match="more than 200 times its size"):
+        read_profile(path)
+
+
+def test_a_line_without_end_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "line.csv"
+    path.write_bytes(b"a" * 5 * 2**20)
+    with pytest.raises(DataFileError, match="more than 4,194,304 characters"):
+        read_profile(path)
+
+
+def test_a_trace_nested_without_end_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "deep.json"
+    path.write_text('{"traceEvents": [{"a": ' + "[" * 200_000 + "]}")
+    with pytest.raises(DataFileError, match=r"nested too deeply|no JSON|ends within"):
+        read_profile(path)
+
+
+# Address space for the interpreter, its libraries and the reader: a file read whole would need
+# more.
+LIMITED = """
+import resource, sys
+resource.setrlimit(resource.RLIMIT_AS, (900 * 2**20,) * 2)
+from mlsim.profiling import read_profile
+profile = read_profile(sys.argv[1])
+print(sum(each.calls for each in profile.kernels), profile.time.to("s").magnitude)
+"""
+
+
+def read_within(path: Path) -> tuple[int, float]:
+    done = subprocess.run(
+        [sys.executable, "-c", LIMITED, str(path)], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    calls, seconds = done.stdout.split()
+    return int(calls), float(seconds)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not JUDGE, reason="200 MB each: make judge")
+@pytest.mark.parametrize("kind", ["csv", "json"])
+def test_200_megabytes_are_read_within_memory(kind: str, tmp_path: Path) -> None:
+    path, count = tmp_path / f"large.{kind}", 0
+    with path.open("w") as file:
+        if kind == "csv":
+            file.write('"ID","Kernel Name","Metric Name","Metric Unit","Metric Value"\n')
+            while file.tell() < 200e6:
+                name = f"void kernel_{count % 50}<float>({'float const*, ' * 10})"
+                file.write(f'"{count}","{name}","gpu__time_duration.sum","ns","1,000"\n')
+                count += 1
+        else:
+            file.write('{"traceEvents": [')
+            while file.tell() < 200e6:
+                args = {"device": 0, "stream": 7, "correlation": count, "grid": [1, 1, 1]}
+                one = {"ph": "X", "cat": "kernel", "name": f"kernel_{count % 50}" + "x" * 200}
+                one |= {"ts": 2 * count, "dur": 1, "args": args}
+                file.write(("," if count else "") + json.dumps(one))
+                count += 1
+            file.write("]}")
+    calls, seconds = read_within(path)
+    assert calls == count
+    assert seconds == pytest.approx(count * 1e-6)
