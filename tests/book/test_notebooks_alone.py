@@ -60,7 +60,7 @@ def test_the_notebooks_are_those_of_the_chapters():
     )
     chapters = {
         path.relative_to(ROOT).with_suffix("")
-        for folder in (".", "tutorials", "zoo")
+        for folder in (".", "tutorials", "projects", "zoo")
         for path in (ROOT / folder).glob("*.qmd")
         if shows.search(path.read_text(encoding="utf-8"))
     }
