@@ -18,7 +18,11 @@ from mlsim_book.render.assets import load_assets
 from mlsim_book.render.katex import Formula, typeset
 
 ROOT = Path(__file__).parents[2]
-CHAPTERS = [path for folder in (".", "tutorials", "projects", "zoo") for path in (ROOT / folder).glob("*.qmd")]
+CHAPTERS = [
+    path
+    for folder in (".", "tutorials", "projects", "zoo")
+    for path in (ROOT / folder).glob("*.qmd")
+]
 # Public, and not among the names of their package, which would load them.
 DEEPER = ("mlsim.workloads.huggingface", "mlsim.zoo.review")
 CELL = re.compile(r"^```\{python\}\n(.*?)^```$", re.MULTILINE | re.DOTALL)

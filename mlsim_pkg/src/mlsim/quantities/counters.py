@@ -38,7 +38,12 @@ ENTRIES: tuple[tuple[str, str, str, str], ...] = (
     ("sector_traffic", r"D_\text{sec}", "B", "Bytes that moved in sectors."),
     # Against the roof, and over time.
     ("roof_share", r"s_\text{roof}", "1", "Part of the rate under the roof that was reached."),
-    ("occupied_time", r"T_\text{busy}", "s", "Time in which a device worked, overlaps counted once."),
+    (
+        "occupied_time",
+        r"T_\text{busy}",
+        "s",
+        "Time in which a device worked; overlaps count once.",
+    ),
     ("observed_time", r"T_\text{obs}", "s", "Time from the first event of a trace to the last."),
     ("busy_share", r"s_\text{busy}", "1", "Part of the observed time in which a device worked."),
     ("time_before", r"T_\text{old}", "s", "Time of a piece of work before a change."),
