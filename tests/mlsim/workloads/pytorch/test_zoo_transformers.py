@@ -14,16 +14,18 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from language_modules import COUNTED, MODELS, kernels
+from language_modules import COUNTED, MODELS, WITHOUT, kernels
 from pytorch_parts import torchvision_models
 
 from mlsim import Models
+from mlsim.workloads import Transformer
 from mlsim.workloads.graph.language import language_graph
 
 pytest.importorskip("torch")
 torchvision_models()
 pytest.importorskip("transformers")
 
+pytestmark = pytest.mark.slow
 TOKENS = 64
 # Reads modules in a process that can reach neither the zoo nor any data file.
 ALONE = """
@@ -64,6 +66,12 @@ def alone() -> dict[str, tuple[list[int], list[list[object]]]]:
     assert not done.returncode, done.stderr[-2000:]
     rows = (json.loads(line) for line in done.stdout.splitlines() if line.startswith("["))
     return {name: (told, found) for name, told, found in rows}
+
+
+def test_each_language_model_is_compared_or_there_is_a_reason() -> None:
+    without = [name for names in WITHOUT.values() for name in names]
+    told = [*MODELS, *COUNTED, *without]
+    assert sorted(told) == sorted(each.key for each in Models if isinstance(each, Transformer))
 
 
 @pytest.mark.parametrize("name", [*MODELS, *COUNTED])
