@@ -20,18 +20,19 @@ def test_no_measurement_beats_the_bound_or_the_roofline(row: NetworkStep) -> Non
     assert row.value < roofline < bound
 
 
-def test_calibrated_steps_are_within_a_third_in_the_median() -> None:
-    """And none is off by more than a factor of two; no constant is fitted to these rows."""
+def test_calibrated_steps_are_within_a_quarter_in_the_median() -> None:
+    """And none is off by half; no constant is fitted to these rows."""
     ratios = [row.train("calibrated").samples_per_second / row.value for row in ROWS]
-    assert median(abs(each - 1) for each in ratios) < 1 / 3
-    assert all(0.9 < each < 2 for each in ratios)
+    assert median(abs(each - 1) for each in ratios) < 1 / 4
+    assert all(0.7 < each < 1.5 for each in ratios)
 
 
 def test_mlperf_is_predicted_within_an_eighth() -> None:
     rows = [row for row in ROWS if row.series == "mlperf_train_v4.0"]
     assert len(rows) == 2
     for row in rows:
-        predicted = row.train("calibrated").samples_per_second
+        # Tuned for a contest: as fused as a framework's products, and no eager one.
+        predicted = row.train("calibrated", software="framework").samples_per_second
         assert predicted == pytest.approx(row.value, rel=0.14)
 
 

@@ -122,6 +122,20 @@ def software_overhead(kernel_start: Value, launches: Value) -> Value:
     return kernel_start * launches
 
 
+@equation(source="nvidia2026aiconfigurator", yields="kernel_overhead")
+def part_of_start(kernel_start: Value, launches: Value) -> Value:
+    """Time to start one of several products that were measured together.
+
+    Tokens are sorted by expert before a layer's experts, and brought back after them.
+
+    Valid for products that share what comes before and after them.
+
+    >>> part_of_start(3e-5, 2)
+    1.5e-05
+    """
+    return kernel_start / launches
+
+
 @equation(source="williams2009roofline", yields="compute_fraction")
 def software_fraction(measured_fraction: Value, software_share: Value) -> Value:
     """Part of the peak, or of the bandwidth, that kernels reach inside a program.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from functools import lru_cache, partial
+from statistics import median
 from typing import Any
 
 from mlsim.equations import (
@@ -18,8 +19,9 @@ from mlsim.equations import (
 from mlsim.errors import InvalidValueError
 from mlsim.hardware import Device
 from mlsim.hardware.device_calibration import TILE, Calibration, calibration, unit_width
-from mlsim.hardware.kernel_constants import SOURCE
+from mlsim.hardware.kernel_constants import ENGINES, SOURCE, all_series, kernel_series
 from mlsim.hardware.measured_shares import LEAST_DEPTH, tiling
+from mlsim.hardware.relatives import relatives
 from mlsim.software import Software, core_lanes, software
 from mlsim.solvers.inputs import CALIBRATED
 from mlsim.solvers.question import Known, recorded
@@ -27,13 +29,15 @@ from mlsim.workloads.model import FLOPS_PER_MULTIPLY_ADD
 
 # Of what a program adds, what is worked out once for a table of operators.
 ONCE = (
-    *("software_overhead", "core_cycles", "core_weight_rate"),
+    *("part_of_start", "software_overhead", "core_cycles", "core_weight_rate"),
     *("side_worked_fraction", "software_fraction", "brought_bytes", "device_scores"),
 )
 EQUATIONS = (
     *equations_of(physics, exchange_kernels),
     *(each for each in equations_of(program) if each.name not in ONCE),
 )
+# The engine whose experts stand for a class that is none of the atlas's engines.
+EXPERT_ENGINE = "trtllm"
 # Who says nothing of the software means the door's own.
 DEFAULTS = {
     "solve": "engine",
@@ -189,6 +193,38 @@ def start_of(measured: float, made_by: Software, kind: str) -> float:
     """Return the time in s to start an operator of a kind, which may be several kernels."""
     each = made_by.value("kernel_start") or measured
     return float(program.software_overhead(each, made_by.kernels(kind)))
+
+
+# Paths of the atlas's experts by the format of weights; other weights are as in 16 bits.
+# MXFP4 has none: the kernels on record are of paths that services don't take.
+_EXPERT_PATHS = {
+    "fp8": "fp8",
+    "fp4": "fp4",
+    "nvfp4": "fp4",
+    "mxfp4": "",
+    "int4": "int4_weights",
+}
+# A layer's experts are two products here, and one measurement there.
+_EXPERT_PRODUCTS = 2.0
+
+
+@lru_cache(maxsize=256)
+def expert_start(device: Device, made_by: Software, weights: str) -> float | None:
+    """Return the time in s to start one product of experts; None where nobody measured it.
+
+    It is that of the atlas's experts on the device or its relatives, by the engine of the
+    class if it has one.
+    """
+    path = _EXPERT_PATHS.get(weights, "bf16")
+    engine = made_by.key if made_by.key in ENGINES["experts"] else EXPERT_ENGINE
+    having = [key[0] for key in all_series() if key[1:] == ("experts", path, engine)]
+    kin = relatives(device.key, having)
+    if kin is None or kin.level == "class":
+        return None
+    starts = [
+        kernel_series(key, "experts", path, engine).values["kernel_overhead"] for key in kin.keys
+    ]
+    return float(program.part_of_start(median(starts), _EXPERT_PRODUCTS))
 
 
 def weight_rate(device: Device, made_by: Software, *, narrow: bool) -> float:

@@ -377,6 +377,11 @@ def _reached(service: Service, found: Calibration, name: str, operator: StepOper
         return calibrated.in_program(value, made_by, operator.kind, service.device, found.precision)
     if name == "memory_fraction":
         return calibrated.streamed(value, made_by)
+    if operator.kind == "experts":
+        weights = service.formats.weights.name
+        start = calibrated.expert_start(service.device, made_by, weights)
+        if start is not None:
+            return start
     return calibrated.start_of(value, made_by, operator.kind)
 
 
