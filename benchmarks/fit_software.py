@@ -107,7 +107,7 @@ def main() -> None:
             sources = ", ".join(sorted({row["series"] for row in own}))
             write(name, terms, sources)
     if asked.write:
-        save(FOLDER / "left_out.csv", ("software", "series", "term", "value"), left)
+        keep_left_out(left, asked.classes)
     report(rows, inside, outside)
     asked.out.mkdir(parents=True, exist_ok=True)
     save(asked.out / "in_sample.csv", ("case_id", "predicted"), inside.items())
@@ -254,6 +254,15 @@ def write(name: str, terms: Iterable[tuple[Any, ...]], sources: str) -> None:
             text = re.sub(pattern, lambda found, new=new: f"{found[1]}{new:.4g}", text)
     path.write_text(text, encoding="utf-8")
     print(f"{path.name}: fitted to {sources}", file=sys.stderr)
+
+
+def keep_left_out(left: list[tuple[str, str, str, str]], classes: list[str]) -> None:
+    """Put the values without each series beside those of the other classes."""
+    path = FOLDER / "left_out.csv"
+    with path.open(encoding="utf-8", newline="") as file:
+        names, *rest = csv.reader(file)
+    others = [tuple(row) for row in rest if row[0] not in classes]
+    save(path, tuple(names), [*others, *left])
 
 
 def save(path: Path, names: tuple[str, ...], rows: Iterable[tuple[Any, ...]]) -> None:

@@ -116,6 +116,7 @@ LAYER = {
     "multiply_adds": 1e9,
     "token_multiply_adds": 1e7,
     "launches": 3,
+    "middle_token_time": 0.01,
     "repeats": 2,
     "peak_flops": 2e13,
     "units_per_core": 64,

@@ -79,7 +79,7 @@ class CalibratedConfiguration(Configuration):
     def table(self) -> NetworkOperators:
         """The operators to reckon with: equal ones in one row."""
         cache = self.model.operators.cache
-        key = ("program", self.software, self.device, self.precision, *sorted(self.given))
+        key = (self.software, self.device, self.precision, *self.given)
         if key not in cache:
             if len(cache) >= MOST_KEPT:
                 cache.clear()
