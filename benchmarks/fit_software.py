@@ -1,6 +1,7 @@
 """Fit the terms of classes of software to open cases, and score them leave-series-out.
 
     python benchmarks/fit_software.py --cases CASES.csv --out FOLDER [--write] [CLASS ...]
+    python benchmarks/fit_software.py --cases CASES.csv --score
 
 `CASES.csv` has the columns that `mlsim predict` reads, and `measured`, `higher_better`,
 `series`, `tier`. For each class, all its terms are fitted to all of its rows (in sample);
@@ -26,11 +27,12 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
+from statistics import median
 from types import MappingProxyType
 from typing import Any
 
 import mlsim.software as shelf
-from mlsim.engine.predict import architectures
+from mlsim.engine.predict import architectures, predict
 from mlsim.engine.predict.case import READ, Case
 from mlsim.engine.predict.table import QUESTIONS
 from mlsim.errors import MlsimError
@@ -68,12 +70,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--cases", type=Path, required=True)
     parser.add_argument("--models", type=Path)
-    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--out", type=Path, default=Path("scores"))
     parser.add_argument("--write", action="store_true")
+    parser.add_argument("--score", action="store_true", help="with the terms as they are")
     parser.add_argument("classes", nargs="*", default=list(ROWS))
     asked = parser.parse_args()
     rows = read(asked.cases)
     models = architectures(asked.models) if asked.models else {}
+    if asked.score:
+        write_scores(rows, models)
+        return
     inside: dict[str, float] = {}
     outside: dict[str, float] = {}
     terms: list[tuple[str, str, float, float, float]] = []
@@ -222,6 +228,51 @@ def _answered(rows: Iterable[Row], models: Mapping[str, Any]) -> Iterable[tuple[
         except (MlsimError, KeyError, ArithmeticError):
             continue
         yield row["case_id"], float(value)
+
+
+# Kinds of cases that are told together on the page.
+TITLES: Mapping[str, tuple[str, ...]] = {
+    "products and attention": ("gemm", "attention"),
+    "memory and exchanges": ("membw", "linkbw", "allreduce"),
+    "networks": ("cnn_infer",),
+    "prompts": ("enc_infer", "prefill", "ttft"),
+    "generation": ("decode", "gen_e2e", "static_gen", "serve_offline", "serve_steady"),
+    "training": ("train_lm", "train_cnn", "train_enc", "train_run"),
+    "energy": ("tok_energy",),
+}
+
+
+def write_scores(rows: list[dict[str, str]], models: Mapping[str, Any]) -> None:
+    """Score all rows with the terms as they are, and with those without each series."""
+    inside = {
+        each.case_id: float(each.predicted) for each in predict(rows, models) if each.predicted
+    }
+    outside = dict(inside)
+    for name in ROWS:
+        for series in sorted({row["series"] for row in rows if belongs(name, row, beside=True)}):
+            apart = [
+                row for row in rows if row["series"] == series and belongs(name, row, beside=True)
+            ]
+            outside |= predictions(apart, {name: shelf.without(name, series)}, models)
+    lines = []
+    for title, kinds in (*TITLES.items(), ("all", ())):
+        own = [row for row in rows if not kinds or row["kind"] in kinds]
+        scores = [score for found in (inside, outside) for score in scored(own, found)]
+        answered = sum(row["case_id"] in inside for row in own)
+        lines.append((title, len(own), answered, *(f"{each:.3f}" for each in scores)))
+        print(*lines[-1])
+    names = ("kind", "cases", "answered", "fitted_error", "fitted_close")
+    save(FOLDER / "scores.csv", (*names, "left_out_error", "left_out_close"), lines)
+
+
+def scored(rows: Iterable[Row], found: Mapping[str, float]) -> tuple[float, float]:
+    """Return the median error and the share within a quarter."""
+    errors = [
+        abs(found[row["case_id"]] / float(row["measured"]) - 1)
+        for row in rows
+        if row["case_id"] in found
+    ]
+    return median(errors), sum(each <= 0.25 for each in errors) / len(errors)
 
 
 def told(rows: Iterable[Row], found: Mapping[str, float]) -> str:

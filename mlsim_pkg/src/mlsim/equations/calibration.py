@@ -97,12 +97,12 @@ def shared_waves(
     """
     return maximum(
         (1 - last_round_share)
-        * ceil(product_rows / minimum(16 * ceil(product_rows / 16), tile_size))
+        * ceil(product_rows / minimum(16 * maximum(ceil(product_rows / 16), 1), tile_size))
         * ceil(outputs / minimum(16 * maximum(ceil(outputs / 16), 1), tile_size))
         / cores
         + last_round_share
         * ceil(
-            ceil(product_rows / minimum(16 * ceil(product_rows / 16), tile_size))
+            ceil(product_rows / minimum(16 * maximum(ceil(product_rows / 16), 1), tile_size))
             * ceil(outputs / minimum(16 * maximum(ceil(outputs / 16), 1), tile_size))
             / cores
         ),
@@ -138,18 +138,18 @@ def shared_filled_share(
         / (
             waves
             * cores
-            * minimum(16 * ceil(product_rows / 16), tile_size)
+            * minimum(16 * maximum(ceil(product_rows / 16), 1), tile_size)
             * minimum(16 * maximum(ceil(outputs / 16), 1), tile_size)
         ),
         small_tile_fraction
         * product_rows
         * outputs
         / (
-            minimum(16 * ceil(product_rows / 16), tile_size / 2)
+            minimum(16 * maximum(ceil(product_rows / 16), 1), tile_size / 2)
             * minimum(16 * maximum(ceil(outputs / 16), 1), tile_size / 2)
         )
         / maximum(
-            ceil(product_rows / minimum(16 * ceil(product_rows / 16), tile_size / 2))
+            ceil(product_rows / minimum(16 * maximum(ceil(product_rows / 16), 1), tile_size / 2))
             * ceil(outputs / minimum(16 * maximum(ceil(outputs / 16), 1), tile_size / 2)),
             cores / maximum(floor(product_depth / least_depth), 1),
         ),
