@@ -176,7 +176,7 @@ def software(name: str) -> Software:
         If there is no such class; names those that there are.
 
     >>> software("engine").name
-    'Engine with fused kernels (TensorRT, vLLM without its host, gpt-fast)'
+    'Engine with fused kernels (TensorRT-LLM, AITemplate, gpt-fast)'
     """
     found = classes()
     if name not in found:

@@ -93,7 +93,7 @@ class Calibration:
         >>> found = calibration(Hardware.Cloud.A100, "fp16")
         >>> row = next(row for row in found.rows if row.id == "GEM-024")
         >>> round(found.product_time(row) / row.seconds, 2)
-        1.0
+        1.07
         """
         peak = self.device.compute.figure(row.precision).si
         computing = physics.calibrated_compute_time(
@@ -126,7 +126,7 @@ def calibration(device: Device, precision: str) -> Calibration:
     >>> from mlsim import Hardware
     >>> found = calibration(Hardware.Cloud.A100, "fp16")
     >>> round(found.compute_fraction, 3), round(found.memory_fraction, 3), found.cores
-    (0.813, 0.834, 108)
+    (0.759, 0.834, 108)
     """
     name = find_precision(precision).computes_as
     computing = _nearest(

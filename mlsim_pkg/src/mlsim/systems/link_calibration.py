@@ -185,7 +185,7 @@ def exchange_constants(
         As `link_calibration`.
 
     >>> from mlsim import Systems
-    >>> found = exchange_constants(Systems.DGX_A100_640GB, 8, "all-reduce")
+    >>> found = exchange_constants(Systems.HGX_A100, 8, "all-reduce")
     >>> 1e-6 < found.link_latency < 1e-5
     True
     """
