@@ -65,6 +65,8 @@ def add_grading(commands: Any) -> None:
         ("--cell-seconds", Limits.cell_seconds, "seconds that one cell may run"),
         ("--seconds", Limits.seconds, "seconds for a submission"),
         ("--memory", Limits.memory // 2**20, "MiB of memory for a submission, files included"),
+        ("--home", Limits.home // 2**20, "MiB of files that a submission may write"),
+        ("--processes", Limits.processes, "processes and threads of a submission"),
     ]:
         grade.add_argument(
             name, type=_positive, default=default, metavar="N", help=f"{words} (default: {default})"
@@ -191,6 +193,8 @@ def _grade(options: argparse.Namespace) -> int:
         cell_seconds=options.cell_seconds,
         seconds=options.seconds,
         memory=options.memory * 2**20,
+        home=options.home * 2**20,
+        processes=options.processes,
     )
     if options.walls == TRUST:
         _say(f"WARN: {_TRUSTED}")
