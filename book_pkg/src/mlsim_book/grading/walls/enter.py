@@ -69,7 +69,10 @@ def _write(path: str, text: str) -> None:
 
 
 def _stage(places: list[str]) -> dict[str, str]:
-    """Bind places where an ordinary user can reach them; return them by their own names."""
+    """Bind places where an ordinary user can reach them; return them by their own names.
+
+    A root that may not (in most containers) leaves them where they are: others may reach them.
+    """
     libc = ctypes.CDLL(None, use_errno=True)
 
     def well(result: int, what: str) -> None:
@@ -84,7 +87,8 @@ def _stage(places: list[str]) -> dict[str, str]:
         flag = ctypes.c_ulong(flags)
         well(libc.mount(*texts, flag, data.encode() or None), f"mount {target}")
 
-    well(libc.unshare(_NEW_MOUNTS), "unshare")
+    if libc.unshare(_NEW_MOUNTS):
+        return dict(zip(places, places, strict=True))
     mount(None, "/", None, _PRIVATE | _ALL)
     handles = [os.open(each, os.O_PATH | os.O_CLOEXEC) for each in places]
     cover = next(each for each in _COVERS if os.path.isdir(each))  # noqa: PTH112
