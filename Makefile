@@ -42,8 +42,8 @@ quarto: book  ## Render with the Quarto on the PATH, and compare its pages with 
 test: check  ## Test everything (10 minutes at most)
 	$(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder
 
-judge: $(VENV)/.dev  ## Try the grader's walls: every attack, and a class of 200 (15 minutes)
-	MLSIM_JUDGE=1 $(BIN)/python -m pytest -s tests/mlsim_book/grading
+judge: $(VENV)/.dev  ## Test what is large: every attack, a class of 200, damaged profiles (20 minutes)
+	MLSIM_JUDGE=1 $(BIN)/python -m pytest -s tests/mlsim_book/grading tests/mlsim/profiling
 
 check: $(VENV)/.dev  ## Format, lint, types, import walls
 	$(BIN)/ruff format --check .

@@ -121,7 +121,9 @@ def _scalar(
     counters: Counters, sources: dict[str, str], missing: dict[str, str]
 ) -> dict[str, float]:
     """Return operations on arithmetic units outside tensor cores."""
-    operations = {}
+    operations: dict[str, float] = {}
+    if not any("sass_thread_inst_executed_op" in base for base in counters.by_base):
+        return operations
     for path, (kind, wide) in ncu_metrics.SCALAR.items():
         bases = [ncu_metrics.THREAD.format(kind=kind, op=op) for op in ("add", "mul", "fma")]
         found = [counters.count(base) or counters.derived(base) for base in bases]
@@ -212,7 +214,8 @@ def traffic_of(
 ) -> dict[str, float]:
     """Return bytes by level; write down sources, and what is missing."""
     traffic = {}
-    for level, choices in ncu_metrics.BYTES.items():
+    for level, every in ncu_metrics.BYTES.items():
+        choices = [each for each in every if any(base in counters.by_base for base in each)]
         for bases in choices:
             found = [_bytes(counters, base) for base in bases]
             if all(each is not None for each in found):
@@ -231,7 +234,8 @@ def traffic_of(
 
 
 def _bytes(counters: Counters, base: str) -> tuple[float, str] | None:
-    if base in ncu_metrics.PARTIAL:
+    # Most levels are in no file: of a million launches each question counts.
+    if base not in counters.by_base or base in ncu_metrics.PARTIAL:
         return None
     if "sectors" in base:
         found = counters.count(base)

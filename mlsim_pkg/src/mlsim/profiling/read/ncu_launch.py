@@ -104,7 +104,7 @@ class Counters:
         for times in (2, 4):
             metric = f"derived__smsp__{base}_x{times}"
             value = self.launch.metrics.get(metric)
-            cycles = self._cycles("smsp")
+            cycles = None if value is None else self._cycles("smsp")
             if value is not None and cycles is not None:
                 return value[0] / times * cycles, f"{metric} / {times} x cycles"
         return None

@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 from mlsim.equations import counters
 
@@ -154,6 +155,7 @@ _OPS = re.compile(
 )
 
 
+@lru_cache(maxsize=4096)
 def tensor_metric(base: str) -> TensorMetric | None:
     """Take a metric apart; None if it is no count of tensor-core operations.
 
@@ -206,6 +208,7 @@ def instruction_flops(instructions: float, shape: tuple[int, int, int]) -> float
     return float(counters.matrix_instruction_flops(instructions, rows, columns, depth))
 
 
+@lru_cache(maxsize=4096)
 def looks_like_tensor(name: str) -> bool:
     """Whether a kernel's name shows work on tensor cores.
 
@@ -216,11 +219,13 @@ def looks_like_tensor(name: str) -> bool:
     return bool(_TENSOR_NAME.search(name)) and not _SCALAR_NAME.search(name)
 
 
+@lru_cache(maxsize=4096)
 def looks_like_product(name: str) -> bool:
     """Whether a kernel's name shows a matrix product, a convolution or attention."""
     return bool(_PRODUCT_NAME.search(name)) and not _SCALAR_NAME.search(name)
 
 
+@lru_cache(maxsize=4096)
 def looks_like_half(name: str) -> bool:
     """Whether a kernel's name shows numbers of 16 bits."""
     return bool(_HALF_NAME.search(name))
@@ -231,6 +236,7 @@ def capability_number(capability: str) -> float:
     return float(capability) if re.fullmatch(r"\d+\.\d", capability) else 0.0
 
 
+@lru_cache(maxsize=4096)
 def has_tensor_cores(capability: str) -> bool:
     """Whether a device may have tensor cores; one that is not known may.
 
@@ -241,6 +247,7 @@ def has_tensor_cores(capability: str) -> bool:
     return number == 0 or number >= 7.0
 
 
+@lru_cache(maxsize=4096)
 def wanted_tensor_metrics(capability: str) -> str:
     """Return the metrics that would count tensor-core work on a device, for a message.
 

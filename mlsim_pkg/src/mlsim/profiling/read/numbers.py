@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 
 from mlsim.errors import DataFileError, InvalidValueError
 
@@ -154,6 +155,7 @@ _BYTE_WORDS = ("bytes", "byte", "B")
 _COUNT_WORDS = ("inst", "op", "ops", "cycle", "cycles", "sector", "sectors", "request", "warp")
 
 
+@lru_cache(maxsize=256)
 def unit_scale(unit: str) -> tuple[str, float] | None:
     """Return what a unit measures and its scale; None if it is unknown.
 
