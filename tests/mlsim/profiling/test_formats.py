@@ -195,6 +195,39 @@ def test_rates_by_cycle_and_second_become_counts(put) -> None:
     assert kernel.byte_count() == pytest.approx(50e6)
 
 
+PAGE = """==PROF== Connected to process 7 (/usr/bin/python3)
+==PROF== Profiling "add": 0%....50%....100% - 3 passes
+  add(float *, int) (8, 1, 1)x(64, 1, 1), Context 1, Stream 7, Device 0, CC 8.0
+    Section: Command line profiler metrics
+    -------------------------------------------------------- ----------- ------------
+    Metric Name                                              Metric Unit Metric Value
+    -------------------------------------------------------- ----------- ------------
+    dram__sectors_read.sum                                        sector    3,000,000
+    dram__sectors_write.sum                                       sector    1,000,000
+    smsp__sass_thread_inst_executed_op_fadd_pred_on.sum             inst    1,000,000
+    smsp__sass_thread_inst_executed_op_ffma_pred_on.sum             inst   62,500,000
+    smsp__sass_thread_inst_executed_op_fmul_pred_on.sum             inst    2,000,000
+    -------------------------------------------------------- ----------- ------------
+
+  void gemm<float>(T1 *), 2021-Jan-01 12:00:00, Context 1, Stream 7
+    Section: GPU Speed Of Light
+    -------------------------------------------------------- ----------- ------------
+    Duration                                                     usecond        12.50
+    -------------------------------------------------------- ----------- ------------
+"""
+
+
+def test_the_page_that_the_seeds_command_prints(put) -> None:
+    add, gemm = sorted(put(PAGE, "logs_example").kernels, key=lambda each: each.name)
+    assert add.flop_count == 128e6
+    assert add.byte_count() == 128e6
+    assert add.facts["grid"] == "(8, 1, 1)"
+    assert gemm.seconds == pytest.approx(12.5e-6)
+    assert gemm.name == "void gemm<float>(T1 *)"
+    with pytest.raises(DataFileError, match="does not fit its columns"):
+        put(PAGE.replace("sector    3,000,000", "sector    3,000,000,000,000"), "wide")
+
+
 def test_the_page_of_details_in_words(put) -> None:
     rows = [
         ("GPU Speed Of Light Throughput", "Duration", "usecond", "14,887.28"),
@@ -436,7 +469,7 @@ def test_an_array_of_events_and_a_gzipped_trace_are_read(put) -> None:
         ('{"traceEvents": [{"ph": "X", "cat": "kernel"', "the file ends within its events"),
         ('{"traceEvents": [{"a": 1} {"b": 2}]}', "no comma between"),
         ('{"traceEvents": [1]}', "stands where an event should"),
-        ('{"traceEvents": [{"a": NaN}]}', "damaged"),
+        ('{"traceEvents": [{"ph": "X", "cat": "kernel", "ts": 0, "dur": NaN}]}', "is no number"),
         ('{"other": []}', "it has no traceEvents"),
         (trace(event("kernel", "k", 0, -5)), "ends before it begins"),
         (trace({**event("kernel", "k", 0, 1), "dur": "x"}), "is no number"),

@@ -26,8 +26,8 @@ _MOST_LINES = 500_000
 def read_profile(path: str | Path, *, decimal: str | None = None) -> MeasuredProfile:
     r"""Read a profile, gzipped or not; the format is found out from what is in the file.
 
-    Formats: Nsight Compute CSV (long, wide, summary), Nsight Systems CSV and SQLite, PyTorch
-    traces and tables of `key_averages()`, rocprof, rocprofv3, `perf stat`.
+    Formats: Nsight Compute (CSV long, wide and summary, and its page), Nsight Systems CSV and
+    SQLite, PyTorch traces and tables of `key_averages()`, rocprof, rocprofv3, `perf stat`.
 
     Parameters
     ----------
@@ -112,6 +112,11 @@ def _reader_of(
         from mlsim.profiling.read import key_averages
 
         return lambda: key_averages.read(source, number, line, lines)
+    if line.startswith(" ") and "Context " in line:
+        from mlsim.profiling.read import ncu_text
+
+        if ncu_text.is_heading(line):
+            return lambda: ncu_text.read(source, number, line, lines, decimal)
     if len(line) < 12 or not any(sign in line for sign in ",;\t|"):
         return None
     from mlsim.profiling.read import nsight_compute, nsight_systems, perf_stat, rocprof

@@ -55,6 +55,17 @@ def read(
     """
     long = is_long(set(table.header))
     launches = _long(source, table, lines, decimal) if long else _wide(table, lines, decimal)
+    return profile_of(source, launches)
+
+
+def profile_of(source: Source, launches: Iterator[Launch]) -> MeasuredProfile:
+    """Add launches up by kernel, grid and block.
+
+    Raises
+    ------
+    DataFileError
+        If there is no launch.
+    """
     found = Launches(source.path)
     device = capability = ""
     notes = _Notes()
@@ -103,12 +114,12 @@ def _long(
                 yield launch
             launch, key, order = _start(row, locale), here, []
         order.append(metric)
-        _take(
+        take(
             launch,
             metric,
             row.get("Metric Unit"),
             row[value],
-            row=row,
+            where=row.table.at(row.line),
             locale=locale,
         )
     if launch is not None and not known:
@@ -149,7 +160,14 @@ def _wide(
         launch = _start(row, locale)
         for name in numbers:
             metric = columns[name]
-            _take(launch, metric, units.get(metric), row[name], row=row, locale=locale)
+            take(
+                launch,
+                metric,
+                units.get(metric),
+                row[name],
+                where=row.table.at(row.line),
+                locale=locale,
+            )
         device = row.get("device__attribute_display_name").strip()
         if device:
             launch.texts["device"] = device
@@ -225,10 +243,16 @@ def _kept(metric: str) -> bool:
     )
 
 
-def _take(
-    launch: Launch, metric: str, unit: str | None, text: str, *, row: Row, locale: Locale
+def take(
+    launch: Launch, metric: str, unit: str | None, text: str, *, where: str, locale: Locale
 ) -> None:
-    """Keep a metric of a launch as a number in base units."""
+    """Keep a metric of a launch as a number in base units.
+
+    Raises
+    ------
+    DataFileError
+        If its value is no number or its unit unknown.
+    """
     want = ""
     if metric in ncu_metrics.DETAILS:
         metric, want = ncu_metrics.DETAILS[metric]
@@ -236,7 +260,6 @@ def _take(
         if metric == "device__attribute_display_name":
             launch.texts["device"] = text.strip()
         return
-    where = row.table.at(row.line)
     value = checked_number(text, locale, where, metric)
     if value is None:
         return
