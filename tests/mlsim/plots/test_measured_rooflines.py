@@ -43,6 +43,11 @@ def test_points_stand_at_what_was_measured_and_are_as_large_as_their_time() -> N
     assert rows["add"]["Region"] == "memory-bound"
     assert rows["add"]["First"]
     assert rows["add"]["Second"]
+    # 300.1 GFLOP for 3.4 GB in 5 ms.
+    assert rows["all kernels together"]["Rate (TFLOP/s)"] == pytest.approx(300.1 / 5)
+    assert rows["all kernels together"]["Arithmetic intensity (FLOP/byte)"] == pytest.approx(
+        300.1 / 3.4
+    )
     # What moves bytes and computes nothing has no place on two logarithmic axes.
     assert "1 kernels (20% of the time) have no place" in [text.get_text() for text in ax.texts]
     for dots in (large, small):

@@ -103,6 +103,15 @@ def test_no_peak_on_record_is_no_roof() -> None:
     assert "no peak on record for tensor fp8" in found.limit
 
 
+def test_all_kernels_together_are_the_applications_point() -> None:
+    one, two = kernel(1e-3, 31.2e9, 1.548e9), kernel(1e-3, 249.6e9, 0.1935e9)
+    whole = diagnose(MeasuredProfile((one, two), "test"), hardware=DEVICE).whole
+    assert whole.intensity == pytest.approx(280.8e9 / 1.7415e9)
+    assert whole.rate == pytest.approx(280.8e9 / 2e-3)
+    # One waits for memory and one for arithmetic; together they look like neither.
+    assert whole.region == "far below the roof"
+
+
 def test_the_run_as_a_whole() -> None:
     profile = MeasuredProfile(
         (MeasuredKernel("short", 1000, 2e-3),),

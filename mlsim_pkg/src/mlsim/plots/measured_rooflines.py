@@ -10,7 +10,7 @@ from mlsim.errors import need
 from mlsim.hardware import Device
 from mlsim.plots.plot_data import attach
 from mlsim.plots.roof import MARKERS, SIZE, X_LABEL, Y_LABEL, draw_ceilings, draw_roof
-from mlsim.profiling.diagnosis import diagnose
+from mlsim.profiling.diagnosis import Finding, diagnose
 from mlsim.profiling.measured_profile import LEVELS, MeasuredProfile
 from mlsim.profiling.points import Point, points_of, unplaced
 from mlsim.profiling.roofs import ceilings_of, device_of, level_bandwidths, main_precision
@@ -66,8 +66,9 @@ def plot_measured(
     lowest = min(point.rate for point in points) / 1e12
     low, top = ax.get_ylim()
     ax.set_ylim(min(low, lowest / 3), top)
-    _draw_points(ax, points, levels)
-    attach(ax, _rows(points, device, peak))
+    whole = diagnosis.whole if len(diagnosis.findings) > 1 else None
+    _draw_points(ax, points, levels, whole)
+    attach(ax, _rows(points, device, peak, whole))
     ax.set_title(f"Measured on {device.name}, roof of {computed}")
     lost = unplaced(diagnosis, points)
     if lost:
@@ -99,8 +100,10 @@ def _draw_slope(ax: Any, level: str, bandwidth: float, peak: float) -> None:
     )
 
 
-def _draw_points(ax: Any, points: list[Point], levels: Sequence[str]) -> None:
-    """Draw each kernel, as large as its part of the time; several levels are joined by a line."""
+def _draw_points(
+    ax: Any, points: list[Point], levels: Sequence[str], whole: Finding | None
+) -> None:
+    """Draw each kernel, as large as its part of the time, and all of them together as a star."""
     named: dict[int, int] = {}
     for point in sorted(points, key=lambda each: -each.time_share):
         color = REGION_COLOURS[point.finding.region]
@@ -127,18 +130,43 @@ def _draw_points(ax: Any, points: list[Point], levels: Sequence[str]) -> None:
                 fontsize="small",
                 zorder=4,
             )
+    if whole is not None and whole.intensity and whole.rate:
+        ax.plot(
+            [whole.intensity],
+            [whole.rate / 1e12],
+            marker="*",
+            markersize=14,
+            markerfacecolor="none",
+            markeredgecolor="#000000",
+            linestyle="none",
+            label="all kernels together",
+            zorder=5,
+        )
     for level in levels if len(levels) > 1 else ():
         marker = MARKERS[list(levels).index(level) % len(MARKERS)]
         ax.scatter([], [], color="#777777", marker=marker, s=40, label=LEVELS[level])
     ax.legend(loc="upper left", frameon=False, fontsize="small")
 
 
-def _rows(points: list[Point], device: Device, peak: float) -> list[dict[str, Any]]:
+def _rows(
+    points: list[Point], device: Device, peak: float, whole: Finding | None
+) -> list[dict[str, Any]]:
     """Return what is drawn as numbers and words."""
     ridge = roofline.ridge_point(peak, device.bandwidth_si)
     rows: list[dict[str, Any]] = [
         {"Point": f"ridge of {device.name}", X_LABEL: ridge, Y_LABEL: peak / 1e12}
     ]
+    if whole is not None and whole.intensity and whole.rate:
+        rows.append(
+            {
+                "Point": "all kernels together",
+                X_LABEL: whole.intensity,
+                Y_LABEL: whole.rate / 1e12,
+                "Level": "dram",
+                "Region": whole.region,
+                "Limit": whole.limit,
+            }
+        )
     for point in points:
         first, second = (*(each.words for each in point.finding.remedies), "", "")[:2]
         rows.append(

@@ -108,6 +108,8 @@ def _totals(diagnosis: Diagnosis) -> str:
     facts.append(("Work", _or_why(work, "FLOP", whole.missing.get("flops"))))
     moved = whole.traffic.get("dram")
     facts.append(("Main memory", _or_why(moved, "B", whole.missing.get("dram"))))
+    if diagnosis.whole.rate is not None:
+        facts.append(("All together", f"{diagnosis.whole.region}. {diagnosis.whole.limit}"))
     rows = "".join(
         f'<tr><th scope="row">{_said(name)}</th><td>{_said(value)}</td></tr>'
         for name, value in facts

@@ -85,31 +85,19 @@ class Diagnosis:
         One for each kernel, the longest first.
     run
         What limits the run as a whole, in sentences: gaps, copies, exchanges, launches.
+    whole
+        All kernels together under the roof: the application's point. It hides how they differ.
     """
 
     profile: MeasuredProfile
     device: Device
     findings: tuple[Finding, ...]
     run: tuple[str, ...]
+    whole: Finding
 
     def rows(self) -> list[dict[str, Any]]:
         """Return a row of plain values for each kernel."""
-        return [
-            {
-                "kernel": each.kernel.name,
-                "calls": each.kernel.calls,
-                "seconds": each.kernel.seconds,
-                "time_share": each.time_share,
-                "region": each.region,
-                "intensity": each.intensity,
-                "rate": each.rate,
-                "attainable": each.attainable,
-                "roof_share": each.roof_share,
-                "limit": each.limit,
-                "remedies": [asdict(remedy) for remedy in each.remedies],
-            }
-            for each in self.findings
-        ]
+        return [_row(each) for each in self.findings]
 
     def to_dict(self) -> dict[str, Any]:
         """Return all of it as plain data, in base units."""
@@ -118,6 +106,7 @@ class Diagnosis:
             "files": list(self.profile.files),
             "tool": self.profile.tool,
             "run": list(self.run),
+            "whole": _row(self.whole),
             "kernels": self.rows(),
             "notes": list(self.profile.notes),
         }
@@ -127,13 +116,32 @@ class Diagnosis:
 
     def words(self, most: int = 8) -> str:
         """Write it in sentences: the run, then the longest kernels."""
-        lines = [f"{self.profile.tool} on {self.device.name}", *self.run, ""]
+        lines = [f"{self.profile.tool} on {self.device.name}", *self.run]
+        if self.whole.rate is not None and len(self.findings) > 1:
+            lines.append(f"All kernels together: {self.whole.region}. {self.whole.limit}")
+        lines.append("")
         lines += [str(each) for each in self.findings[:most]]
         rest = len(self.findings) - most
         if rest > 0:
             lines.append(f"... and {rest} kernels more.")
         lines += [f"Note: {each}" for each in self.profile.notes]
         return "\n".join(lines)
+
+
+def _row(finding: Finding) -> dict[str, Any]:
+    return {
+        "kernel": finding.kernel.name,
+        "calls": finding.kernel.calls,
+        "seconds": finding.kernel.seconds,
+        "time_share": finding.time_share,
+        "region": finding.region,
+        "intensity": finding.intensity,
+        "rate": finding.rate,
+        "attainable": finding.attainable,
+        "roof_share": finding.roof_share,
+        "limit": finding.limit,
+        "remedies": [asdict(remedy) for remedy in finding.remedies],
+    }
 
 
 def diagnose(profile: MeasuredProfile, *, hardware: Device | str | None = None) -> Diagnosis:
@@ -166,7 +174,8 @@ def diagnose(profile: MeasuredProfile, *, hardware: Device | str | None = None) 
     times = [each.seconds for each in profile.kernels if each.seconds is not None]
     total = sum(times) if times else None
     findings = tuple(find(each, device, total) for each in profile.kernels)
-    return Diagnosis(profile, device, findings, tuple(_run(profile, total)))
+    whole = find(profile.total, device)
+    return Diagnosis(profile, device, findings, tuple(_run(profile, total)), whole)
 
 
 def find(kernel: MeasuredKernel, device: Device, total: float | None = None) -> Finding:
