@@ -166,6 +166,17 @@ def test_two_of_three_instructions_are_no_count(put) -> None:
         _ = put(long(counted)).flops
 
 
+def test_a_count_that_other_launches_have_is_lacking(put) -> None:
+    tensor = {"sm__ops_path_tensor_src_bf16_dst_fp32.sum": ("", "4,096")}
+    whole = long(scalar("f", 1, 1, 1) | tensor, "one")
+    part = long(scalar("f", 1, 1, 1), "two").removeprefix(LONG).replace('"0","two"', '"1","two"')
+    extra = long({"sm__x.sum": ("", "1")}, "two").removeprefix(LONG).replace('"0"', '"1"')
+    profile = put(whole + part + extra)
+    assert profile.kernel("one").flop_count == 4100
+    with pytest.raises(NotMeasuredError, match="it lacks sm__ops_path_tensor_src_bf16"):
+        _ = profile.kernel("two").flops
+
+
 def test_half_precision_works_on_pairs_and_constants_are_no_work(put) -> None:
     assert put(long(scalar("h", 1, 2, 3), "hadd2_half")).kernels[0].flop_count == 2 * (1 + 2 + 6)
     moves = put(long(scalar("f", 1, 0, 0) | scalar("h", 0, 0, 9), "add_float"))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from mlsim.errors import DataFileError
 from mlsim.profiling.measured_profile import MeasuredKernel, MeasuredProfile
@@ -69,9 +69,11 @@ def profile_of(source: Source, launches: Iterator[Launch]) -> MeasuredProfile:
     found = Launches(source.path)
     device = capability = ""
     notes = _Notes()
+    asked = _Asked()
     for launch in launches:
         kernel = kernel_of(launch)
         found.add(kernel)
+        asked.see(launch)
         notes.see(launch, kernel)
         device = device or launch.texts.get("device", "")
         capability = capability or launch.capability
@@ -81,7 +83,7 @@ def profile_of(source: Source, launches: Iterator[Launch]) -> MeasuredProfile:
             "a run that launches kernels."
         )
     return MeasuredProfile(
-        found.kernels(),
+        tuple(asked.checked(each) for each in found.kernels()),
         "Nsight Compute",
         (str(source.path),),
         device,
@@ -289,6 +291,40 @@ def _check_count(metric: str, unit: str, where: str) -> None:
         raise DataFileError(
             f"{where}: {metric} is counted in {unit!r}. Columns and header don't belong together."
         )
+
+
+class _Asked:
+    """Which counts of operations the launches have: one that some lack makes theirs unsure."""
+
+    def __init__(self) -> None:
+        self.all: set[str] = set()
+        self.by_kernel: dict[tuple[str, str, str], set[str]] = {}
+
+    def see(self, launch: Launch) -> None:
+        """Look at a launch."""
+        counts = {each for each in launch.metrics if _is_work(each)}
+        self.all |= counts
+        key = (launch.name, launch.grid, launch.block)
+        if key in self.by_kernel:
+            self.by_kernel[key] &= counts
+        else:
+            self.by_kernel[key] = counts
+
+    def checked(self, kernel: MeasuredKernel) -> MeasuredKernel:
+        """Return a kernel, its work refused if a launch of it lacks a count that others have."""
+        key = (kernel.name, kernel.facts.get("grid", ""), kernel.facts.get("block", ""))
+        lacking = sorted(self.all - self.by_kernel.get(key, self.all))
+        if not lacking or "flops" in kernel.missing:
+            return kernel
+        why = f"it lacks {lacking[0]}, which other launches in the file have"
+        return replace(kernel, missing={**kernel.missing, "flops": why})
+
+
+def _is_work(metric: str) -> bool:
+    return any(
+        part in metric
+        for part in ("sass_thread_inst_executed_op", "ops_path_tensor", "inst_executed_pipe_tensor")
+    )
 
 
 @dataclass
