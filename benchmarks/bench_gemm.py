@@ -56,7 +56,7 @@ def cases() -> Iterator[tuple[str, str, bool]]:
     for key, each in recipes("torchao").items():
         if each.source == "pytorch2026torchao":
             for phase in each.phases:
-                fusing = phase == "training" and each.fuses
+                fusing = each.fuses(phase)
                 yield from (
                     (key, phase, fused) for fused in ((False, True) if fusing else (False,))
                 )

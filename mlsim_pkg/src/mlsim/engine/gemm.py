@@ -64,7 +64,8 @@ def gemm(
         of the product.
     constants
         Somebody's named constants in place of the datasheet's: "torchao-0.18.0" or
-        "torchao-early", with a launch of 2 us a kernel. The recipes are PyTorch's then.
+        "torchao-early", with a launch of 2 us a kernel. The recipes are PyTorch's then, and
+        like PyTorch they leave out the rest of a block that does not divide a side.
     activations
         "memory", or "on-chip": the last cache keeps input and output if both fit.
     backend

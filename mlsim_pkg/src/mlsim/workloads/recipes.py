@@ -118,10 +118,13 @@ class Recipe:
         passes = [after if fused else before for before, after in found.kernels]
         return (*products, *(each for each in passes if each is not None))
 
-    @property
-    def fuses(self) -> bool:
-        """Whether any of its passes can be fused into the operator before."""
-        pairs = (pair for phase in self.phases.values() for pair in phase.kernels)
+    def fuses(self, phase: str) -> bool:
+        """Tell whether any pass of a phase can be fused into the operator before.
+
+        >>> recipe("fp8_rowwise").fuses("training"), recipe("int4_weights").fuses("inference")
+        (True, False)
+        """
+        pairs = self.phases[phase].kernels if phase in self.phases else ()
         return any(before is not after for before, after in pairs)
 
 

@@ -202,6 +202,11 @@ def test_a_side_beyond_every_library_is_refused() -> None:
         ({"M": 7, "recipe": "mxfp8", "training": True}, "M = 7 is no multiple of 32"),
         ({"recipe": "int8", "training": True}, "for inference, not for training"),
         ({"precision": "fp8", "fused": True}, "no pass that can be fused"),
+        (
+            {"recipe": "tensorwise", "fused": True, "constants": "torchao-0.18.0"},
+            "'tensorwise' in inference has no pass that can be fused",
+        ),
+        ({"recipe": "int8", "fused": True, "training": True}, "for inference, not for training"),
         ({"precision": "fp8", "recipe": "mxfp8"}, "says the formats"),
         ({"constants": "torchao-0.18.0", "estimate": "bound"}, "those of a roofline"),
         ({"backend": "vllm"}, "chooses measured kernels"),
@@ -257,7 +262,7 @@ def test_a_missing_side_is_named() -> None:
 @pytest.mark.parametrize("key", recipes())
 def test_every_recipe_runs_where_its_units_are(key: str) -> None:
     for phase in recipes()[key].phases:
-        for fused in {False, recipes()[key].fuses}:
+        for fused in {False, recipes()[key].fuses(phase)}:
             found = Engine.gemm(
                 1024, 1024, 1024, hardware="B200", recipe=key, training=phase == "training",
                 fused=fused,
@@ -270,7 +275,7 @@ def test_every_recipe_runs_where_its_units_are(key: str) -> None:
 
 def test_fusing_never_costs() -> None:
     for key, each in recipes().items():
-        for phase in each.phases if each.fuses else ():
+        for phase in (name for name in each.phases if each.fuses(name)):
             asked: dict[str, Any] = {"recipe": key, "training": phase == "training"}
             apart, fused = (
                 Engine.gemm(2048, 1024, 4096, hardware="B200", fused=on, **asked).value("latency")
@@ -357,7 +362,8 @@ def test_formats_side_by_side_are_those_asked_one_by_one() -> None:
             alone = Engine.gemm(
                 [512, 8192], 1024, 4096, hardware="B200",
                 **{"precision": name} if there is None else {"recipe": name},
-                **{**asked, "fused": asked.get("fused", False) and bool(there and there.fuses)},
+                **{**asked, "fused": asked.get("fused", False) and bool(
+                    there and there.fuses("training" if asked.get("training") else "inference"))},
             )  # fmt: skip
             assert several.latency[row] == pytest.approx(alone.value("latency"))
             assert several.speedup[row] == pytest.approx(alone.speedup)

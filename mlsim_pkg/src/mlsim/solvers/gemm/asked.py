@@ -101,8 +101,9 @@ def in_format(
     phase, device, own = blank.phase, blank.device, blank.constants
     found = _recipe(recipe, named_constants=own is not None)
     chosen = _format(precision, found)
-    if blank.fused and not (found and found.fuses):
-        what = f"the recipe {found.key!r}" if found else f"{chosen} alone"
+    known = found is None or phase in found.phases
+    if blank.fused and known and not (found and found.fuses(phase)):
+        what = f"the recipe {found.key!r} in {phase}" if found else f"{chosen} alone"
         raise InvalidValueError(f"{what} has no pass that can be fused: leave out fused=True.")
     _check_units(device, found, own is not None)
     block = {"nvfp4": 16, "mxfp4": 32}.get(chosen, 1) if found is None else 1

@@ -166,7 +166,7 @@ def compare(
 def _asked(name: str, blank: Layer, shelf: str) -> Layer:
     there = recipes(shelf)
     recipe = name if name in there or str(name).endswith(".toml") else None
-    if recipe is None or (recipe in there and not there[recipe].fuses):
+    if recipe is None or (recipe in there and not there[recipe].fuses(blank.phase)):
         blank = replace(blank, fused=False)
     made = in_format(blank, None if recipe else name, recipe)
     rates.check(made)
