@@ -9,18 +9,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from mlsim.profiling.activity import Activity, Launches, Transfer
     from mlsim.profiling.commands import TOOLS, profile_command
     from mlsim.profiling.diagnosis import REGIONS, Diagnosis, Finding, diagnose
     from mlsim.profiling.joining import combine, join
-    from mlsim.profiling.measured_profile import (
-        LEVELS,
-        PATHS,
-        Activity,
-        Launches,
-        MeasuredKernel,
-        MeasuredProfile,
-        Transfer,
-    )
+    from mlsim.profiling.measured_profile import LEVELS, PATHS, MeasuredKernel, MeasuredProfile
     from mlsim.profiling.measuring import measure
     from mlsim.profiling.measuring.levels import FoundLevel, find_levels
     from mlsim.profiling.measuring.measurement import MeasuredFigure, Measurement
@@ -42,18 +35,8 @@ if TYPE_CHECKING:
     from mlsim.profiling.time_text import CommandTime, read_time
 
 _HOMES = {
-    **dict.fromkeys(
-        (
-            "LEVELS",
-            "PATHS",
-            "Activity",
-            "Launches",
-            "MeasuredKernel",
-            "MeasuredProfile",
-            "Transfer",
-        ),
-        "measured_profile",
-    ),
+    **dict.fromkeys(("Activity", "Launches", "Transfer"), "activity"),
+    **dict.fromkeys(("LEVELS", "PATHS", "MeasuredKernel", "MeasuredProfile"), "measured_profile"),
     **dict.fromkeys(("REGIONS", "Diagnosis", "Finding", "diagnose"), "diagnosis"),
     **dict.fromkeys(("TOOLS", "profile_command"), "commands"),
     "Remedy": "remedies",

@@ -8,7 +8,7 @@ from array import array
 from collections.abc import Iterable, Iterator
 from itertools import chain, pairwise
 
-from mlsim.profiling.measured_profile import Activity
+from mlsim.profiling.activity import Activity
 
 _EXCHANGE = re.compile(
     r"nccl|rccl|msccl|nvshmem|oneccl|gloo:|all_?reduce_kernel|cross_device_reduce|mpi_",

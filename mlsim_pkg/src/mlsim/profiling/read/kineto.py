@@ -12,7 +12,8 @@ from statistics import median
 from typing import Any
 
 from mlsim.errors import DataFileError
-from mlsim.profiling.measured_profile import Launches, MeasuredKernel, MeasuredProfile, Transfer
+from mlsim.profiling.activity import Launches, Transfer
+from mlsim.profiling.measured_profile import MeasuredKernel, MeasuredProfile
 from mlsim.profiling.read.intervals import Spans, activities, is_exchange
 from mlsim.profiling.read.kineto_events import Events
 from mlsim.profiling.read.kineto_operators import Operator, operators_of

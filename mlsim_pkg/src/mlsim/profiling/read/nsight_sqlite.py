@@ -12,7 +12,8 @@ from typing import Any
 from urllib.parse import quote
 
 from mlsim.errors import DataFileError
-from mlsim.profiling.measured_profile import Launches, MeasuredKernel, MeasuredProfile, Transfer
+from mlsim.profiling.activity import Launches, Transfer
+from mlsim.profiling.measured_profile import MeasuredKernel, MeasuredProfile
 from mlsim.profiling.read.intervals import Spans, activities, is_exchange
 from mlsim.profiling.read.launches import kernels_of
 from mlsim.profiling.read.nsight_systems import MISSING

@@ -12,12 +12,8 @@ from dataclasses import dataclass, field
 from math import isnan
 
 from mlsim.errors import DataFileError
-from mlsim.profiling.measured_profile import (
-    Launches,
-    MeasuredKernel,
-    MeasuredProfile,
-    Transfer,
-)
+from mlsim.profiling.activity import Launches, Transfer
+from mlsim.profiling.measured_profile import MeasuredKernel, MeasuredProfile
 from mlsim.profiling.read.fixed import rows_in, spans_of
 from mlsim.profiling.read.intervals import Spans, activities, is_exchange
 from mlsim.profiling.read.launches import Launches as Sums

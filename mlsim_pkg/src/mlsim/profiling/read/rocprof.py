@@ -12,7 +12,8 @@ from typing import Any
 
 from mlsim.equations import counters as equations
 from mlsim.errors import DataFileError
-from mlsim.profiling.measured_profile import MeasuredKernel, MeasuredProfile, Transfer
+from mlsim.profiling.activity import Transfer
+from mlsim.profiling.measured_profile import MeasuredKernel, MeasuredProfile
 from mlsim.profiling.read.intervals import Spans, activities, is_exchange
 from mlsim.profiling.read.launches import kernels_of
 from mlsim.profiling.read.nsight_systems import direction
