@@ -155,6 +155,8 @@ def _fewer_bytes(
     found: list[_Found] = []
     wide = any(path in kernel.operations for path in ("fp32", "fp64", "tensor tf32", "any"))
     narrower = "16 bits" if wide else "8 bits"
+    if not kernel.operations:
+        narrower = "half as many bits"
     halved = max(memory / 2, computing) / share
     found.append(
         (
