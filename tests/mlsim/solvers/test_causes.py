@@ -53,9 +53,9 @@ def test_causes_add_up_and_the_label_is_the_largest_group(batch: int) -> None:
 
 
 def test_empty_tiles_are_no_arithmetic() -> None:
-    """At batch 1 ResNet-50 is bound by its tiles, and not by arithmetic as it once said."""
+    """At batch 1 ResNet-50 is bound by starts and tiles, and not by arithmetic."""
     profile = Engine.solve(model="ResNet50", hardware="A100", estimate="calibrated")
-    assert (profile.bottleneck, profile.cause) == (OVERHEAD_BOUND, "tiles")
+    assert (profile.bottleneck, profile.cause) == (OVERHEAD_BOUND, "starts")
     assert profile.causes["tiles"] > profile.causes["arithmetic"]
     large = Engine.solve(model="VGG16", hardware="A100", estimate="calibrated", batch_size=256)
     assert large.bottleneck == COMPUTE_BOUND
@@ -124,7 +124,7 @@ def test_a_step_of_a_service_has_causes_with_its_network() -> None:
         lost = sum(step.causes[each] for each in ("tiles", "starts", "host"))
         assert step.shares[OVERHEAD_BOUND] == pytest.approx(lost)
         assert LABELS[step.cause] == step.bottleneck
-    assert together.decode.cause == "network"
+    assert together.decode.cause == "starts"
     assert "The roofline says" in str(together.decode.explain("bottleneck"))
     bound = Engine.serve(**asked, estimate="bound").decode
     assert bound.causes == {"arithmetic": 0.0, "memory": 1.0, "network": 0.0}
