@@ -86,7 +86,7 @@ def replaced(old: str, new: str, after: str = "") -> str:
         pytest.param(
             replaced("vendor =", "vendr ="),
             'vendr = "Me"',
-            "unknown key 'vendr'. Did you mean 'vendor'? Allowed here: architecture, compute,",
+            "unknown key 'vendr'. Did you mean 'vendor'? Allowed here: architecture, ceilings, compute,",
             id="unknown key",
         ),
         pytest.param(

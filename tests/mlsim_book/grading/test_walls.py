@@ -324,7 +324,11 @@ def test_a_grader_that_is_ended_leaves_nothing(homework: Path, how: int) -> None
         "--seconds",
         "100",
     ]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as process:
+    # What a shell puts in the background ignores SIGINT, and so would what it starts.
+    before_int = signal.signal(signal.SIGINT, signal.default_int_handler)
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    signal.signal(signal.SIGINT, before_int)
+    with process:
         kept = homework / "results" / "kept"
         assert wait_for(lambda: len(list(kept.glob("*.json"))) == 1 and set(inside()) - before)
         process.send_signal(how)

@@ -87,7 +87,7 @@ def plan(
     >>> from mlsim import Engine
     >>> found = Engine.plan(model="Llama3_8B", rate=20, hardware=["H100", "L40S"])
     >>> found.best.service.device.name, round(found.best["replicas"])
-    ('NVIDIA L40S', 2)
+    ('NVIDIA H100 SXM 80 GB', 1)
     """
     check_estimate(estimate)
     served = resolve.transformer(model)

@@ -40,7 +40,7 @@ ENTRIES: tuple[tuple[str, str, str, str], ...] = (
     ("roof_share", r"s_\text{roof}", "1", "Part of the rate under the roof that was reached."),
     (
         "occupied_time",
-        r"T_\text{busy}",
+        r"T_\text{occ}",
         "s",
         "Time in which a device worked; overlaps count once.",
     ),

@@ -44,7 +44,7 @@ class Planned:
     >>> from mlsim import Engine
     >>> found = Engine.plan(model="Llama3_8B", rate=20, hardware=["H100", "L40S"])
     >>> found.best.service.device.name
-    'NVIDIA L40S'
+    'NVIDIA H100 SXM 80 GB'
     """
 
     model: str
