@@ -43,6 +43,9 @@ FORMATS = {
     "int4": {"precision": "w4a16"},
     "": {"precision": "fp8"},
 }
+# Where a device has no units of 4 bits, such weights are MXFP4's, and computed in 16 bits.
+NO_FOUR_BITS = ("h100_sxm", "h200_sxm")
+PACKED = {"weights": "mxfp4", "activations": "bf16", "kv_cache": "bf16"}
 # Names of the table whose configuration has another name in the wheel.
 ALIASES = {
     "meta-llama/Llama-3.1-70B": "meta-llama/Meta-Llama-3.1-70B",
@@ -103,6 +106,8 @@ def predicted(row: dict[str, str], models: dict[str, Path]) -> dict[str, float]:
     devices = int(row["tp_size"])
     copies = attention if attention > 1 and devices % attention == 0 else 1
     expert = int(row["moe_ep_size"] or 1) or 1
+    packed = row["precision"] == "fp4" and row["system"] in NO_FOUR_BITS
+    formats = PACKED if packed else FORMATS[row["precision"]]
     loaded = Engine.load(
         model=str(models[model]),
         hardware=SYSTEMS[row["system"]],
@@ -115,7 +120,7 @@ def predicted(row: dict[str, str], models: dict[str, Path]) -> dict[str, float]:
         data_parallel=copies,
         expert_parallel=expert if devices % expert == 0 else 1,
         estimate="calibrated",
-        **FORMATS[row["precision"]],
+        **formats,
     )
     return {
         "ttft": loaded.value("time_to_first_token") * 1e3,
