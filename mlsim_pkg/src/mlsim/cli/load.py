@@ -14,7 +14,7 @@ _WHOLE = ("users", "burst", "requests", "running_limit", "tokens_per_step", "see
 _NUMBERS = ("rate", "burstiness", "think_time")
 _TEXTS = (
     *("trace", "prompt_tokens", "output_tokens", "scheduler", "precision"),
-    *("weights", "activations", "kv_cache", "estimate"),
+    *("weights", "activations", "kv_cache", "estimate", "software"),
 )
 _LAYOUT = ("tensor_parallel", "pipeline_parallel", "data_parallel", "expert_parallel", "reserve")
 
@@ -42,6 +42,7 @@ def add(commands: Any) -> None:
         ("activations", "activations", "FORMAT", "format of the activations alone"),
         ("kv-cache", "kv_cache", "FORMAT", "format of the KV cache alone"),
         ("estimate", "estimate", "NAME", "roofline, bound or calibrated (roofline)"),
+        ("software", "software", "NAME", "class of program of a calibrated estimate"),
     ):
         command.add_argument(f"--{name}", dest=argument, metavar=kind, help=what)
     add_layout(command, tensor=1, data=True)

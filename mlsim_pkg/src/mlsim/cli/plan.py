@@ -34,6 +34,7 @@ def add(commands: Any) -> None:
             "calibrated",
             "roofline, bound or calibrated (the last)",
         ),
+        ("software", "software", "NAME", None, "class of program of a calibrated estimate"),
     ):
         command.add_argument(
             f"--{name}",
@@ -70,6 +71,7 @@ def _plan(options: argparse.Namespace) -> str:
         terms=options.terms,
         price=options.price,
         estimate=options.estimate,
+        software=options.software,
         **counts,
         **lists,
     )

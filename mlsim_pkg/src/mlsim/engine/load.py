@@ -51,6 +51,7 @@ def load(
     expert_parallel: int = 1,
     reserve: float = 0.1,
     estimate: str = "roofline",
+    software: str | None = None,
     **given: Any,
 ) -> LoadedService:
     """Predict what users of a language model wait for while requests keep coming.
@@ -92,7 +93,7 @@ def load(
     tensor_parallel, pipeline_parallel, data_parallel, expert_parallel
         The layout, as for `serve`. Copies, and batches in flight in a pipeline, each have a
         scheduler of their own, and requests go to them in turn.
-    reserve, estimate, **given
+    reserve, estimate, software, **given
         As for `serve`.
 
     Raises
@@ -155,6 +156,7 @@ def load(
         chunk_tokens=rule.tokens_per_step,
         reserve=reserve,
         estimate=estimate,
+        software=software,
         given=given,
     )
     return LoadedService(Loaded(asked, coming, rule, pace))

@@ -42,6 +42,7 @@ def plan(
     running_limit: int = 256,
     reserve: float = 0.1,
     estimate: str = "calibrated",
+    software: str | None = None,
 ) -> Planned:
     """Find the cheapest way to serve a language model in time.
 
@@ -74,7 +75,7 @@ def plan(
         {"H100": "2.5 USD/h"}.
     running_limit
         Most requests that run at one time on one copy.
-    reserve, estimate
+    reserve, estimate, software
         As for `serve`.
 
     Raises
@@ -101,7 +102,7 @@ def plan(
     if goals.output_tokens < 2:
         raise InvalidValueError("output_tokens must be 2 or more: one token has no pace.")
     rates = _Prices(_objective(objective), provider, _terms(terms), price)
-    how = {"reserve": reserve, "estimate": estimate}
+    how = {"reserve": reserve, "estimate": estimate, "software": software}
     limit = check_count("running_limit", running_limit, 100_000)
     found: list[Option | Refused] = []
     for where in _hardware(hardware, rates):

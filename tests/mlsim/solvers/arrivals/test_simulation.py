@@ -13,6 +13,8 @@ import pytest
 
 from mlsim import Engine
 from mlsim.solvers.arrivals.loaded import LoadedService
+from mlsim.solvers.arrivals.simulate import between, chunk_time
+from mlsim.solvers.arrivals.step_times import step_times
 from mlsim.workloads.requests import Requests
 from mlsim.workloads.traces import read_trace
 
@@ -233,3 +235,28 @@ def test_the_same_seed_gives_the_same_answer() -> None:
     assert load(seed=4, **asked).value("time_to_first_token") != load(seed=3, **asked).value(
         "time_to_first_token"
     )
+
+
+@pytest.mark.parametrize("software", ["kernels", "engine", "vllm", "eager"])
+@pytest.mark.parametrize(("batch", "context"), [(1, 100), (32, 576), (200, 2000)])
+def test_a_step_takes_as_long_as_that_of_the_service(
+    software: str, batch: int, context: int
+) -> None:
+    """What a program adds counts once, however many tables a step is put together from."""
+    asked = {
+        "model": "Llama3_8B",
+        "hardware": "H100",
+        "estimate": "calibrated",
+        "software": software,
+        "check_memory": False,
+    }
+    service = Engine.serve(**asked).service
+    times = step_times(service, running=256, tokens=8192, longest=8192)
+    reading = between(times.reading[batch], context / times.context_step)
+    step = Engine.serve(batch_size=batch, prompt_tokens=16, **asked).decode_at(context)
+    assert times.together[batch] + times.scores[batch] + reading == pytest.approx(
+        step.value("latency"), rel=1e-6
+    )
+    prefill = Engine.serve(prompt_tokens=2000, **asked).prefill.value("latency")
+    alone = times.together[2000] + times.scores[1] + chunk_time(times, 2000, 0)
+    assert alone == pytest.approx(prefill, rel=1e-3)

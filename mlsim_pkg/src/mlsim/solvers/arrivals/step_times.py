@@ -83,10 +83,13 @@ def step_times(service: Service, *, running: int, tokens: int, longest: int) -> 
     many = np.arange(1.0, running + 1.0)
     counts = np.arange(1.0, most + 1.0)
     alone = _on_one_copy(service)
+    # What a program adds to a step counts once, so each part is what a step grows by.
     together = alone(parts["rest"], counts, 1.0, 0.0)
-    scores = alone(parts["output"], many, 1.0, 0.0)
-    reading = alone(parts["attention"], many[:, None], 1.0, contexts[None, :])
-    prompts = alone(parts["attention"], 1.0, chunks[:, None], contexts[None, :])
+    without = alone(parts["no attention"], many, 1.0, 0.0)
+    scores = without - together[:running]
+    reading = alone(service.table, many[:, None], 1.0, contexts[None, :]) - without[:, None]
+    others = alone(parts["rest"], chunks, 1.0, 0.0)[:, None] + scores[0]
+    prompts = alone(service.table, 1.0, chunks[:, None], contexts[None, :]) - others
     memory, room = _memory(service, contexts, running, tokens, longest)
     return StepTimes(
         [0.0, *together.tolist()],
@@ -102,13 +105,12 @@ def step_times(service: Service, *, running: int, tokens: int, longest: int) -> 
 
 
 def _parts(service: Service) -> dict[str, OperatorTable[Any] | None]:
-    """Return the operators in three tables: attention, the output layer, and the rest."""
+    """Return the operators without attention, and without the output layer too."""
     kinds = [each.kind for each in service.table]
     picked = {
-        "attention": [kind == _ATTENTION for kind in kinds],
-        "output": [kind == _OUTPUT for kind in kinds],
+        "no attention": [kind != _ATTENTION for kind in kinds],
+        "rest": [kind not in (_ATTENTION, _OUTPUT) for kind in kinds],
     }
-    picked["rest"] = [not (a or o) for a, o in zip(*picked.values(), strict=True)]
     return {name: _subset(service.table, mask) for name, mask in picked.items()}
 
 
