@@ -151,3 +151,13 @@ def test_the_command_refuses_in_its_own_words(capsys: pytest.CaptureFixture[str]
     assert "--users must be a whole number" in capsys.readouterr().err
     assert main(["load", "Llama3_8B", "H100"]) == 1
     assert "one way" in capsys.readouterr().err
+
+
+def test_a_scheduler_belongs_to_a_class_of_software() -> None:
+    """What vLLM adds for each sequence makes its tokens slower than those of kernels alone."""
+    asked = ASKED | {"rate": 20, "requests": 300, "estimate": "calibrated"}
+    usual = Engine.load(**asked)
+    named = Engine.load(**asked, software="vllm")
+    kernels = Engine.load(**asked, software="kernels")
+    tokens = [each.value("time_per_output_token") for each in (usual, named, kernels)]
+    assert tokens[0] == tokens[1] > tokens[2]

@@ -11,7 +11,7 @@ from mlsim.hardware import Device
 from mlsim.precision import Precision
 from mlsim.solvers.arrivals.loaded import Loaded, LoadedService, one_arrival
 from mlsim.solvers.formats import formats
-from mlsim.solvers.inputs import validate
+from mlsim.solvers.inputs import CALIBRATED, validate
 from mlsim.solvers.serving.validate import service
 from mlsim.systems import System
 from mlsim.systems.schedulers import Scheduler, scheduler as find_scheduler
@@ -93,7 +93,9 @@ def load(
     tensor_parallel, pipeline_parallel, data_parallel, expert_parallel
         The layout, as for `serve`. Copies, and batches in flight in a pipeline, each have a
         scheduler of their own, and requests go to them in turn.
-    reserve, estimate, software, **given
+    software
+        Class of software of a calibrated estimate; by default that of the scheduler.
+    reserve, estimate, **given
         As for `serve`.
 
     Raises
@@ -156,7 +158,7 @@ def load(
         chunk_tokens=rule.tokens_per_step,
         reserve=reserve,
         estimate=estimate,
-        software=software,
+        software=rule.software if software is None and estimate == CALIBRATED else software,
         given=given,
     )
     return LoadedService(Loaded(asked, coming, rule, pace))

@@ -34,6 +34,8 @@ class Scheduler:
         Most tokens that one step works on.
     block_tokens
         Tokens in a block of the cache.
+    software
+        The class of software that it belongs to, for calibrated estimates.
     source, where
         What its rules were read in.
 
@@ -48,6 +50,7 @@ class Scheduler:
     running_limit: int
     tokens_per_step: int
     block_tokens: int
+    software: str
     source: str
     where: str
 
@@ -96,6 +99,7 @@ _KINDS = {
     "running_limit": int,
     "tokens_per_step": int,
     "block_tokens": int,
+    "software": str,
     "source": str,
     "where": str,
 }

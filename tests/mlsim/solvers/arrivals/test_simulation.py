@@ -149,6 +149,7 @@ def test_it_agrees_with_a_simulation_written_apart(trace: str, tmp_path: Path) -
         hardware="H100",
         trace=write(tmp_path / "trace.csv", asked),
         estimate="calibrated",
+        software="engine",
     )
     first, last = step_by_step(asked, own_step(loaded), 8192)
     # A trace begins at its first request.
