@@ -26,7 +26,7 @@ def add(commands: Any) -> None:
         ("provider", "provider", "NAME", None, "whose prices (the lowest on record)"),
         ("terms", "terms", "WORDS", "on demand", '"on demand" or "spot" (on demand)'),
         ("price", "price", "PRICE", None, 'of one device, such as "2.5 USD/h"'),
-        ("running-limit", "running_limit", "N", "256", "most requests at once on a copy (256)"),
+        ("running-limit", "running_limit", "N", None, "most requests at once on a copy (256)"),
         (
             "estimate",
             "estimate",
@@ -34,6 +34,7 @@ def add(commands: Any) -> None:
             "calibrated",
             "roofline, bound or calibrated (the last)",
         ),
+        ("scheduler", "scheduler", "NAME", "vllm", "vllm, sglang or tensorrt_llm (vllm)"),
         ("software", "software", "NAME", None, "class of program of a calibrated estimate"),
     ):
         command.add_argument(
@@ -57,6 +58,7 @@ def _plan(options: argparse.Namespace) -> str:
             ("output_tokens", "--output"),
             ("running_limit", "--running-limit"),
         )
+        if getattr(options, name) is not None
     }
     lists: dict[str, Any] = {
         name: getattr(options, name).split(",") if getattr(options, name) else None
@@ -71,6 +73,7 @@ def _plan(options: argparse.Namespace) -> str:
         terms=options.terms,
         price=options.price,
         estimate=options.estimate,
+        scheduler=options.scheduler,
         software=options.software,
         **counts,
         **lists,

@@ -11,11 +11,12 @@ from mlsim.errors import InvalidValueError, MlsimError, nearest
 from mlsim.hardware import Device
 from mlsim.measured.failures_and_prices import TERMS, Price, prices
 from mlsim.solvers.formats import formats
-from mlsim.solvers.inputs import check_estimate, validate
+from mlsim.solvers.inputs import CALIBRATED, check_estimate, validate
 from mlsim.solvers.plan.options import Candidate, Goals, Option, Refused, tried
 from mlsim.solvers.plan.planned import OBJECTIVES, Planned, planned
 from mlsim.solvers.serving.validate import service
 from mlsim.systems import System
+from mlsim.systems.schedulers import scheduler as find_scheduler
 from mlsim.units import to_base
 from mlsim.workloads.language import Transformer
 from mlsim.workloads.model import Model
@@ -39,7 +40,8 @@ def plan(
     provider: str | None = None,
     terms: str = "on demand",
     price: Any = None,
-    running_limit: int = 256,
+    scheduler: str = "vllm",
+    running_limit: int | None = None,
     reserve: float = 0.1,
     estimate: str = "calibrated",
     software: str | None = None,
@@ -73,10 +75,11 @@ def plan(
     price
         Price of one device in place of those on record, such as "2.5 USD/h", or by device:
         {"H100": "2.5 USD/h"}.
-    running_limit
-        Most requests that run at one time on one copy.
+    scheduler, running_limit
+        As for `load`: whose steps and class of software count, and the most requests that run at
+        one time on one copy.
     reserve, estimate, software
-        As for `serve`.
+        As for `load`.
 
     Raises
     ------
@@ -102,12 +105,19 @@ def plan(
     if goals.output_tokens < 2:
         raise InvalidValueError("output_tokens must be 2 or more: one token has no pace.")
     rates = _Prices(_objective(objective), provider, _terms(terms), price)
+    rule = find_scheduler(scheduler)
+    if running_limit is not None:
+        rule = rule.with_limits(check_count("running_limit", running_limit, 100_000))
+    if software is None and estimate == CALIBRATED:
+        software = rule.software
     how = {"reserve": reserve, "estimate": estimate, "software": software}
-    limit = check_count("running_limit", running_limit, 100_000)
     found: list[Option | Refused] = []
     for where in _hardware(hardware, rates):
         made = _candidates(served, where, goals, rates, precisions=_list(precision), **how)
-        found += [each if isinstance(each, Refused) else tried(each, goals, limit) for each in made]
+        found += [
+            each if isinstance(each, Refused) else tried(each, goals, rule.running_limit)
+            for each in made
+        ]
     known = find_band("decode", "latency_s", estimate)
     limits = (1 / known.most, 1 / known.least) if known else None
     return planned(served.name, goals, found, objective, limits)
