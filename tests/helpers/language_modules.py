@@ -117,6 +117,12 @@ MODELS: dict[str, tuple[str, str, dict[str, Any]]] = {
     "Gemma4_31B": ("Gemma4Text", "Gemma4ForCausalLM", published("Gemma-4-31B")),
     "Gemma4_E2B": ("Gemma4Text", "Gemma4ForCausalLM", published("Gemma-4-E2B")),
     "Gemma4_E4B": ("Gemma4Text", "Gemma4ForCausalLM", published("Gemma-4-E4B")),
+    "Gemma3n_E2B": (
+        "Gemma3nText",
+        "Gemma3nForCausalLM",
+        {"num_hidden_layers": 30, "intermediate_size": 8192, "num_kv_shared_layers": 10},
+    ),
+    "Gemma3n_E4B": ("Gemma3nText", "Gemma3nForCausalLM", {}),
     "GLM_4_5": (
         "Glm4Moe",
         "Glm4MoeForCausalLM",
@@ -548,17 +554,6 @@ MODELS: dict[str, tuple[str, str, dict[str, Any]]] = {
         },
     ),
 }
-# Models whose modules have other kernels than the zoo: they are compared by their counts.
-COUNTED: dict[str, tuple[str, str, dict[str, Any]]] = {
-    # Values of each head are normed, lengths and the sparse part of the network are written
-    # out, and streams are stacked, copied and repeated.
-    "Gemma3n_E2B": (
-        "Gemma3nText",
-        "Gemma3nForCausalLM",
-        {"num_hidden_layers": 30, "intermediate_size": 8192, "num_kv_shared_layers": 10},
-    ),
-    "Gemma3n_E4B": ("Gemma3nText", "Gemma3nForCausalLM", {}),
-}
 
 # Those that are not compared, and why.
 WITHOUT: dict[str, tuple[str, ...]] = {
@@ -586,7 +581,7 @@ def language_module(name: str) -> Any:
     torchvision_models()
     import transformers
 
-    kind, head, sizes = (MODELS | COUNTED)[name]
+    kind, head, sizes = MODELS[name]
     config = getattr(transformers, f"{kind}Config")(**sizes)
     return weightless(lambda: getattr(transformers, head)._from_config(config))
 

@@ -104,6 +104,7 @@ def test_a_step_moves_what_its_layers_move() -> None:
         (f"{layer}.streams.predict.predicted", "streams, predicted"),
         (f"{layer}.streams.correct.router", "streams, router"),
         (f"{layer}.streams.correct.weights", "streams, weights to correct"),
+        (f"{layer}.streams.correct.missed", "streams, missed"),
         (f"{layer}.streams.correct.corrected", "streams, corrected"),
         (f"{layer}.streams.correct.scale", "streams, scale"),
         (f"{layer}.embedding.add", "layer embedding, to the streams"),
@@ -114,9 +115,13 @@ def test_a_step_moves_what_its_layers_move() -> None:
         (f"{layer}.low_rank.sum", "low-rank residual, sum"),
         (f"{layer}.low_rank.add", "low-rank residual, added"),
         ("streams.made.1", "streams, made"),
-        ("streams.made.length_1", "streams, length"),
+        ("streams.made.length", "streams, length of the first"),
+        ("streams.made.1.length", "streams, length"),
+        ("streams.made.stacked", "streams, stacked"),
         ("streams.joined.2", "streams, joined"),
-        ("streams.joined.length_2", "streams, length"),
+        ("streams.joined.length", "streams, length of the first"),
+        ("streams.joined.2.length", "streams, length"),
+        ("streams.joined.stacked", "streams, stacked"),
         ("streams.mean", "streams, mean"),
     ):
         assert moved[node] in told[name], node
@@ -174,3 +179,17 @@ def test_it_is_served_and_taken_apart() -> None:
     taken = anatomy(model, tokens=64)
     assert taken.total("parameters") == model.parameter_count
     assert taken.total("operations") == model.flop_count(64)
+
+
+def test_a_gate_that_is_cut_is_written_and_read_again() -> None:
+    """Of 5 numbers in each of two branches: both are written, read, and one row is put out."""
+    found = rows(tiny(feed_forward=FeedForward(size=5, gated=True, cut=True)))
+    up, cut = found["feed-forward, up"][0], found["feed-forward, cut"][0]
+    plain = rows(tiny(feed_forward=FeedForward(size=5, gated=True)))["feed-forward, up"][0]
+    assert (up.token_elements, plain.token_elements) == (4 + 10, 4 + 5)
+    assert (cut.token_elements, cut.token_multiply_adds, cut.parameters) == (15, 0, 0)
+
+
+def test_without_a_gate_nothing_can_be_cut() -> None:
+    with pytest.raises(InvalidValueError, match="cut = true needs a gate"):
+        FeedForward(size=5, cut=True)

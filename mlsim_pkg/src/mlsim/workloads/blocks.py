@@ -163,11 +163,23 @@ class Attention:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FeedForward:
-    """A feed-forward network: two matrices, or three if a gate multiplies the first."""
+    """A feed-forward network: two matrices, or three if a gate multiplies the first.
+
+    With `cut`, the smaller of the gate's numbers become zero: those below a bound that
+    follows from the mean and the spread of a token's. All must be there before it is known,
+    so the gate is written, and read again.
+    """
 
     size: int
     gated: bool = False
     bias: bool = False
+    cut: bool = False
+
+    def __post_init__(self) -> None:
+        if self.cut and not self.gated:
+            raise InvalidValueError(
+                "cut = true needs a gate of which numbers are cut; give gated = true with it."
+            )
 
     @property
     def branches(self) -> int:
@@ -180,16 +192,27 @@ class FeedForward:
         return weights + self.bias * (self.branches * self.size + hidden)
 
     def operators(self, hidden: int, parallelism: Parallelism) -> Iterator[StepOperator]:
-        """Yield the operators for one device; the activation function is part of the first."""
+        """Yield the operators for one device.
+
+        The activation function is part of the first, or of what cuts the gate.
+        """
         size = self.size // parallelism.tensor
+        made = self.branches * size if self.cut else size
         yield matrix(
             "feed-forward, up",
             hidden,
             self.branches * size,
             bias=self.bias * self.branches * size,
-            elements=hidden + size,
+            elements=hidden + made,
             live=2 * hidden + self.branches * size,
         )
+        if self.cut:
+            yield StepOperator(
+                name="feed-forward, cut",
+                kind="elementwise",
+                token_elements=(self.branches + 1) * size,
+                live_elements=hidden + (self.branches + 1) * size,
+            )
         yield matrix(
             "feed-forward, down",
             size,

@@ -82,9 +82,12 @@ def _ends(model: Transformer, tensor: int) -> Iterator[StepOperator]:
         yield matrix("streams, made", hidden, made, elements=hidden + made, live=live)
         joined = matrix("streams, joined", hidden, columns, elements=hidden + columns, live=live)
         yield _repeated(joined, others)
-        # At both ends each is brought to the length of the first stream, which is read too.
-        yield replace(_elementwise("streams, length", 3 * hidden, live), repeats=2 * others)
-    yield _elementwise("streams, mean", (streams + 1) * hidden, live)
+        # At both ends each is brought to the length of the first stream, and all are put side
+        # by side.
+        yield replace(_elementwise("streams, length of the first", hidden + 1, live), repeats=2)
+        yield replace(_elementwise("streams, length", 2 * hidden + 1, live), repeats=2 * others)
+        yield replace(_elementwise("streams, stacked", 2 * streams * hidden, live), repeats=2)
+        yield _elementwise("streams, mean", (streams + 1) * hidden, live)
 
 
 def _sent(model: Transformer, tensor: int) -> Iterator[StepOperator]:
@@ -123,6 +126,7 @@ def _correct(model: Transformer) -> Iterator[StepOperator]:
     yield _again(_norm("streams, norm", hidden, moved))
     router, own = _weights(model, "correct", streams)
     yield from (_again(router), own)
+    yield _elementwise("streams, missed", 3 * hidden, moved)
     yield _elementwise("streams, corrected", moved, moved)
     yield replace(
         _elementwise("streams, scale", 2 * hidden, moved),

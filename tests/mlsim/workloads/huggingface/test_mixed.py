@@ -330,6 +330,9 @@ gemma3n_text | laurel_rank | null | laurel_rank must be a whole number, not null
 gemma3n_text | intermediate_size | [128, 128] | intermediate_size must have 6 entries, one for each layer, not 2.
 gemma3n_text | intermediate_size | [1, 1, 1, 0, 1, 1] | intermediate_size must be 1 or more in each layer, not 0.
 gemma3n_text | intermediate_size | [1, 1, 1, 1.5, 1, 1] | intermediate_size must be a list of whole numbers, not [1, 1, 1, 1.5, 1, 1].
+gemma3n_text | activation_sparsity_pattern | [0.95] | activation_sparsity_pattern must have 6 entries, one for each layer, not 1.
+gemma3n_text | activation_sparsity_pattern | 1.5 | activation_sparsity_pattern must be a share from 0 to below 1, not 1.5.
+gemma3n_text | activation_sparsity_pattern | [0, 0, true, 0, 0, 0] | activation_sparsity_pattern must be a share from 0 to below 1, not true.
 gemma3n_text | num_kv_shared_layers | 6 | num_kv_shared_layers = 6 of 6 leaves no layer of each kind that caches what they read.
 gemma3n_text | layer_types | ["full"] | layer_types must have 6 entries, one for each layer, not 1 entries.
 gemma4_text | hidden_size_per_layer_input | -1 | hidden_size_per_layer_input must be 0 or more, not -1.

@@ -7,32 +7,10 @@ from typing import Any
 import pytest
 
 torch = pytest.importorskip("torch")
+from small_modules import WIDE, kinds, read  # noqa: E402
 from torch import nn  # noqa: E402
 
 from mlsim.workloads.graph.fuse import fused  # noqa: E402
-from mlsim.workloads.graph.nodes import Graph  # noqa: E402
-from mlsim.workloads.pytorch import read_module  # noqa: E402
-
-WIDE = 8
-
-
-def read(forward: Any, *layers: nn.Module) -> Graph:
-    """Return the graph of a module with a matrix, and code of its own on what it puts out."""
-
-    class Net(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.matrix = nn.Linear(WIDE, WIDE, bias=False)
-            self.more = nn.ModuleList(layers)
-
-        def forward(self, given: torch.Tensor) -> torch.Tensor:
-            return forward(self.matrix(given), *self.more)
-
-    return read_module(Net(), shape=(5, WIDE))
-
-
-def kinds(graph: Graph) -> list[tuple[str, str]]:
-    return [(node.kind, node.function) for node in graph.layers]
 
 
 def halves(whole: torch.Tensor) -> torch.Tensor:

@@ -29,6 +29,7 @@ _FOLLOWERS = {
     "positions": ("dropout",),
     "pooling": ("activation", "dropout"),
     ATTENTION: ("multiply", "dropout"),
+    "product": ("add",),
 }
 # In training a batch norm must have seen the whole batch before it can change a number of it,
 # so it is a kernel of its own, in which the addition of a shortcut may run.
@@ -43,6 +44,8 @@ _SCALED = frozenset((*_FOLLOWERS, "concatenation", "product", "softmax"))
 # A concatenation runs with a convolution only if it joins learned numbers to its output.
 LEARNED = "learned token"
 GATE = "gate"
+# What changes each row by figures of the row, such as its mean.
+BY_ROW = "by row"
 # What a matrix is called with which each token is multiplied.
 PROJECTION = "projection"
 # What a module holds and does not use.
@@ -183,6 +186,8 @@ def _is_split(graph: Graph, source: Node) -> bool:
 def _follows(node: Node, home: list[Node], sources: list[Node], followers: _Followers) -> bool:
     """Tell whether a node may run with what a kernel consists of so far."""
     anchor = home[0].kind
+    if node.function == BY_ROW:
+        return False  # a row must be there as a whole
     if node.kind == "elementwise":
         # Of a network that is known by its operators alone, each is a kernel.
         return len(sources) == 1 and node.read is None and anchor in _SCALED

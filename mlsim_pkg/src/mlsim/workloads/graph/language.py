@@ -59,7 +59,7 @@ def language_graph(model: Transformer, tokens: int, *, all_logits: bool = False)
     rows = _layer_embeddings(sequence, model, stream)
     streams = Streams(sequence, model) if model.residual_streams else None
     if streams:
-        streams.make(stream)
+        stream = streams.make(stream)
     for number, block in enumerate(blocks):
         name = f"layers.{number}"
         if streams:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from mlsim.workloads.blocks import Attention, Experts, FeedForward
-from mlsim.workloads.graph.fuse import GATE
+from mlsim.workloads.graph.fuse import BY_ROW, GATE
 from mlsim.workloads.graph.language_wiring import TokenWiring
 from mlsim.workloads.latent import LatentAttention
 from mlsim.workloads.parallelism import Parallelism
@@ -223,8 +223,21 @@ def _feed(sequence: TokenWiring, part: FeedForward, name: str, source: str) -> l
     hidden, inner = sequence.hidden, part.size
     columns = part.branches * inner
     last = sequence.linear(f"{name}.up", source, hidden, columns, biases=part.bias * columns)
-    last = _activation(sequence, f"{name}.activation", last, inner, gated=part.gated)
+    if part.cut:
+        last = _cut(sequence, name, last, inner)
+    else:
+        last = _activation(sequence, f"{name}.activation", last, inner, gated=part.gated)
     return [sequence.linear(f"{name}.down", last, inner, hidden, biases=part.bias * hidden)]
+
+
+def _cut(sequence: TokenWiring, name: str, source: str, width: int) -> str:
+    """Add what sets the smaller of a gate's numbers to zero, and weighs the rest."""
+    shape = sequence.tokens, width
+    gate = sequence.part(f"{name}.gate", source, width, "gate")
+    found = sequence.add(f"{name}.cut", "elementwise", shape, gate, function=BY_ROW)
+    found = sequence.add(f"{name}.activation", "activation", shape, found)
+    rest = sequence.part(f"{name}.rest", source, width, "what the gate weighs")
+    return sequence.add(f"{name}.weigh", "multiply", shape, found, rest)
 
 
 def _activation(sequence: TokenWiring, name: str, source: str, width: int, *, gated: bool) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from mlsim.equations.transformer import stream_multiply_adds
+from mlsim.workloads.graph.fuse import BY_ROW
 from mlsim.workloads.graph.language_wiring import TokenWiring
 from mlsim.workloads.language import Transformer
 
@@ -33,32 +34,49 @@ class Streams:
         """Sides of all of them."""
         return self.count, self.sequence.tokens, self.model.hidden
 
-    def make(self, embedding: str) -> None:
-        """Make the others of the embedding, each as long as it is."""
-        self.others = tuple(
-            self._turned(
-                f"streams.made.{number}", f"streams.made.length_{number}", *[embedding] * 2
-            )
+    def make(self, embedding: str) -> str:
+        """Make the others of the embedding, each as long as it is; return the first."""
+        length = self._length("streams.made.length", embedding)
+        made = [
+            self._turned(f"streams.made.{number}", embedding, length)
             for number in range(1, self.count)
-        )
+        ]
+        if made:
+            both = self.sequence.add(
+                "streams.made.stacked", "concatenation", self.shape, embedding, *made
+            )
+            self.others = (self._others("streams.made.others", both),)
+            return self._first("streams.made.first", both)
+        return embedding
 
     def join(self, stream: str) -> str:
         """Bring the others back, and return the mean of all."""
         wide, found = self.model.hidden, []
+        length = self._length("streams.joined.length", stream)
         for number in range(1, self.count):
             name = f"streams.joined.part_{number}"
             one = self.sequence.part(name, self.others[0], wide, f"stream {number}")
-            names = f"streams.joined.{number}", f"streams.joined.length_{number}"
-            found.append(self._turned(*names, one, stream))
+            found.append(self._turned(f"streams.joined.{number}", one, length))
+        if not found:
+            return stream
+        both = self.sequence.add(
+            "streams.joined.stacked", "concatenation", self.shape, stream, *found
+        )
         shape = (self.sequence.tokens, wide)
-        return self.sequence.add("streams.mean", "elementwise", shape, stream, *found)
+        return self.sequence.add("streams.mean", "pooling", shape, both, function="mean")
 
-    def _turned(self, name: str, length: str, source: str, first: str) -> str:
+    def _length(self, name: str, first: str) -> str:
+        """Add what finds how long the first stream is, of each token."""
+        shape = (self.sequence.tokens, 1)
+        return self.sequence.add(name, "elementwise", shape, first, function=BY_ROW)
+
+    def _turned(self, name: str, source: str, length: str) -> str:
         """Add a matrix, and what makes its result as long as the first stream."""
         sequence, wide = self.sequence, self.model.hidden
         made = sequence.linear(name, source, wide, wide)
         shape = (sequence.tokens, wide)
-        return sequence.add(length, "elementwise", shape, made, first, function="length")
+        told = {"function": BY_ROW}
+        return sequence.add(f"{name}.length", "elementwise", shape, made, length, **told)
 
     def predict(self, name: str, stream: str) -> str:
         """Predict all streams; return the first, on which the layer works."""
@@ -74,14 +92,17 @@ class Streams:
             function="weighted sum",
             multiply_adds=self.sequence.tokens * each,
             window=self.count,
+            outputs=self.count,
         )
         return self._first(f"{name}.predict.first", self.predicted)
 
     def correct(self, name: str, stream: str) -> tuple[str, str]:
         """Correct the predictions by the layer's output; return the first stream, and scaled."""
         weights = self._weights(f"{name}.correct", stream, self.count, learned=False)
+        first = self._first(f"{name}.correct.first_predicted", self.predicted)
+        missed = self.sequence.sum(f"{name}.correct.missed", [stream, first])
         told = {"function": "corrected"}
-        made = (self.predicted, stream, weights)
+        made = (self.predicted, missed, weights)
         corrected = self.sequence.add(
             f"{name}.correct.corrected", "elementwise", self.shape, *made, **told
         )

@@ -126,9 +126,7 @@ GEMMA = _because(
         DERIVED: "sliding_window_size",
     }
 )
-GEMMA3N = GEMMA | _because(
-    {ARITHMETIC: "activation_sparsity_pattern altup_active_idx altup_coef_clip"}
-)
+GEMMA3N = GEMMA | _because({ARITHMETIC: "altup_active_idx altup_coef_clip"})
 GPT2 = _because(
     {
         DERIVED: "n_ctx",

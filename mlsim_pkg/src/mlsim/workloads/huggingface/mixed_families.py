@@ -108,6 +108,7 @@ FAMILIES: dict[str, Family] = {
             num_kv_shared_layers=15,
             altup_num_inputs=4,
             laurel_rank=64,
+            activation_sparsity_pattern=None,
         ),
         fixed={
             **_NOT_BIDIRECTIONAL,

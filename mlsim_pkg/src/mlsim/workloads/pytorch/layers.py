@@ -8,6 +8,7 @@ from typing import Any
 import torch
 
 from mlsim.workloads.pytorch.calls import Call
+from mlsim.workloads.pytorch.known import is_same_memory
 from mlsim.workloads.pytorch.recorder import Handler, Recorder
 from mlsim.workloads.pytorch.records import BIASES, WEIGHTS, tensors_in
 
@@ -121,10 +122,9 @@ def _dropout(recorder: Recorder, call: Call) -> None:
 def _same(recorder: Recorder, call: Call) -> None:
     """Pass on what is known of the input: its numbers, if under another shape."""
     sources = [each for each in tensors_in(list(call.named.values())) if recorder.is_data(each)]
-    value = recorder.value(sources[0])
     for out in tensors_in(call.out):
         if out is not sources[0]:
-            recorder.know(out, value.record, value.uses, value.mask)
+            recorder.know_view(out, sources[0])
 
 
 def _view(recorder: Recorder, call: Call) -> None:
@@ -235,6 +235,8 @@ def _move(recorder: Recorder, call: Call) -> None:
 
 def _copy(recorder: Recorder, call: Call) -> None:
     """Copies into parts of one memory, one after another, are a concatenation."""
+    if is_same_memory(call["self"], call["src"]):
+        return  # what a sum wrote in its place is put there once more
     before = recorder.value(call["self"]).record
     if before is None or before.function != "copy":
         recorder.add(call, "other", "copy", inputs=[call["src"]])

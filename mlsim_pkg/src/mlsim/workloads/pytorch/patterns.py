@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-
 from mlsim.workloads.pytorch.products import visible
-from mlsim.workloads.pytorch.records import Record
+from mlsim.workloads.pytorch.records import Record, readers_of
 
 # What may stand between the products besides the softmax.
 _BEFORE = frozenset(("elementwise", "positions", "activation", "concatenation"))
 _AFTER = frozenset(("elementwise", "dropout", "reshape"))
+# What treats each number by itself.
+_EACH = frozenset(("elementwise", "activation", "add", "multiply"))
 
 
 def join_attention(records: list[Record], batch: int) -> list[Record]:
@@ -18,10 +18,7 @@ def join_attention(records: list[Record], batch: int) -> list[Record]:
     Scores are made by a product of two tensors, scaled, masked, put through a softmax and
     multiplied with a third; nothing else may read them.
     """
-    readers: dict[Record, list[Record]] = defaultdict(list)
-    for record in records:
-        for source in record.inputs:
-            readers[source].append(record)
+    readers = readers_of(records)
     gone: set[Record] = set()
     for record in records:
         if record.kind != "softmax" or record in gone:
@@ -40,10 +37,7 @@ def read_in_pieces(records: list[Record]) -> list[Record]:
     Keys of latent attention are a piece of each head and a turned piece that all heads share;
     kernels of attention read the two where they lie.
     """
-    readers: dict[Record, list[Record]] = defaultdict(list)
-    for record in records:
-        for source in record.inputs:
-            readers[source].append(record)
+    readers = readers_of(records)
     gone: set[Record] = set()
     for record in records:
         joins = record.kind == "concatenation" and not record.uses
@@ -52,6 +46,38 @@ def read_in_pieces(records: list[Record]) -> list[Record]:
             for one in readers[record]:
                 pieces = [each for each in one.inputs if each is not record]
                 one.inputs = list(dict.fromkeys((*pieces, *record.inputs)))
+    return [each for each in records if each not in gone]
+
+
+def spread_in_readers(records: list[Record]) -> list[Record]:
+    """Return the records with numbers that are repeated read where they lie.
+
+    What treats each number by itself reads one of them several times; a product would want
+    them side by side.
+    """
+    readers = readers_of(records)
+    for record in records:
+        alone = all(each.kind in _EACH for each in readers[record])
+        if record.function == "repeat" and readers[record] and alone:
+            record.kind, record.function = "reshape", "repeated"
+    return records
+
+
+def read_as_rows(records: list[Record]) -> list[Record]:
+    """Return the records without what only prepares numbers of words for a table.
+
+    Such as which of them the table knows: the lookup does it as it reads them.
+    """
+    readers = readers_of(records)
+    gone: set[Record] = set()
+    for record in reversed(records):
+        words = record.kind == "elementwise" and record.element_bytes and readers[record]
+        if words and all(each.kind == "embedding" or each in gone for each in readers[record]):
+            gone.add(record)
+    for record in records:
+        while gone.intersection(record.inputs):
+            inner = [each.inputs if each in gone else [each] for each in record.inputs]
+            record.inputs = list(dict.fromkeys(one for each in inner for one in each))
     return [each for each in records if each not in gone]
 
 

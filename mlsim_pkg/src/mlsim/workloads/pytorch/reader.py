@@ -16,10 +16,16 @@ from mlsim.workloads.pytorch.assemble import assemble
 from mlsim.workloads.pytorch.experts import join_routers
 from mlsim.workloads.pytorch.inputs import Inputs, inputs_of
 from mlsim.workloads.pytorch.modules import check_batch_place, listen
-from mlsim.workloads.pytorch.patterns import join_attention, read_in_pieces
+from mlsim.workloads.pytorch.patterns import (
+    join_attention,
+    read_as_rows,
+    read_in_pieces,
+    spread_in_readers,
+)
 from mlsim.workloads.pytorch.recorder import Recorder
 from mlsim.workloads.pytorch.records import Record, tensors_in
 from mlsim.workloads.pytorch.rotations import join_rotations
+from mlsim.workloads.pytorch.row_statistics import join_row_statistics
 from mlsim.workloads.pytorch.shell import shell_of
 
 HANDLERS = {**layers.HANDLERS, **products.HANDLERS}
@@ -117,6 +123,7 @@ def _recorded(
             _call(recorder, shell, called, args, kwargs)
     found = join_attention(recorder.records, batch)
     found = read_in_pieces(join_rotations(found))
+    found = spread_in_readers(join_row_statistics(read_as_rows(found)))
     return join_routers(found), recorder.parameters
 
 

@@ -49,6 +49,8 @@ class Recorder(Known, TorchDispatchMode):  # type: ignore[misc]
         self.module = module
         self.handlers, self.products = handlers, products
         self.records: list[Record] = []
+        # What is left of a record whose memory was written over in part, by how much it is.
+        self._rests: dict[tuple[Record, int], Record] = {}
         self.names = Names()
         # Modules that run, each with how much was recorded before.
         self.path: list[tuple[str, torch.nn.Module, int]] = [("", module, 0)]
@@ -81,7 +83,7 @@ class Recorder(Known, TorchDispatchMode):  # type: ignore[misc]
         """Add a record of a call; its inputs are the tensors that it reads, unless said."""
         out = call.first if out is None else out
         read = tensors_in(list(call.named.values()) if inputs is None else inputs)
-        sources = [self._source(each) for each in read if self.value(each).is_data]
+        sources = [one for each in read for one in self._sources(each)]
         record = Record(
             name="",
             base="",
@@ -104,25 +106,45 @@ class Recorder(Known, TorchDispatchMode):  # type: ignore[misc]
                 self.know(each, record)
         return record
 
+    def _sources(self, tensor: torch.Tensor) -> list[Record]:
+        """Return the record that a tensor is, if any; several, if parts were written over."""
+        if not self.value(tensor).is_data:
+            return []
+        written = [self._source(each.tensor) for each in self.parts(tensor)]
+        if not written:
+            return [self._source(tensor)]
+        if max(each.elements for each in written) > tensor.numel():
+            return [self._source(tensor)]  # it is a part of what was written
+        record, left = self.rest(tensor)
+        if record is None or not left:
+            return written
+        if (record, left) not in self._rests:
+            self._rests[record, left] = self._part(record, (left,))
+        return [self._rests[record, left], *written]
+
     def _source(self, tensor: torch.Tensor) -> Record:
         """Return the record that a tensor is, or a part of one as a shape of its own."""
-        value = self.value(tensor)
-        record = value.record
+        record = self.value(tensor).record
         assert record is not None
         if tensor.numel() >= record.elements:
             return record
+        part = self._part(record, tuple(tensor.shape))
+        self.know(tensor, part)
+        return part
+
+    def _part(self, record: Record, shape: tuple[int, ...]) -> Record:
+        """Record a part of what a record computed, which is no layer."""
         part = Record(
             name=self.names.unique(f"{record.name}_part"),
             base=record.base,
             path=self.place,
             kind="reshape",
             function="part",
-            shape=tuple(tensor.shape),
+            shape=shape,
             inputs=[record],
             element_bytes=record.element_bytes,
         )
         self.records.append(part)
-        self.know(tensor, part)
         return part
 
     def _name(self, record: Record, what: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
@@ -96,6 +97,15 @@ class Names:
         """Return a name for what takes the place of records, whose names are free again."""
         self._given.difference_update(each.name for each in instead_of)
         return self.unique(name)
+
+
+def readers_of(records: Iterable[Record]) -> dict[Record, list[Record]]:
+    """Return for each record those that read it."""
+    found: dict[Record, list[Record]] = defaultdict(list)
+    for record in records:
+        for source in record.inputs:
+            found[source].append(record)
+    return found
 
 
 def tensors_in(values: Any) -> list[torch.Tensor]:

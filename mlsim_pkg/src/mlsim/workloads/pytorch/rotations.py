@@ -6,9 +6,7 @@ sums of the numbers, and of the numbers in another order, each times a constant.
 
 from __future__ import annotations
 
-from collections import defaultdict
-
-from mlsim.workloads.pytorch.records import Record
+from mlsim.workloads.pytorch.records import Record, readers_of
 
 TURNED = "turned"
 # What a turn is written with: products with a constant, and other signs.
@@ -23,10 +21,7 @@ def join_rotations(records: list[Record]) -> list[Record]:
 
     All of it comes from one layer's numbers; nothing else reads what lies between.
     """
-    readers: dict[Record, list[Record]] = defaultdict(list)
-    for record in records:
-        for source in record.inputs:
-            readers[source].append(record)
+    readers = readers_of(records)
     gone: set[Record] = set()
     for record in records:
         if record.kind in ("add", "concatenation") and not record.uses:
