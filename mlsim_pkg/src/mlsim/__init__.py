@@ -62,6 +62,7 @@ if TYPE_CHECKING:
     from mlsim.solvers.training.training import Training
     from mlsim.systems.cluster import Cluster
     from mlsim.systems.system import System
+    from mlsim.workloads.adapters import LoRA, QLoRA
     from mlsim.workloads.huggingface import load_config
     from mlsim.workloads.language import Transformer
     from mlsim.workloads.model import Model
@@ -91,11 +92,13 @@ _HOMES = {
     "Grids": "mlsim.zoo.spaces",
     "Hardware": "mlsim.zoo.spaces",
     "Interval": "mlsim.solvers.footprint.interval",
+    "LoRA": "mlsim.workloads.adapters",
     "Load": "mlsim.solvers.load",
     "Model": "mlsim.workloads.model",
     "Models": "mlsim.zoo.spaces",
     "Number": "mlsim.display.number",
     "Profile": "mlsim.solvers.forward.profile",
+    "QLoRA": "mlsim.workloads.adapters",
     "Regions": "mlsim.zoo.spaces",
     "Serving": "mlsim.solvers.serving.serving",
     "System": "mlsim.systems.system",
@@ -142,11 +145,13 @@ __all__ = [
     "Grids",
     "Hardware",
     "Interval",
+    "LoRA",
     "Load",
     "Model",
     "Models",
     "Number",
     "Profile",
+    "QLoRA",
     "Regions",
     "Serving",
     "System",

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from mlsim import Engine
+from mlsim import Engine, LoRA, QLoRA
 from mlsim.cli.command import main
 
 PLAIN = ("train", "Llama3_8B", "HGX_H100", "--global-batch", "64")
@@ -62,6 +62,9 @@ def test_json_is_that_of_the_api(capsys) -> None:
             "tensor_parallel": 8, "overlap": {"exchange": 0.5, "gradient": 1}}),
         ("--tp 8 --tokens 15.6e12 --price 2_USD/h", {
             "tensor_parallel": 8, "tokens": 15.6e12, "price": "2 USD/h"}),
+        ("--tp 8 --lora-rank 16", {"tensor_parallel": 8, "adapters": LoRA(rank=16)}),
+        ("--lora-rank 8 --lora-targets attention,feed-forward --qlora", {
+            "adapters": QLoRA(rank=8, targets=("attention", "feed-forward"))}),
     ],
     ids=str,
 )  # fmt: skip
@@ -252,3 +255,22 @@ def test_a_place_without_its_building_says_what_to_give(capsys) -> None:
     code, _, err = run(capsys, *SHARDED, "--grid", "Germany")
     assert code == 1
     assert "pue" in err.lower()
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("--qlora",), "--qlora needs the rank of the adapters: --lora-rank 16."),
+        (("--lora-targets", "q_proj"), "--lora-targets needs the rank"),
+        (("--lora-rank", "0"), "rank must be a whole number from 1 up"),
+        (("--lora-rank", "2.5"), "rank must be a whole number from 1 up"),
+        (("--lora-rank", "many"), "--lora-rank must be a number"),
+        (("--lora-rank", "8", "--lora-targets", "qproj"), "Did you mean 'q_proj'"),
+        (("--lora-rank", "8", "--lora-targets", ""), "no target of adapters is called ''"),
+    ],
+    ids=str,
+)
+def test_adapters_that_can_not_be(capsys, options: tuple[str, ...], words: str) -> None:
+    code, out, err = run(capsys, *PLAIN, *options)
+    assert (code, out) == (1, "")
+    assert words in err

@@ -99,6 +99,7 @@ LAYER = {
     "expert_parallel": 16,
     "expert_rank_share": 0.25,
     "residual_streams": 4,
+    "adapter_rank": 16,
     "group_tokens": 20,
     # What a product on the cores of a device takes.
     "tokens_worked": 100,

@@ -9,6 +9,7 @@ from mlsim.cli import footprint as cli_footprint
 from mlsim.cli.options import add_ignore_memory, add_json, as_json, note_fit
 from mlsim.engine import Engine
 from mlsim.errors import InvalidValueError
+from mlsim.workloads import LoRA, QLoRA
 
 ABOUT = "train a model: time, memory and cost; and, given a place, its footprint"
 
@@ -21,6 +22,11 @@ _NUMBERS = (
     ("context-parallel", "context_parallel", "devices that share each sequence (1)"),
     ("expert-parallel", "expert_parallel", "groups that share the experts (1)"),
     ("reserve", "reserve", "share of memory to keep free for everything else (0.1)"),
+)
+# Those of adapters, which are one argument of `Engine.train`.
+_ADAPTERS = (
+    ("lora-rank", "N", "fine-tune with adapters of this rank; all else is frozen"),
+    ("lora-targets", "NAMES", "matrices with adapters, such as q_proj,v_proj (all-linear)"),
 )
 # What `--search` chooses, so that it can't be given beside it.
 _CHOSEN_NUMBERS = (
@@ -85,6 +91,11 @@ def add(commands: Any) -> None:
         command.add_argument(*_flags(name), dest=argument, metavar="N", help=what)
     for name, argument, what in (*_WORDS, *_CHOSEN_WORDS):
         command.add_argument(*_flags(name), dest=argument, metavar="TEXT", help=what)
+    for name, metavar, what in _ADAPTERS:
+        command.add_argument(f"--{name}", metavar=metavar, help=what)
+    command.add_argument(
+        "--qlora", action="store_true", help="keep the frozen model in 4 bits (NF4)"
+    )
     for name, argument, what in _FLAGS:
         command.add_argument(f"--{name}", dest=argument, action="store_true", help=what)
     command.add_argument(
@@ -157,11 +168,29 @@ def _given(options: argparse.Namespace) -> dict[str, Any]:
     for _, argument, _ in _FLAGS:
         if getattr(options, argument):
             found[argument] = True
+    adapters = _adapters(options)
+    if adapters:
+        found["adapters"] = adapters
     if options.overlap is not None:
         found["overlap"] = _overlap(options.overlap)
     if options.search:
         _check_search(found)
     return found
+
+
+def _adapters(options: argparse.Namespace) -> LoRA | None:
+    """Return the adapters that the options describe; None where they describe none."""
+    rank, targets = options.lora_rank, options.lora_targets
+    if rank is None:
+        if options.qlora or targets is not None:
+            flag = "--qlora" if options.qlora else "--lora-targets"
+            raise InvalidValueError(f"{flag} needs the rank of the adapters: --lora-rank 16.")
+        return None
+    kind = QLoRA if options.qlora else LoRA
+    number: Any = _number(rank, "lora-rank")
+    if targets is None:
+        return kind(rank=number)
+    return kind(rank=number, targets=tuple(each.strip() for each in targets.split(",")))
 
 
 def _check_search(found: dict[str, Any]) -> None:

@@ -50,13 +50,17 @@ def band(answer: Answer, name: str) -> Band | None:
 
 
 def _given(answer: Any) -> bool:
-    """Tell whether the caller gave quantities, or activations stay on chip: no row is like it."""
+    """Tell whether no row is like it: quantities were given, or activations stay on chip.
+
+    Nor is any published row one of fine-tuning with adapters.
+    """
     held = next(
         getattr(answer, each)
         for each in ("configuration", "service", "run")
         if hasattr(answer, each)
     )
-    return bool(held.given) or bool(getattr(held, "keeps", False))
+    tuned = getattr(getattr(held, "recipe", None), "adapters", None)
+    return bool(held.given or tuned) or bool(getattr(held, "keeps", False))
 
 
 def _within_bound(answer: Answer, name: str, wide: Band, *, is_time: bool) -> Band:

@@ -12,6 +12,7 @@ from mlsim.solvers.training.search import search as find_layout
 from mlsim.solvers.training.training import Training
 from mlsim.solvers.training.validate import Asked, run
 from mlsim.systems import Cluster, System
+from mlsim.workloads.adapters import LoRA
 from mlsim.workloads.model import Model, Network
 from mlsim.zoo import resolve
 
@@ -46,6 +47,7 @@ def train(
     price: Any = None,
     optimizer: str | None = None,
     samples: Any = None,
+    adapters: LoRA | None = None,
     reserve: float = 0.1,
     estimate: str = "roofline",
     software: str | None = None,
@@ -92,6 +94,10 @@ def train(
         gradients), "zero3" (and weights, as in FSDP). Of a network, the first two.
     optimizer
         Of a network: "sgd", "momentum" (if left out) or "adam". Of a language model, "adam".
+    adapters
+        To fine-tune with low-rank adapters: `LoRA(rank=16)`, or `QLoRA(rank=16)` beside a model
+        in 4 bits, with `targets` if not all matrices of the layers have one. All else is
+        frozen: it has no gradients and no optimizer state.
     recompute
         "none", "selective" (what lies between the products of attention), "full".
     attention, dropout
@@ -143,6 +149,11 @@ def train(
     ...                         recompute="full")
     >>> f"{training.step_time:.1f}"
     '5.7 s'
+    >>> from mlsim import QLoRA
+    >>> tuned = Engine.train(model="Llama3_8B", hardware="L4", global_batch=16,
+    ...                      sequence_tokens=2048, adapters=QLoRA(rank=16), recompute="full")
+    >>> f"{tuned['memory_required'].to('GB'):.1f}, {tuned['trained_share'].magnitude:.2%}"
+    '8.4 GB, 0.52%'
     >>> images = Engine.train(model="ResNet50", hardware="HGX_H100", global_batch=3200,
     ...                       devices=8, precision="fp16")
     >>> f"{images.step_time:.0f}, {images.samples_per_second:,.0f} images/s"
@@ -179,6 +190,7 @@ def train(
         price=price,
         optimizer=optimizer,
         samples=samples,
+        adapters=adapters,
         reserve=reserve,
         estimate=estimate,
         software=software,

@@ -24,6 +24,18 @@ def projection_parameters(in_channels: Value, out_channels: Value) -> Value:
     return in_channels * out_channels
 
 
+@equation(source="hu2021lora", yields="parameters", counts=True)
+def adapter_size(adapter_rank: Value, in_channels: Value, out_channels: Value) -> Value:
+    """Parameters of a low-rank adapter of a matrix: one matrix in, one out, r wide between them.
+
+    Valid for ranks below both widths; the matrix itself has their product.
+
+    >>> adapter_size(16, 4096, 14336)
+    294912
+    """
+    return adapter_rank * (in_channels + out_channels)
+
+
 @equation(source="kaplan2020scaling", counts=True)
 def token_multiply_adds(active_parameters: Value) -> Value:
     """Multiply-adds of a matrix for one token: one for each weight that the token meets.

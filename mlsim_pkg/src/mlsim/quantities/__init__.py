@@ -31,6 +31,7 @@ class Term:
 _TOPICS = (
     *("operators", "serving", "training", "calibration", "software", "kernels"),
     *("footprint", "machines", "inside", "counters", "timing", "arrivals", "gemm"),
+    "adapters",
 )
 _TERMS: dict[str, Term] = {}
 _loaded: list[str] = []

@@ -6,6 +6,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from mlsim.workloads.adapters import LoRA, QLoRA
     from mlsim.workloads.announced_models import announced
     from mlsim.workloads.blocks import Attention, Experts, FeedForward
     from mlsim.workloads.huggingface import load_config
@@ -28,12 +29,14 @@ __all__ = [
     "FeedForward",
     "Indexer",
     "LatentAttention",
+    "LoRA",
     "Model",
     "Network",
     "NetworkOperators",
     "Operator",
     "OperatorTable",
     "Parallelism",
+    "QLoRA",
     "Recurrent",
     "Released",
     "StateSpace",
@@ -45,6 +48,7 @@ __all__ = [
 ]
 
 _HOMES = {
+    **dict.fromkeys(("LoRA", "QLoRA"), "adapters"),
     "announced": "announced_models",
     **dict.fromkeys(("Attention", "Experts", "FeedForward"), "blocks"),
     "load_config": "huggingface",

@@ -25,8 +25,9 @@ class Kernel:
     row_tokens, fixed_rows, outputs
         Of a product: rows of its result for each token, or a number that no token
         changes; and its columns.
-    parameters_streamed, gradients_accumulated
-        Parameters read; parameters to whose gradients it adds.
+    parameters_streamed, gradients_accumulated, parameters_dequantized
+        Parameters read; parameters to whose gradients it adds; quantized ones that it turns
+        into 16 bits.
     token_elements, pair_elements, token_masks, pair_masks
         Elements, and bytes of masks, read and written.
     attention_window
@@ -53,6 +54,7 @@ class Kernel:
     outputs: float = 0.0
     parameters_streamed: float = 0.0
     gradients_accumulated: float = 0.0
+    parameters_dequantized: float = 0.0
     token_elements: float = 0.0
     pair_elements: float = 0.0
     token_masks: float = 0.0

@@ -48,13 +48,13 @@ class LatentAttention:
     def parameters(self, hidden: int) -> int:
         """Learned numbers in one layer's attention, two inner norms among them."""
         found = sum(
-            inputs * outputs for _, inputs, outputs, _, _ in self._matrices(hidden, self.heads)
+            inputs * outputs for _, inputs, outputs, _, _ in self.matrices(hidden, self.heads)
         ) + (self.query_rank + self.kv_rank)
         if self.indexer:
             found += self.indexer.parameters(hidden, self.query_rank)
         return found
 
-    def _matrices(self, hidden: int, heads: int) -> Iterator[tuple[str, int, int, int, int]]:
+    def matrices(self, hidden: int, heads: int) -> Iterator[tuple[str, int, int, int, int]]:
         """Yield each projection: name, inputs, outputs, norm before it, residual read."""
         query = heads * (self.content_size + self.rope_size)
         if self.query_rank:
@@ -75,7 +75,7 @@ class LatentAttention:
     def operators(self, hidden: int, parallelism: Parallelism) -> Iterator[StepOperator]:
         """Yield the operators of one layer for one device; its cache is not divided."""
         heads = self.heads // parallelism.tensor
-        for name, inputs, outputs, norm, residual in self._matrices(hidden, heads):
+        for name, inputs, outputs, norm, residual in self.matrices(hidden, heads):
             if name == "attention output":
                 if self.indexer:
                     yield from self.indexer.operators(hidden, self.query_rank)

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from mlsim.workloads.kernels import Kernel
 from mlsim.workloads.parallelism import Parallelism
 from mlsim.workloads.steps import StepOperator
+
+if TYPE_CHECKING:
+    from mlsim.workloads.adapters import LoRA
 
 # A flash backward pass computes the scores again: five products for two.
 FLASH_BACKWARD = 2.5
@@ -20,17 +24,24 @@ class Recipe:
     `recompute` is "none", "selective" (what lies between the two products of
     attention) or "full" (whole layers); `attention` is "flash" (scores never
     leave the chip, the masked half is skipped) or "standard" (they are written
-    and read); `dropout` says whether numbers are dropped at random.
+    and read); `dropout` says whether numbers are dropped at random. With `adapters` all else
+    is frozen.
     """
 
     recompute: str = "selective"
     attention: str = "flash"
     dropout: bool = False
+    adapters: LoRA | None = None
 
     @property
     def standard(self) -> bool:
         """Whether scores of attention go through memory."""
         return self.attention == "standard"
+
+    @property
+    def quantized(self) -> bool:
+        """Whether frozen matrices are turned into 16 bits to compute with them."""
+        return self.adapters is not None and self.adapters.quantized
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,11 +73,15 @@ class Passes:
         """Return a kernel of the backward pass."""
         return Kernel(name=name, kind=kind, backward_repeats=1.0, **counts)  # type: ignore[arg-type]
 
-    def product(self, operator: StepOperator, copies: int = 1) -> Iterator[Kernel]:
+    def product(
+        self, operator: StepOperator, copies: int = 1, *, adapted: bool = False
+    ) -> Iterator[Kernel]:
         """Yield a product, the gradient of its input, and that of its weights.
 
-        `copies` of each token go through it, as with experts.
+        `copies` of each token go through it, as with experts. Of a frozen matrix there is no
+        gradient of weights, so its input is kept only where an adapter needs it (`adapted`).
         """
+        frozen = self.recipe.adapters is not None
         outputs = float(operator.outputs)
         inputs = operator.token_multiply_adds / (outputs * copies)
         name, work = operator.name, float(operator.token_multiply_adds)
@@ -79,7 +94,9 @@ class Passes:
             outputs=outputs,
             parameters_streamed=held,
             token_elements=moved,
-            saved_elements=copies * inputs / self._input_shares(operator),
+            saved_elements=0.0
+            if frozen and not adapted
+            else copies * inputs / self._input_shares(operator),
         )
         yield self.backward(
             f"{name}: input gradient",
@@ -89,6 +106,8 @@ class Passes:
             parameters_streamed=held,
             token_elements=moved,
         )
+        if frozen:
+            return
         yield self.backward(
             f"{name}: weight gradient",
             "product",

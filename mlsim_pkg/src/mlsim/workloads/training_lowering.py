@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import lru_cache
 
 from mlsim.errors import InvalidValueError, WrongKindError
+from mlsim.workloads import adapter_lowering
 from mlsim.workloads.blocks import Attention
 from mlsim.workloads.exchanges import exchanges
 from mlsim.workloads.kernels import Kernel
@@ -128,6 +129,8 @@ def _lower(
         # A row of the table is read; its gradient is added to the table's.
         table = Kernel(name="embedding", kind="elementwise", forward_repeats=1.0)
         yield replace(table, token_elements=2 * layer.narrow), 1.0
+        if recipe.adapters:
+            return  # the table is frozen
         back = replace(table, name="embedding: gradient", forward_repeats=0.0, backward_repeats=1.0)
         yield replace(back, token_elements=3 * layer.narrow), 1.0
 
@@ -138,6 +141,7 @@ def _of_operator(
     """Yield the kernels that an operator of inference becomes."""
     repeats, tensor = float(operator.repeats), layer.parallelism.tensor
     name = operator.name
+    beside = adapter_lowering.beside(model, layer, name)
     if operator.token_limit == 1 and operator.kind != "output":
         return  # a pooler, which works on one token of each sequence
     if operator.kind == "attention":
@@ -147,11 +151,15 @@ def _of_operator(
         kept = (
             wide - operator.token_elements / 2 if isinstance(model.attention, Attention) else wide
         )
+        if adapter_lowering.keeps_output(model, layer):
+            kept = wide
         for kernel in layer.attention(operator, heads, kept):
             yield kernel, repeats
     elif operator.kind in ("projection", "router", "experts"):
         copies = model.experts.per_token if model.experts and operator.kind == "experts" else 1
-        for kernel in layer.product(operator, copies):
+        for kernel in layer.product(operator, copies, adapted=bool(beside)):
+            yield kernel, repeats
+        for kernel in adapter_lowering.kernels(layer, operator, beside):
             yield kernel, repeats
         if name.endswith(", up"):
             branches = _branches(model, name)

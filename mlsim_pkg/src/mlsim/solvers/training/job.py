@@ -114,6 +114,8 @@ class Job:
             "recomputed": self.recipe.recompute == "full",
             "bound": self.bound,
             "uneven": self.model.layers % self.parallelism.pipeline > 0,
+            "adapters": self.recipe.adapters is not None,
+            "quantized": self.recipe.quantized,
         }
         return frozenset(name for name, holds in flags.items() if holds)
 
@@ -165,7 +167,7 @@ class Job:
 
     def computes_in(self, kind: str, name: str) -> str:
         """Name the format in which a kernel computes; 8 bits are for matrices of layers only."""
-        narrow = kind == "product" and not name.startswith(("output", "router"))
+        narrow = kind == "product" and not name.startswith(("output", "router", "adapter"))
         if self.precision.bits >= WIDE or narrow:
             return self.precision.computes_as
         return "bf16" if "bf16" in self.device.compute.figures else "fp16"
@@ -179,6 +181,7 @@ class Job:
             "hardware": self.hardware_name,
             "precision": self.precision.name,
             "estimate": self.estimate,
+            **({"adapters": str(self.recipe.adapters)} if self.recipe.adapters else {}),
         }
 
     @property

@@ -9,6 +9,7 @@ from mlsim.precision import PRECISIONS
 from mlsim.solvers.calibrated import add_tiling
 from mlsim.solvers.formats import WIDE, kept_bytes
 from mlsim.solvers.question import Known, Origin, recorded
+from mlsim.solvers.training.adapters_known import add_adapters
 from mlsim.solvers.training.job import Job
 from mlsim.systems import Cluster, Placement, System
 from mlsim.workloads.kernels import Kernel
@@ -26,6 +27,10 @@ _LEADS_TO = {
     "state_bytes": ("moment_bytes", "master_bytes"),
     "hop_latency": ("link_latency", "measured_devices"),
     "flops_per_parameter_token": ("training_multiply_adds",),
+    "bytes_per_quantized": (
+        *("value_bytes", "constant_bytes", "block_parameters"),
+        *("second_constant_bytes", "block_constants"),
+    ),
 }
 _GIVEN = "given"
 
@@ -41,6 +46,8 @@ def known_of(job: Job, table: OperatorTable[Kernel]) -> Known:
     add_rates(known, job)
     _add_state(known, job)
     add_run(known, job)
+    if job.recipe.adapters:
+        add_adapters(known, job)
     for name in job.given:
         for each in _LEADS_TO.get(name, ()):
             known.pop(each, None)
@@ -74,6 +81,7 @@ def _add_model(known: Known, job: Job) -> None:
         expert_parameters=expert,
         model_parameters=float(model.active_parameter_count),
         all_parameters=float(model.parameter_count),
+        trained_parameters=float(model.parameter_count),
         layers=float(model.layers),
         hidden_size=float(model.hidden),
     )

@@ -25,6 +25,7 @@ from mlsim.solvers.training.validate import (
     reliability_of,
     share_of,
 )
+from mlsim.workloads.adapters import check_adapters, check_language
 from mlsim.workloads.parallelism import Parallelism
 from mlsim.workloads.passes import Recipe
 
@@ -96,6 +97,8 @@ def network_run(asked: Asked) -> NetworkRun:
 
 def _check_asked(asked: Asked) -> None:
     """Refuse what is asked of language models only."""
+    if adapters := check_adapters(asked.adapters):
+        check_language(asked.model, adapters)
     for name, (usual, why) in _OF_LANGUAGE.items():
         given = getattr(asked, name)
         if given != usual:

@@ -6,6 +6,7 @@ from functools import lru_cache
 
 from mlsim.equations import (
     Equation,
+    adapters,
     calibration,
     collective,
     equations_of,
@@ -22,8 +23,24 @@ from mlsim.equations import (
 )
 
 _OWN = equations_of(
-    training, collective, pipeline, step_parts, training_memory, run, training_bound
+    training, collective, pipeline, step_parts, training_memory, run, training_bound, adapters
 )
+# Where adapters are trained beside a frozen model, what takes the place of which equation. Of
+# each pair, the first holds where all weights are trained.
+_OF_ADAPTERS = {
+    "weight_memory": ("sharded_weight_memory", "frozen_weight_memory"),
+    "gradient_memory": ("gradient_memory", "adapter_gradient_memory"),
+    "optimizer_memory": ("optimizer_memory", "adapter_optimizer_memory"),
+    "state_shards": ("state_shards", "adapter_state_shards"),
+    "weight_shards": ("zero3_weight_shards", "frozen_weight_shards"),
+    "activation_memory": ("training_activation_memory", "adapter_activation_memory"),
+    "model_flops": ("model_flops", "adapter_model_flops"),
+    "exchanged_parameters": ("exchanged_parameters", "exchanged_adapter_parameters"),
+    "gradient_time": ("gradient_time", "adapter_gradient_time"),
+    "optimizer_time": ("optimizer_time", "adapter_optimizer_time"),
+    "checkpoint_bytes": ("adam_checkpoint_bytes", "adapter_checkpoint_bytes"),
+    "compulsory_bytes": ("compulsory_bytes", "adapter_compulsory_bytes"),
+}
 # What holds of a kernel, of pairs of tokens and of memory whatever they are for.
 _SHARED = (
     "bytes_moved",
@@ -84,13 +101,17 @@ COLLECTIVES = ("ring", "hierarchical", "tree")
 @lru_cache(maxsize=64)
 def equations_for(variant: frozenset[str], collective_kind: str) -> tuple[Equation, ...]:
     """Choose one equation for each quantity, for a kind of run and of answer."""
+    fine = "adapters" in variant
+    again = "adapter_recomputed_flops" if fine else "full_recomputed_flops"
     chosen = {
         **_of_all(variant, collective_kind),
+        **{name: pair[fine] for name, pair in _OF_ADAPTERS.items()},
+        "weight_bytes": (
+            "dequantized_weight_bytes" if "quantized" in variant else "kernel_weight_bytes"
+        ),
         "attention_pairs": "attention_pairs" if "causal" in variant else "bidirectional_pairs",
         "bubble_time": "uneven_bubble_time" if "uneven" in variant else "bubble_time",
-        "recomputed_flops": (
-            "full_recomputed_flops" if "recomputed" in variant else "selective_recomputed_flops"
-        ),
+        "recomputed_flops": (again if "recomputed" in variant else "selective_recomputed_flops"),
     }
     return _chosen(TRAINING, chosen, variant)
 

@@ -22,6 +22,13 @@ if TYPE_CHECKING:
     from mlsim.hardware import Device
     from mlsim.workloads.language import Transformer
 
+# Sizes that only a run has which trains adapters.
+_OF_ADAPTERS = (
+    *("adapter_parameters", "adapter_dense_parameters", "adapter_expert_parameters"),
+    *("bytes_per_quantized", "quantized_parameters", "frozen_bytes", "dequantized_at_once"),
+    *("frozen_multiply_adds", "spared_multiply_adds", "adapter_multiply_adds"),
+    *("exchanged_frozen_parameters", "frozen_gathers"),
+)
 # Quantities that hold whether or not the run fits.
 _SIZES = (
     "weight_memory",
@@ -56,6 +63,9 @@ _SIZES = (
     "hop_latency",
     "flops_per_parameter_token",
     "run_tokens_per_parameter",
+    "trained_parameters",
+    "trained_share",
+    *_OF_ADAPTERS,
 )
 # Where the time of a step goes.
 _PARTS = {
@@ -173,6 +183,8 @@ class Training(Answer):
                 f"{name} is no result of the bound, which is the least time of a whole step: "
                 'ask estimate="roofline".'
             )
+        if name in _OF_ADAPTERS:
+            return f"{name} is of adapters: give adapters=LoRA(rank=16), or QLoRA(rank=16)."
         for needed, example in (
             ("training_tokens", "tokens=300e9"),
             ("device_price", "price='2 USD/h'"),
@@ -342,6 +354,7 @@ class Training(Answer):
         return (
             f"training {run.model.name} on {run.hardware_name}, {run.global_batch:,.0f} x "
             f"{run.sequence_tokens:,.0f} tokens a step, {run.precision.name}, {run.estimate}"
+            f"{f', {run.recipe.adapters}' if run.recipe.adapters else ''}"
         )
 
     def __repr__(self) -> str:

@@ -46,6 +46,9 @@ def advice(training: Training) -> str:
         ways.append("sequence_parallel=True")
     if run.micro_batch > 1 and value("activation_memory") > value("state_memory"):
         ways.append("a smaller micro_batch")
+    adapters = run.recipe.adapters
+    if adapters and not adapters.quantized:
+        ways.append(f"adapters=QLoRA(rank={adapters.rank}), which keeps the model in 4 bits")
     ways.append("more tensor or pipeline parallelism")
     return f"Try {', '.join(ways)}; search=True looks for a layout that fits."
 
@@ -67,6 +70,7 @@ def inputs(training: Training) -> dict[str, Any]:
         "gradients": run.gradients.name,
         "estimate": run.estimate,
         **({"software": run.software.key} if run.software else {}),
+        **_adapters(training),
         "layout": {
             "devices": parallelism.devices,
             "tensor_parallel": parallelism.tensor,
@@ -90,6 +94,22 @@ def inputs(training: Training) -> dict[str, Any]:
         "sequence_tokens": {"value": plain(run.sequence_tokens), "unit": "token/sample"},
         "feasible": training.feasible,
         "breakdown": breakdown(training) if training.shows_times and training.has_parts else None,
+    }
+
+
+def _adapters(training: Training) -> dict[str, Any]:
+    """Return what is trained beside a frozen model, for JSON."""
+    adapters = training.run.recipe.adapters
+    if adapters is None:
+        return {}
+    return {
+        "adapters": {
+            "kind": type(adapters).__name__,
+            "rank": adapters.rank,
+            "targets": list(adapters.targets),
+            "trained_parameters": plain(training._value("trained_parameters")),
+            "trained_share": plain(training._value("trained_share")),
+        }
     }
 
 
@@ -127,11 +147,18 @@ def report(training: Training) -> Report:
         rows.append(("formats", run.why))
     if run.software:
         rows.append(("software", run.software.name))
+    if recipe.adapters:
+        rows.append(("adapters", _trained(training)))
     if training.shows_times:
         rows += _times(training)
     rows += memory_rows(training)
     title = f"Training {run.model.name}, {run.precision.name}, {run.estimate}"
     return Report(title, rows)
+
+
+def _trained(training: Training) -> str:
+    count, share = training._value("trained_parameters"), training._value("trained_share")
+    return f"{training.run.recipe.adapters}: {count:,.0f} parameters, {share:.2%} of the model"
 
 
 def _counted(training: Training) -> str:

@@ -20,6 +20,7 @@ from mlsim.solvers.training.run import Run
 from mlsim.solvers.training.training import CALIBRATED_GIVABLE, TRAINING_GIVABLE
 from mlsim.systems import Cluster, System
 from mlsim.systems.torus import check_exchange
+from mlsim.workloads.adapters import adapted, check_adapters
 from mlsim.workloads.parallelism import Parallelism
 from mlsim.workloads.passes import Recipe
 from mlsim.workloads.training_lowering import check_trainable, stage_layers
@@ -90,6 +91,7 @@ class Asked:
     price: Any = None
     optimizer: str | None = None
     samples: Any = None
+    adapters: Any = None
     reserve: Any = 0.1
     estimate: str = "roofline"
     software: Any = None
@@ -133,7 +135,7 @@ def settled(asked: Asked) -> dict[str, Any]:
     return {
         "model": asked.model,
         "hardware": asked.hardware,
-        "recipe": _recipe(asked),
+        "recipe": _recipe(asked, precision),
         "precision": precision,
         "assumed": asked.precision is None,
         "gradients": gradients_format(asked.gradients, precision, asked.hardware),
@@ -220,11 +222,21 @@ def share_of(name: str, value: Any, *, below_one: bool = False) -> float:
     return float(value)
 
 
-def _recipe(asked: Asked) -> Recipe:
+def _recipe(asked: Asked, precision: Precision) -> Recipe:
+    adapters = check_adapters(asked.adapters)
+    if adapters:
+        check_trainable(asked.model)
+        adapted(asked.model, adapters)  # refuses targets that the model has none of
+        if adapters.quantized and precision.bits < WIDE:
+            raise InvalidValueError(
+                f"precision = {precision.name!r}: QLoRA turns its 4 bits into 16 to compute with "
+                "them. Use precision='bf16' or 'fp16', or adapters=LoRA(...)."
+            )
     return Recipe(
         recompute=one_of("recompute", asked.recompute, RECOMPUTE),
         attention=one_of("attention", asked.attention, ATTENTION),
         dropout=check_flag("dropout", asked.dropout),
+        adapters=adapters,
     )
 
 

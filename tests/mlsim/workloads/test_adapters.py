@@ -1,0 +1,210 @@
+"""Adapters: what they hold, by hand and as published, and what is refused."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from mlsim import LoRA, Models, QLoRA
+from mlsim.errors import InvalidValueError, UnknownNameError, WrongKindError
+from mlsim.workloads import adapter_lowering
+from mlsim.workloads.adapters import adapted
+from mlsim.workloads.parallelism import Parallelism
+
+QV = ("q_proj", "v_proj")
+LLAMA = Models.Llama3_8B
+
+
+@pytest.mark.parametrize(
+    ("model", "rank", "targets", "published"),
+    [
+        # Hu et al., 2021, table 4: GPT-3 (LoRA), of 4.7 and of 37.7 million parameters.
+        ("GPT3_175B", 1, QV, 4.7e6),
+        ("GPT3_175B", 8, QV, 37.7e6),
+        # Table 5: a budget of "18M" for one type of weight, for two and for all four.
+        ("GPT3_175B", 8, "q_proj", 18.87e6),
+        ("GPT3_175B", 4, QV, 18.87e6),
+        ("GPT3_175B", 2, "attention", 18.87e6),
+    ],
+)
+def test_published_numbers_of_parameters(
+    model: str, rank: int, targets: str | tuple[str, ...], published: float
+) -> None:
+    found = LoRA(rank=rank, targets=targets).parameters(getattr(Models, model))
+    assert found == pytest.approx(published, rel=0.005)
+
+
+def test_a_checkpoint_is_as_small_as_published() -> None:
+    # "from 350GB to 35MB", rank 4 on queries and values (section 4.2), of two bytes each.
+    small = 2 * LoRA(rank=4, targets=QV).parameters(Models.GPT3_175B)
+    assert small / 2**20 == pytest.approx(35, rel=0.04)
+    assert 2 * Models.GPT3_175B.parameter_count / small == pytest.approx(10_000, rel=0.1)
+
+
+def test_what_peft_prints() -> None:
+    # print_trainable_parameters() of Llama 2 7B with "all-linear", and of the original LLaMA 7B,
+    # which has the same matrices, with q_proj and v_proj.
+    assert LoRA(rank=16).parameters(Models.Llama2_7B) == 39_976_960
+    assert LoRA(rank=8, targets=QV).parameters(Models.Llama2_7B) == 4_194_304
+
+
+def test_by_hand_with_shared_heads() -> None:
+    # Llama 3.1 8B: 32 layers, 4096 wide, 8 KV heads of 128, a feed-forward of 14336.
+    wide, values, inner = 4096, 8 * 128, 14336
+    attention = (wide + wide) + 2 * (wide + values) + (wide + wide)
+    feed_forward = 3 * (wide + inner)
+    assert LoRA(rank=16, targets="attention").parameters(LLAMA) == 32 * 16 * attention
+    assert LoRA(rank=16, targets="feed-forward").parameters(LLAMA) == 32 * 16 * feed_forward
+    assert LoRA(rank=16).parameters(LLAMA) == 32 * 16 * (attention + feed_forward)
+
+
+def test_each_expert_has_its_own() -> None:
+    # Mixtral: 32 layers of 8 experts, 4096 x 14336, three matrices; the router has none.
+    found = LoRA(rank=4, targets="feed-forward").parameters(Models.Mixtral_8x7B)
+    assert found == 32 * 8 * 3 * 4 * (4096 + 14336)
+
+
+def test_latent_attention_has_matrices_of_its_own() -> None:
+    names = {each.target for each in adapted(Models.DeepSeek_V3, LoRA(rank=8, targets="attention"))}
+    assert names == {"q_a_proj", "q_b_proj", "kv_a_proj", "kv_b_proj", "o_proj"}
+
+
+def test_a_model_without_a_gate() -> None:
+    found = [each.target for each in adapted(Models.GPT2, LoRA(rank=4))]
+    assert found == ["q_proj", "k_proj", "v_proj", "o_proj", "up_proj", "down_proj"]
+
+
+@pytest.mark.parametrize("model", ["Llama3_8B", "Mixtral_8x7B", "DeepSeek_V3", "BERT_Base"])
+def test_the_matrices_are_those_that_the_model_works_with(model: str) -> None:
+    """Beside each operator stand matrices with as many multiply-adds as it has."""
+    found = getattr(Models, model)
+    for spread in (Parallelism(), Parallelism(tensor=4)):
+        rows = {
+            each.name: each
+            for each in found.operators(spread)
+            if each.kind in ("projection", "experts") and each.token_limit > 1
+        }
+        wide = adapted(found, LoRA(rank=1), spread)
+        assert set(rows) == {each.operator for each in wide}
+        for name, row in rows.items():
+            beside = [each for each in wide if each.operator == name]
+            work = sum(each.inputs * each.outputs * each.met for each in beside)
+            assert row.token_multiply_adds == work
+            held = sum(each.inputs * each.outputs * each.held for each in beside)
+            assert row.parameters - row.wide_parameters == pytest.approx(held)
+            assert {each.layers for each in beside} == {row.repeats}
+
+
+@pytest.mark.parametrize("tensor", [2, 8])
+def test_tensor_parallelism_divides_one_of_the_two(tensor: int) -> None:
+    lora, spread = LoRA(rank=16), Parallelism(tensor=tensor)
+    for whole, part in zip(adapted(LLAMA, lora), adapted(LLAMA, lora, spread), strict=True):
+        if part.target in ("o_proj", "down_proj"):
+            assert (part.inputs, part.outputs) == (whole.inputs / tensor, whole.outputs)
+        else:
+            assert (part.inputs, part.outputs) == (whole.inputs, whole.outputs / tensor)
+
+
+@pytest.mark.parametrize("expert", [1, 2, 8])
+def test_devices_together_hold_all_experts(expert: int) -> None:
+    model, lora = Models.Mixtral_8x7B, LoRA(rank=4, targets="feed-forward")
+    dense, held = adapter_lowering.parameters_on_device(
+        model, lora, Parallelism(data=8, expert=expert)
+    )
+    assert dense == 0
+    assert held * expert == lora.parameters(model)
+
+
+def test_stages_share_the_layers() -> None:
+    lora = LoRA(rank=16)
+    dense, _ = adapter_lowering.parameters_on_device(LLAMA, lora, Parallelism(pipeline=4))
+    assert dense * 4 == lora.parameters(LLAMA)
+
+
+@pytest.mark.parametrize("tokens", [512, 4096])
+def test_frozen_work_is_all_but_attention(tokens: int) -> None:
+    frozen, own = adapter_lowering.multiply_adds(LLAMA, LoRA(rank=16), tokens)
+    longer = replace(LLAMA, context=2**20)
+    # Work by the token alone: what two sequences need beyond one of twice the length.
+    one, two = (longer.flop_count(n, all_logits=True) for n in (tokens, 2 * tokens))
+    pairs = 32 * 2 * 4096
+    attention = [n * (n + 1) / 2 * pairs for n in (tokens, 2 * tokens)]
+    assert frozen == one / 2 - attention[0]
+    assert 2 * frozen == two / 2 - attention[1]
+    assert own == LoRA(rank=16).parameters(LLAMA) * tokens
+
+
+def test_what_lies_below_the_first_adapter() -> None:
+    wide, inner, tokens = 4096, 14336, 1000
+    first = wide * (wide + 2 * 1024)
+    scores = 2 * 2 * wide * tokens * (tokens + 1) / 2
+
+    def spared(targets: str, rank: int = 1) -> float:
+        lora = LoRA(rank=rank, targets=targets)
+        return adapter_lowering.spared_multiply_adds(LLAMA, lora, tokens, causal=True)
+
+    assert spared("q_proj") == tokens * (first + wide)
+    assert spared("o_proj") == tokens * (first + wide * wide + wide) + scores
+    up = first + wide * wide + 2 * wide * inner
+    assert spared("up_proj") == tokens * (up + wide) + scores
+    assert spared("down_proj") == tokens * (up + inner * wide + inner) + scores
+
+
+@pytest.mark.parametrize("rank", [0, -1, 1.5, True, "8", None, float("nan"), [4]])
+def test_a_rank_that_is_none(rank: object) -> None:
+    with pytest.raises(InvalidValueError, match="rank must be a whole number from 1 up"):
+        LoRA(rank=rank)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("targets", "words"),
+    [
+        ("q_prj", "Did you mean 'q_proj'"),
+        (("q_proj", "vproj"), "Did you mean 'v_proj'"),
+        ("linear", "There are: attention, feed-forward, all-linear"),
+        (None, "no target of adapters is called None"),
+        (([],), "no target"),
+    ],
+)
+def test_unknown_targets(targets: object, words: str) -> None:
+    with pytest.raises(UnknownNameError, match=words):
+        LoRA(rank=4, targets=targets)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("targets", "words"),
+    [
+        ((), "must name a matrix or more"),
+        (("q_proj", "q_proj"), "names q_proj twice"),
+        (("attention", "o_proj"), "names o_proj twice"),
+    ],
+)
+def test_targets_that_are_none_or_twice(targets: tuple[str, ...], words: str) -> None:
+    with pytest.raises(InvalidValueError, match=words):
+        LoRA(rank=4, targets=targets)
+
+
+def test_targets_that_a_model_has_none_of() -> None:
+    with pytest.raises(InvalidValueError, match=r"GPT-2 .* has no such matrix. It has: q_proj"):
+        LoRA(rank=4, targets="gate_proj").parameters(Models.GPT2)
+    with pytest.raises(InvalidValueError, match="q_a_proj"):
+        LoRA(rank=4, targets="q_a_proj").parameters(LLAMA)
+
+
+def test_a_rank_wider_than_a_matrix() -> None:
+    assert LoRA(rank=1024, targets="k_proj").parameters(LLAMA)
+    with pytest.raises(InvalidValueError, match=r"k_proj of Llama 3.1 8B is 4,096 x 1,024"):
+        LoRA(rank=1025, targets=("q_proj", "k_proj")).parameters(LLAMA)
+
+
+def test_a_network_has_none() -> None:
+    with pytest.raises(WrongKindError, match=r"ResNet-50 .* is a network of layers"):
+        LoRA(rank=4).parameters(Models.ResNet50)  # type: ignore[arg-type]
+
+
+def test_the_two_kinds_are_told_apart() -> None:
+    assert LoRA(rank=8) != QLoRA(rank=8)
+    assert len({LoRA(rank=8), QLoRA(rank=8), LoRA(rank=8)}) == 2
+    assert LoRA(rank=8, targets=["q_proj"]) == LoRA(rank=8, targets="q_proj")  # type: ignore[arg-type]
+    assert LoRA(rank=8).parameters(LLAMA) == QLoRA(rank=8).parameters(LLAMA)
