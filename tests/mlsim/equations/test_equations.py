@@ -55,6 +55,7 @@ from mlsim.solvers.forward.configuration import SOLVER, with_lookups
 from mlsim.solvers.forward.on_chip import with_cache
 from mlsim.solvers.gemm.layer import equations_for as layer_equations, every_equation
 from mlsim.solvers.serving.phase import equations_for
+from mlsim.solvers.serving.switched import BESIDE, ROUND
 from mlsim.solvers.training.plan import NETWORK_TRAINING, TRAINING
 from mlsim.units import quantity
 
@@ -210,6 +211,15 @@ LAYER = {
     "token_activations": 4e6,
     "prefill_busy_time": 0.5,
     "decode_busy_time": 0.01,
+    # What serving switches on.
+    "prefix_share": 0.1,
+    "prefix_tokens": 500,
+    "prefixes": 2,
+    "prefix_cache": 0.01e9,
+    "served_adapters": 20,
+    "acceptance_rate": 0.125,
+    "draft_tokens": 4,
+    "draft_prefill_time": 0.05,
 }
 REPEATS = tuple(name for name in VOCABULARY if name.endswith("repeats"))
 
@@ -363,13 +373,24 @@ def test_a_formula_keeps_the_order_of_its_source(name: str, formula: str) -> Non
     assert tex(EQUATIONS[name]) == formula
 
 
+SWITCHED = ("switched", "sharing", "offloading", "moved", "drafted", "adapters")
 KINDS = (
     *("latent", "encoder", "bound", "sends", "windowed", "calibrated", "recurrent", "shared"),
     *("hosted", "unfused", "worked"),
 )
 
 
-@pytest.mark.parametrize("kinds", [(), *((kind,) for kind in KINDS), KINDS])
+@pytest.mark.parametrize(
+    "kinds",
+    [
+        (),
+        *((kind,) for kind in KINDS),
+        KINDS,
+        *(("switched", kind) for kind in SWITCHED[1:]),
+        SWITCHED,
+        (*KINDS, *SWITCHED),
+    ],
+)
 def test_one_quantity_has_one_equation_in_a_solver(kinds: tuple[str, ...]) -> None:
     accounts = (equations_by(False), equations_by(True))
     for chosen in (
@@ -406,6 +427,9 @@ def test_every_equation_is_used() -> None:
     for kinds in itertools.product((False, True), repeat=len(KINDS)):
         picked = frozenset(kind for kind, on in zip(KINDS, kinds, strict=True) if on)
         used |= {each.name for each in equations_for(picked)}
+    for kinds in ((), ("bound",), ("calibrated",)):
+        used |= {each.name for each in equations_for(frozenset((*kinds, *SWITCHED)))}
+    used |= {each.name for each in ROUND} | {*BESIDE}
     counting = {
         each.name
         for each in equations_of(

@@ -100,6 +100,8 @@ EXPLAINED = {
         "elasticities": "a numerical derivative of any result by any input",
     },
     "serving/fit.py": {"_widest": WHOLE, "_shortage": LENGTH},
+    "serving/speculated.py": {"Speculated.break_even_batch": SEARCH},
+    "serving/switch_checks.py": {"_check_pair": "rows of two vocabularies, but for padding"},
     "serving/step_profile.py": {"StepProfile.shares": "a yes or no as a share of 1 or 0"},
     "serving/validate.py": {"_check_context": LENGTH},
     "training/optimal_size.py": {"OptimalSize.report": PRINTED},

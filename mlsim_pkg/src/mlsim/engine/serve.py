@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from mlsim.engine.switches import switched
 from mlsim.hardware import Device
 from mlsim.precision import Precision
 from mlsim.solvers.formats import formats
@@ -14,6 +15,7 @@ from mlsim.solvers.serving.validate import service
 from mlsim.systems import System
 from mlsim.workloads.model import Model
 from mlsim.workloads.parallelism import Parallelism
+from mlsim.workloads.switches import Offload, Speculation
 from mlsim.zoo import resolve
 
 if TYPE_CHECKING:
@@ -40,6 +42,10 @@ def serve(
     reserve: float = 0.1,
     estimate: str = "roofline",
     software: str | None = None,
+    prefix_share: Any = 0.0,
+    prefix_count: int | None = None,
+    speculation: Speculation | None = None,
+    offload: Offload | None = None,
     check_memory: bool = True,
     **given: Any,
 ) -> Serving:
@@ -88,6 +94,18 @@ def serve(
     software
         Of the calibrated estimate: the class of program that runs it, as
         `mlsim.software.classes` lists them: "engine" by default. "kernels" adds nothing.
+    prefix_share
+        Share of each prompt's tokens whose keys and values are in the cache already (prefix
+        caching). Prefill works on the others, which still look at the cached ones.
+    prefix_count
+        Different prefixes among the sequences of a copy, each kept once: 1 where all have the
+        same, such as a system prompt. By default each sequence keeps its own.
+    speculation
+        Speculative decoding, such as `Speculation(draft="Llama3_8B", tokens=4,
+        acceptance=0.7)` of `mlsim.workloads`. The answer's `speculation` tells where it pays.
+    offload
+        What lies in the host's memory, such as `Offload(cache=0.3)` of `mlsim.workloads`. The
+        link's rate is the device's on record, or `host_link_bandwidth` where it is given.
     check_memory
         Whether to refuse the times of a service that does not fit in memory.
     **given
@@ -138,6 +156,13 @@ def serve(
             estimate=estimate,
             software=software,
             given=given,
+            switches=switched(
+                device,
+                prefix_share=prefix_share,
+                prefix_count=prefix_count,
+                speculation=speculation,
+                offload=offload,
+            ),
         ),
         check_memory=check_memory,
     )

@@ -177,6 +177,27 @@ def decay(a: Value) -> Value:
     return sys.modules["numpy"].exp(-a)
 
 
+def geometric(ratio: Value, terms: Value) -> Value:
+    """Return the sum of the first powers of a ratio: 1 + r + r^2 + ..., so many terms.
+
+    In closed form (1 - r^n) / (1 - r), which for a ratio of 1 is n.
+
+    >>> geometric(0.5, 3), geometric(1.0, 3)
+    (1.75, 3.0)
+    """
+    kind = _kind(ratio, terms)
+    if kind == "symbol":
+        return (1 - ratio**terms) / (1 - ratio)
+    if kind == "quantity":
+        return geometric(*(getattr(each, "magnitude", each) for each in (ratio, terms)))
+    if kind == "float":
+        return float(terms) if ratio == 1 else (1 - ratio**terms) / (1 - ratio)
+    numpy = sys.modules["numpy"]
+    one = numpy.equal(ratio, 1)
+    below = numpy.where(one, 0.0, ratio)
+    return numpy.where(one, terms, (1 - below**terms) / (1 - below))
+
+
 def missed(all_there: Value, marked: Value, drawn: Value) -> Value:
     """Return the chance that draws without putting back take none of the marked ones.
 

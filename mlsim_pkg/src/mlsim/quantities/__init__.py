@@ -32,6 +32,7 @@ _TOPICS = (
     *("operators", "serving", "training", "calibration", "software", "kernels"),
     *("footprint", "machines", "inside", "counters", "timing", "arrivals", "gemm"),
     "adapters",
+    "switches",
 )
 _TERMS: dict[str, Term] = {}
 _loaded: list[str] = []

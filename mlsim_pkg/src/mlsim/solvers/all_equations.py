@@ -15,7 +15,10 @@ from mlsim.equations import (
     link,
     on_chip,
     plans,
+    served_adapters,
     serving_counts,
+    speculation,
+    switches,
 )
 from mlsim.solvers.anatomy.limits import EPOCHS
 from mlsim.solvers.footprint.account import FOOTPRINT
@@ -27,7 +30,10 @@ from mlsim.solvers.training.plan import NETWORK_TRAINING, TRAINING
 # By the name of the call that a user makes.
 SOLVERS: dict[str, tuple[Equation, ...]] = {
     "Engine.solve": (*lookups(), *equations_of(on_chip, causes), *SOLVER),
-    "Engine.serve": (*SERVING, *equations_of(link, serving_counts)),
+    "Engine.serve": (
+        *SERVING,
+        *equations_of(link, served_adapters, serving_counts, speculation, switches),
+    ),
     "Engine.load": equations_of(arrivals),
     "Engine.plan": equations_of(plans),
     "Engine.train": tuple(dict.fromkeys((*TRAINING, *NETWORK_TRAINING))),

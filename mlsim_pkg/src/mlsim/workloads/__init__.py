@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from mlsim.workloads.recurrent import DeltaRule, Recurrent, StateSpace
     from mlsim.workloads.released import Released
     from mlsim.workloads.steps import StepOperator
+    from mlsim.workloads.switches import Offload, Speculation
 
 __all__ = [
     "FLOPS_PER_MULTIPLY_ADD",
@@ -33,12 +34,14 @@ __all__ = [
     "Model",
     "Network",
     "NetworkOperators",
+    "Offload",
     "Operator",
     "OperatorTable",
     "Parallelism",
     "QLoRA",
     "Recurrent",
     "Released",
+    "Speculation",
     "StateSpace",
     "StepOperator",
     "Transformer",
@@ -63,6 +66,7 @@ _HOMES = {
     **dict.fromkeys(("DeltaRule", "Recurrent", "StateSpace"), "recurrent"),
     "Released": "released",
     "StepOperator": "steps",
+    **dict.fromkeys(("Offload", "Speculation"), "switches"),
 }
 
 

@@ -82,6 +82,10 @@ class StepOperator:
         """Return it without the traffic that a perfect program could avoid."""
         return replace(self, token_elements=0, link_elements=0.0)
 
+    def scoring(self, tokens: int) -> StepOperator:
+        """Return it with scores for so many tokens of a sequence, if it is for the last only."""
+        return replace(self, token_limit=tokens) if self.token_limit == 1 else self
+
     def renamed(self, name: str) -> StepOperator:
         """Return it under another name."""
         return replace(self, name=name)

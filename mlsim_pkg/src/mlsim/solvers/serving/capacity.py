@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from mlsim.equations import serving_counts as counts
+from mlsim.equations import serving_counts as counts, switches
 from mlsim.equations.functions import maximum, minimum, total
 from mlsim.equations.service import cache_tokens
 from mlsim.errors import WrongKindError
@@ -36,6 +36,8 @@ def longest_context(service: Service, value: Callable[[str], Any]) -> Any:
     states = total(columns["sequence_state"], columns["resident_repeats"])
     if states:
         left = counts.memory_beside_states(left, states, resident)
+    if service.switches.prefix_count is not None:
+        left = switches.memory_beside_prefixes(left, value("cache_saved"))
     each = counts.step_token_memory(element, value("live_elements"), batch)
 
     def beside(activations: Any) -> Any:
@@ -80,8 +82,9 @@ def _tokens(service: Service, value: Callable[[str], Any], memory: Any, activati
     window = float(service.model.window or service.model.context)
     within, always = (_cached_elements(service, window, windowed=each) for each in (True, False))
     size = value("bytes_per_cached_element")
-    windowed = counts.layers_cache(size, within)
-    lasting = counts.growing_token_memory(counts.layers_cache(size, always), activations)
+    windowed = _kept(service, counts.layers_cache(size, within))
+    layers = _kept(service, counts.layers_cache(size, always), drafted=True)
+    lasting = counts.growing_token_memory(layers, activations)
     tokens = counts.short_sequence_length(memory, windowed, lasting)
     if not within:
         return tokens
@@ -99,10 +102,36 @@ def _cache(service: Service, value: Callable[[str], Any], tokens: Any) -> Any:
     window = float(service.model.window or service.model.context)
     size = value("bytes_per_cached_element")
     windowed, lasting = (
-        counts.layers_cache(size, _cached_elements(service, window, windowed=each))
+        _kept(
+            service,
+            counts.layers_cache(size, _cached_elements(service, window, windowed=each)),
+            drafted=not each,
+        )
         for each in (True, False)
     )
     return counts.length_cache(windowed, window, lasting, tokens)
+
+
+def _kept(service: Service, layers: Any, *, drafted: bool = False) -> Any:
+    """Return what of the cache of one token stays on a device, with that of a draft."""
+    on = service.switches
+    if on.offload is None and on.draft is None:
+        return layers
+    offloaded = on.offload.cache if on.offload else 0.0
+    return switches.layers_cache_on_device(
+        layers, offloaded, _of_draft(service) if drafted else 0.0
+    )
+
+
+def _of_draft(service: Service) -> Any:
+    """Return the cache of one token that a draft keeps, as if it had no windows."""
+    draft = service.switches.draft
+    if draft is None:
+        return 0.0
+    elements = total(
+        draft.table.columns["cached_elements"], draft.table.columns["resident_repeats"]
+    )
+    return counts.layers_cache(draft.base["bytes_per_cached_element"], elements)
 
 
 def _cached_elements(service: Service, window: float, *, windowed: bool) -> Any:

@@ -25,6 +25,7 @@ from mlsim.solvers import calibrated
 from mlsim.solvers.inputs import CALIBRATED
 from mlsim.solvers.question import Known, Question
 from mlsim.solvers.serving.service import ASKED, Service
+from mlsim.solvers.serving.switched import choose
 
 # A step has its own counts of work and traffic, and its own sum of times.
 _OWN = {each.yields for each in equations_of(step, service)} | {"throughput"}
@@ -76,6 +77,8 @@ def equations_for(variant: frozenset[str]) -> tuple[Equation, ...]:
         terms = {name: name in variant for name in ("hosted", "unfused", "worked")}
         chosen |= calibrated.chosen(sends=sends, network=False, **terms)
         candidates = (*SERVING, *calibrated.EQUATIONS)
+    if "switched" in variant:
+        candidates = (*candidates, *choose(variant, chosen))
     return tuple(each for each in candidates if chosen.get(each.yields, each.name) == each.name)
 
 
@@ -83,11 +86,26 @@ def step_question(service: Service, name: str, new_tokens: Any, cached_tokens: A
     """Return what a step asks: so many new tokens of each sequence, so many cached."""
     asked = {"cached_tokens": cached_tokens, "new_tokens": new_tokens}
     return Question(
-        lambda: service.known.add("given", new_tokens=new_tokens, cached_tokens=cached_tokens),
+        lambda: _known(service).add("given", new_tokens=new_tokens, cached_tokens=cached_tokens),
         equations_for(service.variant),
         lambda: {**service.labels, "estimate": f"{service.estimate}, {name}"},
         table=service.table,
         shape=service.shape_with(asked),
+    )
+
+
+def _known(service: Service) -> Known:
+    """Return what is known of all phases, and what a draft takes, which is a service too."""
+    known, draft = service.known, service.switches.draft_of(service)
+    if draft is None:
+        return known
+    asked = step_question(draft, "prefill", *draft.prefill)
+    found = asked.evaluate("weight_memory", "cache_per_sequence", "time_to_first_token")
+    return known.add(
+        f"{draft.model.name}, a service of its own ({draft.formats.name})",
+        draft_weight_memory=found["weight_memory"],
+        draft_cache_per_sequence=found["cache_per_sequence"],
+        draft_prefill_time=found["time_to_first_token"],
     )
 
 
@@ -100,7 +118,7 @@ def steps_at_once(
     """
     table = service.table
     request = {**service.request, "new_tokens": new, "cached_tokens": cached}
-    if service.given:
+    if service.given or service.switches.on:
         values = {**service.base, **table.columns_2d, **request}
         return {**values, **_plan(service, wanted, values).compute(values)}
     import numpy as np

@@ -39,6 +39,8 @@ SERVING_GIVABLE = (
     "bytes_per_element",
     "bytes_per_cached_element",
     "expert_share",
+    # With offload only.
+    "host_link_bandwidth",
     *dict.fromkeys(
         each.yields
         for each in SERVING

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any
 
 from mlsim.equations import serving_counts
@@ -20,6 +20,7 @@ from mlsim.solvers.formats import WIDE, WIDE_BYTES, Formats
 from mlsim.solvers.inputs import CALIBRATED
 from mlsim.solvers.question import Known
 from mlsim.solvers.serving.known import known_of
+from mlsim.solvers.serving.switches import OFF, Switches
 from mlsim.systems import System
 from mlsim.systems.link_calibration import exchange_constants
 from mlsim.workloads.language import Transformer
@@ -71,6 +72,8 @@ class Service:
     given: Mapping[str, Any]
     # What runs it; of the calibrated estimate only.
     software: Software | None = None
+    # What is switched on: cached prefixes, speculation, memory of the host.
+    switches: Switches = OFF
     # The operators on one device, with its peaks; all that no request changes.
     table: OperatorTable[StepOperator] = field(init=False)
     # What is known of model, device and layout, whatever the request.
@@ -88,7 +91,7 @@ class Service:
     @property
     def variant(self) -> frozenset[str]:
         """What decides which equations hold."""
-        return _variant(
+        found = _variant(
             (
                 self.model.latent,
                 not self.model.decoder,
@@ -103,6 +106,12 @@ class Service:
                 self.table.cache["worked"],
             )
         )
+        return found | self.switches.variant if self.switches.on else found
+
+    @property
+    def prefill(self) -> tuple[Any, Any]:
+        """Tokens of each prompt that prefill works on, and those that are cached."""
+        return self.switches.prefill(self.prompt_tokens)
 
     @property
     def calibrated(self) -> bool:
@@ -137,13 +146,22 @@ class Service:
             # An encoder reads its batch at once.
             "chunk_tokens": self.chunk_tokens if self.model.decoder else float(UNLIMITED),
             "reserve_share": self.reserve_share,
+            **self.switched,
             **self.given,
         }
+
+    @cached_property
+    def switched(self) -> Known:
+        """What is known because of what is switched on."""
+        return self.switches.known(self) if self.switches.on else Known()
 
     @property
     def known(self) -> Known:
         """Everything known of all phases but the columns, in base units."""
-        return self.base.joined(Known().add("given", **self.request))
+        found = self.base.joined(Known().add("given", **self.request))
+        origins = self.switched.origins.items()
+        found.origins.update((name, each) for name, each in origins if name not in self.given)
+        return found
 
     def shape_with(self, asked: Mapping[str, Any]) -> tuple[int, ...]:
         """Return the shape of an answer, () for one point, with more that is asked.
@@ -157,6 +175,7 @@ class Service:
             "batch_size": self.batch_size,
             "prompt_tokens": self.prompt_tokens,
             "output_tokens": self.output_tokens,
+            "prefix_share": self.switches.prefix_share,
             **self.given,
             **asked,
         }
@@ -219,6 +238,7 @@ def _table(service: Service, replaced: tuple[str, ...]) -> OperatorTable[StepOpe
         formats,
         service.estimate,
         service.software,
+        service.switches.of_table,
         replaced,
     )
     found = _TABLES.get(key)
@@ -233,6 +253,9 @@ def _new_table(service: Service, replaced: tuple[str, ...]) -> OperatorTable[Ste
     """Make the operators' table with columns of the device's own, but those replaced."""
     parallelism, formats, system = service.parallelism, service.formats, service.system
     operators, bound = service.model.operators(parallelism), service.estimate == "bound"
+    scored = service.switches.scored
+    if scored > 1:
+        operators = tuple(each.scoring(scored) for each in operators)
     if bound:
         # Activations could stay on chip, and sending could hide behind computing.
         operators = tuple(each.compulsory() for each in operators if each.kind != "network")

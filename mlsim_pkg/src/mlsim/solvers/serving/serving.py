@@ -19,6 +19,7 @@ from mlsim.solvers.serving.result_names import MEMORY, RESULTS, WHOLE
 from mlsim.solvers.serving.service import Service
 from mlsim.solvers.serving.serving_load import load_of
 from mlsim.solvers.serving.serving_report import inputs, report, reported
+from mlsim.solvers.serving.speculated import Speculated, checked_step, round_question
 from mlsim.solvers.serving.step_profile import StepProfile
 from mlsim.units import text
 
@@ -51,8 +52,8 @@ class Serving(Answer):
         self.service = service
         self._shape = service.shape_with({})
         self._contexts = decode_contexts(service) if service.model.decoder else {}
-        self.prefill = StepProfile(service, "prefill", service.prompt_tokens, 0.0)
-        if not self._shape:
+        self.prefill = StepProfile(service, "prefill", *service.prefill)
+        if not self._shape and not self._speculates:
             self._all_at_once()
 
     @property
@@ -68,8 +69,9 @@ class Serving(Answer):
     def _all_at_once(self) -> None:
         """Run all steps of one point together."""
         contexts = self._contexts
-        new = [self.service.prompt_tokens, *(1.0 for _ in contexts)]
-        cached = [0.0, *contexts.values()]
+        worked, known = self.service.prefill
+        new = [worked, *(1.0 for _ in contexts)]
+        cached = [known, *contexts.values()]
         wanted = ("time_to_first_token", "memory_free", "latency")
         if ARRAYS:
             import numpy as np
@@ -83,9 +85,9 @@ class Serving(Answer):
             ready, free = float(starts[0]), float(np.ravel(found["memory_free"])[0])
         else:
             asked = self.question
-            known = {**asked.known, **asked.table.columns}
+            values = {**asked.known, **asked.table.columns}
             runs = [
-                asked.plan(*wanted).run({**known, "new_tokens": n, "cached_tokens": c})
+                asked.plan(*wanted).run({**values, "new_tokens": n, "cached_tokens": c})
                 for n, c in zip(new, cached, strict=True)
             ]
             first, *steps = (run["latency"] for run in runs)
@@ -110,12 +112,41 @@ class Serving(Answer):
             If the model is an encoder, which does not generate.
         """
         self._needs_decoder()
-        if context is None:
-            first, *_, last = self._contexts.values()
-            context = middle_cached_tokens(first, last)
-            return StepProfile(self.service, "decode", 1.0, context)
-        cached = check_context(self.service.model, context)
+        model = self.service.model
+        cached = self._middle if context is None else check_context(model, context)
+        if self._speculates:
+            asked, new = checked_step(self.service)
+            return StepProfile(asked, "decode", new, cached)
         return StepProfile(self.service, "decode", 1.0, cached)
+
+    @property
+    def _middle(self) -> Any:
+        """Tokens cached in the middle of the output."""
+        first, *_, last = self._contexts.values()
+        return middle_cached_tokens(first, last)
+
+    @property
+    def _speculates(self) -> bool:
+        return self.service.switches.speculation is not None
+
+    @property
+    def speculation(self) -> Speculated:
+        """What speculative decoding does, in the middle of the output, and where it pays.
+
+        Raises
+        ------
+        WrongKindError
+            If none is switched on.
+        DoesNotFitError
+            If the service does not fit in memory.
+        """
+        if not self._speculates:
+            raise WrongKindError(
+                "nothing speculates here: ask with speculation=Speculation(draft=..., tokens=4, "
+                "acceptance=0.7), of mlsim.workloads."
+            )
+        self.value("time_per_output_token")
+        return Speculated(self.service, self._middle)
 
     def _needs_decoder(self) -> None:
         model = self.service.model
@@ -128,17 +159,20 @@ class Serving(Answer):
     @property
     def names(self) -> tuple[str, ...]:
         """What can be asked for by name; quantities of one phase are asked of it."""
-        return tuple(dict.fromkeys((*RESULTS, *self._contexts, *self.service.known)))
+        switched = ("host_memory",) if self.service.switches.offload else ()
+        return tuple(dict.fromkeys((*RESULTS, *switched, *self._contexts, *self.service.known)))
 
     def _asked(self, name: str) -> tuple[Question, str]:
         service = self.service
         if name in WHOLE:
             self._needs_decoder()
             return self._whole(name), name
+        if name in self._contexts and self._speculates:
+            return round_question(service, self._contexts[name]), "speculative_token_time"
         if name in self._contexts:
             words = f"decode, {name.replace('_', ' ')}"
             return step_question(service, words, 1.0, self._contexts[name]), "latency"
-        if name in RESULTS:
+        if name in RESULTS or (name in self.names and name not in service.known):
             return self.question, name
         return super()._asked(name)
 
@@ -162,6 +196,7 @@ class Serving(Answer):
             prompt_tokens=pick(service.prompt_tokens),
             output_tokens=pick(service.output_tokens),
             given={name: pick(value) for name, value in service.given.items()},
+            switches=service.switches.picked(pick),
         )
         return Serving(point, check_memory=self._check_memory)
 

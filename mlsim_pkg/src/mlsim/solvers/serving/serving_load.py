@@ -11,6 +11,7 @@ from mlsim.solvers.load import Load
 from mlsim.solvers.serving.contexts import decode_contexts, filling_share
 from mlsim.solvers.serving.phase import equations_for, step_question
 from mlsim.solvers.serving.service import Service
+from mlsim.solvers.serving.speculated import round_question
 
 
 def load_of(service: Service, time: float) -> Load:
@@ -46,17 +47,24 @@ def _busy(service: Service, name: str) -> float:
         stages = float(service.parallelism.pipeline)
         return float(counts.stage_busy_time(found[name], found["micro_batches"], stages))
 
-    prefill = of(service.prompt_tokens, 0.0)
+    prefill = of(*service.prefill)
     if not service.model.decoder:
         return prefill
+    speculates = service.switches.speculation is not None
     # The mean over the output is taken as the time of a step is.
     (mean,) = (
         each for each in equations_for(service.variant) if each.yields == "time_per_output_token"
     )
     steps: dict[str, float] = {
-        step: of(1.0, cached) for step, cached in decode_contexts(service).items()
+        step: _round(service, cached, name) if speculates else of(1.0, cached)
+        for step, cached in decode_contexts(service).items()
     }
     if "filling_share" in mean.inputs:
         steps["filling_share"] = float(filling_share(service))
     each_step = float(mean.function(**{step: steps[step] for step in mean.inputs}))
     return float(counts.generation_busy_time(prefill, service.output_tokens, each_step))
+
+
+def _round(service: Service, cached: Any, name: str) -> float:
+    """Return how long a device would compute, or move bytes, at full rate for each token."""
+    return float(round_question(service, cached, name).value("speculative_token_time"))

@@ -61,6 +61,7 @@ def inputs(serving: Serving) -> dict[str, Any]:
         **({"formats_assumed": service.formats.why} if service.formats.why else {}),
         "estimate": service.estimate,
         **({"software": service.software.key} if service.software else {}),
+        **({"switched_on": dict(service.switches.words())} if service.switches.on else {}),
         "batch_size": {"value": plain(serving.batch_size), "unit": "sample"},
         "prompt_tokens": {"value": plain(service.prompt_tokens), "unit": "token/sample"},
         "output_tokens": {"value": plain(service.output_tokens), "unit": "token/sample"},
@@ -79,6 +80,7 @@ def report(serving: Serving) -> Report:
     assumed = [("formats", service.formats.why)] if service.formats.why else []
     if service.software:
         assumed.append(("software", service.software.name))
+    assumed += [(name, words) for name, words in service.switches.words().items()]
     if serving.shape:
         heads = _HEADS if service.model.decoder else _HEADS[:4]
         return Report(title, _points(serving), heads=[(head, 11) for head in heads], notes=assumed)
@@ -89,11 +91,15 @@ def report(serving: Serving) -> Report:
     rows += assumed
     if serving.shows_times:
         rows += _times(serving)
+    if service.switches.speculation and serving.shows_times:
+        rows.append(("rounds", _rounds(serving)))
     memory = (
         f"{_size(serving, 'memory_required')} of {_size(serving, 'usable_memory')} "
         f"({service.reserve_share:.0%} of {_size(serving, 'memory_capacity')} reserved)"
     )
     rows += [("memory", memory), ("", _parts(serving))]
+    if service.switches.offload:
+        rows.append(("on the host", f"{_size(serving, 'host_memory')} for each device"))
     if not serving.feasible:
         short = text(-float(serving.value("memory_free")), "B")
         rows.append(("feasible", f"no: {short} too much"))
@@ -128,6 +134,18 @@ def _times(serving: Serving) -> list[tuple[str, str]]:
         )
     )
     return rows
+
+
+def _rounds(serving: Serving) -> str:
+    """Return what speculation makes of a step, and from where on it pays."""
+    found = serving.speculation
+    rate, batch = found.break_even_acceptance, found.break_even_batch
+    pays = "at no acceptance" if rate is None else f"from an acceptance of {rate:.2f} on"
+    until = "at no batch" if batch is None else f"up to a batch of {batch:,}"
+    return (
+        f"{found.value('expected_tokens'):.2f} tokens in {text(found.value('round_time'), 's')}, "
+        f"{found.value('speculative_speedup'):.2f} times as fast; pays {pays}, {until}"
+    )
 
 
 def _bound(step: StepProfile) -> str:

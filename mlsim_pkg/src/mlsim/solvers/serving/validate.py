@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from mlsim.errors import InvalidValueError, WrongKindError
@@ -17,12 +19,14 @@ from mlsim.solvers.question import Question
 from mlsim.solvers.serving.phase import equations_for, step_question
 from mlsim.solvers.serving.result_names import givable
 from mlsim.solvers.serving.service import ASKED, Service
+from mlsim.solvers.serving.switch_checks import Asked, checked
 from mlsim.systems import System
 from mlsim.systems.torus import check_exchange
 from mlsim.workloads.language import Transformer
 from mlsim.workloads.parallelism import Parallelism
 
 _ALONE = Parallelism()
+_NOTHING = Asked()
 # What is asked for by number, beside the quantities that are given.
 _FIXED = (*ASKED, "data_parallel", "pipeline_parallel", "tokens_per_step")
 _SHARES = ("memory_bound_share", "compute_bound_share", "network_share")
@@ -46,6 +50,7 @@ def service(
     estimate: str = "roofline",
     software: Software | str | None = None,
     given: Mapping[str, Any] | None = None,
+    switches: Asked = _NOTHING,
 ) -> Service:
     """Check a question about a service; see `Engine.serve` for its parts.
 
@@ -73,6 +78,24 @@ def service(
         given=validate_given(given, givable(estimate)) if given else {},
     )
     _check_context(made)
+    on = checked(
+        switches,
+        made,
+        partial(
+            service,
+            hardware=hardware,
+            batch_size=batch_size,
+            prompt_tokens=prompt_tokens,
+            output_tokens=output_tokens,
+            block_tokens=block_tokens,
+            chunk_tokens=chunk_tokens,
+            reserve=reserve,
+            estimate=estimate,
+            software=software,
+        ),
+    )
+    if on.on:
+        made = replace(made, switches=on)
     _check_given(made)
     return made
 
@@ -150,7 +173,7 @@ def _check_given(service: Service) -> None:
 def _steps(service: Service) -> tuple[Question, ...]:
     """Return the steps that are checked: the prompt, and of a decoder the first new token."""
     prompt = service.prompt_tokens
-    prefill = step_question(service, "prefill", prompt, 0.0)
+    prefill = step_question(service, "prefill", *service.prefill)
     if not service.model.decoder:
         return (prefill,)
     return (prefill, step_question(service, "decode", 1.0, prompt))

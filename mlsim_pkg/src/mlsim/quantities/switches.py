@@ -1,0 +1,142 @@
+"""What serving switches on: a cache of prefixes, a draft, memory of the host, adapters."""
+
+ENTRIES: tuple[tuple[str, str, str, str], ...] = (
+    # Prompts of which a part is cached already.
+    ("prefix_share", r"s_\text{pre}", "1", "Share of a prompt's tokens that are in the cache."),
+    (
+        "prefix_tokens",
+        r"n_\text{pre}",
+        "token/sample",
+        "Tokens of a prompt whose keys and values are in the cache when it arrives.",
+    ),
+    (
+        "uncached_tokens",
+        r"n_\text{work}",
+        "token/sample",
+        "Tokens of a prompt that prefill still has to work on.",
+    ),
+    ("prefixes", r"N_\text{pre}", "1", "Different prefixes among the sequences of one copy."),
+    (
+        "shared_tokens",
+        r"n_\text{share}",
+        "token/sample",
+        "Tokens of a sequence whose blocks of cache others use, too.",
+    ),
+    (
+        "operator_prefix_cache",
+        r"c_\text{op,pre}",
+        "B/sample",
+        "Cache of a sequence in one layer that others use, too.",
+    ),
+    ("prefix_cache", r"c_\text{pre}", "B/sample", "Cache of a sequence that others use, too."),
+    ("cache_saved", r"M_\text{saved}", "B", "Cache that sequences of one prefix keep once."),
+    # Memory of the host.
+    ("offloaded_weights", r"o_w", "1", "Share of the weights that lies in the host's memory."),
+    ("offloaded_cache", r"o_c", "1", "Share of the KV cache that lies in the host's memory."),
+    (
+        "offload_overlap",
+        r"x_\text{off}",
+        "1",
+        "Share in which reading of device memory and reading of host memory overlap.",
+    ),
+    ("offload_bytes", r"D_\text{off}", "B", "Bytes that an operator takes from the host."),
+    ("offload_time", r"t_\text{off}", "s", "Time of an operator's bytes on the host's link."),
+    (
+        "two_way_bandwidth",
+        r"\beta_\leftrightarrow",
+        "B/s",
+        "Rate of a link in both directions together.",
+    ),
+    ("total_offload_bytes", r"\Sigma D_\text{off}", "B", "Bytes that a step takes from the host."),
+    ("total_offload_time", r"T_\text{off}", "s", "Time of a step's bytes on the host's link."),
+    ("host_memory", r"M_\text{host}", "B", "Memory of the host that one device uses."),
+    (
+        "model_weight_memory",
+        r"W_\text{all}",
+        "B",
+        "Memory of a model's parameters that belong to one device, wherever they lie.",
+    ),
+    (
+        "model_cache_per_sequence",
+        r"c_\text{all}",
+        "B/sample",
+        "Cache of one sequence that belongs to one device, wherever it lies.",
+    ),
+    # Adapters.
+    ("served_adapters", r"N_\text{LoRA}", "1", "Adapters that are served together."),
+    (
+        "served_adapter_parameters",
+        r"p_\text{served}",
+        "parameter",
+        "Parameters of one adapter that an operator holds on one device.",
+    ),
+    ("distinct_adapters", r"n_\text{LoRA}", "1", "Different adapters that a step reads."),
+    (
+        "operator_adapter_memory",
+        r"m_\text{LoRA}",
+        "B",
+        "Memory of all adapters of one operator on one device.",
+    ),
+    ("adapter_memory", r"M_\text{LoRA}", "B", "Memory of all adapters on one device."),
+    # A draft, and its verification.
+    (
+        "acceptance_rate",
+        r"\alpha_\text{acc}",
+        "1",
+        "Chance that a drafted token is accepted, given that those before it are.",
+    ),
+    ("draft_tokens", r"\gamma_\text{draft}", "1", "Tokens that are drafted before each check."),
+    (
+        "draft_cost",
+        r"c_\text{draft}",
+        "1",
+        "Time of a step of the draft over that of a step of the model.",
+    ),
+    ("expected_tokens", r"E_\text{tok}", "1", "Tokens that a round makes for each sequence."),
+    ("draft_step_time", r"t_\text{draft}", "s", "Time in which one token is drafted."),
+    ("plain_step_time", r"t_\text{plain}", "s", "Time of a decode step without speculation."),
+    (
+        "verification_time",
+        r"t_\text{check}",
+        "s",
+        "Time in which the model works on all drafted tokens, and one more.",
+    ),
+    (
+        "round_time",
+        r"t_\text{round}",
+        "s",
+        "Time of a round: the drafted tokens, one after another, and their check.",
+    ),
+    (
+        "speculative_token_time",
+        r"\tau_\text{spec}",
+        "s",
+        "Time of a round for each token that it makes.",
+    ),
+    (
+        "speculative_speedup",
+        r"S_\text{spec}",
+        "1",
+        "Time of a token without speculation over that with it; below 1 it costs time.",
+    ),
+    (
+        "break_even_tokens",
+        r"E_\text{even}",
+        "1",
+        "Tokens of a round from which on speculation pays.",
+    ),
+    ("draft_prefill_time", r"t_\text{pre}", "s", "Time in which the draft reads the prompts."),
+    ("draft_weight_memory", r"W_\text{draft}", "B", "Memory of the draft's weights."),
+    (
+        "draft_cache_per_sequence",
+        r"c_\text{dseq}",
+        "B/sample",
+        "Cache that the draft keeps of one sequence on one device.",
+    ),
+    (
+        "draft_cache_per_token",
+        r"c_\text{dtok}",
+        "B/token",
+        "Cache that the draft keeps of one token on one device.",
+    ),
+)

@@ -1,0 +1,153 @@
+"""What is switched on in a service, and what is known because of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from mlsim.equations import speculation as rounds, switches as counts
+from mlsim.solvers.question import Known
+from mlsim.solvers.serving.switched import HOST_LINK
+from mlsim.workloads.switches import Offload, Speculation
+
+if TYPE_CHECKING:
+    from mlsim.records import Figure
+    from mlsim.solvers.serving.service import Service
+
+
+@dataclass(frozen=True, eq=False, slots=True, kw_only=True)
+class Switches:
+    """What is switched on; by default nothing.
+
+    Attributes
+    ----------
+    prefix_share
+        Share of a prompt's tokens that is in the cache: a float, or an array.
+    prefix_count
+        Different prefixes among the sequences of a copy; None where nobody shares.
+    speculation, draft
+        Speculative decoding; the draft as a service of its own, if it is a model.
+    offload, host_link
+        What lies on the host; the figure of the device's link to it.
+    scored
+        Tokens of each sequence for which the output layer works: more than one in a check.
+    """
+
+    prefix_share: Any = 0.0
+    prefix_count: float | None = None
+    speculation: Speculation | None = None
+    draft: Service | None = None
+    offload: Offload | None = None
+    host_link: Figure | None = None
+    scored: int = 1
+
+    @property
+    def has_prefix(self) -> bool:
+        """Whether a part of the prompts is in the cache."""
+        share = self.prefix_share
+        return bool(share.any() if getattr(share, "ndim", 0) else share)
+
+    @property
+    def on(self) -> bool:
+        """Whether anything is switched on that changes what is known or computed."""
+        return self.has_prefix or self.speculation is not None or self.offload is not None
+
+    @property
+    def variant(self) -> frozenset[str]:
+        """What decides which equations hold."""
+        flags = {
+            "switched": self.on,
+            "sharing": self.has_prefix and self.prefix_count is not None,
+            "offloading": self.offload is not None,
+            "moved": self.offload is not None or self.draft is not None,
+            "drafted": self.draft is not None,
+        }
+        return frozenset(name for name, holds in flags.items() if holds)
+
+    @property
+    def of_table(self) -> Any:
+        """What decides which operators there are."""
+        return self.scored
+
+    def picked(self, pick: Callable[[Any], float]) -> Switches:
+        """Return them at one point of many."""
+        return replace(self, prefix_share=pick(self.prefix_share)) if self.on else self
+
+    def checking(self) -> Switches:
+        """Return them for the step that checks drafted tokens: each of them has scores."""
+        assert self.speculation is not None
+        return replace(self, scored=self.speculation.checked)
+
+    def draft_of(self, service: Service) -> Service | None:
+        """Return the draft, as it serves the same sequences."""
+        if self.draft is None:
+            return None
+        return replace(
+            self.draft,
+            batch_size=service.batch_size,
+            prompt_tokens=service.prompt_tokens,
+            output_tokens=service.output_tokens,
+            switches=Switches(prefix_share=self.prefix_share),
+        )
+
+    def known(self, service: Service) -> Known:
+        """Return what is known of a service because of them, with its origins."""
+        known = Known()
+        offload = self.offload or Offload()
+        if self.has_prefix:
+            known.add("given", prefix_share=self.prefix_share)
+        if self.prefix_count is not None:
+            known.add("given", prefixes=self.prefix_count)
+        words = "given" if self.offload else "nothing is offloaded"
+        known.add(words, offloaded_weights=offload.weights, offloaded_cache=offload.cache)
+        if self.offload:
+            known.add("given", offload_overlap=offload.overlap)
+        if self.host_link is not None:
+            known.add(_origin(service, self.host_link), **{HOST_LINK: one_way(self.host_link)})
+        if self.speculation:
+            logits = rounds.checked_logits(service.base["logits"], float(self.speculation.tokens))
+            known.add("each drafted token has scores", logits=logits)
+        if self.draft is None:
+            none = "no draft, or one of which only the cost is known"
+            known.add(none, draft_weight_memory=0.0, draft_cache_per_sequence=0.0)
+        return known
+
+    def prefill(self, prompt_tokens: Any) -> tuple[Any, Any]:
+        """Return how many tokens of a prompt prefill works on, and how many are cached."""
+        if not self.has_prefix:
+            return prompt_tokens, 0.0
+        cached = counts.prefix_tokens(self.prefix_share, prompt_tokens)
+        return counts.uncached_tokens(prompt_tokens, cached), cached
+
+    def words(self) -> Mapping[str, str]:
+        """Return what is switched on, in words, by name."""
+        found = {}
+        if self.has_prefix:
+            many = getattr(self.prefix_share, "ndim", 0)
+            share = "several shares" if many else f"{self.prefix_share:.0%}"
+            kept = (
+                "each sequence keeps its own"
+                if self.prefix_count is None
+                else f"{self.prefix_count:,.0f} different, kept once each"
+            )
+            found["prefix"] = f"{share} of each prompt is cached; {kept}"
+        if self.speculation:
+            found["speculation"] = str(self.speculation)
+        if self.offload:
+            found["offload"] = str(self.offload)
+        return found
+
+
+def one_way(figure: Figure) -> float:
+    """Return the rate of a link in one direction, in B/s."""
+    both = figure.direction == "both ways"
+    return float(counts.one_way_rate(figure.si) if both else figure.si)
+
+
+def _origin(service: Service, figure: Figure) -> Callable[[], str]:
+    both = ", half of it each way" if figure.direction == "both ways" else ""
+    return lambda: f"{service.device.name}: {figure.origin()}{both}"
+
+
+OFF = Switches()
