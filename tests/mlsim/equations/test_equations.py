@@ -218,6 +218,7 @@ LAYER = {
     "prefix_cache": 0.01e9,
     "served_adapters": 20,
     "acceptance_rate": 0.125,
+    "expected_tokens": 2.5,
     "draft_tokens": 4,
     "draft_prefill_time": 0.05,
 }

@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from mlsim.engine.switches import switched, with_prefixes
 from mlsim.errors import InvalidValueError, WrongKindError
 from mlsim.hardware import Device
 from mlsim.precision import Precision
@@ -20,6 +21,7 @@ from mlsim.workloads.lengths import Lengths, lengths
 from mlsim.workloads.model import Model
 from mlsim.workloads.parallelism import Parallelism
 from mlsim.workloads.requests import FOLLOWED, FOLLOWED_PER_USER, Requests, check_count
+from mlsim.workloads.switches import Offload, Speculation
 from mlsim.workloads.traces import read_trace
 from mlsim.zoo import resolve
 
@@ -52,6 +54,11 @@ def load(
     reserve: float = 0.1,
     estimate: str = "roofline",
     software: str | None = None,
+    prefix_share: Any = 0.0,
+    prefix_count: int | None = None,
+    prefix_blocks: int | None = None,
+    speculation: Speculation | None = None,
+    offload: Offload | None = None,
     **given: Any,
 ) -> LoadedService:
     """Predict what users of a language model wait for while requests keep coming.
@@ -73,7 +80,7 @@ def load(
         Requests that are all there at the start.
     trace
         A CSV file of requests: when each arrived (s), its prompt and output tokens. Without
-        a column of arrivals, `rate` says how they come.
+        a column of arrivals, `rate` says how they come. Or a JSONL file in Mooncake's format.
     prompt_tokens, output_tokens
         Tokens of each request: a number, or a distribution such as "lognormal 512 0.8"
         (mean, spread as a share of it), "uniform 100 900" or "exponential 512".
@@ -95,6 +102,14 @@ def load(
         scheduler of their own, and requests go to them in turn.
     software
         Class of software of a calibrated estimate; by default that of the scheduler.
+    prefix_share
+        Share of each prompt's tokens that is in the cache already; or "trace": what the trace
+        says of each prompt, by its blocks or its column `prefix_tokens`.
+    prefix_blocks
+        Blocks that the cache of prefixes holds, the latest used; with "trace" and a trace that
+        names blocks. By default all that were ever seen.
+    prefix_count, speculation, offload
+        As for `serve`. A request makes the mean number of tokens in each round.
     reserve, estimate, **given
         As for `serve`.
 
@@ -132,6 +147,7 @@ def load(
         think_time=_number("think_time", think_time),
         seed=check_seed(seed),
     )
+    coming, prefix_share = with_prefixes(coming, prefix_share, prefix_blocks, trace)
     found, served = resolve.hardware(hardware), resolve.transformer(model)
     device = found if isinstance(found, Device) else found.device
     chosen = formats(
@@ -160,6 +176,13 @@ def load(
         estimate=estimate,
         software=rule.software if software is None and estimate == CALIBRATED else software,
         given=given,
+        switches=switched(
+            device,
+            prefix_share=prefix_share,
+            prefix_count=prefix_count,
+            speculation=speculation,
+            offload=offload,
+        ),
     )
     return LoadedService(Loaded(asked, coming, rule, pace))
 

@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
+from mlsim.errors import InvalidValueError
 from mlsim.hardware import Device
 from mlsim.solvers.formats import formats
 from mlsim.solvers.serving.switch_checks import Asked
+from mlsim.workloads.prefixes import cached_tokens
+from mlsim.workloads.requests import Requests
 from mlsim.workloads.switches import Speculation
 from mlsim.zoo import resolve
+
+# In place of a share: what a trace says of each prompt.
+TRACE = "trace"
 
 
 def switched(
@@ -41,3 +48,31 @@ def switched(
         draft_formats=drafted,
         offload=offload,
     )
+
+
+def with_prefixes(
+    coming: Requests, share: Any, blocks: int | None, trace: Path | str | None
+) -> tuple[Requests, Any]:
+    """Return requests that know which part of each prompt is cached, and the share of all.
+
+    Raises
+    ------
+    InvalidValueError
+        If the share is none, or a trace says nothing of prefixes.
+    """
+    if isinstance(share, str) and share == TRACE:
+        if trace is None:
+            raise InvalidValueError("prefix_share='trace' needs a trace, which is not given.")
+        found = replace(coming, prefix_tokens=cached_tokens(trace, len(coming), blocks))
+        return found, found.prefix_share
+    if blocks is not None:
+        raise InvalidValueError(
+            "prefix_blocks counts only with prefix_share='trace': of a share that is given, the "
+            "cache has what it has."
+        )
+    one = isinstance(share, (int, float)) and not isinstance(share, bool)
+    if not one or not 0 <= share <= 1:
+        raise InvalidValueError(
+            f"prefix_share must be a share from 0 to 1, or {TRACE!r}, not {share!r}."
+        )
+    return (coming.with_prefix(share) if share else coming), share

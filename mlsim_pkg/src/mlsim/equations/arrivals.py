@@ -25,6 +25,30 @@ def output_steps(output_tokens: Value, tokens_per_step: Value) -> Value:
     return (output_tokens - tokens_per_step) / tokens_per_step
 
 
+@equation(source="leviathan2023speculative", yields="output_steps", counts=True)
+def output_rounds(output_tokens: Value, expected_tokens: Value) -> Value:
+    """Rounds of a request with speculation: the step that reads its prompt makes the first token.
+
+    Valid for the mean over many rounds.
+
+    >>> output_rounds(129.0, 2.0)
+    64.0
+    """
+    return (output_tokens - 1) / expected_tokens
+
+
+@equation(source="leviathan2023speculative", yields="time_per_output_token")
+def interval_per_token(token_interval: Value, expected_tokens: Value) -> Value:
+    """Time between tokens with speculation: that between rounds, for each token of one.
+
+    Valid for the mean over many rounds.
+
+    >>> interval_per_token(0.03, 3.0)
+    0.01
+    """
+    return token_interval / expected_tokens
+
+
 @equation(source="agrawal2024sarathi")
 def token_interval(decode_step_time: Value, arrival_rate: Value, prompt_time: Value) -> Value:
     """Time between two tokens: a decode step, and the prompts that come in that time.

@@ -5,7 +5,7 @@ They come at a rate, all at once, from users who wait for their answers, or out 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from mlsim.errors import InvalidValueError
@@ -37,6 +37,8 @@ class Requests:
         How many come before the service is in its usual state; they are not counted.
     words
         How they arrive, in words.
+    prefix_tokens
+        Tokens of each prompt that are in the cache when it arrives, an array; or None.
     """
 
     arrived: numpy.ndarray[Any, Any]
@@ -46,6 +48,7 @@ class Requests:
     think_time: float = 0.0
     settled: int = 0
     words: str = ""
+    prefix_tokens: numpy.ndarray[Any, Any] | None = None
 
     def __len__(self) -> int:
         return len(self.arrived)
@@ -60,6 +63,23 @@ class Requests:
         """Mean new tokens of a request."""
         return float(self.output_tokens.mean())
 
+    @property
+    def mean_prefix(self) -> float:
+        """Mean tokens of a prompt that are in the cache when it arrives."""
+        return 0.0 if self.prefix_tokens is None else float(self.prefix_tokens.mean())
+
+    @property
+    def prefix_share(self) -> float:
+        """Share of all prompts' tokens that are in the cache when they arrive."""
+        return self.mean_prefix / self.mean_prompt
+
+    def with_prefix(self, share: float) -> Requests:
+        """Return them with a share of each prompt in the cache, in whole tokens."""
+        import numpy as np
+
+        cached = np.minimum(np.floor(share * self.prompt_tokens), self.prompt_tokens - 1)
+        return replace(self, prefix_tokens=cached.astype(int))
+
     def part(self, index: int, parts: int) -> Requests:
         """Return every so-manieth request: what one of several copies is sent."""
         own = slice(index, None, parts)
@@ -72,6 +92,7 @@ class Requests:
             self.think_time,
             len(range(index, self.settled, parts)),
             self.words,
+            None if self.prefix_tokens is None else self.prefix_tokens[own],
         )
 
 

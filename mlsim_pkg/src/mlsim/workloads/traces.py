@@ -1,11 +1,16 @@
-"""Traces of requests: CSV files of when they arrived and how long they were, read strictly."""
+"""Traces of requests: files of when they arrived and how long they were, read strictly.
+
+CSV files under the names of their columns, or JSONL files in Mooncake's format, a request a line.
+"""
 
 from __future__ import annotations
 
 import csv
 import gzip
+import json
 import math
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
 from typing import Any, TextIO
@@ -17,6 +22,9 @@ from mlsim.workloads.requests import MOST, Requests
 ARRIVED = ("arrived", "arrived_at", "arrival_time", "TIMESTAMP")
 PROMPT = ("prompt_tokens", "num_prefill_tokens", "ContextTokens")
 OUTPUT = ("output_tokens", "num_decode_tokens", "GeneratedTokens")
+# The keys of Mooncake's traces, whose times are in ms.
+KEYS = ("timestamp", "input_length", "output_length")
+_MS = 1000.0
 
 
 def read_trace(path: Path | str, *, most: int | None = None) -> Requests:
@@ -24,7 +32,8 @@ def read_trace(path: Path | str, *, most: int | None = None) -> Requests:
 
     The columns are `arrived` (s, or a time of day with its date), `prompt_tokens` and
     `output_tokens`, also under the names of Vidur's and Azure's traces. Without arrivals all
-    requests are there at once, or come at a rate that the caller gives.
+    requests are there at once, or come at a rate that the caller gives. A file whose name
+    ends in `.jsonl` has Mooncake's keys: `timestamp` (ms), `input_length`, `output_length`.
 
     Raises
     ------
@@ -34,9 +43,30 @@ def read_trace(path: Path | str, *, most: int | None = None) -> Requests:
         If there is no such file.
     """
     path = Path(path)
+    with opened(path) as file:
+        rows = _lines(path, file) if is_jsonl(path) else _rows(path, file)
+        return _requests(path, rows, most)
+
+
+def is_jsonl(path: Path) -> bool:
+    """Tell whether a file is in Mooncake's format, by its name."""
+    return ".jsonl" in path.suffixes
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[TextIO]:
+    """Open a trace, plain or gzipped, and say in words what is wrong with it.
+
+    Raises
+    ------
+    DataFileError
+        If it is no text.
+    InvalidValueError
+        If there is no such file.
+    """
     try:
         with _open(path) as file:
-            return _requests(path, _rows(path, file), most)
+            yield file
     except FileNotFoundError:
         raise InvalidValueError(f"there is no trace {path}.") from None
     except IsADirectoryError:
@@ -69,6 +99,47 @@ def _rows(path: Path, file: TextIO) -> Iterator[tuple[int, tuple[float | None, i
         time = None if arrived is None else _time(where, heads[arrived], row[arrived])
         sizes = (_tokens(where, heads[each], row[each]) for each in (prompt, output))
         yield reader.line_num, (time, *sizes)  # type: ignore[misc]
+
+
+def _lines(path: Path, file: TextIO) -> Iterator[tuple[int, tuple[float | None, int, int]]]:
+    for number, where, found in objects(path, file):
+        for key in KEYS:
+            if key not in found:
+                raise DataFileError(f"{where}: no {key}; a request has {', '.join(KEYS)}.")
+        time, *sizes = (str(found[key]) for key in KEYS)
+        tokens = (_tokens(where, key, each) for key, each in zip(KEYS[1:], sizes, strict=True))
+        yield number, (_milliseconds(where, time), *tokens)  # type: ignore[misc]
+
+
+def objects(path: Path, file: TextIO) -> Iterator[tuple[int, str, dict[str, Any]]]:
+    """Yield the objects of a JSONL file, with the number of the line and its place in words.
+
+    Raises
+    ------
+    DataFileError
+        If a line holds something else.
+    """
+    for number, line in enumerate(file, 1):
+        if not line.strip():
+            continue
+        where = f"{path}: line {number}"
+        try:
+            found = json.loads(line)
+        except ValueError as error:
+            raise DataFileError(f"{where}: no JSON ({error}).") from None
+        if not isinstance(found, dict):
+            raise DataFileError(f"{where}: a request is an object, {{...}}, not {line.strip()!r}.")
+        yield number, where, found
+
+
+def _milliseconds(where: str, text: str) -> float:
+    try:
+        found = float(text)
+    except ValueError:
+        found = math.nan
+    if not math.isfinite(found):
+        raise DataFileError(f"{where}: timestamp must be milliseconds, not {text!r}.")
+    return found / _MS
 
 
 def _column(heads: Sequence[str], names: Sequence[str]) -> int | None:

@@ -12,7 +12,7 @@ from mlsim.quantities import term
 from mlsim.solvers.answer import Answer
 from mlsim.solvers.arrivals.results import PERCENTILES, TIMES, results
 from mlsim.solvers.arrivals.simulate import Run, simulate
-from mlsim.solvers.arrivals.steady import Typical, equations_for
+from mlsim.solvers.arrivals.steady import Typical
 from mlsim.solvers.arrivals.step_times import StepTimes, step_times
 from mlsim.solvers.question import Known, Question
 from mlsim.solvers.reports import Report, plain
@@ -85,13 +85,15 @@ class Loaded:
             running=self.scheduler.running_limit,
             tokens=self.scheduler.tokens_per_step,
             longest=longest,
+            prompt=self.requests.mean_prompt,
         )
 
     @cached_property
     def typical(self) -> Typical:
         """One copy and a request of the mean lengths."""
         asked, limit = self.requests, float(self.scheduler.running_limit)
-        return Typical(self.times, asked.mean_prompt, asked.mean_output, limit)
+        prefix = asked.mean_prefix
+        return Typical(self.times, asked.mean_prompt, asked.mean_output, limit, prefix)
 
 
 class LoadedService(Answer):
@@ -220,6 +222,7 @@ class LoadedService(Answer):
             "arrivals": requests.words,
             "prompt_tokens": {"mean": plain(requests.mean_prompt), "unit": "token"},
             "output_tokens": {"mean": plain(requests.mean_output), "unit": "token"},
+            **({"switched_on": dict(service.switches.words())} if service.switches.on else {}),
             "closed_form": self.steady.to_dict() if self.steady else None,
         }
 
@@ -231,6 +234,7 @@ class LoadedService(Answer):
             f"{asked.mean_prompt:,.0f} prompt + {asked.mean_output:,.0f} output tokens, on average"
         )
         rows.insert(0, ("requests", lengths))
+        rows[1:1] = list(self.loaded.service.switches.words().items())
         rows.append(
             (
                 "answers",
@@ -301,13 +305,17 @@ class Steady(Answer):
         else:
             users = max(1.0, loaded.requests.users / copies)
             known, self._results = typical.with_users(users), _OF_USERS
+        if loaded.service.switches.speculation:
+            # The interval is that between rounds, of several tokens each.
+            names = {"token_interval": "time_per_output_token"}
+            self._results = tuple(names.get(each, each) for each in self._results)
         self._known = known
         self.first = self._results[0]
 
     @cached_property
     def question(self) -> Question:
         """What is asked, of one copy."""
-        equations = equations_for(users=not self.loaded.rate)
+        equations = self.loaded.typical.equations(users=not self.loaded.rate)
         return Question(self._known, equations, self.loaded.service.labels)
 
     @property
@@ -348,6 +356,7 @@ _STEADY = {
     "steady_first_token": "first token",
     "burst_first_token": "first token of the opening burst",
     "token_interval": "per token",
+    "time_per_output_token": "per token",
     "request_latency": "last token",
 }
 

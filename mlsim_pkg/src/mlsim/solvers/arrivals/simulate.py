@@ -8,6 +8,7 @@ steps are alike but for their growing context, so they are taken in one leap.
 from __future__ import annotations
 
 import heapq
+import math
 from collections import deque
 from dataclasses import dataclass, field
 
@@ -43,7 +44,7 @@ class Run:
     busy: float = 0.0
     running_time: float = 0.0
     waiting_time: float = 0.0
-    tokens: int = 0
+    tokens: float = 0
     steps: int = 0
     stopped: int = 0
     most_running: int = 0
@@ -77,12 +78,15 @@ class _Service:
     coming: list[tuple[float, int]] = field(default_factory=list)
     waiting: deque[tuple[int, int]] = field(default_factory=deque)
     reading: deque[_Prompt] = field(default_factory=deque)
-    # Those that decode: when they end, by clock; in the order in which they began.
+    # Those that decode: when they end, by clock; in the order in which they began, with the
+    # tokens that each makes in a step.
     ends: list[tuple[int, int]] = field(default_factory=list)
-    began: dict[int, int] = field(default_factory=dict)
+    began: dict[int, tuple[int, float]] = field(default_factory=dict)
     count: int = 0
+    # Tokens that all of them make in a step.
+    growth: float = 0
     # Tokens cached by those that decode, by those that are read, and at most at their ends.
-    cached: int = 0
+    cached: float = 0
     read: int = 0
     promised: int = 0
     made: list[int] = field(default_factory=list)
@@ -103,6 +107,7 @@ class _Service:
                 self._mixed_step()
             elif self.count:
                 self._decode()
+        self.log.tokens = round(self.log.tokens)
         return self.log
 
     def _open(self, total: int) -> None:
@@ -124,15 +129,21 @@ class _Service:
         """Take requests in, and tell whether a prompt can be worked on now."""
         budget = self.scheduler.tokens_per_step
         if self.scheduler.mixed:
-            budget -= self.count
+            budget -= self.count * self.times.width
         room = budget - sum(each.length - each.done for each in self.reading)
         while self.waiting and room > 0 and self._fits(*self.waiting[0]):
             index, length = self.waiting.popleft()
-            self.reading.append(_Prompt(index, length))
+            known = self._known(index)
+            self.reading.append(_Prompt(index, length, known))
             self.read += length
             self.promised += self._whole(index)
-            room -= length
+            room -= length - known
         return bool(self.reading) and budget > 0
+
+    def _known(self, index: int) -> int:
+        """Tokens of a request's prompt that are in the cache before it is read."""
+        prefix = self.requests.prefix_tokens
+        return 0 if prefix is None else int(prefix[index])
 
     def _whole(self, index: int) -> int:
         """Tokens of a request at its end."""
@@ -152,12 +163,13 @@ class _Service:
         tokens = self.cached + self.read + length
         return self._taken(tokens, sequences) <= self.times.cache_room * (1 - _SPARE)
 
-    def _taken(self, tokens: int, sequences: int) -> float:
+    def _taken(self, tokens: float, sequences: int) -> float:
         """Bytes of cache of sequences with so many tokens together, half a block each spare."""
         if not sequences:
             return 0.0
         mean = tokens / sequences + self.scheduler.block_tokens / 2
-        return sequences * between(self.times.memory, mean / self.times.context_step)
+        alone = sequences * between(self.times.memory, mean / self.times.context_step)
+        return alone - self.times.saved(sequences)
 
     # Steps.
 
@@ -165,8 +177,9 @@ class _Service:
         """Read prompts as far as the step has room for tokens; decode beside them, or not."""
         mixed = self.scheduler.mixed
         decoding = self.count if mixed else 0
-        budget = self.scheduler.tokens_per_step - decoding
-        tokens, duration, done = decoding, 0.0, 0
+        checked = decoding * self.times.width
+        budget = self.scheduler.tokens_per_step - checked
+        tokens, duration, done = checked, 0.0, 0
         for each in self.reading:
             chunk = min(each.length - each.done, budget)
             if chunk <= 0:
@@ -180,7 +193,7 @@ class _Service:
             duration += self._reading(decoding, self.cached / decoding)
         duration += (
             self.times.together[tokens]
-            + self.times.scores[min(decoding + done, len(self.times.scores) - 1)]
+            + self.times.scores[min(checked + done, len(self.times.scores) - 1)]
         )
         self._pass(duration, 1)
         if decoding:
@@ -199,25 +212,35 @@ class _Service:
         self.made[index] += 1
         self.log.tokens += 1
         left = int(self.requests.output_tokens[index]) - self.made[index]
-        heapq.heappush(self.ends, (self.clock + left, index))
-        self.began[index] = self.clock
+        rounds, pace = self._rounds(left)
+        heapq.heappush(self.ends, (self.clock + rounds, index))
+        self.began[index] = (self.clock, pace)
+        self.growth += pace
         self.count += 1
         self.cached += prompt.length
         self.log.most_running = max(self.log.most_running, self.count)
 
+    def _rounds(self, left: int) -> tuple[int, float]:
+        """Steps in which so many tokens are made, and how many in each: whole steps, all alike."""
+        if self.times.pace == 1:
+            return left, 1
+        rounds = math.ceil(left / self.times.pace)
+        return rounds, left / max(1, rounds)
+
     def _decode(self) -> None:
         """Take decode steps up to the next event."""
         steps = self.ends[0][0] - self.clock
-        context = self.cached / self.count
-        steps = max(1, min(steps, self._until_full(context)))
-        fixed = self.times.together[self.count] + self.times.scores[self.count]
+        context, pace = self.cached / self.count, self.growth / self.count
+        steps = max(1, min(steps, self._until_full(context, pace)))
+        checked = self.count * self.times.width
+        fixed = self.times.together[checked] + self.times.scores[checked]
         if self.coming and not self._blocked():
             left = self.coming[0][0] - self.now
             first = fixed + self._reading(self.count, context)
             guess = min(steps, int(left / first) + 1)
-            mean = fixed + self._reading(self.count, context + guess / 2)
+            mean = fixed + self._reading(self.count, context + guess / 2 * pace)
             steps = max(1, min(steps, int(left / mean) + 1))
-        each = fixed + self._reading(self.count, context + (steps - 1) / 2)
+        each = fixed + self._reading(self.count, context + (steps - 1) / 2 * pace)
         self._pass(each * steps, steps)
         self._advance(steps)
         self._end()
@@ -227,11 +250,11 @@ class _Service:
         """Tell whether one who comes now could not start."""
         return bool(self.waiting) or self.count >= self.scheduler.running_limit
 
-    def _until_full(self, context: float) -> int:
+    def _until_full(self, context: float, pace: float) -> int:
         """Steps until the cache is full, were all to go on."""
-        each = self.times.cache_room / self.count
+        each = (self.times.cache_room + self.times.saved(self.count)) / self.count
         most = _inverse(self.times.memory, each) * self.times.context_step
-        return max(0, int(most - context - self.scheduler.block_tokens / 2))
+        return max(0, int((most - context - self.scheduler.block_tokens / 2) / pace))
 
     def _pass(self, duration: float, steps: int) -> None:
         self.now += duration
@@ -243,8 +266,8 @@ class _Service:
 
     def _advance(self, steps: int) -> None:
         self.clock += steps
-        self.cached += steps * self.count
-        self.log.tokens += steps * self.count
+        self.cached += steps * self.growth
+        self.log.tokens += steps * self.growth
 
     def _end(self) -> None:
         """Let those go who have all their tokens; a user asks again."""
@@ -252,7 +275,7 @@ class _Service:
             _, index = heapq.heappop(self.ends)
             if index not in self.began:
                 continue
-            del self.began[index]
+            self.growth -= self.began.pop(index)[1]
             self.count -= 1
             whole = self._whole(index)
             # The last token is not cached: nothing comes after it.
@@ -268,15 +291,19 @@ class _Service:
         """Stop the latest while the cache is full; they are computed again."""
         while self.count > 1:
             sequences = self.count + len(self.reading)
-            taken = self._taken(self.cached + self.read + self.count, sequences)
+            taken = self._taken(self.cached + self.read + self.growth, sequences)
             if taken <= self.times.cache_room:
                 return
-            index, began = self.began.popitem()
-            made = self.clock - began
-            self.made[index] += made
+            index, (began, pace) = self.began.popitem()
+            # A part of a token that it was ahead of is made again.
+            made = (self.clock - began) * pace
+            whole = round(made)
+            self.log.tokens += whole - made
+            self.made[index] += whole
+            self.growth -= pace
             self.count -= 1
             length = int(self.requests.prompt_tokens[index]) + self.made[index]
-            self.cached -= length - 1
+            self.cached -= length - 1 - whole + made
             self.promised -= self._whole(index)
             self.ends = [each for each in self.ends if each[1] != index]
             heapq.heapify(self.ends)

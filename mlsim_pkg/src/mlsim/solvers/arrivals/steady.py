@@ -18,30 +18,54 @@ _ENOUGH = 1e-9
 _FULL = 0.999
 
 
-@lru_cache(maxsize=2)
-def equations_for(*, users: bool) -> tuple[Equation, ...]:
+@lru_cache(maxsize=4)
+def equations_for(*, users: bool, speculates: bool = False) -> tuple[Equation, ...]:
     """Choose one equation for each quantity: of users who wait, or of arrivals at random."""
-    left_out = ("token_interval" if users else "closed_token_interval", *OBSERVED)
+    left_out = (
+        "token_interval" if users else "closed_token_interval",
+        "output_steps" if speculates else "output_rounds",
+        *OBSERVED,
+    )
     return tuple(each for each in equations_of(arrivals) if each.name not in left_out)
 
 
 class Typical:
     """A service and a request of mean lengths, whose steps are looked up in the tables."""
 
-    def __init__(self, times: StepTimes, prompt: float, output: float, limit: float) -> None:
+    def __init__(
+        self, times: StepTimes, prompt: float, output: float, limit: float, prefix: float = 0.0
+    ) -> None:
         self.times, self.prompt, self.limit = times, prompt, limit
+        # Tokens of a prompt that are cached, and those that are worked on.
+        self.prefix, self.new = prefix, prompt - prefix
         self.context = prompt + output / 2
         self.known = Known().add("definition", tokens_per_step=1.0)
+        if times.pace != 1:
+            self.known.add("the draft and its acceptance", expected_tokens=times.pace)
+        # Steps in which a request decodes.
+        self.rounds = max(1.0, output / times.pace)
         self.known.add("mean of the requests", prompt_tokens=prompt, output_tokens=output)
         self.known.add(
             "the scheduler, and the cache of whole requests",
             running_limit=min(limit, self.fitting(prompt + output)),
         )
 
+    def equations(self, *, users: bool) -> tuple[Equation, ...]:
+        """Return the equations that hold: of users who wait, or of arrivals at random."""
+        return equations_for(users=users, speculates=self.times.pace != 1)
+
     def fitting(self, tokens: float) -> float:
         """Requests of so many tokens for which there is cache."""
-        each = between(self.times.memory, tokens / self.times.context_step)
-        return float(int(self.times.cache_room / each)) if each else self.limit
+        times = self.times
+        each = between(times.memory, tokens / times.context_step)
+        if not each:
+            return self.limit
+        alone = float(int(times.cache_room / each))
+        if not times.prefix_bytes or alone <= times.prefixes:
+            return alone
+        shared = times.cache_room - times.prefixes * times.prefix_bytes
+        own = each - times.prefix_bytes
+        return float(int(shared / own)) if own > 0 else self.limit
 
     def decode_step(self, running: float) -> float:
         """Time of a decode step of so many requests, a mean where they are no whole number."""
@@ -55,15 +79,17 @@ class Typical:
             running = 1
         times = self.times
         reading = between(times.reading[running], self.context / times.context_step)
-        return times.together[running] + times.scores[running] + reading
+        checked = running * times.width
+        return times.together[checked] + times.scores[checked] + reading
 
     def prompt_time(self, running: float, prompts: float) -> float:
         """Time that each of so many prompts adds to a step in which others decode."""
         times, count = self.times, max(1.0, prompts)
         most = len(times.together) - 1
-        before = min(int(running), most)
-        tokens = min(int(running + count * self.prompt), most)
-        read = (tokens - before) / self.prompt
+        checked = running * times.width
+        before = min(int(checked), most)
+        tokens = min(int(checked + count * self.new), most)
+        read = (tokens - before) / self.new
         added = times.together[tokens] - times.together[before]
         return added / read + self.attention
 
@@ -71,7 +97,7 @@ class Typical:
     def attention(self) -> float:
         """Time of a prompt's own attention, whole."""
         longest = (len(self.times.reading_prompt) - 1) * self.times.chunk_step + 1
-        done, taken = 0.0, 0.0
+        done, taken = self.prefix, 0.0
         while done < self.prompt:
             chunk = min(longest, self.prompt - done)
             taken += chunk_time(self.times, chunk, done)
@@ -81,8 +107,8 @@ class Typical:
     @property
     def lone_prompt_time(self) -> float:
         """Time of the steps that read one prompt and nothing else."""
-        times, left, taken = self.times, self.prompt, self.attention
-        most = len(times.together) - len(times.reading)
+        times, left, taken = self.times, self.new, self.attention
+        most = len(times.together) - 1 - (len(times.reading) - 1) * times.width
         while left > 0:
             taken += times.together[int(min(left, most))]
             left -= most
@@ -94,13 +120,13 @@ class Typical:
         full = self.decode_step(running)
         words = f"{running:,.0f} requests at once, from the operators"
         # Where the service is full, prompts come as those before them end.
-        prompts = running / max(1.0, self.known["output_tokens"])
+        prompts = running / self.rounds
         known = self.known.joined(
             Known().add(
                 words, full_step_time=full, full_prompt_time=self.prompt_time(running, prompts)
             )
         )
-        return Question(known, equations_for(users=False), {})
+        return Question(known, self.equations(users=False), {})
 
     def at_rate(self, rate: float) -> Known:
         """Return what is known of arrivals at a rate, with the batch at which they settle.
@@ -122,7 +148,7 @@ class Typical:
         for _ in range(_ROUNDS):
             found = self._known(rate, running, interval)
             wanted = ("running_requests", "token_interval")
-            values = plan(equations_for(users=False), found, wanted).run(dict(found))
+            values = plan(self.equations(users=False), found, wanted).run(dict(found))
             settled = min(values["running_requests"], found["running_limit"])
             near = abs(settled - running) <= _ENOUGH * max(1.0, running)
             running, interval = (running + settled) / 2, (interval + values["token_interval"]) / 2
@@ -145,7 +171,7 @@ class Typical:
         running = min(users, self.known["running_limit"])
         known = self.known.joined(Known().add("given", users=running))
         words = f"{running:,.0f} requests that run, from the operators"
-        prompts = running / max(1.0, self.known["output_tokens"])
+        prompts = running / self.rounds
         return known.add(
             words,
             decode_step_time=self.decode_step(running),

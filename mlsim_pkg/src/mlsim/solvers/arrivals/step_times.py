@@ -7,16 +7,21 @@ and a simulation of a million steps asks the operators' equations only a few tim
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
 from mlsim.equations.arrivals import cache_room
+from mlsim.equations.speculation import draft_time_by_cost, expected_tokens, round_time
+from mlsim.equations.switches import cache_saved
 from mlsim.errors import DoesNotFitError, WrongKindError
 from mlsim.solvers.serving.phase import step_question
 from mlsim.solvers.serving.service import Service
+from mlsim.solvers.serving.speculated import checked_step
 from mlsim.units import text
 from mlsim.workloads.operators import OperatorTable
+from mlsim.workloads.switches import Speculation
 
 # Places of the grids of contexts and chunks: what lies between is interpolated.
 CONTEXTS, CHUNKS = 65, 65
@@ -46,6 +51,11 @@ class StepTimes:
         Bytes of cache that there are.
     longest
         The longest sequence that the tables know.
+    width, pace
+        Tokens of a running sequence that a step works on, and that it makes, on average: one,
+        but with speculation.
+    prefix_bytes, prefixes
+        Bytes of cache of a sequence that others use too, and how many different ones there are.
     """
 
     together: list[float]
@@ -57,10 +67,24 @@ class StepTimes:
     memory: list[float]
     cache_room: float
     longest: int
+    width: int = 1
+    pace: float = 1.0
+    prefix_bytes: float = 0.0
+    prefixes: float = math.inf
+
+    def saved(self, sequences: int) -> float:
+        """Bytes of cache that so many sequences save by sharing their prefixes."""
+        if not self.prefix_bytes:
+            return 0.0
+        return float(cache_saved(self.prefix_bytes, float(sequences), self.prefixes))
 
 
-def step_times(service: Service, *, running: int, tokens: int, longest: int) -> StepTimes:
+def step_times(
+    service: Service, *, running: int, tokens: int, longest: int, prompt: float = 1.0
+) -> StepTimes:
     """Return the tables of a service for steps of so many sequences and tokens at most.
+
+    `prompt` is the mean length of the prompts, by which prefixes are as long as they are.
 
     Raises
     ------
@@ -76,20 +100,29 @@ def step_times(service: Service, *, running: int, tokens: int, longest: int) -> 
         )
     import numpy as np
 
+    speculation = service.switches.speculation
+    asked, width = (
+        (service, 1) if speculation is None else (checked_step(service)[0], speculation.checked)
+    )
     parts = _parts(service)
-    most = tokens + running
+    most = tokens + running * width
     contexts = np.linspace(0.0, float(longest), CONTEXTS)
     chunks = np.linspace(1.0, float(tokens), CHUNKS)
     many = np.arange(1.0, running + 1.0)
+    scored = np.arange(1.0, running * width + 1.0)
     counts = np.arange(1.0, most + 1.0)
     alone = _on_one_copy(service)
     # What a program adds to a step counts once, so each part is what a step grows by.
     together = alone(parts["rest"], counts, 1.0, 0.0)
-    without = alone(parts["no attention"], many, 1.0, 0.0)
-    scores = without - together[:running]
-    reading = alone(service.table, many[:, None], 1.0, contexts[None, :]) - without[:, None]
+    scores = alone(parts["no attention"], scored, 1.0, 0.0) - together[: running * width]
+    check = _on_one_copy(asked)
+    without = check(_parts(asked)["no attention"], many, float(width), 0.0)
+    reading = check(asked.table, many[:, None], float(width), contexts[None, :]) - without[:, None]
     others = alone(parts["rest"], chunks, 1.0, 0.0)[:, None] + scores[0]
     prompts = alone(service.table, 1.0, chunks[:, None], contexts[None, :]) - others
+    if speculation is not None:
+        reading = reading + _drafting(service, many[:, None], 1.0, contexts, of_round=True)
+        prompts = prompts + _drafting(service, 1.0, chunks[:, None], contexts, of_round=False)
     memory, room = _memory(service, contexts, running, tokens, longest)
     return StepTimes(
         [0.0, *together.tolist()],
@@ -101,7 +134,40 @@ def step_times(service: Service, *, running: int, tokens: int, longest: int) -> 
         memory,
         room,
         longest,
+        width,
+        1.0 if speculation is None else _pace(speculation),
+        _prefix_bytes(service, prompt),
+        math.inf if service.switches.prefix_count is None else service.switches.prefix_count,
     )
+
+
+def _pace(speculation: Speculation) -> float:
+    return float(expected_tokens(float(speculation.acceptance), float(speculation.tokens)))
+
+
+def _drafting(service: Service, batch: Any, new: Any, contexts: Any, *, of_round: bool) -> Any:
+    """Return what drafting adds to a step: the tokens of a round, or a chunk of a prompt.
+
+    Of a draft of which only the cost is known, reading prompts takes no time.
+    """
+    speculation, draft = service.switches.speculation, service.switches.draft_of(service)
+    assert speculation is not None
+    if draft is not None:
+        each = _on_one_copy(draft)(draft.table, batch, new, contexts[None, :])
+        return round_time(float(speculation.tokens), each, 0.0) if of_round else each
+    if not of_round:
+        return 0.0
+    plain = _on_one_copy(service)(service.table, batch, new, contexts[None, :])
+    each = draft_time_by_cost(float(speculation.cost or 0.0), plain)
+    return round_time(float(speculation.tokens), each, 0.0)
+
+
+def _prefix_bytes(service: Service, prompt: float) -> float:
+    """Return the cache of a sequence that others use too, where prefixes are shared."""
+    if service.switches.prefix_count is None:
+        return 0.0
+    asked = replace(service, batch_size=float(service.parallelism.data), prompt_tokens=prompt)
+    return float(step_question(asked, "the cache", 1.0, 0.0).value("prefix_cache"))
 
 
 def _parts(service: Service) -> dict[str, OperatorTable[Any] | None]:
