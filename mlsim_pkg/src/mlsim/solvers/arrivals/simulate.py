@@ -160,8 +160,8 @@ class _Service:
         if self.scheduler.reserves_output:
             tokens = self.promised + self._whole(index)
             return self._taken(tokens, sequences) <= self.times.cache_room
-        tokens = self.cached + self.read + length
-        return self._taken(tokens, sequences) <= self.times.cache_room * (1 - _SPARE)
+        asked = self.cached + self.read + length
+        return self._taken(asked, sequences) <= self.times.cache_room * (1 - _SPARE)
 
     def _taken(self, tokens: float, sequences: int) -> float:
         """Bytes of cache of sequences with so many tokens together, half a block each spare."""
