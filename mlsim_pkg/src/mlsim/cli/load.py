@@ -7,10 +7,11 @@ from typing import Any
 
 from mlsim.cli.flags import flags_of, in_flags
 from mlsim.cli.options import add_command, add_layout, as_json
+from mlsim.cli.switches import add_switches, switches
 from mlsim.engine import Engine
 from mlsim.errors import InvalidValueError
 
-_WHOLE = ("users", "burst", "requests", "running_limit", "tokens_per_step", "seed")
+_WHOLE = ("users", "burst", "requests", "running_limit", "tokens_per_step", "seed", "prefix_blocks")
 _NUMBERS = ("rate", "burstiness", "think_time")
 _TEXTS = (
     *("trace", "prompt_tokens", "output_tokens", "scheduler", "precision"),
@@ -46,6 +47,10 @@ def add(commands: Any) -> None:
     ):
         command.add_argument(f"--{name}", dest=argument, metavar=kind, help=what)
     add_layout(command, tensor=1, data=True)
+    add_switches(command)
+    command.add_argument(
+        "--prefix-blocks", metavar="N", help="blocks of a cache with --prefix-share trace (all)"
+    )
     command.add_argument(
         "--explain",
         metavar="QUANTITY",
@@ -60,6 +65,7 @@ def _load(options: argparse.Namespace) -> str:
         given[name] = _number(getattr(options, name), flags[name], int)
     for name in _NUMBERS:
         given[name] = _number(getattr(options, name), flags[name], float)
+    given |= switches(options)
     loaded = Engine.load(
         model=options.model,
         hardware=options.hardware,

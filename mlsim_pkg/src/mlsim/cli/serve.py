@@ -16,6 +16,7 @@ from mlsim.cli.options import (
     number,
     numbers,
 )
+from mlsim.cli.switches import add_switches, switches
 from mlsim.engine import Engine
 
 if TYPE_CHECKING:
@@ -49,6 +50,7 @@ def _add_serve(commands: Any) -> None:
             help=f"format of the {name.replace('kv-cache', 'KV cache')} alone",
         )
     add_layout(command, tensor=1, data=True)
+    add_switches(command)
     add_ignore_memory(command)
     command.add_argument("--estimate", default="roofline", help="roofline, bound or calibrated")
     command.add_argument("--software", help="class of program of a calibrated estimate")
@@ -90,6 +92,7 @@ def _serve(options: argparse.Namespace) -> str:
         estimate=options.estimate,
         software=options.software,
         check_memory=options.check_memory,
+        **switches(options),
     )
     note_fit(options, serving.feasible)
     if options.explain:

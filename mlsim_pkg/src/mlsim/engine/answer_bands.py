@@ -52,7 +52,8 @@ def band(answer: Answer, name: str) -> Band | None:
 def _given(answer: Any) -> bool:
     """Tell whether no row is like it: quantities were given, or activations stay on chip.
 
-    Nor is any published row one of fine-tuning with adapters.
+    Nor is any published row one of fine-tuning with adapters, or of a service with a cache of
+    prefixes, speculation, offload or adapters.
     """
     held = next(
         getattr(answer, each)
@@ -60,7 +61,8 @@ def _given(answer: Any) -> bool:
         if hasattr(answer, each)
     )
     tuned = getattr(getattr(held, "recipe", None), "adapters", None)
-    return bool(held.given or tuned) or bool(getattr(held, "keeps", False))
+    switched = getattr(getattr(held, "switches", None), "on", False)
+    return bool(held.given or tuned or switched) or bool(getattr(held, "keeps", False))
 
 
 def _within_bound(answer: Answer, name: str, wide: Band, *, is_time: bool) -> Band:

@@ -17,6 +17,7 @@ from mlsim.solvers.serving.validate import service
 from mlsim.systems import System
 from mlsim.systems.schedulers import Scheduler, scheduler as find_scheduler
 from mlsim.workloads import requests as arriving
+from mlsim.workloads.adapters import LoRA
 from mlsim.workloads.lengths import Lengths, lengths
 from mlsim.workloads.model import Model
 from mlsim.workloads.parallelism import Parallelism
@@ -59,6 +60,8 @@ def load(
     prefix_blocks: int | None = None,
     speculation: Speculation | None = None,
     offload: Offload | None = None,
+    adapters: LoRA | None = None,
+    adapter_count: int | None = None,
     **given: Any,
 ) -> LoadedService:
     """Predict what users of a language model wait for while requests keep coming.
@@ -108,7 +111,7 @@ def load(
     prefix_blocks
         Blocks that the cache of prefixes holds, the latest used; with "trace" and a trace that
         names blocks. By default all that were ever seen.
-    prefix_count, speculation, offload
+    prefix_count, speculation, offload, adapters, adapter_count
         As for `serve`. A request makes the mean number of tokens in each round.
     reserve, estimate, **given
         As for `serve`.
@@ -182,6 +185,8 @@ def load(
             prefix_count=prefix_count,
             speculation=speculation,
             offload=offload,
+            adapters=adapters,
+            adapter_count=adapter_count,
         ),
     )
     return LoadedService(Loaded(asked, coming, rule, pace))

@@ -13,6 +13,7 @@ from mlsim.solvers.serving.fit_report import as_table
 from mlsim.solvers.serving.serving import Serving
 from mlsim.solvers.serving.validate import service
 from mlsim.systems import System
+from mlsim.workloads.adapters import LoRA
 from mlsim.workloads.model import Model
 from mlsim.workloads.parallelism import Parallelism
 from mlsim.workloads.switches import Offload, Speculation
@@ -46,6 +47,8 @@ def serve(
     prefix_count: int | None = None,
     speculation: Speculation | None = None,
     offload: Offload | None = None,
+    adapters: LoRA | None = None,
+    adapter_count: int | None = None,
     check_memory: bool = True,
     **given: Any,
 ) -> Serving:
@@ -106,6 +109,9 @@ def serve(
     offload
         What lies in the host's memory, such as `Offload(cache=0.3)` of `mlsim.workloads`. The
         link's rate is the device's on record, or `host_link_bandwidth` where it is given.
+    adapters, adapter_count
+        Low-rank adapters that are served beside the model, such as `LoRA(rank=16,
+        targets="attention")`, and how many different ones; each sequence has one of them.
     check_memory
         Whether to refuse the times of a service that does not fit in memory.
     **given
@@ -162,6 +168,8 @@ def serve(
                 prefix_count=prefix_count,
                 speculation=speculation,
                 offload=offload,
+                adapters=adapters,
+                adapter_count=adapter_count,
             ),
         ),
         check_memory=check_memory,

@@ -26,6 +26,8 @@ def switched(
     prefix_count: Any = None,
     speculation: Any = None,
     offload: Any = None,
+    adapters: Any = None,
+    adapter_count: Any = None,
 ) -> Asked:
     """Return what is switched on, with the draft's record and its formats.
 
@@ -47,6 +49,8 @@ def switched(
         speculation=speculation,
         draft_formats=drafted,
         offload=offload,
+        adapters=adapters,
+        adapter_count=adapter_count,
     )
 
 

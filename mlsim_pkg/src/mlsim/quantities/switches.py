@@ -73,7 +73,7 @@ ENTRIES: tuple[tuple[str, str, str, str], ...] = (
     ("distinct_adapters", r"n_\text{LoRA}", "1", "Different adapters that a step reads."),
     (
         "operator_adapter_memory",
-        r"m_\text{LoRA}",
+        r"m_\text{served}",
         "B",
         "Memory of all adapters of one operator on one device.",
     ),

@@ -26,7 +26,7 @@ from mlsim.workloads.switches import Speculation
 # Places of the grids of contexts and chunks: what lies between is interpolated.
 CONTEXTS, CHUNKS = 65, 65
 # Kinds of operators whose work depends on what is cached, or that only make the next token.
-_ATTENTION, _OUTPUT = "attention", "output"
+_ATTENTION, _OUTPUT, _ADAPTER = "attention", "output", "adapter"
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,8 +174,9 @@ def _parts(service: Service) -> dict[str, OperatorTable[Any] | None]:
     """Return the operators without attention, and without the output layer too."""
     kinds = [each.kind for each in service.table]
     picked = {
-        "no attention": [kind != _ATTENTION for kind in kinds],
-        "rest": [kind not in (_ATTENTION, _OUTPUT) for kind in kinds],
+        # What a step reads of adapters depends on its sequences, and not on its tokens alone.
+        "no attention": [kind not in (_ATTENTION, _ADAPTER) for kind in kinds],
+        "rest": [kind not in (_ATTENTION, _ADAPTER, _OUTPUT) for kind in kinds],
     }
     return {name: _subset(service.table, mask) for name, mask in picked.items()}
 

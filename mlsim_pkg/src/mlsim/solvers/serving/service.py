@@ -26,6 +26,7 @@ from mlsim.systems.link_calibration import exchange_constants
 from mlsim.workloads.language import Transformer
 from mlsim.workloads.operators import OperatorTable
 from mlsim.workloads.parallelism import Parallelism
+from mlsim.workloads.served_adapters import adapter_operators
 from mlsim.workloads.steps import STEP_COLUMNS, UNLIMITED, StepOperator
 
 # What a request says; all else that is known belongs to model, device and layout.
@@ -256,10 +257,14 @@ def _new_table(service: Service, replaced: tuple[str, ...]) -> OperatorTable[Ste
     scored = service.switches.scored
     if scored > 1:
         operators = tuple(each.scoring(scored) for each in operators)
+    operators, adapted = _with_adapters(service, operators)
     if bound:
         # Activations could stay on chip, and sending could hide behind computing.
         operators = tuple(each.compulsory() for each in operators if each.kind != "network")
     columns: dict[str, tuple[float, ...]] = {}
+    if adapted:
+        sizes = (adapted.get(each.name, 0.0) for each in operators)
+        columns["served_adapter_parameters"] = tuple(sizes)
     if "peak_flops" not in replaced:
         columns["peak_flops"] = _peaks(operators, service.device, formats, service.estimate)
     if "bytes_per_parameter" not in replaced:
@@ -286,6 +291,18 @@ def _new_table(service: Service, replaced: tuple[str, ...]) -> OperatorTable[Ste
         name: values[0] for name, values in columns.items() if name not in mixed
     }
     return table
+
+
+def _with_adapters(
+    service: Service, operators: tuple[StepOperator, ...]
+) -> tuple[tuple[StepOperator, ...], dict[str, float]]:
+    """Return the operators with those of adapters, and what one adapter holds in each."""
+    on = service.switches
+    if on.adapters is None:
+        return operators, {}
+    rows = adapter_operators(service.model, on.adapters, on.adapter_count, service.parallelism)
+    sizes = {each.name: size for each, size in rows}
+    return (*operators, *(each for each, _ in rows)), sizes
 
 
 def _bytes_per_parameter(operator: StepOperator, formats: Formats) -> float:

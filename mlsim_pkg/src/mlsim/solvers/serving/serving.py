@@ -159,8 +159,8 @@ class Serving(Answer):
     @property
     def names(self) -> tuple[str, ...]:
         """What can be asked for by name; quantities of one phase are asked of it."""
-        switched = ("host_memory",) if self.service.switches.offload else ()
-        return tuple(dict.fromkeys((*RESULTS, *switched, *self._contexts, *self.service.known)))
+        names = (*RESULTS, *self.service.switches.results, *self._contexts, *self.service.known)
+        return tuple(dict.fromkeys(names))
 
     def _asked(self, name: str) -> tuple[Question, str]:
         service = self.service

@@ -98,6 +98,9 @@ def report(serving: Serving) -> Report:
         f"({service.reserve_share:.0%} of {_size(serving, 'memory_capacity')} reserved)"
     )
     rows += [("memory", memory), ("", _parts(serving))]
+    if service.switches.adapters:
+        of_all = f"{serving.decode.value('distinct_adapters'):,.1f} of them in a step"
+        rows.append(("", f"adapters {_size(serving, 'adapter_memory')} of the weights; {of_all}"))
     if service.switches.offload:
         rows.append(("on the host", f"{_size(serving, 'host_memory')} for each device"))
     if not serving.feasible:

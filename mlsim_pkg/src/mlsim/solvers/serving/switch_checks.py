@@ -13,7 +13,9 @@ from mlsim.solvers.inputs import validate
 from mlsim.solvers.serving.service import Service
 from mlsim.solvers.serving.switched import HOST_LINK
 from mlsim.solvers.serving.switches import OFF, Switches
+from mlsim.workloads.adapters import LoRA, adapted, check_adapters
 from mlsim.workloads.language import Transformer
+from mlsim.workloads.requests import check_count
 from mlsim.workloads.switches import Offload, Speculation
 
 # Rates that are given of a device hold for the draft, too, which runs on it.
@@ -35,15 +37,16 @@ class Asked:
     speculation: Speculation | None = None
     draft_formats: Formats | None = None
     offload: Offload | None = None
+    adapters: LoRA | None = None
+    adapter_count: Any = None
 
     @property
     def nothing(self) -> bool:
         """Whether nothing is switched on."""
         share = self.prefix_share
         plain = isinstance(share, (int, float)) and not isinstance(share, bool) and share == 0
-        return plain and all(
-            each is None for each in (self.prefix_count, self.speculation, self.offload)
-        )
+        others = (self.prefix_count, self.speculation, self.offload)
+        return plain and all(each is None for each in (*others, self.adapters, self.adapter_count))
 
 
 def checked(asked: Asked, made: Service, draft: Callable[..., Service]) -> Switches:
@@ -68,6 +71,8 @@ def checked(asked: Asked, made: Service, draft: Callable[..., Service]) -> Switc
         speculation=asked.speculation,
         offload=asked.offload,
         host_link=_host_link(asked.offload, made),
+        adapters=_adapters(asked, made),
+        adapter_count=_adapter_count(asked),
     )
     if asked.speculation is None:
         return found
@@ -82,6 +87,32 @@ def checked(asked: Asked, made: Service, draft: Callable[..., Service]) -> Switc
             "would wait. Use tensor_parallel or data_parallel."
         )
     return replace(found, draft=_draft(asked, made, draft))
+
+
+def _adapters(asked: Asked, made: Service) -> LoRA | None:
+    adapters = check_adapters(asked.adapters)
+    if adapters is None:
+        return None
+    if adapters.quantized:
+        raise WrongKindError(
+            "QLoRA is a way to train. An adapter that it trained is served as LoRA(rank=..., "
+            "targets=...), beside weights in any format, such as weights='int4'."
+        )
+    served = adapted(made.model, adapters, made.parallelism.of_weights)
+    if any(each.operator.startswith("experts") for each in served):
+        raise InvalidValueError(
+            f"adapters of the experts of {made.model.name}: which of them a step reads depends on "
+            "both choices of a token, and isn't known here. Use targets='attention'."
+        )
+    return adapters
+
+
+def _adapter_count(asked: Asked) -> int:
+    if asked.adapter_count is None:
+        return 1
+    if asked.adapters is None:
+        raise InvalidValueError("adapter_count needs adapters=LoRA(rank=...): of which kind?")
+    return check_count("adapter_count", asked.adapter_count)
 
 
 def _prefix_share(value: Any) -> Any:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from mlsim.equations import speculation as rounds, switches as counts
 from mlsim.solvers.question import Known
 from mlsim.solvers.serving.switched import HOST_LINK
+from mlsim.workloads.adapters import LoRA
 from mlsim.workloads.switches import Offload, Speculation
 
 if TYPE_CHECKING:
@@ -30,6 +31,8 @@ class Switches:
         Speculative decoding; the draft as a service of its own, if it is a model.
     offload, host_link
         What lies on the host; the figure of the device's link to it.
+    adapters, adapter_count
+        Adapters that are served together: of one kind, and how many.
     scored
         Tokens of each sequence for which the output layer works: more than one in a check.
     """
@@ -40,6 +43,8 @@ class Switches:
     draft: Service | None = None
     offload: Offload | None = None
     host_link: Figure | None = None
+    adapters: LoRA | None = None
+    adapter_count: int = 1
     scored: int = 1
 
     @property
@@ -51,7 +56,8 @@ class Switches:
     @property
     def on(self) -> bool:
         """Whether anything is switched on that changes what is known or computed."""
-        return self.has_prefix or self.speculation is not None or self.offload is not None
+        others = (self.speculation, self.offload, self.adapters)
+        return self.has_prefix or any(each is not None for each in others)
 
     @property
     def variant(self) -> frozenset[str]:
@@ -62,13 +68,25 @@ class Switches:
             "offloading": self.offload is not None,
             "moved": self.offload is not None or self.draft is not None,
             "drafted": self.draft is not None,
+            "adapters": self.adapters is not None,
         }
         return frozenset(name for name, holds in flags.items() if holds)
 
     @property
     def of_table(self) -> Any:
         """What decides which operators there are."""
-        return self.scored
+        return (self.scored, self.adapters, self.adapter_count)
+
+    @property
+    def results(self) -> tuple[str, ...]:
+        """What can be asked for beside the results of any service."""
+        found = {
+            "prefix_tokens": self.has_prefix,
+            "cache_saved": self.prefix_count is not None,
+            "host_memory": self.offload is not None,
+            "adapter_memory": self.adapters is not None,
+        }
+        return tuple(name for name, there in found.items() if there)
 
     def picked(self, pick: Callable[[Any], float]) -> Switches:
         """Return them at one point of many."""
@@ -103,6 +121,9 @@ class Switches:
         known.add(words, offloaded_weights=offload.weights, offloaded_cache=offload.cache)
         if self.offload:
             known.add("given", offload_overlap=offload.overlap)
+        if self.adapters:
+            known.add("given", served_adapters=float(self.adapter_count))
+            known.columns(f"{service.model.name}, {self.adapters}", "served_adapter_parameters")
         if self.host_link is not None:
             known.add(_origin(service, self.host_link), **{HOST_LINK: one_way(self.host_link)})
         if self.speculation:
@@ -136,6 +157,8 @@ class Switches:
             found["speculation"] = str(self.speculation)
         if self.offload:
             found["offload"] = str(self.offload)
+        if self.adapters:
+            found["adapters"] = f"{self.adapter_count:,} x {self.adapters}"
         return found
 
 
