@@ -14,7 +14,7 @@ from mlsim.solvers.arrivals.loaded import Loaded, LoadedService, one_arrival
 from mlsim.solvers.formats import formats
 from mlsim.solvers.inputs import CALIBRATED, validate
 from mlsim.solvers.serving.validate import service
-from mlsim.systems import System
+from mlsim.systems import Cluster, System
 from mlsim.systems.schedulers import Scheduler, scheduler as find_scheduler
 from mlsim.workloads import requests as arriving
 from mlsim.workloads.adapters import LoRA
@@ -30,7 +30,7 @@ from mlsim.zoo import resolve
 def load(
     *,
     model: Model | str,
-    hardware: Device | System | str,
+    hardware: Device | System | Cluster | str,
     rate: Any = None,
     users: int | None = None,
     burst: int | None = None,
@@ -52,6 +52,8 @@ def load(
     pipeline_parallel: int = 1,
     data_parallel: int = 1,
     expert_parallel: int = 1,
+    context_parallel: int = 1,
+    expert_imbalance: float | str = 1.0,
     reserve: float = 0.1,
     estimate: str = "roofline",
     software: str | None = None,
@@ -100,7 +102,8 @@ def load(
         of the scheduler's.
     seed
         Of the random lengths and arrivals.
-    tensor_parallel, pipeline_parallel, data_parallel, expert_parallel
+    tensor_parallel, pipeline_parallel, data_parallel, expert_parallel, context_parallel,
+    expert_imbalance
         The layout, as for `serve`. Copies, and batches in flight in a pipeline, each have a
         scheduler of their own, and requests go to them in turn.
     software
@@ -151,7 +154,7 @@ def load(
         seed=check_seed(seed),
     )
     coming, prefix_share = with_prefixes(coming, prefix_share, prefix_blocks, trace)
-    found, served = resolve.hardware(hardware), resolve.transformer(model)
+    found, served = resolve.cluster(hardware), resolve.transformer(model)
     device = found if isinstance(found, Device) else found.device
     chosen = formats(
         precision, weights, activations, kv_cache, device=device, released=served.released
@@ -171,8 +174,10 @@ def load(
             tensor=tensor_parallel,
             pipeline=pipeline_parallel,
             data=data_parallel,
+            context=context_parallel,
             expert=expert_parallel,
         ),
+        expert_imbalance=expert_imbalance,
         block_tokens=rule.block_tokens,
         chunk_tokens=rule.tokens_per_step,
         reserve=reserve,

@@ -12,7 +12,7 @@ from mlsim.solvers.serving.fit import question, rows
 from mlsim.solvers.serving.fit_report import as_table
 from mlsim.solvers.serving.serving import Serving
 from mlsim.solvers.serving.validate import service
-from mlsim.systems import System
+from mlsim.systems import Cluster, System
 from mlsim.workloads.adapters import LoRA
 from mlsim.workloads.model import Model
 from mlsim.workloads.parallelism import Parallelism
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 def serve(
     *,
     model: Model | str,
-    hardware: Device | System | str,
+    hardware: Device | System | Cluster | str,
     batch_size: Any = 1,
     prompt_tokens: Any = 512,
     output_tokens: Any = None,
@@ -38,6 +38,8 @@ def serve(
     pipeline_parallel: int = 1,
     data_parallel: int = 1,
     expert_parallel: int = 1,
+    context_parallel: int = 1,
+    expert_imbalance: float | str = 1.0,
     block_tokens: int = 16,
     chunk_tokens: int = 8192,
     reserve: float = 0.1,
@@ -64,7 +66,7 @@ def serve(
         A record of the zoo, its name, a TOML file, or the `config.json` of
         a model (or the folder that holds it).
     hardware
-        A device, a system of devices, a name, or a TOML file.
+        A device, a system of devices, a cluster of such nodes, a name, or a TOML file.
     batch_size
         Sequences served together.
     prompt_tokens, output_tokens
@@ -81,7 +83,14 @@ def serve(
         Devices that share each matrix; pipeline stages that share the layers;
         copies of the model that share the batch; groups of devices that share
         the experts (formed from the tensor and data parallel devices). A token is
-        sent once to each device that has some of its experts.
+        sent once to each device that has some of its experts. In a cluster, tensor
+        parallel devices are neighbors, then stages, then copies.
+    context_parallel
+        Devices that share each sequence: in prefill the tokens of the prompt, in decode the
+        cache. What they pass round is not overlapped.
+    expert_imbalance
+        Tokens of the busiest device with experts over the mean of all: 1 is even,
+        "uniform" estimates it for tokens that choose by chance, which is the least to expect.
     block_tokens
         Tokens in a block of the paged KV cache.
     chunk_tokens
@@ -137,7 +146,7 @@ def serve(
     >>> [f"{time:.1f}" for time in serving.time_per_output_token.to("ms").magnitude]
     ['4.6', '9.9']
     """
-    found, served = resolve.hardware(hardware), resolve.transformer(model)
+    found, served = resolve.cluster(hardware), resolve.transformer(model)
     device = found if isinstance(found, Device) else found.device
     chosen = formats(
         precision, weights, activations, kv_cache, device=device, released=served.released
@@ -154,8 +163,10 @@ def serve(
                 tensor=tensor_parallel,
                 pipeline=pipeline_parallel,
                 data=data_parallel,
+                context=context_parallel,
                 expert=expert_parallel,
             ),
+            expert_imbalance=expert_imbalance,
             block_tokens=block_tokens,
             chunk_tokens=chunk_tokens,
             reserve=reserve,

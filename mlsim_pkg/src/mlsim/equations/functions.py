@@ -198,6 +198,24 @@ def geometric(ratio: Value, terms: Value) -> Value:
     return numpy.where(one, terms, (1 - below**terms) / (1 - below))
 
 
+def greatest(count: Value) -> Value:
+    """Return the mean of the greatest of so many numbers from a standard normal distribution.
+
+    By the rule of Chen and Tyler (1999): 6 % too high for two numbers, within 2 % from three on.
+
+    >>> round(greatest(32.0), 2)
+    2.06
+    """
+    kind = _kind(count)
+    if kind == "symbol":
+        return _symbolic("greatest", count)
+    if kind == "array":
+        return sys.modules["numpy"].vectorize(greatest, otypes=[float])(count)
+    from statistics import NormalDist
+
+    return NormalDist().inv_cdf(0.5264 ** (1 / count))
+
+
 def missed(all_there: Value, marked: Value, drawn: Value) -> Value:
     """Return the chance that draws without putting back take none of the marked ones.
 

@@ -44,6 +44,7 @@ _TEX = {
     "square_root": r"\sqrt{{{0}}}",
     "log2": r"\log_2 {0}",
     "decay": r"e^{{-{0}}}",
+    "greatest": r"\hat{{z}}_{{{0}}}",
     "missed": r"\binom{{{0} - {1}}}{{{2}}} \Big/ \binom{{{0}}}{{{2}}}",
     "total": r"\sum_i {1}\, {0}",
 }

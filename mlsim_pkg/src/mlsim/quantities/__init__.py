@@ -31,8 +31,7 @@ class Term:
 _TOPICS = (
     *("operators", "serving", "training", "calibration", "software", "kernels"),
     *("footprint", "machines", "inside", "counters", "timing", "arrivals", "gemm"),
-    "adapters",
-    "switches",
+    *("adapters", "switches", "nodes"),
 )
 _TERMS: dict[str, Term] = {}
 _loaded: list[str] = []

@@ -41,6 +41,8 @@ class StepOperator:
         Memory of what is kept of a sequence, however long it is.
     link_elements, link_group
         Elements of each token sent to other devices; how many devices take part.
+    between_nodes
+        Whether it is sent over the links between nodes.
     repeats, resident_repeats
         How often it stands in the model; how often it lies on one device.
     unquantised, wide_parameters
@@ -60,7 +62,7 @@ class StepOperator:
     parameters_routed: int = 0
     token_elements: int = 0
     live_elements: int = 0
-    cached_elements: int = 0
+    cached_elements: float = 0
     shared_cache: bool = False
     attention_window: int = UNLIMITED
     cache_window: int = UNLIMITED
@@ -68,13 +70,14 @@ class StepOperator:
     token_limit: int = UNLIMITED
     link_elements: float = 0.0
     link_group: int = 0
+    between_nodes: bool = False
     repeats: int = 1
     resident_repeats: float = 1.0
     unquantised: bool = False
     wide_parameters: int = 0
 
     @property
-    def written_elements(self) -> int:
+    def written_elements(self) -> float:
         """Elements that it adds to the cache for each token."""
         return 0 if self.shared_cache else self.cached_elements
 
@@ -95,6 +98,7 @@ class StepOperator:
 _NOT_COLUMNS = (
     *("name", "kind", "outputs"),
     *("live_elements", "unquantised", "wide_parameters", "link_group", "shared_cache"),
+    "between_nodes",
 )
 # The columns that equations take, by their names in the vocabulary.
 STEP_COLUMNS = tuple(each.name for each in fields(StepOperator) if each.name not in _NOT_COLUMNS)

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from mlsim.equations import serving_counts
 from mlsim.solvers import calibrated
-from mlsim.solvers.question import Known, recorded
-from mlsim.systems.link_calibration import exchange_constants
+from mlsim.solvers.question import Known
+from mlsim.solvers.serving import levels
 from mlsim.workloads.model import FLOPS_PER_MULTIPLY_ADD
 
 if TYPE_CHECKING:
@@ -48,11 +48,12 @@ def _add_model(known: Known, service: Service) -> None:
     model, parallelism = service.model, service.parallelism
     words = f"{model.name}, from its architecture ({model.source})"
     operators = model.operators(parallelism)
+    live = "token_live_elements" if service.spread else "live_elements"
     logits = serving_counts.sharded_logits(float(model.vocabulary), parallelism.tensor)
     known.add(
         words,
         model_cached_elements=float(model.model_cached_elements if model.decoder else 0),
-        live_elements=float(max(operator.live_elements for operator in operators)),
+        **{live: float(max(operator.live_elements for operator in operators))},
         logits=logits if model.output_layer else 0.0,
     )
     if model.experts:
@@ -75,7 +76,7 @@ def _add_device(known: Known, service: Service) -> None:
 
     known.columns(peak, "peak_flops")
     if system:
-        known.columns(recorded(system, system.figure), "link_bandwidth")
+        known.columns(levels.link_origin(system, service.table.operators), "link_bandwidth")
 
 
 def _add_layout(known: Known, service: Service) -> None:
@@ -88,8 +89,26 @@ def _add_layout(known: Known, service: Service) -> None:
     )
     if service.model.experts:
         known.add(words, expert_replicas=float(parallelism.expert_replicas))
+    if service.spread:
+        _add_spread(known, service)
     if not service.table.cache["sends"]:
         known.add("definition", total_network_time=0.0)
+
+
+def _add_spread(known: Known, service: Service) -> None:
+    """Add who shares a sequence, and how much more the busiest device has to do."""
+    parallelism, imbalance = service.parallelism, service.expert_imbalance
+    words = f"layout: {parallelism}"
+    known.add(words, context_parallel=float(parallelism.context))
+    known.columns(f"{service.model.name}, from its attention", "ring_cached_elements")
+    known.columns(f"{service.model.name}, from its attention", "ring_query_elements")
+    known.columns("definition: 1 for experts, and for sending to them", "routed_share")
+    if service.estimate == "bound":
+        known.add("the bound: all devices have as much to do", expert_imbalance=1.0)
+    elif imbalance == levels.UNIFORM:
+        known.add(words, expert_parallel=float(parallelism.expert))
+    else:
+        known.add("given", expert_imbalance=float(imbalance))
 
 
 _OF_STEPS = ("host_launch_time", "step_host_time", "sequence_host_time")
@@ -115,10 +134,7 @@ def _add_measured(known: Known, service: Service) -> None:
     system = service.system
     sending = [each for each in service.table if each.link_group]
     if system and sending and not set(calibrated.MAIN_OF_LINK) <= set(service.given):
-        found = [
-            exchange_constants(system, each.link_group, each.name, graph=service.in_graph)
-            for each in sending
-        ]
+        found = [levels.constants(system, each, graph=service.in_graph) for each in sending]
         words = "; or ".join(dict.fromkeys(each.origin for each in found))
         for name in calibrated.OF_LINK:
             known.columns(f"{system.name}, {words}", name)

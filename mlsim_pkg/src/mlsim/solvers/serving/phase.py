@@ -19,6 +19,7 @@ from mlsim.equations import (
     roofline,
     service,
     shared_cache,
+    spread_sequences,
     step,
 )
 from mlsim.solvers import calibrated
@@ -42,6 +43,15 @@ SERVING = (
     *_ROOFLINE_LATENCY,
     *_RECURRENT,
 )
+
+
+# What holds where devices share sequences, or experts are chosen unevenly.
+SPREAD = equations_of(spread_sequences)
+_SPREAD_CHOSEN = {
+    each.yields: each.name
+    for each in SPREAD
+    if each.name not in ("uniform_imbalance", "context_cached_elements")
+}
 
 
 @lru_cache(maxsize=64)
@@ -79,6 +89,13 @@ def equations_for(variant: frozenset[str]) -> tuple[Equation, ...]:
         candidates = (*SERVING, *calibrated.EQUATIONS)
     if "switched" in variant:
         candidates = (*candidates, *choose(variant, chosen))
+    if "spread" in variant:
+        kept = {"activation_bytes"} if "unfused" in variant else set()
+        chosen |= {name: each for name, each in _SPREAD_CHOSEN.items() if name not in kept}
+        # Of the bound, all devices have as much to do.
+        uniform = "uniform" in variant and not bound
+        chosen["expert_imbalance"] = "uniform_imbalance" if uniform else ""
+        candidates = (*candidates, *SPREAD)
     return tuple(each for each in candidates if chosen.get(each.yields, each.name) == each.name)
 
 

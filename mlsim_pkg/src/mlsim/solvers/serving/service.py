@@ -19,10 +19,10 @@ from mlsim.solvers import calibrated
 from mlsim.solvers.formats import WIDE, WIDE_BYTES, Formats
 from mlsim.solvers.inputs import CALIBRATED
 from mlsim.solvers.question import Known
+from mlsim.solvers.serving import levels
 from mlsim.solvers.serving.known import known_of
 from mlsim.solvers.serving.switches import OFF, Switches
-from mlsim.systems import System
-from mlsim.systems.link_calibration import exchange_constants
+from mlsim.systems import Cluster, System
 from mlsim.workloads.language import Transformer
 from mlsim.workloads.operators import OperatorTable
 from mlsim.workloads.parallelism import Parallelism
@@ -60,7 +60,7 @@ class Service:
 
     model: Transformer
     device: Device
-    system: System | None
+    system: System | Cluster | None
     parallelism: Parallelism
     formats: Formats
     estimate: str
@@ -75,6 +75,8 @@ class Service:
     software: Software | None = None
     # What is switched on: cached prefixes, speculation, memory of the host.
     switches: Switches = OFF
+    # Tokens of the busiest device with experts over the mean: a number, or "uniform".
+    expert_imbalance: float | str = 1.0
     # The operators on one device, with its peaks; all that no request changes.
     table: OperatorTable[StepOperator] = field(init=False)
     # What is known of model, device and layout, whatever the request.
@@ -105,6 +107,8 @@ class Service:
                 self.software is not None and self.software.hosted,
                 self.software is not None and self.software.unfused,
                 self.table.cache["worked"],
+                self.spread,
+                self.expert_imbalance == levels.UNIFORM,
             )
         )
         return found | self.switches.variant if self.switches.on else found
@@ -113,6 +117,11 @@ class Service:
     def prefill(self) -> tuple[Any, Any]:
         """Tokens of each prompt that prefill works on, and those that are cached."""
         return self.switches.prefill(self.prompt_tokens)
+
+    @property
+    def spread(self) -> bool:
+        """Whether devices share sequences, or have unevenly much to do."""
+        return self.parallelism.context > 1 or self.expert_imbalance != 1.0
 
     @property
     def calibrated(self) -> bool:
@@ -216,7 +225,7 @@ class Service:
 
 _VARIANTS = (
     *("latent", "encoder", "bound", "sends", "windowed", CALIBRATED, "recurrent", "shared"),
-    *("hosted", "unfused", "worked"),
+    *("hosted", "unfused", "worked", "spread", levels.UNIFORM),
 )
 
 
@@ -240,6 +249,7 @@ def _table(service: Service, replaced: tuple[str, ...]) -> OperatorTable[StepOpe
         service.estimate,
         service.software,
         service.switches.of_table,
+        service.expert_imbalance,
         replaced,
     )
     found = _TABLES.get(key)
@@ -258,10 +268,11 @@ def _new_table(service: Service, replaced: tuple[str, ...]) -> OperatorTable[Ste
     if scored > 1:
         operators = tuple(each.scoring(scored) for each in operators)
     operators, adapted = _with_adapters(service, operators)
+    operators = levels.placed(service, operators)
     if bound:
         # Activations could stay on chip, and sending could hide behind computing.
         operators = tuple(each.compulsory() for each in operators if each.kind != "network")
-    columns: dict[str, tuple[float, ...]] = {}
+    columns = levels.columns(service, operators)
     if adapted:
         sizes = (adapted.get(each.name, 0.0) for each in operators)
         columns["served_adapter_parameters"] = tuple(sizes)
@@ -275,17 +286,17 @@ def _new_table(service: Service, replaced: tuple[str, ...]) -> OperatorTable[Ste
         )
     if service.model.shares_cache:
         columns["written_elements"] = tuple(float(each.written_elements) for each in operators)
-    groups = [each.link_group for each in operators if each.link_group]
-    if system and groups and "link_bandwidth" not in replaced:
+    sending = [each for each in operators if each.link_group]
+    if system and sending and "link_bandwidth" not in replaced:
         columns["link_bandwidth"] = tuple(
-            system.link_bandwidth(each.link_group or groups[0]) for each in operators
+            levels.link_rate(system, each if each.link_group else sending[0]) for each in operators
         )
     if service.calibrated:
         columns |= _calibrated_columns(service, operators, replaced)
     # What is the same for all operators is one number.
     mixed = {name: values for name, values in columns.items() if len(set(values)) > 1}
     table = OperatorTable(operators, STEP_COLUMNS, mixed)
-    table.cache["sends"] = bool(groups)
+    table.cache["sends"] = bool(sending)
     table.cache["worked"] = "core_weight_rate" in columns
     table.cache["uniform"] = {
         name: values[0] for name, values in columns.items() if name not in mixed
@@ -385,13 +396,13 @@ def _calibrated_columns(
 
 
 def _exchange_columns(
-    service: Service, system: System, operators: tuple[StepOperator, ...]
+    service: Service, system: System | Cluster, operators: tuple[StepOperator, ...]
 ) -> dict[str, tuple[float, ...]]:
     """Return what was measured of exchanges: a start, a rate, and the ramp between them."""
     # Whoever gives a start and a rate means a line through them.
     given = set(calibrated.MAIN_OF_LINK) <= set(service.given)
     found = [
-        exchange_constants(system, each.link_group, each.name, graph=service.in_graph)
+        levels.constants(system, each, graph=service.in_graph)
         if each.link_group and not given
         else None
         for each in operators

@@ -19,8 +19,9 @@ from mlsim.solvers.question import Question
 from mlsim.solvers.serving.phase import equations_for, step_question
 from mlsim.solvers.serving.result_names import givable
 from mlsim.solvers.serving.service import ASKED, Service
+from mlsim.solvers.serving.spread_checks import check_context_parallel, check_imbalance, check_nodes
 from mlsim.solvers.serving.switch_checks import Asked, checked
-from mlsim.systems import System
+from mlsim.systems import Cluster, System
 from mlsim.systems.torus import check_exchange
 from mlsim.workloads.language import Transformer
 from mlsim.workloads.parallelism import Parallelism
@@ -31,6 +32,11 @@ _NOTHING = Asked()
 _FIXED = (*ASKED, "data_parallel", "pipeline_parallel", "tokens_per_step")
 _SHARES = ("memory_bound_share", "compute_bound_share", "network_share")
 
+_LARGER: dict[type, str] = {
+    System: "a larger system or a cluster: one of Clusters, or Cluster('mine', node, nodes=..., "
+    "link_bandwidth='400 Gb/s')",
+    Cluster: "a larger cluster",
+}
 # New tokens of a decoder where nobody says how many.
 OUTPUT_TOKENS = 128
 
@@ -38,7 +44,7 @@ OUTPUT_TOKENS = 128
 def service(
     *,
     model: Transformer,
-    hardware: Device | System,
+    hardware: Device | System | Cluster,
     batch_size: Any,
     prompt_tokens: Any,
     output_tokens: Any,
@@ -49,6 +55,7 @@ def service(
     reserve: Any = 0.1,
     estimate: str = "roofline",
     software: Software | str | None = None,
+    expert_imbalance: Any = 1.0,
     given: Mapping[str, Any] | None = None,
     switches: Asked = _NOTHING,
 ) -> Service:
@@ -60,15 +67,16 @@ def service(
         As `Engine.serve`.
     """
     check_estimate(estimate)
-    device = hardware.device if isinstance(hardware, System) else hardware
+    device = hardware if isinstance(hardware, Device) else hardware.device
     made = Service(
         model=model,
         device=device,
-        system=hardware if isinstance(hardware, System) else None,
+        system=None if isinstance(hardware, Device) else hardware,
         parallelism=_divided(parallelism, model, hardware),
         formats=formats,
         estimate=estimate,
         software=calibrated.made_by(software, estimate, "serve"),
+        expert_imbalance=check_imbalance(expert_imbalance, parallelism, model),
         batch_size=validate("batch_size", batch_size, whole=True),
         prompt_tokens=validate("prompt_tokens", prompt_tokens, whole=True),
         output_tokens=_output(model, output_tokens),
@@ -127,13 +135,14 @@ def _output(model: Transformer, value: Any) -> Any:
 
 
 def _divided(
-    parallelism: Parallelism, model: Transformer, hardware: Device | System
+    parallelism: Parallelism, model: Transformer, hardware: Device | System | Cluster
 ) -> Parallelism:
     """Refuse sizes that are none, or don't divide the model, or need more devices."""
     sizes = {
         "tensor_parallel": parallelism.tensor,
         "pipeline_parallel": parallelism.pipeline,
         "data_parallel": parallelism.data,
+        "context_parallel": parallelism.context,
         "expert_parallel": parallelism.expert,
     }
     # True and 1.0 equal 1, and are no sizes.
@@ -143,18 +152,21 @@ def _divided(
         if isinstance(size, bool) or not isinstance(size, int) or size < 1:
             raise InvalidValueError(f"{name} must be a whole number from 1 up, not {size!r}.")
     model.operators(parallelism)  # refuses what does not divide the model
-    there = hardware.devices if isinstance(hardware, System) else 1
+    check_context_parallel(parallelism, model)
+    there = 1 if isinstance(hardware, Device) else hardware.devices
     if parallelism.devices > there:
         del sizes["expert_parallel"]  # within the others
         product = " x ".join(f"{name} {size}" for name, size in sizes.items() if size > 1)
         have = (
-            f"{hardware.name} has {there}. Use fewer, or a larger system."
-            if isinstance(hardware, System)
+            f"{hardware.name} has {there:,}. Use fewer, or {_LARGER[type(hardware)]}."
+            if not isinstance(hardware, Device)
             else f"{hardware.name} is one device. Give a system of them, such as "
             f"System('my node', device, devices={parallelism.devices}, "
             "link_bandwidth='450 GB/s'), or one of Systems."
         )
         raise InvalidValueError(f"{product} needs {parallelism.devices} devices; {have}")
+    if isinstance(hardware, Cluster):
+        check_nodes(hardware, parallelism)
     check_exchange(hardware, parallelism.expert, parallelism.tensor)
     return parallelism
 
