@@ -7,6 +7,7 @@ from typing import Any
 
 from mlsim.cli.flags import flags_of, in_flags
 from mlsim.cli.options import add_command, add_layout, as_json
+from mlsim.cli.pools import add_spread, spread_of
 from mlsim.cli.switches import add_switches, switches
 from mlsim.engine import Engine
 from mlsim.errors import InvalidValueError
@@ -51,6 +52,7 @@ def add(commands: Any) -> None:
     command.add_argument(
         "--prefix-blocks", metavar="N", help="blocks of a cache with --prefix-share trace (all)"
     )
+    add_spread(command)
     command.add_argument(
         "--explain",
         metavar="QUANTITY",
@@ -70,6 +72,7 @@ def _load(options: argparse.Namespace) -> str:
         model=options.model,
         hardware=options.hardware,
         **{name: value for name, value in given.items() if value is not None},
+        **spread_of(options),
     )
     if options.explain:
         answer = loaded.steady if loaded.steady and options.explain in loaded.steady.names else None

@@ -28,7 +28,7 @@ def add_command(
     text: str,
     *,
     model: str = "name, .toml file, or a config.json or its folder",
-    hardware: str = "device or system: name or .toml file",
+    hardware: str = "device, system or cluster: name or .toml file",
 ) -> argparse.ArgumentParser:
     """Add a command that takes a model and hardware."""
     command: argparse.ArgumentParser = commands.add_parser(name, help=text, description=text)

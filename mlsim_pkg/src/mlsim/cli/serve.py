@@ -16,6 +16,7 @@ from mlsim.cli.options import (
     number,
     numbers,
 )
+from mlsim.cli.pools import add_spread, spread_of
 from mlsim.cli.switches import add_switches, switches
 from mlsim.engine import Engine
 
@@ -51,6 +52,7 @@ def _add_serve(commands: Any) -> None:
         )
     add_layout(command, tensor=1, data=True)
     add_switches(command)
+    add_spread(command)
     add_ignore_memory(command)
     command.add_argument("--estimate", default="roofline", help="roofline, bound or calibrated")
     command.add_argument("--software", help="class of program of a calibrated estimate")
@@ -88,6 +90,7 @@ def _serve(options: argparse.Namespace) -> str:
         pipeline_parallel=options.pipeline_parallel,
         data_parallel=options.data_parallel,
         expert_parallel=options.expert_parallel,
+        **spread_of(options),
         reserve=options.reserve,
         estimate=options.estimate,
         software=options.software,

@@ -53,7 +53,7 @@ def _given(answer: Any) -> bool:
     """Tell whether no row is like it: quantities were given, or activations stay on chip.
 
     Nor is any published row one of fine-tuning with adapters, or of a service with a cache of
-    prefixes, speculation, offload or adapters.
+    prefixes, speculation, offload or adapters, nor of a service on several nodes.
     """
     held = next(
         getattr(answer, each)
@@ -62,7 +62,8 @@ def _given(answer: Any) -> bool:
     )
     tuned = getattr(getattr(held, "recipe", None), "adapters", None)
     switched = getattr(getattr(held, "switches", None), "on", False)
-    return bool(held.given or tuned or switched) or bool(getattr(held, "keeps", False))
+    told = ("keeps", "beyond_one_node")
+    return bool(held.given or tuned or switched) or any(getattr(held, each, False) for each in told)
 
 
 def _within_bound(answer: Answer, name: str, wide: Band, *, is_time: bool) -> Band:

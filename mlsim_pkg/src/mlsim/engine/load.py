@@ -15,6 +15,7 @@ from mlsim.solvers.formats import formats
 from mlsim.solvers.inputs import CALIBRATED, validate
 from mlsim.solvers.serving.validate import service
 from mlsim.systems import Cluster, System
+from mlsim.systems.pools import PrefillPool
 from mlsim.systems.schedulers import Scheduler, scheduler as find_scheduler
 from mlsim.workloads import requests as arriving
 from mlsim.workloads.adapters import LoRA
@@ -64,6 +65,7 @@ def load(
     offload: Offload | None = None,
     adapters: LoRA | None = None,
     adapter_count: int | None = None,
+    prefill: PrefillPool | None = None,
     **given: Any,
 ) -> LoadedService:
     """Predict what users of a language model wait for while requests keep coming.
@@ -116,6 +118,9 @@ def load(
         names blocks. By default all that were ever seen.
     prefix_count, speculation, offload, adapters, adapter_count
         As for `serve`. A request makes the mean number of tokens in each round.
+    prefill
+        A pool of other devices that reads the prompts, one by one; all else here is then of
+        those that decode. Answers with a `SplitLoadedService`.
     reserve, estimate, **given
         As for `serve`.
 
@@ -163,6 +168,15 @@ def load(
         raise WrongKindError(
             f"{served.name} is an encoder: it generates nothing. Engine.serve tells its pass."
         )
+    on = switched(
+        device,
+        prefix_share=prefix_share,
+        prefix_count=prefix_count,
+        speculation=speculation,
+        offload=offload,
+        adapters=adapters,
+        adapter_count=adapter_count,
+    )
     asked = service(
         model=served,
         hardware=found,
@@ -184,17 +198,13 @@ def load(
         estimate=estimate,
         software=rule.software if software is None and estimate == CALIBRATED else software,
         given=given,
-        switches=switched(
-            device,
-            prefix_share=prefix_share,
-            prefix_count=prefix_count,
-            speculation=speculation,
-            offload=offload,
-            adapters=adapters,
-            adapter_count=adapter_count,
-        ),
+        switches=on,
     )
-    return LoadedService(Loaded(asked, coming, rule, pace))
+    if prefill is None:
+        return LoadedService(Loaded(asked, coming, rule, pace))
+    from mlsim.engine.split import split_loaded
+
+    return split_loaded(asked, prefill, coming, rule, rate=pace, switches=on)
 
 
 def _requests(

@@ -15,7 +15,7 @@ from mlsim.solvers.inputs import CALIBRATED, check_estimate, validate
 from mlsim.solvers.plan.options import Candidate, Goals, Option, Refused, tried
 from mlsim.solvers.plan.planned import OBJECTIVES, Planned, planned
 from mlsim.solvers.serving.validate import service
-from mlsim.systems import System
+from mlsim.systems import Cluster, System
 from mlsim.systems.schedulers import scheduler as find_scheduler
 from mlsim.units import to_base
 from mlsim.workloads.language import Transformer
@@ -63,8 +63,9 @@ def plan(
     prompt_tokens, output_tokens
         Tokens of each request.
     hardware
-        A device or system, or a list of them; by default all that have a price on record.
-        Of a device, tensor parallelism goes up to the largest node of the zoo that has it.
+        A device, system or cluster, or a list of them; by default all that have a price on record.
+        Of a device, tensor parallelism goes up to the largest node of the zoo that has it; of a
+        cluster, beyond a node.
     precision
         A format or a list of them; by default what the model was released in.
     objective
@@ -242,12 +243,12 @@ class _Prices:
         )
 
 
-def _hardware(given: Any, rates: _Prices) -> Iterator[Device | System]:
+def _hardware(given: Any, rates: _Prices) -> Iterator[Device | System | Cluster]:
     if given is None:
         yield from rates.devices()
         return
     for each in _list(given):
-        yield resolve.hardware(each)
+        yield resolve.cluster(each)
 
 
 def _node(device: Device) -> System | None:
@@ -258,7 +259,7 @@ def _node(device: Device) -> System | None:
 
 def _candidates(
     model: Transformer,
-    where: Device | System,
+    where: Device | System | Cluster,
     goals: Goals,
     rates: _Prices,
     *,
@@ -266,8 +267,8 @@ def _candidates(
     **how: Any,
 ) -> Iterator[Candidate | Refused]:
     """Yield each layout of a model on some hardware, in each format."""
-    device = where.device if isinstance(where, System) else where
-    system = where if isinstance(where, System) else _node(device)
+    device = where if isinstance(where, Device) else where.device
+    system = _node(device) if isinstance(where, Device) else where
     cost = rates.of(device)
     if cost is None:
         yield Refused(None, device.name, "no price is on record; give price=")
@@ -296,8 +297,8 @@ def _candidates(
             yield Candidate(made, *cost)
 
 
-def _layouts(model: Transformer, system: System | None) -> Iterator[Parallelism]:
-    """Yield tensor parallelism of powers of two within a node, experts divided or spread."""
+def _layouts(model: Transformer, system: System | Cluster | None) -> Iterator[Parallelism]:
+    """Yield tensor parallelism of powers of two, experts divided or spread."""
     most = system.devices if system else 1
     size = 1
     while size <= min(most, 64):

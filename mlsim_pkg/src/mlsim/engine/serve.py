@@ -13,6 +13,7 @@ from mlsim.solvers.serving.fit_report import as_table
 from mlsim.solvers.serving.serving import Serving
 from mlsim.solvers.serving.validate import service
 from mlsim.systems import Cluster, System
+from mlsim.systems.pools import PrefillPool
 from mlsim.workloads.adapters import LoRA
 from mlsim.workloads.model import Model
 from mlsim.workloads.parallelism import Parallelism
@@ -51,6 +52,7 @@ def serve(
     offload: Offload | None = None,
     adapters: LoRA | None = None,
     adapter_count: int | None = None,
+    prefill: PrefillPool | None = None,
     check_memory: bool = True,
     **given: Any,
 ) -> Serving:
@@ -121,6 +123,9 @@ def serve(
     adapters, adapter_count
         Low-rank adapters that are served beside the model, such as `LoRA(rank=16,
         targets="attention")`, and how many different ones; each sequence has one of them.
+    prefill
+        A pool of other devices that reads the prompts; all else here is then of those that
+        decode. Answers with a `SplitServing`.
     check_memory
         Whether to refuse the times of a service that does not fit in memory.
     **given
@@ -151,40 +156,45 @@ def serve(
     chosen = formats(
         precision, weights, activations, kv_cache, device=device, released=served.released
     )
-    return Serving(
-        service(
-            model=served,
-            hardware=found,
-            batch_size=batch_size,
-            prompt_tokens=prompt_tokens,
-            output_tokens=output_tokens,
-            formats=chosen,
-            parallelism=Parallelism(
-                tensor=tensor_parallel,
-                pipeline=pipeline_parallel,
-                data=data_parallel,
-                context=context_parallel,
-                expert=expert_parallel,
-            ),
-            expert_imbalance=expert_imbalance,
-            block_tokens=block_tokens,
-            chunk_tokens=chunk_tokens,
-            reserve=reserve,
-            estimate=estimate,
-            software=software,
-            given=given,
-            switches=switched(
-                device,
-                prefix_share=prefix_share,
-                prefix_count=prefix_count,
-                speculation=speculation,
-                offload=offload,
-                adapters=adapters,
-                adapter_count=adapter_count,
-            ),
+    how: dict[str, Any] = {
+        "model": served,
+        "prompt_tokens": prompt_tokens,
+        "block_tokens": block_tokens,
+        "chunk_tokens": chunk_tokens,
+        "reserve": reserve,
+        "estimate": estimate,
+        "software": software,
+        "switches": switched(
+            device,
+            prefix_share=prefix_share,
+            prefix_count=prefix_count,
+            speculation=speculation,
+            offload=offload,
+            adapters=adapters,
+            adapter_count=adapter_count,
         ),
-        check_memory=check_memory,
+    }
+    asked = service(
+        hardware=found,
+        batch_size=batch_size,
+        output_tokens=output_tokens,
+        formats=chosen,
+        parallelism=Parallelism(
+            tensor=tensor_parallel,
+            pipeline=pipeline_parallel,
+            data=data_parallel,
+            context=context_parallel,
+            expert=expert_parallel,
+        ),
+        expert_imbalance=expert_imbalance,
+        given=given,
+        **how,
     )
+    if prefill is None:
+        return Serving(asked, check_memory=check_memory)
+    from mlsim.engine.split import split_serving
+
+    return split_serving(asked, prefill, how, check_memory=check_memory)
 
 
 def fit(

@@ -99,5 +99,13 @@ ENTRIES: tuple[tuple[str, str, str, str], ...] = (
         "s",
         "Mean time to the first token where a pool of its own reads the prompts.",
     ),
+    (
+        "pool_arrival_rate",
+        r"\lambda_\Sigma",
+        "1/s",
+        "Requests that come each second to the pool that reads prompts.",
+    ),
+    ("reading_use", r"u_\alpha", "1", "Share of the time in which copies read prompts."),
+    ("service_variance", r"v_q", "s**2", "Variance of the time that a server takes."),
     ("prompt_wait", r"W_\alpha", "s", "Mean time that a prompt waits for its turn in that pool."),
 )

@@ -13,8 +13,10 @@ from mlsim.equations import (
     linear_layer,
     linear_layer_times,
     link,
+    nodes,
     on_chip,
     plans,
+    pools,
     served_adapters,
     serving_counts,
     speculation,
@@ -23,7 +25,7 @@ from mlsim.equations import (
 from mlsim.solvers.anatomy.limits import EPOCHS
 from mlsim.solvers.footprint.account import FOOTPRINT
 from mlsim.solvers.forward.configuration import SOLVER, lookups
-from mlsim.solvers.serving.phase import SERVING
+from mlsim.solvers.serving.phase import SERVING, SPREAD
 from mlsim.solvers.training.optimal_size import OPTIMAL
 from mlsim.solvers.training.plan import NETWORK_TRAINING, TRAINING
 
@@ -32,7 +34,8 @@ SOLVERS: dict[str, tuple[Equation, ...]] = {
     "Engine.solve": (*lookups(), *equations_of(on_chip, causes), *SOLVER),
     "Engine.serve": (
         *SERVING,
-        *equations_of(link, served_adapters, serving_counts, speculation, switches),
+        *SPREAD,
+        *equations_of(link, nodes, pools, served_adapters, serving_counts, speculation, switches),
     ),
     "Engine.load": equations_of(arrivals),
     "Engine.plan": equations_of(plans),

@@ -10,12 +10,14 @@ from mlsim.systems.system import TOPOLOGIES, System
 
 if TYPE_CHECKING:
     from mlsim.systems.data_loading import load_and_compute
+    from mlsim.systems.pools import PrefillPool
     from mlsim.systems.stale_updates import largest_stable_rate, stale_descent
 
 __all__ = [
     "TOPOLOGIES",
     "Cluster",
     "Placement",
+    "PrefillPool",
     "System",
     "largest_stable_rate",
     "load_and_compute",
@@ -24,6 +26,7 @@ __all__ = [
 ]
 
 _HOMES = {
+    "PrefillPool": "pools",
     "load_and_compute": "data_loading",
     **dict.fromkeys(("largest_stable_rate", "stale_descent"), "stale_updates"),
 }

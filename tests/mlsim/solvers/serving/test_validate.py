@@ -88,14 +88,19 @@ def test_numbers_that_cannot_be(name: str, given: object, shown: str) -> None:
         (
             {"hardware": NODE, "tensor_parallel": 16},
             InvalidValueError,
-            "tensor_parallel 16 needs 16 devices; Node has 8. Use fewer, or a larger system.",
+            (
+                "tensor_parallel 16 needs 16 devices; Node has 8. Use fewer, or a larger system or a "
+                "cluster: one of Clusters, or Cluster('mine', node, nodes=..., "
+                "link_bandwidth='400 Gb/s')."
+            ),
         ),
         (
             {"hardware": NODE, "tensor_parallel": 4, "data_parallel": 3},
             InvalidValueError,
             (
                 "tensor_parallel 4 x data_parallel 3 needs 12 devices; Node has 8. Use fewer, or a "
-                "larger system."
+                "larger system or a cluster: one of Clusters, or Cluster('mine', node, nodes=..., "
+                "link_bandwidth='400 Gb/s')."
             ),
         ),
         (

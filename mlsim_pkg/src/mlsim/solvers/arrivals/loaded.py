@@ -354,6 +354,7 @@ class Steady(Answer):
 
 _STEADY = {
     "steady_first_token": "first token",
+    "split_first_token": "first token",
     "burst_first_token": "first token of the opening burst",
     "token_interval": "per token",
     "time_per_output_token": "per token",

@@ -99,16 +99,25 @@ class _Service:
         self.log = Run([0.0] * total, [-1.0] * total, [-1.0] * total)
         self.made = [0] * total
         self._open(total)
-        while self.coming or self.waiting or self.reading or self.count:
-            if not (self.waiting or self.reading or self.count):
-                self.now = max(self.now, self.coming[0][0])
-            self._arrive()
-            if self._prompts_go():
-                self._mixed_step()
-            elif self.count:
-                self._decode()
+        while self.at_work:
+            self._go_on()
         self.log.tokens = round(self.log.tokens)
         return self.log
+
+    @property
+    def at_work(self) -> bool:
+        """Whether requests are to come, or wait, or run."""
+        return bool(self.coming or self.waiting or self.reading or self.count)
+
+    def _go_on(self) -> None:
+        """Take what has come, and a step."""
+        if not (self.waiting or self.reading or self.count):
+            self.now = max(self.now, self.coming[0][0])
+        self._arrive()
+        if self._prompts_go():
+            self._mixed_step()
+        elif self.count:
+            self._decode()
 
     def _open(self, total: int) -> None:
         users = self.requests.users
@@ -283,9 +292,12 @@ class _Service:
             self.promised -= whole
             self.log.finished[index] = self.now
             if self.requests.users and self.next_user < len(self.requests):
-                then = self.now + self.requests.think_time
-                heapq.heappush(self.coming, (then, self.next_user))
+                self._ask(self.now + self.requests.think_time, self.next_user)
                 self.next_user += 1
+
+    def _ask(self, then: float, index: int) -> None:
+        """Let a request come at a time."""
+        heapq.heappush(self.coming, (then, index))
 
     def _make_room(self) -> None:
         """Stop the latest while the cache is full; they are computed again."""

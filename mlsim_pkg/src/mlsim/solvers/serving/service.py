@@ -124,6 +124,11 @@ class Service:
         return self.parallelism.context > 1 or self.expert_imbalance != 1.0
 
     @property
+    def beyond_one_node(self) -> bool:
+        """Whether something is sent between nodes, or devices share sequences."""
+        return self.spread or any(each.between_nodes for each in self.table)
+
+    @property
     def calibrated(self) -> bool:
         """Whether the rates are those that were measured."""
         return self.estimate == CALIBRATED

@@ -11,6 +11,7 @@ from mlsim.solvers.reports import Report, plain
 from mlsim.units import text
 
 if TYPE_CHECKING:
+    from mlsim.solvers.serving.service import Service
     from mlsim.solvers.serving.serving import Serving
     from mlsim.solvers.serving.step_profile import StepProfile
 
@@ -53,7 +54,9 @@ def inputs(serving: Serving) -> dict[str, Any]:
             "pipeline_parallel": service.parallelism.pipeline,
             "data_parallel": service.parallelism.data,
             "expert_parallel": service.parallelism.expert,
+            **({"context_parallel": service.parallelism.context} if service.spread else {}),
         },
+        **({"expert_imbalance": service.expert_imbalance} if service.spread else {}),
         "formats": {
             name: getattr(service.formats, name).name
             for name in ("weights", "activations", "kv_cache")
@@ -81,6 +84,8 @@ def report(serving: Serving) -> Report:
     if service.software:
         assumed.append(("software", service.software.name))
     assumed += [(name, words) for name, words in service.switches.words().items()]
+    if service.expert_imbalance != 1.0:
+        assumed.append(("imbalance", _imbalance(service)))
     if serving.shape:
         heads = _HEADS if service.model.decoder else _HEADS[:4]
         return Report(title, _points(serving), heads=[(head, 11) for head in heads], notes=assumed)
@@ -115,6 +120,13 @@ def report(serving: Serving) -> Report:
             room = "no such sequence: use fewer bits or more devices (Engine.fit tells which)"
         rows.append(("room for", room))
     return Report(title, rows, label=14, width=120)
+
+
+def _imbalance(service: Service) -> str:
+    """Say how much more the busiest device with experts has to do."""
+    given = service.expert_imbalance
+    what = "by chance" if isinstance(given, str) else f"{given:g} times the mean"
+    return f"tokens of the busiest device with experts: {what}"
 
 
 def _times(serving: Serving) -> list[tuple[str, str]]:

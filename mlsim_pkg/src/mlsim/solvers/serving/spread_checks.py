@@ -83,7 +83,7 @@ def check_imbalance(value: Any, parallelism: Parallelism, model: Transformer) ->
         )
     if found != UNIFORM and float(found) > spread_over:
         raise InvalidValueError(
-            f"expert_imbalance = {value!r} is more than expert_parallel = {spread_over}: one device "
-            f"can't have more than all tokens. It is from 1 to {spread_over}."
+            f"expert_imbalance = {value!r} is more than expert_parallel = {spread_over}: one "
+            f"device can't have more than all tokens. It is from 1 to {spread_over}."
         )
     return found

@@ -1,0 +1,98 @@
+"""Options of services on many devices: shared sequences, uneven experts, a pool for prefill."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from mlsim.cli.flags import flags_of
+from mlsim.errors import InvalidValueError
+
+_SIZES = (
+    ("copies", "copies of the model that only read prompts"),
+    ("batch-size", "prompts that one of them reads together"),
+    ("tensor-parallel", "devices that share each matrix there"),
+    ("pipeline-parallel", "stages there"),
+    ("data-parallel", "copies that share a batch there"),
+    ("expert-parallel", "groups that share the experts there"),
+    ("context-parallel", "devices that share each prompt there"),
+)
+
+
+def add_spread(command: argparse.ArgumentParser) -> None:
+    """Add the options to a command."""
+    command.add_argument(
+        "--context-parallel",
+        "--cp",
+        type=int,
+        default=1,
+        metavar="N",
+        help="devices that share each sequence (1)",
+    )
+    command.add_argument(
+        "--expert-imbalance",
+        default="1",
+        metavar="X",
+        help='tokens of the busiest device with experts over the mean, or "uniform" (1)',
+    )
+    command.add_argument(
+        "--prefill-hardware",
+        metavar="NAME",
+        help="devices of their own for prefill; without a name those of --prefill-copies share",
+    )
+    for name, what in _SIZES:
+        command.add_argument(
+            f"--prefill-{name}",
+            dest=f"prefill_{name.replace('-', '_')}",
+            type=int,
+            metavar="N",
+            help=f"{what} (1)",
+        )
+    command.add_argument(
+        "--prefill-link",
+        dest="prefill_link_bandwidth",
+        metavar="RATE",
+        help='what a device sends to the other pool, such as "400 Gb/s" (the cluster\'s)',
+    )
+    command.add_argument(
+        "--prefill-overlap",
+        action="store_true",
+        help="send the cache layer by layer during prefill",
+    )
+
+
+def spread_of(options: argparse.Namespace) -> dict[str, Any]:
+    """Return the arguments of `Engine.serve` and `Engine.load` that the options give.
+
+    Raises
+    ------
+    InvalidValueError
+        If a number is none.
+    """
+    names = ("hardware", "link_bandwidth", *(name.replace("-", "_") for name, _ in _SIZES))
+    given = {name: getattr(options, f"prefill_{name}") for name in names}
+    pool: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+    if options.prefill_overlap:
+        pool["overlap"] = True
+    found: dict[str, Any] = {
+        "context_parallel": options.context_parallel,
+        "expert_imbalance": _imbalance(options),
+    }
+    if pool:
+        from mlsim.systems import PrefillPool
+
+        found["prefill"] = PrefillPool(**pool)
+    return found
+
+
+def _imbalance(options: argparse.Namespace) -> float | str:
+    text: str = options.expert_imbalance
+    if text == "uniform":
+        return text
+    try:
+        return float(text)
+    except ValueError:
+        flag = flags_of(options.parser)["expert_imbalance"]
+        raise InvalidValueError(
+            f'{flag} must be a number from 1 up, or "uniform", not {text!r}.'
+        ) from None

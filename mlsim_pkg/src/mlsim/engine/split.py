@@ -1,0 +1,120 @@
+"""Prefill and decode on separate devices: the two services that `Engine.serve` puts together."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from mlsim.errors import InvalidValueError, WrongKindError
+from mlsim.solvers.question import Origin
+from mlsim.solvers.serving.pools import Pools, pools_of
+from mlsim.solvers.serving.service import Service
+from mlsim.solvers.serving.split import SplitServing
+from mlsim.solvers.serving.switch_checks import Asked
+from mlsim.solvers.serving.validate import service
+from mlsim.systems.pools import PrefillPool
+from mlsim.units import to_base
+from mlsim.zoo import resolve
+
+if TYPE_CHECKING:
+    from mlsim.solvers.arrivals.loaded import LoadedService
+    from mlsim.systems.schedulers import Scheduler
+    from mlsim.workloads.requests import Requests
+
+
+def split_serving(
+    decode: Service, pool: Any, how: Mapping[str, Any], *, check_memory: bool
+) -> SplitServing:
+    """Return the answer for devices that decode, beside a pool that reads their prompts.
+
+    Raises
+    ------
+    MlsimError
+        As `Engine.serve`.
+    """
+    return SplitServing(split_pools(decode, pool, how), check_memory=check_memory)
+
+
+def split_loaded(
+    decode: Service,
+    pool: Any,
+    requests: Requests,
+    rule: Scheduler,
+    *,
+    rate: float | None,
+    switches: Asked,
+) -> LoadedService:
+    """Return the answer for two pools under load.
+
+    Raises
+    ------
+    MlsimError
+        As `Engine.load`.
+    """
+    from mlsim.solvers.arrivals.split import SplitLoaded, SplitLoadedService
+
+    how = {
+        "model": decode.model,
+        "prompt_tokens": 1,
+        "block_tokens": rule.block_tokens,
+        "chunk_tokens": rule.tokens_per_step,
+        "reserve": decode.reserve_share,
+        "estimate": decode.estimate,
+        "software": decode.software,
+        "switches": switches,
+    }
+    # How long answers are is for the requests to say.
+    both = split_pools(replace(decode, output_tokens=2.0), pool, how)
+    return SplitLoadedService(SplitLoaded(both.decode, requests, rule, rate, pools=both))
+
+
+def split_pools(decode: Service, pool: Any, how: Mapping[str, Any]) -> Pools:
+    """Return two pools; `how` has what both are asked alike.
+
+    Raises
+    ------
+    WrongKindError
+        If `pool` is none.
+    MlsimError
+        As `Engine.serve`.
+    """
+    if decode.given:
+        names = ", ".join(decode.given)
+        raise InvalidValueError(
+            f"{names} can't be given with prefill=PrefillPool(...): of which pool would it be? "
+            "Ask for each pool by itself, or make a Device with these figures."
+        )
+    if not isinstance(pool, PrefillPool):
+        raise WrongKindError(
+            f"prefill must be a PrefillPool, such as PrefillPool(hardware='HGX_H100', copies=2) "
+            f"from mlsim.systems, not {pool!r}."
+        )
+    hardware = decode.system or decode.device
+    if pool.hardware is not None:
+        hardware = resolve.cluster(pool.hardware)
+    # Guesses and offload are for what decodes; what is cached, and adapters, are for both.
+    on = replace(how["switches"], speculation=None, draft_formats=None, offload=None)
+    prefill = service(
+        **{"output_tokens": 1, **how, "switches": on},
+        hardware=hardware,
+        batch_size=pool.batch_size,
+        formats=decode.formats,
+        parallelism=pool.parallelism,
+        expert_imbalance=decode.expert_imbalance if pool.expert_parallel > 1 else 1.0,
+    )
+    # Devices that only decode work on one token of each sequence at a time.
+    most = getattr(decode.batch_size, "max", lambda: decode.batch_size)()
+    decode = replace(decode, chunk_tokens=float(most))
+    return pools_of(decode, prefill, pool, _given_link(pool))
+
+
+def _given_link(pool: PrefillPool) -> tuple[float, Origin] | None:
+    if pool.link_bandwidth is None:
+        return None
+    rate = to_base(pool.link_bandwidth, "B/s", "link_bandwidth")
+    if not isinstance(rate, (int, float)) or not 0 < rate < float("inf"):
+        raise InvalidValueError(
+            f"link_bandwidth must be positive and finite, not {pool.link_bandwidth!r}."
+        )
+    return float(rate), f"given: {pool.link_bandwidth} for each device"

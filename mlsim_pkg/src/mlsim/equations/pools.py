@@ -1,0 +1,286 @@
+"""Prefill and decode on separate devices: what goes from one pool to the other, and who waits."""
+
+from __future__ import annotations
+
+from mlsim.equations.functions import Value, maximum, minimum, square_root
+from mlsim.equations.registry import equation
+
+QUESTION = "What changes where prefill and decode have devices of their own?"
+
+
+@equation(source="patel2024splitwise", counts=True)
+def transfer_streams(prefill_devices: Value, decode_devices: Value) -> Value:
+    """Devices that send the cache of a prompt side by side: as many as can send and receive.
+
+    Each copy's devices have equal parts of the cache.
+    Valid where each device has a link of its own to the other pool.
+
+    >>> transfer_streams(4.0, 8.0)
+    4.0
+    """
+    return minimum(prefill_devices, decode_devices)
+
+
+@equation(source="patel2024splitwise")
+def transfer_time(
+    prefill_batch: Value, transfer_bytes: Value, transfer_streams: Value, transfer_bandwidth: Value
+) -> Value:
+    """Time to send the cache of the prompts that were read together.
+
+    Assumes the full rate of the links, and no time to start.
+    Valid while no other transfer takes the same links.
+
+    >>> transfer_time(2.0, 1e9, 4.0, 50e9)
+    0.01
+    """
+    return prefill_batch * transfer_bytes / (transfer_streams * transfer_bandwidth)
+
+
+@equation(source="patel2024splitwise", yields="exposed_transfer_time")
+def serial_transfer_time(transfer_time: Value) -> Value:
+    """Time that a request waits for its cache, which is sent once all of it is there.
+
+    The first token is there before; the second one waits.
+    Valid without overlap.
+
+    >>> serial_transfer_time(0.01)
+    0.01
+    """
+    return transfer_time
+
+
+@equation(source="patel2024splitwise", yields="exposed_transfer_time")
+def layered_transfer_time(transfer_time: Value, layers: Value, time_to_first_token: Value) -> Value:
+    """Time that a request waits for its cache, each layer of which is sent while the next works.
+
+    The last layer's part is always waited for, and all that the other layers had no time for.
+
+    Valid for layers that are alike, with prompts that are read in one step.
+
+    >>> layered_transfer_time(0.08, 8.0, 0.5)
+    0.01
+    """
+    return maximum(
+        transfer_time / layers, transfer_time - time_to_first_token * (layers - 1) / layers
+    )
+
+
+@equation(source="zhong2024distserve")
+def prefill_interval(latency: Value, micro_batches: Value, pipeline_parallel: Value) -> Value:
+    """Time between two batches of prompts that a copy has read, one after another.
+
+    Of a pipeline, the stages work on several at a time.
+
+    Valid for prompts of one length.
+
+    >>> prefill_interval(0.4, 1.0, 2.0)
+    0.2
+    """
+    return latency * micro_batches / pipeline_parallel
+
+
+@equation(source="zhong2024distserve")
+def prefill_rate(prefill_copies: Value, prefill_batch: Value, prefill_interval: Value) -> Value:
+    """Prompts that the prefill pool reads each second.
+
+    Valid while prompts wait, so that no copy is idle.
+
+    >>> prefill_rate(2.0, 1.0, 0.25)
+    8.0
+    """
+    return prefill_copies * prefill_batch / prefill_interval
+
+
+@equation(source="zhong2024distserve")
+def decode_rate(batch_size: Value, output_tokens: Value, time_per_output_token: Value) -> Value:
+    """Requests that the decode pool ends each second, with its batch always full.
+
+    The first token comes from the other pool.
+    Valid for outputs of two tokens or more.
+
+    >>> decode_rate(64.0, 101.0, 0.02)
+    32.0
+    """
+    return batch_size / ((output_tokens - 1) * time_per_output_token)
+
+
+@equation(source="patel2024splitwise")
+def transfer_rate(
+    transfer_bandwidth: Value,
+    prefill_copies: Value,
+    prefill_devices: Value,
+    decode_copies: Value,
+    decode_devices: Value,
+    transfer_bytes: Value,
+) -> Value:
+    """Caches that the links between the pools carry each second.
+
+    Valid where all devices of the smaller pool send, or receive, at the same time.
+
+    >>> transfer_rate(50e9, 2.0, 4.0, 1.0, 8.0, 1e9)
+    400.0
+    """
+    return (
+        transfer_bandwidth
+        * minimum(prefill_copies * prefill_devices, decode_copies * decode_devices)
+        / transfer_bytes
+    )
+
+
+@equation(source="zhong2024distserve")
+def split_rate(prefill_rate: Value, decode_rate: Value, transfer_rate: Value) -> Value:
+    """Requests that both pools answer each second together: what the slowest part lets through.
+
+    Valid while requests wait.
+
+    >>> split_rate(8.0, 32.0, 400.0)
+    8.0
+    """
+    return minimum(minimum(prefill_rate, decode_rate), transfer_rate)
+
+
+@equation(source="zhong2024distserve")
+def balanced_copies(prefill_copies: Value, decode_rate: Value, prefill_rate: Value) -> Value:
+    """Copies that read prompts at which neither pool waits for the other.
+
+    With fewer, the batch that decodes is not full; with more, prompts queue between the pools.
+
+    Valid for prompts and outputs of one length.
+
+    >>> balanced_copies(2.0, 32.0, 8.0)
+    8.0
+    """
+    return prefill_copies * decode_rate / prefill_rate
+
+
+@equation(source="zhong2024distserve")
+def pool_devices(
+    prefill_copies: Value, prefill_devices: Value, decode_copies: Value, decode_devices: Value
+) -> Value:
+    """Devices of both pools together.
+
+    Valid for copies of one layout in each pool.
+
+    >>> pool_devices(2.0, 4.0, 1.0, 8.0)
+    16.0
+    """
+    return prefill_copies * prefill_devices + decode_copies * decode_devices
+
+
+@equation(source="zhong2024distserve", yields="output_throughput")
+def split_throughput(split_rate: Value, output_tokens: Value) -> Value:
+    """New tokens per second of both pools, which work at the same time.
+
+    Valid while requests wait.
+
+    >>> split_throughput(8.0, 100.0)
+    800.0
+    """
+    return split_rate * output_tokens
+
+
+@equation(source="zhong2024distserve")
+def device_throughput(output_throughput: Value, pool_devices: Value) -> Value:
+    """New tokens per second for each device of both pools.
+
+    Valid while requests wait.
+
+    >>> device_throughput(800.0, 16.0)
+    50.0
+    """
+    return output_throughput / pool_devices
+
+
+@equation(source="patel2024splitwise", yields="generation_latency", counts=True)
+def split_generation_latency(
+    time_to_first_token: Value,
+    exposed_transfer_time: Value,
+    output_tokens: Value,
+    time_per_output_token: Value,
+) -> Value:
+    """Time from the prompts' arrival to the last token: prefill, the cache's way, decode.
+
+    Valid for a request that waits for no other.
+
+    >>> split_generation_latency(0.5, 0.25, 101, 0.01)
+    1.75
+    """
+    return time_to_first_token + exposed_transfer_time + (output_tokens - 1) * time_per_output_token
+
+
+@equation(source="kleinrock1975queueing")
+def reading_use(pool_arrival_rate: Value, service_time: Value, prefill_copies: Value) -> Value:
+    """Share of the time in which the copies that read prompts are busy, on average.
+
+    Valid below 1; at 1 the line has no end.
+
+    >>> reading_use(1.0, 1.0, 2.0)
+    0.5
+    """
+    return pool_arrival_rate * service_time / prefill_copies
+
+
+@equation(source="sakasegawa1977approximation")
+def prompt_wait(
+    reading_use: Value, prefill_copies: Value, service_time: Value, service_variation: Value
+) -> Value:
+    """Mean time that a prompt waits in line until a copy is free to read it.
+
+    All copies serve one line. With one copy it is the formula of Pollaczek and Khinchine,
+    exactly; with several an approximation.
+
+    Valid for arrivals at random, while the pool has time left.
+
+    >>> prompt_wait(0.5, 1.0, 1.0, 1.0)
+    1.0
+    """
+    return (
+        (1 + service_variation)
+        / 2
+        * reading_use ** (square_root(2 * (prefill_copies + 1)) - 1)
+        / (prefill_copies * (1 - reading_use))
+        * service_time
+    )
+
+
+@equation(source="kleinrock1975queueing", yields="service_variation")
+def squared_variation(service_variance: Value, service_time: Value) -> Value:
+    """Variance of the time to read a prompt, over the square of its mean.
+
+    Valid for prompts of any lengths; 0 where all are alike.
+
+    >>> squared_variation(4.0, 2.0)
+    1.0
+    """
+    return service_variance / service_time**2
+
+
+@equation(source="zhong2024distserve")
+def split_first_token(prompt_wait: Value, service_time: Value) -> Value:
+    """Mean time to the first token: a prompt's turn, and the time to read it.
+
+    No decode step comes between.
+    Valid where prompts are read one by one.
+
+    >>> split_first_token(0.5, 0.25)
+    0.75
+    """
+    return prompt_wait + service_time
+
+
+@equation(source="zhong2024distserve", yields="request_latency")
+def split_request_latency(
+    split_first_token: Value,
+    exposed_transfer_time: Value,
+    output_steps: Value,
+    token_interval: Value,
+) -> Value:
+    """Time from arrival to the last token, through both pools.
+
+    Assumes that the decode pool has room.
+    Valid for the mean.
+
+    >>> split_request_latency(0.5, 0.25, 100.0, 0.01)
+    1.75
+    """
+    return split_first_token + exposed_transfer_time + output_steps * token_interval
