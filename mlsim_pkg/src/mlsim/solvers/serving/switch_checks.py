@@ -57,6 +57,10 @@ def checked(asked: Asked, made: Service, draft: Callable[..., Service]) -> Switc
     InvalidValueError, WrongKindError
         If a number can't be, or a switch does not go with the model, the device or the layout.
     """
+    if asked.offload is None and HOST_LINK in made.given:
+        raise InvalidValueError(
+            f"{HOST_LINK} counts only with offload=Offload(...), which is not given."
+        )
     if asked.nothing:
         return OFF
     if not made.model.decoder:
@@ -121,9 +125,7 @@ def _prefix_share(value: Any) -> Any:
             f"prefix_share is a number from 0 to 1, not the text {value!r}; only Engine.load with "
             "a trace takes prefix_share='trace'."
         )
-    if isinstance(value, (int, float)) and not isinstance(value, bool) and value == 0:
-        return 0.0
-    found = validate("prefix_share", value)
+    found = validate("prefix_share", value, zero=True)
     most = found.max() if getattr(found, "ndim", 0) else found
     if most > 1:
         raise InvalidValueError(
@@ -147,10 +149,6 @@ def _prefix_count(value: Any, share: Any) -> float | None:
 def _host_link(offload: Offload | None, made: Service) -> Any:
     """Return the figure of the link to the host, where it is needed and not given."""
     if offload is None:
-        if HOST_LINK in made.given:
-            raise InvalidValueError(
-                f"{HOST_LINK} counts only with offload=Offload(...), which is not given."
-            )
         return None
     if not isinstance(offload, Offload):
         raise WrongKindError(

@@ -1,0 +1,157 @@
+"""Services under load with something switched on: limits, laws, and closed forms beside runs."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mlsim import Engine, LoRA
+from mlsim.errors import DataFileError, InvalidValueError, WrongKindError
+from mlsim.workloads import Offload, Speculation
+
+SMALL: dict[str, Any] = {"model": "Llama3_8B", "hardware": "H100", "prompt_tokens": 2048}
+LARGE: dict[str, Any] = {
+    "model": "Llama3_70B",
+    "hardware": "HGX_H100",
+    "tensor_parallel": 8,
+    "prompt_tokens": 1024,
+}
+DRAFTED = Speculation(draft="Llama3_8B", tokens=4, acceptance=0.7)
+
+
+def first(loaded: Any) -> float:
+    return float(loaded.value("time_to_first_token"))
+
+
+def each(loaded: Any) -> float:
+    return float(loaded.value("time_per_output_token"))
+
+
+def test_a_prefix_brings_the_first_token_sooner_and_saturates_later() -> None:
+    asked = SMALL | {"rate": 8, "requests": 600}
+    plain, half, most = (Engine.load(**asked, prefix_share=share) for share in (0, 0.5, 0.9))
+    assert first(plain) > first(half) > first(most)
+    rates = [float(one.value("saturation_rate")) for one in (plain, half, most)]
+    assert rates == sorted(rates)
+    assert rates[2] > 2 * rates[0]
+    for one in (plain, half, most):
+        assert one.steady is not None
+        assert one.steady.value("steady_first_token") == pytest.approx(first(one), rel=0.15)
+
+
+def test_one_request_alone_waits_as_in_a_batch_of_one() -> None:
+    for on in ({"prefix_share": 0.5}, {"offload": Offload(cache=0.3, weights=0.1)}):
+        alone = Engine.load(**SMALL, burst=1, output_tokens=64, **on)
+        batch = Engine.serve(**SMALL, output_tokens=64, **on)
+        assert first(alone) == pytest.approx(batch.value("time_to_first_token"), rel=0.01)
+        assert each(alone) == pytest.approx(batch.value("time_per_output_token"), rel=0.01)
+
+
+def test_one_request_alone_speculates_as_in_a_batch_of_one() -> None:
+    alone = Engine.load(**LARGE, burst=1, output_tokens=400, speculation=DRAFTED)
+    batch = Engine.serve(**LARGE, output_tokens=400, speculation=DRAFTED)
+    assert first(alone) == pytest.approx(batch.value("time_to_first_token"), rel=0.01)
+    # The last round may make fewer tokens than the others.
+    assert each(alone) == pytest.approx(batch.value("time_per_output_token"), rel=0.01)
+
+
+def test_speculation_keeps_the_sum_of_tokens() -> None:
+    asked = LARGE | {"prompt_tokens": "uniform 100 2000", "output_tokens": "uniform 1 300"}
+    for on in (
+        {"speculation": DRAFTED},
+        {"speculation": Speculation(cost=0.1, tokens=3, acceptance=0.55)},
+    ):
+        loaded = Engine.load(**asked, rate=4, requests=300, **on)
+        made = sum(run.tokens for _, run in loaded.runs)
+        assert made == sum(int(asked.output_tokens.sum()) for asked, _ in loaded.runs)
+
+
+def test_a_full_cache_stops_requests_that_speculate_and_loses_no_token() -> None:
+    asked = SMALL | {"prompt_tokens": 512, "output_tokens": 900, "burst": 400, "reserve": 0.55}
+    speculation = Speculation(cost=0.1, tokens=4, acceptance=0.8)
+    loaded = Engine.load(**asked, speculation=speculation, running_limit=256)
+    assert loaded.stopped > 0
+    assert sum(run.tokens for _, run in loaded.runs) == 400 * 900
+
+
+def test_speculation_helps_a_quiet_service_and_harms_a_full_one() -> None:
+    quiet = LARGE | {"rate": 1, "requests": 300}
+    plain, drafted = Engine.load(**quiet), Engine.load(**quiet, speculation=DRAFTED)
+    assert each(drafted) < 0.7 * each(plain)
+    assert drafted.value("saturation_rate") < plain.value("saturation_rate")
+    assert drafted.steady is not None
+    assert drafted.steady.value("time_per_output_token") == pytest.approx(each(drafted), rel=0.1)
+    assert "time_per_output_token" in str(drafted.steady.explain("time_per_output_token"))
+    assert "token_interval" not in drafted.to_dict()["closed_form"]
+
+
+def test_nothing_accepted_and_nothing_drafted_for_free_is_as_plain() -> None:
+    asked = SMALL | {"rate": 4, "requests": 300}
+    free = Speculation(cost=0.0, tokens=1, acceptance=0.0)
+    plain, found = Engine.load(**asked), Engine.load(**asked, speculation=free)
+    # Twice as many tokens go through a step, which waits for memory all the same.
+    assert each(found) == pytest.approx(each(plain), rel=0.05)
+    assert each(found) >= each(plain)
+
+
+def test_sharing_makes_room_for_more() -> None:
+    asked = SMALL | {"model": "Llama3_70B", "hardware": "H200", "weights": "fp8", "burst": 200}
+    asked |= {"prompt_tokens": 4000, "output_tokens": 200, "prefix_share": 0.9}
+    own, shared = Engine.load(**asked), Engine.load(**asked, prefix_count=1)
+    assert shared.value("running_requests") > 1.5 * own.value("running_requests")
+    assert shared.value("output_throughput") > own.value("output_throughput")
+    assert shared.loaded.typical.known["running_limit"] > own.loaded.typical.known["running_limit"]
+
+
+def test_adapters_and_offload_take_time() -> None:
+    asked = SMALL | {"rate": 1, "requests": 300}
+    plain = Engine.load(**asked)
+    adapted = Engine.load(**asked, adapters=LoRA(rank=64), adapter_count=50)
+    assert each(plain) < each(adapted) < 1.5 * each(plain)
+    away = Engine.load(**asked, offload=Offload(weights=0.2))
+    assert each(away) > each(plain)
+    assert away.value("saturation_rate") < plain.value("saturation_rate")
+
+
+def test_a_trace_says_what_is_cached_of_each_prompt(tmp_path: Path) -> None:
+    path = tmp_path / "trace.jsonl"
+    rows = [
+        {
+            "timestamp": 100 * at,
+            "input_length": 2048,
+            "output_length": 20,
+            "hash_ids": [1, 2, 10 + at % 4, 100 + at],
+        }
+        for at in range(40)
+    ]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
+    asked = {"model": "Llama3_8B", "hardware": "H100", "trace": path}
+    plain = Engine.load(**asked)
+    found = Engine.load(**asked, prefix_share="trace")
+    small = Engine.load(**asked, prefix_share="trace", prefix_blocks=6)
+    # Of 40 prompts the first finds nothing, three find two blocks, all others three.
+    assert found.loaded.requests.prefix_share == pytest.approx((3 * 2 + 36 * 3) / (40 * 4))
+    assert first(found) < first(small) < first(plain)
+    assert "switched_on" in found.to_dict()
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"prefix_share": "trace"}, "needs a trace"),
+        ({"prefix_share": "half"}, "or 'trace'"),
+        ({"prefix_share": 1.2}, "share from 0 to 1"),
+        ({"prefix_share": [0.1, 0.2]}, "share from 0 to 1"),
+        ({"prefix_share": 0.2, "prefix_blocks": 10}, "only with prefix_share='trace'"),
+        ({"prefix_count": 2}, "prefix_share above 0"),
+        ({"speculation": 3}, "is a Speculation"),
+        ({"offload": True}, "is an Offload"),
+        ({"adapters": LoRA(rank=8), "adapter_count": -1}, "whole number from 1"),
+    ],
+)
+def test_what_cannot_be_is_refused(given: dict[str, Any], words: str) -> None:
+    with pytest.raises((InvalidValueError, WrongKindError, DataFileError), match=words):
+        Engine.load(**SMALL, rate=1, **given)
