@@ -8,6 +8,7 @@ MlsimError
 │   └── UnknownArgumentError (TypeError)     no such argument, or quantity that may be given
 ├── UnsupportedPrecisionError (ValueError)   the device has no peak for that precision
 ├── DoesNotFitError        (ValueError)      the workload is larger than the memory
+├── UnfinishedError        (OSError)         a sweep stopped half way; says what is kept
 ├── UnreachableError       (LookupError)     no chain of equations leads to the answer
 ├── NotMeasuredError       (LookupError)     nobody measured this device
 ├── UnsupportedLayerError  (NotImplementedError) a layer of a PyTorch module can't be counted
@@ -53,6 +54,8 @@ class UnknownArgumentError(UnknownNameError, TypeError):
         What was given.
     quantities
         What may be given in place of data or equations.
+    arguments
+        What the question takes, where another one asks it.
     """
 
     def __init__(
@@ -64,6 +67,7 @@ class UnknownArgumentError(UnknownNameError, TypeError):
         question: str = "",
     ) -> None:
         self.argument, self.quantities = argument, tuple(quantities)
+        self.arguments = tuple(arguments)
         near = closest(argument, (*arguments, *self.quantities), 1, 0.7)
         meant = f" Did you mean {near[0]!r}?" if near else ""
         glossary = ", and the glossary the quantities" if self.quantities else ""
@@ -88,6 +92,10 @@ class UnsupportedPrecisionError(MlsimError, ValueError):
 
 class DoesNotFitError(MlsimError, ValueError):
     """The workload needs more memory than the device has."""
+
+
+class UnfinishedError(MlsimError, OSError):
+    """A sweep stopped half way: its folder can't be written, or a worker died."""
 
 
 class UnreachableError(MlsimError, LookupError):

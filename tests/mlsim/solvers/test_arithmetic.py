@@ -121,11 +121,12 @@ EXPLAINED = {
     "training/network_validate.py": {"_micro_batch": WHOLE},
     "training/training_report.py": {"whole_words": PRINTED, "_tokens": PRINTED},
     "training/validate.py": {
-        "_parallelism": WHOLE,
+        "parallelism_of": WHOLE,
         "data_copies": WHOLE,
         "_check_model": WHOLE,
         "_sequence": WHOLE,
         "_check_batch": WHOLE,
+        "comes_out_even": WHOLE,
         "_check_rates": "what a given rate would say of another one, for a refusal",
     },
 }

@@ -101,7 +101,7 @@ def _asking(function: Callable[..., Any]) -> Callable[..., Any]:
             answer = function(*positional, **given)
             return _banded(answer) if given.get("estimate") == _CALIBRATED else answer
         except UnknownArgumentError as error:
-            _refuse(function, error.argument, error.quantities)
+            _refuse(function, error.argument, error.quantities, error.arguments)
         except TypeError as error:
             if not isinstance(error, MlsimError):
                 _refuse_names(function, positional, given)
@@ -140,7 +140,9 @@ def _refuse_names(
                 _refuse(function, name, ())
 
 
-def _refuse(function: Callable[..., Any], name: str, quantities: Any) -> NoReturn:
+def _refuse(
+    function: Callable[..., Any], name: str, quantities: Any, others: tuple[str, ...] = ()
+) -> NoReturn:
     from inspect import signature
 
     own = [
@@ -148,6 +150,7 @@ def _refuse(function: Callable[..., Any], name: str, quantities: Any) -> NoRetur
         for each in signature(function).parameters.values()
         if each.kind is not each.VAR_KEYWORD
     ]
+    own += others
     for meant in _OTHER_WORDS.get(name, ()):
         if meant in own:
             raise UnknownArgumentError.instead(name, meant, function.__name__) from None

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +18,19 @@ from mlsim.equations.graph import fold
 BLOCK = 3072
 # Blocks that a thread fills before it takes the next.
 BLOCKS_A_TASK = 4
+
+# Whether others have the rest of the processors.
+_ALONE = ContextVar("alone", default=False)
+
+
+@contextmanager
+def alone() -> Iterator[None]:
+    """Compute in this thread only, as one of several workers does."""
+    before = _ALONE.set(True)
+    try:
+        yield
+    finally:
+        _ALONE.reset(before)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +110,7 @@ def run_jobs(jobs: Sequence[Job]) -> None:
     """
     task = BLOCKS_A_TASK * BLOCK
     workers = min(os.cpu_count() or 1, sum(job.size for job in jobs) // (2 * task))
-    if workers < 2:
+    if workers < 2 or _ALONE.get():
         for job in jobs:
             job.fill(0, job.size)
         return

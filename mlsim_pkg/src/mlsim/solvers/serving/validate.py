@@ -197,8 +197,13 @@ def _check_context(service: Service) -> None:
     total = service.prompt_tokens + service.output_tokens
     longest = float(total.max() if getattr(total, "ndim", 0) else total)
     if math.isfinite(longest) and longest > model.context:
-        raise InvalidValueError(
-            f"a sequence of {longest:,.0f} tokens (prompt and output) is longer than the context "
-            f"of {model.name}, {model.context:,}. Shorten it; if you know that the model was "
-            "extended, use dataclasses.replace(model, context=...)."
-        )
+        raise InvalidValueError(too_long(model, longest))
+
+
+def too_long(model: Transformer, tokens: float) -> str:
+    """Say that a sequence of so many tokens is longer than a model can read."""
+    return (
+        f"a sequence of {tokens:,.0f} tokens (prompt and output) is longer than the context "
+        f"of {model.name}, {model.context:,}. Shorten it; if you know that the model was "
+        "extended, use dataclasses.replace(model, context=...)."
+    )

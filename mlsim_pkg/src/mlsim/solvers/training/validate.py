@@ -117,7 +117,7 @@ def run(asked: Asked, fixed: Mapping[str, Any] | None = None) -> Run:
     """
     # What any layout would have wrong is said before what this one has.
     fixed = settled(asked) if fixed is None else fixed
-    made = Run(parallelism=_parallelism(asked), **fixed)
+    made = Run(parallelism=parallelism_of(asked), **fixed)
     _check_batch(made)
     _check_given(made)
     return made
@@ -279,7 +279,7 @@ def _whole(name: str, size: Any) -> int:
     return size
 
 
-def _parallelism(asked: Asked) -> Parallelism:
+def parallelism_of(asked: Asked) -> Parallelism:
     """Check the parallel sizes against one another, the model and the devices."""
     tensor, pipeline, context, expert, interleaved = (
         _whole(name, getattr(asked, name)) for name in _SIZES
@@ -396,13 +396,23 @@ def _check_batch(run: Run) -> None:
             f"= {run.parallelism.data} x {run.micro_batch:,.0f} = {each:,.0f}. Near it: "
             f"{f'{below:,.0f} and ' if below else ''}{above:,.0f}."
         )
-    micro_batches = run.global_batch / each
-    if run.parallelism.interleaved > 1 and micro_batches % run.parallelism.pipeline:
+    if not comes_out_even(run.parallelism, run.global_batch, run.micro_batch):
         raise InvalidValueError(
-            f"with interleaved stages the {micro_batches:,.0f} micro-batches must be a multiple "
-            f"of the {run.parallelism.pipeline} stages. Change global_batch, or leave interleaved "
-            "out."
+            f"with interleaved stages the {run.global_batch / each:,.0f} micro-batches must be a "
+            f"multiple of the {run.parallelism.pipeline} stages. Change global_batch, or leave "
+            "interleaved out."
         )
+
+
+def comes_out_even(parallelism: Parallelism, global_batch: Any, micro_batch: Any) -> Any:
+    """Tell whether a batch divides into micro-batches, and those over interleaved stages.
+
+    Of arrays, one answer for each.
+    """
+    each = parallelism.data * micro_batch
+    if parallelism.interleaved > 1:
+        each = each * parallelism.pipeline
+    return global_batch % each == 0
 
 
 def _check_given(run: Run) -> None:
