@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from mlsim.engine.sweeps.doors import LOADING
 from mlsim.engine.sweeps.question import Question, question
 from mlsim.engine.sweeps.rows import Block
 from mlsim.engine.sweeps.runner import Progress, run, say
@@ -65,7 +66,8 @@ def sweep(
         them, or some columns and rows.
     scheduler
         What computes the blocks: a Dask client, a `concurrent.futures` executor, or anything
-        with their `submit`. By default this process, on all its processors.
+        with their `submit`. By default this process, on all its processors. A service under
+        load has schedulers of this name, too: words are its own, and a list may hold both.
     progress
         True for a line of text on the standard error, or a function of a `Progress`.
     block_rows
@@ -101,7 +103,8 @@ def sweep(
     >>> sorted(set(served.reason))
     ['', 'does not fit']
     """
-    named = {"model": model, "hardware": hardware, **given}
+    scheduler, rule = _schedulers(scheduler, own=door == "load" or bool(LOADING & given.keys()))
+    named = {"model": model, "hardware": hardware, **given, "scheduler": rule}
     asked = {name: value for name, value in named.items() if value is not ...}
     made = question(door, asked, results)
     watch = say if progress is True else progress or None
@@ -121,6 +124,30 @@ def sweep(
     blocks = run(made, scheduler, watch, block_rows)
     check_some_run(made, blocks)
     return as_table(made, blocks)
+
+
+def _schedulers(given: Any, *, own: bool) -> tuple[Any, Any]:
+    """Return what computes the blocks, and the schedulers of a service under load.
+
+    Both have the one name: what has a `submit` computes, the others are the service's.
+
+    Raises
+    ------
+    InvalidValueError
+        If it is neither.
+    """
+    several = list(given) if isinstance(given, (list, tuple)) else [given]
+    computing = [each for each in several if callable(getattr(each, "submit", None))]
+    rules = [each for each in several if each not in computing]
+    if given is None or (own and len(computing) < 2):  # one is enough
+        words = rules if isinstance(given, (list, tuple)) else rules[0] if rules else None
+        return (computing or [None])[0], words or ...
+    if rules or len(computing) != 1:
+        raise InvalidValueError(
+            "scheduler must be a Dask client or an executor of concurrent.futures, which have "
+            f"submit(function, ...); not {given!r}."
+        )
+    return computing[0], ...
 
 
 def check_some_run(asked: Question, blocks: Sequence[Block]) -> None:

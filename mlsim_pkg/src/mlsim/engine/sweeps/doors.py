@@ -161,11 +161,12 @@ def door_of(name: str | None, given: Mapping[str, Any], language: bool) -> Door:
 
 
 # Arguments that one door alone has, and that tell it from the others.
+LOADING = {"rate", "users", "burst", "trace"}
 _TELLING = {
     "footprint": {"work", "device_hours"},
     "gemm": {"M", "N", "K", "groups"},
     "train": {"global_batch"},
-    "load": {"rate", "users", "burst", "trace"},
+    "load": LOADING,
 }
 
 

@@ -23,7 +23,7 @@ from mlsim.engine.sweeps.question import Question
 from mlsim.engine.sweeps.rows import Words
 from mlsim.engine.sweeps.runner import Progress, bounds, compute, rows_of_block
 from mlsim.engine.sweeps.table import UNITS, asked
-from mlsim.errors import InvalidValueError, UnfinishedError, need
+from mlsim.errors import InvalidValueError, UnfinishedError, nearest, need
 
 if TYPE_CHECKING:
     import pandas
@@ -66,25 +66,27 @@ class SweptFolder:
         Raises
         ------
         InvalidValueError
-            If there is no such column.
+            If there is no such column, or a condition is none.
         """
         need("pyarrow", _PURPOSE, _EXTRA)
         from pyarrow import ArrowInvalid, parquet
 
+        for name in columns or ():
+            if name not in self.columns:
+                raise InvalidValueError(
+                    f"{self.path} has no column {name!r}.{nearest(name, self.columns)} It has: "
+                    f"{', '.join(self.columns)}."
+                )
         try:
             found = parquet.read_table(
                 self.path, columns=None if columns is None else list(columns), filters=where
             )
-        except (ArrowInvalid, KeyError) as error:
+        except (ArrowInvalid, TypeError, ValueError) as error:
+            words = str(error).partition("\n")[0]
             raise InvalidValueError(
-                f"{self.path} has no such rows or columns: {error}. Its columns are: "
-                f"{', '.join(self.columns)}."
+                f"where = {where!r} is no condition on rows: {words}. Such as "
+                "[('feasible', '==', True)]."
             ) from None
-        missing = [name for name in columns or () if name not in found.column_names]
-        if missing:
-            raise InvalidValueError(
-                f"{self.path} has no column {missing[0]!r}; it has: {', '.join(self.columns)}."
-            )
         table: pandas.DataFrame = found.to_pandas()
         table.attrs[UNITS] = {
             name: unit for name, unit in self.units.items() if name in table.columns

@@ -154,7 +154,7 @@ def question(door: str | None, given: Mapping[str, Any], results: Any = None) ->
     notes = {}
     if found.name == "solve":
         _only_networks(several, all_of=isinstance(given["model"], spaces.Namespace))
-        if several.get("precision", [None]) == [None]:
+        if list(several.get("precision", [None])) == [None]:
             notes["formats_assumed"] = by_default(USUAL)
             several["precision"] = [USUAL]
         several = {name: [value] for name, value in _USUAL.items()} | several
@@ -167,16 +167,21 @@ def question(door: str | None, given: Mapping[str, Any], results: Any = None) ->
     return Question(found, tuple(ordered), _results(found, results, several), notes)
 
 
-def _listed(name: str, value: Any) -> list[Any]:
+def _listed(name: str, value: Any) -> Any:
     """Return the values of an argument: the entries of a list, or the one that was given.
+
+    Long arrays and ranges stay what they are.
 
     Raises
     ------
     InvalidValueError
         If it is an empty list.
     """
+    entries: Any
     if hasattr(value, "tolist") and bool(getattr(value, "ndim", 0)):
-        entries = list(_flat(value))
+        entries = _flat(value)
+    elif isinstance(value, range):
+        entries = value
     elif name in _LISTS and isinstance(value, (list, tuple)):
         entries = list(value) if value and isinstance(value[0], (list, tuple)) else [value]
     elif isinstance(value, (set, frozenset)):
@@ -184,13 +189,13 @@ def _listed(name: str, value: Any) -> list[Any]:
         entries = sorted(value, key=lambda each: (type(each).__name__, str(label(each)), str(each)))
     elif isinstance(value, tuple) and name in _PAIRS:
         entries = [value]
-    elif isinstance(value, (list, tuple, range, spaces.Namespace, Iterator)):
+    elif isinstance(value, (list, tuple, spaces.Namespace, Iterator)):
         entries = list(value)
         if entries and all(isinstance(each, (list, tuple)) for each in entries) and name in _DEEP:
             entries = [part for each in entries for part in each]
     else:
         return [value]
-    if not entries:
+    if len(entries) == 0:
         raise InvalidValueError(f"{name} is an empty list; give at least one entry.")
     return entries
 
@@ -200,8 +205,13 @@ _DEEP = ("batch_size", "prompt_tokens", "output_tokens")
 
 
 def _flat(value: Any) -> Any:
-    """Return the entries of an array of any shape, in its order; a quantity keeps its unit."""
-    return value.reshape(-1) if hasattr(value, "units") else value.reshape(-1).tolist()
+    """Return the entries of an array of any shape, in its order; numbers stay an array."""
+    import numpy as np
+
+    if hasattr(value, "units"):
+        return value.reshape(-1)
+    flat = np.asarray(value).reshape(-1)
+    return flat if flat.dtype.kind in "iuf" else flat.tolist()
 
 
 def _resolve(several: dict[str, list[Any]], door: str | None) -> list[bool]:
@@ -271,17 +281,20 @@ def _check_words(door: Door, several: Mapping[str, Any]) -> None:
                 find_precision(each)
 
 
-def _axis(door: Door, name: str, values: list[Any]) -> Axis:
+def _axis(door: Door, name: str, values: Any) -> Axis:
     """Return an argument with its values; those that are computed together as an array."""
     import numpy as np
 
+    numbers: Any = values
+    if isinstance(values, range):
+        numbers = np.arange(values.start, values.stop, values.step)
     together = name in door.arrays or name in _quantities(door)
-    if not together or any(each is None for each in values):
-        return Axis(name, values)
+    if not together or (isinstance(values, list) and any(each is None for each in values)):
+        return Axis(name, values if isinstance(values, list) else np.asarray(numbers).tolist())
     quantity = _NAMED.get(name, name)
     whole = name in door.whole or quantity in COUNTS
     zero = name == "output_tokens"
-    given = values if len(values) > 1 else values[0]
+    given = numbers if len(numbers) > 1 else numbers[0]
     found = validate(quantity, given, whole=whole, zero=zero)
     unit = term(quantity).unit
     return Axis(name, np.atleast_1d(np.asarray(found, dtype=float)), unit)
@@ -297,7 +310,9 @@ def _quantities(door: Door) -> tuple[str, ...]:
 def _results(door: Door, results: Any, several: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the columns of the answer, each once; refuse what is no result."""
     if results is None:
-        return door.columns(name for name, values in several.items() if values != [None])
+        return door.columns(
+            name for name, values in several.items() if len(values) > 1 or values[0] is not None
+        )
     named = [results] if isinstance(results, str) else list(results)
     if not named:
         raise InvalidValueError("results is an empty list; name at least one, or leave it out.")

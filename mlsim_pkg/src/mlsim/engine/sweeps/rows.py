@@ -19,7 +19,7 @@ from mlsim.errors import (
     unknown_name,
 )
 from mlsim.quantities import term
-from mlsim.solvers.answer import DOES_NOT_FIT
+from mlsim.solvers.answer import COMPUTE_BOUND, DOES_NOT_FIT, MEMORY_BOUND
 from mlsim.solvers.inputs import BARE
 from mlsim.units import quantity
 
@@ -91,37 +91,45 @@ class Rows:
         """Answer rows, whose numbers are given for each, and write them down."""
         try:
             answer = self.ask(numbers)
-        except REFUSED as error:
-            why = self.reason(error)
-            if len(rows) == 1 or self._all_refused(numbers, why):
-                self.refuse(rows, why, type(error))
-                return
-            half = len(rows) // 2
-            for part in (slice(None, half), slice(half, None)):
-                self.fill({name: values[part] for name, values in numbers.items()}, rows[part])
+        except REFUSED:
+            why, kind = self._all_refused(numbers)
+            if kind:
+                self.refuse(rows, why, kind)
+            elif len(rows) == 1:
+                self.write(self.ask(numbers, alone=True), rows)
+            else:
+                half = len(rows) // 2
+                for part in (slice(None, half), slice(half, None)):
+                    self.fill({name: each[part] for name, each in numbers.items()}, rows[part])
             return
         self.write(answer, rows)
 
-    def ask(self, numbers: Mapping[str, Any]) -> Any:
-        """Return the door's answer: of one row a single one, else one for all of them."""
-        door = self.question.door
-        given = {name: _given(values, self.question, name) for name, values in numbers.items()}
+    def ask(self, numbers: Mapping[str, Any], *, alone: bool = False) -> Any:
+        """Return the door's answer: one for all rows, or of one row as if it was asked alone."""
+        door, alone = self.question.door, alone or self.question.together == 1
+        given = {
+            name: _given(values, self.question.units[name], alone=alone)
+            for name, values in numbers.items()
+        }
         memory = {"check_memory": False} if door.checks_memory else {}
         answer = door.ask(**self.choice, **given, **memory)
         _ = answer.question  # what is refused only when somebody looks is refused here
         return answer
 
-    def _all_refused(self, numbers: Mapping[str, Any], why: str) -> bool:
-        """Tell whether the first row and the last are refused in the same words, alone."""
+    def _all_refused(self, numbers: Mapping[str, Any]) -> tuple[str, type[MlsimError] | None]:
+        """Return why all rows are refused, and the error that it is, if they all are.
+
+        They are if the first and the last one are, each alone and in the same words.
+        """
+        found = []
         for place in (slice(0, 1), slice(-1, None)):
             try:
-                self.ask({name: values[place] for name, values in numbers.items()})
+                self.ask({name: values[place] for name, values in numbers.items()}, alone=True)
             except REFUSED as error:
-                if self.reason(error) != why:
-                    return False
+                found.append((self.reason(error), type(error)))
             else:
-                return False
-        return True
+                return "", None
+        return found[0] if found[0] == found[1] else ("", None)
 
     def reason(self, error: MlsimError) -> str:
         """Return why a row is refused, in words; of a network as short as tables have it."""
@@ -163,10 +171,20 @@ class Rows:
         wanted = [each for each in self.question.results if each in answer.names]
         answer._values |= answer.question.evaluate(*wanted, "memory_free")
 
+    def _shares(self, part: Any) -> bool:
+        """Tell whether one share of the time says what binds."""
+        return self.question.door.name == "solve" and not part.configuration.calibrated
+
     def _write_one(self, answer: Any, name: str, rows: Any, fits: Any) -> None:
         import numpy as np
 
         part, inner = _part(answer, name)
+        if inner == BOTTLENECK and self._shares(part):
+            # Comparing words takes longer than computing the shares.
+            most = np.broadcast_to(part.value("memory_bound_share"), rows.shape) > 0.5
+            self.block.words[name].put(rows[fits & most], MEMORY_BOUND)
+            self.block.words[name].put(rows[fits & ~most], COMPUTE_BOUND)
+            return
         if inner == BOTTLENECK:
             words = np.broadcast_to(np.asarray(part.bottleneck), rows.shape)
             for word in dict.fromkeys(words[fits].tolist()):
@@ -197,13 +215,12 @@ def fits_in_memory(answer: Any) -> Any:
         return True
 
 
-def _given(values: Any, question: Question, name: str) -> Any:
-    """Return numbers as a door takes them: one alone as a number, and with their unit."""
-    unit = question.units[name]
-    found = values if len(values) > 1 else float(values[0])
-    if unit in BARE:
-        return found if len(values) > 1 or not float(found).is_integer() else int(found)
-    return quantity(found, unit)
+def _given(values: Any, unit: str, *, alone: bool) -> Any:
+    """Return numbers as a door takes them, with their unit; alone, the first as a number."""
+    found = float(values[0]) if alone else values
+    if unit not in BARE:
+        return quantity(found, unit)
+    return int(found) if alone and found.is_integer() else found
 
 
 def _part(answer: Any, name: str) -> tuple[Any, str]:
@@ -211,7 +228,7 @@ def _part(answer: Any, name: str) -> tuple[Any, str]:
     phase, dot, inner = name.partition(".")
     if not dot:
         return answer, name
-    if not hasattr(type(answer), phase):
+    if phase not in _PARTS or not hasattr(type(answer), phase):
         raise unknown_name("part of this answer", phase, _PARTS)
     return getattr(answer, phase), inner
 

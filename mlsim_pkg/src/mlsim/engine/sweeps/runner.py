@@ -133,11 +133,6 @@ def compute(
         for place in places:
             yield place, work(question, *place, *more)
         return
-    if not callable(getattr(scheduler, "submit", None)):
-        raise InvalidValueError(
-            f"scheduler must be a Dask client or an executor of concurrent.futures, which have "
-            f"submit(function, ...); not {scheduler!r}."
-        )
     yield from _submitted(question, list(places), (work, more), scheduler)
 
 

@@ -52,7 +52,7 @@ class ServingRows(Rows):
 
     def _refusal(self, numbers: Mapping[str, Any]) -> str:
         try:
-            self.ask(numbers)
+            self.ask(numbers, alone=True)
         except REFUSED as error:
             return self.reason(error)
         return ""

@@ -54,7 +54,7 @@ class TrainingRows(OneByOne):
         import numpy as np
 
         try:
-            one = self.ask({name: values[:1] for name, values in numbers.items()})
+            one = self.ask({name: values[:1] for name, values in numbers.items()}, alone=True)
         except REFUSED:
             super().fill(numbers, rows)
             return

@@ -1,0 +1,289 @@
+"""Sweeps in a folder: whole blocks only, the same rows, and on from where it was stopped."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+import pandas
+import pytest
+
+from mlsim import Engine, Models
+from mlsim.engine.sweeps import folder
+from mlsim.errors import InvalidValueError, MissingLibraryError, UnfinishedError
+
+ASKED: dict[str, Any] = {
+    "model": "Llama3_8B",
+    "hardware": ["H100", "L40S"],
+    "tensor_parallel": [1, 2],
+    "batch_size": [1, 8, 512],
+    "prompt_tokens": [128, 200_000],
+}
+ROWS, BLOCK = 24, 5
+
+
+def blocks(path: Path) -> dict[str, float]:
+    return {each.name: each.stat().st_mtime_ns for each in path.glob("block-*.parquet")}
+
+
+@pytest.fixture
+def plans(tmp_path: Path) -> Path:
+    path = tmp_path / "plans"
+    Engine.sweep(**ASKED, out=path, block_rows=BLOCK)
+    return path
+
+
+def test_a_folder_holds_the_same_rows_as_a_table(plans: Path) -> None:
+    table = Engine.sweep(**ASKED)
+    found = Engine.sweep(**ASKED, out=plans)
+    assert (found.rows, found.blocks) == (ROWS, 5)
+    assert "24 rows in 5 file(s)" in str(found)
+    read = found.read()
+    assert read.attrs["units"] == table.attrs["units"]
+    assert list(read.columns) == list(table.columns) == list(found.columns)
+    for name in table.columns:
+        if isinstance(table[name].dtype, pandas.CategoricalDtype):
+            assert read[name].tolist() == table[name].tolist()
+        else:
+            pandas.testing.assert_series_equal(read[name], table[name], rtol=1e-14)
+
+
+def test_pandas_reads_a_folder(plans: Path) -> None:
+    some = pandas.read_parquet(
+        plans, columns=["batch_size", "reason"], filters=[("feasible", "==", True)]
+    )
+    table = Engine.sweep(**ASKED)
+    assert some.batch_size.tolist() == table[table.feasible].batch_size.tolist()
+    found = Engine.sweep(**ASKED, out=plans)
+    assert found.read(["hardware"], [("batch_size", ">", 8)]).shape == (8, 1)
+    with pytest.raises(
+        InvalidValueError, match=r"no column 'batchsize'\. Did you mean 'batch_size'"
+    ):
+        found.read(["batchsize"])
+    for where in ([("batches", "==", 1)], [("batch_size", "like", 1)], 3):
+        with pytest.raises(InvalidValueError, match="is no condition on rows"):
+            found.read(where=where)
+
+
+def test_units_stand_in_the_files(plans: Path) -> None:
+    from pyarrow import parquet
+
+    schema = parquet.read_schema(plans / "block-00000000.parquet")
+    assert schema.field("time_to_first_token").metadata == {b"unit": b"s"}
+
+
+def test_what_is_there_is_not_computed_again(plans: Path) -> None:
+    before, seen = blocks(plans), []
+    Engine.sweep(**ASKED, out=plans, progress=seen.append)
+    assert blocks(plans) == before
+    assert [(each.rows, each.computed) for each in seen] == [(ROWS, 0)]
+
+
+@pytest.mark.parametrize("damage", ["gone", "empty", "cut", "flipped", "text", "another"])
+def test_a_damaged_block_is_computed_again(plans: Path, damage: str, tmp_path: Path) -> None:
+    whole = Engine.sweep(**ASKED, out=plans).read()
+    victim = plans / "block-00000002.parquet"
+    data = bytearray(victim.read_bytes())
+    if damage == "gone":
+        victim.unlink()
+    elif damage == "another":
+        other = tmp_path / "other"
+        Engine.sweep(**{**ASKED, "model": "Llama3_70B"}, out=other, block_rows=BLOCK)
+        shutil.copy(other / victim.name, victim)
+    else:
+        data[40] ^= 255
+        victim.write_bytes(
+            {"empty": b"", "cut": bytes(data[:-50]), "flipped": bytes(data), "text": b"PAR1"}[
+                damage
+            ]
+        )
+    before, seen = blocks(plans), []
+    read = Engine.sweep(**ASKED, out=plans, progress=seen.append).read()
+    assert seen[-1].computed == BLOCK
+    after = blocks(plans)
+    assert {name for name in after if after[name] != before.get(name)} == {victim.name}
+    pandas.testing.assert_frame_equal(read, whole)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"batch_size": [1, 8, 513]}, "another sweep: batch_size differ"),
+        ({"precision": "fp8"}, "another sweep: precision differ"),
+        ({"model": Models.Llama3_70B}, "another sweep: model differ"),
+        ({"results": ["cache_memory"]}, "another sweep: results differ"),
+        ({"block_rows": 6}, "holds blocks of 5 rows, not of 6"),
+    ],
+)
+def test_another_question_in_a_folder_is_refused(
+    plans: Path, change: dict[str, Any], words: str
+) -> None:
+    before = blocks(plans)
+    with pytest.raises(InvalidValueError, match=words):
+        Engine.sweep(**{**ASKED, **change}, out=plans)
+    assert blocks(plans) == before
+
+
+def test_a_folder_with_something_else_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "thesis.txt").write_text("mine")
+    for path in (tmp_path, tmp_path / "thesis.txt"):
+        with pytest.raises(InvalidValueError, match="is no empty folder"):
+            Engine.sweep(**ASKED, out=path)
+    assert [each.name for each in tmp_path.iterdir()] == ["thesis.txt"]
+
+
+def test_a_note_that_nobody_understands_is_refused(plans: Path) -> None:
+    for text in ("", "[1]", json.dumps({"parts": 1})):
+        (plans / folder.NOTE).write_text(text)
+        with pytest.raises(InvalidValueError, match="can't be understood"):
+            Engine.sweep(**ASKED, out=plans)
+
+
+def test_a_folder_that_can_not_be_made_is_told_of(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(UnfinishedError, match="can't be written"):
+        Engine.sweep(**ASKED, out=tmp_path / "file" / "plans")
+
+
+def test_a_full_disk_keeps_what_is_done(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from pyarrow import parquet
+
+    write, path = parquet.write_table, tmp_path / "plans"
+    written = []
+
+    def full(table: Any, where: Any, **options: Any) -> None:
+        if len(written) == 2:
+            Path(where).write_bytes(b"half of it")
+            raise OSError(28, "No space left on device")
+        written.append(where)
+        write(table, where, **options)
+
+    monkeypatch.setattr(parquet, "write_table", full)
+    with pytest.raises(UnfinishedError, match="No space left on device") as error:
+        Engine.sweep(**ASKED, out=path, block_rows=BLOCK)
+    assert f"10 of 24 rows are kept in {path}; ask again to go on." in str(error.value)
+    assert sorted(each.name for each in path.iterdir()) == [
+        folder.NOTE,
+        "block-00000000.parquet",
+        "block-00000001.parquet",
+    ]
+    monkeypatch.setattr(parquet, "write_table", write)
+    seen = []
+    assert len(Engine.sweep(**ASKED, out=path, progress=seen.append).read()) == ROWS
+    assert (seen[0].rows, seen[-1].computed) == (10, 14)
+
+
+KILLED = """
+import sys
+from mlsim import Engine
+Engine.sweep(model="Llama3_8B", hardware="H100", rate=[1 + n / 1000 for n in range(4000)],
+             requests=50, out=sys.argv[1], block_rows=2)
+"""
+
+
+def test_a_sweep_that_was_killed_goes_on(tmp_path: Path) -> None:
+    path = tmp_path / "plans"
+    asked: dict[str, Any] = {"model": "Llama3_8B", "hardware": "H100", "requests": 50}
+    asked["rate"] = [1 + n / 1000 for n in range(4000)]
+    run = subprocess.Popen([sys.executable, "-c", KILLED, str(path)])
+    until = time.monotonic() + 60
+    while len(blocks(path)) < 3 and time.monotonic() < until:
+        time.sleep(0.02)
+    run.send_signal(signal.SIGKILL)
+    run.wait()
+    there = blocks(path)
+    assert 3 <= len(there) < 2000
+    left = path / "._block-1-killed"
+    left.write_bytes(b"half of it")
+
+    class EnoughError(Exception):
+        pass
+
+    def stop(progress: Any) -> None:
+        if progress.computed >= 6:
+            raise EnoughError
+
+    with pytest.raises(EnoughError):
+        Engine.sweep(**asked, out=path, progress=stop)
+    after = blocks(path)
+    assert len(after) == len(there) + 3
+    assert {name: after[name] for name in there} == there
+    # What is read of an unfinished folder is whole rows.
+    assert len(pandas.read_parquet(path)) == 2 * len(after)
+
+
+def test_what_a_kill_left_is_cleared_in_the_end(plans: Path) -> None:
+    left = plans / "._block-1-killed"
+    left.write_bytes(b"half of it")
+    Engine.sweep(**ASKED, out=plans)
+    assert not left.exists()
+
+
+def test_processes_write_the_same_folder(tmp_path: Path, plans: Path) -> None:
+    with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
+        found = Engine.sweep(**ASKED, out=tmp_path / "two", scheduler=pool, block_rows=BLOCK)
+    pandas.testing.assert_frame_equal(found.read(), pandas.read_parquet(plans), check_like=True)
+
+
+def die(*_: Any) -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def test_a_worker_that_is_killed_is_told_of(tmp_path: Path) -> None:
+    path = tmp_path / "plans"
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+        pool.submit(die)
+        with pytest.raises(UnfinishedError, match=r"of 24 rows are kept in .*; ask again to go on"):
+            Engine.sweep(**ASKED, out=path, scheduler=pool, block_rows=BLOCK)
+    assert len(Engine.sweep(**ASKED, out=path).read()) == ROWS
+
+
+@pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::DeprecationWarning")
+def test_a_cluster_of_dask_writes_the_same_folder(tmp_path: Path, plans: Path) -> None:
+    distributed = pytest.importorskip("distributed")
+    with (
+        distributed.LocalCluster(
+            n_workers=2, threads_per_worker=1, processes=False, dashboard_address=None
+        ) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        found = Engine.sweep(**ASKED, out=tmp_path / "two", scheduler=client, block_rows=BLOCK)
+        table = Engine.sweep(**ASKED, scheduler=client, block_rows=BLOCK)
+    assert found.read().reason.tolist() == table.reason.tolist()
+    pandas.testing.assert_frame_equal(found.read(), pandas.read_parquet(plans), check_like=True)
+
+
+def test_the_library_that_is_missing_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(MissingLibraryError, match=r"a sweep in a folder needs pyarrow.*\[sweeps\]"):
+        Engine.sweep(**ASKED, out=tmp_path / "plans")
+
+
+def test_a_table_needs_neither_arrow_nor_dask() -> None:
+    program = (
+        "import sys\nfrom mlsim import Engine\n"
+        "Engine.sweep(model='Llama3_8B', hardware='H100', batch_size=[1, 2])\n"
+        "print({'distributed', 'dask'} & set(sys.modules))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == "set()"
+
+
+def test_what_can_not_be_told_apart_is_refused(tmp_path: Path) -> None:
+    work = Engine.serve(model="Llama3_8B", hardware="H100")
+    asked = {"work": work, "grid": "Sweden", "data_centre": "Google", "host": False}
+    with pytest.raises(InvalidValueError, match="can't be told from others of its kind"):
+        Engine.sweep(**asked, out=tmp_path / "plans")
