@@ -25,6 +25,7 @@ from mlsim_exercises.markdown import (
     plain_text,
     selfcheck_markdown,
 )
+from mlsim_exercises.rubrics import rubric_list
 from mlsim_exercises.verdicts import Verdict, judge
 
 PATTERN = "*.exercises.toml"
@@ -89,7 +90,7 @@ class Bank:
         ----------
         answer
             A number in the exercise's unit, a quantity in any unit that fits, one of
-            the choices, or a list of all of them in order.
+            the choices, a list of all of them in order, or a text that a person is to read.
         """
         return judge(self.evaluate(name), answer)
 
@@ -99,7 +100,7 @@ class Bank:
         if verdict.kind == "right":
             print(f"✓ {plain_text(verdict.message)} reveal({name!r}) explains.")
         else:
-            sign = "·" if verdict.kind == "not attempted" else "✗"
+            sign = "·" if verdict.kind in {"not attempted", "unmarked"} else "✗"
             print(f"{sign} {plain_text(verdict.message)}")
 
     def hint(self, name: str) -> None:
@@ -113,9 +114,12 @@ class Bank:
             print(f"There are no more hints: reveal({name!r}) shows the solution.")
 
     def reveal(self, name: str) -> None:
-        """Print the answer and the solution of an exercise."""
+        """Print the answer and the solution of an exercise; of a text, what earns its points."""
         found = self.evaluate(name)
-        print(f"Answer: {answer_text(found.exercise, found.answer)}\n")
+        if found.exercise.kind == "text":
+            print(f"Points for:\n{plain_text(rubric_list(found.exercise.rubric))}\n")
+        else:
+            print(f"Answer: {answer_text(found.exercise, found.answer)}\n")
         print(plain_text(found.solution))
 
     def _find(self, items: dict[str, Any], name: str, kind: str) -> Any:

@@ -3,7 +3,7 @@
     [[exercise]]
     id = "double"                  # the page's label is exr-double
     title = "Twice the water"
-    kind = "number"                # "number", "choice" or "order"
+    kind = "number"                # "number", "choice", "order" or "text"
     level = "recall"               # "recall", "change" or "design"
     points = 1
     topic = "boiling"              # what a reader may be good or bad at guessing
@@ -12,6 +12,7 @@
     setup = "power = 2000"         # Python, run before the expressions below
     answer = "litres * 334880 / power"  # a Python expression
     unit = "s"
+    unit_credit = 0.5              # share of the points for the right digits in another unit
     tolerance = 0.02               # relative
     hints = ["Energy over power."]
     solution = "{answer:.0f} s."
@@ -22,6 +23,20 @@
     [[exercise.wrong]]             # an answer that a known mistake leads to
     answer = "334880 / power"
     because = "That is for one litre, not for {litres}."
+    credit = 0.5                   # share of the points that it earns, if any
+
+    [[exercise]]
+    id = "why-a-lid"               # a question that a person marks
+    title = "Why a lid?"
+    kind = "text"
+    prompt = "Why does a lid help? Two sentences."
+    solution = "Steam carries heat away. A lid keeps it."
+
+    [[exercise.rubric]]            # its points are the sum of these
+    name = "Reason"
+    points = 2
+    full = "Says what carries the heat away."
+    half = "Says only that heat is lost."
 
     [[selfcheck]]
     id = "unit-of-power"
@@ -33,7 +48,8 @@
 The texts of an exercise are Markdown in which `{...}` is computed; `{{` and `}}` are
 braces. Those of a self-check are plain Markdown. `choices` are the options of a
 "choice", or the things to sort of an "order"; the answer is then one of them, or a
-list of all of them. A `unit` is what stands after the number; "times" asks for a factor,
+list of all of them. A "text" has a rubric in place of an answer, in plain Markdown; students and
+instructors see it. A `unit` is what stands after the number; "times" asks for a factor,
 and the plural of a word, such as "users", for a number of them. Standard library only:
 chapters import it in their own kernel.
 """
@@ -50,19 +66,21 @@ from typing import Any
 
 from mlsim_exercises.errors import ExerciseError
 from mlsim_exercises.places import Places, toml_lines
+from mlsim_exercises.rubrics import Criterion
 
-KINDS = ("number", "choice", "order")
+KINDS = ("number", "choice", "order", "text")
 LEVELS = ("recall", "change", "design")
 WAYS = ("lower", "higher", "")  # of being better
 
 
 @dataclass(frozen=True)
 class WrongPath:
-    """An answer that a known mistake leads to, and the message for it."""
+    """An answer that a known mistake leads to, the message for it, and its share of the points."""
 
     answer: str
     because: str
     line: int | None = None
+    credit: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -85,6 +103,8 @@ class Exercise:
     level: str = "recall"
     topic: str = ""
     better: str = ""
+    unit_credit: float = 0.0
+    rubric: tuple[Criterion, ...] = ()
     given: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
     file: str = ""
     line: int | None = None
@@ -107,8 +127,17 @@ _EXERCISE: Mapping[str, type | tuple[type, ...]] = {
     "id": str, "title": str, "kind": str, "prompt": str, "answer": str, "solution": str,
     "setup": str, "unit": str, "tolerance": (int, float), "choices": list, "hints": list,
     "wrong": list, "points": int, "level": str, "topic": str, "better": str, "given": dict,
+    "unit_credit": (int, float), "rubric": list,
 }  # fmt: skip
-_WRONG: Mapping[str, type | tuple[type, ...]] = {"answer": str, "because": str}
+_WRONG: Mapping[str, type | tuple[type, ...]] = {
+    "answer": str, "because": str, "credit": (int, float),
+}  # fmt: skip
+_RUBRIC: Mapping[str, type | tuple[type, ...]] = {
+    "name": str, "points": int, "full": str, "half": str,
+}  # fmt: skip
+_NEEDED = ("id", "title", "kind", "prompt", "solution")
+# What a question that a person marks has nothing to do with.
+_COMPUTED = ("answer", "unit", "unit_credit", "tolerance", "choices", "wrong")
 _SELFCHECK: Mapping[str, type | tuple[type, ...]] = {
     "id": str, "question": str, "choices": list, "answer": str, "because": str,
 }  # fmt: skip
@@ -123,23 +152,35 @@ def load(path: str | Path) -> tuple[Exercise, ...]:
         With file and line: no valid TOML, an unknown, missing or repeated name,
         a value of the wrong type.
     """
-    data, where = _read(path)
+    data, where = read_toml(path)
     exercises = []
     for index, item in enumerate(data.get("exercise", [])):
         table = ("exercise", index)
-        _check(
-            item, _EXERCISE, ("id", "title", "kind", "prompt", "answer", "solution"), where, table
-        )
+        by_hand = item.get("kind") == "text"
+        _check(item, _EXERCISE, _NEEDED if by_hand else (*_NEEDED, "answer"), where, table)
         wrong = item.get("wrong", [])
         for number, each in enumerate(wrong):
-            _check(each, _WRONG, ("answer", "because"), where, (*table, "wrong", number))
+            place = (*table, "wrong", number)
+            _check(each, _WRONG, ("answer", "because"), where, place)
+            _check_share(each.get("credit", 0), "credit", where, place)
+        _check_share(item.get("unit_credit", 0), "unit_credit", where, table)
+        rubric = _rubric(item, where, table)
+        values = {"answer": "", **item}
+        if rubric:
+            values["points"] = sum(each.points for each in rubric)
         exercise = Exercise(
-            **{name: value for name, value in item.items() if name not in _LISTS},
+            **{name: value for name, value in values.items() if name not in _LISTS},
+            rubric=rubric,
             choices=tuple(item.get("choices", ())),
             hints=tuple(item.get("hints", ())),
             given=_given(item.get("given", {}), where, table),
             wrong=tuple(
-                WrongPath(each["answer"], each["because"], where.line(*table, "wrong", number))
+                WrongPath(
+                    each["answer"],
+                    each["because"],
+                    where.line(*table, "wrong", number),
+                    float(each.get("credit", 0)),
+                )
                 for number, each in enumerate(wrong)
             ),
             file=where.file,
@@ -153,7 +194,7 @@ def load(path: str | Path) -> tuple[Exercise, ...]:
 
 def load_selfchecks(path: str | Path) -> tuple[SelfCheck, ...]:
     """Return the self-check questions of a file."""
-    data, where = _read(path)
+    data, where = read_toml(path)
     checks = []
     for index, item in enumerate(data.get("selfcheck", [])):
         table = ("selfcheck", index)
@@ -166,7 +207,50 @@ def load_selfchecks(path: str | Path) -> tuple[SelfCheck, ...]:
     return tuple(checks)
 
 
-_LISTS = {"choices", "hints", "wrong", "given"}
+_LISTS = {"choices", "hints", "wrong", "given", "rubric"}
+
+
+def _rubric(
+    item: Mapping[str, Any], where: _Toml, table: tuple[str | int, ...]
+) -> tuple[Criterion, ...]:
+    """Return the rubric of a question that a person marks; other kinds have none."""
+    rows = item.get("rubric", [])
+    if item.get("kind") != "text":
+        if rows:
+            raise where.error(
+                "only an exercise of kind 'text' has a rubric", *table, "rubric", 0,
+                hint="Write its mistakes as [[exercise.wrong]], each with a credit if you like.",
+            )  # fmt: skip
+        return ()
+    for key in _COMPUTED:
+        if key in item:
+            raise where.error(f"an exercise of kind 'text' has no '{key}'", *table, key=key,
+                              hint="Write what a good answer says as its solution, and what earns"
+                              " its points as [[exercise.rubric]].")  # fmt: skip
+    for number, row in enumerate(rows):
+        _check(row, _RUBRIC, ("name", "points", "full"), where, (*table, "rubric", number))
+    names = [row["name"].strip().casefold() for row in rows]
+    if not rows or len(set(names)) < len(names) or not all(names):
+        said = "two parts of the rubric have one name" if all(names) and rows else "it needs parts"
+        raise where.error(
+            f"an exercise of kind 'text' is marked by its rubric: {said}", *table,
+            hint="Write [[exercise.rubric]] with name, points, full and maybe half.",
+        )  # fmt: skip
+    total = sum(row["points"] for row in rows)
+    if item.get("points", total) != total:
+        raise where.error(
+            f"'points' is {item['points']}, but its rubric gives {total}", *table, key="points",
+            hint="Leave it out: the points are those of the rubric.",
+        )  # fmt: skip
+    return tuple(Criterion(**row) for row in rows)
+
+
+def _check_share(value: float, key: str, where: _Toml, table: tuple[str | int, ...]) -> None:
+    if not 0 <= value < 1:
+        raise where.error(
+            f"'{key}' is {value}, which must be a share of the points: from 0 to less than 1",
+            *table, key=key, hint="Half of the points is 0.5. Leave it out to give none.",
+        )  # fmt: skip
 
 
 def _given(
@@ -195,43 +279,8 @@ def _given(
     return {name: tuple(choices) for name, choices in values.items()}
 
 
-@dataclass(frozen=True)
-class ShownText:
-    """A text of a file that readers see: Markdown, with `{...}` fields if computed."""
-
-    text: str
-    line: int  # of its key
-    computed: bool = False
-
-
-def read_texts(path: str | Path) -> tuple[ShownText, ...]:
-    """Return the texts of a file that readers see, but for the choices, in order."""
-    data, where = _read(path)
-    found: list[ShownText] = []
-
-    def take(
-        item: Mapping[str, Any], table: tuple[str | int, ...], *keys: str, computed: bool = False
-    ) -> None:
-        for key in keys:
-            given = item.get(key, [])
-            found.extend(
-                ShownText(text, where.line(*table, key) or 1, computed=computed)
-                for text in (given if isinstance(given, list) else [given])
-                if isinstance(text, str)
-            )
-
-    for index, item in enumerate(data.get("exercise", [])):
-        table = ("exercise", index)
-        take(item, table, "title")
-        take(item, table, "prompt", "hints", "solution", computed=True)
-        for number, each in enumerate(item.get("wrong", [])):
-            take(each, (*table, "wrong", number), "because", computed=True)
-    for index, item in enumerate(data.get("selfcheck", [])):
-        take(item, ("selfcheck", index), "question", "because")
-    return tuple(found)
-
-
-def _read(path: str | Path) -> tuple[dict[str, Any], _Toml]:
+def read_toml(path: str | Path) -> tuple[dict[str, Any], _Toml]:
+    """Return what a file of exercises says, and where; its tables are not read yet."""
     file = Path(path)
     if not file.is_file():
         raise ExerciseError(
@@ -299,8 +348,10 @@ def _check_meaning(exercise: Exercise, where: _Toml, table: tuple[str | int, ...
         raise where.error(
             f"the id '{exercise.id}' must be lower-case words joined by hyphens", *table, key="id"
         )
-    if (exercise.kind == "number") == bool(exercise.choices):
-        rule = "has no choices" if exercise.kind == "number" else "needs choices"
+    if exercise.kind != "number" and exercise.unit_credit:
+        raise where.error("only a number has a unit", *table, key="unit_credit")
+    if (exercise.kind in {"number", "text"}) == bool(exercise.choices):
+        rule = "needs choices" if not exercise.choices else "has no choices"
         raise where.error(f"an exercise of kind '{exercise.kind}' {rule}", *table, key="choices")
     if not 0 < exercise.tolerance < 1:
         raise where.error(

@@ -18,19 +18,26 @@ from typing import Any
 from mlsim_exercises.data import Exercise
 from mlsim_exercises.errors import ExerciseError
 
+EARNS = "This earns {share} % of the points."
+
 
 @dataclass(frozen=True)
 class Evaluation:
     """An exercise with everything in it computed."""
 
     exercise: Exercise
-    answer: Any  # a float, a choice, or a tuple of choices
+    answer: Any  # a float, a choice, a tuple of choices, or "" where a person marks
     wrong: tuple[Any, ...]  # what each wrong path leads to
     because: tuple[str, ...]  # the message for it, Markdown
     prompt: str  # Markdown, as are the hints and the solution
     hints: tuple[str, ...]
     solution: str
     given: Mapping[str, Any] = field(default_factory=dict)  # the values of [exercise.given]
+    credits: tuple[float, ...] = ()  # the share of the points of each wrong path
+
+    def credit(self, path: int) -> float:
+        """Return the share of the points that a wrong path earns; paths count from 1."""
+        return self.credits[path - 1] if self.credits else 0.0
 
 
 def evaluate(exercise: Exercise, given: Mapping[str, Any] | None = None) -> Evaluation:
@@ -67,19 +74,35 @@ def evaluate(exercise: Exercise, given: Mapping[str, Any] | None = None) -> Eval
         exec(compile(exercise.setup, f"<setup of {exercise.id}>", "exec"), names)  # noqa: S102 - the book's own code
     except Exception as error:
         raise _failed(exercise, "setup", error) from error
-    answer = _value(exercise, exercise.answer, names, "answer")
+    by_hand = exercise.kind == "text"
+    answer = "" if by_hand else _value(exercise, exercise.answer, names, "answer")
     wrong = _wrong_answers(exercise, names, answer)
     shown = {**names, "answer": answer}
     return Evaluation(
         exercise,
         answer,
         wrong,
-        tuple(_filled(exercise, each.because, shown, "wrong path") for each in exercise.wrong),
+        tuple(
+            " ".join(
+                [_filled(exercise, each.because, shown, "wrong path").strip(), earns(each.credit)]
+            ).strip()
+            for each in exercise.wrong
+        ),
         _filled(exercise, exercise.prompt, names, "prompt"),
         tuple(_filled(exercise, each, names, "hint") for each in exercise.hints),
         _filled(exercise, exercise.solution, shown, "solution"),
         values,
+        tuple(each.credit for each in exercise.wrong),
     )
+
+
+def earns(credit: float) -> str:
+    """Say which part of the points a mistake earns.
+
+    >>> earns(0.5), earns(0)
+    ('This earns 50 % of the points.', '')
+    """
+    return EARNS.format(share=f"{credit * 100:g}") if credit else ""
 
 
 def variants(exercise: Exercise) -> Iterator[dict[str, Any]]:

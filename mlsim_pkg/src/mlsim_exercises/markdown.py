@@ -12,6 +12,7 @@ from typing import Any
 
 from mlsim_exercises.data import Exercise, SelfCheck
 from mlsim_exercises.evaluation import Evaluation
+from mlsim_exercises.rubrics import rubric_list
 from mlsim_exercises.verdicts import asked_for, wanted_as
 
 # What is written around words, and what is left of it where nothing renders it.
@@ -70,6 +71,8 @@ def exercise_markdown(evaluation: Evaluation, *, module: str = "") -> str:
     ]
     if exercise.choices:
         parts.append(_listed(exercise.choices))
+    if exercise.rubric:
+        parts += ["Points for:", rubric_list(exercise.rubric)]
     parts += [f"[{_about(exercise)}]{{.exercise-about}}", ":::"]
     folds = [f':::: {{.exercise-folds data-for="exr-{exercise.id}"}}']
     for number, hint in enumerate(evaluation.hints, start=1):
@@ -181,6 +184,8 @@ def _data(evaluation: Evaluation) -> dict[str, str]:
     data = {"kind": exercise.kind, "answer": _coded(exercise, evaluation.answer)}
     if exercise.kind == "number":
         data |= {"tolerance": repr(float(exercise.tolerance)), "unit": exercise.unit}
+    if exercise.unit_credit:
+        data["unit-credit"] = repr(float(exercise.unit_credit))
     data |= {"topic": exercise.topic, "better": exercise.better}
     return {name: value for name, value in data.items() if value}
 
@@ -189,6 +194,8 @@ def _coded(exercise: Exercise, value: Any) -> str:
     """Return an answer for the script: a number, or the places of the choices, from 1."""
     if exercise.kind == "number":
         return repr(float(value))
+    if exercise.kind == "text":
+        return ""
     chosen = value if exercise.kind == "order" else [value]
     return " ".join(str(exercise.choices.index(each) + 1) for each in chosen)
 
@@ -203,6 +210,7 @@ def _about(exercise: Exercise) -> str:
         "number": asking(exercise),
         "choice": "Choose one",
         "order": "Put them in order",
+        "text": "Answer in your own words",
     }[exercise.kind]
     level = {"change": "change one thing"}.get(exercise.level, exercise.level)
     return f"{wanted} · Level: {level} · {points}"
@@ -220,19 +228,30 @@ def _wrong_paths(evaluation: Evaluation) -> str:
 
 def _notebook_cell(exercise: Exercise, module: str) -> str:
     """Return a cell that only a notebook has: a place for the answer, and its check."""
+    return (
+        '::: {.content-visible when-format="ipynb"}\n\n'
+        "``` {.python .notebook-cell}\n"
+        f"from {module} import check, hint, reveal\n\n"
+        f"{answer_cell(exercise, 'answer')}\n"
+        f'check("{exercise.id}", answer)\n'
+        "```\n\n:::\n"
+    )
+
+
+def answer_cell(exercise: Exercise, name: str) -> str:
+    """Return code in which a student gives an answer to a name.
+
+    >>> print(answer_cell(Exercise("e", "T", "number", "?", "2", "", unit="ms"), "answer"))
+    answer = ...  # a number in ms
+    """
+    if exercise.kind == "text":
+        return f'{name} = """\n...\n"""'
     wanted = {
         "number": wanted_as(exercise.unit),
         "choice": "one of the choices, as a text",
         "order": "a list of the choices",
     }[exercise.kind]
-    return (
-        '::: {.content-visible when-format="ipynb"}\n\n'
-        "``` {.python .notebook-cell}\n"
-        f"from {module} import check, hint, reveal\n\n"
-        f"answer = ...  # {wanted}\n"
-        f'check("{exercise.id}", answer)\n'
-        "```\n\n:::\n"
-    )
+    return f"{name} = ...  # {wanted}"
 
 
 def _folded(kind: str, title: str, body: str) -> str:

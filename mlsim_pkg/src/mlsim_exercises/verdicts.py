@@ -15,7 +15,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from mlsim_exercises.data import Exercise
-from mlsim_exercises.evaluation import Evaluation, is_quantity, plain_number, same_answer
+from mlsim_exercises.evaluation import (
+    EARNS,
+    Evaluation,
+    earns,
+    is_quantity,
+    plain_number,
+    same_answer,
+)
 
 # Factors between units that people mix up, and what to ask about them.
 _SLIPS: Sequence[tuple[float, str]] = (
@@ -44,6 +51,9 @@ _SAYINGS = {
     "no number": "That is no number: the answer is {wanted}.",
     "comma": "A comma separates thousands, as in 1,500: write one and a half as 1.5.",
     "other unit": "That is in {unit}: the answer is {wanted}.",
+    "unmarked": "A person reads this. Compare it with the rubric, then with the solution.",
+    "earns": EARNS,
+    "no text": "The answer is a text, in quotes.",
 }
 # How an answer is asked for, by the pattern of its unit: the first that fits is taken.
 _ASKED: Sequence[tuple[str, str]] = (
@@ -77,8 +87,9 @@ class Verdict:
     """What an answer is, and the message for the person who gave it.
 
     `kind` is "not attempted", "no answer" (of a form that can't be one), "wrong unit",
-    "wrong path", "order of magnitude", "wrong" or "right"; `score` a share of the points,
-    0 or 1; `path` which wrong path was taken, from 1.
+    "wrong path", "order of magnitude", "wrong" or "right", or "unmarked" if a person is to read
+    it; `score` a share of the points: 1, 0, or what the exercise gives for a mistake; `path`
+    which wrong path was taken, from 1.
     """
 
     kind: str
@@ -109,6 +120,10 @@ def judge(evaluation: Evaluation, given: Any) -> Verdict:
     exercise = evaluation.exercise
     if _is_blank(given):
         return Verdict("not attempted", _SAYINGS["blank"])
+    if exercise.kind == "text":
+        if not isinstance(given, str):
+            return Verdict("no answer", _SAYINGS["no text"])
+        return Verdict("unmarked", _SAYINGS["unmarked"])
     if exercise.kind == "number":
         value = _read_number(exercise, given)
     else:
@@ -121,7 +136,8 @@ def judge(evaluation: Evaluation, given: Any) -> Verdict:
         zip(evaluation.wrong, evaluation.because, strict=True), start=1
     ):
         if same_answer(exercise, value, wrong):
-            return Verdict("wrong path", because.strip(), path=number)
+            score = evaluation.credit(number)
+            return Verdict("wrong path", because.strip(), score=score, path=number)
     if exercise.kind == "number":
         return _how_far(exercise, value, evaluation.answer)
     return Verdict("wrong", _SAYINGS[exercise.kind])
@@ -271,7 +287,8 @@ def _how_far(exercise: Exercise, value: float, answer: float) -> Verdict:
                 said = [_SAYINGS["slip"].format(by=words)]
                 unit = _SAYINGS["unit"].format(asked=asked_for(exercise.unit))
                 said += [unit] if exercise.unit else []
-                return Verdict("wrong unit", " ".join(said))
+                said += [earns(exercise.unit_credit)] if exercise.unit_credit else []
+                return Verdict("wrong unit", " ".join(said), score=exercise.unit_credit)
     way = "high" if ratio > 1 else "low"
     if math.isclose(ratio, 1, abs_tol=_NEAR * exercise.tolerance):
         return Verdict("order of magnitude", _SAYINGS["near"].format(way=way))

@@ -19,6 +19,7 @@ from mlsim_book.render.assets import find_node
 from mlsim_exercises.data import Exercise, SelfCheck, WrongPath
 from mlsim_exercises.evaluation import Evaluation, evaluate
 from mlsim_exercises.markdown import exercise_markdown, selfcheck_markdown
+from mlsim_exercises.rubrics import Criterion
 from mlsim_exercises.verdicts import judge, rules
 
 PATHS = (WrongPath("50", "Half."), WrongPath("-100", "The sign."), WrongPath("250", "More."))
@@ -44,6 +45,7 @@ def as_task(found: Evaluation) -> dict[str, Any]:
     exercise = found.exercise
     return {
         "kind": exercise.kind, "unit": exercise.unit, "tolerance": exercise.tolerance,
+        "unitCredit": exercise.unit_credit,
         "answer": coded(exercise, found.answer), "wrong": [coded(exercise, w) for w in found.wrong],
     }  # fmt: skip
 
@@ -75,7 +77,7 @@ def by_script(cases: list[tuple[dict[str, Any], str]]) -> list[dict[str, Any]]:
 def test_script_and_python_say_the_same_to_numbers() -> None:
     tasks = [
         number(unit="users", wrong=()), number(unit="billion", wrong=()),
-        number(), number(unit="%"), number(unit="", wrong=()), number(unit="times", wrong=()),
+        number(), number(unit="%"), number(unit="", wrong=()), number(unit_credit=0.55), number(unit="times", wrong=()),
         number("-100", wrong=()), number("0", wrong=()), number("669.76", unit="µs", tolerance=0.3, wrong=()),
     ]  # fmt: skip
     cases = [(task, given) for task in tasks for given in [*WRITTEN, *FACTORS]]
@@ -134,6 +136,16 @@ def test_script_and_python_say_the_same_to_choices_and_orders() -> None:
         verdict = judge(task, given)
         assert (found["kind"], found.get("path")) == (verdict.kind, verdict.path)
         assert found["message"] == ("" if verdict.path else verdict.message)
+
+
+def test_script_and_python_say_the_same_to_a_text() -> None:
+    task = evaluate(Exercise("e", "T", "text", "?", "", "S.", rubric=(Criterion("R", 1, "f"),)))
+    answers = ["", " ... ", "Because it waits.", "42"]
+    for given, found in zip(
+        answers, by_script([({"kind": "text", "wrong": []}, each) for each in answers]), strict=True
+    ):
+        verdict = judge(task, given)
+        assert (found["kind"], found["message"]) == (verdict.kind, verdict.message)
 
 
 def test_only_pages_with_exercises_load_the_script() -> None:

@@ -23,7 +23,7 @@ from mlsim_book.read.qmd import split_front_matter
 from mlsim_book.read.yamlfile import YamlFile, read_yaml
 from mlsim_book.run.inline import find_inline
 from mlsim_book.run.pages import ParsedPage
-from mlsim_exercises.data import read_texts
+from mlsim_exercises.texts import read_texts
 
 _CAPTIONS = ("fig-cap", "fig-subcap", "tbl-cap", "tbl-subcap", "lst-cap", "fig-alt", "fig-scap")
 _FRONT = ("title", "subtitle", "description", "abstract")

@@ -17,7 +17,7 @@ from mlsim_book.grading.assignment import Assignment, Question
 from mlsim_book.grading.executors import Task, processes, run_all
 from mlsim_book.grading.kept import Kept
 from mlsim_book.grading.key import read_key
-from mlsim_book.grading.limits import Limits
+from mlsim_book.grading.limits import LONGEST, Limits
 from mlsim_book.grading.process import Ran, available_processors, clean
 from mlsim_book.grading.results import Mark, Result
 from mlsim_book.grading.submissions import Handed, find_submissions, read_submission, whose
@@ -28,7 +28,7 @@ from mlsim_exercises.verdicts import Verdict, judge
 __all__ = ["Folders", "Mark", "Result", "grade"]
 
 Progress = Callable[[str], None]
-_FORMAT = "2"  # raise it when grading changes
+_FORMAT = "3"  # raise it when grading changes
 _FAR = 64  # submissions at a time on a cluster, whose size isn't known
 _GIVEN = 300  # characters of an answer that are shown
 
@@ -104,8 +104,8 @@ def grade(
     trusted = walls == TRUST
     kept = Kept(folders.kept)
     kept.prepare()
-    base = content_hash(_FORMAT, folders.key.read_bytes(), repr(limits))
     answers = {each.variable: each.exercise.unit for each in assignment.questions}
+    base = content_hash(_FORMAT, repr(answers), repr(limits))
     hidden = (*folders.hidden, *assignment.private)
     results: dict[bytes, Result] = {}
     digests: dict[bytes, str] = {}
@@ -116,7 +116,7 @@ def grade(
             digest = digests[each.key] = content_hash(base, each.key, data, trouble)
             known = None if again or trusted else kept.load(each.key, digest)
             if known is not None:
-                results[each.key] = known
+                results[each.key] = _result(each, assignment, known, digest)
             elif trouble:
                 ran = Ran(trouble=(trouble,), told=(trouble,))
                 results[each.key] = _result(each, assignment, ran, digest)
@@ -126,10 +126,9 @@ def grade(
     jobs = jobs or (_FAR if executor else available_processors())
     try:
         for handed, ran in run_all(tasks(), executor or (lambda: processes(jobs)), jobs):
-            result = _result(handed, assignment, ran, digests[handed.key])
-            results[handed.key] = result
+            results[handed.key] = _result(handed, assignment, ran, digests[handed.key])
             if not (ran.failed or trusted):
-                kept.store(handed.key, result)
+                kept.store(handed.key, digests[handed.key], ran)
             step(progress, len(results), len(found), handed.name)
     finally:
         clear(progress)
@@ -156,7 +155,7 @@ def _result(handed: Handed, assignment: Assignment, ran: Ran, digest: str) -> Re
         ]
     return Result(
         handed.name, student, tuple(marks), tuple(notes), tuple(told), ran.seconds, digest,
-        ran.failed,
+        ran.failed, sources=ran.sources,
     )  # fmt: skip
 
 
@@ -193,16 +192,23 @@ def _answer(sent: dict[str, Any] | None) -> tuple[Any, str]:
     if kind == "unit":
         return _Foreign(value), f"in {value}"
     if kind == "text":
-        return value, value
+        return value, value[:LONGEST]
     return object(), value
 
 
 def _mark(question: Question, verdict: Verdict, given: str) -> Mark:
     exercise = question.exercise
-    points = verdict.score * exercise.points
+    message = verdict.message
+    if exercise.kind != "text":
+        given = clean(given, _GIVEN)  # on one line
+    elif verdict.kind == "unmarked":
+        message = "Not marked yet: a person reads this answer."
+        if len(given) >= LONGEST:
+            message += f" Only its first {LONGEST:,} characters count."
     return Mark(
-        exercise.id, exercise.title, points, exercise.points, verdict.kind, verdict.message, given
-    )
+        exercise.id, exercise.title, verdict.score * exercise.points, exercise.points,
+        verdict.kind, message, given, verdict.path or 0,
+    )  # fmt: skip
 
 
 def _note_repeats(results: list[Result]) -> list[Result]:

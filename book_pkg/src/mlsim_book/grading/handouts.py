@@ -11,12 +11,13 @@ from typing import Any
 from mlsim_book.errors import SourceError
 from mlsim_book.grading.assignment import Assignment, Question, file_name
 from mlsim_book.grading.key import key_text
+from mlsim_book.grading.limits import LONGEST
 from mlsim_book.model import Project
 from mlsim_book.render.notebook_cells import install_cell, markdown_cell, number_cells, own_cell
 from mlsim_book.render.notebook_text import plain_markdown
 from mlsim_exercises.evaluation import Evaluation
-from mlsim_exercises.markdown import answer_text, asking
-from mlsim_exercises.verdicts import wanted_as
+from mlsim_exercises.markdown import answer_cell, answer_text, asking, plain_text
+from mlsim_exercises.rubrics import rubric_list
 
 _INSTRUCTORS = "This file holds the answers: it is not for students."
 
@@ -135,7 +136,7 @@ def _cells(
             yield own_cell(_solved(question, question.versions[number]))
             yield markdown_cell(f"**Solution.** {solution}")
         else:
-            yield own_cell(f"{question.variable} = ...  # {_wanted(question)}")
+            yield own_cell(answer_cell(question.exercise, question.variable))
 
 
 def _opening(assignment: Assignment, student: str, *, solved: bool) -> str:
@@ -158,18 +159,19 @@ def _asked(question: Question, place: int, prompt: str) -> str:
     parts = [f"## {place}. {exercise.title} ({points})", prompt, choices]
     if exercise.kind == "number":
         parts.append(f"*{asking(exercise)}.*")
+    if exercise.kind == "text":
+        where = f"Write between the quotes, at most {LONGEST:,} characters."
+        parts += [
+            f"*{where} A person reads it and gives points for:*",
+            rubric_list(exercise.rubric),
+        ]
     return "\n\n".join(part for part in parts if part)
-
-
-def _wanted(question: Question) -> str:
-    exercise = question.exercise
-    if exercise.kind == "number":
-        return wanted_as(exercise.unit)
-    return "one of the choices, as a text" if exercise.kind == "choice" else "a list of the choices"
 
 
 def _solved(question: Question, version: Evaluation) -> str:
     """Return code that computes the answer, as the question's file does."""
+    if question.exercise.kind == "text":
+        return f"{question.variable} = {plain_text(version.solution)!r}"
     given = "".join(f"{name} = {value!r}\n" for name, value in version.given.items())
     setup = question.exercise.setup.strip()
     answer = " ".join(question.exercise.answer.split())
@@ -202,17 +204,26 @@ def _rubric(assignment: Assignment) -> str:
         many = len(question.versions)
         what = f"{exercise.points} points, {exercise.level}"
         what += f", {many} versions" if many > 1 else ", one version for all"
+        parts.append(f"## {place}. {exercise.title} (`{exercise.id}`)")
+        if exercise.kind == "text":
+            parts += [f"{what}. A person marks it:", rubric_list(exercise.rubric)]
+            continue
         rows = [
             "| answer | points | message |",
             "|---|---|---|",
             f"| {answer_text(exercise, version.answer)} | {exercise.points} | Right. |",
         ]
         rows += [
-            f"| {answer_text(exercise, wrong)} | 0 | {' '.join(because.split())} |"
-            for wrong, because in zip(version.wrong, version.because, strict=True)
+            f"| {answer_text(exercise, wrong)} | {version.credit(path) * exercise.points:g}"
+            f" | {' '.join(because.split())} |"
+            for path, (wrong, because) in enumerate(
+                zip(version.wrong, version.because, strict=True), start=1
+            )
         ]
+        if exercise.unit_credit:
+            share = exercise.unit_credit * exercise.points
+            rows.append(f"| the digits in another unit | {share:g} | It says by which factor. |")
         rows.append("| blank | 0 | Not attempted yet. |")
         within = f", within {exercise.tolerance * 100:g} %" if exercise.kind == "number" else ""
-        parts += [f"## {place}. {exercise.title} (`{exercise.id}`)", f"{what}{within}."]
-        parts.append("\n".join(rows))
+        parts += [f"{what}{within}.", "\n".join(rows)]
     return "\n\n".join(parts) + "\n"

@@ -1,7 +1,8 @@
-"""Results kept one by one, so that a run that was stopped goes on where it was.
+"""What came out of each notebook, kept one by one, so that a run that was stopped goes on.
 
-They lie in a folder that only its owner can open. A submission behind walls can't reach it; one
-that is trusted could, so nothing is kept of those or read back for them.
+It is judged anew at each grading: a longer class list, a mended key or another rule runs nothing
+again. The files lie in a folder that only its owner can open. A submission behind walls can't reach
+it; one that is trusted could, so nothing is kept of those or read back for them.
 """
 
 from __future__ import annotations
@@ -15,14 +16,14 @@ from pathlib import Path
 
 from mlsim_book.caches import content_hash
 from mlsim_book.errors import SourceError
-from mlsim_book.grading.results import Mark, Result
+from mlsim_book.grading.process import Ran
 
 _CAREFUL = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
 
 
 @dataclass(frozen=True)
 class Kept:
-    """A folder of results, by what they are results of."""
+    """A folder of what came out of notebooks, by where these lay."""
 
     folder: Path
 
@@ -44,25 +45,24 @@ class Kept:
                 hint="Name another folder: --out DIR.",
             ) from error
 
-    def load(self, key: bytes, digest: str) -> Result | None:
-        """Return the result of a submission, if it is of these very bytes."""
+    def load(self, key: bytes, digest: str) -> Ran | None:
+        """Return what came out of a submission, if it is of these very bytes."""
         try:
             number = os.open(self._path(key), os.O_RDONLY | _CAREFUL)
             with os.fdopen(number, encoding="utf-8") as file:
                 if not stat.S_ISREG(os.fstat(number).st_mode):
                     return None
                 data = json.load(file)
-            if data["digest"] != digest:
+            if data.pop("digest") != digest:
                 return None
-            marks = tuple(Mark(**each) for each in data.pop("marks"))
-            lists = {name: tuple(data[name]) for name in ("notes", "told")}
-            return Result(**{**data, **lists, "marks": marks})
-        except (OSError, ValueError, KeyError, TypeError):
+            lists = {name: tuple(map(str, data[name])) for name in ("trouble", "told")}
+            return Ran(**{**data, **lists})
+        except (OSError, ValueError, KeyError, TypeError, RecursionError):
             return None
 
-    def store(self, key: bytes, result: Result) -> None:
-        """Keep a result, whole or not at all; a full disk costs time at the next run, no more."""
-        text = json.dumps(asdict(result), ensure_ascii=True)
+    def store(self, key: bytes, digest: str, ran: Ran) -> None:
+        """Keep it, whole or not at all; a full disk costs time at the next run, no more."""
+        text = json.dumps({**asdict(ran), "digest": digest}, ensure_ascii=True)
         part = None
         try:
             with tempfile.NamedTemporaryFile(

@@ -7,6 +7,7 @@ change of the book changes no grade.
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +15,10 @@ from mlsim_book.errors import SourceError
 from mlsim_book.grading.assignment import Assignment, Question
 from mlsim_exercises.data import Exercise
 from mlsim_exercises.evaluation import Evaluation
+from mlsim_exercises.rubrics import Criterion
 
 VERSION = 1
-_KEPT = ("id", "title", "kind", "unit", "tolerance", "choices", "points", "level")
+_KEPT = ("id", "title", "kind", "unit", "tolerance", "choices", "points", "level", "unit_credit")
 
 
 def key_text(assignment: Assignment) -> str:
@@ -72,13 +74,16 @@ def _question_data(question: Question) -> dict[str, Any]:
     exercise = question.exercise
     return {
         **{name: getattr(exercise, name) for name in _KEPT},
+        "rubric": [asdict(each) for each in exercise.rubric],
         "versions": [
             {
                 "given": each.given,
                 "answer": each.answer,
                 "wrong": [
-                    {"answer": wrong, "because": because}
-                    for wrong, because in zip(each.wrong, each.because, strict=True)
+                    {"answer": wrong, "because": because, "credit": each.credit(path)}
+                    for path, (wrong, because) in enumerate(
+                        zip(each.wrong, each.because, strict=True), start=1
+                    )
                 ],
             }
             for each in question.versions
@@ -89,7 +94,9 @@ def _question_data(question: Question) -> dict[str, Any]:
 def _question(data: dict[str, Any]) -> Question:
     exercise = Exercise(
         prompt="", answer="", solution="",
-        **{name: _tuples(data[name]) for name in _KEPT},
+        # a key of an older version has no credit and no rubric
+        rubric=tuple(Criterion(**each) for each in data.get("rubric", ())),
+        **{name: _tuples(data[name]) for name in _KEPT if name in data or name != "unit_credit"},
     )  # fmt: skip
     versions = tuple(
         Evaluation(
@@ -98,6 +105,7 @@ def _question(data: dict[str, Any]) -> Question:
             tuple(_tuples(path["answer"]) for path in each["wrong"]),
             tuple(path["because"] for path in each["wrong"]),
             "", (), "", each["given"],
+            tuple(float(path.get("credit", 0)) for path in each["wrong"]),
         )
         for each in data["versions"]
     )  # fmt: skip

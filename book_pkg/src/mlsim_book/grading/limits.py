@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+LONGEST = 5000  # characters of an answer that is a text; escaped, a line of the channel holds them
+
 
 @dataclass(frozen=True)
 class Limits:

@@ -6,13 +6,21 @@ Runs inside the walls, where a file that swells when it is read harms nobody.
 from __future__ import annotations
 
 import contextlib
+import hashlib
+import io
 import json
+import tokenize
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
 MOST_CELLS = 5000
 LONGEST_NAME = 200  # characters
+_LEAST_WORK = 60  # characters of code, without blanks: less may be alike by chance
+_MOST_COMPARED = 400_000  # characters of code
+_BARE = 5  # words of an answer that is only given: a name, =, a sign, a number
+_SPARE = {tokenize.COMMENT, tokenize.NL, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
+_NO_WORK = {"import", "from", "%", "!"}  # and what installs the package
 _MOST_NESTED = 1_000_000  # lists and objects; many more take memory and time, and hold nothing
 
 
@@ -53,6 +61,46 @@ def read_notebook(data: bytes) -> Notebook:
         told = read["metadata"]["assignment"]["student"]
         student = told if isinstance(told, str) and len(told) <= LONGEST_NAME else ""
     return Notebook(cells, student)
+
+
+def fingerprint(cells: Iterable[str], answers: Iterable[str]) -> str:
+    r"""Return a text that is the same for notebooks with the same code, "" where there is little.
+
+    Remarks, blanks and the order of cells don't count, nor do bare answers (`answer_x = 3`): what
+    is compared is the work, and two students may well come to the same number.
+
+    >>> work = "for n in range(10):\n    total = total + sizes[n] * 2\nfraction = total / 3e9 / 80"
+    >>> fingerprint([work], []) == fingerprint(["# mine\n" + work.replace(" * ", "*")], [])
+    True
+    >>> fingerprint(["answer_a = 3.5"], ["answer_a"])
+    ''
+    """
+    names = set(answers)
+    cells = list(cells)
+    if sum(map(len, cells)) > _MOST_COMPARED:
+        return ""
+    work = sorted(filter(None, (_work(cell, names) for cell in cells)))
+    if sum(map(len, work)) < _LEAST_WORK:
+        return ""
+    return hashlib.sha256("\n\n".join(work).encode("utf-8", "replace")).hexdigest()[:32]
+
+
+def _work(cell: str, answers: set[str]) -> str:
+    """Return the code of a cell without remarks, blanks, what it imports and bare answers."""
+    lines: list[list[str]] = [[]]
+    try:
+        for token in tokenize.generate_tokens(io.StringIO(cell).readline):
+            if token.type == tokenize.NEWLINE:
+                lines.append([])
+            elif token.type not in _SPARE and token.string.strip():
+                lines[-1].append(token.string)
+    except (tokenize.TokenError, SyntaxError, ValueError):
+        lines = [line.split("#")[0].split() for line in cell.splitlines()]
+    return "\n".join(
+        "".join(line)
+        for line in lines
+        if line and line[0] not in _NO_WORK and not (line[0] in answers and len(line) <= _BARE)
+    )
 
 
 def _code(data: dict[str, Any]) -> Iterable[str]:

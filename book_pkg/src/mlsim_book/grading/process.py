@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeGuard
 
-from mlsim_book.grading.limits import Limits
+from mlsim_book.grading.limits import LONGEST, Limits
 from mlsim_book.grading.walls.choose import Walls, choose
 from mlsim_book.grading.walls.supervise import Heard
 
@@ -36,8 +36,8 @@ class Ran:
     """What became of a notebook: the last value of each name that wasn't blank.
 
     `told` is what its owner may read of what went wrong, `trouble` the same with the texts of
-    errors, for whoever grades. `student` is what the notebook says of itself. `failed` says why
-    it could not be run, where that is not its own fault.
+    errors, for whoever grades. `student` is what the notebook says of itself, `sources` the
+    fingerprint of its code. `failed` says why it could not be run, where that is not its own fault.
     """
 
     values: dict[str, Any] = field(default_factory=dict)
@@ -46,6 +46,7 @@ class Ran:
     student: str = ""
     seconds: float = 0.0
     failed: str = ""
+    sources: str = ""
 
 
 def clean(text: Any, longest: int = _TEXT) -> str:
@@ -56,6 +57,16 @@ def clean(text: Any, longest: int = _TEXT) -> str:
     """
     whole = str(text)[: 4 * longest].encode("utf-8", "replace").decode()
     return "".join(each if each.isprintable() else " " for each in whole)[:longest]
+
+
+def clean_lines(text: str, longest: int = LONGEST) -> str:
+    r"""Return a text of several lines that can be written anywhere.
+
+    >>> clean_lines(" a\ud800 \r\n\x1b[31mb\t ")
+    'a?\n [31mb'
+    """
+    lines = text[: 2 * longest].replace("\r\n", "\n").split("\n")
+    return "\n".join(clean(line, longest).rstrip() for line in lines).strip()[: longest + 1]
 
 
 def run_notebook(
@@ -117,7 +128,7 @@ class _Found:
     def __init__(self, answers: Mapping[str, str]) -> None:
         self._answers = answers
         self._values: dict[str, Any] = {}
-        self._student = ""
+        self._student = self._sources = ""
         self._told: list[str] = []
         self._full: list[str] = []
         self.running: int | None = None
@@ -126,7 +137,9 @@ class _Found:
     def ran(self, seconds: float) -> Ran:
         """Return all of it."""
         told, full = tuple(self._told), tuple(self._full)
-        return Ran(self._values, full, told, self._student, seconds, self.failed)
+        return Ran(
+            self._values, full, told, self._student, seconds, self.failed, self._sources
+        )  # fmt: skip
 
     def note(self, told: str, full: str = "") -> None:
         """Note what went wrong, and how it reads for whoever grades."""
@@ -147,6 +160,7 @@ class _Found:
         # said before any of the notebook ran; whatever looks like it later is the notebook's
         about = next(lines, {})
         self._student = clean(about.get("student", ""))
+        self._sources = clean(about.get("sources", ""), 64)
         if about.get("trouble"):
             self.note(clean(about["trouble"]))
         for line in lines:
@@ -186,8 +200,10 @@ def _plain(sent: Any) -> dict[str, Any]:
             return {"other": "a number of too many digits"}
     if kind == "list" and isinstance(value, list):
         return {"list": [clean(each, _ITEM) for each in value[:_ITEMS]]}
-    if kind in {"text", "unit"} and isinstance(value, str):
-        return {kind: clean(value)}
+    if kind == "text" and isinstance(value, str):
+        return {"text": clean_lines(value)}
+    if kind == "unit" and isinstance(value, str):
+        return {"unit": clean(value)}
     return {"other": clean(value, 40)}
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class Mark:
-    """What one question got."""
+    """What one question got. `path` is the wrong path that was taken, from 1, or 0."""
 
     question: str
     title: str
@@ -16,6 +16,7 @@ class Mark:
     kind: str  # as of a verdict
     message: str
     given: str  # the student's answer, as it was read
+    path: int = 0
 
 
 @dataclass(frozen=True)
@@ -23,7 +24,8 @@ class Result:
     """What one submission got.
 
     `notes` are for whoever grades; `told` are those that the student reads, without the texts of
-    errors. `failed` says why it was not run, where that is not its own fault.
+    errors. `failed` says why it was not run, where that is not its own fault. `sources` is the
+    same for notebooks with the same code, "" where there is too little of it.
     """
 
     file: str
@@ -34,6 +36,7 @@ class Result:
     seconds: float = 0.0
     digest: str = field(default="", compare=False)
     failed: str = ""
+    sources: str = ""
 
     @property
     def points(self) -> float:

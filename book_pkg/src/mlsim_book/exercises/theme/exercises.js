@@ -10,7 +10,7 @@ function openFold(fold) {
   return header;
 }
 
-const TONES = { right: "right", "wrong path": "path", "order of magnitude": "near", "wrong unit": "near", "not attempted": "none", "no answer": "none" };
+const TONES = { right: "right", "wrong path": "path", "order of magnitude": "near", "wrong unit": "near", "not attempted": "none", "no answer": "none", unmarked: "near" };
 
 /** Show a verdict in its live region; what stands there already isn't read out again. */
 function tell(region, kind, ...children) {
@@ -25,14 +25,15 @@ function readTask(box) {
   const folds = document.querySelector(`.exercise-folds[data-for="${box.id}"]`);
   const callouts = folds ? all(".callout", folds).filter((each) => !each.parentElement.closest(".callout")) : [];
   const paths = folds ? all(".wrong-path", folds) : [];
-  const list = all(":scope > ul", box).at(-1);
+  // of a text the list is its rubric
+  const list = data.kind === "choice" || data.kind === "order" ? all(":scope > ul", box).at(-1) : null;
   const title = box.querySelector(".theorem-title");
   const whole = title ? plainText(title) : box.id;
   return {
     box, folds, place: `${PAGE}#${box.id}`, kind: data.kind, answer: data.answer, unit: data.unit ?? "",
-    tolerance: Number(data.tolerance ?? 0), topic: data.topic ?? "", better: data.better ?? "",
+    tolerance: Number(data.tolerance ?? 0), unitCredit: Number(data.unitCredit ?? 0), topic: data.topic ?? "", better: data.better ?? "",
     title: /\((.*)\)$/.exec(whole)?.[1] ?? whole,
-    list: data.kind === "number" ? null : list, items: data.kind === "number" || !list ? [] : [...list.children],
+    list, items: list ? [...list.children] : [],
     wrong: paths.map((each) => each.dataset.answer), paths,
     pathsFold: paths[0]?.closest(".callout"), solution: callouts.at(-1),
     hints: callouts.filter((each) => each.matches(".callout-tip") && !each.contains(paths[0] ?? null)),
@@ -52,12 +53,13 @@ function pathWords(task, path) {
 /** An answer as readers see it. */
 function answerWords(task, value) {
   if (task.kind === "number") return withUnit(Number(value), task.unit);
+  if (task.kind === "text") return "";
   return String(value).split(" ").map((place) => (task.items[place - 1] ? plainText(task.items[place - 1]) : "?")).join(", ");
 }
 
 function startExercise(box) {
   const task = readTask(box);
-  if (!FIELDS[task.kind] || !task.solution || (task.kind !== "number" && !task.items.length)) return;
+  if (!FIELDS[task.kind] || !task.solution || ((task.kind === "choice" || task.kind === "order") && !task.items.length)) return;
   const chapter = document.querySelector("h1 .chapter-title") ?? document.querySelector("h1");
   const about = { title: task.title, chapter: chapter ? plainText(chapter) : "", kind: task.kind, unit: task.unit, topic: task.topic,
     better: task.better, tolerance: task.tolerance, answer: task.kind === "number" ? Number(task.answer) : task.answer,
@@ -76,7 +78,8 @@ function startExercise(box) {
   const guessForm = make("form", { noValidate: true, class: "exercise-form" }, ...guess.parts, keepGuess, skip);
   const guessed = make("p", { class: "exercise-guessed" });
   const answer = FIELDS[task.kind](task.kind === "order" ? "Your order" : "Your answer", task.kind === "number" ? task.unit : task.items);
-  const check = make("button", { type: "submit", class: "exercise-button main" }, "Check");
+  const byHand = task.kind === "text";
+  const check = make("button", { type: "submit", class: "exercise-button main" }, byHand ? "Keep it" : "Check");
   const answerForm = make("form", { noValidate: true, class: "exercise-form" }, ...answer.parts, check);
   const feedback = status("exercise-feedback");
   const hint = button("Hint");
@@ -119,7 +122,7 @@ function startExercise(box) {
     task.solution.hidden = !state.revealed;
     show.hidden = Boolean(state.revealed);
     show.textContent = ready ? "Show the solution" : "Show it anyway";
-    why.hidden = ready || show.hidden;
+    why.hidden = ready || show.hidden || byHand;
     if (why.hidden) show.removeAttribute("aria-describedby");
     else show.setAttribute("aria-describedby", why.id);
     again.hidden = !(asked && (task.kind === "number" || state.tries)) && !shown && !state.revealed;
@@ -164,12 +167,13 @@ function startExercise(box) {
     event.preventDefault();
     const given = answer.get();
     const { kind, message } = judge(task, given);
-    if (kind === "not attempted") return tell(feedback, kind, make("p", {}, task.kind === "choice" ? "Choose one first." : message)), answer.focus();
+    const first = { choice: "Choose one first.", text: "Write a sentence first." }[task.kind] ?? message;
+    if (kind === "not attempted") return tell(feedback, kind, make("p", {}, first)), answer.focus();
     const counts = kind !== "no answer";
     feedback.replaceChildren(); // so that the same words are read out again
-    const open = task.kind !== "number" && state.guess === undefined && !state.revealed && !state.seen;
-    const first = counts && open ? { guess: given, guessText: answerWords(task, given) } : {};
-    save({ given, tries: (state.tries ?? 0) + counts, solved: state.solved || kind === "right", ...first });
+    const open = task.kind !== "number" && !byHand && state.guess === undefined && !state.revealed && !state.seen;
+    const guessed = counts && open ? { guess: given, guessText: answerWords(task, given) } : {};
+    save({ given, tries: (state.tries ?? 0) + counts, solved: state.solved || kind === "right", ...guessed });
   });
   hint.addEventListener("click", () => {
     if ((state.hints ?? 0) >= task.hints.length) return;

@@ -1,4 +1,4 @@
-// Fields for an answer: a number, one of several, or an order; all by keyboard and screen reader.
+// Fields for an answer: a number, one of several, an order, or a text; all by keyboard and screen reader.
 // Each has `parts` to put into a form, `get`, `set`, `focus` and `mark` (unreadable or not).
 let made = 0;
 const newId = () => `exercise-part-${(made += 1)}`;
@@ -92,4 +92,14 @@ function orderField(title, items) {
   };
 }
 
-const FIELDS = { number: numberField, choice: choiceField, order: orderField };
+/** A place for a few sentences. */
+function textField(title) {
+  const id = newId();
+  const input = make("textarea", { id, rows: 5, maxLength: 5000, class: "exercise-text" });
+  return {
+    parts: [make("label", { for: id }, title), input], focus: () => input.focus(), get: () => input.value,
+    set: (value) => (input.value = value ?? ""), mark() {},
+  };
+}
+
+const FIELDS = { number: numberField, choice: choiceField, order: orderField, text: textField };

@@ -49,6 +49,7 @@ function readNumber(text, unit) {
 function judge(task, given) {
   const text = String(given ?? "").trim();
   if (text === "" || text === "...") return { kind: "not attempted", message: say("blank") };
+  if (task.kind === "text") return { kind: "unmarked", message: say("unmarked") };
   let [value, answer, wrong] = [text, task.answer, task.wrong];
   let same = (a, b) => a === b;
   if (task.kind === "number") {
@@ -70,7 +71,8 @@ function howFar(task, value, answer, same) {
   for (const [factor, by] of RULES.slips) {
     if (![factor, 1 / factor].some((slip) => same(value, answer * slip))) continue;
     const unit = task.unit ? ` ${say("unit", { asked: askedFor(task.unit) })}` : "";
-    return { kind: "wrong unit", message: say("slip", { by }) + unit };
+    const credit = task.unitCredit ? ` ${say("earns", { share: Number((task.unitCredit * 100).toPrecision(6)) })}` : "";
+    return { kind: "wrong unit", message: say("slip", { by }) + unit + credit };
   }
   const ratio = value / answer;
   const way = ratio > 1 ? "high" : "low";
