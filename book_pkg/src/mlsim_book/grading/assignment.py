@@ -6,17 +6,15 @@ go into the key. Nothing that students get holds them.
 
 from __future__ import annotations
 
-import csv
 import difflib
 import hashlib
-import io
-import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from mlsim_book.errors import SourceError
 from mlsim_book.grading.numbers import private_versions
+from mlsim_book.grading.roster import Roster, read_roster
 from mlsim_exercises.bank import PATTERN
 from mlsim_exercises.data import Exercise, load
 from mlsim_exercises.errors import ExerciseError
@@ -44,7 +42,7 @@ class Assignment:
 
     `students` is empty where all get the same. `made_with` is the package that computed the
     answers: its name, its version, and the commit it came from, where that is known. `private`
-    are files with questions or seeds that nobody else may read.
+    are files with questions or seeds that nobody else may read. `roster` is the class list.
     """
 
     title: str
@@ -52,6 +50,7 @@ class Assignment:
     students: Mapping[str, tuple[int, ...]]
     made_with: tuple[str, str, str] | None = None
     private: tuple[str, ...] = ()
+    roster: Roster = field(default_factory=Roster)
 
     @property
     def points(self) -> int:
@@ -157,43 +156,5 @@ def _pick(seed: str, question: Question, student: str) -> int:
 
 
 def read_students(path: Path) -> list[str]:
-    """Return the students of a CSV file: its column `student`, or its first.
-
-    Raises
-    ------
-    SourceError
-        No such file, no student in it, or one that is empty, written twice or
-        can't be told from another as the name of a file; with the line.
-    """
-    if not path.is_file():
-        raise SourceError("there is no such list of students", file=path)
-    text = path.read_text(encoding="utf-8-sig", errors="replace")
-    rows = list(csv.reader(io.StringIO(text)))
-    head = [cell.strip().casefold() for cell in rows[0]] if rows else []
-    column = head.index("student") if "student" in head else 0
-    found: dict[str, tuple[str, int]] = {}
-    for line, row in enumerate(rows[1:], start=2):
-        if not any(cell.strip() for cell in row):
-            continue
-        name = row[column].strip() if column < len(row) else ""
-        if not name:
-            raise SourceError("this row names no student", file=path, line=line)
-        key = file_name(name).casefold()
-        if key in found:
-            other, first = found[key]
-            same = "is written twice" if other == name else f"gets the same file as '{other}'"
-            raise SourceError(f"'{name}' {same} (line {first})", file=path, line=line)
-        found[key] = (name, line)
-    if not found:
-        hint = "Write a header, student, and below it one name or number a line."
-        raise SourceError("there is no student in this file", file=path, hint=hint)
-    return [name for name, _ in found.values()]
-
-
-def file_name(student: str) -> str:
-    """Return a student's name as the name of a file.
-
-    >>> file_name("Ada Lovelace/1815")
-    'Ada_Lovelace_1815'
-    """
-    return re.sub(r"[^\w@.+-]+", "_", student).strip("._") or "student"
+    """Return the names of a class list, as `read_roster` does."""
+    return read_roster(path).names

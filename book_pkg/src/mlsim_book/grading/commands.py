@@ -10,6 +10,7 @@ from typing import Any
 
 from mlsim_book.errors import Problems, SourceError
 from mlsim_book.grading.limits import Limits
+from mlsim_book.grading.roster import Roster
 from mlsim_book.progress import Teller
 from mlsim_exercises.data import Exercise
 
@@ -42,8 +43,9 @@ def add_grading(commands: Any) -> None:
     assign.add_argument("--out", type=Path, required=True, metavar="DIR", help="where it goes")
     assign.add_argument(
         "--variant-by", type=Path, metavar="CSV",
-        help="a list of students, who get numbers of their own: a column named student",
+        help="a class list, as of Moodle, Canvas or Gradescope: students get numbers of their own",
     )  # fmt: skip
+    _identified(assign)
     assign.add_argument("--title", default="Assignment", help="how it is called")
     assign.add_argument(
         "--seed", default="", metavar="TEXT", help="another text gives students other numbers"
@@ -57,7 +59,14 @@ def add_grading(commands: Any) -> None:
     assign.set_defaults(run=_assign)
     grade = commands.add_parser("grade", help="grade the notebooks that were handed in")
     grade.add_argument("folder", type=Path, metavar="DIR", help="the folder that assign wrote")
-    grade.add_argument("--submissions", type=Path, metavar="DIR", help="default: DIR/submissions")
+    grade.add_argument(
+        "--submissions", type=Path, metavar="PLACE",
+        help="a folder, or a zip as a course platform makes it (default: DIR/submissions)",
+    )  # fmt: skip
+    grade.add_argument(
+        "--students", type=Path, metavar="CSV", help="a class list, if newer than that of assign"
+    )
+    _identified(grade)
     grade.add_argument("--key", type=Path, metavar="FILE", help="default: DIR/key.json")
     grade.add_argument("--out", type=Path, metavar="DIR", help="default: DIR/results")
     grade.add_argument("--again", action="store_true", help="also what has a result already")
@@ -103,6 +112,13 @@ def add_grading(commands: Any) -> None:
     sheet.set_defaults(run=_sheet)
 
 
+def _identified(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "--id", default="", metavar="COLUMN",
+        help="the class list's column that tells students apart, such as 'SIS Login ID'",
+    )  # fmt: skip
+
+
 def _positive(text: str) -> int:
     if not text.isdigit() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"{text!r} must be a whole number from 1")
@@ -111,7 +127,7 @@ def _positive(text: str) -> int:
 
 def _assign(options: argparse.Namespace) -> int:
     from mlsim_book.exercises.files import exercise_files
-    from mlsim_book.grading.assignment import choose, make_assignment, read_students
+    from mlsim_book.grading.assignment import choose, make_assignment
     from mlsim_book.grading.exams import check_private, made_with
     from mlsim_book.grading.handouts import write_assignment
     from mlsim_book.read.project import load_project
@@ -122,7 +138,8 @@ def _assign(options: argparse.Namespace) -> int:
             "nothing says what to ask", hint="Name chapters or exercises, or --exam FILE."
         )
     files = exercise_files(project, [each.source for each in project.chapters])
-    students = read_students(options.variant_by) if options.variant_by else []
+    roster = _class_list(options.variant_by, options.id) if options.variant_by else Roster()
+    students = roster.names
     secret = [*options.exam, *([options.private_seed] if options.private_seed else [])]
     private = tuple(check_private(each, project, options.out) for each in secret)
     chosen = [*(choose(options.wanted, files) if options.wanted else ()), *_exams(options.exam)]
@@ -130,7 +147,7 @@ def _assign(options: argparse.Namespace) -> int:
     if options.private_seed and not seed:
         raise SourceError("this seed is empty: write any text into it", file=options.private_seed)
     assignment = make_assignment(options.title, chosen, students, options.seed, private_seed=seed)
-    assignment = replace(assignment, made_with=made_with(project), private=private)
+    assignment = replace(assignment, made_with=made_with(project), private=private, roster=roster)
     write_assignment(assignment, project, options.out, replace=options.replace)
     fixed = [each.exercise.id for each in assignment.questions if len(each.versions) == 1]
     if students and fixed:
@@ -141,6 +158,15 @@ def _assign(options: argparse.Namespace) -> int:
     _say(f"{asked}: {options.out}")
     _say(f"hand out {options.out / 'students'}; keep the rest to yourself")
     return 0
+
+
+def _class_list(path: Path, column: str) -> Roster:
+    from mlsim_book.grading.roster import read_roster
+
+    roster = read_roster(path, column)
+    for note in roster.notes:
+        _say(f"{path}: {note}")
+    return roster
 
 
 def _exams(files: Sequence[Path]) -> list[Exercise]:
@@ -184,7 +210,9 @@ def _grade(options: argparse.Namespace) -> int:
     from mlsim_book.grading.executors import named
     from mlsim_book.grading.grade import Folders, grade
     from mlsim_book.grading.key import read_key
-    from mlsim_book.grading.report import publish_results
+    from mlsim_book.grading.left import not_graded, told
+    from mlsim_book.grading.report import NOT_GRADED, publish_results
+    from mlsim_book.grading.submissions import find_submissions
 
     folders = Folders.of(
         options.folder, key=options.key, submissions=options.submissions, out=options.out
@@ -199,20 +227,31 @@ def _grade(options: argparse.Namespace) -> int:
     if options.walls == TRUST:
         _say(f"WARN: {_TRUSTED}")
     assignment = read_key(folders.key)
+    roster = assignment.roster
+    if options.students:
+        roster = _class_list(options.students, options.id or roster.id_column)
+    collected = find_submissions(folders.submissions)
     if other := other_version(assignment.made_with):
         _say(f"WARN: {other}")
     results = grade(
         folders, limits=limits, jobs=options.jobs, again=options.again, walls=options.walls,
-        executor=named(options.executor) if options.executor else None, progress=_say,
+        executor=named(options.executor) if options.executor else None,
+        collected=collected, roster=roster, progress=_say,
     )  # fmt: skip
     keep = options.walls != TRUST
-    publish_results(results, assignment.students, assignment.title, folders.results, keep=keep)
+    names = list(dict.fromkeys([*assignment.students, *roster.names]))
+    publish_results(
+        results, names, assignment.title, folders.results, keep=keep, roster=roster,
+        passed=collected.passed,
+    )  # fmt: skip
     full = sum(result.points == result.of for result in results)
     odd = sum(bool(result.notes) for result in results)
     failed = [result for result in results if result.failed]
     many = f"{len(results)} submission{'s' if len(results) != 1 else ''}"
     _say(f"{many} graded, {full} with all points, {odd} with notes")
     _say(f"{folders.results / 'results.csv'}; pages for students in {folders.results / 'feedback'}")
-    for each in failed:
-        _say(f"WARN: {each.file} was not graded: {each.failed}. The next run tries it again.")
+    for line in told(not_graded(results, collected.passed), str(folders.results / NOT_GRADED)):
+        _say(line)
+    if failed:
+        _say("What could not be run is tried again by the next run.")
     return int(bool(failed))

@@ -6,6 +6,7 @@ those held comes back, and is judged here. Nothing that one submission is or doe
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
@@ -18,9 +19,12 @@ from mlsim_book.grading.executors import Task, processes, run_all
 from mlsim_book.grading.kept import Kept
 from mlsim_book.grading.key import read_key
 from mlsim_book.grading.limits import LONGEST, Limits
+from mlsim_book.grading.lms import Claim
+from mlsim_book.grading.matching import MATCHES, Matcher, read_matches
 from mlsim_book.grading.process import Ran, available_processors, clean
 from mlsim_book.grading.results import Mark, Result
-from mlsim_book.grading.submissions import Handed, find_submissions, read_submission, whose
+from mlsim_book.grading.roster import Roster
+from mlsim_book.grading.submissions import Collected, Handed, find_submissions, read_submission
 from mlsim_book.grading.walls.choose import TRUST, choose
 from mlsim_book.progress import clear, step
 from mlsim_exercises.verdicts import Verdict, judge
@@ -61,6 +65,11 @@ class Folders:
         return self.results / "kept"
 
     @property
+    def matches(self) -> Path:
+        """Where the instructor says whose a file is."""
+        return self.root / MATCHES
+
+    @property
     def hidden(self) -> tuple[str, ...]:
         """What no submission may see."""
         return tuple(map(str, (self.root, self.key, self.submissions, self.results)))
@@ -74,9 +83,11 @@ def grade(
     again: bool = False,
     walls: str = "auto",
     executor: Callable[[], Executor] | None = None,
+    collected: Collected | None = None,
+    roster: Roster | None = None,
     progress: Progress = print,
 ) -> list[Result]:
-    """Grade every notebook of a folder; return a result for each, in order of the files.
+    """Grade every notebook of a folder or zip; return a result for each, in order of the files.
 
     Parameters
     ----------
@@ -89,6 +100,10 @@ def grade(
     executor
         Makes what runs them, in place of processes on this machine. Walls are then those of
         the machines that do.
+    collected
+        What was handed in, if it was looked for already.
+    roster
+        The class list, if it is a newer one than that of the assignment.
 
     Raises
     ------
@@ -99,7 +114,12 @@ def grade(
     """
     limits = limits or Limits()
     assignment = read_key(folders.key)
-    found = find_submissions(folders.submissions)
+    found = (collected or find_submissions(folders.submissions)).handed
+    roster = roster or assignment.roster
+    names = [*assignment.students, *roster.names]
+    matcher = Matcher(
+        assignment.students, roster, assignment.title, read_matches(folders.matches, names)
+    )
     around = walls if executor is not None else choose(walls)
     trusted = walls == TRUST
     kept = Kept(folders.kept)
@@ -112,51 +132,76 @@ def grade(
 
     def tasks() -> Iterator[Task[Handed]]:
         for each in found:
+            if matcher.hopeless(each):
+                results[each.key] = _result(each, assignment, Ran(), matcher)
+                continue
             data, trouble = read_submission(each)
             digest = digests[each.key] = content_hash(base, each.key, data, trouble)
             known = None if again or trusted else kept.load(each.key, digest)
             if known is not None:
-                results[each.key] = _result(each, assignment, known, digest)
+                results[each.key] = _result(each, assignment, known, matcher, digest=digest)
             elif trouble:
                 ran = Ran(trouble=(trouble,), told=(trouble,))
-                results[each.key] = _result(each, assignment, ran, digest)
+                results[each.key] = _result(
+                    each, assignment, ran, matcher, digest=digest, unread=trouble
+                )
             else:
                 yield Task(each, (data, answers, limits, around, hidden))
 
     jobs = jobs or (_FAR if executor else available_processors())
     try:
         for handed, ran in run_all(tasks(), executor or (lambda: processes(jobs)), jobs):
-            results[handed.key] = _result(handed, assignment, ran, digests[handed.key])
+            digest = digests[handed.key]
+            results[handed.key] = _result(handed, assignment, ran, matcher, digest=digest)
             if not (ran.failed or trusted):
-                kept.store(handed.key, digests[handed.key], ran)
+                kept.store(handed.key, digest, ran)
             step(progress, len(results), len(found), handed.name)
     finally:
         clear(progress)
-    return _note_repeats([results[each.key] for each in found])
+    return _note_repeats(_settled([results[each.key] for each in found], assignment))
 
 
-def _result(handed: Handed, assignment: Assignment, ran: Ran, digest: str) -> Result:
-    student, odd = whose(handed.name, ran.student, assignment.students)
-    numbers = assignment.students.get(student)
-    notes = [*odd, *ran.trouble]
-    told = list(ran.told)
+def _result(
+    handed: Handed,
+    assignment: Assignment,
+    ran: Ran,
+    matcher: Matcher,
+    *,
+    digest: str = "",
+    unread: str = "",
+) -> Result:
+    whose = matcher.whose(handed, ran.student)
+    numbers = assignment.students.get(whose.student)
+    notes, told = [*whose.notes, *ran.trouble], list(ran.told)
+    why = whose.undecided and "whose notebook this is isn't known"
     if ran.failed:
+        why = "it could not be run"
         notes.append(f"not graded: {ran.failed}")
         told.append("It could not be run; nothing of it was judged.")
-    if ran.failed or (assignment.students and numbers is None):
-        # nothing is known of it, or nothing says whose numbers it has
-        why = "it could not be run" if ran.failed else "whose notebook this is isn't known"
-        blank = Verdict("not attempted", f"Not graded: {why}.")
-        marks = [_mark(each, blank, "") for each in assignment.questions]
+    elif whose.undecided:
+        notes.append(f"not graded: {whose.undecided}")
+    elif assignment.students and numbers is None:
+        why = "there are no numbers for this student in the key"
+        notes.append(f"not graded: {why}")
+    if why:
+        marks = _blank(assignment, why)
     else:
-        marks = [
+        marks = tuple(
             _mark(each, *_judged(each, numbers[index] if numbers else 0, ran))
             for index, each in enumerate(assignment.questions)
-        ]
+        )
+    claim = handed.claim or Claim("")
     return Result(
-        handed.name, student, tuple(marks), tuple(notes), tuple(told), ran.seconds, digest,
-        ran.failed, sources=ran.sources,
+        handed.name, whose.student, marks, tuple(notes), tuple(told), ran.seconds, digest,
+        ran.failed, ran.sources, by=whose.by, undecided=whose.undecided, unread=unread,
+        candidates=whose.candidates, attempt=claim.attempt, order=claim.order,
+        handed_at=claim.handed_at, packed_at=handed.packed_at, late=claim.late,
     )  # fmt: skip
+
+
+def _blank(assignment: Assignment, why: str) -> tuple[Mark, ...]:
+    verdict = Verdict("not attempted", f"Not graded: {why}.")
+    return tuple(_mark(each, verdict, "") for each in assignment.questions)
 
 
 def _judged(question: Question, version: int, ran: Ran) -> tuple[Verdict, str]:
@@ -209,6 +254,24 @@ def _mark(question: Question, verdict: Verdict, given: str) -> Mark:
         exercise.id, exercise.title, verdict.score * exercise.points, exercise.points,
         verdict.kind, message, given, verdict.path or 0,
     )  # fmt: skip
+
+
+def _settled(results: list[Result], assignment: Assignment) -> list[Result]:
+    """Take a file back that its own word alone gave to a student who has others."""
+    many = Counter(each.student for each in results if each.student)
+    settled = []
+    for each in results:
+        if each.by != "notebook" or many[each.student] == 1:
+            settled.append(each)
+            continue
+        why = f"only the notebook says {each.student}, who handed in another file"
+        blank = _blank(assignment, "whose notebook this is isn't known")
+        notes = (*each.notes, f"not graded: {why}")
+        settled.append(
+            replace(each, student="", marks=blank, notes=notes, by="", undecided=why,
+                    candidates=(each.student,))
+        )  # fmt: skip
+    return settled
 
 
 def _note_repeats(results: list[Result]) -> list[Result]:

@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from mlsim_book.errors import SourceError
-from mlsim_book.grading.assignment import Assignment, Question, file_name
+from mlsim_book.grading.assignment import Assignment, Question
 from mlsim_book.grading.key import key_text
 from mlsim_book.grading.limits import LONGEST
+from mlsim_book.grading.names import file_name
 from mlsim_book.model import Project
 from mlsim_book.render.notebook_cells import install_cell, markdown_cell, number_cells, own_cell
 from mlsim_book.render.notebook_text import plain_markdown
@@ -19,6 +20,7 @@ from mlsim_exercises.evaluation import Evaluation
 from mlsim_exercises.markdown import answer_cell, answer_text, asking, plain_text
 from mlsim_exercises.rubrics import rubric_list
 
+_OURS = {"students", "solutions", "rubric.md", "key.json", "submissions", "matches.csv"}
 _INSTRUCTORS = "This file holds the answers: it is not for students."
 
 
@@ -68,7 +70,7 @@ def _check_folder(out: Path, key: str, *, replace: bool) -> None:
             file=out,
             hint="Name another folder (--out DIR), or move them away first.",
         )
-    strange = found - {"students", "solutions", "rubric.md", "key.json", "submissions"}
+    strange = found - _OURS
     if strange or (found and "key.json" not in found):
         what = ", ".join(sorted(strange or found)[:3])
         raise SourceError(

@@ -13,6 +13,7 @@ from typing import Any
 
 from mlsim_book.errors import SourceError
 from mlsim_book.grading.assignment import Assignment, Question
+from mlsim_book.grading.roster import Roster, Student
 from mlsim_exercises.data import Exercise
 from mlsim_exercises.evaluation import Evaluation
 from mlsim_exercises.rubrics import Criterion
@@ -30,6 +31,7 @@ def key_text(assignment: Assignment) -> str:
         "made_with": list(assignment.made_with) if assignment.made_with else None,
         "private": list(assignment.private),
         "students": {name: list(numbers) for name, numbers in assignment.students.items()},
+        "roster": asdict(assignment.roster),
     }
     return json.dumps(data, indent=1, ensure_ascii=False) + "\n"
 
@@ -59,7 +61,8 @@ def read_key(path: Path) -> Assignment:
             package, made_version, commit = map(str, data["made_with"])
             made_with = (package, made_version, commit)
         private = tuple(map(str, data.get("private", ())))
-        return Assignment(data["title"], questions, students, made_with, private)
+        roster = _roster(data.get("roster") or {})
+        return Assignment(data["title"], questions, students, made_with, private, roster)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         if isinstance(error, SourceError):
             raise
@@ -112,6 +115,15 @@ def _question(data: dict[str, Any]) -> Question:
     if not versions:
         raise ValueError(f"the question '{exercise.id}' has no version")
     return Question(exercise, versions)
+
+
+def _roster(data: dict[str, Any]) -> Roster:
+    students = tuple(
+        Student(**{name: _tuples(value) for name, value in each.items()})
+        for each in data.get("students", ())
+    )
+    columns, notes = (tuple(map(str, data.get(name, ()))) for name in ("columns", "notes"))
+    return Roster(students, columns, str(data.get("id_column", "")), notes)
 
 
 def _tuples(value: Any) -> Any:

@@ -16,14 +16,18 @@ from pathlib import Path
 
 from mlsim_book.caches import content_hash
 from mlsim_book.errors import SourceError
-from mlsim_book.grading.assignment import file_name
+from mlsim_book.grading.left import HEAD, not_graded
+from mlsim_book.grading.names import file_name
 from mlsim_book.grading.results import Mark, Result
+from mlsim_book.grading.roster import Roster
+from mlsim_book.grading.submissions import Passed
 from mlsim_book.site.lock import BusyError, hold
 from mlsim_book.site.swap import fresh_folder, swap
 from mlsim_exercises.markdown import plain_text
 
 _MARKS = {"right": "✓", "not attempted": "–"}
-_OURS = frozenset(["feedback", "results.csv", "questions.csv"])
+NOT_GRADED = "not_graded.csv"
+_OURS = frozenset(["feedback", "results.csv", "questions.csv", NOT_GRADED])
 _NAME = 120  # bytes
 _STYLE = """
 :root { color-scheme: light dark; }
@@ -36,7 +40,14 @@ section { border-top: 1px solid #8888; }
 
 
 def publish_results(
-    results: Sequence[Result], students: Iterable[str], title: str, out: Path, *, keep: bool = True
+    results: Sequence[Result],
+    students: Iterable[str],
+    title: str,
+    out: Path,
+    *,
+    keep: bool = True,
+    roster: Roster | None = None,
+    passed: Iterable[Passed] = (),
 ) -> None:
     """Write results into a new folder that is nobody else's, and put it in the place of the old.
 
@@ -50,7 +61,7 @@ def publish_results(
     try:
         with hold(out, wait=60), fresh_folder(out) as new:
             new.chmod(0o700)
-            write_results(results, students, title, new)
+            write_results(results, students, title, new, roster=roster, passed=passed)
             for each in out.iterdir() if out.is_dir() else ():
                 if each.name not in _OURS and (keep or each.name != "kept"):
                     each.rename(new / each.name)
@@ -67,9 +78,18 @@ def publish_results(
 
 
 def write_results(
-    results: Sequence[Result], students: Iterable[str], title: str, out: Path
+    results: Sequence[Result],
+    students: Iterable[str],
+    title: str,
+    out: Path,
+    *,
+    roster: Roster | None = None,
+    passed: Iterable[Passed] = (),
 ) -> None:
-    """Write `results.csv`, `questions.csv` and a page for each submission into a folder."""
+    """Write the tables of results, and a page for each submission, into a folder.
+
+    `roster` is the class list, whose columns come along; `passed` is what was no submission.
+    """
     pages = out / "feedback"
     pages.mkdir()
     used: set[str] = set()
@@ -79,7 +99,9 @@ def write_results(
             name += "_"
         used.add(name.casefold())
         _write(pages / f"{name}.html", page(result, title))
-    _write(out / "results.csv", results_csv(results, students))
+    _write(out / "results.csv", results_csv(results, students, roster))
+    left = not_graded(results, passed)
+    _write(out / NOT_GRADED, _csv([HEAD, *(each.row() for each in left)]))
     _write(out / "questions.csv", questions_csv(results))
 
 
@@ -100,28 +122,41 @@ def _write(path: Path, text: str) -> None:
     path.write_text(text, encoding="utf-8", errors="replace")
 
 
-def results_csv(results: Sequence[Result], students: Iterable[str]) -> str:
-    """Return the table: a row for each file, and for each student who handed nothing in."""
+def results_csv(
+    results: Sequence[Result], students: Iterable[str], roster: Roster | None = None
+) -> str:
+    """Return the table: a row for each file, and for each student who handed nothing in.
+
+    What the class list says of a student stands behind.
+    """
+    roster = roster or Roster()
     names = [mark.question for mark in results[0].marks] if results else []
     verdicts = [f"{name}: verdict" for name in names]
     rows = [["student", "file", "points", "of", *names, *verdicts, "notes"]]
+    taken = set(rows[0])
+    rows[0] += [f"class list: {each}" if each in taken else each for each in roster.columns]
     rows += [
         [
             result.student, result.file, f"{result.points:g}", str(result.of),
             *(f"{mark.points:g}" for mark in result.marks),
             *(mark.kind for mark in result.marks),
-            "; ".join(result.notes),
+            "; ".join(result.notes), *roster.row(result.student),
         ]
         for result in results
     ]  # fmt: skip
     there = {result.student for result in results}
     of = str(results[0].of) if results else ""
     blank = [""] * (2 * len(names))
+    perhaps = {name for result in results for name in result.candidates}
     rows += [
-        [student, "", "0", of, *blank, "nothing was handed in"]
+        [
+            student, "", "0", of, *blank,
+            f"nothing was handed in{f'; but see {NOT_GRADED}' if student in perhaps else ''}",
+            *roster.row(student),
+        ]
         for student in students
         if student not in there
-    ]
+    ]  # fmt: skip
     return _csv(rows)
 
 

@@ -26,6 +26,12 @@ class Result:
     `notes` are for whoever grades; `told` are those that the student reads, without the texts of
     errors. `failed` says why it was not run, where that is not its own fault. `sources` is the
     same for notebooks with the same code, "" where there is too little of it.
+
+    `unread` says why the file could not even be read. `by` is by what its student is known. Where
+    nobody can say who that is, `student` is "", `undecided` says why, and `candidates` who it may
+    be from. A platform may have said which `attempt` it is, when it was `handed_at`, that it is
+    `late`, and by an `order` which of two came later; `packed_at` is its time in a zip, which may
+    be that of the download.
     """
 
     file: str
@@ -37,6 +43,15 @@ class Result:
     digest: str = field(default="", compare=False)
     failed: str = ""
     sources: str = ""
+    by: str = ""
+    undecided: str = ""
+    unread: str = ""
+    candidates: tuple[str, ...] = ()
+    attempt: int = 0
+    order: int = 0
+    handed_at: str = ""
+    packed_at: str = ""
+    late: bool = False
 
     @property
     def points(self) -> float:

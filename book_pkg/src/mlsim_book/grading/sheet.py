@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mlsim_book.errors import SourceError
-from mlsim_book.grading.assignment import file_name
+from mlsim_book.grading.names import file_name
 
 _STUDENT, _COMMENT = "student", "comment"
 

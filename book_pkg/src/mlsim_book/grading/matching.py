@@ -1,0 +1,207 @@
+"""Whose a file is: what a platform says, what names say, what the notebook says; never a guess.
+
+A platform knows who handed in, so its word goes first. The outermost folder or name comes before
+those in it, which students write. Where two of these differ, or one fits two students, nobody gets
+the file: it is put before the instructor, who writes `matches.csv`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+from mlsim_book.errors import SourceError
+from mlsim_book.grading.lms import Claim
+from mlsim_book.grading.names import fold
+from mlsim_book.grading.people import People
+from mlsim_book.grading.process import clean
+from mlsim_book.grading.roster import Roster, Student
+from mlsim_book.grading.submissions import Handed
+from mlsim_book.grading.tables import read_table
+
+MATCHES = "matches.csv"
+_SHOWN = 60  # characters of a folder's name
+
+
+@dataclass(frozen=True)
+class Whose:
+    """Whose a file is, and by what: `student` is "" where nobody can say.
+
+    `by` is "platform", "name", "notebook" or "matches.csv". `undecided` says why nobody gets it,
+    and `candidates` who it may be from. `notes` are for the instructor.
+    """
+
+    student: str = ""
+    by: str = ""
+    notes: tuple[str, ...] = ()
+    undecided: str = ""
+    candidates: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class _Word:
+    """What one part of a path says, and how that part is called in a sentence."""
+
+    of: str
+    students: frozenset[str]
+    complaint: str = ""  # why it names nobody, whoever may be meant
+
+
+class Matcher:
+    """Finds whose a file is.
+
+    Parameters
+    ----------
+    names
+        Students as the assignment calls them.
+    roster
+        What the class list says of them, and others.
+    decided
+        Whose each of some files is, by the name under which it is shown.
+    """
+
+    def __init__(
+        self,
+        names: Collection[str],
+        roster: Roster | None = None,
+        title: str = "",
+        decided: Mapping[str, str] | None = None,
+    ) -> None:
+        listed = {each.name: each for each in (roster or Roster()).students}
+        self.names = tuple(dict.fromkeys([*names, *listed]))
+        self._people = People([listed.get(name, Student(name)) for name in self.names], title)
+        self._decided = decided or {}
+
+    def whose(self, handed: Handed, inside: str = "") -> Whose:
+        """Return whose a file is, of which its notebook says that it was made for `inside`."""
+        if handed.name in self._decided:
+            return Whose(self._decided[handed.name], MATCHES)
+        if not self.names:
+            return Whose(clean(handed.label), "platform" if handed.claim else "name")
+        found = self._by_path(handed)
+        made_for = self._people.called(inside) if inside else frozenset()
+        if found is None:
+            return self._by_notebook(handed, made_for, inside)
+        if inside and found.student and found.student not in made_for:
+            said = "the platform" if found.by == "platform" else "the file's name"
+            why = f"{said} says {found.student}, the notebook was made for {clean(inside, _SHOWN)}"
+            return Whose(undecided=why, candidates=_sorted({found.student} | made_for))
+        if found.undecided and made_for:
+            return Whose(
+                undecided=found.undecided, candidates=_sorted({*found.candidates, *made_for})
+            )
+        return found
+
+    def hopeless(self, handed: Handed) -> str:
+        """Return why a file is nobody's whatever its notebook says, so that it needn't be run."""
+        if handed.name in self._decided or not self.names:
+            return ""
+        found = self._by_path(handed)
+        return found.undecided if found is not None else ""
+
+    def _by_path(self, handed: Handed) -> Whose | None:
+        """Return whose a file is by where it lies; None if that says nothing."""
+        said = [each for each in self._said(handed) if each.students or each.complaint]
+        if not said:
+            return None
+        first, *others = said
+        candidates = _sorted(set().union(*(each.students for each in said)))
+        if first.complaint or len(first.students) > 1:
+            why = first.complaint or f"{first.of} fits {_and(first.students)}"
+            return Whose(undecided=why, candidates=candidates)
+        (student,) = first.students
+        for other in others:
+            if other.complaint or student not in other.students:
+                differs = f"{first.of} says {student}, {other.of} says {_and(other.students)}"
+                return Whose(undecided=other.complaint or differs, candidates=candidates)
+        platform = handed.claim is not None and first.of == handed.claim.system
+        text = handed.claim.name if platform and handed.claim else "/".join(handed.parts)
+        notes = (
+            (f"taken for {student}, whose name has accents",)
+            if self._people.accented(student, text)
+            else ()
+        )
+        return Whose(student, "platform" if platform else "name", notes)
+
+    def _said(self, handed: Handed) -> list[_Word]:
+        """Return what the parts of a path say, from the outermost to where a platform says it."""
+        said: list[_Word] = []
+        for place, part in enumerate(handed.parts):
+            if handed.claim is not None and place == handed.claimed_at:
+                return [*said, self._claimed(handed.claim)]  # what is inside, a student wrote
+            last = place + 1 == len(handed.parts)
+            stem = PurePosixPath(part).stem if last or part.lower().endswith(".zip") else part
+            named = self._people.named(stem)
+            of = "the file's name" if last else f"'{clean(part, _SHOWN)}'"
+            if named.students and (place >= handed.shared or len(named.students) == 1):
+                said.append(_Word(of, named.students))
+            elif named.more and place >= handed.shared:
+                why = f"{of} says more than {_and(named.more)}"
+                said.append(_Word(of, named.more, why))
+        return said
+
+    def _claimed(self, claim: Claim) -> _Word:
+        """Return what a platform says: by its numbers and by its name, if they agree."""
+        known = [found for each in claim.ids if (found := self._people.with_id(each))]
+        by_id = frozenset.intersection(*known) if known else frozenset()
+        by_name = self._people.called(claim.name) if claim.name else frozenset()
+        if known and not by_id:
+            why = f"{claim.system} gives numbers of different students"
+            return _Word(claim.system, frozenset().union(*known), why)
+        if by_id and by_name and not by_id & by_name:
+            why = f"{claim.system}'s name is {_and(by_name)}'s, its number {_and(by_id)}'s"
+            return _Word(claim.system, by_id | by_name, why)
+        if by_id or by_name:
+            return _Word(claim.system, (by_id & by_name) or by_id or by_name)
+        if not claim.name:
+            return _Word(claim.system, frozenset())
+        why = f"{claim.system} says {clean(claim.name, _SHOWN)}, who is not on the class list"
+        return _Word(claim.system, frozenset(self._people.like([claim.name])), why)
+
+    def _by_notebook(self, handed: Handed, made_for: frozenset[str], inside: str) -> Whose:
+        if len(made_for) == 1:
+            note = "known by the notebook alone, not by the file's name"
+            return Whose(next(iter(made_for)), "notebook", (note,))
+        why = "no student of the list is named by the file or in it"
+        if inside:
+            said = clean(inside, _SHOWN)
+            why = f"the notebook was made for {said}, who is not on the class list"
+        near = self._people.like([PurePosixPath(part).stem for part in handed.parts])
+        return Whose(undecided=why, candidates=_sorted({*near, *made_for}))
+
+
+def _sorted(students: Collection[str]) -> tuple[str, ...]:
+    return tuple(sorted(students))
+
+
+def _and(students: Collection[str]) -> str:
+    return " and ".join(sorted(students)[:4])
+
+
+def read_matches(path: Path, students: Sequence[str]) -> dict[str, str]:
+    """Return whose each file is, as the instructor wrote it: columns `file` and `student`.
+
+    Raises
+    ------
+    SourceError
+        It lacks a column, or names a student who isn't on the list; with the line.
+    """
+    if not path.exists():
+        return {}
+    table = read_table(path)
+    head = [fold(cell.strip()) for cell in table.rows[0][1]] if table.rows else []
+    if not {"file", "student"} <= set(head):
+        raise SourceError("this table needs the columns file and student", file=path, line=1)
+    known = {fold(each): each for each in students}
+    found = {}
+    for line, cells in table.rows[1:]:
+        row = dict(zip(head, (cell.strip() for cell in cells), strict=False))
+        file, student = row.get("file", ""), row.get("student", "")
+        if not file or not student:
+            continue
+        if known and fold(student) not in known:
+            raise SourceError(f"'{student}' is not on the class list", file=path, line=line)
+        # a file's name may have been guarded against being a formula
+        found[file.removeprefix("'")] = known.get(fold(student), student)
+    return found

@@ -1,0 +1,144 @@
+"""Read a table that an instructor saved, from whatever program: any common delimiter and encoding.
+
+Excel writes semicolons where a comma is the decimal sign, and Windows-1252 or UTF-16 unless it is
+asked for UTF-8. So both are found out from the file itself, and nothing is replaced in silence.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import os
+import stat
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+
+from mlsim_book.errors import SourceError
+
+DELIMITERS = (",", ";", "\t", "|")
+LARGEST = 32_000_000  # bytes
+_BOMS = (
+    (b"\xef\xbb\xbf", "utf-8-sig"),
+    (b"\xff\xfe\x00\x00", "utf-32"),
+    (b"\x00\x00\xfe\xff", "utf-32"),
+    (b"\xff\xfe", "utf-16"),
+    (b"\xfe\xff", "utf-16"),
+)
+_WORKBOOKS = (b"PK\x03\x04", b"\xd0\xcf\x11\xe0")  # of Excel, new and old
+_BLANK = " \t,;|"
+_LOOKED_AT = 200  # rows from which the delimiter is told
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows of a table, each with the line of the file on which it begins; blank ones left out.
+
+    `encoding` and `delimiter` are those that the file was read with.
+    """
+
+    rows: tuple[tuple[int, tuple[str, ...]], ...]
+    encoding: str = "utf-8"
+    delimiter: str = ","
+
+
+def read_table(path: Path) -> Table:
+    """Read a table of comma-, semicolon-, tab- or bar-separated values.
+
+    Raises
+    ------
+    SourceError
+        There is no such file, or it is no such table: a workbook, too large, binary.
+    """
+    data = _bytes(path)
+    if data.startswith(_WORKBOOKS):
+        raise SourceError(
+            "this is a workbook of a spreadsheet program, not a table of text",
+            file=path,
+            hint="Save it as CSV: in Excel, 'CSV UTF-8 (comma delimited)'.",
+        )
+    text, encoding = decode(data)
+    if "\x00" in text:
+        raise SourceError("this is no table of text", file=path, hint="Save it as CSV.")
+    try:
+        return parse(text, encoding)
+    except csv.Error as error:
+        raise SourceError(f"this is no table that can be read: {error}", file=path) from error
+
+
+def _bytes(path: Path) -> bytes:
+    try:
+        number = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
+        with os.fdopen(number, "rb") as file:
+            if not stat.S_ISREG(os.fstat(number).st_mode):
+                raise SourceError("this is no file", file=path)
+            data = file.read(LARGEST + 1)
+    except OSError as error:
+        raise SourceError(f"this table can't be read: {error.strerror}", file=path) from error
+    if len(data) > LARGEST:
+        raise SourceError(f"this table is larger than {LARGEST // 1_000_000} MB", file=path)
+    return data
+
+
+def decode(data: bytes) -> tuple[str, str]:
+    r"""Return the text of a file, and the encoding that it was taken to be in.
+
+    >>> decode("Jos\u00e9".encode("cp1252")), decode("Jos\u00e9".encode("utf-16-le"))
+    (('José', 'cp1252'), ('José', 'utf-16-le'))
+    """
+    for mark, encoding in _BOMS:
+        if data.startswith(mark):
+            return data.decode(encoding, "replace"), encoding.removesuffix("-sig")
+    nulls = [data[start:4096:2].count(0) for start in (0, 1)]
+    if max(nulls) > len(data[:4096]) // 8:  # letters of most names have a null byte beside them
+        encoding = "utf-16-le" if nulls[1] > nulls[0] else "utf-16-be"
+        return data.decode(encoding, "replace"), encoding
+    for encoding in ("utf-8", "cp1252"):
+        try:
+            return data.decode(encoding), encoding
+        except UnicodeDecodeError:
+            continue
+    return data.decode("latin-1"), "latin-1"
+
+
+def parse(text: str, encoding: str = "utf-8") -> Table:
+    r"""Return the rows of a text, split by the delimiter that splits them most evenly.
+
+    >>> parse("student;group\nLovelace, Ada;1\n").rows
+    ((1, ('student', 'group')), (2, ('Lovelace, Ada', '1')))
+    """
+    first, _, rest = text.partition("\n")
+    named = first.strip().strip('"')
+    if named.lower().startswith("sep=") and len(named) == 5:  # as Excel writes and reads it
+        return Table(_rows(rest, named[-1], 2), encoding, named[-1])
+    delimiter = _delimiter(text)
+    if not delimiter:  # one column: a comma in it belongs to a name, as in "Lovelace, Ada"
+        return Table(_rows(text, "\x1f", 1), encoding, "")
+    return Table(_rows(text, delimiter, 1), encoding, delimiter)
+
+
+def _delimiter(text: str) -> str:
+    """Return the delimiter, or "" if the first row has none."""
+    best = (0.0, 0, "")
+    for delimiter in DELIMITERS:
+        widths = [len(cells) for _, cells in _rows(text, delimiter, 1, _LOOKED_AT)]
+        if not widths or widths[0] < 2:
+            continue
+        even = Counter(widths)[widths[0]] / len(widths)
+        best = max(best, (even, widths[0], delimiter))
+    return best[2]
+
+
+def _rows(
+    text: str, delimiter: str, line: int, most: int | None = None
+) -> tuple[tuple[int, tuple[str, ...]], ...]:
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
+    found = []
+    before = 0
+    for cells in reader:
+        if any(cell.strip(_BLANK) for cell in cells):
+            found.append((line + before, tuple(cells)))
+        before = reader.line_num
+        if most is not None and len(found) == most:
+            break
+    return tuple(found)
