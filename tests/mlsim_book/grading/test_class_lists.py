@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import io
 import random
@@ -123,7 +124,7 @@ def test_without_a_header_nobody_is_lost(tmp_path: Path) -> None:
 def test_quotes_blank_lines_and_lines_in_cells(tmp_path: Path) -> None:
     text = '\n\nsep\n"student","note"\n\n"O\'Brien, ""Pat""","two\nlines"\n,\nada,x\n'
     found = roster(tmp_path, text.replace("sep\n", ""))
-    assert found.names == ["O'Brien, \"Pat\"", "ada"]
+    assert found.names == ['O\'Brien, "Pat"', "ada"]
     assert found.students[0].columns["note"] == "two\nlines"
     assert roster(tmp_path, 'sep=;\nstudent;x\n"a;b";1\n').names == ["a;b"]
     path = tmp_path / "t.csv"
@@ -200,7 +201,5 @@ def test_any_table_is_read_or_refused_in_words(tmp_path: Path) -> None:
         for _ in range(seed.randrange(1, 12)):
             data[seed.randrange(len(data))] = seed.choice([0, 10, 34, 44, 59, seed.randrange(256)])
         path.write_bytes(bytes(data[: seed.randrange(1, len(data) + 1)]))
-        try:
+        with contextlib.suppress(SourceError):
             assert read_roster(path).names
-        except SourceError:
-            pass

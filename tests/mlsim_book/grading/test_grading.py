@@ -188,7 +188,11 @@ def test_variants(book: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
     assert points(found[other]) == [2, 1, 1]
     # a name and a notebook that differ are nobody's, until the instructor says whose
     odd = found[f"week_{first}_17"]
-    assert (odd.student, points(odd), odd.candidates) == ("", [0, 0, 0], tuple(sorted([first, other])))
+    assert (odd.student, points(odd), odd.candidates) == (
+        "",
+        [0, 0, 0],
+        tuple(sorted([first, other])),
+    )
     assert odd.undecided == f"the file's name says {first}, the notebook was made for {other}"
     # nor does a notebook's own word make it one more file of somebody who handed in another
     assert (found["x"].student, found["x"].candidates) == ("", (other,))

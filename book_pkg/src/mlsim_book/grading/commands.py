@@ -247,7 +247,9 @@ def _grade(options: argparse.Namespace) -> int:
     full = sum(result.points == result.of for result in results)
     odd = sum(bool(result.notes) for result in results)
     failed = [result for result in results if result.failed]
-    many = f"{len(results)} submission{'s' if len(results) != 1 else ''}"
+    done = sum(not (each.failed or each.undecided) for each in results)
+    of = f" of {len(results)}" if done < len(results) else ""
+    many = f"{done}{of} submission{'s' if len(results) != 1 else ''}"
     _say(f"{many} graded, {full} with all points, {odd} with notes")
     _say(f"{folders.results / 'results.csv'}; pages for students in {folders.results / 'feedback'}")
     for line in told(not_graded(results, collected.passed), str(folders.results / NOT_GRADED)):

@@ -7,6 +7,7 @@ the file: it is put before the instructor, who writes `matches.csv`.
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -84,7 +85,8 @@ class Matcher:
         if found is None:
             return self._by_notebook(handed, made_for, inside)
         if inside and found.student and found.student not in made_for:
-            said = "the platform" if found.by == "platform" else "the file's name"
+            platform = handed.claim.system if handed.claim and found.by == "platform" else ""
+            said = platform or "the file's name"
             why = f"{said} says {found.student}, the notebook was made for {clean(inside, _SHOWN)}"
             return Whose(undecided=why, candidates=_sorted({found.student} | made_for))
         if found.undecided and made_for:
@@ -102,7 +104,7 @@ class Matcher:
 
     def _by_path(self, handed: Handed) -> Whose | None:
         """Return whose a file is by where it lies; None if that says nothing."""
-        said = [each for each in self._said(handed) if each.students or each.complaint]
+        said = self._said(handed, numbers=False) or self._said(handed, numbers=True)
         if not said:
             return None
         first, *others = said
@@ -124,22 +126,27 @@ class Matcher:
         )
         return Whose(student, "platform" if platform else "name", notes)
 
-    def _said(self, handed: Handed) -> list[_Word]:
-        """Return what the parts of a path say, from the outermost to where a platform says it."""
+    def _said(self, handed: Handed, *, numbers: bool) -> list[_Word]:
+        """Return what the parts of a path say, from the outermost to where a platform says it.
+
+        A folder that holds everything may be called after anything: of what it says, a name counts
+        if it is a single one, and `numbers` only if nothing else says anything.
+        """
         said: list[_Word] = []
         for place, part in enumerate(handed.parts):
             if handed.claim is not None and place == handed.claimed_at:
-                return [*said, self._claimed(handed.claim)]  # what is inside, a student wrote
-            last = place + 1 == len(handed.parts)
+                said.append(self._claimed(handed.claim))
+                break  # what is inside, a student wrote
+            last, own = place + 1 == len(handed.parts), place >= handed.shared
             stem = PurePosixPath(part).stem if last or part.lower().endswith(".zip") else part
-            named = self._people.named(stem)
+            named = self._people.named(stem, numbers=own or numbers)
             of = "the file's name" if last else f"'{clean(part, _SHOWN)}'"
-            if named.students and (place >= handed.shared or len(named.students) == 1):
+            if named.students and (own or len(named.students) == 1):
                 said.append(_Word(of, named.students))
-            elif named.more and place >= handed.shared:
+            elif named.more and own:
                 why = f"{of} says more than {_and(named.more)}"
                 said.append(_Word(of, named.more, why))
-        return said
+        return [each for each in said if each.students or each.complaint]
 
     def _claimed(self, claim: Claim) -> _Word:
         """Return what a platform says: by its numbers and by its name, if they agree."""
@@ -203,5 +210,6 @@ def read_matches(path: Path, students: Sequence[str]) -> dict[str, str]:
         if known and fold(student) not in known:
             raise SourceError(f"'{student}' is not on the class list", file=path, line=line)
         # a file's name may have been guarded against being a formula
-        found[file.removeprefix("'")] = known.get(fold(student), student)
+        name = unicodedata.normalize("NFC", file.removeprefix("'"))
+        found[name] = known.get(fold(student), student)
     return found

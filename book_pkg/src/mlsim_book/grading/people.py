@@ -73,8 +73,8 @@ class People:
         found = self._forms.get(form) or self._joined.get("".join(form))
         return frozenset(found or self._plain.get(tuple(map(plain, form))) or ())
 
-    def named(self, text: str) -> Named:
-        """Return the students whom a text names among other words.
+    def named(self, text: str, *, numbers: bool = True) -> Named:
+        """Return the students whom a text names among other words, or by their numbers, too.
 
         >>> people = People([Student("Ann Lee"), Student("Lee")], "Week 2")
         >>> sorted(people.named("Lee, Ann - Week2").students), people.named("Bo Lee").more
@@ -84,7 +84,8 @@ class People:
         texts = tuple(each.text for each in parts)
         size = len(self._title)
         title = [at for at in range(len(texts)) if size and texts[at : at + size] == self._title]
-        found, more = self._numbered(text), set()
+        found = self._numbered(text) if numbers else set()
+        more: set[str] = set()
         for start, end, students in self._spans(texts):
             if any(at <= start and end <= at + size for at in title):
                 continue  # a student may be called Week

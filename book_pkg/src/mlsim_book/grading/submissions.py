@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import stat
+import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -146,7 +147,7 @@ def _claimed(notebooks: Sequence[Found], everything: Sequence[Found]) -> list[Ha
         at, claims = _claims(each, told, base if sure else -1)
         for number, claim in enumerate(claims or (None,)):
             key = each.key + (b"\0%d" % number if number else b"")
-            name = clean("/".join(each.parts), _SHOWN)
+            name = clean(unicodedata.normalize("NFC", "/".join(each.parts)), _SHOWN)
             found.append(
                 Handed(
                     each.path, name, key, each.trouble, each.parts, each.inside, claim, at,

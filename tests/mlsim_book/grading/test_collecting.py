@@ -1,0 +1,591 @@
+"""What is handed in, as platforms, systems and students name and pack it; and whose it is."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import random
+import stat
+import time
+import tracemalloc
+import unicodedata
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+import zips
+
+from mlsim_book.cli import main
+from mlsim_book.errors import SourceError
+from mlsim_book.grading.archives import Archive, ArchiveError
+from mlsim_book.grading.matching import Matcher, Whose, read_matches
+from mlsim_book.grading.roster import Roster, Student
+from mlsim_book.grading.submissions import Collected, find_submissions, read_submission
+
+JUDGE = bool(os.environ.get("MLSIM_JUDGE"))
+NOTEBOOK = b'{"cells": []}'
+CLASS = Roster(
+    (
+        Student("Ada Lovelace", ids=("4711", "ada@uni.example")),
+        Student("José García Márquez", ids=("4712",)),
+        Student("Ann Lee", ids=("4713",)),
+        Student("Müller, Jörg", ids=("4714",), also=("Joerg Mueller",)),
+        Student("Week", ids=("4715",)),
+        Student("Anna Lee Smith", ids=("4716",)),
+        Student("O'Brien, Pat", ids=("4717",)),
+    )
+)
+
+
+def folder(tmp_path: Path, *names: str, data: bytes = NOTEBOOK) -> Path:
+    """A folder with notebooks of these names."""
+    place = tmp_path / "submissions"
+    for name in names:
+        (place / name).parent.mkdir(parents=True, exist_ok=True)
+        (place / name).write_bytes(data)
+    return place
+
+
+def matched(
+    found: Collected,
+    inside: Mapping[str, str] | None = None,
+    roster: Roster = CLASS,
+    title: str = "Week 2",
+) -> dict[str, Whose]:
+    """Whose each file is."""
+    matcher = Matcher([], roster, title)
+    return {
+        each.name: matcher.whose(each, (inside or {}).get(each.name, "")) for each in found.handed
+    }
+
+
+def students(found: Collected) -> dict[str, str]:
+    """The student of each file."""
+    return {name: whose.student for name, whose in matched(found).items()}
+
+
+# -------------------------------------------------------------------- as platforms do
+MOODLE = {
+    "Ada Lovelace_998_assignsubmission_file_/Week 2.ipynb": "Ada Lovelace",
+    "Lee Ann_997_assignsubmission_file/homework/mine.IPYNB": "Ann Lee",
+    "Jörg Müller_996_assignsubmission_file_Week 2.ipynb": "Müller, Jörg",
+    "García Márquez José_995_assignsubmission_file_/a.ipynb": "José García Márquez",
+    "Week_994_assignsubmission_file_/Ada Lovelace.ipynb": "Week",
+    "Pat O'Brien_993_assignsubmission_file_/b.ipynb": "O'Brien, Pat",
+}
+
+
+@pytest.mark.parametrize("how", ["folder", "zip", "zip in a folder", "zip with a folder around"])
+@pytest.mark.parametrize("form", ["NFC", "NFD"])
+def test_moodle(tmp_path: Path, how: str, form: str) -> None:
+    files = {unicodedata.normalize(form, name): NOTEBOOK for name in MOODLE}
+    text = "Ada Lovelace_998_assignsubmission_onlinetext_/onlinetext.html"
+    if how == "folder":
+        place = folder(tmp_path, *files, text)
+    else:
+        around = "CS1-Week 2-4711/" if how == "zip with a folder around" else ""
+        within = tmp_path / "in"
+        within.mkdir()
+        data = {around + name: data for name, data in {**files, text: b"<p>"}.items()}
+        place = zips.write(within / "CS1-Week 2-4711.zip", data)
+        place = within if how == "zip in a folder" else place
+    found = find_submissions(place)
+    said = {Path(name).name: student for name, student in students(found).items()}
+    assert said == {Path(name).name: student for name, student in MOODLE.items()}
+    assert all(whose.by == "platform" for whose in matched(found).values())
+    assert [each.reason for each in found.passed] == ["no notebook (.ipynb)"]
+
+
+def test_moodle_with_blind_marking_is_known_by_the_worksheet(tmp_path: Path) -> None:
+    found = find_submissions(folder(tmp_path, "Participant_4711_assignsubmission_file_/x.ipynb"))
+    assert set(students(found).values()) == {"Ada Lovelace"}
+    found = find_submissions(folder(tmp_path / "b", "Participant_9_assignsubmission_file_/x.ipynb"))
+    (whose,) = matched(found, {found.handed[0].name: "Ann Lee"}).values()
+    assert (whose.student, whose.by) == ("Ann Lee", "notebook")
+
+
+def test_canvas(tmp_path: Path) -> None:
+    place = folder(
+        tmp_path,
+        "lovelaceada_4711_801_Week 2.ipynb",
+        "lovelaceada_LATE_4711_905_Week 2-2.ipynb",
+        "garcíamárquezjosé_881_802_a_b-c.ipynb",
+        "leeann_LATE_882_803_Ada Lovelace.ipynb",
+        "obrienpat_883_804_x.ipynb",
+        "müllerjörg_884_805_text.html",
+    )
+    found = find_submissions(place)
+    assert students(found) == {
+        "lovelaceada_4711_801_Week 2.ipynb": "Ada Lovelace",
+        "lovelaceada_LATE_4711_905_Week 2-2.ipynb": "Ada Lovelace",
+        "garcíamárquezjosé_881_802_a_b-c.ipynb": "José García Márquez",
+        "leeann_LATE_882_803_Ada Lovelace.ipynb": "Ann Lee",
+        "obrienpat_883_804_x.ipynb": "O'Brien, Pat",
+    }
+    first, again = (each.claim for each in found.handed if "lovelace" in each.name)
+    assert first is not None
+    assert again is not None
+    assert (first.late, first.attempt, first.order) == (False, 0, 801)
+    assert (again.late, again.attempt, again.order) == (True, 2, 905)
+    assert [each.name for each in found.passed] == ["müllerjörg_884_805_text.html"]
+
+
+def test_canvas_names_that_fit_two_are_told_by_the_number_or_nobody(tmp_path: Path) -> None:
+    twins = Roster((Student("Lee, Anna", ids=("5",)), Student("Leean, Na", ids=("6",))))
+    place = folder(tmp_path, "leeanna_5_11_a.ipynb", "leeanna_7_12_b.ipynb", "zoe_8_13_c.ipynb")
+    by_number, by_name, unknown = matched(find_submissions(place), roster=twins).values()
+    assert by_number.student == "Lee, Anna"
+    assert by_name.student == ""
+    assert by_name.candidates == ("Lee, Anna", "Leean, Na")
+    assert unknown.undecided == "Canvas says zoe, who is not on the class list"
+
+
+def test_what_only_looks_like_canvas(tmp_path: Path) -> None:
+    place = folder(tmp_path, "hw_2026_11_ann_lee.ipynb", "hw_2026_11_ada_lovelace.ipynb")
+    assert list(students(find_submissions(place)).values()) == ["Ada Lovelace", "Ann Lee"]
+
+
+METADATA = """---
+submission_101:
+  :submitters:
+  - :name: Ada Lovelace
+    :sid: '4711'
+    :email: ada@uni.example
+  :created_at: 2026-11-02 10:01:02.123456789 -07:00
+  :score: 3.0
+submission_102:
+  :submitters:
+  - :name: Somebody Else
+    :sid: 4712
+  - :name: Ann Lee
+    :sid:
+    :email: nobody@uni.example
+  :created_at: 2026-11-02 18:00:00 Z
+submission_103:
+  :submitters: []
+"""
+
+
+@pytest.mark.parametrize("around", ["", "assignment_55_export/"])
+def test_gradescope(tmp_path: Path, around: str) -> None:
+    place = zips.write(
+        tmp_path / "export.zip",
+        {
+            f"{around}submission_metadata.yml": METADATA,
+            f"{around}submission_101/hw.ipynb": NOTEBOOK,
+            f"{around}submission_102/Ada Lovelace.ipynb": NOTEBOOK,
+            f"{around}submission_103/hw.ipynb": NOTEBOOK,
+            # a student's own list says nothing
+            f"{around}submission_101/submission_metadata.yml": METADATA,
+        },
+    )
+    found = find_submissions(place)
+    matcher = Matcher([], CLASS)
+    said = [
+        (each.claim and each.claim.handed_at, matcher.whose(each).student) for each in found.handed
+    ]
+    assert said == [
+        ("2026-11-02T10:01:02-07:00", "Ada Lovelace"),
+        ("2026-11-02T18:00:00+00:00", "José García Márquez"),  # one file, two who handed it in
+        ("2026-11-02T18:00:00+00:00", "Ann Lee"),
+        (None, ""),
+    ]
+    assert len({each.key for each in found.handed}) == 4
+
+
+@pytest.mark.parametrize(
+    "text", ["[", "a: &x [*x]", "submission_101: 3", "- 1", "\0", "x: {:submitters: 3}"]
+)
+def test_gradescope_lists_that_say_nothing(tmp_path: Path, text: str) -> None:
+    files = {"submission_metadata.yml": text, "submission_101/Ann Lee.ipynb": NOTEBOOK}
+    found = find_submissions(zips.write(tmp_path / "x.zip", files))
+    assert list(students(found).values()) == ["Ann Lee"]
+
+
+# ------------------------------------------------------------------ as people name them
+@pytest.mark.parametrize(
+    ("name", "student"),
+    [
+        ("Ada-Lovelace.ipynb", "Ada Lovelace"),
+        ("LOVELACE_ADA.IPYNB", "Ada Lovelace"),
+        ("adalovelace.ipynb", "Ada Lovelace"),
+        ("Lovelace, Ada - Week 2 (1).ipynb", "Ada Lovelace"),
+        ("Lee, Ann - Week2.ipynb", "Ann Lee"),
+        ("hw3_anna_lee_smith_final_v2.ipynb", "Anna Lee Smith"),
+        (unicodedata.normalize("NFD", "José García Márquez.ipynb"), "José García Márquez"),
+        ("Jose Garcia Marquez.ipynb", "José García Márquez"),
+        ("garcía márquez josé.ipynb", "José García Márquez"),
+        ("Jörg Müller.ipynb", "Müller, Jörg"),
+        ("Joerg Mueller.ipynb", "Müller, Jörg"),  # the list says so
+        ("ada@uni.example_hw1.ipynb", "Ada Lovelace"),
+        ("s-4712.ipynb", "José García Márquez"),
+        ("ada lovelace/week2/answer.ipynb", "Ada Lovelace"),
+        ("Pat O’Brien.ipynb", "O'Brien, Pat"),
+        ("Week - homework.ipynb", "Week"),
+        # nobody, or not for sure
+        ("Week 2.ipynb", ""),
+        ("Mueller Joerg Ann Lee.ipynb", ""),
+        ("Ann Lee-Smith.ipynb", ""),
+        ("Ada.ipynb", ""),
+        ("José Márquez.ipynb", ""),
+        ("This Week.ipynb", ""),
+        ("Ada Lovelace 4712.ipynb", ""),
+        ("Ann Lee/Ada Lovelace.ipynb", ""),
+        ("joann lee.ipynb", ""),
+        ("47111.ipynb", ""),
+    ],
+)  # fmt: skip
+def test_names(tmp_path: Path, name: str, student: str) -> None:
+    (found,) = matched(find_submissions(folder(tmp_path, name))).values()
+    assert found.student == student, found
+    assert bool(found.undecided) == (not student)
+
+
+def test_candidates_are_named(tmp_path: Path) -> None:
+    place = folder(
+        tmp_path, "Ada.ipynb", "Ann Lee_Ada Lovelace.ipynb", "This Week.ipynb", "z.ipynb"
+    )
+    said = {
+        name: (each.undecided, each.candidates)
+        for name, each in matched(find_submissions(place)).items()
+    }
+    nobody = "no student of the list is named by the file or in it"
+    assert said == {
+        "Ada.ipynb": (nobody, ("Ada Lovelace",)),
+        "Ann Lee_Ada Lovelace.ipynb": (
+            "the file's name fits Ada Lovelace and Ann Lee", ("Ada Lovelace", "Ann Lee"),
+        ),
+        "This Week.ipynb": ("the file's name says more than Week", ("Week",)),
+        "z.ipynb": (nobody, ()),
+    }  # fmt: skip
+
+
+def test_a_name_and_a_notebook_that_differ_are_nobodys(tmp_path: Path) -> None:
+    found = find_submissions(folder(tmp_path, "Ann Lee.ipynb", "x.ipynb"))
+    one, other = matched(found, {"Ann Lee.ipynb": "Ada Lovelace", "x.ipynb": "Eve"}).values()
+    assert one.undecided == "the file's name says Ann Lee, the notebook was made for Ada Lovelace"
+    assert one.candidates == ("Ada Lovelace", "Ann Lee")
+    assert other.undecided == "the notebook was made for Eve, who is not on the class list"
+    same = matched(found, {"Ann Lee.ipynb": "lee, ann"})
+    assert same["Ann Lee.ipynb"].student == "Ann Lee"
+
+
+def test_a_platforms_number_and_name_that_differ_are_nobodys(tmp_path: Path) -> None:
+    place = folder(tmp_path, "Ada Lovelace_4712_assignsubmission_file_/x.ipynb")
+    (whose,) = matched(find_submissions(place)).values()
+    assert whose.undecided == "Moodle's name is Ada Lovelace's, its number José García Márquez's"
+
+
+def test_a_student_cant_pass_for_another_by_a_name_within(tmp_path: Path) -> None:
+    forged = zips.zipped({"Ada Lovelace_998_assignsubmission_file_/x.ipynb": NOTEBOOK})
+    place = folder(tmp_path, "Ann Lee_2_assignsubmission_file_/mine.zip", data=forged)
+    assert list(students(find_submissions(place)).values()) == ["Ann Lee"]
+    # where the outer name is the instructor's, the two are shown to differ
+    place = folder(tmp_path / "b", "Ann Lee.zip", data=forged)
+    (place / "Pat O'Brien.ipynb").write_bytes(NOTEBOOK)
+    whose = matched(find_submissions(place))[
+        "Ann Lee.zip/Ada Lovelace_998_assignsubmission_file_/x.ipynb"
+    ]
+    assert whose.undecided == "'Ann Lee.zip' says Ann Lee, Moodle says Ada Lovelace"
+
+
+def test_without_a_list_folders_tell_apart_what_names_do_not(tmp_path: Path) -> None:
+    def labels(*names: str) -> list[str]:
+        place = folder(tmp_path / names[0].replace("/", "-"), *names)
+        matcher = Matcher([])
+        return [matcher.whose(each).student for each in find_submissions(place).handed]
+
+    assert labels("ada.ipynb", "week3_bo.ipynb") == ["ada", "week3_bo"]
+    assert labels("in/ada/hw.ipynb", "in/bo/hw.ipynb") == ["ada", "bo"]
+    assert labels("in/late/ada.ipynb", "in/bo.ipynb") == ["bo", "ada"]
+    assert labels("Ada L_7_assignsubmission_file_/hw.ipynb") == ["Ada L"]
+
+
+def test_the_instructor_decides(tmp_path: Path) -> None:
+    path = tmp_path / "matches.csv"
+    assert read_matches(path, ["Ada"]) == {}
+    path.write_bytes("File;Student;why\nJosé.ipynb;ADA;mail\n'=x.ipynb;Ada;\n;;\n".encode("cp1252"))
+    decided = read_matches(path, ["Ada"])
+    assert decided == {"José.ipynb": "Ada", "=x.ipynb": "Ada"}
+    found = find_submissions(folder(tmp_path, "José.ipynb"))
+    matcher = Matcher(["Ada", "Bo"], decided=decided)
+    assert matcher.whose(found.handed[0], "Bo") == Whose("Ada", "matches.csv")
+    assert matcher.hopeless(found.handed[0]) == ""
+    path.write_text("file,student\nx,Eve\n")
+    with pytest.raises(SourceError, match="'Eve' is not on the class list") as caught:
+        read_matches(path, ["Ada"])
+    assert caught.value.line == 2
+    path.write_text("file,who\nx,Eve\n")
+    with pytest.raises(SourceError, match="columns file and student"):
+        read_matches(path, ["Ada"])
+
+
+# ---------------------------------------------------------------------- what is left
+def test_what_systems_leave_is_listed(tmp_path: Path) -> None:
+    names = [
+        "Ann Lee/hw.ipynb", "Ann Lee/._hw.ipynb", "Ann Lee/.DS_Store", "Thumbs.db", "desktop.ini",
+        "Ann Lee/.ipynb_checkpoints/hw-checkpoint.ipynb", "__MACOSX/Ann Lee/._hw.ipynb",
+        "__MACOSX/b", "essay.pdf", "work.tar.gz", "hw.ipynb.txt", ".hidden.ipynb",
+    ]  # fmt: skip
+    wanted = {
+        "Ann Lee/._hw.ipynb": "macOS's own file", "Ann Lee/.DS_Store": "macOS's own file",
+        "Thumbs.db": "Windows's own file", "desktop.ini": "Windows's own file",
+        "Ann Lee/.ipynb_checkpoints": "Jupyter's own copies", "__MACOSX": "macOS's own folder",
+        "essay.pdf": "no notebook (.ipynb)", "hw.ipynb.txt": "no notebook (.ipynb)",
+        "work.tar.gz": "this kind of archive is not opened: make a zip", ".hidden.ipynb": "hidden",
+    }  # fmt: skip
+    for place in (
+        folder(tmp_path, *names),
+        zips.write(tmp_path / "all.zip", dict.fromkeys(names, NOTEBOOK)),
+    ):
+        found = find_submissions(place)
+        assert [each.name for each in found.handed] == ["Ann Lee/hw.ipynb"]
+        assert {each.name.rstrip("/"): each.reason for each in found.passed} == wanted
+
+
+def test_a_thousand_files_are_summed_up(tmp_path: Path) -> None:
+    files = {f"Ann Lee/venv/lib/{number}.py": b"" for number in range(1000)}
+    found = find_submissions(zips.write(tmp_path / "x.zip", {**files, "Ann Lee/a.ipynb": NOTEBOOK}))
+    assert len(found.passed) == 31
+    assert found.passed[-1].name == "Ann Lee/ and 970 more files"
+
+
+def test_no_notebook_says_what_there_was(tmp_path: Path) -> None:
+    with pytest.raises(SourceError, match=r"no notebook.*\n.*essay\.pdf: no notebook"):
+        find_submissions(folder(tmp_path, "essay.pdf"))
+    with pytest.raises(SourceError, match="no such folder or zip"):
+        find_submissions(tmp_path / "none")
+    (tmp_path / "x.zip").write_bytes(b"no zip")
+    with pytest.raises(SourceError, match="no zip that can be read"):
+        find_submissions(tmp_path / "x.zip")
+
+
+# ------------------------------------------------------------------------------ zips
+def test_students_zips(tmp_path: Path) -> None:
+    place = folder(tmp_path, "4711.zip", data=zips.zipped({"deep/er/hw.IPYNB": NOTEBOOK}))
+    inner = zips.zipped({"hw.ipynb": NOTEBOOK})
+    (place / "Ann Lee.ZIP").write_bytes(zips.zipped({"again.zip": inner}))
+    (place / "O'Brien Pat.zip").write_bytes(zips.zipped({"a.zip": zips.zipped({"b.zip": inner})}))
+    found = find_submissions(place)
+    assert students(found) == {
+        "4711.zip/deep/er/hw.IPYNB": "Ada Lovelace",
+        "Ann Lee.ZIP/again.zip/hw.ipynb": "Ann Lee",
+        "O'Brien Pat.zip/a.zip/b.zip": "O'Brien, Pat",
+    }
+    assert [read_submission(each) for each in found.handed] == [
+        (NOTEBOOK, ""), (NOTEBOOK, ""), (b"", "a zip in a zip in a zip is not opened"),
+    ]  # fmt: skip
+
+
+BAD: dict[str, tuple[bytes, str]] = {
+    "empty": (b"", "no zip that can be read"),
+    "text": (b"hello", "no zip that can be read"),
+    "no notebook": (zips.zipped({"a.txt": "x"}), "no notebook (.ipynb) in this zip"),
+    "traversal": (zips.zipped({"../../a.ipynb": "{}"}), "leads out of the zip"),
+    "backslashes": (zips.zipped({"..\\..\\a.ipynb": "{}"}), "leads out of the zip"),
+    "absolute": (zips.zipped({"/etc/a.ipynb": "{}"}), "leads out of the zip"),
+    "drive": (zips.zipped({"C:\\a.ipynb": "{}"}), "leads out of the zip"),
+    "link": (zips.link("a.ipynb"), "a link is not followed"),
+    "pipe": (zips.special("a.ipynb", stat.S_IFIFO), "this is no file"),
+    "device": (zips.special("a.ipynb", stat.S_IFCHR), "this is no file"),
+    "encrypted": (zips.encrypted("a.ipynb"), "encrypted"),
+    "checksum": (zips.damaged("a.ipynb"), "isn't what its checksum says"),
+    "method": (zips.patched(zips.zipped({"a.ipynb": "{}"}), 10, 14), "packed in an unusual way"),
+    "swells": (zips.zipped({"a.ipynb": b"0" * 5_000_000}), "it swells more"),
+    "says less": (zips.patched(zips.zipped({"a.ipynb": b"0" * 10**6}), 24, 9, "<L"), "checksum"),
+    "says more": (zips.patched(zips.zipped({"a.ipynb": b"ab"}), 24, 9, "<L"), "checksum"),
+    "64 bits": (zips.wide_lies("a.ipynb"), ""),
+    "elsewhere": (zips.patched(zips.zipped({"a.ipynb": "{}"}), 42, 2**31, "<L"), "damaged"),
+    "many": (zips.zipped({f"{n}.ipynb": "{}" for n in range(21)}), "21 notebooks: hand in one"),
+    "overlap": (zips.overlapping(50, 10**6), "overlap"),
+    "cut off": (zips.zipped({"a.ipynb": "{}"})[-60:], "zip"),
+    "huge directory": (
+        zips.zipped({"a.ipynb": "{}"})[:-10] + b"\xff\xff\xff\x7f" + bytes(6), "directory has"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_zips_that_nobody_should_make(tmp_path: Path, case: str) -> None:
+    """Each gives its own student a note, and nobody else anything."""
+    data, words = BAD[case]
+    place = folder(tmp_path, "Ann Lee.zip", data=data)
+    (place / "Ada Lovelace.ipynb").write_bytes(NOTEBOOK)
+    fine, *bad = find_submissions(place).handed
+    assert read_submission(fine) == (NOTEBOOK, "")
+    assert bad
+    for each in bad:
+        content, trouble = read_submission(each)
+        assert content == b""
+        assert trouble
+        assert words in trouble
+        assert Matcher([], CLASS).whose(each).student == "Ann Lee"
+    assert [each.name for each in tmp_path.iterdir()] == ["submissions"]
+
+
+def test_two_files_of_one_name(tmp_path: Path) -> None:
+    path = zips.write(tmp_path / "x.zip", {"Ann Lee.ipynb": "1", "Ann Lea.ipynb": "2"})
+    path.write_bytes(path.read_bytes().replace(b"Lea", b"Lee"))
+    found = find_submissions(path).handed
+    assert len({each.key for each in found}) == 2
+    assert {read_submission(each)[1] for each in found} == {"the zip holds two files of this name"}
+
+
+@pytest.mark.parametrize(
+    "raw",
+    ["Jörg Müller.ipynb".encode(each) for each in ("utf-8", "cp437", "cp850", "cp1252")]
+    + [unicodedata.normalize("NFD", "Jörg Müller.ipynb").encode()],
+)
+def test_names_in_zips_of_any_program(tmp_path: Path, raw: bytes) -> None:
+    (tmp_path / "x.zip").write_bytes(zips.with_raw_name(raw, NOTEBOOK))
+    found = find_submissions(tmp_path / "x.zip")
+    assert students(found) == {"Jörg Müller.ipynb": "Müller, Jörg"}
+    assert read_submission(found.handed[0]) == (NOTEBOOK, "")
+
+
+def test_one_odd_name_does_not_lose_a_classs_zip(tmp_path: Path) -> None:
+    data = bytearray(zips.zipped({"Ann Lee.ipynb": NOTEBOOK, "é.ipynb": NOTEBOOK}))
+    data = data.replace("é.ipynb".encode(), b"\xff\xfe.ipynb")  # flagged as UTF-8
+    (tmp_path / "x.zip").write_bytes(data)
+    assert sorted(students(find_submissions(tmp_path / "x.zip")).values()) == ["", "Ann Lee"]
+
+
+def test_a_platforms_student_with_many_notebooks_is_one_file(tmp_path: Path) -> None:
+    many = {f"Ann Lee_1_assignsubmission_file_/{n}.ipynb": NOTEBOOK for n in range(500)}
+    many["Ada Lovelace_2_assignsubmission_file_/a.ipynb"] = NOTEBOOK
+    found = find_submissions(zips.write(tmp_path / "x.zip", many)).handed
+    assert len(found) == 2
+    assert read_submission(found[1])[1] == "500 notebooks were handed in: hand in one"
+
+
+def test_bombs_take_no_memory_and_no_time(tmp_path: Path) -> None:
+    place = folder(tmp_path, "Ann Lee.zip", data=zips.zipped({"a.ipynb": b"0" * 20_000_000}))
+    (place / "4711.zip").write_bytes(
+        zips.patched(zips.zipped({"a.ipynb": b"0" * 20_000_000}), 24, 60_000, "<L")
+    )
+    tracemalloc.start()
+    started = time.monotonic()
+    for each in find_submissions(place).handed:
+        assert read_submission(each)[1]
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 5_000_000
+    assert time.monotonic() - started < 5
+
+
+def test_a_class_of_thousands_is_found_in_seconds(tmp_path: Path) -> None:
+    count = 10_000 if JUDGE else 1000
+    people = Roster(
+        tuple(Student(f"Given{n} Family{n}", ids=(str(90_000 + n),)) for n in range(count))
+    )
+    names = [
+        f"Given{n} Family{n}_{90_000 + n}_assignsubmission_file_/hw.ipynb" for n in range(count)
+    ]
+    place = zips.write(tmp_path / "x.zip", dict.fromkeys(names, NOTEBOOK))
+    started = time.monotonic()
+    found = find_submissions(place)
+    matcher = Matcher([], people)
+    assert all(matcher.whose(each).student for each in found.handed)
+    assert all(read_submission(each)[0] for each in found.handed)
+    took = time.monotonic() - started
+    assert took < (60 if JUDGE else 10)
+
+
+def test_any_zip_is_read_or_refused_in_words(tmp_path: Path) -> None:
+    """Zips with bytes changed, cut and joined give files or an `ArchiveError`, and nothing else."""
+    seed = random.Random(2207)
+    good = [
+        zips.zipped({"Ann Lee.ipynb": NOTEBOOK, "b/é.ipynb": os.urandom(300), "c.txt": "x" * 900}),
+        zips.wide_lies("a.ipynb"), zips.with_raw_name(b"\xe9\xfc.ipynb"), zips.link("l.ipynb"),
+        zips.zipped({"in.zip": zips.zipped({"x.ipynb": NOTEBOOK})}),
+    ]  # fmt: skip
+    for _ in range(5000 if JUDGE else 500):
+        data = bytearray(seed.choice(good))
+        for _ in range(seed.randrange(1, 8)):
+            at = seed.randrange(len(data))
+            data[at : at + seed.choice([1, 1, 2, 4])] = seed.randbytes(seed.choice([1, 1, 1, 4, 0]))
+        with contextlib.suppress(ArchiveError):
+            archive = Archive(bytes(data))
+            for entry in archive.entries:
+                with contextlib.suppress(ArchiveError):
+                    assert len(archive.read(entry.number, 10**6)) <= 10**6
+
+
+# ---------------------------------------------------------------------- the command
+QUESTION = """[[exercise]]
+id = "boil"
+title = "Boil"
+kind = "number"
+points = 2
+prompt = "{litres}?"
+answer = "litres * 3"
+solution = "{answer}."
+[exercise.given]
+litres = [2, 3, 5, 7]
+"""
+
+
+def test_from_a_class_list_to_results(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "_quarto.yml").write_text("project: {type: book}\nbook: {chapters: [index.qmd]}\n")
+    (tmp_path / "index.qmd").write_text("# A\n")
+    (tmp_path / "x.exercises.toml").write_text(QUESTION)
+    (tmp_path / "class.csv").write_bytes(
+        "Vorname;Nachname;E-Mail-Adresse;Gruppe\nAda;Lovelace;a@x;1\nJosé;Díaz;j@x;2\n"
+        "Bo;Li;b@x;2\n".encode("cp1252")
+    )
+    week = tmp_path / "week"
+    listed = ["--variant-by", str(tmp_path / "class.csv"), "--id", "e-mail-adresse"]
+    command = ["assign", str(tmp_path / "x.exercises.toml"), "--out", str(week), *listed]
+    assert main([*command, "--root", str(tmp_path)]) == 0
+    assert "read as CP1252" in capsys.readouterr().out
+    solved = {path.stem: path.read_bytes() for path in (week / "solutions").iterdir()}
+    place = zips.write(
+        tmp_path / "A-1.zip",
+        {
+            "Ada Lovelace_1_assignsubmission_file_/hw.ipynb": solved["Ada_Lovelace"],
+            "Díaz José_2_assignsubmission_file_/hw.ipynb": solved["Bo_Li"],
+            "Eve_3_assignsubmission_file_/hw.ipynb": solved["Bo_Li"],
+            "__MACOSX/._x": b"",
+        },
+    )
+    command = ["grade", str(week), "--submissions", str(place)]
+    assert main(command) == 0
+    said = capsys.readouterr().out
+    assert "1 of 3 submissions graded, 1 with all points" in said
+    assert "Moodle says José Díaz, the notebook was made for Bo Li" in said
+    assert "1 other file is no notebook" in said
+    rows = (week / "results" / "results.csv").read_text().splitlines()
+    assert rows[0].endswith("notes,Vorname,Nachname,E-Mail-Adresse,Gruppe")
+    assert rows[1].startswith("Ada Lovelace,Ada Lovelace_1_")
+    assert rows[1].endswith("Ada,Lovelace,a@x,1")
+    assert "Bo Li,,0,2,,,nothing was handed in; but see not_graded.csv,Bo,Li,b@x,2" in rows
+    table = (week / "results" / "not_graded.csv").read_text().splitlines()
+    assert table[0] == "file,reason,may be from,student"
+    assert table[1].endswith(",Bo Li; José Díaz,")
+    assert table[2].startswith('Eve_3_assignsubmission_file_/hw.ipynb,"Moodle says Eve, who is')
+    assert table[3] == "__MACOSX/,macOS's own folder,,"
+    # a word of the instructor's, and the file is judged, by the numbers of whoever it is
+    (week / "matches.csv").write_text(
+        "file,student\nDíaz José_2_assignsubmission_file_/hw.ipynb,Bo Li\n"
+    )
+    assert main(command) == 0
+    assert "2 of 3 submissions graded, 2 with all points" in capsys.readouterr().out
+
+
+def test_odd_files_do_not_stop_the_others(tmp_path: Path) -> None:
+    """A pipe, a link and a folder without rights among submissions, found without waiting."""
+    place = folder(tmp_path, "Ann Lee.ipynb")
+    os.mkfifo(place / "Ada Lovelace.zip")
+    os.mkfifo(place / "O'Brien Pat.ipynb")
+    (place / "loop").symlink_to(place)
+    (place / "Week.zip").symlink_to("/etc/passwd")
+    found = find_submissions(place)
+    said = {each.name: read_submission(each)[1] for each in found.handed}
+    assert said == {
+        "Ada Lovelace.zip": "this is no file",
+        "Ann Lee.ipynb": "",
+        "O'Brien Pat.ipynb": "this is no file",
+        "Week.zip": "a link is not followed: hand in the file itself",
+    }
+    assert [each.name for each in found.passed] == ["loop"]
+    assert json.loads(read_submission(found.handed[1])[0]) == {"cells": []}
