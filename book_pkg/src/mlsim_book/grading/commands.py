@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from mlsim_book.errors import Problems, SourceError
+from mlsim_book.grading.finish_options import add_finish
 from mlsim_book.grading.limits import Limits
 from mlsim_book.grading.roster import Roster
 from mlsim_book.progress import Teller
@@ -54,6 +55,10 @@ def add_grading(commands: Any) -> None:
         "--replace", action="store_true", help="even if another assignment is there"
     )
     assign.add_argument(
+        "--add", action="store_true",
+        help="give notebooks to students who came late; nobody else's numbers change",
+    )  # fmt: skip
+    assign.add_argument(
         "--root", type=Path, default=Path(), metavar="DIR", help="the book's folder (default: here)"
     )
     assign.set_defaults(run=_assign)
@@ -97,6 +102,7 @@ def add_grading(commands: Any) -> None:
         "--trust-submissions", dest="walls", action="store_const", const=TRUST,
         help="run them without walls: they can do whatever you can",
     )  # fmt: skip
+    add_finish(grade)
     grade.set_defaults(run=_grade)
     sheet = commands.add_parser(
         "sheet", help="a grading sheet for work that people read, from a rubric"
@@ -128,6 +134,7 @@ def _positive(text: str) -> int:
 def _assign(options: argparse.Namespace) -> int:
     from mlsim_book.exercises.files import exercise_files
     from mlsim_book.grading.assignment import choose, make_assignment
+    from mlsim_book.grading.enrol import add_students
     from mlsim_book.grading.exams import check_private, made_with
     from mlsim_book.grading.handouts import write_assignment
     from mlsim_book.read.project import load_project
@@ -148,6 +155,12 @@ def _assign(options: argparse.Namespace) -> int:
         raise SourceError("this seed is empty: write any text into it", file=options.private_seed)
     assignment = make_assignment(options.title, chosen, students, options.seed, private_seed=seed)
     assignment = replace(assignment, made_with=made_with(project), private=private, roster=roster)
+    if options.add:
+        new = add_students(assignment, project, options.out)
+        _say(
+            f"{len(new)} students more in {options.out / 'students'}: {', '.join(new) or 'nobody'}"
+        )
+        return 0
     write_assignment(assignment, project, options.out, replace=options.replace)
     fixed = [each.exercise.id for each in assignment.questions if len(each.versions) == 1]
     if students and fixed:
@@ -208,6 +221,7 @@ def _sheet(options: argparse.Namespace) -> int:
 def _grade(options: argparse.Namespace) -> int:
     from mlsim_book.grading.exams import other_version
     from mlsim_book.grading.executors import named
+    from mlsim_book.grading.finish import Finish
     from mlsim_book.grading.grade import Folders, grade
     from mlsim_book.grading.key import read_key
     from mlsim_book.grading.left import not_graded, told
@@ -230,9 +244,11 @@ def _grade(options: argparse.Namespace) -> int:
     roster = assignment.roster
     if options.students:
         roster = _class_list(options.students, options.id or roster.id_column)
+        assignment = replace(assignment, roster=roster)
     collected = find_submissions(folders.submissions)
     if other := other_version(assignment.made_with):
         _say(f"WARN: {other}")
+    finish = Finish.of(options, folders.root, assignment)
     results = grade(
         folders, limits=limits, jobs=options.jobs, again=options.again, walls=options.walls,
         executor=named(options.executor) if options.executor else None,
@@ -240,9 +256,12 @@ def _grade(options: argparse.Namespace) -> int:
     )  # fmt: skip
     keep = options.walls != TRUST
     names = list(dict.fromkeys([*assignment.students, *roster.names]))
+    book = finish.book(results, assignment)
+    extra, notes = finish.files(book, assignment, len(collected.passed))
+    results = list(book.results)
     publish_results(
         results, names, assignment.title, folders.results, keep=keep, roster=roster,
-        passed=collected.passed,
+        passed=collected.passed, extra=extra,
     )  # fmt: skip
     full = sum(result.points == result.of for result in results)
     odd = sum(bool(result.notes) for result in results)
@@ -251,9 +270,11 @@ def _grade(options: argparse.Namespace) -> int:
     of = f" of {len(results)}" if done < len(results) else ""
     many = f"{done}{of} submission{'s' if len(results) != 1 else ''}"
     _say(f"{many} graded, {full} with all points, {odd} with notes")
-    _say(f"{folders.results / 'results.csv'}; pages for students in {folders.results / 'feedback'}")
+    _say(f"{folders.results / 'gradebook.csv'} has a row for each student; overview.html tells it")
+    _say(f"pages for students in {folders.results / 'feedback'}")
     for line in told(not_graded(results, collected.passed), str(folders.results / NOT_GRADED)):
         _say(line)
+    finish.tell(book, notes, _say)
     if failed:
         _say("What could not be run is tried again by the next run.")
     return int(bool(failed))

@@ -182,7 +182,7 @@ def _result(
         notes.append(f"not graded: {whose.undecided}")
     elif assignment.students and numbers is None:
         why = "there are no numbers for this student in the key"
-        notes.append(f"not graded: {why}")
+        notes.append(f"not graded: {why}; 'mlsim-book assign ... --add' gives some")
     if why:
         marks = _blank(assignment, why)
     else:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 
 from mlsim_book.errors import SourceError
 from mlsim_book.grading.assignment import Assignment, Question
+from mlsim_book.grading.finish_options import HAND, OVERRIDES
 from mlsim_book.grading.key import key_text
 from mlsim_book.grading.limits import LONGEST
 from mlsim_book.grading.names import file_name
@@ -20,7 +22,8 @@ from mlsim_exercises.evaluation import Evaluation
 from mlsim_exercises.markdown import answer_cell, answer_text, asking, plain_text
 from mlsim_exercises.rubrics import rubric_list
 
-_OURS = {"students", "solutions", "rubric.md", "key.json", "submissions", "matches.csv"}
+_DECIDED = ("matches.csv", OVERRIDES, HAND)  # the instructor's own
+_OURS = {"students", "solutions", "rubric.md", "key.json", "submissions", *_DECIDED}
 _INSTRUCTORS = "This file holds the answers: it is not for students."
 
 
@@ -48,6 +51,11 @@ def write_assignment(
                 path.parent.mkdir(parents=True, exist_ok=True)
                 path.write_text(text, encoding="utf-8")
             (new / "submissions").mkdir()
+            for name in _DECIDED:
+                if (out / name).is_dir():
+                    shutil.copytree(out / name, new / name)
+                elif (out / name).exists():
+                    shutil.copy2(out / name, new / name)
             if out.exists():
                 out.rename(Path(scratch) / "old")
             new.rename(out)
@@ -68,7 +76,8 @@ def _check_folder(out: Path, key: str, *, replace: bool) -> None:
         raise SourceError(
             "there are submissions or results in this folder, which a new key would not fit",
             file=out,
-            hint="Name another folder (--out DIR), or move them away first.",
+            hint="Add students who came late with --add; else name another folder (--out DIR), or"
+            " move them away first.",
         )
     strange = found - _OURS
     if strange or (found and "key.json" not in found):
@@ -83,19 +92,27 @@ def _check_folder(out: Path, key: str, *, replace: bool) -> None:
             "there is another assignment in this folder: without its key, what its students"
             " hand in can't be graded",
             file=out,
-            hint="Name another folder (--out DIR), or replace it with --replace.",
+            hint="Add students who came late with --add; else name another folder (--out DIR), or"
+            " replace it with --replace.",
         )
 
 
 def _files(assignment: Assignment, project: Project) -> Iterator[tuple[str, str]]:
     """Yield the files of an assignment with their texts."""
+    everyone = assignment.students or {"": (0,) * len(assignment.questions)}
+    yield from student_files(assignment, project, everyone)
+    yield "rubric.md", _rubric(assignment)
+    yield "key.json", key_text(assignment)
+
+
+def student_files(
+    assignment: Assignment, project: Project, everyone: Mapping[str, tuple[int, ...]]
+) -> Iterator[tuple[str, str]]:
+    """Yield the notebooks of some students, and their solutions, with their texts."""
     texts = _texts(assignment, project)
     package, made_version, commit = assignment.made_with or ("", "", "")
     install = install_cell(project, version=made_version, commit=commit) if package else None
     install = install or install_cell(project)
-    everyone: Mapping[str, tuple[int, ...]] = assignment.students or {
-        "": (0,) * len(assignment.questions)
-    }
     title = file_name(assignment.title)
     for student, numbers in everyone.items():
         name = file_name(student) if student else title
@@ -103,8 +120,6 @@ def _files(assignment: Assignment, project: Project) -> Iterator[tuple[str, str]
             cells = [install] if install else []
             cells += _cells(assignment, numbers, texts, student, solved=solved)
             yield f"{folder}/{name}.ipynb", _notebook(cells, assignment, student)
-    yield "rubric.md", _rubric(assignment)
-    yield "key.json", key_text(assignment)
 
 
 Texts = Mapping[tuple[str, int], tuple[str, str]]

@@ -6,16 +6,14 @@ it says the kind. Its text goes to the instructor, with the other notes.
 
 from __future__ import annotations
 
-import csv
 import html
-import io
 import os
-from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from mlsim_book.caches import content_hash
 from mlsim_book.errors import SourceError
+from mlsim_book.grading.cells import csv_text, number
 from mlsim_book.grading.left import HEAD, not_graded
 from mlsim_book.grading.names import file_name
 from mlsim_book.grading.results import Mark, Result
@@ -25,15 +23,19 @@ from mlsim_book.site.lock import BusyError, hold
 from mlsim_book.site.swap import fresh_folder, swap
 from mlsim_exercises.markdown import plain_text
 
-_MARKS = {"right": "✓", "not attempted": "–"}
+_MARKS = {"right": "✓", "not attempted": "–", "unmarked": "…"}
 NOT_GRADED = "not_graded.csv"
-_OURS = frozenset(["feedback", "results.csv", "questions.csv", NOT_GRADED])
+_OURS = {
+    "feedback", "results.csv", NOT_GRADED, "gradebook.csv", "questions.csv", "mistakes.csv",
+    "alike.csv", "overview.html", "canvas.csv", "moodle.csv", "moodle-worksheet.csv", "grades.csv",
+}  # fmt: skip
 _NAME = 120  # bytes
 _STYLE = """
 :root { color-scheme: light dark; }
 body { font: 1rem/1.5 system-ui, sans-serif; max-width: 44rem; margin: 2rem auto; padding: 0 1rem; }
 h1 { line-height: 1.2; } h2 { font-size: 1.1rem; margin: 1.5rem 0 .25rem; } p { margin: .25rem 0; }
-code { font-family: ui-monospace, monospace; overflow-wrap: anywhere; }
+pre { white-space: pre-wrap; } div { margin: .25rem 0; }
+pre, code { font-family: ui-monospace, monospace; overflow-wrap: anywhere; }
 section { border-top: 1px solid #8888; }
 @media print { section { break-inside: avoid; } }
 """.strip()
@@ -48,10 +50,12 @@ def publish_results(
     keep: bool = True,
     roster: Roster | None = None,
     passed: Iterable[Passed] = (),
+    extra: Mapping[str, str] | None = None,
 ) -> None:
     """Write results into a new folder that is nobody else's, and put it in the place of the old.
 
-    What else lay in the old folder comes along, what was kept for the next run only with `keep`.
+    `extra` are more files, by name. What else lay in the old folder comes along, what was kept for
+    the next run only with `keep`.
 
     Raises
     ------
@@ -61,7 +65,9 @@ def publish_results(
     try:
         with hold(out, wait=60), fresh_folder(out) as new:
             new.chmod(0o700)
-            write_results(results, students, title, new, roster=roster, passed=passed)
+            write_results(
+                results, students, title, new, roster=roster, passed=passed, extra=extra or {}
+            )
             for each in out.iterdir() if out.is_dir() else ():
                 if each.name not in _OURS and (keep or each.name != "kept"):
                     each.rename(new / each.name)
@@ -85,10 +91,12 @@ def write_results(
     *,
     roster: Roster | None = None,
     passed: Iterable[Passed] = (),
+    extra: Mapping[str, str] | None = None,
 ) -> None:
     """Write the tables of results, and a page for each submission, into a folder.
 
-    `roster` is the class list, whose columns come along; `passed` is what was no submission.
+    `roster` is the class list, whose columns come along; `passed` is what was no submission;
+    `extra` are more files, by name.
     """
     pages = out / "feedback"
     pages.mkdir()
@@ -101,8 +109,9 @@ def write_results(
         _write(pages / f"{name}.html", page(result, title))
     _write(out / "results.csv", results_csv(results, students, roster))
     left = not_graded(results, passed)
-    _write(out / NOT_GRADED, _csv([HEAD, *(each.row() for each in left)]))
-    _write(out / "questions.csv", questions_csv(results))
+    _write(out / NOT_GRADED, csv_text([HEAD, *(each.row() for each in left)]))
+    for name, text in (extra or {}).items():
+        _write(out / name, text)
 
 
 def _page_name(file: str) -> str:
@@ -157,41 +166,7 @@ def results_csv(
         for student in students
         if student not in there
     ]  # fmt: skip
-    return _csv(rows)
-
-
-def questions_csv(results: Sequence[Result]) -> str:
-    """Return how often each verdict was given to each question, the mistakes by their words."""
-    rows = [["question", "verdict", "times", "message"]]
-    for index, first in enumerate(results[0].marks if results else ()):
-        messages = Counter(
-            (result.marks[index].kind, result.marks[index].message) for result in results
-        )
-        rows += [
-            [first.question, kind, str(count), _plain(message)]
-            for (kind, message), count in messages.most_common()
-        ]
-    return _csv(rows)
-
-
-def _csv(rows: Iterable[Sequence[str]]) -> str:
-    out = io.StringIO()
-    csv.writer(out, lineterminator="\n").writerows([[_safe(each) for each in row] for row in rows])
-    return out.getvalue()
-
-
-def _safe(text: str) -> str:
-    """Return a text that no spreadsheet takes for a formula.
-
-    >>> _safe("=HYPERLINK(1)"), _safe("-1.5")
-    ("'=HYPERLINK(1)", '-1.5')
-    """
-    text = "".join(char if char.isprintable() else " " for char in text)
-    try:
-        float(text)
-    except ValueError:
-        return f"'{text}" if text[:1] in {"=", "+", "-", "@"} else text
-    return text
+    return csv_text(rows)
 
 
 def page(result: Result, title: str) -> str:
@@ -200,21 +175,38 @@ def page(result: Result, title: str) -> str:
     notes = "".join(f"<li>{html.escape(each)}</li>" for each in result.told)
     troubles = f"<h2>While it ran</h2><ul>{notes}</ul>" if notes else ""
     marks = "\n".join(_section(mark) for mark in result.marks)
+    total = html.escape(_total(result))
     return (
         f'<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         f'<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         f"<title>{html.escape(title)}: {whose}</title>\n<style>{_STYLE}</style>\n</head>\n<body>\n"
         f"<main>\n<h1>{html.escape(title)}: {whose}</h1>\n"
-        f"<p>{result.points:g} of {result.of} points.</p>\n{marks}\n{troubles}\n</main>\n</body>\n"
+        f"<p>{total}</p>\n{marks}\n{troubles}\n</main>\n</body>\n"
         f"</html>\n"
     )
 
 
+def _total(result: Result) -> str:
+    """Say what a submission got in all."""
+    said = [f"{number(result.final)} of {result.of} points."]
+    if result.late_words:
+        said.append(f"{result.late_words} Without that: {number(result.points)}.")
+    if any(mark.kind == "unmarked" for mark in result.marks):
+        said.append("Not all of it is marked yet.")
+    if not result.counts:
+        said.append("Another of your submissions counts.")
+    return " ".join(said)
+
+
 def _section(mark: Mark) -> str:
-    sign = _MARKS.get(mark.kind, "✗")
-    given = f"<p>Your answer: <code>{html.escape(mark.given)}</code></p>" if mark.given else ""
+    sign = _MARKS.get(mark.kind, "")
+    if not sign:
+        sign = "✓" if mark.points >= mark.of else "½" if mark.points else "✗"
+    tag = "pre" if "\n" in mark.given else "code"
+    given = f"Your answer: <{tag}>{html.escape(mark.given)}</{tag}>" if mark.given else ""
+    given = f"<div>{given}</div>" if given else ""
     return (
-        f"<section><h2>{sign} {html.escape(mark.title)} ({mark.points:g} of {mark.of})</h2>\n"
+        f"<section><h2>{sign} {html.escape(mark.title)} ({number(mark.points)} of {mark.of})</h2>\n"
         f"{given}<p>{html.escape(_plain(mark.message))}</p></section>"
     )
 

@@ -32,6 +32,9 @@ class Result:
     be from. A platform may have said which `attempt` it is, when it was `handed_at`, that it is
     `late`, and by an `order` which of two came later; `packed_at` is its time in a zip, which may
     be that of the download.
+
+    `taken_off` are points lost by handing in late, `late_words` tells them; `counts` says whether
+    this is the submission of its student that is taken.
     """
 
     file: str
@@ -52,11 +55,19 @@ class Result:
     handed_at: str = ""
     packed_at: str = ""
     late: bool = False
+    taken_off: float = 0.0
+    late_words: str = ""
+    counts: bool = True
 
     @property
     def points(self) -> float:
         """Points in all."""
         return sum(mark.points for mark in self.marks)
+
+    @property
+    def final(self) -> float:
+        """Points in all, less those that were taken off."""
+        return max(0.0, self.points - self.taken_off)
 
     @property
     def of(self) -> int:

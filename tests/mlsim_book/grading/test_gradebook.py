@@ -1,0 +1,359 @@
+"""The gradebook: one row a student, what was decided by hand, what is taken off, what is alike."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from made_up_class import BOIL, QUESTIONS, WHY, handed, made
+
+from mlsim_book.errors import SourceError
+from mlsim_book.grading.alike import find_alike
+from mlsim_book.grading.gradebook import Entry, Rules, gradebook_csv, make_gradebook
+from mlsim_book.grading.hand import half_filled, read_hand, row_name, write_hand
+from mlsim_book.grading.late import LateRule, read_due
+from mlsim_book.grading.overrides import PENALTY, Override, read_overrides
+from mlsim_book.grading.overview import overview
+from mlsim_book.grading.report import page
+from mlsim_book.grading.results import Result
+from mlsim_book.grading.roster import Student
+from mlsim_book.grading.tallies import mistakes, mistakes_csv, questions_csv, tally
+
+DUE = read_due("2026-11-30T12:00+01:00")
+NAMES = {"Ada": "Ada", "Alan": "Alan", "Grace": "Grace", "1815": "Ada"}
+POINTS = {each.id: each.points for each in QUESTIONS}
+
+
+def rows(text: str) -> list[dict[str, str]]:
+    return list(csv.DictReader(io.StringIO(text)))
+
+
+def by_name(entries: tuple[Entry, ...]) -> dict[str, Entry]:
+    return {each.student: each for each in entries}
+
+
+# ------------------------------------------------------------------ one row a student
+def test_everybody_has_a_row_and_the_list_its_columns() -> None:
+    people = [Student("Ada", columns={"Group": "1", "points": "x"}), Student("Alan")]
+    task = made(people, ["Group", "points"])
+    book = make_gradebook([handed(task, "Ada"), handed(task, "")], task)
+    ada, alan = rows(gradebook_csv(book))
+    assert (ada["student"], ada["Group"], ada["list: points"]) == ("Ada", "1", "x")
+    assert (ada["points"], ada["of"], ada["percent"], ada["to be marked"]) == (
+        "6", "9", "66.7", "why",
+    )  # fmt: skip
+    assert (alan["points"], alan["submissions"], alan["notes"]) == (
+        "0", "0", "nothing was handed in",
+    )  # fmt: skip
+
+
+def test_without_a_list_rows_are_those_who_handed_in() -> None:
+    task = made([])
+    book = make_gradebook([handed(task, "b"), handed(task, "a")], task)
+    assert [each.student for each in book.entries] == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("take", "times", "points", "note"),
+    [
+        ("latest", ("2026-11-30T10:00", "2026-11-30T11:00"), 2, "an earlier one has more: 6"),
+        ("best", ("2026-11-30T10:00", "2026-11-30T11:00"), 6, ""),
+        ("latest", ("2026-11-30T11:00", "2026-11-30T10:00"), 6, ""),
+        # a time that only one of them has compares nothing: the attempts do
+        ("latest", ("2026-11-30T11:00", ""), 2, "an earlier one has more: 6"),
+        # 11:30 with a zone is before 11:00 where it was due
+        ("latest", ("2026-11-30T11:00", "2026-11-30T11:30+03:00"), 6, ""),
+    ],
+)
+def test_which_submission_counts(
+    take: str, times: tuple[str, str], points: float, note: str
+) -> None:
+    task = made()
+    good = handed(task, "Ada", file="a.ipynb", handed_at=times[0])
+    bad = handed(task, "Ada", 1e9, file="b.ipynb", handed_at=times[1], attempt=1)
+    book = make_gradebook([bad, good], task, Rules(take, LateRule(DUE)))
+    ada = by_name(book.entries)["Ada"]
+    assert (ada.points, ada.attempts) == (points, 2)
+    assert ada.notes[:1] == (
+        () if not note else (note.replace("more:", "more points:") + " (a.ipynb)",)
+    )
+    assert {each.file: each.counts for each in book.results} == {
+        "a.ipynb": points == 6, "b.ipynb": points == 2,
+    }  # fmt: skip
+
+
+def test_where_nothing_says_which_is_the_latest_no_one_is_harmed() -> None:
+    task = made()
+    tried = [handed(task, "Ada", 1e9, file="z.ipynb"), handed(task, "Ada", file="a.ipynb")]
+    (ada, *_) = make_gradebook(tried, task).entries
+    assert ada.points == 6
+    (note,) = ada.notes
+    assert note.startswith("nothing says which is the latest: the one with most points was taken")
+    assert note.endswith("not z.ipynb")
+
+
+# ------------------------------------------------------------------ late
+def test_the_late_rule_by_hand() -> None:
+    rule = LateRule(DUE, per_day=10, at_most=35, grace=15)
+    for at, share in [
+        ("2026-11-30T12:00:00+01:00", None),
+        ("2026-11-30T12:15:00+01:00", None),  # the grace
+        ("2026-11-30T12:16:00+01:00", 0.10),
+        ("2026-11-30T11:20:00+00:00", 0.10),  # 12:20 where it was due
+        ("2026-12-01T12:00:00+01:00", 0.10),  # one day, to the second
+        ("2026-12-01T12:00:01+01:00", 0.20),
+        ("2026-12-20T00:00:00+01:00", 0.35),  # no more than this
+        ("2026-11-30 12:20", 0.10),  # no zone: where it was due
+        ("soon", None),
+        ("", None),
+    ]:
+        late = rule.of(at)
+        assert (late and late.share) == share, at
+
+
+def test_late_points_are_told_to_the_student_and_the_instructor() -> None:
+    task = made()
+    late = handed(task, "Ada", handed_at="2026-12-01T15:00:00")
+    unknown, said = handed(task, "Alan"), handed(task, "Grace", late=True)
+    book = make_gradebook([late, unknown, said], task, Rules(late=LateRule(DUE)))
+    found = by_name(book.entries)
+    assert found["Ada"].points == pytest.approx(6 * 0.8)
+    assert found["Alan"].notes == ("nothing says when it was handed in",)
+    assert "but not by how much" in found["Grace"].notes[0]
+    told = page(book.results[0], "Week 2")
+    assert "4.8 of 9 points. Handed in 1 day 3 h after it was due: 20 % is taken off." in told
+    assert "Without that: 6." in told
+    assert "10 % of the points that were earned" in overview(book, [])
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("2026-11-30T23:59", "lacks its zone"),
+        ("2026-11-30", "lacks a time and its zone"),
+        ("30.11.2026", "no date"),
+        ("", "no date"),
+    ],
+)
+def test_a_due_date_has_a_zone(text: str, words: str) -> None:
+    with pytest.raises(SourceError, match=words):
+        read_due(text)
+
+
+# ------------------------------------------------------------------ overrides
+def test_overrides_are_read_each_time_and_kept(tmp_path: Path) -> None:
+    path = tmp_path / "overrides.csv"
+    text = (
+        "student;question;points;why\nada;boil;1,5;Unit was unclear\n1815;cool;0;Copied\n"
+        "Alan;why;2;Told me\nGrace;late penalty;0;Was ill\n"
+    )
+    path.write_bytes(text.encode("cp1252"))
+    own = read_overrides(path, NAMES, POINTS)
+    assert own["Ada", "boil"] == Override(1.5, "Unit was unclear")
+    task = made()
+    tried = [handed(task, "Ada"), handed(task, "Grace", handed_at="2027-01-01T00:00:00")]
+    book = make_gradebook(tried, task, Rules(late=LateRule(DUE), overrides=own))
+    found = by_name(book.entries)
+    assert (found["Ada"].points, found["Ada"].changed) == (1.5, ("boil", "cool"))
+    # who handed in nothing gets what was decided
+    assert (found["Alan"].points, found["Alan"].graded) == (2, True)
+    assert (found["Grace"].points, found["Grace"].changed) == (6, (PENALTY,))
+    ada = rows(gradebook_csv(book))[0]
+    assert "boil: 1.5, Unit was unclear" in ada["notes"]
+    assert "Your instructor set these points." in page(book.results[0], "W")
+    assert "unclear" not in page(book.results[0], "W")  # the reason is the instructor's
+    assert path.read_bytes() == text.encode("cp1252")
+    assert read_overrides(tmp_path / "none.csv", NAMES, POINTS) == {}
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("Adda,boil,1,x", "there is no student 'Adda'\n  Did you mean 'Ada'?"),
+        ("Zuse,boil,1,x", "There are: Ada, Alan, Grace"),
+        ("Ada,biol,1,x", "there is no question 'biol'\n  Did you mean 'boil'?"),
+        ("Ada,boil,5,x", "'5' is no number from 0 to 4"),
+        ("Ada,boil,-1,x", "is no number from 0 to 4"),
+        ("Ada,boil,nan,x", "is no number from 0 to 4"),
+        ("Ada,boil,,x", "is no number from 0 to 4"),
+        ("Ada,boil,1,", "doesn't say why"),
+        ("Ada,cool,1,x\nada,cool,2,y", "stands here twice (line 2)"),
+    ],
+)
+def test_an_override_that_can_not_be_names_its_line(tmp_path: Path, line: str, words: str) -> None:
+    path = tmp_path / "overrides.csv"
+    path.write_text(f"student,question,points,why\n{line}\n")
+    with pytest.raises(SourceError, match=re.escape(words)) as caught:
+        read_overrides(path, NAMES, POINTS)
+    assert caught.value.line == 1 + line.count("\n") + 1
+    path.write_text("student,points\nAda,1\n")
+    with pytest.raises(SourceError, match="no column question, why"):
+        read_overrides(path, NAMES, POINTS)
+
+
+# ------------------------------------------------------------------ points by hand
+def fill(path: Path, name: str, *points: str, comment: str = "") -> None:
+    """Write points into the row of a student, as a spreadsheet of another country saves it."""
+    table = list(csv.reader(io.StringIO(path.read_text(encoding="utf-8-sig"))))
+    for row in table[1:]:
+        if row[1] == name:
+            row[3:6] = [*points, comment]
+    out = io.StringIO()
+    csv.writer(out, delimiter=";").writerows(table)
+    path.write_bytes(out.getvalue().encode("cp1252"))
+
+
+def test_texts_are_marked_in_a_table_that_is_read_back(tmp_path: Path) -> None:
+    task = made()
+    tried = [
+        handed(task, "Ada", *[1e9] * 2, "=2+2\nand so on"), handed(task, "Alan"),
+        handed(task, "Grace", *[1e9] * 2, "..."), handed(task, ""),
+    ]  # fmt: skip
+    write_hand(tmp_path, read_hand(tmp_path, QUESTIONS), tried)
+    path = tmp_path / "why.csv"
+    text = path.read_text(encoding="utf-8-sig")
+    assert text.startswith("row,student,answer,Reason (2),Number (1),comment\n")
+    # a blank one waits for nobody, and no formula is in it
+    assert [row["student"] for row in rows(text)] == ["Ada", "Alan"]
+    assert rows(text)[0]["answer"] == "'=2+2\nand so on"
+    fill(path, "Ada", "1,5", "1", comment="- Größe fehlt")
+    hand = read_hand(tmp_path, QUESTIONS)
+    book = make_gradebook(tried, task, Rules(hand=hand))
+    found = by_name(book.entries)
+    assert (found["Ada"].points, found["Ada"].open) == (2.5, ())
+    assert (found["Alan"].points, found["Alan"].open) == (6, ("why",))
+    told = page(book.results[0], "W")
+    assert "Reason: 1.5 of 2. All points: Says why. Number: 1 of 1. - Größe fehlt" in told
+    assert "Not all of it is marked yet" in page(book.results[1], "W")
+    # a new text, and one that was changed, come in; what was written stays
+    again = [*tried[1:], handed(task, "Ada", 1, 1, "Something else")]
+    write_hand(tmp_path, hand, again, blind=True)
+    table = path.read_text(encoding="utf-8-sig")
+    assert table.startswith("row;student;answer;")
+    lines = list(csv.DictReader(io.StringIO(table), delimiter=";"))
+    assert sorted(each["answer"] for each in lines) == [
+        "'=2+2\nand so on", "Because.", "Something else",
+    ]  # fmt: skip
+    (kept,) = [each for each in lines if each["Reason (2)"]]
+    assert (kept["Reason (2)"], kept["comment"]) == ("1,5", "'- Größe fehlt")
+    names = [each["row"] for each in lines if not each["Reason (2)"]]
+    assert names == sorted(names)  # an order that says nothing
+    assert {each["student"] for each in lines if not each["Reason (2)"]} == {""}
+    before = path.stat().st_mtime_ns
+    write_hand(tmp_path, read_hand(tmp_path, QUESTIONS), again, blind=True)
+    assert path.stat().st_mtime_ns == before
+
+
+def test_a_table_of_texts_with_a_fault_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "why.csv"
+    head = "row,student,answer,Reason (2),Number (1),comment,mine\n"
+    name, other = (row_name("why", each, "Because.") for each in ("Ada", "Alan"))
+    path.write_text(f"{head}{name},Ada,Because.,2,,,keep me\n{other},Alan,Because.,,,,\n,,,,,,\n")
+    hand = read_hand(tmp_path, [WHY])
+    assert half_filled(hand) == [("why", 2)]
+    assert hand["why"].columns == ("mine",)
+    write_hand(tmp_path, hand, [handed(made(), "Ada")])
+    assert "keep me" in path.read_text(encoding="utf-8-sig")
+    for text, words in [
+        (f"{head}{name},Ada,B,3,1,,\n", "'3' is no number from 0 to 2"),
+        (f"{head}{name},Ada,B,x,1,,\n", "is no number from 0 to 2"),
+        (f"{head}{name},Ada,B,2,1,,\n{name},Ada,B,1,1,,\n", "stands here twice"),
+        (f"{head},Ada,B,2,1,,\n", "nothing says whose text it is"),
+        (f"{head}1.2E+05,Ada,B,2,1,,\n", "nothing says whose text it is"),
+        ("row,student,answer,Reason (2)\n", "no column Number (1), comment"),
+    ]:
+        path.write_text(text)
+        with pytest.raises(SourceError, match=re.escape(words)) as caught:
+            read_hand(tmp_path, [WHY])
+        assert caught.value.line
+
+
+# ------------------------------------------------------------------ tallies
+def test_one_row_a_wrong_path_whatever_the_numbers_were() -> None:
+    names = [f"s{number:02}" for number in range(20)]
+    task = made(names)
+    assert len({task.students[name][0] for name in names}) == 5
+    tried = [handed(task, name, 167.44) for name in names[:12]]
+    tried += [handed(task, name, None) for name in names[12:15]]
+    tried += [handed(task, name) for name in names[15:18]]
+    book = make_gradebook(tried, task)
+    own = [each for each in mistakes(book) if each.question == "boil"]
+    assert [(each.verdict, each.path, each.times) for each in own] == [
+        ("wrong path", 1, 12), ("not attempted", 0, 3), ("right", 0, 3),
+    ]  # fmt: skip
+    assert own[0].points == 2
+    assert own[0].message == "That is for one litre, not 2. This earns 50 % of the points."
+    boil = tally(book)[0]
+    assert (boil.there, boil.blank, boil.right) == (18, 3, 3)
+    assert boil.mean == pytest.approx((12 * 2 + 3 * 4) / 18)
+    assert rows(mistakes_csv(book))[0]["percent"] == "66.7"
+    assert rows(questions_csv(book))[0]["percent"] == "50.0"
+    empty = make_gradebook([], task)
+    assert [each.mean for each in tally(empty)] == [0, 0, 0]
+    assert mistakes(empty) == []
+
+
+# ------------------------------------------------------------------ alike
+def test_what_is_alike_is_pointed_out() -> None:
+    names = [f"s{number:02}" for number in range(12)]
+    task = made(names)
+    right = {name: [q.versions[n].answer for q, n in zip(task.questions, task.students[name], strict=True)]
+             for name in names}  # fmt: skip
+    one, other = next(
+        (a, b) for a in names for b in names
+        if right[a][0] != right[b][0] and right[a][1] != right[b][1]
+    )  # fmt: skip
+    long = "The steam carries the heat of evaporation away, and a lid keeps it there for long."
+    rest = [name for name in names if name not in {one, other}]
+    tried = [handed(task, other, sources="abc"), handed(task, one, *right[other][:2], "I.")]
+    tried += [handed(task, rest[0], sources="abc"), handed(task, rest[1], None, None, long)]
+    tried += [handed(task, rest[2], None, None, f" {long.upper()}\n"), handed(task, rest[3])]
+    found = find_alike(make_gradebook(tried, task), task)
+    signs = {each.sign: each for each in found}
+    assert set(signs["the same code"].students) == {other, rest[0]}
+    assert set(signs["the same text"].students) == {rest[1], rest[2]}
+    copied = signs["answers for the numbers of others"]
+    assert copied.students[0] == one
+    assert other in copied.students
+    assert copied.questions == ("boil", "cool")
+    # the same answers, and short texts, are what is asked for
+    same = made(["a", "b"])
+    same = replace(same, students={"a": (0, 0, 0), "b": (0, 0, 0)})
+    fair = [handed(same, "a"), handed(same, "b")]
+    assert find_alike(make_gradebook(fair, same), same) == []
+    wrong = [handed(same, name, 12.345, 67.891) for name in ("a", "b")]
+    (pair,) = find_alike(make_gradebook(wrong, same), same)
+    assert (pair.sign, pair.students) == ("the same rare wrong answers", ("a", "b"))
+
+
+# ------------------------------------------------------------------ the page
+def test_the_page_stands_alone_and_holds_nothing_of_a_student() -> None:
+    evil = "<script>alert(1)</script>\x1b[31m"
+    task = made([evil, "Alan"])
+    odd = handed(task, evil, 167.44, notes=(evil,))
+    book = make_gradebook([odd, Result(evil, "", odd.marks, undecided=evil)], task)
+    shown = overview(book, [], ["an export"])
+    assert "<script" not in shown
+    assert "\x1b" not in shown
+    assert "&lt;script&gt;" in shown
+    for part in ('lang="en"', "default-src 'none'", "color-scheme: light dark", 'role="img"',
+                 "<caption>", 'scope="row"', "prefers-color-scheme: dark"):  # fmt: skip
+        assert part in shown
+    assert not re.search(r"(?:src|href)=", shown)
+    assert "Boil: 50 %" in shown
+    assert BOIL.title in shown
+
+
+def test_ten_thousand_students_take_seconds() -> None:
+    names = [f"s{number:04}" for number in range(1000)]
+    task = made(names)
+    tried = [
+        handed(task, name, 167.44 if index % 3 else 1e3 + index) for index, name in enumerate(names)
+    ]
+    book = make_gradebook(tried, task)
+    assert len(find_alike(book, task)) < 1000
+    assert len(rows(gradebook_csv(book))) == 1000
