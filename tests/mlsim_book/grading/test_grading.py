@@ -458,9 +458,10 @@ def test_results(homework: Path, capsys: pytest.CaptureFixture[str]) -> None:
         ("ada", "4", "4"),
     ]
     assert rows[0]["boil: verdict"] == "wrong path"
-    asked = rows_of(homework / "results" / "questions.csv")
-    assert {"question": "boil", "verdict": "wrong path", "times": "1",
-            "message": "That is for one litre."} in asked  # fmt: skip
+    asked = rows_of(homework / "results" / "mistakes.csv")
+    (path,) = [row for row in asked if row["verdict"] == "wrong path"]
+    assert (path["question"], path["path"], path["times"]) == ("boil", "1", "1")
+    assert path["message"] == "That is for one litre."
     pages = sorted(each.name for each in (homework / "results" / "feedback").iterdir())
     assert pages == ["1+1.html", "ada.html"]
 
