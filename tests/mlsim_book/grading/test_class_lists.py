@@ -117,6 +117,9 @@ def test_without_a_header_nobody_is_lost(tmp_path: Path) -> None:
     assert "line 1 ('ada') was taken for a student" in found.notes[0]
     found = roster(tmp_path, "Lovelace, Ada\nTuring, Alan\n")
     assert found.names == ["Lovelace", "Turing"]
+    # a role is no name of a column
+    found = roster(tmp_path, "Ada L,Student\nAlan T,Student\n")
+    assert found.names == ["Ada L", "Alan T"]
     found = roster(tmp_path, "student\nLovelace, Ada\n")
     assert found.names == ["Lovelace, Ada"]
 
@@ -130,6 +133,14 @@ def test_quotes_blank_lines_and_lines_in_cells(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     path.write_text('a,b\n"1\n2",3\n4,5\n')
     assert [line for line, _ in read_table(path).rows] == [1, 2, 4]
+
+
+def test_names_with_commas_among_other_delimiters(tmp_path: Path) -> None:
+    for delimiter in ";|\t":
+        text = f"Name, Vorname{delimiter}Matrikelnummer\nMüller, Jörg{delimiter}12\n"
+        found = roster(tmp_path, text, "Matrikelnummer")
+        assert found.columns == ("Name, Vorname", "Matrikelnummer")
+        assert found.students[0].id == "12"
 
 
 def test_two_of_one_name_need_a_column_that_tells_them_apart(tmp_path: Path) -> None:

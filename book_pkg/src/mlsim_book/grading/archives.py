@@ -25,6 +25,7 @@ __all__ = ["LARGEST_INSIDE", "Archive", "ArchiveError", "Entry", "open_archive"]
 
 LARGEST_INSIDE = 64_000_000  # bytes of a zip in a zip, which is held in memory
 _PIECE = 65_536
+_DEEPEST = 40  # folders in folders
 
 
 @dataclass(frozen=True)
@@ -82,7 +83,9 @@ class Archive:
             twice = times[each.name] > 1
             trouble = each.trouble or ("the zip holds two files of this name" if twice else "")
             parts = tuple(part for part in each.name.split("/") if part not in {"", ".", ".."})
-            if each.trouble == LEADS_OUT:
+            if len(parts) > _DEEPEST:
+                trouble = trouble or "too many folders in folders"
+            if each.trouble == LEADS_OUT or len(parts) > _DEEPEST:
                 parts = parts[-1:]  # its folders are no folders of this zip
             key = each.name.encode("utf-8", "surrogateescape") + (b"#%d" % number if twice else b"")
             yield Entry(number, parts or ("?",), key, each.size, each.saved_at, trouble)
@@ -148,7 +151,7 @@ def open_archive(path: Path, inside: tuple[int, ...] = ()) -> Archive:
     return _opened(path, inside, (about.st_ino, about.st_mtime_ns, about.st_size))
 
 
-@lru_cache(maxsize=4)  # of a class's zip and those in it, one after the other
+@lru_cache(maxsize=3)  # of a class's zip and those in it, one after the other
 def _opened(path: Path, inside: tuple[int, ...], stamp: tuple[int, ...]) -> Archive:
     if not inside:
         return Archive(path)

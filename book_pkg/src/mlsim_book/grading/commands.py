@@ -145,6 +145,11 @@ def _assign(options: argparse.Namespace) -> int:
             "nothing says what to ask", hint="Name chapters or exercises, or --exam FILE."
         )
     files = exercise_files(project, [each.source for each in project.chapters])
+    if options.id and not options.variant_by:
+        raise SourceError(
+            "--id names a column of a class list, and there is none",
+            hint="Name the list, too: --variant-by CSV.",
+        )
     roster = _class_list(options.variant_by, options.id) if options.variant_by else Roster()
     students = roster.names
     secret = [*options.exam, *([options.private_seed] if options.private_seed else [])]
@@ -225,6 +230,7 @@ def _grade(options: argparse.Namespace) -> int:
     from mlsim_book.grading.grade import Folders, grade
     from mlsim_book.grading.key import read_key
     from mlsim_book.grading.left import not_graded, told
+    from mlsim_book.grading.people import as_known
     from mlsim_book.grading.report import NOT_GRADED, publish_results
     from mlsim_book.grading.submissions import find_submissions
 
@@ -243,8 +249,11 @@ def _grade(options: argparse.Namespace) -> int:
     assignment = read_key(folders.key)
     roster = assignment.roster
     if options.students:
-        roster = _class_list(options.students, options.id or roster.id_column)
-        assignment = replace(assignment, roster=roster)
+        newer = _class_list(options.students, options.id or roster.id_column)
+        roster = as_known(newer, assignment.students, roster)
+    elif options.id:
+        roster = roster.identified(options.id)
+    assignment = replace(assignment, roster=roster)
     collected = find_submissions(folders.submissions)
     if other := other_version(assignment.made_with):
         _say(f"WARN: {other}")

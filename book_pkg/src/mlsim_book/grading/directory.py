@@ -24,7 +24,7 @@ _UTF_8, _ENCRYPTED = 0x800, 0x41
 STORED, DEFLATED = 0, 8
 LEADS_OUT = "its name leads out of the zip"
 _SWELLS = 200  # times; a notebook shrinks 3 to 50 times
-_SMALL = 1_000_000  # bytes below which nobody minds
+_SMALL = 16_000_000  # bytes below which nobody minds
 
 
 class ArchiveError(Exception):

@@ -36,6 +36,7 @@ _CANVAS = re.compile(
     r"(?P<rest>.+?)(?:-(?P<again>\d{1,3}))?(?:\.[^.]*)?",
     re.DOTALL,
 )
+_LONGEST = 500  # characters of a name; a file system has fewer
 _NAMELESS = {"participant", "teilnehmer/in", "participante", "partecipante", "deelnemer"}
 _TIME = re.compile(
     r"(\d{4}-\d\d-\d\d)[ T](\d\d:\d\d:\d\d)(?:\.\d*)? ?(Z|UTC|[+-]\d\d:?\d\d)?", re.ASCII
@@ -66,7 +67,7 @@ def moodle(part: str) -> Claim | None:
     >>> found.system, found.name, found.ids
     ('Moodle', 'Ada Lovelace', ('4711',))
     """
-    found = _MOODLE.fullmatch(part)
+    found = _MOODLE.fullmatch(part) if len(part) <= _LONGEST else None
     if found is None:
         return None
     name = "" if found["name"].casefold() in _NAMELESS else found["name"]
@@ -80,7 +81,7 @@ def canvas(file: str) -> Claim | None:
     >>> found.name, found.ids, found.late, found.attempt, found.order
     ('lovelaceada', ('4711',), True, 2, 815)
     """
-    found = _CANVAS.fullmatch(file)
+    found = _CANVAS.fullmatch(file) if len(file) <= _LONGEST else None
     if found is None or not (found["name"] or found["id"].startswith("anon_")):
         return None
     return Claim(

@@ -11,6 +11,7 @@ import unicodedata
 from dataclasses import dataclass
 
 _LONGEST = 12  # words of a name
+_APOSTROPHES = str.maketrans("", "", "'’ʼ`")
 
 
 @dataclass(frozen=True)
@@ -60,13 +61,19 @@ def plain(text: str) -> str:
 def forms(name: str) -> set[tuple[str, ...]]:
     """Return the words of a name in the orders in which it is written: each surname may be first.
 
+    Platforms leave apostrophes out.
+
     >>> sorted(forms("Ada Lovelace"))
     [('ada', 'lovelace'), ('lovelace', 'ada')]
+    >>> sorted(forms("O'Brien"))
+    [('brien', 'o'), ('o', 'brien'), ('obrien',)]
     """
-    parts = tuple(each.text for each in words(name))
-    if not 0 < len(parts) <= _LONGEST:
-        return {parts} if parts else set()
-    return {parts[place:] + parts[:place] for place in range(len(parts))}
+    found: set[tuple[str, ...]] = set()
+    for text in (name, name.translate(_APOSTROPHES)):
+        parts = tuple(each.text for each in words(text))
+        turns = len(parts) if len(parts) <= _LONGEST else 1
+        found |= {parts[place:] + parts[:place] for place in range(turns)}
+    return found
 
 
 def file_name(student: str) -> str:

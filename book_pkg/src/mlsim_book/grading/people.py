@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from mlsim_book.grading.names import Word, fold, forms, plain, words
-from mlsim_book.grading.roster import Student
+from mlsim_book.grading.roster import Roster, Student
 
 _SHORTEST_ID = 4  # characters of a number that is looked for among other words
 _SHORTEST = 3  # letters of a word that reminds of somebody
+_LONGEST = 500  # characters of a name; a file system has fewer
 _FEW = 4  # names in a sentence
 _WORDS = """
 answer answers assignment attempt copy corrected draft ex exam exercise exercises final fixed
@@ -80,6 +81,8 @@ class People:
         >>> sorted(people.named("Lee, Ann - Week2").students), people.named("Bo Lee").more
         (['Ann Lee'], frozenset({'Lee'}))
         """
+        if len(text) > _LONGEST:
+            return Named()
         parts = words(text)
         texts = tuple(each.text for each in parts)
         size = len(self._title)
@@ -159,6 +162,27 @@ class People:
 
     def _filler(self, word: str) -> bool:
         return not word.isalpha() or len(word) == 1 or word in _FILLERS or word in self._title
+
+
+def as_known(roster: Roster, names: Iterable[str], old: Roster) -> Roster:
+    """Return a newer class list with the students of an older one under their names of then.
+
+    The newer may write "Lovelace, Ada" for "Ada Lovelace": numbers and whole names tell.
+    """
+    before = {each.name: each for each in old.students}
+    people = People(before.get(name, Student(name)) for name in names)
+    known = []
+    for each in roster.students:
+        same = frozenset().union(*map(people.with_id, each.ids)) or people.called(each.name)
+        known.append(each.name if each.name in people.names or len(same) != 1 else min(same))
+    many = Counter(known)
+    students = tuple(
+        each
+        if name == each.name or many[name] > 1
+        else replace(each, name=name, also=(*each.also, each.name))
+        for each, name in zip(roster.students, known, strict=True)
+    )
+    return replace(roster, students=students)
 
 
 def _within(one: tuple[int, int, set[str]], other: tuple[int, int, set[str]]) -> bool:

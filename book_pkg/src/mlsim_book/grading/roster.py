@@ -11,7 +11,8 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 
 from mlsim_book.errors import SourceError
@@ -54,9 +55,32 @@ class Roster:
         """The students' names, in order."""
         return [each.name for each in self.students]
 
+    @cached_property
+    def _by_name(self) -> dict[str, Student]:
+        return {each.name: each for each in self.students}
+
     def of(self, name: str) -> Student | None:
         """Return the student of this name, if there is one."""
-        return next((each for each in self.students if each.name == name), None)
+        return self._by_name.get(name)
+
+    def identified(self, column: str) -> Roster:
+        """Return the list with another column by which students are told apart.
+
+        Raises
+        ------
+        SourceError
+            It has no such column.
+        """
+        chosen = {fold(each): each for each in self.columns}.get(fold(_tidy(column)))
+        if chosen is None:
+            raise SourceError(
+                f"the class list has no column '{column}'",
+                hint=f"Its columns: {', '.join(self.columns) or 'none'}.",
+            )
+        students = tuple(
+            replace(each, id=_tidy(each.columns.get(chosen, ""))) for each in self.students
+        )
+        return replace(self, students=students, id_column=chosen)
 
     def row(self, name: str) -> list[str]:
         """Return what the list says of a student, a cell for each column."""
@@ -107,7 +131,9 @@ class _Reading:
         self._table = table
         first = tuple(_tidy(cell) for cell in table.rows[0][1])
         self._kinds = [kind_of(cell) for cell in first]
-        self._headed = any(self._kinds) or bool(id_column and id_column in first)
+        self._headed = self._is_head(first) or fold(_tidy(id_column)) in {*map(fold, first)} - {""}
+        if not self._headed:
+            self._kinds = [""] * len(first)
         self._columns = _different(first) if self._headed else ()
         self._id = self._id_place(id_column) if id_column else None
         self._notes: list[str] = []
@@ -123,6 +149,14 @@ class _Reading:
         students = self._told_apart(students, rows)
         column = self._columns[self._id] if self._id is not None and self._columns else ""
         return Roster(tuple(students), self._columns, column, tuple(self._notes))
+
+    def _is_head(self, first: Sequence[str]) -> bool:
+        """Say whether the first row names columns; "Student" may be somebody's role."""
+        for place, kind in enumerate(self._kinds):
+            below = (fold(_cell(cells, place).strip()) for _, cells in self._table.rows[1:])
+            if kind and fold(first[place]) not in below:
+                return True
+        return False
 
     def _id_place(self, wanted: str) -> int:
         if not self._headed:

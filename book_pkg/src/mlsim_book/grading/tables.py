@@ -16,7 +16,7 @@ from pathlib import Path
 
 from mlsim_book.errors import SourceError
 
-DELIMITERS = (",", ";", "\t", "|")
+DELIMITERS = (",", ";", "|", "\t")  # names have the first ones in them
 LARGEST = 32_000_000  # bytes
 _BOMS = (
     (b"\xef\xbb\xbf", "utf-8-sig"),
@@ -119,14 +119,14 @@ def parse(text: str, encoding: str = "utf-8") -> Table:
 
 def _delimiter(text: str) -> str:
     """Return the delimiter, or "" if the first row has none."""
-    best = (0.0, 0, "")
-    for delimiter in DELIMITERS:
+    best = (0.0, 0, -1)
+    for rank, delimiter in enumerate(DELIMITERS):
         widths = [len(cells) for _, cells in _rows(text, delimiter, 1, _LOOKED_AT)]
         if not widths or widths[0] < 2:
             continue
         even = Counter(widths)[widths[0]] / len(widths)
-        best = max(best, (even, widths[0], delimiter))
-    return best[2]
+        best = max(best, (even, widths[0], rank))
+    return DELIMITERS[best[2]] if best[2] >= 0 else ""
 
 
 def _rows(
