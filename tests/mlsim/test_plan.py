@@ -44,6 +44,11 @@ def test_the_bill_is_devices_times_price(found: Planned) -> None:
     assert best["fleet_price"] == pytest.approx(best["fleet_devices"] * each)
     # 50 requests of 128 new tokens each second.
     assert best["output_token_price"] == pytest.approx(best["fleet_price"] / 6400)
+    # Tokens in and out, each at its price, are the whole bill: 50 requests of 512 and 128.
+    into, out = best["prompt_token_price"] * 50 * 512, best["answer_token_price"] * 50 * 128
+    assert into + out == pytest.approx(best["fleet_price"])
+    assert into / (into + out) == pytest.approx(best["prompt_share"])
+    assert 0 < best["prompt_token_price"] < best["answer_token_price"]
     costs = [option["fleet_price"] for option in found.options]
     assert costs == sorted(costs)
 

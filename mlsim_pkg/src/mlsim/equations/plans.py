@@ -85,6 +85,48 @@ def token_price(
     return fleet_price / (required_rate * (prompt_tokens + output_tokens))
 
 
+@equation(source="agrawal2024sarathi")
+def prompt_share(saturation_rate: Value, full_prompt_time: Value) -> Value:
+    """Share of a full service's time in which it reads prompts: how many come, times each.
+
+    Valid for a service that is always full; the rest of its time generates.
+
+    >>> prompt_share(4.0, 0.0625)
+    0.25
+    """
+    return saturation_rate * full_prompt_time
+
+
+@equation(source="barroso2018datacenter")
+def prompt_token_price(
+    fleet_price: Value, prompt_share: Value, required_rate: Value, prompt_tokens: Value
+) -> Value:
+    """Price of one token of a prompt: the part of the bill in which prompts are read.
+
+    Assumes that the bill is split as the time is.
+    Valid where requests come at the required rate all the time.
+
+    >>> prompt_token_price(0.5, 0.25, 10.0, 100.0)
+    0.000125
+    """
+    return fleet_price * prompt_share / (required_rate * prompt_tokens)
+
+
+@equation(source="barroso2018datacenter")
+def answer_token_price(
+    fleet_price: Value, prompt_share: Value, required_rate: Value, output_tokens: Value
+) -> Value:
+    """Price of one generated token: the part of the bill in which no prompt is read.
+
+    Assumes that the bill is split as the time is.
+    Valid where requests come at the required rate all the time.
+
+    >>> answer_token_price(0.5, 0.25, 10.0, 100.0)
+    0.000375
+    """
+    return fleet_price * (1 - prompt_share) / (required_rate * output_tokens)
+
+
 @equation(source="barroso2018datacenter", yields="device_price")
 def owned_device_price(
     purchase_price: Value,

@@ -62,6 +62,9 @@ ENTRIES: tuple[tuple[str, str, str, str], ...] = (
     ("fleet_price", r"c_f", "USD/s", "Price of all devices per time."),
     ("output_token_price", r"c_o", "USD/token", "Price of one generated token, prompts included."),
     ("token_price", r"c_\tau", "USD/token", "Price of one token, read or generated."),
+    ("prompt_share", r"u_\pi", "1", "Share of a full service's time in which it reads prompts."),
+    ("prompt_token_price", r"c_\pi", "USD/token", "Price of one token of a prompt, alone."),
+    ("answer_token_price", r"c_a", "USD/token", "Price of one generated token, prompts apart."),
     ("purchase_price", r"C_b", "USD", "What was paid for one device."),
     ("electricity_price", r"c_e", "USD/J", "Price of electricity."),
 )

@@ -116,6 +116,7 @@ def points(service: Service, goals: Goals, running_limit: int) -> dict[str, Any]
     return {
         "running_requests": batch,
         "replica_rate": rate,
+        "prompt_share": plans.prompt_share(rate, prompt),
         "time_per_output_token": interval,
         "time_to_first_token": arrivals.steady_first_token(lone, decode, prompt, rate, met, batch),
     }
@@ -160,12 +161,15 @@ def _fleet(candidate: Candidate, values: Mapping[str, float], goals: Goals) -> d
     each = float(candidate.service.parallelism.devices)
     devices = plans.fleet_devices(copies, each)
     price = plans.fleet_price(devices, candidate.price)
+    share, rate = values["prompt_share"], goals.rate
     return {
         "replicas": float(copies),
         "replica_devices": each,
         "fleet_devices": float(devices),
         "fleet_price": price,
-        "output_token_price": plans.output_token_price(price, goals.rate, goals.output_tokens),
+        "output_token_price": plans.output_token_price(price, rate, goals.output_tokens),
+        "prompt_token_price": plans.prompt_token_price(price, share, rate, goals.prompt_tokens),
+        "answer_token_price": plans.answer_token_price(price, share, rate, goals.output_tokens),
         "margin": float(
             min(
                 goals.per_token / values["time_per_output_token"],

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 # By what plans are ordered: the unit of a device's price, and of a fleet's for people.
 OBJECTIVES = {"cost": ("USD/s", "USD/h"), "energy": ("W", "kW"), "devices": ("1", "")}
 SECONDS = 3600.0
+MILLION = 1e6
 # Options that the text tells of.
 _SHOWN = 5
 
@@ -130,6 +131,8 @@ class Planned:
         rows.append(("runner-up", self.why))
         rows.append(("margin", self._margin()))
         rows.append(("price", self.best.candidate.words))
+        if self.objective == "cost":
+            rows.append(("a million", self._apart()))
         rows.append(
             ("tried", f"{len(self.options)} layouts meet the goals, {len(self.refused)} do not")
         )
@@ -149,12 +152,23 @@ class Planned:
 
     def _price(self, option: Option) -> str:
         if self.objective == "cost":
-            million = option["output_token_price"] * 1e6
+            million = option["output_token_price"] * MILLION
             hourly = option["fleet_price"] * SECONDS
             return f"{hourly:,.2f} USD/h ({million:.2f} USD per million new tokens)"
         if self.objective == "energy":
             return text(option["fleet_price"], "W")
         return f"{option['fleet_devices']:,.0f} devices"
+
+    def _apart(self) -> str:
+        """Return what a million tokens cost in and out, and what that assumes."""
+        into, out = (
+            self.best[name] * MILLION for name in ("prompt_token_price", "answer_token_price")
+        )
+        share = self.best["prompt_share"]
+        return (
+            f"{into:.2f} USD in and {out:.2f} USD out, split as the time is ({share:.0%} reads "
+            "prompts), with requests at this rate all day"
+        )
 
     def _margin(self) -> str:
         margin = self.best["margin"]

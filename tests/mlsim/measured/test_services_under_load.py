@@ -1,0 +1,70 @@
+"""Services measured with a number of users: what they show, and how near `Engine.load` comes."""
+
+from __future__ import annotations
+
+import statistics
+from pathlib import Path
+
+import pytest
+
+from mlsim import Engine
+from mlsim.errors import DataFileError, NotMeasuredError
+from mlsim.measured import MeasuredLoad, measured_loads
+from mlsim.measured.services_under_load import LOADED_SERVICES, load_services
+
+
+def _of(tensor_parallel: int) -> list[MeasuredLoad]:
+    return [
+        row
+        for row in measured_loads("H100")
+        if (row.tensor_parallel, row.prompt_tokens, row.output_tokens)
+        == (tensor_parallel, 1024, 1024)
+    ]
+
+
+@pytest.mark.parametrize("devices", [2, 4, 8])
+def test_more_users_wait_longer(devices: int) -> None:
+    rows = _of(devices)
+    assert [row.users for row in rows] == [4, 8, 16, 32, 64]
+    for times in ([row.first_token for row in rows], [row.per_token for row in rows]):
+        assert times == sorted(times)
+
+
+def test_the_estimate_is_near_per_token_and_too_soon_for_the_first() -> None:
+    rows = _of(2)
+    found = [Engine.load(**row.asked, estimate="calibrated") for row in rows]
+    tokens, firsts = (
+        [each.value(name) / getattr(row, said) for each, row in zip(found, rows, strict=True)]
+        for name, said in (
+            ("time_per_output_token", "per_token"),
+            ("time_to_first_token", "first_token"),
+        )
+    )
+    assert 0.85 < statistics.median(tokens) < 1.05
+    assert 0.6 < statistics.median(firsts) < 1.05
+
+
+def test_no_service_beats_the_bound() -> None:
+    for row in _of(8):
+        alone = Engine.serve(
+            model=row.model, hardware="hgx_h100", tensor_parallel=8, precision="fp8",
+            prompt_tokens=row.prompt_tokens, output_tokens=2, estimate="bound",
+        )  # fmt: skip
+        assert alone.value("time_per_output_token") < row.per_token
+
+
+def test_lengths_are_drawn_as_the_client_draws_them() -> None:
+    assert _of(2)[0].asked["output_tokens"] == "uniform 819 1024"
+
+
+def test_another_device_is_refused() -> None:
+    with pytest.raises(NotMeasuredError, match=r"There are: Cloud\.H100, Cloud\.H200"):
+        measured_loads("A100")
+
+
+def test_a_bad_cell_is_refused_with_its_line(tmp_path: Path) -> None:
+    head, first = LOADED_SERVICES.read_text(encoding="utf-8").splitlines()[:2]
+    path = tmp_path / "services.csv"
+    path.write_text(f"{head}\n{first.replace('vllm', 'vlm', 1)}\n", encoding="utf-8")
+    with pytest.raises(DataFileError, match=r"services\.csv:2: .*vllm"):
+        load_services(path)
