@@ -69,6 +69,13 @@ def test_what_a_copy_serves_is_what_a_run_serves(found: Planned) -> None:
     assert loaded.value("time_to_first_token") <= 0.5
 
 
+def test_a_price_that_was_replaced_does_not_count() -> None:
+    """Verda asked 39.12 USD/h for eight B200 in February 2026, and 48.88 in August."""
+    option = Engine.plan(model="Llama3_8B", rate=5, hardware="B200", provider="Verda").best
+    assert option.candidate.price * 3600 == pytest.approx(48.88 / 8)
+    assert "2026-08-22" in option.candidate.words
+
+
 def test_easier_goals_never_cost_more(found: Planned) -> None:
     easier = Engine.plan(**(ASKED | {"time_per_output_token": "60 ms"}))
     assert easier.best["fleet_price"] <= found.best["fleet_price"]

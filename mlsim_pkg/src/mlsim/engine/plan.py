@@ -72,7 +72,8 @@ def plan(
         "cost"; "energy", at the full power of the devices, whose order is also that of carbon
         in one place; or "devices".
     provider, terms
-        Whose prices, and on which terms: "on demand" or "spot". The lowest on record counts.
+        Whose prices, and on which terms: "on demand" or "spot". The lowest on record counts, of
+        a product the newest.
     price
         Price of one device in place of those on record, such as "2.5 USD/h", or by device:
         {"H100": "2.5 USD/h"}.
@@ -219,7 +220,12 @@ class _Prices:
 
     def _rows(self, device: Device | None) -> list[Price]:
         found = prices(device=device, provider=self.provider)
-        return [row for row in found if row.terms == self.terms]
+        # What a provider asked before for the same product is no price any more.
+        newest: dict[tuple[str, str], Price] = {}
+        for row in sorted(found, key=lambda row: row.date):
+            if row.terms == self.terms:
+                newest[row.provider, row.product] = row
+        return list(newest.values())
 
     def of(self, device: Device) -> tuple[float, str] | None:
         """Return what one device costs per time, or None where nobody says."""
