@@ -137,20 +137,6 @@ def test_a_model_of_65_billion_fits_into_48_gb() -> None:
     assert train(**asked, adapters=LoRA(rank=64)).value("memory_required") > 2 * 48e9
 
 
-@pytest.mark.parametrize(
-    ("model", "published"),
-    [(llama(7, 32, 4096, 32, 11008), 5e9), (LARGE, 41e9)],
-    ids=lambda each: getattr(each, "name", ""),
-)
-def test_guanaco_is_as_large_as_published(model: Transformer, published: float) -> None:
-    """Guanaco 7B of 5 GB and 65B of 41 GB, adapters in (section 1; table of Vicuna scores).
-
-    What we count is what these must hold: never more, and not much less.
-    """
-    held = train(model=model, adapters=QLoRA(rank=64)).value("weight_memory")
-    assert 0.8 * published < held < published
-
-
 def test_gpt3_needs_350_gb() -> None:
     """Hu et al., 2021, section 4.2: "from 1.2TB to 350GB", which are the frozen weights."""
     found = train(model="GPT3_175B", adapters=LoRA(rank=4, targets=("q_proj", "v_proj")))
