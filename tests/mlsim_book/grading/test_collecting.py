@@ -19,8 +19,11 @@ import zips
 from mlsim_book.cli import main
 from mlsim_book.errors import SourceError
 from mlsim_book.grading.archives import Archive, ArchiveError
+from mlsim_book.grading.assignment import make_assignment
+from mlsim_book.grading.grade import _result
 from mlsim_book.grading.matching import Matcher, Whose, read_matches
 from mlsim_book.grading.people import as_known
+from mlsim_book.grading.process import Ran
 from mlsim_book.grading.roster import Roster, Student
 from mlsim_book.grading.submissions import Collected, find_submissions, read_submission
 
@@ -153,6 +156,17 @@ def test_canvas_names_that_fit_two_are_told_by_the_number_or_nobody(tmp_path: Pa
     assert unknown.undecided == "Canvas says zoe, who is not on the class list"
 
 
+def test_canvas_with_anonymous_grading_leaves_the_notebooks_word(tmp_path: Path) -> None:
+    names = ["LATE_anon_Zz1_21_hw.ipynb", "anon_aB2_22_Ada Lovelace.ipynb"]
+    found = find_submissions(folder(tmp_path, *names))
+    late, other = (each.claim for each in found.handed)
+    assert late is not None
+    assert other is not None
+    assert (late.late, late.name, other.late, other.name) == (True, "", False, "")
+    said = matched(found, dict(zip(names, ["Ann Lee", ""], strict=True)))
+    assert [each.student for each in said.values()] == ["Ann Lee", ""]
+
+
 def test_what_only_looks_like_canvas(tmp_path: Path) -> None:
     place = folder(tmp_path, "hw_2026_11_ann_lee.ipynb", "hw_2026_11_ada_lovelace.ipynb")
     assert list(students(find_submissions(place)).values()) == ["Ada Lovelace", "Ann Lee"]
@@ -231,6 +245,10 @@ def test_gradescope_lists_that_say_nothing(tmp_path: Path, text: str) -> None:
         ("Jörg Müller.ipynb", "Müller, Jörg"),
         ("Joerg Mueller.ipynb", "Müller, Jörg"),  # the list says so
         ("ada@uni.example_hw1.ipynb", "Ada Lovelace"),
+        ("hw_ada@uni.example_late.ipynb", "Ada Lovelace"),
+        ("1-2 - Ann Lee- Nov 2, 2026 956 PM - hw.ipynb", "Ann Lee"),
+        ("hw1_4711_attempt_2026-11-02-10-01-02_hw1.ipynb", "Ada Lovelace"),
+        ("xada@uni.example.ipynb", ""),
         ("s-4712.ipynb", "José García Márquez"),
         ("ada lovelace/week2/answer.ipynb", "Ada Lovelace"),
         ("Pat O’Brien.ipynb", "O'Brien, Pat"),
@@ -602,8 +620,24 @@ def test_from_a_class_list_to_results(tmp_path: Path, capsys: pytest.CaptureFixt
     )
     assert main(command) == 0
     assert "2 of 3 submissions graded, 2 with all points" in capsys.readouterr().out
+    (tmp_path / "newer.csv").write_text('Student,Section\n"Lovelace, Ada",B\n"Late, Zoe",C\n')
+    assert main([*command, "--students", str(tmp_path / "newer.csv")]) == 0
+    rows = (week / "results" / "results.csv").read_text().splitlines()
+    assert rows[0].endswith("notes,Student,Section")
+    assert rows[1].startswith("Ada Lovelace,")
+    assert rows[1].endswith(',"Lovelace, Ada",B')
+    assert rows[-1].startswith('"Late, Zoe",,0,2,')
     assert main([*command, "--id", "Group"]) == 1
     assert "no column 'Group'" in capsys.readouterr().err
+
+
+def test_a_result_says_when_it_was_handed_in(tmp_path: Path) -> None:
+    files = {"submission_metadata.yml": METADATA, "submission_101/hw.ipynb": NOTEBOOK}
+    (handed,) = find_submissions(zips.write(tmp_path / "x.zip", files)).handed
+    result = _result(handed, make_assignment("A", []), Ran(), Matcher([], CLASS))
+    assert (result.student, result.by, result.late) == ("Ada Lovelace", "platform", False)
+    assert result.handed_at == "2026-11-02T10:01:02-07:00"
+    assert result.packed_at[:4].isdigit()
 
 
 def test_odd_files_do_not_stop_the_others(tmp_path: Path) -> None:

@@ -32,7 +32,7 @@ _MOODLE = re.compile(
     r"(?P<name>[^/]+?)(?:_(?P<id>\d+))?_assignsubmission_[a-z]+(?:_(?P<rest>.*))?", re.DOTALL
 )
 _CANVAS = re.compile(
-    r"(?:(?P<name>[^\W\d_][^\W_]*)_)?(?P<late>LATE_)?(?P<id>\d+|anon_[^\W_]+)_(?P<file>\d+)_"
+    r"(?:(?!LATE_)(?P<name>[^\W\d_][^\W_]*)_)?(?P<late>LATE_)?(?P<id>\d+|anon_[^\W_]+)_(?P<file>\d+)_"
     r"(?P<rest>.+?)(?:-(?P<again>\d{1,3}))?(?:\.[^.]*)?",
     re.DOTALL,
 )

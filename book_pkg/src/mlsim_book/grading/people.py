@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
@@ -138,9 +138,11 @@ class People:
     def _numbered(self, text: str) -> set[str]:
         """Return the students one of whose numbers or addresses stands in a text, whole."""
         folded = fold(text)
-        pieces = {folded}
+        pieces = {folded, *_addresses(folded, self._ids)}
         for marks in _APART:
-            pieces |= set(re.split(f"[{re.escape(marks)}]", folded))
+            pieces |= {
+                each for each in re.split(f"[{re.escape(marks)}]", folded) if "@" not in each
+            }
         found: set[str] = set()
         for piece in pieces:
             if piece in self._chosen or (len(piece) >= _SHORTEST_ID and piece in self._ids):
@@ -150,11 +152,12 @@ class People:
     def _goes_on(self, parts: tuple[Word, ...], start: int, end: int) -> bool:
         """Say whether a name is longer: "Lee" in "Ann Lee", or "Ann Lee" in "Ann Lee-Smith"."""
         inner = {left.after for left, _ in pairwise(parts[start:end])}
-        sides = [(start - 1, parts[start].before), (end, parts[end - 1].after)]
-        for at, mark in sides:
-            joined = mark in {"-", "'", "’"} and inner and mark not in inner
-            if joined and 0 <= at < len(parts) and not self._filler(parts[at].text):
-                return True
+        for at in (start, end):  # between this word and the one before
+            if 0 < at < len(parts):
+                mark, other = parts[at].before, parts[at - 1 if at == start else at].text
+                joined = mark in {"-", "'", "’"} and mark == parts[at - 1].after
+                if joined and inner and mark not in inner and not self._filler(other):
+                    return True
         if end - start > 1 or not parts[start].text.isalpha():
             return False
         others = [each.text for at, each in enumerate(parts) if not start <= at < end]
@@ -162,6 +165,15 @@ class People:
 
     def _filler(self, word: str) -> bool:
         return not word.isalpha() or len(word) == 1 or word in _FILLERS or word in self._title
+
+
+def _addresses(text: str, known: Collection[str]) -> Iterator[str]:
+    """Yield the addresses in a text: of those that could end there, the longest that is known."""
+    for found in re.finditer(r"[^\s,;()\[\]@]+@([^\s_,;()\[\]@]+)", text):
+        local = found[0].split("@")[0]
+        starts = [0, *(at + 1 for at, char in enumerate(local) if char in "_-")]
+        wholes = (f"{local[at:]}@{found[1]}" for at in starts)
+        yield from [whole for whole in wholes if whole in known][:1]
 
 
 def as_known(roster: Roster, names: Iterable[str], old: Roster) -> Roster:
