@@ -1,8 +1,10 @@
 """Grade a class: 200 submissions of ten questions, 25 of them hostile; and what walls cost.
 
     python benchmarks/bench_grading.py [NUMBER OF SUBMISSIONS]
+    python benchmarks/bench_grading.py --gradebook [NUMBER OF STUDENTS]
 
-The notebooks are those of an assignment of the book's own questions with numbers for
+The second makes up what came out of the walls, and times all that comes after: judging, the
+gradebook, texts and overrides, what is alike, tables, exports, pages. The notebooks are those of an assignment of the book's own questions with numbers for
 each student. Honest ones solve it with `mlsim`, or leave it blank, or take a wrong path;
 hostile ones loop, exit, print 200 MB, fill the memory, or reach for the key.
 """
@@ -11,16 +13,37 @@ from __future__ import annotations
 
 import csv
 import json
+import random
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
+from mlsim_book.grading.alike import alike_csv, find_alike
+from mlsim_book.grading.assignment import Assignment, make_assignment
+from mlsim_book.grading.exports import export
+from mlsim_book.grading.finish_options import EXPORTS
+from mlsim_book.grading.grade import _result as grade_result
+from mlsim_book.grading.gradebook import Rules, gradebook_csv, make_gradebook
+from mlsim_book.grading.hand import read_hand, write_hand
+from mlsim_book.grading.late import LateRule, read_due
 from mlsim_book.grading.limits import Limits
-from mlsim_book.grading.process import run_notebook
+from mlsim_book.grading.matching import Matcher
+from mlsim_book.grading.overrides import read_overrides
+from mlsim_book.grading.overview import overview
+from mlsim_book.grading.process import Ran, run_notebook
+from mlsim_book.grading.report import publish_results
+from mlsim_book.grading.results import Result
+from mlsim_book.grading.roster import Roster, Student
+from mlsim_book.grading.submissions import Handed
+from mlsim_book.grading.tallies import mistakes_csv, questions_csv
 from mlsim_book.grading.walls.choose import TRUST, NoWallsError, choose
+from mlsim_course import bank
 
 ROOT = Path(__file__).parents[1]
 REPEATS = 9
@@ -40,6 +63,8 @@ TEN = [
     "t4-share", "ridge-order", "tensor-cores", "kv-70b", "decode-floor", "users-h200",
     "cache-bits", "experts-read", "state-70b", "days-six",
 ]  # fmt: skip
+TEXT = "twice-the-peak"
+MATCHERS: dict[int, Matcher] = {}
 
 
 def main(count: int) -> None:
@@ -68,6 +93,109 @@ def main(count: int) -> None:
         started = time.perf_counter()
         subprocess.run([*command, "grade", str(out)], cwd=ROOT, check=True, capture_output=True)
         print(f"again, nothing new: {time.perf_counter() - started:.1f} s")
+
+
+def gradebook(count: int) -> None:
+    """Make up what a large class handed in, and print what each step after the walls takes."""
+    rng = random.Random(10_000)
+    names = [f"Student {number:05}" for number in range(count)]
+    exercises = [bank.exercises[each] for each in (*TEN, TEXT)]
+    columns = ("First name", "Last name", "ID number", "Email address")
+    people = tuple(
+        Student(name, columns=dict(zip(columns, (*name.split(), f"00{n}", f"{n}@x"), strict=True)))
+        for n, name in enumerate(names)
+    )
+    steps: list[tuple[str, float]] = []
+
+    def timed(step: str, call: Callable[[], Any]) -> Any:
+        started = time.perf_counter()
+        found = call()
+        steps.append((step, time.perf_counter() - started))
+        return found
+
+    made = timed("questions and numbers", lambda: make_assignment("Week", exercises, names))
+    made = replace(made, roster=Roster(people, columns))
+    handed = [
+        (name, number, *made_up(made, name, rng)) for name in names for number in range(1 + (rng.random() < 0.1))
+    ]  # fmt: skip
+    results = timed("judge", lambda: [judged(made, *each) for each in handed])
+    with tempfile.TemporaryDirectory() as folder:
+        home = Path(folder)
+        own = [each.id for each in exercises]
+        (home / "overrides.csv").write_text(
+            "student,question,points,why\n"
+            + "".join(f"{name},{rng.choice(own)},1,asked\n" for name in names[::50])
+        )
+        called = {name: name for name in names}
+        points = {each.id: each.points for each in exercises}
+        write = timed(
+            "texts to be marked",
+            lambda: write_hand(home / "hand", read_hand(home, exercises), results),
+        )
+        assert write is None
+        sheet = home / "hand" / f"{TEXT}.csv"
+        sheet.write_text(sheet.read_text("utf-8-sig").replace(",,,,", ",2,1,0,"), encoding="utf-8")
+        hand = timed("texts read back", lambda: read_hand(home / "hand", exercises))
+        own_points = timed(
+            "overrides", lambda: read_overrides(home / "overrides.csv", called, points)
+        )
+        due = LateRule(read_due("2026-11-30T12:00+00:00"))
+        rules = Rules("latest", due, own_points, hand)
+        book = timed("gradebook", lambda: make_gradebook(results, made, rules))
+        alike = timed("alike", lambda: find_alike(book, made))
+        texts = timed("tables", lambda: {
+            "gradebook.csv": gradebook_csv(book), "questions.csv": questions_csv(book),
+            "mistakes.csv": mistakes_csv(book), "alike.csv": alike_csv(alike),
+        })  # fmt: skip
+        for kind in EXPORTS:
+            texts |= timed(f"export {kind}", lambda kind=kind: export(book, kind)).files
+        texts["overview.html"] = timed("the instructor's page", lambda: overview(book, alike))
+        timed("pages for students, written and swapped", lambda: publish_results(
+            book.results, names, made.title, home / "results", roster=made.roster, extra=texts
+        ))  # fmt: skip
+        written = (home / "results" / "overview.html").stat().st_size
+    assert len(book.entries) == count
+    assert not any(each.open for each in book.entries)
+    print(f"{count} students, {len(results)} submissions, {len(exercises)} questions:")
+    for step, seconds in steps:
+        print(f"  {step:40} {seconds:6.2f} s")
+    print(f"  {'in all':40} {sum(each for _, each in steps):6.2f} s")
+    print(f"  {len(alike)} signs that work is alike; overview.html {written / 1e6:.1f} MB")
+
+
+def made_up(made: Assignment, name: str, rng: random.Random) -> tuple[dict[str, Any], str]:
+    """What somebody answered: mostly right, else blank, a wrong path, or another's answer."""
+    values: dict[str, Any] = {}
+    for index, question in enumerate(made.questions):
+        version = question.versions[made.students[name][index]]
+        chance = rng.random()
+        if question.exercise.kind == "text":
+            given: Any = f"Because of {rng.random():.9f}: the bytes come as fast as before."
+        elif chance < 0.6:
+            given = version.answer
+        elif chance < 0.8 and version.wrong:
+            given = rng.choice(version.wrong)
+        elif chance < 0.9:
+            continue
+        else:
+            given = rng.choice(question.versions).answer
+        kind = (
+            "text" if isinstance(given, str) else "list" if isinstance(given, tuple) else "number"
+        )
+        values[question.variable] = {kind: list(given) if kind == "list" else given}
+    return values, f"{rng.randrange(20_000):032x}"
+
+
+def judged(
+    made: Assignment, name: str, number: int, values: dict[str, Any], sources: str
+) -> Result:
+    """Judge it as a grading does, with nothing left but the walls."""
+    file = f"{name}-{number}.ipynb"
+    handed = Handed(Path(file), file, file.encode())
+    matcher = MATCHERS.setdefault(id(made), Matcher(made.students, made.roster, made.title, {}))
+    result = grade_result(handed, made, Ran(values, student=name, sources=sources), matcher)
+    at = f"2026-{11 + number}-30T{number + 10}:00:00+00:00"
+    return replace(result, handed_at=at, attempt=number)
 
 
 def cost_of_walls() -> None:
@@ -108,5 +236,8 @@ def hand_in(out: Path, name: str, number: int) -> None:
 
 
 if __name__ == "__main__":
-    cost_of_walls()
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 200)
+    if sys.argv[1:2] == ["--gradebook"]:
+        gradebook(int(sys.argv[2]) if len(sys.argv) > 2 else 10_000)
+    else:
+        cost_of_walls()
+        main(int(sys.argv[1]) if len(sys.argv) > 1 else 200)

@@ -1,0 +1,303 @@
+"""A professor's afternoon, as teaching.qmd tells it: from Moodle's class list to Moodle's gradebook.
+
+And a student who enrols late, whose numbers move nobody else's.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mlsim_book.cli import main
+from mlsim_book.grading.key import read_key
+
+QUESTIONS = """\
+[[exercise]]
+id = "boil"
+title = "Boil"
+kind = "number"
+points = 2
+prompt = "How long for {litres} l at 2 kW?"
+setup = "power = 2000"
+answer = "litres * 334880 / power"
+unit = "s"
+hints = ["Energy over power."]
+solution = "{answer:.2f} s."
+
+[exercise.given]
+litres = [2, 3, 5, 7]
+
+[[exercise.wrong]]
+answer = "334880 / power"
+because = "That is for one litre."
+credit = 0.5
+
+[[exercise]]
+id = "unit-of-power"
+title = "The unit"
+kind = "choice"
+prompt = "What is a watt?"
+choices = ["J", "J/s", "J s"]
+answer = "'J/s'"
+solution = "{answer}."
+
+[[exercise]]
+id = "sort-them"
+title = "Sort"
+kind = "order"
+prompt = "Smallest first."
+choices = ["cup", "bath", "kettle"]
+answer = "['cup', 'kettle', 'bath']"
+solution = "So."
+
+[[exercise.wrong]]
+answer = "['bath', 'kettle', 'cup']"
+because = "That is largest first."
+[[exercise]]
+id = "why-a-lid"
+title = "Why a lid?"
+kind = "text"
+prompt = "Why does a lid help?"
+solution = "Steam carries heat away. A lid keeps it."
+
+[[exercise.rubric]]
+name = "Reason"
+points = 2
+full = "Says what carries the heat away."
+half = "Says only that heat is lost."
+"""
+# as Moodle saves its list of participants where a comma is the decimal sign, with a formula in it
+CLASS = (
+    "First name;Last name;ID number;Email address;Groups\n"
+    "Ada;Lovelace;0815;ada@uni.example;A\n"
+    "Alan;Turing;0816;alan@uni.example;A\n"
+    "Grace;Hopper;0817;grace@uni.example;=1+1\n"
+    "José;Núñez;0818;jose@uni.example;B\n"
+)
+BOOK = "project: {type: book}\nbook: {chapters: [index.qmd]}\n"
+
+
+@pytest.fixture
+def book(tmp_path: Path) -> Path:
+    """A book of one chapter, with a question that a person marks, and one with part of the points."""
+    root = tmp_path / "book"
+    root.mkdir()
+    (root / "_quarto.yml").write_text(BOOK)
+    (root / "index.qmd").write_text("# A\n")
+    (root / "index.exercises.toml").write_text(QUESTIONS)
+    return root
+
+
+def rows(path: Path) -> dict[str, dict[str, str]]:
+    """The rows of a table, by their first cell."""
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        return {next(iter(row.values())): row for row in csv.DictReader(file)}
+
+
+def solved(path: Path, **answers: Any) -> bytes:
+    """A student's notebook with answers in it, as Jupyter saves it."""
+    notebook = json.loads(path.read_text(encoding="utf-8"))
+    for cell in notebook["cells"]:
+        source = "".join(cell["source"])
+        for name, value in answers.items():
+            if cell["cell_type"] == "code" and source.startswith(name):
+                cell["source"] = f"{name} = {value!r}"
+    return json.dumps(notebook).encode()
+
+
+def zipped(path: Path, files: dict[str, bytes]) -> Path:
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, data in files.items():
+            archive.writestr(name, data)
+    return path
+
+
+def test_a_professors_afternoon(
+    book: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    listed, week = tmp_path / "participants.csv", tmp_path / "week2"
+    listed.write_bytes(CLASS.encode("cp1252"))
+    # the assignment
+    assign = ["assign", "index", "--out", str(week), "--root", str(book), "--title", "Week 2"]
+    assert main([*assign, "--variant-by", str(listed)]) == 0
+    notebooks = {each.stem: each for each in (week / "students").iterdir()}
+    assert sorted(notebooks) == ["Ada_Lovelace", "Alan_Turing", "Grace_Hopper", "José_Núñez"]
+    key = read_key(week / "key.json")
+    ada = {
+        f"answer_{question.exercise.id.replace('-', '_')}": question.versions[version].answer
+        for question, version in zip(key.questions, key.students["Ada Lovelace"], strict=True)
+    }
+    # the zip of submissions that Moodle gives: Ada right, Alan on a wrong path, José never
+    late = "Grace Hopper_43_assignsubmission_file_/Week_2.ipynb"
+    zipped(
+        week / "submissions" / "moodle.zip",
+        {
+            "Ada Lovelace_41_assignsubmission_file_/Week 2.ipynb": solved(
+                notebooks["Ada_Lovelace"], **{**ada, "answer_why_a_lid": "Steam carries\nthe heat."}
+            ),
+            "Alan Turing_42_assignsubmission_file_/mine (1).ipynb": solved(
+                notebooks["Alan_Turing"], answer_boil=167.44, answer_why_a_lid="=It is warm"
+            ),
+            late: b"\x89PNG no notebook",
+        },
+    )
+    # grades
+    grade = ["grade", str(week), "--due", "2026-11-30T23:59+01:00"]
+    assert main([*grade, "--export", "moodle"]) == 0
+    said = capsys.readouterr().out
+    assert "2 texts to be marked" in said
+    found = rows(week / "results" / "gradebook.csv")
+    assert {name: row["points"] for name, row in found.items()} == {
+        "Ada Lovelace": "4", "Alan Turing": "1", "Grace Hopper": "0", "José Núñez": "0",
+    }  # fmt: skip
+    assert found["José Núñez"]["Email address"] == "jose@uni.example"
+    assert "nothing was handed in" in found["José Núñez"]["notes"]
+    assert found["Grace Hopper"]["Groups"] == "'=1+1"
+    assert "formula" in said
+    page = (week / "results" / "overview.html").read_text(encoding="utf-8")
+    assert "2 texts wait for somebody to mark them" in page
+    # points by hand, in Excel's way; and a decision
+    sheet = week / "hand" / "why-a-lid.csv"
+    table = [row.split(",") for row in sheet.read_text("utf-8-sig").splitlines()]
+    assert table[0][:4] == ["row", "student", "answer", "Reason (2)"]
+    text = sheet.read_text("utf-8-sig").replace(
+        "'=It is warm,,", "'=It is warm,1,Look at the steam."
+    )
+    text = text.replace('the heat.",,', 'the heat.",2,')
+    sheet.write_bytes(text.encode("utf-8"))
+    (week / "overrides.csv").write_text(
+        "student,question,points,why\nAlan Turing,sort-them,1,Showed it in class\n"
+        "0817,boil,0.5,File was broken; told me in time\n"
+    )
+    # one regrade: nothing runs again, and what was decided holds
+    kept = {each: each.stat().st_mtime_ns for each in (week / "results" / "kept").iterdir()}
+    for _ in range(2):
+        assert main([*grade, "--export", "moodle", "--export", "canvas"]) == 0
+    assert kept == {each: each.stat().st_mtime_ns for each in (week / "results" / "kept").iterdir()}
+    said = capsys.readouterr().out
+    assert "to be marked" not in said
+    found = rows(week / "results" / "gradebook.csv")
+    assert {name: row["points"] for name, row in found.items()} == {
+        "Ada Lovelace": "6", "Alan Turing": "3", "Grace Hopper": "0.5", "José Núñez": "0",
+    }  # fmt: skip
+    assert "sort-them: 1, Showed it in class" in found["Alan Turing"]["notes"]
+    pages = {each.name: each.read_text("utf-8") for each in (week / "results/feedback").iterdir()}
+    (alan,) = [each for name, each in pages.items() if "Alan" in name]
+    assert "Look at the steam." in alan
+    assert "This earns 50 % of the points." in alan
+    assert "Showed it in class" not in alan
+    # the export: what Moodle's importer maps from is there for all
+    moodle = rows(week / "results" / "moodle.csv")
+    by_mail = {row["Email address"]: row["Week 2"] for row in moodle.values()}
+    assert by_mail == {
+        "ada@uni.example": "6", "alan@uni.example": "3", "grace@uni.example": "0.5",
+        "jose@uni.example": "",
+    }  # fmt: skip
+    assert (week / "results" / "canvas.csv").exists()
+    assert re.search(r"export: 1 student without a grade.*José Núñez", said)
+
+
+def test_who_enrols_late_moves_nobody(
+    book: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    listed, week = tmp_path / "class.csv", tmp_path / "week"
+    listed.write_text("student,group\n" + "".join(f"s{n},1\n" for n in range(8)))
+    assign = ["assign", "index", "--out", str(week), "--root", str(book)]
+    assert main([*assign, "--variant-by", str(listed)]) == 0
+    before = {each: each.read_bytes() for each in (week / "students").iterdir()}
+    (week / "submissions" / "s1.ipynb").write_bytes((week / "solutions" / "s1.ipynb").read_bytes())
+    (week / "submissions" / "zoe.ipynb").write_bytes((week / "solutions" / "s1.ipynb").read_bytes())
+    (week / "overrides.csv").write_text("student,question,points,why\ns1,boil,1,x\n")
+    key = read_key(week / "key.json")
+    # s0 has left; two are new, one of them first
+    listed.write_text(
+        "student,group\nzoe,2\n" + "".join(f"s{n},1\n" for n in range(1, 8)) + "new,3\n"
+    )
+    capsys.readouterr()
+    assert main([*assign, "--variant-by", str(listed)]) == 1
+    assert "Add students who came late with --add" in capsys.readouterr().err
+    assert main([*assign, "--variant-by", str(listed), "--add"]) == 0
+    assert "2 students more" in capsys.readouterr().out
+    after = read_key(week / "key.json")
+    assert {name: after.students[name] for name in key.students} == key.students
+    assert set(after.students) == {*key.students, "zoe", "new"}
+    assert before == {each: each.read_bytes() for each in before}
+    assert (week / "students" / "zoe.ipynb").exists()
+    # the same numbers that the whole list would have given from the start
+    other = tmp_path / "other"
+    assert main([*assign[:2], "--out", str(other), *assign[4:], "--variant-by", str(listed)]) == 0
+    whole = read_key(other / "key.json").students
+    assert {name: after.students[name] for name in whole} == whole
+    # once more changes nothing; another seed or other questions are refused
+    text = (week / "key.json").read_text()
+    assert main([*assign, "--variant-by", str(listed), "--add"]) == 0
+    assert (week / "key.json").read_text() == text
+    capsys.readouterr()
+    assert main([*assign, "--variant-by", str(listed), "--add", "--seed", "z"]) == 1
+    assert "would give other numbers to" in capsys.readouterr().err
+    wanted = [*assign[:1], "boil", *assign[2:], "--variant-by", str(listed), "--add"]
+    assert main(wanted) == 1
+    assert "are not those of this assignment" in capsys.readouterr().err
+    assert main([*assign, "--add"]) == 1
+    assert (week / "key.json").read_text() == text
+    # what was handed in before is graded with the numbers that it was given
+    assert main(["grade", str(week)]) == 0
+    found = rows(week / "results" / "gradebook.csv")
+    assert found["s1"]["boil"] == "1"
+    assert (found["s0"]["group"], found["zoe"]["group"]) == ("1", "2")
+    assert set(found) == set(after.students)
+
+
+def test_slips_of_the_instructor_are_told_before_anything_runs(
+    book: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    week = tmp_path / "week"
+    assert main(["assign", "index", "--out", str(week), "--root", str(book)]) == 0
+    (week / "submissions" / "ann.ipynb").write_text('{"cells": []}')
+    for options, words in [
+        (["--due", "tomorrow"], "no date"),
+        (["--late-per-day", "5"], "nothing says when it was due"),
+        (["--due", "2026-11-30T23:59Z", "--late-per-day", "120"], "must be from 0 to 100"),
+        (["--due", "2026-11-30T23:59Z", "--grace", "-1"], "must be from 0"),
+        (["--overrides", str(tmp_path / "none.csv")], "no such file of overrides"),
+        (["--export", "moodle"], "tells Moodle who is who"),
+        (["--export", "canvas", "--export-as", "Final Grade"], "Canvas reads no column"),
+    ]:
+        capsys.readouterr()
+        assert main(["grade", str(week), *options]) == 1
+        assert words in capsys.readouterr().err
+        assert not (week / "results" / "results.csv").exists()
+    (week / "hand").mkdir()
+    (week / "hand" / "why-a-lid.csv").write_text("row,student\n")
+    assert main(["grade", str(week)]) == 1
+    assert "why-a-lid.csv:1: there is no column answer" in capsys.readouterr().err
+
+
+def test_texts_of_strangers_are_read_whole_and_safely(book: Path, tmp_path: Path) -> None:
+    week = tmp_path / "week"
+    assert main(["assign", "index", "--out", str(week), "--root", str(book)]) == 0
+    odd = {
+        "long": "'é\\U0001d54f' * 4000", "lines": "'a\\r\\n\\x1b[31mb\\ud800\\n=1+1'",
+        "blank": "'\\n...\\n'", "number": "3", "html": "'<img src=x onerror=alert(1)>'",
+    }  # fmt: skip
+    for name, code in odd.items():
+        cell = {"cell_type": "code", "metadata": {}, "source": f"answer_why_a_lid = {code}"}
+        text = json.dumps({"cells": [{**cell, "outputs": []}], "nbformat": 4, "metadata": {}})
+        (week / "submissions" / f"{name}.ipynb").write_text(text)
+    assert main(["grade", str(week)]) == 0
+    sheet = (week / "hand" / "why-a-lid.csv").read_text("utf-8-sig")
+    found = {row["student"]: row["answer"] for row in csv.DictReader(io.StringIO(sheet))}
+    assert set(found) == {"long", "lines", "html"}
+    assert len(found["long"]) == 5000
+    assert found["lines"] == "a\n [31mb?\n=1+1"
+    pages = week / "results" / "feedback"
+    assert "Only its first 5,000 characters count." in (pages / "long.html").read_text("utf-8")
+    assert "<img" not in (pages / "html.html").read_text("utf-8")
+    assert "The answer is a text, in quotes." in (pages / "number.html").read_text("utf-8")
