@@ -64,7 +64,6 @@ TEN = [
     "cache-bits", "experts-read", "state-70b", "days-six",
 ]  # fmt: skip
 TEXT = "twice-the-peak"
-MATCHERS: dict[int, Matcher] = {}
 
 
 def main(count: int) -> None:
@@ -116,9 +115,12 @@ def gradebook(count: int) -> None:
     made = timed("questions and numbers", lambda: make_assignment("Week", exercises, names))
     made = replace(made, roster=Roster(people, columns))
     handed = [
-        (name, number, *made_up(made, name, rng)) for name in names for number in range(1 + (rng.random() < 0.1))
-    ]  # fmt: skip
-    results = timed("judge", lambda: [judged(made, *each) for each in handed])
+        (name, number, *made_up(made, name, rng))
+        for name in names
+        for number in range(1 + (rng.random() < 0.1))
+    ]
+    matcher = timed("class list", lambda: Matcher(made.students, made.roster, made.title))
+    results = timed("judge", lambda: [judged(made, matcher, *each) for each in handed])
     with tempfile.TemporaryDirectory() as folder:
         home = Path(folder)
         own = [each.id for each in exercises]
@@ -128,11 +130,8 @@ def gradebook(count: int) -> None:
         )
         called = {name: name for name in names}
         points = {each.id: each.points for each in exercises}
-        write = timed(
-            "texts to be marked",
-            lambda: write_hand(home / "hand", read_hand(home, exercises), results),
-        )
-        assert write is None
+        empty = read_hand(home, exercises)
+        timed("texts to be marked", lambda: write_hand(home / "hand", empty, results))
         sheet = home / "hand" / f"{TEXT}.csv"
         sheet.write_text(sheet.read_text("utf-8-sig").replace(",,,,", ",2,1,0,"), encoding="utf-8")
         hand = timed("texts read back", lambda: read_hand(home / "hand", exercises))
@@ -187,12 +186,16 @@ def made_up(made: Assignment, name: str, rng: random.Random) -> tuple[dict[str, 
 
 
 def judged(
-    made: Assignment, name: str, number: int, values: dict[str, Any], sources: str
+    made: Assignment,
+    matcher: Matcher,
+    name: str,
+    number: int,
+    values: dict[str, Any],
+    sources: str,
 ) -> Result:
     """Judge it as a grading does, with nothing left but the walls."""
     file = f"{name}-{number}.ipynb"
     handed = Handed(Path(file), file, file.encode())
-    matcher = MATCHERS.setdefault(id(made), Matcher(made.students, made.roster, made.title, {}))
     result = grade_result(handed, made, Ran(values, student=name, sources=sources), matcher)
     at = f"2026-{11 + number}-30T{number + 10}:00:00+00:00"
     return replace(result, handed_at=at, attempt=number)
