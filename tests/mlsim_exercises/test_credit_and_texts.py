@@ -104,7 +104,7 @@ def test_a_text_has_a_rubric_and_no_answer(file: Path, capsys: pytest.CaptureFix
     assert "*Half of them:* Says only that heat is lost." in shown
     assert 'answer = """\n...\n"""\ncheck("lid", answer)' in shown
     bank.check("lid", "Steam.")
-    assert capsys.readouterr().out.startswith("· A person reads this.")
+    assert capsys.readouterr().out.startswith("· Compare it with the rubric")
     bank.reveal("lid")
     assert "Points for:\n- Reason (2 points): Says what carries the heat away." in (
         capsys.readouterr().out

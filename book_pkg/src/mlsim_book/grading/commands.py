@@ -137,6 +137,8 @@ def _assign(options: argparse.Namespace) -> int:
     from mlsim_book.grading.enrol import add_students
     from mlsim_book.grading.exams import check_private, made_with
     from mlsim_book.grading.handouts import write_assignment
+    from mlsim_book.grading.key import read_key
+    from mlsim_book.grading.people import as_known
     from mlsim_book.read.project import load_project
 
     project = load_project(options.root, Problems())
@@ -151,6 +153,9 @@ def _assign(options: argparse.Namespace) -> int:
             hint="Name the list, too: --variant-by CSV.",
         )
     roster = _class_list(options.variant_by, options.id) if options.variant_by else Roster()
+    if options.add and roster.students:
+        before = read_key(options.out / "key.json")
+        roster = as_known(roster, before.students, before.roster)
     students = roster.names
     secret = [*options.exam, *([options.private_seed] if options.private_seed else [])]
     private = tuple(check_private(each, project, options.out) for each in secret)
