@@ -51,7 +51,7 @@ _SAYINGS = {
     "no number": "That is no number: the answer is {wanted}.",
     "comma": "A comma separates thousands, as in 1,500: write one and a half as 1.5.",
     "other unit": "That is in {unit}: the answer is {wanted}.",
-    "unmarked": "Compare it with the rubric, then with the solution. For points, a person reads it.",
+    "unmarked": "Compare it with the rubric, then with the solution. A person gives points.",
     "earns": EARNS,
     "no text": "The answer is a text, in quotes.",
 }

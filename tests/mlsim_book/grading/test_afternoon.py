@@ -162,7 +162,7 @@ def test_a_professors_afternoon(
     assert found["Grace Hopper"]["Groups"] == "'=1+1"
     assert "formula" in said
     page = (week / "results" / "overview.html").read_text(encoding="utf-8")
-    assert "2 texts wait for somebody to mark them" in page
+    assert "Texts to be marked, in hand/: 2." in page
     # points by hand, in Excel's way; and a decision
     sheet = week / "hand" / "why-a-lid.csv"
     table = [row.split(",") for row in sheet.read_text("utf-8-sig").splitlines()]
@@ -280,7 +280,9 @@ def test_slips_of_the_instructor_are_told_before_anything_runs(
     assert "why-a-lid.csv:1: there is no column answer" in capsys.readouterr().err
 
 
-def test_texts_of_strangers_are_read_whole_and_safely(book: Path, tmp_path: Path) -> None:
+def test_texts_of_strangers_are_read_whole_and_safely(
+    book: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     week = tmp_path / "week"
     assert main(["assign", "index", "--out", str(week), "--root", str(book)]) == 0
     odd = {
@@ -291,7 +293,16 @@ def test_texts_of_strangers_are_read_whole_and_safely(book: Path, tmp_path: Path
         cell = {"cell_type": "code", "metadata": {}, "source": f"answer_why_a_lid = {code}"}
         text = json.dumps({"cells": [{**cell, "outputs": []}], "nbformat": 4, "metadata": {}})
         (week / "submissions" / f"{name}.ipynb").write_text(text)
+    # without a class list, students are those who handed in
+    own = week / "overrides.csv"
+    own.write_text("student,question,points,why\nlongg,boil,2,x\n")
+    assert main(["grade", str(week)]) == 1
+    assert "overrides.csv:2: there is no student 'longg'\n  Did you mean 'long'?" in (
+        capsys.readouterr().err
+    )
+    own.write_text("student,question,points,why\nlong,boil,2,x\n")
     assert main(["grade", str(week)]) == 0
+    assert rows(week / "results" / "gradebook.csv")["long"]["points"] == "2"
     sheet = (week / "hand" / "why-a-lid.csv").read_text("utf-8-sig")
     found = {row["student"]: row["answer"] for row in csv.DictReader(io.StringIO(sheet))}
     assert set(found) == {"long", "lines", "html"}

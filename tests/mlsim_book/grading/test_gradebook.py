@@ -288,7 +288,8 @@ def test_one_row_a_wrong_path_whatever_the_numbers_were() -> None:
     assert own[0].points == 2
     assert own[0].message == "That is for one litre, not 2. This earns 50 % of the points."
     boil = tally(book)[0]
-    assert (boil.there, boil.blank, boil.right) == (18, 3, 3)
+    assert (boil.there, boil.blank, boil.right, boil.waiting) == (18, 3, 3, 0)
+    assert (tally(book)[2].waiting, tally(book)[2].mean) == (18, 0)
     assert boil.mean == pytest.approx((12 * 2 + 3 * 4) / 18)
     assert rows(mistakes_csv(book))[0]["percent"] == "66.7"
     assert rows(questions_csv(book))[0]["percent"] == "50.0"
@@ -341,7 +342,7 @@ def test_the_page_stands_alone_and_holds_nothing_of_a_student() -> None:
     assert "\x1b" not in shown
     assert "&lt;script&gt;" in shown
     for part in ('lang="en"', "default-src 'none'", "color-scheme: light dark", 'role="img"',
-                 "<caption>", 'scope="row"', "prefers-color-scheme: dark"):  # fmt: skip
+                 "<caption>", "Why: open", 'scope="row"', "prefers-color-scheme: dark"):  # fmt: skip
         assert part in shown
     assert not re.search(r"(?:src|href)=", shown)
     assert "Boil: 50 %" in shown

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from mlsim_book.errors import SourceError
@@ -34,6 +34,7 @@ class Finish:
     blind: bool = False
     exports: tuple[str, ...] = ()
     column: str = ""
+    overrides: Path = Path(OVERRIDES)
 
     @classmethod
     def of(cls, options: argparse.Namespace, folder: Path, assignment: Assignment) -> Finish:
@@ -47,22 +48,36 @@ class Finish:
         overrides = options.overrides or folder / OVERRIDES
         if options.overrides and not overrides.exists():
             raise SourceError("there is no such file of overrides", file=overrides)
-        points = {each.exercise.id: each.exercise.points for each in assignment.questions}
+        called = _called(assignment)
         rules = Rules(
             options.take,
             late_rule(options),
-            read_overrides(overrides, _called(assignment), points),
+            # without a class list, students are those who handed in: `book` reads it
+            read_overrides(overrides, called, _points(assignment)) if called else {},
             read_hand(folder / HAND, [each.exercise for each in assignment.questions]),
         )
-        made = cls(rules, folder, options.blind, tuple(options.export), options.export_as)
+        made = cls(
+            rules, folder, options.blind, tuple(options.export), options.export_as, overrides
+        )  # fmt: skip
         for kind in made.exports:  # what it lacks is told now, not after everything ran
             export(make_gradebook([], assignment, rules), kind, made.column)
         return made
 
     def book(self, results: Sequence[Result], assignment: Assignment) -> Gradebook:
-        """Return the gradebook, and give the instructor the texts that are new."""
+        """Return the gradebook, and give the instructor the texts that are new.
+
+        Raises
+        ------
+        SourceError
+            There is no class list, and somebody in the overrides has handed in nothing.
+        """
         write_hand(self.folder / HAND, self.rules.hand, results, blind=self.blind)
-        return make_gradebook(results, assignment, self.rules)
+        rules = self.rules
+        if not _called(assignment):
+            names = {each.student: each.student for each in results if each.student}
+            own = read_overrides(self.overrides, names, _points(assignment))
+            rules = replace(rules, overrides=own)
+        return make_gradebook(results, assignment, rules)
 
     def files(
         self, book: Gradebook, assignment: Assignment, passed: int = 0
@@ -130,6 +145,10 @@ def late_rule(options: argparse.Namespace) -> LateRule | None:
             option = {"per_day": "--late-per-day", "at_most": "--late-at-most"}.get(name, "--grace")
             raise SourceError(f"{option} {value:g} must be from 0 to {most:g}")
     return LateRule(read_due(options.due), **given)
+
+
+def _points(assignment: Assignment) -> Mapping[str, float]:
+    return {each.exercise.id: each.exercise.points for each in assignment.questions}
 
 
 def _called(assignment: Assignment) -> Mapping[str, str]:

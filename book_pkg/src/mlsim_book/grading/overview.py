@@ -23,6 +23,7 @@ h1 { line-height: 1.2; } h2 { margin-top: 2.5rem; } caption, figcaption { color:
 .scroll { overflow-x: auto; } .scroll:focus-visible { outline: 2px solid var(--bar); }
 table { border-collapse: collapse; min-width: 100%; font-variant-numeric: tabular-nums; }
 caption { text-align: left; padding: .25rem 0; }
+caption span { display: block; position: sticky; left: 0; max-width: min(100%, 90vw); }
 th, td { padding: .3rem .6rem; border-bottom: 1px solid var(--line); text-align: left;
   vertical-align: top; }
 th[scope=col] { white-space: nowrap; } .n { text-align: right; white-space: nowrap; }
@@ -101,11 +102,11 @@ def _needed(book: Gradebook, alike: Sequence[Alike], exported: Sequence[str], pa
     unmarked = sum(len(each.open) for each in book.entries)
     nobodys = [each for each in book.results if not each.student]
     failed = [each for each in book.results if each.failed]
-    items = [f"{unmarked} texts wait for somebody to mark them, in hand/."] if unmarked else []
+    items = [f"Texts to be marked, in hand/: {unmarked}."] if unmarked else []
     items += [f"{each.file}: {each.undecided or 'from nobody that is known'}" for each in nobodys]
     items += [f"{each.file} was not graded: {each.failed}" for each in failed]
-    items += [f"{len(alike)} signs that submissions are alike: see below."] if alike else []
-    items += [f"{passed} files were no submissions: see not_graded.csv."] if passed else []
+    items += [f"Signs that submissions are alike: {len(alike)}. See below."] if alike else []
+    items += [f"Files that are no submissions: {passed}. See not_graded.csv."] if passed else []
     items += [f"Export: {each}." for each in exported]
     listed = "".join(f"<li>{_text(each)}</li>" for each in items)
     return f"<h2>What needs you</h2>\n<ul>{listed or '<li>Nothing.</li>'}</ul>"
@@ -156,13 +157,17 @@ def _by_question(tallies: Sequence[Tally]) -> str:
             f'<text x="{left - 10}" y="{y + 15}" text-anchor="end">{title}</text>'
             f'<rect class="track" x="{left}" y="{y}" width="{wide}" height="20"/>'
             f'<rect x="{left}" y="{y}" width="{wide * each.share:.1f}" height="20"/>'
-            f'<text x="{left + wide + 8}" y="{y + 15}">{100 * each.share:.0f} %</text>'
+            f'<text x="{left + wide + 8}" y="{y + 15}">{_percent(each)}</text>'
         )
-    words = "; ".join(f"{each.title}: {100 * each.share:.0f} %" for each in tallies)
+    words = "; ".join(f"{each.title}: {_percent(each)}" for each in tallies)
     return _figure(
         "questions", f"Mean share of the points of each question. {words}.", "".join(drawn),
         len(tallies) * row + 8, "Mean share of the points of each question",
     )  # fmt: skip
+
+
+def _percent(each: Tally) -> str:
+    return "open" if 0 < each.there == each.waiting else f"{100 * each.share:.0f} %"
 
 
 def _short(title: str) -> str:
@@ -198,7 +203,7 @@ def _table(caption: str, head: Iterable[tuple[str, bool]], rows: Iterable[Sequen
     said = _text(caption)
     return (
         f'<div class="scroll" role="region" aria-label="{said}" tabindex="0"><table>'
-        f"<caption>{said}</caption>\n<thead><tr>{first}</tr></thead>\n<tbody>\n{body}\n</tbody>"
+        f"<caption><span>{said}</span></caption>\n<thead><tr>{first}</tr></thead>\n<tbody>\n{body}\n</tbody>"
         "</table></div>"
     )
 

@@ -26,7 +26,8 @@ class Tally:
     there: int  # who handed in
     blank: int
     right: int  # with all points
-    mean: float  # points
+    waiting: int  # texts that nobody has marked
+    mean: float  # points, of those that are marked
     fits: float | None  # correlation of its points with those of all others, None if too few
 
     @property
@@ -55,16 +56,19 @@ def tally(book: Gradebook) -> list[Tally]:
     for index, question in enumerate(book.questions):
         exercise = question.exercise
         marks = [each.marks[index] for each in there]
-        own = [mark.points for mark in marks]
+        decided = [
+            (each, mark) for each, mark in zip(there, marks, strict=True) if mark.kind != "unmarked"
+        ]
+        own = [mark.points for _, mark in decided]
         rest = [
             sum(mark.points for mark in each.marks) - points
-            for each, points in zip(there, own, strict=True)
+            for (each, _), points in zip(decided, own, strict=True)
         ]
         found.append(
             Tally(
                 exercise.id, exercise.title, exercise.points, len(there),
                 sum(mark.kind == "not attempted" for mark in marks),
-                sum(mark.points >= mark.of for mark in marks),
+                sum(mark.points >= mark.of for mark in marks), len(marks) - len(own),
                 fmean(own) if own else 0.0, correlation(own, rest),
             )
         )  # fmt: skip
@@ -125,13 +129,13 @@ def _points(mark: Mark, kind: str) -> float:
 def questions_csv(book: Gradebook) -> str:
     """Return how each question went, as a table."""
     head = [
-        "question", "title", "of", "handed in", "blank", "all points", "mean points", "percent",
-        "correlation with the rest",
+        "question", "title", "of", "handed in", "blank", "all points", "to be marked",
+        "mean points", "percent", "correlation with the rest",
     ]  # fmt: skip
     rows = [
         [
             each.question, each.title, str(each.of), str(each.there), str(each.blank),
-            str(each.right), number(each.mean), f"{100 * each.share:.1f}",
+            str(each.right), str(each.waiting), number(each.mean), f"{100 * each.share:.1f}",
             "" if each.fits is None else f"{each.fits:.2f}",
         ]
         for each in tally(book)
