@@ -429,6 +429,14 @@ BAD: dict[str, tuple[bytes, str]] = {
     "64 bits": (zips.wide_lies("a.ipynb"), ""),
     "elsewhere": (zips.patched(zips.zipped({"a.ipynb": "{}"}), 42, 2**31, "<L"), "damaged"),
     "many": (zips.zipped({f"{n}.ipynb": "{}" for n in range(21)}), "21 notebooks: hand in one"),
+    "zips": (zips.zipped({f"{n}.zip": zips.zipped({"a.ipynb": "{}"}) for n in range(2)}), "zips in"),
+    "many by another's name": (
+        zips.zipped({
+            "Ada Lovelace_1_assignsubmission_file_/a.ipynb": "{}",
+            **{f"{n}.ipynb": "{}" for n in range(21)},
+        }),
+        "21 notebooks",
+    ),
     "overlap": (zips.overlapping(50, 10**6), "overlap"),
     "cut off": (zips.zipped({"a.ipynb": "{}"})[-60:], "zip"),
     "huge directory": (

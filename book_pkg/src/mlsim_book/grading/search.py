@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -117,8 +117,7 @@ def files_of_zip(outer: Found, *, whole: bool = False) -> Iterator[Found]:
         )
         for each in entries
     ]  # fmt: skip
-    below = [each.parts[len(outer.parts) :] for each in found]
-    if not whole and (outer.zips or not _of_platform(below)) and (reason := _too_much(found)):
+    if not whole and (reason := _too_much(found, len(outer.parts), nested=outer.zips > 0)):
         yield replace(outer, trouble=reason)
         return
     for each in found:
@@ -128,19 +127,26 @@ def files_of_zip(outer: Found, *, whole: bool = False) -> Iterator[Found]:
             yield each
 
 
-def _of_platform(paths: Iterable[Sequence[str]]) -> bool:
-    paths = list(paths)
-    return any(moodle(part) for parts in paths for part in parts[:2]) or any(
-        parts[-1] == METADATA and len(parts) <= 2 for parts in paths
-    )
+def _too_much(found: Sequence[Found], start: int, *, nested: bool) -> str:
+    """Return why a student's zip is not looked into, if it isn't.
 
-
-def _too_much(found: Sequence[Found]) -> str:
-    """Return why a student's zip is not looked into, if it isn't."""
-    many = sum(each.name.endswith((SUFFIX, ZIP)) and not odd(each) for each in found)
-    if not many:
+    One that lies in no other may be a platform's, put beside others: all but a few files in it are
+    then in folders that Moodle named.
+    """
+    work = [each for each in found if each.name.endswith((SUFFIX, ZIP)) and not odd(each)]
+    if not nested:
+        work = [
+            each for each in work if not any(map(moodle, each.parts[start : start + 2]))
+        ] or work[:1]  # fmt: skip
+    zips = sum(each.name.endswith(ZIP) for each in work)
+    if not work:
         return "there is no notebook (.ipynb) in this zip"
-    return f"the zip holds {many:,} notebooks: hand in one" if many > MOST_NOTEBOOKS else ""
+    if zips and len(work) > 1:
+        return "there are zips in this zip: hand in the notebook"
+    if len(work) > MOST_NOTEBOOKS:
+        more = "" if nested else "; if it is a class's, name it by --submissions"
+        return f"the zip holds {len(work):,} notebooks: hand in one{more}"
+    return ""
 
 
 def _is_zip(found: Found) -> bool:
