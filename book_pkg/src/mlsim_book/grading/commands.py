@@ -280,7 +280,7 @@ def _grade(options: argparse.Namespace) -> int:
     full = sum(result.points == result.of for result in results)
     odd = sum(bool(result.notes) for result in results)
     failed = [result for result in results if result.failed]
-    done = sum(not (each.failed or each.undecided) for each in results)
+    done = sum(not (each.failed or each.undecided or each.unread) for each in results)
     of = f" of {len(results)}" if done < len(results) else ""
     many = f"{done}{of} submission{'s' if len(results) != 1 else ''}"
     _say(f"{many} graded, {full} with all points, {odd} with notes")
