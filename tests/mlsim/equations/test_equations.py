@@ -32,7 +32,9 @@ from mlsim.equations import (
     input_pipeline,
     link,
     machines,
+    nodes,
     plans,
+    pools,
     product_kernels,
     recurrent,
     serving_counts,
@@ -158,6 +160,8 @@ LAYER = {
     "pipeline_parallel": 4,
     "data_parallel": 2,
     "time_to_first_token": 0.5,
+    "exposed_transfer_time": 0.25,
+    "context_parallel": 4,
     "output_tokens": 100,
     "time_per_output_token": 0.01,
     "prompt_tokens": 1000,
@@ -381,6 +385,10 @@ KINDS = (
 )
 
 
+# Where devices share sequences, or experts are chosen unevenly.
+SPREAD = (("spread",), ("spread", "uniform"), ("spread", "unfused", "calibrated"))
+
+
 @pytest.mark.parametrize(
     "kinds",
     [
@@ -390,6 +398,7 @@ KINDS = (
         *(("switched", kind) for kind in SWITCHED[1:]),
         SWITCHED,
         (*KINDS, *SWITCHED),
+        *SPREAD,
     ],
 )
 def test_one_quantity_has_one_equation_in_a_solver(kinds: tuple[str, ...]) -> None:
@@ -431,6 +440,8 @@ def test_every_equation_is_used() -> None:
     for kinds in ((), ("bound",), ("calibrated",)):
         used |= {each.name for each in equations_for(frozenset((*kinds, *SWITCHED)))}
     used |= {each.name for each in ROUND} | {*BESIDE}
+    for kind in SPREAD:
+        used |= {each.name for each in equations_for(frozenset(kind))}
     counting = {
         each.name
         for each in equations_of(
@@ -439,6 +450,8 @@ def test_every_equation_is_used() -> None:
             transformer,
             recurrent,
             link,
+            nodes,
+            pools,
             from_records,
             serving_counts,
             machines,
@@ -453,8 +466,8 @@ def test_every_equation_is_used() -> None:
     counted = {each.name for each in equations_of(counters)}
     # A run is looked at, and a device bought, beside a plan.
     beside = {each.name for each in equations_of(arrivals, plans)}
-    # Rows are added up before a layer is asked about.
-    counting |= {"stacked_rows", "grouped_rows"}
+    # Rows are added up, and a cache divided, before a layer is asked about.
+    counting |= {"context_cached_elements", "stacked_rows", "grouped_rows"}
     fitted = {
         each.name
         for each in equations_of(

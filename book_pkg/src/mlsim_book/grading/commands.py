@@ -254,8 +254,7 @@ def _grade(options: argparse.Namespace) -> int:
     assignment = read_key(folders.key)
     roster = assignment.roster
     if options.students:
-        newer = _class_list(options.students, options.id or roster.id_column)
-        roster = as_known(newer, assignment.students, roster)
+        roster = as_known(_class_list(options.students, options.id), assignment.students, roster)
     elif options.id:
         roster = roster.identified(options.id)
     assignment = replace(assignment, roster=roster)

@@ -47,18 +47,18 @@ def between_ring_elements(
 
 
 @equation(source="fedus2022switch")
-def near_share(expert_parallel: Value, tensor_parallel: Value, node_members: Value) -> Value:
+def near_share(node_members: Value, expert_replicas: Value) -> Value:
     """Share of a token's way to experts elsewhere that stays in its node.
 
-    Of the devices that hold experts and not this token, those of the copies in the same node.
+    Of the other copies of the model with which it shares the experts, those in the same node.
 
     Assumes that a token chooses its experts evenly.
-    Valid for experts on more devices than share a matrix.
+    Valid for two copies or more; devices that share a matrix have the token already.
 
-    >>> near_share(32.0, 1.0, 8.0)
-    0.22580645161290322
+    >>> near_share(8.0, 15.0)
+    0.5
     """
-    return tensor_parallel * (node_members - 1) / (expert_parallel - tensor_parallel)
+    return (node_members - 1) / (expert_replicas - 1)
 
 
 @equation(source="fedus2022switch", yields="link_elements")

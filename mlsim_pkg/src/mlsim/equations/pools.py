@@ -8,7 +8,7 @@ from mlsim.equations.registry import equation
 QUESTION = "What changes where prefill and decode have devices of their own?"
 
 
-@equation(source="patel2024splitwise", counts=True)
+@equation(source="patel2024splitwise")
 def transfer_streams(prefill_devices: Value, decode_devices: Value) -> Value:
     """Devices that send the cache of a prompt side by side: as many as can send and receive.
 
@@ -91,7 +91,7 @@ def prefill_rate(prefill_copies: Value, prefill_batch: Value, prefill_interval: 
     return prefill_copies * prefill_batch / prefill_interval
 
 
-@equation(source="zhong2024distserve")
+@equation(source="zhong2024distserve", counts=True)
 def decode_rate(batch_size: Value, output_tokens: Value, time_per_output_token: Value) -> Value:
     """Requests that the decode pool ends each second, with its batch always full.
 

@@ -29,7 +29,7 @@ def context_tokens_worked(
     return minimum(ceil(new_tokens * device_batch / context_parallel) / device_batch, token_limit)
 
 
-@equation(source="yang2025context", yields="attention_pairs")
+@equation(source="yang2025context", yields="attention_pairs", counts=True)
 def context_attention_pairs(
     unclipped_tokens: Value,
     cached_tokens: Value,

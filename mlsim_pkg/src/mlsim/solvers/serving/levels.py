@@ -110,7 +110,7 @@ def _experts(service: Service, operator: StepOperator, lies: Placement) -> Itera
         yield operator
         return
     layout = service.parallelism
-    near = float(nodes.near_share(float(layout.expert), float(layout.tensor), float(lies.members)))
+    near = float(nodes.near_share(float(lies.members), float(layout.expert_replicas)))
     if near:
         elements = nodes.near_exchange_elements(operator.link_elements, near)
         together = lies.members * layout.tensor
