@@ -37,8 +37,8 @@ class SplitServing(Serving):
     ...     model="Llama3_8B", hardware="HGX_H100", batch_size=64, prompt_tokens=2048,
     ...     prefill=PrefillPool(copies=2),
     ... )
-    >>> f"{split['transfer_bytes']:.0f}, {split['transfer_time'].to('ms'):.2f}"
-    '268 MB, 0.60 ms'
+    >>> f"{split.value('transfer_bytes'):,.0f} B, {split['transfer_time'].to('ms'):.2f}"
+    '268,435,456 B, 0.60 ms'
     """
 
     noun = "service in two pools"
