@@ -297,7 +297,7 @@ read = 2026-11-21
         (("solve", "Llama3_8B", "A100"), "use mlsim serve."),
         (("serve", "ResNet50", "A100"), "is no language model"),
         (("serve", "Llama3_9B", "A100"), "Did you mean 'Llama3_8B'?"),
-        (("serve", "Llama3_8B", "H1000"), "no device or system is called 'H1000'."),
+        (("serve", "Llama3_8B", "H1000"), "no device, system or cluster is called 'H1000'."),
         (("serve", "Llama3_8B", "H100", "--batch", "0"), "--batch must be a whole number"),
         (("serve", "Llama3_8B", "H100", "--prompt", "long"), "--prompt must be whole numbers"),
         (("serve", "Llama3_8B", "H100", "--prompt", "1000000"), "longer than the context"),

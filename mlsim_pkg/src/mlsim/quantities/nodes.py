@@ -47,7 +47,7 @@ ENTRIES: tuple[tuple[str, str, str, str], ...] = (
         "1",
         "Tokens that the busiest device with experts gets, over the mean of all of them.",
     ),
-    ("routed_share", r"s_\rho", "1", "1 where an operator's tokens depend on routing, else 0."),
+    ("routed_share", r"s_\rho", "1", "Share of an operator's tokens that depend on routing."),
     ("load_factor", r"f_o", "1", "Work of an operator on the busiest device, over the mean."),
     # Prefill and decode on separate devices.
     ("prefill_copies", r"N_\alpha", "1", "Copies of the model that only read prompts."),

@@ -55,9 +55,7 @@ def test_decoding_with_experts_over_eighteen_nodes() -> None:
     assert found.tokens_per_second / 16 / 14_800 == pytest.approx(0.9, abs=0.08)
 
 
-@pytest.mark.parametrize(
-    ("tokens", "measured", "ratio"), [(2**17, 3.8, 0.58), (2**20, 77.0, 1.06)]
-)
+@pytest.mark.parametrize(("tokens", "measured", "ratio"), [(2**17, 3.8, 0.58), (2**20, 77.0, 1.06)])
 def test_a_million_tokens_on_sixteen_nodes(tokens: int, measured: float, ratio: float) -> None:
     # Llama 3 405B on 128 H100: 128K tokens in 3.8 s, a million in 77 s [yang2025context]. The
     # context of the model is 128K; the authors measured beyond it. Its weights don't fit in 16 bits,

@@ -300,7 +300,7 @@ def test_names_that_are_unknown() -> None:
     with pytest.raises(UnknownNameError, match=r"no model is called 'Llama3_9B'. Did you mean 'Ll"):
         llama(model="Llama3_9B")
     with pytest.raises(
-        UnknownNameError, match=r"no device or system is called 'H1000'. Did you me"
+        UnknownNameError, match=r"no device, system or cluster is called 'H1000'. Did you me"
     ):
         llama(hardware="H1000")
     with pytest.raises(UnknownNameError, match=r"no precision is called 'fp7'. Did you mean"):
