@@ -46,7 +46,8 @@ def test_serve_on_a_cluster(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_load_shares_sequences(capsys: pytest.CaptureFixture[str]) -> None:
-    main("load Llama3_8B HGX_H100 --cp 4 --rate 1 --requests 20 --prompt 8000 --json".split())
+    line = "load Llama3_8B HGX_H100 --cp 4 --rate 1 --requests 20 --prompt 8000 --json"
+    main(line.split())
     printed = json.loads(capsys.readouterr().out)
     alone = Engine.load(
         model="Llama3_8B", hardware="HGX_H100", rate=1, requests=20, prompt_tokens=8000

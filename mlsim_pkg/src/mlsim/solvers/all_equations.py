@@ -37,7 +37,7 @@ SOLVERS: dict[str, tuple[Equation, ...]] = {
         *SPREAD,
         *equations_of(link, nodes, pools, served_adapters, serving_counts, speculation, switches),
     ),
-    "Engine.load": equations_of(arrivals),
+    "Engine.load": equations_of(arrivals, pools),
     "Engine.plan": equations_of(plans),
     "Engine.train": tuple(dict.fromkeys((*TRAINING, *NETWORK_TRAINING))),
     "Engine.check_claim": equations_of(claimed),
