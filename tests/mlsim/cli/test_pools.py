@@ -56,6 +56,7 @@ def test_load_shares_sequences(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_an_imbalance_that_is_no_number(capsys: pytest.CaptureFixture[str]) -> None:
-    code = main("serve DeepSeek_V3 DeepSeek_H800 --dp 32 --ep 32 --expert-imbalance much".split())
+    asked = ("serve", "DeepSeek_V3", "DeepSeek_H800", "--dp", "32", "--ep", "32")
+    code = main([*asked, "--expert-imbalance", "much"])
     assert code == 1
     assert '--expert-imbalance must be a number from 1 up, or "uniform"' in capsys.readouterr().err
