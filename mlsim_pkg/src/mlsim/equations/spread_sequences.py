@@ -148,12 +148,13 @@ def uniform_imbalance(
     """Tokens of the busiest device over the mean, where tokens choose experts by chance.
 
     A device's tokens are a sum of many small chances, so they are about normal: the busiest
-    of them is as far above the mean as the greatest of so many normal numbers, whose mean is
-    written as z with a hat. Some device has one token at least, and none has more than all.
+    of them is as far above the mean as the greatest of so many normal numbers. Some device has
+    one token at least, and none has more than all.
 
     Assumes that each expert is as likely as any other. Real routers prefer some, so this is
     the least that is to be expected.
-    Valid for experts spread evenly.
+    Valid for experts spread evenly; z with a hat is the mean of the greatest of so many standard
+    normal numbers.
 
     >>> uniform_imbalance(32.0, 256.0, 8.0, 4096.0)
     1.062388076794228
