@@ -13,6 +13,7 @@ from mlsim.cli import main
 from mlsim.engine.plan import owned
 from mlsim.errors import InvalidValueError, MlsimError
 from mlsim.solvers.plan.planned import Planned
+from mlsim.workloads import Speculation
 
 ASKED: dict[str, Any] = {
     "model": "Llama3_8B",
@@ -152,3 +153,31 @@ def test_the_command_prints_what_the_engine_says(capsys: pytest.CaptureFixture[s
     assert "USD per million" in capsys.readouterr().out
     assert main(["plan", "Llama3_8B", "--rate", "many"]) == 1
     assert "--rate" in capsys.readouterr().err
+
+
+PLANNED: dict[str, Any] = {"model": "Llama3_70B", "rate": 20, "hardware": ["H100"]}
+
+
+def test_a_cached_prefix_needs_fewer_machines_and_speculation_more_for_a_rate() -> None:
+    asked = PLANNED | {"prompt_tokens": 2000, "estimate": "roofline"}
+    plain = Engine.plan(**asked)
+    cached = Engine.plan(**asked, prefix_share=0.9, prefix_count=1)
+    assert cached.best["fleet_price"] < plain.best["fleet_price"]
+    assert "90% of each prompt is cached" in str(cached)
+    assert "switched_on" in cached.to_dict()
+    assert "switched_on" not in plain.to_dict()
+
+
+def test_speculation_meets_a_pace_that_nothing_else_does() -> None:
+    asked = PLANNED | {"time_per_output_token": "3.2 ms", "estimate": "roofline", "rate": 1}
+    drafted = Speculation(draft="Llama3_8B", tokens=4, acceptance=0.8)
+    with pytest.raises(InvalidValueError, match="serves Llama"):
+        Engine.plan(**asked)
+    found = Engine.plan(**asked, speculation=drafted)
+    assert found.best["time_per_output_token"] <= 3.2e-3
+
+
+def test_a_switch_that_does_not_go_with_the_model_says_why() -> None:
+    other = Speculation(draft="Qwen3_8B", tokens=4, acceptance=0.8)
+    with pytest.raises(InvalidValueError, match="vocabulary of its model"):
+        Engine.plan(**PLANNED, speculation=other)

@@ -6,6 +6,7 @@ import argparse
 from typing import Any
 
 from mlsim.cli.options import add_json, as_json, number
+from mlsim.cli.switches import add_switches, switches
 from mlsim.engine import Engine
 
 
@@ -45,6 +46,7 @@ def add(commands: Any) -> None:
             required=name == "rate",
             help=what,
         )
+    add_switches(command, link=False)
     add_json(command)
     command.set_defaults(run=_plan)
 
@@ -77,5 +79,6 @@ def _plan(options: argparse.Namespace) -> str:
         software=options.software,
         **counts,
         **lists,
+        **switches(options),
     )
     return as_json(found.to_dict()) if options.json else str(found)

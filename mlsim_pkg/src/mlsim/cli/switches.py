@@ -5,10 +5,10 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from mlsim.cli.flags import flags_of
 from mlsim.cli.options import number
 from mlsim.errors import InvalidValueError
 
+_LINK = "host-link-bandwidth"
 _FLAGS = (
     ("prefix-share", "SHARE", "share of each prompt's tokens that is cached (0)"),
     ("prefix-count", "N", "different prefixes, each cached once (each sequence its own)"),
@@ -18,7 +18,7 @@ _FLAGS = (
     ("acceptance", "SHARE", "chance that a drafted token is accepted"),
     ("offload-cache", "SHARE", "share of the KV cache in the host's memory (0)"),
     ("offload-weights", "SHARE", "share of the weights in the host's memory (0)"),
-    ("host-link-bandwidth", "RATE", 'of the link to the host, one way: "64 GB/s"'),
+    (_LINK, "RATE", 'of the link to the host, one way: "64 GB/s"'),
     ("adapter-rank", "N", "rank of LoRA adapters that are served beside the model"),
     ("adapter-count", "N", "different adapters (1)"),
     ("adapter-targets", "NAMES", "attention, all-linear, or q_proj,v_proj,... (all-linear)"),
@@ -27,11 +27,12 @@ _FLAGS = (
 _DRAFTED = 4
 
 
-def add_switches(command: argparse.ArgumentParser) -> None:
-    """Add the flags to a command."""
+def add_switches(command: argparse.ArgumentParser, *, link: bool = True) -> None:
+    """Add the flags to a command, that of the link's rate where there is one device."""
     group = command.add_argument_group("switches of the engine")
     for name, kind, what in _FLAGS:
-        group.add_argument(f"--{name}", metavar=kind, help=what)
+        if link or name != _LINK:
+            group.add_argument(f"--{name}", metavar=kind, help=what)
 
 
 def switches(options: argparse.Namespace) -> dict[str, Any]:
@@ -42,7 +43,7 @@ def switches(options: argparse.Namespace) -> dict[str, Any]:
     MlsimError
         If a number is none, or a flag misses the one that it belongs to.
     """
-    flags = flags_of(options.parser)
+    flags = {each: f"--{each.replace('_', '-')}" for each in vars(options)}
 
     def of(name: str, usual: Any = None) -> Any:
         text = getattr(options, name)
@@ -51,7 +52,7 @@ def switches(options: argparse.Namespace) -> dict[str, Any]:
     found: dict[str, Any] = {
         "prefix_count": of("prefix_count"),
         "adapter_count": of("adapter_count"),
-        "host_link_bandwidth": options.host_link_bandwidth,
+        "host_link_bandwidth": getattr(options, "host_link_bandwidth", None),
         "speculation": _speculation(options, of),
         "offload": _offload(of),
         "adapters": _adapters(options, of),

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from mlsim.engine.predict.bands import band as find_band
+from mlsim.engine.switches import switched
 from mlsim.equations import plans
 from mlsim.errors import InvalidValueError, MlsimError, nearest
 from mlsim.hardware import Device
@@ -18,10 +19,12 @@ from mlsim.solvers.serving.validate import service
 from mlsim.systems import Cluster, System
 from mlsim.systems.schedulers import scheduler as find_scheduler
 from mlsim.units import to_base
+from mlsim.workloads.adapters import LoRA
 from mlsim.workloads.language import Transformer
 from mlsim.workloads.model import Model
 from mlsim.workloads.parallelism import Parallelism
 from mlsim.workloads.requests import check_count
+from mlsim.workloads.switches import Offload, Speculation
 from mlsim.zoo import resolve
 from mlsim.zoo.spaces import Systems
 
@@ -45,6 +48,12 @@ def plan(
     reserve: float = 0.1,
     estimate: str = "calibrated",
     software: str | None = None,
+    prefix_share: Any = 0.0,
+    prefix_count: int | None = None,
+    speculation: Speculation | None = None,
+    offload: Offload | None = None,
+    adapters: LoRA | None = None,
+    adapter_count: int | None = None,
 ) -> Planned:
     """Find the cheapest way to serve a language model in time.
 
@@ -82,6 +91,8 @@ def plan(
         one time on one copy.
     reserve, estimate, software
         As for `load`.
+    prefix_share, prefix_count, speculation, offload, adapters, adapter_count
+        What is switched on, as for `serve`.
 
     Raises
     ------
@@ -113,9 +124,17 @@ def plan(
     if software is None and estimate == CALIBRATED:
         software = rule.software
     how = {"reserve": reserve, "estimate": estimate, "software": software}
+    on = {
+        "prefix_share": prefix_share,
+        "prefix_count": prefix_count,
+        "speculation": speculation,
+        "offload": offload,
+        "adapters": adapters,
+        "adapter_count": adapter_count,
+    }
     found: list[Option | Refused] = []
     for where in _hardware(hardware, rates):
-        made = _candidates(served, where, goals, rates, precisions=_list(precision), **how)
+        made = _candidates(served, where, goals, rates, precisions=_list(precision), on=on, **how)
         found += [
             each if isinstance(each, Refused) else tried(each, goals, rule.running_limit)
             for each in made
@@ -270,6 +289,7 @@ def _candidates(
     rates: _Prices,
     *,
     precisions: Sequence[Any],
+    on: Mapping[str, Any],
     **how: Any,
 ) -> Iterator[Candidate | Refused]:
     """Yield each layout of a model on some hardware, in each format."""
@@ -295,6 +315,7 @@ def _candidates(
                     output_tokens=int(goals.output_tokens),
                     formats=chosen,
                     parallelism=layout,
+                    switches=switched(device, **on),
                     **how,
                 )
             except MlsimError as error:

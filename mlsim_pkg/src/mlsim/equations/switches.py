@@ -202,7 +202,7 @@ def offload_time(offload_bytes: Value, host_link_bandwidth: Value) -> Value:
 
 
 @equation(source="nvidia2020ampere", yields="host_link_bandwidth")
-def one_way_rate(two_way_bandwidth: Value) -> Value:
+def one_way_rate(both_ways_rate: Value) -> Value:
     """Rate of a link in one direction, of a figure that counts both.
 
     Valid for links that are as fast each way, as PCIe is.
@@ -210,7 +210,7 @@ def one_way_rate(two_way_bandwidth: Value) -> Value:
     >>> one_way_rate(128e9)
     64000000000.0
     """
-    return two_way_bandwidth / 2
+    return both_ways_rate / 2
 
 
 @equation(source="sheng2023flexgen", yields="memory_time")

@@ -42,7 +42,7 @@ ENTRIES: tuple[tuple[str, str, str, str], ...] = (
     ("offload_bytes", r"D_\text{off}", "B", "Bytes that an operator takes from the host."),
     ("offload_time", r"t_\text{off}", "s", "Time of an operator's bytes on the host's link."),
     (
-        "two_way_bandwidth",
+        "both_ways_rate",
         r"\beta_\leftrightarrow",
         "B/s",
         "Rate of a link in both directions together.",

@@ -10,6 +10,7 @@ from mlsim.equations import arrivals, plans
 from mlsim.errors import MlsimError
 from mlsim.solvers.serving.phase import step_question
 from mlsim.solvers.serving.service import Service
+from mlsim.solvers.serving.speculated import round_question
 
 # Batches that are tried of each layout, and prompts that are read together to time one more.
 BATCHES, TOGETHER = 32, 4
@@ -105,11 +106,13 @@ def points(service: Service, goals: Goals, running_limit: int) -> dict[str, Any]
         return "does not fit in memory"
     most = min(largest, running_limit)
     batch = np.unique(np.rint(np.geomspace(1, most, BATCHES))).astype(float)
-    decode = _latency(service, batch, 1.0, goals.prompt_tokens + goals.output_tokens / 2)
-    reading = _latency(service, np.array([1.0, TOGETHER]), goals.prompt_tokens, 0.0)
+    decode, made = _decoding(service, batch, goals.prompt_tokens + goals.output_tokens / 2)
+    reading = _reading(service, np.array([1.0, TOGETHER]))
     lone = float(reading[0])
     prompt = plans.further_prompt_time(float(reading[1]), lone, float(TOGETHER))
     steps = arrivals.output_steps(goals.output_tokens, 1.0)
+    if made != 1:
+        steps = arrivals.output_rounds(goals.output_tokens, made)
     rate = arrivals.saturation_rate(batch, steps, decode, prompt)
     interval = arrivals.token_interval(decode, rate, prompt)
     met = arrivals.met_interval(interval, arrivals.interval_variance(interval, rate, prompt))
@@ -117,17 +120,35 @@ def points(service: Service, goals: Goals, running_limit: int) -> dict[str, Any]
         "running_requests": batch,
         "replica_rate": rate,
         "prompt_share": plans.prompt_share(rate, prompt),
-        "time_per_output_token": interval,
+        "time_per_output_token": arrivals.interval_per_token(interval, made),
         "time_to_first_token": arrivals.steady_first_token(lone, decode, prompt, rate, met, batch),
     }
 
 
-def _latency(service: Service, batch: Any, new: float, cached: float) -> Any:
+def _decoding(service: Service, batch: Any, cached: float) -> tuple[Any, float]:
+    """Return the time of a decode step, or of a round of speculation, and what it makes."""
+    import numpy as np
+
+    if service.switches.speculation is None:
+        return _latency(service, batch, 1.0, cached), 1.0
+    asked = round_question(replace(service, batch_size=batch), np.full(batch.shape, cached))
+    found = asked.evaluate("round_time", "expected_tokens")
+    return found["round_time"], float(np.max(found["expected_tokens"]))
+
+
+def _reading(service: Service, batch: Any) -> Any:
+    """Return the time in which prompts are read, by a draft as well where there is one."""
+    new, cached = service.prefill
+    name = "time_to_first_token" if service.switches.draft else "latency"
+    return _latency(service, batch, new, cached, name)
+
+
+def _latency(service: Service, batch: Any, new: float, cached: float, name: str = "latency") -> Any:
     import numpy as np
 
     asked = replace(service, batch_size=batch)
     full = np.full(batch.shape, new), np.full(batch.shape, cached)
-    found = step_question(asked, "a step of the plan", *full).evaluate("latency")["latency"]
+    found = step_question(asked, "a step of the plan", *full).evaluate(name)[name]
     return np.broadcast_to(found, batch.shape)
 
 

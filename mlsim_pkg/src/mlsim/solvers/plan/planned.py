@@ -115,9 +115,15 @@ class Planned:
                 "output_tokens": {"value": self.goals.output_tokens, "unit": "token/sample"},
             },
             "objective": self.objective,
+            **self._switched(),
             "options": [_row(each) for each in self.options],
             "refused": [{"layout": each.name, "why": each.why} for each in self.refused],
         }
+
+    def _switched(self) -> dict[str, Any]:
+        """Return what is switched on, for JSON; nothing where nothing is."""
+        on = self.best.service.switches
+        return {"switched_on": dict(on.words())} if on.on else {}
 
     def report(self) -> Report:
         """Return the plan as a title and rows: the best options, and why others lost."""
@@ -131,6 +137,7 @@ class Planned:
         rows.append(("runner-up", self.why))
         rows.append(("margin", self._margin()))
         rows.append(("price", self.best.candidate.words))
+        rows += [("with", words) for words in self.best.service.switches.words().values()]
         if self.objective == "cost":
             rows.append(("a million", self._apart()))
         rows.append(
