@@ -107,7 +107,7 @@ def _serve(options: argparse.Namespace) -> str:
 def _explained(serving: Serving, name: str) -> Any:
     """Explain a result of a service, or with a phase before it a quantity of that."""
     phase, _, quantity = name.partition(".")
-    if quantity and phase in ("prefill", "decode"):
+    if quantity and phase in ("prefill", "decode", "speculation"):
         return getattr(serving, phase).explain(quantity)
     if name == "latency":
         name = "generation_latency" if serving.model.decoder else "time_to_first_token"

@@ -14,13 +14,14 @@ from mlsim.equations import (
     linear_layer_times,
     link,
     nodes,
+    offload,
     on_chip,
     plans,
     pools,
+    prefix_cache,
     served_adapters,
     serving_counts,
     speculation,
-    switches,
 )
 from mlsim.solvers.anatomy.limits import EPOCHS
 from mlsim.solvers.footprint.account import FOOTPRINT
@@ -35,7 +36,8 @@ SOLVERS: dict[str, tuple[Equation, ...]] = {
     "Engine.serve": (
         *SERVING,
         *SPREAD,
-        *equations_of(link, nodes, pools, served_adapters, serving_counts, speculation, switches),
+        *equations_of(link, nodes, pools, serving_counts),
+        *equations_of(offload, prefix_cache, served_adapters, speculation),
     ),
     "Engine.load": equations_of(arrivals, pools),
     "Engine.plan": equations_of(plans),

@@ -26,7 +26,6 @@ from mlsim.systems import Cluster, System
 from mlsim.workloads.language import Transformer
 from mlsim.workloads.operators import OperatorTable
 from mlsim.workloads.parallelism import Parallelism
-from mlsim.workloads.served_adapters import adapter_operators
 from mlsim.workloads.steps import STEP_COLUMNS, UNLIMITED, StepOperator
 
 # What a request says; all else that is known belongs to model, device and layout.
@@ -268,12 +267,9 @@ def _table(service: Service, replaced: tuple[str, ...]) -> OperatorTable[StepOpe
 def _new_table(service: Service, replaced: tuple[str, ...]) -> OperatorTable[StepOperator]:
     """Make the operators' table with columns of the device's own, but those replaced."""
     parallelism, formats, system = service.parallelism, service.formats, service.system
-    operators, bound = service.model.operators(parallelism), service.estimate == "bound"
-    scored = service.switches.scored
-    if scored > 1:
-        operators = tuple(each.scoring(scored) for each in operators)
-    operators, adapted = _with_adapters(service, operators)
+    operators, adapted = service.switches.lowered(service.model, parallelism)
     operators = levels.placed(service, operators)
+    bound = service.estimate == "bound"
     if bound:
         # Activations could stay on chip, and sending could hide behind computing.
         operators = tuple(each.compulsory() for each in operators if each.kind != "network")
@@ -307,18 +303,6 @@ def _new_table(service: Service, replaced: tuple[str, ...]) -> OperatorTable[Ste
         name: values[0] for name, values in columns.items() if name not in mixed
     }
     return table
-
-
-def _with_adapters(
-    service: Service, operators: tuple[StepOperator, ...]
-) -> tuple[tuple[StepOperator, ...], dict[str, float]]:
-    """Return the operators with those of adapters, and what one adapter holds in each."""
-    on = service.switches
-    if on.adapters is None:
-        return operators, {}
-    rows = adapter_operators(service.model, on.adapters, on.adapter_count, service.parallelism)
-    sizes = {each.name: size for each, size in rows}
-    return (*operators, *(each for each, _ in rows)), sizes
 
 
 def _bytes_per_parameter(operator: StepOperator, formats: Formats) -> float:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from mlsim.workloads.language import Transformer
 
 
-PHASES = ("prefill", "decode")
+PARTS = ("prefill", "decode", "speculation")
 
 
 class Serving(Answer):
@@ -280,9 +280,9 @@ class Serving(Answer):
     def part(self, name: str) -> tuple[Answer, str]:
         """Return the answer that a name speaks of, such as "decode.latency", and its name there."""
         phase, dot, quantity = name.partition(".")
-        if dot and phase in PHASES:
-            step: StepProfile = getattr(self, phase)
-            return step, quantity
+        if dot and phase in PARTS:
+            found: Answer = getattr(self, phase)
+            return found, quantity
         return self, self._whole_time if name == "latency" else name
 
     @property

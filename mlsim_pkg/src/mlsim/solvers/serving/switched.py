@@ -7,9 +7,10 @@ from collections.abc import Iterable
 from mlsim.equations import (
     Equation,
     equations_of,
+    offload,
+    prefix_cache,
     served_adapters,
     speculation,
-    switches,
 )
 
 # The plain equation of each quantity that a switch may have another one for.
@@ -31,7 +32,7 @@ ROUND = tuple(
 )
 _SWITCHED = tuple(
     each
-    for each in equations_of(switches, served_adapters, speculation)
+    for each in equations_of(offload, prefix_cache, served_adapters, speculation)
     if each.name not in BESIDE and each not in ROUND
 )
 

@@ -6,15 +6,19 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from mlsim.equations import speculation as rounds, switches as counts
+from mlsim.equations import offload as away, prefix_cache, speculation as rounds
 from mlsim.solvers.question import Known
 from mlsim.solvers.serving.switched import HOST_LINK
 from mlsim.workloads.adapters import LoRA
+from mlsim.workloads.parallelism import Parallelism
+from mlsim.workloads.served_adapters import adapter_operators
+from mlsim.workloads.steps import StepOperator
 from mlsim.workloads.switches import Offload, Speculation
 
 if TYPE_CHECKING:
     from mlsim.records import Figure
     from mlsim.solvers.serving.service import Service
+    from mlsim.workloads.language import Transformer
 
 
 @dataclass(frozen=True, eq=False, slots=True, kw_only=True)
@@ -134,12 +138,25 @@ class Switches:
             known.add(none, draft_weight_memory=0.0, draft_cache_per_sequence=0.0)
         return known
 
+    def lowered(
+        self, model: Transformer, layout: Parallelism
+    ) -> tuple[tuple[StepOperator, ...], dict[str, float]]:
+        """Return the operators of a step, and what one adapter holds in each of its own."""
+        operators = model.operators(layout)
+        if self.scored > 1:
+            operators = tuple(each.scoring(self.scored) for each in operators)
+        if self.adapters is None:
+            return operators, {}
+        rows = adapter_operators(model, self.adapters, self.adapter_count, layout)
+        sizes = {each.name: size for each, size in rows}
+        return (*operators, *(each for each, _ in rows)), sizes
+
     def prefill(self, prompt_tokens: Any) -> tuple[Any, Any]:
         """Return how many tokens of a prompt prefill works on, and how many are cached."""
         if not self.has_prefix:
             return prompt_tokens, 0.0
-        cached = counts.prefix_tokens(self.prefix_share, prompt_tokens)
-        return counts.uncached_tokens(prompt_tokens, cached), cached
+        cached = prefix_cache.prefix_tokens(self.prefix_share, prompt_tokens)
+        return prefix_cache.uncached_tokens(prompt_tokens, cached), cached
 
     def words(self) -> Mapping[str, str]:
         """Return what is switched on, in words, by name."""
@@ -165,7 +182,7 @@ class Switches:
 def one_way(figure: Figure) -> float:
     """Return the rate of a link in one direction, in B/s."""
     both = figure.direction == "both ways"
-    return float(counts.one_way_rate(figure.si) if both else figure.si)
+    return float(away.one_way_rate(figure.si) if both else figure.si)
 
 
 def _origin(service: Service, figure: Figure) -> Callable[[], str]:
