@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from functools import cache
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from mlsim import Engine, LoRA
@@ -155,3 +157,82 @@ def test_a_trace_says_what_is_cached_of_each_prompt(tmp_path: Path) -> None:
 def test_what_cannot_be_is_refused(given: dict[str, Any], words: str) -> None:
     with pytest.raises((InvalidValueError, WrongKindError, DataFileError), match=words):
         Engine.load(**SMALL, rate=1, **given)
+
+
+def rounds_by_chance(rate: float, count: int, on: dict[str, Any], seed: int) -> tuple[Any, Any]:
+    """Run a service of the plainest kind, where each drafted token is accepted or not by chance.
+
+    One round after another; prompts that came are read before it, one after another.
+    """
+    random = np.random.default_rng(seed)
+    asked = SMALL | {"output_tokens": 200} | on
+    batches = [1, 2, 4, 8, 16, 32]
+    lengths = [1, 16, 64, 128, 256, 384, 512, 768, 1024, 2048, 4096, 8192]
+    reads = [
+        float(Engine.serve(**(SMALL | {"prompt_tokens": n, "output_tokens": 1}))
+              .prefill.value("latency"))
+        for n in lengths
+    ]  # fmt: skip
+    whole = Engine.serve(**asked, batch_size=batches)
+    if "speculation" in on:
+        times, tokens = whole.speculation.value("round_time"), on["speculation"].tokens
+        chance = on["speculation"].acceptance
+    else:
+        times, tokens, chance = whole.value("time_per_output_token"), 0, 0.0
+    new_tokens = round(2048 * (1 - on.get("prefix_share", 0)))
+    lone = float(Engine.serve(**asked).value("time_to_first_token"))
+
+    @cache
+    def step(decoding: int, prompts: int) -> float:
+        """All tokens go through the matrices together; the rest of a round or a prompt adds up."""
+        width = decoding * (tokens + 1)
+        found = float(np.interp(width + prompts * new_tokens, lengths, reads))
+        found += prompts * (lone - float(np.interp(new_tokens, lengths, reads)))
+        if decoding:
+            found += float(np.interp(decoding, batches, times) - np.interp(width, lengths, reads))
+        return found
+
+    arrived = np.cumsum(random.exponential(1 / rate, count))
+    first, last = np.zeros(count), np.zeros(count)
+    now, came, left = 0.0, 0, {}
+    while came < count or left:
+        if not left:
+            now = max(now, float(arrived[came]))
+        new = []
+        while came < count and arrived[came] <= now:
+            new.append(came)
+            came += 1
+        now += step(len(left), len(new))
+        for index in list(left):
+            left[index] -= 1
+            drafted = tokens
+            while drafted and random.random() < chance:
+                left[index], drafted = left[index] - 1, drafted - 1
+            if left[index] <= 0:
+                last[index] = now
+                del left[index]
+        for index in new:
+            first[index] = now
+            left[index] = 199
+    return first - arrived, (last - first) / 199
+
+
+@pytest.mark.parametrize(
+    ("rate", "on"),
+    [
+        (4.0, {"prefix_share": 0.75}),
+        (4.0, {"speculation": Speculation(cost=0.1, tokens=4, acceptance=0.7)}),
+        (
+            6.0,
+            {"speculation": Speculation(cost=0.1, tokens=3, acceptance=0.5), "prefix_share": 0.5},
+        ),
+    ],
+)
+def test_it_agrees_with_a_simulation_by_chance_written_apart(
+    rate: float, on: dict[str, Any]
+) -> None:
+    waits, each_token = rounds_by_chance(rate, 4000, on, seed=3)
+    loaded = Engine.load(**SMALL, rate=rate, requests=4000, output_tokens=200, seed=4, **on)
+    for name, seen in (("time_to_first_token", waits), ("time_per_output_token", each_token)):
+        assert loaded.value(name) == pytest.approx(seen[400:].mean(), rel=0.08)
+        assert loaded.value(f"{name}_p90") == pytest.approx(np.quantile(seen[400:], 0.9), rel=0.08)
