@@ -163,7 +163,7 @@ def test_a_cached_prefix_needs_fewer_machines_and_speculation_more_for_a_rate() 
     plain = Engine.plan(**asked)
     cached = Engine.plan(**asked, prefix_share=0.9, prefix_count=1)
     assert cached.best["fleet_price"] < plain.best["fleet_price"]
-    assert "90% of each prompt is cached" in str(cached)
+    assert "90% of each prompt from the cache" in str(cached)
     assert "switched_on" in cached.to_dict()
     assert "switched_on" not in plain.to_dict()
 

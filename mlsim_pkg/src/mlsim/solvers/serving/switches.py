@@ -169,7 +169,7 @@ class Switches:
                 if self.prefix_count is None
                 else f"{self.prefix_count:,.0f} different, kept once each"
             )
-            found["prefix"] = f"{share} of each prompt is cached; {kept}"
+            found["prefix"] = f"{share} of each prompt from the cache; {kept}"
         if self.speculation:
             found["speculation"] = str(self.speculation)
         if self.offload:
