@@ -72,6 +72,20 @@ def test_the_largest_sharing_batch_is_the_last_that_fits(count: int) -> None:
     assert not serve(prefix_share=0.9, prefix_count=count, batch_size=most + 1).feasible
 
 
+def test_the_longest_context_beside_a_shared_prefix_is_the_last_that_fits() -> None:
+    asked = {"batch_size": 64, "prefix_count": 1}
+    longest = serve(**asked, prefix_share=0.5).max_context
+    assert longest > serve(batch_size=64).max_context
+
+    def fits(tokens: int) -> bool:
+        # The prefix stays as long as it is: 512 tokens.
+        found = serve(**asked, prompt_tokens=tokens - 128, prefix_share=512 / (tokens - 128))
+        return bool(found.feasible)
+
+    assert fits(longest)
+    assert not fits(longest + 16)
+
+
 def test_a_whole_prompt_in_the_cache_leaves_one_token() -> None:
     found = serve(prefix_share=1.0)
     assert found.value("prefix_tokens") == 1023
