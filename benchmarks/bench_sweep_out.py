@@ -64,7 +64,7 @@ def question(rows: int, door: str = "serve") -> dict[str, Any]:
         batches = min(each, 2_000)
         rates = [f"{1000 + i / 8:g} GB/s" for i in range(each // batches)]
         batch = np.arange(1, batches + 1)
-        return {**NETWORK, "batch_size": batch, "memory_bandwidth": rates}
+        return {**NETWORK, "batch_size": batch, "memory_bandwidth": rates, "results": "latency"}
     batches = 250
     lengths = min(each // batches, 100_000)
     asked = {**ASKED, "batch_size": np.arange(1, 251), "prompt_tokens": np.arange(1, lengths + 1)}

@@ -22,6 +22,7 @@ from mlsim.cli import (
     profile,
     serve,
     solve,
+    sweep,
     train,
     zoo,
 )
@@ -32,6 +33,7 @@ from mlsim.errors import DoesNotFitError, MlsimError
 EPILOG = """examples:
   mlsim solve ResNet50 A100 --batch 1,32,256
   mlsim sweep ResNet50 V100,A100,H100 --batch 1,256 --precision fp16,int8 --json
+  mlsim sweep Llama3_8B H100,HGX_H100 --batch 1,64 --set tensor_parallel=1,8 --out plans
   mlsim explain ResNet50 A100 --quantity memory_required
   mlsim gemm 8192 4096 4096 B200 --recipe mxfp8 --training
   mlsim gemm 16,8192 4096 4096 H100 --precision fp8 --estimate calibrated
@@ -97,7 +99,20 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"mlsim {__version__}")
     commands = parser.add_subparsers(required=True, metavar="command")
     groups = (
-        *(solve, gemm, anatomy, serve, load, plan, train, footprint, claims, predict, calibrate),
+        *(
+            solve,
+            sweep,
+            gemm,
+            anatomy,
+            serve,
+            load,
+            plan,
+            train,
+            footprint,
+            claims,
+            predict,
+            calibrate,
+        ),
         *(measure, profile, zoo),
     )
     for group in groups:

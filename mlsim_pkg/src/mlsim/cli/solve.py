@@ -1,4 +1,4 @@
-"""The commands `mlsim solve`, `sweep` and `explain`: networks on devices."""
+"""The commands `mlsim solve` and `explain`: networks on devices."""
 
 from __future__ import annotations
 
@@ -13,15 +13,14 @@ if TYPE_CHECKING:
 
 
 def add(commands: Any) -> None:
-    """Add `mlsim solve`, `mlsim sweep` and `mlsim explain` to the commands."""
+    """Add `mlsim solve` and `mlsim explain` to the commands."""
     for name, run, text in (
         ("solve", _solve, "run one network on one device"),
-        ("sweep", _sweep, "run every combination of them, as a table"),
         ("explain", _explain, "how a number is computed: equations, values, sources"),
     ):
-        several = " (several, with commas)" if name == "sweep" else ""
-        model, hardware = (f"name or .toml file{several}" for _ in range(2))
-        command = add_command(commands, name, run, text, model=model, hardware=hardware)
+        command = add_command(
+            commands, name, run, text, model="name or .toml file", hardware="name or .toml file"
+        )
         batches = "" if name == "explain" else ", several with commas"
         command.add_argument(
             "--batch",
@@ -30,7 +29,7 @@ def add(commands: Any) -> None:
             metavar="N",
             help=f"samples per step{batches} (1)",
         )
-        command.add_argument("--precision", help=f"number format{several} (fp16)")
+        command.add_argument("--precision", help="number format (fp16)")
         command.add_argument("--estimate", default="roofline", help="roofline, bound or calibrated")
         command.add_argument("--software", help="class of program of a calibrated estimate")
         command.add_argument(
@@ -39,8 +38,7 @@ def add(commands: Any) -> None:
             metavar="WHERE",
             help="memory, or on-chip: the last cache keeps those that fit (memory)",
         )
-        if name != "sweep":
-            add_ignore_memory(command)
+        add_ignore_memory(command)
         if name == "explain":
             command.add_argument("--quantity", default="latency", help="what to explain (latency)")
 
@@ -53,22 +51,6 @@ def _solve(options: argparse.Namespace) -> str:
 def _explain(options: argparse.Namespace) -> str:
     explanation = _profile(options).explain(options.quantity)
     return explanation.to_json() if options.json else str(explanation)
-
-
-def _sweep(options: argparse.Namespace) -> str:
-    table = Engine.sweep(
-        model=options.model.split(","),
-        hardware=options.hardware.split(","),
-        batch_size=_batches(options.batch_size),
-        precision=options.precision.split(",") if options.precision else None,
-        estimate=options.estimate,
-        activations=options.activations,
-    )
-    from mlsim.engine.sweep import sweep_rows, sweep_text
-
-    # A precision that a device lacks is no lack of memory.
-    note_fit(options, table.feasible.any() or table.memory_required.isna().all())
-    return as_json(sweep_rows(table)) if options.json else sweep_text(table)
 
 
 def _profile(options: argparse.Namespace) -> Profile:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from mlsim.engine.plan import plan
     from mlsim.engine.predict.bands import band, held
     from mlsim.engine.recorded_scores import fitted_scores, service_scores
+    from mlsim.engine.sensitivity import sensitivity
     from mlsim.engine.serve import fit, serve
     from mlsim.engine.solve import solve
     from mlsim.engine.sweep import sweep
@@ -170,6 +171,7 @@ class Engine:
         fit = staticmethod(fit)
         find = staticmethod(find)
         sweep = staticmethod(sweep)
+        sensitivity = staticmethod(sensitivity)
         optimal_size = staticmethod(optimal_size)
         check_claim = staticmethod(check_claim)
         calibrate = staticmethod(calibrate)
@@ -185,6 +187,7 @@ class Engine:
         fit = _Question("serve")
         find = _Question("find")
         sweep = _Question("sweep")
+        sensitivity = _Question("sensitivity")
         optimal_size = _Question("train")
         check_claim = _Question("claims")
         calibrate = _Question("calibrate")

@@ -100,6 +100,16 @@ class SweptFolder:
 
         return tuple(parquet.read_schema(self.path / name_of(0)).names)
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return what it holds, for JSON."""
+        return {
+            "path": str(self.path),
+            "rows": self.rows,
+            "blocks": self.blocks,
+            "columns": list(self.columns),
+            "units": self.units,
+        }
+
     def __str__(self) -> str:
         size = sum(each.stat().st_size for each in self.path.glob("block-*.parquet"))
         return f"{self.rows:,} rows in {self.blocks:,} file(s), {size / 1e6:,.1f} MB: {self.path}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -144,13 +144,9 @@ def question(door: str | None, given: Mapping[str, Any], results: Any = None) ->
     """
     need("numpy", "a sweep", "arrays")
     several = {name: _listed(name, value) for name, value in given.items()}
-    kinds = _resolve(several, door)
-    found = door_of(door, given, language=bool(kinds) and not kinds[0])
+    found = _found(door, several, given)
     _check_names(found, several)
-    missing = [name for name in found.required if name not in several]
-    if missing:
-        # As Python does of a function's arguments.
-        raise TypeError(f"sweep() missing 1 required keyword-only argument: {missing[0]!r}")
+    _check_there(found, several, "sweep")
     notes = {}
     if found.name == "solve":
         _only_networks(several, all_of=isinstance(given["model"], spaces.Namespace))
@@ -165,6 +161,38 @@ def question(door: str | None, given: Mapping[str, Any], results: Any = None) ->
     axes = [_axis(found, name, several[name]) for name in names]
     ordered = sorted(axes, key=lambda axis: axis.array)
     return Question(found, tuple(ordered), _results(found, results, several), notes)
+
+
+def door_for(door: str | None, given: Mapping[str, Any], asker: str) -> Door:
+    """Return the door that arguments of one value each belong to; refuse those that do not.
+
+    Raises
+    ------
+    UnknownArgumentError, TypeError
+        If the door does not take an argument, or needs one that is not there.
+    """
+    several = {name: [value] for name, value in given.items()}
+    found = _found(door, several, given)
+    _check_names(found, several)
+    _check_there(found, several, asker)
+    return found
+
+
+def _found(door: str | None, several: dict[str, Any], given: Mapping[str, Any]) -> Door:
+    """Put records in place of names of models and hardware; return the door."""
+    if "model" in several:
+        several["model"] = [resolve.model(each) for each in several["model"]]
+    if "hardware" in several:
+        several["hardware"] = [resolve.cluster(each) for each in several["hardware"]]
+    models = several.get("model", ())
+    return door_of(door, given, language=bool(models) and not isinstance(models[0], Network))
+
+
+def _check_there(door: Door, several: Mapping[str, Any], asker: str) -> None:
+    """Refuse a question that lacks an argument, as Python does of a function's."""
+    missing = [name for name in door.required if name not in several]
+    if missing:
+        raise TypeError(f"{asker}() missing 1 required keyword-only argument: {missing[0]!r}")
 
 
 def _listed(name: str, value: Any) -> Any:
@@ -214,16 +242,6 @@ def _flat(value: Any) -> Any:
     return flat if flat.dtype.kind in "iuf" else flat.tolist()
 
 
-def _resolve(several: dict[str, list[Any]], door: str | None) -> list[bool]:
-    """Put records in place of names of models and hardware; say which models are networks."""
-    if "model" in several:
-        several["model"] = [resolve.model(each) for each in several["model"]]
-    if "hardware" in several:
-        found: Callable[[Any], Any] = resolve.cluster
-        several["hardware"] = [found(each) for each in several["hardware"]]
-    return [isinstance(each, Network) for each in several.get("model", [])]
-
-
 def _only_networks(several: dict[str, list[Any]], *, all_of: bool) -> None:
     """Refuse what is no network or no device; of a whole namespace keep the networks."""
     if all_of:
@@ -232,7 +250,12 @@ def _only_networks(several: dict[str, list[Any]], *, all_of: bool) -> None:
     several["hardware"] = [resolve.device(each) for each in several["hardware"]]
 
 
-def _givable(door: Door, estimates: list[Any]) -> tuple[str, ...]:
+def named(argument: str) -> str:
+    """Return the quantity that an argument is."""
+    return _NAMED.get(argument, argument)
+
+
+def givable(door: Door, estimates: Sequence[Any]) -> tuple[str, ...]:
     """Return the quantities that a door takes in place of what is on record."""
     measured = "calibrated" if "calibrated" in estimates else "roofline"
     if door.name == "train":
@@ -241,9 +264,9 @@ def _givable(door: Door, estimates: list[Any]) -> tuple[str, ...]:
         named = "CALIBRATED_GIVABLE" if measured == "calibrated" else "TRAINING_GIVABLE"
         return tuple(getattr(training, named))
     if door.name in ("serve", "load"):
-        from mlsim.solvers.serving.result_names import givable
+        from mlsim.solvers.serving import result_names
 
-        return givable(measured)
+        return result_names.givable(measured)
     if door.name == "gemm":
         from mlsim.solvers.gemm.layer import GIVABLE
 
@@ -259,10 +282,10 @@ def _givable(door: Door, estimates: list[Any]) -> tuple[str, ...]:
 
 def _check_names(door: Door, several: Mapping[str, Any]) -> None:
     """Refuse an argument that the door does not take."""
-    givable = _givable(door, several.get("estimate", ()))
+    quantities = givable(door, several.get("estimate", ()))
     for name in several:
-        if name not in door.arguments and name not in givable:
-            raise UnknownArgumentError(name, givable, arguments=door.arguments)
+        if name not in door.arguments and name not in quantities:
+            raise UnknownArgumentError(name, quantities, arguments=door.arguments)
 
 
 def _check_words(door: Door, several: Mapping[str, Any]) -> None:
@@ -304,7 +327,7 @@ def _quantities(door: Door) -> tuple[str, ...]:
     """Return the quantities that may be given and are computed together."""
     if door.name not in ("solve", "serve", "gemm"):
         return ()
-    return tuple(each for each in _givable(door, ["calibrated"]) if each not in door.arguments)
+    return tuple(each for each in givable(door, ["calibrated"]) if each not in door.arguments)
 
 
 def _results(door: Door, results: Any, several: Mapping[str, Any]) -> tuple[str, ...]:
