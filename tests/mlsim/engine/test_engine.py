@@ -16,8 +16,8 @@ from mlsim.solvers.serving.validate import service
 from mlsim.solvers.training.validate import Asked
 
 QUESTIONS = (
-    *("solve", "serve", "train", "footprint", "fit", "find", "sweep", "optimal_size"),
-    *("check_claim", "calibrate", "load", "plan", "gemm", "compare_formats"),
+    *("solve", "serve", "train", "footprint", "fit", "find", "sweep", "sensitivity"),
+    *("optimal_size", "check_claim", "calibrate", "load", "plan", "gemm", "compare_formats"),
 )
 
 
