@@ -233,6 +233,21 @@ def test_a_search_for_a_layout_may_be_swept() -> None:
     assert table.step_time[1] == one.value("step_time")
 
 
+def test_networks_and_language_models_are_trained_in_one_table() -> None:
+    asked = {"hardware": "HGX_H100", "devices": 8, "global_batch": [800, 1601]}
+    network = Engine.sweep(model="ResNet50", **asked, samples=1e6)
+    alone = Engine.train(
+        model="ResNet50", hardware="HGX_H100", devices=8, global_batch=800, samples=1e6
+    )
+    assert network.throughput[0] == alone.value("throughput")
+    assert network.training_time[0] == alone.value("training_time")
+    assert "token_rate" not in network
+    assert "no multiple" in network.reason[1] or "divide" in network.reason[1]
+    both = Engine.sweep(model=["ResNet50", "GPT2_XL"], **asked, sequence_tokens=1024)
+    runs = both[both.feasible]
+    assert (runs.token_rate.isna() == (runs.model == alone.model.name)).all()
+
+
 def test_executors_compute_the_same_rows() -> None:
     asked = {"model": "Llama3_8B", "hardware": ["H100", "A100"], "batch_size": range(1, 40)}
     with ThreadPoolExecutor(2) as pool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
 from inspect import signature
@@ -69,10 +69,19 @@ class Door:
             if each.default is each.empty and each.kind is not each.VAR_KEYWORD
         )
 
-    def columns(self, given: Iterable[str]) -> tuple[str, ...]:
-        """Return the results that a table has, if nobody names any."""
-        further = (name for each in given for name in self.more.get(each, ()))
-        return tuple(dict.fromkeys((*self.results, *further)))
+    def columns(self, networks: Collection[bool], given: Iterable[str]) -> tuple[str, ...]:
+        """Return the results that a table has, if nobody names any.
+
+        `networks` says of each kind of model whether it is a network; one that is trained
+        has samples, and no tokens.
+        """
+        further = [name for each in given for name in self.more.get(each, ())]
+        found = [*self.results, *further]
+        if self.name == "train" and True in networks:
+            found.insert(found.index("token_rate"), "throughput")
+            if False not in networks:
+                found.remove("token_rate")
+        return tuple(dict.fromkeys(found))
 
 
 _SERVED = ("batch_size", "prompt_tokens", "output_tokens")
@@ -107,6 +116,7 @@ DOORS = {
             whole=("global_batch", "micro_batch"),
             more={
                 "tokens": ("training_time", "device_time"),
+                "samples": ("training_time", "device_time"),
                 "price": ("training_cost",),
                 "mean_time_to_failure": ("goodput",),
             },

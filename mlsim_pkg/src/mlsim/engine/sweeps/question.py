@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import Any
 
 from mlsim.engine.sweeps.doors import Door, door_of, quantity_of
+from mlsim.engine.sweeps.entries import label, listed
 from mlsim.errors import InvalidValueError, UnknownArgumentError, need, unknown_name
 from mlsim.precision import by_default, precision as find_precision
 from mlsim.quantities import VOCABULARY, term
@@ -28,8 +29,6 @@ _NAMED = {
     "N": "layer_outputs",
     "K": "layer_inputs",
 }
-# Of arguments that are no quantities, those of which one value may be a list, or a pair.
-_LISTS, _PAIRS = ("groups",), ("pue", "wue", "carbon_intensity", "water_intensity", "embodied")
 # What a sweep of networks is asked if nobody says otherwise.
 _USUAL = {"batch_size": 1, "estimate": "roofline", "activations": IN_MEMORY}
 _FORMATS = ("precision", "weights", "activations", "kv_cache")
@@ -75,6 +74,8 @@ class Question:
     results: tuple[str, ...]
     # What the table says of all its rows, such as formats that nobody asked for.
     notes: Mapping[str, str] = field(default_factory=dict)
+    # Whether somebody named the results; of the usual ones an answer may lack some.
+    named: bool = True
 
     @cached_property
     def rows(self) -> int:
@@ -143,7 +144,7 @@ def question(door: str | None, given: Mapping[str, Any], results: Any = None) ->
         If an argument is unknown, empty, or holds a value that can't be.
     """
     need("numpy", "a sweep", "arrays")
-    several = {name: _listed(name, value) for name, value in given.items()}
+    several = {name: listed(name, value) for name, value in given.items()}
     found = _found(door, several, given)
     _check_names(found, several)
     _check_there(found, several, "sweep")
@@ -160,7 +161,8 @@ def question(door: str | None, given: Mapping[str, Any], results: Any = None) ->
     names += [each for each in several if each not in names]
     axes = [_axis(found, name, several[name]) for name in names]
     ordered = sorted(axes, key=lambda axis: axis.array)
-    return Question(found, tuple(ordered), _results(found, results, several), notes)
+    columns = _results(found, results, several)
+    return Question(found, tuple(ordered), columns, notes, named=results is not None)
 
 
 def door_for(door: str | None, given: Mapping[str, Any], asker: str) -> Door:
@@ -193,53 +195,6 @@ def _check_there(door: Door, several: Mapping[str, Any], asker: str) -> None:
     missing = [name for name in door.required if name not in several]
     if missing:
         raise TypeError(f"{asker}() missing 1 required keyword-only argument: {missing[0]!r}")
-
-
-def _listed(name: str, value: Any) -> Any:
-    """Return the values of an argument: the entries of a list, or the one that was given.
-
-    Long arrays and ranges stay what they are.
-
-    Raises
-    ------
-    InvalidValueError
-        If it is an empty list.
-    """
-    entries: Any
-    if hasattr(value, "tolist") and bool(getattr(value, "ndim", 0)):
-        entries = _flat(value)
-    elif isinstance(value, range):
-        entries = value
-    elif name in _LISTS and isinstance(value, (list, tuple)):
-        entries = list(value) if value and isinstance(value[0], (list, tuple)) else [value]
-    elif isinstance(value, (set, frozenset)):
-        # A set has no order of its own, and a row has to have a place.
-        entries = sorted(value, key=lambda each: (type(each).__name__, str(label(each)), str(each)))
-    elif isinstance(value, tuple) and name in _PAIRS:
-        entries = [value]
-    elif isinstance(value, (list, tuple, spaces.Namespace, Iterator)):
-        entries = list(value)
-        if entries and all(isinstance(each, (list, tuple)) for each in entries) and name in _DEEP:
-            entries = [part for each in entries for part in each]
-    else:
-        return [value]
-    if len(entries) == 0:
-        raise InvalidValueError(f"{name} is an empty list; give at least one entry.")
-    return entries
-
-
-# Of these a table of numbers may be given, which is read row by row.
-_DEEP = ("batch_size", "prompt_tokens", "output_tokens")
-
-
-def _flat(value: Any) -> Any:
-    """Return the entries of an array of any shape, in its order; numbers stay an array."""
-    import numpy as np
-
-    if hasattr(value, "units"):
-        return value.reshape(-1)
-    flat = np.asarray(value).reshape(-1)
-    return flat if flat.dtype.kind in "iuf" else flat.tolist()
 
 
 def _only_networks(several: dict[str, list[Any]], *, all_of: bool) -> None:
@@ -333,9 +288,11 @@ def _quantities(door: Door) -> tuple[str, ...]:
 def _results(door: Door, results: Any, several: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the columns of the answer, each once; refuse what is no result."""
     if results is None:
-        return door.columns(
+        networks = {isinstance(each, Network) for each in several.get("model", ())}
+        given = (
             name for name, values in several.items() if len(values) > 1 or values[0] is not None
         )
+        return door.columns(networks, given)
     named = [results] if isinstance(results, str) else list(results)
     if not named:
         raise InvalidValueError("results is an empty list; name at least one, or leave it out.")
@@ -353,17 +310,3 @@ def _results(door: Door, results: Any, several: Mapping[str, Any]) -> tuple[str,
 
 def _words(result: str) -> bool:
     return result.rpartition(".")[2] == BOTTLENECK
-
-
-def label(value: Any) -> Any:
-    """Return what a table shows of a value: a number, or words.
-
-    >>> label(8), label(None), label("bf16")
-    (8, 'default', 'bf16')
-    """
-    if value is None:
-        return "default"
-    if isinstance(value, (bool, int, float, str)):
-        return value
-    name = getattr(value, "name", None) or getattr(value, "about", None)
-    return name if isinstance(name, str) else str(value)

@@ -13,6 +13,7 @@ from mlsim.errors import (
     InvalidValueError,
     MlsimError,
     NotMeasuredError,
+    UnknownNameError,
     UnreachableError,
     UnsupportedPrecisionError,
     WrongKindError,
@@ -159,6 +160,9 @@ class Rows:
         for name in self.question.results:
             try:
                 self._write_one(answer, name, rows, fits)
+            except UnknownNameError:
+                if self.question.named:
+                    raise
             except REFUSED as error:
                 # It runs, but has no such result.
                 why = str(error)

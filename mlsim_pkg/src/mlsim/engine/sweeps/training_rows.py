@@ -7,6 +7,7 @@ from typing import Any
 
 from mlsim.engine.sweeps.question import Question
 from mlsim.engine.sweeps.rows import REFUSED, TOO_LARGE, OneByOne
+from mlsim.errors import UnknownNameError
 from mlsim.solvers import question as asked_of
 from mlsim.solvers.training.validate import Asked, comes_out_even, parallelism_of
 from mlsim.workloads.model import Network
@@ -89,6 +90,10 @@ class TrainingRows(OneByOne):
             if name not in many.known and lasting[0]:
                 self._write_one(one, name, rows[:1], fits[:1])  # refuses what there is not
             value = many.known[name] if name in many.known else many.evaluate(name)[name]
+        except UnknownNameError:
+            if self.question.named:
+                raise
+            return
         except REFUSED as error:
             silent = self.block.reasons.codes[rows] == 0
             self.block.reasons.put(rows[lasting & fits & silent], str(error))
