@@ -16,6 +16,7 @@ from mlsim_book.grading.alike import find_alike
 from mlsim_book.grading.gradebook import Entry, Rules, gradebook_csv, make_gradebook
 from mlsim_book.grading.hand import half_filled, read_hand, row_name, write_hand
 from mlsim_book.grading.late import LateRule, read_due
+from mlsim_book.grading.notebook import fingerprint
 from mlsim_book.grading.overrides import PENALTY, Override, read_overrides
 from mlsim_book.grading.overview import overview
 from mlsim_book.grading.report import page
@@ -331,6 +332,26 @@ def test_what_is_alike_is_pointed_out() -> None:
     assert (pair.sign, pair.students) == ("the same rare wrong answers", ("a", "b"))
 
 
+def test_code_is_compared_without_what_anybody_may_change() -> None:
+    work = (
+        "def total(sizes):\n    # mine\n    found = 0\n    for each in sizes:\n        found += each\n"
+        "    return found\nanswer_boil = total([1, 2, 3]) * 334880 / 2000"
+    )
+    same = fingerprint([work, "answer_cool = 3"], ["answer_boil", "answer_cool"])
+    assert same
+    for other in (
+        ["import math\n%pip install x", work.replace("    # mine\n", ""), "answer_cool = -4.5"],
+        ["answer_cool = 1", "", work.replace("    ", "  ").replace(" * ", "*")],
+    ):
+        assert fingerprint(other, ["answer_boil", "answer_cool"]) == same
+    assert fingerprint([work.replace("334880", "334881")], ["answer_boil"]) != same
+    text = 'answer_why = """' + "a long text of words " * 20 + '"""'
+    assert not fingerprint([text], ["answer_why"])
+    # whatever a stranger writes, and however much of it, is no error and takes no time
+    for odd in ('"""', "(" * 5000, "\x00", "\ud800 = 1", "if 1:\n  2\n 3", "x = 1\n" * 200_000):
+        assert isinstance(fingerprint([odd], []), str)
+
+
 # ------------------------------------------------------------------ the page
 def test_the_page_stands_alone_and_holds_nothing_of_a_student() -> None:
     evil = "<script>alert(1)</script>\x1b[31m"
@@ -349,7 +370,8 @@ def test_the_page_stands_alone_and_holds_nothing_of_a_student() -> None:
     assert BOIL.title in shown
 
 
-def test_ten_thousand_students_take_seconds() -> None:
+def test_a_large_class_is_quick() -> None:
+    # benchmarks/bench_grading.py --gradebook times ten thousand
     names = [f"s{number:04}" for number in range(1000)]
     task = made(names)
     tried = [
