@@ -72,6 +72,19 @@ solution = "Lamp, kettle, oven."
 answer = "['Oven', 'Kettle', 'Lamp']"
 because = "That is the most first."
 
+[[exercise]]
+id = "lid"
+title = "Why a lid?"
+kind = "text"
+prompt = "Why does a lid help?"
+solution = "Steam carries heat away."
+
+[[exercise.rubric]]
+name = "Reason"
+points = 2
+full = "Says what carries *the heat* away."
+half = "Says only that heat is lost."
+
 [[selfcheck]]
 id = "watt"
 question = "What is a watt?"

@@ -27,14 +27,16 @@ ANSWER_ALL = """
   const paths = [...box.querySelectorAll(".wrong-path")].map((each) => each.dataset.answer);
   box.querySelector("[aria-label='Skip the guess']").click();
   const form = [...box.querySelectorAll("form")].at(-1), list = form.querySelector("ol");
+  const text = form.querySelector("textarea");
   const tones = [box.dataset.answer, ...paths].map((answer) => {
-    if (list) answer.split(" ").forEach((place) => list.append(list.querySelector(`[data-place="${place}"]`)));
+    if (text) text.value = "A sentence.";
+    else if (list) answer.split(" ").forEach((place) => list.append(list.querySelector(`[data-place="${place}"]`)));
     else if (box.dataset.kind === "choice") form.querySelector(`[value="${answer}"]`).checked = true;
     else form.querySelector("input").value = answer;
     form.requestSubmit();
     return box.querySelector(".exercise-feedback").dataset.tone;
   });
-  return [box.id, tones, paths.length];
+  return [box.id, tones, text ? ["near"] : ["right", ...paths.map(() => "path")]];
 })
 """
 
@@ -48,9 +50,28 @@ def test_damaged_storage_does_no_harm(visit_exercises: Any, stored: str) -> None
     page = visit_exercises(init=init)
     place = task(page, "rate")
     assert give(page, "rate", "2", guess="3").startswith("Right.")
-    assert page.locator(".exercise.live").count() == 4
+    assert page.locator(".exercise.live").count() == 5
     assert place.get_by_text("Your guess was 1.5 times too high").is_visible()
     assert visit_exercises("guesses.html", init=init).locator(".calibration").is_visible()
+
+
+def test_a_text_is_kept_and_compared_by_its_reader(visit_exercises: Any) -> None:
+    page = visit_exercises()
+    place = task(page, "lid")
+    assert place.get_by_text("Reason (2 points): Says what carries the heat away.").is_visible()
+    press(place, "Keep it")
+    assert "Write a sentence first." in place.locator(".exercise-feedback").inner_text()
+    place.get_by_label("Your answer").fill("It keeps the steam.")
+    press(place, "Keep it")
+    assert "Compare it with the rubric" in place.locator(".exercise-feedback").inner_text()
+    assert not place.get_by_text("Steam carries heat away.").is_visible()
+    press(place, "Show the solution")
+    page.reload()
+    place = task(page, "lid")
+    assert place.get_by_label("Your answer").input_value() == "It keeps the steam."
+    assert place.get_by_text("Steam carries heat away.").is_visible()
+    press(place, "Start again")
+    assert place.get_by_label("Your answer").input_value() == ""
 
 
 def test_where_nothing_can_be_kept_exercises_work_all_the_same(visit_exercises: Any) -> None:
@@ -192,9 +213,9 @@ def test_every_exercise_of_the_book_answers(built_book: Path, book_url: str, bro
         with browser.new_context() as context:
             page = context.new_page()
             page.goto(f"{book_url}/{path}")
-            for name, tones, wrong in page.evaluate(ANSWER_ALL):
+            for name, tones, wanted in page.evaluate(ANSWER_ALL):
                 seen += 1
-                if tones != ["right"] + ["path"] * wrong:
+                if tones != wanted:
                     dead.append(f"{path}#{name}: {tones}")
     assert seen > 0
     assert dead == []
