@@ -44,11 +44,24 @@ def test_the_estimate_is_near_per_token_and_too_soon_for_the_first() -> None:
     assert 0.6 < statistics.median(firsts) < 1.05
 
 
+def test_a_full_memory_is_seen() -> None:
+    """64 users with long answers wait half a minute on two H100s, since not all of them fit."""
+    (row,) = (
+        row
+        for row in measured_loads("H100")
+        if (row.tensor_parallel, row.users, row.output_tokens) == (2, 64, 8192)
+    )
+    narrow = Engine.load(**(row.asked | {"kv_cache": "fp8"}), estimate="calibrated")
+    found = Engine.load(**row.asked, estimate="calibrated")
+    assert found.value("time_to_first_token") == pytest.approx(row.first_token, rel=0.2)
+    assert narrow.value("time_to_first_token") < row.first_token / 20
+
+
 def test_no_service_beats_the_bound() -> None:
     for row in _of(8):
         alone = Engine.serve(
             model=row.model, hardware="hgx_h100", tensor_parallel=8, precision="fp8",
-            prompt_tokens=row.prompt_tokens, output_tokens=2, estimate="bound",
+            kv_cache="bf16", prompt_tokens=row.prompt_tokens, output_tokens=2, estimate="bound",
         )  # fmt: skip
         assert alone.value("time_per_output_token") < row.per_token
 

@@ -62,7 +62,8 @@ class MeasuredLoad:
     def asked(self) -> dict[str, Any]:
         """What `Engine.load` is asked for the same service.
 
-        Lengths are those of the benchmark's client, uniform from 0.8 of the stated ones.
+        Lengths are those of the benchmark's client, uniform from 0.8 of the stated ones. The
+        KV cache has 16 bits, as the published command for the H200 leaves it.
 
         >>> measured_loads("H100")[0].asked["prompt_tokens"]
         'uniform 819 1024'
@@ -75,6 +76,7 @@ class MeasuredLoad:
             "output_tokens": _drawn(self.output_tokens),
             "tensor_parallel": self.tensor_parallel,
             "precision": self.precision,
+            "kv_cache": "bf16",
             "scheduler": self.scheduler,
         }
 
