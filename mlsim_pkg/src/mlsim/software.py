@@ -36,6 +36,7 @@ NEUTRAL: Mapping[str, float] = MappingProxyType(
         "sending_share": 1.0,
         "kernel_start": 0.0,
         "host_launch_time": 0.0,
+        "captured_tokens": 0.0,
         "step_host_time": 0.0,
         "sequence_host_time": 0.0,
         "call_time": 0.0,

@@ -153,6 +153,12 @@ LAYER = {
     "met_experts": 3.5,
     "expert_rows": 128,
     "expert_width": 2048,
+    "expert_size": 4096,
+    "expert_branches": 2,
+    "expert_share": 0.5,
+    "expert_tile": 64,
+    "uncaptured_launches": 3,
+    "captured_tokens": 512,
     "half_width": 100,
     # What a service takes.
     "latency": 0.25,

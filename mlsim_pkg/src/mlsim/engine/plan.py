@@ -135,10 +135,7 @@ def plan(
     found: list[Option | Refused] = []
     for where in _hardware(hardware, rates):
         made = _candidates(served, where, goals, rates, precisions=_list(precision), on=on, **how)
-        found += [
-            each if isinstance(each, Refused) else tried(each, goals, rule.running_limit)
-            for each in made
-        ]
+        found += [each if isinstance(each, Refused) else tried(each, goals, rule) for each in made]
     known = find_band("decode", "latency_s", estimate)
     limits = (1 / known.most, 1 / known.least) if known else None
     return planned(served.name, goals, found, objective, limits)

@@ -142,22 +142,35 @@ def steady_first_token(
     arrival_rate: Value,
     met_interval: Value,
     running_requests: Value,
+    steps_ahead: Value,
+    token_interval: Value,
+    call_time: Value,
 ) -> Value:
     """Mean time to the first token: the rest of a step, then the step that reads the prompt.
 
-    That step decodes for all, and also reads the prompts that came with this one. Where nobody
+    That step decodes for all, and also reads the prompts that came with this one. Where a step
+    is made up before the one that runs has ended, a request waits for that step too. Where nobody
     is served, which is so by the chance of a Poisson number to be 0, only the prompt is read.
+    Before all this a request is on its way to the engine.
     Assumes that a prompt is read in one step, and that none waits for room.
     Valid below saturation.
 
-    >>> steady_first_token(5.0, 2.0, 1.0, 0.5, 4.0, 1000.0)
+    >>> steady_first_token(5.0, 2.0, 1.0, 0.5, 4.0, 1000.0, 0, 4.0, 0.0)
     7.0
+    >>> steady_first_token(5.0, 2.0, 1.0, 0.5, 4.0, 1000.0, 1, 4.0, 0.5)
+    11.5
     """
-    return decay(running_requests) * lone_prompt_time + (1 - decay(running_requests)) * (
-        met_interval / 2
-        + decode_step_time
-        + prompt_time
-        + arrival_rate * met_interval * prompt_time
+    return (
+        call_time
+        + decay(running_requests) * lone_prompt_time
+        + (1 - decay(running_requests))
+        * (
+            met_interval / 2
+            + steps_ahead * token_interval
+            + decode_step_time
+            + prompt_time
+            + arrival_rate * met_interval * prompt_time
+        )
     )
 
 

@@ -1,6 +1,8 @@
 """Time of a layer's experts as kernels, on the device that gets most of the tokens.
 
 Their constants are fitted to measured kernels, in `benchmarks/atlas`, with these functions.
+In a step of a model the operators of experts stand beside others in one table; a mark, 1 for
+theirs and 0 for all others, tells for which these equations hold.
 """
 
 from __future__ import annotations
@@ -96,4 +98,208 @@ def expert_time(
         kernel_overhead
         + data_passes * bytes_moved / memory_bandwidth
         + square_root(compute_time**2 + memory_time**2)
+    )
+
+
+@equation(source="fedus2022switch", counts=True)
+def own_experts(experts: Value, expert_parallel: Value) -> Value:
+    """Experts whose weights a device holds, or holds a slice of.
+
+    Valid for experts divided evenly among devices.
+
+    >>> own_experts(256, 8)
+    32.0
+    """
+    return experts / expert_parallel
+
+
+@equation(source="shoeybi2019megatron", counts=True)
+def expert_width(expert_size: Value, tensor_parallel: Value, expert_parallel: Value) -> Value:
+    """Inner width of an expert on one device: whole, or a slice where more devices share it.
+
+    Valid for tensor parallelism of which expert parallelism takes a part, or more.
+
+    >>> expert_width(2048, 8, 2)
+    512.0
+    """
+    return expert_size * expert_parallel / maximum(tensor_parallel, expert_parallel)
+
+
+@equation(source="nvidia2026aiconfigurator", counts=True)
+def passed_bytes(
+    bytes_per_element: Value, hidden_size: Value, expert_branches: Value, expert_width: Value
+) -> Value:
+    """Bytes that a token brings to a product of one of its experts, and takes from it.
+
+    Valid for each product of an expert: gate and value side by side, or the way back.
+
+    >>> passed_bytes(2, 4096, 2, 512)
+    10240
+    """
+    return bytes_per_element * (hidden_size + expert_branches * expert_width)
+
+
+@equation(source="fedus2022switch", counts=True)
+def routed_rows(group_tokens: Value, experts_per_token: Value, expert_parallel: Value) -> Value:
+    """Tokens that a device's experts get on average, one for each choice.
+
+    Valid for experts divided evenly among devices.
+
+    >>> routed_rows(64, 2, 8)
+    16.0
+    """
+    return group_tokens * experts_per_token / expert_parallel
+
+
+@equation(source="fedus2022switch", counts=True)
+def most_rows(group_tokens: Value, experts_per_token: Value, own_experts: Value) -> Value:
+    """Tokens that a device's experts get at most: all that can choose one of them.
+
+    Valid for tokens that choose each expert once.
+
+    >>> most_rows(64, 8, 4)
+    256
+    """
+    return group_tokens * minimum(experts_per_token, own_experts)
+
+
+@equation(source="fedus2022switch", yields="expert_share", counts=True)
+def spread_expert_share(
+    experts_per_token: Value, experts: Value, group_tokens: Value, spread: Value
+) -> Value:
+    """Share of the experts that are read where tokens choose alike.
+
+    The spread is the part of the tokens that counts as choosing alone. One token reads all
+    that it chooses.
+
+    Valid for any number of tokens.
+
+    >>> spread_expert_share(2, 8, 4, 0.25)
+    0.25
+    """
+    return 1 - (1 - experts_per_token / experts) ** maximum(group_tokens * spread, 1)
+
+
+@equation(source="nvidia2026aiconfigurator", counts=True)
+def expert_fill(
+    routed_rows: Value,
+    busiest_rows: Value,
+    own_experts: Value,
+    expert_share: Value,
+    expert_tile: Value,
+    expert_width: Value,
+    half_width: Value,
+) -> Value:
+    """Part of the rate that experts reach: the busiest device, padding, and narrow layers.
+
+    Each expert that is met fills whole tiles with its own tokens, on the device with most of
+    them. At the half width, a layer reaches 0.71 of what wide ones do.
+
+    Valid from 0 to 1.
+
+    >>> expert_fill(64, 64, 8, 0.25, 64, 300, 400)
+    0.3
+    """
+    return (
+        routed_rows
+        / (
+            maximum(minimum(own_experts * expert_share, busiest_rows), 1)
+            * expert_tile
+            * ceil(
+                maximum(
+                    busiest_rows / maximum(minimum(own_experts * expert_share, busiest_rows), 1), 1
+                )
+                / expert_tile
+            )
+        )
+        * expert_width
+        / square_root(expert_width**2 + half_width**2)
+    )
+
+
+@equation(source="nvidia2026aiconfigurator", yields="compute_time")
+def routed_compute_time(
+    flops: Value,
+    peak_flops: Value,
+    compute_fraction: Value,
+    filled_share: Value,
+    routed_mark: Value,
+    expert_fill: Value,
+) -> Value:
+    """Time to compute at the measured part of the peak rate; of experts, with their own tiles.
+
+    Valid for the device and the precision that were measured.
+
+    >>> routed_compute_time(300e9, 300e12, 0.5, 0.5, 0, 0.1)
+    0.004
+    """
+    return flops / (
+        peak_flops * compute_fraction * filled_share * (1 - routed_mark * (1 - expert_fill))
+    )
+
+
+@equation(source="nvidia2026aiconfigurator", yields="full_tile_time")
+def routed_full_tile_time(
+    compute_time: Value, filled_share: Value, routed_mark: Value, expert_fill: Value
+) -> Value:
+    """Time that an operator's arithmetic would take if its tiles filled all cores.
+
+    Valid for the calibrated estimate, whose compute time has the share in it.
+
+    >>> routed_full_tile_time(0.004, 0.5, 1, 0.5)
+    0.001
+    """
+    return compute_time * filled_share * (1 - routed_mark * (1 - expert_fill))
+
+
+@equation(source="nvidia2026aiconfigurator")
+def expert_pass_time(
+    data_passes: Value, passed_bytes: Value, busiest_rows: Value, memory_bandwidth: Value
+) -> Value:
+    """Time to sort tokens by expert before a product, and to bring results back after it.
+
+    Each token's numbers cross the memory several times, apart from the product.
+
+    Valid on the device that gets most of the tokens.
+
+    >>> expert_pass_time(4.0, 1000.0, 50, 1e6)
+    0.2
+    """
+    return data_passes * passed_bytes * busiest_rows / memory_bandwidth
+
+
+@equation(source="nvidia2026aiconfigurator", yields="roofline_time")
+def routed_roofline_time(
+    compute_time: Value, memory_time: Value, routed_mark: Value, expert_pass_time: Value
+) -> Value:
+    """Time of an operator: the longer of computing and moving; of experts, more than that.
+
+    Experts wait for weights now and for arithmetic then, so that neither hides the other
+    whole; and their tokens are sorted before and brought back after.
+
+    Valid for the calibrated estimate.
+
+    >>> routed_roofline_time(3.0, 4.0, 1, 1.0)
+    6.0
+    >>> routed_roofline_time(3.0, 4.0, 0, 1.0)
+    4.0
+    """
+    return (1 - routed_mark) * maximum(compute_time, memory_time) + routed_mark * (
+        square_root(compute_time**2 + memory_time**2) + expert_pass_time
+    )
+
+
+@equation(source="nvidia2026aiconfigurator", yields="untiled_time")
+def routed_untiled_time(
+    full_tile_time: Value, memory_time: Value, routed_mark: Value, expert_pass_time: Value
+) -> Value:
+    """Time that an operator would take if its tiles filled all cores, also one of experts.
+
+    Valid for the calibrated estimate.
+
+    >>> routed_untiled_time(3.0, 4.0, 1, 1.0)
+    6.0
+    """
+    return (1 - routed_mark) * maximum(full_tile_time, memory_time) + routed_mark * (
+        square_root(full_tile_time**2 + memory_time**2) + expert_pass_time
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mlsim.equations.functions import Value, maximum, total
+from mlsim.equations.functions import Value, exceeds, maximum, total
 from mlsim.equations.registry import equation
 
 QUESTION = "What does a program add to its kernels?"
@@ -18,6 +18,37 @@ def launch_count(launches: Value, repeats: Value) -> Value:
     11.0
     """
     return total(launches, repeats)
+
+
+@equation(source="vllm2025optimization", counts=True)
+def uncaptured_launches(
+    launches: Value, new_tokens: Value, device_batch: Value, captured_tokens: Value
+) -> Value:
+    """Kernels of an operator that a program starts one by one in a step of so many tokens.
+
+    A graph is captured for a number of tokens, and then started as a whole. Steps of more
+    tokens than any graph has, such as long prompts, have their kernels started one by one.
+
+    Valid for one step of a language model.
+
+    >>> uncaptured_launches(3, 1024, 1, 512)
+    3.0
+    >>> uncaptured_launches(3, 1, 256, 512)
+    0.0
+    """
+    return launches * exceeds(new_tokens * device_batch, captured_tokens)
+
+
+@equation(source="pytorch2026roofline", yields="launch_count", sums=True, counts=True)
+def step_launch_count(uncaptured_launches: Value, repeats: Value) -> Value:
+    """Kernels that a program starts one by one in a step of a language model.
+
+    Valid for programs that start all other steps as a graph.
+
+    >>> step_launch_count([3, 1], [2, 5])
+    11.0
+    """
+    return total(uncaptured_launches, repeats)
 
 
 @equation(source="pytorch2026roofline", sums=True)

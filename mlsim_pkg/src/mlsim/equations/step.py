@@ -272,16 +272,19 @@ def step_bytes_moved(weight_bytes: Value, activation_bytes: Value, cache_bytes: 
 
 @equation(source="patarasuk2009bandwidth")
 def link_bytes(
-    bytes_per_element: Value, link_elements: Value, tokens_worked: Value, device_batch: Value
+    bytes_per_sent_element: Value, link_elements: Value, tokens_worked: Value, device_batch: Value
 ) -> Value:
     """Bytes that a device sends to others for an operator in one step.
+
+    Results of products leave them in 16 bits, in which they are added up, however short the
+    format of what goes in.
 
     Valid for activations; weights stay where they are.
 
     >>> link_bytes(2.0, 14336.0, 1, 16)
     458752.0
     """
-    return bytes_per_element * link_elements * tokens_worked * device_batch
+    return bytes_per_sent_element * link_elements * tokens_worked * device_batch
 
 
 @equation(source="patarasuk2009bandwidth")

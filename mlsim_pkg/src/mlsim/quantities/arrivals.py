@@ -12,6 +12,12 @@ ENTRIES: tuple[tuple[str, str, str, str], ...] = (
     ("full_step_time", r"t_f", "s", "Time of a decode step with as many requests as may run."),
     ("full_prompt_time", r"t_\pi'", "s", "Time that a prompt adds to the steps of a full service."),
     ("running_limit", r"B_m", "1", "Most requests that run at one time."),
+    (
+        "steps_ahead",
+        r"n_\mathrm{ahead}",
+        "1",
+        "Steps that are made up while another one runs, and that take in nobody who comes then.",
+    ),
     # What follows.
     ("running_requests", r"B_q", "1", "Requests that run at one time, on average."),
     ("waiting_requests", r"L_q", "1", "Requests that wait to start, on average."),

@@ -61,6 +61,23 @@ ENTRIES: tuple[tuple[str, str, str, str], ...] = (
     ("half_width", r"h_\mathrm{half}", "1", "Inner width below which experts become slow."),
     ("expert_rows", r"\nu_e", "1", "Rows of the tiles that experts work on, padding included."),
     ("expert_time", r"t_E", "s", "Time of a layer's experts as kernels."),
+    ("expert_size", r"h_E", "1", "Inner width of a whole expert."),
+    ("expert_branches", r"\nu_g", "1", "Products of an expert that run as one, side by side."),
+    ("expert_tile", r"b_E", "1", "Rows of the tile that an expert fills with its tokens."),
+    ("expert_fill", r"\phi_E", "1", "Part of their rate that experts reach as they are filled."),
+    ("routed_mark", r"\delta_E", "1", "Mark of an operator: 1 for experts, 0 for any other."),
+    (
+        "passed_bytes",
+        r"S_\mathrm{pass}",
+        "B",
+        "Bytes that a token brings to one product of an expert, and takes from it.",
+    ),
+    (
+        "expert_pass_time",
+        r"t_\mathrm{pass}",
+        "s",
+        "Time to sort tokens by expert, and to bring results back.",
+    ),
     # Exchanges between devices.
     (
         "start_growth",

@@ -172,6 +172,12 @@ ENTRIES: tuple[tuple[str, str, str, str], ...] = (
     ("group_links", r"l_g", "1", "Links of a device that lead to others of its group."),
     ("device_links", r"l", "1", "Links of a device of a torus, to its neighbors."),
     ("link_elements", r"l_t", "element/token", "Elements of each token that a device sends."),
+    (
+        "bytes_per_sent_element",
+        r"b_l",
+        "B/element",
+        "Bytes of one element of activation that is sent to other devices.",
+    ),
     ("link_bytes", r"D_l", "B", "Bytes that a device sends to others for an operator in a step."),
     ("network_time", r"t_\mathrm{net}", "s", "Time to send an operator's bytes to other devices."),
     ("operator_time", r"t_\mathrm{op}", "s", "Time of an operator, its sending included."),

@@ -30,6 +30,18 @@ ENTRIES: tuple[tuple[str, str, str, str], ...] = (
     ("launch_count", r"N_\mathrm{launch}", "1", "Kernels that a program starts in a step."),
     ("started_time_total", r"T_\mathrm{starts}", "s", "Time of a step between kernels."),
     (
+        "uncaptured_launches",
+        r"n_{\ell u}",
+        "1",
+        "Kernels of an operator that are started one by one.",
+    ),
+    (
+        "captured_tokens",
+        r"n_\mathrm{graph}",
+        "token",
+        "Most tokens of a step whose kernels are started together, as a captured graph.",
+    ),
+    (
         "host_launch_time",
         r"\alpha_\mathrm{host}",
         "s",

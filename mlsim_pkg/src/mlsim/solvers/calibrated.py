@@ -81,6 +81,7 @@ def chosen(
         "network_time": "calibrated_network_time" if network else "ramped_network_time",
         "operator_time": "started_and_sent_time" if sends else "started_time",
         "latency": waits if hosted else "step_latency",
+        "launch_count": "launch_count" if network else "step_launch_count",
         "total_overhead_time": "hosted_overhead_time" if hosted else "total_overhead_time",
         "activation_bytes": passes if unfused else fused,
         "compute_bound_share": "calibrated_compute_bound_share",

@@ -38,6 +38,15 @@ class Scheduler:
         The class of software that it belongs to, for calibrated estimates.
     source, where
         What its rules were read in.
+    steps_ahead
+        Steps that are made up before the one that runs has ended: 1 where the host works beside
+        the device, so that who comes during a step is not in the next one. 0 where it waits.
+    poll_steps
+        Decode steps between two looks at what has arrived; after a prompt, and where nothing
+        runs, it looks at once.
+    wait_steps, wait_share
+        While others decode, prompts wait for more of them: at most so many steps, and until
+        they fill that share of a step's tokens. 0 steps: none waits.
 
     >>> scheduler("vllm").mixed
     True
@@ -53,6 +62,10 @@ class Scheduler:
     software: str
     source: str
     where: str
+    steps_ahead: int = 0
+    poll_steps: int = 1
+    wait_steps: int = 0
+    wait_share: float = 0.0
 
     def with_limits(
         self, running_limit: int | None = None, tokens_per_step: int | None = None
@@ -63,6 +76,28 @@ class Scheduler:
             running_limit=self.running_limit if running_limit is None else running_limit,
             tokens_per_step=self.tokens_per_step if tokens_per_step is None else tokens_per_step,
         )
+
+    def with_patience(
+        self, *, poll_steps: int = 1, wait_steps: int = 0, wait_share: float = 0.0
+    ) -> Scheduler:
+        """Return it as it runs where it looks for requests, or takes them, less often.
+
+        Raises
+        ------
+        InvalidValueError
+            If steps are no whole number, 1 or 0 and up, or the share is not from 0 to 1.
+
+        >>> scheduler("sglang").with_patience(poll_steps=30).poll_steps
+        30
+        """
+        for name, value, least in (("poll_steps", poll_steps, 1), ("wait_steps", wait_steps, 0)):
+            if isinstance(value, bool) or not isinstance(value, int) or value < least:
+                raise InvalidValueError(
+                    f"{name} must be a whole number from {least} up, not {value!r}."
+                )
+        if not 0 <= wait_share <= 1:
+            raise InvalidValueError(f"wait_share must be from 0 to 1, not {wait_share!r}.")
+        return replace(self, poll_steps=poll_steps, wait_steps=wait_steps, wait_share=wait_share)
 
 
 @lru_cache(maxsize=1)
@@ -100,6 +135,7 @@ _KINDS = {
     "tokens_per_step": int,
     "block_tokens": int,
     "software": str,
+    "steps_ahead": int,
     "source": str,
     "where": str,
 }
@@ -114,4 +150,6 @@ def _read(path: Path) -> Scheduler:
     for name in ("running_limit", "tokens_per_step", "block_tokens"):
         if values[name] < 1:
             raise file.error(f"{name} must be 1 or more, not {values[name]}.", name)
+    if values["steps_ahead"] not in (0, 1):
+        raise file.error(f"steps_ahead must be 0 or 1, not {values['steps_ahead']}.", "steps_ahead")
     return Scheduler(**values)

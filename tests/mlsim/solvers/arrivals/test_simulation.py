@@ -59,20 +59,24 @@ def write(path: Path, asked: Requests) -> Path:
 
 
 def step_by_step(
-    asked: Requests, step: Callable[[int, list[int], list[tuple[int, int]]], float], budget: int
+    asked: Requests,
+    step: Callable[[int, list[int], list[tuple[int, int]]], float],
+    budget: int,
+    path: float,
 ) -> tuple[Any, Any]:
     """Run a service of the plainest kind: one step after another, one request after another.
 
     `step` gives the time of a step with so many tokens, the contexts of those that decode and
-    the chunks (new, before) of those that are read. No limit of memory.
+    the chunks (new, before) of those that are read. A request is on its way for `path` seconds,
+    and a step takes in whoever was there when the one before it began. No limit of memory.
     """
     left = [[int(p), int(o)] for p, o in zip(asked.prompt_tokens, asked.output_tokens, strict=True)]
     first, last = [-1.0] * len(left), [-1.0] * len(left)
-    now, came, open_ones = 0.0, 0, []
+    now, began, came, open_ones = 0.0, 0.0, 0, []
     while came < len(left) or open_ones:
         if not open_ones:
-            now = max(now, float(asked.arrived[came]))
-        while came < len(left) and asked.arrived[came] <= now:
+            now = began = max(now, float(asked.arrived[came]) + path)
+        while came < len(left) and asked.arrived[came] + path <= began:
             open_ones.append(came)
             came += 1
         decoding = [i for i in open_ones if left[i][0] == 0]
@@ -88,6 +92,7 @@ def step_by_step(
             for i in decoding
         ]
         tokens = len(decoding) + sum(new for _, new, _ in chunks)
+        began = now
         now += step(tokens, contexts, [(new, before) for _, new, before in chunks])
         for i in decoding:
             left[i][1] -= 1
@@ -151,7 +156,7 @@ def test_it_agrees_with_a_simulation_written_apart(trace: str, tmp_path: Path) -
         estimate="calibrated",
         software="engine",
     )
-    first, last = step_by_step(asked, own_step(loaded), 8192)
+    first, last = step_by_step(asked, own_step(loaded), 8192, loaded.loaded.path)
     # A trace begins at its first request.
     waits = first - asked.arrived
     steps = asked.output_tokens - 1

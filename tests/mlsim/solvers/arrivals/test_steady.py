@@ -31,7 +31,7 @@ def test_a_queue_of_single_tokens_waits_as_m_d_1() -> None:
 
 def test_without_load_nobody_waits() -> None:
     assert arrivals.queue_wait(1e-12, 1.0, 1.0) == pytest.approx(0, abs=1e-9)
-    assert arrivals.steady_first_token(0.05, 0.01, 0.04, 0.0, 0.01, 0.0) == 0.05
+    assert arrivals.steady_first_token(0.05, 0.01, 0.04, 0.0, 0.01, 0.0, 1, 0.01, 0.0) == 0.05
 
 
 @pytest.mark.parametrize(("prompt", "output"), [(512, 128), (2000, 300), (4000, 1000), (100, 20)])

@@ -69,6 +69,12 @@ class Loaded:
         parallelism = self.service.parallelism
         return parallelism.data * parallelism.pipeline
 
+    @property
+    def path(self) -> float:
+        """Seconds that a request is on its way to the scheduler."""
+        made_by = self.service.software
+        return made_by.value("call_time") if made_by else 0.0
+
     @cached_property
     def times(self) -> StepTimes:
         """How long steps take."""
@@ -91,9 +97,15 @@ class Loaded:
     @cached_property
     def typical(self) -> Typical:
         """One copy and a request of the mean lengths."""
-        asked, limit = self.requests, float(self.scheduler.running_limit)
-        prefix = asked.mean_prefix
-        return Typical(self.times, asked.mean_prompt, asked.mean_output, limit, prefix)
+        asked = self.requests
+        return Typical(
+            self.times,
+            asked.mean_prompt,
+            asked.mean_output,
+            self.scheduler,
+            prefix=asked.mean_prefix,
+            path=self.path,
+        )
 
 
 class LoadedService(Answer):
@@ -124,7 +136,9 @@ class LoadedService(Answer):
         loaded, copies = self.loaded, self.loaded.copies
         parts = [loaded.requests.part(index, copies) for index in range(copies)]
         return [
-            (each, simulate(each, loaded.times, loaded.scheduler)) for each in parts if len(each)
+            (each, simulate(each, loaded.times, loaded.scheduler, loaded.path))
+            for each in parts
+            if len(each)
         ]
 
     @property

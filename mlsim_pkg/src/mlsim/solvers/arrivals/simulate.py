@@ -18,6 +18,8 @@ from mlsim.workloads.requests import Requests
 
 # Free part of the cache that a new request must leave: growth of those that run.
 _SPARE = 0.01
+# More steps than any run has.
+_ALL = 2**62
 # Place of a context that a full cache never stops: a window keeps no more.
 _NO_END = 2.0**40
 
@@ -50,9 +52,12 @@ class Run:
     most_running: int = 0
 
 
-def simulate(requests: Requests, times: StepTimes, scheduler: Scheduler) -> Run:
-    """Run all requests through one copy of a service."""
-    return _Service(requests, times, scheduler).run()
+def simulate(requests: Requests, times: StepTimes, scheduler: Scheduler, path: float = 0.0) -> Run:
+    """Run all requests through one copy of a service.
+
+    `path` is how long a request is on its way to the scheduler, in s.
+    """
+    return _Service(requests, times, scheduler, path).run()
 
 
 @dataclass(slots=True)
@@ -71,6 +76,7 @@ class _Service:
     requests: Requests
     times: StepTimes
     scheduler: Scheduler
+    path: float = 0.0
     now: float = 0.0
     # Decode steps so far: a request with n tokens left ends n steps later.
     clock: int = 0
@@ -91,6 +97,11 @@ class _Service:
     promised: int = 0
     made: list[int] = field(default_factory=list)
     next_user: int = 0
+    # Decode steps since the last look at what arrived; steps for which prompts wait.
+    unseen: int = 0
+    waited: int = 0
+    # When the step that comes next was made up: while the last one began, or now.
+    made_up: float = 0.0
     log: Run = field(init=False)
 
     def run(self) -> Run:
@@ -112,7 +123,7 @@ class _Service:
     def _go_on(self) -> None:
         """Take what has come, and a step."""
         if not (self.waiting or self.reading or self.count):
-            self.now = max(self.now, self.coming[0][0])
+            self.now = self.made_up = max(self.now, self.coming[0][0])
         self._arrive()
         if self._prompts_go():
             self._mixed_step()
@@ -123,13 +134,17 @@ class _Service:
         users = self.requests.users
         self.next_user = min(users, total) if users else total
         arrived = self.requests.arrived.tolist()
-        self.coming = [(arrived[index], index) for index in range(self.next_user)]
+        self.coming = [(arrived[index] + self.path, index) for index in range(self.next_user)]
 
     def _arrive(self) -> None:
+        if self.unseen and self.count and self.unseen < self.scheduler.poll_steps:
+            return
+        self.unseen = 0
         coming, prompts = self.coming, self.requests.prompt_tokens
-        while coming and coming[0][0] <= self.now:
+        seen = self.made_up if self.scheduler.steps_ahead else self.now
+        while coming and coming[0][0] <= seen:
             time, index = heapq.heappop(coming)
-            self.log.arrived[index] = time
+            self.log.arrived[index] = time - self.path
             self.waiting.append((index, int(prompts[index])))
 
     # What may start.
@@ -147,7 +162,23 @@ class _Service:
             self.read += length
             self.promised += self._whole(index)
             room -= length - known
-        return bool(self.reading) and budget > 0
+        return bool(self.reading) and budget > 0 and not self._hold_back()
+
+    def _hold_back(self) -> bool:
+        """Tell whether prompts wait for others, so that a step reads several."""
+        rule = self.scheduler
+        if not rule.wait_steps or not self.count:
+            return False
+        tokens = self.count * self.times.width + sum(
+            each.length - each.done for each in self.reading
+        )
+        begun = any(each.done > self._known(each.index) for each in self.reading)
+        if begun or tokens >= rule.wait_share * rule.tokens_per_step:
+            self.waited = 0
+        elif self.waited < rule.wait_steps:
+            return True
+        self.waited = 0
+        return False
 
     def _known(self, index: int) -> int:
         """Tokens of a request's prompt that are in the cache before it is read."""
@@ -205,6 +236,7 @@ class _Service:
             + self.times.scores[min(checked + done, len(self.times.scores) - 1)]
         )
         self._pass(duration, 1)
+        self.unseen = 0
         if decoding:
             self._advance(1)
         while self.reading and self.reading[0].done == self.reading[0].length:
@@ -240,7 +272,7 @@ class _Service:
         """Take decode steps up to the next event."""
         steps = self.ends[0][0] - self.clock
         context, pace = self.cached / self.count, self.growth / self.count
-        steps = max(1, min(steps, self._until_full(context, pace)))
+        steps = max(1, min(steps, self._until_full(context, pace), self._until_look()))
         checked = self.count * self.times.width
         fixed = self.times.together[checked] + self.times.scores[checked]
         if self.coming and not self._blocked():
@@ -250,10 +282,20 @@ class _Service:
             mean = fixed + self._reading(self.count, context + guess / 2 * pace)
             steps = max(1, min(steps, int(left / mean) + 1))
         each = fixed + self._reading(self.count, context + (steps - 1) / 2 * pace)
+        self.unseen += steps
+        self.waited += steps if self.reading else 0
         self._pass(each * steps, steps)
         self._advance(steps)
         self._end()
         self._make_room()
+
+    def _until_look(self) -> int:
+        """Steps until the scheduler looks for requests, or until prompts no longer wait."""
+        rule = self.scheduler
+        if self.reading:
+            # Whoever comes may fill the step for which the others wait.
+            return 1 if self.coming else max(1, rule.wait_steps - self.waited)
+        return rule.poll_steps - self.unseen % rule.poll_steps if rule.poll_steps > 1 else _ALL
 
     def _blocked(self) -> bool:
         """Tell whether one who comes now could not start."""
@@ -267,6 +309,7 @@ class _Service:
 
     def _pass(self, duration: float, steps: int) -> None:
         self.now += duration
+        self.made_up = self.now - duration / steps
         log = self.log
         log.busy += duration
         log.steps += steps
@@ -292,7 +335,7 @@ class _Service:
             self.promised -= whole
             self.log.finished[index] = self.now
             if self.requests.users and self.next_user < len(self.requests):
-                self._ask(self.now + self.requests.think_time, self.next_user)
+                self._ask(self.now + self.requests.think_time + self.path, self.next_user)
                 self.next_user += 1
 
     def _ask(self, then: float, index: int) -> None:

@@ -67,8 +67,8 @@ class SplitLoaded(Loaded):
     @cached_property
     def typical(self) -> Typical:
         """One copy that decodes, and a request of the mean lengths."""
-        asked, limit = self.requests, float(self.scheduler.running_limit)
-        return _Decoding(self.times, asked.mean_prompt, asked.mean_output, limit)
+        asked = self.requests
+        return _Decoding(self.times, asked.mean_prompt, asked.mean_output, self.scheduler)
 
     @cached_property
     def _grid(self) -> tuple[Any, Any, Any]:
@@ -77,9 +77,8 @@ class SplitLoaded(Loaded):
 
         prompts = self.requests.prompt_tokens
         lengths = np.unique(np.rint(np.linspace(prompts.min(), prompts.max(), _LENGTHS)))
-        read = [
-            Typical(self.prefill_times, float(each), 1.0, 1.0).lone_prompt_time for each in lengths
-        ]
+        times, rule = self.prefill_times, self.scheduler
+        read = [Typical(times, float(each), 1.0, rule).lone_prompt_time for each in lengths]
         known = self.both.known
         size = transfer_bytes(replace(self.service, prompt_tokens=lengths, batch_size=1.0))
         known.add("the caches of prompts", transfer_bytes=size, prefill_batch=1.0)

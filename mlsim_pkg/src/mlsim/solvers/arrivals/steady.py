@@ -9,6 +9,7 @@ from mlsim.errors import InvalidValueError
 from mlsim.solvers.arrivals.simulate import between, chunk_time
 from mlsim.solvers.arrivals.step_times import StepTimes
 from mlsim.solvers.question import Known, Question
+from mlsim.systems.schedulers import Scheduler
 
 # What counts what a run has seen.
 OBSERVED = ("observed_running_requests",)
@@ -33,8 +34,16 @@ class Typical:
     """A service and a request of mean lengths, whose steps are looked up in the tables."""
 
     def __init__(
-        self, times: StepTimes, prompt: float, output: float, limit: float, prefix: float = 0.0
+        self,
+        times: StepTimes,
+        prompt: float,
+        output: float,
+        rule: Scheduler,
+        *,
+        prefix: float = 0.0,
+        path: float = 0.0,
     ) -> None:
+        limit = float(rule.running_limit)
         self.times, self.prompt, self.limit = times, prompt, limit
         # Tokens of a prompt that are cached, and those that are worked on.
         self.prefix, self.new = prefix, prompt - prefix
@@ -45,6 +54,8 @@ class Typical:
         # Steps in which a request decodes.
         self.rounds = max(1.0, output / times.pace)
         self.known.add("mean of the requests", prompt_tokens=prompt, output_tokens=output)
+        self.known.add("the scheduler", steps_ahead=float(rule.steps_ahead))
+        self.known.add("the way of a request to its scheduler", call_time=path)
         self.known.add(
             "the scheduler, and the cache of whole requests",
             running_limit=min(limit, self.fitting(prompt + output)),

@@ -73,6 +73,10 @@ class _Decoding(_Service):
         self._end()
         self._make_room()
 
+    def _hold_back(self) -> bool:
+        """Prompts are read elsewhere: none waits here for others."""
+        return False
+
     def _ask(self, then: float, index: int) -> None:
         """A user asks again: the prompt is read first."""
         prompt = float(self.requests.prompt_tokens[index])

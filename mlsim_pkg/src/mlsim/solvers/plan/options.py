@@ -11,6 +11,7 @@ from mlsim.errors import MlsimError
 from mlsim.solvers.serving.phase import step_question
 from mlsim.solvers.serving.service import Service
 from mlsim.solvers.serving.speculated import round_question
+from mlsim.systems.schedulers import Scheduler
 
 # Batches that are tried of each layout, and prompts that are read together to time one more.
 BATCHES, TOGETHER = 32, 4
@@ -80,10 +81,10 @@ class Refused:
     nearest: Mapping[str, float] = field(default_factory=dict)
 
 
-def tried(candidate: Candidate, goals: Goals, running_limit: int) -> Option | Refused:
+def tried(candidate: Candidate, goals: Goals, rule: Scheduler) -> Option | Refused:
     """Return what a layout can do: its best batch within the goals, or why there is none."""
     try:
-        front = points(candidate.service, goals, running_limit)
+        front = points(candidate.service, goals, rule)
     except MlsimError as error:
         return Refused(candidate, name_of(candidate.service), str(error))
     if isinstance(front, str):
@@ -96,7 +97,7 @@ def name_of(service: Service) -> str:
     return f"{service.hardware_name}, {service.formats.name}"
 
 
-def points(service: Service, goals: Goals, running_limit: int) -> dict[str, Any] | str:
+def points(service: Service, goals: Goals, rule: Scheduler) -> dict[str, Any] | str:
     """Return times and rates of one copy by batch, as arrays; in words why there are none."""
     import numpy as np
 
@@ -104,7 +105,7 @@ def points(service: Service, goals: Goals, running_limit: int) -> dict[str, Any]
     largest = int(alone.value("largest_batch"))
     if largest < 1:
         return "does not fit in memory"
-    most = min(largest, running_limit)
+    most = min(largest, rule.running_limit)
     batch = np.unique(np.rint(np.geomspace(1, most, BATCHES))).astype(float)
     decode, made = _decoding(service, batch, goals.prompt_tokens + goals.output_tokens / 2)
     reading = _reading(service, np.array([1.0, TOGETHER]))
@@ -116,12 +117,16 @@ def points(service: Service, goals: Goals, running_limit: int) -> dict[str, Any]
     rate = arrivals.saturation_rate(batch, steps, decode, prompt)
     interval = arrivals.token_interval(decode, rate, prompt)
     met = arrivals.met_interval(interval, arrivals.interval_variance(interval, rate, prompt))
+    path = service.software.value("call_time") if service.software else 0.0
+    first = arrivals.steady_first_token(
+        lone, decode, prompt, rate, met, batch, float(rule.steps_ahead), interval, path
+    )
     return {
         "running_requests": batch,
         "replica_rate": rate,
         "prompt_share": plans.prompt_share(rate, prompt),
         "time_per_output_token": arrivals.interval_per_token(interval, made),
-        "time_to_first_token": arrivals.steady_first_token(lone, decode, prompt, rate, met, batch),
+        "time_to_first_token": first,
     }
 
 

@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING
 
 from mlsim.equations import serving_counts
 from mlsim.solvers import calibrated
+from mlsim.solvers.formats import kept_bytes
 from mlsim.solvers.question import Known
 from mlsim.solvers.serving import levels
+from mlsim.solvers.serving.routed import add_experts
 from mlsim.workloads.model import FLOPS_PER_MULTIPLY_ADD
 
 if TYPE_CHECKING:
@@ -26,6 +28,8 @@ def known_of(service: Service) -> Known:
     if service.calibrated:
         _add_measured(known, service)
         _add_program(known, service)
+        if service.model.experts:
+            add_experts(known, service, service.model.experts)
     # Columns that are the same for all operators.
     known.update(service.table.cache["uniform"])
     return known
@@ -41,6 +45,8 @@ def _add_formats(known: Known, service: Service) -> None:
     known.add(
         words("activations", formats.activations), bytes_per_element=formats.activations.bytes
     )
+    kept = kept_bytes(formats.activations)
+    known.add("sums of devices, in 16 bits or more", bytes_per_sent_element=kept)
     known.add(cache, bytes_per_cached_element=formats.kv_cache.bytes)
 
 
@@ -111,7 +117,7 @@ def _add_spread(known: Known, service: Service) -> None:
         known.add("given", expert_imbalance=float(imbalance))
 
 
-_OF_STEPS = ("host_launch_time", "step_host_time", "sequence_host_time")
+_OF_STEPS = ("host_launch_time", "captured_tokens", "step_host_time", "sequence_host_time")
 
 
 def _add_program(known: Known, service: Service) -> None:

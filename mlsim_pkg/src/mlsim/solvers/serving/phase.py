@@ -14,6 +14,7 @@ from mlsim.equations import (
     Equation,
     Plan,
     equations_of,
+    expert_kernels,
     plan,
     recurrent,
     roofline,
@@ -36,6 +37,19 @@ _ROOFLINE_LATENCY = tuple(each for each in equations_of(roofline) if each.yields
 # What a model with states keeps and moves, and not what counts the work of a layer.
 _STATES = ("operator_cache_and_state", "cache_and_state_bytes", "states_moved")
 _RECURRENT = tuple(each for each in equations_of(recurrent) if each.name in _STATES)
+
+# What experts take as kernels of their own, beside the counts of their tokens.
+_ROUTED = {
+    "expert_share": "spread_expert_share",
+    "compute_time": "routed_compute_time",
+    "roofline_time": "routed_roofline_time",
+    "full_tile_time": "routed_full_tile_time",
+    "untiled_time": "routed_untiled_time",
+}
+_ROUTED_TOO = ("routed_rows", "most_rows", "busiest_rows", "expert_fill", "expert_pass_time")
+_EXPERTS = tuple(
+    each for each in equations_of(expert_kernels) if each.name in (*_ROUTED.values(), *_ROUTED_TOO)
+)
 
 SERVING = (
     *_SHARED,
@@ -96,6 +110,9 @@ def equations_for(variant: frozenset[str]) -> tuple[Equation, ...]:
         uniform = "uniform" in variant and not bound
         chosen["expert_imbalance"] = "uniform_imbalance" if uniform else ""
         candidates = (*candidates, *SPREAD)
+    if "routed" in variant:
+        chosen |= _ROUTED
+        candidates = (*candidates, *_EXPERTS)
     return tuple(each for each in candidates if chosen.get(each.yields, each.name) == each.name)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from typing import Any
 
@@ -21,6 +21,7 @@ from mlsim.solvers.inputs import CALIBRATED
 from mlsim.solvers.question import Known
 from mlsim.solvers.serving import levels
 from mlsim.solvers.serving.known import known_of
+from mlsim.solvers.serving.routed import EXPERTS, MeasuredExperts, experts_of, marks
 from mlsim.solvers.serving.switches import OFF, Switches
 from mlsim.systems import Cluster, System
 from mlsim.workloads.language import Transformer
@@ -108,6 +109,7 @@ class Service:
                 self.table.cache["worked"],
                 self.spread,
                 self.expert_imbalance == levels.UNIFORM,
+                self.table.cache["routed"] is not None,
             )
         )
         return found | self.switches.variant if self.switches.on else found
@@ -229,7 +231,7 @@ class Service:
 
 _VARIANTS = (
     *("latent", "encoder", "bound", "sends", "windowed", CALIBRATED, "recurrent", "shared"),
-    *("hosted", "unfused", "worked", "spread", levels.UNIFORM),
+    *("hosted", "unfused", "worked", "spread", levels.UNIFORM, "routed"),
 )
 
 
@@ -273,6 +275,12 @@ def _new_table(service: Service, replaced: tuple[str, ...]) -> OperatorTable[Ste
     if bound:
         # Activations could stay on chip, and sending could hide behind computing.
         operators = tuple(each.compulsory() for each in operators if each.kind != "network")
+    routed = experts_of(service) if service.calibrated else None
+    if routed:
+        # What experts bring and take crosses the memory in passes of its own.
+        operators = tuple(
+            replace(each, token_elements=0) if each.kind == EXPERTS else each for each in operators
+        )
     columns = levels.columns(service, operators)
     if adapted:
         sizes = (adapted.get(each.name, 0.0) for each in operators)
@@ -293,12 +301,13 @@ def _new_table(service: Service, replaced: tuple[str, ...]) -> OperatorTable[Ste
             levels.link_rate(system, each if each.link_group else sending[0]) for each in operators
         )
     if service.calibrated:
-        columns |= _calibrated_columns(service, operators, replaced)
+        columns |= _calibrated_columns(service, operators, replaced, routed)
     # What is the same for all operators is one number.
     mixed = {name: values for name, values in columns.items() if len(set(values)) > 1}
     table = OperatorTable(operators, STEP_COLUMNS, mixed)
     table.cache["sends"] = bool(sending)
     table.cache["worked"] = "core_weight_rate" in columns
+    table.cache["routed"] = routed
     table.cache["uniform"] = {
         name: values[0] for name, values in columns.items() if name not in mixed
     }
@@ -347,7 +356,10 @@ def _computing(
 
 
 def _calibrated_columns(
-    service: Service, operators: tuple[StepOperator, ...], replaced: tuple[str, ...]
+    service: Service,
+    operators: tuple[StepOperator, ...],
+    replaced: tuple[str, ...],
+    routed: MeasuredExperts | None,
 ) -> dict[str, tuple[float, ...]]:
     """Return what was measured for each operator, but what is given in its place.
 
@@ -357,10 +369,13 @@ def _calibrated_columns(
     experts = service.model.experts
     chosen = experts.per_token if experts else 1
     columns: dict[str, tuple[float, ...]] = {
-        # A token's experts lie side by side, as if they were one wide product.
+        # A token's experts lie side by side, as if they were one wide product; measured ones
+        # have tiles of their own.
         "outputs": tuple(
-            float(serving_counts.side_by_side_outputs(each.outputs, chosen))
-            if each.kind == "experts"
+            0.0
+            if routed
+            else float(serving_counts.side_by_side_outputs(each.outputs, chosen))
+            if each.kind == EXPERTS
             else float(each.outputs)
             for each in operators
         ),
@@ -374,10 +389,12 @@ def _calibrated_columns(
         columns[name] = tuple(
             0.0
             if name == "kernel_overhead" and each.link_group
-            else _reached(service, found[format_], name, each)
+            else _reached(service, found[format_], name, each, routed)
             for each, format_ in zip(operators, used, strict=True)
         )
-    columns |= _program_columns(service, operators, used)
+    columns |= _program_columns(service, operators, routed)
+    if routed:
+        columns |= marks(service, operators)
     sending = any(each.link_group for each in operators)
     if service.system and sending:
         columns |= _exchange_columns(service, service.system, operators)
@@ -407,17 +424,26 @@ def _exchange_columns(
     }
 
 
-def _reached(service: Service, found: Calibration, name: str, operator: StepOperator) -> float:
+def _reached(
+    service: Service,
+    found: Calibration,
+    name: str,
+    operator: StepOperator,
+    routed: MeasuredExperts | None,
+) -> float:
     """Return what was measured of an operator, inside the program that runs it."""
     value = calibrated.reached(found, name, attention=operator.kind == "attention")
     made_by = service.software
+    own = routed is not None and operator.kind == EXPERTS
+    if own and routed and name != "kernel_overhead":
+        value = routed.constants[name]
     if made_by is None:
         return value
     if name == "compute_fraction":
         return calibrated.in_program(value, made_by, operator.kind, service.device, found.precision)
     if name == "memory_fraction":
         return calibrated.streamed(value, made_by)
-    if operator.kind == "experts":
+    if operator.kind == EXPERTS:
         weights = service.formats.weights.name
         start = calibrated.expert_start(service.device, made_by, weights)
         if start is not None:
@@ -426,7 +452,7 @@ def _reached(service: Service, found: Calibration, name: str, operator: StepOper
 
 
 def _program_columns(
-    service: Service, operators: tuple[StepOperator, ...], used: list[str]
+    service: Service, operators: tuple[StepOperator, ...], routed: MeasuredExperts | None
 ) -> dict[str, tuple[float, ...]]:
     """Return what a program adds to each operator: starts, scores, and work on weights."""
     made_by, columns = service.software, {}
@@ -443,7 +469,9 @@ def _program_columns(
         )
     narrow = service.formats.weights.bits < service.formats.activations.bits
     rates = tuple(
-        calibrated.weight_rate(service.device, made_by, narrow=narrow and not each.unquantised)
+        math.inf
+        if routed and each.kind == EXPERTS
+        else calibrated.weight_rate(service.device, made_by, narrow=narrow and not each.unquantised)
         for each in operators
     )
     if min(rates) < math.inf:
