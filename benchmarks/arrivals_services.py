@@ -5,7 +5,9 @@
 WHEEL is the wheel `aiconfigurator-core` 0.12.0, whose table silicon_sample.csv has the time
 to the first token and per token of services at a stated concurrency. Nothing is fitted on it.
 Rows of private files, copies, layouts that can't be read, and rows whose first token took more
-than 20 s (their stated concurrency can't have run) are left out, as the closing table says.
+than 20 s (their stated concurrency can't have run) are left out, as the closing table says. The
+same measurement counts once, however often it stands in the table. How a scheduler was set
+comes from the benchmark's own scripts (`inferencex.py`).
 """
 
 from __future__ import annotations
@@ -22,8 +24,11 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
+from inferencex import PER_USER, lengths, settings
+
 from mlsim import Engine
 from mlsim.errors import MlsimError
+from mlsim.systems.schedulers import scheduler
 
 TABLE = "aiconfigurator_core/systems/silicon_sample.csv"
 CONFIGS = "aiconfigurator_core/model_configs/"
@@ -43,9 +48,10 @@ FORMATS = {
     "int4": {"precision": "w4a16"},
     "": {"precision": "fp8"},
 }
-# Where a device has no units of 4 bits, such weights are MXFP4's, and computed in 16 bits.
+# Experts of gpt-oss are in MXFP4, all else in 16 bits; the scripts let devices with units of
+# 4 bits bring the experts' inputs to 8 bits, and keep the cache in 8 there and in TensorRT-LLM.
+PACKED, EIGHT, WIDE = "mxfp4", "fp8", "bf16"
 NO_FOUR_BITS = ("h100_sxm", "h200_sxm")
-PACKED = {"weights": "mxfp4", "activations": "bf16", "kv_cache": "bf16"}
 # Names of the table whose configuration has another name in the wheel.
 ALIASES = {
     "meta-llama/Llama-3.1-70B": "meta-llama/Meta-Llama-3.1-70B",
@@ -53,6 +59,8 @@ ALIASES = {
     "nvidia/Llama-3.1-8B-Instruct-FP8": "meta-llama/Meta-Llama-3.1-8B",
 }
 TOO_LONG = 20_000.0
+# What two rows of one measurement may differ in.
+_NAMES = ("id", "silicon_data_source", "backend_version")
 
 
 def rows(archive: zipfile.ZipFile) -> tuple[list[dict[str, str]], collections.Counter[str]]:
@@ -61,7 +69,7 @@ def rows(archive: zipfile.ZipFile) -> tuple[list[dict[str, str]], collections.Co
     seen, kept = set(), []
     with archive.open(TABLE) as file:
         for row in csv.DictReader(io.TextIOWrapper(file, encoding="utf-8")):
-            key = tuple(value for name, value in row.items() if name != "id")
+            key = tuple(value for name, value in row.items() if name not in _NAMES)
             why = _left_out(row) or ("a copy" if key in seen else "")
             seen.add(key)
             if why:
@@ -76,11 +84,21 @@ def _left_out(row: dict[str, str]) -> str:
         return "prefill and decode on separate devices"
     if "/Users/" in row["silicon_data_source"] or "gap_analysis" in row["silicon_data_source"]:
         return "a private file"
-    if row["tp_size"] not in ("1", "2", "4", "8"):
+    tensor, copies, shares, experts = layout(row)
+    shared = shares * experts if row["moe_tp_size"] else tensor * copies
+    # Where attention has copies and is divided too, devices are counted twice.
+    twice = tensor > 1 and copies > 1
+    if twice or tensor * copies not in (1, 2, 4, 8) or shared != tensor * copies:
         return "a layout that can't be read"
     if float(row["silicon_ttft_ms"]) > TOO_LONG:
         return "more than 20 s to the first token"
     return ""
+
+
+def layout(row: dict[str, str]) -> tuple[int, ...]:
+    """Return devices of attention, its copies, devices of an expert, and of all experts."""
+    names = ("tp_size", "attention_dp_size", "moe_tp_size", "moe_ep_size")
+    return tuple(int(row[name] or 1) or 1 for name in names)
 
 
 def configs(archive: zipfile.ZipFile, folder: Path) -> dict[str, Path]:
@@ -102,30 +120,42 @@ def configs(archive: zipfile.ZipFile, folder: Path) -> dict[str, Path]:
 def predicted(row: dict[str, str], models: dict[str, Path]) -> dict[str, float]:
     """Predict both times of a row, in ms."""
     model = ALIASES.get(row["model_path"], row["model_path"])
-    attention = int(row["attention_dp_size"] or 1) or 1
-    devices = int(row["tp_size"])
-    copies = attention if attention > 1 and devices % attention == 0 else 1
-    expert = int(row["moe_ep_size"] or 1) or 1
-    packed = row["precision"] == "fp4" and row["system"] in NO_FOUR_BITS
-    formats = PACKED if packed else FORMATS[row["precision"]]
+    tensor, copies, _, experts = layout(row)
+    # The table counts users of one copy.
+    users = int(row["batch_size"]) * copies
+    ran = settings(row, users, tensor * copies)
+    rule = scheduler(SCHEDULERS[row["backend"]]).with_limits(ran.running_limit, ran.tokens_per_step)
+    if copies == 1:
+        rule = rule.with_patience(
+            poll_steps=ran.poll_steps, wait_steps=ran.wait_steps, wait_share=ran.wait_share
+        )
     loaded = Engine.load(
-        model=str(models[model]),
+        model="GPT_OSS_120B" if "gpt-oss" in model else str(models[model]),
         hardware=SYSTEMS[row["system"]],
-        users=int(row["batch_size"]),
-        prompt_tokens=int(row["isl"]),
-        output_tokens=int(row["osl"]),
-        scheduler=SCHEDULERS[row["backend"]],
-        running_limit=max(256, int(row["batch_size"])),
-        tensor_parallel=devices // copies,
+        users=users,
+        requests=users * PER_USER,
+        prompt_tokens=lengths(int(row["isl"])),
+        output_tokens=lengths(int(row["osl"])),
+        scheduler=rule,
+        tensor_parallel=tensor,
         data_parallel=copies,
-        expert_parallel=expert if devices % expert == 0 else 1,
+        expert_parallel=experts,
         estimate="calibrated",
-        **formats,
+        **formats(row),
     )
     return {
         "ttft": loaded.value("time_to_first_token") * 1e3,
         "tpot": loaded.value("time_per_output_token") * 1e3,
     }
+
+
+def formats(row: dict[str, str]) -> dict[str, str]:
+    """Return the formats of a row's weights, activations and cache."""
+    if "gpt-oss" not in row["model_path"]:
+        return FORMATS[row["precision"]]
+    narrow = row["system"] not in NO_FOUR_BITS
+    kept = EIGHT if narrow or row["backend"] == "trtllm" else WIDE
+    return {"weights": PACKED, "activations": EIGHT if narrow else WIDE, "kv_cache": kept}
 
 
 def table(errors: dict[Any, list[float]], name: str) -> None:

@@ -5,8 +5,8 @@
 Reads `systems/silicon_sample.csv` out of the wheel: aggregated serving, a closed loop of so
 many requests at a time. Time per token is predicted as a decode step of all requests, and
 the prompts of the others that are mixed in: d(C) + (C - 1) p(1) / output tokens. Copies of a
-row count once; layouts of twelve devices and more are left out, since their columns don't
-say what is shared.
+row count once; layouts of twelve devices and more, and those with copies of a divided
+attention, are left out, since their columns don't say what is shared.
 """
 
 from __future__ import annotations
@@ -36,7 +36,9 @@ DEVICES = {
     "b300_sxm": "Cloud.B300",
     "gb300": "Cloud.GB300",
 }
-SOFTWARE = {"trtllm": "engine", "vllm": "vllm", "sglang": "vllm"}
+SOFTWARE = {"trtllm": "torch_engine", "vllm": "vllm", "sglang": "torch_engine"}
+# With units of 4 bits, inputs of experts in MXFP4 are brought to 8 bits.
+FOUR_BITS = ("b200_sxm", "b300_sxm", "gb200", "gb300")
 FORMATS = {
     "fp8": ("fp8", "fp8"),
     "fp8_block": ("fp8", "fp8"),
@@ -100,7 +102,9 @@ def rows(wheel: Path) -> Iterator[Mapping[str, str]]:
     for row in csv.DictReader(io.StringIO(text)):
         key = tuple(value for name, value in row.items() if name != "id")
         sizes = int(row["tp_size"] or 0) * int(row["pp_size"] or 1)
-        if row["mode"] != "agg" or key in seen or not 0 < sizes <= MOST_DEVICES:
+        # Where attention has copies and is divided too, devices are counted twice.
+        twice = int(row["attention_dp_size"] or 1) > 1 and int(row["tp_size"]) > 1
+        if row["mode"] != "agg" or key in seen or twice or not 0 < sizes <= MOST_DEVICES:
             continue
         seen.add(key)
         yield row
@@ -121,6 +125,8 @@ def token_time(row: Mapping[str, str]) -> float:
     named = "fp8" if row["model_path"].endswith("-FP8") else ""
     mode = row["gemm_quant_mode"] or row["precision"] or named
     requests, prompt, output = (int(row[name]) for name in ("batch_size", "isl", "osl"))
+    # The table counts requests of one copy.
+    requests *= int(row["attention_dp_size"] or 1) or 1
     asked = (row["model_path"], row["system"], row["backend"], sizes, experts, mode)
     step = _answer(asked, requests, prompt, output, "time_per_output_token")
     alone = _answer(asked, 1, prompt, output, "time_to_first_token")
@@ -140,7 +146,7 @@ def _answer(
     weights, activations = FORMATS[mode]
     device = resolve.device(DEVICES[system])
     if "gpt-oss" in path:
-        weights, activations = "mxfp4", "bf16"
+        weights, activations = "mxfp4", "fp8" if system in FOUR_BITS else "bf16"
     batch = -(-batch // copies) * copies
     serving = Engine.serve(
         model=_model(path),

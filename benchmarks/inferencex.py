@@ -1,0 +1,91 @@
+"""How the services of silicon_sample.csv were run: what its rows leave out.
+
+The rows are runs of InferenceX (formerly InferenceMAX). Its scripts are public, with their
+history: github.com/SemiAnalysisAI/InferenceX, folder `benchmarks`, read at the commits before
+each row's date (newest read: 843c6254, 2026-08-22). A run has a fixed number of users who all
+start at once, ten requests for each, and prompts and answers between 0.8 and 1 times the
+stated length (`RANDOM_RANGE_RATIO`). The scripts also set how a scheduler puts steps together;
+those settings stand here. Nothing here is fitted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+# Shortest prompt and answer, as a share of the stated length; requests for each user.
+RANGE_RATIO, PER_USER = 0.8, 10
+# Where a script sets no limit, an engine's own.
+USUAL_TOKENS, USUAL_RUNNING = 8192, 512
+# SGLang's scripts look for requests less often where many users ask.
+_MANY_USERS = 16
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Limits of a step, and how patient the scheduler is."""
+
+    tokens_per_step: int = USUAL_TOKENS
+    running_limit: int = USUAL_RUNNING
+    poll_steps: int = 1
+    wait_steps: int = 0
+    wait_share: float = 0.0
+
+
+def lengths(tokens: int) -> str:
+    """Return the distribution of a length that a row states."""
+    return f"uniform {int(tokens * RANGE_RATIO)} {tokens}"
+
+
+def settings(row: Mapping[str, str], users: int, devices: int) -> Settings:
+    """Return how a row's service was run."""
+    running = max(USUAL_RUNNING, users)
+    made = {"vllm": _vllm, "sglang": _sglang, "trtllm": _tensorrt}[row["backend"]]
+    tokens, patience = made(row, users, devices)
+    return Settings(tokens, running, **patience)
+
+
+def _vllm(row: Mapping[str, str], users: int, devices: int) -> tuple[int, dict[str, float]]:
+    # From vLLM 0.19 on, MiniMax's scripts for Blackwell read two prompts a step.
+    blackwell = row["system"] in ("b200_sxm", "b300_sxm")
+    if "MiniMax" in row["model_path"] and blackwell and row["backend_version"] != "0.17.0":
+        return 2 * int(row["isl"]), {}
+    return USUAL_TOKENS, {}
+
+
+def _sglang(row: Mapping[str, str], users: int, devices: int) -> tuple[int, dict[str, float]]:
+    model, precision = row["model_path"], row["precision"]
+    hopper = row["system"] == "h200_sxm"
+    seldom = {"poll_steps": 30 if users >= _MANY_USERS else 10}
+    if "DeepSeek" in model:
+        if hopper:
+            return 32768, {}
+        if precision == "fp4":
+            return 16384, seldom
+        return (32768, seldom) if devices == 8 else (8192, {"poll_steps": 10})
+    if "Qwen" in model:
+        if hopper:
+            return 16384, {}
+        one = row["system"] == "b300_sxm" and precision == "fp8"
+        return (16384, {"poll_steps": 10}) if one else (32768, seldom)
+    return 32768, {"poll_steps": 10} if precision == "fp4" else {}
+
+
+def _tensorrt(row: Mapping[str, str], users: int, devices: int) -> tuple[int, dict[str, float]]:
+    model, prompt = row["model_path"], int(row["isl"])
+    if "Llama" in model:
+        short = prompt == int(row["osl"]) == 1024 and devices < 8
+        return 16384, {"wait_steps": 20, "wait_share": 0.9} if short else {}
+    if "gpt-oss" in model:
+        return 20000, {}
+    # Room for the users' tokens and one prompt, in pieces of 64.
+    room = -(-(users + prompt + 64) // 64) * 64
+    if _date(row) < "2026-01-29":
+        return room, {}
+    waits = row["precision"] == "fp8" and row["system"] == "b200_sxm"
+    return max(room, USUAL_TOKENS), {"wait_steps": 40, "wait_share": 0.8} if waits else {}
+
+
+def _date(row: Mapping[str, str]) -> str:
+    """Return the day of a row, empty where it names none."""
+    return row["silicon_data_source"].partition("measured=")[2][:10]
