@@ -16,13 +16,16 @@ from mlsim_book.grading.alike import find_alike
 from mlsim_book.grading.gradebook import Entry, Rules, gradebook_csv, make_gradebook
 from mlsim_book.grading.hand import half_filled, read_hand, row_name, write_hand
 from mlsim_book.grading.late import LateRule, read_due
+from mlsim_book.grading.limits import Limits
 from mlsim_book.grading.notebook import fingerprint
 from mlsim_book.grading.overrides import PENALTY, Override, read_overrides
 from mlsim_book.grading.overview import overview
+from mlsim_book.grading.process import run_notebook
 from mlsim_book.grading.report import page
 from mlsim_book.grading.results import Result
 from mlsim_book.grading.roster import Student
 from mlsim_book.grading.tallies import mistakes, mistakes_csv, questions_csv, tally
+from mlsim_book.grading.walls.supervise import Heard
 
 DUE = read_due("2026-11-30T12:00+01:00")
 NAMES = {"Ada": "Ada", "Alan": "Alan", "Grace": "Grace", "1815": "Ada"}
@@ -380,3 +383,25 @@ def test_a_large_class_is_quick() -> None:
     book = make_gradebook(tried, task)
     assert len(find_alike(book, task)) < 1000
     assert len(rows(gradebook_csv(book))) == 1000
+
+
+def test_an_attempt_with_no_time_left_loses_nothing() -> None:
+    """A busy machine may not start a notebook again, which lost a cell, before its time is over."""
+
+    channel = b"\n".join(
+        [b'{"ready": true}', b'{"student": "Ada"}', b'{"begins": 0}',
+         b'{"name": "a", "value": {"number": 2}}', b""]
+    )  # fmt: skip
+    late = Heard(b"", "", "ran for more than 8 s")
+
+    class Slow:
+        def __init__(self, *said: Heard) -> None:
+            self.said = [*said]
+
+        def run(self, *_: object) -> Heard:
+            return self.said.pop(0)
+
+    ran = run_notebook(b"{}", {"a": ""}, Limits(), Slow(Heard(channel, "", "was killed"), late))  # type: ignore[arg-type]
+    assert (ran.failed, ran.values["a"], ran.student) == ("", {"number": 2.0}, "Ada")
+    never = run_notebook(b"{}", {"a": ""}, Limits(), Slow(late))  # type: ignore[arg-type]
+    assert never.failed == late.ended

@@ -131,6 +131,7 @@ class _Found:
         self._student = self._sources = ""
         self._told: list[str] = []
         self._full: list[str] = []
+        self._began = False
         self.running: int | None = None
         self.failed = ""
 
@@ -154,9 +155,12 @@ class _Found:
         self.running = None
         lines = iter(_lines(heard.channel))
         if next(lines, {}).get("ready") is not True:
+            if self._began:  # what an attempt before this one found stays
+                return False
             said = heard.complaint.strip().splitlines()
             self.failed = clean(heard.ended or (said[-1] if said else "it did not start"))
             return False
+        self._began = True
         # said before any of the notebook ran; whatever looks like it later is the notebook's
         about = next(lines, {})
         self._student = clean(about.get("student", ""))
