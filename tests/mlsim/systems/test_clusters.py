@@ -128,9 +128,12 @@ def test_an_unknown_cluster_gets_the_nearest() -> None:
         cluster("Selena")
 
 
-def test_a_cluster_serves_no_users() -> None:
-    with pytest.raises(MlsimError):
-        Engine.serve(model="Llama3_8B", hardware="Selene")
+def test_a_cluster_serves_as_one_of_its_nodes_where_nothing_leaves_it() -> None:
+    one, many = (
+        Engine.serve(model="Llama3_8B", hardware=each, tensor_parallel=8)
+        for each in ("HGX_A100", "Selene")
+    )
+    assert many.value("time_per_output_token") == one.value("time_per_output_token")
 
 
 # ---- from files -------------------------------------------------------------------------

@@ -172,7 +172,11 @@ def _scaled_table(table: OperatorTable[Any], name: str, scale: float) -> Operato
     if name in extra:
         extra[name] = tuple(each * scale for each in extra[name])
     # What was worked out of the table before does not hold of this one.
-    kept = {key: table.cache[key] for key in ("sends", "worked", "uniform") if key in table.cache}
+    kept = {
+        key: table.cache[key]
+        for key in ("sends", "worked", "routed", "uniform")
+        if key in table.cache
+    }
     return OperatorTable(table.operators, table.counted, extra, kept)
 
 

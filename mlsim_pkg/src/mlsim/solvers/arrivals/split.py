@@ -23,7 +23,10 @@ from mlsim.workloads.requests import Requests
 _LENGTHS = 65
 _STEADY = ("split_first_token", "token_interval", "request_latency", "running_requests")
 _RATES = ("prefill_rate", "transfer_rate", "decode_rate", "split_rate")
-_LEFT_OUT = ("closed_token_interval", "request_latency", "serial_transfer_time", *OBSERVED)
+_LEFT_OUT = (
+    *("closed_token_interval", "request_latency", "serial_transfer_time", "output_rounds"),
+    *OBSERVED,
+)
 
 
 class _Decoding(Typical):
