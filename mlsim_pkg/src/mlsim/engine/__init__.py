@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from mlsim.engine.footprint import footprint
     from mlsim.engine.gemm import compare_formats, gemm
     from mlsim.engine.load import load
-    from mlsim.engine.plan import plan
+    from mlsim.engine.plan import owned, plan
     from mlsim.engine.predict.bands import band, held
     from mlsim.engine.recorded_scores import fitted_scores, service_scores
     from mlsim.engine.sensitivity import sensitivity
@@ -36,13 +36,15 @@ __all__ = [
     "band",
     "fitted_scores",
     "held",
+    "owned",
     "score",
     "service_scores",
     "shelf",
 ]
 
-# What says how right predictions are.
+# What says how right predictions are, and what a device costs that is bought.
 _HOMES = {
+    "owned": "plan",
     **dict.fromkeys(("KINDS", "score", "shelf"), "accuracy"),
     **dict.fromkeys(("band", "held"), "predict.bands"),
     **dict.fromkeys(("fitted_scores", "service_scores"), "recorded_scores"),
