@@ -40,6 +40,23 @@ def mixed_bytes_per_parameter(
     ) / parameters
 
 
+@equation(source="deepseek2024v3", yields="bytes_per_sent_element")
+def exchanged_bytes_per_element(
+    bytes_per_element: Value, bytes_per_returned_element: Value
+) -> Value:
+    """Bytes of an element on its way to an expert and back, on average.
+
+    Tokens go out in the format in which experts compute; results come back in the 16 bits in
+    which they are added up.
+
+    Valid for as many elements out as back.
+
+    >>> exchanged_bytes_per_element(1.0, 2.0)
+    1.5
+    """
+    return (bytes_per_element + bytes_per_returned_element) / 2
+
+
 @equation(source="fedus2022switch", yields="outputs", counts=True)
 def side_by_side_outputs(expert_outputs: Value, experts_per_token: Value) -> Value:
     """Columns of the products of a token's experts, side by side as one wide product.

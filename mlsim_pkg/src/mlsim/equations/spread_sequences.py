@@ -120,7 +120,7 @@ def ring_elements_sent(
 
 @equation(source="patarasuk2009bandwidth", yields="link_bytes")
 def spread_link_bytes(
-    bytes_per_element: Value,
+    bytes_per_sent_element: Value,
     device_batch: Value,
     link_elements: Value,
     tokens_worked: Value,
@@ -135,7 +135,7 @@ def spread_link_bytes(
     16000.0
     """
     return (
-        bytes_per_element
+        bytes_per_sent_element
         * device_batch
         * (link_elements * tokens_worked * load_factor + ring_elements_sent)
     )

@@ -178,6 +178,12 @@ ENTRIES: tuple[tuple[str, str, str, str], ...] = (
         "B/element",
         "Bytes of one element of activation that is sent to other devices.",
     ),
+    (
+        "bytes_per_returned_element",
+        r"b_\mathrm{ret}",
+        "B/element",
+        "Bytes of one element that experts send back to its token's device.",
+    ),
     ("link_bytes", r"D_l", "B", "Bytes that a device sends to others for an operator in a step."),
     ("network_time", r"t_\mathrm{net}", "s", "Time to send an operator's bytes to other devices."),
     ("operator_time", r"t_\mathrm{op}", "s", "Time of an operator, its sending included."),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ import pytest
 
 from mlsim import Engine, LoRA
 from mlsim.errors import DataFileError, InvalidValueError, WrongKindError
+from mlsim.systems.schedulers import scheduler
 from mlsim.workloads import Offload, Speculation
 
 SMALL: dict[str, Any] = {"model": "Llama3_8B", "hardware": "H100", "prompt_tokens": 2048}
@@ -232,7 +234,10 @@ def test_it_agrees_with_a_simulation_by_chance_written_apart(
     rate: float, on: dict[str, Any]
 ) -> None:
     waits, each_token = rounds_by_chance(rate, 4000, on, seed=3)
-    loaded = Engine.load(**SMALL, rate=rate, requests=4000, output_tokens=200, seed=4, **on)
+    # One that makes up no step ahead, as the simulation above.
+    plain = replace(scheduler("vllm"), steps_ahead=0)
+    asked = SMALL | {"rate": rate, "requests": 4000, "output_tokens": 200, "seed": 4}
+    loaded = Engine.load(**asked, scheduler=plain, **on)
     for name, seen in (("time_to_first_token", waits), ("time_per_output_token", each_token)):
         assert loaded.value(name) == pytest.approx(seen[400:].mean(), rel=0.08)
         assert loaded.value(f"{name}_p90") == pytest.approx(np.quantile(seen[400:], 0.9), rel=0.08)

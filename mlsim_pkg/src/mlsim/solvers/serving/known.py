@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from mlsim.equations import serving_counts
 from mlsim.solvers import calibrated
-from mlsim.solvers.formats import kept_bytes
 from mlsim.solvers.question import Known
 from mlsim.solvers.serving import levels
 from mlsim.solvers.serving.routed import add_experts
@@ -45,8 +44,6 @@ def _add_formats(known: Known, service: Service) -> None:
     known.add(
         words("activations", formats.activations), bytes_per_element=formats.activations.bytes
     )
-    kept = kept_bytes(formats.activations)
-    known.add("sums of devices, in 16 bits or more", bytes_per_sent_element=kept)
     known.add(cache, bytes_per_cached_element=formats.kv_cache.bytes)
 
 
@@ -83,6 +80,7 @@ def _add_device(known: Known, service: Service) -> None:
     known.columns(peak, "peak_flops")
     if system:
         known.columns(levels.link_origin(system, service.table.operators), "link_bandwidth")
+        known.columns("sums in 16 bits or more; tokens as experts read them", _SENT)
 
 
 def _add_layout(known: Known, service: Service) -> None:
@@ -117,6 +115,7 @@ def _add_spread(known: Known, service: Service) -> None:
         known.add("given", expert_imbalance=float(imbalance))
 
 
+_SENT = "bytes_per_sent_element"
 _OF_STEPS = ("host_launch_time", "captured_tokens", "step_host_time", "sequence_host_time")
 
 

@@ -10,7 +10,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from mlsim.equations import nodes, spread_sequences
+from mlsim.equations import nodes, serving_counts, spread_sequences
+from mlsim.solvers.formats import Formats, kept_bytes
 from mlsim.solvers.question import Origin, recorded
 from mlsim.systems import Cluster, Placement, System
 from mlsim.systems.link_calibration import ExchangeConstants, exchange_constants
@@ -117,6 +118,14 @@ def _experts(service: Service, operator: StepOperator, lies: Placement) -> Itera
         yield replace(operator, link_elements=float(elements), link_group=together)
     elements = nodes.far_exchange_elements(operator.link_elements, near)
     yield _between(operator, link_elements=float(elements))
+
+
+def sent_bytes(formats: Formats, operator: StepOperator) -> float:
+    """Return the bytes of an element that is sent: sums in 16 bits, tokens as they are read."""
+    kept = kept_bytes(formats.activations)
+    if not operator.name.startswith(_EXPERTS):
+        return kept
+    return float(serving_counts.exchanged_bytes_per_element(formats.activations.bytes, kept))
 
 
 def link_rate(system: System | Cluster, operator: StepOperator) -> float:

@@ -91,6 +91,10 @@ def add_experts(known: Known, service: Service, experts: Experts) -> None:
         expert_width=_width(service),
     )
     known.add(measured.words, **{name: measured.constants[name] for name in _SHARED})
+    if service.beyond_one_node:
+        # The kernels were measured with choices that are more uneven on more devices. Between
+        # nodes, services even them out, with copies of busy experts: `expert_imbalance` tells.
+        known.add("between nodes, as expert_imbalance says", imbalance=0.0)
     known.add("convention: the tile for which the kernels were fitted", expert_tile=EXPERT_TILE)
     known.columns("which operators are experts", "routed_mark")
     known.columns("widths of the model and of an expert", "passed_bytes")

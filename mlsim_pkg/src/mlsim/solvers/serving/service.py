@@ -300,6 +300,10 @@ def _new_table(service: Service, replaced: tuple[str, ...]) -> OperatorTable[Ste
         columns["link_bandwidth"] = tuple(
             levels.link_rate(system, each if each.link_group else sending[0]) for each in operators
         )
+    if sending:
+        columns["bytes_per_sent_element"] = tuple(
+            levels.sent_bytes(formats, each) for each in operators
+        )
     if service.calibrated:
         columns |= _calibrated_columns(service, operators, replaced, routed)
     # What is the same for all operators is one number.
