@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from mlsim.engine.load import load
     from mlsim.engine.plan import owned, plan
     from mlsim.engine.predict.bands import band, held
-    from mlsim.engine.recorded_scores import fitted_scores, service_scores
+    from mlsim.engine.recorded_scores import fitted_scores, rival_scores, service_scores
     from mlsim.engine.sensitivity import sensitivity
     from mlsim.engine.serve import fit, serve
     from mlsim.engine.solve import solve
@@ -37,6 +37,7 @@ __all__ = [
     "fitted_scores",
     "held",
     "owned",
+    "rival_scores",
     "score",
     "service_scores",
     "shelf",
@@ -47,7 +48,7 @@ _HOMES = {
     "owned": "plan",
     **dict.fromkeys(("KINDS", "score", "shelf"), "accuracy"),
     **dict.fromkeys(("band", "held"), "predict.bands"),
-    **dict.fromkeys(("fitted_scores", "service_scores"), "recorded_scores"),
+    **dict.fromkeys(("fitted_scores", "rival_scores", "service_scores"), "recorded_scores"),
 }
 
 

@@ -42,6 +42,26 @@ class ServiceScore:
     ratio: float
 
 
+@dataclass(frozen=True, slots=True)
+class RivalScore:
+    """How well another program answers open cases, and mlsim on exactly these rows.
+
+    `benchmarks/rivals` makes them. Errors are medians, as a share of what was measured; `close`
+    is the share of rows within a quarter. Those of mlsim are with terms of software fitted
+    without the series of each row.
+    """
+
+    rival: str
+    version: str
+    settings: str
+    kind: str
+    rows: int
+    error: float
+    close: float
+    our_error: float
+    our_close: float
+
+
 @cache
 def fitted_scores() -> tuple[FittedScore, ...]:
     """Return the scores of open cases by kind, and of all.
@@ -80,6 +100,27 @@ def service_scores() -> tuple[ServiceScore, ...]:
                 float(row["error"]),
                 float(row["close"]),
                 float(row["ratio"]),
+            )
+            for row in csv.DictReader(file)
+        )
+
+
+@cache
+def rival_scores() -> tuple[RivalScore, ...]:
+    """Return the scores of other programs by kind, and of all rows that each could answer.
+
+    >>> sorted({each.rival for each in rival_scores() if each.kind == "all"})[0]
+    'aiconfigurator'
+    """
+    with (FOLDER / "rivals.csv").open(encoding="utf-8", newline="") as file:
+        return tuple(
+            RivalScore(
+                *(row[name] for name in ("rival", "version", "settings", "kind")),
+                int(row["rows"]),
+                float(row["error"]),
+                float(row["close"]),
+                float(row["our_error"]),
+                float(row["our_close"]),
             )
             for row in csv.DictReader(file)
         )
