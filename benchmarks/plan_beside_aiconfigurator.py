@@ -156,7 +156,7 @@ def main() -> None:
         began = time.perf_counter()
         everywhere = Engine.plan(**asking)
         took = time.perf_counter() - began
-        print(f"  of all rented devices, the first: {everywhere.report().rows[0][1]}")
+        print(f"  first of all rented devices: {everywhere.report().rows[0][1]}")
         own, alone = ours(asking), ours({**asking, "software": "kernels"})
         prices = {choice.device: choice.price for choice in own}
         other, needed = theirs(asked.rival, asked.folder, first, each, prices)

@@ -115,7 +115,10 @@ def rival_scores() -> tuple[RivalScore, ...]:
     with (FOLDER / "rivals.csv").open(encoding="utf-8", newline="") as file:
         return tuple(
             RivalScore(
-                *(row[name] for name in ("rival", "version", "settings", "kind")),
+                row["rival"],
+                row["version"],
+                row["settings"],
+                row["kind"],
                 int(row["rows"]),
                 float(row["error"]),
                 float(row["close"]),
