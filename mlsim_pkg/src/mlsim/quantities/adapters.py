@@ -38,7 +38,7 @@ ENTRIES: tuple[tuple[str, str, str, str], ...] = (
         "value_bytes",
         r"b_\text{value}",
         "B/parameter",
-        "Bytes of a quantized parameter without its share of constants.",
+        "Bytes of a quantised parameter without its share of constants.",
     ),
     (
         "block_parameters",
@@ -51,20 +51,20 @@ ENTRIES: tuple[tuple[str, str, str, str], ...] = (
         "block_constants",
         r"n_\text{const}",
         "1",
-        "Constants that are quantized together, and share a second constant.",
+        "Constants that are quantised together, and share a second constant.",
     ),
     ("second_constant_bytes", r"b_\text{second}", "B", "Bytes of such a second constant."),
     (
         "bytes_per_quantized",
         r"b_\text{quant}",
         "B/parameter",
-        "Bytes of a quantized parameter with its share of all constants.",
+        "Bytes of a quantised parameter with its share of all constants.",
     ),
     (
         "quantized_parameters",
         r"p_\text{quant}",
         "parameter",
-        "Frozen parameters on a device that are quantized.",
+        "Frozen parameters on a device that are quantised.",
     ),
     (
         "frozen_bytes",
