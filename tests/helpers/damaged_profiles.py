@@ -175,14 +175,14 @@ def _cut(data: bytes, dice: random.Random) -> bytes:
 
 
 def _cut_packed(data: bytes, dice: random.Random) -> bytes:
-    return _cut(gzip.compress(data), dice)
+    return _cut(gzip.compress(data, mtime=0), dice)
 
 
 def _encode(data: bytes, dice: random.Random) -> bytes:
     text = data.decode()
     encoding = dice.choice(["utf-16", "utf-16-le", "utf-16-be", "utf-8-sig", "latin-1", "utf-32"])
     packed = text.replace("\n", "\r\n").encode(encoding)
-    return gzip.compress(packed) if dice.random() < 0.3 else packed
+    return gzip.compress(packed, mtime=0) if dice.random() < 0.3 else packed
 
 
 def _shuffle(data: bytes, dice: random.Random) -> bytes:
