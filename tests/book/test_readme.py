@@ -40,7 +40,7 @@ def test_shell_examples_run(capsys):
 
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     commands = re.findall(r"^mlsim (.+)$", text, flags=re.MULTILINE)
-    assert len(commands) == 11
+    assert len(commands) == 12
     for command in commands:
         assert cli.main(command.split()) == 0
         device = re.search(r"[AH][12]00", command)

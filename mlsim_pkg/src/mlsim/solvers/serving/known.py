@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from mlsim.equations import serving_counts
 from mlsim.solvers import calibrated
+from mlsim.solvers.formats import kept_bytes
 from mlsim.solvers.question import Known
 from mlsim.solvers.serving import levels
 from mlsim.solvers.serving.routed import add_experts
@@ -97,6 +98,8 @@ def _add_layout(known: Known, service: Service) -> None:
         _add_spread(known, service)
     if not service.table.cache["sends"]:
         known.add("definition", total_network_time=0.0)
+        kept = kept_bytes(service.formats.activations)
+        known.add("sums in 16 bits or more", bytes_per_sent_element=kept)
 
 
 def _add_spread(known: Known, service: Service) -> None:
