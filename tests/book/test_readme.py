@@ -47,4 +47,4 @@ def test_shell_examples_run(capsys, monkeypatch, tmp_path):
         device = re.search(r"[AH][12]00", command)
         assert device
         said = capsys.readouterr().out
-        assert (str(tmp_path) if "--out" in command else device[0]) in said
+        assert (str(tmp_path) if "--out " in command else device[0]) in said
