@@ -7,13 +7,16 @@ BIN := $(VENV)/bin
 PACKAGE := mlsim_pkg
 BUILDER := book_pkg
 SPECS := $(PACKAGE)/pyproject.toml $(BUILDER)/pyproject.toml
-PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+# What is imported is compiled then; compiling all that is installed takes longer than the rest.
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile
 
 .DEFAULT_GOAL := help
-.PHONY: help book pdf epub zip figures downloads preview quarto test judge check format colab notebooks wheel bench clean
+.PHONY: help setup book pdf epub zip figures downloads preview quarto test judge check format colab notebooks wheel bench clean
 
 help:  ## Show this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 20
+
+setup: $(VENV)/.dev  ## Install all that a contributor needs into .venv
 
 book: $(VENV)/.book  ## Build the site into _book/
 	$(BIN)/mlsim-book build
@@ -39,19 +42,19 @@ preview: $(VENV)/.book  ## Show the book in a browser and follow its sources
 quarto: book  ## Render with the Quarto on the PATH, and compare its pages with ours
 	$(BIN)/mlsim-book quarto
 
-test: check  ## Test everything (10 minutes at most)
+test: $(VENV)/.dev check  ## Test everything (15 minutes at most)
 	$(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder
 
 judge: $(VENV)/.dev  ## Test what is large: every attack, a class of 200, damaged profiles (20 minutes)
 	MLSIM_JUDGE=1 $(BIN)/python -m pytest -s tests/mlsim_book/grading tests/mlsim/profiling
 
-check: $(VENV)/.dev  ## Format, lint, types, import walls
+check: $(VENV)/.lint  ## Format, lint, types, import walls
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
 
-format: $(VENV)/.dev  ## Format the code and mend what lint can mend
+format: $(VENV)/.lint  ## Format the code and mend what lint can mend
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
@@ -93,7 +96,12 @@ $(VENV)/.pdf: $(VENV)/.book $(SPECS)
 	@$(PIP) --editable '$(BUILDER)[pdf]'
 	@touch $@
 
-$(VENV)/.dev: $(VENV)/.book $(SPECS)
+$(VENV)/.lint: $(VENV)/.book $(SPECS)
+	@echo "Installing the tools that check the code (once)"
+	@$(PIP) --editable '$(PACKAGE)[lint]' --editable '$(BUILDER)[lint]'
+	@touch $@
+
+$(VENV)/.dev: $(VENV)/.lint $(SPECS)
 	@echo "Installing the tools for tests (once)"
 	@$(PIP) --editable '$(PACKAGE)[dev]' --editable '$(BUILDER)[dev]'
 	@touch $@
