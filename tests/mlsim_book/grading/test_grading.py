@@ -257,6 +257,49 @@ def test_wrong_names_and_folders(book: Path, homework: Path, tmp_path: Path) -> 
         read_key(homework / "key.json")
 
 
+def decided(homework: Path) -> dict[Path, str]:
+    """What only an instructor can have written into an assignment."""
+    texts = {
+        homework / "overrides.csv": "student,question,points,why\nada,boil,1,asked\n",
+        homework / "matches.csv": "file,student\nx.ipynb,ada\n",
+        homework / "hand" / "boil.csv": "student,points\nada,2\n",
+    }
+    for path, text in texts.items():
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text)
+    return texts
+
+
+@pytest.mark.parametrize("again", [["index"], ["boil", "--replace"]])
+def test_another_assignment_keeps_what_was_decided(
+    book: Path, homework: Path, again: list[str]
+) -> None:
+    texts = decided(homework)
+    assert main(["assign", *again, "--out", str(homework), "--root", str(book)]) == 0
+    assert {path: path.read_text() for path in texts} == texts
+    assert ("sort-them" in (homework / "key.json").read_text()) == (again == ["index"])
+    assert not list(homework.parent.glob(".homework*"))
+
+
+def test_an_assignment_that_fails_leaves_the_old_one(
+    book: Path, homework: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    texts = decided(homework)
+    before = sorted(homework.rglob("*"))
+    rename = Path.rename
+
+    def refuse(self: Path, target: Path) -> Path:
+        if self.name == "new":
+            raise OSError(28, "No space left on device")
+        return rename(self, target)
+
+    monkeypatch.setattr(Path, "rename", refuse)
+    command = ["assign", "boil", "--replace", "--out", str(homework), "--root", str(book)]
+    assert main(command) == 1
+    assert sorted(homework.rglob("*")) == before
+    assert {path: path.read_text() for path in texts} == texts
+
+
 def test_numbers_that_make_mistakes_look_alike_are_left_out() -> None:
     (task,) = load_text("given]\nlitres = [2, 1, 3]", "given]\nlitres = [2, 3, 5, 7]")
     made = make_assignment("A", [task], ["a"])

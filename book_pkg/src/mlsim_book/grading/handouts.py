@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -18,6 +16,8 @@ from mlsim_book.grading.names import file_name
 from mlsim_book.model import Project
 from mlsim_book.render.notebook_cells import install_cell, markdown_cell, number_cells, own_cell
 from mlsim_book.render.notebook_text import plain_markdown
+from mlsim_book.site.lock import BusyError, hold
+from mlsim_book.site.swap import carry, fresh_folder, swap
 from mlsim_exercises.evaluation import Evaluation
 from mlsim_exercises.markdown import answer_cell, answer_text, asking, plain_text
 from mlsim_exercises.rubrics import rubric_list
@@ -44,21 +44,20 @@ def write_assignment(
     _check_folder(out, key_text(assignment), replace=replace)
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=out.parent, prefix=f".{out.name}-") as scratch:
-            new = Path(scratch) / "new"
+        with hold(out, wait=60), fresh_folder(out) as new:
             for name, text in _files(assignment, project):
                 path = new / name
                 path.parent.mkdir(parents=True, exist_ok=True)
                 path.write_text(text, encoding="utf-8")
             (new / "submissions").mkdir()
             for name in _DECIDED:
-                if (out / name).is_dir():
-                    shutil.copytree(out / name, new / name)
-                elif (out / name).exists():
-                    shutil.copy2(out / name, new / name)
-            if out.exists():
-                out.rename(Path(scratch) / "old")
-            new.rename(out)
+                if (out / name).exists():
+                    carry(out / name, new)
+            swap(out)
+    except BusyError as error:
+        raise SourceError(
+            "another command is writing this assignment", file=out, hint="Wait for it, or stop it."
+        ) from error
     except OSError as error:
         raise SourceError(
             f"the assignment can't be written: {error.strerror}", file=out,

@@ -20,7 +20,7 @@ from mlsim_book.grading.results import Mark, Result
 from mlsim_book.grading.roster import Roster
 from mlsim_book.grading.submissions import Passed
 from mlsim_book.site.lock import BusyError, hold
-from mlsim_book.site.swap import fresh_folder, swap
+from mlsim_book.site.swap import carry, fresh_folder, swap
 from mlsim_exercises.markdown import plain_text
 
 _MARKS = {"right": "✓", "not attempted": "–", "unmarked": "…"}
@@ -70,7 +70,7 @@ def publish_results(
             )
             for each in out.iterdir() if out.is_dir() else ():
                 if each.name not in _OURS and (keep or each.name != "kept"):
-                    each.rename(new / each.name)
+                    carry(each, new)
             swap(out)
     except BusyError as error:
         raise SourceError(

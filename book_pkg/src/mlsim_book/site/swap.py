@@ -68,6 +68,22 @@ def swap(target: Path) -> None:
         new.rename(target)
 
 
+def carry(path: Path, into: Path) -> None:
+    """Give a new folder what lay in the old one, which keeps it: whichever is lost, one has it."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.copytree(path, into / path.name, symlinks=True, copy_function=_link)
+    else:
+        _link(path, into / path.name)
+
+
+def _link(path: str | Path, to: str | Path) -> None:
+    """Link a file, which takes no room; copy it where the disk has no links."""
+    try:
+        os.link(path, to, follow_symlinks=False)
+    except OSError:
+        shutil.copy2(path, to, follow_symlinks=False)
+
+
 def restore(target: Path, progress: Progress = lambda _: None) -> None:
     """Put the old site back if a swap was cut short; drop what else a build has left."""
     work = work_folder(target)
