@@ -424,3 +424,27 @@ def test_help_speaks_of_flags(capsys, command: str) -> None:
         main((command, "--help"))
     shown = capsys.readouterr().out
     assert "Engine" not in shown
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ("pln", "no command 'pln'. Did you mean 'plan'?"),
+        ("plan Llama3_8B --rate 5 --first-tokn 1s", "Did you mean '--first-token'?"),
+        ("serve Llama3_8B H100 --tensor-paralel=2", "Did you mean '--tensor-parallel'?"),
+        ("solve ResNet50 A100 7", "unrecognized arguments: 7. See mlsim solve --help."),
+        ("solve ResNet50 A100 --qqq", "--qqq. See mlsim solve --help."),
+    ],
+)
+def test_a_wrong_flag_names_the_one_that_was_meant(capsys, arguments: str, words: str) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        main(arguments.split())
+    assert stopped.value.code == 2
+    assert words in capsys.readouterr().err
+
+
+def test_goals_of_a_plan_go_by_the_field_s_letters(capsys) -> None:
+    asked = ("plan", "Llama3_8B", "--rate", "5", "--hardware", "H100")
+    short = run(capsys, *asked, "--ttft", "2 s", "--tpot", "30 ms")
+    assert short == run(capsys, *asked, "--first-token", "2 s", "--per-token", "30 ms")
+    assert short[0] == 0

@@ -28,7 +28,7 @@ from mlsim.cli import (
 )
 from mlsim.cli.flags import flags_of, in_flags
 from mlsim.cli.options import DOES_NOT_FIT, REFUSED
-from mlsim.errors import DoesNotFitError, MlsimError
+from mlsim.errors import DoesNotFitError, MlsimError, nearest
 
 EPILOG = """examples:
   mlsim solve ResNet50 A100 --batch 1,32,256
@@ -70,7 +70,7 @@ exit status:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; return its exit status, as `mlsim --help` lists them."""
-    options = _parser().parse_args(arguments)
+    options = _parse(sys.argv[1:] if arguments is None else arguments)
     options.code = 0
     with warnings.catch_warnings():
         warnings.simplefilter("always", UserWarning)
@@ -89,7 +89,23 @@ def _warn(message: Warning | str, *_: Any, **__: Any) -> None:
     print(f"mlsim: {message}", file=sys.stderr)
 
 
-def _parser() -> argparse.ArgumentParser:
+def _parse(arguments: Sequence[str]) -> argparse.Namespace:
+    """Read the arguments; refuse a command or a flag that isn't there with the nearest one."""
+    parser, commands = _parser()
+    name = arguments[0] if arguments else ""
+    if name and name not in commands and not name.startswith("-"):
+        parser.error(f"there is no command {name!r}.{nearest(name, commands)}")
+    options, rest = parser.parse_known_args(arguments)
+    if rest:
+        own: argparse.ArgumentParser = options.parser
+        flags = [flag for each in own._actions for flag in each.option_strings]
+        wrong = next((each for each in rest if each.startswith("-")), rest[0])
+        hint = nearest(wrong.partition("=")[0], flags) or f" See {own.prog} --help."
+        own.error(f"unrecognized arguments: {' '.join(rest)}.{hint}")
+    return options
+
+
+def _parser() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentParser]]:
     parser = argparse.ArgumentParser(
         prog="mlsim",
         description="Predict what a model does on a device, before running it.",
@@ -119,4 +135,4 @@ def _parser() -> argparse.ArgumentParser:
         group.add(commands)
     for each in commands.choices.values():
         each.set_defaults(parser=each)
-    return parser
+    return parser, commands.choices

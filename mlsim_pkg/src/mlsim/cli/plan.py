@@ -9,6 +9,9 @@ from mlsim.cli.options import add_json, as_json, number
 from mlsim.cli.switches import add_switches, switches
 from mlsim.engine import Engine
 
+# As the field abbreviates them.
+_SHORT = {"first-token": ("--ttft",), "per-token": ("--tpot",)}
+
 
 def add(commands: Any) -> None:
     """Add `mlsim plan` to the commands."""
@@ -40,6 +43,7 @@ def add(commands: Any) -> None:
     ):
         command.add_argument(
             f"--{name}",
+            *_SHORT.get(name, ()),
             dest=argument,
             metavar=kind,
             default=default,
