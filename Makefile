@@ -45,8 +45,9 @@ quarto: book  ## Render with the Quarto on the PATH, and compare its pages with 
 test: $(VENV)/.dev check  ## Test everything (15 minutes at most)
 	$(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder
 
-judge: $(VENV)/.dev  ## Test what is large: every attack, a class of 200, damaged profiles (20 minutes)
-	MLSIM_JUDGE=1 $(BIN)/python -m pytest -s tests/mlsim_book/grading tests/mlsim/profiling
+judge: $(VENV)/.dev  ## Test what is large: every attack, a class of 200, damaged profiles, the zoo in PyTorch (25 minutes)
+	MLSIM_JUDGE=1 $(BIN)/python -m pytest -s tests/mlsim_book/grading tests/mlsim/profiling \
+	  tests/mlsim/workloads/pytorch/test_zoo_transformers.py
 
 check: $(VENV)/.lint  ## Format, lint, types, import walls
 	$(BIN)/ruff format --check .
