@@ -6,14 +6,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from mlsim.engine.switches import switched, with_prefixes
+from mlsim.engine.keywords import service_of, with_prefixes
 from mlsim.errors import InvalidValueError, WrongKindError
 from mlsim.hardware import Device
 from mlsim.precision import Precision
 from mlsim.solvers.arrivals.loaded import Loaded, LoadedService, one_arrival
-from mlsim.solvers.formats import formats
 from mlsim.solvers.inputs import CALIBRATED, validate
-from mlsim.solvers.serving.validate import service
 from mlsim.systems import Cluster, System
 from mlsim.systems.pools import PrefillPool
 from mlsim.systems.schedulers import Scheduler, scheduler as find_scheduler
@@ -21,7 +19,6 @@ from mlsim.workloads import requests as arriving
 from mlsim.workloads.adapters import LoRA
 from mlsim.workloads.lengths import Lengths, lengths
 from mlsim.workloads.model import Model
-from mlsim.workloads.parallelism import Parallelism
 from mlsim.workloads.requests import FOLLOWED, FOLLOWED_PER_USER, Requests, check_count
 from mlsim.workloads.switches import Offload, Speculation
 from mlsim.workloads.traces import read_trace
@@ -143,6 +140,7 @@ def load(
     >>> round(loaded.steady.value("saturation_rate"))
     81
     """
+    keywords = locals()
     rule = find_scheduler(scheduler).with_limits(
         _limit("running_limit", running_limit), _limit("tokens_per_step", tokens_per_step)
     )
@@ -158,53 +156,31 @@ def load(
         think_time=_number("think_time", think_time),
         seed=check_seed(seed),
     )
-    coming, prefix_share = with_prefixes(coming, prefix_share, prefix_blocks, trace)
-    found, served = resolve.cluster(hardware), resolve.transformer(model)
-    device = found if isinstance(found, Device) else found.device
-    chosen = formats(
-        precision, weights, activations, kv_cache, device=device, released=served.released
-    )
+    coming, share = with_prefixes(coming, prefix_share, prefix_blocks, trace)
+    served = resolve.transformer(model)
+    keywords |= {
+        "hardware": resolve.cluster(hardware),
+        "model": served,
+        "batch_size": data_parallel,
+        # Steps are made of one token more or less.
+        "prompt_tokens": 1,
+        "output_tokens": 1,
+        "block_tokens": rule.block_tokens,
+        "chunk_tokens": rule.tokens_per_step,
+        "prefix_share": share,
+    }
+    if software is None and estimate == CALIBRATED:
+        keywords["software"] = rule.software
     if not served.decoder:
         raise WrongKindError(
             f"{served.name} is an encoder: it generates nothing. Engine.serve tells its pass."
         )
-    on = switched(
-        device,
-        prefix_share=prefix_share,
-        prefix_count=prefix_count,
-        speculation=speculation,
-        offload=offload,
-        adapters=adapters,
-        adapter_count=adapter_count,
-    )
-    asked = service(
-        model=served,
-        hardware=found,
-        batch_size=data_parallel,
-        prompt_tokens=1,
-        output_tokens=1,
-        formats=chosen,
-        parallelism=Parallelism(
-            tensor=tensor_parallel,
-            pipeline=pipeline_parallel,
-            data=data_parallel,
-            context=context_parallel,
-            expert=expert_parallel,
-        ),
-        expert_imbalance=expert_imbalance,
-        block_tokens=rule.block_tokens,
-        chunk_tokens=rule.tokens_per_step,
-        reserve=reserve,
-        estimate=estimate,
-        software=rule.software if software is None and estimate == CALIBRATED else software,
-        given=given,
-        switches=on,
-    )
+    asked, on = service_of(keywords)
     if prefill is None:
         return LoadedService(Loaded(asked, coming, rule, pace))
     from mlsim.engine.split import split_loaded
 
-    return split_loaded(asked, prefill, coming, rule, rate=pace, switches=on)
+    return split_loaded(asked, prefill, on, coming, rule, rate=pace)
 
 
 def _requests(

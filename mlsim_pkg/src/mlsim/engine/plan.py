@@ -5,17 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from mlsim.engine.keywords import SWITCHES, service_of
 from mlsim.engine.predict.bands import band as find_band
-from mlsim.engine.switches import switched
 from mlsim.equations import plans
 from mlsim.errors import InvalidValueError, MlsimError, nearest
 from mlsim.hardware import Device
 from mlsim.measured.failures_and_prices import TERMS, Price, prices
-from mlsim.solvers.formats import formats
 from mlsim.solvers.inputs import CALIBRATED, check_estimate, validate
 from mlsim.solvers.plan.options import Candidate, Goals, Option, Refused, tried
 from mlsim.solvers.plan.planned import OBJECTIVES, Planned, planned
-from mlsim.solvers.serving.validate import service
 from mlsim.systems import Cluster, System
 from mlsim.systems.schedulers import scheduler as find_scheduler
 from mlsim.units import to_base
@@ -106,6 +104,7 @@ def plan(
     >>> found.best.service.device.name, round(found.best["replicas"])
     ('NVIDIA H100 SXM 80 GB', 1)
     """
+    keywords = locals()
     check_estimate(estimate)
     served = resolve.transformer(model)
     goals = Goals(
@@ -122,19 +121,17 @@ def plan(
     if running_limit is not None:
         rule = rule.with_limits(check_count("running_limit", running_limit, 100_000))
     if software is None and estimate == CALIBRATED:
-        software = rule.software
-    how = {"reserve": reserve, "estimate": estimate, "software": software}
-    on = {
-        "prefix_share": prefix_share,
-        "prefix_count": prefix_count,
-        "speculation": speculation,
-        "offload": offload,
-        "adapters": adapters,
-        "adapter_count": adapter_count,
+        keywords["software"] = rule.software
+    how = {name: keywords[name] for name in ("reserve", "estimate", "software", *SWITCHES)}
+    how |= {
+        "model": served,
+        "batch_size": 1,
+        "prompt_tokens": int(goals.prompt_tokens),
+        "output_tokens": int(goals.output_tokens),
     }
     found: list[Option | Refused] = []
     for where in _hardware(hardware, rates):
-        made = _candidates(served, where, goals, rates, precisions=_list(precision), on=on, **how)
+        made = _candidates(where, rates, how, _list(precision))
         found += [each if isinstance(each, Refused) else tried(each, goals, rule) for each in made]
     known = find_band("decode", "latency_s", estimate)
     limits = (1 / known.most, 1 / known.least) if known else None
@@ -280,14 +277,10 @@ def _node(device: Device) -> System | None:
 
 
 def _candidates(
-    model: Transformer,
     where: Device | System | Cluster,
-    goals: Goals,
     rates: _Prices,
-    *,
+    how: Mapping[str, Any],
     precisions: Sequence[Any],
-    on: Mapping[str, Any],
-    **how: Any,
 ) -> Iterator[Candidate | Refused]:
     """Yield each layout of a model on some hardware, in each format."""
     device = where if isinstance(where, Device) else where.device
@@ -297,24 +290,12 @@ def _candidates(
         yield Refused(None, device.name, "no price is on record; give price=")
         return
     for precision in precisions:
-        for layout in _layouts(model, system):
+        for layout in _layouts(how["model"], system):
             hardware = system if system and layout.devices > 1 else device
             name = f"{layout.devices} x {device.name}, {precision or 'as released'}"
+            own = {"hardware": hardware, "precision": precision, "parallelism": layout}
             try:
-                chosen = formats(
-                    precision, None, None, None, device=device, released=model.released
-                )
-                made = service(
-                    model=model,
-                    hardware=hardware,
-                    batch_size=1,
-                    prompt_tokens=int(goals.prompt_tokens),
-                    output_tokens=int(goals.output_tokens),
-                    formats=chosen,
-                    parallelism=layout,
-                    switches=switched(device, **on),
-                    **how,
-                )
+                made, _ = service_of({**how, **own})
             except MlsimError as error:
                 yield Refused(None, name, str(error))
                 continue

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from mlsim.engine.switches import switched
+from mlsim.engine.keywords import service_of
 from mlsim.hardware import Device
 from mlsim.precision import Precision
-from mlsim.solvers.formats import formats
 from mlsim.solvers.serving.fit import question, rows
 from mlsim.solvers.serving.fit_report import as_table
 from mlsim.solvers.serving.serving import Serving
-from mlsim.solvers.serving.validate import service
 from mlsim.systems import Cluster, System
 from mlsim.systems.pools import PrefillPool
 from mlsim.workloads.adapters import LoRA
 from mlsim.workloads.model import Model
-from mlsim.workloads.parallelism import Parallelism
 from mlsim.workloads.switches import Offload, Speculation
 from mlsim.zoo import resolve
 
@@ -151,50 +148,14 @@ def serve(
     >>> [f"{time:.1f}" for time in serving.time_per_output_token.to("ms").magnitude]
     ['4.6', '9.9']
     """
-    found, served = resolve.cluster(hardware), resolve.transformer(model)
-    device = found if isinstance(found, Device) else found.device
-    chosen = formats(
-        precision, weights, activations, kv_cache, device=device, released=served.released
-    )
-    how: dict[str, Any] = {
-        "model": served,
-        "prompt_tokens": prompt_tokens,
-        "block_tokens": block_tokens,
-        "chunk_tokens": chunk_tokens,
-        "reserve": reserve,
-        "estimate": estimate,
-        "software": software,
-        "switches": switched(
-            device,
-            prefix_share=prefix_share,
-            prefix_count=prefix_count,
-            speculation=speculation,
-            offload=offload,
-            adapters=adapters,
-            adapter_count=adapter_count,
-        ),
-    }
-    asked = service(
-        hardware=found,
-        batch_size=batch_size,
-        output_tokens=output_tokens,
-        formats=chosen,
-        parallelism=Parallelism(
-            tensor=tensor_parallel,
-            pipeline=pipeline_parallel,
-            data=data_parallel,
-            context=context_parallel,
-            expert=expert_parallel,
-        ),
-        expert_imbalance=expert_imbalance,
-        given=given,
-        **how,
-    )
+    keywords = locals()
+    keywords |= {"hardware": resolve.cluster(hardware), "model": resolve.transformer(model)}
+    asked, on = service_of(keywords)
     if prefill is None:
         return Serving(asked, check_memory=check_memory)
     from mlsim.engine.split import split_serving
 
-    return split_serving(asked, prefill, how, check_memory=check_memory)
+    return split_serving(asked, prefill, on, check_memory=check_memory)
 
 
 def fit(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -23,9 +22,7 @@ if TYPE_CHECKING:
     from mlsim.workloads.requests import Requests
 
 
-def split_serving(
-    decode: Service, pool: Any, how: Mapping[str, Any], *, check_memory: bool
-) -> SplitServing:
+def split_serving(decode: Service, pool: Any, on: Asked, *, check_memory: bool) -> SplitServing:
     """Return the answer for devices that decode, beside a pool that reads their prompts.
 
     Raises
@@ -33,17 +30,17 @@ def split_serving(
     MlsimError
         As `Engine.serve`.
     """
-    return SplitServing(split_pools(decode, pool, how), check_memory=check_memory)
+    return SplitServing(split_pools(decode, pool, on), check_memory=check_memory)
 
 
 def split_loaded(
     decode: Service,
     pool: Any,
+    on: Asked,
     requests: Requests,
     rule: Scheduler,
     *,
     rate: float | None,
-    switches: Asked,
 ) -> LoadedService:
     """Return the answer for two pools under load.
 
@@ -54,23 +51,13 @@ def split_loaded(
     """
     from mlsim.solvers.arrivals.split import SplitLoaded, SplitLoadedService
 
-    how = {
-        "model": decode.model,
-        "prompt_tokens": 1,
-        "block_tokens": rule.block_tokens,
-        "chunk_tokens": rule.tokens_per_step,
-        "reserve": decode.reserve_share,
-        "estimate": decode.estimate,
-        "software": decode.software,
-        "switches": switches,
-    }
     # How long answers are is for the requests to say.
-    both = split_pools(replace(decode, output_tokens=2.0), pool, how)
+    both = split_pools(replace(decode, output_tokens=2.0), pool, on)
     return SplitLoadedService(SplitLoaded(both.decode, requests, rule, rate, pools=both))
 
 
-def split_pools(decode: Service, pool: Any, how: Mapping[str, Any]) -> Pools:
-    """Return two pools; `how` has what both are asked alike.
+def split_pools(decode: Service, pool: Any, on: Asked) -> Pools:
+    """Return two pools, which are asked alike; `on` is what is switched on.
 
     Raises
     ------
@@ -94,14 +81,21 @@ def split_pools(decode: Service, pool: Any, how: Mapping[str, Any]) -> Pools:
     if pool.hardware is not None:
         hardware = resolve.cluster(pool.hardware)
     # Guesses and offload are for what decodes; what is cached, and adapters, are for both.
-    on = replace(how["switches"], speculation=None, draft_formats=None, offload=None)
     prefill = service(
-        **{"output_tokens": 1, **how, "switches": on},
+        model=decode.model,
         hardware=hardware,
         batch_size=pool.batch_size,
+        prompt_tokens=decode.prompt_tokens,
+        output_tokens=1,
         formats=decode.formats,
         parallelism=pool.parallelism,
+        block_tokens=decode.block_tokens,
+        chunk_tokens=decode.chunk_tokens,
+        reserve=decode.reserve_share,
+        estimate=decode.estimate,
+        software=decode.software,
         expert_imbalance=decode.expert_imbalance if pool.expert_parallel > 1 else 1.0,
+        switches=replace(on, speculation=None, draft_formats=None, offload=None),
     )
     # Devices that only decode work on one token of each sequence at a time.
     most = getattr(decode.batch_size, "max", lambda: decode.batch_size)()
