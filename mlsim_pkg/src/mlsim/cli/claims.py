@@ -6,7 +6,7 @@ import argparse
 from typing import Any
 
 from mlsim.cli.flags import flags_of, in_flags
-from mlsim.cli.options import add_command, as_json, number
+from mlsim.cli.options import add_command, add_flags, argument, as_json, given, number
 from mlsim.engine import Engine
 
 # The exit status of a claim that can't be true.
@@ -20,7 +20,20 @@ _FIGURES = (
     ("samples-per-second", "N", "images, or texts that an encoder reads"),
     ("mfu", "SHARE", 'model FLOPs utilization of training, such as 0.45 or "45%%"'),
 )
-_NUMBERS = ("tokens_per_second", "tokens_per_second_per_user", "samples_per_second")
+_ASKED = (
+    ("devices", "N", "how many work together (one, or all of a system)"),
+    ("batch", "N", "sequences that run at the same time (the best for the claim)"),
+    ("prompt", "N", "tokens in each prompt (the shortest)"),
+    ("output", "N", "new tokens for each (the shortest)"),
+    ("precision", "FORMAT", "bf16, fp8, w4a16, ..."),
+    ("weights", "FORMAT", "the format of these alone"),
+    ("activations", "FORMAT", "the format of these alone"),
+    ("kv-cache", "FORMAT", "the format of these alone"),
+)
+_NUMBERS = (
+    *("devices", "batch_size", "prompt_tokens", "output_tokens", "tolerance"),
+    *("tokens_per_second", "tokens_per_second_per_user", "samples_per_second"),
+)
 
 
 def add(commands: Any) -> None:
@@ -28,18 +41,8 @@ def add(commands: Any) -> None:
     text = "whether a claimed speed can be true, and what would make it true"
     command = add_command(commands, "check-claim", _check, text)
     claimed = command.add_argument_group("what is claimed, one figure or more")
-    for name, metavar, what in _FIGURES:
-        claimed.add_argument(f"--{name}", metavar=metavar, help=what)
-    for name, argument, what in (
-        ("devices", "devices", "how many work together (one, or all of a system)"),
-        ("batch", "batch_size", "sequences that run at the same time (the best for the claim)"),
-        ("prompt", "prompt_tokens", "tokens in each prompt (the shortest)"),
-        ("output", "output_tokens", "new tokens for each (the shortest)"),
-    ):
-        command.add_argument(f"--{name}", dest=argument, metavar="N", help=what)
-    command.add_argument("--precision", metavar="FORMAT", help="bf16, fp8, w4a16, ...")
-    for name in ("weights", "activations", "kv-cache"):
-        command.add_argument(f"--{name}", metavar="FORMAT", help="the format of these alone")
+    add_flags(claimed, _FIGURES)
+    add_flags(command, _ASKED)
     command.add_argument(
         "--tolerance",
         metavar="SHARE",
@@ -52,20 +55,12 @@ def add(commands: Any) -> None:
 
 
 def _check(options: argparse.Namespace) -> str:
-    asked: dict[str, Any] = {
-        name: getattr(options, name)
-        for name in (
-            *("precision", "weights", "activations", "kv_cache"),
-            *("time_per_output_token", "time_to_first_token"),
-        )
-    }
+    asked = given(options, (argument(flag) for flag, *_ in (*_FIGURES, *_ASKED)))
+    asked["tolerance"] = options.tolerance
     flags = flags_of(options.parser)
-    counts = ("devices", "batch_size", "prompt_tokens", "output_tokens", "tolerance")
-    for name in (*counts, *_NUMBERS):
-        given = getattr(options, name)
-        asked[name] = None if given is None else number(given, flags[name])
-    mfu = options.mfu
-    asked["mfu"] = mfu if mfu is None or mfu.endswith("%") else number(mfu, flags["mfu"])
+    for name, text in asked.items():
+        if name in _NUMBERS or (name == "mfu" and not text.endswith("%")):
+            asked[name] = number(text, flags[name])
     checked = Engine.check_claim(model=options.model, hardware=options.hardware, **asked)
     if checked.impossible:
         options.code = IMPOSSIBLE

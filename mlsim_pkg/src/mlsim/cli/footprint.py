@@ -6,52 +6,52 @@ import argparse
 import re
 from typing import Any
 
-from mlsim.cli.options import LAYOUT, add_json, as_json
+from mlsim.cli.options import LAYOUT, Flag, add_flags, add_json, argument, as_json, given
 from mlsim.engine import Engine
 from mlsim.errors import InvalidValueError
 from mlsim.solvers.footprint.footprint import Footprint
 
 ABOUT = "energy, carbon and water of a service, or of device-hours"
 
-# Flags with a number, the argument of `Engine.serve`, and what it is.
+# Flags of a service, as `mlsim serve` has them.
 _SIZES = (
-    ("batch", "batch_size", "sequences served together (1)"),
-    ("prompt", "prompt_tokens", "tokens in each prompt (512)"),
-    ("output", "output_tokens", "new tokens for each (128)"),
+    ("batch", "N", "sequences served together (1)"),
+    ("prompt", "N", "tokens in each prompt (512)"),
+    ("output", "N", "new tokens for each (128)"),
 )
 _WORDS = (
-    ("precision", "precision", "bf16, fp8, w4a16, ... (16 bits)"),
-    ("estimate", "estimate", "roofline, bound or calibrated (roofline)"),
+    ("precision", "TEXT", "bf16, fp8, w4a16, ... (16 bits)"),
+    ("estimate", "TEXT", "roofline, bound or calibrated (roofline)"),
 )
-_LAYOUT = tuple((name, name.replace("-", "_"), what) for name, _, what in LAYOUT)
-# Flags of the place, and the argument of `Engine.footprint`; VALUE is one, or LOW,HIGH.
+_LAYOUT = tuple((name, "N", f"{what} (1)") for name, what in LAYOUT)
+# Flags of the place; VALUE is one, or LOW,HIGH.
 _PLACE = (
-    ("grid", "grid", "such as Germany"),
-    ("region", "region", "of a cloud, such as us-central1: its grid and data centres"),
-    ("data-centre", "data_centre", "such as Google, for PUE and WUE"),
-    ("operator", "operator", "whose contracts count, with --accounting market"),
-    ("accounting", "accounting", "location or market (location)"),
+    ("grid", "TEXT", "such as Germany"),
+    ("region", "TEXT", "of a cloud, such as us-central1: its grid and data centres"),
+    ("data-centre", "TEXT", "such as Google, for PUE and WUE"),
+    ("operator", "TEXT", "whose contracts count, with --accounting market"),
+    ("accounting", "TEXT", "location or market (location)"),
 )
 _AROUND = (
-    ("pue", "pue", "such as 1.1"),
-    ("wue", "wue", "such as '0.3 L/kWh'"),
-    ("carbon-intensity", "carbon_intensity", "such as '350 gCO2e/kWh'"),
-    ("water-intensity", "water_intensity", "such as '1.5 L/kWh'"),
-    ("network", "network", "power of switches for each device, such as '20 W'"),
-    ("lifetime", "lifetime", "of a device, such as '4 yr'"),
-    ("lifetime-use", "lifetime_use", "share of it in which the device is used"),
+    ("pue", "VALUE", "such as 1.1"),
+    ("wue", "VALUE", "such as '0.3 L/kWh'"),
+    ("carbon-intensity", "VALUE", "such as '350 gCO2e/kWh'"),
+    ("water-intensity", "VALUE", "such as '1.5 L/kWh'"),
+    ("network", "VALUE", "power of switches for each device, such as '20 W'"),
+    ("lifetime", "VALUE", "of a device, such as '4 yr'"),
+    ("lifetime-use", "VALUE", "share of it in which the device is used"),
 )
 _VALUES = (
-    ("device-power", "device_power", "average of a device, such as '330 W'"),
-    ("max-power", "max_power", "of a device"),
-    ("idle-power", "idle_power", "of a device"),
-    ("compute-utilisation", "compute_utilisation", "share of the peak that is used"),
-    ("memory-utilisation", "memory_utilisation", "share of the bandwidth that is used"),
-    ("tokens", "tokens", "that device-hours make"),
+    ("device-power", "VALUE", "average of a device, such as '330 W'"),
+    ("max-power", "VALUE", "of a device"),
+    ("idle-power", "VALUE", "of a device"),
+    ("compute-utilisation", "VALUE", "share of the peak that is used"),
+    ("memory-utilisation", "VALUE", "share of the bandwidth that is used"),
+    ("tokens", "VALUE", "that device-hours make"),
 )
 _SWITCHES = (
-    ("host", "host", "host power for each device, a system, or no"),
-    ("embodied", "embodied", "carbon of making a device: '150 kgCO2e', a record, or no"),
+    ("host", "TEXT", "host power for each device, a system, or no"),
+    ("embodied", "TEXT", "carbon of making a device: '150 kgCO2e', a record, or no"),
 )
 
 
@@ -63,16 +63,9 @@ def add(commands: Any) -> None:
     command.add_argument(
         "--device-hours", metavar="N", help="hours of devices, in place of a model"
     )
-    for name, argument, what in _SIZES:
-        command.add_argument(f"--{name}", dest=argument, type=int, metavar="N", help=what)
-    for name, short, what in LAYOUT:
-        command.add_argument(f"--{name}", f"--{short}", type=int, metavar="N", help=f"{what} (1)")
-    for name, argument, what in _WORDS:
-        command.add_argument(f"--{name}", dest=argument, metavar="TEXT", help=what)
-    for name, argument, what in _VALUES:
-        command.add_argument(
-            f"--{name}", dest=argument, metavar="VALUE", help=f"{what}; or LOW,HIGH"
-        )
+    add_flags(command, (*_SIZES, *_LAYOUT), type=int)
+    add_flags(command, _WORDS)
+    add_flags(command, _ranges(_VALUES))
     add_place(command)
     command.add_argument(
         "--explain", metavar="QUANTITY", help="show how a result is computed: total_carbon, ..."
@@ -83,12 +76,8 @@ def add(commands: Any) -> None:
 
 def add_place(command: argparse.ArgumentParser) -> None:
     """Add the options that say where a load runs, and when."""
-    for name, argument, what in (*_PLACE, *_SWITCHES):
-        command.add_argument(f"--{name}", dest=argument, metavar="TEXT", help=what)
-    for name, argument, what in _AROUND:
-        command.add_argument(
-            f"--{name}", dest=argument, metavar="VALUE", help=f"{what}; or LOW,HIGH"
-        )
+    add_flags(command, (*_PLACE, *_SWITCHES))
+    add_flags(command, _ranges(_AROUND))
     command.add_argument("--year", type=int, metavar="N", help="of the figures (the last)")
     command.add_argument("--hour", metavar="HOURS", help="of the day: 12, or 8-17, or 1,2,3")
 
@@ -144,10 +133,14 @@ def _footprint(options: argparse.Namespace) -> Footprint:
     )
 
 
-def _given(options: argparse.Namespace, names: tuple[tuple[str, str, str], ...]) -> dict[str, Any]:
-    """Return the arguments that the options give."""
-    pairs = ((argument, getattr(options, argument)) for _, argument, _ in names)
-    return {argument: value for argument, value in pairs if value is not None}
+def _ranges(flags: tuple[Flag, ...]) -> list[Flag]:
+    """Return flags whose help says that they take a range, too."""
+    return [(name, metavar, f"{what}; or LOW,HIGH") for name, metavar, what in flags]
+
+
+def _given(options: argparse.Namespace, flags: tuple[Flag, ...]) -> dict[str, Any]:
+    """Return the arguments that these flags give."""
+    return given(options, (argument(name) for name, *_ in flags))
 
 
 def _value(text: str, name: str) -> Any:

@@ -5,10 +5,13 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from mlsim.cli.options import add_ignore_memory, add_json, as_json, note_fit, numbers
+from mlsim.cli.options import add_ignore_memory, add_json, as_json, given, note_fit, numbers
 from mlsim.engine import Engine
 from mlsim.errors import InvalidValueError
 from mlsim.units import text
+
+# Arguments of one product, and of many in all formats.
+_COMPARED = ("training", "fused", "estimate", "constants", "backend")
 
 
 def add(commands: Any) -> None:
@@ -49,15 +52,9 @@ def _gemm(options: argparse.Namespace) -> str:
     gemm = Engine.gemm(
         *sides,
         hardware=options.hardware,
-        precision=options.precision,
-        recipe=options.recipe,
-        training=options.training,
-        fused=options.fused,
         batch=_sides(options.batch, "--batch"),
-        estimate=options.estimate,
-        constants=options.constants,
-        backend=options.backend,
         check_memory=options.check_memory,
+        **given(options, ("precision", "recipe", *_COMPARED)),
     )
     if options.explain:
         explanation = gemm.explain(options.explain)
@@ -75,11 +72,7 @@ def _formats(options: argparse.Namespace, sides: list[Any]) -> str:
     compared = Engine.compare_formats(
         *sides,
         hardware=options.hardware,
-        training=options.training,
-        fused=options.fused,
-        estimate=options.estimate,
-        constants=options.constants,
-        backend=options.backend,
+        **given(options, _COMPARED),
     )
     rows = compared.table().to_dict(orient="records")
     if options.json:

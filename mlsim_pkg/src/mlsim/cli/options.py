@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from mlsim.errors import InvalidValueError
@@ -12,13 +12,57 @@ from mlsim.errors import InvalidValueError
 # Exit statuses; 2 is argparse's own, after wrong usage.
 REFUSED, DOES_NOT_FIT = 1, 3
 
-# The sizes of a layout: the flag, a short one, and what it is.
+# A flag: its name, what stands for its value in the help, and what it is.
+Flag = tuple[str, str, str]
+# Flags that are shorter than the arguments of doors that they give, in every command.
+_ARGUMENTS = {
+    "batch": "batch_size",
+    "prompt": "prompt_tokens",
+    "output": "output_tokens",
+    "sequence": "sequence_tokens",
+    "first-token": "time_to_first_token",
+    "per-token": "time_per_output_token",
+}
+# Those that the field abbreviates.
+_SHORT = {
+    "first-token": "ttft",
+    "per-token": "tpot",
+    "tensor-parallel": "tp",
+    "pipeline-parallel": "pp",
+    "data-parallel": "dp",
+    "context-parallel": "cp",
+    "expert-parallel": "ep",
+    "mean-time-to-failure": "mttf",
+}
+# The sizes of a layout, and what each is.
 LAYOUT = (
-    ("tensor-parallel", "tp", "devices that share each matrix"),
-    ("pipeline-parallel", "pp", "stages that share the layers"),
-    ("data-parallel", "dp", "copies of the model that share the batch"),
-    ("expert-parallel", "ep", "groups that share the experts"),
+    ("tensor-parallel", "devices that share each matrix"),
+    ("pipeline-parallel", "stages that share the layers"),
+    ("data-parallel", "copies of the model that share the batch"),
+    ("expert-parallel", "groups that share the experts"),
 )
+
+
+def add_flags(command: Any, flags: Iterable[Flag], **more: Any) -> None:
+    """Add flags to a command or a group of it; `more` is what argparse is told of each."""
+    for name, metavar, what in flags:
+        names = [f"--{each}" for each in (name, _SHORT.get(name)) if each]
+        command.add_argument(*names, dest=argument(name), metavar=metavar, help=what, **more)
+
+
+def argument(flag: str) -> str:
+    """Return the argument of a door that a flag gives.
+
+    >>> argument("kv-cache"), argument("batch")
+    ('kv_cache', 'batch_size')
+    """
+    return _ARGUMENTS.get(flag, flag.replace("-", "_"))
+
+
+def given(options: argparse.Namespace, names: Iterable[str]) -> dict[str, Any]:
+    """Return the arguments of a door, by name, for which something was given."""
+    found = {name: getattr(options, name) for name in names}
+    return {name: value for name, value in found.items() if value is not None}
 
 
 def add_command(
@@ -41,26 +85,14 @@ def add_command(
 
 def add_layout(command: argparse.ArgumentParser, *, tensor: int | None, data: bool) -> None:
     """Add the sizes of a layout, and the memory that is reserved."""
-    for name, short, what in LAYOUT:
+    for name, what in LAYOUT:
         if name == "data-parallel" and not data:
             continue
         usual = tensor if name == "tensor-parallel" else 1
         shown = "all of a system" if usual is None else usual
-        command.add_argument(
-            f"--{name}",
-            f"--{short}",
-            type=int,
-            default=usual,
-            metavar="N",
-            help=f"{what} ({shown})",
-        )
-    command.add_argument(
-        "--reserve",
-        type=float,
-        default=0.1,
-        metavar="SHARE",
-        help="share of memory to keep free for everything else (0.1)",
-    )
+        add_flags(command, [(name, "N", f"{what} ({shown})")], type=int, default=usual)
+    reserved = "share of memory to keep free for everything else (0.1)"
+    add_flags(command, [("reserve", "SHARE", reserved)], type=float, default=0.1)
 
 
 def add_ignore_memory(command: argparse.ArgumentParser) -> None:

@@ -6,6 +6,7 @@ import argparse
 from typing import Any
 
 from mlsim.cli.flags import flags_of
+from mlsim.cli.options import add_flags, given
 from mlsim.errors import InvalidValueError
 
 _SIZES = (
@@ -21,33 +22,14 @@ _SIZES = (
 
 def add_spread(command: argparse.ArgumentParser) -> None:
     """Add the options to a command."""
-    command.add_argument(
-        "--context-parallel",
-        "--cp",
-        type=int,
-        default=1,
-        metavar="N",
-        help="devices that share each sequence (1)",
-    )
-    command.add_argument(
-        "--expert-imbalance",
-        default="1",
-        metavar="X",
-        help='tokens of the busiest device with experts over the mean, or "uniform" (1)',
-    )
-    command.add_argument(
-        "--prefill-hardware",
-        metavar="NAME",
-        help="devices of their own for prefill; without a name those of --prefill-copies share",
-    )
-    for name, what in _SIZES:
-        command.add_argument(
-            f"--prefill-{name}",
-            dest=f"prefill_{name.replace('-', '_')}",
-            type=int,
-            metavar="N",
-            help=f"{what} (1)",
-        )
+    shared = ("context-parallel", "N", "devices that share each sequence (1)")
+    add_flags(command, [shared], type=int, default=1)
+    uneven = 'tokens of the busiest device with experts over the mean, or "uniform" (1)'
+    add_flags(command, [("expert-imbalance", "X", uneven)], default="1")
+    own = "devices of their own for prefill; without a name those of --prefill-copies share"
+    add_flags(command, [("prefill-hardware", "NAME", own)])
+    sizes = ((f"prefill-{name}", "N", f"{what} (1)") for name, what in _SIZES)
+    add_flags(command, sizes, type=int)
     command.add_argument(
         "--prefill-link",
         dest="prefill_link_bandwidth",
@@ -70,11 +52,11 @@ def spread_of(options: argparse.Namespace) -> dict[str, Any]:
         If a number is none.
     """
     names = ("hardware", "link_bandwidth", *(name.replace("-", "_") for name, _ in _SIZES))
-    given = {name: getattr(options, f"prefill_{name}") for name in names}
-    pool: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+    found = given(options, (f"prefill_{name}" for name in names))
+    pool = {name.removeprefix("prefill_"): value for name, value in found.items()}
     if options.prefill_overlap:
         pool["overlap"] = True
-    found: dict[str, Any] = {
+    found = {
         "context_parallel": options.context_parallel,
         "expert_imbalance": _imbalance(options),
     }

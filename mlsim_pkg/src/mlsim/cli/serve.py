@@ -8,10 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 from mlsim.cli.flags import flags_of, in_flags
 from mlsim.cli.options import (
+    LAYOUT,
     add_command,
+    add_flags,
     add_ignore_memory,
     add_layout,
+    argument,
     as_json,
+    given,
     note_fit,
     number,
     numbers,
@@ -24,6 +28,23 @@ if TYPE_CHECKING:
     from mlsim.solvers.serving.serving import Serving
 
 
+_REQUESTS = (
+    ("batch", "N", "sequences served together; several with commas (1)"),
+    ("prompt", "N", "tokens in each prompt; several with commas (512)"),
+    ("output", "N", "new tokens for each; several with commas (128)"),
+)
+_FORMATS = (
+    ("precision", "FORMAT", "number format: bf16, fp8, w4a16, w8a8kv8, ... (16 bits)"),
+    ("weights", "FORMAT", "format of the weights alone"),
+    ("activations", "FORMAT", "format of the activations alone"),
+    ("kv-cache", "FORMAT", "format of the KV cache alone"),
+)
+_PASSED_ON = (
+    *("precision", "weights", "activations", "kv_cache", "estimate", "software", "reserve"),
+    *(argument(name) for name, _ in LAYOUT),
+)
+
+
 def add(commands: Any) -> None:
     """Add `mlsim serve` and `mlsim fit` to the commands."""
     _add_serve(commands)
@@ -33,47 +54,25 @@ def add(commands: Any) -> None:
 def _add_serve(commands: Any) -> None:
     text = "serve a language model: time to first token, tokens per second, memory"
     command = add_command(commands, "serve", _serve, text)
-    for name, argument, default, what in (
-        ("batch", "batch_size", "1", "sequences served together; several with commas (1)"),
-        ("prompt", "prompt_tokens", "512", "tokens in each prompt; several with commas (512)"),
-        ("output", "output_tokens", None, "new tokens for each; several with commas (128)"),
-    ):
-        command.add_argument(f"--{name}", dest=argument, default=default, metavar="N", help=what)
-    command.add_argument(
-        "--precision",
-        metavar="FORMAT",
-        help="number format: bf16, fp8, w4a16, w8a8kv8, ... (16 bits)",
-    )
-    for name in ("weights", "activations", "kv-cache"):
-        command.add_argument(
-            f"--{name}",
-            metavar="FORMAT",
-            help=f"format of the {name.replace('kv-cache', 'KV cache')} alone",
-        )
+    add_flags(command, _REQUESTS)
+    add_flags(command, _FORMATS)
     add_layout(command, tensor=1, data=True)
     add_switches(command)
     add_spread(command)
     add_ignore_memory(command)
     command.add_argument("--estimate", default="roofline", help="roofline, bound or calibrated")
     command.add_argument("--software", help="class of program of a calibrated estimate")
-    command.add_argument(
-        "--explain",
-        metavar="QUANTITY",
-        help="show how a result is computed: time_to_first_token, decode.total_bytes, ...",
-    )
+    results = "show how a result is computed: time_to_first_token, decode.total_bytes, ..."
+    command.add_argument("--explain", metavar="QUANTITY", help=results)
 
 
 def _add_fit(commands: Any) -> None:
     text = "in which number formats, batches and contexts a language model fits"
     command = add_command(commands, "fit", _fit, text)
-    for name, argument, default, what in (
-        ("prompt", "prompt_tokens", "512", "tokens in the prompt (512)"),
-        ("output", "output_tokens", None, "new tokens (128)"),
-    ):
-        command.add_argument(f"--{name}", dest=argument, default=default, metavar="N", help=what)
-    command.add_argument(
-        "--precision", metavar="FORMATS", help="formats to try, with commas (all sensible ones)"
-    )
+    add_flags(command, [("prompt", "N", "tokens in the prompt (512)")], default="512")
+    add_flags(command, [("output", "N", "new tokens (128)")])
+    formats = "formats to try, with commas (all sensible ones)"
+    command.add_argument("--precision", metavar="FORMATS", help=formats)
     add_layout(command, tensor=None, data=False)
 
 
@@ -82,18 +81,8 @@ def _serve(options: argparse.Namespace) -> str:
         model=options.model,
         hardware=options.hardware,
         **_requests(options),
-        precision=options.precision,
-        weights=options.weights,
-        activations=options.activations,
-        kv_cache=options.kv_cache,
-        tensor_parallel=options.tensor_parallel,
-        pipeline_parallel=options.pipeline_parallel,
-        data_parallel=options.data_parallel,
-        expert_parallel=options.expert_parallel,
+        **given(options, _PASSED_ON),
         **spread_of(options),
-        reserve=options.reserve,
-        estimate=options.estimate,
-        software=options.software,
         check_memory=options.check_memory,
         **switches(options),
     )
@@ -117,17 +106,14 @@ def _explained(serving: Serving, name: str) -> Any:
 def _requests(options: argparse.Namespace) -> dict[str, Any]:
     """Return batch and lengths; of several, every combination, one after another."""
     flags = flags_of(options.parser)
-    given = {
-        argument: numbers(text, flags[argument])
-        for argument in ("batch_size", "prompt_tokens", "output_tokens")
-        if (text := getattr(options, argument)) is not None
-    }
-    combinations = list(product(*given.values()))
+    texts = given(options, ("batch_size", "prompt_tokens", "output_tokens"))
+    several = {name: numbers(text, flags[name]) for name, text in texts.items()}
+    combinations = list(product(*several.values()))
     if len(combinations) == 1:
-        return dict(zip(given, combinations[0], strict=True))
+        return dict(zip(several, combinations[0], strict=True))
     return {
         name: list(column)
-        for name, column in zip(given, zip(*combinations, strict=True), strict=True)
+        for name, column in zip(several, zip(*combinations, strict=True), strict=True)
     }
 
 

@@ -5,7 +5,15 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from mlsim.cli.options import add_command, add_ignore_memory, as_json, note_fit, numbers
+from mlsim.cli.options import (
+    add_command,
+    add_flags,
+    add_ignore_memory,
+    as_json,
+    given,
+    note_fit,
+    numbers,
+)
 from mlsim.engine import Engine
 
 if TYPE_CHECKING:
@@ -22,22 +30,12 @@ def add(commands: Any) -> None:
             commands, name, run, text, model="name or .toml file", hardware="name or .toml file"
         )
         batches = "" if name == "explain" else ", several with commas"
-        command.add_argument(
-            "--batch",
-            dest="batch_size",
-            default="1",
-            metavar="N",
-            help=f"samples per step{batches} (1)",
-        )
+        add_flags(command, [("batch", "N", f"samples per step{batches} (1)")], default="1")
         command.add_argument("--precision", help="number format (fp16)")
         command.add_argument("--estimate", default="roofline", help="roofline, bound or calibrated")
         command.add_argument("--software", help="class of program of a calibrated estimate")
-        command.add_argument(
-            "--activations",
-            default="memory",
-            metavar="WHERE",
-            help="memory, or on-chip: the last cache keeps those that fit (memory)",
-        )
+        kept = "memory, or on-chip: the last cache keeps those that fit (memory)"
+        command.add_argument("--activations", default="memory", metavar="WHERE", help=kept)
         add_ignore_memory(command)
         if name == "explain":
             command.add_argument("--quantity", default="latency", help="what to explain (latency)")
@@ -58,11 +56,8 @@ def _profile(options: argparse.Namespace) -> Profile:
         model=options.model,
         hardware=options.hardware,
         batch_size=_batches(options.batch_size),
-        precision=options.precision,
-        estimate=options.estimate,
-        software=options.software,
-        activations=options.activations,
         check_memory=options.check_memory,
+        **given(options, ("precision", "estimate", "software", "activations")),
     )
     note_fit(options, profile.feasible)
     return profile

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from mlsim.cli.options import add_command, as_json, note_fit, number, numbers
+from mlsim.cli.options import add_command, add_flags, as_json, given, note_fit, number, numbers
 from mlsim.engine import Engine
 from mlsim.errors import InvalidValueError
 
@@ -27,9 +27,7 @@ def add(commands: Any) -> None:
         model=f"name or file of a network or a language model{_SEVERAL}",
         hardware=f"device, system or cluster: name or .toml file{_SEVERAL}",
     )
-    command.add_argument(
-        "--batch", dest="batch_size", metavar="N", help=f"samples or sequences{_SEVERAL} (1)"
-    )
+    add_flags(command, [("batch", "N", f"samples or sequences{_SEVERAL} (1)")])
     command.add_argument("--precision", help=f"number format{_SEVERAL}")
     command.add_argument("--estimate", help="roofline, bound or calibrated (roofline)")
     command.add_argument("--software", help="class of program of a calibrated estimate")
@@ -85,9 +83,7 @@ def _note_fit(options: argparse.Namespace, table: pandas.DataFrame) -> None:
 def _arguments(options: argparse.Namespace) -> dict[str, Any]:
     """Return the arguments that are given, each as a list."""
     found: dict[str, Any] = {
-        name: getattr(options, name).split(",")
-        for name in _ARGUMENTS
-        if getattr(options, name) is not None
+        name: text.split(",") for name, text in given(options, _ARGUMENTS).items()
     }
     if options.batch_size is not None:
         found["batch_size"] = numbers(options.batch_size, "--batch")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from mlsim.cli.options import number
+from mlsim.cli.options import add_flags, number
 from mlsim.errors import InvalidValueError
 
 _LINK = "host-link-bandwidth"
@@ -30,9 +30,7 @@ _DRAFTED = 4
 def add_switches(command: argparse.ArgumentParser, *, link: bool = True) -> None:
     """Add the flags to a command, that of the link's rate where there is one device."""
     group = command.add_argument_group("switches of the engine")
-    for name, kind, what in _FLAGS:
-        if link or name != _LINK:
-            group.add_argument(f"--{name}", metavar=kind, help=what)
+    add_flags(group, (each for each in _FLAGS if link or each[0] != _LINK))
 
 
 def switches(options: argparse.Namespace) -> dict[str, Any]:

@@ -6,22 +6,30 @@ import argparse
 from typing import Any
 
 from mlsim.cli import footprint as cli_footprint
-from mlsim.cli.options import add_ignore_memory, add_json, as_json, note_fit
+from mlsim.cli.options import (
+    add_flags,
+    add_ignore_memory,
+    add_json,
+    argument,
+    as_json,
+    given,
+    note_fit,
+)
 from mlsim.engine import Engine
 from mlsim.errors import InvalidValueError
 from mlsim.workloads import LoRA, QLoRA
 
 ABOUT = "train a model: time, memory and cost; and, given a place, its footprint"
 
-# Flags with a number, the argument of `Engine.train`, and what it is.
+# Flags with a number.
 _NUMBERS = (
-    ("devices", "devices", "devices that train together (as many as the sizes below make)"),
-    ("sequence", "sequence_tokens", "tokens of a sequence (4096, or the model's context)"),
-    ("tokens", "tokens", "tokens of the whole run, such as 15.6e12"),
-    ("samples", "samples", "samples of the whole run, of a network such as ResNet50"),
-    ("context-parallel", "context_parallel", "devices that share each sequence (1)"),
-    ("expert-parallel", "expert_parallel", "groups that share the experts (1)"),
-    ("reserve", "reserve", "share of memory to keep free for everything else (0.1)"),
+    ("devices", "N", "devices that train together (as many as the sizes below make)"),
+    ("sequence", "N", "tokens of a sequence (4096, or the model's context)"),
+    ("tokens", "N", "tokens of the whole run, such as 15.6e12"),
+    ("samples", "N", "samples of the whole run, of a network such as ResNet50"),
+    ("context-parallel", "N", "devices that share each sequence (1)"),
+    ("expert-parallel", "N", "groups that share the experts (1)"),
+    ("reserve", "N", "share of memory to keep free for everything else (0.1)"),
 )
 # Those of adapters, which are one argument of `Engine.train`.
 _ADAPTERS = (
@@ -32,47 +40,35 @@ _ADAPTERS = (
 _CHOSEN_NUMBERS = (
     (
         "micro-batch",
-        "micro_batch",
+        "N",
         "sequences that a device processes at one time (1; of a network, all its samples)",
     ),
-    ("tensor-parallel", "tensor_parallel", "devices that share each matrix (1)"),
-    ("pipeline-parallel", "pipeline_parallel", "stages that share the layers (1)"),
-    ("data-parallel", "data_parallel", "copies of the model (what --devices leaves)"),
-    ("interleaved", "interleaved", "parts of the model on each stage (1)"),
+    ("tensor-parallel", "N", "devices that share each matrix (1)"),
+    ("pipeline-parallel", "N", "stages that share the layers (1)"),
+    ("data-parallel", "N", "copies of the model (what --devices leaves)"),
+    ("interleaved", "N", "parts of the model on each stage (1)"),
 )
 _CHOSEN_WORDS = (
-    ("shard", "shard", "what the copies shard: none, zero1, zero2 or zero3 (none)"),
-    ("recompute", "recompute", "none, selective or full (selective)"),
+    ("shard", "TEXT", "what the copies shard: none, zero1, zero2 or zero3 (none)"),
+    ("recompute", "TEXT", "none, selective or full (selective)"),
 )
 _WORDS = (
-    ("precision", "precision", "bf16, fp16, fp8, ... (bf16)"),
-    ("gradients", "gradients", "their format (as the weights)"),
-    ("optimizer", "optimizer", "of a network: sgd, momentum or adam (momentum)"),
-    ("attention", "attention", "flash or standard (flash)"),
-    ("collective", "collective", "auto, ring, hierarchical or tree (auto)"),
-    ("price", "price", "of one device, such as '2 USD/h'"),
-    ("mean-time-to-failure", "mean_time_to_failure", "of one device, such as '50000 h'"),
-    ("checkpoint-bandwidth", "checkpoint_bandwidth", "of all devices, such as '100 GB/s'"),
-    ("restart-time", "restart_time", "until training goes on, such as '10 min'"),
-    ("estimate", "estimate", "roofline, calibrated or bound (roofline)"),
-    (
-        "software",
-        "software",
-        "class of program of a calibrated estimate (framework)",
-    ),
+    ("precision", "TEXT", "bf16, fp16, fp8, ... (bf16)"),
+    ("gradients", "TEXT", "their format (as the weights)"),
+    ("optimizer", "TEXT", "of a network: sgd, momentum or adam (momentum)"),
+    ("attention", "TEXT", "flash or standard (flash)"),
+    ("collective", "TEXT", "auto, ring, hierarchical or tree (auto)"),
+    ("price", "TEXT", "of one device, such as '2 USD/h'"),
+    ("mean-time-to-failure", "TEXT", "of one device, such as '50000 h'"),
+    ("checkpoint-bandwidth", "TEXT", "of all devices, such as '100 GB/s'"),
+    ("restart-time", "TEXT", "until training goes on, such as '10 min'"),
+    ("estimate", "TEXT", "roofline, calibrated or bound (roofline)"),
+    ("software", "TEXT", "class of program of a calibrated estimate (framework)"),
 )
-_FLAGS = (
-    ("dropout", "dropout", "train with dropout"),
-    ("sequence-parallel", "sequence_parallel", "also shard what lies between the matrices"),
-)
-# Short flags.
-_SHORT = {
-    "tensor-parallel": "tp",
-    "pipeline-parallel": "pp",
-    "data-parallel": "dp",
-    "context-parallel": "cp",
-    "expert-parallel": "ep",
-    "mean-time-to-failure": "mttf",
+# What is either given or not.
+_FLAGS = {
+    "dropout": "train with dropout",
+    "sequence-parallel": "also shard what lies between the matrices",
 }
 
 
@@ -87,17 +83,12 @@ def add(commands: Any) -> None:
         metavar="N",
         help="sequences, or samples of a network, in a step; required",
     )
-    for name, argument, what in (*_NUMBERS, *_CHOSEN_NUMBERS):
-        command.add_argument(*_flags(name), dest=argument, metavar="N", help=what)
-    for name, argument, what in (*_WORDS, *_CHOSEN_WORDS):
-        command.add_argument(*_flags(name), dest=argument, metavar="TEXT", help=what)
-    for name, metavar, what in _ADAPTERS:
-        command.add_argument(f"--{name}", metavar=metavar, help=what)
+    add_flags(command, (*_NUMBERS, *_CHOSEN_NUMBERS, *_WORDS, *_CHOSEN_WORDS, *_ADAPTERS))
     command.add_argument(
         "--qlora", action="store_true", help="keep the frozen model in 4 bits (NF4)"
     )
-    for name, argument, what in _FLAGS:
-        command.add_argument(f"--{name}", dest=argument, action="store_true", help=what)
+    for name, what in _FLAGS.items():
+        command.add_argument(f"--{name}", action="store_true", help=what)
     command.add_argument(
         "--overlap",
         metavar="SHARE",
@@ -118,11 +109,6 @@ def add(commands: Any) -> None:
     add_json(command)
     cli_footprint.add_place(command)
     command.set_defaults(run=run)
-
-
-def _flags(name: str) -> tuple[str, ...]:
-    """Return the flag of a name, and the short one if there is one."""
-    return (f"--{name}", f"--{_SHORT[name]}") if name in _SHORT else (f"--{name}",)
 
 
 def run(options: argparse.Namespace) -> str:
@@ -158,16 +144,14 @@ def run(options: argparse.Namespace) -> str:
 
 def _given(options: argparse.Namespace) -> dict[str, Any]:
     """Return the arguments of `Engine.train` that the options give; it knows the others."""
-    found: dict[str, Any] = {}
-    for name, argument, _ in (*_NUMBERS, *_CHOSEN_NUMBERS):
-        if (text := getattr(options, argument)) is not None:
-            found[argument] = _number(text, name)
-    for _, argument, _ in (*_WORDS, *_CHOSEN_WORDS):
-        if (text := getattr(options, argument)) is not None:
-            found[argument] = text
-    for _, argument, _ in _FLAGS:
-        if getattr(options, argument):
-            found[argument] = True
+    flags = (*_NUMBERS, *_CHOSEN_NUMBERS, *_WORDS, *_CHOSEN_WORDS)
+    found = given(options, (argument(name) for name, *_ in flags))
+    for name, *_ in (*_NUMBERS, *_CHOSEN_NUMBERS):
+        if argument(name) in found:
+            found[argument(name)] = _number(found[argument(name)], name)
+    for name in map(argument, _FLAGS):
+        if getattr(options, name):
+            found[name] = True
     adapters = _adapters(options)
     if adapters:
         found["adapters"] = adapters
@@ -195,9 +179,8 @@ def _adapters(options: argparse.Namespace) -> LoRA | None:
 
 def _check_search(found: dict[str, Any]) -> None:
     """Refuse what a search would choose itself."""
-    chosen = {argument: name for name, argument, _ in (*_CHOSEN_NUMBERS, *_CHOSEN_WORDS)}
-    chosen["sequence_parallel"] = "sequence-parallel"
-    both = [f"--{name}" for argument, name in chosen.items() if argument in found]
+    chosen = (*(name for name, *_ in (*_CHOSEN_NUMBERS, *_CHOSEN_WORDS)), "sequence-parallel")
+    both = [f"--{name}" for name in chosen if argument(name) in found]
     if both:
         raise InvalidValueError(
             f"--search chooses {', '.join(both)} itself: leave that out, or leave out --search."
