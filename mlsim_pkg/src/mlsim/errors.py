@@ -21,8 +21,11 @@ A message says what was given, what is allowed, and the nearest valid choice.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from importlib import import_module
 from types import ModuleType
+from typing import Any
 
 
 class MlsimError(Exception):
@@ -179,8 +182,6 @@ def need(library: str, purpose: str, extra: str) -> ModuleType:
     MissingLibraryError
         If `library` is not installed; names the extra that brings it.
     """
-    from importlib import import_module
-
     try:
         return import_module(library)
     except ImportError as error:
@@ -188,3 +189,27 @@ def need(library: str, purpose: str, extra: str) -> ModuleType:
             f"{purpose} needs {library}, which is not installed. "
             f"Install mlsim with its extra [{extra}], or {library} itself."
         ) from error
+
+
+def importing(room: str, homes: Mapping[str, str]) -> Callable[[str], Any]:
+    """Return the `__getattr__` of a room, which imports a name when it is first used.
+
+    Parameters
+    ----------
+    room
+        The room, by its `__name__`.
+    homes
+        The module of each name, within the room.
+
+    >>> importing("mlsim.systems", {"PrefillPool": "pools"})("PrefillPool").__module__
+    'mlsim.systems.pools'
+    """
+
+    def find(name: str) -> Any:
+        if name not in homes:
+            raise AttributeError(f"module {room!r} has no attribute {name!r}")
+        value = getattr(import_module(f"{room}.{homes[name]}"), name)
+        setattr(sys.modules[room], name, value)
+        return value
+
+    return find

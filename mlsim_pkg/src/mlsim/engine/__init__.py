@@ -11,7 +11,7 @@ from functools import wraps
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from mlsim.errors import MlsimError, UnknownArgumentError
+from mlsim.errors import MlsimError, UnknownArgumentError, importing
 
 if TYPE_CHECKING:
     from mlsim.engine.accuracy import KINDS, score, shelf
@@ -52,11 +52,7 @@ _HOMES = {
 }
 
 
-def __getattr__(name: str) -> Any:
-    """Import a name of this room when it is first used."""
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+__getattr__ = importing(__name__, _HOMES)
 
 
 class _Question:
