@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from mlsim.errors import InvalidValueError, need
-from mlsim.plots.plot_data import attach
+from mlsim.plots.plot_data import attach, axes_for
 from mlsim.plots.roof import COLOURS, MARKERS
 
 if TYPE_CHECKING:
@@ -146,9 +146,7 @@ def plot_shares(groups: Mapping[str, Sequence[Row]], ax: Axes | None = None) -> 
     """
     if not any(groups.values()):
         raise InvalidValueError("a figure needs a row.")
-    pyplot = need("matplotlib.pyplot", "a figure", "plots")
-    if ax is None:
-        _, ax = pyplot.subplots(figsize=(5.2, 3.9), layout="constrained")
+    ax = axes_for(ax, 5.2, 3.9)
     shown: list[dict[str, str | float]] = []
     measured: list[float] = []
     for number, (name, rows) in enumerate(groups.items()):
@@ -178,5 +176,4 @@ def plot_shares(groups: Mapping[str, Sequence[Row]], ax: Axes | None = None) -> 
     for axis in (ax.xaxis, ax.yaxis):
         axis.set_major_formatter("{x:g}")
     ax.legend(frameon=False, loc="lower right")
-    attach(ax, shown)
-    return ax.figure, ax  # type: ignore[return-value]
+    return attach(ax, shown)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from mlsim.errors import InvalidValueError, WrongKindError, need, unknown_name
-from mlsim.plots.plot_data import attach
+from mlsim.errors import InvalidValueError, WrongKindError, unknown_name
+from mlsim.plots.plot_data import attach, axes_for
 from mlsim.plots.treemap import draw_treemap
 from mlsim.solvers.anatomy.anatomy import Anatomy
 from mlsim.units import scale_for
@@ -77,11 +77,6 @@ def plot_anatomy(
     return drawn.figure, drawn  # type: ignore[return-value]
 
 
-def _axes(ax: Axes | None, height: float) -> Any:
-    pyplot = need("matplotlib.pyplot", "a figure", "plots")
-    return ax or pyplot.subplots(figsize=(5.6, height), layout="constrained")[1]
-
-
 def grouped(anatomy: Anatomy, columns: Sequence[str]) -> dict[str, list[float]]:
     """Return columns by layer; of a deep network, by blocks.
 
@@ -113,7 +108,7 @@ def _block(name: str, anatomy: Anatomy) -> str:
 def _bars(anatomy: Anatomy, what: str, ax: Axes | None) -> Axes:
     columns = _PARTS[what]
     found = grouped(anatomy, columns)
-    axes = _axes(ax, 0.9 + 0.24 * len(found))
+    axes = axes_for(ax, 5.6, 0.9 + 0.24 * len(found))
     largest = max(sum(values) for values in found.values())
     factor, unit = scale_for(largest, _UNITS[what]) if what in _UNITS else (1.0, "")
     names = list(found)
@@ -153,7 +148,7 @@ def _bars(anatomy: Anatomy, what: str, ax: Axes | None) -> Axes:
 
 
 def _shares(anatomy: Anatomy, _: str, ax: Axes | None) -> Axes:
-    axes = _axes(ax, 3.4)
+    axes = axes_for(ax, 5.6, 3.4)
     rows = anatomy.profile_mem().rows
     wedges, *_rest = axes.pie(
         [row["bytes"] for row in rows],
@@ -170,7 +165,7 @@ def _shares(anatomy: Anatomy, _: str, ax: Axes | None) -> Axes:
 
 
 def _moments(anatomy: Anatomy, _: str, ax: Axes | None) -> Axes:
-    axes = _axes(ax, 3.6)
+    axes = axes_for(ax, 5.6, 3.6)
     moments = anatomy.step.moments
     factor, unit = scale_for(anatomy.peak.total, "B")
     kinds = list(moments[0].held)

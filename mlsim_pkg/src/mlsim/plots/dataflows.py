@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from mlsim.errors import InvalidValueError, need
 from mlsim.hardware.systolic import Cell, SystolicRun
-from mlsim.plots.plot_data import attach
+from mlsim.plots.plot_data import attach, axes_for
 from mlsim.systems.data_loading import LoaderRun
 
 if TYPE_CHECKING:
@@ -118,12 +118,9 @@ def plot_loader(run: LoaderRun, *, ax: Axes | None = None) -> tuple[Figure, Axes
     >>> plot_loader(run)[1].get_xlabel()
     'Time (s)'
     """
-    pyplot = need("matplotlib.pyplot", "a figure", "plots")
     workers = sorted({work.who for work in run.prepared})
     names = {who: f"worker {who}" if who else "program" for who in workers}
-    drawn: Any = (
-        ax or pyplot.subplots(figsize=(3.7, 0.7 + 0.34 * (1 + len(names))), layout="constrained")[1]
-    )
+    drawn = axes_for(ax, 3.7, 0.7 + 0.34 * (1 + len(names)))
     rows = []
     for place, (who, label) in enumerate(names.items()):
         mine = [work for work in run.prepared if work.who == who]
@@ -149,7 +146,7 @@ def plot_loader(run: LoaderRun, *, ax: Axes | None = None) -> tuple[Figure, Axes
     drawn.invert_yaxis()
     drawn.grid(visible=False)
     drawn.set(xlabel="Time (s)")
-    attach(
+    return attach(
         drawn,
         [
             {
@@ -162,4 +159,3 @@ def plot_loader(run: LoaderRun, *, ax: Axes | None = None) -> tuple[Figure, Axes
             for _, label, does, _, work in rows
         ],
     )
-    return drawn.figure, drawn

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from mlsim.errors import need
 from mlsim.measured.product_slices import MeasuredProduct
-from mlsim.plots.plot_data import attach
+from mlsim.plots.plot_data import attach, axes_for
 from mlsim.plots.roof import COLOURS
 
 if TYPE_CHECKING:
@@ -39,8 +38,7 @@ def plot_bits() -> tuple[Figure, Axes]:
     >>> plot_bits()[1].get_xlabel()
     'Bits of one number'
     """
-    pyplot = need("matplotlib.pyplot", "a figure", "plots")
-    figure, ax = pyplot.subplots(figsize=(3.7, 3.0), layout="constrained")
+    ax = axes_for(None, 3.7, 3.0)
     rows: list[dict[str, str | float]] = []
     for place, (name, (parts, (block, scale))) in enumerate(BITS.items()):
         left = 0
@@ -57,8 +55,7 @@ def plot_bits() -> tuple[Figure, Axes]:
     ax.invert_yaxis()
     ax.set(xlabel="Bits of one number", xlim=(0, 33))
     ax.legend(loc="lower right", frameon=False, fontsize=8)
-    attach(ax, rows)
-    return figure, ax
+    return attach(ax, rows)
 
 
 def plot_stairs(
@@ -78,8 +75,7 @@ def plot_stairs(
     >>> plot_stairs(rows, {}, at=[])[1].get_ylabel()
     'Time (µs)'
     """
-    pyplot = need("matplotlib.pyplot", "a figure", "plots")
-    figure, ax = pyplot.subplots(figsize=(3.7, 2.9), layout="constrained")
+    ax = axes_for(None, 3.7, 2.9)
     for (name, times), style in zip(predicted.items(), ("-", "--", ":"), strict=False):
         ax.plot(at, [time * 1e6 for time in times], style, label=name)
     ax.plot(
@@ -92,7 +88,7 @@ def plot_stairs(
     )
     ax.set(xlabel="Rows M", ylabel="Time (µs)", ylim=(0, None))
     ax.legend(frameon=False, fontsize=8)
-    attach(
+    return attach(
         ax,
         [
             {
@@ -103,7 +99,6 @@ def plot_stairs(
             for row in rows
         ],
     )
-    return figure, ax
 
 
 def _beside(
@@ -143,8 +138,7 @@ def plot_format_map(
     >>> plot_format_map([1, 2], [128, 256], [[0.5, 1.0], [1.0, 1.5]])[1].get_xlabel()
     'Rows M'
     """
-    pyplot = need("matplotlib.pyplot", "a figure", "plots")
-    figure, ax = pyplot.subplots(figsize=(3.7, 3.3), layout="constrained")
+    ax = axes_for(None, 3.7, 3.3)
     filled = ax.contourf(rows, sizes, speedup, levels=_LEVELS, colors=_SHADES)
     ax.contour(rows, sizes, speedup, levels=[1.0], colors="#1f2730", linewidths=2)
     for each in measured:
@@ -159,7 +153,7 @@ def plot_format_map(
     ax.set_xscale("log", base=2)
     ax.set_yscale("log", base=2)
     ax.margins(0.03)
-    figure.colorbar(filled, ax=ax, label="Times as fast as BF16", format="%g")
+    ax.figure.colorbar(filled, ax=ax, label="Times as fast as BF16", format="%g")
     data: list[dict[str, str | float]] = [
         {"Rows": m, "N = K": side, "Predicted": round(float(speedup[y][x]), 3)}
         for y, side in enumerate(sizes)
@@ -169,5 +163,4 @@ def plot_format_map(
         {"Rows": each.rows, "N = K": each.outputs, "Measured": round(each.speedup(name), 3)}
         for each in measured
     ]
-    attach(ax, data)
-    return figure, ax
+    return attach(ax, data)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from mlsim.errors import need, unknown_name
 from mlsim.measured.growth import Growth, growth_of, records, years
-from mlsim.plots.plot_data import attach
+from mlsim.plots.plot_data import attach, axes_for
 from mlsim.plots.roof import COLOURS, MARKERS
 
 if TYPE_CHECKING:
@@ -87,15 +87,13 @@ def plot_growth(
     there = [each for each in COLUMNS if each in table]
     if column not in there:
         raise unknown_name("column", column, there)
-    pyplot = need("matplotlib.pyplot", "a figure", "plots")
     label, scale = COLUMNS[column]
     fits = [growth_of(table, column, since=since, until=until) for since, until in spans]
     times: Any = years(table)
     known: Any = table[table[column].notna() & times.notna()]
     values = known[column] / scale
     names = _names(table, column, named)
-    if ax is None:
-        _, ax = pyplot.subplots(figsize=_SIZE, layout="constrained")
+    ax = axes_for(ax, *_SIZE)
     for form, (color, marker, words) in _groups(known):
         rows = known if form is None else known[known["form"] == form]
         _points(ax, times, rows, values, (color, marker, words))
@@ -118,8 +116,7 @@ def plot_growth(
     ax.tick_params(axis="x", rotation=45)
     ax.yaxis.set_major_formatter("{x:g}")
     ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1), ncols=2, frameon=False)
-    attach(ax, _rows(known, times, column, label, scale))
-    return ax.figure, ax  # type: ignore[return-value]
+    return attach(ax, _rows(known, times, column, label, scale))
 
 
 def doubling_words(fit: Growth) -> str:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from mlsim.errors import InvalidValueError, need
 from mlsim.hardware import Device
-from mlsim.plots.plot_data import attach
+from mlsim.plots.plot_data import attach, axes_for
 from mlsim.systems.stale_updates import largest_stable_rate, stale_descent
 
 if TYPE_CHECKING:
@@ -90,8 +90,7 @@ def plot_formats(devices: Sequence[Device], *, ax: Axes | None = None) -> tuple[
     marks = "osD^vPX"
     if not 1 <= len(devices) <= len(marks):
         raise InvalidValueError(f"give one to {len(marks)} devices, not {len(devices)}.")
-    pyplot = need("matplotlib.pyplot", "a figure", "plots")
-    ax = ax or pyplot.subplots(figsize=(3.7, 3.6), layout="constrained")[1]
+    ax = axes_for(ax, 3.7, 3.6)
     rows: list[dict[str, str | float]] = []
     for device, mark in zip(devices, marks, strict=False):
         known = [name for name in FORMATS if name in device.compute.precisions]
@@ -104,5 +103,4 @@ def plot_formats(devices: Sequence[Device], *, ax: Axes | None = None) -> tuple[
     ax.set(yscale="log", ylabel="Dense peak (TFLOP/s)", xlabel="Number format")
     ax.set_xticks(range(len(FORMATS)), [name.upper() for name in FORMATS])
     ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1), ncols=2, frameon=False, fontsize=7)
-    attach(ax, rows)
-    return ax.figure, ax  # type: ignore[return-value]
+    return attach(ax, rows)

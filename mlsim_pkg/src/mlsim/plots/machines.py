@@ -9,7 +9,7 @@ from mlsim.equations.machines import speedup
 from mlsim.errors import InvalidValueError, need
 from mlsim.hardware import memory_levels
 from mlsim.hardware.processor_trends import doubling_years, growth, trend
-from mlsim.plots.plot_data import Row, attach
+from mlsim.plots.plot_data import Row, attach, axes_for
 from mlsim.plots.roof import COLOURS, MARKERS
 from mlsim.units import text
 
@@ -33,7 +33,7 @@ def plot_moore(*, ax: Axes | None = None) -> tuple[Figure, Axes]:
     >>> plot_moore()[1].get_ylabel()
     'Transistors of the largest chip'
     """
-    ax = ax or _axes(3.4)
+    ax = axes_for(ax, WIDE, 3.4)
     rows = trend("transistors")
     years, first = [row.year for row in rows], rows[0]
     factor = growth("transistors", first.year, rows[-1].year, column="most")
@@ -45,8 +45,7 @@ def plot_moore(*, ax: Axes | None = None) -> tuple[Figure, Axes]:
     ax.plot(years, fitted, color=COLOURS[1], label=label)
     ax.set(yscale="log", xlabel="Year", ylabel="Transistors of the largest chip")
     ax.legend(frameon=False)
-    attach(ax, [{"Year": str(row.year), "Transistors": row.most} for row in rows])
-    return ax.figure, ax  # type: ignore[return-value]
+    return attach(ax, [{"Year": str(row.year), "Transistors": row.most} for row in rows])
 
 
 def plot_dennard(
@@ -64,7 +63,7 @@ def plot_dennard(
     >>> len(plot_dennard(["frequency", "power"])[1].lines)
     2
     """
-    ax = ax or _axes(4.2)
+    ax = axes_for(ax, WIDE, 4.2)
     by_year: dict[int, dict[str, str | float]] = {}
     for name, colour, marker in zip(names, COLOURS, MARKERS, strict=False):
         rows = trend(name)
@@ -76,8 +75,7 @@ def plot_dennard(
             by_year.setdefault(row.year, {"Year": str(row.year)})[label] = row.median
     ax.set(yscale="log", xlabel="Year", ylabel="Median of the chips of a year")
     ax.legend(frameon=False, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2)
-    attach(ax, [by_year[year] for year in sorted(by_year)])
-    return ax.figure, ax  # type: ignore[return-value]
+    return attach(ax, [by_year[year] for year in sorted(by_year)])
 
 
 def plot_amdahl(
@@ -96,7 +94,7 @@ def plot_amdahl(
     for share in shares:
         if not 0 <= share <= 1:
             raise InvalidValueError(f"a parallel share is from 0 to 1, not {share!r}.")
-    ax = ax or _axes(3.4)
+    ax = axes_for(ax, WIDE, 3.4)
     counts = [2**n for n in range(most.bit_length()) if 2**n <= most]
     data: list[dict[str, str | float]] = [{"Processors": str(count)} for count in counts]
     for share, colour, marker in zip(shares, COLOURS, MARKERS, strict=False):
@@ -109,8 +107,7 @@ def plot_amdahl(
     for axis in (ax.xaxis, ax.yaxis):
         axis.set_major_formatter("{x:g}")
     ax.legend(frameon=False)
-    attach(ax, data)
-    return ax.figure, ax  # type: ignore[return-value]
+    return attach(ax, data)
 
 
 def plot_latencies(*, ax: Axes | None = None) -> tuple[Figure, Axes]:
@@ -121,7 +118,7 @@ def plot_latencies(*, ax: Axes | None = None) -> tuple[Figure, Axes]:
     """
     found = [entry for entry in memory_levels.levels() if "latency" in entry]
     found.sort(key=lambda entry: -entry["latency"].si)
-    ax = ax or _axes(0.8 + 0.28 * len(found))
+    ax = axes_for(ax, WIDE, 0.8 + 0.28 * len(found))
     data: list[Row] = []
     for place, entry in enumerate(found):
         gpu = bool(entry.device)
@@ -139,8 +136,7 @@ def plot_latencies(*, ax: Axes | None = None) -> tuple[Figure, Axes]:
     ax.set(xscale="log", xlabel="Latency (ns)", xlim=(0.8, 2e8))
     ax.set_yticks(range(len(found)), [entry.name for entry in found])
     _legend_once(ax, loc="upper right")
-    attach(ax, data)
-    return ax.figure, ax  # type: ignore[return-value]
+    return attach(ax, data)
 
 
 def plot_energies(*, ax: Axes | None = None) -> tuple[Figure, Axes]:
@@ -150,7 +146,7 @@ def plot_energies(*, ax: Axes | None = None) -> tuple[Figure, Axes]:
     'log'
     """
     found = memory_levels.energies()[::-1]
-    ax = ax or _axes(0.8 + 0.28 * len(found))
+    ax = axes_for(ax, WIDE, 0.8 + 0.28 * len(found))
     for place, entry in enumerate(found):
         read = entry.key.startswith("read")
         ax.plot(
@@ -165,8 +161,7 @@ def plot_energies(*, ax: Axes | None = None) -> tuple[Figure, Axes]:
     ax.set(xscale="log", xlabel="Energy (pJ)", xlim=(0.015, 1e5))
     ax.set_yticks(range(len(found)), [entry.name for entry in found])
     _legend_once(ax, loc="upper right")
-    attach(ax, [{"What": each.name, "Energy (pJ)": each["energy"].value} for each in found])
-    return ax.figure, ax  # type: ignore[return-value]
+    return attach(ax, [{"What": each.name, "Energy (pJ)": each["energy"].value} for each in found])
 
 
 def plot_capacities(machines: Sequence[str], *, ax: Axes | None = None) -> tuple[Figure, Axes]:
@@ -181,7 +176,7 @@ def plot_capacities(machines: Sequence[str], *, ax: Axes | None = None) -> tuple
     4
     """
     rows = [entry for name in machines for entry in memory_levels.levels(machine=name)]
-    ax = ax or _axes(0.9 + 0.34 * len(rows))
+    ax = axes_for(ax, WIDE, 0.9 + 0.34 * len(rows))
     sizes = [entry["capacity"].si / 2**20 for entry in rows]
     places = [-(n + 0.6 * machines.index(entry.machine)) for n, entry in enumerate(rows)]
     for name, colour, hatch in zip(machines, COLOURS, ("", "//", ".."), strict=False):
@@ -199,14 +194,13 @@ def plot_capacities(machines: Sequence[str], *, ax: Axes | None = None) -> tuple
     ax.set(xlabel="Capacity of the whole chip (MiB)", xlim=(0, 1.12 * max(sizes)))
     ax.set_yticks(places, [entry.name for entry in rows])
     ax.legend(frameon=False, loc="lower center", bbox_to_anchor=(0.4, 1.0))
-    attach(
+    return attach(
         ax,
         [
             {"Machine": entry.machine, "Level": entry.name, "Capacity (MiB)": size}
             for entry, size in zip(rows, sizes, strict=True)
         ],
     )
-    return ax.figure, ax  # type: ignore[return-value]
 
 
 def plot_sweep(
@@ -238,7 +232,7 @@ def plot_sweep(
     for name, each in times.items():
         if len(each) != len(sizes):
             raise InvalidValueError(f"{name!r} has {len(each)} times for {len(sizes)} sizes.")
-    ax = ax or _axes(3.4)
+    ax = axes_for(ax, WIDE, 3.4)
     for (name, each), colour, marker in zip(times.items(), COLOURS, MARKERS, strict=False):
         ax.plot(sizes, each, f"{marker}-", color=colour, markersize=4, label=name)
     ax.set(xscale="log", xlabel="Working set (bytes)", ylabel="Time of a read (ns)")
@@ -254,14 +248,13 @@ def plot_sweep(
                 textcoords="offset points",
             )  # fmt: skip
     ax.legend(frameon=False, loc="center left")
-    attach(
+    return attach(
         ax,
         [
             {"Working set": _binary(size), **{f"{name} (ns)": times[name][n] for name in times}}
             for n, size in enumerate(sizes)
         ],
     )
-    return ax.figure, ax  # type: ignore[return-value]
 
 
 def plot_tiles(side: int, tile: int) -> tuple[Figure, Any]:
@@ -303,12 +296,6 @@ def _matrix(ax: Axes, side: int, box: tuple[int, int, int, int], colour: str) ->
     ax.tick_params(length=0)
     for spine in ax.spines.values():
         spine.set_visible(True)
-
-
-def _axes(height: float) -> Axes:
-    pyplot = need("matplotlib.pyplot", "a figure", "plots")
-    ax: Axes = pyplot.subplots(figsize=(WIDE, height), layout="constrained")[1]
-    return ax
 
 
 def _legend_once(ax: Axes, **options: Any) -> None:

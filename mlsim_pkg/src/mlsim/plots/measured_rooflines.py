@@ -6,9 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from mlsim.equations import roofline
-from mlsim.errors import need
 from mlsim.hardware import Device
-from mlsim.plots.plot_data import attach
+from mlsim.plots.plot_data import attach, axes_for
 from mlsim.plots.roof import MARKERS, SIZE, X_LABEL, Y_LABEL, draw_ceilings, draw_roof
 from mlsim.profiling.diagnosis import Finding, diagnose
 from mlsim.profiling.measured_profile import LEVELS, MeasuredProfile
@@ -45,7 +44,6 @@ def plot_measured(
     ax: Axes | None = None,
 ) -> tuple[Figure, Axes]:
     """Draw the kernels of a profile under the roof of their device; see `plot_roofline`."""
-    pyplot = need("matplotlib.pyplot", "a figure", "plots")
     device = device_of(profile, hardware)
     diagnosis = diagnose(profile, hardware=device)
     points = points_of(diagnosis, levels)
@@ -55,8 +53,7 @@ def plot_measured(
         level: to_base(value, "B/s", f"bandwidth of {level}")
         for level, value in (bandwidths or {}).items()
     }
-    if ax is None:
-        _, ax = pyplot.subplots(figsize=SIZE, layout="constrained")
+    ax = axes_for(ax, *SIZE)
     draw_roof(ax, device, peak, [point.intensity for point in points])
     for level in levels:
         if level != "dram" and level in slopes:
@@ -68,7 +65,6 @@ def plot_measured(
     ax.set_ylim(min(low, lowest / 3), top)
     whole = diagnosis.whole if len(diagnosis.findings) > 1 else None
     _draw_points(ax, points, levels, whole)
-    attach(ax, _rows(points, device, peak, whole))
     ax.set_title(f"Measured on {device.name}, roof of {computed}")
     lost = unplaced(diagnosis, points)
     if lost:
@@ -82,7 +78,7 @@ def plot_measured(
             va="bottom",
             fontsize="small",
         )
-    return ax.figure, ax  # type: ignore[return-value]
+    return attach(ax, _rows(points, device, peak, whole))
 
 
 def _draw_slope(ax: Any, level: str, bandwidth: float, peak: float) -> None:

@@ -14,6 +14,8 @@ from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
+from mlsim.errors import need
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
@@ -21,14 +23,26 @@ if TYPE_CHECKING:
 Row = Mapping[str, str | float]
 
 
-def attach(ax: Axes, rows: Sequence[Row]) -> None:
-    """Let a figure carry what its axes show: rows, numbers by column with the unit in its name."""
+def axes_for(ax: Any, width: float, height: float) -> Any:
+    """Return the axes to draw on: those that are given, or those of a new figure, in inches."""
+    if ax is not None:
+        return ax
+    pyplot = need("matplotlib.pyplot", "a figure", "plots")
+    return pyplot.subplots(figsize=(width, height), layout="constrained")[1]
+
+
+def attach(ax: Any, rows: Sequence[Row]) -> tuple[Figure, Axes]:
+    """Let a figure carry what its axes show, and return both.
+
+    Rows are numbers by column, with the unit in its name.
+    """
     figure: Any = ax.figure.canvas.figure
     if not hasattr(figure, "_mlsim_data"):
         figure._mlsim_data = []
         figure._repr_mimebundle_ = functools.partial(_offer, figure)
     figure._mlsim_data = [each for each in figure._mlsim_data if each[0] is not ax]
     figure._mlsim_data.append((ax, [dict(row) for row in rows]))
+    return ax.figure, ax
 
 
 def data_of(figure: Figure) -> list[dict[str, str | float]]:

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from mlsim.equations.roofline import attainable_flops, ridge_point
-from mlsim.errors import InvalidValueError, need
-from mlsim.plots.plot_data import attach
+from mlsim.errors import InvalidValueError
+from mlsim.plots.plot_data import attach, axes_for
 from mlsim.profiling.tasks import Task, critical_path
 
 if TYPE_CHECKING:
@@ -34,12 +34,9 @@ def plot_tasks(tasks: Sequence[Task], *, ax: Axes | None = None) -> tuple[Figure
     for task in tasks:
         if task.start is None:
             raise InvalidValueError(f"{task.name} has no beginning; give start=, or use a Trace.")
-    pyplot = need("matplotlib.pyplot", "a figure", "plots")
     chain = set(critical_path(tasks).names)
     names = list(dict.fromkeys(task.lane for task in tasks))
-    if ax is None:
-        height = 0.8 + 0.5 * len(names)
-        ax = pyplot.subplots(figsize=(4.2, height), layout="constrained")[1]
+    ax = axes_for(ax, 4.2, 0.8 + 0.5 * len(names))
     for task in tasks:
         on = task.name in chain
         ax.barh(
@@ -60,8 +57,7 @@ def plot_tasks(tasks: Sequence[Task], *, ax: Axes | None = None) -> tuple[Figure
         }
         for task in tasks
     ]
-    attach(ax, rows)
-    return ax.figure, ax  # type: ignore[return-value]
+    return attach(ax, rows)
 
 
 def plot_regions(
@@ -84,9 +80,7 @@ def plot_regions(
     >>> axes.get_xscale()
     'log'
     """
-    pyplot = need("matplotlib.pyplot", "a figure", "plots")
-    if ax is None:
-        ax = pyplot.subplots(figsize=(4.2, 3.2), layout="constrained")[1]
+    ax = axes_for(ax, 4.2, 3.2)
     ridge = float(ridge_point(peak, bandwidth))
     given = points or {}
     left = min([ridge / 100, *(x / 3 for x, _ in given.values())])
@@ -125,5 +119,4 @@ def plot_regions(
         }
         for name, (x, y) in given.items()
     ]
-    attach(ax, rows or [{"Roof at (FLOP/byte)": ridge, "Rate (FLOP/s)": peak}])
-    return ax.figure, ax  # type: ignore[return-value]
+    return attach(ax, rows or [{"Roof at (FLOP/byte)": ridge, "Rate (FLOP/s)": peak}])

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from mlsim.equations import roofline
-from mlsim.errors import InvalidValueError, need
+from mlsim.errors import InvalidValueError
 from mlsim.hardware import Device
 from mlsim.hardware.device import DEFAULT_PRECISION
 from mlsim.plots.measured_rooflines import plot_measured
-from mlsim.plots.plot_data import attach
+from mlsim.plots.plot_data import attach, axes_for
 from mlsim.plots.roof import COLOURS, MARKERS, SIZE, X_LABEL, Y_LABEL, draw_ceilings, draw_roof
 from mlsim.profiling.measured_profile import MeasuredProfile
 from mlsim.profiling.roofs import ceilings_of
@@ -92,7 +92,6 @@ def plot_roofline(
     >>> ax.get_xscale()
     'log'
     """
-    pyplot = need("matplotlib.pyplot", "a figure", "plots")
     workloads = list(workloads)
     if measured is not None:
         if workloads:
@@ -117,19 +116,16 @@ def plot_roofline(
     points = [
         point for workload in workloads for point in _points(workload, device, computed, batch_size)
     ]
-    if ax is None:
-        _, ax = pyplot.subplots(figsize=SIZE, layout="constrained")
+    ax = axes_for(ax, *SIZE)
     draw_roof(ax, device, peak, _intensities(points, operators=operators))
     if ceilings:
         draw_ceilings(ax, ceilings_of(device, computed), device.bandwidth_si)
     for index, point in enumerate(points):
         _draw_point(ax, point, index, operators=operators)
-    attach(ax, _rows(points, device, peak, operators=operators))
     ax.set_title(f"Roofline of {device.name}, {computed}")
     if points:
         ax.legend(loc="upper left", frameon=False)
-    figure = ax.figure
-    return figure, ax  # type: ignore[return-value]
+    return attach(ax, _rows(points, device, peak, operators=operators))
 
 
 @dataclass(frozen=True)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from mlsim.errors import InvalidValueError, need
-from mlsim.plots.plot_data import attach
+from mlsim.errors import InvalidValueError
+from mlsim.plots.plot_data import attach, axes_for
 from mlsim.solvers.training.training import Training
 
 if TYPE_CHECKING:
@@ -52,9 +52,9 @@ def plot_breakdown(runs: Mapping[str, Training], *, ax: Axes | None = None) -> t
     """
     heights = {name: [100 * run.shares[name] for run in runs.values()] for name in STEP}
     ax = _stacked(runs, heights, STEP, ax)
-    attach(ax, _numbers(runs, {f"{STEP[name]} (%)": each for name, each in heights.items()}))
     ax.set(ylabel="Share of the step (%)", ylim=(0, 100))
-    return ax.figure, ax  # type: ignore[return-value]
+    shares = {f"{STEP[name]} (%)": each for name, each in heights.items()}
+    return attach(ax, _numbers(runs, shares))
 
 
 def plot_memory(runs: Mapping[str, Training], *, ax: Axes | None = None) -> tuple[Figure, Axes]:
@@ -73,8 +73,6 @@ def plot_memory(runs: Mapping[str, Training], *, ax: Axes | None = None) -> tupl
     heights = {name: [run.value(name) / 1e9 for run in runs.values()] for name in MEMORY}
     ax = _stacked(runs, heights, MEMORY, ax)
     usable = [run.value("usable_memory") / 1e9 for run in runs.values()]
-    columns = {f"{MEMORY[name]} (GB)": each for name, each in heights.items()}
-    attach(ax, _numbers(runs, {**columns, "may be used (GB)": usable}))
     places = range(len(usable))
     ax.hlines(
         usable,
@@ -85,7 +83,8 @@ def plot_memory(runs: Mapping[str, Training], *, ax: Axes | None = None) -> tupl
     )
     ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1), ncols=2, frameon=False)
     ax.set_ylabel("GB on each device")
-    return ax.figure, ax  # type: ignore[return-value]
+    columns = {f"{MEMORY[name]} (GB)": each for name, each in heights.items()}
+    return attach(ax, _numbers(runs, {**columns, "may be used (GB)": usable}))
 
 
 def plot_pipeline(stages: int, micro_batches: int, *, ax: Any = None) -> tuple[Figure, Axes]:
@@ -102,8 +101,7 @@ def plot_pipeline(stages: int, micro_batches: int, *, ax: Any = None) -> tuple[F
     for name, value in {"stages": stages, "micro_batches": micro_batches}.items():
         if isinstance(value, bool) or not isinstance(value, int) or value < 1:
             raise InvalidValueError(f"{name} must be a whole number from 1 up, not {value!r}.")
-    pyplot = need("matplotlib.pyplot", "a figure", "plots")
-    ax = ax or pyplot.subplots(figsize=(5.2, 0.6 + 0.4 * stages), layout="constrained")[1]
+    ax = axes_for(ax, 5.2, 0.6 + 0.4 * stages)
     passes = schedule(stages, micro_batches)
     for (stage, which, index), start in passes.items():
         fill, ink = (_FILLS[0], "white") if which == "F" else (_FILLS[1], "black")
@@ -112,12 +110,11 @@ def plot_pipeline(stages: int, micro_batches: int, *, ax: Any = None) -> tuple[F
         label = ax.bar_label(box, [f"{index + 1}"], label_type="center", color=ink)
         for each in (*box, *label):  # a number is read on its own box, in whatever look
             each.set_gid(f"keep-colours-{stage}-{which}-{index}-{type(each).__name__}")
-    attach(ax, _passes(passes))
     ax.grid(visible=False)
     ax.set(xlabel="Time, in forward passes of a stage")
     ax.set_yticks(range(stages), [f"stage {stage + 1}" for stage in range(stages)])
     ax.invert_yaxis()
-    return ax.figure, ax
+    return attach(ax, _passes(passes))
 
 
 def _passes(started: Mapping[tuple[int, str, int], int]) -> list[dict[str, Any]]:
@@ -174,8 +171,7 @@ def _stacked(runs: Mapping[str, Any], heights: Any, words: Mapping[str, str], ax
     """Draw stacked bars; a part below a thousandth of every bar is left out."""
     if not runs:
         raise InvalidValueError('give at least one training run, such as {"8 GPUs": training}.')
-    pyplot = need("matplotlib.pyplot", "a figure", "plots")
-    ax = ax or pyplot.subplots(figsize=(5.2, 3.8), layout="constrained")[1]
+    ax = axes_for(ax, 5.2, 3.8)
     whole = [sum(values) for values in zip(*heights.values(), strict=True)]
     below = [0.0] * len(whole)
     for index, (name, values) in enumerate(heights.items()):

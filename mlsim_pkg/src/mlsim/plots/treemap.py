@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mlsim.errors import WrongKindError, need
-from mlsim.plots.plot_data import attach
+from mlsim.plots.plot_data import attach, axes_for
 from mlsim.solvers.anatomy.anatomy import Anatomy
 from mlsim.solvers.anatomy.view import save
 
@@ -104,8 +104,7 @@ def places(items: list[Box], place: Place) -> Iterator[tuple[Box, Place]]:
 
 def draw_treemap(anatomy: Anatomy, _: str = "", ax: Axes | None = None) -> Axes:
     """Draw blocks as areas, by their operations, with the layers of each inside."""
-    pyplot = need("matplotlib.pyplot", "a figure", "plots")
-    axes: Any = ax or pyplot.subplots(figsize=(5.6, 3.6), layout="constrained")[1]
+    axes = axes_for(ax, 5.6, 3.6)
     whole = boxes(anatomy)
     rows: list[dict[str, str | float]] = []
     for index, (box, at) in enumerate(places(list(whole.inside.values()), Place(0, 0, 1, 1))):
