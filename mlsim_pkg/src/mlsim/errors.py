@@ -174,6 +174,28 @@ def unknown_name(
     return UnknownNameError(f"no {kind} is called {name!r}.{nearest(name, choices)}{listed}")
 
 
+def check_whole(name: str, value: Any, least: int = 1, most: int | None = None) -> int:
+    """Return a whole number, or refuse what is none.
+
+    Raises
+    ------
+    InvalidValueError
+        If it is no whole number, or not from `least` to `most`.
+
+    >>> check_whole("nodes", 4)
+    4
+    """
+    if (
+        isinstance(value, bool)
+        or not isinstance(value, int)
+        or value < least
+        or (most is not None and value > most)
+    ):
+        range_ = f"from {least} up" if most is None else f"from {least} to {most:,}"
+        raise InvalidValueError(f"{name} must be a whole number {range_}, not {value!r}.")
+    return value
+
+
 def need(library: str, purpose: str, extra: str) -> ModuleType:
     """Import an optional library, or say how to get it.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from mlsim.errors import InvalidValueError, WrongKindError
+from mlsim.errors import InvalidValueError, WrongKindError, check_whole
 from mlsim.hardware import Device
 from mlsim.precision import Precision, precision as find_precision
 from mlsim.solvers.claims.checked import Checked, check
@@ -170,11 +170,7 @@ def _devices(value: Any, where: Device | System) -> int:
     there = where.devices if isinstance(where, System) else None
     if value is None:
         return there or 1
-    usable = isinstance(value, int) and not isinstance(value, bool)
-    if not usable or not 1 <= value <= MOST_DEVICES:
-        raise InvalidValueError(
-            f"devices must be a whole number from 1 to {MOST_DEVICES:,}, not {value!r}."
-        )
+    check_whole("devices", value, most=MOST_DEVICES)
     if there and value > there:
         raise InvalidValueError(
             f"{where.name} has {there} devices, not {value}. Name the device itself, such as "

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from mlsim.engine.keywords import service_of, with_prefixes
-from mlsim.errors import InvalidValueError, WrongKindError
+from mlsim.errors import InvalidValueError, WrongKindError, check_whole
 from mlsim.hardware import Device
 from mlsim.precision import Precision
 from mlsim.solvers.arrivals.loaded import Loaded, LoadedService, one_arrival
@@ -253,6 +253,4 @@ def _limit(name: str, value: Any) -> int | None:
 
 def check_seed(value: Any) -> int:
     """Return a seed: a whole number from 0 up."""
-    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-        raise InvalidValueError(f"seed must be a whole number from 0 up, not {value!r}.")
-    return value
+    return check_whole("seed", value, least=0)

@@ -13,7 +13,7 @@ from mlsim.solvers.serving.split import SplitServing
 from mlsim.solvers.serving.switch_checks import Asked
 from mlsim.solvers.serving.validate import service
 from mlsim.systems.pools import PrefillPool
-from mlsim.units import to_base
+from mlsim.systems.system import link_rate
 from mlsim.zoo import resolve
 
 if TYPE_CHECKING:
@@ -106,9 +106,4 @@ def split_pools(decode: Service, pool: Any, on: Asked) -> Pools:
 def _given_link(pool: PrefillPool) -> tuple[float, Origin] | None:
     if pool.link_bandwidth is None:
         return None
-    rate = to_base(pool.link_bandwidth, "B/s", "link_bandwidth")
-    if not isinstance(rate, (int, float)) or not 0 < rate < float("inf"):
-        raise InvalidValueError(
-            f"link_bandwidth must be positive and finite, not {pool.link_bandwidth!r}."
-        )
-    return float(rate), f"given: {pool.link_bandwidth} for each device"
+    return link_rate(pool.link_bandwidth), f"given: {pool.link_bandwidth} for each device"

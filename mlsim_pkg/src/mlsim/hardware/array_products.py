@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from mlsim.equations import systolic
-from mlsim.errors import InvalidValueError, unknown_name
+from mlsim.errors import InvalidValueError, check_whole, unknown_name
 from mlsim.hardware.systolic import DATAFLOWS
 from mlsim.workloads.model import Network
 from mlsim.workloads.operators import Operator
@@ -39,8 +39,7 @@ def array_cost(
     (10.0, 0.3)
     """
     for name, value in {"rows": rows, "depth": depth, "columns": columns, "side": side}.items():
-        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-            raise InvalidValueError(f"{name} must be a whole number from 1 up, not {value!r}.")
+        check_whole(name, value)
     if rest == "weights":
         tiles, streamed = systolic.weight_tiles(depth, columns, side, side), rows
         weights = systolic.resting_weight_reads(depth, columns)

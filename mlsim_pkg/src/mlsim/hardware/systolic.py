@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from mlsim.errors import InvalidValueError, unknown_name
+from mlsim.errors import InvalidValueError, check_whole, unknown_name
 
 DATAFLOWS = ("weights", "inputs", "outputs")
 
@@ -294,5 +294,4 @@ def _check(inputs: Matrix, weights: Matrix, rows: int, columns: int) -> None:
             "these must be equal. Transpose one of them?"
         )
     for name, value in {"rows": rows, "columns": columns}.items():
-        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-            raise InvalidValueError(f"{name} must be a whole number from 1 up, not {value!r}.")
+        check_whole(name, value)

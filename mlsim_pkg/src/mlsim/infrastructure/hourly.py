@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mlsim.errors import DataFileError, InvalidValueError, UnitError, nearest
+from mlsim.errors import DataFileError, UnitError, check_whole, nearest
 from mlsim.records import KINDS
 from mlsim.units import factor, quantity
 
@@ -64,8 +64,7 @@ class HourlyIntensity:
         InvalidValueError
             If it is no hour of a day.
         """
-        if isinstance(hour, bool) or not isinstance(hour, int) or not 0 <= hour < HOURS:
-            raise InvalidValueError(f"hour must be a whole number from 0 to 23, not {hour!r}.")
+        check_whole("hour", hour, least=0, most=HOURS - 1)
         return quantity(self.values[hour], self.unit)
 
     @property

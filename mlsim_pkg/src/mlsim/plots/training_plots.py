@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from mlsim.errors import InvalidValueError
+from mlsim.errors import InvalidValueError, check_whole
 from mlsim.plots.plot_data import attach, axes_for
 from mlsim.solvers.training.training import Training
 
@@ -99,8 +99,7 @@ def plot_pipeline(stages: int, micro_batches: int, *, ax: Any = None) -> tuple[F
     64
     """
     for name, value in {"stages": stages, "micro_batches": micro_batches}.items():
-        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-            raise InvalidValueError(f"{name} must be a whole number from 1 up, not {value!r}.")
+        check_whole(name, value)
     ax = axes_for(ax, 5.2, 0.6 + 0.4 * stages)
     passes = schedule(stages, micro_batches)
     for (stage, which, index), start in passes.items():

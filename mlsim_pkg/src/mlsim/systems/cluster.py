@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
-from mlsim.errors import InvalidValueError, WrongKindError
+from mlsim.errors import WrongKindError, check_whole
 from mlsim.hardware import Device
 from mlsim.records import Figure, checked_name, given
-from mlsim.systems.system import System
-from mlsim.units import to_base
+from mlsim.systems.system import System, link_rate
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,20 +69,14 @@ class Cluster:
         checked_name(name, "a cluster")
         if not isinstance(node, System):
             raise WrongKindError(f"node must be a System, not {node!r}.")
-        rate = to_base(link_bandwidth, "B/s", "link_bandwidth")
-        if not isinstance(rate, (int, float)) or not (math.isfinite(rate) and rate > 0):
-            raise InvalidValueError(
-                f"link_bandwidth must be positive and finite, not {link_bandwidth!r}."
-            )
-        figure = given("link.bandwidth", float(rate), "B/s")
+        figure = given("link.bandwidth", link_rate(link_bandwidth), "B/s")
         self._fill(
             key=name, name=name, node=node, nodes=nodes, source="", figures={figure.name: figure}
         )
 
     def _fill(self, *, nodes: Any, **fields: Any) -> None:
         """Set the fields of this frozen object; called while it is made."""
-        if isinstance(nodes, bool) or not isinstance(nodes, int) or nodes < 1:
-            raise InvalidValueError(f"nodes must be a whole number from 1 up, not {nodes!r}.")
+        check_whole("nodes", nodes)
         for attribute, value in {**fields, "nodes": nodes}.items():
             object.__setattr__(self, attribute, value)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from mlsim.errors import InvalidValueError
+from mlsim.errors import InvalidValueError, check_whole
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,10 +74,7 @@ def load_and_compute(
         ("batches", batches, 2),
         ("ahead", ahead, 1),
     ):
-        if isinstance(value, bool) or not isinstance(value, int) or value < least:
-            raise InvalidValueError(
-                f"{name} must be a whole number from {least} up, not {value!r}."
-            )
+        check_whole(name, value, least)
     for name, time in {"prepare_time": prepare_time, "compute_time": compute_time}.items():
         if not (isinstance(time, (int, float)) and math.isfinite(time) and time > 0):
             raise InvalidValueError(f"{name} must be a positive number of seconds, not {time!r}.")

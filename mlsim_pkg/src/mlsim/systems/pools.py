@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from mlsim.errors import InvalidValueError
+from mlsim.errors import InvalidValueError, check_whole
 from mlsim.workloads.parallelism import Parallelism
 
 if TYPE_CHECKING:
@@ -63,11 +63,7 @@ class PrefillPool:
 
     def __post_init__(self) -> None:
         for name in _SIZES:
-            size = getattr(self, name)
-            if isinstance(size, bool) or not isinstance(size, int) or size < 1:
-                raise InvalidValueError(
-                    f"{name} of a PrefillPool must be a whole number from 1 up, not {size!r}."
-                )
+            check_whole(f"{name} of a PrefillPool", getattr(self, name))
         if not isinstance(self.overlap, bool):
             raise InvalidValueError(
                 f"overlap of a PrefillPool must be True or False, not {self.overlap!r}."

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from mlsim import records
-from mlsim.errors import InvalidValueError, unknown_name
+from mlsim.errors import InvalidValueError, check_whole, unknown_name
 from mlsim.records import DATA
 
 FOLDER = DATA / "schedulers"
@@ -91,10 +91,7 @@ class Scheduler:
         30
         """
         for name, value, least in (("poll_steps", poll_steps, 1), ("wait_steps", wait_steps, 0)):
-            if isinstance(value, bool) or not isinstance(value, int) or value < least:
-                raise InvalidValueError(
-                    f"{name} must be a whole number from {least} up, not {value!r}."
-                )
+            check_whole(name, value, least)
         if not 0 <= wait_share <= 1:
             raise InvalidValueError(f"wait_share must be from 0 to 1, not {wait_share!r}.")
         return replace(self, poll_steps=poll_steps, wait_steps=wait_steps, wait_share=wait_share)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 
-from mlsim.errors import InvalidValueError
+from mlsim.errors import InvalidValueError, check_whole
 
 
 def stale_descent(rate: float, delay: int, steps: int, *, curvature: float = 1.0) -> list[float]:
@@ -29,8 +29,8 @@ def stale_descent(rate: float, delay: int, steps: int, *, curvature: float = 1.0
     """
     _positive("rate", rate)
     _positive("curvature", curvature)
-    _whole("steps", steps)
-    _whole("delay", delay)
+    check_whole("steps", steps, 0)
+    check_whole("delay", delay, 0)
     weights = [1.0]
     for step in range(steps):
         old = weights[max(step - delay, 0)]
@@ -53,7 +53,7 @@ def largest_stable_rate(delay: int, *, curvature: float = 1.0) -> float:
     >>> largest_stable_rate(0), round(largest_stable_rate(1), 6)
     (2.0, 1.0)
     """
-    _whole("delay", delay)
+    check_whole("delay", delay, 0)
     _positive("curvature", curvature)
     return 2 * math.sin(math.pi / (4 * delay + 2)) / curvature
 
@@ -61,8 +61,3 @@ def largest_stable_rate(delay: int, *, curvature: float = 1.0) -> float:
 def _positive(name: str, value: float) -> None:
     if not (isinstance(value, (int, float)) and math.isfinite(value) and value > 0):
         raise InvalidValueError(f"{name} must be a positive number, not {value!r}.")
-
-
-def _whole(name: str, value: int) -> None:
-    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-        raise InvalidValueError(f"{name} must be a whole number from 0 up, not {value!r}.")

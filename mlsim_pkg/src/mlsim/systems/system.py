@@ -20,6 +20,23 @@ if TYPE_CHECKING:
 TOPOLOGIES = ("switch", "mesh", "torus")
 
 
+def link_rate(value: Any) -> float:
+    """Return the rate of a link in B/s.
+
+    Raises
+    ------
+    InvalidValueError, UnitError
+        If it is none, or not positive and finite.
+
+    >>> link_rate("200 Gb/s")
+    25000000000.0
+    """
+    rate = to_base(value, "B/s", "link_bandwidth")
+    if not isinstance(rate, (int, float)) or not (math.isfinite(rate) and rate > 0):
+        raise InvalidValueError(f"link_bandwidth must be positive and finite, not {value!r}.")
+    return float(rate)
+
+
 @dataclass(frozen=True, eq=False, init=False)
 class System:
     """Devices of one kind joined by links.
@@ -76,11 +93,6 @@ class System:
         checked_name(name, "a system")
         if not isinstance(device, Device):
             raise WrongKindError(f"device must be a Device, not {device!r}.")
-        rate = to_base(link_bandwidth, "B/s", "link_bandwidth")
-        if not isinstance(rate, (int, float)) or not (math.isfinite(rate) and rate > 0):
-            raise InvalidValueError(
-                f"link_bandwidth must be positive and finite, not {link_bandwidth!r}."
-            )
         self._fill(
             key=name,
             name=name,
@@ -89,7 +101,7 @@ class System:
             topology=topology,
             shape=shape,
             source="",
-            figures={"link.bandwidth": given("link.bandwidth", float(rate), "B/s")},
+            figures={"link.bandwidth": given("link.bandwidth", link_rate(link_bandwidth), "B/s")},
         )
 
     def _fill(self, *, devices: Any, topology: str, shape: Any, **fields: Any) -> None:

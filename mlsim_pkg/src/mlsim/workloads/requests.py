@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from mlsim.errors import InvalidValueError
+from mlsim.errors import check_whole
 from mlsim.workloads.lengths import Lengths
 
 if TYPE_CHECKING:
@@ -173,6 +173,4 @@ def check_count(name: str, value: Any, most: int = MOST) -> int:
     InvalidValueError
         If it is none.
     """
-    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= most:
-        raise InvalidValueError(f"{name} must be a whole number from 1 to {most:,}, not {value!r}.")
-    return value
+    return check_whole(name, value, most=most)

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from mlsim.errors import InvalidValueError, WrongKindError
+from mlsim.errors import InvalidValueError, WrongKindError, check_whole
 
 # More drafted tokens than anybody checks at once.
 _MOST_TOKENS = 64
@@ -50,12 +50,7 @@ class Speculation:
     precision: Any = None
 
     def __post_init__(self) -> None:
-        whole = isinstance(self.tokens, int) and not isinstance(self.tokens, bool)
-        if not whole or not 1 <= self.tokens <= _MOST_TOKENS:
-            raise InvalidValueError(
-                f"tokens of a draft must be a whole number from 1 to {_MOST_TOKENS}, not "
-                f"{self.tokens!r}."
-            )
+        check_whole("tokens of a draft", self.tokens, most=_MOST_TOKENS)
         _check_share("acceptance", self.acceptance)
         if (self.draft is None) == (self.cost is None):
             have = "neither" if self.draft is None else "both"

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 from mlsim.engine.sweeps.answering import block
 from mlsim.engine.sweeps.question import Question
 from mlsim.engine.sweeps.rows import Block
-from mlsim.errors import InvalidValueError, MlsimError, UnfinishedError
+from mlsim.errors import InvalidValueError, MlsimError, UnfinishedError, check_whole
 from mlsim.solvers.blocks import alone
 
 # Rows of a block: of a door whose numbers run as arrays, and of one that is asked row by row.
@@ -77,9 +77,7 @@ def rows_of_block(question: Question, asked: Any) -> int:
     """
     if asked is None:
         return TOGETHER if question.together > 1 else ONE_BY_ONE
-    if isinstance(asked, bool) or not isinstance(asked, int) or asked < 1:
-        raise InvalidValueError(f"block_rows must be a whole number from 1 up, not {asked!r}.")
-    return asked
+    return check_whole("block_rows", asked)
 
 
 def bounds(rows: int, size: int) -> list[tuple[int, int]]:
