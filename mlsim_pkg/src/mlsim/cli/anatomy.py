@@ -9,7 +9,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mlsim.cli.options import add_json, as_json, number
+from mlsim.cli.options import add_json, as_json, given, number
 from mlsim.errors import InvalidValueError
 
 if TYPE_CHECKING:
@@ -81,13 +81,7 @@ def run(options: argparse.Namespace) -> str:
     """
     from mlsim.engine.anatomy import anatomy, largest_batch
 
-    asked: dict[str, Any] = {
-        "precision": options.precision,
-        "count": options.count,
-        "training": options.training,
-        "optimizer": options.optimizer,
-        "estimate": options.estimate,
-    }
+    asked = given(options, ("precision", "count", "training", "optimizer", "estimate"))
     if options.tokens is not None:
         asked["tokens"] = number(options.tokens, "--tokens")
     if options.shape is not None:

@@ -147,17 +147,8 @@ def _networks() -> Iterator[Scored]:
         rates = _three(lambda estimate, row=row: _network_rate(row, estimate))  # type: ignore[misc]
         if rates:
             words = f"{row.model} on {row.device.name}, batch {row.batch_size:,}, {row.precision}"
-            yield Scored(
-                id=row.id,
-                series=row.series,
-                kind="networks",
-                words=words,
-                software=row.software,
-                source=row.source,
-                unit="images/s",
-                measured=row.value,
-                **rates,
-            )
+            shown = {"words": words, "unit": "images/s", "measured": row.value}
+            yield _scored("networks", row, **shown, **rates)
 
 
 def _network_rate(row: Measurement, estimate: str) -> float:
@@ -191,7 +182,8 @@ def _services(kind: str, metrics: tuple[str, ...]) -> Iterator[Scored]:
 
         asked = _three(lambda estimate, row=row, rate=rate: rate(_served(row, estimate)))  # type: ignore[misc]
         if asked:
-            yield _of_service(row, kind, rate(row.value), asked)
+            found = {"words": row.words, "unit": "tokens/s", "measured": rate(row.value)}
+            yield _scored(kind, row, **found, **asked)
 
 
 def _served(row: ServingMeasurement, estimate: str) -> float:
@@ -200,20 +192,10 @@ def _served(row: ServingMeasurement, estimate: str) -> float:
     return row.predicted(estimate, without(of_program(row.software, "engine"), row.series))
 
 
-def _of_service(
-    row: ServingMeasurement, kind: str, measured: float, rates: dict[str, float]
-) -> Scored:
-    return Scored(
-        id=row.id,
-        series=row.series,
-        kind=kind,
-        words=row.words,
-        software=row.software,
-        source=row.source,
-        unit="tokens/s",
-        measured=measured,
-        **rates,
-    )
+def _scored(kind: str, row: Any, **more: Any) -> Scored:
+    """Return a published row with its rates, and what only its kind of row can say."""
+    same = {name: getattr(row, name) for name in ("id", "series", "software", "source")}
+    return Scored(kind=kind, **same, **more)
 
 
 def _training() -> Iterator[Scored]:
@@ -224,19 +206,15 @@ def _training() -> Iterator[Scored]:
         if rates is None:
             continue
         tokens = row.global_batch * row.sequence_tokens / row.devices
-        yield Scored(
-            id=row.id,
-            series=row.series,
-            kind="training",
-            words=f"training of {row.transformer.name} on {row.devices:,} x "
+        words = (
+            f"training of {row.transformer.name} on {row.devices:,} x "
             f"{spaces.Hardware.get(row.device).name}, "
-            f"{row.global_batch:,} x {row.sequence_tokens:,} tokens a step, {row.precision}",
-            software=row.software,
-            source=row.source,
-            unit="tokens/s per device",
-            measured=tokens / _measured_step(row),
-            **{name: None if each is None else tokens / each for name, each in rates.items()},
+            f"{row.global_batch:,} x {row.sequence_tokens:,} tokens a step, {row.precision}"
         )
+        speeds = {name: None if each is None else tokens / each for name, each in rates.items()}
+        measured = tokens / _measured_step(row)
+        unit = "tokens/s per device"
+        yield _scored("training", row, words=words, unit=unit, measured=measured, **speeds)
 
 
 def _training_rate(row: TrainingMeasurement, estimate: str) -> float:

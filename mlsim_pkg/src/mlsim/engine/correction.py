@@ -189,16 +189,8 @@ class Correction:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the correction for JSON; times are in s."""
-        rows = [
-            {
-                "kind": row.kind,
-                "words": row.words,
-                "measured": row.measured,
-                "predicted": row.predicted,
-                "ratio": row.ratio,
-            }
-            for row in self.rows
-        ]
+        names = ("kind", "words", "measured", "predicted", "ratio")
+        rows = [{name: getattr(row, name) for name in names} for row in self.rows]
         factors = [each.as_dict() for each in self.factors.values()]
         return {
             "device": self.device,

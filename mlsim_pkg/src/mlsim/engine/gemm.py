@@ -103,28 +103,14 @@ def gemm(
     >>> [bool(faster) for faster in small.speedup > 1]
     [False, True]
     """
+    asked = locals()
     for name, value in (("N", N), ("K", K)):
         _needed(name, value)
     if groups is None:
         _needed("M", M)
-    asked = layer(
-        M,
-        N,
-        K,
-        resolve.device(hardware),
-        precision=precision,
-        recipe=recipe,
-        training=training,
-        fused=fused,
-        batch=batch,
-        groups=groups,
-        estimate=estimate,
-        constants=constants,
-        activations=activations,
-        backend=backend,
-        given=given,
-    )
-    return Gemm(asked, check_memory=check_memory and not constants)
+    del asked["check_memory"]
+    found = layer(device=resolve.device(asked.pop("hardware")), **asked)
+    return Gemm(found, check_memory=check_memory and not constants)
 
 
 def compare_formats(

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import csv
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cache
+from typing import TypeVar
 
 from mlsim.software import FOLDER
 
@@ -62,6 +63,9 @@ class RivalScore:
     our_close: float
 
 
+Score = TypeVar("Score", FittedScore, ServiceScore, RivalScore)
+
+
 @cache
 def fitted_scores() -> tuple[FittedScore, ...]:
     """Return the scores of open cases by kind, and of all.
@@ -70,19 +74,7 @@ def fitted_scores() -> tuple[FittedScore, ...]:
     >>> every.kind, every.left_out_error >= every.fitted_error
     ('all', True)
     """
-    with (FOLDER / "scores.csv").open(encoding="utf-8", newline="") as file:
-        return tuple(
-            FittedScore(
-                row["kind"],
-                int(row["cases"]),
-                int(row["answered"]),
-                float(row["fitted_error"]),
-                float(row["fitted_close"]),
-                float(row["left_out_error"]),
-                float(row["left_out_close"]),
-            )
-            for row in csv.DictReader(file)
-        )
+    return _read("scores.csv", FittedScore)
 
 
 @cache
@@ -92,17 +84,7 @@ def service_scores() -> tuple[ServiceScore, ...]:
     >>> service_scores()[0].group
     'all'
     """
-    with (FOLDER / "services.csv").open(encoding="utf-8", newline="") as file:
-        return tuple(
-            ServiceScore(
-                row["group"],
-                int(row["rows"]),
-                float(row["error"]),
-                float(row["close"]),
-                float(row["ratio"]),
-            )
-            for row in csv.DictReader(file)
-        )
+    return _read("services.csv", ServiceScore)
 
 
 @cache
@@ -112,18 +94,14 @@ def rival_scores() -> tuple[RivalScore, ...]:
     >>> sorted({each.rival for each in rival_scores() if each.kind == "all"})[0]
     'aiconfigurator'
     """
-    with (FOLDER / "rivals.csv").open(encoding="utf-8", newline="") as file:
+    return _read("rivals.csv", RivalScore)
+
+
+def _read(name: str, kind: type[Score]) -> tuple[Score, ...]:
+    """Return the rows of a table as scores, each cell as the field of its name has it."""
+    read_as = {"str": str, "int": int, "float": float}
+    with (FOLDER / name).open(encoding="utf-8", newline="") as file:
         return tuple(
-            RivalScore(
-                row["rival"],
-                row["version"],
-                row["settings"],
-                row["kind"],
-                int(row["rows"]),
-                float(row["error"]),
-                float(row["close"]),
-                float(row["our_error"]),
-                float(row["our_close"]),
-            )
+            kind(**{each.name: read_as[str(each.type)](row[each.name]) for each in fields(kind)})
             for row in csv.DictReader(file)
         )

@@ -6,7 +6,7 @@ Matrices are named as Hugging Face's PEFT names them for Llama, whatever a model
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from operator import index
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -185,16 +185,7 @@ def adapted(
         chosen |= found
     _check_rank(model, adapters.rank, chosen)
     return tuple(
-        Adapted(
-            target=each.target,
-            operator=each.operator,
-            inputs=each.inputs,
-            outputs=each.outputs,
-            layers=each.layers,
-            rank=adapters.rank,
-            held=each.held,
-            met=each.met,
-        )
+        replace(each, rank=adapters.rank)
         for each in _matrices(model, parallelism or Parallelism())
         if each.target in chosen
     )

@@ -14,7 +14,6 @@ from mlsim.workloads.graph.training import learning
 SIZES = ("bytes_in", "bytes_out", "bytes_weights")
 LAYER = ("layer", "kind", "function", "shape_in", "shape_out", "parameters", "operations")
 MOVED = (*SIZES, "working_set", "intensity")
-TIMED = ("runs_in", "time", "bound")
 TRAINED = ("operations_backward", "weights", "outputs", "errors", "gradients", "states")
 
 
