@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from mlsim_exercises.data import read_toml
+from mlsim_exercises.tables import Table, read_toml
 
 
 @dataclass(frozen=True)
@@ -21,28 +19,25 @@ class ShownText:
 
 def read_texts(path: str | Path) -> tuple[ShownText, ...]:
     """Return the texts of a file that readers see, but for the choices, in order."""
-    data, where = read_toml(path)
+    top = read_toml(path)
     found: list[ShownText] = []
 
-    def take(
-        item: Mapping[str, Any], table: tuple[str | int, ...], *keys: str, computed: bool = False
-    ) -> None:
+    def take(table: Table, *keys: str, computed: bool = False) -> None:
         for key in keys:
-            given = item.get(key, [])
+            given = table.data.get(key, [])
             found.extend(
-                ShownText(text, where.line(*table, key) or 1, computed=computed)
+                ShownText(text, table.line_of(key) or 1, computed=computed)
                 for text in (given if isinstance(given, list) else [given])
                 if isinstance(text, str)
             )
 
-    for index, item in enumerate(data.get("exercise", [])):
-        table = ("exercise", index)
-        take(item, table, "title")
-        take(item, table, "prompt", "hints", "solution", computed=True)
-        for number, each in enumerate(item.get("wrong", [])):
-            take(each, (*table, "wrong", number), "because", computed=True)
-        for number, each in enumerate(item.get("rubric", [])):
-            take(each, (*table, "rubric", number), "name", "full", "half")
-    for index, item in enumerate(data.get("selfcheck", [])):
-        take(item, ("selfcheck", index), "question", "because")
+    for _, exercise in top.items("exercise"):
+        take(exercise, "title")
+        take(exercise, "prompt", "hints", "solution", computed=True)
+        for _, wrong in exercise.items("wrong"):
+            take(wrong, "because", computed=True)
+        for _, part in exercise.items("rubric"):
+            take(part, "name", "full", "half")
+    for _, check in top.items("selfcheck"):
+        take(check, "question", "because")
     return tuple(found)

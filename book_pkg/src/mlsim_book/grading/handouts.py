@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,8 +13,9 @@ from mlsim_book.grading.key import key_text
 from mlsim_book.grading.limits import LONGEST
 from mlsim_book.grading.names import file_name
 from mlsim_book.model import Project
-from mlsim_book.render.notebook_cells import install_cell, markdown_cell, number_cells, own_cell
+from mlsim_book.render.notebook_cells import install_cell, markdown_cell, own_cell
 from mlsim_book.render.notebook_text import plain_markdown
+from mlsim_book.render.notebooks import notebook_text
 from mlsim_book.site.lock import BusyError, hold
 from mlsim_book.site.swap import carry, fresh_folder, swap
 from mlsim_exercises.evaluation import Evaluation
@@ -195,17 +195,8 @@ def _solved(question: Question, version: Evaluation) -> str:
 
 
 def _notebook(cells: Sequence[dict[str, Any]], assignment: Assignment, student: str) -> str:
-    notebook = {
-        "cells": number_cells(list(cells)),
-        "metadata": {
-            "assignment": {"student": student, "title": assignment.title},
-            "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
-            "language_info": {"name": "python"},
-        },
-        "nbformat": 4,
-        "nbformat_minor": 5,
-    }
-    return json.dumps(notebook, indent=1, ensure_ascii=False, sort_keys=True) + "\n"
+    about = {"student": student, "title": assignment.title}
+    return notebook_text(list(cells), assignment=about)
 
 
 def _rubric(assignment: Assignment) -> str:

@@ -10,11 +10,10 @@ from __future__ import annotations
 import json
 import os
 import stat
-import tempfile
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from mlsim_book.caches import content_hash
+from mlsim_book.caches import TextCache, content_hash
 from mlsim_book.errors import SourceError
 from mlsim_book.grading.process import Ran
 
@@ -63,17 +62,7 @@ class Kept:
     def store(self, key: bytes, digest: str, ran: Ran) -> None:
         """Keep it, whole or not at all; a full disk costs time at the next run, no more."""
         text = json.dumps({**asdict(ran), "digest": digest}, ensure_ascii=True)
-        part = None
-        try:
-            with tempfile.NamedTemporaryFile(
-                "w", encoding="utf-8", dir=self.folder, prefix=".", delete=False
-            ) as file:
-                part = Path(file.name)
-                file.write(text)
-            part.replace(self._path(key))
-        except OSError:
-            if part is not None:
-                part.unlink(missing_ok=True)
+        TextCache(self.folder).store(self._path(key).name, text)
 
     def _path(self, key: bytes) -> Path:
         return self.folder / f"{content_hash(key)}.json"

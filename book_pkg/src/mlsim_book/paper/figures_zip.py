@@ -9,12 +9,13 @@ from __future__ import annotations
 import html as htmllib
 import posixpath
 import re
-import zipfile
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from selectolax.lexbor import LexborHTMLParser
+
+from mlsim_book.paper.site_zip import Time, pack
 
 _STYLE = """
 body { font: 1rem/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem; }
@@ -62,7 +63,7 @@ def pictures(href: str, page: str) -> Iterator[Picture]:
 
 def write_figures(
     site: Path, name: str, title: str, pages: Iterable[tuple[str, str]], *,
-    address: str | None, time: tuple[int, int, int, int, int, int],
+    address: str | None, time: Time,
 ) -> int:  # fmt: skip
     """Write the zip of a site's figures into the site; return how many there are.
 
@@ -77,17 +78,9 @@ def write_figures(
     """
     found = {each.name: each for href, page in pages for each in pictures(href, page)}
     there = [each for each in found.values() if (site / each.path).is_file()]
-    folder = name.removesuffix(".zip")
-    with zipfile.ZipFile(site / name, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
-        for file, data in [
-            ("figures.html", _list(title, there, address).encode()),
-            *((each.name, (site / each.path).read_bytes()) for each in there),
-        ]:
-            entry = zipfile.ZipInfo(f"{folder}/{file}", time)
-            entry.compress_type = zipfile.ZIP_DEFLATED
-            entry.external_attr = 0o644 << 16
-            entry.create_system = 3
-            archive.writestr(entry, data)
+    listed = ("figures.html", _list(title, there, address).encode())
+    drawn = ((each.name, (site / each.path).read_bytes()) for each in there)
+    pack(site / name, [listed, *drawn], time)
     return len(there)
 
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 import zipfile
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from pathlib import Path
 
+Time = tuple[int, int, int, int, int, int]
 # A page from disk may neither preload a font nor rely on a policy that names its "self".
 _ONLINE = re.compile(
     r'<link rel="(?:preload|canonical)"[^>]*>\n?'
@@ -18,7 +19,7 @@ _ONLINE = re.compile(
 
 def write_zip(
     site: Path, name: str, pages: Collection[str], *, without: Collection[str],
-    time: tuple[int, int, int, int, int, int],
+    time: Time,
 ) -> None:  # fmt: skip
     """Write the zip of a site into the site.
 
@@ -33,20 +34,26 @@ def write_zip(
     time
         The timestamp of every file.
     """
-    folder = name.removesuffix(".zip")
     left_out = {name, *without}
     files = {
         path.relative_to(site).as_posix(): path
         for path in site.rglob("*")
         if path.is_file() and path.relative_to(site).as_posix() not in left_out
     }
-    with zipfile.ZipFile(site / name, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
-        for each in sorted(files):
-            if each in pages:
-                data = from_disk(files[each].read_text(encoding="utf-8")).encode()
-            else:
-                data = files[each].read_bytes()
-            entry = zipfile.ZipInfo(f"{folder}/{each}", time)
+    read = (
+        from_disk(files[each].read_text(encoding="utf-8")).encode()
+        if each in pages
+        else files[each].read_bytes()
+        for each in sorted(files)
+    )
+    pack(site / name, zip(sorted(files), read, strict=True), time)
+
+
+def pack(path: Path, files: Iterable[tuple[str, bytes]], time: Time) -> None:
+    """Write files into a zip, in a folder of its name; the same files make the same zip."""
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
+        for name, data in files:
+            entry = zipfile.ZipInfo(f"{path.stem}/{name}", time)
             entry.compress_type = zipfile.ZIP_DEFLATED
             entry.external_attr = 0o644 << 16
             entry.create_system = 3

@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import importlib.util
 import os
-import re
 import shutil
 import subprocess
 import tempfile
@@ -14,6 +13,7 @@ from pathlib import Path
 
 from mlsim_book.caches import cache_folder, content_hash
 from mlsim_book.errors import ToolError
+from mlsim_book.render.pandoc import version_of
 
 FOLDER = Path(__file__).parent / "node"
 OLDEST_NODE = (18,)
@@ -65,12 +65,7 @@ def find_node() -> str:
 
 def node_version(path: str) -> tuple[int, ...]:
     """Return a node's version, (0,) if it can't be run."""
-    try:
-        run = subprocess.run([path, "--version"], capture_output=True, text=True, check=False)
-    except OSError:
-        return (0,)
-    match = re.match(r"v(\d+)\.(\d+)\.(\d+)", run.stdout)
-    return tuple(int(part) for part in match.groups()) if match else (0,)
+    return version_of(path, r"v(\d+\.\d+\.\d+)")
 
 
 def npm_command(node: str) -> list[str]:

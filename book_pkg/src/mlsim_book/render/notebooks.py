@@ -173,11 +173,17 @@ def notebook_json(page: NotebookPage, project: Project, labels: Mapping[str, str
             cells.append(own_cell(item["code"]))
         else:
             cells.append(markdown_cell(item["markdown"]))
+    return notebook_text(cells)
+
+
+def notebook_text(cells: list[dict[str, Any]], **metadata: Any) -> str:
+    """Return cells as the text of a notebook."""
     notebook = {
         "cells": number_cells(cells),
         "metadata": {
             "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
             "language_info": {"name": "python"},
+            **metadata,
         },
         "nbformat": 4,
         "nbformat_minor": 5,

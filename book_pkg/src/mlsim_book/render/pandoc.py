@@ -46,12 +46,17 @@ def _other_pandoc(pypandoc: object) -> str | None:
 @functools.cache
 def pandoc_version(path: str) -> tuple[int, ...]:
     """Return a pandoc's version, (0,) if it can't be run or says none."""
+    return version_of(path, r"pandoc\S* ([\d.]+)")
+
+
+def version_of(path: str, pattern: str) -> tuple[int, ...]:
+    """Return the version that a program prints where it says this, (0,) if it doesn't."""
     try:
         run = subprocess.run([path, "--version"], capture_output=True, text=True, check=False)
     except OSError:
         return (0,)
-    match = re.match(r"pandoc\S* ([\d.]+)", run.stdout)
-    return tuple(int(part) for part in match.group(1).strip(".").split(".")) if match else (0,)
+    match = re.match(pattern, run.stdout)
+    return tuple(int(part) for part in match[1].strip(".").split(".")) if match else (0,)
 
 
 def run_pandoc(
