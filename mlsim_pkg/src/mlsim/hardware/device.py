@@ -22,6 +22,11 @@ DEFAULT_PRECISION = "fp16"
 INSTEAD = ("bf16", "fp32")
 
 
+def known(figures: Mapping[str, Figure], *names: str) -> Quantity[Any] | None:
+    """Return the first of these figures that is on record, with its unit."""
+    return next((figures[name].quantity for name in names if name in figures), None)
+
+
 @dataclass(frozen=True)
 class Compute:
     """Peak rates of a device, dense, by precision."""
@@ -96,14 +101,12 @@ class Memory:
     @property
     def listed(self) -> Quantity[Any] | None:
         """Size of main memory as a driver lists it, if known; see `Device.capacity_figure`."""
-        figure = self.figures.get("listed")
-        return figure.quantity if figure else None
+        return known(self.figures, "listed")
 
     @property
     def l2(self) -> Quantity[Any] | None:
         """Size of the second-level cache, if known."""
-        figure = self.figures.get("l2")
-        return figure.quantity if figure else None
+        return known(self.figures, "l2")
 
     @property
     def last_level(self) -> Quantity[Any] | None:
@@ -115,8 +118,7 @@ class Memory:
         40 MiB
         256 MiB
         """
-        figure = self.figures.get("last_level") or self.figures.get("l2")
-        return figure.quantity if figure else None
+        return known(self.figures, "last_level", "l2")
 
 
 @dataclass(frozen=True, eq=False, init=False)
@@ -207,8 +209,7 @@ class Device:
     @property
     def power(self) -> Quantity[Any] | None:
         """Thermal design power, if known."""
-        figure = self.figures.get("power.tdp")
-        return figure.quantity if figure else None
+        return known(self.figures, "power.tdp")
 
     @property
     def cores(self) -> int | None:
@@ -219,8 +220,7 @@ class Device:
     @property
     def idle_power(self) -> Quantity[Any] | None:
         """What one card drew in W while idle, if somebody measured it."""
-        figure = self.figures.get("power.idle")
-        return figure.quantity if figure else None
+        return known(self.figures, "power.idle")
 
     @cached_property
     def bandwidth_si(self) -> float:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from mlsim.equations import link
 from mlsim.errors import InvalidValueError, WrongKindError, nearest
 from mlsim.hardware import Device
+from mlsim.hardware.device import known
 from mlsim.records import Figure, checked_name, given
 from mlsim.systems.torus import check_shape, links_within
 from mlsim.units import quantity, to_base
@@ -176,14 +177,12 @@ class System:
     @property
     def power(self) -> Quantity[Any] | None:
         """The most in W that the whole system draws, its host and fans counted, if known."""
-        figure = self.figures.get("power.max")
-        return figure.quantity if figure else None
+        return known(self.figures, "power.max")
 
     @property
     def idle_power(self) -> Quantity[Any] | None:
         """What the whole system draws in W while it holds no work, if known."""
-        figure = self.figures.get("power.idle")
-        return figure.quantity if figure else None
+        return known(self.figures, "power.idle")
 
     @property
     def host_power_per_device(self) -> Quantity[Any] | None:

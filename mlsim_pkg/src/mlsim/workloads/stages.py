@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 from mlsim.errors import InvalidValueError
 from mlsim.workloads.layers import Convolution, Linear, Lowered, Pool, Shape
@@ -22,6 +23,12 @@ def _lower_blocks(block: Block, blocks: int, shape: Shape, also_live: int) -> Lo
             operators.extend(lowered.operators)
         shape = lowered.output
     return Lowered(tuple(operators), shape)
+
+
+def _normed(name: str, channels: int, kernel: int, **more: Any) -> Convolution:
+    """Return a convolution with batch norm and ReLU, padded so that its stride sets the size."""
+    usual = {"padding": kernel // 2, "batch_norm": True, "activation": "relu"}
+    return Convolution(name=name, out_channels=channels, kernel=kernel, **{**usual, **more})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,39 +69,16 @@ class BottleneckStage:
         wide = self.expansion * self.width
         first = stride if self.stride_at == "a" else 1
         # The block's input stays alive until its shortcut has been read.
-        a = Convolution(
-            name=f"{prefix}.a",
-            out_channels=self.width,
-            kernel=1,
-            stride=first,
-            batch_norm=True,
-            activation="relu",
-        ).lower(shape, also_live)
+        a = _normed(f"{prefix}.a", self.width, 1, stride=first).lower(shape, also_live)
         yield a
-        b = Convolution(
-            name=f"{prefix}.b",
-            out_channels=self.width,
-            kernel=3,
-            stride=stride // first,
-            padding=1,
-            batch_norm=True,
-            activation="relu",
-        ).lower(a.output, also_live + shape.elements)
+        b = _normed(f"{prefix}.b", self.width, 3, stride=stride // first).lower(
+            a.output, also_live + shape.elements
+        )
         yield b
         if number == 1:
-            down = Convolution(
-                name=f"{prefix}.down", out_channels=wide, kernel=1, stride=stride, batch_norm=True
-            ).lower(shape, also_live + b.output.elements)
-            yield down
-        c = Convolution(
-            name=f"{prefix}.c",
-            out_channels=wide,
-            kernel=1,
-            batch_norm=True,
-            adds_residual=True,
-            activation="relu",
-        ).lower(b.output, also_live)
-        yield c
+            down = _normed(f"{prefix}.down", wide, 1, stride=stride, activation="")
+            yield down.lower(shape, also_live + b.output.elements)
+        yield _normed(f"{prefix}.c", wide, 1, adds_residual=True).lower(b.output, also_live)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,34 +103,12 @@ class BasicStage:
         """Yield the layers of a block, in the order in which they run."""
         prefix, stride = f"{self.name}.{number}", self.stride if number == 1 else 1
         # The block's input stays alive until its shortcut has been read.
-        a = Convolution(
-            name=f"{prefix}.a",
-            out_channels=self.width,
-            kernel=3,
-            stride=stride,
-            padding=1,
-            batch_norm=True,
-            activation="relu",
-        ).lower(shape, also_live)
+        a = _normed(f"{prefix}.a", self.width, 3, stride=stride).lower(shape, also_live)
         yield a
         if stride > 1 or shape.channels != self.width:
-            down = Convolution(
-                name=f"{prefix}.down",
-                out_channels=self.width,
-                kernel=1,
-                stride=stride,
-                batch_norm=True,
-            ).lower(shape, also_live + a.output.elements)
-            yield down
-        yield Convolution(
-            name=f"{prefix}.b",
-            out_channels=self.width,
-            kernel=3,
-            padding=1,
-            batch_norm=True,
-            adds_residual=True,
-            activation="relu",
-        ).lower(a.output, also_live)
+            down = _normed(f"{prefix}.down", self.width, 1, stride=stride, activation="")
+            yield down.lower(shape, also_live + a.output.elements)
+        yield _normed(f"{prefix}.b", self.width, 3, adds_residual=True).lower(a.output, also_live)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -185,38 +147,22 @@ class InvertedStage:
         waiting = also_live + (shape.elements if adds else 0)
         inner = shape
         if self.expansion > 1:
-            expand = Convolution(
-                name=f"{prefix}.expand",
-                out_channels=wide,
-                kernel=1,
-                batch_norm=True,
-                activation=self.activation,
-            ).lower(shape, also_live)
+            widening = _normed(f"{prefix}.expand", wide, 1, activation=self.activation)
+            expand = widening.lower(shape, also_live)
             yield expand
             inner = expand.output
-        depthwise = Convolution(
-            name=f"{prefix}.depthwise",
-            out_channels=wide,
-            kernel=self.kernel,
-            stride=stride,
-            padding=self.kernel // 2,
-            groups=wide,
-            batch_norm=True,
-            activation=self.activation,
-        ).lower(inner, waiting if self.expansion > 1 else also_live)
+        each = {"stride": stride, "groups": wide, "activation": self.activation}
+        depthwise = _normed(f"{prefix}.depthwise", wide, self.kernel, **each).lower(
+            inner, waiting if self.expansion > 1 else also_live
+        )
         yield depthwise
         if self.squeeze:
             narrow = max(1, shape.channels // self.squeeze)
             yield from _squeeze(
                 prefix, depthwise.output, narrow, waiting, activation=self.activation
             )
-        yield Convolution(
-            name=f"{prefix}.project",
-            out_channels=self.width,
-            kernel=1,
-            batch_norm=True,
-            adds_residual=adds,
-        ).lower(depthwise.output, also_live)
+        project = _normed(f"{prefix}.project", self.width, 1, adds_residual=adds, activation="")
+        yield project.lower(depthwise.output, also_live)
 
 
 def _squeeze(

@@ -11,15 +11,8 @@ from mlsim.workloads.tokens import Block, Positions, TokenEmbedding, check_seque
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EncoderStage:
-    """Blocks in which each token sees all others, and a norm after the last.
-
-    The width is that of the tokens. `head_size` times `heads` may differ from it.
-    `relative_positions` is the number of distances for which each head learns a
-    number that is added to its scores: one small table for all blocks. `gated`
-    and the biases are as in a language model. `activation` is the function between the
-    two matrices of the feed-forward network.
-    """
+class _Stage:
+    """What both kinds of stages say of their blocks."""
 
     name: str
     blocks: int
@@ -32,6 +25,37 @@ class EncoderStage:
     gated: bool = False
     relative_positions: int = 0
     activation: str = "gelu"
+
+    @property
+    def block(self) -> Block:
+        """One of its blocks."""
+        return Block(
+            heads=self.heads,
+            inner=self.heads * self.head_size,
+            feed_forward=self.feed_forward,
+            norm=self.norm,
+            bias=self.bias,
+            key_bias=self.key_bias,
+            output_bias=self.bias,
+            feed_bias=self.bias,
+            gated=self.gated,
+        )
+
+    def bias_table(self, number: int) -> int:
+        """Return the learned numbers by distance, which the first block holds for all."""
+        return self.relative_positions * self.heads if number == 1 else 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EncoderStage(_Stage):
+    """Blocks in which each token sees all others, and a norm after the last.
+
+    The width is that of the tokens. `head_size` times `heads` may differ from it.
+    `relative_positions` is the number of distances for which each head learns a
+    number that is added to its scores: one small table for all blocks. `gated`
+    and the biases are as in a language model. `activation` is the function between the
+    two matrices of the feed-forward network.
+    """
 
     def lower(self, shape: Shape, also_live: int = 0) -> Lowered:
         """Lower all blocks, in the order in which they run.
@@ -46,17 +70,17 @@ class EncoderStage:
 
     def parts(self, shape: Shape, also_live: int = 0) -> Iterator[Lowered]:
         """Yield what it consists of, in the order in which it runs."""
-        block = _block(self)
+        block = self.block
         for number in range(1, self.blocks + 1):
             prefix = f"{self.name}.{number}"
-            table = self.relative_positions * self.heads if number == 1 else 0
+            table = self.bias_table(number)
             yield from block.self_attention(f"{prefix}.self", shape, also_live, bias_table=table)
             yield from block.feed(f"{prefix}.feed", shape, also_live)
         yield block.normed(f"{self.name}.norm", shape, also_live)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DecoderStage:
+class DecoderStage(_Stage):
     """Blocks that write: each token sees earlier ones, and all of the encoder's.
 
     The input is what the encoder put out; `tokens` words are decoded at one time, as
@@ -65,21 +89,10 @@ class DecoderStage:
     the first ones are added. See `EncoderStage` for the rest.
     """
 
-    name: str
-    blocks: int
-    heads: int
-    head_size: int
-    feed_forward: int
     tokens: int
     vocabulary: int
     positions: int = 0
     own_table: bool = True
-    norm: str = "layer"
-    bias: bool = True
-    key_bias: bool = True
-    gated: bool = False
-    relative_positions: int = 0
-    activation: str = "gelu"
 
     def lower(self, shape: Shape, also_live: int = 0) -> Lowered:
         """Lower the embedding and all blocks, in the order in which they run.
@@ -112,10 +125,10 @@ class DecoderStage:
             (added,) = Positions(name=f"{self.name}.positions").lower(shape, also_live).operators
             unread = (self.positions - self.tokens) * width
             yield Lowered((replace(added, table_parameters=unread),), shape)
-        block = _block(self)
+        block = self.block
         for number in range(1, self.blocks + 1):
             prefix = f"{self.name}.{number}"
-            table = self.relative_positions * self.heads if number == 1 else 0
+            table = self.bias_table(number)
             yield from block.self_attention(
                 f"{prefix}.self", shape, also_live, causal=True, bias_table=table
             )
@@ -125,20 +138,6 @@ class DecoderStage:
             also_live -= last * memory.elements
             yield from block.feed(f"{prefix}.feed", shape, also_live)
         yield block.normed(f"{self.name}.norm", shape, also_live)
-
-
-def _block(stage: EncoderStage | DecoderStage) -> Block:
-    return Block(
-        heads=stage.heads,
-        inner=stage.heads * stage.head_size,
-        feed_forward=stage.feed_forward,
-        norm=stage.norm,
-        bias=stage.bias,
-        key_bias=stage.key_bias,
-        output_bias=stage.bias,
-        feed_bias=stage.bias,
-        gated=stage.gated,
-    )
 
 
 def _gathered(parts: Iterator[Lowered], output: Shape) -> Lowered:

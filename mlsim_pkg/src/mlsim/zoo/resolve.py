@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -86,18 +87,13 @@ def hardware(which: Device | System | str) -> Device | System:
     if isinstance(which, str):
         _refuse_missing(which, "hardware")
     if isinstance(which, str) and not which.endswith(".toml"):
-        try:
+        with suppress(UnknownNameError):
             found: System = spaces.Systems.find(which)
-        except UnknownNameError:
-            pass
-        else:
             return found
         try:
             return device(which)
         except UnknownNameError:
-            names = [
-                key.rpartition(".")[2] for key in (*spaces.Hardware.keys(), *spaces.Systems.keys())
-            ]
+            names = _names(spaces.Hardware, spaces.Systems)
             raise unknown_name("device or system", which, names) from None
     if isinstance(which, str) and "\ndevice = " in _text(Path(which)):
         return spaces.load_system(Path(which))
@@ -124,18 +120,18 @@ def cluster(which: Device | System | Cluster | str) -> Device | System | Cluster
         return spaces.load_cluster(Path(which)) if is_cluster else hardware(which)
     if not isinstance(which, str):
         return hardware(which)
-    try:
+    with suppress(UnknownNameError):
         found: Cluster = spaces.Clusters.find(which)
-    except UnknownNameError:
-        pass
-    else:
         return found
     try:
         return hardware(which)
     except UnknownNameError:
-        found_in = (spaces.Hardware, spaces.Systems, spaces.Clusters)
-        names = [key.rpartition(".")[2] for space in found_in for key in space.keys()]  # noqa: SIM118
+        names = _names(spaces.Hardware, spaces.Systems, spaces.Clusters)
         raise unknown_name("device, system or cluster", which, names) from None
+
+
+def _names(*found_in: spaces.Namespace) -> list[str]:
+    return [key.rpartition(".")[2] for space in found_in for key in space.keys()]  # noqa: SIM118
 
 
 def _text(path: Path) -> str:
