@@ -6,14 +6,13 @@ in which trained parameters and frozen ones part.
 
 from __future__ import annotations
 
-from mlsim.equations.functions import Value
 from mlsim.equations.registry import equation
 
 QUESTION = "What do adapters save when a model is fine-tuned?"
 
 
 @equation(source="hu2021lora")
-def trained_share(trained_parameters: Value, all_parameters: Value) -> Value:
+def trained_share(trained_parameters, all_parameters):
     """Parameters that training changes, per parameter of the model.
 
     Valid for any training; of all weights it is 1.
@@ -25,7 +24,7 @@ def trained_share(trained_parameters: Value, all_parameters: Value) -> Value:
 
 
 @equation(source="hu2021lora")
-def adapter_parameters(adapter_dense_parameters: Value, adapter_expert_parameters: Value) -> Value:
+def adapter_parameters(adapter_dense_parameters, adapter_expert_parameters):
     """Parameters of the adapters on a device.
 
     Valid for the fullest stage.
@@ -38,12 +37,8 @@ def adapter_parameters(adapter_dense_parameters: Value, adapter_expert_parameter
 
 @equation(source="dettmers2023qlora")
 def bytes_per_quantized(
-    value_bytes: Value,
-    constant_bytes: Value,
-    block_parameters: Value,
-    second_constant_bytes: Value,
-    block_constants: Value,
-) -> Value:
+    value_bytes, constant_bytes, block_parameters, second_constant_bytes, block_constants
+):
     """Bytes of a quantized parameter with its share of constants, which are quantized too.
 
     Of NF4 with double quantization: 4 bits, 8 bits for each block of 64, and 32 bits for each
@@ -63,12 +58,7 @@ def bytes_per_quantized(
 
 
 @equation(source="dettmers2023qlora")
-def frozen_bytes(
-    bytes_per_quantized: Value,
-    quantized_parameters: Value,
-    bytes_per_parameter: Value,
-    device_parameters: Value,
-) -> Value:
+def frozen_bytes(bytes_per_quantized, quantized_parameters, bytes_per_parameter, device_parameters):
     """Bytes that store a frozen parameter, on average: some are quantized, the rest is not.
 
     Embeddings, norms and the output layer stay as they are.
@@ -86,12 +76,8 @@ def frozen_bytes(
 
 @equation(source="hu2021lora", yields="weight_memory")
 def frozen_weight_memory(
-    frozen_bytes: Value,
-    device_parameters: Value,
-    bytes_per_parameter: Value,
-    adapter_parameters: Value,
-    weight_shards: Value,
-) -> Value:
+    frozen_bytes, device_parameters, bytes_per_parameter, adapter_parameters, weight_shards
+):
     """Memory of frozen weights in their format, and of adapters in that of the arithmetic.
 
     Valid for equal shards of both; full copies have one shard.
@@ -105,9 +91,7 @@ def frozen_weight_memory(
 
 
 @equation(source="hu2021lora", yields="gradient_memory")
-def adapter_gradient_memory(
-    bytes_per_gradient: Value, adapter_parameters: Value, gradient_shards: Value
-) -> Value:
+def adapter_gradient_memory(bytes_per_gradient, adapter_parameters, gradient_shards):
     """Memory of the gradients, which only adapters have.
 
     Valid for equal shards.
@@ -119,9 +103,7 @@ def adapter_gradient_memory(
 
 
 @equation(source="hu2021lora", yields="optimizer_memory")
-def adapter_optimizer_memory(
-    state_bytes: Value, adapter_parameters: Value, state_shards: Value
-) -> Value:
+def adapter_optimizer_memory(state_bytes, adapter_parameters, state_shards):
     """Memory of the optimizer's state, which only adapters have.
 
     Valid for equal shards.
@@ -134,11 +116,8 @@ def adapter_optimizer_memory(
 
 @equation(source="rajbhandari2020zero", yields="state_shards")
 def adapter_state_shards(
-    adapter_dense_parameters: Value,
-    adapter_expert_parameters: Value,
-    shard_group: Value,
-    expert_owners: Value,
-) -> Value:
+    adapter_dense_parameters, adapter_expert_parameters, shard_group, expert_owners
+):
     """Devices among which the optimizer's state of adapters is sharded, on average.
 
     Adapters of experts have fewer owners, as experts have.
@@ -154,9 +133,7 @@ def adapter_state_shards(
 
 
 @equation(source="rajbhandari2020zero", yields="weight_shards")
-def frozen_weight_shards(
-    dense_parameters: Value, expert_parameters: Value, shard_group: Value, expert_owners: Value
-) -> Value:
+def frozen_weight_shards(dense_parameters, expert_parameters, shard_group, expert_owners):
     """Devices among which frozen weights are sharded, on average over a device's parameters.
 
     Valid for ZeRO-3 and FSDP; otherwise each copy keeps all weights.
@@ -171,14 +148,14 @@ def frozen_weight_shards(
 
 @equation(source="dettmers2023qlora", yields="activation_memory")
 def adapter_activation_memory(
-    saved_memory: Value,
-    in_flight: Value,
-    working_memory: Value,
-    frozen_bytes: Value,
-    gathered_parameters: Value,
-    bytes_per_parameter: Value,
-    dequantized_at_once: Value,
-) -> Value:
+    saved_memory,
+    in_flight,
+    working_memory,
+    frozen_bytes,
+    gathered_parameters,
+    bytes_per_parameter,
+    dequantized_at_once,
+):
     """Memory of activations, of weights that are gathered, and of a matrix in 16 bits.
 
     Weights are gathered in the format in which they are stored. Of quantized ones, a matrix at
@@ -199,13 +176,13 @@ def adapter_activation_memory(
 
 @equation(source="dettmers2023qlora", yields="weight_bytes")
 def dequantized_weight_bytes(
-    bytes_per_parameter: Value,
-    parameters_streamed: Value,
-    bytes_per_gradient: Value,
-    gradients_accumulated: Value,
-    bytes_per_quantized: Value,
-    parameters_dequantized: Value,
-) -> Value:
+    bytes_per_parameter,
+    parameters_streamed,
+    bytes_per_gradient,
+    gradients_accumulated,
+    bytes_per_quantized,
+    parameters_dequantized,
+):
     """Traffic of weights where some are stored quantized and computed with in 16 bits.
 
     A kernel reads quantized weights and writes them in 16 bits; the product after it reads those.
@@ -225,13 +202,13 @@ def dequantized_weight_bytes(
 
 @equation(source="hu2021lora", yields="model_flops")
 def adapter_model_flops(
-    global_batch: Value,
-    sequence_flops: Value,
-    flops_per_multiply_add: Value,
-    adapter_multiply_adds: Value,
-    frozen_multiply_adds: Value,
-    spared_multiply_adds: Value,
-) -> Value:
+    global_batch,
+    sequence_flops,
+    flops_per_multiply_add,
+    adapter_multiply_adds,
+    frozen_multiply_adds,
+    spared_multiply_adds,
+):
     """Work of a step in which only adapters learn: no gradients of frozen weights.
 
     A frozen matrix is passed through forward, and backward for the gradient of its input: four
@@ -251,11 +228,8 @@ def adapter_model_flops(
 
 @equation(source="korthikanti2022reducing", yields="recomputed_flops")
 def adapter_recomputed_flops(
-    sequence_flops: Value,
-    flops_per_multiply_add: Value,
-    adapter_multiply_adds: Value,
-    output_multiply_adds: Value,
-) -> Value:
+    sequence_flops, flops_per_multiply_add, adapter_multiply_adds, output_multiply_adds
+):
     """Work that is done again where whole layers are recomputed, with their adapters.
 
     Valid for full recomputation.
@@ -268,11 +242,8 @@ def adapter_recomputed_flops(
 
 @equation(source="fedus2022switch", yields="exchanged_parameters")
 def exchanged_adapter_parameters(
-    adapter_dense_parameters: Value,
-    adapter_expert_parameters: Value,
-    expert_owners: Value,
-    shard_group: Value,
-) -> Value:
+    adapter_dense_parameters, adapter_expert_parameters, expert_owners, shard_group
+):
     """Parameters of adapters weighed by what is sent of them: of experts, to owners of the same.
 
     Valid for two copies or more.
@@ -286,9 +257,7 @@ def exchanged_adapter_parameters(
 
 
 @equation(source="fedus2022switch")
-def exchanged_frozen_parameters(
-    dense_parameters: Value, expert_parameters: Value, expert_owners: Value, shard_group: Value
-) -> Value:
+def exchanged_frozen_parameters(dense_parameters, expert_parameters, expert_owners, shard_group):
     """Frozen parameters weighed by what is gathered of them: of experts, from owners of the same.
 
     Valid for two copies or more.
@@ -302,7 +271,7 @@ def exchanged_frozen_parameters(
 
 
 @equation(source="rajbhandari2020zero", yields="frozen_gathers")
-def zero3_frozen_gathers(micro_batches: Value) -> Value:
+def zero3_frozen_gathers(micro_batches):
     """How often sharded frozen weights are gathered: for both passes of each micro-batch.
 
     Assumes that weights are dropped again after each pass.
@@ -316,18 +285,18 @@ def zero3_frozen_gathers(micro_batches: Value) -> Value:
 
 @equation(source="rajbhandari2020zero", yields="gradient_time")
 def adapter_gradient_time(
-    weight_gathers: Value,
-    gathered_bytes: Value,
-    gradient_scatters: Value,
-    bytes_per_gradient: Value,
-    exchanged_parameters: Value,
-    frozen_gathers: Value,
-    frozen_bytes: Value,
-    exchanged_frozen_parameters: Value,
-    pass_rate: Value,
-    link_fraction: Value,
-    pass_latency: Value,
-) -> Value:
+    weight_gathers,
+    gathered_bytes,
+    gradient_scatters,
+    bytes_per_gradient,
+    exchanged_parameters,
+    frozen_gathers,
+    frozen_bytes,
+    exchanged_frozen_parameters,
+    pass_rate,
+    link_fraction,
+    pass_latency,
+):
     """Time to bring gradients of adapters together, and to gather frozen weights if sharded.
 
     Frozen weights have no gradients to send. They are gathered in the format in which they are
@@ -347,14 +316,14 @@ def adapter_gradient_time(
 
 @equation(source="kingma2015adam", yields="optimizer_time")
 def adapter_optimizer_time(
-    adapter_parameters: Value,
-    state_shards: Value,
-    bytes_per_gradient: Value,
-    state_bytes: Value,
-    bytes_per_parameter: Value,
-    memory_bandwidth: Value,
-    memory_fraction: Value,
-) -> Value:
+    adapter_parameters,
+    state_shards,
+    bytes_per_gradient,
+    state_bytes,
+    bytes_per_parameter,
+    memory_bandwidth,
+    memory_fraction,
+):
     """Time to update the adapters: their gradients are read, state and weights are written.
 
     Assumes that one kernel does all. The roofline takes the full rate of memory.
@@ -372,9 +341,7 @@ def adapter_optimizer_time(
 
 
 @equation(source="hu2021lora", yields="checkpoint_bytes")
-def adapter_checkpoint_bytes(
-    trained_parameters: Value, bytes_per_parameter: Value, state_bytes: Value
-) -> Value:
+def adapter_checkpoint_bytes(trained_parameters, bytes_per_parameter, state_bytes):
     """Size of a checkpoint: adapters, and the optimizer's state of them.
 
     Valid where the frozen model is kept elsewhere.
@@ -387,15 +354,15 @@ def adapter_checkpoint_bytes(
 
 @equation(source="williams2009roofline", yields="compulsory_bytes")
 def adapter_compulsory_bytes(
-    frozen_bytes: Value,
-    model_parameters: Value,
-    tensor_parallel: Value,
-    pipeline_parallel: Value,
-    trained_parameters: Value,
-    state_bytes: Value,
-    bytes_per_parameter: Value,
-    devices: Value,
-) -> Value:
+    frozen_bytes,
+    model_parameters,
+    tensor_parallel,
+    pipeline_parallel,
+    trained_parameters,
+    state_bytes,
+    bytes_per_parameter,
+    devices,
+):
     """Bytes that a device must move in a step: frozen weights once, and its share of the update.
 
     Assumes that no weight stays on chip from one step to the next.

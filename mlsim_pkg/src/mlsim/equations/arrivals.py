@@ -7,14 +7,14 @@ by the prompts that it reads; the longer it is, the more prompts come meanwhile.
 
 from __future__ import annotations
 
-from mlsim.equations.functions import Value, decay
+from mlsim.equations.functions import decay
 from mlsim.equations.registry import equation
 
 QUESTION = "What do users wait for when requests arrive?"
 
 
 @equation(source="yu2022orca")
-def output_steps(output_tokens: Value, tokens_per_step: Value) -> Value:
+def output_steps(output_tokens, tokens_per_step):
     """Decode steps of a request: the step that reads its prompt makes the first token.
 
     Valid without speculation, where a step makes as many tokens for each sequence.
@@ -26,7 +26,7 @@ def output_steps(output_tokens: Value, tokens_per_step: Value) -> Value:
 
 
 @equation(source="leviathan2023speculative", yields="output_steps", counts=True)
-def output_rounds(output_tokens: Value, expected_tokens: Value) -> Value:
+def output_rounds(output_tokens, expected_tokens):
     """Rounds of a request with speculation: the step that reads its prompt makes the first token.
 
     Valid for the mean over many rounds.
@@ -38,7 +38,7 @@ def output_rounds(output_tokens: Value, expected_tokens: Value) -> Value:
 
 
 @equation(source="leviathan2023speculative", yields="time_per_output_token")
-def interval_per_token(token_interval: Value, expected_tokens: Value) -> Value:
+def interval_per_token(token_interval, expected_tokens):
     """Time between tokens with speculation: that between rounds, for each token of one.
 
     Valid for the mean over many rounds.
@@ -50,7 +50,7 @@ def interval_per_token(token_interval: Value, expected_tokens: Value) -> Value:
 
 
 @equation(source="agrawal2024sarathi")
-def token_interval(decode_step_time: Value, arrival_rate: Value, prompt_time: Value) -> Value:
+def token_interval(decode_step_time, arrival_rate, prompt_time):
     """Time between two tokens: a decode step, and the prompts that come in that time.
 
     Assumes that prompts are read in the steps in which others decode.
@@ -63,7 +63,7 @@ def token_interval(decode_step_time: Value, arrival_rate: Value, prompt_time: Va
 
 
 @equation(source="little1961proof")
-def running_requests(arrival_rate: Value, output_steps: Value, token_interval: Value) -> Value:
+def running_requests(arrival_rate, output_steps, token_interval):
     """Requests that decode at one time: how many come, times how long each stays (Little's law).
 
     Valid for any order and any distribution, once as many end as come.
@@ -75,9 +75,7 @@ def running_requests(arrival_rate: Value, output_steps: Value, token_interval: V
 
 
 @equation(source="agrawal2024sarathi")
-def saturation_rate(
-    running_limit: Value, output_steps: Value, full_step_time: Value, full_prompt_time: Value
-) -> Value:
+def saturation_rate(running_limit, output_steps, full_step_time, full_prompt_time):
     """Requests each second of a service that is always full.
 
     In the time that a full batch takes for its decode steps and its own prompts, as many new
@@ -91,7 +89,7 @@ def saturation_rate(
 
 
 @equation(source="kleinrock1975queueing")
-def saturation_share(arrival_rate: Value, saturation_rate: Value) -> Value:
+def saturation_share(arrival_rate, saturation_rate):
     """Rate of arrivals over the rate that saturates: below 1, or the queue has no end.
 
     Valid for a steady rate.
@@ -103,7 +101,7 @@ def saturation_share(arrival_rate: Value, saturation_rate: Value) -> Value:
 
 
 @equation(source="kleinrock1975queueing")
-def interval_variance(token_interval: Value, arrival_rate: Value, prompt_time: Value) -> Value:
+def interval_variance(token_interval, arrival_rate, prompt_time):
     """Variance of the time between tokens: as many prompts as come by chance.
 
     A step is longer by the prompts that came during the one before. Their number is that of a
@@ -122,7 +120,7 @@ def interval_variance(token_interval: Value, arrival_rate: Value, prompt_time: V
 
 
 @equation(source="kleinrock1975queueing")
-def met_interval(token_interval: Value, interval_variance: Value) -> Value:
+def met_interval(token_interval, interval_variance):
     """Time of the step that an arriving request meets: its mean square over its mean.
 
     A long step is more likely to be met than a short one.
@@ -136,16 +134,16 @@ def met_interval(token_interval: Value, interval_variance: Value) -> Value:
 
 @equation(source="agrawal2024sarathi")
 def steady_first_token(
-    lone_prompt_time: Value,
-    decode_step_time: Value,
-    prompt_time: Value,
-    arrival_rate: Value,
-    met_interval: Value,
-    running_requests: Value,
-    steps_ahead: Value,
-    token_interval: Value,
-    call_time: Value,
-) -> Value:
+    lone_prompt_time,
+    decode_step_time,
+    prompt_time,
+    arrival_rate,
+    met_interval,
+    running_requests,
+    steps_ahead,
+    token_interval,
+    call_time,
+):
     """Mean time to the first token: the rest of a step, then the step that reads the prompt.
 
     That step decodes for all, and also reads the prompts that came with this one. Where a step
@@ -175,7 +173,7 @@ def steady_first_token(
 
 
 @equation(source="kleinrock1975queueing")
-def request_latency(steady_first_token: Value, output_steps: Value, token_interval: Value) -> Value:
+def request_latency(steady_first_token, output_steps, token_interval):
     """Time from arrival to the last token: to the first one, and the steps after it.
 
     Valid for the mean.
@@ -187,9 +185,7 @@ def request_latency(steady_first_token: Value, output_steps: Value, token_interv
 
 
 @equation(source="agrawal2024sarathi", yields="token_interval")
-def closed_token_interval(
-    decode_step_time: Value, users: Value, prompt_time: Value, output_steps: Value
-) -> Value:
+def closed_token_interval(decode_step_time, users, prompt_time, output_steps):
     """Time between tokens with users who wait: while one is answered, all others ask once.
 
     Assumes that nobody pauses between an answer and the next request.
@@ -202,7 +198,7 @@ def closed_token_interval(
 
 
 @equation(source="kleinrock1975queueing")
-def burst_first_token(prompt_time: Value, users: Value) -> Value:
+def burst_first_token(prompt_time, users):
     """Mean time to the first token of users who all ask at once: half of all prompts' time.
 
     Assumes that prompts are read one after another.
@@ -215,7 +211,7 @@ def burst_first_token(prompt_time: Value, users: Value) -> Value:
 
 
 @equation(source="kleinrock1975queueing")
-def request_rate(answered_requests: Value, run_span: Value) -> Value:
+def request_rate(answered_requests, run_span):
     """Requests that are answered each second of a run.
 
     Valid from the first request to the last token.
@@ -227,7 +223,7 @@ def request_rate(answered_requests: Value, run_span: Value) -> Value:
 
 
 @equation(source="kleinrock1975queueing")
-def server_use(stepping_time: Value, run_span: Value) -> Value:
+def server_use(stepping_time, run_span):
     """Share of a run in which the service worked on a step.
 
     Valid for one copy, or the mean of several.
@@ -239,7 +235,7 @@ def server_use(stepping_time: Value, run_span: Value) -> Value:
 
 
 @equation(source="little1961proof", yields="running_requests")
-def observed_running_requests(running_time: Value, run_span: Value) -> Value:
+def observed_running_requests(running_time, run_span):
     """Requests that ran at one time, on average over a run.
 
     Valid for any run.
@@ -251,7 +247,7 @@ def observed_running_requests(running_time: Value, run_span: Value) -> Value:
 
 
 @equation(source="little1961proof")
-def waiting_requests(queued_time: Value, run_span: Value) -> Value:
+def waiting_requests(queued_time, run_span):
     """Requests that waited to start at one time, on average over a run.
 
     Valid for any run.
@@ -263,7 +259,7 @@ def waiting_requests(queued_time: Value, run_span: Value) -> Value:
 
 
 @equation(source="kwon2023paged")
-def cache_room(usable_memory: Value, weight_memory: Value, activation_memory: Value) -> Value:
+def cache_room(usable_memory, weight_memory, activation_memory):
     """Memory that is left for the KV cache once weights and activations have theirs.
 
     Valid on each device; below zero, nothing fits.
@@ -275,7 +271,7 @@ def cache_room(usable_memory: Value, weight_memory: Value, activation_memory: Va
 
 
 @equation(source="kleinrock1975queueing")
-def queue_wait(arrival_rate: Value, service_time: Value, service_variation: Value) -> Value:
+def queue_wait(arrival_rate, service_time, service_variation):
     """Wait of a queue with one server, in the order of arrival (Pollaczek and Khinchine).
 
     With equal service times (variation 0) it is M/D/1, with exponential ones (1) M/M/1, which

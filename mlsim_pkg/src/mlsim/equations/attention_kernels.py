@@ -5,14 +5,14 @@ Their constants are fitted to measured kernels, in `benchmarks/atlas`, with thes
 
 from __future__ import annotations
 
-from mlsim.equations.functions import Value, ceil, floor, maximum, minimum, square_root
+from mlsim.equations.functions import ceil, floor, maximum, minimum, square_root
 from mlsim.equations.registry import equation
 
 QUESTION = "How long does measured attention take?"
 
 
 @equation(source="dao2022flashattention", counts=True)
-def longest_pairs(context_tokens: Value, attention_window: Value, tile_size: Value) -> Value:
+def longest_pairs(context_tokens, attention_window, tile_size):
     """Pairs of the last tile of queries, which looks back the furthest.
 
     Valid for prompts under a causal mask, in a window or without one.
@@ -24,9 +24,7 @@ def longest_pairs(context_tokens: Value, attention_window: Value, tile_size: Val
 
 
 @equation(source="williams2009roofline")
-def pair_time(
-    pair_flops: Value, peak_flops: Value, compute_fraction: Value, exponential_time: Value
-) -> Value:
+def pair_time(pair_flops, peak_flops, compute_fraction, exponential_time):
     """Time for a pair of query and key: two products, and the exponential of the softmax.
 
     Assumes that the two follow one another.
@@ -40,18 +38,18 @@ def pair_time(
 
 @equation(source="dao2022flashattention", yields="attention_time")
 def prefill_attention_time(
-    attended_pairs: Value,
-    pair_time: Value,
-    attention_tasks: Value,
-    task_time: Value,
-    cores: Value,
-    longest_pairs: Value,
-    longest_share: Value,
-    bytes_moved: Value,
-    memory_bandwidth: Value,
-    data_passes: Value,
-    kernel_overhead: Value,
-) -> Value:
+    attended_pairs,
+    pair_time,
+    attention_tasks,
+    task_time,
+    cores,
+    longest_pairs,
+    longest_share,
+    bytes_moved,
+    memory_bandwidth,
+    data_passes,
+    kernel_overhead,
+):
     """Time of attention over a prompt: pairs, starts of its pieces, and passes over the data.
 
     A piece is a tile of queries of one head, on one core. The longest one takes its time
@@ -74,9 +72,7 @@ def prefill_attention_time(
 
 
 @equation(source="nvidia2026aiconfigurator", counts=True)
-def context_parts(
-    attention_tasks: Value, cores: Value, context_tokens: Value, least_context: Value
-) -> Value:
+def context_parts(attention_tasks, cores, context_tokens, least_context):
     """Parts of a context, so that cores without a sequence get work.
 
     Assumes whole parts, none shorter than the least.
@@ -89,7 +85,7 @@ def context_parts(
 
 
 @equation(source="nvidia2026aiconfigurator", counts=True)
-def context_rounds(attention_tasks: Value, context_parts: Value, cores: Value) -> Value:
+def context_rounds(attention_tasks, context_parts, cores):
     """Rounds in which cores work on all parts of all contexts, at least one.
 
     Assumes that cores which are done early take a piece of the next round.
@@ -103,16 +99,16 @@ def context_rounds(attention_tasks: Value, context_parts: Value, cores: Value) -
 
 @equation(source="williams2009roofline", yields="attention_time")
 def decode_attention_time(
-    compute_time: Value,
-    memory_time: Value,
-    context_rounds: Value,
-    context_parts: Value,
-    context_tokens: Value,
-    task_time: Value,
-    token_time: Value,
-    kernel_overhead: Value,
-    split_start: Value,
-) -> Value:
+    compute_time,
+    memory_time,
+    context_rounds,
+    context_parts,
+    context_tokens,
+    task_time,
+    token_time,
+    kernel_overhead,
+    split_start,
+):
     """Time of attention of new tokens over their contexts, which are read from the cache.
 
     Beside the bytes and the work stand the rounds of cores, each of which begins a piece

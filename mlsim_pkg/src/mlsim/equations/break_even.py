@@ -8,20 +8,13 @@ side decides.
 
 from __future__ import annotations
 
-from mlsim.equations.functions import Value
 from mlsim.equations.registry import equation
 
 QUESTION = "From which size on does a shorter number format pay?"
 
 
 @equation(source="pytorch2026roofline")
-def point_saving(
-    point_flops: Value,
-    layer_products: Value,
-    compute_fraction: Value,
-    baseline_peak: Value,
-    peak_flops: Value,
-) -> Value:
+def point_saving(point_flops, layer_products, compute_fraction, baseline_peak, peak_flops):
     """Time that a faster peak saves on each point of M x N x K, over all products of a layer.
 
     Assumes that all products are limited by arithmetic, and reach the same part of both peaks.
@@ -34,9 +27,7 @@ def point_saving(
 
 
 @equation(source="pytorch2026roofline")
-def break_even_outputs(
-    input_cast_bytes: Value, memory_bandwidth: Value, memory_fraction: Value, point_saving: Value
-) -> Value:
+def break_even_outputs(input_cast_bytes, memory_bandwidth, memory_fraction, point_saving):
     """Outputs of a layer above which a pass over its input pays: inference.
 
     Each input element is cast once and used N times.
@@ -52,15 +43,15 @@ def break_even_outputs(
 
 @equation(source="pytorch2026roofline")
 def break_even_rows(
-    input_cast_bytes: Value,
-    weight_cast_bytes: Value,
-    output_cast_bytes: Value,
-    layer_outputs: Value,
-    layer_inputs: Value,
-    memory_bandwidth: Value,
-    memory_fraction: Value,
-    point_saving: Value,
-) -> Value:
+    input_cast_bytes,
+    weight_cast_bytes,
+    output_cast_bytes,
+    layer_outputs,
+    layer_inputs,
+    memory_bandwidth,
+    memory_fraction,
+    point_saving,
+):
     """Rows of a layer above which the passes over all its matrices pay: training.
 
     Assumes passes limited by memory, and none so short that its start counts.
@@ -80,13 +71,13 @@ def break_even_rows(
 
 @equation(source="pytorch2026roofline")
 def break_even_size(
-    input_cast_bytes: Value,
-    weight_cast_bytes: Value,
-    output_cast_bytes: Value,
-    memory_bandwidth: Value,
-    memory_fraction: Value,
-    point_saving: Value,
-) -> Value:
+    input_cast_bytes,
+    weight_cast_bytes,
+    output_cast_bytes,
+    memory_bandwidth,
+    memory_fraction,
+    point_saving,
+):
     """Side of a layer with M = N = K above which its passes pay.
 
     Assumes passes limited by memory, and none so short that its start counts.

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from mlsim.equations.functions import Value, ceil, exceeds, floor, maximum, minimum, total
+from mlsim.equations.functions import ceil, exceeds, floor, maximum, minimum, total
 from mlsim.equations.registry import equation
 
 QUESTION = "How much of the data sheet's rates is reached?"
 
 
 @equation(source="nvidia2023matmul", counts=True)
-def product_rows(tokens_worked: Value, device_batch: Value) -> Value:
+def product_rows(tokens_worked, device_batch):
     """Rows of a matrix product in a step: one for each token.
 
     Valid for weights that all tokens meet.
@@ -21,7 +21,7 @@ def product_rows(tokens_worked: Value, device_batch: Value) -> Value:
 
 
 @equation(source="nvidia2023matmul", yields="product_rows", counts=True)
-def convolution_rows(batch_size: Value, activations_written: Value, outputs: Value) -> Value:
+def convolution_rows(batch_size, activations_written, outputs):
     """Rows of a convolution as a matrix product: one for each pixel that it writes.
 
     The columns are its output channels.
@@ -35,7 +35,7 @@ def convolution_rows(batch_size: Value, activations_written: Value, outputs: Val
 
 
 @equation(source="nvidia2023matmul", counts=True)
-def waves(product_rows: Value, outputs: Value, tile_size: Value, cores: Value) -> Value:
+def waves(product_rows, outputs, tile_size, cores):
     """Rounds in which all tiles of a product are worked on, one tile for each core at a time.
 
     A tile at the edge takes as long as a whole one, and a last round as long as a full one.
@@ -58,9 +58,7 @@ def waves(product_rows: Value, outputs: Value, tile_size: Value, cores: Value) -
 
 
 @equation(source="nvidia2023matmul", counts=True)
-def filled_share(
-    product_rows: Value, outputs: Value, waves: Value, cores: Value, tile_size: Value
-) -> Value:
+def filled_share(product_rows, outputs, waves, cores, tile_size):
     """Part of the rounds that the result fills: the rest is padding and idle cores.
 
     The sides of a tile are as for the rounds. What is no matrix product has no outputs, and
@@ -81,9 +79,7 @@ def filled_share(
 
 
 @equation(source="nvidia2023matmul", yields="waves", counts=True)
-def shared_waves(
-    product_rows: Value, outputs: Value, tile_size: Value, cores: Value, last_round_share: Value
-) -> Value:
+def shared_waves(product_rows, outputs, tile_size, cores, last_round_share):
     """Rounds in which all tiles of a product are worked on, where the last one is shared.
 
     Of the idle part of a last round a share is lost: kernels that stay on their cores take
@@ -112,15 +108,8 @@ def shared_waves(
 
 @equation(source="nvidia2026aiconfigurator", yields="filled_share", counts=True)
 def shared_filled_share(
-    product_rows: Value,
-    outputs: Value,
-    product_depth: Value,
-    waves: Value,
-    cores: Value,
-    tile_size: Value,
-    least_depth: Value,
-    small_tile_fraction: Value,
-) -> Value:
+    product_rows, outputs, product_depth, waves, cores, tile_size, least_depth, small_tile_fraction
+):
     """Part of the rounds that the result fills, with the better of two tiles.
 
     Where large tiles leave cores idle, tiles of half the side give them work, at a part of
@@ -157,7 +146,7 @@ def shared_filled_share(
 
 
 @equation(source="nvidia2023matmul", yields="product_depth", counts=True)
-def convolution_depth(multiply_adds: Value, activations_written: Value) -> Value:
+def convolution_depth(multiply_adds, activations_written):
     """Depth of a convolution as a matrix product: multiply-adds of each number it writes.
 
     Valid for one group of channels, and for fully connected layers.
@@ -169,9 +158,7 @@ def convolution_depth(multiply_adds: Value, activations_written: Value) -> Value
 
 
 @equation(source="williams2009roofline", yields="compute_time")
-def calibrated_compute_time(
-    flops: Value, peak_flops: Value, compute_fraction: Value, filled_share: Value
-) -> Value:
+def calibrated_compute_time(flops, peak_flops, compute_fraction, filled_share):
     """Time to compute at the measured part of the peak rate, on the cores that have work.
 
     Assumes that the part is the same for all products.
@@ -184,9 +171,7 @@ def calibrated_compute_time(
 
 
 @equation(source="williams2009roofline", yields="memory_time")
-def calibrated_memory_time(
-    bytes_moved: Value, memory_bandwidth: Value, memory_fraction: Value
-) -> Value:
+def calibrated_memory_time(bytes_moved, memory_bandwidth, memory_fraction):
     """Time to move the bytes at the measured part of the memory bandwidth.
 
     Valid for long streams on the device that was measured.
@@ -198,9 +183,7 @@ def calibrated_memory_time(
 
 
 @equation(source="thakur2005optimization", yields="network_time")
-def calibrated_network_time(
-    link_latency: Value, link_bytes: Value, link_bandwidth: Value, link_fraction: Value
-) -> Value:
+def calibrated_network_time(link_latency, link_bytes, link_bandwidth, link_fraction):
     """Time to send: a start, and the bytes at the measured part of the link bandwidth.
 
     Assumes that the start takes as long for any message.
@@ -213,7 +196,7 @@ def calibrated_network_time(
 
 
 @equation(source="pytorch2026roofline", yields="operator_time")
-def started_time(roofline_time: Value, kernel_overhead: Value) -> Value:
+def started_time(roofline_time, kernel_overhead):
     """Time of an operator on one device: it is started, then it computes and moves bytes.
 
     Assumes that one operator starts when the last has ended.
@@ -226,9 +209,7 @@ def started_time(roofline_time: Value, kernel_overhead: Value) -> Value:
 
 
 @equation(source="pytorch2026roofline", yields="operator_time")
-def started_and_sent_time(
-    roofline_time: Value, network_time: Value, kernel_overhead: Value
-) -> Value:
+def started_and_sent_time(roofline_time, network_time, kernel_overhead):
     """Time of an operator with its share of sending, and its start.
 
     Assumes that sending and computing do not overlap.
@@ -241,7 +222,7 @@ def started_and_sent_time(
 
 
 @equation(source="pytorch2026roofline", sums=True)
-def total_overhead_time(kernel_overhead: Value, repeats: Value) -> Value:
+def total_overhead_time(kernel_overhead, repeats):
     """Time that a step spends starting its operators.
 
     Valid where operators run one after another.
@@ -253,7 +234,7 @@ def total_overhead_time(kernel_overhead: Value, repeats: Value) -> Value:
 
 
 @equation(source="pytorch2026roofline")
-def overhead_share(total_overhead_time: Value, latency: Value) -> Value:
+def overhead_share(total_overhead_time, latency):
     """Part of the step that is spent starting operators.
 
     Valid from 0 to 1.
@@ -266,8 +247,8 @@ def overhead_share(total_overhead_time: Value, latency: Value) -> Value:
 
 @equation(source="williams2009roofline", yields="compute_bound_share")
 def calibrated_compute_bound_share(
-    latency: Value, memory_bound_time: Value, total_network_time: Value, total_overhead_time: Value
-) -> Value:
+    latency, memory_bound_time, total_network_time, total_overhead_time
+):
     """Part of the step spent in operators for which the arithmetic is the limit.
 
     It is what waiting for memory, sending and starting leave.

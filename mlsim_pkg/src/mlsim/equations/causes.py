@@ -6,14 +6,14 @@ because its tiles don't fill the cores, the rest of that time is the tiles'.
 
 from __future__ import annotations
 
-from mlsim.equations.functions import Value, exceeds, maximum, total
+from mlsim.equations.functions import exceeds, maximum, total
 from mlsim.equations.registry import equation
 
 QUESTION = "What does the time of a step go into?"
 
 
 @equation(source="nvidia2023matmul")
-def full_tile_time(compute_time: Value, filled_share: Value) -> Value:
+def full_tile_time(compute_time, filled_share):
     """Time that an operator's arithmetic would take if its tiles filled all cores.
 
     Valid for the calibrated estimate, whose compute time has the share in it.
@@ -25,7 +25,7 @@ def full_tile_time(compute_time: Value, filled_share: Value) -> Value:
 
 
 @equation(source="williams2009roofline")
-def untiled_time(full_tile_time: Value, memory_time: Value) -> Value:
+def untiled_time(full_tile_time, memory_time):
     """Time that an operator would take if its tiles filled all cores.
 
     Valid where computing and moving bytes overlap.
@@ -37,7 +37,7 @@ def untiled_time(full_tile_time: Value, memory_time: Value) -> Value:
 
 
 @equation(source="nvidia2023matmul")
-def operator_tile_time(roofline_time: Value, untiled_time: Value) -> Value:
+def operator_tile_time(roofline_time, untiled_time):
     """Time that an operator loses because its tiles don't fill all cores.
 
     Valid for matrix products and convolutions; zero for what is none.
@@ -49,7 +49,7 @@ def operator_tile_time(roofline_time: Value, untiled_time: Value) -> Value:
 
 
 @equation(source="nvidia2023matmul", sums=True)
-def tile_time(operator_tile_time: Value, repeats: Value) -> Value:
+def tile_time(operator_tile_time, repeats):
     """Time that a step loses to tiles that don't fill all cores.
 
     Valid where operators run one after another.
@@ -61,9 +61,7 @@ def tile_time(operator_tile_time: Value, repeats: Value) -> Value:
 
 
 @equation(source="williams2009roofline")
-def operator_streaming_time(
-    untiled_time: Value, memory_time: Value, full_tile_time: Value
-) -> Value:
+def operator_streaming_time(untiled_time, memory_time, full_tile_time):
     """Time of an operator that waits for memory, and would with full tiles too; else zero.
 
     Valid for one operator; a tie counts as arithmetic.
@@ -75,7 +73,7 @@ def operator_streaming_time(
 
 
 @equation(source="williams2009roofline", sums=True)
-def streaming_time(operator_streaming_time: Value, repeats: Value) -> Value:
+def streaming_time(operator_streaming_time, repeats):
     """Time of a step in which operators wait for memory, whatever their tiles.
 
     Valid where operators run one after another.
@@ -87,7 +85,7 @@ def streaming_time(operator_streaming_time: Value, repeats: Value) -> Value:
 
 
 @equation(source="pytorch2026roofline", sums=True)
-def start_time(kernel_overhead: Value, repeats: Value) -> Value:
+def start_time(kernel_overhead, repeats):
     """Time of a step in which the device starts its operators.
 
     Valid where operators run one after another.
@@ -99,7 +97,7 @@ def start_time(kernel_overhead: Value, repeats: Value) -> Value:
 
 
 @equation(source="pytorch2026roofline")
-def host_time(total_overhead_time: Value, start_time: Value) -> Value:
+def host_time(total_overhead_time, start_time):
     """Time of a step in which the device waits for its host.
 
     Valid from zero up: zero where the host is ahead of the device.
@@ -111,13 +109,7 @@ def host_time(total_overhead_time: Value, start_time: Value) -> Value:
 
 
 @equation(source="williams2009roofline")
-def arithmetic_time(
-    latency: Value,
-    streaming_time: Value,
-    tile_time: Value,
-    total_overhead_time: Value,
-    total_network_time: Value,
-) -> Value:
+def arithmetic_time(latency, streaming_time, tile_time, total_overhead_time, total_network_time):
     """Time of a step for which arithmetic is the limit: what all other causes leave.
 
     Valid where operators run one after another.
@@ -129,7 +121,7 @@ def arithmetic_time(
 
 
 @equation(source="williams2009roofline")
-def arithmetic_share(arithmetic_time: Value, latency: Value) -> Value:
+def arithmetic_share(arithmetic_time, latency):
     """Part of a step for which arithmetic is the limit.
 
     Valid from 0 to 1.
@@ -141,7 +133,7 @@ def arithmetic_share(arithmetic_time: Value, latency: Value) -> Value:
 
 
 @equation(source="williams2009roofline", yields="arithmetic_share")
-def roofline_arithmetic_share(memory_bound_share: Value, network_share: Value) -> Value:
+def roofline_arithmetic_share(memory_bound_share, network_share):
     """Part of a step for which arithmetic is the limit, by the roofline.
 
     Valid from 0 to 1.
@@ -153,7 +145,7 @@ def roofline_arithmetic_share(memory_bound_share: Value, network_share: Value) -
 
 
 @equation(source="williams2009roofline")
-def streaming_share(streaming_time: Value, latency: Value) -> Value:
+def streaming_share(streaming_time, latency):
     """Part of a step in which operators wait for memory, whatever their tiles.
 
     Valid from 0 to 1.
@@ -165,7 +157,7 @@ def streaming_share(streaming_time: Value, latency: Value) -> Value:
 
 
 @equation(source="nvidia2023matmul")
-def tile_share(tile_time: Value, latency: Value) -> Value:
+def tile_share(tile_time, latency):
     """Part of a step that is lost to tiles that don't fill all cores.
 
     Valid from 0 to 1.
@@ -177,7 +169,7 @@ def tile_share(tile_time: Value, latency: Value) -> Value:
 
 
 @equation(source="pytorch2026roofline")
-def start_share(start_time: Value, latency: Value) -> Value:
+def start_share(start_time, latency):
     """Part of a step that the device spends starting operators.
 
     Valid from 0 to 1.
@@ -189,7 +181,7 @@ def start_share(start_time: Value, latency: Value) -> Value:
 
 
 @equation(source="pytorch2026roofline")
-def host_share(host_time: Value, latency: Value) -> Value:
+def host_share(host_time, latency):
     """Part of a step in which the device waits for its host.
 
     Valid from 0 to 1.
@@ -201,7 +193,7 @@ def host_share(host_time: Value, latency: Value) -> Value:
 
 
 @equation(source="pytorch2026roofline")
-def lost_share(tile_share: Value, start_share: Value, host_share: Value) -> Value:
+def lost_share(tile_share, start_share, host_share):
     """Part of a step that is overhead: neither arithmetic, nor memory, nor sending.
 
     Valid from 0 to 1.

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from mlsim.equations.functions import Value, ceil, floor, maximum
+from mlsim.equations.functions import ceil, floor, maximum
 from mlsim.equations.registry import equation
 
 QUESTION = "Can a claimed speed be true?"
 
 
 @equation(source="williams2009roofline")
-def pooled_peak(devices: Value, peak_flops: Value) -> Value:
+def pooled_peak(devices, peak_flops):
     """Rate of arithmetic of all devices together, as if they were one.
 
     Assumes that nothing is sent.
@@ -22,7 +22,7 @@ def pooled_peak(devices: Value, peak_flops: Value) -> Value:
 
 
 @equation(source="williams2009roofline")
-def pooled_bandwidth(devices: Value, memory_bandwidth: Value) -> Value:
+def pooled_bandwidth(devices, memory_bandwidth):
     """Rate of all memories together, as if they were one.
 
     Valid as an upper limit for any layout.
@@ -34,7 +34,7 @@ def pooled_bandwidth(devices: Value, memory_bandwidth: Value) -> Value:
 
 
 @equation(source="hennessy2019quantitative")
-def pooled_capacity(devices: Value, memory_capacity: Value) -> Value:
+def pooled_capacity(devices, memory_capacity):
     """Memory of all devices together.
 
     Valid as an upper limit for any layout.
@@ -46,7 +46,7 @@ def pooled_capacity(devices: Value, memory_capacity: Value) -> Value:
 
 
 @equation(source="hennessy2019quantitative", counts=True)
-def claim_excess(claimed_value: Value, value_limit: Value) -> Value:
+def claim_excess(claimed_value, value_limit):
     """A claimed rate over its limit; of times, the limit over the claimed time.
 
     Valid for two values of one unit; above 1 the claim is faster than the limit.
@@ -58,9 +58,7 @@ def claim_excess(claimed_value: Value, value_limit: Value) -> Value:
 
 
 @equation(source="pope2023efficiently")
-def claimed_memory(
-    model_copies: Value, weight_memory: Value, resident_batch: Value, cache_per_sequence: Value
-) -> Value:
+def claimed_memory(model_copies, weight_memory, resident_batch, cache_per_sequence):
     """Memory that a claim needs: weights of each copy, and a cache for each sequence.
 
     Assumes nothing for activations.
@@ -73,7 +71,7 @@ def claimed_memory(
 
 
 @equation(source="pope2023efficiently")
-def claimed_share(claimed_memory: Value, pooled_capacity: Value) -> Value:
+def claimed_share(claimed_memory, pooled_capacity):
     """Memory that a claim needs over what there is: above 1 it can't be.
 
     Valid as a lower limit.
@@ -85,9 +83,7 @@ def claimed_share(claimed_memory: Value, pooled_capacity: Value) -> Value:
 
 
 @equation(source="pope2023efficiently")
-def held_sequences(
-    pooled_capacity: Value, weight_memory: Value, cache_per_sequence: Value
-) -> Value:
+def held_sequences(pooled_capacity, weight_memory, cache_per_sequence):
     """Sequences whose cache fits beside the weights.
 
     Assumes nothing for activations.
@@ -100,7 +96,7 @@ def held_sequences(
 
 
 @equation(source="williams2009roofline")
-def weight_reading_time(weight_memory: Value, memory_bandwidth: Value) -> Value:
+def weight_reading_time(weight_memory, memory_bandwidth):
     """Time to read the weights once at full memory bandwidth.
 
     Valid as a lower limit for a step that meets all of them.
@@ -112,7 +108,7 @@ def weight_reading_time(weight_memory: Value, memory_bandwidth: Value) -> Value:
 
 
 @equation(source="williams2009roofline")
-def weight_reading_share(weight_reading_time: Value, total_memory_time: Value) -> Value:
+def weight_reading_share(weight_reading_time, total_memory_time):
     """Part of the time of moving bytes that reading weights takes.
 
     Valid from 0 to 1.
@@ -125,12 +121,8 @@ def weight_reading_share(weight_reading_time: Value, total_memory_time: Value) -
 
 @equation(source="williams2009roofline")
 def allowed_bits(
-    weight_bits: Value,
-    total_memory_time: Value,
-    total_compute_time: Value,
-    weight_reading_time: Value,
-    claim_excess: Value,
-) -> Value:
+    weight_bits, total_memory_time, total_compute_time, weight_reading_time, claim_excess
+):
     """Bits of a weight with which reading weights would leave a claim true.
 
     The step may take as long as is claimed; what else it reads, it reads as before.
@@ -151,7 +143,7 @@ def allowed_bits(
 
 
 @equation(source="hennessy2019quantitative", counts=True)
-def device_share(batch_size: Value, devices: Value) -> Value:
+def device_share(batch_size, devices):
     """Samples of a batch that a device takes, where each has a copy of the network.
 
     Valid for the fullest device.
@@ -163,7 +155,7 @@ def device_share(batch_size: Value, devices: Value) -> Value:
 
 
 @equation(source="pope2023efficiently", counts=True)
-def half_output(output_tokens: Value) -> Value:
+def half_output(output_tokens):
     """Tokens that a sequence has written on average, where sequences come and go.
 
     Valid for outputs of two tokens or more; one token is none yet.

@@ -6,14 +6,14 @@ one of which each has all, takes equally long; doing both is an all-reduce.
 
 from __future__ import annotations
 
-from mlsim.equations.functions import Value, ceil, log2, maximum
+from mlsim.equations.functions import ceil, log2, maximum
 from mlsim.equations.registry import equation
 
 QUESTION = "How long do devices take to agree on the weights?"
 
 
 @equation(source="patarasuk2009bandwidth", yields="pass_rate")
-def ring_pass_rate(shard_group: Value, node_bandwidth: Value) -> Value:
+def ring_pass_rate(shard_group, node_bandwidth):
     """Time per byte in a ring: each device sends all parts but one to its neighbour.
 
     Assumes that devices add up, and not the switch between them, for which they send less.
@@ -26,9 +26,7 @@ def ring_pass_rate(shard_group: Value, node_bandwidth: Value) -> Value:
 
 
 @equation(source="thakur2005optimization", yields="pass_rate")
-def hierarchical_pass_rate(
-    node_members: Value, node_groups: Value, node_bandwidth: Value, fabric_bandwidth: Value
-) -> Value:
+def hierarchical_pass_rate(node_members, node_groups, node_bandwidth, fabric_bandwidth):
     """Time per byte in two levels: within the node first, then between nodes.
 
     Each device of a node carries a part of the vector to its peers in the others.
@@ -45,7 +43,7 @@ def hierarchical_pass_rate(
 
 
 @equation(source="sanders2009two", yields="pass_rate")
-def tree_pass_rate(node_bandwidth: Value) -> Value:
+def tree_pass_rate(node_bandwidth):
     """Time per byte in two binary trees, between which the vector is shared.
 
     Valid where each device sends and receives at the full rate.
@@ -57,7 +55,7 @@ def tree_pass_rate(node_bandwidth: Value) -> Value:
 
 
 @equation(source="patarasuk2009bandwidth", yields="pass_latency")
-def ring_pass_latency(shard_group: Value, hop_latency: Value) -> Value:
+def ring_pass_latency(shard_group, hop_latency):
     """Time to start in a ring: a message for each device but one.
 
     Valid for a ring, however its devices are placed.
@@ -69,7 +67,7 @@ def ring_pass_latency(shard_group: Value, hop_latency: Value) -> Value:
 
 
 @equation(source="thakur2005optimization", yields="pass_latency")
-def hierarchical_pass_latency(node_members: Value, node_groups: Value, hop_latency: Value) -> Value:
+def hierarchical_pass_latency(node_members, node_groups, hop_latency):
     """Time to start in two levels: a ring in the node, then one over the nodes.
 
     Assumes that a message takes equally long to start within a node and between nodes.
@@ -82,7 +80,7 @@ def hierarchical_pass_latency(node_members: Value, node_groups: Value, hop_laten
 
 
 @equation(source="sanders2009two", yields="pass_latency")
-def tree_pass_latency(tree_depth: Value, hop_latency: Value) -> Value:
+def tree_pass_latency(tree_depth, hop_latency):
     """Time to start in a tree: a message for each level.
 
     Valid for a binary tree.
@@ -94,7 +92,7 @@ def tree_pass_latency(tree_depth: Value, hop_latency: Value) -> Value:
 
 
 @equation(source="fedus2022switch")
-def device_parameters(dense_parameters: Value, expert_parameters: Value) -> Value:
+def device_parameters(dense_parameters, expert_parameters):
     """Parameters of the model's part on a device.
 
     Valid for the fullest stage.
@@ -106,9 +104,7 @@ def device_parameters(dense_parameters: Value, expert_parameters: Value) -> Valu
 
 
 @equation(source="fedus2022switch")
-def exchanged_parameters(
-    dense_parameters: Value, expert_parameters: Value, expert_owners: Value, shard_group: Value
-) -> Value:
+def exchanged_parameters(dense_parameters, expert_parameters, expert_owners, shard_group):
     """Parameters weighed by what is sent of them: of experts, only owners of the same add up.
 
     The tokens of all copies go to an expert, so that its gradient is whole where it is.
@@ -126,15 +122,15 @@ def exchanged_parameters(
 
 @equation(source="rajbhandari2020zero")
 def gradient_time(
-    weight_gathers: Value,
-    gathered_bytes: Value,
-    gradient_scatters: Value,
-    bytes_per_gradient: Value,
-    exchanged_parameters: Value,
-    pass_rate: Value,
-    link_fraction: Value,
-    pass_latency: Value,
-) -> Value:
+    weight_gathers,
+    gathered_bytes,
+    gradient_scatters,
+    bytes_per_gradient,
+    exchanged_parameters,
+    pass_rate,
+    link_fraction,
+    pass_latency,
+):
     """Time to reduce gradients and to gather weights, as often as a step needs it.
 
     Plain data parallelism gathers gradients instead of weights, which is as much.
@@ -152,7 +148,7 @@ def gradient_time(
 
 
 @equation(source="patarasuk2009bandwidth", yields="hop_latency")
-def all_reduce_hop_latency(link_latency: Value, measured_devices: Value) -> Value:
+def all_reduce_hop_latency(link_latency, measured_devices):
     """Time to start one message, from the measured latency of an all-reduce.
 
     An all-reduce goes round the ring twice, with a message for each device but one.
@@ -167,7 +163,7 @@ def all_reduce_hop_latency(link_latency: Value, measured_devices: Value) -> Valu
 
 
 @equation(source="sanders2009two", counts=True)
-def tree_depth(shard_group: Value) -> Value:
+def tree_depth(shard_group):
     """Levels of a binary tree that reaches all devices of a group.
 
     Valid for one device or more.
@@ -179,7 +175,7 @@ def tree_depth(shard_group: Value) -> Value:
 
 
 @equation(source="fedus2022switch", counts=True)
-def expert_owners(shard_group: Value, expert_replicas: Value) -> Value:
+def expert_owners(shard_group, expert_replicas):
     """Devices that hold the same experts, among the copies of the rest of the model.
 
     Copies that share one set of experts hold different ones.
@@ -195,7 +191,7 @@ def expert_owners(shard_group: Value, expert_replicas: Value) -> Value:
 
 
 @equation(source="rajbhandari2020zero", yields="weight_gathers")
-def zero3_weight_gathers(micro_batches: Value) -> Value:
+def zero3_weight_gathers(micro_batches):
     """How often sharded weights are gathered: for both passes of each micro-batch.
 
     Assumes that weights are dropped again after each pass.
@@ -208,7 +204,7 @@ def zero3_weight_gathers(micro_batches: Value) -> Value:
 
 
 @equation(source="rajbhandari2020zero", yields="gradient_scatters")
-def sharded_gradient_scatters(micro_batches: Value) -> Value:
+def sharded_gradient_scatters(micro_batches):
     """How often gradients are reduced where each copy keeps only its shard of them.
 
     Valid for ZeRO-2 and ZeRO-3; otherwise gradients are reduced once a step.

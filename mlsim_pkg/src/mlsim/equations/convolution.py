@@ -6,14 +6,14 @@ counts for one sample. Windows are square.
 
 from __future__ import annotations
 
-from mlsim.equations.functions import Value, floor
+from mlsim.equations.functions import floor
 from mlsim.equations.registry import equation
 
 QUESTION = "What does a layer compute, and how large is it?"
 
 
 @equation(source="dumoulin2016convolution", counts=True)
-def output_size(input_size: Value, padding: Value, kernel_size: Value, stride: Value) -> Value:
+def output_size(input_size, padding, kernel_size, stride):
     """Pixels along one side of the output: windows that fit in the padded input.
 
     Assumes square windows and the same padding on all sides.
@@ -26,9 +26,7 @@ def output_size(input_size: Value, padding: Value, kernel_size: Value, stride: V
 
 
 @equation(source="dumoulin2016convolution", counts=True)
-def multiply_adds(
-    output_size: Value, out_channels: Value, kernel_size: Value, in_channels: Value, groups: Value
-) -> Value:
+def multiply_adds(output_size, out_channels, kernel_size, in_channels, groups):
     """Multiply-adds of a convolution: one window of its group's inputs per output.
 
     A linear layer is the case of one pixel and a window of one.
@@ -43,7 +41,7 @@ def multiply_adds(
 
 
 @equation(source="dumoulin2016convolution", counts=True)
-def parameters(kernel_size: Value, in_channels: Value, out_channels: Value, groups: Value) -> Value:
+def parameters(kernel_size, in_channels, out_channels, groups):
     """Weights of a convolution, without bias or normalisation.
 
     Assumes that each group has windows of its own.

@@ -6,14 +6,13 @@ roofline needs.
 
 from __future__ import annotations
 
-from mlsim.equations.functions import Value
 from mlsim.equations.registry import equation
 
 QUESTION = "What did a program do, as counters saw it?"
 
 
 @equation(source="yang2020hierarchical")
-def counted_flops(additions: Value, multiplications: Value, fused_multiply_adds: Value) -> Value:
+def counted_flops(additions, multiplications, fused_multiply_adds):
     """Floating-point operations from instructions that threads executed.
 
     Assumes that each instruction works on one number; instructions on pairs count twice.
@@ -27,7 +26,7 @@ def counted_flops(additions: Value, multiplications: Value, fused_multiply_adds:
 
 
 @equation(source="yang2020hierarchical")
-def sector_traffic(sectors: Value, sector_bytes: Value) -> Value:
+def sector_traffic(sectors, sector_bytes):
     """Bytes that moved, from the sectors that a counter saw.
 
     Assumes that a sector moves whole, used or not.
@@ -42,11 +41,8 @@ def sector_traffic(sectors: Value, sector_bytes: Value) -> Value:
 
 @equation(source="yang2020hierarchical")
 def matrix_instruction_flops(
-    matrix_instructions: Value,
-    instruction_rows: Value,
-    instruction_columns: Value,
-    instruction_depth: Value,
-) -> Value:
+    matrix_instructions, instruction_rows, instruction_columns, instruction_depth
+):
     """Floating-point operations of a tensor core, from the instructions of one shape.
 
     Assumes that every instruction is whole; padding counts as work.
@@ -60,7 +56,7 @@ def matrix_instruction_flops(
 
 
 @equation(source="williams2009roofline")
-def roof_share(achieved_flops: Value, attainable_flops: Value) -> Value:
+def roof_share(achieved_flops, attainable_flops):
     """Part of what the roof allows at this intensity that was reached.
 
     Valid from 0 to 1; above 1, a count, a time or the roof is wrong.
@@ -72,7 +68,7 @@ def roof_share(achieved_flops: Value, attainable_flops: Value) -> Value:
 
 
 @equation(source="williams2009roofline")
-def unfused_peak(peak_flops: Value) -> Value:
+def unfused_peak(peak_flops):
     """The ceiling of code that multiplies and adds in separate instructions.
 
     Assumes that a unit starts one instruction a cycle, fused or not.
@@ -86,7 +82,7 @@ def unfused_peak(peak_flops: Value) -> Value:
 
 
 @equation(source="williams2009roofline")
-def one_core_peak(peak_flops: Value, cores: Value) -> Value:
+def one_core_peak(peak_flops, cores):
     """The ceiling of code that runs on one core alone.
 
     Assumes that the clock does not rise when the other cores are idle.
@@ -100,7 +96,7 @@ def one_core_peak(peak_flops: Value, cores: Value) -> Value:
 
 
 @equation(source="hennessy2019quantitative")
-def busy_share(occupied_time: Value, observed_time: Value) -> Value:
+def busy_share(occupied_time, observed_time):
     """Part of the time in which a device did anything at all.
 
     Assumes that overlapping intervals count once.
@@ -114,7 +110,7 @@ def busy_share(occupied_time: Value, observed_time: Value) -> Value:
 
 
 @equation(source="hennessy2019quantitative")
-def change_speedup(time_before: Value, time_after: Value) -> Value:
+def change_speedup(time_before, time_after):
     """How many times faster a piece of work is after a change.
 
     Valid for the same work before and after; of a whole program, see Amdahl's law.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mlsim.equations.functions import Value, minimum
+from mlsim.equations.functions import minimum
 from mlsim.equations.registry import equation
 
 QUESTION = "How much energy does it take?"
@@ -10,12 +10,12 @@ QUESTION = "How much energy does it take?"
 
 @equation(source="nvidia2026aiconfigurator", counts=True)
 def power_load(
-    running_power_weight: Value,
-    compute_power_weight: Value,
-    compute_utilisation: Value,
-    memory_power_weight: Value,
-    memory_utilisation: Value,
-) -> Value:
+    running_power_weight,
+    compute_power_weight,
+    compute_utilisation,
+    memory_power_weight,
+    memory_utilisation,
+):
     """Use of arithmetic and memory together, 1 where the device draws its full power.
 
     The weights are fitted to the measured power of kernels, not derived: a device that does
@@ -37,7 +37,7 @@ def power_load(
 
 
 @equation(source="mlenergy2025", counts=True)
-def power_share(power_load: Value) -> Value:
+def power_share(power_load):
     """Part of the way from idle power to full power.
 
     It rises steeply at first: clocks go up, and parts wake, as soon as there is some work.
@@ -52,7 +52,7 @@ def power_share(power_load: Value) -> Value:
 
 
 @equation(source="fan2007power")
-def device_power(idle_power: Value, max_power: Value, power_share: Value) -> Value:
+def device_power(idle_power, max_power, power_share):
     """Power of a device under a load, between what it draws idle and at most.
 
     Valid for the average of a load; never less than the idle power.
@@ -64,7 +64,7 @@ def device_power(idle_power: Value, max_power: Value, power_share: Value) -> Val
 
 
 @equation(source="patterson2021carbon")
-def device_energy(device_power: Value, devices: Value, working_time: Value) -> Value:
+def device_energy(device_power, devices, working_time):
     """Energy of the devices of a load.
 
     Valid for equal devices that are held for the same time.
@@ -76,7 +76,7 @@ def device_energy(device_power: Value, devices: Value, working_time: Value) -> V
 
 
 @equation(source="fan2007power")
-def host_power(host_idle_power: Value, host_max_power: Value, power_share: Value) -> Value:
+def host_power(host_idle_power, host_max_power, power_share):
     """What a host draws for each device, in step with its devices.
 
     Assumes that processors, fans and power supplies rise with the devices.
@@ -89,7 +89,7 @@ def host_power(host_idle_power: Value, host_max_power: Value, power_share: Value
 
 
 @equation(source="patterson2021carbon")
-def host_energy(host_power: Value, devices: Value, working_time: Value) -> Value:
+def host_energy(host_power, devices, working_time):
     """Energy of the hosts: processors, memory, fans, and losses of power supplies.
 
     Valid where each device has an equal share of its host.
@@ -101,7 +101,7 @@ def host_energy(host_power: Value, devices: Value, working_time: Value) -> Value
 
 
 @equation(source="patterson2021carbon")
-def network_energy(network_power: Value, devices: Value, working_time: Value) -> Value:
+def network_energy(network_power, devices, working_time):
     """Energy of the switches that join the hosts.
 
     Assumes that switches draw the same with and without traffic.
@@ -114,7 +114,7 @@ def network_energy(network_power: Value, devices: Value, working_time: Value) ->
 
 
 @equation(source="patterson2021carbon")
-def it_energy(device_energy: Value, host_energy: Value, network_energy: Value) -> Value:
+def it_energy(device_energy, host_energy, network_energy):
     """Energy of all machines.
 
     Valid where storage and other servers are counted elsewhere.
@@ -126,7 +126,7 @@ def it_energy(device_energy: Value, host_energy: Value, network_energy: Value) -
 
 
 @equation(source="patterson2021carbon")
-def facility_energy(pue: Value, it_energy: Value) -> Value:
+def facility_energy(pue, it_energy):
     """Energy that the data centre takes: machines, cooling, and losses on the way.
 
     Assumes that the load has the average overhead of its data centre.
@@ -139,7 +139,7 @@ def facility_energy(pue: Value, it_energy: Value) -> Value:
 
 
 @equation(source="patterson2021carbon")
-def energy_per_token(facility_energy: Value, load_tokens: Value) -> Value:
+def energy_per_token(facility_energy, load_tokens):
     """Energy of the data centre for each token.
 
     Valid where all of the load is for these tokens.
@@ -151,7 +151,7 @@ def energy_per_token(facility_energy: Value, load_tokens: Value) -> Value:
 
 
 @equation(source="mlenergy2025")
-def device_energy_per_token(device_energy: Value, load_tokens: Value) -> Value:
+def device_energy_per_token(device_energy, load_tokens):
     """Energy of the devices alone for each token, as power meters of devices tell.
 
     Valid where all of the load is for these tokens.

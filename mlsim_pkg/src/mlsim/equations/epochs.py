@@ -6,14 +6,14 @@ step takes; where many small pages go to and fro, it takes far longer.
 
 from __future__ import annotations
 
-from mlsim.equations.functions import Value, ceil, maximum
+from mlsim.equations.functions import ceil, maximum
 from mlsim.equations.registry import equation
 
 QUESTION = "How long do epochs take, and what if memory ends?"
 
 
 @equation(source="hennessy2019quantitative")
-def memory_excess(memory_free: Value) -> Value:
+def memory_excess(memory_free):
     """Memory that is needed beyond what there is; zero if all fits.
 
     Valid for a device that nothing else uses.
@@ -25,7 +25,7 @@ def memory_excess(memory_free: Value) -> Value:
 
 
 @equation(source="hennessy2019quantitative")
-def paging_time(memory_excess: Value, disk_bandwidth: Value) -> Value:
+def paging_time(memory_excess, disk_bandwidth):
     """Time in which what does not fit is written to a disk and read again, once a step.
 
     Assumes that the disk reads and writes at one rate, in one stream, while nothing else
@@ -39,7 +39,7 @@ def paging_time(memory_excess: Value, disk_bandwidth: Value) -> Value:
 
 
 @equation(source="hennessy2019quantitative")
-def paged_latency(latency: Value, paging_time: Value) -> Value:
+def paged_latency(latency, paging_time):
     """Time of a step that also waits for its pages.
 
     Assumes that nothing is computed meanwhile.
@@ -52,7 +52,7 @@ def paged_latency(latency: Value, paging_time: Value) -> Value:
 
 
 @equation(source="goyal2017imagenet")
-def epoch_steps(dataset_samples: Value, batch_size: Value) -> Value:
+def epoch_steps(dataset_samples, batch_size):
     """Steps in which every sample of a data set is seen once; the last batch may be smaller.
 
     Valid for a data set of at least one sample.
@@ -64,7 +64,7 @@ def epoch_steps(dataset_samples: Value, batch_size: Value) -> Value:
 
 
 @equation(source="goyal2017imagenet")
-def epochs_time(epochs: Value, epoch_time: Value) -> Value:
+def epochs_time(epochs, epoch_time):
     """Time of all epochs, once the time of one is known.
 
     Assumes that each takes as long as the first.
@@ -77,7 +77,7 @@ def epochs_time(epochs: Value, epoch_time: Value) -> Value:
 
 
 @equation(source="goyal2017imagenet")
-def epoch_time(epoch_steps: Value, paged_latency: Value) -> Value:
+def epoch_time(epoch_steps, paged_latency):
     """Time in which every sample of a data set is seen once.
 
     Assumes that the device never waits for its samples.

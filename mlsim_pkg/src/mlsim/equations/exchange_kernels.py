@@ -5,7 +5,7 @@ Their constants are fitted to measured exchanges, in `benchmarks/atlas`, with th
 
 from __future__ import annotations
 
-from mlsim.equations.functions import Value, square_root
+from mlsim.equations.functions import square_root
 from mlsim.equations.registry import equation
 
 QUESTION = "How long does a measured exchange take?"
@@ -13,14 +13,8 @@ QUESTION = "How long does a measured exchange take?"
 
 @equation(source="thakur2005optimization", yields="network_time")
 def ramped_network_time(
-    group_size: Value,
-    link_bytes: Value,
-    link_bandwidth: Value,
-    link_fraction: Value,
-    link_latency: Value,
-    start_growth: Value,
-    ramp_time: Value,
-) -> Value:
+    group_size, link_bytes, link_bandwidth, link_fraction, link_latency, start_growth, ramp_time
+):
     """Time of an exchange: a start, the bytes at the rate of many, and a ramp between them.
 
     The start is that of two devices and grows with a power of their number. The ramp is the

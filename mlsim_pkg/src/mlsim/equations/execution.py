@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
-from mlsim.equations.functions import Value
 from mlsim.equations.registry import equation
 
 QUESTION = "Where does a peak rate come from?"
 
 
 @equation(source="nvidia2020ampere", yields="peak_flops")
-def unit_peak(
-    cores: Value,
-    units_per_core: Value,
-    unit_multiply_adds: Value,
-    flops_per_multiply_add: Value,
-    clock_rate: Value,
-) -> Value:
+def unit_peak(cores, units_per_core, unit_multiply_adds, flops_per_multiply_add, clock_rate):
     """Rate at which all units of a device compute, if none of them ever waits.
 
     Assumes that every unit starts one operation in every clock cycle, at the highest clock.

@@ -7,16 +7,14 @@ theirs and 0 for all others, tells for which these equations hold.
 
 from __future__ import annotations
 
-from mlsim.equations.functions import Value, ceil, maximum, minimum, square_root
+from mlsim.equations.functions import ceil, maximum, minimum, square_root
 from mlsim.equations.registry import equation
 
 QUESTION = "How long do measured experts take?"
 
 
 @equation(source="fedus2022switch", counts=True)
-def busiest_rows(
-    routed_rows: Value, expert_parallel: Value, imbalance: Value, most_rows: Value
-) -> Value:
+def busiest_rows(routed_rows, expert_parallel, imbalance, most_rows):
     """Tokens that the device with most of them gets, where choices are uneven.
 
     Assumes that its share grows with a power of the devices; a power of 0 is balance.
@@ -29,13 +27,7 @@ def busiest_rows(
 
 
 @equation(source="fedus2022switch", counts=True)
-def met_experts(
-    own_experts: Value,
-    experts_per_token: Value,
-    experts: Value,
-    group_tokens: Value,
-    spread: Value,
-) -> Value:
+def met_experts(own_experts, experts_per_token, experts, group_tokens, spread):
     """Experts of a device that at least one token chooses.
 
     Tokens choose alike; the spread is the part of them that counts as choosing alone.
@@ -49,7 +41,7 @@ def met_experts(
 
 
 @equation(source="nvidia2023matmul", counts=True)
-def expert_rows(busiest_rows: Value, met_experts: Value, tile_size: Value) -> Value:
+def expert_rows(busiest_rows, met_experts, tile_size):
     """Rows of the tiles on which all experts together work: each expert fills its own.
 
     Valid where each expert's tokens are multiplied apart.
@@ -61,9 +53,7 @@ def expert_rows(busiest_rows: Value, met_experts: Value, tile_size: Value) -> Va
 
 
 @equation(source="nvidia2026aiconfigurator", yields="filled_share", counts=True)
-def expert_filled_share(
-    busiest_rows: Value, expert_rows: Value, expert_width: Value, half_width: Value
-) -> Value:
+def expert_filled_share(busiest_rows, expert_rows, expert_width, half_width):
     """Part of the rate that experts reach: padding of rows, and narrow layers.
 
     At the half width, a layer reaches 0.71 of what wide ones do.
@@ -78,13 +68,8 @@ def expert_filled_share(
 
 @equation(source="williams2009roofline")
 def expert_time(
-    compute_time: Value,
-    memory_time: Value,
-    bytes_moved: Value,
-    memory_bandwidth: Value,
-    data_passes: Value,
-    kernel_overhead: Value,
-) -> Value:
+    compute_time, memory_time, bytes_moved, memory_bandwidth, data_passes, kernel_overhead
+):
     """Time of experts: starts, weights beside arithmetic, and passes over the tokens' data.
 
     Sorting tokens by expert and bringing results back are passes of their own.
@@ -102,7 +87,7 @@ def expert_time(
 
 
 @equation(source="fedus2022switch", counts=True)
-def own_experts(experts: Value, expert_parallel: Value) -> Value:
+def own_experts(experts, expert_parallel):
     """Experts whose weights a device holds, or holds a slice of.
 
     Valid for experts divided evenly among devices.
@@ -114,7 +99,7 @@ def own_experts(experts: Value, expert_parallel: Value) -> Value:
 
 
 @equation(source="shoeybi2019megatron", counts=True)
-def expert_width(expert_size: Value, tensor_parallel: Value, expert_parallel: Value) -> Value:
+def expert_width(expert_size, tensor_parallel, expert_parallel):
     """Inner width of an expert on one device: whole, or a slice where more devices share it.
 
     Valid for tensor parallelism of which expert parallelism takes a part, or more.
@@ -126,9 +111,7 @@ def expert_width(expert_size: Value, tensor_parallel: Value, expert_parallel: Va
 
 
 @equation(source="nvidia2026aiconfigurator", counts=True)
-def passed_bytes(
-    bytes_per_element: Value, hidden_size: Value, expert_branches: Value, expert_width: Value
-) -> Value:
+def passed_bytes(bytes_per_element, hidden_size, expert_branches, expert_width):
     """Bytes that a token brings to a product of one of its experts, and takes from it.
 
     Valid for each product of an expert: gate and value side by side, or the way back.
@@ -140,7 +123,7 @@ def passed_bytes(
 
 
 @equation(source="fedus2022switch", counts=True)
-def routed_rows(group_tokens: Value, experts_per_token: Value, expert_parallel: Value) -> Value:
+def routed_rows(group_tokens, experts_per_token, expert_parallel):
     """Tokens that a device's experts get on average, one for each choice.
 
     Valid for experts divided evenly among devices.
@@ -152,7 +135,7 @@ def routed_rows(group_tokens: Value, experts_per_token: Value, expert_parallel: 
 
 
 @equation(source="fedus2022switch", counts=True)
-def most_rows(group_tokens: Value, experts_per_token: Value, own_experts: Value) -> Value:
+def most_rows(group_tokens, experts_per_token, own_experts):
     """Tokens that a device's experts get at most: all that can choose one of them.
 
     Valid for tokens that choose each expert once.
@@ -164,9 +147,7 @@ def most_rows(group_tokens: Value, experts_per_token: Value, own_experts: Value)
 
 
 @equation(source="fedus2022switch", yields="expert_share", counts=True)
-def spread_expert_share(
-    experts_per_token: Value, experts: Value, group_tokens: Value, spread: Value
-) -> Value:
+def spread_expert_share(experts_per_token, experts, group_tokens, spread):
     """Share of the experts that are read where tokens choose alike.
 
     The spread is the part of the tokens that counts as choosing alone. One token reads all
@@ -182,14 +163,8 @@ def spread_expert_share(
 
 @equation(source="nvidia2026aiconfigurator", counts=True)
 def expert_fill(
-    routed_rows: Value,
-    busiest_rows: Value,
-    own_experts: Value,
-    expert_share: Value,
-    expert_tile: Value,
-    expert_width: Value,
-    half_width: Value,
-) -> Value:
+    routed_rows, busiest_rows, own_experts, expert_share, expert_tile, expert_width, half_width
+):
     """Part of the rate that experts reach: the busiest device, padding, and narrow layers.
 
     Each expert that is met fills whole tiles with its own tokens, on the device with most of
@@ -219,13 +194,8 @@ def expert_fill(
 
 @equation(source="nvidia2026aiconfigurator", yields="compute_time")
 def routed_compute_time(
-    flops: Value,
-    peak_flops: Value,
-    compute_fraction: Value,
-    filled_share: Value,
-    routed_mark: Value,
-    expert_fill: Value,
-) -> Value:
+    flops, peak_flops, compute_fraction, filled_share, routed_mark, expert_fill
+):
     """Time to compute at the measured part of the peak rate; of experts, with their own tiles.
 
     Valid for the device and the precision that were measured.
@@ -239,9 +209,7 @@ def routed_compute_time(
 
 
 @equation(source="nvidia2026aiconfigurator", yields="full_tile_time")
-def routed_full_tile_time(
-    compute_time: Value, filled_share: Value, routed_mark: Value, expert_fill: Value
-) -> Value:
+def routed_full_tile_time(compute_time, filled_share, routed_mark, expert_fill):
     """Time that an operator's arithmetic would take if its tiles filled all cores.
 
     Valid for the calibrated estimate, whose compute time has the share in it.
@@ -253,9 +221,7 @@ def routed_full_tile_time(
 
 
 @equation(source="nvidia2026aiconfigurator")
-def expert_pass_time(
-    data_passes: Value, passed_bytes: Value, busiest_rows: Value, memory_bandwidth: Value
-) -> Value:
+def expert_pass_time(data_passes, passed_bytes, busiest_rows, memory_bandwidth):
     """Time to sort tokens by expert before a product, and to bring results back after it.
 
     Each token's numbers cross the memory several times, apart from the product.
@@ -269,9 +235,7 @@ def expert_pass_time(
 
 
 @equation(source="nvidia2026aiconfigurator", yields="roofline_time")
-def routed_roofline_time(
-    compute_time: Value, memory_time: Value, routed_mark: Value, expert_pass_time: Value
-) -> Value:
+def routed_roofline_time(compute_time, memory_time, routed_mark, expert_pass_time):
     """Time of an operator: the longer of computing and moving; of experts, more than that.
 
     Experts wait for weights now and for arithmetic then, so that neither hides the other
@@ -290,9 +254,7 @@ def routed_roofline_time(
 
 
 @equation(source="nvidia2026aiconfigurator", yields="untiled_time")
-def routed_untiled_time(
-    full_tile_time: Value, memory_time: Value, routed_mark: Value, expert_pass_time: Value
-) -> Value:
+def routed_untiled_time(full_tile_time, memory_time, routed_mark, expert_pass_time):
     """Time that an operator would take if its tiles filled all cores, also one of experts.
 
     Valid for the calibrated estimate.

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from mlsim.equations.functions import Value
 from mlsim.equations.registry import equation
 
 QUESTION = "How much carbon and water does it take?"
 
 
 @equation(source="patterson2021carbon")
-def carbon_intensity(average_carbon_intensity: Value, hour_factor: Value) -> Value:
+def carbon_intensity(average_carbon_intensity, hour_factor):
     """What a unit of electricity emits at the hours at which a load runs.
 
     Assumes that each hour is as on the typical day of the grid.
@@ -22,7 +21,7 @@ def carbon_intensity(average_carbon_intensity: Value, hour_factor: Value) -> Val
 
 
 @equation(source="esgmasterscope2", yields="carbon_intensity")
-def contract_carbon_intensity(average_carbon_intensity: Value, contract_factor: Value) -> Value:
+def contract_carbon_intensity(average_carbon_intensity, contract_factor):
     """What a unit of electricity emits by an operator's contracts (market-based).
 
     The operator's two ways of counting one year give the factor.
@@ -37,7 +36,7 @@ def contract_carbon_intensity(average_carbon_intensity: Value, contract_factor: 
 
 
 @equation(source="patterson2021carbon")
-def operational_carbon(carbon_intensity: Value, facility_energy: Value) -> Value:
+def operational_carbon(carbon_intensity, facility_energy):
     """Emissions of the electricity that a load uses.
 
     Valid for an average intensity; what one more load adds to a grid is another quantity.
@@ -49,13 +48,7 @@ def operational_carbon(carbon_intensity: Value, facility_energy: Value) -> Value
 
 
 @equation(source="gupta2022act")
-def embodied_carbon(
-    embodied_per_device: Value,
-    devices: Value,
-    working_time: Value,
-    device_lifetime: Value,
-    lifetime_use: Value,
-) -> Value:
+def embodied_carbon(embodied_per_device, devices, working_time, device_lifetime, lifetime_use):
     """Share of a load in the emissions of making its devices.
 
     Each hour of use takes an equal part of them; hours in which nobody uses the device
@@ -71,7 +64,7 @@ def embodied_carbon(
 
 
 @equation(source="gupta2022act")
-def total_carbon(operational_carbon: Value, embodied_carbon: Value) -> Value:
+def total_carbon(operational_carbon, embodied_carbon):
     """Emissions of the electricity, and the share in those of making the devices.
 
     Valid where both count the same gases.
@@ -83,7 +76,7 @@ def total_carbon(operational_carbon: Value, embodied_carbon: Value) -> Value:
 
 
 @equation(source="li2023thirsty")
-def site_water(wue: Value, it_energy: Value) -> Value:
+def site_water(wue, it_energy):
     """Water used in the data centre, most of it to cool.
 
     WUE is told for the energy of the machines, not for that of the whole facility.
@@ -98,7 +91,7 @@ def site_water(wue: Value, it_energy: Value) -> Value:
 
 
 @equation(source="li2023thirsty")
-def source_water(water_intensity: Value, facility_energy: Value) -> Value:
+def source_water(water_intensity, facility_energy):
     """Water consumed where the electricity is made.
 
     Valid for water that is consumed, not for what is taken from a river and given back.
@@ -110,7 +103,7 @@ def source_water(water_intensity: Value, facility_energy: Value) -> Value:
 
 
 @equation(source="li2023thirsty")
-def total_water(site_water: Value, source_water: Value) -> Value:
+def total_water(site_water, source_water):
     """Water of the data centre and of the power stations.
 
     Valid where both count the same kind of use.
@@ -122,7 +115,7 @@ def total_water(site_water: Value, source_water: Value) -> Value:
 
 
 @equation(source="gupta2022act")
-def carbon_per_token(total_carbon: Value, load_tokens: Value) -> Value:
+def carbon_per_token(total_carbon, load_tokens):
     """Emissions for each token.
 
     Valid where all of the load is for these tokens.
@@ -134,7 +127,7 @@ def carbon_per_token(total_carbon: Value, load_tokens: Value) -> Value:
 
 
 @equation(source="li2023thirsty")
-def water_per_token(total_water: Value, load_tokens: Value) -> Value:
+def water_per_token(total_water, load_tokens):
     """Water for each token.
 
     Valid where all of the load is for these tokens.

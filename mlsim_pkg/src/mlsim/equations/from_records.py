@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from mlsim.equations.functions import Value, maximum
+from mlsim.equations.functions import maximum
 from mlsim.equations.registry import equation
 
 QUESTION = "What follows from the figures on record?"
 
 
 @equation(source="fan2007power", yields="idle_power")
-def estimated_idle_power(idle_share: Value, max_power: Value) -> Value:
+def estimated_idle_power(idle_share, max_power):
     """Power of an idle device of which nobody published it, as a share of its full power.
 
     Assumes that the device is like those that were measured.
@@ -22,7 +22,7 @@ def estimated_idle_power(idle_share: Value, max_power: Value) -> Value:
 
 
 @equation(source="fan2007power", yields="host_idle_power", counts=True)
-def host_share_idle(server_idle_power: Value, server_devices: Value, idle_power: Value) -> Value:
+def host_share_idle(server_idle_power, server_devices, idle_power):
     """What an idle host draws for each device: the server's share, less the device itself.
 
     Valid for servers measured with their devices; never below zero.
@@ -34,7 +34,7 @@ def host_share_idle(server_idle_power: Value, server_devices: Value, idle_power:
 
 
 @equation(source="fan2007power", yields="host_max_power")
-def host_share_max(server_max_power: Value, server_devices: Value, max_power: Value) -> Value:
+def host_share_max(server_max_power, server_devices, max_power):
     """Most that a host draws for each device: the server's share, less the device itself.
 
     Assumes that host and devices draw most at the same time.
@@ -47,7 +47,7 @@ def host_share_max(server_max_power: Value, server_devices: Value, max_power: Va
 
 
 @equation(source="gupta2022act", yields="embodied_per_device")
-def embodied_share(embodied_server: Value, server_devices: Value) -> Value:
+def embodied_share(embodied_server, server_devices):
     """Share of one device in the emissions of making its server.
 
     Assumes that each device has an equal share of all else in the server.
@@ -60,7 +60,7 @@ def embodied_share(embodied_server: Value, server_devices: Value) -> Value:
 
 
 @equation(source="patterson2021carbon")
-def hour_factor(hours_intensity: Value, day_intensity: Value) -> Value:
+def hour_factor(hours_intensity, day_intensity):
     """Carbon intensity of the hours of a load, per that of the whole day.
 
     Assumes that the shape of the day is the same all year.
@@ -73,7 +73,7 @@ def hour_factor(hours_intensity: Value, day_intensity: Value) -> Value:
 
 
 @equation(source="esgmasterscope2")
-def contract_factor(market_emissions: Value, location_emissions: Value) -> Value:
+def contract_factor(market_emissions, location_emissions):
     """Emissions by an operator's contracts, per emissions of the same electricity by its grids.
 
     Assumes that contracts cover all places alike.
@@ -86,7 +86,7 @@ def contract_factor(market_emissions: Value, location_emissions: Value) -> Value
 
 
 @equation(source="mlenergy2025")
-def utilisation(busy_time: Value, working_time: Value) -> Value:
+def utilisation(busy_time, working_time):
     """Share of the peak rate that a load uses: time at the full rate, over the time it takes.
 
     Valid from 0 to 1; for arithmetic and for memory alike.
@@ -98,7 +98,7 @@ def utilisation(busy_time: Value, working_time: Value) -> Value:
 
 
 @equation(source="mlenergy2025")
-def busy_time(utilisation: Value, working_time: Value) -> Value:
+def busy_time(utilisation, working_time):
     """Time that the same work would take at the full rate.
 
     Valid for arithmetic and for memory alike.
@@ -110,7 +110,7 @@ def busy_time(utilisation: Value, working_time: Value) -> Value:
 
 
 @equation(source="patterson2021carbon", yields="working_time")
-def equal_working_time(device_time: Value, devices: Value) -> Value:
+def equal_working_time(device_time, devices):
     """Time for which each device is held, from device-hours.
 
     Valid where all devices are held for the same time.

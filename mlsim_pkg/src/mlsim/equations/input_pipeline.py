@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from mlsim.equations.functions import Value, minimum
+from mlsim.equations.functions import minimum
 from mlsim.equations.registry import equation
 
 QUESTION = "Does the data keep up with the accelerator?"
 
 
 @equation(source="mohan2021datastalls")
-def read_rate(storage_bandwidth: Value, stored_bytes: Value) -> Value:
+def read_rate(storage_bandwidth, stored_bytes):
     """Samples that a disk delivers, if it reads without a pause.
 
     Valid for a data set that memory does not hold: else it is read once and kept.
@@ -21,7 +21,7 @@ def read_rate(storage_bandwidth: Value, stored_bytes: Value) -> Value:
 
 
 @equation(source="mohan2021datastalls")
-def prepare_rate(load_workers: Value, worker_rate: Value) -> Value:
+def prepare_rate(load_workers, worker_rate):
     """Samples that all workers of a host prepare.
 
     Assumes that each worker has a core of its own, and none slows another.
@@ -34,7 +34,7 @@ def prepare_rate(load_workers: Value, worker_rate: Value) -> Value:
 
 
 @equation(source="mohan2021datastalls")
-def copy_rate(host_link_bandwidth: Value, copied_bytes: Value) -> Value:
+def copy_rate(host_link_bandwidth, copied_bytes):
     """Samples that the link between host and device carries.
 
     Valid for large batches, sent from memory that the system does not move.
@@ -46,7 +46,7 @@ def copy_rate(host_link_bandwidth: Value, copied_bytes: Value) -> Value:
 
 
 @equation(source="mohan2021datastalls")
-def supply_rate(read_rate: Value, prepare_rate: Value, copy_rate: Value) -> Value:
+def supply_rate(read_rate, prepare_rate, copy_rate):
     """Samples that arrive: a pipeline is as fast as its slowest stage.
 
     Assumes that the stages overlap, each with the next batch.
@@ -59,7 +59,7 @@ def supply_rate(read_rate: Value, prepare_rate: Value, copy_rate: Value) -> Valu
 
 
 @equation(source="mohan2021datastalls", yields="fed_throughput")
-def overlapped_throughput(supply_rate: Value, throughput: Value) -> Value:
+def overlapped_throughput(supply_rate, throughput):
     """Samples that a device finishes while the next ones are prepared.
 
     Valid over many batches, with a batch in reserve.
@@ -71,7 +71,7 @@ def overlapped_throughput(supply_rate: Value, throughput: Value) -> Value:
 
 
 @equation(source="mohan2021datastalls", yields="fed_throughput")
-def alternating_throughput(supply_rate: Value, throughput: Value) -> Value:
+def alternating_throughput(supply_rate, throughput):
     """Samples that are finished if preparing and computing take turns.
 
     Valid where the program that computes also prepares the samples.
@@ -83,7 +83,7 @@ def alternating_throughput(supply_rate: Value, throughput: Value) -> Value:
 
 
 @equation(source="mohan2021datastalls")
-def starved_share(fed_throughput: Value, throughput: Value) -> Value:
+def starved_share(fed_throughput, throughput):
     """Part of the time in which the device has nothing to work on.
 
     Valid over many batches.

@@ -8,16 +8,14 @@ moves for an element of each matrix.
 
 from __future__ import annotations
 
-from mlsim.equations.functions import Value, exceeds, floor, maximum, total
+from mlsim.equations.functions import exceeds, floor, maximum, total
 from mlsim.equations.registry import equation
 
 QUESTION = "What does one linear layer cost in a number format?"
 
 
 @equation(source="pytorch2026roofline", yields="flops")
-def layer_flops(
-    point_flops: Value, layer_rows: Value, layer_outputs: Value, layer_inputs: Value
-) -> Value:
+def layer_flops(point_flops, layer_rows, layer_outputs, layer_inputs):
     """Work of one kernel of a linear layer: a product and a sum for each point of M x N x K.
 
     Assumes that a pass which changes a format does no work that counts.
@@ -31,7 +29,7 @@ def layer_flops(
 
 
 @equation(source="pytorch2026roofline")
-def input_bytes(input_element_bytes: Value, layer_rows: Value, layer_inputs: Value) -> Value:
+def input_bytes(input_element_bytes, layer_rows, layer_inputs):
     """Traffic of the matrix M x K: the input, its gradient, or a copy in another format.
 
     Assumes that each element crosses the memory once for each format that is read or written.
@@ -44,9 +42,7 @@ def input_bytes(input_element_bytes: Value, layer_rows: Value, layer_inputs: Val
 
 
 @equation(source="pytorch2026roofline")
-def layer_weight_bytes(
-    weight_element_bytes: Value, weight_sets: Value, layer_inputs: Value, layer_outputs: Value
-) -> Value:
+def layer_weight_bytes(weight_element_bytes, weight_sets, layer_inputs, layer_outputs):
     """Traffic of the matrix K x N: the weights, their gradient, or a copy in another format.
 
     Assumes that each element crosses the memory once for each format that is read or written.
@@ -59,7 +55,7 @@ def layer_weight_bytes(
 
 
 @equation(source="pytorch2026roofline")
-def output_bytes(output_element_bytes: Value, layer_rows: Value, layer_outputs: Value) -> Value:
+def output_bytes(output_element_bytes, layer_rows, layer_outputs):
     """Traffic of the matrix M x N: the output, its gradient, or a copy in another format.
 
     Assumes that each element crosses the memory once for each format that is read or written.
@@ -73,13 +69,13 @@ def output_bytes(output_element_bytes: Value, layer_rows: Value, layer_outputs: 
 
 @equation(source="hennessy2019quantitative", yields="input_bytes")
 def kept_input_bytes(
-    input_element_bytes: Value,
-    output_element_bytes: Value,
-    layer_rows: Value,
-    layer_inputs: Value,
-    layer_outputs: Value,
-    last_level_cache: Value,
-) -> Value:
+    input_element_bytes,
+    output_element_bytes,
+    layer_rows,
+    layer_inputs,
+    layer_outputs,
+    last_level_cache,
+):
     """Traffic of the input if the last cache keeps it and the output: none if both fit.
 
     Assumes that the kernel before wrote the input just now, and weights push nothing out.
@@ -104,13 +100,13 @@ def kept_input_bytes(
 
 @equation(source="hennessy2019quantitative", yields="output_bytes")
 def kept_output_bytes(
-    input_element_bytes: Value,
-    output_element_bytes: Value,
-    layer_rows: Value,
-    layer_inputs: Value,
-    layer_outputs: Value,
-    last_level_cache: Value,
-) -> Value:
+    input_element_bytes,
+    output_element_bytes,
+    layer_rows,
+    layer_inputs,
+    layer_outputs,
+    last_level_cache,
+):
     """Traffic of the output if the last cache keeps it and the input: none if both fit.
 
     Assumes that the next kernel reads the output at once, and weights push nothing out.
@@ -133,17 +129,17 @@ def kept_output_bytes(
 
 @equation(source="nvidia2026transformerengine")
 def scale_bytes(
-    input_scale_bytes: Value,
-    weight_scale_bytes: Value,
-    output_scale_bytes: Value,
-    row_scale_bytes: Value,
-    outputs_scale_bytes: Value,
-    inputs_scale_bytes: Value,
-    weight_sets: Value,
-    layer_rows: Value,
-    layer_outputs: Value,
-    layer_inputs: Value,
-) -> Value:
+    input_scale_bytes,
+    weight_scale_bytes,
+    output_scale_bytes,
+    row_scale_bytes,
+    outputs_scale_bytes,
+    inputs_scale_bytes,
+    weight_sets,
+    layer_rows,
+    layer_outputs,
+    layer_inputs,
+):
     """Traffic of the scales of numbers that share one: by blocks, by rows or by columns.
 
     Assumes whole blocks: the size of a block divides the sides that it lies along.
@@ -164,20 +160,20 @@ def scale_bytes(
 
 @equation(source="pytorch2026roofline", yields="scale_bytes")
 def whole_block_scale_bytes(
-    input_scale_bytes: Value,
-    weight_scale_bytes: Value,
-    output_scale_bytes: Value,
-    row_scale_bytes: Value,
-    whole_scale_bytes: Value,
-    reads_scale_share: Value,
-    depth_scale_share: Value,
-    input_read: Value,
-    weight_read: Value,
-    output_read: Value,
-    layer_rows: Value,
-    layer_outputs: Value,
-    layer_inputs: Value,
-) -> Value:
+    input_scale_bytes,
+    weight_scale_bytes,
+    output_scale_bytes,
+    row_scale_bytes,
+    whole_scale_bytes,
+    reads_scale_share,
+    depth_scale_share,
+    input_read,
+    weight_read,
+    output_read,
+    layer_rows,
+    layer_outputs,
+    layer_inputs,
+):
     """Traffic of scales as PyTorch's roofline counts it: whole blocks, the rest of one dropped.
 
     A product counts blocks of all that it reads at once; a pass, those of each row.
@@ -208,9 +204,7 @@ def whole_block_scale_bytes(
 
 
 @equation(source="pytorch2026roofline", yields="bytes_moved")
-def layer_bytes_moved(
-    input_bytes: Value, layer_weight_bytes: Value, output_bytes: Value, scale_bytes: Value
-) -> Value:
+def layer_bytes_moved(input_bytes, layer_weight_bytes, output_bytes, scale_bytes):
     """All traffic of one kernel of a linear layer.
 
     Assumes that tiles of an operand which several cores need come from a cache.
@@ -223,9 +217,7 @@ def layer_bytes_moved(
 
 
 @equation(source="hennessy2019quantitative")
-def uncached_bytes(
-    input_bytes: Value, layer_weight_bytes: Value, output_bytes: Value, last_level_cache: Value
-) -> Value:
+def uncached_bytes(input_bytes, layer_weight_bytes, output_bytes, last_level_cache):
     """Traffic that no cache can save: what is more than it holds.
 
     Assumes that all of the last cache holds operands from the run before.
@@ -241,7 +233,7 @@ def uncached_bytes(
 
 
 @equation(source="pytorch2026roofline", yields="memory_required", sums=True)
-def operands_memory(bytes_moved: Value, held_repeats: Value) -> Value:
+def operands_memory(bytes_moved, held_repeats):
     """Memory for a layer's input, weights and output, with their scales.
 
     Assumes that nothing else is held: no copies in other formats, no gradients.

@@ -13,7 +13,7 @@ QUESTION = "How long does one linear layer take in a number format?"
 
 
 @equation(source="williams2009roofline", yields="memory_time")
-def uncached_memory_time(uncached_bytes: Value, memory_bandwidth: Value) -> Value:
+def uncached_memory_time(uncached_bytes, memory_bandwidth):
     """Time to move what no cache can hold, at full memory bandwidth.
 
     Valid as a lower limit.
@@ -25,7 +25,7 @@ def uncached_memory_time(uncached_bytes: Value, memory_bandwidth: Value) -> Valu
 
 
 @equation(source="pytorch2026roofline", yields="compute_time")
-def reached_compute_time(flops: Value, peak_flops: Value, compute_fraction: Value) -> Value:
+def reached_compute_time(flops, peak_flops, compute_fraction):
     """Time to compute at the part of the peak that large products reach.
 
     Assumes that the part is the same for all shapes.
@@ -38,7 +38,7 @@ def reached_compute_time(flops: Value, peak_flops: Value, compute_fraction: Valu
 
 
 @equation(source="pytorch2026roofline", yields="operator_time")
-def longest_time(compute_time: Value, memory_time: Value, kernel_overhead: Value) -> Value:
+def longest_time(compute_time, memory_time, kernel_overhead):
     """Time of a kernel: the longest of computing, moving bytes, and being launched.
 
     Assumes that all three overlap perfectly; a kernel that moves nothing still is launched.
@@ -51,7 +51,7 @@ def longest_time(compute_time: Value, memory_time: Value, kernel_overhead: Value
 
 
 @equation(source="hennessy2019quantitative", counts=True, yields="layer_rows")
-def stacked_rows(weight_sets: Value, group_rows: Value) -> Value:
+def stacked_rows(weight_sets, group_rows):
     """Rows of several products of one kernel, each with as many.
 
     Valid for products of one shape.
@@ -63,7 +63,7 @@ def stacked_rows(weight_sets: Value, group_rows: Value) -> Value:
 
 
 @equation(source="hennessy2019quantitative", yields="layer_rows", sums=True)
-def grouped_rows(group_rows: Value, repeats: Value) -> Value:
+def grouped_rows(group_rows, repeats):
     """Rows of several products of one kernel, each with its own number of them.
 
     Valid for groups such as the tokens of each expert.
@@ -78,9 +78,7 @@ def grouped_rows(group_rows: Value, repeats: Value) -> Value:
 
 
 @equation(source="pytorch2026roofline", yields="product_rows", counts=True)
-def turned_rows(
-    layer_rows: Value, layer_inputs: Value, weight_sets: Value, turned_weight: Value
-) -> Value:
+def turned_rows(layer_rows, layer_inputs, weight_sets, turned_weight):
     """Rows of one of a layer's products: those of the input, or K for the gradient of weights.
 
     Valid for one of several products of one kernel, on average.
@@ -94,7 +92,7 @@ def turned_rows(
 
 
 @equation(source="pytorch2026roofline", yields="outputs", counts=True)
-def turned_outputs(layer_outputs: Value, layer_inputs: Value, turned_input: Value) -> Value:
+def turned_outputs(layer_outputs, layer_inputs, turned_input):
     """Columns of one of a layer's products: N, or K for the gradient of the input.
 
     Valid for each of the three.
@@ -106,14 +104,7 @@ def turned_outputs(layer_outputs: Value, layer_inputs: Value, turned_input: Valu
 
 
 @equation(source="pytorch2026roofline", yields="product_depth", counts=True)
-def turned_depth(
-    layer_rows: Value,
-    layer_outputs: Value,
-    layer_inputs: Value,
-    weight_sets: Value,
-    turned_input: Value,
-    turned_weight: Value,
-) -> Value:
+def turned_depth(layer_rows, layer_outputs, layer_inputs, weight_sets, turned_input, turned_weight):
     """Depth of one of a layer's products: K, N or M, the side that is summed away.
 
     Valid for one of several products of one kernel, on average.
@@ -129,7 +120,7 @@ def turned_depth(
 
 
 @equation(source="nvidia2023matmul", yields="cores", counts=True)
-def shared_cores(device_cores: Value, weight_sets: Value) -> Value:
+def shared_cores(device_cores, weight_sets):
     """Cores for each of several products that run as one kernel.
 
     Valid for products of one shape; below one, a core has several products to do.
@@ -141,9 +132,7 @@ def shared_cores(device_cores: Value, weight_sets: Value) -> Value:
 
 
 @equation(source="nvidia2026aiconfigurator", yields="quantized_bytes")
-def input_quantized_bytes(
-    quantized_element_bytes: Value, layer_rows: Value, layer_inputs: Value
-) -> Value:
+def input_quantized_bytes(quantized_element_bytes, layer_rows, layer_inputs):
     """Traffic of bringing the input to a shorter format, as measured with the product.
 
     Assumes that it grows with the input alone.
@@ -156,7 +145,7 @@ def input_quantized_bytes(
 
 
 @equation(source="nvidia2026aiconfigurator", yields="operator_time")
-def measured_kernel_time(product_time: Value) -> Value:
+def measured_kernel_time(product_time):
     """Time of a kernel, as the atlas of measured kernels has it.
 
     Valid for products, and for passes, whose arithmetic takes no time.
@@ -168,7 +157,7 @@ def measured_kernel_time(product_time: Value) -> Value:
 
 
 @equation(source="pytorch2026roofline", sums=True)
-def products_time(operator_time: Value, product_repeats: Value) -> Value:
+def products_time(operator_time, product_repeats):
     """Time of a layer's products in the asked formats.
 
     Valid for products that run one after another.
@@ -180,7 +169,7 @@ def products_time(operator_time: Value, product_repeats: Value) -> Value:
 
 
 @equation(source="pytorch2026roofline", sums=True)
-def casts_time(operator_time: Value, cast_repeats: Value) -> Value:
+def casts_time(operator_time, cast_repeats):
     """Time of the passes that bring tensors to another format.
 
     Valid for passes that run one after another, and beside no product.
@@ -192,7 +181,7 @@ def casts_time(operator_time: Value, cast_repeats: Value) -> Value:
 
 
 @equation(source="pytorch2026roofline", sums=True)
-def baseline_time(operator_time: Value, baseline_repeats: Value) -> Value:
+def baseline_time(operator_time, baseline_repeats):
     """Time of the same layer in the baseline format, which needs no passes.
 
     Valid for products that run one after another.
@@ -204,7 +193,7 @@ def baseline_time(operator_time: Value, baseline_repeats: Value) -> Value:
 
 
 @equation(source="pytorch2026roofline", yields="latency")
-def layer_latency(products_time: Value, casts_time: Value) -> Value:
+def layer_latency(products_time, casts_time):
     """Time of a layer: its products, and the passes between formats.
 
     Assumes that they run one after another.
@@ -217,7 +206,7 @@ def layer_latency(products_time: Value, casts_time: Value) -> Value:
 
 
 @equation(source="pytorch2026roofline")
-def casts_share(casts_time: Value, latency: Value) -> Value:
+def casts_share(casts_time, latency):
     """Part of a layer's time that goes into changing formats.
 
     Valid from 0 to 1.
@@ -229,7 +218,7 @@ def casts_share(casts_time: Value, latency: Value) -> Value:
 
 
 @equation(source="pytorch2026roofline")
-def format_speedup(baseline_time: Value, latency: Value) -> Value:
+def format_speedup(baseline_time, latency):
     """How many times as fast the layer is as in the baseline format.
 
     Below 1, the passes and starts cost more than the shorter format saves.
@@ -243,9 +232,7 @@ def format_speedup(baseline_time: Value, latency: Value) -> Value:
 
 
 @equation(source="williams2009roofline")
-def compute_limited(
-    operator_time: Value, compute_time: Value, memory_time: Value, kernel_overhead: Value
-) -> Value:
+def compute_limited(operator_time, compute_time, memory_time, kernel_overhead):
     """Time of a kernel if arithmetic takes longer than its traffic and its start, else none.
 
     Valid for one kernel.
@@ -257,9 +244,7 @@ def compute_limited(
 
 
 @equation(source="williams2009roofline")
-def memory_limited(
-    operator_time: Value, compute_time: Value, memory_time: Value, kernel_overhead: Value
-) -> Value:
+def memory_limited(operator_time, compute_time, memory_time, kernel_overhead):
     """Time of a kernel if traffic takes as long as its arithmetic and longer than its start.
 
     Valid for one kernel.
@@ -275,7 +260,7 @@ def memory_limited(
 
 
 @equation(source="williams2009roofline", sums=True)
-def compute_limited_time(compute_limited: Value, repeats: Value) -> Value:
+def compute_limited_time(compute_limited, repeats):
     """Time in kernels for which arithmetic takes longest.
 
     Valid for kernels that run one after another.
@@ -287,7 +272,7 @@ def compute_limited_time(compute_limited: Value, repeats: Value) -> Value:
 
 
 @equation(source="williams2009roofline", sums=True)
-def memory_limited_time(memory_limited: Value, repeats: Value) -> Value:
+def memory_limited_time(memory_limited, repeats):
     """Time in kernels for which traffic takes longest.
 
     Valid for kernels that run one after another.
@@ -299,7 +284,7 @@ def memory_limited_time(memory_limited: Value, repeats: Value) -> Value:
 
 
 @equation(source="williams2009roofline")
-def compute_limited_share(compute_limited_time: Value, latency: Value) -> Value:
+def compute_limited_share(compute_limited_time, latency):
     """Part of a layer's time in kernels for which arithmetic takes longest.
 
     Valid from 0 to 1.
@@ -311,7 +296,7 @@ def compute_limited_share(compute_limited_time: Value, latency: Value) -> Value:
 
 
 @equation(source="williams2009roofline")
-def memory_limited_share(memory_limited_time: Value, latency: Value) -> Value:
+def memory_limited_share(memory_limited_time, latency):
     """Part of a layer's time in kernels for which traffic takes longest.
 
     Valid from 0 to 1.
@@ -323,9 +308,7 @@ def memory_limited_share(memory_limited_time: Value, latency: Value) -> Value:
 
 
 @equation(source="williams2009roofline")
-def start_limited_share(
-    compute_limited_time: Value, memory_limited_time: Value, latency: Value
-) -> Value:
+def start_limited_share(compute_limited_time, memory_limited_time, latency):
     """Part of a layer's time in kernels for which the start takes longest: what is left.
 
     Valid from 0 to 1.

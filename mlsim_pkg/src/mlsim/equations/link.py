@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from mlsim.equations.functions import Value
 from mlsim.equations.registry import equation
 
 QUESTION = "How fast do devices talk to one another?"
 
 
 @equation(source="patarasuk2009bandwidth", yields="link_bandwidth")
-def switched_bandwidth(device_bandwidth: Value) -> Value:
+def switched_bandwidth(device_bandwidth):
     """Rate at which a device sends to others through a switch, whatever the group.
 
     Assumes that the switch is not the limit.
@@ -22,7 +21,7 @@ def switched_bandwidth(device_bandwidth: Value) -> Value:
 
 
 @equation(source="patarasuk2009bandwidth", yields="link_bandwidth")
-def mesh_bandwidth(device_bandwidth: Value, group_size: Value, system_size: Value) -> Value:
+def mesh_bandwidth(device_bandwidth, group_size, system_size):
     """Rate at which a device of a mesh sends to a group: each has a link of its own.
 
     Assumes that a group uses the links between its members only.
@@ -35,7 +34,7 @@ def mesh_bandwidth(device_bandwidth: Value, group_size: Value, system_size: Valu
 
 
 @equation(source="austin2025scale", yields="link_bandwidth")
-def torus_bandwidth(device_bandwidth: Value, group_links: Value, device_links: Value) -> Value:
+def torus_bandwidth(device_bandwidth, group_links, device_links):
     """Rate at which a device of a torus sends to a group: by the links that lead within it.
 
     A group that goes the whole way round an axis uses both links of it, and in both directions.
@@ -50,9 +49,7 @@ def torus_bandwidth(device_bandwidth: Value, group_links: Value, device_links: V
 
 
 @equation(source="thakur2005optimization", yields="link_bandwidth")
-def two_level_bandwidth(
-    node_members: Value, node_groups: Value, node_bandwidth: Value, fabric_bandwidth: Value
-) -> Value:
+def two_level_bandwidth(node_members, node_groups, node_bandwidth, fabric_bandwidth):
     """Rate of one ring that would be as fast as two levels: within nodes, then between them.
 
     Each device of a node carries a part of the vector to its peers in the others.
@@ -74,9 +71,7 @@ def two_level_bandwidth(
 
 
 @equation(source="thakur2005optimization", yields="link_hops", counts=True)
-def two_level_hops(
-    ring_hops: Value, group_size: Value, node_members: Value, node_groups: Value
-) -> Value:
+def two_level_hops(ring_hops, group_size, node_members, node_groups):
     """Messages that follow one another in two levels: a ring in the node, then one over the nodes.
 
     A ring has a message for each of its devices but one, as often as it goes round.

@@ -7,14 +7,14 @@ not read through.
 
 from __future__ import annotations
 
-from mlsim.equations.functions import Value, total
+from mlsim.equations.functions import total
 from mlsim.equations.registry import equation
 
 QUESTION = "What does a table take, of which a few rows are read?"
 
 
 @equation(source="naumov2019dlrm", yields="weights_held")
-def tables_held(weight_bytes: Value, bytes_per_parameter: Value, table_parameters: Value) -> Value:
+def tables_held(weight_bytes, bytes_per_parameter, table_parameters):
     """Memory of all that an operator learned: what a step reads, and tables of rows.
 
     Assumes that rows are stored as the other parameters are.
@@ -27,7 +27,7 @@ def tables_held(weight_bytes: Value, bytes_per_parameter: Value, table_parameter
 
 
 @equation(source="naumov2019dlrm", yields="weight_memory", sums=True)
-def held_memory(weights_held: Value, repeats: Value) -> Value:
+def held_memory(weights_held, repeats):
     """Memory of all parameters, those in tables included.
 
     Assumes one copy of the parameters.

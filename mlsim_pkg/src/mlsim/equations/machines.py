@@ -5,14 +5,13 @@ These explain why machines look as they do; no solver asks them.
 
 from __future__ import annotations
 
-from mlsim.equations.functions import Value
 from mlsim.equations.registry import equation
 
 QUESTION = "Why are there many processors, and what do they gain?"
 
 
 @equation(source="pattbuzzwords")
-def speedup(parallel_share: Value, processors: Value) -> Value:
+def speedup(parallel_share, processors):
     """Speedup by several processors, by Amdahl's law.
 
     The part that they share takes one share of its time each; the rest takes as long as before.
@@ -28,7 +27,7 @@ def speedup(parallel_share: Value, processors: Value) -> Value:
 
 
 @equation(source="horowitz2000circuit")
-def power_ratio(capacitance_ratio: Value, voltage_ratio: Value, frequency_ratio: Value) -> Value:
+def power_ratio(capacitance_ratio, voltage_ratio, frequency_ratio):
     """Power that switching takes, over the old one: capacitance, voltage squared, and clock.
 
     Assumes that leakage is small beside switching.
@@ -42,7 +41,7 @@ def power_ratio(capacitance_ratio: Value, voltage_ratio: Value, frequency_ratio:
 
 
 @equation(source="pop2024balance")
-def load_balance(mean_busy_time: Value, longest_busy_time: Value) -> Value:
+def load_balance(mean_busy_time, longest_busy_time):
     """How evenly processors share a job: the mean of their busy times over the longest.
 
     Assumes that all begin together and that the next step waits for the last one.

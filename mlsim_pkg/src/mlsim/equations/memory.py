@@ -7,14 +7,14 @@ one that reads them. Space that a framework or a library takes for itself
 
 from __future__ import annotations
 
-from mlsim.equations.functions import Value, total
+from mlsim.equations.functions import total
 from mlsim.equations.registry import equation
 
 QUESTION = "Does it fit in memory?"
 
 
 @equation(source="hennessy2019quantitative", sums=True)
-def weight_memory(weight_bytes: Value, repeats: Value) -> Value:
+def weight_memory(weight_bytes, repeats):
     """Memory of all parameters.
 
     Assumes one copy of the parameters.
@@ -27,9 +27,7 @@ def weight_memory(weight_bytes: Value, repeats: Value) -> Value:
 
 
 @equation(source="hennessy2019quantitative")
-def activation_memory(
-    bytes_per_element: Value, activations_live: Value, batch_size: Value
-) -> Value:
+def activation_memory(bytes_per_element, activations_live, batch_size):
     """Memory of the activations at the moment when most of them are alive.
 
     Assumes that an activation is freed once its last reader has run.
@@ -43,7 +41,7 @@ def activation_memory(
 
 
 @equation(source="hennessy2019quantitative")
-def memory_required(weight_memory: Value, activation_memory: Value) -> Value:
+def memory_required(weight_memory, activation_memory):
     """Memory that the network needs, weights and live activations together.
 
     Assumes nothing for the framework, for workspaces or for fragmentation.
@@ -56,7 +54,7 @@ def memory_required(weight_memory: Value, activation_memory: Value) -> Value:
 
 
 @equation(source="hennessy2019quantitative")
-def memory_free(memory_capacity: Value, memory_required: Value) -> Value:
+def memory_free(memory_capacity, memory_required):
     """Memory that is left; below zero, the network does not fit.
 
     Valid for a device that nothing else uses.

@@ -6,14 +6,14 @@ equations in which a sample takes the place of a sequence of tokens.
 
 from __future__ import annotations
 
-from mlsim.equations.functions import Value, total
+from mlsim.equations.functions import total
 from mlsim.equations.registry import equation
 
 QUESTION = "How long does a step of training of a network take?"
 
 
 @equation(source="goyal2017imagenet", yields="batch_size")
-def trained_batch(micro_batch: Value) -> Value:
+def trained_batch(micro_batch):
     """Samples that a device takes through the network together: those of a micro-batch.
 
     Valid where a batch norm takes its means over these samples alone.
@@ -25,7 +25,7 @@ def trained_batch(micro_batch: Value) -> Value:
 
 
 @equation(source="hennessy2019quantitative", sums=True)
-def micro_batch_flops(flops: Value, all_repeats: Value) -> Value:
+def micro_batch_flops(flops, all_repeats):
     """Work of a micro-batch on one device: its products forward and on the way back.
 
     The first layer needs no error of the network's own input, so its way back is one product.
@@ -39,9 +39,7 @@ def micro_batch_flops(flops: Value, all_repeats: Value) -> Value:
 
 
 @equation(source="goyal2017imagenet", yields="model_flops")
-def network_model_flops(
-    micro_batch_flops: Value, micro_batches: Value, data_parallel: Value
-) -> Value:
+def network_model_flops(micro_batch_flops, micro_batches, data_parallel):
     """Work of a step on all devices.
 
     Valid where each device works on as many samples.
@@ -53,7 +51,7 @@ def network_model_flops(
 
 
 @equation(source="goyal2017imagenet", yields="throughput")
-def trained_throughput(global_batch: Value, step_time: Value) -> Value:
+def trained_throughput(global_batch, step_time):
     """Samples that all devices together learn from per second.
 
     Assumes that no device waits for its samples.
@@ -66,7 +64,7 @@ def trained_throughput(global_batch: Value, step_time: Value) -> Value:
 
 
 @equation(source="goyal2017imagenet", yields="computing_time")
-def samples_time(training_samples: Value, throughput: Value) -> Value:
+def samples_time(training_samples, throughput):
     """Time of a run in which nothing fails and nothing is written.
 
     Valid where nothing is evaluated between steps.
@@ -78,9 +76,7 @@ def samples_time(training_samples: Value, throughput: Value) -> Value:
 
 
 @equation(source="rajbhandari2020zero", yields="state_bytes")
-def optimizer_state_bytes(
-    optimizer_moments: Value, moment_bytes: Value, master_bytes: Value
-) -> Value:
+def optimizer_state_bytes(optimizer_moments, moment_bytes, master_bytes):
     """Bytes of optimizer state for each parameter: its moments, and a precise copy of the weight.
 
     Plain gradient descent has no moment, momentum has one, Adam has two.
@@ -95,14 +91,14 @@ def optimizer_state_bytes(
 
 @equation(source="rajbhandari2020zero", yields="optimizer_time")
 def plain_optimizer_time(
-    device_parameters: Value,
-    state_shards: Value,
-    bytes_per_gradient: Value,
-    state_bytes: Value,
-    bytes_per_parameter: Value,
-    memory_bandwidth: Value,
-    memory_fraction: Value,
-) -> Value:
+    device_parameters,
+    state_shards,
+    bytes_per_gradient,
+    state_bytes,
+    bytes_per_parameter,
+    memory_bandwidth,
+    memory_fraction,
+):
     """Time to update weights of which there is no precise copy: they are read, too.
 
     Gradients are read, state and weights are read and written.
@@ -122,9 +118,7 @@ def plain_optimizer_time(
 
 
 @equation(source="hennessy2019quantitative", yields="weight_memory")
-def network_weight_memory(
-    bytes_per_parameter: Value, device_parameters: Value, running_statistics: Value
-) -> Value:
+def network_weight_memory(bytes_per_parameter, device_parameters, running_statistics):
     """Memory of the weights, and of the means and variances that batch norms keep up.
 
     Valid where each device holds all weights.

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from mlsim.equations.functions import Value
 from mlsim.equations.registry import equation
 
 QUESTION = "How fast do devices talk to one another?"
 
 
 @equation(source="thakur2005optimization", yields="link_elements")
-def inside_ring_elements(ring_elements: Value, group_size: Value, node_members: Value) -> Value:
+def inside_ring_elements(ring_elements, group_size, node_members):
     """Elements of each token that a device sends inside its node, of a reduction or gather.
 
     A group in several nodes works in two levels: in the node first, where each device then
@@ -24,9 +23,7 @@ def inside_ring_elements(ring_elements: Value, group_size: Value, node_members: 
 
 
 @equation(source="thakur2005optimization", yields="link_elements")
-def between_ring_elements(
-    ring_elements: Value, group_size: Value, node_members: Value, node_groups: Value
-) -> Value:
+def between_ring_elements(ring_elements, group_size, node_members, node_groups):
     """Elements of each token that a device sends to other nodes, of a reduction or gather.
 
     Each device of a node carries its part of the vector to its peers in the others.
@@ -47,7 +44,7 @@ def between_ring_elements(
 
 
 @equation(source="fedus2022switch")
-def near_share(node_members: Value, expert_replicas: Value) -> Value:
+def near_share(node_members, expert_replicas):
     """Share of a token's way to experts elsewhere that stays in its node.
 
     Of the other copies of the model with which it shares the experts, those in the same node.
@@ -62,7 +59,7 @@ def near_share(node_members: Value, expert_replicas: Value) -> Value:
 
 
 @equation(source="fedus2022switch", yields="link_elements")
-def near_exchange_elements(exchange_elements: Value, near_share: Value) -> Value:
+def near_exchange_elements(exchange_elements, near_share):
     """Elements of each token that go to experts in the same node.
 
     Valid where a copy of the token goes to each device that has some of its experts.
@@ -74,7 +71,7 @@ def near_exchange_elements(exchange_elements: Value, near_share: Value) -> Value
 
 
 @equation(source="fedus2022switch", yields="link_elements")
-def far_exchange_elements(exchange_elements: Value, near_share: Value) -> Value:
+def far_exchange_elements(exchange_elements, near_share):
     """Elements of each token that go to experts in other nodes.
 
     Assumes that each copy crosses the fabric by itself. A program that sends one copy to a

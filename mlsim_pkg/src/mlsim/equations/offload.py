@@ -6,16 +6,14 @@ Some also count a draft, which takes memory beside the model.
 
 from __future__ import annotations
 
-from mlsim.equations.functions import Value, maximum, minimum, total
+from mlsim.equations.functions import maximum, minimum, total
 from mlsim.equations.registry import equation
 
 QUESTION = "What do prefix caching, offload and adapters change?"
 
 
 @equation(source="sheng2023flexgen")
-def offload_bytes(
-    offloaded_weights: Value, weight_bytes: Value, offloaded_cache: Value, cache_bytes: Value
-) -> Value:
+def offload_bytes(offloaded_weights, weight_bytes, offloaded_cache, cache_bytes):
     """Bytes that an operator takes from the host in one step.
 
     Assumes that the same share of each matrix, and of each layer's cache, lies there.
@@ -28,7 +26,7 @@ def offload_bytes(
 
 
 @equation(source="sheng2023flexgen")
-def offload_time(offload_bytes: Value, host_link_bandwidth: Value) -> Value:
+def offload_time(offload_bytes, host_link_bandwidth):
     """Time of an operator's bytes on the link from the host.
 
     Assumes that each device has the link to itself, at its printed rate.
@@ -41,7 +39,7 @@ def offload_time(offload_bytes: Value, host_link_bandwidth: Value) -> Value:
 
 
 @equation(source="nvidia2020ampere", yields="host_link_bandwidth")
-def one_way_rate(both_ways_rate: Value) -> Value:
+def one_way_rate(both_ways_rate):
     """Rate of a link in one direction, of a figure that counts both.
 
     Valid for links that are as fast each way, as PCIe is.
@@ -54,12 +52,8 @@ def one_way_rate(both_ways_rate: Value) -> Value:
 
 @equation(source="sheng2023flexgen", yields="memory_time")
 def offloaded_memory_time(
-    bytes_moved: Value,
-    offload_bytes: Value,
-    memory_bandwidth: Value,
-    offload_time: Value,
-    offload_overlap: Value,
-) -> Value:
+    bytes_moved, offload_bytes, memory_bandwidth, offload_time, offload_overlap
+):
     """Time of an operator's bytes, of which some come from the host.
 
     With full overlap the longer of the two ways counts, without any their sum.
@@ -79,13 +73,8 @@ def offloaded_memory_time(
 
 @equation(source="sheng2023flexgen", yields="memory_time")
 def offloaded_calibrated_memory_time(
-    bytes_moved: Value,
-    offload_bytes: Value,
-    memory_bandwidth: Value,
-    memory_fraction: Value,
-    offload_time: Value,
-    offload_overlap: Value,
-) -> Value:
+    bytes_moved, offload_bytes, memory_bandwidth, memory_fraction, offload_time, offload_overlap
+):
     """Time of an operator's bytes, of which some come from the host, at the measured rate.
 
     The rate of device memory is the measured one, that of the link is the printed one.
@@ -104,7 +93,7 @@ def offloaded_calibrated_memory_time(
 
 
 @equation(source="sheng2023flexgen", yields="memory_time")
-def local_memory_time(bytes_moved: Value, offload_bytes: Value, memory_bandwidth: Value) -> Value:
+def local_memory_time(bytes_moved, offload_bytes, memory_bandwidth):
     """Time of those bytes of an operator that come from the device's own memory.
 
     Valid for the bound, which takes the link's time of the whole step apart.
@@ -116,9 +105,7 @@ def local_memory_time(bytes_moved: Value, offload_bytes: Value, memory_bandwidth
 
 
 @equation(source="sheng2023flexgen", yields="latency")
-def offloaded_bound_latency(
-    total_compute_time: Value, total_memory_time: Value, total_offload_time: Value
-) -> Value:
+def offloaded_bound_latency(total_compute_time, total_memory_time, total_offload_time):
     """Least time of a step with offload: all work, all local bytes, or all of the host's.
 
     Assumes that the three overlap perfectly over the whole step, as with fetching ahead.
@@ -131,7 +118,7 @@ def offloaded_bound_latency(
 
 
 @equation(source="sheng2023flexgen", sums=True)
-def total_offload_bytes(offload_bytes: Value, repeats: Value) -> Value:
+def total_offload_bytes(offload_bytes, repeats):
     """Bytes that a step takes from the host.
 
     Valid for one device; in a pipeline, for the way through all its stages.
@@ -143,7 +130,7 @@ def total_offload_bytes(offload_bytes: Value, repeats: Value) -> Value:
 
 
 @equation(source="sheng2023flexgen", sums=True)
-def total_offload_time(offload_time: Value, repeats: Value) -> Value:
+def total_offload_time(offload_time, repeats):
     """Time of a step's bytes on the link from the host.
 
     Valid as a lower limit of the step.
@@ -155,7 +142,7 @@ def total_offload_time(offload_time: Value, repeats: Value) -> Value:
 
 
 @equation(source="pope2023efficiently", sums=True)
-def model_weight_memory(weights_held: Value, resident_repeats: Value) -> Value:
+def model_weight_memory(weights_held, resident_repeats):
     """Memory of all the model's parameters that belong to one device, wherever they lie.
 
     Valid for inference.
@@ -167,9 +154,7 @@ def model_weight_memory(weights_held: Value, resident_repeats: Value) -> Value:
 
 
 @equation(source="sheng2023flexgen", yields="weight_memory")
-def weights_on_device(
-    model_weight_memory: Value, offloaded_weights: Value, draft_weight_memory: Value
-) -> Value:
+def weights_on_device(model_weight_memory, offloaded_weights, draft_weight_memory):
     """Memory of the parameters that stay on one device, those of a draft among them.
 
     Valid for inference; nothing of a draft is offloaded.
@@ -181,7 +166,7 @@ def weights_on_device(
 
 
 @equation(source="kwon2023paged", sums=True)
-def model_cache_per_sequence(operator_cache: Value, resident_repeats: Value) -> Value:
+def model_cache_per_sequence(operator_cache, resident_repeats):
     """Cache of one sequence that belongs to one device, wherever it lies.
 
     Valid for any number of layers on the device.
@@ -193,9 +178,7 @@ def model_cache_per_sequence(operator_cache: Value, resident_repeats: Value) -> 
 
 
 @equation(source="sheng2023flexgen", yields="cache_per_sequence")
-def cache_on_device(
-    model_cache_per_sequence: Value, offloaded_cache: Value, draft_cache_per_sequence: Value
-) -> Value:
+def cache_on_device(model_cache_per_sequence, offloaded_cache, draft_cache_per_sequence):
     """Cache of one sequence that stays on one device, that of a draft with it.
 
     Valid for any number of layers on the device; nothing of a draft is offloaded.
@@ -208,12 +191,12 @@ def cache_on_device(
 
 @equation(source="sheng2023flexgen")
 def host_memory(
-    offloaded_weights: Value,
-    model_weight_memory: Value,
-    offloaded_cache: Value,
-    model_cache_per_sequence: Value,
-    resident_batch: Value,
-) -> Value:
+    offloaded_weights,
+    model_weight_memory,
+    offloaded_cache,
+    model_cache_per_sequence,
+    resident_batch,
+):
     """Memory that one device uses of its host.
 
     Assumes that the host has as much: the zoo does not say how much a host has.
@@ -229,9 +212,7 @@ def host_memory(
 
 
 @equation(source="sheng2023flexgen", yields="layers_cache")
-def layers_cache_on_device(
-    layers_cache: Value, offloaded_cache: Value, draft_cache_per_token: Value
-) -> Value:
+def layers_cache_on_device(layers_cache, offloaded_cache, draft_cache_per_token):
     """KV cache of one token that stays on one device, that of a draft with it.
 
     Valid for one token of one sequence.

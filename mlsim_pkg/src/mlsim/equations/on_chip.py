@@ -7,14 +7,14 @@ from memory once a step in either case.
 
 from __future__ import annotations
 
-from mlsim.equations.functions import Value, exceeds
+from mlsim.equations.functions import exceeds
 from mlsim.equations.registry import equation
 
 QUESTION = "What does a step move if a cache keeps the activations?"
 
 
 @equation(source="hennessy2019quantitative")
-def live_bytes(bytes_per_element: Value, operator_live: Value, batch_size: Value) -> Value:
+def live_bytes(bytes_per_element, operator_live, batch_size):
     """All activations that are alive while an operator runs: what a cache has to hold.
 
     Assumes that an operator is done for the whole batch before the next one starts.
@@ -30,14 +30,14 @@ def live_bytes(bytes_per_element: Value, operator_live: Value, batch_size: Value
 
 @equation(source="hennessy2019quantitative", yields="activation_bytes")
 def kept_activation_bytes(
-    bytes_per_element: Value,
-    boundary_elements: Value,
-    activations_read: Value,
-    activations_written: Value,
-    live_bytes: Value,
-    last_level_cache: Value,
-    batch_size: Value,
-) -> Value:
+    bytes_per_element,
+    boundary_elements,
+    activations_read,
+    activations_written,
+    live_bytes,
+    last_level_cache,
+    batch_size,
+):
     """Traffic of an operator's activations to memory, if a cache keeps all that fit.
 
     While all that is alive fits in the last cache, an operator moves only what enters or

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from mlsim.equations.functions import Value, maximum
+from mlsim.equations.functions import maximum
 from mlsim.equations.registry import equation
 
 QUESTION = "How long does a step of training take, and what is it spent on?"
 
 
 @equation(source="huang2019gpipe", yields="micro_batches")
-def training_micro_batches(global_batch: Value, data_parallel: Value, micro_batch: Value) -> Value:
+def training_micro_batches(global_batch, data_parallel, micro_batch):
     """Micro-batches that follow one another through a pipeline in one step.
 
     Valid where they divide the batch evenly.
@@ -21,7 +21,7 @@ def training_micro_batches(global_batch: Value, data_parallel: Value, micro_batc
 
 
 @equation(source="narayanan2021megatron")
-def steady_time(micro_batches: Value, stage_time: Value) -> Value:
+def steady_time(micro_batches, stage_time):
     """Time in which a stage works on the micro-batches of a step, one after another.
 
     Valid for the slowest stage, which sets the pace.
@@ -33,9 +33,7 @@ def steady_time(micro_batches: Value, stage_time: Value) -> Value:
 
 
 @equation(source="narayanan2021megatron")
-def bubble_time(
-    pipeline_parallel: Value, stage_time: Value, output_time: Value, interleaved: Value
-) -> Value:
+def bubble_time(pipeline_parallel, stage_time, output_time, interleaved):
     """Time in which the last stage waits while the pipeline fills and empties.
 
     It waits for one micro-batch to pass through all other stages, forward and backward. These
@@ -57,14 +55,14 @@ def bubble_time(
 
 @equation(source="narayanan2021megatron", yields="bubble_time")
 def uneven_bubble_time(
-    pipeline_parallel: Value,
-    stage_time: Value,
-    output_time: Value,
-    interleaved: Value,
-    micro_batches: Value,
-    stage_layers: Value,
-    spared_layers: Value,
-) -> Value:
+    pipeline_parallel,
+    stage_time,
+    output_time,
+    interleaved,
+    micro_batches,
+    stage_layers,
+    spared_layers,
+):
     """Time in which the last stage waits where stages hold unequally many layers.
 
     It has the output layer, and so is spared a layer, which a full stage has. Beside filling
@@ -87,7 +85,7 @@ def uneven_bubble_time(
 
 
 @equation(source="narayanan2021megatron")
-def output_share(output_time: Value, stage_time: Value) -> Value:
+def output_share(output_time, stage_time):
     """Part of the slowest stage's time that the output layer takes, and the other stages don't.
 
     Valid from 0 to 1.
@@ -99,7 +97,7 @@ def output_share(output_time: Value, stage_time: Value) -> Value:
 
 
 @equation(source="narayanan2021megatron")
-def pipeline_sends(micro_batches: Value, interleaved: Value) -> Value:
+def pipeline_sends(micro_batches, interleaved):
     """Messages that a stage waits for: each micro-batch comes in from both sides.
 
     Valid where there are two stages or more.
@@ -112,13 +110,13 @@ def pipeline_sends(micro_batches: Value, interleaved: Value) -> Value:
 
 @equation(source="narayanan2021megatron")
 def pipeline_time(
-    pipeline_sends: Value,
-    hop_latency: Value,
-    bytes_per_element: Value,
-    pipeline_elements: Value,
-    stage_bandwidth: Value,
-    link_fraction: Value,
-) -> Value:
+    pipeline_sends,
+    hop_latency,
+    bytes_per_element,
+    pipeline_elements,
+    stage_bandwidth,
+    link_fraction,
+):
     """Time to send activations, and their gradients, from stage to stage.
 
     Valid for one step.
@@ -133,13 +131,8 @@ def pipeline_time(
 
 @equation(source="rajbhandari2020zero")
 def exposed_gradient_time(
-    gradient_time: Value,
-    gradient_overlap: Value,
-    micro_batches: Value,
-    forward_time: Value,
-    recompute_time: Value,
-    backward_time: Value,
-) -> Value:
+    gradient_time, gradient_overlap, micro_batches, forward_time, recompute_time, backward_time
+):
     """What is left of bringing gradients together when computing hides the rest.
 
     Nothing hides behind more computing than there is.
@@ -159,14 +152,14 @@ def exposed_gradient_time(
 
 @equation(source="kingma2015adam")
 def optimizer_time(
-    device_parameters: Value,
-    state_shards: Value,
-    bytes_per_gradient: Value,
-    state_bytes: Value,
-    bytes_per_parameter: Value,
-    memory_bandwidth: Value,
-    memory_fraction: Value,
-) -> Value:
+    device_parameters,
+    state_shards,
+    bytes_per_gradient,
+    state_bytes,
+    bytes_per_parameter,
+    memory_bandwidth,
+    memory_fraction,
+):
     """Time to update: gradients are read, state is read and written, weights are written.
 
     Assumes that one kernel does all. The roofline takes the full rate of memory.
@@ -185,13 +178,8 @@ def optimizer_time(
 
 @equation(source="narayanan2021megatron")
 def step_time(
-    steady_time: Value,
-    bubble_time: Value,
-    pipeline_time: Value,
-    pipeline_overlap: Value,
-    exposed_gradient_time: Value,
-    optimizer_time: Value,
-) -> Value:
+    steady_time, bubble_time, pipeline_time, pipeline_overlap, exposed_gradient_time, optimizer_time
+):
     """Time of a step: work, waiting, sending, updating, one after another.
 
     Valid where nothing else is waited for: data, storage, slow devices.
@@ -209,7 +197,7 @@ def step_time(
 
 
 @equation(source="chowdhery2022palm")
-def token_rate(global_batch: Value, sequence_tokens: Value, step_time: Value) -> Value:
+def token_rate(global_batch, sequence_tokens, step_time):
     """Tokens of training data that all devices together read per second.
 
     Valid while a run is under way.
@@ -221,7 +209,7 @@ def token_rate(global_batch: Value, sequence_tokens: Value, step_time: Value) ->
 
 
 @equation(source="chowdhery2022palm")
-def model_flops(global_batch: Value, sequence_flops: Value) -> Value:
+def model_flops(global_batch, sequence_flops):
     """Work of a step that the model asks for: the backward pass is twice the forward one.
 
     Attention counts for the pairs that are worked on: of a program that skips the masked
@@ -236,7 +224,7 @@ def model_flops(global_batch: Value, sequence_flops: Value) -> Value:
 
 
 @equation(source="korthikanti2022reducing")
-def hardware_flops(model_flops: Value, global_batch: Value, recomputed_flops: Value) -> Value:
+def hardware_flops(model_flops, global_batch, recomputed_flops):
     """Work of a step with what is computed again.
 
     Valid for any recomputation.
@@ -248,9 +236,7 @@ def hardware_flops(model_flops: Value, global_batch: Value, recomputed_flops: Va
 
 
 @equation(source="chowdhery2022palm")
-def model_flops_utilization(
-    model_flops: Value, step_time: Value, devices: Value, peak_rate: Value
-) -> Value:
+def model_flops_utilization(model_flops, step_time, devices, peak_rate):
     """Work that the model asks for, per work that the devices could do at their peak.
 
     Valid from 0 to 1; computing again does not count.
@@ -262,9 +248,7 @@ def model_flops_utilization(
 
 
 @equation(source="korthikanti2022reducing")
-def hardware_flops_utilization(
-    hardware_flops: Value, step_time: Value, devices: Value, peak_rate: Value
-) -> Value:
+def hardware_flops_utilization(hardware_flops, step_time, devices, peak_rate):
     """Work that is done, what is computed again included, per peak work.
 
     Valid from 0 to 1; never below the model's share.
@@ -276,7 +260,7 @@ def hardware_flops_utilization(
 
 
 @equation(source="narayanan2021megatron", counts=True)
-def pipeline_elements(device_tokens: Value, hidden_size: Value, tensor_parallel: Value) -> Value:
+def pipeline_elements(device_tokens, hidden_size, tensor_parallel):
     """Elements of a micro-batch that a device sends to the next stage.
 
     The devices of a stage hold copies of its output, so each sends a part.
@@ -290,9 +274,7 @@ def pipeline_elements(device_tokens: Value, hidden_size: Value, tensor_parallel:
 
 
 @equation(source="korthikanti2022reducing", yields="recomputed_flops")
-def full_recomputed_flops(
-    sequence_flops: Value, flops_per_multiply_add: Value, output_multiply_adds: Value
-) -> Value:
+def full_recomputed_flops(sequence_flops, flops_per_multiply_add, output_multiply_adds):
     """Work that is done again where whole layers are recomputed: all but the output layer.
 
     Valid for full recomputation.
@@ -304,7 +286,7 @@ def full_recomputed_flops(
 
 
 @equation(source="korthikanti2022reducing", yields="recomputed_flops")
-def selective_recomputed_flops(flops_per_multiply_add: Value, score_multiply_adds: Value) -> Value:
+def selective_recomputed_flops(flops_per_multiply_add, score_multiply_adds):
     """Work that is done again where only attention is recomputed: its scores and their use.
 
     Valid for standard attention with selective recomputation.

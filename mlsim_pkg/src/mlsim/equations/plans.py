@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from mlsim.equations.functions import Value, ceil
+from mlsim.equations.functions import ceil
 from mlsim.equations.registry import equation
 
 QUESTION = "Which machines does a service need, and what do its tokens cost?"
 
 
 @equation(source="agrawal2024sarathi", yields="prompt_time")
-def further_prompt_time(
-    prompts_time: Value, lone_prompt_time: Value, prompts_together: Value
-) -> Value:
+def further_prompt_time(prompts_time, lone_prompt_time, prompts_together):
     """Time that each further prompt adds to a step, from a step with one and one with several.
 
     Valid where prompts are read together, within the tokens of a step.
@@ -23,7 +21,7 @@ def further_prompt_time(
 
 
 @equation(source="kleinrock1975queueing")
-def replicas(required_rate: Value, replica_rate: Value) -> Value:
+def replicas(required_rate, replica_rate):
     """Copies of a service that a rate of requests needs, each at the rate that it serves.
 
     Valid where requests are spread evenly over the copies.
@@ -35,7 +33,7 @@ def replicas(required_rate: Value, replica_rate: Value) -> Value:
 
 
 @equation(source="kleinrock1975queueing")
-def fleet_devices(replicas: Value, replica_devices: Value) -> Value:
+def fleet_devices(replicas, replica_devices):
     """Devices of all copies together.
 
     Valid for copies of one layout.
@@ -47,7 +45,7 @@ def fleet_devices(replicas: Value, replica_devices: Value) -> Value:
 
 
 @equation(source="barroso2018datacenter")
-def fleet_price(fleet_devices: Value, device_price: Value) -> Value:
+def fleet_price(fleet_devices, device_price):
     """Price of all devices per time, whether they are busy or not.
 
     Valid for devices that are rented, or paid off evenly over their years.
@@ -59,7 +57,7 @@ def fleet_price(fleet_devices: Value, device_price: Value) -> Value:
 
 
 @equation(source="barroso2018datacenter")
-def output_token_price(fleet_price: Value, required_rate: Value, output_tokens: Value) -> Value:
+def output_token_price(fleet_price, required_rate, output_tokens):
     """Price of one generated token, with the prompt's part in it.
 
     Valid where requests come at the required rate all the time; at half of it a token costs
@@ -72,9 +70,7 @@ def output_token_price(fleet_price: Value, required_rate: Value, output_tokens: 
 
 
 @equation(source="barroso2018datacenter")
-def token_price(
-    fleet_price: Value, required_rate: Value, prompt_tokens: Value, output_tokens: Value
-) -> Value:
+def token_price(fleet_price, required_rate, prompt_tokens, output_tokens):
     """Price of one token, read or generated: the bill over all tokens.
 
     Valid where requests come at the required rate all the time.
@@ -86,7 +82,7 @@ def token_price(
 
 
 @equation(source="agrawal2024sarathi")
-def prompt_share(saturation_rate: Value, full_prompt_time: Value) -> Value:
+def prompt_share(saturation_rate, full_prompt_time):
     """Share of a full service's time in which it reads prompts: how many come, times each.
 
     Valid for a service that is always full; the rest of its time generates.
@@ -98,9 +94,7 @@ def prompt_share(saturation_rate: Value, full_prompt_time: Value) -> Value:
 
 
 @equation(source="barroso2018datacenter")
-def prompt_token_price(
-    fleet_price: Value, prompt_share: Value, required_rate: Value, prompt_tokens: Value
-) -> Value:
+def prompt_token_price(fleet_price, prompt_share, required_rate, prompt_tokens):
     """Price of one token of a prompt: the part of the bill in which prompts are read.
 
     Assumes that the bill is split as the time is.
@@ -113,9 +107,7 @@ def prompt_token_price(
 
 
 @equation(source="barroso2018datacenter")
-def answer_token_price(
-    fleet_price: Value, prompt_share: Value, required_rate: Value, output_tokens: Value
-) -> Value:
+def answer_token_price(fleet_price, prompt_share, required_rate, output_tokens):
     """Price of one generated token: the part of the bill in which no prompt is read.
 
     Assumes that the bill is split as the time is.
@@ -128,13 +120,7 @@ def answer_token_price(
 
 
 @equation(source="barroso2018datacenter", yields="device_price")
-def owned_device_price(
-    purchase_price: Value,
-    device_lifetime: Value,
-    max_power: Value,
-    pue: Value,
-    electricity_price: Value,
-) -> Value:
+def owned_device_price(purchase_price, device_lifetime, max_power, pue, electricity_price):
     """What a device costs per time that was bought: its price over its life, and electricity.
 
     Assumes that it is used for all of its life, and that money has no interest.

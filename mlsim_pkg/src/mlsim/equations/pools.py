@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from mlsim.equations.functions import Value, maximum, minimum, square_root
+from mlsim.equations.functions import maximum, minimum, square_root
 from mlsim.equations.registry import equation
 
 QUESTION = "What changes where prefill and decode have devices of their own?"
 
 
 @equation(source="patel2024splitwise")
-def transfer_streams(prefill_devices: Value, decode_devices: Value) -> Value:
+def transfer_streams(prefill_devices, decode_devices):
     """Devices that send the cache of a prompt side by side: as many as can send and receive.
 
     Each copy's devices have equal parts of the cache.
@@ -22,9 +22,7 @@ def transfer_streams(prefill_devices: Value, decode_devices: Value) -> Value:
 
 
 @equation(source="patel2024splitwise")
-def transfer_time(
-    prefill_batch: Value, transfer_bytes: Value, transfer_streams: Value, transfer_bandwidth: Value
-) -> Value:
+def transfer_time(prefill_batch, transfer_bytes, transfer_streams, transfer_bandwidth):
     """Time to send the cache of the prompts that were read together.
 
     Assumes the full rate of the links, and no time to start.
@@ -37,7 +35,7 @@ def transfer_time(
 
 
 @equation(source="patel2024splitwise", yields="exposed_transfer_time")
-def serial_transfer_time(transfer_time: Value) -> Value:
+def serial_transfer_time(transfer_time):
     """Time that a request waits for its cache, which is sent once all of it is there.
 
     The first token is there before; the second one waits.
@@ -50,7 +48,7 @@ def serial_transfer_time(transfer_time: Value) -> Value:
 
 
 @equation(source="patel2024splitwise", yields="exposed_transfer_time")
-def layered_transfer_time(transfer_time: Value, layers: Value, time_to_first_token: Value) -> Value:
+def layered_transfer_time(transfer_time, layers, time_to_first_token):
     """Time that a request waits for its cache, each layer of which is sent while the next works.
 
     The last layer's part is always waited for, and all that the other layers had no time for.
@@ -66,7 +64,7 @@ def layered_transfer_time(transfer_time: Value, layers: Value, time_to_first_tok
 
 
 @equation(source="zhong2024distserve")
-def prefill_interval(latency: Value, micro_batches: Value, pipeline_parallel: Value) -> Value:
+def prefill_interval(latency, micro_batches, pipeline_parallel):
     """Time between two batches of prompts that a copy has read, one after another.
 
     Of a pipeline, the stages work on several at a time.
@@ -80,7 +78,7 @@ def prefill_interval(latency: Value, micro_batches: Value, pipeline_parallel: Va
 
 
 @equation(source="zhong2024distserve")
-def prefill_rate(prefill_copies: Value, prefill_batch: Value, prefill_interval: Value) -> Value:
+def prefill_rate(prefill_copies, prefill_batch, prefill_interval):
     """Prompts that the prefill pool reads each second.
 
     Valid while prompts wait, so that no copy is idle.
@@ -92,7 +90,7 @@ def prefill_rate(prefill_copies: Value, prefill_batch: Value, prefill_interval: 
 
 
 @equation(source="zhong2024distserve", counts=True)
-def decode_rate(batch_size: Value, output_tokens: Value, time_per_output_token: Value) -> Value:
+def decode_rate(batch_size, output_tokens, time_per_output_token):
     """Requests that the decode pool ends each second, with its batch always full.
 
     The first token comes from the other pool.
@@ -106,13 +104,13 @@ def decode_rate(batch_size: Value, output_tokens: Value, time_per_output_token: 
 
 @equation(source="patel2024splitwise")
 def transfer_rate(
-    transfer_bandwidth: Value,
-    prefill_copies: Value,
-    prefill_devices: Value,
-    decode_copies: Value,
-    decode_devices: Value,
-    transfer_bytes: Value,
-) -> Value:
+    transfer_bandwidth,
+    prefill_copies,
+    prefill_devices,
+    decode_copies,
+    decode_devices,
+    transfer_bytes,
+):
     """Caches that the links between the pools carry each second.
 
     Valid where all devices of the smaller pool send, or receive, at the same time.
@@ -128,7 +126,7 @@ def transfer_rate(
 
 
 @equation(source="zhong2024distserve")
-def split_rate(prefill_rate: Value, decode_rate: Value, transfer_rate: Value) -> Value:
+def split_rate(prefill_rate, decode_rate, transfer_rate):
     """Requests that both pools answer each second together: what the slowest part lets through.
 
     Valid while requests wait.
@@ -140,7 +138,7 @@ def split_rate(prefill_rate: Value, decode_rate: Value, transfer_rate: Value) ->
 
 
 @equation(source="zhong2024distserve")
-def balanced_copies(prefill_copies: Value, decode_rate: Value, prefill_rate: Value) -> Value:
+def balanced_copies(prefill_copies, decode_rate, prefill_rate):
     """Copies that read prompts at which neither pool waits for the other.
 
     With fewer, the batch that decodes is not full; with more, prompts queue between the pools.
@@ -154,9 +152,7 @@ def balanced_copies(prefill_copies: Value, decode_rate: Value, prefill_rate: Val
 
 
 @equation(source="zhong2024distserve")
-def pool_devices(
-    prefill_copies: Value, prefill_devices: Value, decode_copies: Value, decode_devices: Value
-) -> Value:
+def pool_devices(prefill_copies, prefill_devices, decode_copies, decode_devices):
     """Devices of both pools together.
 
     Valid for copies of one layout in each pool.
@@ -168,7 +164,7 @@ def pool_devices(
 
 
 @equation(source="zhong2024distserve", yields="output_throughput")
-def split_throughput(split_rate: Value, output_tokens: Value) -> Value:
+def split_throughput(split_rate, output_tokens):
     """New tokens per second of both pools, which work at the same time.
 
     Valid while requests wait.
@@ -180,7 +176,7 @@ def split_throughput(split_rate: Value, output_tokens: Value) -> Value:
 
 
 @equation(source="zhong2024distserve")
-def device_throughput(output_throughput: Value, pool_devices: Value) -> Value:
+def device_throughput(output_throughput, pool_devices):
     """New tokens per second for each device of both pools.
 
     Valid while requests wait.
@@ -193,11 +189,8 @@ def device_throughput(output_throughput: Value, pool_devices: Value) -> Value:
 
 @equation(source="patel2024splitwise", yields="generation_latency", counts=True)
 def split_generation_latency(
-    time_to_first_token: Value,
-    exposed_transfer_time: Value,
-    output_tokens: Value,
-    time_per_output_token: Value,
-) -> Value:
+    time_to_first_token, exposed_transfer_time, output_tokens, time_per_output_token
+):
     """Time from the prompts' arrival to the last token: prefill, the cache's way, decode.
 
     Valid for a request that waits for no other.
@@ -209,7 +202,7 @@ def split_generation_latency(
 
 
 @equation(source="kleinrock1975queueing")
-def reading_use(pool_arrival_rate: Value, service_time: Value, prefill_copies: Value) -> Value:
+def reading_use(pool_arrival_rate, service_time, prefill_copies):
     """Share of the time in which the copies that read prompts are busy, on average.
 
     Valid below 1; at 1 the line has no end.
@@ -221,9 +214,7 @@ def reading_use(pool_arrival_rate: Value, service_time: Value, prefill_copies: V
 
 
 @equation(source="sakasegawa1977approximation")
-def prompt_wait(
-    reading_use: Value, prefill_copies: Value, service_time: Value, service_variation: Value
-) -> Value:
+def prompt_wait(reading_use, prefill_copies, service_time, service_variation):
     """Mean time that a prompt waits in line until a copy is free to read it.
 
     All copies serve one line. With one copy it is the formula of Pollaczek and Khinchine,
@@ -244,7 +235,7 @@ def prompt_wait(
 
 
 @equation(source="kleinrock1975queueing", yields="service_variation")
-def squared_variation(service_variance: Value, service_time: Value) -> Value:
+def squared_variation(service_variance, service_time):
     """Variance of the time to read a prompt, over the square of its mean.
 
     Valid for prompts of any lengths; 0 where all are alike.
@@ -256,7 +247,7 @@ def squared_variation(service_variance: Value, service_time: Value) -> Value:
 
 
 @equation(source="zhong2024distserve")
-def split_first_token(prompt_wait: Value, service_time: Value) -> Value:
+def split_first_token(prompt_wait, service_time):
     """Mean time to the first token: a prompt's turn, and the time to read it.
 
     No decode step comes between.
@@ -269,12 +260,7 @@ def split_first_token(prompt_wait: Value, service_time: Value) -> Value:
 
 
 @equation(source="zhong2024distserve", yields="request_latency")
-def split_request_latency(
-    split_first_token: Value,
-    exposed_transfer_time: Value,
-    output_steps: Value,
-    token_interval: Value,
-) -> Value:
+def split_request_latency(split_first_token, exposed_transfer_time, output_steps, token_interval):
     """Time from arrival to the last token, through both pools.
 
     Assumes that the decode pool has room.

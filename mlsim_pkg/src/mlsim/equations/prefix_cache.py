@@ -5,14 +5,14 @@ Each equation here takes the place of a plainer one, or adds to it, where the sw
 
 from __future__ import annotations
 
-from mlsim.equations.functions import Value, floor, maximum, minimum, total
+from mlsim.equations.functions import floor, maximum, minimum, total
 from mlsim.equations.registry import equation
 
 QUESTION = "What do prefix caching, offload and adapters change?"
 
 
 @equation(source="kwon2023paged", counts=True)
-def prefix_tokens(prefix_share: Value, prompt_tokens: Value) -> Value:
+def prefix_tokens(prefix_share, prompt_tokens):
     """Tokens of a prompt whose keys and values are in the cache already.
 
     At least one token is worked on: its scores make the first new token.
@@ -27,7 +27,7 @@ def prefix_tokens(prefix_share: Value, prompt_tokens: Value) -> Value:
 
 
 @equation(source="kwon2023paged")
-def uncached_tokens(prompt_tokens: Value, prefix_tokens: Value) -> Value:
+def uncached_tokens(prompt_tokens, prefix_tokens):
     """Tokens of a prompt that prefill works on. They still look at the cached ones.
 
     Valid for causal attention, where a prefix knows nothing of what follows.
@@ -39,7 +39,7 @@ def uncached_tokens(prompt_tokens: Value, prefix_tokens: Value) -> Value:
 
 
 @equation(source="kwon2023paged", counts=True)
-def shared_tokens(prefix_tokens: Value, block_tokens: Value) -> Value:
+def shared_tokens(prefix_tokens, block_tokens):
     """Tokens of a sequence whose blocks others use, too: whole blocks of the prefix.
 
     Valid for a paged cache.
@@ -52,13 +52,13 @@ def shared_tokens(prefix_tokens: Value, block_tokens: Value) -> Value:
 
 @equation(source="kwon2023paged")
 def operator_prefix_cache(
-    bytes_per_cached_element: Value,
-    cached_elements: Value,
-    cache_window: Value,
-    cache_tokens: Value,
-    shared_tokens: Value,
-    offloaded_cache: Value,
-) -> Value:
+    bytes_per_cached_element,
+    cached_elements,
+    cache_window,
+    cache_tokens,
+    shared_tokens,
+    offloaded_cache,
+):
     """Cache of one sequence in one layer, in device memory, that others use, too.
 
     Of a layer with a window, only what the window still holds of the prefix.
@@ -80,7 +80,7 @@ def operator_prefix_cache(
 
 
 @equation(source="kwon2023paged", sums=True)
-def prefix_cache(operator_prefix_cache: Value, resident_repeats: Value) -> Value:
+def prefix_cache(operator_prefix_cache, resident_repeats):
     """Cache of one sequence on one device that others use, too.
 
     Valid for any number of layers on the device.
@@ -92,7 +92,7 @@ def prefix_cache(operator_prefix_cache: Value, resident_repeats: Value) -> Value
 
 
 @equation(source="kwon2023paged", counts=True)
-def cache_saved(prefix_cache: Value, resident_batch: Value, prefixes: Value) -> Value:
+def cache_saved(prefix_cache, resident_batch, prefixes):
     """Memory that sharing saves: of each prefix, all sequences but one keep nothing.
 
     Valid for any number of prefixes; with as many as sequences nothing is saved.
@@ -104,9 +104,7 @@ def cache_saved(prefix_cache: Value, resident_batch: Value, prefixes: Value) -> 
 
 
 @equation(source="kwon2023paged", yields="cache_memory")
-def shared_cache_memory(
-    cache_per_sequence: Value, resident_batch: Value, cache_saved: Value
-) -> Value:
+def shared_cache_memory(cache_per_sequence, resident_batch, cache_saved):
     """Memory of the KV cache where sequences share their prefixes.
 
     Assumes that a draft keeps a cache of its own for each sequence.
@@ -120,16 +118,16 @@ def shared_cache_memory(
 
 @equation(source="kwon2023paged", yields="largest_batch", counts=True)
 def largest_sharing_batch(
-    usable_memory: Value,
-    weight_memory: Value,
-    cache_per_sequence: Value,
-    prefix_cache: Value,
-    prefixes: Value,
-    sequence_activations: Value,
-    sequence_logits: Value,
-    chunk_memory: Value,
-    data_parallel: Value,
-) -> Value:
+    usable_memory,
+    weight_memory,
+    cache_per_sequence,
+    prefix_cache,
+    prefixes,
+    sequence_activations,
+    sequence_logits,
+    chunk_memory,
+    data_parallel,
+):
     """Sequences that fit together where they share their prefixes.
 
     With more sequences than prefixes, each further one takes only what is its own; with
@@ -162,7 +160,7 @@ def largest_sharing_batch(
 
 
 @equation(source="kwon2023paged", yields="context_memory")
-def memory_beside_prefixes(context_memory: Value, cache_saved: Value) -> Value:
+def memory_beside_prefixes(context_memory, cache_saved):
     """Memory for what grows with the sequences, with what sharing their prefixes saves.
 
     Assumes that the prefix stays as long as it is, however long the sequences are.

@@ -6,21 +6,14 @@ The forms are those of blocked products. Their constants are fitted to measured 
 
 from __future__ import annotations
 
-from mlsim.equations.functions import Value, ceil, floor, maximum, minimum, square_root
+from mlsim.equations.functions import ceil, floor, maximum, minimum, square_root
 from mlsim.equations.registry import equation
 
 QUESTION = "How long does a measured matrix product take?"
 
 
 @equation(source="nvidia2026aiconfigurator", counts=True)
-def depth_parts(
-    product_rows: Value,
-    outputs: Value,
-    product_depth: Value,
-    tile_size: Value,
-    cores: Value,
-    least_depth: Value,
-) -> Value:
+def depth_parts(product_rows, outputs, product_depth, tile_size, cores, least_depth):
     """Parts of a product's depth, so that cores without a tile get work.
 
     A product with few rows has few tiles. Libraries then give several cores the same tile
@@ -42,14 +35,7 @@ def depth_parts(
 
 
 @equation(source="nvidia2026aiconfigurator", counts=True)
-def split_rounds(
-    product_rows: Value,
-    outputs: Value,
-    depth_parts: Value,
-    tile_size: Value,
-    cores: Value,
-    last_round_share: Value,
-) -> Value:
+def split_rounds(product_rows, outputs, depth_parts, tile_size, cores, last_round_share):
     """Rounds in which cores work on all tiles and parts, at least one.
 
     Of the idle part of a last round, only a share is lost: libraries have other tiles, and
@@ -73,15 +59,8 @@ def split_rounds(
 
 @equation(source="nvidia2023matmul", yields="filled_share", counts=True)
 def split_filled_share(
-    product_rows: Value,
-    outputs: Value,
-    product_depth: Value,
-    depth_parts: Value,
-    split_rounds: Value,
-    tile_size: Value,
-    cores: Value,
-    depth_start: Value,
-) -> Value:
+    product_rows, outputs, product_depth, depth_parts, split_rounds, tile_size, cores, depth_start
+):
     """Part of the cores' rounds that a product fills: the rest is padding, idleness and starts.
 
     Each part of a tile takes the time of some further depth to begin and to end.
@@ -101,12 +80,8 @@ def split_filled_share(
 
 @equation(source="williams2009roofline", yields="memory_time")
 def cached_memory_time(
-    bytes_moved: Value,
-    memory_bandwidth: Value,
-    memory_fraction: Value,
-    resident_bytes: Value,
-    cache_speedup: Value,
-) -> Value:
+    bytes_moved, memory_bandwidth, memory_fraction, resident_bytes, cache_speedup
+):
     """Time to move bytes of which a last cache still holds some from the run before.
 
     The smaller the traffic, the more of it stays.
@@ -126,15 +101,15 @@ def cached_memory_time(
 
 @equation(source="williams2009roofline", yields="product_time")
 def tile_product_time(
-    compute_time: Value,
-    memory_time: Value,
-    quantized_bytes: Value,
-    memory_bandwidth: Value,
-    memory_fraction: Value,
-    kernel_overhead: Value,
-    split_start: Value,
-    depth_parts: Value,
-) -> Value:
+    compute_time,
+    memory_time,
+    quantized_bytes,
+    memory_bandwidth,
+    memory_fraction,
+    kernel_overhead,
+    split_start,
+    depth_parts,
+):
     """Time of a product with tiles of one size: a start, and arithmetic beside memory.
 
     Near the ridge neither hides the other wholly: the fourth root of the sum of fourth

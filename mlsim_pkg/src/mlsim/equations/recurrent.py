@@ -6,14 +6,14 @@ long the sequence is: it is read and written once for each step.
 
 from __future__ import annotations
 
-from mlsim.equations.functions import Value, minimum
+from mlsim.equations.functions import minimum
 from mlsim.equations.registry import equation
 
 QUESTION = "What does a transformer hold, and do for each token?"
 
 
 @equation(source="dao2024mamba2", counts=True)
-def state_elements(heads: Value, head_size: Value, state_size: Value) -> Value:
+def state_elements(heads, head_size, state_size):
     """Elements of the state of one layer: a matrix for each head.
 
     Valid for state-space models (Mamba-2) and for linear attention, whose matrix has a row
@@ -26,7 +26,7 @@ def state_elements(heads: Value, head_size: Value, state_size: Value) -> Value:
 
 
 @equation(source="dao2024mamba2", yields="token_multiply_adds", counts=True)
-def state_space_multiply_adds(state_elements: Value) -> Value:
+def state_space_multiply_adds(state_elements):
     """Multiply-adds of a state-space layer for one token: into its state, and out of it.
 
     The input is multiplied with one vector and added to the state, which is multiplied with
@@ -43,7 +43,7 @@ def state_space_multiply_adds(state_elements: Value) -> Value:
 
 
 @equation(source="yang2024gated", yields="token_multiply_adds", counts=True)
-def delta_rule_multiply_adds(state_elements: Value) -> Value:
+def delta_rule_multiply_adds(state_elements):
     """Multiply-adds of a layer with the gated delta rule for one token.
 
     The state is asked for what it holds under a key; the difference to the new value is
@@ -60,7 +60,7 @@ def delta_rule_multiply_adds(state_elements: Value) -> Value:
 
 
 @equation(source="dao2024mamba2", counts=True)
-def waiting_elements(in_channels: Value, kernel_size: Value) -> Value:
+def waiting_elements(in_channels, kernel_size):
     """Inputs of earlier tokens that a short convolution keeps for the next one.
 
     Valid for a convolution over each channel of a sequence by itself.
@@ -73,11 +73,8 @@ def waiting_elements(in_channels: Value, kernel_size: Value) -> Value:
 
 @equation(source="dao2024mamba2")
 def sequence_state(
-    bytes_per_state_element: Value,
-    state_elements: Value,
-    bytes_per_waiting_element: Value,
-    waiting_elements: Value,
-) -> Value:
+    bytes_per_state_element, state_elements, bytes_per_waiting_element, waiting_elements
+):
     """Memory of one sequence in one layer with a state, however long the sequence is.
 
     Assumes that the state is kept in its own format, and what waits for the convolution in
@@ -92,12 +89,8 @@ def sequence_state(
 
 @equation(source="dao2024mamba2", yields="operator_cache")
 def operator_cache_and_state(
-    bytes_per_cached_element: Value,
-    cached_elements: Value,
-    cache_window: Value,
-    cache_tokens: Value,
-    sequence_state: Value,
-) -> Value:
+    bytes_per_cached_element, cached_elements, cache_window, cache_tokens, sequence_state
+):
     """Memory that one sequence takes in one layer: the cache of its tokens, or a state.
 
     Assumes that what has left the window is given back.
@@ -114,14 +107,14 @@ def operator_cache_and_state(
 
 @equation(source="dao2024mamba2", yields="cache_bytes")
 def cache_and_state_bytes(
-    bytes_per_cached_element: Value,
-    cached_elements: Value,
-    positions_read: Value,
-    new_tokens: Value,
-    sequence_state: Value,
-    states_moved: Value,
-    device_batch: Value,
-) -> Value:
+    bytes_per_cached_element,
+    cached_elements,
+    positions_read,
+    new_tokens,
+    sequence_state,
+    states_moved,
+    device_batch,
+):
     """Traffic of cache and states: read, and written for new tokens.
 
     Assumes that sequences share nothing: no common prefix.
@@ -137,7 +130,7 @@ def cache_and_state_bytes(
 
 
 @equation(source="dao2024mamba2", counts=True)
-def states_moved(cached_tokens: Value) -> Value:
+def states_moved(cached_tokens):
     """How often a step moves a state: it writes it, and reads it if there is one already.
 
     Assumes that a state stays on chip while the tokens of one step go by.
@@ -150,7 +143,7 @@ def states_moved(cached_tokens: Value) -> Value:
 
 
 @equation(source="deepseek2025v32code", yields="pair_multiply_adds", counts=True)
-def index_multiply_adds(index_heads: Value, index_size: Value) -> Value:
+def index_multiply_adds(index_heads, index_size):
     """Multiply-adds of an indexer for one query and one key: one score for each of its heads.
 
     The keys with the highest scores are those that attention then looks at.

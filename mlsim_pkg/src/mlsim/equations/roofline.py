@@ -8,14 +8,14 @@ nothing: real operators are slower.
 
 from __future__ import annotations
 
-from mlsim.equations.functions import Value, exceeds, maximum, minimum, total
+from mlsim.equations.functions import exceeds, maximum, minimum, total
 from mlsim.equations.registry import equation
 
 QUESTION = "How long does it take, and what limits it?"
 
 
 @equation(source="hennessy2019quantitative")
-def flops(flops_per_multiply_add: Value, multiply_adds: Value, batch_size: Value) -> Value:
+def flops(flops_per_multiply_add, multiply_adds, batch_size):
     """Work of an operator: its multiply-adds, for every sample of the batch.
 
     Assumes that only products and sums of matrix products and convolutions
@@ -31,7 +31,7 @@ def flops(flops_per_multiply_add: Value, multiply_adds: Value, batch_size: Value
 
 
 @equation(source="williams2009roofline")
-def weight_bytes(bytes_per_parameter: Value, parameters: Value) -> Value:
+def weight_bytes(bytes_per_parameter, parameters):
     """Traffic of an operator's parameters: read once per step, whatever the batch.
 
     Assumes that no parameter stays on chip from one step to the next.
@@ -45,9 +45,7 @@ def weight_bytes(bytes_per_parameter: Value, parameters: Value) -> Value:
 
 
 @equation(source="williams2009roofline")
-def activation_bytes(
-    bytes_per_element: Value, activations_read: Value, activations_written: Value, batch_size: Value
-) -> Value:
+def activation_bytes(bytes_per_element, activations_read, activations_written, batch_size):
     """Traffic of an operator's activations: each input read, each output written.
 
     Assumes that nothing stays on chip between operators.
@@ -62,7 +60,7 @@ def activation_bytes(
 
 
 @equation(source="williams2009roofline")
-def bytes_moved(weight_bytes: Value, activation_bytes: Value) -> Value:
+def bytes_moved(weight_bytes, activation_bytes):
     """All traffic of an operator between the device and its memory.
 
     Assumes that nothing else moves: no workspace, no copies between layouts.
@@ -75,7 +73,7 @@ def bytes_moved(weight_bytes: Value, activation_bytes: Value) -> Value:
 
 
 @equation(source="williams2009roofline")
-def arithmetic_intensity(flops: Value, bytes_moved: Value) -> Value:
+def arithmetic_intensity(flops, bytes_moved):
     """Work done for each byte moved.
 
     Assumes that both counts are of the same piece of work.
@@ -88,7 +86,7 @@ def arithmetic_intensity(flops: Value, bytes_moved: Value) -> Value:
 
 
 @equation(source="williams2009roofline")
-def ridge_point(peak_flops: Value, memory_bandwidth: Value) -> Value:
+def ridge_point(peak_flops, memory_bandwidth):
     """The intensity at which computing and moving bytes take equally long.
 
     It belongs to the device and the precision, not to the model or the batch.
@@ -104,9 +102,7 @@ def ridge_point(peak_flops: Value, memory_bandwidth: Value) -> Value:
 
 
 @equation(source="williams2009roofline")
-def attainable_flops(
-    arithmetic_intensity: Value, memory_bandwidth: Value, peak_flops: Value
-) -> Value:
+def attainable_flops(arithmetic_intensity, memory_bandwidth, peak_flops):
     """The roof itself: the slope of the bandwidth up to the flat of the peak.
 
     Assumes perfect overlap of computing and moving bytes.
@@ -119,7 +115,7 @@ def attainable_flops(
 
 
 @equation(source="williams2009roofline")
-def compute_time(flops: Value, peak_flops: Value) -> Value:
+def compute_time(flops, peak_flops):
     """Time to compute at the peak rate.
 
     Assumes that all arithmetic units are busy all the time.
@@ -132,7 +128,7 @@ def compute_time(flops: Value, peak_flops: Value) -> Value:
 
 
 @equation(source="williams2009roofline")
-def memory_time(bytes_moved: Value, memory_bandwidth: Value) -> Value:
+def memory_time(bytes_moved, memory_bandwidth):
     """Time to move the bytes at full memory bandwidth.
 
     Assumes that the full bandwidth is reached.
@@ -145,7 +141,7 @@ def memory_time(bytes_moved: Value, memory_bandwidth: Value) -> Value:
 
 
 @equation(source="williams2009roofline")
-def roofline_time(compute_time: Value, memory_time: Value) -> Value:
+def roofline_time(compute_time, memory_time):
     """Time of an operator: the longer of computing and moving bytes.
 
     Assumes perfect overlap of the two, and no cost to start.
@@ -160,7 +156,7 @@ def roofline_time(compute_time: Value, memory_time: Value) -> Value:
 
 
 @equation(source="williams2009roofline", sums=True)
-def latency(roofline_time: Value, repeats: Value) -> Value:
+def latency(roofline_time, repeats):
     """Time of a step: its operators run one after another.
 
     Assumes that operators do not overlap, and that nothing is paid between them.
@@ -173,9 +169,7 @@ def latency(roofline_time: Value, repeats: Value) -> Value:
 
 
 @equation(source="williams2009roofline")
-def operator_memory_bound_time(
-    roofline_time: Value, memory_time: Value, compute_time: Value
-) -> Value:
+def operator_memory_bound_time(roofline_time, memory_time, compute_time):
     """Time of an operator if it waits for memory, and zero if it computes for longer.
 
     Valid for one operator; a tie counts as compute-bound.
@@ -187,7 +181,7 @@ def operator_memory_bound_time(
 
 
 @equation(source="williams2009roofline", sums=True)
-def memory_bound_time(operator_memory_bound_time: Value, repeats: Value) -> Value:
+def memory_bound_time(operator_memory_bound_time, repeats):
     """Time spent in operators for which moving bytes takes longer than computing.
 
     Valid for operators that run one after another.
@@ -199,7 +193,7 @@ def memory_bound_time(operator_memory_bound_time: Value, repeats: Value) -> Valu
 
 
 @equation(source="williams2009roofline")
-def memory_bound_share(memory_bound_time: Value, latency: Value) -> Value:
+def memory_bound_share(memory_bound_time, latency):
     """Part of the latency that is spent in memory-bound operators.
 
     Valid from 0 to 1; it says how much of the time memory limits, not how long the arithmetic
@@ -212,7 +206,7 @@ def memory_bound_share(memory_bound_time: Value, latency: Value) -> Value:
 
 
 @equation(source="hennessy2019quantitative")
-def throughput(batch_size: Value, latency: Value) -> Value:
+def throughput(batch_size, latency):
     """Samples per second when steps follow one another.
 
     Assumes that the next step starts when the last one ends.
@@ -225,7 +219,7 @@ def throughput(batch_size: Value, latency: Value) -> Value:
 
 
 @equation(source="hennessy2019quantitative", sums=True)
-def total_flops(flops: Value, repeats: Value) -> Value:
+def total_flops(flops, repeats):
     """Work of the whole network in one step.
 
     Valid for any network given as operators.
@@ -237,7 +231,7 @@ def total_flops(flops: Value, repeats: Value) -> Value:
 
 
 @equation(source="williams2009roofline", sums=True)
-def total_bytes(bytes_moved: Value, repeats: Value) -> Value:
+def total_bytes(bytes_moved, repeats):
     """Traffic of the whole network in one step.
 
     Valid for any network given as operators.
@@ -249,7 +243,7 @@ def total_bytes(bytes_moved: Value, repeats: Value) -> Value:
 
 
 @equation(source="williams2009roofline", sums=True)
-def total_compute_time(compute_time: Value, repeats: Value) -> Value:
+def total_compute_time(compute_time, repeats):
     """Compute times added up: the step on a device with endless bandwidth.
 
     Valid as a lower limit for the latency.
@@ -261,7 +255,7 @@ def total_compute_time(compute_time: Value, repeats: Value) -> Value:
 
 
 @equation(source="williams2009roofline", sums=True)
-def total_memory_time(memory_time: Value, repeats: Value) -> Value:
+def total_memory_time(memory_time, repeats):
     """Memory times added up: the step on a device that computes in no time.
 
     Valid as a lower limit for the latency, as far as the bytes are counted right.
@@ -273,7 +267,7 @@ def total_memory_time(memory_time: Value, repeats: Value) -> Value:
 
 
 @equation(source="williams2009roofline")
-def network_intensity(total_flops: Value, total_bytes: Value) -> Value:
+def network_intensity(total_flops, total_bytes):
     """Arithmetic intensity of the whole network: a mean that hides its layers.
 
     Valid as a description; comparing it with the ridge point hides how operators differ.
@@ -285,7 +279,7 @@ def network_intensity(total_flops: Value, total_bytes: Value) -> Value:
 
 
 @equation(source="williams2009roofline")
-def achieved_flops(total_flops: Value, latency: Value) -> Value:
+def achieved_flops(total_flops, latency):
     """Rate at which the network computes, its waiting for memory included.
 
     Valid from 0 up to the peak rate.

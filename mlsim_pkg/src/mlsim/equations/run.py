@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from mlsim.equations.functions import Value, square_root
+from mlsim.equations.functions import square_root
 from mlsim.equations.registry import equation
 
 QUESTION = "What does a training run take, and how large should its model be?"
 
 
 @equation(source="chowdhery2022palm")
-def computing_time(training_tokens: Value, token_rate: Value) -> Value:
+def computing_time(training_tokens, token_rate):
     """Time of a run in which nothing fails and nothing is written.
 
     Valid where each token is read once at a steady rate.
@@ -21,7 +21,7 @@ def computing_time(training_tokens: Value, token_rate: Value) -> Value:
 
 
 @equation(source="meta2024llama3")
-def failure_interval(mean_time_to_failure: Value, devices: Value) -> Value:
+def failure_interval(mean_time_to_failure, devices):
     """Mean time between failures of a run: any device that fails stops all.
 
     Assumes that devices fail independently, at a steady rate.
@@ -34,7 +34,7 @@ def failure_interval(mean_time_to_failure: Value, devices: Value) -> Value:
 
 
 @equation(source="young1974first")
-def checkpoint_time(checkpoint_bytes: Value, checkpoint_bandwidth: Value) -> Value:
+def checkpoint_time(checkpoint_bytes, checkpoint_bandwidth):
     """Time to write what a run needs to go on after a failure.
 
     Assumes that computing waits for it.
@@ -47,7 +47,7 @@ def checkpoint_time(checkpoint_bytes: Value, checkpoint_bandwidth: Value) -> Val
 
 
 @equation(source="young1974first")
-def checkpoint_interval(checkpoint_time: Value, failure_interval: Value) -> Value:
+def checkpoint_interval(checkpoint_time, failure_interval):
     """Time of computing between checkpoints that loses least.
 
     Too often, and writing takes the time; too seldom, and a failure does.
@@ -62,9 +62,7 @@ def checkpoint_interval(checkpoint_time: Value, failure_interval: Value) -> Valu
 
 
 @equation(source="daly2006higher")
-def goodput(
-    checkpoint_time: Value, checkpoint_interval: Value, restart_time: Value, failure_interval: Value
-) -> Value:
+def goodput(checkpoint_time, checkpoint_interval, restart_time, failure_interval):
     """Part of the time in which a run gets on.
 
     Each interval costs a checkpoint; each failure costs a restart and, on average, half of
@@ -84,7 +82,7 @@ def goodput(
 
 
 @equation(source="daly2006higher")
-def training_time(computing_time: Value, goodput: Value) -> Value:
+def training_time(computing_time, goodput):
     """Time of a whole run, with checkpoints, failures and restarts.
 
     Valid where the goodput is positive.
@@ -96,7 +94,7 @@ def training_time(computing_time: Value, goodput: Value) -> Value:
 
 
 @equation(source="chowdhery2022palm")
-def device_time(training_time: Value, devices: Value) -> Value:
+def device_time(training_time, devices):
     """Time of a run, counted for each of its devices: device-hours.
 
     Valid where all devices are held for the whole run.
@@ -108,7 +106,7 @@ def device_time(training_time: Value, devices: Value) -> Value:
 
 
 @equation(source="hennessy2019quantitative")
-def training_cost(device_time: Value, device_price: Value) -> Value:
+def training_cost(device_time, device_price):
     """Price of the devices of a run.
 
     Assumes that a device costs the same all the time.
@@ -121,9 +119,7 @@ def training_cost(device_time: Value, device_price: Value) -> Value:
 
 
 @equation(source="kaplan2020scaling")
-def training_flops(
-    flops_per_parameter_token: Value, model_parameters: Value, training_tokens: Value
-) -> Value:
+def training_flops(flops_per_parameter_token, model_parameters, training_tokens):
     """Work of a run: six operations for each parameter and token.
 
     A multiply-add forward, and two backward.
@@ -138,9 +134,7 @@ def training_flops(
 
 
 @equation(source="hoffmann2022training")
-def optimal_parameters(
-    training_flops: Value, flops_per_parameter_token: Value, tokens_per_parameter: Value
-) -> Value:
+def optimal_parameters(training_flops, flops_per_parameter_token, tokens_per_parameter):
     """Size of the dense model that learns most from this much work.
 
     Parameters and tokens grow alike, so their ratio stays as it is.
@@ -155,7 +149,7 @@ def optimal_parameters(
 
 
 @equation(source="hoffmann2022training")
-def optimal_tokens(optimal_parameters: Value, tokens_per_parameter: Value) -> Value:
+def optimal_tokens(optimal_parameters, tokens_per_parameter):
     """Tokens that such a model reads.
 
     Valid as the size is.
@@ -167,9 +161,7 @@ def optimal_tokens(optimal_parameters: Value, tokens_per_parameter: Value) -> Va
 
 
 @equation(source="kaplan2020scaling")
-def flops_per_parameter_token(
-    flops_per_multiply_add: Value, training_multiply_adds: Value
-) -> Value:
+def flops_per_parameter_token(flops_per_multiply_add, training_multiply_adds):
     """Work of training for each parameter and token: six operations.
 
     A multiply-add forward, and two backward: for the gradients of inputs, and of weights.
@@ -184,9 +176,7 @@ def flops_per_parameter_token(
 
 
 @equation(source="rajbhandari2020zero", yields="checkpoint_bytes")
-def adam_checkpoint_bytes(
-    all_parameters: Value, bytes_per_parameter: Value, state_bytes: Value
-) -> Value:
+def adam_checkpoint_bytes(all_parameters, bytes_per_parameter, state_bytes):
     """Size of a checkpoint: each parameter, and the optimizer's state of it.
 
     Assumes that no copy is written twice.
@@ -199,7 +189,7 @@ def adam_checkpoint_bytes(
 
 
 @equation(source="hoffmann2022training")
-def run_tokens_per_parameter(training_tokens: Value, model_parameters: Value) -> Value:
+def run_tokens_per_parameter(training_tokens, model_parameters):
     """Tokens of a run for each parameter that a token meets.
 
     Valid for one pass over the data or several.

@@ -6,14 +6,14 @@ have different adapters reads W once, and of the adapters each one that is in us
 
 from __future__ import annotations
 
-from mlsim.equations.functions import Value, minimum, total
+from mlsim.equations.functions import minimum, total
 from mlsim.equations.registry import equation
 
 QUESTION = "What do prefix caching, offload and adapters change?"
 
 
 @equation(source="chen2023punica", counts=True)
-def distinct_adapters(served_adapters: Value, device_batch: Value) -> Value:
+def distinct_adapters(served_adapters, device_batch):
     """Different adapters that the sequences of a step have.
 
     Of N adapters one sequence has one; each further one misses a given adapter with
@@ -29,7 +29,7 @@ def distinct_adapters(served_adapters: Value, device_batch: Value) -> Value:
 
 
 @equation(source="chen2023punica", yields="distinct_adapters", counts=True)
-def compulsory_adapters(served_adapters: Value) -> Value:
+def compulsory_adapters(served_adapters):
     """Adapters that any step reads, even if all sequences have the same one.
 
     Valid as a lower limit.
@@ -42,12 +42,12 @@ def compulsory_adapters(served_adapters: Value) -> Value:
 
 @equation(source="chen2023punica", yields="parameters_read")
 def parameters_and_adapters_read(
-    parameters_streamed: Value,
-    parameters_routed: Value,
-    expert_share: Value,
-    served_adapter_parameters: Value,
-    distinct_adapters: Value,
-) -> Value:
+    parameters_streamed,
+    parameters_routed,
+    expert_share,
+    served_adapter_parameters,
+    distinct_adapters,
+):
     """Parameters that an operator reads in a step: its own, or of each adapter in use its part.
 
     Assumes that one kernel serves all sequences, and reads each adapter once.
@@ -64,9 +64,7 @@ def parameters_and_adapters_read(
 
 
 @equation(source="sheng2023slora")
-def operator_adapter_memory(
-    bytes_per_parameter: Value, served_adapter_parameters: Value, served_adapters: Value
-) -> Value:
+def operator_adapter_memory(bytes_per_parameter, served_adapter_parameters, served_adapters):
     """Memory of all adapters of one operator on one device.
 
     Assumes that all stay in device memory; S-LoRA keeps those that no request uses on the host.
@@ -79,7 +77,7 @@ def operator_adapter_memory(
 
 
 @equation(source="sheng2023slora", sums=True)
-def adapter_memory(operator_adapter_memory: Value, resident_repeats: Value) -> Value:
+def adapter_memory(operator_adapter_memory, resident_repeats):
     """Memory of all adapters on one device.
 
     Valid for any number of layers on the device.

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from mlsim.equations.functions import Value, ceil, floor, maximum, minimum, total
+from mlsim.equations.functions import ceil, floor, maximum, minimum, total
 from mlsim.equations.registry import equation
 
 QUESTION = "How long do users wait, and how many fit?"
 
 
 @equation(source="pope2023efficiently", counts=True)
-def time_to_first_token(latency: Value, micro_batches: Value, pipeline_parallel: Value) -> Value:
+def time_to_first_token(latency, micro_batches, pipeline_parallel):
     """Time from the prompts' arrival to the first new token of the last sequence.
 
     Prefill is one step; in a pipeline the parts of the batch follow one another.
@@ -24,7 +24,7 @@ def time_to_first_token(latency: Value, micro_batches: Value, pipeline_parallel:
 
 
 @equation(source="pope2023efficiently")
-def resident_batch(batch_size: Value, data_parallel: Value) -> Value:
+def resident_batch(batch_size, data_parallel):
     """Sequences whose cache a device holds.
 
     Valid for sequences of one length.
@@ -36,7 +36,7 @@ def resident_batch(batch_size: Value, data_parallel: Value) -> Value:
 
 
 @equation(source="pope2023efficiently")
-def micro_batches(resident_batch: Value, device_batch: Value) -> Value:
+def micro_batches(resident_batch, device_batch):
     """Parts of a batch that follow one another through a pipeline.
 
     Valid for any pipeline; one without stages has a single part.
@@ -48,9 +48,7 @@ def micro_batches(resident_batch: Value, device_batch: Value) -> Value:
 
 
 @equation(source="pope2023efficiently")
-def time_per_output_token(
-    first_token_time: Value, middle_token_time: Value, last_token_time: Value
-) -> Value:
+def time_per_output_token(first_token_time, middle_token_time, last_token_time):
     """Mean time of a decode step, while the cache grows over the output.
 
     Simpson's rule on the first, the middle and the last step: exact while the same limit
@@ -66,13 +64,13 @@ def time_per_output_token(
 
 @equation(source="beltagy2020longformer", yields="time_per_output_token")
 def windowed_time_per_output_token(
-    filling_share: Value,
-    first_token_time: Value,
-    filling_token_time: Value,
-    full_window_time: Value,
-    later_token_time: Value,
-    last_token_time: Value,
-) -> Value:
+    filling_share,
+    first_token_time,
+    filling_token_time,
+    full_window_time,
+    later_token_time,
+    last_token_time,
+):
     """Mean time of a decode step where some layers see a window only.
 
     Simpson's rule before the window is full, and after: the time grows in another
@@ -90,9 +88,7 @@ def windowed_time_per_output_token(
 
 
 @equation(source="pope2023efficiently", counts=True)
-def generation_latency(
-    time_to_first_token: Value, output_tokens: Value, time_per_output_token: Value
-) -> Value:
+def generation_latency(time_to_first_token, output_tokens, time_per_output_token):
     """Time from the prompts' arrival to the last token: prefill makes the first one.
 
     Valid for a batch in which all sequences have the same lengths.
@@ -104,7 +100,7 @@ def generation_latency(
 
 
 @equation(source="pope2023efficiently")
-def user_token_rate(tokens_per_step: Value, time_per_output_token: Value) -> Value:
+def user_token_rate(tokens_per_step, time_per_output_token):
     """Tokens per second that one user sees after the first.
 
     Valid while the sequence is being generated.
@@ -116,7 +112,7 @@ def user_token_rate(tokens_per_step: Value, time_per_output_token: Value) -> Val
 
 
 @equation(source="pope2023efficiently")
-def decode_throughput(batch_size: Value, user_token_rate: Value) -> Value:
+def decode_throughput(batch_size, user_token_rate):
     """Tokens per second of all users together, after the first.
 
     Valid while all sequences of the batch are being generated.
@@ -128,7 +124,7 @@ def decode_throughput(batch_size: Value, user_token_rate: Value) -> Value:
 
 
 @equation(source="pope2023efficiently")
-def output_throughput(batch_size: Value, output_tokens: Value, generation_latency: Value) -> Value:
+def output_throughput(batch_size, output_tokens, generation_latency):
     """New tokens per second over the whole time, prefill included.
 
     Valid for batches that follow one another.
@@ -140,7 +136,7 @@ def output_throughput(batch_size: Value, output_tokens: Value, generation_latenc
 
 
 @equation(source="pope2023efficiently", yields="weight_memory", sums=True)
-def resident_weights(weights_held: Value, resident_repeats: Value) -> Value:
+def resident_weights(weights_held, resident_repeats):
     """Memory of the parameters that lie on one device.
 
     Assumes that the stages of a pipeline are equally large, but for the output layer.
@@ -153,7 +149,7 @@ def resident_weights(weights_held: Value, resident_repeats: Value) -> Value:
 
 
 @equation(source="pope2023efficiently")
-def weights_held(bytes_per_parameter: Value, parameters: Value) -> Value:
+def weights_held(bytes_per_parameter, parameters):
     """Memory of an operator's parameters on one device.
 
     Valid for any number format, its scales included in the bytes per parameter.
@@ -165,7 +161,7 @@ def weights_held(bytes_per_parameter: Value, parameters: Value) -> Value:
 
 
 @equation(source="kwon2023paged", counts=True)
-def cache_tokens(prompt_tokens: Value, output_tokens: Value, block_tokens: Value) -> Value:
+def cache_tokens(prompt_tokens, output_tokens, block_tokens):
     """Tokens for which a sequence takes cache at its end: whole blocks of them.
 
     Assumes that blocks are given out as the sequence grows, and none is shared.
@@ -178,12 +174,7 @@ def cache_tokens(prompt_tokens: Value, output_tokens: Value, block_tokens: Value
 
 
 @equation(source="kwon2023paged")
-def operator_cache(
-    bytes_per_cached_element: Value,
-    cached_elements: Value,
-    cache_window: Value,
-    cache_tokens: Value,
-) -> Value:
+def operator_cache(bytes_per_cached_element, cached_elements, cache_window, cache_tokens):
     """Cache of one sequence in one layer: all its tokens, or those in the window.
 
     Assumes that what has left the window is given back.
@@ -196,7 +187,7 @@ def operator_cache(
 
 
 @equation(source="kwon2023paged", sums=True)
-def cache_per_sequence(operator_cache: Value, resident_repeats: Value) -> Value:
+def cache_per_sequence(operator_cache, resident_repeats):
     """Cache that one sequence takes on one device.
 
     Valid for any number of layers on the device.
@@ -208,7 +199,7 @@ def cache_per_sequence(operator_cache: Value, resident_repeats: Value) -> Value:
 
 
 @equation(source="kwon2023paged")
-def cache_memory(cache_per_sequence: Value, resident_batch: Value) -> Value:
+def cache_memory(cache_per_sequence, resident_batch):
     """Memory of the KV cache of all sequences on one device.
 
     Valid at the end of the output, when it is largest.
@@ -220,7 +211,7 @@ def cache_memory(cache_per_sequence: Value, resident_batch: Value) -> Value:
 
 
 @equation(source="agrawal2024sarathi")
-def pass_tokens(prompt_tokens: Value, device_batch: Value, chunk_tokens: Value) -> Value:
+def pass_tokens(prompt_tokens, device_batch, chunk_tokens):
     """Tokens of the prompts that go through a layer together: at most a chunk of them.
 
     Valid for chunked prefill; a chunk that is long enough costs no time.
@@ -232,13 +223,7 @@ def pass_tokens(prompt_tokens: Value, device_batch: Value, chunk_tokens: Value) 
 
 
 @equation(source="pope2023efficiently", yields="activation_memory")
-def pass_activation_memory(
-    bytes_per_element: Value,
-    live_elements: Value,
-    pass_tokens: Value,
-    logits: Value,
-    device_batch: Value,
-) -> Value:
+def pass_activation_memory(bytes_per_element, live_elements, pass_tokens, logits, device_batch):
     """Memory of the activations of one pass: those alive at one time, and the output scores.
 
     Assumes that an activation is freed once its last reader has run.
@@ -251,7 +236,7 @@ def pass_activation_memory(
 
 
 @equation(source="kwon2023paged", yields="memory_required")
-def serving_memory(weight_memory: Value, activation_memory: Value, cache_memory: Value) -> Value:
+def serving_memory(weight_memory, activation_memory, cache_memory):
     """Memory that serving needs on each device: weights, activations and KV cache.
 
     Assumes nothing for the framework; the reserve is for that.
@@ -264,7 +249,7 @@ def serving_memory(weight_memory: Value, activation_memory: Value, cache_memory:
 
 
 @equation(source="kwon2023paged")
-def usable_memory(memory_capacity: Value, reserve_share: Value) -> Value:
+def usable_memory(memory_capacity, reserve_share):
     """Memory that the model may use, when a share is kept for everything else.
 
     Valid for a device that nothing else uses.
@@ -276,7 +261,7 @@ def usable_memory(memory_capacity: Value, reserve_share: Value) -> Value:
 
 
 @equation(source="kwon2023paged", yields="memory_free")
-def usable_memory_free(usable_memory: Value, memory_required: Value) -> Value:
+def usable_memory_free(usable_memory, memory_required):
     """Memory that is left; below zero, the service does not fit.
 
     Valid for each device alike.
@@ -289,14 +274,14 @@ def usable_memory_free(usable_memory: Value, memory_required: Value) -> Value:
 
 @equation(source="kwon2023paged", counts=True)
 def largest_batch(
-    usable_memory: Value,
-    weight_memory: Value,
-    cache_per_sequence: Value,
-    sequence_activations: Value,
-    sequence_logits: Value,
-    chunk_memory: Value,
-    data_parallel: Value,
-) -> Value:
+    usable_memory,
+    weight_memory,
+    cache_per_sequence,
+    sequence_activations,
+    sequence_logits,
+    chunk_memory,
+    data_parallel,
+):
     """Sequences that fit together: the memory left by the weights, over what each one takes.
 
     Activations grow with the batch until a chunk is full, and then no more.
@@ -321,12 +306,8 @@ def largest_batch(
 
 @equation(source="devlin2019bert", yields="largest_batch", counts=True)
 def largest_encoder_batch(
-    usable_memory: Value,
-    weight_memory: Value,
-    sequence_activations: Value,
-    sequence_logits: Value,
-    data_parallel: Value,
-) -> Value:
+    usable_memory, weight_memory, sequence_activations, sequence_logits, data_parallel
+):
     """Sequences that an encoder can read together: it keeps no cache, only activations.
 
     Valid for sequences of one length that go through the model at once.
@@ -340,9 +321,7 @@ def largest_encoder_batch(
 
 
 @equation(source="pope2023efficiently")
-def sequence_activations(
-    bytes_per_element: Value, live_elements: Value, prompt_tokens: Value, pipeline_parallel: Value
-) -> Value:
+def sequence_activations(bytes_per_element, live_elements, prompt_tokens, pipeline_parallel):
     """Memory that the activations of one more prompt take, until a chunk is full.
 
     Valid while all prompts together are shorter than a chunk.
@@ -354,7 +333,7 @@ def sequence_activations(
 
 
 @equation(source="pope2023efficiently")
-def sequence_logits(bytes_per_element: Value, logits: Value, pipeline_parallel: Value) -> Value:
+def sequence_logits(bytes_per_element, logits, pipeline_parallel):
     """Memory that the output scores of one more sequence take.
 
     Valid for scores of the last token only.
@@ -366,7 +345,7 @@ def sequence_logits(bytes_per_element: Value, logits: Value, pipeline_parallel: 
 
 
 @equation(source="agrawal2024sarathi")
-def chunk_memory(bytes_per_element: Value, live_elements: Value, chunk_tokens: Value) -> Value:
+def chunk_memory(bytes_per_element, live_elements, chunk_tokens):
     """Memory of the activations of a full chunk.
 
     Valid for chunked prefill.
@@ -378,7 +357,7 @@ def chunk_memory(bytes_per_element: Value, live_elements: Value, chunk_tokens: V
 
 
 @equation(source="kwon2023paged")
-def cache_bytes_per_token(bytes_per_cached_element: Value, model_cached_elements: Value) -> Value:
+def cache_bytes_per_token(bytes_per_cached_element, model_cached_elements):
     """KV cache that one more token takes in all layers, on all devices together.
 
     Assumes that no layer has a window; windowed layers stop growing.

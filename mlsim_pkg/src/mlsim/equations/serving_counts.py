@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from mlsim.equations.functions import Value, ceil, exceeds, floor, maximum, minimum
+from mlsim.equations.functions import ceil, exceeds, floor, maximum, minimum
 from mlsim.equations.registry import equation
 
 QUESTION = "How long do users wait, and how many fit?"
 
 
 @equation(source="shoeybi2019megatron", yields="logits", counts=True)
-def sharded_logits(vocabulary_size: Value, tensor_parallel: Value) -> Value:
+def sharded_logits(vocabulary_size, tensor_parallel):
     """Scores that a device writes for one sequence: its part of the vocabulary.
 
     Valid for an output layer that is divided by columns.
@@ -22,11 +22,8 @@ def sharded_logits(vocabulary_size: Value, tensor_parallel: Value) -> Value:
 
 @equation(source="autoawq2025", yields="bytes_per_parameter")
 def mixed_bytes_per_parameter(
-    parameters: Value,
-    wide_parameters: Value,
-    narrow_bytes_per_parameter: Value,
-    wide_bytes_per_parameter: Value,
-) -> Value:
+    parameters, wide_parameters, narrow_bytes_per_parameter, wide_bytes_per_parameter
+):
     """Bytes per parameter of an operator of which quantisation leaves a part in 16 bits.
 
     Valid for a matrix with its biases and norms, which stay wide.
@@ -41,9 +38,7 @@ def mixed_bytes_per_parameter(
 
 
 @equation(source="deepseek2024v3", yields="bytes_per_sent_element")
-def exchanged_bytes_per_element(
-    bytes_per_element: Value, bytes_per_returned_element: Value
-) -> Value:
+def exchanged_bytes_per_element(bytes_per_element, bytes_per_returned_element):
     """Bytes of an element on its way to an expert and back, on average.
 
     Tokens go out in the format in which experts compute; results come back in the 16 bits in
@@ -58,7 +53,7 @@ def exchanged_bytes_per_element(
 
 
 @equation(source="fedus2022switch", yields="outputs", counts=True)
-def side_by_side_outputs(expert_outputs: Value, experts_per_token: Value) -> Value:
+def side_by_side_outputs(expert_outputs, experts_per_token):
     """Columns of the products of a token's experts, side by side as one wide product.
 
     Valid for experts of one size.
@@ -70,7 +65,7 @@ def side_by_side_outputs(expert_outputs: Value, experts_per_token: Value) -> Val
 
 
 @equation(source="pope2023efficiently", counts=True)
-def last_cached_tokens(prompt_tokens: Value, output_tokens: Value) -> Value:
+def last_cached_tokens(prompt_tokens, output_tokens):
     """Tokens in the cache at the last decode step: all but the new one and the one it makes.
 
     Prefill makes the first token, so an output of one has no decode step.
@@ -84,7 +79,7 @@ def last_cached_tokens(prompt_tokens: Value, output_tokens: Value) -> Value:
 
 
 @equation(source="pope2023efficiently")
-def middle_cached_tokens(first_cached_tokens: Value, last_cached_tokens: Value) -> Value:
+def middle_cached_tokens(first_cached_tokens, last_cached_tokens):
     """Tokens in the cache halfway between two decode steps.
 
     Valid for a cache that grows by one token a step.
@@ -96,9 +91,7 @@ def middle_cached_tokens(first_cached_tokens: Value, last_cached_tokens: Value) 
 
 
 @equation(source="beltagy2020longformer", counts=True)
-def full_cached_tokens(
-    first_cached_tokens: Value, last_cached_tokens: Value, attention_window: Value
-) -> Value:
+def full_cached_tokens(first_cached_tokens, last_cached_tokens, attention_window):
     """Tokens in the cache when a window is full, if that is between the first and the last step.
 
     Valid for windows that include the new token.
@@ -110,9 +103,7 @@ def full_cached_tokens(
 
 
 @equation(source="beltagy2020longformer", counts=True)
-def filling_share(
-    first_cached_tokens: Value, full_cached_tokens: Value, last_cached_tokens: Value
-) -> Value:
+def filling_share(first_cached_tokens, full_cached_tokens, last_cached_tokens):
     """Part of the output that is written before a window is full.
 
     Valid for outputs of three tokens or more; a single decode step has no parts.
@@ -126,13 +117,7 @@ def filling_share(
 
 
 @equation(source="kwon2023paged")
-def context_memory(
-    usable_memory: Value,
-    weight_memory: Value,
-    bytes_per_element: Value,
-    logits: Value,
-    device_batch: Value,
-) -> Value:
+def context_memory(usable_memory, weight_memory, bytes_per_element, logits, device_batch):
     """Memory left for what grows with the sequences: all but weights and output scores.
 
     Valid for each device alike; below zero, not even the weights fit.
@@ -144,9 +129,7 @@ def context_memory(
 
 
 @equation(source="dao2024mamba2", yields="context_memory")
-def memory_beside_states(
-    context_memory: Value, states_per_sequence: Value, resident_batch: Value
-) -> Value:
+def memory_beside_states(context_memory, states_per_sequence, resident_batch):
     """Memory left for what grows with the sequences, beside the states, which don't.
 
     Valid for models of which some layers have a state.
@@ -158,7 +141,7 @@ def memory_beside_states(
 
 
 @equation(source="pope2023efficiently", counts=True)
-def step_token_memory(bytes_per_element: Value, live_elements: Value, device_batch: Value) -> Value:
+def step_token_memory(bytes_per_element, live_elements, device_batch):
     """Memory of the activations of one more token of each sequence.
 
     Valid until a chunk of prefill is full.
@@ -170,7 +153,7 @@ def step_token_memory(bytes_per_element: Value, live_elements: Value, device_bat
 
 
 @equation(source="pope2023efficiently", counts=True)
-def token_activations(step_token_memory: Value, resident_batch: Value) -> Value:
+def token_activations(step_token_memory, resident_batch):
     """Activations of one more token of one sequence.
 
     Valid for sequences of one length.
@@ -182,9 +165,7 @@ def token_activations(step_token_memory: Value, resident_batch: Value) -> Value:
 
 
 @equation(source="agrawal2024sarathi", yields="sequence_memory")
-def full_chunk_sequence_memory(
-    context_memory: Value, chunk_memory: Value, resident_batch: Value
-) -> Value:
+def full_chunk_sequence_memory(context_memory, chunk_memory, resident_batch):
     """Memory that one sequence may take beside the activations of a full chunk.
 
     Valid for prompts of a chunk or more.
@@ -196,9 +177,7 @@ def full_chunk_sequence_memory(
 
 
 @equation(source="agrawal2024sarathi", yields="sequence_memory", counts=True)
-def growing_sequence_memory(
-    context_memory: Value, step_token_memory: Value, output_tokens: Value, resident_batch: Value
-) -> Value:
+def growing_sequence_memory(context_memory, step_token_memory, output_tokens, resident_batch):
     """Memory that one sequence may take where activations grow with all tokens of the prompt.
 
     Those of the output are made one by one: they have no activations while it is read.
@@ -212,7 +191,7 @@ def growing_sequence_memory(
 
 
 @equation(source="kwon2023paged")
-def layers_cache(bytes_per_cached_element: Value, device_cached_elements: Value) -> Value:
+def layers_cache(bytes_per_cached_element, device_cached_elements):
     """KV cache that one token takes in some layers of a device.
 
     Valid for layers of any kind.
@@ -224,7 +203,7 @@ def layers_cache(bytes_per_cached_element: Value, device_cached_elements: Value)
 
 
 @equation(source="kwon2023paged", yields="lasting_cache")
-def growing_token_memory(layers_cache: Value, token_activations: Value) -> Value:
+def growing_token_memory(layers_cache, token_activations):
     """Memory that a token takes however long its sequence is: cache, and growing activations.
 
     Valid for layers without a window.
@@ -236,9 +215,7 @@ def growing_token_memory(layers_cache: Value, token_activations: Value) -> Value
 
 
 @equation(source="kwon2023paged", yields="longest_sequence")
-def short_sequence_length(
-    sequence_memory: Value, windowed_cache: Value, lasting_cache: Value
-) -> Value:
+def short_sequence_length(sequence_memory, windowed_cache, lasting_cache):
     """Tokens that fit while the windows of all layers are filling.
 
     Valid up to the length of the window.
@@ -250,9 +227,7 @@ def short_sequence_length(
 
 
 @equation(source="beltagy2020longformer", yields="longest_sequence")
-def long_sequence_length(
-    sequence_memory: Value, windowed_cache: Value, attention_window: Value, lasting_cache: Value
-) -> Value:
+def long_sequence_length(sequence_memory, windowed_cache, attention_window, lasting_cache):
     """Tokens that fit once windows are full: only the other layers take more.
 
     Memory is a concave function of length, so of this and the short length the larger holds.
@@ -266,9 +241,7 @@ def long_sequence_length(
 
 
 @equation(source="beltagy2020longformer", yields="longest_sequence")
-def windowed_sequence_length(
-    sequence_memory: Value, windowed_cache: Value, attention_window: Value, token_limit: Value
-) -> Value:
+def windowed_sequence_length(sequence_memory, windowed_cache, attention_window, token_limit):
     """Tokens that fit where all layers have a window: as many as allowed, once windows fit.
 
     Valid for models in which nothing but the cache grows.
@@ -280,7 +253,7 @@ def windowed_sequence_length(
 
 
 @equation(source="kwon2023paged", counts=True)
-def fitting_tokens(longest_sequence: Value, block_tokens: Value) -> Value:
+def fitting_tokens(longest_sequence, block_tokens):
     """Tokens that fit in whole blocks of the cache.
 
     Valid for a paged cache.
@@ -292,9 +265,7 @@ def fitting_tokens(longest_sequence: Value, block_tokens: Value) -> Value:
 
 
 @equation(source="kwon2023paged", yields="cache_per_sequence")
-def length_cache(
-    windowed_cache: Value, attention_window: Value, lasting_cache: Value, cache_tokens: Value
-) -> Value:
+def length_cache(windowed_cache, attention_window, lasting_cache, cache_tokens):
     """Cache that a sequence of a length takes: some layers stop at their window.
 
     Valid where all layers with a window have the same one.
@@ -306,12 +277,7 @@ def length_cache(
 
 
 @equation(source="kwon2023paged", yields="fitting_tokens", counts=True)
-def tokens_beside_cache(
-    sequence_memory: Value,
-    cache_per_sequence: Value,
-    token_activations: Value,
-    output_tokens: Value,
-) -> Value:
+def tokens_beside_cache(sequence_memory, cache_per_sequence, token_activations, output_tokens):
     """Tokens of a sequence that fit beside its cache: those of the output, and of a prompt.
 
     Valid for prompts that are shorter than a chunk, in blocks that have room for them.
@@ -323,7 +289,7 @@ def tokens_beside_cache(
 
 
 @equation(source="mlenergy2025", yields="busy_time")
-def stage_busy_time(full_rate_time: Value, micro_batches: Value, pipeline_parallel: Value) -> Value:
+def stage_busy_time(full_rate_time, micro_batches, pipeline_parallel):
     """Time that a device needs at the full rate for its stage in all parts of a batch.
 
     Valid for stages that are equally large.
@@ -335,9 +301,7 @@ def stage_busy_time(full_rate_time: Value, micro_batches: Value, pipeline_parall
 
 
 @equation(source="mlenergy2025", yields="busy_time", counts=True)
-def generation_busy_time(
-    prefill_busy_time: Value, output_tokens: Value, decode_busy_time: Value
-) -> Value:
+def generation_busy_time(prefill_busy_time, output_tokens, decode_busy_time):
     """Time that a device needs at the full rate for a prompt and its output.
 
     Valid for a batch of one length; prefill makes the first token.
@@ -349,7 +313,7 @@ def generation_busy_time(
 
 
 @equation(source="mlenergy2025", yields="load_tokens")
-def batch_tokens(batch_size: Value, output_tokens: Value) -> Value:
+def batch_tokens(batch_size, output_tokens):
     """Tokens that a batch makes, or that an encoder reads.
 
     Valid for sequences of one length.
@@ -361,7 +325,7 @@ def batch_tokens(batch_size: Value, output_tokens: Value) -> Value:
 
 
 @equation(source="nvidia2023matmul", yields="product_depth", counts=True)
-def depth_of_product(token_multiply_adds: Value, outputs: Value) -> Value:
+def depth_of_product(token_multiply_adds, outputs):
     """Depth of a matrix product: multiply-adds of each number of its result.
 
     Valid for products; what is none has no outputs, and a depth that nothing asks for.

@@ -6,7 +6,6 @@ an earlier layer has cached.
 
 from __future__ import annotations
 
-from mlsim.equations.functions import Value
 from mlsim.equations.registry import equation
 
 QUESTION = "What does one step of a language model do and move?"
@@ -14,13 +13,13 @@ QUESTION = "What does one step of a language model do and move?"
 
 @equation(source="brandon2024reducing", yields="cache_bytes")
 def shared_cache_bytes(
-    bytes_per_cached_element: Value,
-    cached_elements: Value,
-    written_elements: Value,
-    positions_read: Value,
-    new_tokens: Value,
-    device_batch: Value,
-) -> Value:
+    bytes_per_cached_element,
+    cached_elements,
+    written_elements,
+    positions_read,
+    new_tokens,
+    device_batch,
+):
     """Traffic of a cache that layers share: all of them read it, those that make it write it.
 
     Assumes that sequences share nothing: no common prefix.

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from mlsim.equations.functions import Value, exceeds, maximum, total
+from mlsim.equations.functions import exceeds, maximum, total
 from mlsim.equations.registry import equation
 
 QUESTION = "What does a program add to its kernels?"
 
 
 @equation(source="pytorch2026roofline", sums=True, counts=True)
-def launch_count(launches: Value, repeats: Value) -> Value:
+def launch_count(launches, repeats):
     """Kernels that a program starts in a step.
 
     Valid for programs that start them one by one.
@@ -21,9 +21,7 @@ def launch_count(launches: Value, repeats: Value) -> Value:
 
 
 @equation(source="vllm2025optimization", counts=True)
-def uncaptured_launches(
-    launches: Value, new_tokens: Value, device_batch: Value, captured_tokens: Value
-) -> Value:
+def uncaptured_launches(launches, new_tokens, device_batch, captured_tokens):
     """Kernels of an operator that a program starts one by one in a step of so many tokens.
 
     A graph is captured for a number of tokens, and then started as a whole. Steps of more
@@ -40,7 +38,7 @@ def uncaptured_launches(
 
 
 @equation(source="pytorch2026roofline", yields="launch_count", sums=True, counts=True)
-def step_launch_count(uncaptured_launches: Value, repeats: Value) -> Value:
+def step_launch_count(uncaptured_launches, repeats):
     """Kernels that a program starts one by one in a step of a language model.
 
     Valid for programs that start all other steps as a graph.
@@ -52,7 +50,7 @@ def step_launch_count(uncaptured_launches: Value, repeats: Value) -> Value:
 
 
 @equation(source="pytorch2026roofline", sums=True)
-def operators_time(operator_time: Value, repeats: Value) -> Value:
+def operators_time(operator_time, repeats):
     """Time of a step's operators on the device, one after another.
 
     Valid for one stream of work.
@@ -65,14 +63,14 @@ def operators_time(operator_time: Value, repeats: Value) -> Value:
 
 @equation(source="pytorch2026roofline", yields="latency")
 def hosted_latency(
-    operators_time: Value,
-    launch_count: Value,
-    host_launch_time: Value,
-    call_time: Value,
-    batch_size: Value,
-    call_bytes: Value,
-    call_bandwidth: Value,
-) -> Value:
+    operators_time,
+    launch_count,
+    host_launch_time,
+    call_time,
+    batch_size,
+    call_bytes,
+    call_bandwidth,
+):
     """Time of a pass with its host: starts beside the device, and the way of a request.
 
     The host starts kernels while the device works on earlier ones, so the slower of the two
@@ -93,13 +91,8 @@ def hosted_latency(
 
 @equation(source="kwon2023paged", yields="latency")
 def hosted_step_latency(
-    operators_time: Value,
-    launch_count: Value,
-    host_launch_time: Value,
-    step_host_time: Value,
-    sequence_host_time: Value,
-    device_batch: Value,
-) -> Value:
+    operators_time, launch_count, host_launch_time, step_host_time, sequence_host_time, device_batch
+):
     """Time of a step with its host: starts beside the device, and the scheduler's turn.
 
     Between two steps a scheduler chooses sequences, and takes the new token of each.
@@ -118,7 +111,7 @@ def hosted_step_latency(
 
 
 @equation(source="pytorch2026roofline", yields="total_overhead_time")
-def hosted_overhead_time(started_time_total: Value, latency: Value, operators_time: Value) -> Value:
+def hosted_overhead_time(started_time_total, latency, operators_time):
     """Time of a step in starts, and in which the device waits for the host.
 
     Valid where operators run one after another.
@@ -130,7 +123,7 @@ def hosted_overhead_time(started_time_total: Value, latency: Value, operators_ti
 
 
 @equation(source="pytorch2026roofline", sums=True)
-def started_time_total(kernel_overhead: Value, repeats: Value) -> Value:
+def started_time_total(kernel_overhead, repeats):
     """Time of a step between kernels, on the device.
 
     Valid where operators run one after another.
@@ -142,7 +135,7 @@ def started_time_total(kernel_overhead: Value, repeats: Value) -> Value:
 
 
 @equation(source="pytorch2026roofline", yields="kernel_overhead")
-def software_overhead(kernel_start: Value, launches: Value) -> Value:
+def software_overhead(kernel_start, launches):
     """Time between kernels of an operator, each of which begins after the last.
 
     Valid for kernels that wait for one another.
@@ -154,7 +147,7 @@ def software_overhead(kernel_start: Value, launches: Value) -> Value:
 
 
 @equation(source="nvidia2026aiconfigurator", yields="kernel_overhead")
-def part_of_start(kernel_start: Value, launches: Value) -> Value:
+def part_of_start(kernel_start, launches):
     """Time to start one of several products that were measured together.
 
     Tokens are sorted by expert before a layer's experts, and brought back after them.
@@ -168,7 +161,7 @@ def part_of_start(kernel_start: Value, launches: Value) -> Value:
 
 
 @equation(source="williams2009roofline", yields="compute_fraction")
-def software_fraction(measured_fraction: Value, software_share: Value) -> Value:
+def software_fraction(measured_fraction, software_share):
     """Part of the peak, or of the bandwidth, that kernels reach inside a program.
 
     Valid from 0 to 1.
@@ -180,9 +173,7 @@ def software_fraction(measured_fraction: Value, software_share: Value) -> Value:
 
 
 @equation(source="nvidia2023matmul", yields="compute_fraction")
-def side_worked_fraction(
-    measured_fraction: Value, side_work: Value, peak_flops: Value, general_flops: Value
-) -> Value:
+def side_worked_fraction(measured_fraction, side_work, peak_flops, general_flops):
     """Part of the peak that convolutions reach, whose addresses general units work out.
 
     A convolution becomes a matrix product by gathering its inputs: for each FLOP of the units
@@ -199,12 +190,8 @@ def side_worked_fraction(
 
 @equation(source="williams2009roofline", yields="activation_bytes")
 def unfused_activation_bytes(
-    bytes_per_element: Value,
-    activations_read: Value,
-    activations_written: Value,
-    activation_passes: Value,
-    batch_size: Value,
-) -> Value:
+    bytes_per_element, activations_read, activations_written, activation_passes, batch_size
+):
     """Traffic of a network's activations where normalization and the like are kernels apart.
 
     Each of them reads what the last one wrote, and writes it again.
@@ -223,16 +210,16 @@ def unfused_activation_bytes(
 
 @equation(source="dao2022flashattention", yields="activation_bytes")
 def unfused_token_bytes(
-    bytes_per_element: Value,
-    token_elements: Value,
-    tokens_worked: Value,
-    activation_passes: Value,
-    scores_per_pair: Value,
-    score_passes: Value,
-    new_tokens: Value,
-    positions_read: Value,
-    device_batch: Value,
-) -> Value:
+    bytes_per_element,
+    token_elements,
+    tokens_worked,
+    activation_passes,
+    scores_per_pair,
+    score_passes,
+    new_tokens,
+    positions_read,
+    device_batch,
+):
     """Traffic of a transformer's activations where the scores of attention are written.
 
     Scores of all pairs are written, masked or not, and cross the memory several times: for
@@ -254,7 +241,7 @@ def unfused_token_bytes(
 
 
 @equation(source="llamacpp2025spark")
-def core_weight_rate(core_cycles: Value, weights_per_cycle: Value) -> Value:
+def core_weight_rate(core_cycles, weights_per_cycle):
     """Weights that a device brings to a product of few rows in a second.
 
     Each weight is loaded, brought to the format of the arithmetic and multiplied by general
@@ -269,7 +256,7 @@ def core_weight_rate(core_cycles: Value, weights_per_cycle: Value) -> Value:
 
 
 @equation(source="nvidia2020ampere", counts=True)
-def core_cycles(peak_flops: Value, units_per_core: Value, flops_per_multiply_add: Value) -> Value:
+def core_cycles(peak_flops, units_per_core, flops_per_multiply_add):
     """Clock cycles of all cores in a second, from the peak of the general units.
 
     Valid for a device whose cores have so many units, each with a multiply-add a cycle.
@@ -282,12 +269,8 @@ def core_cycles(peak_flops: Value, units_per_core: Value, flops_per_multiply_add
 
 @equation(source="llamacpp2025spark", yields="memory_time")
 def worked_memory_time(
-    bytes_moved: Value,
-    memory_bandwidth: Value,
-    memory_fraction: Value,
-    parameters_read: Value,
-    core_weight_rate: Value,
-) -> Value:
+    bytes_moved, memory_bandwidth, memory_fraction, parameters_read, core_weight_rate
+):
     """Time to move the bytes, and to bring the weights among them to the arithmetic.
 
     Assumes that the two do not overlap, as where each core waits for its own loads.
@@ -300,7 +283,7 @@ def worked_memory_time(
 
 
 @equation(source="nvidia2022triton", yields="call_bytes", counts=True)
-def brought_bytes(activations_read: Value, bytes_per_element: Value) -> Value:
+def brought_bytes(activations_read, bytes_per_element):
     """Bytes of a sample as a request brings them.
 
     Valid for inputs that are sent as the numbers that the model reads.
@@ -312,7 +295,7 @@ def brought_bytes(activations_read: Value, bytes_per_element: Value) -> Value:
 
 
 @equation(source="dao2022flashattention", yields="scores_per_pair", counts=True)
-def device_scores(heads: Value, tensor_parallel: Value) -> Value:
+def device_scores(heads, tensor_parallel):
     """Scores of a query and a key on a device: one for each of its heads.
 
     Valid for heads that devices share evenly.
@@ -324,12 +307,7 @@ def device_scores(heads: Value, tensor_parallel: Value) -> Value:
 
 
 @equation(source="agrawal2024sarathi", yields="time_per_output_token", counts=True)
-def mixed_token_time(
-    middle_token_time: Value,
-    batch_size: Value,
-    time_to_first_token: Value,
-    output_tokens: Value,
-) -> Value:
+def mixed_token_time(middle_token_time, batch_size, time_to_first_token, output_tokens):
     """Time per token where prompts of other requests are read between the steps of one.
 
     While a request writes its output, each of the others reads one prompt.

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from mlsim.equations.functions import Value, geometric
+from mlsim.equations.functions import geometric
 from mlsim.equations.registry import equation
 
 QUESTION = "When does speculative decoding pay?"
 
 
 @equation(source="leviathan2023speculative", counts=True)
-def expected_tokens(acceptance_rate: Value, draft_tokens: Value) -> Value:
+def expected_tokens(acceptance_rate, draft_tokens):
     """Tokens that a round makes for each sequence: those accepted, and one of the model's own.
 
     The first is always made; a further one needs that all drafted ones before it were
@@ -25,7 +25,7 @@ def expected_tokens(acceptance_rate: Value, draft_tokens: Value) -> Value:
 
 
 @equation(source="leviathan2023speculative", yields="draft_step_time")
-def draft_time_by_cost(draft_cost: Value, plain_step_time: Value) -> Value:
+def draft_time_by_cost(draft_cost, plain_step_time):
     """Time in which one token is drafted, where only the draft's cost is known.
 
     Valid for the batch and the context of the step that it is a part of.
@@ -37,7 +37,7 @@ def draft_time_by_cost(draft_cost: Value, plain_step_time: Value) -> Value:
 
 
 @equation(source="leviathan2023speculative")
-def round_time(draft_tokens: Value, draft_step_time: Value, verification_time: Value) -> Value:
+def round_time(draft_tokens, draft_step_time, verification_time):
     """Time of a round: tokens are drafted one after another, then checked together.
 
     Assumes that draft and model don't run at one time.
@@ -50,7 +50,7 @@ def round_time(draft_tokens: Value, draft_step_time: Value, verification_time: V
 
 
 @equation(source="leviathan2023speculative")
-def speculative_token_time(round_time: Value, expected_tokens: Value) -> Value:
+def speculative_token_time(round_time, expected_tokens):
     """Time of a round for each token that it makes.
 
     Valid for the mean over many rounds.
@@ -62,7 +62,7 @@ def speculative_token_time(round_time: Value, expected_tokens: Value) -> Value:
 
 
 @equation(source="leviathan2023speculative")
-def speculative_speedup(plain_step_time: Value, speculative_token_time: Value) -> Value:
+def speculative_speedup(plain_step_time, speculative_token_time):
     """How many times faster tokens come with speculation; below 1 it costs time.
 
     Where checking takes as long as a plain step, this is E / (γ c + 1).
@@ -76,7 +76,7 @@ def speculative_speedup(plain_step_time: Value, speculative_token_time: Value) -
 
 
 @equation(source="leviathan2023speculative")
-def break_even_tokens(round_time: Value, plain_step_time: Value) -> Value:
+def break_even_tokens(round_time, plain_step_time):
     """Tokens that a round must make to be as fast as plain steps.
 
     More than the drafted tokens and one can't be: then no acceptance makes it pay.
@@ -90,9 +90,7 @@ def break_even_tokens(round_time: Value, plain_step_time: Value) -> Value:
 
 
 @equation(source="leviathan2023speculative", yields="time_to_first_token", counts=True)
-def drafted_first_token(
-    latency: Value, micro_batches: Value, pipeline_parallel: Value, draft_prefill_time: Value
-) -> Value:
+def drafted_first_token(latency, micro_batches, pipeline_parallel, draft_prefill_time):
     """Time to the first token where a draft reads the prompts, too.
 
     Assumes that the draft reads them after the model, before tokens are sent.
@@ -107,7 +105,7 @@ def drafted_first_token(
 
 
 @equation(source="leviathan2023speculative", yields="logits", counts=True)
-def checked_logits(logits: Value, draft_tokens: Value) -> Value:
+def checked_logits(logits, draft_tokens):
     """Scores that a device writes for one sequence where drafted tokens are checked together.
 
     Valid for an output layer that works on each drafted token, and one more.

@@ -6,16 +6,14 @@ the prompt, and in decode each looks its own part of the cache through.
 
 from __future__ import annotations
 
-from mlsim.equations.functions import Value, ceil, greatest, maximum, minimum, square_root
+from mlsim.equations.functions import ceil, greatest, maximum, minimum, square_root
 from mlsim.equations.registry import equation
 
 QUESTION = "What changes where devices share a sequence, or experts are chosen unevenly?"
 
 
 @equation(source="yang2025context", yields="tokens_worked")
-def context_tokens_worked(
-    new_tokens: Value, device_batch: Value, context_parallel: Value, token_limit: Value
-) -> Value:
+def context_tokens_worked(new_tokens, device_batch, context_parallel, token_limit):
     """New tokens of a sequence on the fullest of the devices that share it.
 
     New tokens of all sequences are dealt out evenly: parts of a prompt, or whole
@@ -31,12 +29,8 @@ def context_tokens_worked(
 
 @equation(source="yang2025context", yields="attention_pairs", counts=True)
 def context_attention_pairs(
-    unclipped_tokens: Value,
-    cached_tokens: Value,
-    new_tokens: Value,
-    attention_window: Value,
-    context_parallel: Value,
-) -> Value:
+    unclipped_tokens, cached_tokens, new_tokens, attention_window, context_parallel
+):
     """Pairs of a new token and one that it looks at, on each device that shares the sequence.
 
     Assumes that each device has an early and a late part of the prompt, so that all have as
@@ -53,7 +47,7 @@ def context_attention_pairs(
 
 
 @equation(source="yang2025context", yields="device_cached_elements")
-def context_cached_elements(model_cached_elements: Value, context_parallel: Value) -> Value:
+def context_cached_elements(model_cached_elements, context_parallel):
     """Elements of cache of each token, on the average of the devices that share a sequence.
 
     Valid for sequences of many blocks.
@@ -65,7 +59,7 @@ def context_cached_elements(model_cached_elements: Value, context_parallel: Valu
 
 
 @equation(source="yang2025context", yields="live_elements")
-def context_live_elements(token_live_elements: Value, context_parallel: Value) -> Value:
+def context_live_elements(token_live_elements, context_parallel):
     """Elements of activation alive for each token, on average of the devices that share it.
 
     Valid for prefill in chunks of the whole sequence, of which each device has its part.
@@ -77,9 +71,7 @@ def context_live_elements(token_live_elements: Value, context_parallel: Value) -
 
 
 @equation(source="yang2025context", yields="group_tokens")
-def context_group_tokens(
-    new_tokens: Value, device_batch: Value, expert_replicas: Value, context_parallel: Value
-) -> Value:
+def context_group_tokens(new_tokens, device_batch, expert_replicas, context_parallel):
     """New tokens in a step that choose among the same set of experts, of shared sequences.
 
     Valid where each device that shares a sequence has experts of its own.
@@ -92,12 +84,8 @@ def context_group_tokens(
 
 @equation(source="yang2025context")
 def ring_elements_sent(
-    context_parallel: Value,
-    ring_cached_elements: Value,
-    positions_read: Value,
-    ring_query_elements: Value,
-    new_tokens: Value,
-) -> Value:
+    context_parallel, ring_cached_elements, positions_read, ring_query_elements, new_tokens
+):
     """Elements of a sequence that a device sends so that all its tokens see one another.
 
     Either keys and values go round all devices, or queries do and their results come back:
@@ -120,13 +108,13 @@ def ring_elements_sent(
 
 @equation(source="patarasuk2009bandwidth", yields="link_bytes")
 def spread_link_bytes(
-    bytes_per_sent_element: Value,
-    device_batch: Value,
-    link_elements: Value,
-    tokens_worked: Value,
-    load_factor: Value,
-    ring_elements_sent: Value,
-) -> Value:
+    bytes_per_sent_element,
+    device_batch,
+    link_elements,
+    tokens_worked,
+    load_factor,
+    ring_elements_sent,
+):
     """Bytes that a device sends for an operator in a step: by its tokens, and round a ring.
 
     Valid for activations; weights stay where they are.
@@ -142,9 +130,7 @@ def spread_link_bytes(
 
 
 @equation(source="chen1999maximum", yields="expert_imbalance", counts=True)
-def uniform_imbalance(
-    expert_parallel: Value, experts: Value, experts_per_token: Value, group_tokens: Value
-) -> Value:
+def uniform_imbalance(expert_parallel, experts, experts_per_token, group_tokens):
     """Tokens of the busiest device over the mean, where tokens choose experts by chance.
 
     A device's tokens are a sum of many small chances, so they are about normal: the busiest
@@ -177,7 +163,7 @@ def uniform_imbalance(
 
 
 @equation(source="fedus2022switch")
-def load_factor(routed_share: Value, expert_imbalance: Value) -> Value:
+def load_factor(routed_share, expert_imbalance):
     """Work of an operator on the busiest device over the mean.
 
     All wait for the busiest device. Only experts, and sending to them, differ between devices.
@@ -191,9 +177,7 @@ def load_factor(routed_share: Value, expert_imbalance: Value) -> Value:
 
 
 @equation(source="fedus2022switch", yields="flops")
-def busiest_flops(
-    flops_per_multiply_add: Value, multiply_adds: Value, device_batch: Value, load_factor: Value
-) -> Value:
+def busiest_flops(flops_per_multiply_add, multiply_adds, device_batch, load_factor):
     """Work of an operator in one step, on the device that has most of it.
 
     Valid for any step.
@@ -206,12 +190,8 @@ def busiest_flops(
 
 @equation(source="fedus2022switch", yields="activation_bytes")
 def busiest_token_bytes(
-    bytes_per_element: Value,
-    token_elements: Value,
-    tokens_worked: Value,
-    device_batch: Value,
-    load_factor: Value,
-) -> Value:
+    bytes_per_element, token_elements, tokens_worked, device_batch, load_factor
+):
     """Traffic of an operator's activations, on the device that has most tokens.
 
     Assumes that nothing stays on chip between operators.

@@ -7,14 +7,14 @@ They hold for one operator on one device.
 
 from __future__ import annotations
 
-from mlsim.equations.functions import Value, ceil, maximum, minimum, total
+from mlsim.equations.functions import ceil, maximum, minimum, total
 from mlsim.equations.registry import equation
 
 QUESTION = "What does one step of a language model do and move?"
 
 
 @equation(source="shoeybi2019megatron")
-def device_batch(batch_size: Value, data_parallel: Value, pipeline_parallel: Value) -> Value:
+def device_batch(batch_size, data_parallel, pipeline_parallel):
     """Sequences that a device works on at one time.
 
     Copies of the model share the batch; the stages of a pipeline work on parts of it in turn.
@@ -28,7 +28,7 @@ def device_batch(batch_size: Value, data_parallel: Value, pipeline_parallel: Val
 
 
 @equation(source="pope2023efficiently")
-def tokens_worked(new_tokens: Value, token_limit: Value) -> Value:
+def tokens_worked(new_tokens, token_limit):
     """New tokens of a sequence that an operator works on.
 
     The output layer needs the last token only; all other operators need each.
@@ -42,7 +42,7 @@ def tokens_worked(new_tokens: Value, token_limit: Value) -> Value:
 
 
 @equation(source="beltagy2020longformer", counts=True)
-def unclipped_tokens(attention_window: Value, cached_tokens: Value, new_tokens: Value) -> Value:
+def unclipped_tokens(attention_window, cached_tokens, new_tokens):
     """New tokens that still see the sequence from its start, because it is within the window.
 
     Valid for causal attention; a layer without a window has one as long as the context.
@@ -54,9 +54,7 @@ def unclipped_tokens(attention_window: Value, cached_tokens: Value, new_tokens: 
 
 
 @equation(source="dao2022flashattention", counts=True)
-def attention_pairs(
-    unclipped_tokens: Value, cached_tokens: Value, new_tokens: Value, attention_window: Value
-) -> Value:
+def attention_pairs(unclipped_tokens, cached_tokens, new_tokens, attention_window):
     """Pairs of a new token and a token that it looks at: itself, and those before it.
 
     The first new token sees the cached ones and itself, the next one more, up to the window.
@@ -74,7 +72,7 @@ def attention_pairs(
 
 
 @equation(source="devlin2019bert", yields="attention_pairs", counts=True)
-def bidirectional_pairs(new_tokens: Value) -> Value:
+def bidirectional_pairs(new_tokens):
     """Pairs in an encoder, where each token looks at all of them.
 
     Valid for an encoder's whole sequence at once.
@@ -87,11 +85,8 @@ def bidirectional_pairs(new_tokens: Value) -> Value:
 
 @equation(source="kaplan2020scaling", yields="multiply_adds")
 def token_and_pair_multiply_adds(
-    token_multiply_adds: Value,
-    tokens_worked: Value,
-    pair_multiply_adds: Value,
-    attention_pairs: Value,
-) -> Value:
+    token_multiply_adds, tokens_worked, pair_multiply_adds, attention_pairs
+):
     """Multiply-adds of an operator for one sequence: by its tokens, and by its pairs.
 
     Valid for any operator: a matrix has no pairs, and attention does nothing by the token.
@@ -104,14 +99,14 @@ def token_and_pair_multiply_adds(
 
 @equation(source="deepseek2024v3", yields="multiply_adds")
 def latent_multiply_adds(
-    token_multiply_adds: Value,
-    tokens_worked: Value,
-    pair_multiply_adds: Value,
-    attention_pairs: Value,
-    expand_multiply_adds: Value,
-    cached_tokens: Value,
-    absorbed_pair_multiply_adds: Value,
-) -> Value:
+    token_multiply_adds,
+    tokens_worked,
+    pair_multiply_adds,
+    attention_pairs,
+    expand_multiply_adds,
+    cached_tokens,
+    absorbed_pair_multiply_adds,
+):
     """Multiply-adds where attention works in a latent space: the cheaper of two ways.
 
     Either the cached vectors are expanded into keys and values first, or queries are
@@ -130,7 +125,7 @@ def latent_multiply_adds(
 
 
 @equation(source="hennessy2019quantitative", yields="flops")
-def step_flops(flops_per_multiply_add: Value, multiply_adds: Value, device_batch: Value) -> Value:
+def step_flops(flops_per_multiply_add, multiply_adds, device_batch):
     """Work of an operator in one step, on one device.
 
     Assumes that only products and sums of matrix products count.
@@ -143,7 +138,7 @@ def step_flops(flops_per_multiply_add: Value, multiply_adds: Value, device_batch
 
 
 @equation(source="fedus2022switch")
-def group_tokens(new_tokens: Value, device_batch: Value, expert_replicas: Value) -> Value:
+def group_tokens(new_tokens, device_batch, expert_replicas):
     """New tokens in a step that choose among the same set of experts.
 
     Valid for any step; copies of the model that share their experts add up.
@@ -155,7 +150,7 @@ def group_tokens(new_tokens: Value, device_batch: Value, expert_replicas: Value)
 
 
 @equation(source="fedus2022switch", counts=True)
-def expert_share(experts_per_token: Value, experts: Value, group_tokens: Value) -> Value:
+def expert_share(experts_per_token, experts, group_tokens):
     """Share of the experts that at least one token chooses, so that they must be read.
 
     One token reads k of E; each further token misses a given expert with chance 1 - k/E.
@@ -171,9 +166,7 @@ def expert_share(experts_per_token: Value, experts: Value, group_tokens: Value) 
 
 
 @equation(source="pope2023efficiently")
-def parameters_read(
-    parameters_streamed: Value, parameters_routed: Value, expert_share: Value
-) -> Value:
+def parameters_read(parameters_streamed, parameters_routed, expert_share):
     """Parameters that an operator reads in a step: those for all tokens, and chosen experts.
 
     Valid for any step; an embedding reads rows only, which count as activations.
@@ -185,7 +178,7 @@ def parameters_read(
 
 
 @equation(source="pope2023efficiently", yields="weight_bytes")
-def weights_read(bytes_per_parameter: Value, parameters_read: Value) -> Value:
+def weights_read(bytes_per_parameter, parameters_read):
     """Traffic of an operator's parameters: once per step, however many sequences share it.
 
     Assumes that no parameter stays on chip from one step to the next.
@@ -198,9 +191,7 @@ def weights_read(bytes_per_parameter: Value, parameters_read: Value) -> Value:
 
 
 @equation(source="williams2009roofline", yields="activation_bytes")
-def token_activation_bytes(
-    bytes_per_element: Value, token_elements: Value, tokens_worked: Value, device_batch: Value
-) -> Value:
+def token_activation_bytes(bytes_per_element, token_elements, tokens_worked, device_batch):
     """Traffic of an operator's activations: what it reads and writes for each token.
 
     Assumes that nothing stays on chip between operators, and that attention keeps its
@@ -214,7 +205,7 @@ def token_activation_bytes(
 
 
 @equation(source="pope2023efficiently", counts=True)
-def positions_read(cached_tokens: Value, new_tokens: Value, attention_window: Value) -> Value:
+def positions_read(cached_tokens, new_tokens, attention_window):
     """Tokens of a sequence whose keys and values attention reads in a step.
 
     Assumes that each is read once a step, as fused attention does.
@@ -227,7 +218,7 @@ def positions_read(cached_tokens: Value, new_tokens: Value, attention_window: Va
 
 
 @equation(source="pope2023efficiently", yields="positions_read", counts=True)
-def cached_positions_read(cached_tokens: Value, attention_window: Value) -> Value:
+def cached_positions_read(cached_tokens, attention_window):
     """Tokens whose keys and values must come from memory: the cached ones only.
 
     Valid for the bound: what a step makes itself could be used before it is written.
@@ -240,12 +231,8 @@ def cached_positions_read(cached_tokens: Value, attention_window: Value) -> Valu
 
 @equation(source="pope2023efficiently")
 def cache_bytes(
-    bytes_per_cached_element: Value,
-    cached_elements: Value,
-    positions_read: Value,
-    new_tokens: Value,
-    device_batch: Value,
-) -> Value:
+    bytes_per_cached_element, cached_elements, positions_read, new_tokens, device_batch
+):
     """Traffic of the KV cache: keys and values read, and those of new tokens written.
 
     Assumes that sequences share nothing: no common prefix.
@@ -258,7 +245,7 @@ def cache_bytes(
 
 
 @equation(source="williams2009roofline", yields="bytes_moved")
-def step_bytes_moved(weight_bytes: Value, activation_bytes: Value, cache_bytes: Value) -> Value:
+def step_bytes_moved(weight_bytes, activation_bytes, cache_bytes):
     """All traffic of an operator between the device and its memory in one step.
 
     Assumes that nothing else moves: no workspace, no copies between layouts.
@@ -271,9 +258,7 @@ def step_bytes_moved(weight_bytes: Value, activation_bytes: Value, cache_bytes: 
 
 
 @equation(source="patarasuk2009bandwidth")
-def link_bytes(
-    bytes_per_sent_element: Value, link_elements: Value, tokens_worked: Value, device_batch: Value
-) -> Value:
+def link_bytes(bytes_per_sent_element, link_elements, tokens_worked, device_batch):
     """Bytes that a device sends to others for an operator in one step.
 
     Results of products leave them in 16 bits, in which they are added up, however short the
@@ -288,7 +273,7 @@ def link_bytes(
 
 
 @equation(source="patarasuk2009bandwidth")
-def network_time(link_bytes: Value, link_bandwidth: Value) -> Value:
+def network_time(link_bytes, link_bandwidth):
     """Time to send the bytes at the full rate of the links, in one direction.
 
     Assumes that sending costs nothing to start, which is far from true for small messages.
@@ -301,7 +286,7 @@ def network_time(link_bytes: Value, link_bandwidth: Value) -> Value:
 
 
 @equation(source="pope2023efficiently")
-def operator_time(roofline_time: Value, network_time: Value) -> Value:
+def operator_time(roofline_time, network_time):
     """Time of an operator with its share of sending: first one, then the other.
 
     Assumes that sending and computing do not overlap.
@@ -314,7 +299,7 @@ def operator_time(roofline_time: Value, network_time: Value) -> Value:
 
 
 @equation(source="pope2023efficiently", yields="latency", sums=True)
-def step_latency(operator_time: Value, repeats: Value) -> Value:
+def step_latency(operator_time, repeats):
     """Time of a step: its operators, in all layers, one after another.
 
     Valid for one batch; with a pipeline, for the way through all its stages.
@@ -326,7 +311,7 @@ def step_latency(operator_time: Value, repeats: Value) -> Value:
 
 
 @equation(source="williams2009roofline", yields="latency")
-def bound_latency(total_compute_time: Value, total_memory_time: Value) -> Value:
+def bound_latency(total_compute_time, total_memory_time):
     """Least time of a step: all work at the peak, or all bytes at full bandwidth.
 
     Assumes that the two overlap perfectly over the whole step.
@@ -339,7 +324,7 @@ def bound_latency(total_compute_time: Value, total_memory_time: Value) -> Value:
 
 
 @equation(source="pope2023efficiently", sums=True)
-def total_network_time(network_time: Value, repeats: Value) -> Value:
+def total_network_time(network_time, repeats):
     """Time spent sending in one step.
 
     Valid where sending does not overlap with computing.
@@ -351,7 +336,7 @@ def total_network_time(network_time: Value, repeats: Value) -> Value:
 
 
 @equation(source="pope2023efficiently")
-def network_share(total_network_time: Value, latency: Value) -> Value:
+def network_share(total_network_time, latency):
     """Part of the step that is spent sending.
 
     Valid from 0 to 1.
@@ -363,9 +348,7 @@ def network_share(total_network_time: Value, latency: Value) -> Value:
 
 
 @equation(source="williams2009roofline")
-def compute_bound_share(
-    latency: Value, memory_bound_time: Value, total_network_time: Value
-) -> Value:
+def compute_bound_share(latency, memory_bound_time, total_network_time):
     """Part of the step spent in operators for which the arithmetic is the limit.
 
     It is what neither waiting for memory nor sending takes.
@@ -379,7 +362,7 @@ def compute_bound_share(
 
 
 @equation(source="fedus2022switch", yields="expert_share")
-def compulsory_expert_share(experts_per_token: Value, experts: Value) -> Value:
+def compulsory_expert_share(experts_per_token, experts):
     """Share of the experts that any step reads, even if all tokens choose the same ones.
 
     Valid as a lower limit.

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from mlsim.equations.functions import Value, total
+from mlsim.equations.functions import total
 from mlsim.equations.registry import equation
 
 QUESTION = "How long does a step of training take, and what is it spent on?"
 
 
 @equation(source="chowdhery2022palm")
-def step_tokens(global_batch: Value, sequence_tokens: Value) -> Value:
+def step_tokens(global_batch, sequence_tokens):
     """Tokens of training data in one step.
 
     Valid for sequences of one length.
@@ -21,7 +21,7 @@ def step_tokens(global_batch: Value, sequence_tokens: Value) -> Value:
 
 
 @equation(source="narayanan2021megatron")
-def step_forward_time(micro_batches: Value, forward_time: Value) -> Value:
+def step_forward_time(micro_batches, forward_time):
     """Time of a step in forward passes.
 
     Valid for the slowest stage.
@@ -33,7 +33,7 @@ def step_forward_time(micro_batches: Value, forward_time: Value) -> Value:
 
 
 @equation(source="korthikanti2022reducing")
-def step_recompute_time(micro_batches: Value, recompute_time: Value) -> Value:
+def step_recompute_time(micro_batches, recompute_time):
     """Time of a step in which activations are computed again.
 
     Valid for the slowest stage.
@@ -45,7 +45,7 @@ def step_recompute_time(micro_batches: Value, recompute_time: Value) -> Value:
 
 
 @equation(source="narayanan2021megatron")
-def step_backward_time(micro_batches: Value, backward_time: Value) -> Value:
+def step_backward_time(micro_batches, backward_time):
     """Time of a step in backward passes.
 
     Valid for the slowest stage.
@@ -57,9 +57,7 @@ def step_backward_time(micro_batches: Value, backward_time: Value) -> Value:
 
 
 @equation(source="shoeybi2019megatron")
-def step_exchange_time(
-    micro_batches: Value, exchange_time: Value, exchange_overlap: Value
-) -> Value:
+def step_exchange_time(micro_batches, exchange_time, exchange_overlap):
     """Time of a step in which a stage waits for messages among its own devices.
 
     Valid for tensor, context and expert parallelism.
@@ -71,7 +69,7 @@ def step_exchange_time(
 
 
 @equation(source="narayanan2021megatron")
-def exposed_pipeline_time(pipeline_time: Value, pipeline_overlap: Value) -> Value:
+def exposed_pipeline_time(pipeline_time, pipeline_overlap):
     """What is left of sending from stage to stage when computing hides the rest.
 
     Valid for overlaps from 0 to 1.
@@ -83,9 +81,7 @@ def exposed_pipeline_time(pipeline_time: Value, pipeline_overlap: Value) -> Valu
 
 
 @equation(source="narayanan2021megatron")
-def kernel_step_time(
-    step_forward_time: Value, step_recompute_time: Value, step_backward_time: Value
-) -> Value:
+def kernel_step_time(step_forward_time, step_recompute_time, step_backward_time):
     """Time of a step in kernels, without any waiting for others.
 
     Valid for the slowest stage.
@@ -97,7 +93,7 @@ def kernel_step_time(
 
 
 @equation(source="chowdhery2022palm")
-def ideal_step_time(model_flops: Value, devices: Value, peak_rate: Value) -> Value:
+def ideal_step_time(model_flops, devices, peak_rate):
     """Time of a step if all devices did the model's work at their peak rate.
 
     Valid as a lower limit.
@@ -109,7 +105,7 @@ def ideal_step_time(model_flops: Value, devices: Value, peak_rate: Value) -> Val
 
 
 @equation(source="korthikanti2022reducing")
-def peak_step_time(hardware_flops: Value, devices: Value, peak_rate: Value) -> Value:
+def peak_step_time(hardware_flops, devices, peak_rate):
     """Time of a step if all devices did all its work, recomputation included, at their peak rate.
 
     Valid as a lower limit.
@@ -121,7 +117,7 @@ def peak_step_time(hardware_flops: Value, devices: Value, peak_rate: Value) -> V
 
 
 @equation(source="williams2009roofline", sums=True)
-def micro_batch_bytes(bytes_moved: Value, all_repeats: Value) -> Value:
+def micro_batch_bytes(bytes_moved, all_repeats):
     """Bytes that the kernels of one micro-batch move in all passes.
 
     Valid for one stage.
@@ -133,9 +129,7 @@ def micro_batch_bytes(bytes_moved: Value, all_repeats: Value) -> Value:
 
 
 @equation(source="williams2009roofline", yields="memory_utilisation")
-def training_memory_utilisation(
-    micro_batches: Value, micro_batch_bytes: Value, step_time: Value, memory_bandwidth: Value
-) -> Value:
+def training_memory_utilisation(micro_batches, micro_batch_bytes, step_time, memory_bandwidth):
     """Bytes that a step moves, per bytes that the memory could move in the same time.
 
     Valid for one device; above 1 it says that a given time is too short.

@@ -7,16 +7,14 @@ The tests compare each equation with a simulation that moves every number cell b
 
 from __future__ import annotations
 
-from mlsim.equations.functions import Value, ceil
+from mlsim.equations.functions import ceil
 from mlsim.equations.registry import equation
 
 QUESTION = "How long does a systolic array take, and what does it move?"
 
 
 @equation(source="samajdar2018scalesim", yields="array_tiles")
-def weight_tiles(
-    product_depth: Value, outputs: Value, array_rows: Value, array_columns: Value
-) -> Value:
+def weight_tiles(product_depth, outputs, array_rows, array_columns):
     """Tiles of weights, if the weights rest: each is loaded into the cells once.
 
     Valid for an array whose rows hold the depth of the product and whose columns its outputs.
@@ -28,9 +26,7 @@ def weight_tiles(
 
 
 @equation(source="samajdar2018scalesim", yields="array_tiles")
-def input_tiles(
-    product_depth: Value, product_rows: Value, array_rows: Value, array_columns: Value
-) -> Value:
+def input_tiles(product_depth, product_rows, array_rows, array_columns):
     """Tiles of inputs, if the inputs rest: each is loaded into the cells once.
 
     Valid for an array whose rows hold the depth of the product and whose columns its samples.
@@ -42,9 +38,7 @@ def input_tiles(
 
 
 @equation(source="samajdar2018scalesim", yields="array_tiles")
-def output_tiles(
-    product_rows: Value, outputs: Value, array_rows: Value, array_columns: Value
-) -> Value:
+def output_tiles(product_rows, outputs, array_rows, array_columns):
     """Tiles of outputs, if the outputs rest: each grows in the cells and is unloaded once.
 
     Valid for an array with a cell for each element of the tile.
@@ -56,7 +50,7 @@ def output_tiles(
 
 
 @equation(source="samajdar2018scalesim")
-def tile_cycles(array_rows: Value, array_columns: Value, streamed_vectors: Value) -> Value:
+def tile_cycles(array_rows, array_columns, streamed_vectors):
     """Clock cycles for a tile: load or unload it, then let all vectors pass every cell.
 
     A vector enters one cell a cycle later for each row, and crosses all columns.
@@ -71,7 +65,7 @@ def tile_cycles(array_rows: Value, array_columns: Value, streamed_vectors: Value
 
 
 @equation(source="samajdar2018scalesim")
-def array_cycles(array_tiles: Value, tile_cycles: Value) -> Value:
+def array_cycles(array_tiles, tile_cycles):
     """Clock cycles for all tiles of a product, one after the other.
 
     Valid where no data is late.
@@ -83,14 +77,7 @@ def array_cycles(array_tiles: Value, tile_cycles: Value) -> Value:
 
 
 @equation(source="samajdar2018scalesim")
-def array_use(
-    product_rows: Value,
-    product_depth: Value,
-    outputs: Value,
-    array_cycles: Value,
-    array_rows: Value,
-    array_columns: Value,
-) -> Value:
+def array_use(product_rows, product_depth, outputs, array_cycles, array_rows, array_columns):
     """Multiply-adds of the product, over what all cells could do in its cycles.
 
     Valid for one product.
@@ -102,7 +89,7 @@ def array_use(
 
 
 @equation(source="samajdar2018scalesim", yields="weight_reads")
-def resting_weight_reads(product_depth: Value, outputs: Value) -> Value:
+def resting_weight_reads(product_depth, outputs):
     """Weights that enter the array if they rest in it: each once.
 
     Valid where the weights rest.
@@ -114,9 +101,7 @@ def resting_weight_reads(product_depth: Value, outputs: Value) -> Value:
 
 
 @equation(source="samajdar2018scalesim", yields="weight_reads")
-def weight_reads_past_inputs(
-    product_depth: Value, outputs: Value, product_rows: Value, array_columns: Value
-) -> Value:
+def weight_reads_past_inputs(product_depth, outputs, product_rows, array_columns):
     """Weights that enter the array if inputs rest: all of them for each column of tiles.
 
     Valid where the inputs rest.
@@ -128,9 +113,7 @@ def weight_reads_past_inputs(
 
 
 @equation(source="samajdar2018scalesim", yields="weight_reads")
-def weight_reads_past_outputs(
-    product_depth: Value, outputs: Value, product_rows: Value, array_rows: Value
-) -> Value:
+def weight_reads_past_outputs(product_depth, outputs, product_rows, array_rows):
     """Weights that enter the array if outputs rest: all of them for each row of tiles.
 
     Valid where the outputs rest.
@@ -142,7 +125,7 @@ def weight_reads_past_outputs(
 
 
 @equation(source="samajdar2018scalesim", yields="input_reads")
-def resting_input_reads(product_rows: Value, product_depth: Value) -> Value:
+def resting_input_reads(product_rows, product_depth):
     """Inputs that enter the array if they rest in it: each once.
 
     Valid where the inputs rest.
@@ -154,9 +137,7 @@ def resting_input_reads(product_rows: Value, product_depth: Value) -> Value:
 
 
 @equation(source="samajdar2018scalesim", yields="input_reads")
-def streaming_input_reads(
-    product_rows: Value, product_depth: Value, outputs: Value, array_columns: Value
-) -> Value:
+def streaming_input_reads(product_rows, product_depth, outputs, array_columns):
     """Inputs that enter the array if they stream: all of them for each column of tiles.
 
     Valid where weights or outputs rest.
@@ -168,7 +149,7 @@ def streaming_input_reads(
 
 
 @equation(source="samajdar2018scalesim", yields="output_moves")
-def resting_output_moves(product_rows: Value, outputs: Value) -> Value:
+def resting_output_moves(product_rows, outputs):
     """Outputs that leave the array if they rest in it: each once, when it is whole.
 
     Valid where the outputs rest.
@@ -180,9 +161,7 @@ def resting_output_moves(product_rows: Value, outputs: Value) -> Value:
 
 
 @equation(source="samajdar2018scalesim", yields="output_moves")
-def partial_sum_moves(
-    product_rows: Value, outputs: Value, product_depth: Value, array_rows: Value
-) -> Value:
+def partial_sum_moves(product_rows, outputs, product_depth, array_rows):
     """Partial sums that leave the array, and come back to be added to by the next tile.
 
     Valid where weights or inputs rest.

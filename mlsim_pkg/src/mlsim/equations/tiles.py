@@ -6,16 +6,13 @@ product without tiles. No solver asks these: the roofline counts each input once
 
 from __future__ import annotations
 
-from mlsim.equations.functions import Value
 from mlsim.equations.registry import equation
 
 QUESTION = "How often does a matrix product read its inputs?"
 
 
 @equation(source="hennessy2019quantitative", counts=True)
-def operand_reads(
-    product_rows: Value, outputs: Value, product_depth: Value, tile_size: Value
-) -> Value:
+def operand_reads(product_rows, outputs, product_depth, tile_size):
     """Elements of the inputs that a matrix product reads, in square tiles.
 
     Each multiply-add needs two numbers. With tiles, each number that is read serves a whole
@@ -35,7 +32,7 @@ def operand_reads(
 
 
 @equation(source="hennessy2019quantitative", counts=True)
-def tile_bytes(tile_size: Value, bytes_per_element: Value) -> Value:
+def tile_bytes(tile_size, bytes_per_element):
     """Bytes of a square tile of each of the two inputs.
 
     Assumes that the tile of the result is in registers.
@@ -49,7 +46,7 @@ def tile_bytes(tile_size: Value, bytes_per_element: Value) -> Value:
 
 
 @equation(source="hennessy2019quantitative", counts=True)
-def tile_intensity(tile_size: Value, bytes_per_element: Value) -> Value:
+def tile_intensity(tile_size, bytes_per_element):
     """Arithmetic intensity of a tiled product toward the memory that it reads its inputs from.
 
     Two operations for each multiply-add, over two elements for each `tile_size` of them.

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from mlsim.equations.functions import Value, maximum
+from mlsim.equations.functions import maximum
 from mlsim.equations.registry import equation
 
 QUESTION = "Where did the time of a run go?"
 
 
 @equation(source="hennessy2019quantitative")
-def waiting_time(wall_time: Value, user_time: Value, system_time: Value) -> Value:
+def waiting_time(wall_time, user_time, system_time):
     """Time in which no core worked for the program: it waited for a disk, a network, a device.
 
     Assumes that one core at most worked at a time.
@@ -23,7 +23,7 @@ def waiting_time(wall_time: Value, user_time: Value, system_time: Value) -> Valu
 
 
 @equation(source="hennessy2019quantitative")
-def cores_busy(wall_time: Value, user_time: Value, system_time: Value) -> Value:
+def cores_busy(wall_time, user_time, system_time):
     """Cores that worked for the program, on average over its time.
 
     Valid for any number of threads; a core that waits for memory counts as busy.
@@ -35,7 +35,7 @@ def cores_busy(wall_time: Value, user_time: Value, system_time: Value) -> Value:
 
 
 @equation(source="hennessy2019quantitative")
-def cycles_per_instruction(cycles: Value, instructions: Value) -> Value:
+def cycles_per_instruction(cycles, instructions):
     """Clock cycles for each instruction that a processor finished: CPI.
 
     Valid for one program on one kind of core; fewer instructions can raise it and save time.
@@ -47,7 +47,7 @@ def cycles_per_instruction(cycles: Value, instructions: Value) -> Value:
 
 
 @equation(source="hennessy2019quantitative")
-def instructions_per_cycle(cycles: Value, instructions: Value) -> Value:
+def instructions_per_cycle(cycles, instructions):
     """Instructions that a processor finished in each clock cycle: IPC.
 
     Valid from 0 up to the width of a core, which is 4 to 8 today.
@@ -59,7 +59,7 @@ def instructions_per_cycle(cycles: Value, instructions: Value) -> Value:
 
 
 @equation(source="hennessy2019quantitative")
-def miss_traffic(cache_misses: Value, cache_line: Value) -> Value:
+def miss_traffic(cache_misses, cache_line):
     """Bytes that came from main memory, from the misses of the last cache.
 
     Assumes that each miss brings one line.
@@ -73,7 +73,7 @@ def miss_traffic(cache_misses: Value, cache_line: Value) -> Value:
 
 
 @equation(source="hennessy2019quantitative")
-def used_bandwidth(miss_traffic: Value, wall_time: Value) -> Value:
+def used_bandwidth(miss_traffic, wall_time):
     """Rate at which a program moved bytes from main memory, over all of its time.
 
     Valid as a mean: a program that rests half of the time was twice as fast while it worked.
@@ -85,7 +85,7 @@ def used_bandwidth(miss_traffic: Value, wall_time: Value) -> Value:
 
 
 @equation(source="williams2009roofline")
-def bandwidth_use(used_bandwidth: Value, memory_bandwidth: Value) -> Value:
+def bandwidth_use(used_bandwidth, memory_bandwidth):
     """Part of the memory's bandwidth that a program used.
 
     Valid from 0 to 1; above 1, the traffic, the time or the bandwidth is wrong.

@@ -6,14 +6,14 @@ it runs.
 
 from __future__ import annotations
 
-from mlsim.equations.functions import Value, total
+from mlsim.equations.functions import total
 from mlsim.equations.registry import equation
 
 QUESTION = "How long does a device take to learn from a micro-batch?"
 
 
 @equation(source="shoeybi2019megatron")
-def device_tokens(micro_batch: Value, sequence_tokens: Value, context_parallel: Value) -> Value:
+def device_tokens(micro_batch, sequence_tokens, context_parallel):
     """Tokens of a micro-batch that one device works on.
 
     Valid where sequences are of one length, and divided evenly.
@@ -25,7 +25,7 @@ def device_tokens(micro_batch: Value, sequence_tokens: Value, context_parallel: 
 
 
 @equation(source="dao2022flashattention")
-def device_pairs(micro_batch: Value, attention_pairs: Value, context_parallel: Value) -> Value:
+def device_pairs(micro_batch, attention_pairs, context_parallel):
     """Pairs of tokens for which a device computes attention.
 
     Assumes that devices which share a sequence share its pairs evenly.
@@ -39,12 +39,8 @@ def device_pairs(micro_batch: Value, attention_pairs: Value, context_parallel: V
 
 @equation(source="hennessy2019quantitative", yields="flops")
 def kernel_flops(
-    flops_per_multiply_add: Value,
-    token_multiply_adds: Value,
-    device_tokens: Value,
-    pair_multiply_adds: Value,
-    device_pairs: Value,
-) -> Value:
+    flops_per_multiply_add, token_multiply_adds, device_tokens, pair_multiply_adds, device_pairs
+):
     """Work of a kernel: by its tokens, and by its pairs.
 
     Assumes that only products and sums of matrix products count.
@@ -60,11 +56,8 @@ def kernel_flops(
 
 @equation(source="narayanan2021megatron", yields="weight_bytes")
 def kernel_weight_bytes(
-    bytes_per_parameter: Value,
-    parameters_streamed: Value,
-    bytes_per_gradient: Value,
-    gradients_accumulated: Value,
-) -> Value:
+    bytes_per_parameter, parameters_streamed, bytes_per_gradient, gradients_accumulated
+):
     """Traffic of weights, which are read, and of their gradients, which are read and written.
 
     Assumes that each micro-batch adds to the gradients of the one before.
@@ -80,14 +73,14 @@ def kernel_weight_bytes(
 
 @equation(source="williams2009roofline", yields="activation_bytes")
 def kernel_activation_bytes(
-    bytes_per_element: Value,
-    token_elements: Value,
-    pair_elements: Value,
-    token_masks: Value,
-    pair_masks: Value,
-    device_tokens: Value,
-    device_pairs: Value,
-) -> Value:
+    bytes_per_element,
+    token_elements,
+    pair_elements,
+    token_masks,
+    pair_masks,
+    device_tokens,
+    device_pairs,
+):
     """Traffic of what a kernel reads and writes for its tokens and for its pairs.
 
     Masks say which numbers were dropped, one byte each.
@@ -104,9 +97,7 @@ def kernel_activation_bytes(
 
 
 @equation(source="patarasuk2009bandwidth", yields="link_bytes")
-def kernel_link_bytes(
-    bytes_per_element: Value, link_elements: Value, device_tokens: Value
-) -> Value:
+def kernel_link_bytes(bytes_per_element, link_elements, device_tokens):
     """Bytes of activations that a device sends to others of its stage.
 
     Valid for activations; gradients of weights are counted once a step.
@@ -118,13 +109,7 @@ def kernel_link_bytes(
 
 
 @equation(source="thakur2005optimization", yields="network_time")
-def hop_network_time(
-    link_hops: Value,
-    hop_latency: Value,
-    link_bytes: Value,
-    link_bandwidth: Value,
-    link_fraction: Value,
-) -> Value:
+def hop_network_time(link_hops, hop_latency, link_bytes, link_bandwidth, link_fraction):
     """Time to send: each message must start, and the bytes must pass.
 
     The roofline takes the link's full rate, and no time to start.
@@ -138,7 +123,7 @@ def hop_network_time(
 
 
 @equation(source="nvidia2023matmul", yields="product_rows", counts=True)
-def kernel_rows(row_tokens: Value, device_tokens: Value, fixed_rows: Value) -> Value:
+def kernel_rows(row_tokens, device_tokens, fixed_rows):
     """Rows of a product: one for each token, or a number of its own in a weight gradient.
 
     Valid for products of matrices.
@@ -150,7 +135,7 @@ def kernel_rows(row_tokens: Value, device_tokens: Value, fixed_rows: Value) -> V
 
 
 @equation(source="pytorch2026roofline", yields="kernel_time")
-def started_kernel_time(roofline_time: Value, kernel_overhead: Value) -> Value:
+def started_kernel_time(roofline_time, kernel_overhead):
     """Time of a kernel that must be started first.
 
     Assumes that the host is ahead of the device.
@@ -163,7 +148,7 @@ def started_kernel_time(roofline_time: Value, kernel_overhead: Value) -> Value:
 
 
 @equation(source="williams2009roofline", yields="kernel_time")
-def ideal_kernel_time(roofline_time: Value) -> Value:
+def ideal_kernel_time(roofline_time):
     """Time of a kernel that costs nothing to start.
 
     Valid as a lower limit.
@@ -175,7 +160,7 @@ def ideal_kernel_time(roofline_time: Value) -> Value:
 
 
 @equation(source="narayanan2021megatron", sums=True)
-def forward_time(kernel_time: Value, forward_repeats: Value) -> Value:
+def forward_time(kernel_time, forward_repeats):
     """Time of the forward pass: its kernels, one after another.
 
     Valid for one micro-batch on one stage.
@@ -187,7 +172,7 @@ def forward_time(kernel_time: Value, forward_repeats: Value) -> Value:
 
 
 @equation(source="korthikanti2022reducing", sums=True)
-def recompute_time(kernel_time: Value, recompute_repeats: Value) -> Value:
+def recompute_time(kernel_time, recompute_repeats):
     """Time to compute again what was not kept.
 
     Valid for one micro-batch on one stage.
@@ -199,7 +184,7 @@ def recompute_time(kernel_time: Value, recompute_repeats: Value) -> Value:
 
 
 @equation(source="narayanan2021megatron", sums=True)
-def backward_time(kernel_time: Value, backward_repeats: Value) -> Value:
+def backward_time(kernel_time, backward_repeats):
     """Time of the backward pass: gradients of inputs, and of weights.
 
     Valid for one micro-batch on one stage.
@@ -211,7 +196,7 @@ def backward_time(kernel_time: Value, backward_repeats: Value) -> Value:
 
 
 @equation(source="shoeybi2019megatron", sums=True)
-def exchange_time(network_time: Value, all_repeats: Value) -> Value:
+def exchange_time(network_time, all_repeats):
     """Time to send activations and their gradients among the devices of a stage.
 
     Valid for tensor, context and expert parallelism.
@@ -223,7 +208,7 @@ def exchange_time(network_time: Value, all_repeats: Value) -> Value:
 
 
 @equation(source="narayanan2021megatron", sums=True)
-def output_time(kernel_time: Value, output_repeats: Value) -> Value:
+def output_time(kernel_time, output_repeats):
     """Time of the output layer and its loss, forward and backward, which only one stage has.
 
     Valid for one micro-batch. What is sent for it is left out.
@@ -235,13 +220,7 @@ def output_time(kernel_time: Value, output_repeats: Value) -> Value:
 
 
 @equation(source="narayanan2021megatron")
-def stage_time(
-    forward_time: Value,
-    recompute_time: Value,
-    backward_time: Value,
-    exchange_time: Value,
-    exchange_overlap: Value,
-) -> Value:
+def stage_time(forward_time, recompute_time, backward_time, exchange_time, exchange_overlap):
     """Time that a stage takes for one micro-batch, there and back.
 
     Assumes that sending which is not hidden waits for computing, and the reverse.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mlsim.equations.functions import Value, maximum
+from mlsim.equations.functions import maximum
 from mlsim.equations.registry import equation
 
 QUESTION = "What can no step of training beat?"
@@ -10,14 +10,14 @@ QUESTION = "What can no step of training beat?"
 
 @equation(source="williams2009roofline")
 def compulsory_bytes(
-    bytes_per_parameter: Value,
-    model_parameters: Value,
-    tensor_parallel: Value,
-    pipeline_parallel: Value,
-    all_parameters: Value,
-    state_bytes: Value,
-    devices: Value,
-) -> Value:
+    bytes_per_parameter,
+    model_parameters,
+    tensor_parallel,
+    pipeline_parallel,
+    all_parameters,
+    state_bytes,
+    devices,
+):
     """Bytes that a device must move in a step: its weights once, and its share of the update.
 
     The optimizer's state is read and written and the weights are written, of which no device
@@ -36,7 +36,7 @@ def compulsory_bytes(
 
 
 @equation(source="williams2009roofline")
-def compulsory_time(compulsory_bytes: Value, memory_bandwidth: Value) -> Value:
+def compulsory_time(compulsory_bytes, memory_bandwidth):
     """Time to move the bytes that no program can avoid, at full memory bandwidth.
 
     Valid as a lower limit.
@@ -48,7 +48,7 @@ def compulsory_time(compulsory_bytes: Value, memory_bandwidth: Value) -> Value:
 
 
 @equation(source="williams2009roofline", yields="step_time")
-def bound_step_time(ideal_step_time: Value, compulsory_time: Value) -> Value:
+def bound_step_time(ideal_step_time, compulsory_time):
     """The least time of a step: its work at the peak rate, or its compulsory traffic.
 
     Nothing is waited for: neither other devices nor a pipeline.
@@ -62,7 +62,7 @@ def bound_step_time(ideal_step_time: Value, compulsory_time: Value) -> Value:
 
 
 @equation(source="williams2009roofline", yields="memory_utilisation")
-def bound_memory_utilisation(compulsory_time: Value, step_time: Value) -> Value:
+def bound_memory_utilisation(compulsory_time, step_time):
     """Compulsory bytes of a step, per bytes that the memory could move in the same time.
 
     Valid for one device.

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from mlsim.equations.functions import Value, exceeds, minimum, total
+from mlsim.equations.functions import exceeds, minimum, total
 from mlsim.equations.registry import equation
 
 QUESTION = "Does a model fit while it is trained?"
 
 
 @equation(source="rajbhandari2020zero", yields="weight_memory")
-def sharded_weight_memory(
-    bytes_per_parameter: Value, device_parameters: Value, weight_shards: Value
-) -> Value:
+def sharded_weight_memory(bytes_per_parameter, device_parameters, weight_shards):
     """Memory of the weights on a device, in the format in which it computes.
 
     Valid for equal shards; full copies have one shard.
@@ -23,9 +21,7 @@ def sharded_weight_memory(
 
 
 @equation(source="rajbhandari2020zero")
-def gradient_memory(
-    bytes_per_gradient: Value, device_parameters: Value, gradient_shards: Value
-) -> Value:
+def gradient_memory(bytes_per_gradient, device_parameters, gradient_shards):
     """Memory of the gradients on a device.
 
     Valid for equal shards.
@@ -37,7 +33,7 @@ def gradient_memory(
 
 
 @equation(source="rajbhandari2020zero")
-def optimizer_memory(state_bytes: Value, device_parameters: Value, state_shards: Value) -> Value:
+def optimizer_memory(state_bytes, device_parameters, state_shards):
     """Memory of the optimizer's state; for Adam, two means and a precise copy of the weights.
 
     Valid for equal shards.
@@ -49,7 +45,7 @@ def optimizer_memory(state_bytes: Value, device_parameters: Value, state_shards:
 
 
 @equation(source="rajbhandari2020zero")
-def state_memory(weight_memory: Value, gradient_memory: Value, optimizer_memory: Value) -> Value:
+def state_memory(weight_memory, gradient_memory, optimizer_memory):
     """Memory that does not depend on the batch.
 
     In mixed precision with Adam and full copies it is 16 bytes for each parameter.
@@ -64,14 +60,14 @@ def state_memory(weight_memory: Value, gradient_memory: Value, optimizer_memory:
 
 @equation(source="korthikanti2022reducing")
 def saved_bytes(
-    bytes_per_element: Value,
-    saved_elements: Value,
-    saved_masks: Value,
-    device_tokens: Value,
-    saved_pair_elements: Value,
-    saved_pair_masks: Value,
-    device_pairs: Value,
-) -> Value:
+    bytes_per_element,
+    saved_elements,
+    saved_masks,
+    device_tokens,
+    saved_pair_elements,
+    saved_pair_masks,
+    device_pairs,
+):
     """What an operator keeps of one micro-batch: its inputs, and masks of what was dropped.
 
     Valid for operators whose gradients need their inputs.
@@ -85,7 +81,7 @@ def saved_bytes(
 
 
 @equation(source="korthikanti2022reducing", sums=True)
-def saved_memory(saved_bytes: Value, saved_repeats: Value) -> Value:
+def saved_memory(saved_bytes, saved_repeats):
     """What a stage keeps of one micro-batch until its backward pass.
 
     Valid for any recomputation: what is computed again is not kept.
@@ -97,7 +93,7 @@ def saved_memory(saved_bytes: Value, saved_repeats: Value) -> Value:
 
 
 @equation(source="korthikanti2022reducing", sums=True)
-def working_memory(saved_bytes: Value, live_repeats: Value) -> Value:
+def working_memory(saved_bytes, live_repeats):
     """Activations that are alive only while one layer is computed again.
 
     Valid where layers are computed again one at a time.
@@ -109,7 +105,7 @@ def working_memory(saved_bytes: Value, live_repeats: Value) -> Value:
 
 
 @equation(source="korthikanti2022reducing", counts=True)
-def in_flight(micro_batches: Value, pipeline_parallel: Value, interleaved: Value) -> Value:
+def in_flight(micro_batches, pipeline_parallel, interleaved):
     """Micro-batches whose activations the first stage keeps at one time.
 
     It sends in one for each stage before the first comes back. Where each stage holds
@@ -130,12 +126,8 @@ def in_flight(micro_batches: Value, pipeline_parallel: Value, interleaved: Value
 
 @equation(source="korthikanti2022reducing", yields="activation_memory")
 def training_activation_memory(
-    saved_memory: Value,
-    in_flight: Value,
-    working_memory: Value,
-    bytes_per_parameter: Value,
-    gathered_parameters: Value,
-) -> Value:
+    saved_memory, in_flight, working_memory, bytes_per_parameter, gathered_parameters
+):
     """Memory of activations, and of weights that are gathered to compute one layer.
 
     Valid for the first stage, which keeps most.
@@ -147,7 +139,7 @@ def training_activation_memory(
 
 
 @equation(source="rajbhandari2020zero", yields="memory_required")
-def training_memory(state_memory: Value, activation_memory: Value) -> Value:
+def training_memory(state_memory, activation_memory):
     """Memory that training needs on one device.
 
     Assumes that nothing is moved to the host.
@@ -160,7 +152,7 @@ def training_memory(state_memory: Value, activation_memory: Value) -> Value:
 
 
 @equation(source="kingma2015adam", yields="state_bytes")
-def adam_state_bytes(moment_bytes: Value, master_bytes: Value) -> Value:
+def adam_state_bytes(moment_bytes, master_bytes):
     """Bytes of optimizer state for each parameter: two moments, and a precise copy of the weight.
 
     Assumes Adam. The copy is kept where the weights are stored in fewer than 32 bits.
@@ -173,9 +165,7 @@ def adam_state_bytes(moment_bytes: Value, master_bytes: Value) -> Value:
 
 
 @equation(source="rajbhandari2020zero")
-def state_shards(
-    dense_parameters: Value, expert_parameters: Value, shard_group: Value, expert_owners: Value
-) -> Value:
+def state_shards(dense_parameters, expert_parameters, shard_group, expert_owners):
     """Devices among which optimizer state is sharded, on average over a device's parameters.
 
     Experts have fewer owners than the rest has copies, so they are cut into fewer shards.
@@ -191,7 +181,7 @@ def state_shards(
 
 
 @equation(source="rajbhandari2020zero", yields="gradient_shards")
-def zero2_gradient_shards(state_shards: Value) -> Value:
+def zero2_gradient_shards(state_shards):
     """Devices among which gradients are sharded: as many as share the optimizer state.
 
     Valid for ZeRO-2 and ZeRO-3; otherwise each copy keeps all gradients.
@@ -203,7 +193,7 @@ def zero2_gradient_shards(state_shards: Value) -> Value:
 
 
 @equation(source="rajbhandari2020zero", yields="weight_shards")
-def zero3_weight_shards(state_shards: Value) -> Value:
+def zero3_weight_shards(state_shards):
     """Devices among which weights are sharded: as many as share the optimizer state.
 
     Valid for ZeRO-3 and FSDP; otherwise each copy keeps all weights.
@@ -215,7 +205,7 @@ def zero3_weight_shards(state_shards: Value) -> Value:
 
 
 @equation(source="rajbhandari2020zero")
-def gathered_parameters(device_parameters: Value, layers: Value, pipeline_parallel: Value) -> Value:
+def gathered_parameters(device_parameters, layers, pipeline_parallel):
     """Parameters that are gathered at one time: those of one layer, and of the next one.
 
     Assumes that the next layer is fetched while one is computed.

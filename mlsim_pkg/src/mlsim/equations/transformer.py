@@ -6,14 +6,14 @@ one token, or for one pair of a query and a key that it looks at.
 
 from __future__ import annotations
 
-from mlsim.equations.functions import Value, missed
+from mlsim.equations.functions import missed
 from mlsim.equations.registry import equation
 
 QUESTION = "What does a transformer hold, and do for each token?"
 
 
 @equation(source="vaswani2017attention", yields="parameters", counts=True)
-def projection_parameters(in_channels: Value, out_channels: Value) -> Value:
+def projection_parameters(in_channels, out_channels):
     """Weights of a matrix that turns one vector of features into another.
 
     Valid for any projection; a bias adds one number per output.
@@ -25,7 +25,7 @@ def projection_parameters(in_channels: Value, out_channels: Value) -> Value:
 
 
 @equation(source="hu2021lora", yields="parameters", counts=True)
-def adapter_size(adapter_rank: Value, in_channels: Value, out_channels: Value) -> Value:
+def adapter_size(adapter_rank, in_channels, out_channels):
     """Parameters of a low-rank adapter of a matrix: one matrix in, one out, r wide between them.
 
     Valid for ranks below both widths; the matrix itself has their product.
@@ -37,7 +37,7 @@ def adapter_size(adapter_rank: Value, in_channels: Value, out_channels: Value) -
 
 
 @equation(source="kaplan2020scaling", counts=True)
-def token_multiply_adds(active_parameters: Value) -> Value:
+def token_multiply_adds(active_parameters):
     """Multiply-adds of a matrix for one token: one for each weight that the token meets.
 
     Valid for matrix products; a token meets k of E experts, and all other weights.
@@ -49,7 +49,7 @@ def token_multiply_adds(active_parameters: Value) -> Value:
 
 
 @equation(source="vaswani2017attention", counts=True)
-def pair_multiply_adds(heads: Value, head_size: Value) -> Value:
+def pair_multiply_adds(heads, head_size):
     """Multiply-adds of attention for one query and one key: a score, and a weighted value.
 
     Valid for any number of heads for keys: sharing them saves bytes, not work.
@@ -61,7 +61,7 @@ def pair_multiply_adds(heads: Value, head_size: Value) -> Value:
 
 
 @equation(source="huggingface2026transformers", yields="token_multiply_adds", counts=True)
-def stream_multiply_adds(hidden_size: Value, residual_streams: Value) -> Value:
+def stream_multiply_adds(hidden_size, residual_streams):
     """Multiply-adds that predict the residual streams of a token, each as a sum of all of them.
 
     Assumes that a weight is one for all numbers of a stream.
@@ -74,7 +74,7 @@ def stream_multiply_adds(hidden_size: Value, residual_streams: Value) -> Value:
 
 
 @equation(source="shazeer2019fast", counts=True)
-def cached_elements(kv_heads: Value, head_size: Value) -> Value:
+def cached_elements(kv_heads, head_size):
     """Elements that one layer keeps of each token: a key and a value for each KV head.
 
     Assumes that heads which share a key and a value keep them once.
@@ -87,7 +87,7 @@ def cached_elements(kv_heads: Value, head_size: Value) -> Value:
 
 
 @equation(source="vaswani2017attention", yields="pair_multiply_adds", counts=True)
-def unequal_pair_multiply_adds(heads: Value, head_size: Value, value_size: Value) -> Value:
+def unequal_pair_multiply_adds(heads, head_size, value_size):
     """Multiply-adds of attention for one pair where values are not as wide as keys.
 
     Valid for any number of heads for keys.
@@ -99,7 +99,7 @@ def unequal_pair_multiply_adds(heads: Value, head_size: Value, value_size: Value
 
 
 @equation(source="shazeer2019fast", yields="cached_elements", counts=True)
-def unequal_cached_elements(kv_heads: Value, head_size: Value, value_size: Value) -> Value:
+def unequal_cached_elements(kv_heads, head_size, value_size):
     """Elements that one layer keeps of each token where values are not as wide as keys.
 
     Assumes that heads which share a key and a value keep them once.
@@ -112,7 +112,7 @@ def unequal_cached_elements(kv_heads: Value, head_size: Value, value_size: Value
 
 
 @equation(source="deepseek2024v3", yields="cached_elements", counts=True)
-def latent_cached_elements(kv_rank: Value, rope_size: Value) -> Value:
+def latent_cached_elements(kv_rank, rope_size):
     """Elements that latent attention keeps of each token: one compressed vector for all heads.
 
     Valid for multi-head latent attention, with one rotary key shared by the heads.
@@ -124,9 +124,7 @@ def latent_cached_elements(kv_rank: Value, rope_size: Value) -> Value:
 
 
 @equation(source="deepseek2024v3", yields="pair_multiply_adds", counts=True)
-def latent_pair_multiply_adds(
-    heads: Value, content_size: Value, rope_size: Value, value_size: Value
-) -> Value:
+def latent_pair_multiply_adds(heads, content_size, rope_size, value_size):
     """Multiply-adds of latent attention for one pair, keys and values expanded first.
 
     Valid for multi-head latent attention.
@@ -138,7 +136,7 @@ def latent_pair_multiply_adds(
 
 
 @equation(source="deepseek2024v3", counts=True)
-def absorbed_pair_multiply_adds(heads: Value, kv_rank: Value, rope_size: Value) -> Value:
+def absorbed_pair_multiply_adds(heads, kv_rank, rope_size):
     """Multiply-adds of latent attention for one pair, reckoned in the compressed space.
 
     The matrices that would expand keys and values are multiplied into the queries
@@ -153,7 +151,7 @@ def absorbed_pair_multiply_adds(heads: Value, kv_rank: Value, rope_size: Value) 
 
 
 @equation(source="patarasuk2009bandwidth", yields="link_elements", counts=True)
-def all_reduce_elements(hidden_size: Value, tensor_parallel: Value) -> Value:
+def all_reduce_elements(hidden_size, tensor_parallel):
     """Elements of each token that a device sends to add a vector up over all devices.
 
     Assumes a ring: a part of the vector goes round once to be added up, and once to be
@@ -168,7 +166,7 @@ def all_reduce_elements(hidden_size: Value, tensor_parallel: Value) -> Value:
 
 
 @equation(source="megatron2025duplicates", counts=True)
-def expert_rank_share(experts: Value, expert_parallel: Value, experts_per_token: Value) -> Value:
+def expert_rank_share(experts, expert_parallel, experts_per_token):
     """Share of the devices over which experts are spread that a token goes to.
 
     A device is left out if it has none of the experts that the token chose.
@@ -185,9 +183,7 @@ def expert_rank_share(experts: Value, expert_parallel: Value, experts_per_token:
 
 
 @equation(source="megatron2025duplicates", yields="link_elements", counts=True)
-def expert_exchange_elements(
-    hidden_size: Value, expert_parallel: Value, tensor_parallel: Value, expert_rank_share: Value
-) -> Value:
+def expert_exchange_elements(hidden_size, expert_parallel, tensor_parallel, expert_rank_share):
     """Elements of each token that a device sends to its experts elsewhere, one way.
 
     A copy goes to each device that has one or more of the token's experts, and not one for
