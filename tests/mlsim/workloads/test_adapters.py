@@ -9,7 +9,7 @@ import pytest
 from mlsim import LoRA, Models, QLoRA
 from mlsim.errors import InvalidValueError, UnknownNameError, WrongKindError
 from mlsim.workloads import adapter_lowering
-from mlsim.workloads.adapters import adapted
+from mlsim.workloads.adapted import adapted
 from mlsim.workloads.parallelism import Parallelism
 
 QV = ("q_proj", "v_proj")

@@ -13,8 +13,9 @@ import pytest
 
 from mlsim_book.errors import SourceError
 from mlsim_book.grading.assignment import make_assignment
+from mlsim_book.grading.class_lists import read_roster
 from mlsim_book.grading.key import key_text, read_key
-from mlsim_book.grading.roster import Roster, read_roster
+from mlsim_book.grading.roster import Roster
 from mlsim_book.grading.tables import read_table
 
 PEOPLE = [

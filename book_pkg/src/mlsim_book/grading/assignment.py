@@ -13,8 +13,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from mlsim_book.errors import SourceError
+from mlsim_book.grading.class_lists import read_roster
 from mlsim_book.grading.numbers import private_versions
-from mlsim_book.grading.roster import Roster, read_roster
+from mlsim_book.grading.roster import Roster
 from mlsim_exercises.bank import PATTERN
 from mlsim_exercises.data import Exercise, load
 from mlsim_exercises.errors import ExerciseError

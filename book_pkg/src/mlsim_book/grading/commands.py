@@ -184,7 +184,7 @@ def _assign(options: argparse.Namespace) -> int:
 
 
 def _class_list(path: Path, column: str) -> Roster:
-    from mlsim_book.grading.roster import read_roster
+    from mlsim_book.grading.class_lists import read_roster
 
     roster = read_roster(path, column)
     for note in roster.notes:

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from mlsim.equations import step
-from mlsim.workloads.adapters import Adapted, LoRA, adapted
+from mlsim.workloads.adapted import Adapted, adapted
+from mlsim.workloads.adapters import LoRA
 from mlsim.workloads.kernels import Kernel
 from mlsim.workloads.parallelism import Parallelism
 from mlsim.workloads.passes import Passes

@@ -6,7 +6,8 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from mlsim.equations import transformer as count
-from mlsim.workloads.adapters import Adapted, LoRA, adapted
+from mlsim.workloads.adapted import Adapted, adapted
+from mlsim.workloads.adapters import LoRA
 from mlsim.workloads.parallelism import Parallelism
 from mlsim.workloads.steps import StepOperator
 

@@ -13,7 +13,8 @@ from mlsim.solvers.inputs import validate
 from mlsim.solvers.serving.service import Service
 from mlsim.solvers.serving.switched import HOST_LINK
 from mlsim.solvers.serving.switches import OFF, Switches
-from mlsim.workloads.adapters import LoRA, adapted, check_adapters
+from mlsim.workloads.adapted import adapted
+from mlsim.workloads.adapters import LoRA, check_adapters
 from mlsim.workloads.language import Transformer
 from mlsim.workloads.requests import check_count
 from mlsim.workloads.switches import Offload, Speculation

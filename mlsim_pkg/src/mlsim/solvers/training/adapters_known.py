@@ -6,7 +6,8 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from mlsim.workloads import adapter_lowering
-from mlsim.workloads.adapters import NF4, widest
+from mlsim.workloads.adapted import widest
+from mlsim.workloads.adapters import NF4
 from mlsim.workloads.training_lowering import padded_model
 
 if TYPE_CHECKING:

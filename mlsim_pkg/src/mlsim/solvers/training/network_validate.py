@@ -25,7 +25,8 @@ from mlsim.solvers.training.validate import (
     reliability_of,
     share_of,
 )
-from mlsim.workloads.adapters import check_adapters, check_language
+from mlsim.workloads.adapted import check_language
+from mlsim.workloads.adapters import check_adapters
 from mlsim.workloads.parallelism import Parallelism
 from mlsim.workloads.passes import Recipe
 

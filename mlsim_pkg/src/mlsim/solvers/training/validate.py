@@ -20,7 +20,8 @@ from mlsim.solvers.training.run import Run
 from mlsim.solvers.training.training import CALIBRATED_GIVABLE, TRAINING_GIVABLE
 from mlsim.systems import Cluster, System
 from mlsim.systems.torus import check_exchange
-from mlsim.workloads.adapters import adapted, check_adapters
+from mlsim.workloads.adapted import adapted
+from mlsim.workloads.adapters import check_adapters
 from mlsim.workloads.parallelism import Parallelism
 from mlsim.workloads.passes import Recipe
 from mlsim.workloads.training_lowering import check_trainable, stage_layers
