@@ -14,33 +14,15 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from mlsim_exercises.errors import LocatedError
 
-class BookError(Exception):
+
+class BookError(LocatedError):
     r"""A build can't go on.
-
-    Parameters
-    ----------
-    message
-        What was given and what is allowed.
-    file, line
-        Where, as the author knows it (a source file, never a generated one).
-    hint
-        What to do next.
 
     >>> str(BookError("unclosed div", file="intro.qmd", line=12, hint="Add ':::'."))
     "intro.qmd:12: unclosed div\n  Add ':::'."
     """
-
-    def __init__(
-        self,
-        message: str,
-        *,
-        file: str | Path | None = None,
-        line: int | None = None,
-        hint: str | None = None,
-    ) -> None:
-        self.message, self.file, self.line, self.hint = message, file, line, hint
-        super().__init__(Problem(message, file=str(file or ""), line=line, hint=hint).text())
 
 
 class SourceError(BookError, ValueError):
@@ -70,9 +52,7 @@ class Problem:
         >>> Problem("no such label: fig-x", file="a.qmd", line=3).text()
         'a.qmd:3: no such label: fig-x'
         """
-        place = ":".join(str(part) for part in (self.file, self.line) if part)
-        head = f"{place}: {self.message}" if place else self.message
-        return f"{head}\n  {self.hint}" if self.hint else head
+        return str(LocatedError(self.message, file=self.file, line=self.line, hint=self.hint))
 
 
 @dataclass

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 
-class ExerciseError(ValueError):
-    r"""An exercise file says something that isn't allowed, or that can't be computed.
+class LocatedError(Exception):
+    r"""Something is wrong at a place that its author knows.
 
     Parameters
     ----------
@@ -17,7 +17,7 @@ class ExerciseError(ValueError):
     hint
         What to do next.
 
-    >>> str(ExerciseError("unknown key 'lvel'", file="tea.exercises.toml", line=4))
+    >>> str(LocatedError("unknown key 'lvel'", file="tea.exercises.toml", line=4))
     "tea.exercises.toml:4: unknown key 'lvel'"
     """
 
@@ -33,3 +33,7 @@ class ExerciseError(ValueError):
         place = ":".join(str(part) for part in (file, line) if part)
         head = f"{place}: {message}" if place else message
         super().__init__(f"{head}\n  {hint}" if hint else head)
+
+
+class ExerciseError(LocatedError, ValueError):
+    """An exercise file says something that isn't allowed, or that can't be computed."""

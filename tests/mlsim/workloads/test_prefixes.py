@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from mlsim.errors import DataFileError, InvalidValueError
-from mlsim.workloads.prefixes import cached_share, cached_tokens
+from mlsim.workloads.prefixes import cached_tokens
 from mlsim.workloads.traces import read_trace
 
 # The two requests that Mooncake's description of the format shows: they share twelve blocks.
@@ -38,7 +38,6 @@ def test_a_trace_in_mooncakes_format_is_read(tmp_path: Path) -> None:
     assert found.output_tokens.tolist() == [52, 26]
     # Its description says: the first 12 * 512 = 6144 tokens.
     assert cached_tokens(path, 2).tolist() == [0, 6144]
-    assert cached_share(path) == pytest.approx(6144 / (6955 + 6472))
 
 
 def test_a_small_cache_drops_what_nobody_used_for_longest(tmp_path: Path) -> None:
@@ -64,9 +63,9 @@ def test_only_a_beginning_counts(tmp_path: Path) -> None:
 def test_a_larger_cache_never_finds_less(tmp_path: Path) -> None:
     rows = [row(16, each % 3, 10 + each % 5, 20 + each % 7, each) for each in range(60)]
     path = write(tmp_path / "trace.jsonl", rows)
-    shares = [cached_share(path, blocks=each, block_tokens=4) for each in (1, 4, 8, 16, 64, 500)]
-    assert shares == sorted(shares)
-    assert shares[-1] == cached_share(path, block_tokens=4)
+    found = [cached_tokens(path, 60, each, block_tokens=4).sum() for each in (1, 4, 8, 16, 64, 500)]
+    assert found == sorted(found)
+    assert found[-1] == cached_tokens(path, 60, block_tokens=4).sum()
 
 
 def test_a_csv_file_may_say_it_itself(tmp_path: Path) -> None:
@@ -74,13 +73,13 @@ def test_a_csv_file_may_say_it_itself(tmp_path: Path) -> None:
     path.write_text("prompt_tokens,output_tokens,prefix_tokens\n10,5,4\n10,5,10\n", "utf-8")
     assert cached_tokens(path, 2).tolist() == [4, 9]
     with pytest.raises(InvalidValueError, match="names no blocks"):
-        cached_share(path, blocks=10)
+        cached_tokens(path, 2, 10)
     path.write_text("prompt_tokens,output_tokens\n10,5\n", "utf-8")
     with pytest.raises(InvalidValueError, match="needs a column prefix_tokens"):
-        cached_share(path)
+        cached_tokens(path, 2)
     path.write_text("prompt_tokens,output_tokens,prefix_tokens\n10,5,11\n", "utf-8")
     with pytest.raises(DataFileError, match="line 2"):
-        cached_share(path)
+        cached_tokens(path, 2)
 
 
 @pytest.mark.parametrize(
@@ -100,13 +99,13 @@ def test_a_hole_is_named(line: str, words: str, tmp_path: Path) -> None:
     path = write(tmp_path / "trace.jsonl", [row(600, 1, 2)])
     path.write_text(path.read_text("utf-8") + line + "\n", "utf-8")
     with pytest.raises(DataFileError, match=words):
-        cached_share(path)
+        cached_tokens(path, len(read_trace(path)))
 
 
 def test_what_is_no_number_of_blocks_is_refused(tmp_path: Path) -> None:
     path = write(tmp_path / "trace.jsonl", EXAMPLE)
     for given in ({"blocks": 0}, {"blocks": 1.5}, {"block_tokens": 0}):
         with pytest.raises(InvalidValueError, match="whole number from 1"):
-            cached_share(path, **given)  # type: ignore[arg-type]
+            cached_tokens(path, 2, **given)  # type: ignore[arg-type]
     with pytest.raises(InvalidValueError, match="no trace"):
-        cached_share(tmp_path / "none.jsonl")
+        cached_tokens(tmp_path / "none.jsonl", 2)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from mlsim.errors import DataFileError, InvalidValueError
 from mlsim.workloads.requests import MOST, check_count
-from mlsim.workloads.traces import PROMPT, is_jsonl, objects, opened, read_trace
+from mlsim.workloads.traces import PROMPT, is_jsonl, objects, opened
 
 if TYPE_CHECKING:
     import numpy
@@ -24,33 +24,6 @@ if TYPE_CHECKING:
 BLOCKS, BLOCK_TOKENS = "hash_ids", 512
 # What a CSV file may say of each prompt instead.
 COLUMN = "prefix_tokens"
-
-
-def cached_share(
-    path: Path | str, *, blocks: int | None = None, block_tokens: int = BLOCK_TOKENS
-) -> float:
-    """Return the share of all prompts' tokens that a cache of so many blocks would have.
-
-    Parameters
-    ----------
-    path
-        A JSONL file in Mooncake's format, with the blocks of each prompt (`hash_ids`); or a CSV
-        file with a column `prefix_tokens`.
-    blocks
-        Blocks that the cache holds; by default all that were ever seen.
-    block_tokens
-        Tokens of a block: 512 in Mooncake's traces.
-
-    Raises
-    ------
-    DataFileError
-        If a line has no blocks, or other than its prompt has; names the line.
-    InvalidValueError
-        If there is no such file, or a number can't be.
-    """
-    requests = read_trace(path)
-    cached = cached_tokens(path, len(requests), blocks, block_tokens=block_tokens)
-    return float(cached.sum() / requests.prompt_tokens.sum())
 
 
 def cached_tokens(
@@ -65,10 +38,24 @@ def cached_tokens(
     A block is there once an earlier request had it, so a prompt that comes right after it is
     taken to find it. The last token of a prompt is always worked on.
 
+    Parameters
+    ----------
+    path
+        A JSONL file in Mooncake's format, with the blocks of each prompt (`hash_ids`); or a CSV
+        file with a column `prefix_tokens`.
+    count
+        How many prompts.
+    blocks
+        Blocks that the cache holds; by default all that were ever seen.
+    block_tokens
+        Tokens of a block: 512 in Mooncake's traces.
+
     Raises
     ------
-    DataFileError, InvalidValueError
-        As `cached_share`.
+    DataFileError
+        If a line has no blocks, or other than its prompt has; names the line.
+    InvalidValueError
+        If there is no such file, or a number can't be.
     """
     import numpy as np
 

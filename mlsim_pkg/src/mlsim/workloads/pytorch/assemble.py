@@ -10,6 +10,11 @@ from mlsim.workloads.graph.nodes import Graph, Node
 from mlsim.workloads.pytorch.records import BIASES, TABLE, WEIGHTS, Record, Use
 
 # What is counted for one sample.
+# What a layer has as it was recorded.
+_SAME = (
+    *("name", "kind", "function", "buffers", "window", "outputs", "chosen"),
+    *("element_bytes", "in_place"),
+)
 _COUNTS = ("multiply_adds", "masked_multiply_adds", "read", "kept_bytes")
 
 
@@ -93,21 +98,13 @@ def _node(
         value = getattr(record, name)
         counts[name] = value if value is None else value // share
     return Node(
-        name=record.name,
-        kind=record.kind,
-        function=record.function,
         shape=_one(record.shape, batch, None if once or other is None else other.shape, once=once),
         inputs=tuple(each.name for each in record.inputs),
         weights=held[WEIGHTS],
         biases=held[BIASES],
         table=held[TABLE],
-        buffers=record.buffers,
-        window=record.window,
-        outputs=record.outputs,
-        chosen=record.chosen,
-        element_bytes=record.element_bytes,
-        in_place=record.in_place,
         once=once,
+        **{name: getattr(record, name) for name in _SAME},
         **counts,
     )
 
