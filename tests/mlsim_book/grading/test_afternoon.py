@@ -14,65 +14,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from boiling import LID, QUESTIONS, write_book
 
 from mlsim_book.cli import main
 from mlsim_book.grading.key import read_key
 
-QUESTIONS = """\
-[[exercise]]
-id = "boil"
-title = "Boil"
-kind = "number"
-points = 2
-prompt = "How long for {litres} l at 2 kW?"
-setup = "power = 2000"
-answer = "litres * 334880 / power"
-unit = "s"
-hints = ["Energy over power."]
-solution = "{answer:.2f} s."
-
-[exercise.given]
-litres = [2, 3, 5, 7]
-
-[[exercise.wrong]]
-answer = "334880 / power"
-because = "That is for one litre."
-credit = 0.5
-
-[[exercise]]
-id = "unit-of-power"
-title = "The unit"
-kind = "choice"
-prompt = "What is a watt?"
-choices = ["J", "J/s", "J s"]
-answer = "'J/s'"
-solution = "{answer}."
-
-[[exercise]]
-id = "sort-them"
-title = "Sort"
-kind = "order"
-prompt = "Smallest first."
-choices = ["cup", "bath", "kettle"]
-answer = "['cup', 'kettle', 'bath']"
-solution = "So."
-
-[[exercise.wrong]]
-answer = "['bath', 'kettle', 'cup']"
-because = "That is largest first."
-[[exercise]]
-id = "why-a-lid"
-title = "Why a lid?"
-kind = "text"
-prompt = "Why does a lid help?"
-solution = "Steam carries heat away. A lid keeps it."
-
-[[exercise.rubric]]
-name = "Reason"
-points = 2
-full = "Says what carries the heat away."
-half = "Says only that heat is lost."
-"""
+# One of the mistakes earns part of the points, and a person marks the last question.
+CREDITED = QUESTIONS.replace('for one litre."\n', 'for one litre."\ncredit = 0.5\n') + LID
 # as Moodle saves its list of participants where a comma is the decimal sign, with a formula in it
 CLASS = (
     "First name;Last name;ID number;Email address;Groups\n"
@@ -81,18 +29,12 @@ CLASS = (
     "Grace;Hopper;0817;grace@uni.example;=1+1\n"
     "José;Núñez;0818;jose@uni.example;B\n"
 )
-BOOK = "project: {type: book}\nbook: {chapters: [index.qmd]}\n"
 
 
 @pytest.fixture
 def book(tmp_path: Path) -> Path:
     """A book of one chapter, with a question that a person marks, and one with part of the points."""
-    root = tmp_path / "book"
-    root.mkdir()
-    (root / "_quarto.yml").write_text(BOOK)
-    (root / "index.qmd").write_text("# A\n")
-    (root / "index.exercises.toml").write_text(QUESTIONS)
-    return root
+    return write_book(tmp_path, CREDITED)
 
 
 def rows(path: Path) -> dict[str, dict[str, str]]:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from boiling import QUESTIONS, write_book
 
 from mlsim_book.cli import main
 from mlsim_book.errors import SourceError
@@ -23,48 +24,6 @@ from mlsim_book.grading.limits import Limits
 from mlsim_book.grading.report import page
 from mlsim_exercises.data import load
 
-QUESTIONS = """\
-[[exercise]]
-id = "boil"
-title = "Boil"
-kind = "number"
-points = 2
-prompt = "How long for {litres} l at 2 kW? See [*the kettle*]{{.mark}}."
-setup = "power = 2000"
-answer = "litres * 334880 / power"
-unit = "s"
-hints = ["Energy over power."]
-solution = "{answer:.2f} s."
-
-[exercise.given]
-litres = [2, 3, 5, 7]
-
-[[exercise.wrong]]
-answer = "334880 / power"
-because = "That is for one litre."
-
-[[exercise]]
-id = "unit-of-power"
-title = "The unit"
-kind = "choice"
-prompt = "What is a watt?"
-choices = ["J", "J/s", "J s"]
-answer = "'J/s'"
-solution = "{answer}."
-
-[[exercise]]
-id = "sort-them"
-title = "Sort"
-kind = "order"
-prompt = "Smallest first."
-choices = ["cup", "bath", "kettle"]
-answer = "['cup', 'kettle', 'bath']"
-solution = "So."
-
-[[exercise.wrong]]
-answer = "['bath', 'kettle', 'cup']"
-because = "That is largest first."
-"""
 RIGHT = {
     "answer_boil": "334.88",
     "answer_unit_of_power": "'J/s'",
@@ -84,12 +43,7 @@ QUICK = Limits(cell_seconds=1, seconds=8, memory=2**30, file_size=10**6)
 @pytest.fixture
 def book(tmp_path: Path) -> Path:
     """A book with a chapter of questions."""
-    root = tmp_path / "book"
-    root.mkdir()
-    (root / "_quarto.yml").write_text("project: {type: book}\nbook: {chapters: [index.qmd]}\n")
-    (root / "index.qmd").write_text("# A\n")
-    (root / "index.exercises.toml").write_text(QUESTIONS)
-    return root
+    return write_book(tmp_path)
 
 
 @pytest.fixture
