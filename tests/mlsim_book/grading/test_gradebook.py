@@ -405,3 +405,11 @@ def test_an_attempt_with_no_time_left_loses_nothing() -> None:
     assert (ran.failed, ran.values["a"], ran.student) == ("", {"number": 2.0}, "Ada")
     never = run_notebook(b"{}", {"a": ""}, Limits(), Slow(late))  # type: ignore[arg-type]
     assert never.failed == late.ended
+
+
+def test_of_two_students_the_median_lies_in_the_middle() -> None:
+    assignment = made(["Ada", "Alan"])
+    # All but the text, which nobody has read: 6 of 9 points, and none.
+    results = [handed(assignment, "Ada"), handed(assignment, "Alan", "no", "no")]
+    shown = overview(make_gradebook(results, assignment), [])
+    assert "The median is 33 %, the mean 33 %." in shown

@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import math
 from collections.abc import Iterable, Sequence
+from statistics import fmean, median
 
 from mlsim_book.grading.alike import Alike
 from mlsim_book.grading.cells import number
@@ -83,13 +84,10 @@ def _there(book: Gradebook) -> list[Entry]:
 
 def _summary(book: Gradebook) -> str:
     there = _there(book)
-    percents = sorted(each.percent for each in there)
+    percents = [each.percent for each in there]
     said = [f"{len(there)} of {len(book.entries)} students have a grade, of {book.of} points."]
     if percents:
-        middle = percents[len(percents) // 2]
-        said.append(
-            f"The median is {middle:.0f} %, the mean {sum(percents) / len(percents):.0f} %."
-        )
+        said.append(f"The median is {median(percents):.0f} %, the mean {fmean(percents):.0f} %.")
     said.append(f"Of several submissions the {book.rules.take} one counts.")
     said.append(
         book.rules.late.words if book.rules.late else "Nothing is taken off for being late."

@@ -13,6 +13,7 @@ import math
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from statistics import linear_regression
 
 from mlsim.errors import DataFileError, InvalidValueError, nearest, unknown_name
 from mlsim.records import DATA
@@ -98,11 +99,8 @@ def growth(quantity: str, first: int, last: int, *, column: str = "median") -> f
             f"{quantity} has {len(rows)} years from {first} to {last}, and a growth needs three: "
             f"take years from {trend(quantity)[0].year} to {trend(quantity)[-1].year}."
         )
-    points = [(row.year, math.log(getattr(row, column))) for row in rows]
-    x = sum(year for year, _ in points) / len(points)
-    y = sum(value for _, value in points) / len(points)
-    slope = sum((year - x) * (value - y) for year, value in points)
-    return math.exp(slope / sum((year - x) ** 2 for year, _ in points))
+    logs = [math.log(getattr(row, column)) for row in rows]
+    return math.exp(linear_regression([row.year for row in rows], logs).slope)
 
 
 def doubling_years(factor: float) -> float:

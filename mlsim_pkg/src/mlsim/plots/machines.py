@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from statistics import geometric_mean
 from typing import TYPE_CHECKING, Any
 
 from mlsim.equations.machines import speedup
@@ -39,7 +40,7 @@ def plot_moore(*, ax: Axes | None = None) -> tuple[Figure, Axes]:
     factor = growth("transistors", first.year, rows[-1].year, column="most")
     ax.plot(years, [row.most for row in rows], MARKERS[0], color=COLOURS[0], markersize=4)
     # The line goes through the middle of the points, as a fit does.
-    level = _mean_of_logs([row.most / factor ** (row.year - first.year) for row in rows])
+    level = geometric_mean([row.most / factor ** (row.year - first.year) for row in rows])
     label = f"twice as many in {doubling_years(factor):.1f} years"
     fitted = [level * factor ** (year - first.year) for year in years]
     ax.plot(years, fitted, color=COLOURS[1], label=label)
@@ -303,13 +304,6 @@ def _legend_once(ax: Axes, **options: Any) -> None:
     handles, labels = ax.get_legend_handles_labels()
     found = dict(zip(reversed(labels), reversed(handles), strict=True))
     ax.legend(list(found.values()), list(found), frameon=False, **options)
-
-
-def _mean_of_logs(values: Sequence[float]) -> float:
-    product = 1.0
-    for value in values:
-        product *= value ** (1 / len(values))
-    return product
 
 
 def _binary(size: int) -> str:

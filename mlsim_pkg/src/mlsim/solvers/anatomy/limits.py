@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -47,10 +48,7 @@ def _last(fits: Callable[[int], bool]) -> int:
     low, high = 1, 2
     while high < _MOST and fits(high):
         low, high = high, high * 2
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if fits(middle) else (low, middle)
-    return low
+    return low + bisect_left(range(low + 1, high), True, key=lambda number: not fits(number))
 
 
 def question(anatomy: Anatomy, disk_bandwidth: Any, **known: Any) -> Question:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -105,11 +106,7 @@ def batch_that(machine: AnyMachine, claims: Sequence[Claim]) -> int | None:
 
 def _first(true: Callable[[int], bool], most: int) -> int:
     """Return the first number from 1 up for which something is true that stays so."""
-    low, high = 0, most
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if true(middle) else (middle, high)
-    return high
+    return 1 + bisect_left(range(1, most), True, key=true)
 
 
 def _last(true: Callable[[int], bool], most: int) -> int:
