@@ -36,6 +36,7 @@ from mlsim import Engine
 PROMPT, BATCHES = 2048, 64
 SEVERAL = 100_000
 WITHIN = 1.0  # seconds for that many
+TARGETS = {"mlsysim": 1.0, "LLM-Viewer": 3.0}  # times as fast
 
 # A worker makes its tool ready, and then answers each line with seconds per call.
 WORKER = """
@@ -194,8 +195,8 @@ def judge(found: dict[str, float], many: float) -> list[dict[str, Any]]:
                     "mlsim": f"{found[ours] * 1e6:.1f} us",
                     "beside it": f"{name} {found[name] * 1e6:,.1f} us",
                     "ratio": f"{ratio:.2f}x",
-                    "target": "faster",
-                    "reached": ratio > 1,
+                    "target": f">= {TARGETS[name]:g}x faster",
+                    "reached": ratio >= TARGETS[name],
                 }
             )
     rows.append(

@@ -93,10 +93,11 @@ def _asking(function: Callable[..., Any]) -> Callable[..., Any]:
 
     @wraps(function)
     def ask(*positional: Any, **given: Any) -> Any:
-        from mlsim.solvers.inputs import check_flag
+        for name in _FLAGS:
+            if not isinstance(given.get(name, True), bool):
+                from mlsim.solvers.inputs import check_flag
 
-        for name in _FLAGS & given.keys():
-            check_flag(name, given[name])
+                check_flag(name, given[name])
         try:
             answer = function(*positional, **given)
             return _banded(answer) if given.get("estimate") == _CALIBRATED else answer

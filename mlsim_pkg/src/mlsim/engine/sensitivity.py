@@ -174,7 +174,7 @@ def _scaled_table(table: OperatorTable[Any], name: str, scale: float) -> Operato
     # What was worked out of the table before does not hold of this one.
     kept = {
         key: table.cache[key]
-        for key in ("sends", "worked", "routed", "uniform")
+        for key in ("sends", "worked", "routed", "uniform", "variant")
         if key in table.cache
     }
     return OperatorTable(table.operators, table.counted, extra, kept)

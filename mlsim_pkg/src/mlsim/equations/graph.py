@@ -200,7 +200,9 @@ class Line:
 _VARIES = object()
 
 
-def fold(plan: Plan, known: Mapping[str, Any], changing: Collection[str]) -> Run:
+def fold(
+    plan: Plan, known: Mapping[str, Any], changing: Collection[str], *, written: bool = False
+) -> Run:
     """Return a plan as a function of what changes alone; all else is in `known`.
 
     Most quantities of a step are a constant plus a slope times the batch. A plan is run
@@ -208,7 +210,8 @@ def fold(plan: Plan, known: Mapping[str, Any], changing: Collection[str]) -> Run
     eleven equations on the columns of a network, five.
 
     The function takes at least the values that change, floats or arrays, and returns
-    what is wanted.
+    what is wanted. Many steps are written into one another, few only if asked to be
+    `written`: they are faster, and take longer to make.
 
     >>> from mlsim.equations import EQUATIONS, plan
     >>> found = plan(EQUATIONS.values(), ["flops", "peak_flops"], ["compute_time"])
@@ -234,7 +237,8 @@ def fold(plan: Plan, known: Mapping[str, Any], changing: Collection[str]) -> Run
     needed = {name for step in rest for name in step.inputs}.union(plan.wanted) - made
     space: dict[str, Any] = {}
     lines = [f"{name} = given[{name!r}]" for name in sorted({*changing})]
-    rest_lines = _rest(tuple(rest), plan.wanted, values, space)
+    together = written or len(rest) > _FEW
+    rest_lines = _rest(tuple(rest), plan.wanted, values, space) if together else None
     # What is fixed is written where it is used, unless it is asked for.
     direct = set(plan.wanted) if rest_lines is not None else needed
     lines += [
@@ -250,7 +254,7 @@ def fold(plan: Plan, known: Mapping[str, Any], changing: Collection[str]) -> Run
     return run
 
 
-# So many steps share too little: they are called one by one.
+# So many steps share too little: they are called one by one, if nobody asks otherwise.
 _FEW = 6
 
 
@@ -262,10 +266,8 @@ def _rest(
 ) -> list[str] | None:
     """Return the lines of the steps that are run each time, written into one another.
 
-    None where they are few, or one of them is written otherwise than equations are.
+    None where one of them is written otherwise than equations are.
     """
-    if len(rest) <= _FEW:
-        return None
     from mlsim.equations.inline import inlined, library
 
     inputs = {name for step in rest for name in step.inputs}

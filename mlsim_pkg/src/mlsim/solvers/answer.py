@@ -95,10 +95,10 @@ class Answer:
         DoesNotFitError
             If a time is asked for that needs more memory than there is.
         """
-        if name not in self._values:
-            self._asked(name)
         if not self._check_memory or self._lasts(name):
             return self._value(name)
+        if name not in self._values:
+            self._asked(name)  # refuses what is none, before what does not fit
         if self.shape:
             import numpy as np
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import Any
 
 from mlsim.equations import serving_counts
@@ -89,30 +89,21 @@ class Service:
         object.__setattr__(self, "table", table)
         if "base" not in table.cache:
             table.cache["base"] = known_of(self)
+            table.cache["variant"] = _variant(self)
         object.__setattr__(self, "base", table.cache["base"])
 
     @property
     def variant(self) -> frozenset[str]:
         """What decides which equations hold."""
-        found = _variant(
-            (
-                self.model.latent,
-                not self.model.decoder,
-                self.estimate == "bound",
-                self.table.cache["sends"],
-                self.model.window > 0,
-                self.calibrated,
-                self.model.state_bytes_per_sequence > 0,
-                self.model.shares_cache,
-                self.software is not None and self.software.hosted,
-                self.software is not None and self.software.unfused,
-                self.table.cache["worked"],
-                self.spread,
-                self.expert_imbalance == levels.UNIFORM,
-                self.table.cache["routed"] is not None,
-            )
-        )
+        found: frozenset[str] = self.table.cache["variant"]
         return found | self.switches.variant if self.switches.on else found
+
+    def with_batch(self, batch_size: Any) -> Service:
+        """Return the same request for another batch: nothing is checked or made again."""
+        found = object.__new__(Service)
+        # As a copy of one that is frozen is made.
+        found.__dict__.update(self.__dict__, batch_size=batch_size)
+        return found
 
     @property
     def prefill(self) -> tuple[Any, Any]:
@@ -229,15 +220,26 @@ class Service:
         return f"{count} x {self.device.name}{where} ({self.parallelism})"
 
 
-_VARIANTS = (
-    *("latent", "encoder", "bound", "sends", "windowed", CALIBRATED, "recurrent", "shared"),
-    *("hosted", "unfused", "worked", "spread", levels.UNIFORM, "routed"),
-)
-
-
-@lru_cache(maxsize=32)
-def _variant(flags: tuple[bool, ...]) -> frozenset[str]:
-    return frozenset(name for name, holds in zip(_VARIANTS, flags, strict=True) if holds)
+def _variant(service: Service) -> frozenset[str]:
+    """Return what decides which equations hold, but for what is switched on."""
+    model, made_by, cache = service.model, service.software, service.table.cache
+    flags = {
+        "latent": model.latent,
+        "encoder": not model.decoder,
+        "bound": service.estimate == "bound",
+        "sends": cache["sends"],
+        "windowed": model.window > 0,
+        CALIBRATED: service.calibrated,
+        "recurrent": model.state_bytes_per_sequence > 0,
+        "shared": model.shares_cache,
+        "hosted": made_by is not None and made_by.hosted,
+        "unfused": made_by is not None and made_by.unfused,
+        "worked": cache["worked"],
+        "spread": service.spread,
+        levels.UNIFORM: service.expert_imbalance == levels.UNIFORM,
+        "routed": cache["routed"] is not None,
+    }
+    return frozenset(name for name, holds in flags.items() if holds)
 
 
 _TABLES: dict[Any, OperatorTable[StepOperator]] = {}

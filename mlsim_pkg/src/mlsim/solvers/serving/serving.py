@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from mlsim.equations.serving_counts import middle_cached_tokens
@@ -47,27 +48,46 @@ class Serving(Answer):
 
     noun, variable, first = "service", "serving", "generation_latency"
 
-    def __init__(self, service: Service, *, check_memory: bool = True) -> None:
+    def __init__(
+        self,
+        service: Service,
+        *,
+        check_memory: bool = True,
+        ready: dict[str, float] | None = None,
+    ) -> None:
         super().__init__(check_memory=check_memory)
         self.service = service
-        self._shape = service.shape_with({})
-        self._contexts = decode_contexts(service) if service.model.decoder else {}
-        self.prefill = StepProfile(service, "prefill", *service.prefill)
-        if not self._shape and not self._speculates:
-            self._all_at_once()
+        # Times of steps are computed together, if `ready` does not have them.
+        if ready is None and not self.shape and not self._speculates:
+            ready = self._all_at_once()
+        self._values = ready or {}
+        self._first_pass = self._values.pop("latency", None)
+
+    @cached_property
+    def prefill(self) -> StepProfile:
+        """The pass that reads the prompts."""
+        found = StepProfile(self.service, "prefill", *self.service.prefill)
+        if self._first_pass is not None:
+            found._values["latency"] = self._first_pass
+        return found
 
     @property
     def question(self) -> Question:
         """What is asked first: the prompts' pass."""
         return self.prefill.question
 
-    @property
+    @cached_property
     def shape(self) -> tuple[int, ...]:
         """Shape of the answer: () for one point."""
-        return self._shape
+        return self.service.shape_with({})
 
-    def _all_at_once(self) -> None:
-        """Run all steps of one point together."""
+    @cached_property
+    def _contexts(self) -> dict[str, Any]:
+        """Tokens cached at each decode step that the mean is made of."""
+        return decode_contexts(self.service) if self.service.model.decoder else {}
+
+    def _all_at_once(self) -> dict[str, float]:
+        """Run all steps of one point together; "latency" is that of the first."""
         contexts = self._contexts
         worked, known = self.service.prefill
         new = [worked, *(1.0 for _ in contexts)]
@@ -84,7 +104,7 @@ class Serving(Answer):
             first, *steps = times.tolist()
             ready, free = float(starts[0]), float(np.ravel(found["memory_free"])[0])
         else:
-            asked = self.question
+            asked = step_question(self.service, "prefill", worked, known)
             values = {**asked.known, **asked.table.columns}
             runs = [
                 asked.plan(*wanted).run({**values, "new_tokens": n, "cached_tokens": c})
@@ -92,9 +112,8 @@ class Serving(Answer):
             ]
             first, *steps = (run["latency"] for run in runs)
             ready, free = (runs[0][name] for name in wanted[:2])
-        self.prefill._values["latency"] = first
-        self._values.update(zip(contexts, steps, strict=True))
-        self._values.update({"time_to_first_token": ready, "memory_free": free})
+        together = {"latency": first, "time_to_first_token": ready, "memory_free": free}
+        return together | dict(zip(contexts, steps, strict=True))
 
     @property
     def decode(self) -> StepProfile:

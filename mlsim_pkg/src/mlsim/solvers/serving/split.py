@@ -50,8 +50,9 @@ class SplitServing(Serving):
         super().__init__(split.decode, check_memory=check_memory)
         self.prefill = self.pool.prefill
 
-    def _all_at_once(self) -> None:
+    def _all_at_once(self) -> dict[str, float]:
         """Leave each pool to its own question."""
+        return {}
 
     @property
     def question(self) -> Question:

@@ -60,6 +60,8 @@ class Switches:
     @property
     def on(self) -> bool:
         """Whether anything is switched on that changes what is known or computed."""
+        if self is OFF:  # the usual case, first
+            return False
         others = (self.speculation, self.offload, self.adapters)
         return self.has_prefix or any(each is not None for each in others)
 
