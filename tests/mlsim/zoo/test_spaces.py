@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from mlsim import Device, Hardware, Models, System, Systems
+from mlsim import Clusters, Device, Hardware, Models, System, Systems
 from mlsim.errors import DataFileError, UnknownNameError, WrongKindError
 from mlsim.records import DATA, KINDS, Figure
 from mlsim.records.references import references
 from mlsim.workloads.language import Transformer
 from mlsim.workloads.model import Model
+from mlsim.zoo import spaces
 from mlsim.zoo.resolve import (
+    cluster as find_cluster,
     device as find_device,
     hardware as find_hardware,
     model as find_model,
@@ -114,6 +116,22 @@ def test_dotted_names_lead_to_one_record() -> None:
 )
 def test_a_device_is_found_however_it_is_written(name: str) -> None:
     assert find_device(name) is Hardware.Cloud.A100
+
+
+def test_a_name_is_told_from_keys_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A cluster, a system and a device are looked for in this order, and one file is read."""
+    for space in (spaces.Clusters, spaces.Systems, spaces.Hardware):
+        space.__dict__.pop("_named", None)
+    monkeypatch.setattr(spaces.Namespace, "__iter__", lambda space: pytest.fail("all were read"))
+    assert find_cluster("H100") is Hardware.Cloud.H100
+    assert find_cluster("hgx-h100") is find_hardware("HGX H100") is Systems.HGX_H100
+    assert find_cluster("Eos") is Clusters.Eos
+
+
+def test_no_larger_machine_is_called_as_a_part_is_spelled() -> None:
+    for larger, parts in ((Clusters, (Systems, Hardware)), (Systems, (Hardware,))):
+        for record in larger:
+            assert not any(space.has(record.name) for space in parts), record.name
 
 
 def test_a_record_is_found_by_its_file() -> None:

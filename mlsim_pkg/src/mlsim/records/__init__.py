@@ -38,6 +38,7 @@ DATA = Path(__file__).parents[1] / "data"
 KINDS = ("datasheet", "measured", "derived", "estimate", "secondary", "given")
 _REQUIRED = ("value", "unit", "kind", "source", "where", "quote", "read")
 _OPTIONAL = ("note", "per", "sparsity", "direction", "unit_used")
+_FIELDS = (*_REQUIRED, *_OPTIONAL)
 
 
 # What a value must be, for people who don't write Python.
@@ -181,7 +182,7 @@ class DataFile:
         name = ".".join(keys)
         if not isinstance(table, Mapping):
             raise self.error(f"{name} must be a table with {', '.join(_REQUIRED)}.", *keys)
-        self.only(table, (*_REQUIRED, *_OPTIONAL), *keys)
+        self.only(table, _FIELDS, *keys)
         for field in _REQUIRED:
             if table.get(field) in (None, ""):
                 raise self.error(
@@ -194,9 +195,8 @@ class DataFile:
                 *keys,
                 "kind",
             )
-        for field in (*_REQUIRED, *_OPTIONAL):
-            text = table.get(field, "")
-            if field not in ("value", "read") and not isinstance(text, str):
+        for field, text in table.items():
+            if not isinstance(text, str) and field not in ("value", "read"):
                 raise self.error(f"{name}: {field} must be text, not {text!r}.", *keys, field)
         value = table["value"]
         if isinstance(value, bool) or not isinstance(value, (int, float)):

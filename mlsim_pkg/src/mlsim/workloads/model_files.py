@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import MISSING, Field, fields
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -76,10 +77,13 @@ def load_model(path: str | Path) -> Model:
 def _load_network(
     file: records.DataFile, texts: dict[str, str], figures: dict[str, records.Figure]
 ) -> Network:
-    data = file.data
+    data, lines = file.data, enumerate(file.content.splitlines(), start=1)
+    starts = [line for line, text in lines if text.strip() == "[[layers]]"]
     layers = tuple(
-        _layer(file, number, table)
-        for number, table in enumerate(file.need(data, "layers", list), start=1)
+        _layer(
+            f"{file.path}:{starts[index] if index < len(starts) else 1}: layer {index + 1}", table
+        )
+        for index, table in enumerate(file.need(data, "layers", list))
     )
     if not layers:
         raise file.error("layers is empty: a model needs at least one.", "layers")
@@ -138,14 +142,8 @@ def _input(file: records.DataFile) -> Shape:
     return Shape(shape["channels"], shape[side], 2 if side == "size" else 1)
 
 
-def _layer(file: records.DataFile, number: int, table: dict[str, Any]) -> Layer:
+def _layer(place: str, table: dict[str, Any]) -> Layer:
     """Make a layer of its table; the line of an error is that of its `[[layers]]`."""
-    starts = [
-        line
-        for line, text in enumerate(file.content.splitlines(), start=1)
-        if text.strip() == "[[layers]]"
-    ]
-    place = f"{file.path}:{starts[number - 1] if number <= len(starts) else 1}: layer {number}"
     if not isinstance(table, dict):
         raise DataFileError(f"{place} must be a table, not {table!r}.")
     kind = table.get("kind")
@@ -170,6 +168,7 @@ def _layer(file: records.DataFile, number: int, table: dict[str, Any]) -> Layer:
     return made
 
 
+@cache
 def _class_of(kind: str) -> type[Any]:
     """Import the class of a kind of layer, when the first file has one."""
     module, _, name = _LAYERS[kind].partition(".")

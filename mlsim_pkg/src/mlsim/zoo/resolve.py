@@ -87,6 +87,8 @@ def hardware(which: Device | System | str) -> Device | System:
     if isinstance(which, str):
         _refuse_missing(which, "hardware")
     if isinstance(which, str) and not which.endswith(".toml"):
+        if spaces.Hardware.has(which) and not spaces.Systems.has(which):
+            return device(which)  # no file is read to compare names
         with suppress(UnknownNameError):
             found: System = spaces.Systems.find(which)
             return found
@@ -120,6 +122,9 @@ def cluster(which: Device | System | Cluster | str) -> Device | System | Cluster
         return spaces.load_cluster(Path(which)) if is_cluster else hardware(which)
     if not isinstance(which, str):
         return hardware(which)
+    smaller = spaces.Hardware.has(which) or spaces.Systems.has(which)
+    if smaller and not spaces.Clusters.has(which):
+        return hardware(which)  # no file is read to compare names
     with suppress(UnknownNameError):
         found: Cluster = spaces.Clusters.find(which)
         return found

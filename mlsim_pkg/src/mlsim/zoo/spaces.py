@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -121,23 +121,47 @@ class Namespace:
             If several names differ only in dashes; lists them.
         """
         wanted = plain(name)
-        named = {key: (key, key.rpartition(".")[2]) for key in self.keys()}
-        found = [key for key, each in named.items() if wanted in map(plain, each)]
+        found = self._spelled.get(wanted, [])
         if len(found) > 1:
             # AWS has a us-east-1, and Google a us-east1.
-            found = [key for key in found if _dashed(name) in map(_dashed, named[key])] or found
+            found = [key for key in found if _dashed(name) in map(_dashed, _ways(key))] or found
         if len(found) > 1:
             choices = " or ".join(f"{self._title}.{key}" for key in found)
             raise InvalidValueError(f"{name!r} is not one {self._kind}: say {choices}.")
         if found:
             return self.get(found[0])
-        for record in self:
-            if wanted == plain(record.name):
-                return record
+        if wanted in self._named:
+            return self._named[wanted]
         raise unknown_name(self._kind, name, [key.rpartition(".")[2] for key in self.keys()])
+
+    def has(self, name: str) -> bool:
+        """Tell whether a key, or the last part of one, is spelled so; no file is read."""
+        return plain(name) in self._spelled
+
+    @cached_property
+    def _spelled(self) -> dict[str, list[str]]:
+        """Keys by what is asked for: a key as a whole, or the last part of it."""
+        found: dict[str, list[str]] = {}
+        for key in self.keys():
+            for way in dict.fromkeys(map(plain, _ways(key))):
+                found.setdefault(way, []).append(key)
+        return found
+
+    @cached_property
+    def _named(self) -> dict[str, Any]:
+        """Records by their names; reads all files."""
+        found: dict[str, Any] = {}
+        for record in self:
+            found.setdefault(plain(record.name), record)
+        return found
 
     def __repr__(self) -> str:
         return f"<{self._title}: {', '.join(dir(self))}>"
+
+
+def _ways(key: str) -> tuple[str, str]:
+    """Return the ways to write a key: as a whole, or the last part of it."""
+    return key, key.rpartition(".")[2]
 
 
 def plain(text: str) -> str:
