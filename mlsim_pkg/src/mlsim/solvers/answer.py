@@ -97,8 +97,6 @@ class Answer:
         """
         if not self._check_memory or self._lasts(name):
             return self._value(name)
-        if name not in self._values:
-            self._asked(name)  # refuses what is none, before what does not fit
         if self.shape:
             import numpy as np
 

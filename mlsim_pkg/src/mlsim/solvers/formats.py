@@ -141,6 +141,8 @@ def formats(
     sixteen = _sixteen(device) if device else find("bf16")
     if precision is None and weights is None:
         assumed = _assumed(released, sixteen, device)
+        if activations is None and kv_cache is None:
+            return assumed
         return replace(
             assumed,
             activations=assumed.activations if activations is None else find(activations),

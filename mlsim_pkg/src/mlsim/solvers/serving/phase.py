@@ -200,6 +200,7 @@ _STEPS = {
     "later_token_time": "decode, halfway from there to the last step",
     "last_token_time": "decode, the last step",
 }
+_SIZES = ("batch_size", "output_tokens", "tokens_per_step")
 
 
 def whole_question(
@@ -210,10 +211,9 @@ def whole_question(
     `filling_share` is None of a model without a window.
     """
     shared, known = service.known, Known()
-    for name in ("batch_size", "output_tokens", "tokens_per_step"):
-        known.add(partial(shared.origin, name), **{name: shared[name]})
-    for name, time in times.items():
-        known.add(f"{_STEPS[name]}: explained on its own", **{name: time})
+    known.update({name: shared[name] for name in _SIZES}, **times)
+    known.origins |= {name: partial(shared.origin, name) for name in _SIZES}
+    known.origins |= {name: f"{_STEPS[name]}: explained on its own" for name in times}
     if filling_share is not None:
         window = f"{service.model.window:,} tokens are in the window"
         known.add(
