@@ -54,6 +54,14 @@ def test_of_two_that_change_neither_is_folded_away() -> None:
     np.testing.assert_allclose(folded["latency"], found.run({**known, **changing})["latency"])
 
 
+def test_few_steps_are_written_into_one_another_if_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = plan(solver(), (*KNOWN, "batch_size"), ("latency",))
+    called = fold(found, KNOWN, ["batch_size"])({"batch_size": 7.0})
+    monkeypatch.setattr(graph, "_called", None)
+    written = fold(found, KNOWN, ["batch_size"], written=True)({"batch_size": 7.0})
+    assert float(written["latency"][0]) == float(called["latency"][0])
+
+
 def test_what_nothing_changes_is_a_constant() -> None:
     found = plan(solver(), (*KNOWN, "batch_size"), ("ridge_point", "weight_memory"))
     assert fold(found, KNOWN, ["batch_size"])({"batch_size": 5.0}) == {
