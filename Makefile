@@ -47,7 +47,7 @@ test: $(VENV)/.dev check  ## Test everything (15 minutes at most)
 
 judge: $(VENV)/.dev  ## Test what is large: every attack, a class of 200, damaged profiles, the zoo in PyTorch (25 minutes)
 	MLSIM_JUDGE=1 $(BIN)/python -m pytest -s tests/mlsim_book/grading tests/mlsim/profiling \
-	  tests/mlsim/workloads/pytorch/test_zoo_transformers.py
+	  tests/mlsim/workloads/pytorch/test_zoo_transformers.py tests/site/test_accessibility.py
 
 check: $(VENV)/.lint  ## Format, lint, types, import walls
 	$(BIN)/ruff format --check .
