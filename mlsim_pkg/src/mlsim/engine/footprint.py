@@ -107,6 +107,6 @@ def footprint(
     >>> found.device_energy < found.energy
     True
     """
-    asked = locals()
+    asked = dict(locals())
     places = {name: asked.pop(name) for name in _PLACES}
     return assemble.footprint(asked.pop("work"), _ON_RECORD, places=places, **asked)

@@ -103,7 +103,7 @@ def gemm(
     >>> [bool(faster) for faster in small.speedup > 1]
     [False, True]
     """
-    asked = locals()
+    asked = dict(locals())
     for name, value in (("N", N), ("K", K)):
         _needed(name, value)
     if groups is None:

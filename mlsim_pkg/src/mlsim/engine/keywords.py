@@ -1,7 +1,7 @@
 """What doors are asked about a service by keyword, turned into a checked question.
 
-`serve` and `load` hand on all that they are asked, as `locals()` has it by name; `plan` asks for
-one layout after another.
+`serve` and `load` hand on all that they are asked, as a copy of `locals()` has it by name; `plan`
+asks for one layout after another.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from mlsim.zoo import resolve
 
 # In place of a share: what a trace says of each prompt.
 TRACE = "trace"
-# Keywords of what is switched on, and of the layout; the others that a service knows by name.
+# Keywords of what is switched on, sizes of the layout, formats, and what a service takes as it is.
 SWITCHES = (
     "prefix_share",
     "prefix_count",

@@ -140,7 +140,7 @@ def load(
     >>> round(loaded.steady.value("saturation_rate"))
     81
     """
-    keywords = locals()
+    keywords = dict(locals())
     rule = find_scheduler(scheduler).with_limits(
         _limit("running_limit", running_limit), _limit("tokens_per_step", tokens_per_step)
     )
@@ -162,7 +162,7 @@ def load(
         "hardware": resolve.cluster(hardware),
         "model": served,
         "batch_size": data_parallel,
-        # Steps are made of one token more or less.
+        # How long prompts and answers are is for the requests to say.
         "prompt_tokens": 1,
         "output_tokens": 1,
         "block_tokens": rule.block_tokens,

@@ -104,7 +104,7 @@ def plan(
     >>> found.best.service.device.name, round(found.best["replicas"])
     ('NVIDIA H100 SXM 80 GB', 1)
     """
-    keywords = locals()
+    keywords = dict(locals())
     check_estimate(estimate)
     served = resolve.transformer(model)
     goals = Goals(

@@ -200,7 +200,7 @@ def serve(
     >>> [f"{time:.1f}" for time in serving.time_per_output_token.to("ms").magnitude]
     ['4.6', '9.9']
     """
-    keywords = locals()
+    keywords = dict(locals())  # all that was asked, by name
     keywords |= {"hardware": resolve.cluster(hardware), "model": resolve.transformer(model)}
     asked, on = service_of(keywords)
     if prefill is None:

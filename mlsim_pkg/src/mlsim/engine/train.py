@@ -160,7 +160,7 @@ def train(
     >>> f"{images.step_time:.0f}, {images.samples_per_second:,.0f} images/s"
     '47 ms, 67,487 images/s'
     """
-    keywords = locals()
+    keywords = dict(locals())
     found = resolve.model(model)
     network = isinstance(found, Network)
     keywords["model"] = found if network else resolve.transformer(model)
