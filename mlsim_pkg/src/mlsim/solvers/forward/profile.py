@@ -165,8 +165,7 @@ class Profile(Answer):
     @property
     def throughput(self) -> Any:
         """Samples per second, a plain float."""
-        value = self.value("throughput")
-        return float(value) if not self.configuration.shape else value
+        return self._plain("throughput")
 
     @property
     def memory_bound_share(self) -> Any:
@@ -174,8 +173,12 @@ class Profile(Answer):
 
         The arithmetic units also work in that time, only not at their peak.
         """
-        value = self.value("memory_bound_share")
-        return float(value) if not self.configuration.shape else value
+        return self._plain("memory_bound_share")
+
+    def _plain(self, name: str) -> Any:
+        """Return a result as a plain float, or an array of them."""
+        value = self.value(name)
+        return value if self.shape else float(value)
 
     @property
     def bottleneck(self) -> Any:
@@ -332,15 +335,8 @@ class Profile(Answer):
 def as_roofline(held: Configuration, given: Mapping[str, Any]) -> Configuration:
     """Return the roofline's question to a calibrated one."""
     kind = kind_of("roofline", "on-chip" if held.keeps else IN_MEMORY)
-    return kind(
-        model=held.model,
-        device=held.device,
-        precision=held.precision,
-        estimate="roofline",
-        batch_size=held.batch_size,
-        given=given,
-        assumed=held.assumed,
-    )
+    same = ("model", "device", "precision", "batch_size", "assumed")
+    return kind(estimate="roofline", given=given, **{name: getattr(held, name) for name in same})
 
 
 def kind_of(estimate: str, activations: str = IN_MEMORY) -> type[Configuration]:
