@@ -134,16 +134,23 @@ def rows_of(found: Measurement, triad: float, products: dict[str, float]) -> lis
     return rows
 
 
-def apart(runs: list[Measurement]) -> list[str]:
-    """Return the figures of which the intervals of two runs have no value in common."""
-    names = sorted(set.intersection(*(set(run.figures) for run in runs)))
-    return [
-        name
-        for name in names
-        if not all(
-            a.figures[name].spread.agrees(b.figures[name].spread) for a, b in combinations(runs, 2)
+def agreement(runs: list[Measurement]) -> list[list[str]]:
+    """Return a row for each figure: its interval in every run, and whether they all meet."""
+    rows = []
+    for name in sorted({name for run in runs for name in run.figures}):
+        found = [run.figures.get(name) for run in runs]
+        spreads = [each.spread for each in found if each]
+        meet = all(a.agrees(b) for a, b in combinations(spreads, 2))
+        verdict = "yes" if meet else "NO"
+        rows.append(
+            [
+                name,
+                *(str(each) if each else "left out" for each in found),
+                f"{max(each.relative for each in spreads):.1%}",
+                verdict if len(spreads) == len(runs) else f"{verdict}, of {len(spreads)}",
+            ]
         )
-    ]
+    return rows
 
 
 def main() -> None:
@@ -173,10 +180,13 @@ def main() -> None:
         print(lay_out(head, rows_of(run, max(triads), products)))
         results.append(run.to_dict())
     if len(runs) > 1:
-        common = set.intersection(*(set(run.figures) for run in runs))
-        wrong = apart(runs)
-        print(f"\nof {len(common)} figures in all runs, the intervals of "
-              f"{len(common) - len(wrong)} agree; apart: {', '.join(wrong) or 'none'}")  # fmt: skip
+        rows = agreement(runs)
+        columns = [f"run {number}" for number in range(1, len(runs) + 1)]
+        print("\n" + lay_out(["figure", *columns, "widest", "agree"], rows))
+        everywhere = [row for row in rows if row[-1] in ("yes", "NO")]
+        meet = sum(row[-1] == "yes" for row in everywhere)
+        print(f"\nof {len(everywhere)} figures in all runs, the intervals of {meet} agree; "
+              f"{len(rows) - len(everywhere)} more were left out of a run or two")  # fmt: skip
     if options.json:
         beside = {"triad": triads, "products": products}
         options.json.write_text(json.dumps({"beside": beside, "runs": results}, indent=2))

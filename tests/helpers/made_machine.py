@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import exp, sqrt
 from random import Random
 from types import SimpleNamespace
 from typing import Any, Self
@@ -16,18 +17,33 @@ KIB = 2**10
 CACHES = (ReportedCache(1, 32 * KIB, 1), ReportedCache(2, 512 * KIB, 1))
 RATES = (100e9, 50e9, 20e9)
 START = 2e-6
+NEIGHBOR = 10.0
 PRODUCTS = {"fp64": 50e9, "fp32": 100e9, "bf16": 400e9, "fp16": 1e9}
 MACHINE = Machine("Made Chip 1", "Nobody", 1, 160 * 2**20, CACHES, "Linux 6 x86_64")
 
 
 class MadeMachine:
-    """Kernels, products and a clock. `noise` is how far each sample may be slowed down."""
+    """Kernels, products and a clock. `noise` is how far each sample may be slowed down.
+
+    What is `noisy` is slowed down for some seconds, by a factor that nobody foresees.
+
+    Its speed may drift: its logarithm has the standard deviation `drift`, and is forgotten within
+    some `memory` seconds, as that of an Ornstein-Uhlenbeck process.
+    """
 
     compiler = "made kernels"
 
-    def __init__(self, noise: float = 0.002, seed: int = 0, noisy: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        noise: float = 0.002,
+        seed: int = 0,
+        noisy: Sequence[str] = (),
+        drift: float = 0.0,
+        memory: float = 10.0,
+    ) -> None:
         self.now, self._random = 0.0, Random(seed)
-        self.noise, self.noisy = noise, noisy
+        self.noise, self.noisy, self.drift, self.memory = noise, noisy, drift, memory
+        self._speed, self._seen = self._random.gauss(), 0.0
 
     def clock(self) -> float:
         """Return the time; to look at it takes a little."""
@@ -36,8 +52,16 @@ class MadeMachine:
 
     def take(self, seconds: float, what: str = "") -> None:
         """Let time pass, more where there is noise."""
-        wide = 1.5 if what in self.noisy else self.noise
-        self.now += seconds * (1 + wide * self._random.random())
+        slower = self.noise * self._random.random()
+        if what in self.noisy:
+            # A neighbor who comes and goes: the best of many samples does not get past it.
+            slower = 1.5 * Random(f"{what} {self.now // NEIGHBOR}").random()
+        if self.drift:
+            kept = exp((self._seen - self.now) / self.memory)
+            self._speed = kept * self._speed + sqrt(1 - kept * kept) * self._random.gauss()
+            self._seen = self.now
+        speed = exp(self.drift * self._speed)
+        self.now += seconds / speed * (1 + slower)
 
     def triad(self, arrays: Sequence[Any], passes: int) -> None:
         """Go through three arrays at the rate of the level in which they fit."""

@@ -118,8 +118,8 @@ def test_without_a_report_levels_are_counted() -> None:
     ]  # fmt: skip
 
 
-def test_a_level_of_few_rounds_is_none() -> None:
+def test_a_level_of_few_stretches_is_none() -> None:
     flat = [[40e9] * len(SIZES)] * 3
     values, lost = level_figures("memory", SIZES, [*curves(4), *flat], CACHES)
     assert values == {}
-    assert lost["memory.l1"] == "too noisy: found in 4 of 7 rounds"
+    assert lost["memory.l1"] == "too noisy: found in 4 of 7 stretches of time"

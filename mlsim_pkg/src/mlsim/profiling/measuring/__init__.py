@@ -30,8 +30,10 @@ def measure(
 ) -> Measurement:
     """Measure the ceilings of this machine: bandwidths by level, products, starts, disk.
 
-    Everything is measured in six rounds or more. A figure is the median of the rounds, and
-    what spreads too far is left out and said.
+    Everything is measured in six rounds or more, so that each figure sees the whole minute. The
+    rounds are put into six stretches of time. A figure is the median of the stretches, each with
+    the best of its rounds, and its interval reaches as far to either side as they differ: see
+    `Spread.across`. What differs too much is left out and said.
 
     Parameters
     ----------

@@ -18,18 +18,23 @@ from mlsim.profiling.measuring.products import (
     FORMATS,
     ProductWorker,
     WorkerError,
-    choose_side,
     product_flops,
+    try_sides,
 )
 from mlsim.profiling.measuring.registers import RegisterChains
-from mlsim.profiling.measuring.rounds import Measure, Rounds
+from mlsim.profiling.measuring.rounds import Measure
 from mlsim.profiling.measuring.samples import Clock, Workers
 from mlsim.profiling.measuring.starts import CallStart
-from mlsim.profiling.measuring.streams import Plan, Stream, largest_set, sweep, sweep_sizes
+from mlsim.profiling.measuring.streams import Plan, Stream, largest_set, sweep_sizes
 
 # Samples in a round, of which the best counts.
 SAMPLES = 3
-SWEEP_SAMPLES = 2
+# Main memory is a figure of its own and takes this time; of the other working sets, which are
+# many, a round takes one sample each.
+MEMORY_SECONDS = 0.25
+# Products within this part of the best are measured as well: which one is the best is not known
+# before the last round.
+NEARLY_BEST, CANDIDATES = 0.90, 2
 # Several workers start within some tens of microseconds: their samples are longer.
 ALONE_SECONDS, TOGETHER_SECONDS = 0.005, 0.01
 LIBRARIES = ("numpy", "torch")
@@ -47,22 +52,25 @@ class Team:
     curves: list[list[float]] = field(default_factory=list)
 
     def sweep(self) -> Mapping[str, float]:
-        """Go through every working set once more; the levels are found at the end."""
-        self.curves.append(sweep(self.stream, self.sizes, self.plan, SWEEP_SAMPLES))
-        return {}
+        """Go through every working set once more; return the bandwidth of main memory.
 
-    def memory(self) -> Mapping[str, float]:
-        """Return the bandwidth of main memory."""
-        rate = self.stream.sample(self.sizes[-1], self.plan, SAMPLES + 2)
-        return {f"{self.table}.bandwidth": rate}
+        The levels are found at the end.
+        """
+        self.stream.move()
+        *small, last = self.sizes
+        curve = [self.stream.sample(size, self.plan) for size in small]
+        curve.append(self.stream.sample(last, self.plan, MEMORY_SECONDS))
+        self.curves.append(curve)
+        return {f"{self.table}.bandwidth": curve[-1]}
 
 
 @dataclass
 class Product:
-    """The best product of one format on one team: by whom, and with which side."""
+    """A product of one format on one team: by whom, with which side, and how fast."""
 
     worker: ProductWorker
     side: int
+    rate: float
 
     @property
     def how(self) -> str:
@@ -92,7 +100,7 @@ class Processor:
         self._worker, self._libraries = worker, libraries
         self._stack = ExitStack()
         self.teams: list[Team] = []
-        self.products: dict[str, Product] = {}
+        self.products: dict[str, list[Product]] = {}
         self.versions: dict[str, str] = {}
         self.lost: dict[str, str] = {}
 
@@ -120,32 +128,33 @@ class Processor:
             words = "one core" if table == "one_core" else "all cores"
             least = ALONE_SECONDS if workers.count == 1 else TOGETHER_SECONDS
             stream = Stream(self._numpy, self.kernels, workers, largest)
-            sizes = sweep_sizes(largest, workers.count)
+            caches = max((each.total for each in self.machine.caches), default=0)
+            sizes = sweep_sizes(largest, workers.count, caches)
             self.teams.append(Team(table, words, stream, sizes, Plan(least)))
         self._choose_products()
 
     def _choose_products(self) -> None:
         for table, threads in (("one_core", 1), ("compute", self.machine.cores)):
-            best: dict[str, float] = {}
+            tried: dict[str, list[Product]] = {}
             reasons: dict[str, str] = {}
             for library in self._libraries:
                 self._say(f"products with {library}, {threads} threads")
-                for name, side, rate, reason, worker in self._tried(library, threads):
-                    if reason:
-                        reasons[name] = reason
-                    elif rate > best.get(name, 0.0):
-                        best[name] = rate
-                        self.products[f"{table}.{name}"] = Product(worker, side)
+                for name, found, reason in self._tried(library, threads):
+                    tried.setdefault(name, []).extend(found)
+                    reasons[name] = reason
+            for name, products in tried.items():
+                products.sort(key=lambda each: -each.rate)
+                enough = [each for each in products if each.rate >= NEARLY_BEST * products[0].rate]
+                if enough:
+                    self.products[f"{table}.{name}"] = enough[:CANDIDATES]
             if table == "compute":
                 self.lost |= {
-                    f"compute.{name}": reasons.get(name, "no library multiplies in it")
+                    f"compute.{name}": reasons.get(name) or "no library multiplies in it"
                     for name in FORMATS
-                    if name not in best
+                    if not tried.get(name)
                 }
 
-    def _tried(
-        self, library: str, threads: int
-    ) -> Iterator[tuple[str, int, float, str, ProductWorker]]:
+    def _tried(self, library: str, threads: int) -> Iterator[tuple[str, list[Product], str]]:
         worker = self._worker(library, threads)
         try:
             self._stack.enter_context(worker)
@@ -156,20 +165,19 @@ class Processor:
         floor = 0.0
         for name in FORMATS:
             try:
-                choice = choose_side(worker, name, floor)
+                rates, reason = try_sides(worker, name, floor)
             except WorkerError as error:
                 self.lost[f"{library}, {threads} threads"] = str(error)
                 return
-            yield name, choice.side, choice.rate, choice.reason, worker
+            yield name, [Product(worker, side, rate) for side, rate in rates.items()], reason
             if name == "fp32":
-                floor = choice.rate
+                floor = max(rates.values(), default=0.0)
 
     def parts(self) -> Mapping[str, Measure]:
         """Return what a round consists of."""
         parts: dict[str, Measure] = {}
         for team in self.teams:
-            parts[f"memory, {team.words}"] = team.memory
-            parts[f"working sets, {team.words}"] = team.sweep
+            parts[f"memory, {team.words}"] = team.sweep
         parts["products"] = self._multiply
         if isinstance(self.kernels, CompiledKernels):
             chains = RegisterChains(self.kernels, self._workers["memory"])
@@ -182,17 +190,25 @@ class Processor:
         return parts
 
     def _multiply(self) -> Mapping[str, float]:
-        found = {}
-        for name, product in list(self.products.items()):
-            try:
-                answer = product.worker.multiply(name.partition(".")[2], product.side, SAMPLES)
-            except WorkerError as error:
-                self.lost[name] = str(error)
-                del self.products[name]
-                continue
-            if answer.seconds:
-                found[name] = product_flops(product.side) / min(answer.seconds)
-        return found
+        return {
+            name: rate
+            for name, products in self.products.items()
+            if (rate := max((self._rate(name, each) for each in products), default=0.0))
+        }
+
+    def _rate(self, name: str, product: Product) -> float:
+        """Return the rate of this round, or 0 where there was none; keep the best of all rounds."""
+        try:
+            answer = product.worker.multiply(name.partition(".")[2], product.side, SAMPLES - 1)
+        except WorkerError as error:
+            self.lost[name] = str(error)
+            self.products[name] = [each for each in self.products[name] if each is not product]
+            return 0.0
+        if not answer.seconds:
+            return 0.0
+        rate = product_flops(product.side) / min(answer.seconds)
+        product.rate = max(product.rate, rate)
+        return rate
 
     def _disk(self) -> Measure | None:
         if self._disk_folder is None:
@@ -215,11 +231,11 @@ class Processor:
 
         return measure
 
-    def how(self, name: str, rounds: Rounds) -> str:
+    def how(self, name: str) -> str:
         """Say what a figure was measured by, in a sentence."""
         table, _, short = name.partition(".")
         if name in self.products:
-            return self.products[name].how
+            return max(self.products[name], key=lambda each: each.rate).how
         if short == "bandwidth":
             team = next(each for each in self.teams if each.table == table)
             size = team.sizes[-1] / 2**20

@@ -81,7 +81,7 @@ def printed(figure: MeasuredFigure) -> tuple[str, str, str]:
 
     >>> from mlsim.profiling import MeasuredFigure, Spread
     >>> printed(MeasuredFigure("memory.bandwidth", "B/s", Spread.of([41e9, 42e9, 43.256e9]), ""))
-    ('42', 'GB/s', '42 GB/s, from 41 to 43.26, median of 3 rounds')
+    ('42', 'GB/s', '42 GB/s, from 41 to 43.26, median of 3 stretches of time')
     """
     scale, unit = scale_for(figure.value, figure.base)
     unit = unit.replace("µ", "u")
@@ -91,8 +91,9 @@ def printed(figure: MeasuredFigure) -> tuple[str, str, str]:
     value = f"{figure.value / scale:.4g}"
     if "e" in value:
         value = f"{figure.value / scale:.0f}"
-    rounds = len(figure.spread.values)
-    return value, unit, f"{value} {unit}, from {low} to {high}, median of {rounds} rounds"
+    count = len(figure.spread.values)
+    said = f"{value} {unit}, from {low} to {high}, median of {count} stretches of time"
+    return value, unit, said
 
 
 def _table(

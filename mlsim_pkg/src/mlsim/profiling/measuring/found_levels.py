@@ -7,12 +7,15 @@ from math import log2
 from statistics import median
 
 from mlsim.profiling.measuring.levels import FoundLevel, find_levels
-from mlsim.profiling.measuring.rounds import FEWEST_ROUNDS
+from mlsim.profiling.measuring.rounds import STRETCHES
+from mlsim.profiling.measuring.streams import STEPS_PER_DOUBLING
 
-# A level of a round, or one that the system reports, is the same one within this factor.
+# A level of a stretch of time, or one that the system reports, is the same one within this factor.
 SAME = 2.0
-# A size is read off a grid of quarters of a doubling, so it may spread further than a rate.
+# A size is read off a grid of quarters of a doubling, so it may spread further than a rate, and
+# is known to half a step of the grid.
 SIZE_LIMIT = 0.5
+SIZE_STEP = 2 ** (1 / STEPS_PER_DOUBLING / 2) - 1
 
 
 def level_figures(
@@ -21,14 +24,14 @@ def level_figures(
     curves: Sequence[Sequence[float]],
     reported: Mapping[int, int],
 ) -> tuple[dict[str, list[float]], dict[str, str]]:
-    """Return sizes and bandwidths of caches by figure, a value for each round, and what is lost.
+    """Return sizes and bandwidths of caches by figure, a value for each curve, and what is lost.
 
     Parameters
     ----------
     table
         Where the figures belong: "memory" or "one_core".
     sizes, curves
-        Working sets, and the rates of each round.
+        Working sets, and their rates in each stretch of time.
     reported
         Sizes in B by level, as the system reports them; empty where it does not.
 
@@ -42,11 +45,13 @@ def level_figures(
     levels = [level for level in find_levels(sizes, middle) if level.capacity]
     names, lost = _named(levels, reported)
     values: dict[str, list[float]] = {}
-    by_round = [find_levels(sizes, curve) for curve in curves]
+    by_curve = [find_levels(sizes, curve) for curve in curves]
     for level, name in names:
-        found = [each for each in (_same(level, levels_) for levels_ in by_round) if each]
-        if len(found) < min(FEWEST_ROUNDS, len(curves)):
-            lost[f"l{name}"] = f"too noisy: found in {len(found)} of {len(curves)} rounds"
+        found = [each for each in (_same(level, levels_) for levels_ in by_curve) if each]
+        if len(found) < min(STRETCHES, len(curves)):
+            lost[f"l{name}"] = (
+                f"too noisy: found in {len(found)} of {len(curves)} stretches of time"
+            )
             continue
         values[f"{table}.l{name}"] = found
         flat = [n for n, size in enumerate(sizes) if level.first <= size <= level.last]
@@ -58,7 +63,7 @@ def level_figures(
 
 
 def _same(level: FoundLevel, others: Sequence[FoundLevel]) -> float | None:
-    """Return the size of the level of a round that is this one."""
+    """Return the size of the level of one curve that is this one."""
     capacity = level.capacity or 1.0
     near = [each.capacity for each in others if each.capacity]
     best = min(near, key=lambda size: abs(log2(size / capacity)), default=None)
@@ -79,6 +84,14 @@ def _named(
             named.append((best, number))
         else:
             lost[f"l{number}"] = f"not found: the system reports {size / 2**10:,.0f} KiB"
+    # What is left over may be the missing one, cut down by others who share it.
+    over = [each for each in levels if each not in [level for level, _ in named]]
+    if over and lost:
+        found = ", ".join(f"{(each.capacity or 0.0) / 2**10:,.0f} KiB" for each in over)
+        lost = {
+            name: f"{reason}, and a level ends at {found} (other guests may share the cache)"
+            for name, reason in lost.items()
+        }
     return named, lost
 
 

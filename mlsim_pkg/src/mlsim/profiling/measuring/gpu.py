@@ -9,26 +9,23 @@ from __future__ import annotations
 import datetime
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from statistics import median
 from time import monotonic, perf_counter
 from typing import Any
 
 from mlsim.errors import NotMeasuredError
 from mlsim.hardware.this_machine import this_machine
-from mlsim.profiling.measuring.found_levels import SIZE_LIMIT, level_figures
-from mlsim.profiling.measuring.measurement import MeasuredFigure, Measurement
+from mlsim.profiling.measuring.found_levels import level_figures
+from mlsim.profiling.measuring.measurement import MeasuredFigure, Measurement, judged
 from mlsim.profiling.measuring.products import product_flops
 from mlsim.profiling.measuring.rounds import (
-    FEWEST_ROUNDS,
-    NOISE_LIMIT,
     Measure,
     Rounds,
+    best_curves,
+    middle_curve,
     run_rounds,
-    too_noisy,
 )
 from mlsim.profiling.measuring.samples import Clock
 from mlsim.profiling.measuring.streams import STEPS_PER_DOUBLING
-from mlsim.profiling.spread import Spread
 
 SIDES = (1024, 2048, 4096, 8192)
 LONG_ENOUGH, SAMPLE = 0.02, 0.01
@@ -244,7 +241,7 @@ def measure_gpu(
     if gpu.backend == "cuda":
         parts["copies"] = _copies(gpu)
     rounds = run_rounds(parts, now, began + seconds, say)
-    figures = _judged(gpu, rounds, (sizes, curves), hows, refused)
+    figures, refused = _judged(gpu, rounds, (sizes, curves), hows, refused)
     return Measurement(
         machine=this_machine(),
         kind="gpu",
@@ -252,7 +249,7 @@ def measure_gpu(
         date=datetime.datetime.now(tz=datetime.UTC).date(),
         figures=figures,
         refused=refused,
-        curves={"GPU": (sizes, [median(each) for each in zip(*curves, strict=True)])},
+        curves={"GPU": (sizes, middle_curve(curves))},
         versions={"PyTorch": f"{torch.__version__}, {gpu.backend}"},
         rounds=rounds.count,
         seconds=now() - began,
@@ -308,26 +305,17 @@ def _judged(
     curves: tuple[list[int], list[list[float]]],
     hows: Mapping[str, str],
     refused: dict[str, str],
-) -> dict[str, MeasuredFigure]:
+) -> tuple[dict[str, MeasuredFigure], dict[str, str]]:
     sizes, rates = curves
-    reported = {2: gpu.cache} if gpu.cache else {}
-    values = dict(rounds.values)
-    if reported:
-        levels, lost = level_figures("memory", sizes, rates, reported)
+    values = rounds.stretches()
+    lost: dict[str, str] = {}
+    if gpu.cache:
+        levels, lost = level_figures("memory", sizes, best_curves(rates), {2: gpu.cache})
         values |= levels
-        refused |= lost
-    figures = {}
-    for name, each in values.items():
-        spread = Spread.of(each)
-        size = name in ("memory.l2", "memory.last_level")
-        reason = too_noisy(spread, SIZE_LIMIT if size else NOISE_LIMIT)
-        if len(each) < FEWEST_ROUNDS:
-            reason = f"measured in {len(each)} rounds only"
-        if reason:
-            refused[name] = reason
-            continue
-        base = "s" if name.startswith("starts.") else "B" if size else "B/s"
-        base = "FLOP/s" if name.startswith("compute.") else base
-        how = hows.get(name) or _HOW.get(name, "Working sets from small to large, as for memory.")
-        figures[name] = MeasuredFigure(name, base, spread, how)
-    return figures
+    said = {**_HOW, **hows}
+    figures, noisy = judged(
+        values,
+        lambda name: said.get(name, "Working sets from small to large, as for memory."),
+        rounds.count,
+    )
+    return figures, refused | lost | noisy

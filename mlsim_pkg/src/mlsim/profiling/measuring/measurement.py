@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mlsim.errors import NotMeasuredError
 from mlsim.hardware.this_machine import Machine
-from mlsim.profiling.measuring.rounds import QUIET
+from mlsim.profiling.measuring.found_levels import SIZE_LIMIT, SIZE_STEP
+from mlsim.profiling.measuring.rounds import (
+    CLOCK_STEP,
+    NOISE_LIMIT,
+    QUIET,
+    STRETCHES,
+    too_noisy,
+)
 from mlsim.profiling.spread import Spread
 from mlsim.units import scale_for, text
 
@@ -39,6 +46,12 @@ _WORDS = {
     "pcie": "from the host",
 }
 
+_BASES = {"compute": "FLOP/s", "ceilings": "FLOP/s", "starts": "s", "disk": "B/s", "links": "B/s"}
+MEANING = (
+    "A figure is the median of six stretches of this time, each with the best of its rounds. In\n"
+    "another run it may lie as far to either side as they differ, or as half a step of the clock."
+)
+
 
 @dataclass(frozen=True, slots=True)
 class MeasuredFigure:
@@ -51,7 +64,7 @@ class MeasuredFigure:
     base
         The unit of its values: "B/s", "FLOP/s", "B" or "s".
     spread
-        Its values, one for each round.
+        Its values, one for each stretch of time.
     how
         What ran, in a sentence.
     """
@@ -63,7 +76,7 @@ class MeasuredFigure:
 
     @property
     def value(self) -> float:
-        """The median of the rounds, in base units."""
+        """The median of the stretches, in base units."""
         return self.spread.median
 
     @property
@@ -93,6 +106,46 @@ def words_of(name: str) -> str:
         return f"L{short[1]} cache" + ("" if short.endswith("bandwidth") else ", size")
     first, _, rest = short.partition("_")
     return f"{first}, {_WORDS.get(rest, rest)}" if rest else first
+
+
+def base_of(name: str) -> str:
+    """Return the unit of a figure.
+
+    >>> base_of("memory.l1"), base_of("memory.l1_bandwidth"), base_of("one_core.fp32")
+    ('B', 'B/s', 'FLOP/s')
+    """
+    table, _, short = name.partition(".")
+    if short.endswith("bandwidth"):
+        return "B/s"
+    if table == "memory" or (short[:1] == "l" and short[1:2].isdigit()):
+        return "B"
+    return _BASES.get(table, "FLOP/s")
+
+
+def judged(
+    values: Mapping[str, Sequence[float]], how: Callable[[str], str], rounds: int
+) -> tuple[dict[str, MeasuredFigure], dict[str, str]]:
+    """Return the figures that are ceilings, and what is none, with the reason.
+
+    Parameters
+    ----------
+    values
+        Of each figure, one for each stretch of time.
+    how
+        Says what measured a figure.
+    """
+    figures, refused = {}, {}
+    for name, each in values.items():
+        size = base_of(name) == "B"
+        spread = Spread.across(each, SIZE_STEP if size else CLOCK_STEP / 2)
+        reason = too_noisy(spread, SIZE_LIMIT if size else NOISE_LIMIT)
+        if len(each) < STRETCHES:
+            reason = f"measured in {len(each)} of {rounds} rounds only"
+        if reason:
+            refused[name] = reason
+        else:
+            figures[name] = MeasuredFigure(name, base_of(name), spread, how(name))
+    return figures, refused
 
 
 @dataclass(frozen=True)
@@ -202,6 +255,7 @@ class Measurement:
                     "low": each.spread.low,
                     "high": each.spread.high,
                     "confidence": each.spread.confidence,
+                    "stretches": list(each.spread.values),
                     "how": each.how,
                 }
                 for name, each in self.figures.items()
@@ -223,6 +277,8 @@ class Measurement:
             own = [each for name, each in self.figures.items() if name.startswith(f"{table}.")]
             if own:
                 lines += ["", title, *(f"  {each.words:<28} {_columns(each)}" for each in own)]
+        if self.figures:
+            lines += ["", MEANING]
         if self.refused:
             lines += ["", "left out"]
             lines += [f"  {_title(name)}: {reason}" for name, reason in self.refused.items()]

@@ -133,17 +133,10 @@ class ProductWorker:
         return said
 
 
-@dataclass(frozen=True, slots=True)
-class Choice:
-    """The side at which a format was fastest, with its rate, or why there is none."""
-
-    side: int
-    rate: float
-    reason: str = ""
-
-
-def choose_side(worker: ProductWorker, number_format: str, floor: float = 0.0) -> Choice:
-    """Try larger and larger products; return the side with the highest rate.
+def try_sides(
+    worker: ProductWorker, number_format: str, floor: float = 0.0
+) -> tuple[dict[int, float], str]:
+    """Try larger and larger products; return rates in FLOP/s by side, or why there are none.
 
     Parameters
     ----------
@@ -151,25 +144,21 @@ def choose_side(worker: ProductWorker, number_format: str, floor: float = 0.0) -
         A rate in FLOP/s. A format that is slower than this on its second side is given up:
         the processor has nothing for it, and the library converts each number.
     """
-    best = Choice(0, 0.0, "there is no product in this format")
+    rates: dict[int, float] = {}
     for number, side in enumerate(SIDES):
         answer = worker.multiply(number_format, side, 2)
         if answer.reason or not answer.seconds:
-            return best if best.side else Choice(0, 0.0, answer.reason or best.reason)
+            return rates, answer.reason or "there is no product in this format"
         seconds = min(answer.seconds)
-        rate = product_flops(side) / seconds
-        if rate > best.rate:
-            best = Choice(side, rate)
+        rate = rates[side] = product_flops(side) / seconds
         if number and rate < floor:
-            return Choice(
-                0,
-                rate,
+            return {}, (
                 f"{rate / 1e9:.3g} GFLOP/s, less than in wider numbers: the processor has no "
-                "unit for it, and the library converts each number",
+                "unit for it, and the library converts each number"
             )
         if seconds > LONG_ENOUGH or seconds * 8 > TOO_LONG:
             break
-    return best
+    return rates, ""
 
 
 def product_flops(side: int) -> float:

@@ -1,39 +1,80 @@
 """Rounds: everything is measured once, then all of it again, so that a slow minute shows.
 
-In a round, a figure is the best of a few samples taken one after the other, as STREAM takes
-it: what disturbs a sample makes it slower, never faster. Over the rounds, the figure is the
-median, and its spread says how well it is known. A figure that spreads too far is no ceiling.
+A machine drifts: its clock goes up and down in steps, neighbors come and go. What is measured in
+one stretch of time knows nothing of the next one. So each round goes through all figures, and the
+rounds of a run are put into six stretches, one after the other. In a stretch, a figure is its best,
+as STREAM takes it: what disturbs a sample makes it slower, never faster. The figure is the median
+of the six, and `Spread.across` says how far it may lie elsewhere in another minute. A figure whose
+stretches differ too much is no ceiling.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import itertools
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from statistics import median
+from typing import TypeVar
 
 from mlsim.profiling.spread import Spread
 
-# The interval of the median may be this wide, as a part of it.
+# The stretches of a figure may differ by this part of their median.
 NOISE_LIMIT = 0.10
-ROUNDS, FEWEST_ROUNDS = 9, 6
+STRETCHES = 6
+# Three rounds in a stretch are enough; one is the least.
+MOST_ROUNDS, FEWEST_ROUNDS = 3 * STRETCHES, STRETCHES
+# Processors change their clock in steps of 100 MHz, 3 % at 3.3 GHz, and a run may see one step
+# only: what it measured lies between half a step below and half a step above.
+CLOCK_STEP = 0.03
 
+T = TypeVar("T")
 # What a round gives: rates in base units by the names of figures.
 Measure = Callable[[], Mapping[str, float]]
 
 
 @dataclass
 class Rounds:
-    """Figures of several rounds, by name.
-
-    `lost` has what could not be measured at all, with the reason.
-    """
+    """Figures of several rounds, by name, in the order in which they were measured."""
 
     values: dict[str, list[float]] = field(default_factory=dict)
-    lost: dict[str, str] = field(default_factory=dict)
     count: int = 0
 
-    def spreads(self) -> dict[str, Spread]:
-        """Return the spread of every figure."""
-        return {name: Spread.of(values) for name, values in self.values.items()}
+    def stretches(self) -> dict[str, list[float]]:
+        """Return the best of each stretch: the least of what is a time, the greatest of rates."""
+        return {
+            name: [min(each) if is_time(name) else max(each) for each in split(values)]
+            for name, values in self.values.items()
+        }
+
+
+def is_time(name: str) -> bool:
+    """Whether a figure is a time, so that less is better."""
+    return name.startswith("starts.")
+
+
+def split(values: Sequence[T]) -> list[Sequence[T]]:
+    """Cut values into six stretches in their order, or as many as there are values.
+
+    >>> split("abcdefgh")
+    ['a', 'b', 'cd', 'e', 'f', 'gh']
+    """
+    count = min(STRETCHES, len(values))
+    ends = [len(values) * n // count for n in range(count + 1)]
+    return [values[begin:end] for begin, end in itertools.pairwise(ends)]
+
+
+def best_curves(curves: Sequence[Sequence[float]]) -> list[list[float]]:
+    """Return the curve of each stretch: at each point the best of its rounds.
+
+    >>> best_curves([[1.0, 4.0], [2.0, 3.0], *[[5.0, 5.0]] * 11])[0]
+    [2.0, 4.0]
+    """
+    return [[max(each) for each in zip(*group, strict=True)] for group in split(curves)]
+
+
+def middle_curve(curves: Sequence[Sequence[float]]) -> list[float]:
+    """Return the curve of which each point is the median of the stretches."""
+    return [median(each) for each in zip(*best_curves(curves), strict=True)]
 
 
 def run_rounds(
@@ -41,7 +82,7 @@ def run_rounds(
     clock: Callable[[], float],
     deadline: float,
     say: Callable[[str], None] = lambda _: None,
-    most: int = ROUNDS,
+    most: int = MOST_ROUNDS,
 ) -> Rounds:
     """Measure every part in turn, and again, until enough rounds are done or time is up.
 
@@ -75,12 +116,12 @@ QUIET = (
 def too_noisy(spread: Spread, limit: float = NOISE_LIMIT) -> str:
     """Say why a figure is no ceiling; "" where it is one.
 
-    >>> too_noisy(Spread.of([99.0, 100.0, 101.0]))
+    >>> too_noisy(Spread.across([99.0, 100.0, 101.0]))
     ''
-    >>> too_noisy(Spread.of([80.0, 100.0, 101.0]))
-    'too noisy: its median is known to 21 %, and 10 % is allowed'
+    >>> too_noisy(Spread.across([80.0, 100.0, 101.0]))
+    'too noisy: its stretches of time differ by 21 %, and 10 % is allowed'
     """
-    if spread.relative <= limit:
+    if spread.range <= limit:
         return ""
-    known, allowed = round(100 * spread.relative), round(100 * limit)
-    return f"too noisy: its median is known to {known} %, and {allowed} % is allowed"
+    found, allowed = round(100 * spread.range), round(100 * limit)
+    return f"too noisy: its stretches of time differ by {found} %, and {allowed} % is allowed"

@@ -7,7 +7,6 @@ cache moves.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import ceil, log2
 from typing import Any
@@ -30,6 +29,8 @@ MEMORY_PART = 1 / 4
 # addresses would make the three fight for one place in a cache.
 LINE = 64
 APART = 9 * LINE
+PAGE = 4096
+GOLDEN = (5**0.5 - 1) / 2
 
 
 def largest_set(machine: Machine) -> int:
@@ -43,19 +44,27 @@ def largest_set(machine: Machine) -> int:
     return min(wanted, int(machine.memory * MEMORY_PART)) if machine.memory else wanted
 
 
-def sweep_sizes(largest: int, workers: int = 1) -> list[int]:
+def sweep_sizes(largest: int, workers: int = 1, caches: int = 0) -> list[int]:
     """Return the working sets of a sweep, of all workers together, in B.
+
+    Beyond twice the caches (in B, where they are known) only every doubling is taken: there is
+    nothing more to find, and a pass over them takes long.
 
     >>> sizes = sweep_sizes(2**20)
     >>> sizes[0], sizes[4], sizes[-1], len(sizes)
     (8064, 16320, 1048512, 29)
+    >>> len(sweep_sizes(2**20, caches=2**17))
+    23
     """
     first, grain = SMALLEST * workers, ARRAYS * LINE * workers
     steps = ceil(STEPS_PER_DOUBLING * log2(largest / first))
-    sizes = [
-        int(first * 2 ** (step / STEPS_PER_DOUBLING)) // grain * grain for step in range(steps)
+    sizes = [first * 2 ** (step / STEPS_PER_DOUBLING) for step in range(steps)]
+    kept = [
+        size
+        for step, size in enumerate(sizes)
+        if not caches or size <= 2 * caches or step % STEPS_PER_DOUBLING == 0
     ]
-    return [*sizes, largest // grain * grain]
+    return [int(size) // grain * grain for size in [*kept, largest]]
 
 
 class Stream:
@@ -69,6 +78,14 @@ class Stream:
         ]
         # Memory belongs to the core that touches it first.
         workers.each(lambda worker: self._blocks[worker].fill(1.0))
+        self._place = 0.0
+
+    def move(self) -> None:
+        """Let the sets lie elsewhere: other pages fall on other places of a cache.
+
+        By the golden ratio, so that no two rounds are near each other.
+        """
+        self._place = (self._place + GOLDEN) % 1
 
     def arrays(self, worker: int, size: int) -> list[Any]:
         """Return a worker's three arrays within a working set of all workers."""
@@ -76,6 +93,8 @@ class Stream:
         count = size // self._workers.count // ARRAYS // ELEMENT
         begin = -block.ctypes.data % LINE // ELEMENT
         stride = count + (-count % (LINE // ELEMENT)) + APART // ELEMENT
+        free = max(0, len(block) - begin - ARRAYS * stride)
+        begin += int(self._place * free) // (PAGE // ELEMENT) * (PAGE // ELEMENT)
         return [block[begin + n * stride :][:count] for n in range(ARRAYS)]
 
     def moved(self, size: int) -> int:
@@ -87,26 +106,26 @@ class Stream:
             * (size // self._workers.count // ARRAYS // ELEMENT)
         )
 
-    def sample(self, size: int, plan: Plan, samples: int) -> float:
-        """Return the best rate of some samples in B/s; the first call finds out how many passes."""
+    def sample(self, size: int, plan: Plan, seconds: float = 0.0) -> float:
+        """Return the best rate in B/s of the samples that fit into some seconds, or of one.
+
+        The first call finds out how many passes make a sample.
+        """
         sets = [self.arrays(worker, size) for worker in range(self._workers.count)]
 
         def job(worker: int, passes: int) -> None:
             self._kernels.triad(sets[worker], passes)
 
         if size not in plan.passes:
-            plan.passes[size], _ = enough_passes(self._workers, job, plan.least)
-        return self.moved(size) / best_seconds(self._workers, job, plan.passes[size], samples)
+            plan.passes[size], plan.taken[size] = enough_passes(self._workers, job, plan.least)
+        times = max(1, int(seconds / plan.taken[size]))
+        return self.moved(size) / best_seconds(self._workers, job, plan.passes[size], times)
 
 
 @dataclass
 class Plan:
-    """How many passes make a sample, for each size."""
+    """How many passes make a sample, for each size, and how long the first one took."""
 
     least: float
     passes: dict[int, int] = field(default_factory=dict)
-
-
-def sweep(stream: Stream, sizes: Sequence[int], plan: Plan, samples: int) -> list[float]:
-    """Return the rate of each working set in B/s."""
-    return [stream.sample(size, plan, samples) for size in sizes]
+    taken: dict[int, float] = field(default_factory=dict)

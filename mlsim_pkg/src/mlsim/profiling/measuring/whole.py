@@ -5,26 +5,16 @@ from __future__ import annotations
 import datetime
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from statistics import median
 from typing import Any
 
 from mlsim.hardware.this_machine import Machine, this_machine
 from mlsim.profiling.measuring.cpu import Processor, Team, default_disk_folder
-from mlsim.profiling.measuring.found_levels import SIZE_LIMIT, level_figures, level_words
-from mlsim.profiling.measuring.measurement import MeasuredFigure, Measurement
+from mlsim.profiling.measuring.found_levels import level_figures, level_words
+from mlsim.profiling.measuring.measurement import MeasuredFigure, Measurement, judged
 from mlsim.profiling.measuring.other_kernels import Kernels, find_kernels
 from mlsim.profiling.measuring.products import ProductWorker
-from mlsim.profiling.measuring.rounds import (
-    FEWEST_ROUNDS,
-    NOISE_LIMIT,
-    Rounds,
-    run_rounds,
-    too_noisy,
-)
+from mlsim.profiling.measuring.rounds import Rounds, best_curves, middle_curve, run_rounds
 from mlsim.profiling.measuring.samples import Clock
-from mlsim.profiling.spread import Spread
-
-_BASES = {"compute": "FLOP/s", "ceilings": "FLOP/s", "starts": "s", "disk": "B/s", "links": "B/s"}
 
 
 def measure_cpu(
@@ -60,7 +50,7 @@ def measure_cpu(
     )
     with ready as processor:
         rounds = run_rounds(processor.parts(), clock, deadline, say)
-        figures, refused = judged(processor, rounds)
+        figures, refused = judged_cpu(processor, rounds)
     return Measurement(
         machine=machine,
         kind="cpu",
@@ -68,10 +58,7 @@ def measure_cpu(
         date=today,
         figures=figures,
         refused=refused,
-        curves={
-            team.words: (team.sizes, [median(each) for each in zip(*team.curves, strict=True)])
-            for team in processor.teams
-        },
+        curves={team.words: (team.sizes, middle_curve(team.curves)) for team in processor.teams},
         versions={"Python and system": machine.system, **processor.versions},
         rounds=rounds.count,
         seconds=clock() - began,
@@ -79,51 +66,24 @@ def measure_cpu(
     )
 
 
-def judged(
+def judged_cpu(
     processor: Processor, rounds: Rounds
 ) -> tuple[dict[str, MeasuredFigure], dict[str, str]]:
     """Return the figures that are ceilings, and what is none, with the reason."""
-    figures: dict[str, MeasuredFigure] = {}
+    values: dict[str, list[float]] = rounds.stretches()
+    hows = {name: processor.how(name) for name in values}
     refused = dict(processor.lost)
-
-    def judge(name: str, values: list[float], how: str, limit: float = NOISE_LIMIT) -> None:
-        if len(values) < FEWEST_ROUNDS:
-            refused[name] = f"measured in {len(values)} of {rounds.count} rounds only"
-            return
-        spread = Spread.of(values)
-        reason = too_noisy(spread, limit)
-        if reason:
-            refused[name] = reason
-        else:
-            figures[name] = MeasuredFigure(name, base_of(name), spread, how)
-
-    for name, values in rounds.values.items():
-        judge(name, values, processor.how(name, rounds))
     for team in processor.teams:
         reported = reported_sizes(processor.machine, team)
-        values_of, lost = level_figures(team.table, team.sizes, team.curves, reported)
+        found, lost = level_figures(team.table, team.sizes, best_curves(team.curves), reported)
         refused |= lost
-        for name, values in values_of.items():
-            limit = NOISE_LIMIT if name.endswith("bandwidth") else SIZE_LIMIT
-            judge(name, values, level_words(name, team.words, reported), limit)
-    return figures, refused
+        values |= found
+        hows |= {name: level_words(name, team.words, reported) for name in found}
+    figures, noisy = judged(values, hows.__getitem__, rounds.count)
+    return figures, refused | noisy
 
 
 def reported_sizes(machine: Machine, team: Team) -> Mapping[int, int]:
     """Return the caches that a team has, in B by level: of one core, or of all."""
     alone = team.table == "one_core"
     return {each.level: each.size if alone else each.total for each in machine.caches}
-
-
-def base_of(name: str) -> str:
-    """Return the unit of a figure.
-
-    >>> base_of("memory.l1"), base_of("memory.l1_bandwidth"), base_of("one_core.fp32")
-    ('B', 'B/s', 'FLOP/s')
-    """
-    table, _, short = name.partition(".")
-    if short.endswith("bandwidth"):
-        return "B/s"
-    if table == "memory" or (short[:1] == "l" and short[1:2].isdigit()):
-        return "B"
-    return _BASES.get(table, "FLOP/s")
