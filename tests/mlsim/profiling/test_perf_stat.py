@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from mlsim.errors import DataFileError, NotMeasuredError
-from mlsim.profiling import read_perf_stat
+from mlsim.profiling import read_perf_stat, read_profile
 
 TEXT = """
  Performance counter stats for './a.out':
@@ -139,9 +139,39 @@ def test_one_event_twice_is_refused() -> None:
         read_perf_stat(" 8,000 cycles\n 9,000 cycles\n")
 
 
+def test_what_a_program_printed_before_is_passed_over() -> None:
+    assert read_perf_stat("12 epochs\nwarning: slow\n" + TEXT).ipc == 1.5
+    with pytest.raises(DataFileError, match="'warning: slow' is no line of perf stat"):
+        read_perf_stat("warning: slow\n 8,000 cycles\n")
+
+
+def test_a_number_that_could_be_either_is_asked_for() -> None:
+    with pytest.raises(DataFileError, match="could be a fraction or thousands"):
+        read_perf_stat(" 8.000 cycles\n")
+    assert read_perf_stat(" 8.000 cycles\n", decimal=",")["cycles"] == 8000
+
+
+def test_events_that_only_sound_like_operations_are_counted() -> None:
+    found = read_perf_stat(" 7,000 mem_inst_retired.all_loads:u\n 5,000 br_inst_retired.all\n")
+    assert found["mem_inst_retired.all_loads"] == 7000
+    with pytest.raises(DataFileError, match="damaged, or counts operations in a way"):
+        read_perf_stat(" 7,000 fp_arith_inst_retired.triple\n")
+
+
+@pytest.mark.parametrize("printed", [TEXT, CSV, JSON], ids=["text", "csv", "json"])
+def test_a_profile_has_the_same_counters(printed: str, tmp_path: Path) -> None:
+    path = tmp_path / "perf.txt"
+    path.write_text(printed, encoding="utf-8")
+    profile, alone = read_profile(path), read_perf_stat(path)
+    assert profile.kernels[0].facts == {"ipc": 1.5, "cpi": pytest.approx(2 / 3)}
+    assert profile.kernels[0].seconds == alone.elapsed == (None if printed is JSON else 2.56)
+    assert profile.counters["LLC-load-misses"] == alone["LLC-load-misses"]
+    assert "83.31 % of the time" in profile.notes[0]
+
+
 def test_from_a_file(tmp_path: Path) -> None:
     path = tmp_path / "perf.txt"
     path.write_text(TEXT, encoding="utf-8")
     assert read_perf_stat(path).ipc == 1.5
-    with pytest.raises(DataFileError, match="can't be read"):
+    with pytest.raises(DataFileError, match="there is no such file"):
         read_perf_stat(tmp_path / "none.txt")

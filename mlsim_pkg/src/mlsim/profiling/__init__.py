@@ -18,8 +18,9 @@ if TYPE_CHECKING:
     from mlsim.profiling.measuring.levels import FoundLevel, find_levels
     from mlsim.profiling.measuring.measurement import MeasuredFigure, Measurement
     from mlsim.profiling.nvidia_smi import GpuReading, read_nvidia_smi
-    from mlsim.profiling.perf_stat import Counter, PerfStat, read_perf_stat
+    from mlsim.profiling.perf_stat import Counter, PerfStat
     from mlsim.profiling.read import read_profile
+    from mlsim.profiling.read.perf_text import read_perf_stat
     from mlsim.profiling.remedies import Remedy
     from mlsim.profiling.roofs import device_of
     from mlsim.profiling.samples import sample_profile, sample_profiles
@@ -50,7 +51,8 @@ _HOMES = {
     **dict.fromkeys(("FoundLevel", "find_levels"), "measuring.levels"),
     **dict.fromkeys(("MeasuredFigure", "Measurement"), "measuring.measurement"),
     **dict.fromkeys(("GpuReading", "read_nvidia_smi"), "nvidia_smi"),
-    **dict.fromkeys(("Counter", "PerfStat", "read_perf_stat"), "perf_stat"),
+    **dict.fromkeys(("Counter", "PerfStat"), "perf_stat"),
+    "read_perf_stat": "read.perf_text",
     "measure": "measuring",
     "Spread": "spread",
     **dict.fromkeys(("CommandTime", "read_time"), "time_text"),

@@ -6,7 +6,6 @@ import re
 from dataclasses import dataclass
 
 from mlsim.errors import DataFileError
-from mlsim.profiling.printed_numbers import decimal
 from mlsim.profiling.stopwatch import Run
 
 _N = r"\d+(?:[.,]\d+)?"
@@ -110,5 +109,8 @@ def _seconds(said: str) -> float:
     """
     total = 0.0
     for part in re.split("[m:]", said):
-        total = 60 * total + decimal(part, "a time")
+        try:
+            total = 60 * total + float(part.replace(",", "."))
+        except ValueError:
+            raise DataFileError(f"a time: {said!r} is no number.") from None
     return total

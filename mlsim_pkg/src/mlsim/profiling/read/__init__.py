@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -60,7 +61,7 @@ def read_profile(path: str | Path, *, decimal: str | None = None) -> MeasuredPro
 
         return nsight_sqlite.read(source)
     start = source.start.lstrip()
-    if start[:1] in ("{", "["):
+    if start[:1] in ("{", "[") and '"counter-value"' not in start:
         from mlsim.profiling.read import kineto
 
         if kineto.is_trace(start):
@@ -107,7 +108,7 @@ def _reader_of(
     if "Performance counter stats for" in line:
         from mlsim.profiling.read import perf_stat
 
-        return lambda: perf_stat.read(source, line, lines, decimal)
+        return lambda: perf_stat.read(source, line, _numbered(lines), decimal)
     if "Name" in line and ("Self CPU" in line or "CPU total" in line) and "," not in line:
         from mlsim.profiling.read import key_averages
 
@@ -119,7 +120,7 @@ def _reader_of(
             return lambda: ncu_text.read(source, number, line, lines, decimal)
     if len(line) < 12 or not any(sign in line for sign in ",;\t|"):
         return None
-    from mlsim.profiling.read import nsight_compute, nsight_systems, perf_stat, rocprof
+    from mlsim.profiling.read import nsight_compute, nsight_systems, perf_stat, perf_text, rocprof
     from mlsim.profiling.read.tables import header_in
 
     if "Kernel" in line or "Function Name" in line or "Demangled" in line:
@@ -137,6 +138,11 @@ def _reader_of(
     if table is not None:
         dispatches = table
         return lambda: rocprof.read(source, dispatches, lines, decimal)
-    if perf_stat.is_csv(line):
-        return lambda: perf_stat.read_csv(source, number, line, lines, decimal)
+    if perf_text.is_csv(line) or '"counter-value"' in line:
+        both = itertools.chain([(number, line)], _numbered(lines))
+        return lambda: perf_stat.read(source, "", both, decimal)
     return None
+
+
+def _numbered(lines: Lines) -> Iterator[tuple[int, str]]:
+    return ((number, line) for number, line, _ in lines)
