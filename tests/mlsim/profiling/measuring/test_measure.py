@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import datetime
 import itertools
 from pathlib import Path
@@ -13,6 +14,7 @@ from mlsim import Engine, Hardware
 from mlsim.errors import DataFileError, InvalidValueError, NotMeasuredError, UnknownNameError
 from mlsim.hardware.device_files import load_device
 from mlsim.profiling import Measurement, measure
+from mlsim.profiling.measuring.device_file import device_text
 from mlsim.profiling.measuring.whole import measure_cpu
 from mlsim.zoo.catalogue import as_dict, as_text
 from mlsim.zoo.review.file_report import validate_file
@@ -83,6 +85,15 @@ def test_a_noisy_figure_is_left_out_and_said() -> None:
     assert "products of matrices, fp32: too noisy" in said
     assert "To quiet the machine: close other programs" in said
     assert "compute.fp32" not in found.device.figures
+
+
+def test_a_machine_that_others_use_says_so(found: Measurement) -> None:
+    """Steady work of others makes figures lower, and no interval shows it."""
+    assert found.busy == ""
+    busy = dataclasses.replace(found, load=3.2)
+    assert "3.2 programs wanted its 1 core before" in str(busy)
+    assert "To quiet the machine" in str(busy)
+    assert "# The machine was busy: 3.2 programs" in device_text(busy)
 
 
 def test_half_a_roof_is_none(tmp_path: Path) -> None:

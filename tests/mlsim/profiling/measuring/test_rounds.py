@@ -13,8 +13,7 @@ import pytest
 from made_machine import MadeMachine
 
 from mlsim.profiling import Spread
-from mlsim.profiling.measuring.measurement import judged
-from mlsim.profiling.measuring.rounds import CLOCK_STEP, run_rounds, split
+from mlsim.profiling.measuring.rounds import CLOCK_STEP, judged, run_rounds, split
 
 WORK, ROUND = 0.010, 3.0
 

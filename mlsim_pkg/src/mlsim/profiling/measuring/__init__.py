@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import os
 from collections.abc import Callable, Mapping
 from importlib import import_module
 from pathlib import Path
@@ -95,6 +96,7 @@ def measure(
         say=say,
         today=datetime.datetime.now(tz=datetime.UTC).date(),
         clock=perf_counter,
+        load=os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0,
     )
 
 

@@ -39,6 +39,8 @@ def _head(found: Measurement) -> Iterator[str]:
     yield "# Made by `mlsim measure`. Measure again rather than edit it."
     for name, version in found.versions.items():
         yield f"# {name}: {_plain(version)}"
+    if found.busy:
+        yield f"# {_plain(found.busy)}"
     for name, reason in found.refused.items():
         yield f"# left out, {name}: {_plain(reason)}"
     kind = "CPU" if found.kind == "cpu" else "GPU"

@@ -8,14 +8,9 @@ from statistics import median
 
 from mlsim.profiling.measuring.levels import FoundLevel, find_levels
 from mlsim.profiling.measuring.rounds import STRETCHES
-from mlsim.profiling.measuring.streams import STEPS_PER_DOUBLING
 
 # A level of a stretch of time, or one that the system reports, is the same one within this factor.
 SAME = 2.0
-# A size is read off a grid of quarters of a doubling, so it may spread further than a rate, and
-# is known to half a step of the grid.
-SIZE_LIMIT = 0.5
-SIZE_STEP = 2 ** (1 / STEPS_PER_DOUBLING / 2) - 1
 
 
 def level_figures(

@@ -15,12 +15,13 @@ from typing import Any
 from mlsim.errors import NotMeasuredError
 from mlsim.hardware.this_machine import this_machine
 from mlsim.profiling.measuring.found_levels import level_figures
-from mlsim.profiling.measuring.measurement import MeasuredFigure, Measurement, judged
+from mlsim.profiling.measuring.measurement import MeasuredFigure, Measurement
 from mlsim.profiling.measuring.products import product_flops
 from mlsim.profiling.measuring.rounds import (
     Measure,
     Rounds,
     best_curves,
+    judged,
     middle_curve,
     run_rounds,
 )

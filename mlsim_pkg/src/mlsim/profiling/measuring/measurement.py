@@ -3,21 +3,13 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mlsim.errors import NotMeasuredError
 from mlsim.hardware.this_machine import Machine
-from mlsim.profiling.measuring.found_levels import SIZE_LIMIT, SIZE_STEP
-from mlsim.profiling.measuring.rounds import (
-    CLOCK_STEP,
-    NOISE_LIMIT,
-    QUIET,
-    STRETCHES,
-    too_noisy,
-)
 from mlsim.profiling.spread import Spread
 from mlsim.units import scale_for, text
 
@@ -46,7 +38,12 @@ _WORDS = {
     "pcie": "from the host",
 }
 
-_BASES = {"compute": "FLOP/s", "ceilings": "FLOP/s", "starts": "s", "disk": "B/s", "links": "B/s"}
+QUIET = (
+    "To quiet the machine: close other programs, a browser above all; plug a laptop in and take it "
+    "off battery saving; let it cool; on a shared or virtual machine, try again at another time."
+)
+# A machine where nobody else works has a load below this.
+BUSY = 0.5
 MEANING = (
     "A figure is the median of six stretches of this time, each with the best of its rounds. In\n"
     "another run it may lie as far to either side as they differ, or as half a step of the clock."
@@ -108,46 +105,6 @@ def words_of(name: str) -> str:
     return f"{first}, {_WORDS.get(rest, rest)}" if rest else first
 
 
-def base_of(name: str) -> str:
-    """Return the unit of a figure.
-
-    >>> base_of("memory.l1"), base_of("memory.l1_bandwidth"), base_of("one_core.fp32")
-    ('B', 'B/s', 'FLOP/s')
-    """
-    table, _, short = name.partition(".")
-    if short.endswith("bandwidth"):
-        return "B/s"
-    if table == "memory" or (short[:1] == "l" and short[1:2].isdigit()):
-        return "B"
-    return _BASES.get(table, "FLOP/s")
-
-
-def judged(
-    values: Mapping[str, Sequence[float]], how: Callable[[str], str], rounds: int
-) -> tuple[dict[str, MeasuredFigure], dict[str, str]]:
-    """Return the figures that are ceilings, and what is none, with the reason.
-
-    Parameters
-    ----------
-    values
-        Of each figure, one for each stretch of time.
-    how
-        Says what measured a figure.
-    """
-    figures, refused = {}, {}
-    for name, each in values.items():
-        size = base_of(name) == "B"
-        spread = Spread.across(each, SIZE_STEP if size else CLOCK_STEP / 2)
-        reason = too_noisy(spread, SIZE_LIMIT if size else NOISE_LIMIT)
-        if len(each) < STRETCHES:
-            reason = f"measured in {len(each)} of {rounds} rounds only"
-        if reason:
-            refused[name] = reason
-        else:
-            figures[name] = MeasuredFigure(name, base_of(name), spread, how(name))
-    return figures, refused
-
-
 @dataclass(frozen=True)
 class Measurement:
     """The ceilings of one machine.
@@ -170,6 +127,9 @@ class Measurement:
         Software that measured, by its name.
     seconds
         How long it took.
+    load
+        How many programs wanted a core just before, on average over a minute; 0 where the system
+        does not say.
     """
 
     machine: Machine
@@ -183,11 +143,29 @@ class Measurement:
     rounds: int = 0
     seconds: float = 0.0
     capacity: int = 0
+    load: float = 0.0
 
     @property
     def noisy(self) -> bool:
         """Whether anything was left out because it spread too far."""
         return any(reason.startswith("too noisy") for reason in self.refused.values())
+
+    @property
+    def busy(self) -> str:
+        """What to know of a machine that others used; "" where nobody did.
+
+        Others who work all the time make figures lower, and not noisy.
+        """
+        if self.load < BUSY:
+            return ""
+        return (
+            f"The machine was busy: {self.load:.1f} programs wanted its {self._cores} before this "
+            "began.\nSteady work beside a measurement makes its figures lower, and not noisy."
+        )
+
+    @property
+    def _cores(self) -> str:
+        return f"{self.machine.cores} core{'s' if self.machine.cores != 1 else ''}"
 
     @property
     def device(self) -> Device:
@@ -247,6 +225,7 @@ class Measurement:
             "date": self.date.isoformat(),
             "rounds": self.rounds,
             "seconds": self.seconds,
+            "load": self.load,
             "versions": dict(self.versions),
             "figures": {
                 name: {
@@ -268,9 +247,8 @@ class Measurement:
         }
 
     def __str__(self) -> str:
-        cores = f"{self.machine.cores} core{'s' if self.machine.cores != 1 else ''}"
         lines = [
-            f"{self.name}, {cores}, {self.machine.system}",
+            f"{self.name}, {self._cores}, {self.machine.system}",
             f"measured on {self.date} in {self.rounds} rounds, {self.seconds:.0f} s",
         ]
         for table, title in TABLES.items():
@@ -282,7 +260,9 @@ class Measurement:
         if self.refused:
             lines += ["", "left out"]
             lines += [f"  {_title(name)}: {reason}" for name, reason in self.refused.items()]
-        if self.noisy:
+        if self.busy:
+            lines += ["", self.busy]
+        if self.noisy or self.busy:
             lines += ["", QUIET]
         return "\n".join(lines)
 

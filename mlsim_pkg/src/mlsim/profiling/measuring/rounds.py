@@ -16,16 +16,24 @@ from dataclasses import dataclass, field
 from statistics import median
 from typing import TypeVar
 
+from mlsim.profiling.measuring.measurement import MeasuredFigure
+from mlsim.profiling.measuring.streams import STEPS_PER_DOUBLING
 from mlsim.profiling.spread import Spread
 
 # The stretches of a figure may differ by this part of their median.
 NOISE_LIMIT = 0.10
+# A size is read off a grid of quarters of a doubling, so it may spread further than a rate, and
+# is known to half a step of the grid.
+SIZE_LIMIT = 0.5
+SIZE_STEP = 2 ** (1 / STEPS_PER_DOUBLING / 2) - 1
 STRETCHES = 6
 # Three rounds in a stretch are enough; one is the least.
 MOST_ROUNDS, FEWEST_ROUNDS = 3 * STRETCHES, STRETCHES
 # Processors change their clock in steps of 100 MHz, 3 % at 3.3 GHz, and a run may see one step
 # only: what it measured lies between half a step below and half a step above.
 CLOCK_STEP = 0.03
+
+_BASES = {"compute": "FLOP/s", "ceilings": "FLOP/s", "starts": "s", "disk": "B/s", "links": "B/s"}
 
 T = TypeVar("T")
 # What a round gives: rates in base units by the names of figures.
@@ -107,12 +115,6 @@ def run_rounds(
     return rounds
 
 
-QUIET = (
-    "To quiet the machine: close other programs, a browser above all; plug a laptop in and take it "
-    "off battery saving; let it cool; on a shared or virtual machine, try again at another time."
-)
-
-
 def too_noisy(spread: Spread, limit: float = NOISE_LIMIT) -> str:
     """Say why a figure is no ceiling; "" where it is one.
 
@@ -125,3 +127,43 @@ def too_noisy(spread: Spread, limit: float = NOISE_LIMIT) -> str:
         return ""
     found, allowed = round(100 * spread.range), round(100 * limit)
     return f"too noisy: its stretches of time differ by {found} %, and {allowed} % is allowed"
+
+
+def base_of(name: str) -> str:
+    """Return the unit of a figure.
+
+    >>> base_of("memory.l1"), base_of("memory.l1_bandwidth"), base_of("one_core.fp32")
+    ('B', 'B/s', 'FLOP/s')
+    """
+    table, _, short = name.partition(".")
+    if short.endswith("bandwidth"):
+        return "B/s"
+    if table == "memory" or (short[:1] == "l" and short[1:2].isdigit()):
+        return "B"
+    return _BASES.get(table, "FLOP/s")
+
+
+def judged(
+    values: Mapping[str, Sequence[float]], how: Callable[[str], str], rounds: int
+) -> tuple[dict[str, MeasuredFigure], dict[str, str]]:
+    """Return the figures that are ceilings, and what is none, with the reason.
+
+    Parameters
+    ----------
+    values
+        Of each figure, one for each stretch of time.
+    how
+        Says what measured a figure.
+    """
+    figures, refused = {}, {}
+    for name, each in values.items():
+        size = base_of(name) == "B"
+        spread = Spread.across(each, SIZE_STEP if size else CLOCK_STEP / 2)
+        reason = too_noisy(spread, SIZE_LIMIT if size else NOISE_LIMIT)
+        if len(each) < STRETCHES:
+            reason = f"measured in {len(each)} of {rounds} rounds only"
+        if reason:
+            refused[name] = reason
+        else:
+            figures[name] = MeasuredFigure(name, base_of(name), spread, how(name))
+    return figures, refused

@@ -10,10 +10,10 @@ from typing import Any
 from mlsim.hardware.this_machine import Machine, this_machine
 from mlsim.profiling.measuring.cpu import Processor, Team, default_disk_folder
 from mlsim.profiling.measuring.found_levels import level_figures, level_words
-from mlsim.profiling.measuring.measurement import MeasuredFigure, Measurement, judged
+from mlsim.profiling.measuring.measurement import MeasuredFigure, Measurement
 from mlsim.profiling.measuring.other_kernels import Kernels, find_kernels
 from mlsim.profiling.measuring.products import ProductWorker
-from mlsim.profiling.measuring.rounds import Rounds, best_curves, middle_curve, run_rounds
+from mlsim.profiling.measuring.rounds import Rounds, best_curves, judged, middle_curve, run_rounds
 from mlsim.profiling.measuring.samples import Clock
 
 
@@ -29,6 +29,7 @@ def measure_cpu(
     clock: Clock,
     machine: Machine | None = None,
     worker: Callable[[str, int], ProductWorker] = ProductWorker,
+    load: float = 0.0,
 ) -> Measurement:
     """Measure the processor; see `mlsim.profiling.measure` for the arguments.
 
@@ -63,6 +64,7 @@ def measure_cpu(
         rounds=rounds.count,
         seconds=clock() - began,
         capacity=machine.memory,
+        load=load,
     )
 
 
