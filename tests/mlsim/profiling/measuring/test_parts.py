@@ -106,6 +106,16 @@ def test_the_arrays_of_a_set_lie_apart() -> None:
             assert not np.shares_memory(b, c)
             assert a.ctypes.data % 64 == 0
         assert stream.moved(size) == size
+        # One core goes through the memory of both, and each round through another part of it.
+        with Workers(1) as one:
+            alone = Stream(np, NumpyKernels(np), one, 2**20, stream.memory)
+            begin = alone.arrays(0, 2**14)[0].ctypes.data
+            assert np.shares_memory(alone.arrays(0, size)[2], stream.arrays(1, size)[2])
+            alone.move()
+            moved = alone.arrays(0, 2**14)[0].ctypes.data - begin
+            assert moved > 0
+            assert moved % 4096 == 0
+            assert len(alone.arrays(0, size)[2]) == size // 3 // 8
 
 
 def test_a_product_is_timed_by_lines() -> None:

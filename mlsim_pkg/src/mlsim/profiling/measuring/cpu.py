@@ -25,7 +25,13 @@ from mlsim.profiling.measuring.registers import RegisterChains
 from mlsim.profiling.measuring.rounds import Measure
 from mlsim.profiling.measuring.samples import Clock, Workers
 from mlsim.profiling.measuring.starts import CallStart
-from mlsim.profiling.measuring.streams import Plan, Stream, largest_set, sweep_sizes
+from mlsim.profiling.measuring.streams import (
+    Plan,
+    Stream,
+    largest_set,
+    one_memory,
+    sweep_sizes,
+)
 
 # Samples in a round, of which the best counts.
 SAMPLES = 3
@@ -119,16 +125,18 @@ class Processor:
     def _prepare(self) -> None:
         largest = largest_set(self.machine)
         self.versions["kernels"] = self.kernels.compiler
-        counts = {"one_core": 1, "memory": self.machine.cores}
+        caches = max((each.total for each in self.machine.caches), default=0)
+        counts = {"memory": self.machine.cores, "one_core": 1}
         self._workers = {
             table: self._stack.enter_context(Workers(count, self._clock))
             for table, count in counts.items()
         }
+        memory = None
         for table, workers in self._workers.items():
             words = "one core" if table == "one_core" else "all cores"
             least = ALONE_SECONDS if workers.count == 1 else TOGETHER_SECONDS
-            stream = Stream(self._numpy, self.kernels, workers, largest)
-            caches = max((each.total for each in self.machine.caches), default=0)
+            stream = Stream(self._numpy, self.kernels, workers, largest, memory)
+            memory = stream.memory if one_memory() else None
             sizes = sweep_sizes(largest, workers.count, caches)
             self.teams.append(Team(table, words, stream, sizes, Plan(least)))
         self._choose_products()

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from math import ceil, log2
+from pathlib import Path
 from typing import Any
 
 from mlsim.hardware.this_machine import Machine
@@ -67,17 +68,29 @@ def sweep_sizes(largest: int, workers: int = 1, caches: int = 0) -> list[int]:
     return [int(size) // grain * grain for size in [*kept, largest]]
 
 
-class Stream:
-    """Memory for one team of workers, and passes over parts of it."""
+def one_memory() -> bool:
+    """Whether all memory is as near to every core, as far as Linux says; true elsewhere."""
+    return len(list(Path("/sys/devices/system/node").glob("node[0-9]*"))) < 2
 
-    def __init__(self, numpy: Any, kernels: Kernels, workers: Workers, largest: int) -> None:
+
+class Stream:
+    """Memory for one team of workers, and passes over parts of it.
+
+    With the `memory` of another team of as many workers or more, none is taken: to touch
+    gigabytes for the first time takes seconds.
+    """
+
+    def __init__(
+        self, numpy: Any, kernels: Kernels, workers: Workers, largest: int, memory: Any = None
+    ) -> None:
         self._kernels, self._workers = kernels, workers
-        share = largest // workers.count + ARRAYS * (APART + LINE)
-        self._blocks = [
-            numpy.empty(share // ELEMENT + LINE, dtype=numpy.float64) for _ in range(workers.count)
-        ]
-        # Memory belongs to the core that touches it first.
-        workers.each(lambda worker: self._blocks[worker].fill(1.0))
+        share = (largest // workers.count + ARRAYS * (APART + LINE)) // ELEMENT + LINE
+        fresh = memory is None
+        self.memory = numpy.empty(workers.count * share, dtype=numpy.float64) if fresh else memory
+        self._blocks = [self.memory[n * share :][:share] for n in range(workers.count)]
+        if fresh:
+            # Memory belongs to the core that touches it first.
+            workers.each(lambda worker: self._blocks[worker].fill(1.0))
         self._place = 0.0
 
     def move(self) -> None:
