@@ -7,7 +7,7 @@ CSV is read too: it has the same columns, and a row of units.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from math import isnan
 
@@ -62,14 +62,10 @@ def kind_of(columns: set[str]) -> str:
     plain = {_plain(each) for each in columns}
     if {"Type", "Time(%)", "Time", "Calls", "Name"} <= plain:
         return "nvprof"
-    if {"Start", "Duration", "Name"} <= plain and "Strm" in plain | {
-        "Strm" if "Stream" in plain else ""
-    }:
+    if {"Start", "Duration", "Name"} <= plain and plain & {"Strm", "Stream"}:
         return "trace"
-    if "Total Time" in plain and "Category" in plain and "Operation" in plain:
-        return "all"
     if "Total Time" in plain and "Operation" in plain:
-        return "copies"
+        return "all" if "Category" in plain else "copies"
     if "Total" in plain and "Operation" in plain:
         return "sizes"
     if "Total Time" in plain and "Name" in plain:
@@ -91,6 +87,21 @@ class _Found:
     launched: bool = False
     spans: dict[int, Spans] = field(default_factory=dict)
     device: str = ""
+
+    def copy(self, name: str, count: float, seconds: float, size: float | None = None) -> None:
+        """Add copies, fills or their sizes to those of the same direction."""
+        kept = self.copies.setdefault(direction(name), [0.0, 0.0])
+        kept[0] += count
+        kept[1] += seconds
+        if size is not None:
+            self.sizes[direction(name)] = self.sizes.get(direction(name), 0.0) + size
+
+    def launch(self, name: str, count: int, seconds: float | None) -> None:
+        """Add calls of the host, if they start kernels."""
+        if "Launch" in name and seconds is not None:
+            self.launched = True
+            self.launches[0] += count
+            self.launches[1] += seconds
 
 
 def read(
@@ -191,7 +202,12 @@ class _Report:
             cells = zip(self.columns, row.cells, strict=True)
             self.units |= {name: unit.strip() for name, unit in cells if unit.strip()}
             return
-        getattr(self, f"_{self.kind}")(row, found)
+        if self.kind == "trace":
+            self._trace(row, found)
+        elif self.kind == "sizes":
+            self._sizes(row, found)
+        else:
+            self._summed(row, found)
 
     def _count(self, row: Row) -> int:
         name = next((each for each in _COUNTS if each in self.columns), None)
@@ -202,22 +218,29 @@ class _Report:
             raise DataFileError(f"{row.table.at(row.line)}: the row does not say how often it ran.")
         return int(value)
 
-    def _kernels(self, row: Row, found: _Found) -> None:
-        self._kernel(row, row[self.columns["Name"]].strip(), "Total Time", found)
-
-    def _kernel(self, row: Row, name: str, time: str, found: _Found) -> None:
+    def _summed(self, row: Row, found: _Found) -> None:
+        """Take all runs of a kernel, a copy or a call."""
+        name = row[self.columns.get("Operation") or self.columns["Name"]].strip()
+        time = "Time" if self.kind == "nvprof" else "Total Time"
         seconds, count = self.scaled(row, time, "s"), self._count(row)
         self._check_mean(row, seconds, count)
-        found.kernels.add(
-            MeasuredKernel(
-                name,
-                count,
-                seconds,
-                sources={"seconds": f"{time} of {self.table.source.name}"},
-                missing=MISSING,
-                facts=self._sizes_of(row),
-            )
-        )
+        what = row.get(self.columns.get("Type" if self.kind == "nvprof" else "Category", ""))
+        if self.kind == "calls" or (self.kind == "nvprof" and "GPU" not in what):
+            found.launch(name, count, seconds)
+        elif (
+            self.kind == "copies"
+            or (self.kind == "all" and "KERNEL" not in what.upper())
+            or (self.kind == "nvprof" and name.startswith("[CUDA mem"))
+        ):
+            found.copy(name, count, seconds or 0.0)
+        else:
+            found.kernels.add(self._kernel(name, count, seconds, time, self._sizes_of(row)))
+
+    def _kernel(
+        self, name: str, count: int, seconds: float | None, time: str, facts: Mapping[str, str]
+    ) -> MeasuredKernel:
+        sources = {"seconds": f"{time} of {self.table.source.name}"}
+        return MeasuredKernel(name, count, seconds, sources=sources, missing=MISSING, facts=facts)
 
     def _check_mean(self, row: Row, seconds: float | None, count: int) -> None:
         """Refuse a row whose mean is not its total over its count: a damaged digit shows there."""
@@ -237,46 +260,11 @@ class _Report:
                 facts[key] = f"({', '.join(numbers)})"
         return facts
 
-    def _calls(self, row: Row, found: _Found) -> None:
-        name, seconds = row[self.columns["Name"]].strip(), self.scaled(row, "Total Time", "s")
-        self._check_mean(row, seconds, self._count(row))
-        if "Launch" in name and seconds is not None:
-            found.launched = True
-            found.launches[0] += self._count(row)
-            found.launches[1] += seconds
-
-    def _copies(self, row: Row, found: _Found) -> None:
-        self._copy(row, row[self.columns["Operation"]], "Total Time", found)
-
-    def _copy(self, row: Row, name: str, time: str, found: _Found) -> None:
-        kept = found.copies.setdefault(direction(name), [0.0, 0.0])
-        kept[0] += self._count(row)
-        kept[1] += self.scaled(row, time, "s") or 0.0
-
     def _sizes(self, row: Row, found: _Found) -> None:
         name = direction(row[self.columns["Operation"]])
         size = self.scaled(row, "Total", "B")
         found.sizes[name] = found.sizes.get(name, 0.0) + (size or 0.0)
         found.copies.setdefault(name, [float(self._count(row)), float("nan")])
-
-    def _all(self, row: Row, found: _Found) -> None:
-        name = row[self.columns["Operation"]].strip()
-        if "KERNEL" in row[self.columns["Category"]].upper():
-            self._kernel(row, name, "Total Time", found)
-        else:
-            self._copy(row, name, "Total Time", found)
-
-    def _nvprof(self, row: Row, found: _Found) -> None:
-        name = row[self.columns["Name"]].strip()
-        if "GPU" not in row[self.columns["Type"]]:
-            if "Launch" in name:
-                found.launched = True
-                found.launches[0] += self._count(row)
-                found.launches[1] += self.scaled(row, "Time", "s") or 0.0
-        elif name.startswith("[CUDA mem"):
-            self._copy(row, name, "Time", found)
-        else:
-            self._kernel(row, name, "Time", found)
 
     def _trace(self, row: Row, found: _Found) -> None:
         name = row[self.columns["Name"]].strip()
@@ -290,26 +278,12 @@ class _Report:
         grid = [row.get(self.columns.get(f"Grd{axis}", "")).strip() for axis in "XYZ"]
         if not any(grid):
             spans.add(start, start + seconds, kernel=False)
-            kept = found.copies.setdefault(direction(name), [0.0, 0.0])
-            kept[0] += 1
-            kept[1] += seconds
-            size = self.scaled(row, "Bytes", "B")
-            if size is not None:
-                found.sizes[direction(name)] = found.sizes.get(direction(name), 0.0) + size
+            found.copy(name, 1, seconds, self.scaled(row, "Bytes", "B"))
             return
         spans.add(start, start + seconds, kernel=not is_exchange(name))
         block = [row.get(self.columns.get(f"Blk{axis}", "")).strip() for axis in "XYZ"]
         facts = {"grid": f"({', '.join(grid)})", "block": f"({', '.join(block)})"}
-        found.kernels.add(
-            MeasuredKernel(
-                name,
-                1,
-                seconds,
-                sources={"seconds": f"Duration of {self.table.source.name}"},
-                missing=MISSING,
-                facts=facts,
-            )
-        )
+        found.kernels.add(self._kernel(name, 1, seconds, "Duration", facts))
 
 
 def _profile(source: Source, found: _Found) -> MeasuredProfile:
@@ -323,12 +297,7 @@ def _profile(source: Source, found: _Found) -> MeasuredProfile:
         Transfer(each.short, each.calls, each.seconds) for each in kernels if is_exchange(each.name)
     )
     copies = tuple(
-        Transfer(
-            name,
-            int(count),
-            None if isnan(seconds) else seconds,
-            found.sizes.get(name),
-        )
+        Transfer(name, int(count), None if isnan(seconds) else seconds, found.sizes.get(name))
         for name, (count, seconds) in found.copies.items()
     )
     launches = Launches(int(found.launches[0]), found.launches[1]) if found.launched else None
