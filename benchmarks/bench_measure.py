@@ -110,7 +110,8 @@ def rows_of(found: Measurement, triad: float, products: dict[str, float]) -> lis
         unit, scale = in_
         figure = found.figures.get(name)
         if figure is None:
-            rows.append([name, "left out", f"{what} {beside / scale:.4g} {unit}", "", "NO"])
+            why = f"left out: {found.refused.get(name, 'not measured')}"
+            rows.append([name, why, f"{what} {beside / scale:.4g} {unit}", "", "NO"])
             return
         ratio = figure.value / beside
         held = 1 / most <= ratio <= most
