@@ -48,6 +48,8 @@ INTEL_EVENTS = {f"fp_arith_inst_retired.{kind}": each for kind, each in _WIDTHS.
 _NAME = re.compile(r"[A-Za-z_][\w.:/=,\-]*")
 _ARITHMETIC = re.compile(r"packed|scalar|arith|^fp_|(?<!mem)(?<!br)_inst_retired\.")
 KNOWN_WORK = re.compile(r"fp_ret_sse_avx_ops\.all|fp_ops_retired_by_type\.vector_all|fp_assist")
+# Neither events nor what perf says of them have any of these; a line break may be lost in them.
+_STRANGE = re.compile(r"[\x00-\x08\x0a-\x1f\\~^@`\ufffd]")
 # What perf prints between the events.
 _BESIDE = ("#", "Topdown", "Some events", "echo ", "perf stat", "(", "<not", "sudo ")
 Lines = Iterable[tuple[int, str]]
@@ -179,9 +181,10 @@ def _text_rows(lines: Lines, where: str, times: dict[str, tuple[int, str]]) -> I
             raise DataFileError(
                 f"{where}:{number}: a second program begins. Keep each in a file of its own."
             )
-        if any(letter < " " and letter != "\t" for letter in line):
+        if strange := _STRANGE.search(line):
             raise DataFileError(
-                f"{where}:{number}: the line holds a control character: the file is damaged."
+                f"{where}:{number}: the line holds {strange[0]!r}, which perf does not print: the "
+                "file is damaged."
             )
         if time := _TIME.match(line):
             times[time["what"]] = (number, time["value"])
