@@ -101,6 +101,9 @@ class MadeWorker:
     def __exit__(self, *_: object) -> None:
         pass
 
+    def wait(self) -> None:
+        """Do nothing: it is ready."""
+
     def multiply(self, number_format: str, side: int, times: int) -> Answer:
         """Multiply; NumPy knows two formats only."""
         if number_format not in PRODUCTS or (self.library == "numpy" and number_format[-1] == "6"):

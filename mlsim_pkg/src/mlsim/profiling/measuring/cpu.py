@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
@@ -35,9 +36,9 @@ from mlsim.profiling.measuring.streams import (
 
 # Samples in a round, of which the best counts.
 SAMPLES = 3
-# Main memory is a figure of its own and takes this time; of the other working sets, which are
-# many, a round takes one sample each.
-MEMORY_SECONDS = 0.25
+# Main memory is a figure of its own and takes this time, or so many samples; of the other working
+# sets, which are many, a round takes one sample each.
+MEMORY_SECONDS, MEMORY_SAMPLES = 0.25, 2
 # Products within this part of the best are measured as well: which one is the best is not known
 # before the last round.
 NEARLY_BEST, CANDIDATES = 0.90, 2
@@ -65,7 +66,7 @@ class Team:
         self.stream.move()
         *small, last = self.sizes
         curve = [self.stream.sample(size, self.plan) for size in small]
-        curve.append(self.stream.sample(last, self.plan, MEMORY_SECONDS))
+        curve.append(self.stream.sample(last, self.plan, MEMORY_SECONDS, MEMORY_SAMPLES))
         self.curves.append(curve)
         return {f"{self.table}.bandwidth": curve[-1]}
 
@@ -107,6 +108,7 @@ class Processor:
         self._stack = ExitStack()
         self.teams: list[Team] = []
         self.products: dict[str, list[Product]] = {}
+        self._workers_of: dict[tuple[int, str], ProductWorker] = {}
         self.versions: dict[str, str] = {}
         self.lost: dict[str, str] = {}
 
@@ -123,6 +125,10 @@ class Processor:
         self._stack.close()
 
     def _prepare(self) -> None:
+        # They load their libraries while memory is touched.
+        for threads, library in itertools.product({1, self.machine.cores}, self._libraries):
+            worker = self._workers_of[threads, library] = self._worker(library, threads)
+            self._stack.push(worker)
         largest = largest_set(self.machine)
         self.versions["kernels"] = self.kernels.compiler
         caches = max((each.total for each in self.machine.caches), default=0)
@@ -142,6 +148,14 @@ class Processor:
         self._choose_products()
 
     def _choose_products(self) -> None:
+        # All of them first: one that loads would disturb the others' products.
+        for (threads, library), worker in list(self._workers_of.items()):
+            try:
+                worker.wait()
+                self.versions[library] = worker.version
+            except WorkerError as error:
+                self.versions[library] = str(error)
+                del self._workers_of[threads, library]
         for table, threads in (("one_core", 1), ("compute", self.machine.cores)):
             tried: dict[str, list[Product]] = {}
             reasons: dict[str, str] = {}
@@ -163,13 +177,9 @@ class Processor:
                 }
 
     def _tried(self, library: str, threads: int) -> Iterator[tuple[str, list[Product], str]]:
-        worker = self._worker(library, threads)
-        try:
-            self._stack.enter_context(worker)
-        except WorkerError as error:
-            self.versions[library] = str(error)
+        worker = self._workers_of.get((threads, library))
+        if worker is None:
             return
-        self.versions[library] = worker.version
         floor = 0.0
         for name in FORMATS:
             try:

@@ -73,6 +73,15 @@ class ProductWorker:
         )
 
     def __enter__(self) -> Self:
+        """Wait until the library is loaded; see `wait`."""
+        try:
+            self.wait()
+        except WorkerError:
+            self.__exit__(None, None, None)
+            raise
+        return self
+
+    def wait(self) -> None:
         """Wait until the library is loaded.
 
         Raises
@@ -80,15 +89,10 @@ class ProductWorker:
         WorkerError
             If it can't be.
         """
-        try:
-            hello = self._read()
-            if "version" not in hello:
-                raise WorkerError(f"{self.library}: {hello.get('error', 'no answer')}")
-        except WorkerError:
-            self.__exit__(None, None, None)
-            raise
+        hello = self._read()
+        if "version" not in hello:
+            raise WorkerError(f"{self.library}: {hello.get('error', 'no answer')}")
         self.version = str(hello["version"])
-        return self
 
     def __exit__(
         self,

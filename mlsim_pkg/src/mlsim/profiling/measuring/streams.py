@@ -119,8 +119,8 @@ class Stream:
             * (size // self._workers.count // ARRAYS // ELEMENT)
         )
 
-    def sample(self, size: int, plan: Plan, seconds: float = 0.0) -> float:
-        """Return the best rate in B/s of the samples that fit into some seconds, or of one.
+    def sample(self, size: int, plan: Plan, seconds: float = 0.0, least: int = 1) -> float:
+        """Return the best rate in B/s of the samples that fit into some seconds, or of the least.
 
         The first call finds out how many passes make a sample.
         """
@@ -131,7 +131,7 @@ class Stream:
 
         if size not in plan.passes:
             plan.passes[size], plan.taken[size] = enough_passes(self._workers, job, plan.least)
-        times = max(1, int(seconds / plan.taken[size]))
+        times = max(least, int(seconds / plan.taken[size]))
         return self.moved(size) / best_seconds(self._workers, job, plan.passes[size], times)
 
 
