@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 
 import pytest
 
@@ -109,6 +110,13 @@ def test_a_cache_that_is_not_found_is_said() -> None:
     values, lost = level_figures("one_core", SIZES, curves(), {**CACHES, 4: 2**40})
     assert "one_core.l4" not in values
     assert lost == {"one_core.l4": "not found: the system reports 1,073,741,824 KiB"}
+    shared = {**CACHES, 3: 5 * CACHES[3]}
+    values, lost = level_figures("one_core", SIZES, curves(), shared)
+    assert "one_core.l2" in values
+    assert re.fullmatch(
+        r"not found: the system reports 163,840 KiB, and a level ends at 3\d,\d{3} KiB: .*",
+        lost["one_core.l3"],
+    )
 
 
 def test_without_a_report_levels_are_counted() -> None:

@@ -79,14 +79,12 @@ def _named(
             named.append((best, number))
         else:
             lost[f"l{number}"] = f"not found: the system reports {size / 2**10:,.0f} KiB"
-    # What is left over may be the missing one, cut down by others who share it.
-    over = [each for each in levels if each not in [level for level, _ in named]]
-    if over and lost:
-        found = ", ".join(f"{(each.capacity or 0.0) / 2**10:,.0f} KiB" for each in over)
-        lost = {
-            name: f"{reason}, and a level ends at {found} (other guests may share the cache)"
-            for name, reason in lost.items()
-        }
+    # A level that is left over may be the last cache, of which others use a part.
+    over = [each.capacity or 0.0 for each in levels if each not in [level for level, _ in named]]
+    last = f"l{max(reported)}"
+    if last in lost and over:
+        found = f"{max(over) / 2**10:,.0f} KiB"
+        lost[last] += f", and a level ends at {found}: other guests may use the rest"
     return named, lost
 
 
