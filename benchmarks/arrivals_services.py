@@ -24,7 +24,7 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
-from inferencex import PER_USER, lengths, settings
+from inferencex import PER_USER, lengths, program, settings
 
 from mlsim import Engine
 from mlsim.errors import MlsimError
@@ -137,6 +137,7 @@ def predicted(row: dict[str, str], models: dict[str, Path]) -> dict[str, float]:
         prompt_tokens=lengths(int(row["isl"])),
         output_tokens=lengths(int(row["osl"])),
         scheduler=rule,
+        software=program(row),
         tensor_parallel=tensor,
         data_parallel=copies,
         expert_parallel=experts,

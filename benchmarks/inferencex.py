@@ -13,8 +13,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from mlsim.software import narrower
+
 # Shortest prompt and answer, as a share of the stated length; requests for each user.
 RANGE_RATIO, PER_USER = 0.8, 10
+# Which class of software an engine is of.
+SOFTWARE = {"trtllm": "torch_engine", "vllm": "vllm", "sglang": "torch_engine"}
 # Where a script sets no limit, an engine's own.
 USUAL_TOKENS, USUAL_RUNNING = 8192, 512
 # SGLang's scripts look for requests less often where many users ask.
@@ -30,6 +34,14 @@ class Settings:
     poll_steps: int = 1
     wait_steps: int = 0
     wait_share: float = 0.0
+
+
+def program(row: Mapping[str, str]) -> str:
+    """Return the class of software of a row, by its backend and release."""
+    usual = SOFTWARE[row["backend"]]
+    # The nightly builds on record are newer than the release that decides.
+    release = "0.19" if row["backend_version"].startswith("nightly") else row["backend_version"]
+    return narrower(usual, f"{row['backend']} {release}")
 
 
 def lengths(tokens: int) -> str:

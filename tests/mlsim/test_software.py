@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from mlsim import Engine, Hardware
+from mlsim.equations.software import mixed_token_time, wave_token_time
 from mlsim.errors import DataFileError, InvalidValueError, UnknownNameError
 from mlsim.hardware.device_calibration import calibration
 from mlsim.records.references import references
@@ -91,6 +92,25 @@ def test_a_scheduler_takes_its_turn_by_hand() -> None:
     assert found.value("latency") == pytest.approx(found.value("operators_time") + host)
 
 
+@pytest.mark.parametrize("batch", [4, 512])
+def test_a_scheduler_that_works_ahead_decides_where_it_is_slower(batch: int) -> None:
+    """With many sequences of a small model, the scheduler takes longer than the device."""
+    made_by = software("vllm_async")
+    asked = {"model": "Qwen3_8B", "hardware": "B200", "batch_size": batch, "prompt_tokens": 64}
+    found = Engine.serve(**asked, estimate="calibrated", software="vllm_async").decode
+    host = made_by.value("step_host_time") + batch * made_by.value("sequence_host_time")
+    device = found.value("operators_time")
+    assert found.value("latency") == pytest.approx(max(device, host))
+    assert (host > device) == (batch > 4)
+    waits = found.causes["host"]
+    assert waits == pytest.approx(max(host - device, 0) / max(device, host), abs=1e-12)
+
+
+def test_prompts_in_waves_wait_half_as_long() -> None:
+    apart = mixed_token_time(0.01, 9, 0.2, 100) - 0.01
+    assert wave_token_time(0.01, 9, 0.2, 100) - 0.01 == pytest.approx(apart / 2)
+
+
 def test_weights_are_worked_on_by_cores_by_hand() -> None:
     """Llama 2 7B on an A100: the down matrix has 45 million weights, 19.5 TFLOP/s / 128 cycles."""
     found = Engine.serve(
@@ -146,6 +166,8 @@ def test_an_unknown_class_suggests_the_nearest() -> None:
         ("TensorRT-LLM v0.6.1", "engine", "early_engine"),
         ("TensorRT-LLM v1.0", "engine", "engine"),
         ("llama.cpp build 6918", "engine", "llama_cpp"),
+        ("vLLM 0.13.0", "engine", "vllm"),
+        ("vLLM v0.14.1", "engine", "vllm_async"),
         ("nobody knows", "framework", "framework"),
     ],
 )
@@ -194,6 +216,7 @@ HEAD = 'key = "x"\nname = "x"\nabout = "x"\n'
         (HEAD + TERM.replace('note = "x"\n', ""), "must have value"),
         (HEAD + "[launches]\nconvolution = 0\n", "launches of convolution must be 1 or more"),
         (HEAD.replace('key = "x"', 'key = "x"\nexchanges = "mpi"'), "exchanges must be one of"),
+        (HEAD.replace('key = "x"', 'key = "x"\nscheduling = "late"'), "scheduling must be one of"),
         ("key = ", "Invalid value"),
     ],
 )

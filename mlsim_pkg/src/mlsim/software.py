@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import csv
 import math
+import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -68,6 +69,10 @@ _PROGRAMS = (
     ("tensorflow", "eager"),
 )
 EXCHANGES = ("graph", "nccl")
+SCHEDULING = ("between", "ahead")
+# From this release on, vLLM schedules a step while the device works on the one before.
+_AHEAD_FROM = 14
+_RELEASE = re.compile(r"vllm v?0\.(\d+)")
 # The quantity that a term is, where it is not one of that name: a share for a kind of kernel.
 _QUANTITIES = {
     **dict.fromkeys(("product_share", "plain_share", "attention_share"), "software_share"),
@@ -120,6 +125,8 @@ class Software:
         Kernels of an operator, by its kind; one where a kind is not named.
     exchanges
         How devices add up: "graph" (kernels of an engine in a captured graph), or "nccl".
+    scheduling
+        When a scheduler takes its turn: "between" two steps, or "ahead" of the device.
 
     >>> found = software("eager")
     >>> found.value("host_launch_time") > 0, found.value("weights_per_cycle")
@@ -132,6 +139,7 @@ class Software:
     terms: Mapping[str, SoftwareTerm]
     launches: Mapping[str, float]
     exchanges: str = EXCHANGES[0]
+    scheduling: str = SCHEDULING[0]
 
     def value(self, name: str) -> float:
         """Return a term in its base unit, the neutral one where the class has none."""
@@ -161,6 +169,15 @@ class Software:
         """Whether the host takes part in the time of a step."""
         names = ("host_launch_time", "step_host_time", "sequence_host_time", "call_time")
         return any(self.value(name) for name in names) or self.value("call_bandwidth") < math.inf
+
+    @property
+    def ahead(self) -> bool:
+        """Whether the host schedules a step while the device works on another.
+
+        >>> software("vllm_async").ahead, software("vllm").ahead
+        (True, False)
+        """
+        return self.scheduling == SCHEDULING[1]
 
     @property
     def unfused(self) -> bool:
@@ -245,7 +262,12 @@ def narrower(found: str, words: str) -> str:
 
     >>> narrower("eager", "TensorFlow 1.15, NGC 20.06"), narrower("eager", "PyTorch 2.1")
     ('graph', 'eager')
+    >>> narrower("vllm", "vLLM 0.13.0"), narrower("vllm", "vLLM 0.14.0")
+    ('vllm', 'vllm_async')
     """
+    release = _RELEASE.search(words.lower())
+    if found == "vllm" and release and int(release[1]) >= _AHEAD_FROM:
+        return "vllm_async"
     narrow = {key: name for (of, key), name in _NARROWER.items() if of == found}
     return next((name for key, name in narrow.items() if key in words.lower()), found)
 
@@ -287,9 +309,14 @@ def load(path: Path) -> Software:
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise DataFileError(f"{path}: {error}.") from None
     heads = {name: table.pop(name, None) for name in ("key", "name", "about")}
-    launches, exchanges = table.pop("launches", {}), table.pop("exchanges", EXCHANGES[0])
-    if exchanges not in EXCHANGES:
-        raise DataFileError(f"{path}: exchanges must be one of {', '.join(EXCHANGES)}.")
+    launches = table.pop("launches", {})
+    chosen = {
+        name: table.pop(name, allowed[0])
+        for name, allowed in (("exchanges", EXCHANGES), ("scheduling", SCHEDULING))
+    }
+    for name, allowed in (("exchanges", EXCHANGES), ("scheduling", SCHEDULING)):
+        if chosen[name] not in allowed:
+            raise DataFileError(f"{path}: {name} must be one of {', '.join(allowed)}.")
     for name, text in heads.items():
         if not isinstance(text, str) or not text:
             raise DataFileError(f"{path}: {name} must be a text.")
@@ -300,7 +327,7 @@ def load(path: Path) -> Software:
         **{name: str(text) for name, text in heads.items()},
         terms=MappingProxyType({name: _term(path, name, each) for name, each in table.items()}),
         launches=MappingProxyType({kind: float(count) for kind, count in launches.items()}),
-        exchanges=exchanges,
+        **chosen,
     )
 
 

@@ -443,6 +443,7 @@ def test_every_equation_is_used() -> None:
     for kinds in itertools.product((False, True), repeat=len(KINDS)):
         picked = frozenset(kind for kind, on in zip(KINDS, kinds, strict=True) if on)
         used |= {each.name for each in equations_for(picked)}
+    used |= {each.name for each in equations_for(frozenset(("calibrated", "hosted", "ahead")))}
     for kinds in ((), ("bound",), ("calibrated",)):
         used |= {each.name for each in equations_for(frozenset((*kinds, *SWITCHED)))}
     used |= {each.name for each in ROUND} | {*BESIDE}
@@ -474,6 +475,8 @@ def test_every_equation_is_used() -> None:
     beside = {each.name for each in equations_of(arrivals, plans)}
     # Rows are added up, and a cache divided, before a layer is asked about.
     counting |= {"context_cached_elements", "stacked_rows", "grouped_rows"}
+    # Prompts of others are added to a step where services stand beside measured ones.
+    counting |= {"mixed_token_time", "wave_token_time"}
     fitted = {
         each.name
         for each in equations_of(

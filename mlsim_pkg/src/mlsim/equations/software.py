@@ -110,6 +110,27 @@ def hosted_step_latency(
     )
 
 
+@equation(source="vllm2026release014", yields="latency")
+def ahead_step_latency(
+    operators_time, launch_count, host_launch_time, step_host_time, sequence_host_time, device_batch
+):
+    """Time of a step whose scheduler works ahead: the slowest of device and host decides.
+
+    While the device works on a step, the scheduler makes up the next one, and takes the
+    tokens of the last.
+
+    Assumes that scheduling and starting kernels are processes of their own.
+    Valid for one step of a language model.
+
+    >>> ahead_step_latency(0.010, 100, 5e-5, 0.002, 1e-4, 100)
+    0.012
+    """
+    return maximum(
+        maximum(operators_time, launch_count * host_launch_time),
+        step_host_time + sequence_host_time * device_batch,
+    )
+
+
 @equation(source="pytorch2026roofline", yields="total_overhead_time")
 def hosted_overhead_time(started_time_total, latency, operators_time):
     """Time of a step in starts, and in which the device waits for the host.
@@ -319,3 +340,19 @@ def mixed_token_time(middle_token_time, batch_size, time_to_first_token, output_
     0.03
     """
     return middle_token_time + (batch_size - 1) * time_to_first_token / output_tokens
+
+
+@equation(source="nvidia2026aiconfigurator", yields="time_per_output_token", counts=True)
+def wave_token_time(middle_token_time, batch_size, time_to_first_token, output_tokens):
+    """Time per token where requests of one length are served in waves, prompts first.
+
+    All prompts are read before the first step, so that a request waits for those read after
+    its own: half of the others on average. All end together, and the next wave begins.
+
+    Assumes a closed loop in which all start together.
+    Valid for schedulers that read all waiting prompts before they go on.
+
+    >>> wave_token_time(0.01, 11, 0.2, 100)
+    0.02
+    """
+    return middle_token_time + (batch_size - 1) / 2 * time_to_first_token / output_tokens

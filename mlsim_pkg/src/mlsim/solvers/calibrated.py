@@ -59,6 +59,7 @@ def chosen(
     hosted: bool = False,
     unfused: bool = False,
     worked: bool = False,
+    ahead: bool = False,
 ) -> dict[str, str]:
     """Name the equation for each quantity that has several.
 
@@ -71,8 +72,11 @@ def chosen(
     hosted, unfused, worked
         Whether the host takes part, whether activations cross the memory more often than
         fused operators move them, and whether cores limit how fast weights are read.
+    ahead
+        Whether the host schedules a step while the device works on the one before.
     """
-    waits = "hosted_latency" if network else "hosted_step_latency"
+    turns = "ahead_step_latency" if ahead else "hosted_step_latency"
+    waits = "hosted_latency" if network else turns
     fused = "activation_bytes" if network else "token_activation_bytes"
     passes = "unfused_activation_bytes" if network else "unfused_token_bytes"
     return {
@@ -196,10 +200,11 @@ def start_of(measured: float, made_by: Software, kind: str) -> float:
     return float(program.software_overhead(each, made_by.kernels(kind)))
 
 
-# Paths of the atlas's experts by the format of weights; other weights are as in 16 bits.
+# Paths of the atlas's experts by the format of weights, the same as of their other constants;
+# other weights are as in 16 bits.
 # MXFP4 has none: the kernels on record are of paths that services don't take.
 _EXPERT_PATHS = {
-    "fp8": "fp8",
+    "fp8": "fp8_block",
     "fp4": "fp4",
     "nvfp4": "fp4",
     "mxfp4": "",

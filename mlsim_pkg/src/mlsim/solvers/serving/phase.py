@@ -98,7 +98,7 @@ def equations_for(variant: frozenset[str]) -> tuple[Equation, ...]:
     }
     candidates = SERVING
     if CALIBRATED in variant:
-        terms = {name: name in variant for name in ("hosted", "unfused", "worked")}
+        terms = {name: name in variant for name in ("hosted", "unfused", "worked", "ahead")}
         chosen |= calibrated.chosen(sends=sends, network=False, **terms)
         candidates = (*SERVING, *calibrated.EQUATIONS)
     if "switched" in variant:

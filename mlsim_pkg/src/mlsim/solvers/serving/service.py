@@ -238,6 +238,7 @@ def _variant(service: Service) -> frozenset[str]:
         "spread": service.spread,
         levels.UNIFORM: service.expert_imbalance == levels.UNIFORM,
         "routed": cache["routed"] is not None,
+        "ahead": made_by is not None and made_by.ahead,
     }
     return frozenset(name for name, holds in flags.items() if holds)
 
