@@ -57,4 +57,23 @@ ENTRIES: tuple[tuple[str, str, str, str], ...] = (
     ("start_share", r"s_\mathrm{start}", "1", "Part of a step that starts operators."),
     ("host_share", r"s_\mathrm{host}", "1", "Part of a step that waits for the host."),
     ("lost_share", r"s_\mathrm{lost}", "1", "Part of a step that is overhead of any kind."),
+    (
+        "micro_batch_tile_time",
+        r"T_{\mu,\mathrm{tile}}",
+        "s",
+        "Time that a micro-batch loses to tiles.",
+    ),
+    (
+        "micro_batch_streaming_time",
+        r"T_{\mu,\mathrm{wait}}",
+        "s",
+        "Time of a micro-batch in kernels that wait for memory, whatever their tiles.",
+    ),
+    (
+        "micro_batch_start_time",
+        r"T_{\mu,\mathrm{start}}",
+        "s",
+        "Time of a micro-batch in which kernels are started.",
+    ),
+    ("bubble_share", r"s_\circ", "1", "Part of a step that waits for the pipeline to fill."),
 )

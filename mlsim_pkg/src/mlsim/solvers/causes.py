@@ -8,7 +8,13 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
-from mlsim.equations import Equation, causes as physics, equations_of, step
+from mlsim.equations import (
+    Equation,
+    causes as physics,
+    equations_of,
+    step,
+    training_causes as of_training,
+)
 from mlsim.solvers.answer import COMPUTE_BOUND, MEMORY_BOUND, NETWORK_BOUND, OVERHEAD_BOUND
 from mlsim.solvers.question import Known, Question
 from mlsim.solvers.reports import Report, plain
@@ -32,6 +38,12 @@ SHARES: Mapping[str, str] = {
 }
 # What a roofline knows of.
 _ROOFLINE = {**SHARES, "memory": "memory_bound_share"}
+# A step of training waits for its pipeline, and a host that is late counts among the starts.
+TRAINING_SHARES: Mapping[str, str] = {
+    **{cause: name for cause, name in SHARES.items() if cause != "host"},
+    "bubble": "bubble_share",
+}
+_LABELS: Mapping[str, str] = {**LABELS, "bubble": OVERHEAD_BOUND}
 # Quantities that decide the label, in the order in which the first of equals counts.
 DECIDING: Mapping[str, str] = {
     COMPUTE_BOUND: "arithmetic_share",
@@ -46,8 +58,12 @@ _MEANING = {
     "tiles": "products whose tiles don't fill all cores of the device",
     "starts": "starting operators on the device",
     "host": "waiting for the host",
+    "bubble": "stages that wait for the pipeline to fill and empty",
 }
 _OWN = equations_of(physics)
+_TRAINING = equations_of(of_training)
+# Of the causes of any step, what a step of training has in another way.
+_REPLACED = {each.yields for each in _TRAINING} | {"host_time", "host_share"}
 _STEP = {each.name: each for each in equations_of(step)}
 # A part of the time below this is not worth a word.
 _SMALL = 0.005
@@ -88,6 +104,45 @@ def with_causes(question: Question, *, calibrated: bool, alone: bool) -> Questio
     )
 
 
+def with_training_causes(question: Question, *, calibrated: bool) -> Question:
+    """Return a question about a step of training that also knows what its time goes into.
+
+    Parameters
+    ----------
+    question
+        About a step of training that has parts: no bound.
+    calibrated
+        Whether its rates are those that were measured; a roofline has full tiles and no starts.
+    """
+    known = question.known
+    if not calibrated:
+        words = "roofline: tiles fill all cores, and starts take no time"
+        known = known.joined(Known().add(words, filled_share=1.0, kernel_overhead=0.0))
+    plain_causes = (
+        each
+        for each in _OWN
+        if each.yields not in _REPLACED and each.name != "roofline_arithmetic_share"
+    )
+    added = (*plain_causes, *_TRAINING, _STEP["network_share"])
+    there = {each.yields for each in question.equations}
+    return Question(
+        known,
+        (*question.equations, *(each for each in added if each.yields not in there)),
+        lambda: question.labels,
+        table=question.table,
+    )
+
+
+def training_shares_of(question: Question, *, calibrated: bool) -> dict[str, Any]:
+    """Return the part of a step of training that each cause takes; they add up to 1."""
+    kept = (
+        (cause, name)
+        for cause, name in TRAINING_SHARES.items()
+        if calibrated or cause not in ("tiles", "starts")
+    )
+    return {cause: float(question.value(name)) for cause, name in kept}
+
+
 def shares_of(question: Question, *, calibrated: bool) -> dict[str, Any]:
     """Return the part of the time that each cause takes; they add up to 1."""
     names = SHARES if calibrated else _ROOFLINE
@@ -112,7 +167,7 @@ def cause_of(shares: Mapping[str, Any], label: str) -> str:
     >>> cause_of({"tiles": 0.4, "starts": 0.2, "memory": 0.4}, "Overhead Bound")
     'tiles'
     """
-    under = [cause for cause in shares if LABELS[cause] == label]
+    under = [cause for cause in shares if _LABELS[cause] == label]
     return max(under, key=lambda cause: float(shares[cause]))
 
 
@@ -152,7 +207,7 @@ class Causes:
         lost = {
             cause: share
             for cause, share in self.shares.items()
-            if LABELS[cause] == OVERHEAD_BOUND and share >= _SMALL
+            if _LABELS[cause] == OVERHEAD_BOUND and share >= _SMALL
         }
         goes = f" Here they take {written(lost)} of the time." if lost else ""
         return (

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from mlsim.hardware import Device
 from mlsim.solvers.reports import Report, plain
-from mlsim.solvers.training.training_report import breakdown, memory_rows, spent, whole_words
+from mlsim.solvers.training.training_report import limits, memory_rows, spent, whole_words
 from mlsim.units import text
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def inputs(training: NetworkTraining) -> dict[str, Any]:
         "global_batch": {"value": plain(run.global_batch), "unit": "sample"},
         "micro_batch": {"value": plain(run.micro_batch), "unit": "sample"},
         "feasible": None if run.graph.notes else training.feasible,
-        "breakdown": breakdown(training) if training.shows_times and training.has_parts else None,
+        **limits(training),
     }
 
 

@@ -3,11 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
+from functools import cached_property
 from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, Any
 
 from mlsim.errors import InvalidValueError, UnreachableError
 from mlsim.solvers.answer import Answer
+from mlsim.solvers.causes import (
+    TRAINING_SHARES,
+    Causes,
+    cause_of,
+    label_of,
+    training_shares_of,
+    with_training_causes,
+)
+from mlsim.solvers.explain import Explanation
 from mlsim.solvers.load import Load
 from mlsim.solvers.question import Question
 from mlsim.solvers.reports import Report
@@ -315,6 +326,64 @@ class Training(Answer):
     def tokens_per_parameter(self) -> float:
         """Tokens of the run for each parameter that a token meets."""
         return float(self._value("run_tokens_per_parameter"))
+
+    @property
+    def bottleneck(self) -> str:
+        """What limits the step for the largest part of its time.
+
+        "Compute Bound", "Memory Bound", "Network Bound", or "Overhead Bound": tiles that don't
+        fill the device, starts of kernels, and the bubble of a pipeline. `cause` says which.
+
+        >>> from mlsim import Engine
+        >>> training = Engine.train(model="Llama3_8B", hardware="hgx_h100", global_batch=8,
+        ...     micro_batch=1, data_parallel=8, shard="zero3", estimate="calibrated")
+        >>> training.bottleneck, training.causes["tiles"] > 0
+        ('Compute Bound', True)
+        """
+        self._parts()
+        return str(label_of(self._caused))
+
+    @cached_property
+    def _caused(self) -> Question:
+        """The question, with what the time goes into."""
+        return with_training_causes(self.question, calibrated=self.run.calibrated)
+
+    @property
+    def causes(self) -> dict[str, float]:
+        """Part of the step by cause; the parts add up to 1.
+
+        "arithmetic", "memory", "network" (messages in a stage, between stages and among copies,
+        as far as they aren't hidden) and "bubble"; of the calibrated estimate also "tiles" that
+        don't fill the device, and "starts" of kernels.
+
+        Raises
+        ------
+        InvalidValueError
+            Of the bound, which has no parts.
+        DoesNotFitError
+            If the run does not fit.
+        """
+        self._parts()
+        return training_shares_of(self._caused, calibrated=self.run.calibrated)
+
+    @property
+    def cause(self) -> str:
+        """The largest cause under the label of `bottleneck`, such as "bubble"."""
+        return cause_of(self.causes, self.bottleneck)
+
+    def explain(self, name: str = "") -> Any:
+        """Show how a result came to be; "bottleneck" shows why it has its label."""
+        if name in TRAINING_SHARES.values():
+            self._parts()
+            return Explanation(self._caused, name)
+        if name != "bottleneck":
+            return super().explain(name)
+        roofline = ""
+        if self.run.calibrated:
+            given = {n: v for n, v in self.run.given.items() if n in TRAINING_GIVABLE}
+            asked = replace(self.run, estimate="roofline", software=None, given=given)
+            roofline = type(self)(asked, check_memory=self._check_memory).bottleneck
+        return Causes(self.about, self.bottleneck, self.cause, self.causes, roofline)
 
     def load(self) -> Load:
         """Return what the devices are asked to do, for `Engine.footprint`.

@@ -93,7 +93,19 @@ def inputs(training: Training) -> dict[str, Any]:
         "micro_batch": {"value": plain(run.micro_batch), "unit": "sample"},
         "sequence_tokens": {"value": plain(run.sequence_tokens), "unit": "token/sample"},
         "feasible": training.feasible,
-        "breakdown": breakdown(training) if training.shows_times and training.has_parts else None,
+        **limits(training),
+    }
+
+
+def limits(training: Training) -> dict[str, Any]:
+    """Return where the time of a step goes and what limits it, for JSON; null of a bound."""
+    shown = training.shows_times and training.has_parts
+    return {
+        "breakdown": breakdown(training) if shown else None,
+        "bottleneck": training.bottleneck if shown else None,
+        "causes": {cause: plain(share) for cause, share in training.causes.items()}
+        if shown
+        else None,
     }
 
 
