@@ -41,13 +41,15 @@ class Case:
     """One case: what ran where, and what is asked.
 
     `models` are those that come with the table of cases, by their plain names;
-    `layouts` are those that were searched for the table; `notes` gathers what was assumed.
+    `layouts` are those that were searched for the table; `notes` gathers what was assumed, and
+    `kept` what was worked out for this case, since estimate and bound ask for it again.
     """
 
     cells: Mapping[str, str]
     models: Mapping[str, Any] = field(default_factory=dict)
     layouts: dict[Any, Any] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
+    kept: dict[Any, Any] = field(default_factory=dict)
 
     def text(self, name: str) -> str:
         """Return a cell without spaces around it, "" if there is none."""
@@ -302,16 +304,25 @@ def cluster_of(device: Device, devices: int) -> System | Cluster:
     )
 
 
-@lru_cache(maxsize=1024)
 def lengthened(model: Transformer, tokens: int) -> Transformer:
     """Return a model with a context that holds so many tokens, as whoever ran it had it.
 
+    Of a model without an embedding of positions the context is a power of two: nothing else
+    hangs on it, and cases of many lengths share one model, and with it its kernels.
+
     >>> from mlsim import Models
     >>> lengthened(Models.Llama3_8B, 200_000).context
-    200000
+    262144
     """
-    if not model.positions and tokens <= model.context:
-        return model
+    if not model.positions:
+        if tokens <= model.context:
+            return model
+        tokens = 2 ** (tokens - 1).bit_length()
+    return _lengthened(model, tokens)
+
+
+@lru_cache(maxsize=1024)
+def _lengthened(model: Transformer, tokens: int) -> Transformer:
     return replace(
         model,
         context=max(tokens, model.context),

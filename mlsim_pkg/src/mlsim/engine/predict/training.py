@@ -54,7 +54,14 @@ def _with_layers(model: Transformer, layers: int) -> Transformer:
 
 
 def _asked(case: Case) -> dict[str, Any]:
-    """Return the arguments of `Engine.train`."""
+    """Return the arguments of `Engine.train`, worked out once for a case."""
+    if "asked" not in case.kept:
+        case.kept["asked"] = _arguments(case)
+    found: dict[str, Any] = case.kept["asked"]
+    return found
+
+
+def _arguments(case: Case) -> dict[str, Any]:
     tokens, devices = case.whole("input_len", 4096), case.count
     model = _model(case, tokens)
     whole = {
@@ -199,6 +206,12 @@ def step_time(case: Case, estimate: str) -> float:
 
 def _model_flops(case: Case, attention: str) -> float:
     """Return the FLOP of a step that the model asks for; "standard" counts masked pairs too."""
+    if ("flops", attention) not in case.kept:
+        case.kept["flops", attention] = _counted(case, attention)
+    return float(case.kept["flops", attention])
+
+
+def _counted(case: Case, attention: str) -> float:
     tokens = case.whole("input_len", 4096)
     # Of the model itself, and not of as many layers as its stages have room for.
     asked = {"model": _model(case, tokens), "pipeline_parallel": 1, "interleaved": 1}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any
 
 from mlsim.hardware import Device
@@ -105,7 +105,7 @@ class Job:
             return self.collective
         return "ring" if self.group.groups == 1 else "hierarchical"
 
-    @property
+    @cached_property
     def variant(self) -> frozenset[str]:
         """What decides which equations hold."""
         flags = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any
 
 from mlsim.equations import link
@@ -26,7 +27,7 @@ def kernel_table(job: Job) -> OperatorTable[Kernel]:
     the stages: a search tries many with the same kernels.
     """
     replaced = tuple(name for name in _REPLACEABLE if name in job.given)
-    spread = replace(job.parallelism, shard="none", interleaved=1)
+    spread = _spread(job.parallelism)
     key = (
         job.model,
         job.hardware,
@@ -43,6 +44,12 @@ def kernel_table(job: Job) -> OperatorTable[Kernel]:
             _TABLES.clear()
         found = _TABLES[key] = _new_table(job, spread)
     return found
+
+
+@lru_cache(maxsize=4096)
+def _spread(parallelism: Parallelism) -> Parallelism:
+    """Return a layout without what no kernel hangs on."""
+    return replace(parallelism, shard="none", interleaved=1)
 
 
 def _new_table(job: Job, spread: Parallelism) -> OperatorTable[Kernel]:

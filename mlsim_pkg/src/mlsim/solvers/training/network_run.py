@@ -75,7 +75,7 @@ class NetworkRun(Job):
         """The class of software; of other estimates than the calibrated one, none adds."""
         return self.software or find_software("kernels")
 
-    @property
+    @cached_property
     def variant(self) -> frozenset[str]:
         """What decides which equations hold."""
         flags = {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 from mlsim.errors import DoesNotFitError, InvalidValueError
 from mlsim.hardware import Device
@@ -13,6 +14,8 @@ from mlsim.solvers.training.validate import RECOMPUTE, Asked, run, settled
 # What is tried of each.
 _MICRO_BATCHES = (1, 2, 4, 8)
 _INTERLEAVED = (1, 2, 3, 4)
+# What tells layouts apart but for their micro-batches.
+_OF_LAYOUT = ("tensor_parallel", "pipeline_parallel", "interleaved", "shard")
 
 
 def _divisors(number: int) -> list[int]:
@@ -95,13 +98,18 @@ def search(asked: Asked) -> Training:
     """
     fixed = settled(asked)
     _check_free(asked)
+    # What recomputes more takes longer, so the first recipe that fits will do.
+    recipes = [replace(fixed["recipe"], recompute=each) for each in RECOMPUTE]
     best: Training | None = None
     nearest: Training | None = None
     refusal = ""
+    # Larger micro-batches never need less memory: what failed with a smaller one is not tried.
+    first: dict[tuple[Any, ...], int] = {}
     for candidate in candidates(asked):
-        # What recomputes more takes longer, so the first recipe that fits will do.
-        for recompute in RECOMPUTE:
-            recipe = replace(fixed["recipe"], recompute=recompute)
+        layout = tuple(getattr(candidate, name) for name in _OF_LAYOUT)
+        for index in range(first.get(layout, 0), len(recipes)):
+            recipe = recipes[index]
+            first[layout] = index
             chosen = {"recipe": recipe, "micro_batch": float(candidate.micro_batch)}
             try:
                 training = Training(run(candidate, {**fixed, **chosen}))
@@ -113,6 +121,7 @@ def search(asked: Asked) -> Training:
                 if best is None or training._value("step_time") < best._value("step_time"):
                     best = training
                 break
+            first[layout] = index + 1
             if nearest is None or free > nearest._value("memory_free"):
                 nearest = training
     if best is not None:

@@ -1,0 +1,61 @@
+"""Cases of training: what is worked out once, and shared by cases that differ in little."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from mlsim import Engine, Models
+from mlsim.engine.predict import predict, training
+from mlsim.engine.predict.case import lengthened
+
+ROW: dict[str, Any] = {
+    "kind": "train_lm",
+    "metric_kind": "mfu_fraction",
+    "model": "Llama3_8B",
+    "device": "H100-SXM",
+    "count": "64",
+    "a_dtype": "bf16",
+    "extra": '{"gb": 512, "mb": 1, "fsdp": 1}',
+}
+
+
+def rows(count: int) -> list[dict[str, Any]]:
+    lengths = (4096 + 128 * number for number in range(count))
+    return [{**ROW, "case_id": str(each), "input_len": str(each)} for each in lengths]
+
+
+def test_lengths_of_one_power_of_two_share_a_model() -> None:
+    """Llama 3.1 8B has 128 K tokens of context and no embedding of positions."""
+    model = Models.Llama3_8B
+    assert lengthened(model, 4096) is model
+    assert lengthened(model, 140_000) is lengthened(model, 200_000)
+    assert lengthened(model, 140_000).context == 2**18
+
+
+def test_an_embedding_of_positions_is_as_long_as_the_sequences() -> None:
+    model = Models.GPT3_175B
+    assert model.positions
+    assert lengthened(model, 3000).positions == 3000
+
+
+def test_a_case_counts_its_work_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+    plain = Engine.train
+
+    def train(**arguments: Any) -> Any:
+        asked.append(arguments["estimate"])
+        return plain(**arguments)
+
+    monkeypatch.setattr(training, "Engine", type("Counted", (), {"train": staticmethod(train)}))
+    (found,) = predict(rows(1))
+    assert found.source == "calibrated"
+    # One for the answer, one for the work that it and the bound divide by, one for the bound's.
+    assert sorted(asked) == ["calibrated", "roofline", "roofline"]
+
+
+def test_many_rows_are_those_of_one_at_a_time() -> None:
+    together = list(predict(rows(8)))
+    assert together == [each for row in rows(8) for each in predict([row])]
+    assert len({each.predicted for each in together}) == 8
