@@ -10,6 +10,12 @@ from mlsim.equations import roofline
 from mlsim.equations.calibration import calibrated_compute_time, calibrated_memory_time
 from mlsim.errors import InvalidValueError
 from mlsim.hardware.device_calibration import calibration
+from mlsim.hardware.lone_kernels import (
+    LoneTime,
+    attention_seconds,
+    named_attention_seconds,
+    product_seconds,
+)
 from mlsim.precision import precision
 from mlsim.systems import System
 from mlsim.systems.link_calibration import link_calibration
@@ -23,6 +29,8 @@ _FORWARD, _BACKWARD = 2, 5
 # How often standard attention moves its scores: products write and read them, the softmax
 # reads and writes them.
 _SCORES_MOVED = 4
+# Kernels that engines don't run any more on newer devices; published rows say what they reach.
+_PUBLISHED = {"fa2": "FlashAttention-2"}
 # What each kernel moves of the bytes that it is said to.
 _STREAMS = ("copy", "triad", "read", "write", "scale", "add", "dot", "memcpy", "stream", "init")
 
@@ -42,6 +50,12 @@ def _product(inner: int, columns: int) -> Network:
 def product_time(case: Case, estimate: str) -> float:
     """Return the seconds of a matrix product."""
     rows, columns, inner = (case.more_whole(name) for name in ("M", "N", "K"))
+    if estimate == CALIBRATED:
+        sides = map(float, (rows, columns, inner))
+        alone = product_seconds(case.device, case.precision("a_dtype"), *sides)
+        if alone is not None:
+            case.note(f"by {alone.words}, with operands in their format")
+            return alone.seconds
     found = Engine.solve(
         model=_product(inner, columns),
         hardware=case.device,
@@ -81,10 +95,28 @@ def attention_rate(case: Case, estimate: str) -> float:
     if estimate != CALIBRATED:
         computing = roofline.compute_time(flops, peak)
         return float(counted / max(computing, roofline.memory_time(moved, bandwidth)))
+    if not both and not standard:
+        alone = _fused(case, kind.name, counted, tokens, size, causal=causal)
+        if alone is not None:
+            case.note(f"by {alone.words}")
+            return counted / alone.seconds
     found = calibration(case.device, kind.name)
-    computing = calibrated_compute_time(flops, peak, found.attention_fraction, 1.0)
     moving = calibrated_memory_time(moved, bandwidth, found.memory_fraction)
+    if standard:
+        # Products so shallow write their results after the arithmetic, not beside it.
+        share = found.compute_fraction
+        return float(counted / (calibrated_compute_time(flops, peak, share, 1.0) + moving))
+    computing = calibrated_compute_time(flops, peak, found.attention_fraction, 1.0)
     return float(counted / max(computing, moving))
+
+
+def _fused(
+    case: Case, name: str, flops: float, tokens: float, size: float, *, causal: bool
+) -> LoneTime | None:
+    """Return the time of fused attention of one head, by the kernel that a case names."""
+    kernel = _PUBLISHED.get(str(case.extra.get("alg")))
+    found = named_attention_seconds(case.device, name, kernel, flops) if kernel else None
+    return found or attention_seconds(case.device, name, tokens, size, causal=causal)
 
 
 def stream_rate(case: Case, estimate: str) -> float:
