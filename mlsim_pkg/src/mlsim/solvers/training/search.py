@@ -104,12 +104,12 @@ def search(asked: Asked) -> Training:
     nearest: Training | None = None
     refusal = ""
     # Larger micro-batches never need less memory: what failed with a smaller one is not tried.
-    first: dict[tuple[Any, ...], int] = {}
+    failed: set[tuple[Any, ...]] = set()
     for candidate in candidates(asked):
         layout = tuple(getattr(candidate, name) for name in _OF_LAYOUT)
-        for index in range(first.get(layout, 0), len(recipes)):
-            recipe = recipes[index]
-            first[layout] = index
+        for recipe in recipes:
+            if (*layout, recipe.recompute) in failed:
+                continue
             chosen = {"recipe": recipe, "micro_batch": float(candidate.micro_batch)}
             try:
                 training = Training(run(candidate, {**fixed, **chosen}))
@@ -121,7 +121,7 @@ def search(asked: Asked) -> Training:
                 if best is None or training._value("step_time") < best._value("step_time"):
                     best = training
                 break
-            first[layout] = index + 1
+            failed.add((*layout, recipe.recompute))
             if nearest is None or free > nearest._value("memory_free"):
                 nearest = training
     if best is not None:
