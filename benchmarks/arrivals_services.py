@@ -21,13 +21,16 @@ import random
 import statistics
 import tempfile
 import zipfile
+from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
-from inferencex import PER_USER, lengths, program, settings
+from inferencex import PER_USER, Settings, guesses, lengths, program, settings
 
 from mlsim import Engine
 from mlsim.errors import MlsimError
+from mlsim.software import Software, software
 from mlsim.systems.schedulers import scheduler
 
 TABLE = "aiconfigurator_core/systems/silicon_sample.csv"
@@ -59,8 +62,13 @@ ALIASES = {
     "nvidia/Llama-3.1-8B-Instruct-FP8": "meta-llama/Meta-Llama-3.1-8B",
 }
 TOO_LONG = 20_000.0
-# What two rows of one measurement may differ in.
-_NAMES = ("id", "silicon_data_source", "backend_version")
+# What two rows of one measurement may differ in: times to so many places, too.
+_NAMES = ("id", "silicon_data_source", "backend_version", "model_path")
+_PLACES = {"silicon_ttft_ms": 1, "silicon_tpot_ms": 2}
+# The later of the table's sources, whose runs guess no tokens.
+DUMP = "db-dump"
+# One model in two releases: the benchmark ran the later one.
+_SAME = {"deepseek-ai/DeepSeek-V3": "deepseek-ai/DeepSeek-R1"}
 
 
 def rows(archive: zipfile.ZipFile) -> tuple[list[dict[str, str]], collections.Counter[str]]:
@@ -68,15 +76,30 @@ def rows(archive: zipfile.ZipFile) -> tuple[list[dict[str, str]], collections.Co
     left: collections.Counter[str] = collections.Counter()
     seen, kept = set(), []
     with archive.open(TABLE) as file:
-        for row in csv.DictReader(io.TextIOWrapper(file, encoding="utf-8")):
-            key = tuple(value for name, value in row.items() if name not in _NAMES)
-            why = _left_out(row) or ("a copy" if key in seen else "")
-            seen.add(key)
-            if why:
-                left[why] += 1
-            else:
-                kept.append(row)
+        table = list(csv.DictReader(io.TextIOWrapper(file, encoding="utf-8")))
+    dumped = {measurement(row) for row in table if row["silicon_data_source"].startswith(DUMP)}
+    guessed = {measurement(row) for row in table if guesses(row)} - dumped
+    for row in table:
+        key = measurement(row)
+        why = _left_out(row) or ("a copy" if key in seen else "")
+        why = why or ("tokens were guessed, or may have been" if key in guessed else "")
+        seen.add(key)
+        if why:
+            left[why] += 1
+        else:
+            kept.append(row)
     return kept, left
+
+
+def measurement(row: dict[str, str]) -> tuple[str, ...]:
+    """Return what rows of one measurement have in common."""
+    values = [_SAME.get(row["model_path"], row["model_path"])]
+    for name, value in row.items():
+        if name in _PLACES:
+            values.append(f"{float(value):.{_PLACES[name]}f}")
+        elif name not in _NAMES:
+            values.append(value)
+    return tuple(values)
 
 
 def _left_out(row: dict[str, str]) -> str:
@@ -137,17 +160,27 @@ def predicted(row: dict[str, str], models: dict[str, Path]) -> dict[str, float]:
         prompt_tokens=lengths(int(row["isl"])),
         output_tokens=lengths(int(row["osl"])),
         scheduler=rule,
-        software=program(row),
         tensor_parallel=tensor,
         data_parallel=copies,
         expert_parallel=experts,
         estimate="calibrated",
+        software=captured(program(row), ran),
+        **({} if ran.reserve is None else {"reserve": ran.reserve}),
         **formats(row),
     )
     return {
         "ttft": loaded.value("time_to_first_token") * 1e3,
         "tpot": loaded.value("time_per_output_token") * 1e3,
     }
+
+
+def captured(name: str, ran: Settings) -> Software | str:
+    """Return a class of software, with graphs as large as a script captures them."""
+    if ran.captured_tokens is None:
+        return name
+    most, found = float(ran.captured_tokens), software(name)
+    term = replace(found.terms["captured_tokens"], value=most, low=most, high=most, most=most)
+    return replace(found, terms=MappingProxyType({**found.terms, "captured_tokens": term}))
 
 
 def formats(row: dict[str, str]) -> dict[str, str]:

@@ -23,17 +23,28 @@ SOFTWARE = {"trtllm": "torch_engine", "vllm": "vllm", "sglang": "torch_engine"}
 USUAL_TOKENS, USUAL_RUNNING = 8192, 512
 # SGLang's scripts look for requests less often where many users ask.
 _MANY_USERS = 16
+# SGLang's share of a device for weights and cache where a script gives DeepSeek four devices.
+_NEARLY_ALL = 0.95
+# Tokens of the largest step that vLLM's newer scripts capture as a graph; prompts at a time.
+_LARGE_GRAPH, _TWO = 2048, 2
+# Runs whose image had settings with guessing only, or whose points ran both ways that day:
+# of `nvidia-master.yaml` at the commits of these days.
+_GUESSING_IMAGE = "1.2.0rc6.post3"
+_GUESSING_DAYS = {"trtllm": "2026-01-14", "sglang": "2026-03-25"}
+_GUESSING_QWEN = "2026-03-20"
 
 
 @dataclass(frozen=True)
 class Settings:
-    """Limits of a step, and how patient the scheduler is."""
+    """Limits of a step, how patient the scheduler is, memory, and the largest graph."""
 
     tokens_per_step: int = USUAL_TOKENS
     running_limit: int = USUAL_RUNNING
     poll_steps: int = 1
     wait_steps: int = 0
     wait_share: float = 0.0
+    reserve: float | None = None
+    captured_tokens: int | None = None
 
 
 def program(row: Mapping[str, str]) -> str:
@@ -57,11 +68,27 @@ def settings(row: Mapping[str, str], users: int, devices: int) -> Settings:
     return Settings(tokens, running, **patience)
 
 
+def guesses(row: Mapping[str, str]) -> bool:
+    """Tell whether a run may have guessed tokens, which no column says."""
+    model, day = row["model_path"], _date(row)
+    if "DeepSeek" in model and row["backend"] == "trtllm":
+        return row["backend_version"] == _GUESSING_IMAGE or day == _GUESSING_DAYS["trtllm"]
+    if "DeepSeek" in model and row["backend"] == "sglang" and row["precision"] == "fp8":
+        both = row["system"] == "b200_sxm" and row["tp_size"] == "8"
+        return both and day == _GUESSING_DAYS["sglang"]
+    return "Qwen" in model and row["system"] == "b200_sxm" and day == _GUESSING_QWEN
+
+
 def _vllm(row: Mapping[str, str], users: int, devices: int) -> tuple[int, dict[str, float]]:
-    # From vLLM 0.19 on, MiniMax's scripts for Blackwell read two prompts a step.
+    # From April 2026 on, scripts for Blackwell read two prompts a step, and capture larger ones.
+    model, prompts = row["model_path"], _TWO * int(row["isl"])
     blackwell = row["system"] in ("b200_sxm", "b300_sxm")
-    if "MiniMax" in row["model_path"] and blackwell and row["backend_version"] != "0.17.0":
-        return 2 * int(row["isl"]), {}
+    if "MiniMax" in model and blackwell and row["backend_version"] != "0.17.0":
+        return prompts, {"captured_tokens": _LARGE_GRAPH}
+    if "Kimi" in model and row["system"] == "b200_sxm" and _date(row) == "2026-04-20":
+        return prompts, {"captured_tokens": _LARGE_GRAPH}
+    if "gpt-oss" in model:
+        return USUAL_TOKENS, {"captured_tokens": _LARGE_GRAPH}
     return USUAL_TOKENS, {}
 
 
@@ -74,7 +101,9 @@ def _sglang(row: Mapping[str, str], users: int, devices: int) -> tuple[int, dict
             return 32768, {}
         if precision == "fp4":
             return 16384, seldom
-        return (32768, seldom) if devices == 8 else (8192, {"poll_steps": 10})
+        if devices == 8:
+            return 32768, seldom
+        return 8192, {"poll_steps": 10, "reserve": 1 - _NEARLY_ALL}
     if "Qwen" in model:
         if hopper:
             return 16384, {}
@@ -94,7 +123,8 @@ def _tensorrt(row: Mapping[str, str], users: int, devices: int) -> tuple[int, di
     room = -(-(users + prompt + 64) // 64) * 64
     if _date(row) < "2026-01-29":
         return room, {}
-    waits = row["precision"] == "fp8" and row["system"] == "b200_sxm"
+    short = prompt == int(row["osl"]) == 1024 and users >= 64
+    waits = short and row["precision"] == "fp8" and row["system"] == "b200_sxm"
     return max(room, USUAL_TOKENS), {"wait_steps": 40, "wait_share": 0.8} if waits else {}
 
 
