@@ -161,3 +161,15 @@ def test_a_scheduler_belongs_to_a_class_of_software() -> None:
     kernels = Engine.load(**asked, software="kernels")
     tokens = [each.value("time_per_output_token") for each in (usual, named, kernels)]
     assert tokens[0] == tokens[1] > tokens[2]
+
+
+def test_the_text_of_a_prompt_takes_the_host_its_time() -> None:
+    """8,000 tokens at 3.5 us each are 28 ms, and the call; a lone user waits for both."""
+    asked = {"model": "Llama3_8B", "hardware": "H100", "users": 1, "requests": 1}
+    asked |= {"prompt_tokens": 8000, "output_tokens": 8, "estimate": "calibrated"}
+    loaded = Engine.load(**asked, software="vllm")
+    way = loaded.loaded.of_software("call_time") + 8000 * 3.5e-6
+    read = loaded.loaded.typical.lone_prompt_time
+    assert loaded.value("time_to_first_token") == pytest.approx(way + read)
+    bare = Engine.load(**asked, software="kernels")
+    assert bare.loaded.paths(bare.loaded.requests) == [0.0]

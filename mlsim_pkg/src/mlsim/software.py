@@ -41,6 +41,7 @@ NEUTRAL: Mapping[str, float] = MappingProxyType(
         "step_host_time": 0.0,
         "sequence_host_time": 0.0,
         "call_time": 0.0,
+        "tokenizing_time": 0.0,
         "call_bandwidth": math.inf,
         "activation_passes": 0.0,
         "score_passes": 0.0,

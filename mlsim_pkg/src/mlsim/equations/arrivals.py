@@ -49,6 +49,19 @@ def interval_per_token(token_interval, expected_tokens):
     return token_interval / expected_tokens
 
 
+@equation(source="vllm2025issue25301")
+def path_time(call_time, prompt_tokens, tokenizing_time):
+    """Time until a request's scheduler sees it: the call, and its text is cut into tokens.
+
+    Assumes that no request waits for the text of another.
+    Valid for prompts that come as text.
+
+    >>> path_time(0.001, 8000.0, 4e-6)
+    0.033
+    """
+    return call_time + prompt_tokens * tokenizing_time
+
+
 @equation(source="agrawal2024sarathi")
 def token_interval(decode_step_time, arrival_rate, prompt_time):
     """Time between two tokens: a decode step, and the prompts that come in that time.
@@ -142,14 +155,14 @@ def steady_first_token(
     running_requests,
     steps_ahead,
     token_interval,
-    call_time,
+    path_time,
 ):
     """Mean time to the first token: the rest of a step, then the step that reads the prompt.
 
     That step decodes for all, and also reads the prompts that came with this one. Where a step
     is made up before the one that runs has ended, a request waits for that step too. Where nobody
     is served, which is so by the chance of a Poisson number to be 0, only the prompt is read.
-    Before all this a request is on its way to the engine.
+    Before all this a request is on its way to the engine, which cuts its text into tokens.
     Assumes that a prompt is read in one step, and that none waits for room.
     Valid below saturation.
 
@@ -159,7 +172,7 @@ def steady_first_token(
     11.5
     """
     return (
-        call_time
+        path_time
         + decay(running_requests) * lone_prompt_time
         + (1 - decay(running_requests))
         * (

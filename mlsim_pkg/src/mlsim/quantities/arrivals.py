@@ -4,6 +4,12 @@ ENTRIES: tuple[tuple[str, str, str, str], ...] = (
     # How requests come.
     ("arrival_rate", r"\lambda", "1/s", "Requests that arrive each second, on average."),
     ("users", r"N_u", "1", "Users who each wait for an answer before they ask again."),
+    (
+        "path_time",
+        r"T_\mathrm{way}",
+        "s",
+        "Time from a request's arrival until its scheduler sees it.",
+    ),
     # What a step does for them.
     ("output_steps", r"n_\tau", "1", "Decode steps of a request: a token each, after the first."),
     ("prompt_time", r"t_\pi", "s", "Time that the prompt of one request adds to the steps."),

@@ -67,6 +67,12 @@ ENTRIES: tuple[tuple[str, str, str, str], ...] = (
         "Time that a request takes on its way to the model and back.",
     ),
     (
+        "tokenizing_time",
+        r"\tau_\mathrm{token}",
+        "s*sample/token",
+        "Time that the host takes to cut a token of a prompt out of its text.",
+    ),
+    (
         "call_bandwidth",
         r"B_\mathrm{call}",
         "B/s",

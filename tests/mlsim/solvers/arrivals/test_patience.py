@@ -67,6 +67,22 @@ def test_the_way_to_the_scheduler_counts() -> None:
     assert simulate(asked, FLAT, PLAIN, 0.5).first[0] == pytest.approx(2.5)
 
 
+def test_a_long_text_is_longer_on_its_way() -> None:
+    """Who came first has a text of 5 s: the second, at 1 and there at 2, is read before it."""
+    asked = Requests(np.array([0.0, 1.0]), np.array([100, 100]), np.array([1, 1]))
+    found = simulate(asked, FLAT, PLAIN, [5.0, 1.0])
+    assert found.arrived == [0.0, 1.0]
+    assert found.first == [pytest.approx(7.0), pytest.approx(4.0)]
+
+
+def test_users_who_ask_again_have_their_text_cut_again() -> None:
+    """One user: read from 1 to 3, then from 4 to 6."""
+    asked = Requests(np.zeros(2), np.array([100, 100]), np.array([1, 1]), users=1)
+    found = simulate(asked, FLAT, PLAIN, [1.0, 1.0])
+    assert found.arrived == [0.0, pytest.approx(3.0)]
+    assert found.first == [pytest.approx(3.0), pytest.approx(6.0)]
+
+
 @pytest.mark.parametrize(
     "given", [{"poll_steps": 0}, {"wait_steps": -1}, {"wait_share": 1.5}, {"poll_steps": 2.5}]
 )

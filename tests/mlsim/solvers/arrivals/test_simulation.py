@@ -156,7 +156,9 @@ def test_it_agrees_with_a_simulation_written_apart(trace: str, tmp_path: Path) -
         estimate="calibrated",
         software="engine",
     )
-    first, last = step_by_step(asked, own_step(loaded), 8192, loaded.loaded.path)
+    first, last = step_by_step(
+        asked, own_step(loaded), 8192, loaded.loaded.of_software("call_time")
+    )
     # A trace begins at its first request.
     waits = first - asked.arrived
     steps = asked.output_tokens - 1

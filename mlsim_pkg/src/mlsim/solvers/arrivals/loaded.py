@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from mlsim.equations.arrivals import path_time
 from mlsim.errors import InvalidValueError, WrongKindError
 from mlsim.quantities import term
 from mlsim.solvers.answer import Answer
@@ -69,11 +70,16 @@ class Loaded:
         parallelism = self.service.parallelism
         return parallelism.data * parallelism.pipeline
 
-    @property
-    def path(self) -> float:
-        """Seconds that a request is on its way to the scheduler."""
+    def of_software(self, name: str) -> float:
+        """Return what the program adds to the way of a request, 0 if no program is asked of."""
         made_by = self.service.software
-        return made_by.value("call_time") if made_by else 0.0
+        return made_by.value(name) if made_by else 0.0
+
+    def paths(self, requests: Requests) -> list[float]:
+        """Return how long each of some requests is on its way to the scheduler, in s."""
+        call, token = self.of_software("call_time"), self.of_software("tokenizing_time")
+        found: list[float] = path_time(call, requests.prompt_tokens, token).tolist()
+        return found
 
     @cached_property
     def times(self) -> StepTimes:
@@ -104,7 +110,8 @@ class Loaded:
             asked.mean_output,
             self.scheduler,
             prefix=asked.mean_prefix,
-            path=self.path,
+            call_time=self.of_software("call_time"),
+            tokenizing_time=self.of_software("tokenizing_time"),
         )
 
 
@@ -136,7 +143,7 @@ class LoadedService(Answer):
         loaded, copies = self.loaded, self.loaded.copies
         parts = [loaded.requests.part(index, copies) for index in range(copies)]
         return [
-            (each, simulate(each, loaded.times, loaded.scheduler, loaded.path))
+            (each, simulate(each, loaded.times, loaded.scheduler, loaded.paths(each)))
             for each in parts
             if len(each)
         ]

@@ -10,6 +10,7 @@ from __future__ import annotations
 import heapq
 import math
 from collections import deque
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from mlsim.solvers.arrivals.step_times import CHUNKS, CONTEXTS, StepTimes
@@ -52,12 +53,18 @@ class Run:
     most_running: int = 0
 
 
-def simulate(requests: Requests, times: StepTimes, scheduler: Scheduler, path: float = 0.0) -> Run:
+def simulate(
+    requests: Requests,
+    times: StepTimes,
+    scheduler: Scheduler,
+    path: float | Sequence[float] = 0.0,
+) -> Run:
     """Run all requests through one copy of a service.
 
-    `path` is how long a request is on its way to the scheduler, in s.
+    `path` is how long requests are on their way to the scheduler, in s: each, or all alike.
     """
-    return _Service(requests, times, scheduler, path).run()
+    paths = [path] * len(requests) if isinstance(path, (int, float)) else path
+    return _Service(requests, times, scheduler, paths).run()
 
 
 @dataclass(slots=True)
@@ -76,7 +83,7 @@ class _Service:
     requests: Requests
     times: StepTimes
     scheduler: Scheduler
-    path: float = 0.0
+    path: Sequence[float] = ()
     now: float = 0.0
     # Decode steps so far: a request with n tokens left ends n steps later.
     clock: int = 0
@@ -134,7 +141,10 @@ class _Service:
         users = self.requests.users
         self.next_user = min(users, total) if users else total
         arrived = self.requests.arrived.tolist()
-        self.coming = [(arrived[index] + self.path, index) for index in range(self.next_user)]
+        path = self.path
+        self.coming = [(arrived[index] + path[index], index) for index in range(self.next_user)]
+        # Who came later may be there sooner: a long text is longer on its way.
+        heapq.heapify(self.coming)
 
     def _arrive(self) -> None:
         if self.unseen and self.count and self.unseen < self.scheduler.poll_steps:
@@ -144,7 +154,7 @@ class _Service:
         seen = self.made_up if self.scheduler.steps_ahead else self.now
         while coming and coming[0][0] <= seen:
             time, index = heapq.heappop(coming)
-            self.log.arrived[index] = time - self.path
+            self.log.arrived[index] = time - self.path[index] if self.path else time
             self.waiting.append((index, int(prompts[index])))
 
     # What may start.
@@ -335,12 +345,12 @@ class _Service:
             self.promised -= whole
             self.log.finished[index] = self.now
             if self.requests.users and self.next_user < len(self.requests):
-                self._ask(self.now + self.requests.think_time + self.path, self.next_user)
+                self._ask(self.now + self.requests.think_time, self.next_user)
                 self.next_user += 1
 
     def _ask(self, then: float, index: int) -> None:
-        """Let a request come at a time."""
-        heapq.heappush(self.coming, (then, index))
+        """Let a request set out at a time."""
+        heapq.heappush(self.coming, (then + self.path[index], index))
 
     def _make_room(self) -> None:
         """Stop the latest while the cache is full; they are computed again."""

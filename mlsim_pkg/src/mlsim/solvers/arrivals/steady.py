@@ -41,7 +41,8 @@ class Typical:
         rule: Scheduler,
         *,
         prefix: float = 0.0,
-        path: float = 0.0,
+        call_time: float = 0.0,
+        tokenizing_time: float = 0.0,
     ) -> None:
         limit = float(rule.running_limit)
         self.times, self.prompt, self.limit = times, prompt, limit
@@ -55,7 +56,8 @@ class Typical:
         self.rounds = max(1.0, output / times.pace)
         self.known.add("mean of the requests", prompt_tokens=prompt, output_tokens=output)
         self.known.add("the scheduler", steps_ahead=float(rule.steps_ahead))
-        self.known.add("the way of a request to its scheduler", call_time=path)
+        self.known.add("the way of a request to its scheduler", call_time=call_time)
+        self.known.add("the host, for each token of a text", tokenizing_time=tokenizing_time)
         self.known.add(
             "the scheduler, and the cache of whole requests",
             running_limit=min(limit, self.fitting(prompt + output)),

@@ -117,9 +117,9 @@ def points(service: Service, goals: Goals, rule: Scheduler) -> dict[str, Any] | 
     rate = arrivals.saturation_rate(batch, steps, decode, prompt)
     interval = arrivals.token_interval(decode, rate, prompt)
     met = arrivals.met_interval(interval, arrivals.interval_variance(interval, rate, prompt))
-    path = service.software.value("call_time") if service.software else 0.0
     first = arrivals.steady_first_token(
-        lone, decode, prompt, rate, met, batch, float(rule.steps_ahead), interval, path
+        *(lone, decode, prompt, rate, met, batch, float(rule.steps_ahead), interval),
+        path_time=_path(service, goals.prompt_tokens),
     )
     return {
         "running_requests": batch,
@@ -128,6 +128,15 @@ def points(service: Service, goals: Goals, rule: Scheduler) -> dict[str, Any] | 
         "time_per_output_token": arrivals.interval_per_token(interval, made),
         "time_to_first_token": first,
     }
+
+
+def _path(service: Service, prompt_tokens: float) -> float:
+    """Return how long a request is on its way to its scheduler, in s."""
+    made_by = service.software
+    if made_by is None:
+        return 0.0
+    call, token = (made_by.value(name) for name in ("call_time", "tokenizing_time"))
+    return float(arrivals.path_time(call, prompt_tokens, token))
 
 
 def _decoding(service: Service, batch: Any, cached: float) -> tuple[Any, float]:
