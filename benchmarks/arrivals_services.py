@@ -164,7 +164,7 @@ def predicted(row: dict[str, str], models: dict[str, Path]) -> dict[str, float]:
         data_parallel=copies,
         expert_parallel=experts,
         estimate="calibrated",
-        software=captured(program(row), ran),
+        software=as_run(program(row), ran),
         **({} if ran.reserve is None else {"reserve": ran.reserve}),
         **formats(row),
     )
@@ -174,11 +174,14 @@ def predicted(row: dict[str, str], models: dict[str, Path]) -> dict[str, float]:
     }
 
 
-def captured(name: str, ran: Settings) -> Software | str:
-    """Return a class of software, with graphs as large as a script captures them."""
+def as_run(name: str, ran: Settings) -> Software:
+    """Return a class of software with the graphs and the kernels that a script asks for."""
+    found = software(name)
+    if ran.expert_path:
+        found = replace(found, expert_paths={PACKED: ran.expert_path})
     if ran.captured_tokens is None:
-        return name
-    most, found = float(ran.captured_tokens), software(name)
+        return found
+    most = float(ran.captured_tokens)
     term = replace(found.terms["captured_tokens"], value=most, low=most, high=most, most=most)
     return replace(found, terms=MappingProxyType({**found.terms, "captured_tokens": term}))
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from mlsim.software import narrower
 
@@ -36,7 +37,7 @@ _GUESSING_QWEN = "2026-03-20"
 
 @dataclass(frozen=True)
 class Settings:
-    """Limits of a step, how patient the scheduler is, memory, and the largest graph."""
+    """Limits of a step, how patient the scheduler is, memory, graphs, and kernels of experts."""
 
     tokens_per_step: int = USUAL_TOKENS
     running_limit: int = USUAL_RUNNING
@@ -45,6 +46,7 @@ class Settings:
     wait_share: float = 0.0
     reserve: float | None = None
     captured_tokens: int | None = None
+    expert_path: str = ""
 
 
 def program(row: Mapping[str, str]) -> str:
@@ -79,7 +81,7 @@ def guesses(row: Mapping[str, str]) -> bool:
     return "Qwen" in model and row["system"] == "b200_sxm" and day == _GUESSING_QWEN
 
 
-def _vllm(row: Mapping[str, str], users: int, devices: int) -> tuple[int, dict[str, float]]:
+def _vllm(row: Mapping[str, str], users: int, devices: int) -> tuple[int, dict[str, Any]]:
     # From April 2026 on, scripts for Blackwell read two prompts a step, and capture larger ones.
     model, prompts = row["model_path"], _TWO * int(row["isl"])
     blackwell = row["system"] in ("b200_sxm", "b300_sxm")
@@ -88,11 +90,13 @@ def _vllm(row: Mapping[str, str], users: int, devices: int) -> tuple[int, dict[s
     if "Kimi" in model and row["system"] == "b200_sxm" and _date(row) == "2026-04-20":
         return prompts, {"captured_tokens": _LARGE_GRAPH}
     if "gpt-oss" in model:
-        return USUAL_TOKENS, {"captured_tokens": _LARGE_GRAPH}
+        # On Hopper by Marlin's kernels, which multiply in 16 bits; measured with INT4.
+        path = {} if blackwell else {"expert_path": "int4_weights"}
+        return USUAL_TOKENS, {"captured_tokens": _LARGE_GRAPH, **path}
     return USUAL_TOKENS, {}
 
 
-def _sglang(row: Mapping[str, str], users: int, devices: int) -> tuple[int, dict[str, float]]:
+def _sglang(row: Mapping[str, str], users: int, devices: int) -> tuple[int, dict[str, Any]]:
     model, precision = row["model_path"], row["precision"]
     hopper = row["system"] == "h200_sxm"
     seldom = {"poll_steps": 30 if users >= _MANY_USERS else 10}
@@ -112,13 +116,14 @@ def _sglang(row: Mapping[str, str], users: int, devices: int) -> tuple[int, dict
     return 32768, {"poll_steps": 10} if precision == "fp4" else {}
 
 
-def _tensorrt(row: Mapping[str, str], users: int, devices: int) -> tuple[int, dict[str, float]]:
+def _tensorrt(row: Mapping[str, str], users: int, devices: int) -> tuple[int, dict[str, Any]]:
     model, prompt = row["model_path"], int(row["isl"])
     if "Llama" in model:
         short = prompt == int(row["osl"]) == 1024 and devices < 8
         return 16384, {"wait_steps": 20, "wait_share": 0.9} if short else {}
     if "gpt-oss" in model:
-        return 20000, {}
+        # On Hopper by the kernels that OpenAI wrote in Triton.
+        return 20000, {"expert_path": "mxfp4_weights"} if row["system"] == "h200_sxm" else {}
     # Room for the users' tokens and one prompt, in pieces of 64.
     room = -(-(users + prompt + 64) // 64) * 64
     if _date(row) < "2026-01-29":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ from mlsim.software import (
     without,
 )
 from mlsim.solvers.forward.profile import Profile
+from mlsim.solvers.serving.phase import step_question
 
 
 def inside(profile: Profile, name: str) -> float:
@@ -215,6 +217,7 @@ HEAD = 'key = "x"\nname = "x"\nabout = "x"\n'
         (HEAD + TERM.replace("value = 1e-3", 'value = "1"'), "must have numbers"),
         (HEAD + TERM.replace('note = "x"\n', ""), "must have value"),
         (HEAD + "[launches]\nconvolution = 0\n", "launches of convolution must be 1 or more"),
+        (HEAD + "[prompt_launches]\nstate = 0\n", "prompt_launches of state must be 1 or more"),
         (HEAD.replace('key = "x"', 'key = "x"\nexchanges = "mpi"'), "exchanges must be one of"),
         (HEAD.replace('key = "x"', 'key = "x"\nscheduling = "late"'), "scheduling must be one of"),
         ("key = ", "Invalid value"),
@@ -234,3 +237,32 @@ def test_neutral_terms_add_nothing() -> None:
     assert not kernels.unfused
     assert not kernels.terms
     assert all(kernels.value(name) == value for name, value in NEUTRAL.items())
+
+
+def test_kernels_of_a_prompt_are_counted_apart_by_hand() -> None:
+    """61 layers: two norms, seven kernels of latent attention, and experts in all but three."""
+    asked: dict[str, Any] = {"hardware": "hgx_h200", "tensor_parallel": 8, "precision": "fp8"}
+    asked |= {"prompt_tokens": 1024, "output_tokens": 2, "users": 1, "requests": 1}
+    loaded = Engine.load(model="DeepSeek_V3", scheduler="sglang", estimate="calibrated", **asked)
+    service = loaded.loaded.service
+    question = step_question(replace(service, batch_size=1.0), "a prompt", 1024.0, 0.0)
+    norms, attention, projections, output = 2 * 61 + 1, 7 * 61, 5 * 61, 2
+    dense, routed = 2 * 3, (2 + 2 * 2 + 2) * 58
+    whole = norms + attention + projections + output + dense + routed
+    assert question.value("launch_count") == whole
+    # A step that is captured as a graph starts none of them.
+    graph = step_question(replace(service, batch_size=1.0), "a token", 1.0, 1024.0)
+    assert graph.value("launch_count") == 0
+
+
+def test_a_class_may_name_whose_experts_it_takes() -> None:
+    """Marlin's kernels multiply in 16 bits whatever the 4 bits of the weights."""
+    marlin = replace(software("vllm"), expert_paths={"mxfp4": "int4_weights"})
+    assert marlin.expert_path("mxfp4", 16) == "int4_weights"
+    assert marlin.expert_path("mxfp4", 8) == ""
+    asked: dict[str, Any] = {"model": "GPT_OSS_120B", "hardware": "H200", "batch_size": 1}
+    asked |= {"prompt_tokens": 8192, "weights": "mxfp4", "activations": "bf16"}
+    asked |= {"estimate": "calibrated", "output_tokens": 2}
+    usual = Engine.serve(**asked, software="vllm").value("time_to_first_token")
+    slower = Engine.serve(**asked, software=marlin).value("time_to_first_token")
+    assert slower > 1.3 * usual

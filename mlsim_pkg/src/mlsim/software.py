@@ -14,7 +14,7 @@ import math
 import re
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache, lru_cache
 from pathlib import Path
 from types import MappingProxyType
@@ -74,6 +74,8 @@ SCHEDULING = ("between", "ahead")
 # From this release on, vLLM schedules a step while the device works on the one before.
 _AHEAD_FROM = 14
 _RELEASE = re.compile(r"vllm v?0\.(\d+)")
+# Activations of so many bits are brought to no other format.
+_WIDE_BITS = 16
 # The quantity that a term is, where it is not one of that name: a share for a kind of kernel.
 _QUANTITIES = {
     **dict.fromkeys(("product_share", "plain_share", "attention_share"), "software_share"),
@@ -124,6 +126,11 @@ class Software:
         By name, those that differ from `NEUTRAL`.
     launches
         Kernels of an operator, by its kind; one where a kind is not named.
+    prompt_launches
+        Those that the host starts for it where a prompt is read kernel by kernel, if others.
+    expert_paths
+        By the format of experts' weights beside 16 bits, the path of the atlas whose kernels it
+        takes, where the format alone doesn't tell.
     exchanges
         How devices add up: "graph" (kernels of an engine in a captured graph), or "nccl".
     scheduling
@@ -141,6 +148,8 @@ class Software:
     launches: Mapping[str, float]
     exchanges: str = EXCHANGES[0]
     scheduling: str = SCHEDULING[0]
+    prompt_launches: Mapping[str, float] = field(default_factory=dict)
+    expert_paths: Mapping[str, str] = field(default_factory=dict)
 
     def value(self, name: str) -> float:
         """Return a term in its base unit, the neutral one where the class has none."""
@@ -154,6 +163,27 @@ class Software:
         True
         """
         return self.launches.get(kind, 1.0)
+
+    def started(self, kind: str) -> float:
+        """Return how many kernels the host starts for an operator while it reads a prompt.
+
+        >>> software("torch_engine").started("state"), software("torch_engine").kernels("state")
+        (16.0, 1.0)
+        """
+        return self.prompt_launches.get(kind, self.kernels(kind))
+
+    def expert_path(self, weights: str, bits: float) -> str:
+        """Return the path of the atlas that its experts take; empty: that of their format.
+
+        Parameters
+        ----------
+        weights, bits
+            The format of the weights, and the bits of the activations.
+
+        >>> software("vllm").expert_path("mxfp4", 8)
+        ''
+        """
+        return self.expert_paths.get(weights, "") if bits >= _WIDE_BITS else ""
 
     def origin(self, name: str) -> str:
         """Say where a term comes from."""
@@ -310,7 +340,7 @@ def load(path: Path) -> Software:
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise DataFileError(f"{path}: {error}.") from None
     heads = {name: table.pop(name, None) for name in ("key", "name", "about")}
-    launches = table.pop("launches", {})
+    counts = {name: table.pop(name, {}) for name in ("launches", "prompt_launches")}
     chosen = {
         name: table.pop(name, allowed[0])
         for name, allowed in (("exchanges", EXCHANGES), ("scheduling", SCHEDULING))
@@ -321,15 +351,23 @@ def load(path: Path) -> Software:
     for name, text in heads.items():
         if not isinstance(text, str) or not text:
             raise DataFileError(f"{path}: {name} must be a text.")
-    for kind, count in launches.items():
-        if not isinstance(count, (int, float)) or count < 1:
-            raise DataFileError(f"{path}: launches of {kind} must be 1 or more, not {count!r}.")
+    expert_paths = table.pop("expert_paths", {})
+    for name, each in counts.items():
+        for kind, count in each.items():
+            if not isinstance(count, (int, float)) or count < 1:
+                raise DataFileError(f"{path}: {name} of {kind} must be 1 or more, not {count!r}.")
     return Software(
         **{name: str(text) for name, text in heads.items()},
         terms=MappingProxyType({name: _term(path, name, each) for name, each in table.items()}),
-        launches=MappingProxyType({kind: float(count) for kind, count in launches.items()}),
+        launches=_counts(counts["launches"]),
+        prompt_launches=_counts(counts["prompt_launches"]),
+        expert_paths=MappingProxyType(expert_paths),
         **chosen,
     )
+
+
+def _counts(given: Mapping[str, float]) -> Mapping[str, float]:
+    return MappingProxyType({kind: float(count) for kind, count in given.items()})
 
 
 def _term(path: Path, name: str, entry: Any) -> SoftwareTerm:

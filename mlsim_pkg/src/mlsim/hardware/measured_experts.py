@@ -18,7 +18,7 @@ from mlsim.hardware.relatives import relatives
 _WIDE = ("bf16", "fp16")
 # Data paths by the formats of weights and activations, the first that was measured. Mixtures
 # that are released in 8 bits have scales for blocks of their weights. MXFP4 beside 16 bits has
-# none: the kernels on record are of paths that services don't take.
+# none: which kernels a service takes differs, so a class of software may name its path.
 _PATHS: Mapping[tuple[str, str], tuple[str, ...]] = MappingProxyType(
     {
         **dict.fromkeys(product(_WIDE, _WIDE), ("bf16",)),
@@ -46,7 +46,7 @@ def paths(weights: str, activations: str) -> tuple[str, ...]:
 
 @lru_cache(maxsize=256)
 def expert_constants(
-    device: str, engine: str, weights: str, activations: str
+    device: str, engine: str, weights: str, activations: str, own_path: str = ""
 ) -> tuple[Mapping[str, float], str] | None:
     """Return the constants of a device's experts, and whose they are; None if nobody's will do.
 
@@ -59,12 +59,14 @@ def expert_constants(
         Keys, such as "Cloud.H100" and "vllm".
     weights, activations
         Formats of the experts, such as "fp8".
+    own_path
+        The data path that the program takes, where it is not that of the formats.
 
     >>> found, words = expert_constants("Cloud.H100", "vllm", "bf16", "bf16")
     >>> 0 < found["compute_fraction"] < 1, found["data_passes"] > 1
     (True, True)
     """
-    for path in paths(weights, activations):
+    for path in (own_path,) if own_path else paths(weights, activations):
         for each in _engines(engine):
             there = [key[0] for key in all_series() if key[1:] == ("experts", path, each)]
             kin = relatives(device, there)

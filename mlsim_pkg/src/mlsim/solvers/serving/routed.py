@@ -44,7 +44,8 @@ def experts_of(service: Service) -> MeasuredExperts | None:
         return None
     formats = service.formats
     found = expert_constants(
-        service.device.key, made_by.key, _path(formats.weights), _path(formats.activations)
+        *(service.device.key, made_by.key, _path(formats.weights), _path(formats.activations)),
+        own_path=made_by.expert_path(formats.weights.name, formats.activations.bits),
     )
     return MeasuredExperts(*found) if found else None
 

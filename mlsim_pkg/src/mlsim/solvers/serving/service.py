@@ -458,6 +458,12 @@ def _reached(
     return calibrated.start_of(value, made_by, operator.kind)
 
 
+def _started_kind(service: Service, operator: StepOperator) -> str:
+    """Return the kind of an operator as its kernels are counted: latent attention is its own."""
+    latent = operator.kind == "attention" and service.model.latent
+    return "latent_attention" if latent else operator.kind
+
+
 def _program_columns(
     service: Service, operators: tuple[StepOperator, ...], routed: MeasuredExperts | None
 ) -> dict[str, tuple[float, ...]]:
@@ -467,7 +473,8 @@ def _program_columns(
         return {}
     if made_by.value("host_launch_time"):
         columns["launches"] = tuple(
-            0.0 if each.link_group else made_by.kernels(each.kind) for each in operators
+            0.0 if each.link_group else made_by.started(_started_kind(service, each))
+            for each in operators
         )
     if made_by.unfused:
         heads = device_scores(service.model.attention.heads, service.parallelism.tensor)
