@@ -21,6 +21,7 @@ import random
 import statistics
 import tempfile
 import zipfile
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
@@ -77,12 +78,11 @@ def rows(archive: zipfile.ZipFile) -> tuple[list[dict[str, str]], collections.Co
     seen, kept = set(), []
     with archive.open(TABLE) as file:
         table = list(csv.DictReader(io.TextIOWrapper(file, encoding="utf-8")))
-    dumped = {measurement(row) for row in table if row["silicon_data_source"].startswith(DUMP)}
-    guessed = {measurement(row) for row in table if guesses(row)} - dumped
+    with_guesses = guessed(table)
     for row in table:
         key = measurement(row)
         why = _left_out(row) or ("a copy" if key in seen else "")
-        why = why or ("tokens were guessed, or may have been" if key in guessed else "")
+        why = why or ("tokens were guessed, or may have been" if key in with_guesses else "")
         seen.add(key)
         if why:
             left[why] += 1
@@ -91,7 +91,14 @@ def rows(archive: zipfile.ZipFile) -> tuple[list[dict[str, str]], collections.Co
     return kept, left
 
 
-def measurement(row: dict[str, str]) -> tuple[str, ...]:
+def guessed(table: Iterable[Mapping[str, str]]) -> set[tuple[str, ...]]:
+    """Return the measurements whose runs guessed tokens, or may have."""
+    table = list(table)
+    dumped = {measurement(row) for row in table if row["silicon_data_source"].startswith(DUMP)}
+    return {measurement(row) for row in table if guesses(row)} - dumped
+
+
+def measurement(row: Mapping[str, str]) -> tuple[str, ...]:
     """Return what rows of one measurement have in common."""
     values = [_SAME.get(row["model_path"], row["model_path"])]
     for name, value in row.items():

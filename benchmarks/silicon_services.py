@@ -6,8 +6,9 @@ Reads `systems/silicon_sample.csv` out of the wheel: aggregated serving, a close
 many requests at a time. Time per token is predicted as a decode step of all requests, and
 the prompts of the others that are mixed in: d(C) + (C - 1) p(1) / output tokens. Where
 SGLang serves requests of one length, they go in waves: a request waits for half of the other
-prompts. Copies of a row count once; layouts of twelve devices and more, and those that count
-devices twice, are left out, since their columns don't say what is shared.
+prompts. Copies of a row count once. Layouts of twelve devices and more, and those that count
+devices twice, are left out, since their columns don't say what is shared. So are runs that guess
+tokens, or may: `inferencex.py` says which.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from functools import cache
 from pathlib import Path
 from statistics import median
 
-from arrivals_services import configs
+from arrivals_services import configs, guessed, measurement
 from fit_software import save
 from inferencex import program
 
@@ -141,8 +142,9 @@ def rows(wheel: Path) -> Iterator[Mapping[str, str]]:
     """Yield rows of aggregated serving, each once."""
     with zipfile.ZipFile(wheel) as file:
         text = file.read(MEMBER).decode()
-    seen = set()
-    for row in csv.DictReader(io.StringIO(text)):
+    table = list(csv.DictReader(io.StringIO(text)))
+    seen, with_guesses = set(), guessed(table)
+    for row in table:
         key = tuple(value for name, value in row.items() if name != "id")
         sizes = int(row["tp_size"] or 0) * int(row["pp_size"] or 1)
         # Devices are counted twice where attention has copies and is divided too, or where it
@@ -152,6 +154,8 @@ def rows(wheel: Path) -> Iterator[Mapping[str, str]]:
         if row["mode"] != "agg" or key in seen or twice or not 0 < sizes <= MOST_DEVICES:
             continue
         seen.add(key)
+        if measurement(row) in with_guesses:
+            continue
         yield row
 
 
