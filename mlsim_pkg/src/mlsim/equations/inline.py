@@ -226,11 +226,11 @@ def adding(repeats: Any) -> Callable[[Any], Any]:
     axes = getattr(repeats, "ndim", 0)
     if not axes:
         return lambda values: functions.total(values, repeats)
-    flat, whole = repeats.ravel(), float(repeats.sum())
+    along, whole = repeats.ravel().dot, float(repeats.sum())
 
     def added(values: Any) -> Any:
         # Without an axis of operators the same value holds for each of them.
-        return flat @ values if getattr(values, "ndim", 0) >= axes else values * whole
+        return along(values) if getattr(values, "ndim", 0) >= axes else values * whole
 
     return added
 

@@ -53,10 +53,6 @@ class CalibratedConfiguration(Configuration):
 
     givable: ClassVar[tuple[str, ...]] = CALIBRATED_GIVABLE
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        _ = self.calibrations
-
     @property
     def equations(self) -> tuple[Equation, ...]:
         """The equations that answer the question."""
