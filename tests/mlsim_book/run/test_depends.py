@@ -103,6 +103,28 @@ def test_files_that_come_and_go(built: tuple[Path, Build]) -> None:
     assert build() == {"one", "two", "three"}
 
 
+def test_a_page_that_runs_other_code_than_the_books_is_refused(
+    make_book: MakeBook, tmp_path: Path
+) -> None:
+    copy = tmp_path / "elsewhere"
+    page = "# A\n\n```{python}\n" + f"import sys; sys.path.insert(0, {str(copy)!r})\n"
+    root = make_book(
+        "mlsim-book:\n  depends: [code]\n",
+        ch__one_qmd=page + "import tools\n```\n",
+        ch__two_qmd=page + "import plain.tools\n```\n",
+    )
+    for name in ("tools", "plain", "plain/tools"):
+        (copy / name).mkdir(parents=True, exist_ok=True)
+        (copy / name / "__init__.py").write_text("")
+    (root / "code" / "tools").mkdir(parents=True)
+    (root / "code" / "tools" / "__init__.py").write_text("")
+    project, cache = load_project(root, Problems()), PageCache(root / "cache")
+    with pytest.raises(SourceError, match="elsewhere/tools") as refused:
+        execute_pages(project, Problems(), chapters=["ch/one.qmd"], cache=cache)
+    assert "pip install -e" in str(refused.value)
+    execute_pages(project, Problems(), chapters=["ch/two.qmd"], cache=cache)  # of another package
+
+
 def test_compiled_files_count_as_their_source(built: tuple[Path, Build]) -> None:
     code, build = built
     assert list(code.rglob("*.pyc"))  # page two is read from these from now on

@@ -23,6 +23,8 @@ from mlsim_book.caches import content_hash
 from mlsim_book.errors import SourceError
 from mlsim_book.run.opened_files import EVERYTHING
 
+_PACKAGE = "/__init__.py"
+
 
 def depends_names(metadata: Mapping[str, Any]) -> tuple[str, ...]:
     """Return what `mlsim-book: depends:` names.
@@ -68,6 +70,23 @@ class Depends:
                 inside = tuple(f"{each}/" for each in self.folders.values())
                 uses |= {name, *(each for each in above if each.startswith(inside))}
         return tuple(sorted(uses))
+
+    def stranger(self, opened: Iterable[str]) -> str:
+        """Return a package that a page took from elsewhere, though a named folder has it; or "".
+
+        Its results would be those of other code, and no edit here would change them.
+        """
+        own = {
+            parts[-2]
+            for parts in (name.split("/") for name in self.files if name.endswith(_PACKAGE))
+            if "/".join(parts[:-2]) in self.folders.values()
+        }
+        for path in opened:
+            home = Path(path).parent
+            top = path.endswith(_PACKAGE) and home.name in own
+            if top and not self._names(path) and not (home.parent / "__init__.py").exists():
+                return home.as_posix()
+        return ""
 
     def key(self, uses: Iterable[str]) -> str:
         """Return a hash of these files' contents, and of the names in these folders."""

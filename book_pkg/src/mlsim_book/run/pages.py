@@ -192,6 +192,12 @@ def _run(
         progress=progress,
         stop=stop,
     )
+    if stranger := depends.stranger(results.opened):
+        raise SourceError(
+            f"this page ran the code of {stranger}, and the book has a package of that name",
+            file=source,
+            hint="Install the book's own (pip install -e), or name its folder first in PYTHONPATH.",
+        )
     uses = depends.uses(results.opened)
     if read_again().key(uses) == depends.key(uses):  # else one was edited while the page ran
         cache.cache.store(key, depends, results)

@@ -90,6 +90,7 @@ def adapted(
         If it is no language model.
 
     >>> from mlsim import Models
+    >>> from mlsim.workloads.adapters import LoRA
     >>> [each.target for each in adapted(Models.GPT2, LoRA(rank=4, targets="feed-forward"))]
     ['up_proj', 'down_proj']
     """
