@@ -211,16 +211,20 @@ def closed_token_interval(decode_step_time, users, prompt_time, output_steps):
 
 
 @equation(source="kleinrock1975queueing")
-def burst_first_token(prompt_time, users):
-    """Mean time to the first token of users who all ask at once: half of all prompts' time.
+def burst_first_token(path_time, burst_time, burst_steps):
+    """Mean time to the first token of users who all ask at once: prompts of one step end together.
 
-    Assumes that prompts are read one after another.
-    Valid where reading is limited by arithmetic, so that prompts together are no faster.
+    Where one step reads all prompts, everybody waits for all of it. Of many steps a user waits
+    for half, on average.
+    Assumes that each step reads as many prompts, and that no token is made meanwhile.
+    Valid for prompts of about equal lengths that all have room at once.
 
-    >>> burst_first_token(0.02, 9.0)
+    >>> burst_first_token(0.0, 0.18, 9.0)
     0.1
+    >>> burst_first_token(0.0, 0.18, 1.0)
+    0.18
     """
-    return prompt_time * (users + 1) / 2
+    return path_time + burst_time * (1 + 1 / burst_steps) / 2
 
 
 @equation(source="kleinrock1975queueing")

@@ -36,6 +36,18 @@ ENTRIES: tuple[tuple[str, str, str, str], ...] = (
         "Time of the step in which a request arrives, on average: long steps are met more often.",
     ),
     ("steady_first_token", r"T_1^*", "s", "Mean time to the first token, once nothing changes."),
+    (
+        "burst_time",
+        r"T_\mathrm{burst}",
+        "s",
+        "Time of the steps that read the prompts of all who ask at once.",
+    ),
+    (
+        "burst_steps",
+        r"n_\mathrm{burst}",
+        "1",
+        "Steps at whose end prompts of those who ask at once are read.",
+    ),
     ("burst_first_token", r"T_1^b", "s", "Mean time to the first token of users who ask at once."),
     ("saturation_rate", r"\lambda_m", "1/s", "Requests each second beyond which the queue grows."),
     ("saturation_share", r"\rho_\lambda", "1", "Rate of arrivals as a share of what saturates."),

@@ -116,7 +116,7 @@ def at_rate(
         prompt.draw(count, random),
         output.draw(count, random),
         settled=count // 10,
-        words=f"{rate:g} requests/s, {spaced}",
+        words=f"{rate:g} request{'' if rate == 1 else 's'}/s, {spaced}",
     )
 
 
@@ -140,7 +140,7 @@ def at_once(count: int, prompt: Lengths, output: Lengths, *, seed: int) -> Reque
         np.zeros(count),
         prompt.draw(count, random),
         output.draw(count, random),
-        words=f"{count:,} requests at once",
+        words=f"{count:,} request{'' if count == 1 else 's'} at once",
     )
 
 
@@ -161,7 +161,7 @@ def of_users(
         output.draw(count, random),
         users=users,
         think_time=think_time,
-        words=f"{users:,} users{thinking}",
+        words=f"{users:,} user{'' if users == 1 else 's'}{thinking}",
     )
 
 

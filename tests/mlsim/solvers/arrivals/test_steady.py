@@ -58,6 +58,16 @@ def test_closed_forms_agree_with_the_run(prompt: int, output: int, share: float)
         assert loaded.steady.value(closed) == pytest.approx(loaded.value(ran), rel=0.25)
 
 
+@pytest.mark.parametrize("prompt", [100, 512, 3000])
+@pytest.mark.parametrize("users", [1, 4, 64])
+def test_the_opening_burst_waits_as_long_as_in_a_run(prompt: int, users: int) -> None:
+    asked: dict[str, Any] = {"model": "Llama3_8B", "hardware": "H100", "prompt_tokens": prompt}
+    closed = Engine.load(**asked, users=users, requests=2 * users).steady
+    assert closed is not None
+    ran = Engine.load(**asked, burst=users).value("time_to_first_token")
+    assert closed.value("burst_first_token") == pytest.approx(ran, rel=0.12)
+
+
 def test_it_saturates_where_the_run_does() -> None:
     """A burst is answered at the rate beyond which a queue grows."""
     loaded = Engine.load(

@@ -254,8 +254,9 @@ class LoadedService(Answer):
         lengths = (
             f"{asked.mean_prompt:,.0f} prompt + {asked.mean_output:,.0f} output tokens, on average"
         )
-        rows.insert(0, ("requests", lengths))
-        rows[1:1] = list(self.loaded.service.switches.words().items())
+        title, _, arrivals = self.about.partition(": ")
+        rows[:0] = [("arrivals", arrivals), ("requests", lengths)]
+        rows[2:2] = list(self.loaded.service.switches.words().items())
         rows.append(
             (
                 "answers",
@@ -280,7 +281,7 @@ class LoadedService(Answer):
         rows.append(("saturates", f"at {self.value('saturation_rate'):.3g} requests/s"))
         if self.steady:
             rows.append(("closed form", self.steady.line()))
-        return Report(self.about, rows, label=14, width=120)
+        return Report(title, rows, label=14, width=120)
 
     def _has(self, name: str) -> bool:
         return name in self.question.known

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from functools import lru_cache
 
 from mlsim.equations import Equation, arrivals, equations_of, plan
@@ -120,12 +121,26 @@ class Typical:
     @property
     def lone_prompt_time(self) -> float:
         """Time of the steps that read one prompt and nothing else."""
-        times, left, taken = self.times, self.new, self.attention
-        most = len(times.together) - 1 - (len(times.reading) - 1) * times.width
+        return self.reading_time(1.0)
+
+    def reading_time(self, prompts: float) -> float:
+        """Time of the steps that read so many prompts and nothing else."""
+        times, left, taken = self.times, prompts * self.new, prompts * self.attention
         while left > 0:
-            taken += times.together[int(min(left, most))]
-            left -= most
-        return taken + times.scores[1]
+            taken += times.together[int(min(left, self.budget))]
+            left -= self.budget
+        ends = self.reading_steps(prompts)
+        together = min(math.ceil(prompts / ends), len(times.scores) - 1)
+        return taken + ends * times.scores[together]
+
+    def reading_steps(self, prompts: float) -> float:
+        """Steps at whose end so many prompts are read: of long ones, as many as there are."""
+        return min(prompts, math.ceil(prompts * self.new / self.budget))
+
+    @property
+    def budget(self) -> int:
+        """Most tokens of prompts that a step reads."""
+        return len(self.times.together) - 1 - (len(self.times.reading) - 1) * self.times.width
 
     def saturating(self) -> Question:
         """Return what asks for the rate at which the service is always full."""
@@ -189,4 +204,6 @@ class Typical:
             words,
             decode_step_time=self.decode_step(running),
             prompt_time=self.prompt_time(running, prompts),
+            burst_time=self.reading_time(running),
+            burst_steps=self.reading_steps(running),
         )
