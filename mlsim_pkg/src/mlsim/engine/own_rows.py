@@ -20,6 +20,7 @@ from mlsim.errors import (
     WrongKindError,
     unknown_name,
 )
+from mlsim.records.tables import given_text
 from mlsim.units import known_factor, text, to_base
 
 # What can be measured of each kind: a time, and a rate with its unit.
@@ -100,10 +101,7 @@ def read(measured: Any) -> list[dict[str, Any]]:
 
 
 def _from_file(path: str | Path) -> list[dict[str, Any]]:
-    try:
-        lines = Path(path).expanduser().read_text(encoding="utf-8-sig")
-    except (OSError, ValueError) as error:
-        raise InvalidValueError(f"the measurements can't be read: {error}.") from None
+    lines = given_text(path)
     try:
         rows = list(csv.DictReader(io.StringIO(lines, newline=""), strict=True))
     except csv.Error as error:

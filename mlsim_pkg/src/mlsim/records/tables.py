@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Protocol, TypeVar
 
-from mlsim.errors import DataFileError, MlsimError
+from mlsim.errors import DataFileError, InvalidValueError, MlsimError
 from mlsim.records.references import references
 
 
@@ -98,3 +98,25 @@ def positive(record: Mapping[str, str], name: str) -> float:
     if not (math.isfinite(found) and found > 0):
         raise DataFileError(f"{name} must be a positive number, not {text!r}.")
     return found
+
+
+def given_text(path: str | Path) -> str:
+    """Return the text of a table that somebody brings.
+
+    Raises
+    ------
+    InvalidValueError
+        If there is no such file, or it is no text in UTF-8; names the line.
+    """
+    try:
+        return Path(path).expanduser().read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = error.object[: error.start].count(b"\n") + 1
+        raise InvalidValueError(
+            f"{path}:{line}: this can't be read, as it is no text in UTF-8. Save the table as CSV "
+            "in UTF-8."
+        ) from None
+    except OSError as error:
+        raise InvalidValueError(
+            f"{path} can't be read: {error.strerror}. Give the path of a CSV file."
+        ) from None

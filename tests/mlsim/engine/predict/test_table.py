@@ -235,6 +235,9 @@ def test_written_and_read_again(tmp_path: object) -> None:
 def test_no_table_no_answer(tmp_path) -> None:  # type: ignore[no-untyped-def]
     with pytest.raises(InvalidValueError, match="can't be read"):
         read_cases(tmp_path / "none.csv")
+    (tmp_path / "latin.csv").write_bytes(b"case_id,model\n1,caf\xe9\n")
+    with pytest.raises(InvalidValueError, match=r"latin\.csv:2: .* Save the table as CSV in UTF-8"):
+        read_cases(tmp_path / "latin.csv")
     (tmp_path / "cases.csv").write_text("a,b\n1,2\n")
     with pytest.raises(InvalidValueError, match="case_id"):
         read_cases(tmp_path / "cases.csv")

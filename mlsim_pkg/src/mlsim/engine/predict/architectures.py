@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from mlsim.errors import InvalidValueError, MlsimError
+from mlsim.records.tables import given_text
 from mlsim.workloads.blocks import Attention, FeedForward
 from mlsim.workloads.language import Transformer
 from mlsim.zoo.spaces import plain
@@ -31,10 +32,9 @@ def architectures(path: Path | str) -> dict[str, Transformer | str]:
         If the table can't be read, has no column of models, or names one twice.
     """
     try:
-        text = Path(path).expanduser().read_text(encoding="utf-8-sig")
-        rows = list(csv.DictReader(io.StringIO(text, newline="")))
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise InvalidValueError(f"the table of models can't be read: {error}.") from None
+        rows = list(csv.DictReader(io.StringIO(given_text(path), newline="")))
+    except csv.Error as error:
+        raise InvalidValueError(f"{path}: the table of models can't be read: {error}.") from None
     found: dict[str, Transformer | str] = {}
     for row in rows:
         name = (row.get("model") or "").strip()

@@ -17,6 +17,7 @@ from mlsim.engine.predict import aliases, kernels, passes, training
 from mlsim.engine.predict.bands import Band, band
 from mlsim.engine.predict.case import READ, Case, reason
 from mlsim.errors import InvalidValueError, MlsimError, NotMeasuredError, nearest
+from mlsim.records.tables import given_text
 
 COLUMNS = ("case_id", "predicted", "low", "high", "bound", "from", "note")
 CALIBRATED, ROOFLINE, BOUND = "calibrated", "roofline", "bound"
@@ -234,10 +235,7 @@ def read_cases(path: Path | str) -> list[dict[str, Any]]:
     InvalidValueError
         If there is no such file, it is no text, or it has no row of names.
     """
-    try:
-        text = Path(path).expanduser().read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        raise InvalidValueError(f"the cases can't be read: {error}.") from None
+    text = given_text(path)
     reader = csv.DictReader(io.StringIO(text.replace("\0", ""), newline=""))
     try:
         rows = list(reader)
