@@ -38,4 +38,4 @@ def test_as_json(own: Path, capsys: pytest.CaptureFixture[str]) -> None:
 def test_a_wrong_row_is_told(own: Path, capsys: pytest.CaptureFixture[str]) -> None:
     own.write_text(own.read_text() + "serve-decode,Llama3_8B,H100,8,6.9\n")
     assert main(["calibrate", str(own)]) == 1
-    assert "row 3: measured needs a unit" in capsys.readouterr().err
+    assert f"{own}:4: measured needs a unit" in capsys.readouterr().err

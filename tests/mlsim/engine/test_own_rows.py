@@ -24,7 +24,7 @@ SERVE = {"model": "Llama3_8B", "hardware": "H100", "batch_size": 8, "prompt_toke
 
 def one(row: dict[str, Any], **other: Any) -> OwnRow:
     """Return one row, some of it in other words, beside its prediction."""
-    return next(asked([{**row, **other}], "calibrated"))
+    return next(asked(read([{**row, **other}]), "calibrated"))
 
 
 def test_a_rate_is_the_time_that_it_stands_for() -> None:
@@ -105,7 +105,7 @@ def test_a_data_frame_has_gaps() -> None:
 )
 def test_what_is_wrong_is_told_with_its_row(other: dict[str, Any], told: str) -> None:
     with pytest.raises(MlsimError) as e:
-        list(asked([SOLVE, {**SOLVE, **other}], "calibrated"))
+        list(asked(read([SOLVE, {**SOLVE, **other}]), "calibrated"))
     assert str(e.value).startswith("row 2: ")
     assert told in str(e.value)
 

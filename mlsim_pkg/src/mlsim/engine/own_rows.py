@@ -37,6 +37,7 @@ _EXAMPLE = (
     "{'kind': 'solve', 'model': 'ResNet50', 'hardware': 'A100', 'batch_size': 8, "
     "'measured': '4.1 ms'}"
 )
+_NO_ROWS = f"there are no rows: give at least one, such as {_EXAMPLE}."
 # A row that is slower than predicted by more is a slip, and no correction.
 MOST_TIMES = 1000
 # No time below the bound but for rounding.
@@ -73,8 +74,10 @@ class OwnRow:
         return self.measured / self.predicted
 
 
-def read(measured: Any) -> list[dict[str, Any]]:
-    """Return the rows of a CSV file, of a data frame or of a list of mappings.
+def read(measured: Any) -> dict[str, dict[str, Any]]:
+    """Return the rows of a CSV file, of a data frame or of a list of mappings, by their place.
+
+    The place is what an error names: "mine.csv:3" is the line of a file, "row 3" of a list.
 
     Raises
     ------
@@ -85,8 +88,8 @@ def read(measured: Any) -> list[dict[str, Any]]:
     """
     found: list[Any] = [None]
     if isinstance(measured, str | Path):
-        found = _from_file(measured)
-    elif hasattr(measured, "to_dict") and hasattr(measured, "columns"):
+        return _from_file(measured)
+    if hasattr(measured, "to_dict") and hasattr(measured, "columns"):
         found = measured.to_dict("records")
     elif isinstance(measured, Iterable) and not isinstance(measured, Mapping):
         found = list(measured)
@@ -96,45 +99,49 @@ def read(measured: Any) -> list[dict[str, Any]]:
             f"CSV file, not {type(measured).__name__}."
         )
     if not found:
-        raise InvalidValueError(f"there are no rows: give at least one, such as {_EXAMPLE}.")
-    return [dict(each) for each in found]
+        raise InvalidValueError(_NO_ROWS)
+    return {f"row {number}": dict(each) for number, each in enumerate(found, 1)}
 
 
-def _from_file(path: str | Path) -> list[dict[str, Any]]:
-    lines = given_text(path)
+def _from_file(path: str | Path) -> dict[str, dict[str, Any]]:
+    reader = csv.DictReader(io.StringIO(given_text(path), newline=""), strict=True)
+    rows: dict[str, dict[str, Any]] = {}
     try:
-        rows = list(csv.DictReader(io.StringIO(lines, newline=""), strict=True))
+        for row in reader:
+            place = f"{path}:{reader.line_num}"
+            if None in row:
+                raise InvalidValueError(f"{place}: more cells than there are columns.")
+            rows[place] = row
     except csv.Error as error:
-        raise InvalidValueError(f"{path}: {error}.") from None
-    for number, row in enumerate(rows, 1):
-        if None in row:
-            raise InvalidValueError(f"row {number} has more cells than there are columns.")
+        raise InvalidValueError(f"{path}:{reader.line_num}: {error}.") from None
+    if not rows:
+        raise InvalidValueError(f"{path}: {_NO_ROWS}")
     return rows
 
 
-def asked(rows: Iterable[Mapping[str, Any]], estimate: str) -> Iterator[OwnRow]:
+def asked(rows: Mapping[str, Mapping[str, Any]], estimate: str) -> Iterator[OwnRow]:
     """Predict what each row measured.
 
     Raises
     ------
     MlsimError
-        As the doors; with the number of the row, from 1.
+        As the doors; with the place of the row.
     """
-    for number, row in enumerate(rows, 1):
+    for place, row in rows.items():
         try:
             yield _row(row, estimate)
         except MlsimError as error:
-            raise _of_row(number, error) from None
+            raise _of_row(place, error) from None
 
 
-def _of_row(number: int, error: MlsimError) -> MlsimError:
+def _of_row(place: str, error: MlsimError) -> MlsimError:
     """Return an error of the same kind that tells the row."""
     kind = type(error)
     if isinstance(error, UnknownArgumentError):
         # It is the row that has a wrong name, and not the call.
         kind = UnknownNameError
     told = kind.__new__(kind)
-    told.args = (f"row {number}: {error}",)
+    told.args = (f"{place}: {error}",)
     return told
 
 
