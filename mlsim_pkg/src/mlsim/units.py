@@ -265,6 +265,23 @@ def text(value: float, base: str, digits: int = 4) -> str:
     return shown if unit == "1" else f"{shown} {unit}"
 
 
+_EXPONENT = re.compile(r"(?<=\d)e([+-]?)0*(\d+)")
+_RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+
+
+def with_powers(number: str) -> str:
+    """Write the exponents of a number as people do, for a sentence.
+
+    >>> with_powers("3.14e+23 FLOP"), with_powers("5e-05 s")
+    ('3.14 × 10²³ FLOP', '5 × 10⁻⁵ s')
+    """
+
+    def raised(found: re.Match[str]) -> str:
+        return " × 10" + (found[1].strip("+") + found[2]).translate(_RAISED)
+
+    return _EXPONENT.sub(raised, number)
+
+
 def known_factor(unit: str, base: str) -> float | None:
     """Return what one `unit` is in `base` units; None if that takes a units library.
 

@@ -15,7 +15,7 @@ from urllib.parse import quote
 
 from mlsim.display.number_notes import opening, plain_lines
 from mlsim.errors import InvalidValueError
-from mlsim.units import factor, quantity, text
+from mlsim.units import factor, quantity, text, with_powers
 
 
 @dataclass(frozen=True)
@@ -56,6 +56,10 @@ class Number:
         >>> Number(0.838, "1", "a share", "", "", unit="%", form=".0f").text
         '84 %'
         """
+        return with_powers(self._digits)
+
+    @property
+    def _digits(self) -> str:
         if self.unit is None:
             return f"{self.value:{self.form}}" if self.form else text(self.value, "1")
         if not self.unit and not self.form:
