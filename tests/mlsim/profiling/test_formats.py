@@ -481,7 +481,8 @@ def test_an_array_of_events_and_a_gzipped_trace_are_read(put) -> None:
         ('{"traceEvents": [{"a": 1} {"b": 2}]}', "no comma between"),
         ('{"traceEvents": [1]}', "stands where an event should"),
         ('{"traceEvents": [{"ph": "X", "cat": "kernel", "ts": 0, "dur": NaN}]}', "is no number"),
-        ('{"other": []}', "it has no traceEvents"),
+        ('{"other": [], "nodes": []}', "this JSON has other, nodes, and no traceEvents"),
+        ('{"other": [', "it has no traceEvents"),
         (trace(event("kernel", "k", 0, -5)), "ends before it begins"),
         (trace({**event("kernel", "k", 0, 1), "dur": "x"}), "is no number"),
         (trace(), "neither kernels nor operators"),
@@ -530,6 +531,65 @@ def test_statistics_traces_and_counters_of_rocprof(put) -> None:
     assert kernel.seconds == pytest.approx(2e-6)
     with pytest.raises(DataFileError, match="ends before it begins"):
         put(wide.replace("1000,3000", "3000,1000"))
+
+
+def test_bytes_of_an_amd_gpu_follow_from_requests_of_its_cache(put) -> None:
+    """A vector of 1,048,576 doubles is read and written: 8,388,608 bytes each way."""
+    start = "Dispatch_ID,GPU_ID,Grid_Size,Kernel_Name,"
+    mi200 = (
+        f"{start}TCC_EA_RDREQ_sum,TCC_EA_RDREQ_32B_sum,TCC_EA_WRREQ_sum,TCC_EA_WRREQ_64B_sum,"
+        'Start_Timestamp,End_Timestamp\n0,2,1048576,"copy(double*)",131082.0,4.0,131074.0,131072.0,'
+        "100000,106880\n"
+    )
+    kernel = put(mi200).kernels[0]
+    # 4 reads of 32 bytes, 131,078 of 64; 2 writes of 32 bytes, 131,072 of 64.
+    assert kernel.byte_count() == 4 * 32 + 131_078 * 64 + 2 * 32 + 131_072 * 64
+    assert kernel.seconds == pytest.approx(6.88e-6)
+    mi300 = (
+        mi200.replace("TCC_EA_", "TCC_EA0_")
+        .replace("EA0_WRREQ_64B_sum,", "EA0_WRREQ_64B_sum,TCC_BUBBLE_sum,")
+        .replace("131082.0,4.0,131074.0,131072.0,", "65617.0,0.0,131072.0,131072.0,65536.0,")
+    )
+    # Reads of 128 bytes are counted apart: 65,536 of them, and 81 of 64.
+    assert put(mi300).kernels[0].byte_count() == 65_536 * 128 + 81 * 64 + 131_072 * 64
+    without = mi300.replace("TCC_BUBBLE_sum,", "").replace(",65536.0,", ",")
+    with pytest.raises(NotMeasuredError, match="TCC_BUBBLE_sum is not in the file"):
+        put(without).kernels[0].bytes()
+    with pytest.raises(NotMeasuredError, match="more requests of one size than of all"):
+        put(mi200.replace("131082.0", "2.0")).kernels[0].bytes()
+
+
+def test_a_file_without_a_last_line_end_is_read_where_no_digit_that_counts_may_be_lost(put) -> None:
+    stats = '"Name","Calls","TotalDurationNs","AverageNs","Percentage"\n"body",10,260,26,52.3'
+    assert put(stats).time.to("ns").magnitude == pytest.approx(260)
+    spans = "Kind,Agent_Id,Kernel_Name,Start_Timestamp,End_Timestamp\nKERNEL_DISPATCH,1,k,1000,2500"
+    assert put(spans).time.to("ns").magnitude == pytest.approx(1500)
+    with pytest.raises(DataFileError, match="its last number may be cut off"):
+        put(spans[:-1])
+    long = "ID,Kernel Name,Metric Name,Metric Unit,Metric Value\n"
+    long += "0,k,gpu__time_duration.sum,ns,2000\n0,k,SM [%],%,14.6"
+    assert put(long).time.to("ns").magnitude == pytest.approx(2000)
+    with pytest.raises(DataFileError, match="its last number may be cut off"):
+        put(long + "\n0,k,dram__bytes.sum,byte,12345")
+
+
+def test_bytes_without_a_unit_say_how_to_get_one(put) -> None:
+    wide = "ID,Kernel Name,gpu__time_duration.sum,dram__bytes.sum\n0,k,2000,4096\n"
+    with pytest.raises(NotMeasuredError, match=r"has dram__bytes.sum and no unit for it"):
+        put(wide).kernels[0].bytes()
+
+
+def test_work_of_somebody_elses_operator_is_not_taken_for_none(put) -> None:
+    def run(name: str) -> MeasuredProfile:
+        one = event("cpu_op", name, 0, 5, **{"Input Dims": [[4, 4]]})
+        two = event("cpu_op", "aten::mm", 10, 5, **{"Input Dims": [[4, 8], [8, 2]]})
+        return put(trace(one, two), "trace.json")
+
+    # 2 x 4 x 8 x 2 operations of the product, and none of ReLU.
+    assert run("aten::relu").flops.magnitude == 128
+    for name in ("fbgemm::f8f8bf16_rowwise", "aten::_weight_int4pack_mm", "triton_tem_fused_mm_3"):
+        with pytest.raises(NotMeasuredError, match="not counted from shapes"):
+            _ = run(name).flops
 
 
 def test_passes_of_rocprofv3_are_put_together(put) -> None:

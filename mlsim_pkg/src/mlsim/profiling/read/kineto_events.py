@@ -82,7 +82,20 @@ class Events:
                 return text[found.end() :]
             if len(text) > 4 * LONGEST_LINE:
                 break
+        self._refuse_other(text)
         return self._refuse("it has no traceEvents")
+
+    def _refuse_other(self, text: str) -> None:
+        """Refuse whole JSON that is no trace: nothing is wrong with it but its kind."""
+        try:
+            found = _DECODER.decode(text.strip())
+        except (ValueError, RecursionError):
+            return
+        names = ", ".join(str(each) for each in found)[:120] if found else "nothing"
+        raise DataFileError(
+            f"{self.source.path}: this JSON has {names}, and no traceEvents, so it is no trace of "
+            "PyTorch. Write one: profiler.export_chrome_trace(FILE)"
+        )
 
     def _more(
         self, buffer: str, place: int, pieces: Iterator[str], error: Exception | None = None

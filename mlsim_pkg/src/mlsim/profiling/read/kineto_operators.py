@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mlsim.profiling.measured_profile import MeasuredKernel
-from mlsim.profiling.read.shapes import COUNTED, UNCOUNTED, flops_of
+from mlsim.profiling.read.shapes import COUNTED, flops_of, may_work
 
 _NO_SHAPES = "the trace has no shapes. Profile with record_shapes=True"
 _OTHERS = "its work is not counted from shapes: only matrix products, convolutions and attention"
@@ -128,7 +128,7 @@ def _row(key: tuple[str, str], value: list[Any], *, shapes: bool) -> MeasuredKer
         operations = {"any": work}
     elif not shapes:
         missing["flops"] = _NO_SHAPES
-    elif name in COUNTED or any(each in name for each in UNCOUNTED):
+    elif name in COUNTED or may_work(name):
         missing["flops"] = _OTHERS
     else:
         # What is no product does little: counted as none, as the book counts work.

@@ -229,8 +229,19 @@ def traffic_of(
                 lack = next(b for b in want if b not in part)
                 missing[level] = f"{lack}.sum is not in the file"
             elif level == "dram":
-                missing[level] = "dram__bytes_read.sum and dram__bytes_write.sum are not in it"
+                missing[level] = _no_bytes(counters)
     return traffic
+
+
+def _no_bytes(counters: Counters) -> str:
+    """Say why a launch has no bytes of main memory."""
+    bare = [each for each in counters.launch.metrics if each.startswith("dram__bytes")]
+    if any(counters.launch.metrics[each][1] == "?" for each in bare):
+        return (
+            f"the file has {bare[0]} and no unit for it. Export it with the row of units: "
+            "ncu --import FILE --page raw --csv"
+        )
+    return "dram__bytes_read.sum and dram__bytes_write.sum are not in it"
 
 
 def _bytes(counters: Counters, base: str) -> tuple[float, str] | None:

@@ -120,7 +120,9 @@ def _long(
             launch,
             metric,
             row.get("Metric Unit"),
-            row[value],
+            ""
+            if row.cut and not _kept(metric) and metric not in ncu_metrics.DETAILS
+            else row[value],
             where=row.table.at(row.line),
             locale=locale,
         )

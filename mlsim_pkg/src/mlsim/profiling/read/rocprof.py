@@ -1,16 +1,14 @@
 """rocprof and rocprofv3: CSV of statistics, traces and counters of AMD's GPUs.
 
-Counters of operations are those of CDNA (MI200 and later): instructions of a wavefront of 64, and
-blocks of 512 operations of the matrix cores.
+What a kernel's counters mean is in `rocprof_counts`.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
-from mlsim.equations import counters as equations
 from mlsim.errors import DataFileError
 from mlsim.profiling.activity import Transfer
 from mlsim.profiling.measured_profile import MeasuredKernel, MeasuredProfile
@@ -18,6 +16,7 @@ from mlsim.profiling.read.intervals import Spans, activities, is_exchange
 from mlsim.profiling.read.launches import kernels_of
 from mlsim.profiling.read.nsight_systems import direction
 from mlsim.profiling.read.numbers import Locale
+from mlsim.profiling.read.rocprof_counts import MISSING_BYTES, MISSING_WORK, is_counter, kernel_of
 from mlsim.profiling.read.sources import Source
 from mlsim.profiling.read.tables import Row, Table, locale_of, rows_of
 
@@ -28,18 +27,6 @@ _TEXTS = frozenset(
     {*_NAMES, "Kind", "Agent_Id", "Counter_Name", "sig", "obj", "Operation", "Direction"}
     | {"Domain", "Function", "Agent_Type", "Source_Agent_Id", "Destination_Agent_Id"}
 )
-_WAVE = 64
-_MATRIX = 512
-_PATHS = {"F16": "fp16", "F32": "fp32", "F64": "fp64"}
-_MATRIX_PATHS = {"F16": "tensor fp16", "BF16": "tensor bf16", "F32": "tensor", "F64": "tensor fp64"}
-_MATRIX_PATHS |= {"F8": "tensor fp8", "F6F4": "tensor", "I8": "tensor int8", "XF32": "tensor tf32"}
-_KILO = 1024
-_MISSING_WORK = (
-    "no counter of operations is in the file. Collect SQ_INSTS_VALU_ADD_F32, "
-    "SQ_INSTS_VALU_MUL_F32, SQ_INSTS_VALU_FMA_F32, SQ_INSTS_VALU_TRANS_F32, the same of F16 and "
-    "F64, and SQ_INSTS_VALU_MFMA_MOPS_F16, _BF16, _F32, _F64"
-)
-_MISSING_BYTES = "FETCH_SIZE and WRITE_SIZE are not in the file"
 
 
 def is_table(columns: set[str]) -> bool:
@@ -119,7 +106,7 @@ def _statistics(
                 int(calls),
                 total * 1e-9,
                 sources={"seconds": "TotalDurationNs"},
-                missing={"flops": _MISSING_WORK, "dram": _MISSING_BYTES},
+                missing={"flops": MISSING_WORK, "dram": MISSING_BYTES},
             )
         )
     if not kernels:
@@ -154,8 +141,10 @@ def _copies(
 
 def _interval(row: Row, locale: Locale) -> tuple[float, float]:
     columns = row.table.columns
-    start = next((row.number(each, locale) for each in _STARTS if each in columns), None)
-    end = next((row.number(each, locale) for each in _ENDS if each in columns), None)
+    begin = next((each for each in _STARTS if each in columns), "")
+    last = next((each for each in _ENDS if each in columns), "")
+    start = row.number(begin, locale) if begin else None
+    end = row.later(last, begin, locale) if begin and last else None
     if start is None or end is None:
         raise DataFileError(f"{row.table.at(row.line)}: the row has no begin or no end.")
     if end < start:
@@ -188,16 +177,9 @@ def _wide(row: Row, locale: Locale, spans: dict[int, Spans]) -> MeasuredKernel:
     counted = {
         column: value
         for column in row.table.header
-        if _is_counter(column) and (value := row.number(column, locale)) is not None
+        if is_counter(column) and (value := row.number(column, locale)) is not None
     }
-    return _kernel(name, _timed(row, locale, name, spans), counted, _facts(row))
-
-
-def _is_counter(name: str) -> bool:
-    return name.startswith(("SQ_", "TCC_", "TCP_", "TOTAL_")) or name.upper().replace("_", "") in (
-        "FETCHSIZE",
-        "WRITESIZE",
-    )
+    return kernel_of(name, _timed(row, locale, name, spans), counted, _facts(row))
 
 
 def _long(
@@ -223,69 +205,4 @@ def _long(
             f"{table.source.path}: the last kernel has {len(sets[-1])} of {len(sets[-2])} "
             "counters. The file is cut off; collect again."
         )
-    return [_kernel(*each) for each in found.values()]
-
-
-def _kernel(
-    name: str, seconds: float | None, counted: Mapping[str, float], facts: dict[str, Any]
-) -> MeasuredKernel:
-    sources: dict[str, str] = {}
-    missing: dict[str, str] = {}
-    operations = _operations(counted, sources, missing)
-    if not operations and "flops" not in missing:
-        missing["flops"] = _MISSING_WORK
-    traffic = {}
-    sizes = {key.upper().replace("_", ""): value for key, value in counted.items()}
-    if {"FETCHSIZE", "WRITESIZE"} <= set(sizes):
-        traffic["dram"] = (sizes["FETCHSIZE"] + sizes["WRITESIZE"]) * _KILO
-        sources["dram"] = "(FETCH_SIZE + WRITE_SIZE) x 1024 bytes"
-    else:
-        missing["dram"] = _MISSING_BYTES
-    if seconds is None:
-        missing["seconds"] = "BeginNs and EndNs are not in the file. Add --timestamp on"
-    else:
-        sources["seconds"] = "end less begin"
-    return MeasuredKernel(name, 1, seconds, operations, traffic, sources, missing, facts)
-
-
-def _operations(
-    counted: Mapping[str, float], sources: dict[str, str], missing: dict[str, str]
-) -> dict[str, float]:
-    operations: dict[str, float] = {}
-    for suffix, path in _PATHS.items():
-        names = [f"SQ_INSTS_VALU_{op}_{suffix}" for op in ("ADD", "MUL", "FMA")]
-        there = [name for name in names if name in counted]
-        if not there:
-            continue
-        if len(there) < len(names):
-            lacking = next(name for name in names if name not in counted)
-            missing["flops"] = f"{lacking} is not in the file"
-            continue
-        add, mul, fma = (counted[name] for name in names)
-        add += counted.get(f"SQ_INSTS_VALU_TRANS_{suffix}", 0.0)
-        operations[path] = float(equations.counted_flops(add, mul, fma)) * _WAVE
-        sources[path] = f"(ADD + MUL + TRANS + 2 FMA)_{suffix} x {_WAVE} lanes"
-    for suffix, path in _MATRIX_PATHS.items():
-        name = f"SQ_INSTS_VALU_MFMA_MOPS_{suffix}"
-        if name in counted:
-            operations[path] = operations.get(path, 0.0) + counted[name] * _MATRIX
-            sources[path] = f"{name} x {_MATRIX}"
-    totals = [f"TOTAL_{bits}_OPS" for bits in (16, 32, 64)]
-    if not operations and all(name in counted for name in totals):
-        operations["any"] = sum(counted[name] for name in totals)
-        sources["any"] = " + ".join(totals)
-    if operations and not sum(operations.values()) and "fp32" not in operations:
-        missing.setdefault(
-            "flops",
-            f"the units that were counted ({', '.join(operations)}) did nothing, and single "
-            "precision was not counted. Read the files of all passes together",
-        )
-    if operations and not any(path.startswith(("tensor", "any")) for path in operations):
-        if counted.get("SQ_INSTS_MFMA") or counted.get("SQ_INSTS_VALU_MFMA"):
-            missing["flops"] = (
-                "it used the matrix cores, and their operations are not counted. Collect "
-                "SQ_INSTS_VALU_MFMA_MOPS_F16, _BF16, _F32 and _F64"
-            )
-        else:
-            missing["tensor"] = "matrix cores were not counted: SQ_INSTS_VALU_MFMA_MOPS_*"
-    return operations
+    return [kernel_of(*each) for each in found.values()]

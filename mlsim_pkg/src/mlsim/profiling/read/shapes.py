@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -27,7 +28,42 @@ UNCOUNTED = (
     *("aten::_scaled_mm", "aten::_grouped_mm", "aten::_int_mm", "aten::addbmm", "aten::addmv"),
     *("_attention_backward", "aten::lstm", "aten::gru", "aten::_cudnn_rnn", "mkldnn_rnn"),
     *("flash_attn", "xformers", "vllm", "aten::einsum_path", "te::", "aten::_efficient_attention"),
+    *("aten::_weight_int", "aten::_sparse", "aten::_cslt", "aten::_mixed_dtypes", "aten::sspaddmm"),
+    *("aten::dot", "aten::vdot", "aten::bilinear", "aten::_trilinear", "aten::_cdist"),
+    *("aten::_native_multi_head", "aten::_transformer_encoder", "aten::_scaled_grouped_mm"),
 )
+# Libraries whose operators are PyTorch's own: what is not named above is no product.
+_OWN = frozenset({"aten", "prim", "prims", "c10", "c10d", "autograd", "torch", "profiler", "nccl"})
+_OWN |= {
+    "gloo",
+    "mpi",
+    "inductor",
+    "_c10d_functional",
+    "symm_mem",
+    "c10d_functional",
+    "static_runtime",
+}
+# Kernels that a compiler wrote are called by what they hold.
+_PRODUCT = re.compile(
+    r"(?<![a-z])(mm|bmm|addmm|gemm|matmul|linear|conv\d?d?|attention|sdpa)(?![a-z])"
+)
+
+
+def may_work(name: str) -> bool:
+    """Whether an operator may do work that is not counted here.
+
+    Somebody's own operator may do anything; so may what a compiler fused around a product.
+
+    >>> [may_work(each) for each in ("aten::relu", "aten::_int_mm", "fbgemm::f8f8bf16_rowwise",
+    ...     "triton_tem_fused_mm_0", "triton_poi_fused_add_0", "Optimizer.step#SGD.step")]
+    [False, True, True, True, False, False]
+    """
+    library, mark, _ = name.partition("::")
+    if any(each in name for each in UNCOUNTED):
+        return True
+    if mark and library not in _OWN:
+        return True
+    return not mark and name.startswith(("triton_", "cpp_")) and bool(_PRODUCT.search(name))
 
 
 def flops_of(name: str, dims: Any, values: Any) -> float | None:

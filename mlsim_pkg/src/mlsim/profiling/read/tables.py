@@ -51,21 +51,47 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """Cells of one line."""
+    """Cells of one line.
+
+    Attributes
+    ----------
+    cut
+        Whether its last cell may be cut off: the file ends behind a digit, without a line's end.
+    """
 
     table: Table
     line: int
     cells: list[str]
+    cut: bool = False
 
     def __getitem__(self, column: str) -> str:
-        return self.cells[self.table.columns[column]]
+        return self._cell(self.table.columns[column])
+
+    def _cell(self, place: int) -> str:
+        # A share or a deviation at the end does no harm, since nobody asks for it.
+        if self.cut and place == len(self.cells) - 1:
+            raise DataFileError(
+                f"{self.table.at(self.line)}: the file ends within the line, so its last number "
+                "may be cut off. If it is whole, end the line."
+            )
+        return self.cells[place]
 
     def get(self, *columns: str) -> str:
         """Return the cell of the first of these columns that is there, else ""."""
         for column in columns:
             if column in self.table.columns:
-                return self.cells[self.table.columns[column]]
+                return self._cell(self.table.columns[column])
         return ""
+
+    def later(self, column: str, earlier: str, locale: Locale) -> float | None:
+        """Return a point in time as `number`, behind another one that has no more digits.
+
+        Then no digit of it is cut off.
+        """
+        end, begin = (self.cells[self.table.columns[each]].strip() for each in (column, earlier))
+        if not (begin.isdigit() and end.isdigit() and len(end) >= len(begin)):
+            return self.number(column, locale)
+        return checked_number(end, locale, self.table.at(self.line), column)
 
     def number(self, column: str, locale: Locale) -> float | None:
         """Return a cell as a number that is not negative; None if it is empty.
@@ -132,7 +158,7 @@ def rows_of(
     Raises
     ------
     DataFileError
-        If a row has not as many cells as the header, or the last one is cut off.
+        If a row has not as many cells as the header. For a cell that may be cut off see `Row`.
     """
     wide = len(table.header)
     for number, line, ended in lines:
@@ -167,12 +193,8 @@ def rows_of(
                 f"{table.at(number)}: the row must have {wide} cells, and {got}.{cut} Export it "
                 "again."
             )
-        if not ended and not line.rstrip().endswith('"') and _numeric(cells[-1]):
-            raise DataFileError(
-                f"{table.at(number)}: the file ends within the line, so its last number may be "
-                "cut off. If it is whole, end the line."
-            )
-        yield Row(table, number, cells)
+        cut = not ended and not line.rstrip().endswith('"') and _numeric(cells[-1])
+        yield Row(table, number, cells, cut)
 
 
 def _numeric(cell: str) -> bool:
