@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import exp, sqrt
 from random import Random
 from types import SimpleNamespace
@@ -12,6 +12,7 @@ import numpy
 
 from mlsim.hardware.this_machine import Machine, ReportedCache
 from mlsim.profiling.measuring.products import Answer
+from mlsim.profiling.measuring.waiting import disturbed
 
 KIB = 2**10
 CACHES = (ReportedCache(1, 32 * KIB, 1), ReportedCache(2, 512 * KIB, 1))
@@ -27,6 +28,9 @@ class MadeMachine:
 
     What is `noisy` is slowed down for some seconds, by a factor that nobody foresees.
 
+    A `neighbor` is a program that takes this part of the core, all the time or in every second
+    `NEIGHBOR` seconds only (`comes`). The system says how long a thread waited for it.
+
     Its speed may drift: its logarithm has the standard deviation `drift`, and is forgotten within
     some `memory` seconds, as that of an Ornstein-Uhlenbeck process.
     """
@@ -40,9 +44,12 @@ class MadeMachine:
         noisy: Sequence[str] = (),
         drift: float = 0.0,
         memory: float = 10.0,
+        neighbor: float = 0.0,
+        comes: bool = False,
     ) -> None:
         self.now, self._random = 0.0, Random(seed)
         self.noise, self.noisy, self.drift, self.memory = noise, noisy, drift, memory
+        self.neighbor, self.comes, self.waited = neighbor, comes, 0.0
         self._speed, self._seen = self._random.gauss(), 0.0
 
     def clock(self) -> float:
@@ -61,7 +68,16 @@ class MadeMachine:
             self._speed = kept * self._speed + sqrt(1 - kept * kept) * self._random.gauss()
             self._seen = self.now
         speed = exp(self.drift * self._speed)
-        self.now += seconds / speed * (1 + slower)
+        seconds *= (1 + slower) / speed
+        if self.neighbor and not (self.comes and int(self.now // NEIGHBOR) % 2):
+            waited = seconds * self.neighbor / (1 - self.neighbor)
+            self.waited += waited
+            seconds += waited
+        self.now += seconds
+
+    def waits(self) -> Mapping[str, int]:
+        """Return how long the one thread has waited, in ns."""
+        return {"1": int(self.waited * 1e9)}
 
     def triad(self, arrays: Sequence[Any], passes: int) -> None:
         """Go through three arrays at the rate of the level in which they fit."""
@@ -108,9 +124,10 @@ class MadeWorker:
         """Multiply; NumPy knows two formats only."""
         if number_format not in PRODUCTS or (self.library == "numpy" and number_format[-1] == "6"):
             return Answer((), "there is no product in it")
-        seconds = []
+        seconds, marks = [], []
         for _ in range(times):
-            begin = self._machine.now
+            begin, before = self._machine.now, self._machine.waits()
             self._machine.take(2 * side**3 / PRODUCTS[number_format], number_format)
             seconds.append(self._machine.now - begin)
-        return Answer(tuple(seconds))
+            marks.append(disturbed(before, self._machine.waits(), seconds[-1]))
+        return Answer(tuple(seconds), "", tuple(marks))

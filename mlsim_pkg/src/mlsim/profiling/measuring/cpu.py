@@ -33,15 +33,18 @@ from mlsim.profiling.measuring.streams import (
     one_memory,
     sweep_sizes,
 )
+from mlsim.profiling.measuring.waiting import Waits, thread_waits
 
 # Samples in a round, of which the best counts.
 SAMPLES = 3
 # Main memory is a figure of its own and takes this time, or so many samples; of the other working
 # sets, which are many, a round takes one sample each.
 MEMORY_SECONDS, MEMORY_SAMPLES = 0.25, 2
+# This part of a curve's points must be undisturbed.
+MOST_POINTS = 0.90
 # Products within this part of the best are measured as well: which one is the best is not known
 # before the last round.
-NEARLY_BEST, CANDIDATES = 0.90, 2
+NEARLY_BEST, CANDIDATES = 0.90, 3
 # Several workers start within some tens of microseconds: their samples are longer.
 ALONE_SECONDS, TOGETHER_SECONDS = 0.005, 0.01
 LIBRARIES = ("numpy", "torch")
@@ -56,19 +59,20 @@ class Team:
     stream: Stream
     sizes: list[int]
     plan: Plan
-    curves: list[list[float]] = field(default_factory=list)
+    curves: list[list[float] | None] = field(default_factory=list)
 
-    def sweep(self) -> Mapping[str, float]:
+    def sweep(self) -> Mapping[str, float | None]:
         """Go through every working set once more; return the bandwidth of main memory.
 
-        The levels are found at the end.
+        The levels are found at the end, in curves that other programs hardly disturbed.
         """
         self.stream.move()
         *small, last = self.sizes
         curve = [self.stream.sample(size, self.plan) for size in small]
         curve.append(self.stream.sample(last, self.plan, MEMORY_SECONDS, MEMORY_SAMPLES))
-        self.curves.append(curve)
-        return {f"{self.table}.bandwidth": curve[-1]}
+        clean = sum(clean for _, clean in curve) >= MOST_POINTS * len(curve)
+        self.curves.append([rate for rate, _ in curve] if clean else None)
+        return {f"{self.table}.bandwidth": curve[-1][0] if curve[-1][1] else None}
 
 
 @dataclass
@@ -101,8 +105,10 @@ class Processor:
         say: Callable[[str], None],
         worker: Callable[[str, int], ProductWorker] = ProductWorker,
         libraries: Sequence[str] = LIBRARIES,
+        waits: Waits = thread_waits,
     ) -> None:
-        self.machine, self.kernels, self._clock = machine, kernels, clock
+        self.machine, self.kernels = machine, kernels
+        self._clock, self._waits = clock, waits
         self._numpy, self._disk_folder, self._say = numpy, disk_folder, say
         self._worker, self._libraries = worker, libraries
         self._stack = ExitStack()
@@ -134,7 +140,7 @@ class Processor:
         caches = max((each.total for each in self.machine.caches), default=0)
         counts = {"memory": self.machine.cores, "one_core": 1}
         self._workers = {
-            table: self._stack.enter_context(Workers(count, self._clock))
+            table: self._stack.enter_context(Workers(count, self._clock, self._waits))
             for table, count in counts.items()
         }
         memory = None
@@ -207,15 +213,25 @@ class Processor:
             parts["disk"] = disk
         return parts
 
-    def _multiply(self) -> Mapping[str, float]:
-        return {
-            name: rate
-            for name, products in self.products.items()
-            if (rate := max((self._rate(name, each) for each in products), default=0.0))
-        }
+    def _multiply(self) -> Mapping[str, float | None]:
+        rates = {name: self._best_rate(name) for name in self.products}
+        return {name: rate for name, rate in rates.items() if rate != 0.0}
 
-    def _rate(self, name: str, product: Product) -> float:
-        """Return the rate of this round, or 0 where there was none; keep the best of all rounds."""
+    def _best_rate(self, name: str) -> float | None:
+        """Return the best rate of this round: 0 where there is none, None where others disturbed.
+
+        A disturbed product that was faster in other rounds leaves the best of this one unknown.
+        """
+        found = [(self._rate(name, each), each.rate) for each in list(self.products[name])]
+        best = max((rate for rate, _ in found if rate is not None), default=0.0)
+        unsure = any(rate is None and known > best for rate, known in found)
+        return None if unsure else best
+
+    def _rate(self, name: str, product: Product) -> float | None:
+        """Return the rate of this round; keep the best of all rounds.
+
+        It is 0 where there was no product, and None where other programs disturbed all.
+        """
         try:
             answer = product.worker.multiply(name.partition(".")[2], product.side, SAMPLES - 1)
         except WorkerError as error:
@@ -224,7 +240,9 @@ class Processor:
             return 0.0
         if not answer.seconds:
             return 0.0
-        rate = product_flops(product.side) / min(answer.seconds)
+        if answer.best is None:
+            return None
+        rate = product_flops(product.side) / answer.best
         product.rate = max(product.rate, rate)
         return rate
 

@@ -36,6 +36,9 @@ def level_figures(
     >>> sorted(values), round(values["memory.l1"][0] / 2**10), lost
     (['memory.l1', 'memory.l1_bandwidth', 'memory.last_level'], 161, {})
     """
+    if not curves:
+        why = "too noisy: other programs took its cores in every round"
+        return {}, {f"{table}.l{number}": why for number in sorted(reported) or (1,)}
     middle = [median(each) for each in zip(*curves, strict=True)]
     levels = [level for level in find_levels(sizes, middle) if level.capacity]
     names, lost = _named(levels, reported)

@@ -154,13 +154,15 @@ class Measurement:
     def busy(self) -> str:
         """What to know of a machine that others used; "" where nobody did.
 
-        Others who work all the time make figures lower, and not noisy.
+        A sample from which they took a core is not counted. On other cores they may still have
+        made it slower, all the time and so without any noise.
         """
         if self.load < BUSY:
             return ""
         return (
             f"The machine was busy: {self.load:.1f} programs wanted its {self._cores} before this "
-            "began.\nSteady work beside a measurement makes its figures lower, and not noisy."
+            "began.\nSamples from which they took a core are left out, where the system tells (Linux). "
+            "Others\nshare memory and the clock even so: steady work makes figures lower."
         )
 
     @property

@@ -12,6 +12,13 @@ from collections.abc import Callable, Iterable
 from time import perf_counter
 from typing import Any, TextIO
 
+from mlsim.profiling.measuring.waiting import Waits, disturbed, thread_waits
+
+# Threads wake up and a processor's clock settles within some 20 ms of work; then all products of a
+# while are taken. If other programs disturbed all of them, a few more.
+WARM_SECONDS, SAMPLE_SECONDS, MORE_PRODUCTS = 0.03, 0.04, 2
+# Short products follow one another without a pause for so long; then it is asked who was disturbed.
+BLOCK_SECONDS = 0.01
 # A format's name in a library.
 NUMPY = {"fp64": "float64", "fp32": "float32"}
 TORCH = {"fp64": "float64", "fp32": "float32", "bf16": "bfloat16", "fp16": "float16"}
@@ -68,21 +75,51 @@ LIBRARIES: dict[str, Callable[[int], tuple[str, Maker]]] = {
 }
 
 
-def answer(make: Maker, question: Any, clock: Callable[[], float] = perf_counter) -> dict[str, Any]:
+def answer(
+    make: Maker,
+    question: Any,
+    clock: Callable[[], float] = perf_counter,
+    waits: Waits = thread_waits,
+) -> dict[str, Any]:
     """Time the products of one question; return seconds, or why there are none."""
     try:
         product = make(question["format"], question["side"])
-        product()
-        seconds = []
-        for _ in range(question["times"]):
-            begin = clock()
-            product()
-            seconds.append(clock() - begin)
+        seconds, marks = _timed(product, question["times"], clock, waits)
     except KeyError as error:
         return {"error": f"there is no product in {error}"}
     except (ArithmeticError, MemoryError, RuntimeError, TypeError, ValueError) as error:
         return {"error": str(error).splitlines()[0] if str(error) else type(error).__name__}
-    return {"seconds": seconds}
+    return {"seconds": seconds, "disturbed": marks}
+
+
+def _timed(
+    product: Product, times: int, clock: Callable[[], float], waits: Waits
+) -> tuple[list[float], list[bool]]:
+    """Warm up, then time products; return seconds of each, and whether others disturbed it."""
+    begin = last = clock()
+    taken = 0.0
+    while not taken or last - begin < WARM_SECONDS:
+        product()
+        now = clock()
+        last, taken = now, now - last
+    block = max(1, int(BLOCK_SECONDS / taken)) if taken else 1
+    seconds: list[float] = []
+    marks: list[bool] = []
+    begin = clock()
+    while (
+        len(seconds) < times
+        or clock() - begin < SAMPLE_SECONDS
+        or (all(marks) and len(seconds) < times + MORE_PRODUCTS)
+    ):
+        before, first = waits(), clock()
+        last = first
+        for _ in range(block):
+            product()
+            now = clock()
+            seconds.append(now - last)
+            last = now
+        marks += [disturbed(before, waits(), last - first)] * block
+    return seconds, marks
 
 
 def serve(library: str, threads: int, questions: Iterable[str], out: TextIO) -> None:

@@ -42,10 +42,24 @@ class WorkerError(MlsimError, RuntimeError):
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a worker said: seconds of products, or why there are none."""
+    """What a worker said: seconds of products, or why there are none.
+
+    Attributes
+    ----------
+    disturbed
+        Of each product, whether other programs took a core from it; empty where nobody says.
+    """
 
     seconds: tuple[float, ...]
     reason: str = ""
+    disturbed: tuple[bool, ...] = ()
+
+    @property
+    def best(self) -> float | None:
+        """The least time of a product that no other program disturbed; None if there is none."""
+        marks = self.disturbed or (False,) * len(self.seconds)
+        clean = [each for each, mark in zip(self.seconds, marks, strict=True) if not mark]
+        return min(clean, default=None)
 
 
 class ProductWorker:
@@ -110,7 +124,7 @@ class ProductWorker:
             self._process.stdout.close()
 
     def multiply(self, number_format: str, side: int, times: int) -> Answer:
-        """Return the seconds of so many products, after one that is not counted.
+        """Return the seconds of so many products or more, after some that are not counted.
 
         Raises
         ------
@@ -124,7 +138,11 @@ class ProductWorker:
         except (OSError, ValueError) as error:
             raise WorkerError(f"{self.library}: the process that multiplies ended.") from error
         said = self._read()
-        return Answer(tuple(said.get("seconds", ())), str(said.get("error", "")))
+        return Answer(
+            tuple(said.get("seconds", ())),
+            str(said.get("error", "")),
+            tuple(said.get("disturbed", ())),
+        )
 
     def _read(self) -> dict[str, Any]:
         line = self._process.stdout.readline()
@@ -153,7 +171,7 @@ def try_sides(
         answer = worker.multiply(number_format, side, 2)
         if answer.reason or not answer.seconds:
             return rates, answer.reason or "there is no product in this format"
-        seconds = min(answer.seconds)
+        seconds = answer.best or min(answer.seconds)
         rate = rates[side] = product_flops(side) / seconds
         if number and rate < floor:
             return {}, (

@@ -6,6 +6,11 @@ rounds of a run are put into six stretches, one after the other. In a stretch, a
 as STREAM takes it: what disturbs a sample makes it slower, never faster. The figure is the median
 of the six, and `Spread.across` says how far it may lie elsewhere in another minute. A figure whose
 stretches differ too much is no ceiling.
+
+Two things slow all stretches alike, so no spread shows them, and another run differs by them. A
+product that is timed before it is warm is one: see `product_worker`. A program that works beside
+it all the time is the other: samples from which it took a core are not counted (`waiting`), and
+what has no other sample in a stretch is no ceiling.
 """
 
 from __future__ import annotations
@@ -37,22 +42,37 @@ _BASES = {"compute": "FLOP/s", "ceilings": "FLOP/s", "starts": "s", "disk": "B/s
 
 T = TypeVar("T")
 # What a round gives: rates in base units by the names of figures.
-Measure = Callable[[], Mapping[str, float]]
+# None where other programs disturbed all samples of the round.
+Measure = Callable[[], Mapping[str, float | None]]
 
 
 @dataclass
 class Rounds:
-    """Figures of several rounds, by name, in the order in which they were measured."""
+    """Figures of several rounds, by name, in the order in which they were measured.
 
-    values: dict[str, list[float]] = field(default_factory=dict)
+    A value is None where other programs disturbed all samples of the round.
+    """
+
+    values: dict[str, list[float | None]] = field(default_factory=dict)
     count: int = 0
 
     def stretches(self) -> dict[str, list[float]]:
-        """Return the best of each stretch: the least of what is a time, the greatest of rates."""
-        return {
-            name: [min(each) if is_time(name) else max(each) for each in split(values)]
-            for name, values in self.values.items()
-        }
+        """Return the best of each stretch: the least of what is a time, the greatest of rates.
+
+        A stretch of which all rounds were disturbed has none.
+        """
+        found: dict[str, list[float]] = {}
+        for name, values in self.values.items():
+            kept = ([each for each in group if each is not None] for group in split(values))
+            best = min if is_time(name) else max
+            found[name] = [best(each) for each in kept if each]
+        return found
+
+    @property
+    def disturbed(self) -> dict[str, int]:
+        """In how many rounds other programs disturbed a figure, where in any."""
+        counts = {name: values.count(None) for name, values in self.values.items()}
+        return {name: count for name, count in counts.items() if count}
 
 
 def is_time(name: str) -> bool:
@@ -71,16 +91,21 @@ def split(values: Sequence[T]) -> list[Sequence[T]]:
     return [values[begin:end] for begin, end in itertools.pairwise(ends)]
 
 
-def best_curves(curves: Sequence[Sequence[float]]) -> list[list[float]]:
+def best_curves(curves: Sequence[Sequence[float] | None]) -> list[list[float]]:
     """Return the curve of each stretch: at each point the best of its rounds.
+
+    A stretch of which all curves were disturbed (None) has none.
 
     >>> best_curves([[1.0, 4.0], [2.0, 3.0], *[[5.0, 5.0]] * 11])[0]
     [2.0, 4.0]
+    >>> len(best_curves([None, *[[5.0, 5.0]] * 5]))
+    5
     """
-    return [[max(each) for each in zip(*group, strict=True)] for group in split(curves)]
+    kept = ([each for each in group if each is not None] for group in split(curves))
+    return [[max(each) for each in zip(*group, strict=True)] for group in kept if group]
 
 
-def middle_curve(curves: Sequence[Sequence[float]]) -> list[float]:
+def middle_curve(curves: Sequence[Sequence[float] | None]) -> list[float]:
     """Return the curve of which each point is the median of the stretches."""
     return [median(each) for each in zip(*best_curves(curves), strict=True)]
 
@@ -144,7 +169,10 @@ def base_of(name: str) -> str:
 
 
 def judged(
-    values: Mapping[str, Sequence[float]], how: Callable[[str], str], rounds: int
+    values: Mapping[str, Sequence[float]],
+    how: Callable[[str], str],
+    rounds: int,
+    disturbed: Mapping[str, int] | None = None,
 ) -> tuple[dict[str, MeasuredFigure], dict[str, str]]:
     """Return the figures that are ceilings, and what is none, with the reason.
 
@@ -154,14 +182,23 @@ def judged(
         Of each figure, one for each stretch of time.
     how
         Says what measured a figure.
+    disturbed
+        In how many rounds other programs disturbed a figure.
     """
     figures, refused = {}, {}
     for name, each in values.items():
         size = base_of(name) == "B"
-        spread = Spread.across(each, SIZE_STEP if size else CLOCK_STEP / 2)
-        reason = too_noisy(spread, SIZE_LIMIT if size else NOISE_LIMIT)
+        reason = ""
+        if each:
+            spread = Spread.across(each, SIZE_STEP if size else CLOCK_STEP / 2)
+            reason = too_noisy(spread, SIZE_LIMIT if size else NOISE_LIMIT)
         if len(each) < STRETCHES:
-            reason = f"measured in {len(each)} of {rounds} rounds only"
+            taken = (disturbed or {}).get(name)
+            reason = (
+                f"too noisy: other programs took its cores in {taken} of {rounds} rounds"
+                if taken
+                else f"measured in {len(each)} of {rounds} rounds only"
+            )
         if reason:
             refused[name] = reason
         else:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from mlsim.profiling.measuring.samples import Workers, best_seconds, enough_passes
+from mlsim.profiling.measuring.samples import Workers, best_sample, enough_passes
 
 
 class CallStart:
@@ -22,6 +22,7 @@ class CallStart:
         self._job = calls
         self._passes, _ = enough_passes(workers, calls, begin=100)
 
-    def seconds(self, samples: int) -> float:
-        """Return the least time of a call."""
-        return best_seconds(self._workers, self._job, self._passes, samples)
+    def seconds(self, samples: int) -> float | None:
+        """Return the least time of a call; None where other programs disturbed all samples."""
+        found = best_sample(self._workers, self._job, self._passes, samples)
+        return found.seconds if found.clean else None

@@ -14,7 +14,7 @@ from typing import Any
 
 from mlsim.hardware.this_machine import Machine
 from mlsim.profiling.measuring.other_kernels import Kernels
-from mlsim.profiling.measuring.samples import Workers, best_seconds, enough_passes
+from mlsim.profiling.measuring.samples import Workers, best_sample, enough_passes
 
 ELEMENT = 8
 ARRAYS = 3
@@ -119,10 +119,13 @@ class Stream:
             * (size // self._workers.count // ARRAYS // ELEMENT)
         )
 
-    def sample(self, size: int, plan: Plan, seconds: float = 0.0, least: int = 1) -> float:
+    def sample(
+        self, size: int, plan: Plan, seconds: float = 0.0, least: int = 1
+    ) -> tuple[float, bool]:
         """Return the best rate in B/s of the samples that fit into some seconds, or of the least.
 
-        The first call finds out how many passes make a sample.
+        The first call finds out how many passes make a sample. Beside the rate stands whether no
+        other program took a core.
         """
         sets = [self.arrays(worker, size) for worker in range(self._workers.count)]
 
@@ -132,7 +135,8 @@ class Stream:
         if size not in plan.passes:
             plan.passes[size], plan.taken[size] = enough_passes(self._workers, job, plan.least)
         times = max(least, int(seconds / plan.taken[size]))
-        return self.moved(size) / best_seconds(self._workers, job, plan.passes[size], times)
+        found = best_sample(self._workers, job, plan.passes[size], times)
+        return self.moved(size) / found.seconds, found.clean
 
 
 @dataclass

@@ -15,6 +15,7 @@ from mlsim.profiling.measuring.other_kernels import Kernels, find_kernels
 from mlsim.profiling.measuring.products import ProductWorker
 from mlsim.profiling.measuring.rounds import Rounds, best_curves, judged, middle_curve, run_rounds
 from mlsim.profiling.measuring.samples import Clock
+from mlsim.profiling.measuring.waiting import Waits, thread_waits
 
 
 def measure_cpu(
@@ -29,12 +30,13 @@ def measure_cpu(
     clock: Clock,
     machine: Machine | None = None,
     worker: Callable[[str, int], ProductWorker] = ProductWorker,
+    waits: Waits = thread_waits,
     load: float = 0.0,
 ) -> Measurement:
     """Measure the processor; see `mlsim.profiling.measure` for the arguments.
 
-    `kernels`, `machine`, `worker` and `clock` may be others than this machine's; `deadline`
-    is on the clock.
+    `kernels`, `machine`, `worker`, `clock` and `waits` may be others than this machine's;
+    `deadline` is on the clock.
 
     Raises
     ------
@@ -47,8 +49,9 @@ def measure_cpu(
     found = find_kernels(numpy, kernels) if isinstance(kernels, str) else kernels
     folder = (disk_folder or default_disk_folder()) if disk else None
     ready = Processor(
-        numpy, machine, found, clock=clock, disk_folder=folder, say=say, worker=worker
-    )
+        numpy, machine, found, clock=clock, disk_folder=folder, say=say, worker=worker,
+        waits=waits,
+    )  # fmt: skip
     with ready as processor:
         rounds = run_rounds(processor.parts(), clock, deadline, say)
         figures, refused = judged_cpu(processor, rounds)
@@ -72,7 +75,7 @@ def judged_cpu(
     processor: Processor, rounds: Rounds
 ) -> tuple[dict[str, MeasuredFigure], dict[str, str]]:
     """Return the figures that are ceilings, and what is none, with the reason."""
-    values: dict[str, list[float]] = rounds.stretches()
+    values, disturbed = rounds.stretches(), rounds.disturbed
     hows = {name: processor.how(name) for name in values}
     refused = dict(processor.lost)
     for team in processor.teams:
@@ -80,8 +83,9 @@ def judged_cpu(
         found, lost = level_figures(team.table, team.sizes, best_curves(team.curves), reported)
         refused |= lost
         values |= found
+        disturbed |= dict.fromkeys(found, team.curves.count(None))
         hows |= {name: level_words(name, team.words, reported) for name in found}
-    figures, noisy = judged(values, hows.__getitem__, rounds.count)
+    figures, noisy = judged(values, hows.__getitem__, rounds.count, disturbed)
     return figures, refused | noisy
 
 

@@ -193,8 +193,8 @@ def rows_of(
                 f"{table.at(number)}: the row must have {wide} cells, and {got}.{cut} Export it "
                 "again."
             )
-        cut = not ended and not line.rstrip().endswith('"') and _numeric(cells[-1])
-        yield Row(table, number, cells, cut)
+        unsure = not ended and not line.rstrip().endswith('"') and _numeric(cells[-1])
+        yield Row(table, number, cells, unsure)
 
 
 def _numeric(cell: str) -> bool:
