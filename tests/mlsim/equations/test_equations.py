@@ -36,6 +36,7 @@ from mlsim.equations import (
     plans,
     pools,
     product_kernels,
+    prompt_lines,
     recurrent,
     serving_counts,
     systolic,
@@ -232,6 +233,11 @@ LAYER = {
     "expected_tokens": 2.5,
     "draft_tokens": 4,
     "draft_prefill_time": 0.05,
+    # A request in two pools.
+    "output_steps": 127,
+    "token_interval": 0.02,
+    "cache_wait": 0.01,
+    "joining_wait": 0.03,
 }
 REPEATS = tuple(name for name in VOCABULARY if name.endswith("repeats"))
 
@@ -460,6 +466,7 @@ def test_every_equation_is_used() -> None:
             link,
             nodes,
             pools,
+            prompt_lines,
             from_records,
             serving_counts,
             machines,

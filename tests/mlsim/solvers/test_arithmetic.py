@@ -52,6 +52,7 @@ EXPLAINED = {
         "_times": COPIES,
         "Steady.__init__": COPIES,
     },
+    "arrivals/reading.py": {"*": CLOCK},
     "arrivals/results.py": {"*": "means, and times between moments of a run"},
     "arrivals/simulate.py": {"*": CLOCK},
     "arrivals/steady.py": {"*": CLOCK},

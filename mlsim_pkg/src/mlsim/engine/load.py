@@ -116,8 +116,9 @@ def load(
     prefix_count, speculation, offload, adapters, adapter_count
         As for `serve`. A request makes the mean number of tokens in each round.
     prefill
-        A pool of other devices that reads the prompts, one by one; all else here is then of
-        those that decode. Answers with a `SplitLoadedService`.
+        A pool of other devices that reads the prompts, which wait in one line for the next copy
+        that is free; its steps hold as many as the scheduler's do. All else here is then of the
+        devices that decode. Answers with a `SplitLoadedService`.
     reserve, estimate, **given
         As for `serve`.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mlsim.equations.functions import maximum, minimum, square_root
+from mlsim.equations.functions import maximum, minimum
 from mlsim.equations.registry import equation
 
 QUESTION = "What changes where prefill and decode have devices of their own?"
@@ -199,74 +199,3 @@ def split_generation_latency(
     1.75
     """
     return time_to_first_token + exposed_transfer_time + (output_tokens - 1) * time_per_output_token
-
-
-@equation(source="kleinrock1975queueing")
-def reading_use(pool_arrival_rate, service_time, prefill_copies):
-    """Share of the time in which the copies that read prompts are busy, on average.
-
-    Valid below 1; at 1 the line has no end.
-
-    >>> reading_use(1.0, 1.0, 2.0)
-    0.5
-    """
-    return pool_arrival_rate * service_time / prefill_copies
-
-
-@equation(source="sakasegawa1977approximation")
-def prompt_wait(reading_use, prefill_copies, service_time, service_variation):
-    """Mean time that a prompt waits in line until a copy is free to read it.
-
-    All copies serve one line. With one copy it is the formula of Pollaczek and Khinchine,
-    exactly; with several an approximation.
-
-    Valid for arrivals at random, while the pool has time left.
-
-    >>> prompt_wait(0.5, 1.0, 1.0, 1.0)
-    1.0
-    """
-    return (
-        (1 + service_variation)
-        / 2
-        * reading_use ** (square_root(2 * (prefill_copies + 1)) - 1)
-        / (prefill_copies * (1 - reading_use))
-        * service_time
-    )
-
-
-@equation(source="kleinrock1975queueing", yields="service_variation")
-def squared_variation(service_variance, service_time):
-    """Variance of the time to read a prompt, over the square of its mean.
-
-    Valid for prompts of any lengths; 0 where all are alike.
-
-    >>> squared_variation(4.0, 2.0)
-    1.0
-    """
-    return service_variance / service_time**2
-
-
-@equation(source="zhong2024distserve")
-def split_first_token(prompt_wait, service_time):
-    """Mean time to the first token: a prompt's turn, and the time to read it.
-
-    No decode step comes between.
-    Valid where prompts are read one by one.
-
-    >>> split_first_token(0.5, 0.25)
-    0.75
-    """
-    return prompt_wait + service_time
-
-
-@equation(source="zhong2024distserve", yields="request_latency")
-def split_request_latency(split_first_token, exposed_transfer_time, output_steps, token_interval):
-    """Time from arrival to the last token, through both pools.
-
-    Assumes that the decode pool has room.
-    Valid for the mean.
-
-    >>> split_request_latency(0.5, 0.25, 100.0, 0.01)
-    1.75
-    """
-    return split_first_token + exposed_transfer_time + output_steps * token_interval

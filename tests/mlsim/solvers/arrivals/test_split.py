@@ -8,6 +8,7 @@ import pytest
 
 from mlsim import Engine, Systems
 from mlsim.errors import InvalidValueError
+from mlsim.solvers.arrivals.simulate import Run
 from mlsim.solvers.arrivals.split import SplitLoadedService
 from mlsim.systems import PrefillPool
 
@@ -27,6 +28,11 @@ def loaded(pool: Any = None, **arguments: Any) -> SplitLoadedService:
     return found
 
 
+def times(run: Run) -> list[tuple[float, float]]:
+    """When each request had its first token, and when it came."""
+    return list(zip(run.first, run.arrived, strict=True))
+
+
 def test_alone_a_request_is_that_of_the_pools() -> None:
     found = loaded(users=1, requests=3)
     served = Engine.serve(
@@ -40,33 +46,90 @@ def test_alone_a_request_is_that_of_the_pools() -> None:
     )
 
 
-@pytest.mark.parametrize(("copies", "tolerance"), [(1, 0.05), (2, 0.08), (4, 0.08)])
+@pytest.mark.parametrize(("copies", "tolerance"), [(1, 0.06), (2, 0.08), (4, 0.12)])
 @pytest.mark.parametrize("use", [0.3, 0.7])
 def test_closed_forms_and_the_run_agree(copies: int, use: float, tolerance: float) -> None:
     pool = PrefillPool(hardware="H100", copies=copies, link_bandwidth="50 GB/s")
     rate = use * copies / 0.031
-    found = loaded(pool, rate=rate, requests=6000, running_limit=1024)
+    found = loaded(pool, rate=rate, requests=9000, running_limit=1024)
     for run, form in (
         ("time_to_first_token", "split_first_token"),
+        ("time_per_output_token", "time_per_output_token"),
         ("request_latency", "request_latency"),
         ("running_requests", "running_requests"),
     ):
         assert found.value(run) == pytest.approx(found.steady.value(form), rel=tolerance)
 
 
-def test_one_copy_is_a_queue_of_equal_prompts() -> None:
-    found = loaded(rate=20)
+@pytest.mark.parametrize("prompt", [512, 6000, 12000, "lognormal 1000 0.8"])
+def test_they_agree_on_short_long_and_mixed_prompts(prompt: Any) -> None:
+    """Sixteen share a step, or a step is cut within one; what a host adds counts once."""
+    asked = {"prompt_tokens": prompt, "output_tokens": 16, "requests": 9000}
+    asked |= {"estimate": "calibrated", "data_parallel": 4}
+    pool = PrefillPool(hardware="H100", link_bandwidth="50 GB/s")
+    most = loaded(pool, **asked, rate=0.01).value("saturation_rate")
+    found = loaded(pool, **asked, rate=0.6 * most)
+    form = found.steady.value("split_first_token")
+    assert found.value("time_to_first_token") == pytest.approx(form, rel=0.1)
+
+
+def test_steps_of_one_prompt_are_a_queue_of_equal_prompts() -> None:
+    """M/D/1: where a step has room for one prompt alone, its wait is that of Pollaczek."""
+    found = loaded(rate=20, tokens_per_step=2048, requests=12000)
     steady = found.steady
-    service = steady.value("service_time")
+    service = steady.value("packed_prompt_time")
     wait = 20 * service**2 / (2 * (1 - 20 * service))
-    assert steady.value("split_first_token") == pytest.approx(service + wait)
+    assert steady.value("split_first_token") == pytest.approx(service + wait, rel=1e-3)
+    assert found.value("time_to_first_token") == pytest.approx(service + wait, rel=0.05)
+
+
+def test_prompts_that_come_together_are_read_together() -> None:
+    """A burst of eight: four fill a step of 8,192 tokens, then four more; none is read alone."""
+    found = loaded(burst=8, output_tokens=2)
+    reading = found.loaded.reading
+    first = [each for _, run in found.runs for each in run.first]
+    step = reading.together(4.0)
+    assert sorted(first) == pytest.approx([step] * 4 + [2 * step] * 4, rel=1e-3)
+    assert found.value("time_to_first_token") == pytest.approx(1.5 * step, rel=1e-3)
+    assert step < 4 * reading.mean
+
+
+def test_caches_of_one_step_go_one_after_another() -> None:
+    slow = PrefillPool(hardware="H100", link_bandwidth="1 GB/s")
+    found = loaded(slow, burst=4, output_tokens=2)
+    (_, run) = found.runs[0]
+    gaps = [after - before for before, after in zip(run.finished, run.finished[1:], strict=False)]
+    # 2,048 tokens of 128 KiB at 1 GB/s.
+    assert gaps == pytest.approx([2048 * 131072 / 1e9] * 3, rel=0.05)
+
+
+def test_the_way_of_a_request_is_paid_once() -> None:
+    """8,000 tokens at 3.5 us are 28 ms, and the call, before the pool sees the prompt."""
+    asked = {"prompt_tokens": 8000, "estimate": "calibrated", "output_tokens": 8}
+    found = loaded(**asked, users=1, requests=1)
+    way = found.loaded.of_software("call_time") + 8000 * 3.5e-6
+    assert way > 0.028
+    read = found.loaded.reading.mean
+    assert found.value("time_to_first_token") == pytest.approx(way + read, rel=1e-6)
+    steady = loaded(**asked, rate=0.01).steady
+    assert steady.value("split_first_token") == pytest.approx(way + read, rel=0.01)
+    bare = loaded(**asked, users=1, requests=1, software="kernels")
+    assert bare.loaded.paths(bare.loaded.requests) == [0.0]
+
+
+def test_what_is_cached_is_not_read_again() -> None:
+    whole = loaded(users=1, requests=2)
+    half = loaded(users=1, requests=2, prefix_share=0.5)
+    ratio = half.value("time_to_first_token") / whole.value("time_to_first_token")
+    assert 0.45 < ratio < 0.6
 
 
 def test_nobody_waits_where_there_is_no_load() -> None:
     found = loaded(rate=0.01, requests=30)
     assert found.value("time_to_first_token") == pytest.approx(
-        found.steady.value("service_time"), rel=0.02
+        found.steady.value("lone_prompt_time"), rel=1e-6
     )
+    assert found.steady.value("prompt_wait") < 1e-3 * found.steady.value("lone_prompt_time")
     assert found.value("waiting_requests") == 0
 
 
@@ -97,9 +160,29 @@ def test_users_wait_for_both_pools() -> None:
     assert more.value("time_to_first_token") < found.value("time_to_first_token")
 
 
+def test_littles_law_holds_in_both_pools() -> None:
+    """Requests in line are those that come, times their wait; so are those that decode."""
+    found = loaded(PrefillPool(copies=2), rate=45, requests=6000, running_limit=1024)
+    station, rate = found.loaded.station, found.value("request_rate")
+    reading = sum(first - arrived for _, run in found.runs for first, arrived in times(run))
+    # Each prompt is in line, then in steps: with all in steps as busy as the readers are.
+    waits = found.value("waiting_requests") / rate
+    assert 0 < waits < reading / 6000
+    decoding = sum(
+        last - first
+        for _, run in found.runs
+        for last, first in zip(run.finished, run.first, strict=True)
+    )
+    sent = station.sending(2048.0)
+    there = found.value("running_requests") / rate
+    assert there == pytest.approx(decoding / 6000, rel=0.05)
+    assert there < decoding / 6000 - sent / 2
+
+
 def test_the_slowest_part_says_where_it_saturates() -> None:
     found = loaded(rate=5)
-    assert found.value("saturation_rate") == pytest.approx(1 / found.steady.value("service_time"))
+    packed = found.steady.value("packed_prompt_time")
+    assert found.value("saturation_rate") == pytest.approx(1 / packed)
     with pytest.raises(InvalidValueError, match=r"prefill saturates at .* more copies in Prefill"):
         loaded(rate=50)
     slow = PrefillPool(hardware="H100", copies=4, link_bandwidth="1 GB/s")

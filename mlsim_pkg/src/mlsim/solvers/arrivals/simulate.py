@@ -64,11 +64,11 @@ def simulate(
     `path` is how long requests are on their way to the scheduler, in s: each, or all alike.
     """
     paths = [path] * len(requests) if isinstance(path, (int, float)) else path
-    return _Service(requests, times, scheduler, paths).run()
+    return Service(requests, times, scheduler, paths).run()
 
 
 @dataclass(slots=True)
-class _Prompt:
+class Prompt:
     """A request whose prompt is read, and how far."""
 
     index: int
@@ -77,7 +77,7 @@ class _Prompt:
 
 
 @dataclass(slots=True)
-class _Service:
+class Service:
     """The state of the scheduler between two steps."""
 
     requests: Requests
@@ -90,7 +90,7 @@ class _Service:
     # Requests to come, by time; those that wait; those whose prompts are read.
     coming: list[tuple[float, int]] = field(default_factory=list)
     waiting: deque[tuple[int, int]] = field(default_factory=deque)
-    reading: deque[_Prompt] = field(default_factory=deque)
+    reading: deque[Prompt] = field(default_factory=deque)
     # Those that decode: when they end, by clock; in the order in which they began, with the
     # tokens that each makes in a step.
     ends: list[tuple[int, int]] = field(default_factory=list)
@@ -112,13 +112,14 @@ class _Service:
     log: Run = field(init=False)
 
     def run(self) -> Run:
+        """Answer all requests, step after step."""
         requests = self.requests
         total = len(requests)
         self.log = Run([0.0] * total, [-1.0] * total, [-1.0] * total)
         self.made = [0] * total
         self._open(total)
         while self.at_work:
-            self._go_on()
+            self.go_on()
         self.log.tokens = round(self.log.tokens)
         return self.log
 
@@ -127,7 +128,7 @@ class _Service:
         """Whether requests are to come, or wait, or run."""
         return bool(self.coming or self.waiting or self.reading or self.count)
 
-    def _go_on(self) -> None:
+    def go_on(self) -> None:
         """Take what has come, and a step."""
         if not (self.waiting or self.reading or self.count):
             self.now = self.made_up = max(self.now, self.coming[0][0])
@@ -168,7 +169,7 @@ class _Service:
         while self.waiting and room > 0 and self._fits(*self.waiting[0]):
             index, length = self.waiting.popleft()
             known = self._known(index)
-            self.reading.append(_Prompt(index, length, known))
+            self.reading.append(Prompt(index, length, known))
             self.read += length
             self.promised += self._whole(index)
             room -= length - known
@@ -254,7 +255,7 @@ class _Service:
         self._end()
         self._make_room()
 
-    def _start(self, prompt: _Prompt) -> None:
+    def _start(self, prompt: Prompt) -> None:
         """A prompt is read: its request has a token, and decodes from now on."""
         index = prompt.index
         self.read -= prompt.length
@@ -285,8 +286,9 @@ class _Service:
         steps = max(1, min(steps, self._until_full(context, pace), self._until_look()))
         checked = self.count * self.times.width
         fixed = self.times.together[checked] + self.times.scores[checked]
-        if self.coming and not self._blocked():
-            left = self.coming[0][0] - self.now
+        then = self._next_event()
+        if then < math.inf and not self._blocked():
+            left = then - self.now
             first = fixed + self._reading(self.count, context)
             guess = min(steps, int(left / first) + 1)
             mean = fixed + self._reading(self.count, context + guess / 2 * pace)
@@ -298,6 +300,10 @@ class _Service:
         self._advance(steps)
         self._end()
         self._make_room()
+
+    def _next_event(self) -> float:
+        """When the next request comes; never, if all have."""
+        return self.coming[0][0] if self.coming else math.inf
 
     def _until_look(self) -> int:
         """Steps until the scheduler looks for requests, or until prompts no longer wait."""

@@ -5,27 +5,31 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
-from mlsim.equations import Equation, arrivals, equations_of, plan, pools as physics
+from mlsim.equations import Equation, equations_of, plan, pools as physics, prompt_lines
 from mlsim.errors import InvalidValueError
 from mlsim.solvers.arrivals.loaded import RESULTS, Loaded, LoadedService, Steady
+from mlsim.solvers.arrivals.reading import Reading
 from mlsim.solvers.arrivals.results import results
 from mlsim.solvers.arrivals.simulate import Run
 from mlsim.solvers.arrivals.steady import OBSERVED, Typical
-from mlsim.solvers.arrivals.step_times import StepTimes, step_times
-from mlsim.solvers.arrivals.tandem import in_tandem
+from mlsim.solvers.arrivals.step_times import step_times
+from mlsim.solvers.arrivals.tandem import Reader, Station, in_tandem
 from mlsim.solvers.question import Known, Question
 from mlsim.solvers.serving.pools import Pools, transfer_bytes
 from mlsim.workloads.requests import Requests
 
-# Lengths of prompts at which times are computed; between them they are interpolated.
-_LENGTHS = 65
-_STEADY = ("split_first_token", "token_interval", "request_latency", "running_requests")
+_STEADY = (
+    *("split_first_token", "prompt_wait", "time_per_output_token", "token_interval"),
+    *("request_latency", "running_requests"),
+)
 _RATES = ("prefill_rate", "transfer_rate", "decode_rate", "split_rate")
-_LEFT_OUT = (
-    *("closed_token_interval", "request_latency", "serial_transfer_time", "output_rounds"),
-    *OBSERVED,
+# Of the pools what one batch of prompts after another comes to, and of arrivals what a prompt
+# adds to the steps of others.
+_LEFT_OUT = ("decode_rate", "serial_transfer_time", "layered_transfer_time")
+_OF_ONE_POOL = (
+    *("token_interval", "closed_token_interval", "interval_variance", "met_interval"),
+    *("steady_first_token", "request_latency", "interval_per_token", *OBSERVED),
 )
 
 
@@ -56,76 +60,74 @@ class SplitLoaded(Loaded):
 
     @property
     def readers(self) -> int:
-        """Prompts that are read at one time: on each copy, and in each stage of a pipeline."""
+        """Steps that read prompts at one time: on each copy, and in each stage of a pipeline."""
         layout = self.both.prefill.parallelism
         return self.both.pool.copies * layout.data * layout.pipeline
 
     @cached_property
-    def prefill_times(self) -> StepTimes:
-        """How long steps of the pool that reads prompts take."""
-        longest = int(self.requests.prompt_tokens.max())
-        tokens = self.scheduler.tokens_per_step
-        return step_times(self.both.prefill, running=1, tokens=tokens, longest=longest)
+    def reading(self) -> Reading:
+        """One copy that reads these prompts."""
+        rule = self.scheduler
+        times = step_times(
+            self.both.prefill,
+            running=rule.running_limit,
+            tokens=rule.tokens_per_step,
+            longest=int(self.requests.prompt_tokens.max()),
+            prompt=self.requests.mean_prompt,
+        )
+        return Reading(times, self.requests, rule)
 
     @cached_property
     def typical(self) -> Typical:
         """One copy that decodes, and a request of the mean lengths."""
         asked = self.requests
-        return _Decoding(self.times, asked.mean_prompt, asked.mean_output, self.scheduler)
+        return _Decoding(
+            self.times,
+            asked.mean_prompt,
+            asked.mean_output,
+            self.scheduler,
+            call_time=self.of_software("call_time"),
+            tokenizing_time=self.of_software("tokenizing_time"),
+        )
+
+    @property
+    def station(self) -> Station:
+        """The copies that read prompts, idle."""
+        return Station(
+            self.requests,
+            self.paths(self.requests),
+            self.reading.times,
+            self.scheduler.tokens_per_step,
+            self.reading.limit,
+            self.sending,
+            [Reader() for _ in range(self.readers)],
+        )
 
     @cached_property
-    def _grid(self) -> tuple[Any, Any, Any]:
-        """Lengths of prompts, and the times to read one of them, and to send its cache."""
+    def sending(self) -> Callable[[float], float]:
+        """Time that a prompt's cache is waited for."""
         import numpy as np
 
-        prompts = self.requests.prompt_tokens
-        lengths = np.unique(np.rint(np.linspace(prompts.min(), prompts.max(), _LENGTHS)))
-        times, rule = self.prefill_times, self.scheduler
-        read = [Typical(times, float(each), 1.0, rule).lone_prompt_time for each in lengths]
+        lengths = self.reading.lengths
         known = self.both.known
         size = transfer_bytes(replace(self.service, prompt_tokens=lengths, batch_size=1.0))
         known.add("the caches of prompts", transfer_bytes=size, prefill_batch=1.0)
-        known.add("prompts of these lengths", time_to_first_token=np.array(read))
+        known.add("prompts of these lengths", time_to_first_token=self.reading.alone)
         wanted = "exposed_transfer_time"
         sent = plan(self.both.equations, known, (wanted,)).run(dict(known))[wanted]
-        return lengths, np.array(read), np.broadcast_to(sent, lengths.shape)
-
-    @property
-    def reading(self) -> Callable[[float], float]:
-        """Time to read a prompt of so many tokens."""
-        return self._at(self._grid[1])
-
-    @property
-    def sending(self) -> Callable[[float], float]:
-        """Time that a prompt's cache is waited for."""
-        return self._at(self._grid[2])
-
-    def _at(self, values: Any) -> Callable[[float], float]:
-        import numpy as np
-
-        found: dict[float, float] = {}
-
-        def at(prompt: float) -> float:
-            if prompt not in found:
-                found[prompt] = float(np.interp(prompt, self._grid[0], values))
-            return found[prompt]
-
-        return at
+        return self.reading.by_prompt(np.broadcast_to(sent, lengths.shape))
 
     @cached_property
     def known(self) -> Known:
-        """What the closed forms need of the pool that reads prompts."""
-        import numpy as np
-
-        times = np.interp(self.requests.prompt_tokens, *self._grid[:2])
-        sent = np.interp(self.requests.prompt_tokens, self._grid[0], self._grid[2])
-        found = self.both.known
+        """What the closed forms need of both pools, whatever the rate."""
+        reading = self.reading
+        found = self.both.known.joined(reading.known)
+        sent = [self.sending(float(each)) for each in self.requests.prompt_tokens]
+        words = "mean of the requests' prompts"
         found.add("prompts that are read at one time", prefill_copies=float(self.readers))
-        found.add("one by one", prefill_batch=1.0)
-        mean = float(times.mean())
-        found.add("mean of the requests' prompts", service_time=mean, prefill_interval=mean)
-        found.add("of the requests' prompts", service_variance=float(times.var()))
-        found.add("mean of the requests' prompts", exposed_transfer_time=float(sent.mean()))
+        found.add("a full step", prefill_batch=reading.step_prompts)
+        found.add("a full step", prefill_interval=reading.together(reading.step_prompts))
+        found.add(words, exposed_transfer_time=sum(sent) / len(sent))
         size = transfer_bytes(
             replace(self.service, prompt_tokens=self.requests.mean_prompt, batch_size=1.0)
         )
@@ -136,21 +138,22 @@ class SplitLoaded(Loaded):
 
     def rate_of(self, name: str) -> float:
         """Return one of the rates at which pools and link are full."""
-        return float(Question(self.known, equations_for(), {}).value(name))
+        return float(Question(self.known, self.equations, {}).value(name))
 
-
-def equations_for() -> tuple[Equation, ...]:
-    """Return one equation for each quantity of two pools under load."""
-    own = [each for each in equations_of(physics) if each.name not in _LEFT_OUT]
-    decided = {each.yields for each in own if each.name != "layered_transfer_time"}
-    rest = [each for each in equations_of(arrivals) if each.name not in _LEFT_OUT]
-    return tuple(each for each in (*own, *rest) if each in own or each.yields not in decided)
+    @property
+    def equations(self) -> tuple[Equation, ...]:
+        """One equation for each quantity of two pools under load."""
+        of_pools = [each for each in equations_of(physics) if each.name not in _LEFT_OUT]
+        own = (*of_pools, *equations_of(prompt_lines))
+        rest = self.typical.equations(users=False)
+        return (*own, *(each for each in rest if each.name not in _OF_ONE_POOL))
 
 
 class SplitLoadedService(LoadedService):
     """The answer for two pools under load: as `LoadedService`, for both together.
 
-    Prompts are read one by one by the next copy that is free; the links are taken to be free.
+    Prompts wait in one line for the next copy that is free, which takes as many as its step has
+    room for. The links are taken to be free of other steps' caches.
     `steady` has the closed forms of arrivals at random.
 
     >>> from mlsim import Engine
@@ -196,10 +199,8 @@ class SplitLoadedService(LoadedService):
             loaded.requests,
             loaded.times,
             loaded.scheduler,
-            readers=loaded.readers,
+            loaded.station,
             copies=loaded.copies,
-            reading=loaded.reading,
-            sending=loaded.sending,
         )
 
     @cached_property
@@ -234,12 +235,12 @@ class SplitSteady(Steady):
 
     def __init__(self, loaded: SplitLoaded) -> None:
         super().__init__(loaded)
-        self._known = loaded.known.joined(self._known)
-        self._known.add("given", pool_arrival_rate=loaded.rate)
+        pool = loaded.reading.at_rate(float(loaded.rate or 0.0), float(loaded.readers))
+        self._known = self._known.joined(loaded.known).joined(pool)
         self._results = _STEADY
         self.first = self._results[0]
 
     @cached_property
     def question(self) -> Question:
         """What is asked, of one copy that decodes."""
-        return Question(self._known, equations_for(), self.loaded.service.labels)
+        return Question(self._known, self.loaded.equations, self.loaded.service.labels)
