@@ -108,6 +108,12 @@ def test_a_scheduler_that_works_ahead_decides_where_it_is_slower(batch: int) -> 
     assert waits == pytest.approx(max(host - device, 0) / max(device, host), abs=1e-12)
 
 
+@pytest.mark.parametrize("key", ["vllm", "vllm_async", "torch_engine"])
+def test_an_engine_that_takes_text_cuts_it_into_tokens(key: str) -> None:
+    """The same host does it, whoever schedules: a narrower class forgets no term of the path."""
+    assert software(key).value("tokenizing_time") == pytest.approx(3.5e-6)
+
+
 def test_prompts_in_waves_wait_half_as_long() -> None:
     apart = mixed_token_time(0.01, 9, 0.2, 100) - 0.01
     assert wave_token_time(0.01, 9, 0.2, 100) - 0.01 == pytest.approx(apart / 2)
