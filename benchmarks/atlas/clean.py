@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import tomllib
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
@@ -100,10 +100,12 @@ class Series:
         return self.kind.time(shapes, self.path, self.rates, constants)
 
 
-def all_series(tables: Tables, dropped: list[str]) -> Iterator[Series]:
-    """Yield all series; what was dropped whole, and why, is added to a list."""
+def all_series(
+    tables: Tables, dropped: list[str], kinds: Iterable[Kind] = KINDS
+) -> Iterator[Series]:
+    """Yield all series of some kinds; what was dropped whole, and why, is added to a list."""
     for place in places():
-        for kind in KINDS:
+        for kind in kinds:
             yield from _of_kind(tables, place, kind, dropped)
 
 

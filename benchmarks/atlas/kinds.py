@@ -359,6 +359,8 @@ KINDS = (
             "spread": (0.02, 1.0, 0.8),
             "data_passes": (0.1, 20.0, 2.0),
             "half_width": (0.1, 3000.0, 100.0),
+            "expert_tile": (1.0, 512.0, 32.0),
+            "elsewhere_share": (1e-3, 1.0, 0.3),
         },
         None,
         _experts,

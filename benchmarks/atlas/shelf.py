@@ -10,11 +10,12 @@ import csv
 import gzip
 import io
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 
 import numpy as np
 from clean import Series
+from kinds import KINDS
 
 SAMPLE, EXCHANGES = 120, 100
 HEAD = ("kind", "path", "engine", "version", "kernel", "fitted", "shape", "microseconds")
@@ -22,21 +23,34 @@ HEAD = ("kind", "path", "engine", "version", "kernel", "fitted", "shape", "micro
 GRID_ENGINE = "trtllm"
 
 
-def write(folder: Path, series: Iterable[Series]) -> int:
-    """Write one file for each device; return how many rows there are."""
+def write(folder: Path, series: Iterable[Series], again: Collection[str]) -> int:
+    """Write one file for each device; return how many rows there are.
+
+    Of kinds that were not read again, the rows that are there stay.
+    """
     folder.mkdir(parents=True, exist_ok=True)
+    order = {each.name: n for n, each in enumerate(KINDS)}
     lines: dict[str, list[tuple[str, ...]]] = {}
     for each in series:
         lines.setdefault(each.place.key, []).extend(_lines(each))
     for key, rows in lines.items():
+        path = folder / f"{key}.csv.gz"
+        if not again >= set(order):
+            rows.extend(line for line in _there(path) if line[0] not in again)
+        rows.sort(key=lambda line: order[line[0]])
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")
         writer.writerow(HEAD)
         writer.writerows(rows)
         # Without a name and a time, the same rows make the same bytes.
-        packed = gzip.compress(text.getvalue().encode(), 9, mtime=0)
-        (folder / f"{key}.csv.gz").write_bytes(packed)
+        path.write_bytes(gzip.compress(text.getvalue().encode(), 9, mtime=0))
     return sum(map(len, lines.values()))
+
+
+def _there(path: Path) -> list[tuple[str, ...]]:
+    with gzip.open(path, "rt", encoding="utf-8", newline="") as file:
+        _, *lines = csv.reader(file)
+    return [tuple(line) for line in lines]
 
 
 def _lines(series: Series) -> Iterator[tuple[str, ...]]:

@@ -159,6 +159,8 @@ LAYER = {
     "expert_branches": 2,
     "expert_share": 0.5,
     "expert_tile": 64,
+    "passed_rows": 200,
+    "elsewhere_share": 0.5,
     "uncaptured_launches": 3,
     "captured_tokens": 512,
     "half_width": 100,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import pytest
@@ -112,10 +113,39 @@ def experts(tokens: float, devices: float = 1.0, **c: float) -> float:
 
 
 def test_one_token_reads_its_experts() -> None:
-    """8 x 3 x 4096 x 2048 weights of 2 bytes: 403 MB at 1.6 TB/s."""
+    """8 x 3 x 4096 x 2048 weights of 2 bytes: 403 MB at 1.6 TB/s; 8 x 33 rows, 8 x 32 empty."""
     weights = 8 * 3 * 4096 * 2048 * 2 / 1.6e12
-    computing = 8 * 64 * 6 * 4096 * 2048 / 0.8e15
-    assert experts(1.0) == pytest.approx(math.hypot(weights, computing))
+    computing = 8 * 33 * 6 * 4096 * 2048 / 0.8e15
+    assert experts(1.0, expert_tile=65.0) == pytest.approx(math.hypot(weights, computing))
+
+
+def test_half_of_each_last_tile_is_empty_by_hand() -> None:
+    """4096 tokens choose 8 of 128: 32,768 rows, and 31.5 empty ones for each expert."""
+    alone = {"memory_fraction": 1e12}
+    whole, padded = (experts(4096.0, expert_tile=tile, **alone) for tile in (1.0, 64.0))
+    assert whole == pytest.approx(32768 * 6 * 4096 * 2048 / 0.8e15)
+    assert padded / whole == pytest.approx((32768 + 128 * 31.5) / 32768)
+
+
+def test_larger_tiles_and_more_tokens_never_take_less() -> None:
+    times = [[experts(n, expert_tile=t) for n in (1.0, 16.0, 256.0, 4096.0)] for t in (1, 16, 256)]
+    for few, many in itertools.pairwise(times):
+        assert all(a <= b for a, b in zip(few, many, strict=True))
+    for each in times:
+        assert each == sorted(each)
+
+
+def test_choices_of_experts_elsewhere_are_passed_by_hand() -> None:
+    """1,024 tokens choose 8: 8,192 rows, an eighth of them here; of the others a quarter is passed.
+
+    Each row is 2 x (2 x 4096 + 3 x 2048) bytes, twice over 2 TB/s.
+    """
+    c = {"data_passes": 2.0, "imbalance": 1e-9}
+    none, quarter = (experts(1024.0, 8.0, elsewhere_share=w, **c) for w in (0.0, 0.25))
+    row = 2 * (2 * 4096 + 3 * 2048)
+    assert quarter - none == pytest.approx(2 * 0.25 * (8192 - 1024) * row / 2e12)
+    one = [experts(1024.0, 1.0, elsewhere_share=w, **c) for w in (0.0, 1.0)]
+    assert one[0] == pytest.approx(one[1])
 
 
 def test_many_tokens_read_all_experts_once() -> None:

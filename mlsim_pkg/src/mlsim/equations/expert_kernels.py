@@ -7,7 +7,7 @@ theirs and 0 for all others, tells for which these equations hold.
 
 from __future__ import annotations
 
-from mlsim.equations.functions import ceil, maximum, minimum, square_root
+from mlsim.equations.functions import maximum, minimum, square_root
 from mlsim.equations.registry import equation
 
 QUESTION = "How long do measured experts take?"
@@ -41,15 +41,35 @@ def met_experts(own_experts, experts_per_token, experts, group_tokens, spread):
 
 
 @equation(source="nvidia2023matmul", counts=True)
-def expert_rows(busiest_rows, met_experts, tile_size):
+def expert_rows(busiest_rows, met_experts, expert_tile):
     """Rows of the tiles on which all experts together work: each expert fills its own.
 
-    Valid where each expert's tokens are multiplied apart.
+    The last tile of an expert is half empty, on average: its tokens end anywhere in it. A tile
+    of one row has no padding.
 
-    >>> expert_rows(100, 8, 16)
-    128.0
+    Valid where each expert's tokens are multiplied apart, and their numbers differ.
+
+    >>> expert_rows(100, 8, 17)
+    164.0
     """
-    return met_experts * tile_size * ceil(maximum(busiest_rows / met_experts, 1) / tile_size)
+    return busiest_rows + met_experts * (expert_tile - 1) / 2
+
+
+@equation(source="nvidia2026aiconfigurator", counts=True)
+def passed_rows(busiest_rows, group_tokens, experts_per_token, elsewhere_share):
+    """Tokens that a device sorts and adds up, one for each choice: its own, and some of others.
+
+    Where experts are divided among devices, many kernels sort all choices, and write and read
+    empty results for experts elsewhere.
+
+    Valid for tokens that all devices have at hand.
+
+    >>> passed_rows(20, 10, 8, 0.5)
+    50.0
+    """
+    return busiest_rows + elsewhere_share * maximum(
+        group_tokens * experts_per_token - busiest_rows, 0
+    )
 
 
 @equation(source="nvidia2026aiconfigurator", yields="filled_share", counts=True)
@@ -167,25 +187,19 @@ def expert_fill(
 ):
     """Part of the rate that experts reach: the busiest device, padding, and narrow layers.
 
-    Each expert that is met fills whole tiles with its own tokens, on the device with most of
-    them. At the half width, a layer reaches 0.71 of what wide ones do.
+    Of each expert that is met the last tile is half empty, on the device with most of the
+    tokens. At the half width, a layer reaches 0.71 of what wide ones do.
 
     Valid from 0 to 1.
 
-    >>> expert_fill(64, 64, 8, 0.25, 64, 300, 400)
+    >>> expert_fill(64, 64, 8, 0.25, 65, 300, 400)
     0.3
     """
     return (
         routed_rows
         / (
-            maximum(minimum(own_experts * expert_share, busiest_rows), 1)
-            * expert_tile
-            * ceil(
-                maximum(
-                    busiest_rows / maximum(minimum(own_experts * expert_share, busiest_rows), 1), 1
-                )
-                / expert_tile
-            )
+            busiest_rows
+            + maximum(minimum(own_experts * expert_share, busiest_rows), 1) * (expert_tile - 1) / 2
         )
         * expert_width
         / square_root(expert_width**2 + half_width**2)
@@ -221,7 +235,7 @@ def routed_full_tile_time(compute_time, filled_share, routed_mark, expert_fill):
 
 
 @equation(source="nvidia2026aiconfigurator")
-def expert_pass_time(data_passes, passed_bytes, busiest_rows, memory_bandwidth):
+def expert_pass_time(data_passes, passed_bytes, passed_rows, memory_bandwidth):
     """Time to sort tokens by expert before a product, and to bring results back after it.
 
     Each token's numbers cross the memory several times, apart from the product.
@@ -231,7 +245,7 @@ def expert_pass_time(data_passes, passed_bytes, busiest_rows, memory_bandwidth):
     >>> expert_pass_time(4.0, 1000.0, 50, 1e6)
     0.2
     """
-    return data_passes * passed_bytes * busiest_rows / memory_bandwidth
+    return data_passes * passed_bytes * passed_rows / memory_bandwidth
 
 
 @equation(source="nvidia2026aiconfigurator", yields="roofline_time")

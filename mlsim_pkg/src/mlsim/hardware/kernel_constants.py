@@ -44,6 +44,8 @@ _ERRORS = (
 
 # The least side of a product that a series has: below, its backend may not run.
 SIDES = ("device", "kind", "path", "engine", "rows", "outputs", "depth")
+# Series of experts that were never timed on a slice of an expert.
+WHOLE = ("device", "kind", "path", "engine")
 
 Key = tuple[str, str, str, str]
 
@@ -241,6 +243,21 @@ def least_sides() -> Mapping[Key, tuple[float, float, float]]:
         key: (float(cells["rows"]), float(cells["outputs"]), float(cells["depth"]))
         for key, cells in _lines(path, SIDES)
     }
+
+
+@cache
+def whole_only() -> frozenset[Key]:
+    """Return the series of experts that were timed whole only, never on a slice of an expert.
+
+    Raises
+    ------
+    DataFileError
+        If the table is not as it was written; names file and line.
+
+    >>> ("Cloud.H200", "experts", "fp8_block", "vllm") in whole_only()
+    True
+    """
+    return frozenset(key for key, _ in _lines(FOLDER / "whole.csv", WHOLE))
 
 
 def _lines(path: Path, columns: tuple[str, ...]) -> Iterator[tuple[Key, dict[str, str]]]:

@@ -28,9 +28,6 @@ LEAST_DEPTH = 512.0
 # Queries in a piece of attention over a prompt; heads of a latent cache that share a piece.
 QUERIES, SHARED_HEADS = 128.0, 64.0
 
-# Rows of the tile that an expert fills.
-EXPERT_TILE = 64.0
-
 _NO_WINDOW = 1e12
 
 
@@ -277,7 +274,7 @@ def experts_time(
     >>> rates = Rates(1e15, 2e12, 132)
     >>> found = experts_time(1.0, **layer, devices=1.0, path=PATHS["bf16"], rates=rates, c=c)
     >>> round(found * 1e6)
-    257
+    252
     """
     routed, own = tokens * chosen / devices, experts_of_layer / devices
     most = tokens * minimum(chosen, own)
@@ -286,14 +283,15 @@ def experts_time(
     chance = experts.met_experts(own, chosen, experts_of_layer, tokens, c.get("spread", 1.0))
     met = even * minimum(own, routed) + (1 - even) * chance
     met = minimum(maximum(met, 1.0), rows)
-    padded = experts.expert_rows(rows, met, EXPERT_TILE)
+    padded = experts.expert_rows(rows, met, c.get("expert_tile", 1.0))
+    passed = experts.passed_rows(rows, tokens, chosen, c.get("elsewhere_share", 0.0))
     filled = experts.expert_filled_share(rows, padded, width, c.get("half_width", 0.0))
     flops = 2 * matrices * rows * hidden * width
     weights = matrices * met * hidden * width * path.right
     return experts.expert_time(
         calibrated_compute_time(flops, rates.peak, c["compute_fraction"], filled),
         weights / (rates.bandwidth * c["memory_fraction"]),
-        2 * rows * (2 * hidden + matrices * width),
+        2 * passed * (2 * hidden + matrices * width),
         rates.bandwidth,
         c.get("data_passes", 1.0),
         c.get("kernel_overhead", 0.0),

@@ -12,8 +12,14 @@ from itertools import product
 from statistics import median
 from types import MappingProxyType
 
-from mlsim.hardware.kernel_constants import ENGINES, SOURCE, all_series, kernel_series
-from mlsim.hardware.relatives import relatives
+from mlsim.hardware.kernel_constants import (
+    ENGINES,
+    SOURCE,
+    all_series,
+    kernel_series,
+    whole_only,
+)
+from mlsim.hardware.relatives import Relatives, relatives
 
 _WIDE = ("bf16", "fp16")
 # Data paths by the formats of weights and activations, the first that was measured. Mixtures
@@ -32,6 +38,7 @@ _PATHS: Mapping[tuple[str, str], tuple[str, ...]] = MappingProxyType(
 NAMES = (
     *("compute_fraction", "memory_fraction", "kernel_overhead"),
     *("imbalance", "spread", "data_passes", "half_width"),
+    *("expert_tile", "elsewhere_share"),
 )
 
 
@@ -46,7 +53,13 @@ def paths(weights: str, activations: str) -> tuple[str, ...]:
 
 @lru_cache(maxsize=256)
 def expert_constants(
-    device: str, engine: str, weights: str, activations: str, own_path: str = ""
+    device: str,
+    engine: str,
+    weights: str,
+    activations: str,
+    own_path: str = "",
+    *,
+    sliced: bool = False,
 ) -> tuple[Mapping[str, float], str] | None:
     """Return the constants of a device's experts, and whose they are; None if nobody's will do.
 
@@ -61,22 +74,34 @@ def expert_constants(
         Formats of the experts, such as "fp8".
     own_path
         The data path that the program takes, where it is not that of the formats.
+    sliced
+        Whether a device holds slices of experts. A kernel that was timed on whole ones only may
+        not run on them, so that of another engine comes first.
 
     >>> found, words = expert_constants("Cloud.H100", "vllm", "bf16", "bf16")
     >>> 0 < found["compute_fraction"] < 1, found["data_passes"] > 1
     (True, True)
     """
     for path in (own_path,) if own_path else paths(weights, activations):
-        for each in _engines(engine):
-            there = [key[0] for key in all_series() if key[1:] == ("experts", path, each)]
-            kin = relatives(device, there)
-            if kin is None or kin.level == "class":
-                continue
+        several = [(each, kin) for each in _engines(engine) if (kin := _kin(device, path, each))]
+        cut = [(each, kin) for each, kin in several if not _whole_only(kin, path, each)]
+        for each, kin in (cut if sliced and cut else several)[:1]:
             found = [kernel_series(key, "experts", path, each).values for key in kin.keys]
             values = {name: median(one[name] for one in found) for name in NAMES}
             words = f"fitted to experts in {path} of {each}{kin.words}; {SOURCE}"
             return MappingProxyType(values), words
     return None
+
+
+def _kin(device: str, path: str, engine: str) -> Relatives | None:
+    """Return whose kernels of an engine stand for a device's; None if nobody's will do."""
+    there = [key[0] for key in all_series() if key[1:] == ("experts", path, engine)]
+    kin = relatives(device, there)
+    return None if kin is None or kin.level == "class" else kin
+
+
+def _whole_only(kin: Relatives, path: str, engine: str) -> bool:
+    return any((key, "experts", path, engine) in whole_only() for key in kin.keys)
 
 
 def _engines(engine: str) -> tuple[str, ...]:

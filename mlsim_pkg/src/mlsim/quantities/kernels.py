@@ -64,6 +64,13 @@ ENTRIES: tuple[tuple[str, str, str, str], ...] = (
     ("expert_size", r"h_E", "1", "Inner width of a whole expert."),
     ("expert_branches", r"\nu_g", "1", "Products of an expert that run as one, side by side."),
     ("expert_tile", r"b_E", "1", "Rows of the tile that an expert fills with its tokens."),
+    ("passed_rows", r"\nu_p", "1", "Tokens that a device sorts and adds up, for each choice."),
+    (
+        "elsewhere_share",
+        r"w_E",
+        "1",
+        "Part of the choices of experts elsewhere that a device sorts, too.",
+    ),
     ("expert_fill", r"\phi_E", "1", "Part of their rate that experts reach as they are filled."),
     ("routed_mark", r"\delta_E", "1", "Mark of an operator: 1 for experts, 0 for any other."),
     (

@@ -44,6 +44,29 @@ def test_formats_without_kernels_keep_the_form_of_products() -> None:
     assert expert_constants("Cloud.H100", "vllm", "int8", "int8") is None
 
 
+def test_slices_take_no_kernel_that_was_timed_on_whole_experts_only() -> None:
+    """vLLM's kernel for blocks of FP8 on Hopper runs on whole experts: a slice takes another."""
+    asked = ("Cloud.H200", "vllm", "fp8", "fp8")
+    whole, sliced = expert_constants(*asked), expert_constants(*asked, sliced=True)
+    assert whole is not None
+    assert sliced is not None
+    assert ("of vllm" in whole[1], "of trtllm" in sliced[1]) == (True, True)
+
+
+@pytest.mark.parametrize(("expert_parallel", "words"), [(1, "of trtllm"), (8, "of vllm")])
+def test_a_service_knows_whether_its_experts_are_cut(expert_parallel: int, words: str) -> None:
+    found = Engine.serve(
+        model="DeepSeekV3",
+        hardware="HGX_H200",
+        precision="fp8",
+        tensor_parallel=8,
+        expert_parallel=expert_parallel,
+        estimate="calibrated",
+        software="vllm",
+    )
+    assert words in found.service.table.cache["routed"].words
+
+
 def test_given_shares_take_the_place_of_kernels() -> None:
     found = Engine.serve(
         **ASKED,

@@ -46,7 +46,10 @@ _ROUTED = {
     "full_tile_time": "routed_full_tile_time",
     "untiled_time": "routed_untiled_time",
 }
-_ROUTED_TOO = ("routed_rows", "most_rows", "busiest_rows", "expert_fill", "expert_pass_time")
+_ROUTED_TOO = (
+    *("routed_rows", "most_rows", "busiest_rows", "passed_rows"),
+    *("expert_fill", "expert_pass_time"),
+)
 _EXPERTS = tuple(
     each for each in equations_of(expert_kernels) if each.name in (*_ROUTED.values(), *_ROUTED_TOO)
 )

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from mlsim.equations import expert_kernels
-from mlsim.hardware.kernel_times import EXPERT_TILE
 from mlsim.hardware.measured_experts import expert_constants
 from mlsim.solvers.formats import WIDE_BYTES
 from mlsim.solvers.question import Known
@@ -21,7 +20,10 @@ if TYPE_CHECKING:
 # The kind of operators that experts are.
 EXPERTS = "experts"
 # Of the constants, those that a whole step shares.
-_SHARED = ("imbalance", "spread", "data_passes", "half_width")
+_SHARED = (
+    *("imbalance", "spread", "data_passes", "half_width"),
+    *("expert_tile", "elsewhere_share"),
+)
 # Formats whose scales make them another path than their values alone.
 _SCALED = ("mxfp4", "nvfp4")
 
@@ -40,12 +42,14 @@ def experts_of(service: Service) -> MeasuredExperts | None:
     Whoever gives the shares of peak and bandwidth means all products.
     """
     made_by, given = service.software, {"compute_fraction", "memory_fraction"}
-    if not service.model.experts or made_by is None or given & set(service.given):
+    experts = service.model.experts
+    if not experts or made_by is None or given & set(service.given):
         return None
     formats = service.formats
     found = expert_constants(
         *(service.device.key, made_by.key, _path(formats.weights), _path(formats.activations)),
         own_path=made_by.expert_path(formats.weights.name, formats.activations.bits),
+        sliced=_width(service) < float(experts.size),
     )
     return MeasuredExperts(*found) if found else None
 
@@ -96,6 +100,6 @@ def add_experts(known: Known, service: Service, experts: Experts) -> None:
         # The kernels were measured with choices that are more uneven on more devices. Between
         # nodes, services even them out, with copies of busy experts: `expert_imbalance` tells.
         known.add("between nodes, as expert_imbalance says", imbalance=0.0)
-    known.add("convention: the tile for which the kernels were fitted", expert_tile=EXPERT_TILE)
+        known.add("between nodes, only tokens that chose its experts come", elsewhere_share=0.0)
     known.columns("which operators are experts", "routed_mark")
     known.columns("widths of the model and of an expert", "passed_bytes")
