@@ -114,6 +114,13 @@ def test_a_program_that_works_all_the_time_beside_it_is_seen() -> None:
         found.save()
 
 
+def test_a_measurement_that_can_not_succeed_ends_in_its_time() -> None:
+    found = measured(MadeMachine(neighbor=0.5), seconds=1e-3)
+    assert found.rounds == 1
+    assert found.figures == {}
+    assert found.noisy
+
+
 def test_a_program_that_comes_and_goes_beside_it_changes_no_figure(found: Measurement) -> None:
     """What it disturbed is left out, and the rest is whole: no figure is lower."""
     often = measured(MadeMachine(neighbor=0.5, comes=True))

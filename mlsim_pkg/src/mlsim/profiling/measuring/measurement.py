@@ -161,8 +161,8 @@ class Measurement:
             return ""
         return (
             f"The machine was busy: {self.load:.1f} programs wanted its {self._cores} before this "
-            "began.\nSamples from which they took a core are left out, where the system tells (Linux). "
-            "Others\nshare memory and the clock even so: steady work makes figures lower."
+            "began.\nSamples from which they took a core are left out, where the system tells "
+            "(Linux). Others\nshare memory and the clock even so: steady work makes figures lower."
         )
 
     @property

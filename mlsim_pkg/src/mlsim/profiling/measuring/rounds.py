@@ -69,6 +69,11 @@ class Rounds:
         return found
 
     @property
+    def hopeless(self) -> bool:
+        """Whether other programs disturbed more than half of the figures in some round."""
+        return 2 * len(self.disturbed) > len(self.values)
+
+    @property
     def disturbed(self) -> dict[str, int]:
         """In how many rounds other programs disturbed a figure, where in any."""
         counts = {name: values.count(None) for name, values in self.values.items()}
@@ -124,13 +129,16 @@ def run_rounds(
     parts
         What measures, by a name for people.
     deadline
-        On the clock: no round begins that would probably end after it, once there are six.
+        On the clock: no round begins that would probably end after it, once there are six. Where
+        other programs disturb most figures, none begins after it in any case.
     """
     rounds = Rounds()
     began = clock()
     while rounds.count < most:
         each = (clock() - began) / rounds.count if rounds.count else 0.0
         if rounds.count >= FEWEST_ROUNDS and clock() + each > deadline:
+            break
+        if rounds.hopeless and clock() > deadline:
             break
         for name, measure in parts.items():
             say(f"round {rounds.count + 1} of {most}: {name}")
@@ -193,14 +201,18 @@ def judged(
             spread = Spread.across(each, SIZE_STEP if size else CLOCK_STEP / 2)
             reason = too_noisy(spread, SIZE_LIMIT if size else NOISE_LIMIT)
         if len(each) < STRETCHES:
-            taken = (disturbed or {}).get(name)
-            reason = (
-                f"too noisy: other programs took its cores in {taken} of {rounds} rounds"
-                if taken
-                else f"measured in {len(each)} of {rounds} rounds only"
-            )
+            reason = _too_few(len(each), rounds, (disturbed or {}).get(name, 0))
         if reason:
             refused[name] = reason
         else:
             figures[name] = MeasuredFigure(name, base_of(name), spread, how(name))
     return figures, refused
+
+
+def _too_few(measured: int, rounds: int, taken: int) -> str:
+    """Say why a figure has fewer than six stretches."""
+    if taken:
+        return f"too noisy: other programs took its cores in {taken} of {rounds} rounds"
+    if rounds < STRETCHES:
+        return f"too noisy: stopped after {rounds} rounds, since other programs took the cores"
+    return f"measured in {measured} of {rounds} rounds only"
