@@ -48,6 +48,8 @@ class Machine:
         Levels of cache for data, the first one first; empty where the system does not say.
     system
         Kernel and kind of processor: "Linux 6.1 x86_64".
+    virtual
+        Whether the processor says that it is a guest's: others share it, unseen.
     """
 
     processor: str
@@ -56,6 +58,7 @@ class Machine:
     memory: int
     caches: tuple[ReportedCache, ...]
     system: str
+    virtual: bool = False
 
     @property
     def fingerprint(self) -> str:
@@ -104,6 +107,7 @@ def linux_machine(root: Path = Path("/"), usable: Iterable[int] | None = None) -
         memory=_memory(root),
         caches=_caches(topology),
         system=f"{platform.system()} {platform.release().split('-')[0]} {platform.machine()}",
+        virtual="hypervisor" in _field(info, "flags").split(),
     )
 
 

@@ -18,7 +18,8 @@ def join(counts: MeasuredProfile, times: MeasuredProfile) -> MeasuredProfile:
     """Join work and bytes of one profile to the times of another, kernel by kernel.
 
     A profiler that counts slows a run down, so times are best taken without it. Kernels are
-    matched by name, grid and block, or by name where a file has no grids. Where the second file
+    matched by name, grid and block, or by name where a file has no grids, and operators by
+    name and shapes. Where the second file
     has more launches than were counted, work goes by launch.
 
     Parameters
@@ -151,6 +152,10 @@ def _whole_name(name: str) -> str:
 _Key = Callable[[MeasuredKernel], Hashable]
 # From the strictest; the first with which all launches find a partner is used.
 _KEYS: tuple[_Key, ...] = (
+    lambda each: (
+        *(_whole_name(each.name), each.facts.get("shape")),
+        *(each.facts.get("grid"), each.facts.get("block")),
+    ),
     lambda each: (_whole_name(each.name), each.facts.get("grid"), each.facts.get("block")),
     lambda each: _whole_name(each.name),
     lambda each: (short_name(each.name), each.facts.get("grid"), each.facts.get("block")),

@@ -132,6 +132,19 @@ def test_a_program_that_comes_and_goes_beside_it_changes_no_figure(found: Measur
     assert least == pytest.approx(PRODUCTS["fp64"], rel=0.01)
 
 
+def test_a_guest_gives_no_rate_closer_than_its_neighbors_move_it(found: Measurement) -> None:
+    made = MadeMachine()
+    guest = measure_cpu(made.numpy, kernels=made, deadline=1e6, disk=False, disk_folder=None,
+        say=lambda _: None, today=datetime.date(2026, 11, 23), clock=made.clock,
+        machine=dataclasses.replace(MACHINE, virtual=True), worker=made.worker, waits=made.waits,
+    )  # fmt: skip
+    rate = guest.figures["compute.fp32"].spread
+    assert (rate.high - rate.low) / rate.median == pytest.approx(0.12)
+    assert guest.figures["memory.l1"].spread == found.figures["memory.l1"].spread
+    assert "no rate is\ngiven closer than 6 %" in str(guest)
+    assert "virtual" not in str(found)
+
+
 def test_half_a_roof_is_none(tmp_path: Path) -> None:
     found = measured(MadeMachine(noisy=("memory",)))
     with pytest.raises(

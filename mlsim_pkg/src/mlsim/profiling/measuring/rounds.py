@@ -181,6 +181,7 @@ def judged(
     how: Callable[[str], str],
     rounds: int,
     disturbed: Mapping[str, int] | None = None,
+    resolution: float = CLOCK_STEP / 2,
 ) -> tuple[dict[str, MeasuredFigure], dict[str, str]]:
     """Return the figures that are ceilings, and what is none, with the reason.
 
@@ -192,13 +193,15 @@ def judged(
         Says what measured a figure.
     disturbed
         In how many rounds other programs disturbed a figure.
+    resolution
+        How far a rate or a time may lie elsewhere in another run, however steady it was in this.
     """
     figures, refused = {}, {}
     for name, each in values.items():
         size = base_of(name) == "B"
         reason = ""
         if each:
-            spread = Spread.across(each, SIZE_STEP if size else CLOCK_STEP / 2)
+            spread = Spread.across(each, SIZE_STEP if size else resolution)
             reason = too_noisy(spread, SIZE_LIMIT if size else NOISE_LIMIT)
         if len(each) < STRETCHES:
             reason = _too_few(len(each), rounds, (disturbed or {}).get(name, 0))

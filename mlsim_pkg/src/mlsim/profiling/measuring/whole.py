@@ -10,10 +10,17 @@ from typing import Any
 from mlsim.hardware.this_machine import Machine, this_machine
 from mlsim.profiling.measuring.cpu import Processor, Team, default_disk_folder
 from mlsim.profiling.measuring.found_levels import level_figures, level_words
-from mlsim.profiling.measuring.measurement import MeasuredFigure, Measurement
+from mlsim.profiling.measuring.measurement import VIRTUAL_DRIFT, MeasuredFigure, Measurement
 from mlsim.profiling.measuring.other_kernels import Kernels, find_kernels
 from mlsim.profiling.measuring.products import ProductWorker
-from mlsim.profiling.measuring.rounds import Rounds, best_curves, judged, middle_curve, run_rounds
+from mlsim.profiling.measuring.rounds import (
+    CLOCK_STEP,
+    Rounds,
+    best_curves,
+    judged,
+    middle_curve,
+    run_rounds,
+)
 from mlsim.profiling.measuring.samples import Clock
 from mlsim.profiling.measuring.waiting import Waits, thread_waits
 
@@ -85,7 +92,13 @@ def judged_cpu(
         values |= found
         disturbed |= dict.fromkeys(found, team.curves.count(None))
         hows |= {name: level_words(name, team.words, reported) for name in found}
-    figures, noisy = judged(values, hows.__getitem__, rounds.count, disturbed)
+    figures, noisy = judged(
+        values,
+        hows.__getitem__,
+        rounds.count,
+        disturbed,
+        VIRTUAL_DRIFT if processor.machine.virtual else CLOCK_STEP / 2,
+    )
     return figures, refused | noisy
 
 
