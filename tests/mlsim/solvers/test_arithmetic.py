@@ -93,9 +93,30 @@ EXPLAINED = {
         "_hours": "a bare number is in hours",
     },
     "plan/options.py": {
-        "points": "the middle of an output, a batch",
+        "points": "the middle of an output, and what all stages of a pipeline do",
+        "batches": WHOLE,
+        "_in_flight": COPIES,
         "_chosen": SEARCH,
-        "_fleet": SEARCH,
+        "margin_of": SEARCH,
+    },
+    "plan/prompts.py": {
+        "Readers.packed": "a step's time, looked up, for each of its prompts",
+        "Readers.saturation": COPIES,
+        "Readers._further": "the slope of a table of times",
+        "Readers.waits": SEARCH,
+        "Readers.within": SEARCH,
+        "_readers": "how many whole prompts a step of so many tokens has room for",
+    },
+    "plan/pools.py": {
+        "Between.copies": WHOLE,
+        "decoders": "the middle of an output",
+        "_Both.pairs": COPIES,
+        "_Both._bill": COPIES,
+        "_Both.lost": SEARCH,
+        "paired": "how many were tried",
+    },
+    "plan/planned_rows.py": {
+        "front_points": "a rate for each device, and a speed in place of a time",
     },
     "plan/planned.py": {
         "*": "ratios of options, and results in the units in which they are printed"

@@ -6,7 +6,8 @@ import argparse
 from typing import Any
 
 from mlsim.cli.flags import flags_of
-from mlsim.cli.options import add_flags, add_json, argument, as_json, given, number
+from mlsim.cli.options import add_flags, add_json, argument, as_json, given, number, numbers
+from mlsim.cli.pools import imbalance
 from mlsim.cli.switches import add_switches, switches
 from mlsim.engine import Engine
 
@@ -26,7 +27,17 @@ _FLAGS = (
     ("estimate", "NAME", "roofline, bound or calibrated (the last)"),
     ("scheduler", "NAME", "vllm, sglang or tensorrt_llm (vllm)"),
     ("software", "NAME", "class of program of a calibrated estimate"),
+    ("context-parallel", "N", "devices that share each sequence; several with commas (1)"),
+    ("pipeline-parallel", "N", "stages that share the layers; several with commas (1)"),
+    (
+        "expert-imbalance",
+        "X",
+        'tokens of the busiest device with experts over the mean, or "uniform" (1)',
+    ),
+    ("pools", "WORD", "one, two (some devices only read prompts) or either (one)"),
+    ("prefill-hardware", "NAMES", "what only reads prompts, if that is other hardware"),
 )
+_LISTS = ("hardware", "precision", "prefill_hardware")
 
 
 def add(commands: Any) -> None:
@@ -36,6 +47,14 @@ def add(commands: Any) -> None:
     command.add_argument("model", help="name, .toml file, or a config.json or its folder")
     for flag in _FLAGS:
         add_flags(command, [flag], required=flag[0] == "rate")
+    link = 'what a device sends to the other pool, such as "400 Gb/s": pools of any size'
+    command.add_argument("--prefill-link", dest="prefill_link_bandwidth", metavar="RATE", help=link)
+    command.add_argument(
+        "--prefill-overlap",
+        action="store_true",
+        default=None,
+        help="send the cache layer by layer during prefill",
+    )
     add_switches(command, link=False)
     add_json(command)
     command.set_defaults(run=_plan)
@@ -43,12 +62,18 @@ def add(commands: Any) -> None:
 
 def _plan(options: argparse.Namespace) -> str:
     flags = flags_of(options.parser)
-    asked = given(options, (argument(flag) for flag, *_ in _FLAGS))
-    for name in ("hardware", "precision"):
+    names = (*(argument(flag) for flag, *_ in _FLAGS), "prefill_link_bandwidth", "prefill_overlap")
+    asked = given(options, names)
+    for name in _LISTS:
         if name in asked:
             asked[name] = asked[name].split(",") if asked[name] else None
     for name in ("rate", "prompt_tokens", "output_tokens", "running_limit"):
         if name in asked:
             asked[name] = number(asked[name], flags[name])
+    for name in ("context_parallel", "pipeline_parallel"):
+        if name in asked:
+            asked[name] = numbers(asked[name], flags[name])
+    if "expert_imbalance" in asked:
+        asked["expert_imbalance"] = imbalance(asked["expert_imbalance"], flags)
     found = Engine.plan(model=options.model, **asked, **switches(options))
     return as_json(found.to_dict()) if options.json else str(found)

@@ -58,7 +58,7 @@ def spread_of(options: argparse.Namespace) -> dict[str, Any]:
         pool["overlap"] = True
     found = {
         "context_parallel": options.context_parallel,
-        "expert_imbalance": _imbalance(options),
+        "expert_imbalance": imbalance(options.expert_imbalance, flags_of(options.parser)),
     }
     if pool:
         from mlsim.systems import PrefillPool
@@ -67,14 +67,19 @@ def spread_of(options: argparse.Namespace) -> dict[str, Any]:
     return found
 
 
-def _imbalance(options: argparse.Namespace) -> float | str:
-    text: str = options.expert_imbalance
+def imbalance(text: str, flags: dict[str, str]) -> float | str:
+    """Return what was said of uneven experts: a number, or "uniform".
+
+    Raises
+    ------
+    InvalidValueError
+        If it is neither.
+    """
     if text == "uniform":
         return text
     try:
         return float(text)
     except ValueError:
-        flag = flags_of(options.parser)["expert_imbalance"]
         raise InvalidValueError(
-            f'{flag} must be a number from 1 up, or "uniform", not {text!r}.'
+            f'{flags["expert_imbalance"]} must be a number from 1 up, or "uniform", not {text!r}.'
         ) from None

@@ -2,29 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from typing import Any
 
-from mlsim.engine.keywords import SWITCHES, service_of
+from mlsim.engine.keywords import SWITCHES
+from mlsim.engine.layouts import Search, listed, pools_of, sizes
 from mlsim.engine.predict.bands import band as find_band
+from mlsim.engine.rents import Prices
 from mlsim.equations import plans
-from mlsim.errors import InvalidValueError, MlsimError, nearest
+from mlsim.errors import InvalidValueError
 from mlsim.hardware import Device
-from mlsim.measured.failures_and_prices import TERMS, Price, prices
 from mlsim.solvers.inputs import CALIBRATED, check_estimate, validate
-from mlsim.solvers.plan.options import Candidate, Goals, Option, Refused, tried
-from mlsim.solvers.plan.planned import OBJECTIVES, Planned, planned
+from mlsim.solvers.plan.options import Goals, Option, Refused
+from mlsim.solvers.plan.planned import Planned, planned
 from mlsim.systems import Cluster, System
 from mlsim.systems.schedulers import scheduler as find_scheduler
-from mlsim.units import to_base
 from mlsim.workloads.adapters import LoRA
-from mlsim.workloads.language import Transformer
 from mlsim.workloads.model import Model
-from mlsim.workloads.parallelism import Parallelism
 from mlsim.workloads.requests import check_count
 from mlsim.workloads.switches import Offload, Speculation
 from mlsim.zoo import resolve
-from mlsim.zoo.spaces import Systems
 
 
 def plan(
@@ -52,6 +49,13 @@ def plan(
     offload: Offload | None = None,
     adapters: LoRA | None = None,
     adapter_count: int | None = None,
+    context_parallel: Any = 1,
+    pipeline_parallel: Any = 1,
+    expert_imbalance: float | str = 1.0,
+    pools: str = "one",
+    prefill_hardware: Any = None,
+    prefill_link_bandwidth: Any = None,
+    prefill_overlap: bool = False,
 ) -> Planned:
     """Find the cheapest way to serve a language model in time.
 
@@ -91,6 +95,22 @@ def plan(
         As for `load`.
     prefix_share, prefix_count, speculation, offload, adapters, adapter_count
         What is switched on, as for `serve`.
+    context_parallel, pipeline_parallel
+        Devices that share each sequence, and stages that share the layers: a number, or a list
+        of those to try.
+    expert_imbalance
+        As for `serve`; of layouts whose experts are spread.
+    pools
+        "one": the devices of a copy read prompts and decode. "two": some only read prompts, the
+        others decode, each in a layout of its own, as many copies of each as serve best. "either":
+        whichever is better. Two pools share a node or a cluster, whose link carries the cache.
+    prefill_hardware
+        What only reads prompts, or a list, where that is other hardware.
+    prefill_link_bandwidth
+        What one device sends to the other pool, such as "400 Gb/s": pools then are of any size,
+        anywhere.
+    prefill_overlap
+        Whether the cache of each layer is sent while the next is computed.
 
     Raises
     ------
@@ -107,16 +127,8 @@ def plan(
     keywords = dict(locals())
     check_estimate(estimate)
     served = resolve.transformer(model)
-    goals = Goals(
-        rate=_positive("required_rate", rate, "sample/s"),
-        first_token=_positive("time_to_first_token", time_to_first_token, "s"),
-        per_token=_positive("time_per_output_token", time_per_output_token, "s"),
-        prompt_tokens=float(check_count("prompt_tokens", prompt_tokens)),
-        output_tokens=float(check_count("output_tokens", output_tokens)),
-    )
-    if goals.output_tokens < 2:
-        raise InvalidValueError("output_tokens must be 2 or more: one token has no pace.")
-    rates = _Prices(_objective(objective), provider, _terms(terms), price)
+    goals = _goals(rate, time_to_first_token, time_per_output_token, prompt_tokens, output_tokens)
+    rates = Prices(objective, provider, terms, price)
     rule = find_scheduler(scheduler)
     if running_limit is not None:
         rule = rule.with_limits(check_count("running_limit", running_limit, 100_000))
@@ -129,13 +141,44 @@ def plan(
         "prompt_tokens": int(goals.prompt_tokens),
         "output_tokens": int(goals.output_tokens),
     }
+    search = Search(
+        how,
+        rates,
+        listed(precision),
+        contexts=sizes("context_parallel", context_parallel),
+        stages=sizes("pipeline_parallel", pipeline_parallel),
+        imbalance=expert_imbalance,
+        **pools_of(pools, prefill_hardware, prefill_link_bandwidth, prefill_overlap),
+    )
     found: list[Option | Refused] = []
     for where in _hardware(hardware, rates):
-        made = _candidates(where, rates, how, _list(precision))
-        found += [each if isinstance(each, Refused) else tried(each, goals, rule) for each in made]
+        found += search.of(where, goals, rule)
     known = find_band("decode", "latency_s", estimate)
     limits = (1 / known.most, 1 / known.least) if known else None
-    return planned(served.name, goals, found, objective, limits)
+    return planned(
+        served.name,
+        goals,
+        found,
+        objective=objective,
+        band=limits,
+        pools=pools,
+        pairs=sum(search.pairs),
+    )
+
+
+def _goals(
+    rate: Any, first_token: Any, per_token: Any, prompt_tokens: Any, output_tokens: Any
+) -> Goals:
+    goals = Goals(
+        rate=_positive("required_rate", rate, "sample/s"),
+        first_token=_positive("time_to_first_token", first_token, "s"),
+        per_token=_positive("time_per_output_token", per_token, "s"),
+        prompt_tokens=float(check_count("prompt_tokens", prompt_tokens)),
+        output_tokens=float(check_count("output_tokens", output_tokens)),
+    )
+    if goals.output_tokens < 2:
+        raise InvalidValueError("output_tokens must be 2 or more: one token has no pace.")
+    return goals
 
 
 def owned(
@@ -190,124 +233,9 @@ def _positive(name: str, value: Any, unit: str) -> float:
     return float(found)
 
 
-def _objective(name: str) -> str:
-    if name not in OBJECTIVES:
-        raise InvalidValueError(
-            f"objective {name!r} is none of {', '.join(OBJECTIVES)}.{nearest(name, OBJECTIVES)}"
-        )
-    return name
-
-
-def _terms(name: str) -> str:
-    if name not in TERMS:
-        raise InvalidValueError(f"terms {name!r} are none of {', '.join(TERMS)}.")
-    return name
-
-
-def _list(given: Any) -> list[Any]:
-    return list(given) if isinstance(given, (list, tuple)) else [given]
-
-
-class _Prices:
-    """What a device costs per time, and in whose words."""
-
-    def __init__(self, objective: str, provider: str | None, terms: str, given: Any) -> None:
-        self.objective, self.provider, self.terms = objective, provider, terms
-        self.given: dict[str, Any] = {}
-        self.same: Any = None
-        if isinstance(given, dict):
-            self.given = {resolve.device(name).key: value for name, value in given.items()}
-        else:
-            self.same = given
-        if provider is not None and not prices(provider=provider):
-            known = sorted({row.provider for row in prices()})
-            raise InvalidValueError(
-                f"no prices of {provider!r} are on record.{nearest(provider, known)} "
-                f"There are those of {', '.join(known)}."
-            )
-
-    def devices(self) -> list[Device]:
-        """All devices that have a price."""
-        keys = dict.fromkeys((*(row.device for row in self._rows(None)), *self.given))
-        return [resolve.device(key) for key in keys]
-
-    def _rows(self, device: Device | None) -> list[Price]:
-        found = prices(device=device, provider=self.provider)
-        # What a provider asked before for the same product is no price any more.
-        newest: dict[tuple[str, str], Price] = {}
-        for row in sorted(found, key=lambda row: row.date):
-            if row.terms == self.terms:
-                newest[row.provider, row.product] = row
-        return list(newest.values())
-
-    def of(self, device: Device) -> tuple[float, str] | None:
-        """Return what one device costs per time, or None where nobody says."""
-        if self.objective == "devices":
-            return 1.0, "devices are counted"
-        if self.objective == "energy":
-            power = device.power
-            if power is None:
-                return None
-            return float(power.to("W").magnitude), f"full power of one device: {power:~P}"
-        given = self.given.get(device.key, self.same)
-        if given is not None:
-            return to_base(given, "USD/s", "price"), f"given: {given} for one device"
-        rows = self._rows(device)
-        if not rows:
-            return None
-        least = min(rows, key=lambda row: row.per_device.to("USD/s").magnitude)
-        return float(least.per_device.to("USD/s").magnitude), (
-            f"{least.per_device:.2f} for one {device.name}, {least.provider}, {least.terms}, "
-            f"{least.date} ({least.source})"
-        )
-
-
-def _hardware(given: Any, rates: _Prices) -> Iterator[Device | System | Cluster]:
+def _hardware(given: Any, rates: Prices) -> Iterator[Device | System | Cluster]:
     if given is None:
         yield from rates.devices()
         return
-    for each in _list(given):
+    for each in listed(given):
         yield resolve.cluster(each)
-
-
-def _node(device: Device) -> System | None:
-    """Return the largest node of the zoo that has this device."""
-    found = [each for each in Systems if each.device.key == device.key]
-    return max(found, key=lambda each: each.devices, default=None)
-
-
-def _candidates(
-    where: Device | System | Cluster,
-    rates: _Prices,
-    how: Mapping[str, Any],
-    precisions: Sequence[Any],
-) -> Iterator[Candidate | Refused]:
-    """Yield each layout of a model on some hardware, in each format."""
-    device = where if isinstance(where, Device) else where.device
-    system = _node(device) if isinstance(where, Device) else where
-    cost = rates.of(device)
-    if cost is None:
-        yield Refused(None, device.name, "no price is on record; give price=")
-        return
-    for precision in precisions:
-        for layout in _layouts(how["model"], system):
-            hardware = system if system and layout.devices > 1 else device
-            name = f"{layout.devices} x {device.name}, {precision or 'as released'}"
-            own = {"hardware": hardware, "precision": precision, "parallelism": layout}
-            try:
-                made, _ = service_of({**how, **own})
-            except MlsimError as error:
-                yield Refused(None, name, str(error))
-                continue
-            yield Candidate(made, *cost)
-
-
-def _layouts(model: Transformer, system: System | Cluster | None) -> Iterator[Parallelism]:
-    """Yield tensor parallelism of powers of two, experts divided or spread."""
-    most = system.devices if system else 1
-    size = 1
-    while size <= min(most, 64):
-        yield Parallelism(tensor=size, pipeline=1, data=1, expert=1)
-        if model.experts and size > 1:
-            yield Parallelism(tensor=size, pipeline=1, data=1, expert=size)
-        size *= 2

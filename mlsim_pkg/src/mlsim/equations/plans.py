@@ -33,6 +33,18 @@ def replicas(required_rate, replica_rate):
 
 
 @equation(source="kleinrock1975queueing")
+def replica_load(required_rate, replicas):
+    """Requests each second of one copy of a service.
+
+    Valid where requests are spread evenly over the copies.
+
+    >>> replica_load(25.0, 5.0)
+    5.0
+    """
+    return required_rate / replicas
+
+
+@equation(source="kleinrock1975queueing")
 def fleet_devices(replicas, replica_devices):
     """Devices of all copies together.
 
@@ -54,6 +66,30 @@ def fleet_price(fleet_devices, device_price):
     0.024
     """
     return fleet_devices * device_price
+
+
+@equation(source="barroso2018datacenter", yields="fleet_price")
+def pools_price(prefill_price, decode_price):
+    """Price of both pools per time, whether they are busy or not.
+
+    Valid for pools that are rented, or paid off, for the same time.
+
+    >>> pools_price(0.5, 1.5)
+    2.0
+    """
+    return prefill_price + decode_price
+
+
+@equation(source="barroso2018datacenter", yields="prompt_share")
+def pool_share(prefill_price, fleet_price):
+    """Share of the bill that reads prompts, where they have devices of their own.
+
+    Valid for two pools.
+
+    >>> pool_share(0.5, 2.0)
+    0.25
+    """
+    return prefill_price / fleet_price
 
 
 @equation(source="barroso2018datacenter")

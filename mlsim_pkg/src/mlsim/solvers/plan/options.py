@@ -57,14 +57,25 @@ class Option:
     candidate: Candidate
     found: Mapping[str, float]
     front: Mapping[str, Any] = field(repr=False)
+    # What reads the prompts, where that has devices of its own.
+    prefill: Candidate | None = None
 
     def __getitem__(self, name: str) -> float:
         return self.found[name]
 
     @property
     def service(self) -> Service:
-        """The model on its devices."""
+        """The model on its devices; of two pools on those that decode."""
         return self.candidate.service
+
+    @property
+    def name(self) -> str:
+        """The layout in words."""
+        if self.prefill is None:
+            return name_of(self.service)
+        reads = pool_words(self.prefill.service, self["prefill_copies"])
+        decodes = pool_words(self.service, self["decode_copies"])
+        return f"prefill on {reads}, decode on {decodes}, {self.service.formats.name}"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -79,6 +90,8 @@ class Refused:
     why: str
     short: float = float("inf")
     nearest: Mapping[str, float] = field(default_factory=dict)
+    # Whether it has two pools.
+    split: bool = False
 
 
 def tried(candidate: Candidate, goals: Goals, rule: Scheduler) -> Option | Refused:
@@ -97,40 +110,42 @@ def name_of(service: Service) -> str:
     return f"{service.hardware_name}, {service.formats.name}"
 
 
+def pool_words(service: Service, copies: float) -> str:
+    """Return one of two pools in words: its copies, and the layout of each."""
+    layout, many = service.parallelism, f"{copies:,.0f} x " if copies > 1 else ""
+    each = f"{layout.devices} x {service.device.name} ({layout})"
+    return f"{many}{each if layout.devices > 1 else service.device.name}"
+
+
 def points(service: Service, goals: Goals, rule: Scheduler) -> dict[str, Any] | str:
     """Return times and rates of one copy by batch, as arrays; in words why there are none."""
     import numpy as np
 
-    alone = step_question(replace(service, batch_size=1.0), "memory", 1.0, goals.prompt_tokens)
-    largest = int(alone.value("largest_batch"))
-    if largest < 1:
+    batch = batches(service, goals, rule)
+    if batch is None:
         return "does not fit in memory"
-    most = min(largest, rule.running_limit)
-    batch = np.unique(np.rint(np.geomspace(1, most, BATCHES))).astype(float)
-    decode, made = _decoding(service, batch, goals.prompt_tokens + goals.output_tokens / 2)
-    reading = _reading(service, np.array([1.0, TOGETHER]))
+    decode, made = decoding(service, batch, goals.prompt_tokens + goals.output_tokens / 2)
+    reading = reading_times(service, np.array([1.0, TOGETHER]))
     lone = float(reading[0])
     prompt = plans.further_prompt_time(float(reading[1]), lone, float(TOGETHER))
-    steps = arrivals.output_steps(goals.output_tokens, 1.0)
-    if made != 1:
-        steps = arrivals.output_rounds(goals.output_tokens, made)
-    rate = arrivals.saturation_rate(batch, steps, decode, prompt)
+    rate = arrivals.saturation_rate(batch, decode_steps(goals, made), decode, prompt)
     interval = arrivals.token_interval(decode, rate, prompt)
     met = arrivals.met_interval(interval, arrivals.interval_variance(interval, rate, prompt))
     first = arrivals.steady_first_token(
         *(lone, decode, prompt, rate, met, batch, float(rule.steps_ahead), interval),
-        path_time=_path(service, goals.prompt_tokens),
+        path_time=path_of(service, goals.prompt_tokens),
     )
     return {
         "running_requests": batch,
-        "replica_rate": rate,
+        # The stages of a pipeline have a batch each, in turn.
+        "replica_rate": rate * service.parallelism.pipeline,
         "prompt_share": plans.prompt_share(rate, prompt),
         "time_per_output_token": arrivals.interval_per_token(interval, made),
         "time_to_first_token": first,
     }
 
 
-def _path(service: Service, prompt_tokens: float) -> float:
+def path_of(service: Service, prompt_tokens: float) -> float:
     """Return how long a request is on its way to its scheduler, in s."""
     made_by = service.software
     if made_by is None:
@@ -139,18 +154,40 @@ def _path(service: Service, prompt_tokens: float) -> float:
     return float(arrivals.path_time(call, prompt_tokens, token))
 
 
-def _decoding(service: Service, batch: Any, cached: float) -> tuple[Any, float]:
+def batches(service: Service, goals: Goals, rule: Scheduler) -> Any:
+    """Return the batches of one scheduler that are tried, or None where nothing fits."""
+    import numpy as np
+
+    alone = step_question(replace(service, batch_size=1.0), "memory", 1.0, goals.prompt_tokens)
+    # The stages of a pipeline share the cache's memory.
+    largest = int(alone.value("largest_batch")) // service.parallelism.pipeline
+    if largest < 1:
+        return None
+    most = min(largest, rule.running_limit)
+    return np.unique(np.rint(np.geomspace(1, most, BATCHES))).astype(float)
+
+
+def decode_steps(goals: Goals, made: float) -> float:
+    """Return the steps in which a request decodes that makes so many tokens in each."""
+    if made == 1:
+        return float(arrivals.output_steps(goals.output_tokens, 1.0))
+    return float(arrivals.output_rounds(goals.output_tokens, made))
+
+
+def decoding(service: Service, batch: Any, cached: float) -> tuple[Any, float]:
     """Return the time of a decode step, or of a round of speculation, and what it makes."""
     import numpy as np
 
     if service.switches.speculation is None:
         return _latency(service, batch, 1.0, cached), 1.0
-    asked = round_question(replace(service, batch_size=batch), np.full(batch.shape, cached))
-    found = asked.evaluate("round_time", "expected_tokens")
+    asked = replace(service, batch_size=_in_flight(service, batch))
+    found = round_question(asked, np.full(batch.shape, cached)).evaluate(
+        "round_time", "expected_tokens"
+    )
     return found["round_time"], float(np.max(found["expected_tokens"]))
 
 
-def _reading(service: Service, batch: Any) -> Any:
+def reading_times(service: Service, batch: Any) -> Any:
     """Return the time in which prompts are read, by a draft as well where there is one."""
     new, cached = service.prefill
     name = "time_to_first_token" if service.switches.draft else "latency"
@@ -160,10 +197,15 @@ def _reading(service: Service, batch: Any) -> Any:
 def _latency(service: Service, batch: Any, new: float, cached: float, name: str = "latency") -> Any:
     import numpy as np
 
-    asked = replace(service, batch_size=batch)
+    asked = replace(service, batch_size=_in_flight(service, batch))
     full = np.full(batch.shape, new), np.full(batch.shape, cached)
     found = step_question(asked, "a step of the plan", *full).evaluate(name)[name]
     return np.broadcast_to(found, batch.shape)
+
+
+def _in_flight(service: Service, batch: Any) -> Any:
+    """Return the sequences on one copy where each stage of a pipeline works on a batch."""
+    return batch * service.parallelism.pipeline
 
 
 def _chosen(candidate: Candidate, front: dict[str, Any], goals: Goals) -> Option | Refused:
@@ -196,19 +238,31 @@ def _fleet(candidate: Candidate, values: Mapping[str, float], goals: Goals) -> d
     each = float(candidate.service.parallelism.devices)
     devices = plans.fleet_devices(copies, each)
     price = plans.fleet_price(devices, candidate.price)
-    share, rate = values["prompt_share"], goals.rate
     return {
         "replicas": float(copies),
         "replica_devices": each,
         "fleet_devices": float(devices),
         "fleet_price": price,
+        **token_prices(price, values["prompt_share"], goals),
+        "margin": margin_of(values, goals),
+    }
+
+
+def token_prices(price: float, share: float, goals: Goals) -> dict[str, float]:
+    """Return what tokens cost of a fleet of which a share reads prompts."""
+    rate = goals.rate
+    return {
         "output_token_price": plans.output_token_price(price, rate, goals.output_tokens),
         "prompt_token_price": plans.prompt_token_price(price, share, rate, goals.prompt_tokens),
         "answer_token_price": plans.answer_token_price(price, share, rate, goals.output_tokens),
-        "margin": float(
-            min(
-                goals.per_token / values["time_per_output_token"],
-                goals.first_token / values["time_to_first_token"],
-            )
-        ),
     }
+
+
+def margin_of(values: Mapping[str, float], goals: Goals) -> float:
+    """Return how much longer both times may be within the goals: the lesser factor."""
+    return float(
+        min(
+            goals.per_token / values["time_per_output_token"],
+            goals.first_token / values["time_to_first_token"],
+        )
+    )

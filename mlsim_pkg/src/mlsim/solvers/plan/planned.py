@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from mlsim.errors import InvalidValueError
-from mlsim.solvers.plan.options import Goals, Option, Refused, name_of
+from mlsim.solvers.plan.options import Goals, Option, Refused
+from mlsim.solvers.plan.planned_rows import front_points, nothing, price_words, row
 from mlsim.solvers.reports import Report
 from mlsim.units import text
 
@@ -41,6 +42,10 @@ class Planned:
     band
         Lower and upper factor around the predicted times in which 80 % of published rows of
         this kind lie, where there are enough; else None.
+    pools
+        "one", "two" or "either": whether devices that only read prompts were tried.
+    pairs
+        Pairs of pools that were tried, each with its numbers of copies; 0 if none were asked for.
 
     >>> from mlsim import Engine
     >>> found = Engine.plan(model="Llama3_8B", rate=20, hardware=["H100", "L40S"])
@@ -54,6 +59,8 @@ class Planned:
     refused: tuple[Refused, ...]
     objective: str
     band: tuple[float, float] | None = None
+    pools: str = "one"
+    pairs: int = 0
 
     @property
     def best(self) -> Option:
@@ -65,7 +72,7 @@ class Planned:
         """All options as a tidy table, the best first, in base units."""
         import pandas
 
-        return pandas.DataFrame([_row(each) for each in self.options])
+        return pandas.DataFrame([row(each) for each in self.options])
 
     @property
     def front(self) -> pandas.DataFrame:
@@ -76,7 +83,7 @@ class Planned:
         """
         import pandas
 
-        rows = [row for each in self.options for row in _points(each, self.goals)]
+        rows = [point for each in self.options for point in front_points(each, self.goals)]
         found = pandas.DataFrame(rows).sort_values(
             ["tokens_per_user", "tokens_per_device"], ascending=False
         )
@@ -91,14 +98,30 @@ class Planned:
             return "nothing else meets the goals"
         first, second = self.options[:2]
         ratio = self._value(second) / self._value(first) if self._value(first) else 1.0
-        told = [f"{name_of(second.service)}: {ratio:.2f} times the {self.objective}"]
+        told = [f"{second.name}: {ratio:.2f} times the {self.objective}"]
         more = second["fleet_devices"] - first["fleet_devices"]
         told.append(f"{abs(more):,.0f} device(s) {'more' if more >= 0 else 'fewer'}")
         told.append(
-            f"a copy serves {second['replica_rate']:.3g} requests/s, not "
-            f"{first['replica_rate']:.3g}"
+            f"one serves {second['replica_rate']:.3g} requests/s, not {first['replica_rate']:.3g}"
         )
-        return ", ".join(told)
+        return ", ".join(told) + (f". {_idle(second)}" if second.prefill else "")
+
+    def _other(self) -> tuple[str, str] | None:
+        """Return how the other kind fared: two pools beside one, or one beside two."""
+        if self.pools != "either":
+            return None
+        split = self.best.prefill is None
+        label = "two pools" if split else "one pool"
+        there = [each for each in self.options if (each.prefill is None) is not split]
+        if not there:
+            lost = [each for each in self.refused if each.split is split]
+            return label, f"{lost[0].name}: {lost[0].why}" if lost else "none can run"
+        other = there[0]
+        if other is self.options[1] and split:
+            return None  # the runner-up, of which all is told
+        ratio = self._value(other) / self._value(self.best) if self._value(self.best) else 1.0
+        two = other if split else self.best
+        return label, f"{other.name}: {ratio:.2f} times the {self.objective}. {_idle(two)}"
 
     def _value(self, option: Option) -> float:
         return option["fleet_devices"] if self.objective == "devices" else option["fleet_price"]
@@ -116,7 +139,7 @@ class Planned:
             },
             "objective": self.objective,
             **self._switched(),
-            "options": [_row(each) for each in self.options],
+            "options": [row(each) for each in self.options],
             "refused": [{"layout": each.name, "why": each.why} for each in self.refused],
         }
 
@@ -135,24 +158,26 @@ class Planned:
         )
         rows = [(f"{place}", self._line(each)) for place, each in enumerate(self._shown(), 1)]
         rows.append(("runner-up", self.why))
+        other = self._other()
+        rows += [other] if other else []
         rows.append(("margin", self._margin()))
-        rows.append(("price", self.best.candidate.words))
+        rows.append(("price", price_words(self.best)))
         rows += [("with", words) for words in self.best.service.switches.words().values()]
         if self.objective == "cost":
             rows.append(("a million", self._apart()))
-        rows.append(
-            ("tried", f"{len(self.options)} layouts meet the goals, {len(self.refused)} do not")
-        )
+        tried = f"{len(self.options)} layouts meet the goals, {len(self.refused)} do not"
+        pairs = f"; of {self.pairs:,} pairs of pools the best for each layout that decodes"
+        rows.append(("tried", tried + (pairs if self.pairs else "")))
         return Report(title, rows, label=10, width=120)
 
     def _shown(self) -> Sequence[Option]:
         return self.options[:_SHOWN]
 
     def _line(self, option: Option) -> str:
-        copies = option["replicas"]
+        many = f"{option['replicas']:,.0f} {_noun(option)}"
         return (
-            f"{self._price(option)}: {copies:,.0f} {'copy' if copies == 1 else 'copies'} of "
-            f"{name_of(option.service)}, batch {option['running_requests']:,.0f}, "
+            f"{self._price(option)}: {many} {option.name}, "
+            f"batch {option['running_requests']:,.0f}, "
             f"{text(option['time_to_first_token'], 's')} and "
             f"{text(option['time_per_output_token'], 's')}"
         )
@@ -172,8 +197,9 @@ class Planned:
             self.best[name] * MILLION for name in ("prompt_token_price", "answer_token_price")
         )
         share = self.best["prompt_share"]
+        split = "time is" if self.best.prefill is None else "rent of the pools is"
         return (
-            f"{into:.2f} USD in and {out:.2f} USD out, split as the time is ({share:.0%} reads "
+            f"{into:.2f} USD in and {out:.2f} USD out, split as the {split} ({share:.0%} reads "
             "prompts), with requests at this rate all day"
         )
 
@@ -199,12 +225,31 @@ class Planned:
         return f"<Planned {self.model}: {len(self.options)} options>"
 
 
+def _noun(option: Option) -> str:
+    """Return what a fleet has several of: copies, or pairs of pools."""
+    if option.prefill is None:
+        return "copy of" if option["replicas"] == 1 else "copies of"
+    return "pair of pools," if option["replicas"] == 1 else "pairs of pools, each"
+
+
+def _idle(option: Option) -> str:
+    """Return how busy two pools are, and what neither can lend the other."""
+    reads, decodes = option["prefill_use"], option["decode_use"]
+    return (
+        f"Of the two pools, devices that read prompts are busy {reads:.0%} of the time, and those "
+        f"that decode are {decodes:.0%} full; neither helps the other"
+    )
+
+
 def planned(
     model: str,
     goals: Goals,
     found: Sequence[Option | Refused],
+    *,
     objective: str,
     band: tuple[float, float] | None,
+    pools: str = "one",
+    pairs: int = 0,
 ) -> Planned:
     """Order what was found; refuse where nothing meets the goals.
 
@@ -216,54 +261,8 @@ def planned(
     options = [each for each in found if isinstance(each, Option)]
     refused = sorted((each for each in found if isinstance(each, Refused)), key=lambda r: r.short)
     if not options:
-        raise InvalidValueError(_nothing(model, refused))
+        raise InvalidValueError(nothing(model, refused))
     key = "fleet_devices" if objective == "devices" else "fleet_price"
     # Of equal cost the faster one.
     options.sort(key=lambda each: (each[key], -each["margin"]))
-    return Planned(model, goals, tuple(options), tuple(refused), objective, band)
-
-
-def _nothing(model: str, refused: Sequence[Refused]) -> str:
-    if not refused or not refused[0].nearest:
-        reasons = "; ".join(dict.fromkeys(f"{each.name}: {each.why}" for each in refused[:3]))
-        return f"nothing that was tried can serve {model}. {reasons}".strip()
-    near = refused[0]
-    first, each = (near.nearest[name] for name in ("time_to_first_token", "time_per_output_token"))
-    return (
-        f"nothing that was tried serves {model} in time. Nearest is {near.name}, batch "
-        f"{near.nearest['running_requests']:,.0f}: first token {text(first, 's')}, each token "
-        f"{text(each, 's')}. Allow these times, or allow narrower formats or larger systems."
-    )
-
-
-def _row(option: Option) -> dict[str, Any]:
-    service = option.service
-    parallelism = service.parallelism
-    return {
-        "device": service.device.name,
-        "system": service.system.name if service.system else "",
-        "format": service.formats.name,
-        "tensor_parallel": parallelism.tensor,
-        "expert_parallel": parallelism.expert,
-        **option.found,
-        "price": option.candidate.words,
-    }
-
-
-def _points(option: Option, goals: Goals) -> list[dict[str, Any]]:
-    front, devices = option.front, option["replica_devices"]
-    name = name_of(option.service)
-    return [
-        {
-            "tokens_per_user": 1 / interval,
-            "tokens_per_device": rate * goals.output_tokens / devices,
-            "batch": batch,
-            "layout": name,
-        }
-        for interval, rate, batch in zip(
-            front["time_per_output_token"].tolist(),
-            front["replica_rate"].tolist(),
-            front["running_requests"].tolist(),
-            strict=True,
-        )
-    ]
+    return Planned(model, goals, tuple(options), tuple(refused), objective, band, pools, pairs)

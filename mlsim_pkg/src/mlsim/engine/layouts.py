@@ -1,0 +1,218 @@
+"""The layouts that `Engine.plan` tries: of each device or system, in each format."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from mlsim.engine.keywords import service_of
+from mlsim.engine.rents import Prices
+from mlsim.errors import InvalidValueError, MlsimError, nearest
+from mlsim.hardware import Device
+from mlsim.solvers.plan.options import Candidate, Goals, Option, Refused, tried
+from mlsim.solvers.plan.pools import Between, paired
+from mlsim.systems import Cluster, System
+from mlsim.systems.schedulers import Scheduler
+from mlsim.systems.system import link_rate
+from mlsim.workloads.language import Transformer
+from mlsim.workloads.parallelism import Parallelism
+from mlsim.workloads.requests import check_count
+from mlsim.zoo import resolve
+from mlsim.zoo.spaces import Systems
+
+Where = Device | System | Cluster
+# Whether all devices do both, some only read prompts, or whichever is better.
+POOLS = ("one", "two", "either")
+_MOST_TENSOR = 64
+
+
+@dataclass(frozen=True)
+class Search:
+    """What is tried.
+
+    Attributes
+    ----------
+    how
+        What each layout is asked about, as `Engine.serve` has it.
+    prices
+        What a device costs.
+    precisions, contexts, stages
+        Formats; devices that share a sequence; stages of a pipeline.
+    imbalance
+        Tokens of the busiest device with experts over the mean, where experts are spread.
+    pools
+        One of `POOLS`.
+    prefill_hardware
+        Where prompts are read, if elsewhere.
+    link_bandwidth, overlap
+        What joins two pools, where it is given.
+    """
+
+    how: Mapping[str, Any]
+    prices: Prices
+    precisions: Sequence[Any]
+    contexts: Sequence[int] = (1,)
+    stages: Sequence[int] = (1,)
+    imbalance: float | str = 1.0
+    pools: str = "one"
+    prefill_hardware: Sequence[Where] = ()
+    link_bandwidth: float | None = None
+    overlap: bool = False
+    # Pairs of pools that were tried.
+    pairs: list[int] = field(default_factory=list)
+
+    def of(self, where: Where, goals: Goals, rule: Scheduler) -> Iterator[Option | Refused]:
+        """Yield what can be done on some hardware, in one pool or two."""
+        for precision in self.precisions:
+            made = list(self.candidates(where, precision))
+            refused = [each for each in made if isinstance(each, Refused)]
+            able = [each for each in made if isinstance(each, Candidate)]
+            yield from refused
+            if self.pools != "two":
+                yield from (tried(each, goals, rule) for each in able)
+            if self.pools != "one" and able:
+                yield from self._split(where, precision, able, goals, rule)
+
+    def _split(
+        self,
+        where: Where,
+        precision: Any,
+        decode: Sequence[Candidate],
+        goals: Goals,
+        rule: Scheduler,
+    ) -> Iterator[Option | Refused]:
+        between = self._between(where)
+        if between is None:
+            why = "no link between two pools is on record; give prefill_link_bandwidth="
+            yield Refused(None, f"two pools of {_device(where).name}", why, split=True)
+            return
+        found = []
+        for there in self.prefill_hardware or (where,):
+            found += list(self.candidates(there, precision, prefill=True))
+        yield from (each for each in found if isinstance(each, Refused) and self.prefill_hardware)
+        reading = [each for each in found if isinstance(each, Candidate)]
+        options, count = paired(reading, decode, between, goals, rule)
+        self.pairs.append(count)
+        yield from options
+
+    def _between(self, where: Where) -> Between | None:
+        """Return what joins two pools, or None where nobody says."""
+        if self.link_bandwidth is not None:
+            return Between(self.link_bandwidth, overlap=self.overlap)
+        system = _node(where) if isinstance(where, Device) else where
+        if self.prefill_hardware or system is None:
+            return None
+        if isinstance(system, Cluster):
+            return Between(system.fabric_bandwidth, float(system.devices), self.overlap)
+        rate = system.link_bandwidth(system.devices)
+        return Between(rate, float(system.devices), self.overlap)
+
+    def candidates(
+        self, where: Where, precision: Any, *, prefill: bool = False
+    ) -> Iterator[Candidate | Refused]:
+        """Yield each layout of the model on some hardware; of a pool that only reads, as it is."""
+        device = _device(where)
+        system = _node(where) if isinstance(where, Device) else where
+        cost = self.prices.of(device)
+        if cost is None:
+            yield Refused(None, device.name, "no price is on record; give price=")
+            return
+        # Guesses and offload are for what decodes.
+        own = {"speculation": None, "offload": None, "output_tokens": 1} if prefill else {}
+        there = system.devices if system else 1
+        layouts = list(self._layouts(self.how["model"], there))
+        if not layouts:
+            why = f"has {there} device(s): too few for context_parallel and pipeline_parallel"
+            yield Refused(None, device.name, why)
+        for layout in layouts:
+            hardware = system if system and layout.devices > 1 else device
+            asked = {**self.how, **own, "hardware": hardware, "precision": precision}
+            asked |= {"parallelism": layout}
+            asked |= {"expert_imbalance": self.imbalance if layout.expert > 1 else 1.0}
+            try:
+                made, _ = service_of(asked)
+            except MlsimError as error:
+                name = f"{layout.devices} x {device.name}, {precision or 'as released'}"
+                yield Refused(None, name, str(error))
+                continue
+            yield Candidate(made, *cost)
+
+    def _layouts(self, model: Transformer, most: int) -> Iterator[Parallelism]:
+        """Yield tensor parallelism of powers of two, experts divided or spread."""
+        for context in self.contexts:
+            for pipeline in self.stages:
+                size = 1
+                while size <= _MOST_TENSOR and size * context * pipeline <= most:
+                    one = Parallelism(tensor=size, pipeline=pipeline, context=context)
+                    yield one
+                    if model.experts and size > 1:
+                        yield replace(one, expert=size)
+                    size *= 2
+
+
+def _device(where: Where) -> Device:
+    return where if isinstance(where, Device) else where.device
+
+
+def _node(device: Device) -> System | None:
+    """Return the largest node of the zoo that has this device."""
+    found = [each for each in Systems if each.device.key == device.key]
+    return max(found, key=lambda each: each.devices, default=None)
+
+
+def listed(given: Any) -> list[Any]:
+    """Return what is given as a list: several, or one."""
+    return list(given) if isinstance(given, (list, tuple)) else [given]
+
+
+def sizes(name: str, given: Any) -> list[int]:
+    """Return the sizes of a layout that are to be tried.
+
+    Raises
+    ------
+    InvalidValueError
+        If one is no whole number from 1 up.
+    """
+    return list(dict.fromkeys(check_count(name, each, most=4096) for each in listed(given)))
+
+
+def pools_of(
+    pools: Any, prefill_hardware: Any, prefill_link_bandwidth: Any, prefill_overlap: Any
+) -> dict[str, Any]:
+    """Return what is said of two pools, as a `Search` has it.
+
+    Raises
+    ------
+    InvalidValueError
+        If it can't be, or contradicts itself.
+    """
+    if pools not in POOLS:
+        raise InvalidValueError(
+            f"pools must be one of {', '.join(POOLS)}, not {pools!r}.{nearest(str(pools), POOLS)}"
+        )
+    if not isinstance(prefill_overlap, bool):
+        raise InvalidValueError(f"prefill_overlap must be True or False, not {prefill_overlap!r}.")
+    said = {
+        "prefill_hardware": prefill_hardware is not None,
+        "prefill_link_bandwidth": prefill_link_bandwidth is not None,
+        "prefill_overlap": prefill_overlap,
+    }
+    names = [name for name, given in said.items() if given]
+    if pools == "one" and names:
+        raise InvalidValueError(
+            f"{', '.join(names)} {'is' if len(names) == 1 else 'are'} for two pools, and "
+            "pools='one' tries none. Ask with pools='either', or 'two'."
+        )
+    if prefill_hardware is not None and prefill_link_bandwidth is None:
+        raise InvalidValueError(
+            "nobody says how prefill_hardware is joined to the devices that decode: give "
+            "prefill_link_bandwidth='400 Gb/s', what one device sends to the other pool."
+        )
+    link = None if prefill_link_bandwidth is None else link_rate(prefill_link_bandwidth)
+    return {
+        "pools": pools,
+        "prefill_hardware": tuple(resolve.cluster(each) for each in listed(prefill_hardware or [])),
+        "link_bandwidth": link,
+        "overlap": prefill_overlap,
+    }

@@ -1,0 +1,80 @@
+"""What a device costs per time, for `Engine.plan`: rent on record or given, power, or a count."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mlsim.errors import InvalidValueError, nearest
+from mlsim.hardware import Device
+from mlsim.measured.failures_and_prices import TERMS, Price, prices
+from mlsim.solvers.plan.planned import OBJECTIVES
+from mlsim.units import to_base
+from mlsim.zoo import resolve
+
+
+class Prices:
+    """What a device costs per time, and in whose words."""
+
+    def __init__(self, objective: str, provider: str | None, terms: str, given: Any) -> None:
+        self.objective, self.provider, self.terms = _objective(objective), provider, _terms(terms)
+        self.given: dict[str, Any] = {}
+        self.same: Any = None
+        if isinstance(given, dict):
+            self.given = {resolve.device(name).key: value for name, value in given.items()}
+        else:
+            self.same = given
+        if provider is not None and not prices(provider=provider):
+            known = sorted({row.provider for row in prices()})
+            raise InvalidValueError(
+                f"no prices of {provider!r} are on record.{nearest(provider, known)} "
+                f"There are those of {', '.join(known)}."
+            )
+
+    def devices(self) -> list[Device]:
+        """All devices that have a price."""
+        keys = dict.fromkeys((*(row.device for row in self._rows(None)), *self.given))
+        return [resolve.device(key) for key in keys]
+
+    def _rows(self, device: Device | None) -> list[Price]:
+        found = prices(device=device, provider=self.provider)
+        # What a provider asked before for the same product is no price any more.
+        newest: dict[tuple[str, str], Price] = {}
+        for row in sorted(found, key=lambda row: row.date):
+            if row.terms == self.terms:
+                newest[row.provider, row.product] = row
+        return list(newest.values())
+
+    def of(self, device: Device) -> tuple[float, str] | None:
+        """Return what one device costs per time, or None where nobody says."""
+        if self.objective == "devices":
+            return 1.0, "devices are counted"
+        if self.objective == "energy":
+            power = device.power
+            if power is None:
+                return None
+            return float(power.to("W").magnitude), f"full power of one device: {power:~P}"
+        given = self.given.get(device.key, self.same)
+        if given is not None:
+            return to_base(given, "USD/s", "price"), f"given: {given} for one device"
+        rows = self._rows(device)
+        if not rows:
+            return None
+        least = min(rows, key=lambda row: row.per_device.to("USD/s").magnitude)
+        return float(least.per_device.to("USD/s").magnitude), (
+            f"{least.per_device:.2f} for one {device.name}, {least.provider}, {least.terms}, "
+            f"{least.date} ({least.source})"
+        )
+
+
+def _objective(name: str) -> str:
+    if name not in OBJECTIVES:
+        raise InvalidValueError(
+            f"objective {name!r} is none of {', '.join(OBJECTIVES)}.{nearest(name, OBJECTIVES)}"
+        )
+    return name
+
+
+def _terms(name: str) -> str:
+    if name not in TERMS:
+        raise InvalidValueError(f"terms {name!r} are none of {', '.join(TERMS)}.")
+    return name
