@@ -17,6 +17,7 @@ from mlsim.hardware.kernel_times import (
     experts_time,
     prefill_time,
     product_time,
+    state_time,
 )
 
 Shapes = Mapping[str, np.ndarray]
@@ -39,6 +40,8 @@ LATENT, LATENT_VALUES, LATENT_WIDTHS = 576, 512, (192, 128)
 # More queries a KV head than models have: some engines fall back to a slow kernel there.
 MOST_GROUP = 32
 MOST_EXPERT_DEVICES = 32
+# More tokens than a step has.
+MOST_STATE_TOKENS = 131072
 
 
 @dataclass(frozen=True)
@@ -200,6 +203,23 @@ def _experts_bound(x: Shapes, path: str, rates: Rates) -> np.ndarray:
     return 6 * rows * x["hidden_size"] * width / rates.peak
 
 
+def _state(x: Shapes, path: str, rates: Rates, c: Mapping[str, float]) -> np.ndarray:
+    return state_time(
+        x["batch_size"],
+        x["seq_len"],
+        x["num_v_heads"],
+        elements=x["head_k_dim"] * x["head_v_dim"],
+        rates=rates,
+        c=c,
+    )
+
+
+def _state_bound(x: Shapes, path: str, rates: Rates) -> np.ndarray:
+    heads = x["batch_size"] * x["seq_len"] * x["num_v_heads"]
+    # Values come in and go out; keys may be shared.
+    return 2 * 2 * heads * x["head_v_dim"] / rates.bandwidth
+
+
 def _sent(x: Shapes, operation: str) -> np.ndarray:
     """Return bytes that a device sends in a ring; sizes in the tables count elements of 16 bits."""
     passes = 2 if operation.startswith("all_reduce") else 1
@@ -233,6 +253,17 @@ def _attention_path(column: str) -> Callable[[pandas.DataFrame], pandas.Series]:
         return pandas.Series([known.get(pair, "") for pair in pairs], index=rows.index)
 
     return path
+
+
+def _chunked(rows: pandas.DataFrame) -> pandas.Series:
+    """Kernels that take prompts through a state in chunks; all compute in 16 bits."""
+    chunked = rows["kernel_source"].str.contains("chunk") & (rows["phase"] == "context")
+    return chunked.map({True: "bf16", False: ""})
+
+
+def _few_tokens(rows: pandas.DataFrame) -> pandas.Series:
+    """Rows of steps as engines take them."""
+    return rows["batch_size"] * rows["seq_len"] <= MOST_STATE_TOKENS
 
 
 def _gated(rows: pandas.DataFrame) -> pandas.Series:
@@ -366,6 +397,23 @@ KINDS = (
         _experts,
         _experts_bound,
         _gated,
+    ),
+    Kind(
+        "state",
+        "linear_attention",
+        "gdn_perf",
+        ("batch_size", "seq_len", "num_v_heads", "head_k_dim", "head_v_dim"),
+        _chunked,
+        300,
+        {
+            "compute_fraction": (1e-3, 1.0, 0.05),
+            "scan_step_time": (1e-8, 2e-5, 2e-6),
+            "kernel_overhead": START,
+        },
+        None,
+        _state,
+        _state_bound,
+        _few_tokens,
     ),
     Kind(
         "exchange",

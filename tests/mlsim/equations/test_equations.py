@@ -39,6 +39,7 @@ from mlsim.equations import (
     prompt_lines,
     recurrent,
     serving_counts,
+    state_kernels,
     systolic,
     tiles,
     timing,
@@ -159,6 +160,7 @@ LAYER = {
     "expert_branches": 2,
     "expert_share": 0.5,
     "expert_tile": 64,
+    "scan_chunk": 64,
     "passed_rows": 200,
     "elsewhere_share": 0.5,
     "uncaptured_launches": 3,
@@ -490,7 +492,11 @@ def test_every_equation_is_used() -> None:
     fitted = {
         each.name
         for each in equations_of(
-            product_kernels, attention_kernels, expert_kernels, exchange_kernels
+            product_kernels,
+            attention_kernels,
+            expert_kernels,
+            exchange_kernels,
+            state_kernels,
         )
     }
     clocked = {each.name for each in equations_of(timing)}

@@ -28,7 +28,10 @@ SERIES = tuple(all_series().values())
 DEVICES = tuple(dict.fromkeys(each.device for each in SERIES))
 # What a constant can be at all: a share, a start, a number that has its own meaning.
 PLAUSIBLE = {
-    "compute_fraction": (0.05, 1),
+    "compute_fraction": (0.01, 1),
+    "expert_tile": (1, 512),
+    "elsewhere_share": (1e-3, 1),
+    "scan_step_time": (1e-8, 2e-5),
     "memory_fraction": (0.2, 1),
     "kernel_overhead": (5e-7, 1.1e-4),
     "link_fraction": (0.01, 2),

@@ -15,6 +15,7 @@ from mlsim.hardware.kernel_times import (
     experts_time,
     prefill_time,
     product_time,
+    state_time,
 )
 
 RATES = Rates(1e15, 2e12, 128.0)
@@ -165,3 +166,15 @@ def test_an_exchange_by_hand() -> None:
     c = {"link_fraction": 0.5, "link_latency": 1e-5, "start_growth": 0.5, "ramp_time": 1.6e-6}
     found = exchanged_time(8.0, 1e6, 1e11, c)
     assert found == pytest.approx(2e-5 + 2e-5 + math.sqrt(1.6e-6 * 1e-5))
+
+
+def test_few_heads_wait_for_chunks_and_many_compute_by_hand() -> None:
+    """8,192 tokens are 128 chunks of 2 us each; 6 FLOP for each of a head's 16,384 elements."""
+    c = {"compute_fraction": 0.05, "scan_step_time": 2e-6, "kernel_overhead": 1e-5}
+    few, many = (
+        state_time(1.0, 8192.0, heads, elements=16384.0, rates=RATES, c=c) for heads in (4.0, 64.0)
+    )
+    assert few == pytest.approx(1e-5 + 128 * 2e-6)
+    assert many == pytest.approx(1e-5 + 8192 * 64 * 16384 * 6 / 0.05e15)
+    side_by_side = state_time(8.0, 1024.0, 4.0, elements=16384.0, rates=RATES, c=c)
+    assert side_by_side == pytest.approx(1e-5 + 8192 * 4 * 16384 * 6 / 0.05e15)

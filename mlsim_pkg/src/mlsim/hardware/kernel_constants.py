@@ -31,6 +31,7 @@ ENGINES: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "latent_prefill": ("trtllm", "sglang", "vllm"),
         "latent_decode": ("trtllm", "sglang", "vllm"),
         "experts": ("vllm", "trtllm", "sglang"),
+        "state": ("sglang", "trtllm", "vllm"),
         "exchange": ("nccl", "trtllm"),
         "graph_all_reduce": ("trtllm", "vllm", "sglang"),
     }

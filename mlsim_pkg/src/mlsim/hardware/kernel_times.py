@@ -15,9 +15,11 @@ from mlsim.equations import (
     exchange_kernels as exchange,
     expert_kernels as experts,
     product_kernels as products_of,
+    state_kernels as states,
 )
 from mlsim.equations.calibration import calibrated_compute_time
 from mlsim.equations.functions import Value, ceil, maximum, minimum
+from mlsim.equations.recurrent import delta_rule_multiply_adds
 
 # Sides of the two tiles between which a product chooses: the fast one, and a small one.
 TILES = (128.0, 64.0)
@@ -27,6 +29,9 @@ LEAST_DEPTH = 512.0
 
 # Queries in a piece of attention over a prompt; heads of a latent cache that share a piece.
 QUERIES, SHARED_HEADS = 128.0, 64.0
+
+# Tokens that linear attention takes through a state at once: of `chunk_gated_delta_rule`.
+SCAN_CHUNK = 64.0
 
 _NO_WINDOW = 1e12
 
@@ -295,6 +300,39 @@ def experts_time(
         rates.bandwidth,
         c.get("data_passes", 1.0),
         c.get("kernel_overhead", 0.0),
+    )
+
+
+def state_time(
+    sequences: Value,
+    tokens: Value,
+    heads: Value,
+    *,
+    elements: Value,
+    rates: Rates,
+    c: Mapping[str, float],
+) -> Value:
+    """Return the time in s of linear attention over prompts, by the gated delta rule.
+
+    Parameters
+    ----------
+    sequences, tokens, heads
+        Prompts, tokens in each of them, and heads of values on the device.
+    elements
+        Of one head's state.
+
+    >>> c = {"compute_fraction": 0.03, "scan_step_time": 2e-6}
+    >>> rates = Rates(1e15, 2e12, 132)
+    >>> found = state_time(1.0, 8192.0, 8.0, elements=16384.0, rates=rates, c=c)
+    >>> round(found * 1e6)
+    256
+    """
+    multiply_adds = delta_rule_multiply_adds(heads * elements)
+    flops = 2 * sequences * tokens * multiply_adds
+    return states.state_time(
+        c.get("kernel_overhead", 0.0),
+        calibrated_compute_time(flops, rates.peak, c["compute_fraction"], 1.0),
+        states.scan_time(c["scan_step_time"], tokens, SCAN_CHUNK),
     )
 
 

@@ -29,6 +29,7 @@ SHAPES = {
         *("tokens", "hidden", "width", "chosen", "experts"),
         *("tensor_parallel", "expert_parallel", "even"),
     ),
+    "state": ("sequences", "tokens", "heads", "key_size", "value_size"),
     "exchange": ("devices", "elements"),
     "graph_all_reduce": ("devices", "elements"),
 }

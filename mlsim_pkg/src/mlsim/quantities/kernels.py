@@ -64,7 +64,7 @@ ENTRIES: tuple[tuple[str, str, str, str], ...] = (
     ("expert_size", r"h_E", "1", "Inner width of a whole expert."),
     ("expert_branches", r"\nu_g", "1", "Products of an expert that run as one, side by side."),
     ("expert_tile", r"b_E", "1", "Rows of the tile that an expert fills with its tokens."),
-    ("passed_rows", r"\nu_p", "1", "Tokens that a device sorts and adds up, for each choice."),
+    ("passed_rows", r"\nu_x", "1", "Tokens that a device sorts and adds up, for each choice."),
     (
         "elsewhere_share",
         r"w_E",
@@ -85,6 +85,16 @@ ENTRIES: tuple[tuple[str, str, str, str], ...] = (
         "s",
         "Time to sort tokens by expert, and to bring results back.",
     ),
+    # Linear attention over a prompt.
+    (
+        "scan_step_time",
+        r"\tau_{sc}",
+        "s",
+        "Time for which a state waits for a chunk of its sequence.",
+    ),
+    ("scan_chunk", r"n_{sc}", "token/sample", "Tokens that a state takes in at once."),
+    ("scan_time", r"t_{sc}", "s", "Time to take a state through the chunks of a sequence."),
+    ("state_time", r"t_\mathrm{st}", "s", "Time of a layer's states as kernels."),
     # Exchanges between devices.
     (
         "start_growth",

@@ -10,6 +10,7 @@ from mlsim.solvers.formats import kept_bytes
 from mlsim.solvers.question import Known
 from mlsim.solvers.serving import levels
 from mlsim.solvers.serving.routed import add_experts
+from mlsim.solvers.serving.scanned import add_states
 from mlsim.workloads.model import FLOPS_PER_MULTIPLY_ADD
 
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ def known_of(service: Service) -> Known:
         _add_program(known, service)
         if service.model.experts:
             add_experts(known, service, service.model.experts)
+        add_states(known, service)
     # Columns that are the same for all operators.
     known.update(service.table.cache["uniform"])
     return known

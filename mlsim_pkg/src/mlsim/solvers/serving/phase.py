@@ -21,6 +21,7 @@ from mlsim.equations import (
     service,
     shared_cache,
     spread_sequences,
+    state_kernels,
     step,
 )
 from mlsim.solvers import calibrated
@@ -53,6 +54,9 @@ _ROUTED_TOO = (
 _EXPERTS = tuple(
     each for each in equations_of(expert_kernels) if each.name in (*_ROUTED.values(), *_ROUTED_TOO)
 )
+
+# What states take as kernels of their own, where a prompt goes through them in chunks.
+_SCANNED = tuple(each for each in equations_of(state_kernels) if each.name != "state_time")
 
 SERVING = (
     *_SHARED,
@@ -113,6 +117,9 @@ def equations_for(variant: frozenset[str]) -> tuple[Equation, ...]:
         uniform = "uniform" in variant and not bound
         chosen["expert_imbalance"] = "uniform_imbalance" if uniform else ""
         candidates = (*candidates, *SPREAD)
+    if "scanned" in variant:
+        chosen["memory_time"] = "scanned_memory_time"
+        candidates = (*candidates, *_SCANNED)
     if "routed" in variant:
         chosen |= _ROUTED
         candidates = (*candidates, *_EXPERTS)

@@ -22,6 +22,7 @@ from mlsim.solvers.question import Known
 from mlsim.solvers.serving import levels
 from mlsim.solvers.serving.known import known_of
 from mlsim.solvers.serving.routed import EXPERTS, MeasuredExperts, experts_of, marks
+from mlsim.solvers.serving.scanned import MeasuredStates, columns_of, states_of
 from mlsim.solvers.serving.switches import OFF, Switches
 from mlsim.systems import Cluster, System
 from mlsim.workloads.language import Transformer
@@ -238,6 +239,7 @@ def _variant(service: Service) -> frozenset[str]:
         "spread": service.spread,
         levels.UNIFORM: service.expert_imbalance == levels.UNIFORM,
         "routed": cache["routed"] is not None,
+        "scanned": cache["scanned"] is not None,
         "ahead": made_by is not None and made_by.ahead,
     }
     return frozenset(name for name, holds in flags.items() if holds)
@@ -284,6 +286,7 @@ def _new_table(service: Service, replaced: tuple[str, ...]) -> OperatorTable[Ste
         operators = tuple(
             replace(each, token_elements=0) if each.kind == EXPERTS else each for each in operators
         )
+    states = states_of(service) if service.calibrated else None
     columns = levels.columns(service, operators)
     if adapted:
         sizes = (adapted.get(each.name, 0.0) for each in operators)
@@ -308,13 +311,15 @@ def _new_table(service: Service, replaced: tuple[str, ...]) -> OperatorTable[Ste
             levels.sent_bytes(formats, each) for each in operators
         )
     if service.calibrated:
-        columns |= _calibrated_columns(service, operators, replaced, routed)
+        columns |= _calibrated_columns(service, operators, replaced, routed, states)
     # What is the same for all operators is one number.
     mixed = {name: values for name, values in columns.items() if len(set(values)) > 1}
     table = OperatorTable(operators, STEP_COLUMNS, mixed)
     table.cache["sends"] = bool(sending)
     table.cache["worked"] = "core_weight_rate" in columns
     table.cache["routed"] = routed
+    # Cores that limit how fast weights are read have a term of their own in its place.
+    table.cache["scanned"] = None if table.cache["worked"] else states
     table.cache["uniform"] = {
         name: values[0] for name, values in columns.items() if name not in mixed
     }
@@ -367,6 +372,7 @@ def _calibrated_columns(
     operators: tuple[StepOperator, ...],
     replaced: tuple[str, ...],
     routed: MeasuredExperts | None,
+    states: MeasuredStates | None,
 ) -> dict[str, tuple[float, ...]]:
     """Return what was measured for each operator, but what is given in its place.
 
@@ -402,6 +408,8 @@ def _calibrated_columns(
     columns |= _program_columns(service, operators, routed)
     if routed:
         columns |= marks(service, operators)
+    if states and "core_weight_rate" not in columns:
+        columns |= columns_of(states, operators, columns.get("compute_fraction"))
     sending = any(each.link_group for each in operators)
     if service.system and sending:
         columns |= _exchange_columns(service, service.system, operators)
