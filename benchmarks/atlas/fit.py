@@ -2,25 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from clean import FOLDS, Series
+from errors import middle
 from scipy.optimize import least_squares
 
 # Rows beyond this many say little more, and take longer.
 MOST_ROWS = 3000
 # Beyond so much of a ratio, an error counts by its size instead of its square.
 SOFT = 0.05
+# What a constant costs that is e times the middle of other devices: as much as this error of a row.
+HELD = 0.05
+
+Constants = dict[str, float]
 
 
-def fit(series: Series, fold: int) -> dict[str, float]:
-    """Return constants that are fitted to one fifth of the shapes."""
+def fit(series: Series, fold: int, near: Constants | None = None) -> Constants:
+    """Return constants fitted to one fifth of the shapes, and near a middle if one is given."""
     which = np.flatnonzero(series.folds == fold)[:: _step(series, fold)]
     fitted = dict(series.kind.fitted)
     if series.path == "bf16" or series.path.endswith("_weights"):
         fitted.pop("quantized_bytes", None)
     best, error = {}, np.inf
     for extra in _steps(series):
-        found = _fitted(series, which, fitted, extra)
+        found = _fitted(series, which, fitted, extra, near)
         off = np.median(np.abs(errors(series, found, which)))
         if off < error:
             best, error = found, off
@@ -32,9 +39,29 @@ def errors(series: Series, constants: dict[str, float], which: np.ndarray) -> np
     return series.predicted(constants, which) / series.seconds[which] - 1
 
 
-def all_folds(series: Series) -> list[dict[str, float]]:
+def all_folds(series: Series, near: list[Constants] | None = None) -> list[Constants]:
     """Return constants fitted to each fifth; the first is the one that ships."""
-    return [fit(series, fold) for fold in range(FOLDS)]
+    return [fit(series, fold, near and near[fold]) for fold in range(FOLDS)]
+
+
+def middles(several: Sequence[Series]) -> dict[tuple[str, ...], list[Constants]]:
+    """Return for each series and fifth the middle of other devices, of the same fifth of shapes.
+
+    So the shapes that test a fit are in none of it. Others have the same kind of link; a series
+    with fewer than two others has no middle.
+    """
+    free = [(each, all_folds(each)) for each in several]
+    found = {}
+    for series in several:
+        others = [folds for each, folds in free if _beside(each, series)]
+        if len(others) > 1:
+            found[series.key] = [middle([folds[n] for folds in others]) for n in range(FOLDS)]
+    return found
+
+
+def _beside(one: Series, other: Series) -> bool:
+    alike = one.key[1:3] == other.key[1:3] and one.place.link == other.place.link
+    return alike and one.place.key != other.place.key
 
 
 def _step(series: Series, fold: int) -> int:
@@ -53,7 +80,8 @@ def _fitted(
     which: np.ndarray,
     fitted: dict[str, tuple[float, float, float]],
     extra: dict[str, float],
-) -> dict[str, float]:
+    near: Constants | None,
+) -> Constants:
     names = list(fitted)
     low, high, start = (np.log([fitted[name][i] for name in names]) for i in range(3))
 
@@ -61,8 +89,11 @@ def _fitted(
         return {**dict(zip(names, np.exp(x).tolist(), strict=True)), **extra}
 
     def off(x: np.ndarray) -> np.ndarray:
-        return np.log(series.predicted(constants(x), which) / series.seconds[which])
+        ratios = np.log(series.predicted(constants(x), which) / series.seconds[which])
+        return ratios if near is None else np.concatenate([ratios, HELD * (x - start)])
 
+    if near is not None:
+        start = np.clip(np.log([near[name] for name in names]), low, high)
     found = least_squares(
         off, start, bounds=(low - 1e-9, high + 1e-9), loss="soft_l1", f_scale=SOFT, max_nfev=80
     )

@@ -64,6 +64,11 @@ class Kind:
         Constants that are steps: each value is tried.
     time, bound
         Seconds by the equations; and what no kernel can beat.
+    keep
+        Which rows are read, if not all.
+    pooled
+        Whether constants stay near the middle of other devices with such a link where rows say
+        little: a fifth of an exchange's has a dozen rows for six constants.
     """
 
     name: str
@@ -77,6 +82,7 @@ class Kind:
     time: Callable[..., np.ndarray]
     bound: Callable[..., np.ndarray]
     keep: Callable[[pandas.DataFrame], pandas.Series] | None = None
+    pooled: bool = False
 
 
 START = (5e-7, 1e-4, 5e-6)
@@ -301,6 +307,13 @@ _DECODE = {
     "resident_bytes": (1e6, 2e8, 2e7),
     "cache_speedup": (1.0, 10.0, 2.0),
 }
+_SENDING = {
+    "link_fraction": (0.01, 2.0, 0.7),
+    "link_latency": (5e-7, 1e-4, 8e-6),
+    "start_growth": (1e-3, 2.0, 0.4),
+    "own_steps": (0.01, 10.0, 0.5),
+    "ramp_start": (1e-7, 3e-4, 2e-5),
+}
 _PARTS = ("least_context", (64.0, 128.0, 256.0, 512.0, 1024.0))
 _ATTENTION = ("batch_size", "num_heads", "num_key_value_heads", "head_dim", "window_size")
 
@@ -422,15 +435,11 @@ KINDS = (
         ("num_gpus", "message_size"),
         lambda rows: rows["op_name"].where(rows["nccl_dtype"] == "half", ""),
         30,
-        {
-            "link_fraction": (0.01, 2.0, 0.7),
-            "link_latency": (1e-6, 1e-4, 8e-6),
-            "start_growth": (1e-3, 2.0, 0.4),
-            "ramp_time": (1e-9, 1e-3, 1e-5),
-        },
+        {**_SENDING, "ramp_bytes": (1e3, 1e8, 1e6)},
         None,
         _exchange,
         _exchange_bound,
+        pooled=True,
     ),
     Kind(
         "graph_all_reduce",
@@ -439,14 +448,10 @@ KINDS = (
         ("num_gpus", "message_size"),
         lambda rows: rows["op_name"].where(~rows["kernel_source"].str.contains("eager"), ""),
         30,
-        {
-            "link_fraction": (0.01, 2.0, 0.7),
-            "link_latency": (1e-6, 1e-4, 8e-6),
-            "start_growth": (1e-3, 2.0, 0.4),
-            "ramp_time": (1e-9, 1e-3, 1e-5),
-        },
+        {**_SENDING, "direct_fraction": (0.01, 2.0, 0.4)},
         None,
         _exchange,
         _exchange_bound,
+        pooled=True,
     ),
 )

@@ -18,7 +18,7 @@ import shelf
 import sides
 from clean import Series, all_series, places
 from errors import Error, error, left_out
-from fit import all_folds
+from fit import all_folds, middles
 from kinds import KINDS
 from wheel import Tables
 
@@ -52,8 +52,10 @@ def main(where: Path, out: Path, named: Collection[str] = ()) -> None:
     fitted: dict[tuple[str, ...], dict[str, float]] = {}
     spread: list[tuple[str, ...]] = []
     own: dict[tuple[str, ...], Error] = {}
-    for series in all_series(Tables(where), dropped, kinds):
-        folds = all_folds(series)
+    tables = Tables(where)
+    near = middles(list(all_series(tables, [], [each for each in kinds if each.pooled])))
+    for series in all_series(tables, dropped, kinds):
+        folds = all_folds(series, near.get(series.key))
         found = error(series, folds[0], "own", series.place.key)
         if found.median > WORST and series.kind.topic != "comm":
             dropped.append(f"{series.table.path}, {series.path}: off by {found.median:.0%}")

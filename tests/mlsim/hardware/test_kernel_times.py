@@ -161,11 +161,60 @@ def test_imbalance_slows_the_busiest_device() -> None:
     assert uneven / even == pytest.approx(8**0.5, rel=0.05)
 
 
+# An exchange by a library: half of 100 GB/s, 10 us x (devices / 2)^0.5, half a step of its own
+# part, and up to 6 us more, of which half at 1 MB.
+LIBRARY = {
+    "link_fraction": 0.5,
+    "link_latency": 1e-5,
+    "start_growth": 0.5,
+    "own_steps": 0.7,
+    "ramp_start": 6e-6,
+    "ramp_bytes": 3e6,
+}
+
+
 def test_an_exchange_by_hand() -> None:
-    """8 devices: 10 us x 4^0.5, 1 MB at 50 GB/s, and the mean of 10 us and 1.6 us."""
-    c = {"link_fraction": 0.5, "link_latency": 1e-5, "start_growth": 0.5, "ramp_time": 1.6e-6}
-    found = exchanged_time(8.0, 1e6, 1e11, c)
-    assert found == pytest.approx(2e-5 + 2e-5 + math.sqrt(1.6e-6 * 1e-5))
+    """8 devices, 1 MB: 10 us x 4^0.5, 20 us to send, 0.7 sevenths of 10 us, half of 6 us."""
+    found = exchanged_time(8.0, 1e6, 1e11, LIBRARY)
+    assert found == pytest.approx(20e-6 + 20e-6 + 1e-6 + 3e-6)
+
+
+def test_few_bytes_take_the_start_and_many_the_rate() -> None:
+    """At one byte it is 20 us; at 1 TB the start is lost beside 1 TB at 50 GB/s and own parts."""
+    assert exchanged_time(8.0, 1.0, 1e11, LIBRARY) == pytest.approx(20e-6, rel=1e-3)
+    assert exchanged_time(8.0, 1e12, 1e11, LIBRARY) == pytest.approx(20.0 + 1.0, rel=1e-5)
+
+
+# An engine's kernel that reads others at 40 GB/s; its library takes up to 60 us more.
+DIRECT = {**LIBRARY, "direct_fraction": 0.4, "link_latency": 2e-6, "ramp_start": 6e-5}
+
+
+@pytest.mark.parametrize(
+    ("sent", "seconds"),
+    [
+        # One step: 7 KB of each of 7 others, 1.75 KB x 4 in all, after a start of 4 us.
+        (1.75e3, 4e-6 + 4 * 1.75e3 / 4e10),
+        # Two steps: a ring's 175 KB and one more start.
+        (1.75e5, 4e-6 + 4e-6 + 1.75e5 / 4e10),
+        # The library: 17.5 MB at 50 GB/s, 0.7 sevenths of it at 100 GB/s, most of 60 us.
+        (1.75e7, 4e-6 + 3.5e-4 + 0.1 * 1.75e-4 + 6e-5 * math.sqrt(17.5 / 20.5)),
+    ],
+)
+def test_an_engines_all_reduce_takes_the_shortest_way(sent: float, seconds: float) -> None:
+    assert exchanged_time(8.0, sent, 1e11, DIRECT) == pytest.approx(seconds)
+
+
+@pytest.mark.parametrize("constants", [LIBRARY, DIRECT])
+def test_more_bytes_never_take_less(constants: dict[str, float]) -> None:
+    sizes = [2.0**power for power in range(8, 34)]
+    times = [exchanged_time(8.0, size, 1e11, constants) for size in sizes]
+    assert times == sorted(times)
+
+
+def test_two_devices_read_one_another_whole() -> None:
+    """Of two, one step takes as many bytes as a ring, so the second start never pays."""
+    found = exchanged_time(2.0, 1e5, 1e11, DIRECT)
+    assert found == pytest.approx(2e-6 + 1e5 / 4e10)
 
 
 def test_few_heads_wait_for_chunks_and_many_compute_by_hand() -> None:

@@ -167,13 +167,15 @@ def test_all_reduces_by_hand() -> None:
         software="kernels",
     )
 
-    def taken(operator: str, sent: float) -> float:
-        c = exchange_constants(Systems.HGX_A100, 8, operator)
-        start = c.link_latency * 4**c.start_growth
-        return start + sent / (c.link_fraction * 300e9) + math.sqrt(c.ramp_time * sent / 300e9)
-
-    one = taken("all-reduce", 1.75 * 4096 * 2)
-    scores = taken("gather of the output", 32000 * 7 / 8 * 2)
+    # 14 kB: each reads 8 kB of each of 7 others, one start.
+    c = exchange_constants(Systems.HGX_A100, 8, "all-reduce")
+    one = c.link_latency * 4**c.start_growth + 7 * 8192 / (c.direct_fraction * 300e9)
+    # A library gathers 56 kB: an own part, and the ramp of so few bytes.
+    c = exchange_constants(Systems.HGX_A100, 8, "gather of the output")
+    sent = 32000 * 7 / 8 * 2
+    scores = c.link_latency * 4**c.start_growth + sent / (c.link_fraction * 300e9)
+    scores += c.own_steps * sent / 7 / 300e9
+    scores += c.ramp_start * math.sqrt(sent / (sent + c.ramp_bytes))
     found = serving.decode.value("total_network_time")
     assert found == pytest.approx(65 * one + scores)
     # Sending starts in its own time, and not as a kernel that computes.

@@ -33,6 +33,9 @@ QUERIES, SHARED_HEADS = 128.0, 64.0
 # Tokens that linear attention takes through a state at once: of `chunk_gated_delta_rule`.
 SCAN_CHUNK = 64.0
 
+# Bytes from which on a library uses all channels, where no constant says so: any message.
+ALL_CHANNELS = 1.0
+
 _NO_WINDOW = 1e12
 
 
@@ -339,19 +342,27 @@ def state_time(
 def exchanged_time(devices: Value, sent: Value, rate: float, c: Mapping[str, float]) -> Value:
     """Return the time in s of an exchange in which each device sends so many bytes.
 
+    Constants with a `direct_fraction` are those of an engine's all-reduce, whose kernel may read
+    other devices' memory.
+
     >>> c = {"link_fraction": 0.5, "link_latency": 1e-5}
     >>> round(exchanged_time(8.0, 1e6, 1e11, c) * 1e6, 3)
     30.0
     """
-    return exchange.ramped_network_time(
-        devices,
+    start = exchange.exchange_start(c["link_latency"], devices, c.get("start_growth", 0.0))
+    library = exchange.library_send_time(
         sent,
         rate,
         c["link_fraction"],
-        c["link_latency"],
-        c.get("start_growth", 0.0),
-        c.get("ramp_time", 0.0),
+        c.get("own_steps", 0.0),
+        devices,
+        c.get("ramp_start", 0.0),
+        c.get("ramp_bytes", ALL_CHANNELS),
     )
+    if "direct_fraction" not in c:
+        return exchange.ramped_network_time(start, library, library, 0.0)
+    direct = exchange.direct_send_time(sent, devices, rate, c["direct_fraction"], start)
+    return exchange.ramped_network_time(start, library, direct, 1.0)
 
 
 def _memory_time(moved: Value, rates: Rates, c: Mapping[str, float]) -> Value:

@@ -49,7 +49,10 @@ DEFAULTS = {
 # What was measured, and may be given in place of it.
 OF_DEVICE = ("compute_fraction", "memory_fraction", "kernel_overhead")
 MAIN_OF_LINK = ("link_fraction", "link_latency")
-OF_LINK = (*MAIN_OF_LINK, "start_growth", "ramp_time")
+OF_LINK = (
+    *MAIN_OF_LINK,
+    *("start_growth", "own_steps", "ramp_start", "ramp_bytes", "direct_fraction", "direct_mark"),
+)
 
 
 def chosen(

@@ -15,7 +15,7 @@ from statistics import median
 from mlsim.equations.calibration import calibrated_network_time
 from mlsim.errors import InvalidValueError, NotMeasuredError
 from mlsim.hardware.kernel_constants import SOURCE, kernel_series, measured_devices
-from mlsim.hardware.kernel_times import exchanged_time
+from mlsim.hardware.kernel_times import ALL_CHANNELS, exchanged_time
 from mlsim.hardware.measured_kernels import AllReduceRow, all_reduces
 from mlsim.hardware.relatives import relatives
 from mlsim.systems.system import System
@@ -144,21 +144,29 @@ def link_calibration(system: System, group: int | None = None) -> LinkCalibratio
 
 @dataclass(frozen=True, slots=True)
 class ExchangeConstants:
-    """Constants of `ramped_network_time` for exchanges of a kind on a system's links.
+    """Constants of `exchange_kernels` for exchanges of a kind on a system's links.
+
+    Without those that have a value here it is a line: a start, and the bytes at a rate.
 
     Attributes
     ----------
-    link_fraction, link_latency, start_growth, ramp_time
-        As the equation has them.
+    link_fraction, link_latency, start_growth, own_steps, ramp_start, ramp_bytes, direct_fraction
+        As the equations have them.
+    direct_mark
+        1 where an engine's kernel may read other devices' memory, else 0.
     origin
         In words: of which kernels, or by which line.
     """
 
     link_fraction: float
     link_latency: float
-    start_growth: float
-    ramp_time: float
-    origin: str
+    start_growth: float = 0.0
+    own_steps: float = 0.0
+    ramp_start: float = 0.0
+    ramp_bytes: float = ALL_CHANNELS
+    direct_fraction: float = 1.0
+    direct_mark: float = 0.0
+    origin: str = ""
 
 
 # What the atlas calls an exchange, by the name of an operator of a step.
@@ -199,15 +207,13 @@ def exchange_constants(
     if kin is None or not several:
         line = link_calibration(system, group)
         return ExchangeConstants(
-            line.link_fraction, line.link_latency, 0.0, 0.0, line.origins["link_latency"]
+            line.link_fraction, line.link_latency, origin=line.origins["link_latency"]
         )
     middle = {name: median(each.values[name] for each in several) for name in several[0].constants}
     words = several[0].words if len(several) == 1 else f"{len(several)} devices; {SOURCE}"
     return ExchangeConstants(
-        link_fraction=middle["link_fraction"],
-        link_latency=middle["link_latency"],
-        start_growth=middle["start_growth"],
-        ramp_time=middle["ramp_time"],
+        **middle,
+        direct_mark=float("direct_fraction" in middle),
         origin=f"fitted to {path} kernels: {words}{kin.words}",
     )
 

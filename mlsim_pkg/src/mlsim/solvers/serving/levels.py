@@ -25,6 +25,9 @@ RING = "keys and values round the ring"
 _BETWEEN = ", between nodes"
 _EXPERTS, _STAGES = "tokens to their experts and back", "stage to stage"
 
+# Of an operator that sends nothing.
+NOTHING_SENT = ExchangeConstants(link_fraction=1.0, link_latency=0.0)
+
 # A rule of the vocabulary, and what decides it, where the number is not given.
 UNIFORM = "uniform"
 

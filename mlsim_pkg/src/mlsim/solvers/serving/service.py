@@ -419,7 +419,7 @@ def _calibrated_columns(
 def _exchange_columns(
     service: Service, system: System | Cluster, operators: tuple[StepOperator, ...]
 ) -> dict[str, tuple[float, ...]]:
-    """Return what was measured of exchanges: a start, a rate, and the ramp between them."""
+    """Return what was measured of exchanges: starts, rates, and the ramp between them."""
     # Whoever gives a start and a rate means a line through them.
     given = set(calibrated.MAIN_OF_LINK) <= set(service.given)
     found = [
@@ -429,12 +429,13 @@ def _exchange_columns(
         for each in operators
     ]
     return {
+        **{
+            name: tuple(getattr(each or levels.NOTHING_SENT, name) for each in found)
+            for name in calibrated.OF_LINK
+        },
         "link_fraction": tuple(
             calibrated.sent(each.link_fraction, service.software) if each else 1.0 for each in found
         ),
-        "link_latency": tuple(each.link_latency if each else 0.0 for each in found),
-        "start_growth": tuple(each.start_growth if each else 0.0 for each in found),
-        "ramp_time": tuple(each.ramp_time if each else 0.0 for each in found),
         "group_size": tuple(float(max(each.link_group, 2)) for each in operators),
     }
 
