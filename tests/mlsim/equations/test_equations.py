@@ -31,6 +31,7 @@ from mlsim.equations import (
     from_records,
     input_pipeline,
     link,
+    lone_transfers,
     machines,
     nodes,
     plans,
@@ -497,6 +498,7 @@ def test_every_equation_is_used() -> None:
             expert_kernels,
             exchange_kernels,
             state_kernels,
+            lone_transfers,
         )
     }
     clocked = {each.name for each in equations_of(timing)}

@@ -123,6 +123,17 @@ def stream_share(device: Device) -> Share | None:
     return Share(printed, words, rows)
 
 
+def weights_share(device: Device) -> float:
+    """Return the part of the bandwidth at which a device's products read weights; 0 if unknown.
+
+    >>> from mlsim import Hardware
+    >>> 0.7 < weights_share(Hardware.Cloud.H200) < 0.9
+    True
+    """
+    found = _kernels(device, "product", ("bf16",))
+    return found.values["memory_fraction"] if found else 0.0
+
+
 @lru_cache(maxsize=1)
 def with_products() -> tuple[str, ...]:
     """Return the keys of the devices whose products were measured."""

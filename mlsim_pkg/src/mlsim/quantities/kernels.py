@@ -140,4 +140,20 @@ ENTRIES: tuple[tuple[str, str, str, str], ...] = (
         "1",
         "Mark of an exchange: 1 if a kernel may read other devices directly, else 0.",
     ),
+    # Transfers by themselves.
+    (
+        "turnaround_share",
+        r"w_\mathrm{turn}",
+        "1",
+        "Part by which a stream that writes half of its bytes is slower than one that reads.",
+    ),
+    ("written_share", r"s_\mathrm{wr}", "1", "Part of a stream's bytes that is written."),
+    (
+        "coded_share",
+        r"s_\mathrm{code}",
+        "1",
+        "Part of the bits on a link that are data, and not the code that keeps it in step.",
+    ),
+    ("payload_bytes", r"S_\mathrm{pay}", "B", "Bytes of data in a packet."),
+    ("packet_bytes", r"S_\mathrm{head}", "B", "Bytes of a packet's frame, header and check."),
 )

@@ -218,6 +218,21 @@ def exchange_constants(
     )
 
 
+def measured_all_reduces(system: System, members: int) -> tuple[AllReduceRow, ...]:
+    """Return published all-reduces of a system's devices and link; none if there are none.
+
+    Of the numbers of devices that were measured, those nearest to the members.
+
+    >>> from mlsim import Systems
+    >>> {row.devices for row in measured_all_reduces(Systems.HGX_A100, 8)}
+    {8}
+    """
+    try:
+        return _rows(system, members)
+    except NotMeasuredError:
+        return ()
+
+
 def _rows(system: System, members: int) -> tuple[AllReduceRow, ...]:
     """Choose the rows of the device, of the link, and of the nearest number of devices."""
     device = system.device

@@ -9,6 +9,7 @@ from mlsim.engine.predict.case import Case
 from mlsim.equations import roofline
 from mlsim.equations.calibration import calibrated_compute_time, calibrated_memory_time
 from mlsim.errors import InvalidValueError
+from mlsim.hardware import lone_transfers
 from mlsim.hardware.device_calibration import calibration
 from mlsim.hardware.lone_kernels import (
     LoneTime,
@@ -18,7 +19,7 @@ from mlsim.hardware.lone_kernels import (
 )
 from mlsim.precision import precision
 from mlsim.systems import System
-from mlsim.systems.link_calibration import link_calibration
+from mlsim.systems.lone_exchanges import all_reduce_seconds
 from mlsim.workloads.layers import Linear, Shape
 from mlsim.workloads.model import Network
 
@@ -31,8 +32,6 @@ _FORWARD, _BACKWARD = 2, 5
 _SCORES_MOVED = 4
 # Kernels that engines don't run any more on newer devices; published rows say what they reach.
 _PUBLISHED = {"fa2": "FlashAttention-2"}
-# What each kernel moves of the bytes that it is said to.
-_STREAMS = ("copy", "triad", "read", "write", "scale", "add", "dot", "memcpy", "stream", "init")
 
 
 @lru_cache(maxsize=4096)
@@ -122,16 +121,15 @@ def _fused(
 def stream_rate(case: Case, estimate: str) -> float:
     """Return the B/s of a kernel that reads or writes one byte after another."""
     operation = str(case.extra.get("op", "copy")).lower()
-    if operation not in _STREAMS:
-        raise InvalidValueError(f"extra op must be one of {', '.join(_STREAMS)}, not {operation}.")
+    if operation not in lone_transfers.WRITTEN:
+        known = ", ".join(lone_transfers.WRITTEN)
+        raise InvalidValueError(f"extra op must be one of {known}, not {operation}.")
     whole = case.device.bandwidth_si
     if estimate != CALIBRATED:
         return float(whole)
-    # Any format will do: the share of bandwidth is that of bytes.
-    for name in ("fp16", "bf16", "fp32"):
-        if name in case.device.compute.figures:
-            return float(whole * calibration(case.device, name).memory_fraction)
-    raise InvalidValueError(f"no rate of {case.device.name} is on record.")
+    found = lone_transfers.stream_rate(case.device, operation)
+    case.note(f"by {found.words}")
+    return found.rate
 
 
 def link_rate(case: Case, estimate: str) -> float:
@@ -143,9 +141,14 @@ def link_rate(case: Case, estimate: str) -> float:
         raise InvalidValueError(
             f"no link {name!r} of {case.device.name} is on record; there are {', '.join(links)}."
         )
-    if estimate == CALIBRATED:
+    rate = figure.si / 2 if figure.direction == "both ways" else figure.si
+    if estimate != CALIBRATED:
+        return rate
+    if name != "pcie":
         raise InvalidValueError("no constant of this link was measured.")
-    return figure.si / 2 if figure.direction == "both ways" else figure.si
+    found = lone_transfers.host_link_rate(rate)
+    case.note(f"by {found.words}")
+    return found.rate
 
 
 def all_reduce_time(case: Case, estimate: str) -> float:
@@ -163,8 +166,9 @@ def all_reduce_time(case: Case, estimate: str) -> float:
         return message / rate
     if estimate != CALIBRATED:
         return passed / rate
-    found = link_calibration(system, members)
-    return found.link_latency + passed / (found.link_bandwidth * found.link_fraction)
+    found = all_reduce_seconds(system, members, message)
+    case.note(f"by {found.words}")
+    return found.seconds
 
 
 def all_reduce_rate(case: Case, estimate: str) -> float:
