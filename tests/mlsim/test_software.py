@@ -24,6 +24,7 @@ from mlsim.software import (
     software,
     without,
 )
+from mlsim.solvers.calibrated import cycles_of
 from mlsim.solvers.forward.profile import Profile
 from mlsim.solvers.serving.phase import step_question
 
@@ -135,6 +136,19 @@ def test_weights_are_worked_on_by_cores_by_hand() -> None:
     read = row["parameters"]
     moved = row["bytes_moved"] / (Hardware.Cloud.A100.bandwidth_si * part)
     assert row["memory_time"] == pytest.approx(moved + read / rate, rel=1e-3)
+
+
+def test_cores_turn_at_a_clock_that_such_chips_have() -> None:
+    """A wrong count of lanes, or of cores, would double or halve it."""
+    clocks = {
+        each.key: cycles / each.cores / 1e9
+        for each in Hardware
+        if each.cores and not each.key.startswith("Server.") and (cycles := cycles_of(each))
+    }
+    # 20.31 TFLOP/s over 2 x 128 x 46, and 22.65 over 2 x 64 x 104.
+    assert clocks["Workstation.RTX3070"] == pytest.approx(1.725, rel=1e-3)
+    assert clocks["Cloud.MI210"] == pytest.approx(1.7, rel=1e-3)
+    assert {key: clock for key, clock in clocks.items() if not 0.9 < clock < 3.0} == {}
 
 
 def test_what_is_written_again_moves_again() -> None:

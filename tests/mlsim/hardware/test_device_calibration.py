@@ -275,6 +275,12 @@ def test_everybody_in_the_table_of_relatives_is_of_the_zoo() -> None:
         assert sum(map(len, groups)) == len(frozenset().union(*groups))
 
 
+def test_every_device_with_tensor_cores_has_relatives() -> None:
+    named = {key for group in families()["classes"] for key in group}
+    units = {each.key: {figure.unit_used for figure in each.figures.values()} for each in Hardware}
+    assert {key for key, used in units.items() if "tensor cores" in used} <= named
+
+
 def test_the_number_of_cores() -> None:
     assert Hardware.Cloud.A100.cores == 108
     assert Hardware.Cloud.L4.cores is None

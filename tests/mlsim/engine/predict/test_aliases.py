@@ -8,6 +8,7 @@ import pytest
 
 from mlsim.engine.predict.aliases import aliases, find, software
 from mlsim.errors import DataFileError, UnknownNameError
+from mlsim.zoo import resolve
 from mlsim.zoo.spaces import Hardware, Models
 
 
@@ -23,6 +24,22 @@ def test_spelling_does_not_count() -> None:
 
 def test_a_name_without_an_alias_stands_for_itself() -> None:
     assert find("models", "Llama3_8B").key == "Llama3_8B"
+
+
+@pytest.mark.parametrize(
+    ("said", "key"),
+    [
+        ("RTX3070", "Workstation.RTX3070"),
+        ("RTX-4000 Ada", "Workstation.RTX4000Ada"),
+        ("A6000", "Workstation.RTXA6000"),
+        ("RTX3080-10", "Workstation.RTX3080"),
+        ("M1-Pro", "Workstation.M1Pro"),
+        ("MI250", "Cloud.MI250"),
+        ("L40", "Cloud.L40"),
+    ],
+)
+def test_names_of_tables_lead_to_devices(said: str, key: str) -> None:
+    assert resolve.device(find("devices", said).key).key == key
 
 
 def test_software_must_be_known() -> None:
