@@ -61,7 +61,11 @@ EXPLAINED = {
         "SplitLoaded.known": "means of the requests, and what all copies do",
     },
     "arrivals/tandem.py": {"*": CLOCK},
-    "arrivals/step_times.py": {"step_times": PLACES, "_on_one_copy": COPIES},
+    "arrivals/step_times.py": {
+        "step_times": PLACES,
+        "_on_one_copy": COPIES,
+        "_memory": COPIES,
+    },
     "blocks.py": {"*": PLACES},
     "consistency.py": {"check_shares": ROUNDING, "_close": ROUNDING},
     "derivation.py": {

@@ -188,3 +188,20 @@ def test_a_step_takes_as_long_as_that_of_the_service(
     prefill = Engine.serve(prompt_tokens=2000, **asked).prefill.value("latency")
     alone = times.together[2000] + times.scores[1] + chunk_time(times, 2000, 0)
     assert alone == pytest.approx(prefill, rel=1e-3)
+
+
+@pytest.mark.parametrize("stages", [2, 4])
+def test_the_stages_of_a_pipeline_have_a_batch_each(stages: int) -> None:
+    """A step of one batch takes as long as in a service with as many batches under way."""
+    asked: dict[str, Any] = {"model": "Llama3_8B", "hardware": "HGX_H100"}
+    asked |= {"pipeline_parallel": stages, "prompt_tokens": 512, "output_tokens": 128}
+    service = Engine.serve(**asked).service
+    times = step_times(service, running=256, tokens=8192, longest=8192)
+    reading = between(times.reading[64], 576 / times.context_step)
+    step = Engine.serve(**asked, batch_size=64 * stages).decode_at(576)
+    assert times.together[64] + times.scores[64] + reading == pytest.approx(
+        step.value("latency"), rel=1e-6
+    )
+    # They share the memory that there is: as many requests fit as in the service.
+    fits = int(times.cache_room / between(times.memory, 640 / times.context_step)) * stages
+    assert fits == pytest.approx(Engine.serve(**asked).max_batch_size, rel=0.02)

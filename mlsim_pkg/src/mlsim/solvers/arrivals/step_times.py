@@ -197,7 +197,8 @@ def _on_one_copy(service: Service) -> Callable[..., Any]:
     """Return what computes the latency of some of the operators, for arrays of steps."""
     import numpy as np
 
-    copies = service.parallelism.data
+    # The stages of a pipeline work on a batch each, and every batch has a scheduler.
+    copies = service.parallelism.data * service.parallelism.pipeline
 
     def latency(table: OperatorTable[Any] | None, batch: Any, new: Any, cached: Any) -> Any:
         shape = np.broadcast_shapes(*(np.shape(each) for each in (batch, new, cached)))
@@ -231,7 +232,8 @@ def _memory(
     known = step_question(asked, "the cache", float(tokens), 0.0)
     per = known.evaluate("cache_per_sequence")["cache_per_sequence"]
     parts = known.evaluate("usable_memory", "weight_memory", "activation_memory")
-    room = float(np.min(cache_room(**parts)))
+    # Batches that are under way in a pipeline share the memory of its devices.
+    room = float(np.min(cache_room(**parts))) / service.parallelism.pipeline
     memory = [0.0, *np.broadcast_to(per, (len(lengths),)).tolist()[1:]]
     if room < memory[-1]:
         held = text(max(room, 0.0), "B")
