@@ -309,8 +309,8 @@ _DECODE = {
 }
 _SENDING = {
     "link_fraction": (0.01, 2.0, 0.7),
-    "link_latency": (5e-7, 1e-4, 8e-6),
-    "start_growth": (1e-3, 2.0, 0.4),
+    "link_latency": (1e-6, 1e-4, 8e-6),
+    "peer_start": (1e-8, 3e-5, 5e-7),
     "own_steps": (0.01, 10.0, 0.5),
     "ramp_start": (1e-7, 3e-4, 2e-5),
 }

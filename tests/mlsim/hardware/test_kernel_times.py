@@ -161,12 +161,12 @@ def test_imbalance_slows_the_busiest_device() -> None:
     assert uneven / even == pytest.approx(8**0.5, rel=0.05)
 
 
-# An exchange by a library: half of 100 GB/s, 10 us x (devices / 2)^0.5, half a step of its own
-# part, and up to 6 us more, of which half at 1 MB.
+# An exchange by a library: half of 100 GB/s, 8 us and 2 more for each further device, 0.7 steps
+# of its own part, and up to 6 us more, of which half at a third of 3 MB.
 LIBRARY = {
     "link_fraction": 0.5,
-    "link_latency": 1e-5,
-    "start_growth": 0.5,
+    "link_latency": 8e-6,
+    "peer_start": 2e-6,
     "own_steps": 0.7,
     "ramp_start": 6e-6,
     "ramp_bytes": 3e6,
@@ -174,7 +174,7 @@ LIBRARY = {
 
 
 def test_an_exchange_by_hand() -> None:
-    """8 devices, 1 MB: 10 us x 4^0.5, 20 us to send, 0.7 sevenths of 10 us, half of 6 us."""
+    """8 devices, 1 MB: 8 us + 6 x 2, 20 us to send, 0.7 sevenths of 10 us, half of 6 us."""
     found = exchanged_time(8.0, 1e6, 1e11, LIBRARY)
     assert found == pytest.approx(20e-6 + 20e-6 + 1e-6 + 3e-6)
 
@@ -186,7 +186,13 @@ def test_few_bytes_take_the_start_and_many_the_rate() -> None:
 
 
 # An engine's kernel that reads others at 40 GB/s; its library takes up to 60 us more.
-DIRECT = {**LIBRARY, "direct_fraction": 0.4, "link_latency": 2e-6, "ramp_start": 6e-5}
+DIRECT = {
+    **LIBRARY,
+    "direct_fraction": 0.4,
+    "link_latency": 1e-6,
+    "peer_start": 5e-7,
+    "ramp_start": 6e-5,
+}
 
 
 @pytest.mark.parametrize(
@@ -214,7 +220,7 @@ def test_more_bytes_never_take_less(constants: dict[str, float]) -> None:
 def test_two_devices_read_one_another_whole() -> None:
     """Of two, one step takes as many bytes as a ring, so the second start never pays."""
     found = exchanged_time(2.0, 1e5, 1e11, DIRECT)
-    assert found == pytest.approx(2e-6 + 1e5 / 4e10)
+    assert found == pytest.approx(1e-6 + 1e5 / 4e10)
 
 
 def test_few_heads_wait_for_chunks_and_many_compute_by_hand() -> None:

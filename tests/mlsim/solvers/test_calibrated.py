@@ -169,11 +169,11 @@ def test_all_reduces_by_hand() -> None:
 
     # 14 kB: each reads 8 kB of each of 7 others, one start.
     c = exchange_constants(Systems.HGX_A100, 8, "all-reduce")
-    one = c.link_latency * 4**c.start_growth + 7 * 8192 / (c.direct_fraction * 300e9)
+    one = c.link_latency + 6 * c.peer_start + 7 * 8192 / (c.direct_fraction * 300e9)
     # A library gathers 56 kB: an own part, and the ramp of so few bytes.
     c = exchange_constants(Systems.HGX_A100, 8, "gather of the output")
     sent = 32000 * 7 / 8 * 2
-    scores = c.link_latency * 4**c.start_growth + sent / (c.link_fraction * 300e9)
+    scores = c.link_latency + 6 * c.peer_start + sent / (c.link_fraction * 300e9)
     scores += c.own_steps * sent / 7 / 300e9
     scores += c.ramp_start * math.sqrt(sent / (sent + c.ramp_bytes))
     found = serving.decode.value("total_network_time")

@@ -25,7 +25,7 @@ def test_two_factors_by_hand() -> None:
 
 def test_few_bytes_take_the_start_and_many_the_rate() -> None:
     found = exchange_constants(EIGHT, 8, "all-reduce", graph=False)
-    start = found.link_latency * 4**found.start_growth
+    start = found.link_latency + 6 * found.peer_start
     known = publications(8)
     starts = [each.of_starts for each in known if each.of_starts]
     product = 1.0
@@ -63,7 +63,7 @@ def test_without_publications_the_atlas_answers(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(lone_exchanges, "all_reduces", tuple)
     publications.cache_clear()
     found = exchange_constants(EIGHT, 8, "all-reduce", graph=False)
-    start = found.link_latency * 4**found.start_growth
+    start = found.link_latency + 6 * found.peer_start
     assert all_reduce_seconds(EIGHT, 8, 1.0).seconds == pytest.approx(start, rel=0.01)
     publications.cache_clear()
 

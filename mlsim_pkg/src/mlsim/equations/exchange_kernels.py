@@ -14,15 +14,15 @@ QUESTION = "How long does a measured exchange take?"
 
 
 @equation(source="thakur2005optimization")
-def exchange_start(link_latency, group_size, start_growth):
-    """Time until an exchange sends: that of two devices, which grows with a power of their number.
+def exchange_start(link_latency, peer_start, group_size):
+    """Time until an exchange sends: that of two devices, and some more for each further one.
 
     Valid for one node, or one fabric of links that are all alike.
 
-    >>> exchange_start(5e-6, 8, 0.5)
-    1e-05
+    >>> exchange_start(4.0, 1.0, 8)
+    10.0
     """
-    return link_latency * (group_size / 2) ** start_growth
+    return link_latency + peer_start * (group_size - 2)
 
 
 @equation(source="thakur2005optimization")

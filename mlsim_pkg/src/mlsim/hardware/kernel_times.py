@@ -349,7 +349,7 @@ def exchanged_time(devices: Value, sent: Value, rate: float, c: Mapping[str, flo
     >>> round(exchanged_time(8.0, 1e6, 1e11, c) * 1e6, 3)
     30.0
     """
-    start = exchange.exchange_start(c["link_latency"], devices, c.get("start_growth", 0.0))
+    start = exchange.exchange_start(c["link_latency"], c.get("peer_start", 0.0), devices)
     library = exchange.library_send_time(
         sent,
         rate,

@@ -97,10 +97,10 @@ ENTRIES: tuple[tuple[str, str, str, str], ...] = (
     ("state_time", r"t_\mathrm{st}", "s", "Time of a layer's states as kernels."),
     # Exchanges between devices.
     (
-        "start_growth",
-        r"g_x",
-        "1",
-        "Power of the devices with which the start of an exchange grows.",
+        "peer_start",
+        r"\alpha_g",
+        "s",
+        "Time by which each device beyond the second delays the start of an exchange.",
     ),
     ("exchange_start", r"\alpha_x", "s", "Time until an exchange sends its bytes."),
     (

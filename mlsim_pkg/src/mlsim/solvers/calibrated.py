@@ -51,7 +51,7 @@ OF_DEVICE = ("compute_fraction", "memory_fraction", "kernel_overhead")
 MAIN_OF_LINK = ("link_fraction", "link_latency")
 OF_LINK = (
     *MAIN_OF_LINK,
-    *("start_growth", "own_steps", "ramp_start", "ramp_bytes", "direct_fraction", "direct_mark"),
+    *("peer_start", "own_steps", "ramp_start", "ramp_bytes", "direct_fraction", "direct_mark"),
 )
 
 

@@ -150,7 +150,7 @@ class ExchangeConstants:
 
     Attributes
     ----------
-    link_fraction, link_latency, start_growth, own_steps, ramp_start, ramp_bytes, direct_fraction
+    link_fraction, link_latency, peer_start, own_steps, ramp_start, ramp_bytes, direct_fraction
         As the equations have them.
     direct_mark
         1 where an engine's kernel may read other devices' memory, else 0.
@@ -160,7 +160,7 @@ class ExchangeConstants:
 
     link_fraction: float
     link_latency: float
-    start_growth: float = 0.0
+    peer_start: float = 0.0
     own_steps: float = 0.0
     ramp_start: float = 0.0
     ramp_bytes: float = ALL_CHANNELS

@@ -23,7 +23,7 @@ from mlsim.systems.system import System
 # What it costs that a factor differs from 1: a part of the square of one row's error.
 _HELD = 0.01
 _CONSTANTS = (
-    *("link_fraction", "link_latency", "start_growth"),
+    *("link_fraction", "link_latency", "peer_start"),
     *("own_steps", "ramp_start", "ramp_bytes"),
 )
 
@@ -112,7 +112,7 @@ def _parts(
     """Return how long an exchange takes to start, and then to send."""
     sent = 2 * (members - 1) / members * message_bytes
     devices = float(members)
-    start = physics.exchange_start(c["link_latency"], devices, c["start_growth"])
+    start = physics.exchange_start(c["link_latency"], c["peer_start"], devices)
     sending = physics.library_send_time(
         sent, rate, c["link_fraction"], c["own_steps"], devices, c["ramp_start"], c["ramp_bytes"]
     )
