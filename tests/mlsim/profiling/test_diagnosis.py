@@ -141,9 +141,13 @@ def test_the_device_is_the_one_that_the_profile_names() -> None:
         ("Tesla T4", "Cloud.T4"),
         ("NVIDIA GeForce RTX 4090", "Workstation.RTX4090"),
         ("NVIDIA B200", "Cloud.B200"),
+        ("NVIDIA GeForce RTX 5070", "Workstation.RTX5070"),
+        ("NVIDIA RTX A6000", "Workstation.RTXA6000"),
+        ("NVIDIA A10G", "Cloud.A10G"),
+        ("NVIDIA L40", "Cloud.L40"),
     ):
         assert diagnose(MeasuredProfile((), "test", device_name=name)).device.key == key, name
-    with pytest.raises(InvalidValueError, match="'NVIDIA GeForce RTX 5070', which the zoo"):
-        diagnose(MeasuredProfile((), "test", device_name="NVIDIA GeForce RTX 5070"))
+    with pytest.raises(InvalidValueError, match="'NVIDIA GeForce RTX 5050', which the zoo"):
+        diagnose(MeasuredProfile((), "test", device_name="NVIDIA GeForce RTX 5050"))
     with pytest.raises(InvalidValueError, match="names no device"):
         diagnose(MeasuredProfile((), "test"))
