@@ -146,13 +146,15 @@ EXPLAINED = {
     "training/job.py": {"Job.variant": WHOLE},
     "training/network_validate.py": {"_micro_batch": WHOLE},
     "training/training_report.py": {"whole_words": PRINTED, "_tokens": PRINTED},
-    "training/validate.py": {
+    "training/spread.py": {
         "parallelism_of": WHOLE,
         "data_copies": WHOLE,
         "_check_model": WHOLE,
-        "_sequence": WHOLE,
-        "_check_batch": WHOLE,
+        "check_batch": WHOLE,
         "comes_out_even": WHOLE,
+    },
+    "training/validate.py": {
+        "_sequence": WHOLE,
         "_check_rates": "what a given rate would say of another one, for a refusal",
     },
 }

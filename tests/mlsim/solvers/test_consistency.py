@@ -17,8 +17,8 @@ from mlsim.solvers.forward.configuration import GIVABLE
 from mlsim.solvers.forward.profile import kind_of
 from mlsim.solvers.inputs import COUNTS, SHARES
 from mlsim.solvers.serving.result_names import SERVING_GIVABLE
+from mlsim.solvers.training.names import TRAINING_GIVABLE
 from mlsim.solvers.training.plan import equations_for
-from mlsim.solvers.training.training import TRAINING_GIVABLE
 
 SOLVE = {"model": "ResNet50", "hardware": "A100", "batch_size": 8}
 SERVE = {"model": "Llama3_8B", "hardware": "H100", "batch_size": 4}

@@ -13,7 +13,8 @@ from mlsim.errors import InvalidValueError, UnreachableError, need, unknown_name
 from mlsim.quantities import VOCABULARY, term
 from mlsim.solvers.inputs import BARE, validate
 from mlsim.solvers.searching import SCAN, STEPS, scan
-from mlsim.solvers.training.validate import Asked, parallelism_of
+from mlsim.solvers.training.spread import parallelism_of
+from mlsim.solvers.training.validate import Asked
 from mlsim.units import quantity, scaled, text
 
 # Points that are tried where each is asked alone, and where each is a run of a scheduler.

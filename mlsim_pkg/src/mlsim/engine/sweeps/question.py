@@ -214,10 +214,10 @@ def givable(door: Door, estimates: Sequence[Any]) -> tuple[str, ...]:
     """Return the quantities that a door takes in place of what is on record."""
     measured = "calibrated" if "calibrated" in estimates else "roofline"
     if door.name == "train":
-        from mlsim.solvers.training import training
+        from mlsim.solvers.training import names
 
-        named = "CALIBRATED_GIVABLE" if measured == "calibrated" else "TRAINING_GIVABLE"
-        return tuple(getattr(training, named))
+        calibrated = measured == "calibrated"
+        return names.CALIBRATED_GIVABLE if calibrated else names.TRAINING_GIVABLE
     if door.name in ("serve", "load"):
         from mlsim.solvers.serving import result_names
 

@@ -11,20 +11,18 @@ from mlsim.precision import precision as find_precision
 from mlsim.solvers.calibrated import made_by
 from mlsim.solvers.consistency import check_consistent, check_shares
 from mlsim.solvers.inputs import CALIBRATED, ESTIMATES, validate_given
-from mlsim.solvers.training.network_run import OPTIMIZERS, NetworkRun
-from mlsim.solvers.training.network_training import NETWORK_GIVABLE
-from mlsim.solvers.training.plan import COLLECTIVES
-from mlsim.solvers.training.validate import (
-    USUAL,
-    Asked,
-    data_copies,
+from mlsim.solvers.training.arguments import (
     gradients_format,
     one_number,
     one_of,
     overlap_of,
-    reliability_of,
     share_of,
 )
+from mlsim.solvers.training.network_run import OPTIMIZERS, NetworkRun
+from mlsim.solvers.training.network_training import NETWORK_GIVABLE
+from mlsim.solvers.training.plan import COLLECTIVES
+from mlsim.solvers.training.spread import data_copies
+from mlsim.solvers.training.validate import USUAL, Asked, reliability_of
 from mlsim.workloads.adapted import check_language
 from mlsim.workloads.adapters import check_adapters
 from mlsim.workloads.parallelism import Parallelism

@@ -22,105 +22,23 @@ from mlsim.solvers.explain import Explanation
 from mlsim.solvers.load import Load
 from mlsim.solvers.question import Question
 from mlsim.solvers.reports import Report
-from mlsim.solvers.training.plan import TRAINING
+from mlsim.solvers.training.names import (
+    PARTS,
+    SIZES,
+    TRAINING_GIVABLE,
+    TRAINING_NAMES,
+    WITH_FAILURES,
+)
+from mlsim.solvers.training.refusals import missing, must_get_on, too_large
 from mlsim.solvers.training.run import Run
-from mlsim.solvers.training.training_report import advice, inputs, report, reported
-from mlsim.units import scaled, text
+from mlsim.solvers.training.training_report import inputs, report, reported
+from mlsim.units import scaled
 
 if TYPE_CHECKING:
     from pint import Quantity
 
     from mlsim.hardware import Device
     from mlsim.workloads.language import Transformer
-
-# Sizes that only a run has which trains adapters.
-_OF_ADAPTERS = (
-    *("adapter_parameters", "adapter_dense_parameters", "adapter_expert_parameters"),
-    *("bytes_per_quantized", "quantized_parameters", "frozen_bytes", "dequantized_at_once"),
-    *("frozen_multiply_adds", "spared_multiply_adds", "adapter_multiply_adds"),
-    *("exchanged_frozen_parameters", "frozen_gathers"),
-)
-# Quantities that hold whether or not the run fits.
-_SIZES = (
-    "weight_memory",
-    "gradient_memory",
-    "optimizer_memory",
-    "activation_memory",
-    "state_memory",
-    "saved_memory",
-    "working_memory",
-    "in_flight",
-    "memory_required",
-    "memory_free",
-    "usable_memory",
-    "device_parameters",
-    "model_flops",
-    "hardware_flops",
-    "sequence_flops",
-    "recomputed_flops",
-    "micro_batches",
-    "step_tokens",
-    "state_bytes",
-    "checkpoint_bytes",
-    "expert_owners",
-    "state_shards",
-    "gradient_shards",
-    "weight_shards",
-    "weight_gathers",
-    "gradient_scatters",
-    "gathered_parameters",
-    "pipeline_elements",
-    "tree_depth",
-    "hop_latency",
-    "flops_per_parameter_token",
-    "run_tokens_per_parameter",
-    "trained_parameters",
-    "trained_share",
-    *_OF_ADAPTERS,
-)
-# Where the time of a step goes.
-_PARTS = {
-    "forward": "step_forward_time",
-    "recompute": "step_recompute_time",
-    "backward": "step_backward_time",
-    "exchange": "step_exchange_time",
-    "bubble": "bubble_time",
-    "pipeline": "exposed_pipeline_time",
-    "gradients": "exposed_gradient_time",
-    "optimizer": "optimizer_time",
-}
-# Quantities of the whole run, which need its tokens.
-_WHOLE = ("computing_time", "training_time", "device_time", "training_cost")
-
-# Of them, what failures make longer.
-_WITH_FAILURES = ("goodput", "training_time", "device_time", "training_cost")
-
-# What a caller may give in place of what the data or the equations say.
-TRAINING_GIVABLE = tuple(
-    dict.fromkeys(
-        (
-            "peak_flops",
-            "memory_bandwidth",
-            "memory_capacity",
-            "link_bandwidth",
-            "node_bandwidth",
-            "fabric_bandwidth",
-            "stage_bandwidth",
-            "hop_latency",
-            "link_fraction",
-            "memory_fraction",
-            "bytes_per_parameter",
-            "bytes_per_element",
-            "bytes_per_gradient",
-            "state_bytes",
-            "checkpoint_bytes",
-            *(each.yields for each in TRAINING if not each.sums),
-        )
-    )
-)
-
-# The calibrated estimate has more of it.
-CALIBRATED_GIVABLE = (*TRAINING_GIVABLE, "compute_fraction", "kernel_overhead")
 
 
 class Training(Answer):
@@ -160,27 +78,12 @@ class Training(Answer):
             the run loses more to failures than it gains.
         """
         found = super().value(name)
-        if name in _WITH_FAILURES and name not in self.question.known:
-            self._must_get_on()
+        if name in WITH_FAILURES and name not in self.question.known:
+            must_get_on(self)
         return found
 
-    def _must_get_on(self) -> None:
-        """Refuse a run that loses more to failures than it gains between them."""
-        if self._value("goodput") > 0:
-            return
-        parts = {
-            name: text(self._value(f"{name}_{unit}"), "s")
-            for name, unit in (("failure", "interval"), ("checkpoint", "time"), ("restart", "time"))
-        }
-        raise InvalidValueError(
-            f"such a run never ends: {self.devices:,} devices fail every {parts['failure']} on "
-            f"average, a checkpoint takes {parts['checkpoint']} and a restart {parts['restart']}. "
-            "Give a longer mean_time_to_failure (of one device), a faster checkpoint_bandwidth, "
-            "or a shorter restart_time."
-        )
-
     def _lasts(self, name: str) -> bool:
-        return name in _SIZES
+        return name in SIZES
 
     def _value(self, name: str) -> Any:
         try:
@@ -189,25 +92,7 @@ class Training(Answer):
             raise InvalidValueError(self._missing(name, str(error))) from None
 
     def _missing(self, name: str, words: str) -> str:
-        if not self.has_parts and name not in self.question.known:
-            return (
-                f"{name} is no result of the bound, which is the least time of a whole step: "
-                'ask estimate="roofline".'
-            )
-        if name in _OF_ADAPTERS:
-            return f"{name} is of adapters: give adapters=LoRA(rank=16), or QLoRA(rank=16)."
-        for needed, example in (
-            ("training_tokens", "tokens=300e9"),
-            ("device_price", "price='2 USD/h'"),
-            ("checkpoint_bandwidth", "checkpoint_bandwidth='100 GB/s'"),
-            ("restart_time", "restart_time='10 min'"),
-            ("mean_time_to_failure", "mean_time_to_failure='50000 h'"),
-        ):
-            if needed == name:
-                return f"{name} was not given: give it as {example}."
-            if needed in words:
-                return f"{name} needs {needed}, which was not given: such as {example}."
-        return words
+        return missing(self, name, words)
 
     @property
     def model(self) -> Transformer:
@@ -272,7 +157,7 @@ class Training(Answer):
                 "the bound is the least time of a whole step and has no parts: "
                 'estimate="roofline" says where the time goes.'
             )
-        return {part: self.value(name) for part, name in _PARTS.items()}
+        return {part: self.value(name) for part, name in PARTS.items()}
 
     @property
     def factors(self) -> dict[str, float]:
@@ -406,15 +291,7 @@ class Training(Answer):
 
     def too_large(self) -> str:
         """Say by how much it does not fit, and what would help."""
-        run = self.run
-        return (
-            f"Training {run.model.name} on {run.hardware_name} with micro-batches of "
-            f"{run.micro_batch:,.0f} x {run.sequence_tokens:,.0f} tokens needs "
-            f"{text(self._value('memory_required'), 'B')} on each device, which has "
-            f"{text(self._value('memory_capacity'), 'B')}, {run.reserve_share:.0%} of it reserved: "
-            f"{text(-self._value('memory_free'), 'B')} too much. {advice(self)} "
-            "check_memory=False gives the time it would take."
-        )
+        return too_large(self)
 
     @property
     def about(self) -> str:
@@ -438,8 +315,3 @@ class Training(Answer):
     def report(self) -> Report:
         """Return the answer as a title and rows."""
         return report(self)
-
-
-TRAINING_NAMES = tuple(
-    dict.fromkeys(name for each in TRAINING for name in (each.yields, *each.inputs))
-)
