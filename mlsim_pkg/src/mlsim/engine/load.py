@@ -10,7 +10,8 @@ from mlsim.engine.keywords import service_of, with_prefixes
 from mlsim.errors import InvalidValueError, WrongKindError, check_whole
 from mlsim.hardware import Device
 from mlsim.precision import Precision
-from mlsim.solvers.arrivals.loaded import Loaded, LoadedService, one_arrival
+from mlsim.solvers.arrivals.asked import Loaded, one_arrival
+from mlsim.solvers.arrivals.loaded import LoadedService
 from mlsim.solvers.inputs import CALIBRATED, validate
 from mlsim.systems import Cluster, System
 from mlsim.systems.pools import PrefillPool

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from mlsim.errors import InvalidValueError
-from mlsim.solvers.arrivals.simulate import Run, simulate
+from mlsim.solvers.arrivals.residents import Run
+from mlsim.solvers.arrivals.simulate import simulate
 from mlsim.solvers.arrivals.step_times import CHUNKS, CONTEXTS, StepTimes
 from mlsim.systems.schedulers import scheduler
 from mlsim.workloads.requests import Requests

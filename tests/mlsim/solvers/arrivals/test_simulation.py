@@ -12,7 +12,7 @@ from traces import TRACES, own_step, requests_like, write
 
 from mlsim import Engine
 from mlsim.solvers.arrivals.loaded import LoadedService
-from mlsim.solvers.arrivals.simulate import between, chunk_time
+from mlsim.solvers.arrivals.lookup import between, chunk_time
 from mlsim.solvers.arrivals.step_times import step_times
 from mlsim.workloads.requests import Requests
 

@@ -8,7 +8,7 @@ import pytest
 
 from mlsim import Engine, Systems
 from mlsim.errors import InvalidValueError
-from mlsim.solvers.arrivals.simulate import Run
+from mlsim.solvers.arrivals.residents import Run
 from mlsim.solvers.arrivals.split import SplitLoadedService
 from mlsim.systems import PrefillPool
 

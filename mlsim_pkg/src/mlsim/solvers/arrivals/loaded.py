@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from mlsim.equations.arrivals import path_time
-from mlsim.errors import InvalidValueError, WrongKindError
+from mlsim.errors import InvalidValueError
 from mlsim.quantities import term
 from mlsim.solvers.answer import Answer
+from mlsim.solvers.arrivals.asked import Loaded
+from mlsim.solvers.arrivals.closed_forms import Steady
+from mlsim.solvers.arrivals.residents import Run
 from mlsim.solvers.arrivals.results import PERCENTILES, TIMES, results
-from mlsim.solvers.arrivals.simulate import Run, simulate
-from mlsim.solvers.arrivals.steady import Typical
-from mlsim.solvers.arrivals.step_times import StepTimes, step_times
+from mlsim.solvers.arrivals.simulate import simulate
 from mlsim.solvers.question import Known, Question
 from mlsim.solvers.reports import Report, plain
-from mlsim.solvers.serving.service import Service
-from mlsim.systems.schedulers import Scheduler
 from mlsim.units import scaled, text
 from mlsim.workloads.requests import Requests
 
@@ -35,84 +32,6 @@ RESULTS = (
     "run_span",
     "saturation_rate",
 )
-# What the closed forms tell of arrivals at random, and of users who wait.
-_AT_RATE = (
-    *("steady_first_token", "token_interval", "request_latency"),
-    *("running_requests", "saturation_rate", "saturation_share"),
-)
-_OF_USERS = ("token_interval", "burst_first_token")
-
-
-@dataclass(frozen=True, eq=False)
-class Loaded:
-    """A question about a service under load.
-
-    Attributes
-    ----------
-    service
-        The model on its hardware, as `Engine.serve` sees it.
-    requests
-        What arrives, and when.
-    scheduler
-        How its engine puts steps together.
-    rate
-        Requests per second, or None where they don't come at a rate.
-    """
-
-    service: Service
-    requests: Requests
-    scheduler: Scheduler
-    rate: float | None = None
-
-    @property
-    def copies(self) -> int:
-        """Schedulers that share the requests: copies, and batches in flight in a pipeline."""
-        parallelism = self.service.parallelism
-        return parallelism.data * parallelism.pipeline
-
-    def of_software(self, name: str) -> float:
-        """Return what the program adds to the way of a request, 0 if no program is asked of."""
-        made_by = self.service.software
-        return made_by.value(name) if made_by else 0.0
-
-    def paths(self, requests: Requests) -> list[float]:
-        """Return how long each of some requests is on its way to the scheduler, in s."""
-        call, token = self.of_software("call_time"), self.of_software("tokenizing_time")
-        found: list[float] = path_time(call, requests.prompt_tokens, token).tolist()
-        return found
-
-    @cached_property
-    def times(self) -> StepTimes:
-        """How long steps take."""
-        whole = self.requests.prompt_tokens + self.requests.output_tokens
-        longest = int(whole.max())
-        if longest > self.service.model.context:
-            raise InvalidValueError(
-                f"a request of {longest:,} tokens (prompt and output) is longer than the context "
-                f"of {self.service.model.name}, {self.service.model.context:,}. Shorten it; a "
-                'distribution with an end, such as "uniform 100 900", has no long tail.'
-            )
-        return step_times(
-            self.service,
-            running=self.scheduler.running_limit,
-            tokens=self.scheduler.tokens_per_step,
-            longest=longest,
-            prompt=self.requests.mean_prompt,
-        )
-
-    @cached_property
-    def typical(self) -> Typical:
-        """One copy and a request of the mean lengths."""
-        asked = self.requests
-        return Typical(
-            self.times,
-            asked.mean_prompt,
-            asked.mean_output,
-            self.scheduler,
-            prefix=asked.mean_prefix,
-            call_time=self.of_software("call_time"),
-            tokenizing_time=self.of_software("tokenizing_time"),
-        )
 
 
 class LoadedService(Answer):
@@ -309,92 +228,3 @@ def _percentile(name: str) -> str:
 
 def _times(most: Question, copies: int) -> float:
     return float(most.value("saturation_rate")) * copies
-
-
-class Steady(Answer):
-    """What the closed forms say of the same load, each with its derivation."""
-
-    noun, variable = "closed form", "loaded.steady"
-
-    def __init__(self, loaded: Loaded) -> None:
-        super().__init__()
-        self.loaded = loaded
-        typical = loaded.typical
-        copies = loaded.copies
-        if loaded.rate:
-            known = typical.at_rate(loaded.rate / copies)
-            self._results: tuple[str, ...] = _AT_RATE
-        else:
-            users = max(1.0, loaded.requests.users / copies)
-            known, self._results = typical.with_users(users), _OF_USERS
-        if loaded.service.switches.speculation:
-            # The interval is that between rounds, of several tokens each.
-            names = {"token_interval": "time_per_output_token"}
-            self._results = tuple(names.get(each, each) for each in self._results)
-        self._known = known
-        self.first = self._results[0]
-
-    @cached_property
-    def question(self) -> Question:
-        """What is asked, of one copy."""
-        equations = self.loaded.typical.equations(users=not self.loaded.rate)
-        return Question(self._known, equations, self.loaded.service.labels)
-
-    @property
-    def names(self) -> Collection[str]:
-        """What can be asked for by name; of one copy, where there are several."""
-        return (*self._results, *self._known)
-
-    def _reported(self) -> tuple[str, ...]:
-        return self._results
-
-    def _inputs(self) -> Mapping[str, Any]:
-        return {"copies": self.loaded.copies}
-
-    @property
-    def about(self) -> str:
-        """What this is the answer to, in words."""
-        return f"closed forms of {self.loaded.requests.words}"
-
-    def line(self) -> str:
-        """Return the results in one line."""
-        shown = (
-            f"{_STEADY[name]} {text(float(self.value(name)), term(name).unit)}"
-            for name in self._results
-            if name in _STEADY
-        )
-        return ", ".join(shown)
-
-    def report(self) -> Report:
-        """Return the answer as a title and rows."""
-        rows = [
-            (name.replace("_", " "), text(float(self.value(name)), term(name).unit))
-            for name in self._results
-        ]
-        return Report(self.about, rows, label=20)
-
-
-_STEADY = {
-    "steady_first_token": "first token",
-    "split_first_token": "first token",
-    "burst_first_token": "first token of the opening burst",
-    "token_interval": "per token",
-    "time_per_output_token": "per token",
-    "request_latency": "last token",
-}
-
-
-def one_arrival(given: Mapping[str, Any]) -> str:
-    """Return which of several ways of arriving is given.
-
-    Raises
-    ------
-    WrongKindError
-        If none is, or several are.
-    """
-    found = [name for name, value in given.items() if value is not None]
-    if len(found) == 1:
-        return found[0]
-    ways = ", ".join(given)
-    have = "none" if not found else " and ".join(found)
-    raise WrongKindError(f"requests arrive in one way: give one of {ways}; given is {have}.")

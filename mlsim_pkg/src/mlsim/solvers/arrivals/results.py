@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from mlsim.equations import arrivals
-from mlsim.solvers.arrivals.simulate import Run
+from mlsim.solvers.arrivals.residents import Run
 from mlsim.workloads.requests import Requests
 
 PERCENTILES = {"p50": 0.5, "p90": 0.9, "p99": 0.99}

@@ -8,10 +8,12 @@ from functools import cached_property
 
 from mlsim.equations import Equation, equations_of, plan, pools as physics, prompt_lines
 from mlsim.errors import InvalidValueError
-from mlsim.solvers.arrivals.loaded import RESULTS, Loaded, LoadedService, Steady
+from mlsim.solvers.arrivals.asked import Loaded
+from mlsim.solvers.arrivals.closed_forms import Steady
+from mlsim.solvers.arrivals.loaded import RESULTS, LoadedService
 from mlsim.solvers.arrivals.reading import Reading
+from mlsim.solvers.arrivals.residents import Run
 from mlsim.solvers.arrivals.results import results
-from mlsim.solvers.arrivals.simulate import Run
 from mlsim.solvers.arrivals.steady import OBSERVED, Typical
 from mlsim.solvers.arrivals.step_times import step_times
 from mlsim.solvers.arrivals.tandem import Reader, Station, in_tandem

@@ -7,7 +7,7 @@ from functools import lru_cache
 
 from mlsim.equations import Equation, arrivals, equations_of, plan
 from mlsim.errors import InvalidValueError
-from mlsim.solvers.arrivals.simulate import between, chunk_time
+from mlsim.solvers.arrivals.lookup import between, chunk_time
 from mlsim.solvers.arrivals.step_times import StepTimes
 from mlsim.solvers.question import Known, Question
 from mlsim.systems.schedulers import Scheduler

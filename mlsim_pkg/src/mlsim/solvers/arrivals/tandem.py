@@ -13,7 +13,9 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
-from mlsim.solvers.arrivals.simulate import Prompt, Run, Service, chunk_time
+from mlsim.solvers.arrivals.lookup import chunk_time
+from mlsim.solvers.arrivals.residents import Prompt, Run
+from mlsim.solvers.arrivals.simulate import Service
 from mlsim.solvers.arrivals.step_times import StepTimes
 from mlsim.systems.schedulers import Scheduler
 from mlsim.workloads.requests import Requests
