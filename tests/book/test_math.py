@@ -22,7 +22,14 @@ ROOT = Path(__file__).parents[2]
 def page(built_book: Path) -> str:
     """The pages with the equations, one after the other."""
     pages = ("math", "math_serving", "math_training", "math_kernels", "math_formats")
-    pages += ("math_links", "math_networks", "math_arrivals", "math_adapters", "math_energy")
+    pages += (
+        "math_links",
+        "math_networks",
+        "math_arrivals",
+        "math_pools",
+        "math_adapters",
+        "math_energy",
+    )
     names = [f"{page}.html" for page in pages]
     return "\n".join((built_book / name).read_text(encoding="utf-8") for name in names)
 
