@@ -165,6 +165,15 @@ def test_a_device_without_a_link_has_one_pool() -> None:
         Engine.plan(**(ASKED | {"hardware": "L4", "rate": 1}), pools="two")
 
 
+def test_a_model_that_fits_in_no_pool_says_so() -> None:
+    with pytest.raises(InvalidValueError, match="does not fit in memory"):
+        Engine.plan(
+            **(ASKED | {"model": "Llama3_405B", "hardware": "HGX_H100"}),
+            precision="bf16",
+            pools="two",
+        )
+
+
 @pytest.mark.parametrize(
     ("given", "words"),
     [

@@ -228,11 +228,13 @@ def paired(
     made = [readers(one, goals, rule) for one in reading]
     able = [each for each in made if isinstance(each, Readers)]
     reads = [(each, each.within(between.copies(each.devices))) for each in able]
+    unable = [replace(each, split=True) for each in made if isinstance(each, Refused)]
     found: list[Option | Refused] = []
     tried = 0
     for candidate in decode:
         one = decoders(candidate, goals, rule)
         if isinstance(one, Refused):
+            unable.append(one)
             continue
         size = float(transfer_bytes(candidate.service))
         pairs: list[tuple[_Both, _Pair]] = []
@@ -250,4 +252,5 @@ def paired(
             found.append(both.option(best))
         elif lost:
             found.append(min(lost, key=lambda each: each.short))
-    return found, tried
+    # Of layouts that can't run, all is told where no pair can.
+    return found or [*unable], tried

@@ -136,8 +136,9 @@ class Readers:
         rates = self.saturation(copies)[:, None] * shares
         first, beside = self.waits(rates, copies[:, None])
         kept = first <= self.goals.first_token
-        # The wait grows with the rate, so the last that is kept is the highest.
-        last = np.maximum(kept.sum(axis=1) - 1, 0)
+        # The wait grows with the rate: what comes before the first that is too late is in time.
+        late = np.where(kept.all(axis=1), kept.shape[1], kept.argmin(axis=1))
+        last = np.maximum(late - 1, 0)
         rows = np.arange(len(copies))
         return copies, np.where(kept[:, 0], rates[rows, last], 0.0), beside[rows, last]
 
