@@ -32,11 +32,11 @@ def test_reading_prompts_with_experts_over_four_nodes(imbalance: float | str) ->
         prompt_tokens=4096,
         output_tokens=1,
     )
-    assert found.value("time_to_first_token") / 1.5 == pytest.approx(2.02, abs=0.08)
+    assert found.value("time_to_first_token") / 1.5 == pytest.approx(2.05, abs=0.08)
     # DeepSeek's service read 73.7k tokens a second on each node, of which 43.7 % were not in its
     # cache [deepseek2025inference].
     rate = 64 * 4096 / found.value("time_to_first_token") / 4
-    assert rate / (73_700 * 0.437) == pytest.approx(0.70, abs=0.05)
+    assert rate / (73_700 * 0.437) == pytest.approx(0.66, abs=0.05)
 
 
 def test_decoding_with_experts_over_eighteen_nodes() -> None:

@@ -176,6 +176,8 @@ def constants(
     return replace(
         found,
         link_fraction=min(found.link_fraction, 1.0),
+        # What a device keeps never leaves its node.
+        own_steps=0.0,
         origin=f"between nodes the same is assumed: {found.origin}",
     )
 
