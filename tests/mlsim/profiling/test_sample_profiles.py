@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from mlsim.errors import UnknownNameError
+from mlsim.errors import NotMeasuredError, UnknownNameError
+from mlsim.hardware.device_files import load_device
 from mlsim.profiling import join, read_profile, sample_profile, sample_profiles
 from mlsim.records import DATA
 
@@ -40,6 +41,25 @@ def test_work_of_one_trace_meets_the_times_of_the_other() -> None:
     # Two passes over 128 pictures, three linear layers with 58.6 million weights, and some more.
     assert linear.flop_count == pytest.approx(2 * 128 * 2 * 58.6e6, rel=0.01)
     assert linear.calls == 6
+
+
+def test_resnet50_on_a_processor_is_counted_as_the_book_counts_it() -> None:
+    """Operations of one file, times of the other, by operator and shape."""
+    counts, times = (
+        read_profile(sample_profile(f"resnet50_xeon_{k}")) for k in ("counts", "times")
+    )
+    both = join(counts, times)
+    # 8 x 8,178,368,512 in each of three passes.
+    assert both.flops.to("FLOP").magnitude == 3 * 8 * 8_178_368_512
+    shape = "[8, 256, 14, 14] x [256, 256, 3, 3]"
+    (largest,) = (each for each in both.kernels if each.facts.get("shape") == shape)
+    # Five such convolutions a pass, each 2 x 8 x 256 x 14 x 14 x 256 x 9 operations.
+    assert largest.calls == 3 * 5
+    assert largest.flop_count == 15 * 2 * 8 * 256 * 14 * 14 * 256 * 9
+    machine = load_device(sample_profile("resnet50_xeon_machine"))
+    assert largest.rate.magnitude < machine.compute.figure("fp32").si
+    with pytest.raises(NotMeasuredError, match="counts no bytes"):
+        both.kernels[0].bytes()
 
 
 def test_a_name_that_is_none_is_refused() -> None:
