@@ -512,6 +512,41 @@ def test_a_table_of_a_gpu_run(put) -> None:
         put(text[: text.index("Self CPU time")], "cut.txt")
 
 
+def table_of(*rows: tuple[str, ...], total: str) -> str:
+    """Return a table as PyTorch prints it: a name that is too long shifts the names behind it."""
+    dashes = "  ".join("-" * (30 if not at else 12) for at in range(len(rows[0])))
+    body = ["  ".join(f"{cell:>{30 if not at else 12}}" for at, cell in enumerate(r)) for r in rows]
+    end = f"Self CPU time total: 10.000us\nSelf CUDA time total: {total}\n"
+    return "\n".join((dashes, body[0], dashes, *body[1:], dashes, end))
+
+
+def test_a_name_that_is_longer_than_its_column_shifts_no_cell(put) -> None:
+    """As PyTorch 2.4 to 2.10 print it: "CUDA time avg" has 13 letters, and its column 12."""
+    names = (
+        "Name",
+        "CPU total",
+        "Self CUDA",
+        "CUDA total",
+        "CUDA time avg",
+        "CUDA Mem",
+        "# of Calls",
+    )
+    first = table_of(
+        names,
+        ("aten::mm", "30.000us", "8.000ms", "8.000ms", "4.000ms", "1.45 Mb", "2"),
+        ("sgemm_kernel", "0.000us", "8.000ms", "8.000ms", "4.000ms", "0 b", "2"),
+        total="8.000ms",
+    )
+    (kernel,) = put(first, "table.txt").kernels
+    assert (kernel.name, kernel.calls, kernel.seconds) == ("sgemm_kernel", 2, 0.008)
+    # Another table behind it has totals of its own.
+    second = table_of(names, ("k", "0.000us", "1.000ms", "1.000ms", "1.000ms", "0 b", "1"), total="1.000ms")  # fmt: skip
+    both = put(first + "\n" + second.replace("CPU total", "Self CPU"), "two.txt")
+    assert both.time.to("ms").magnitude == pytest.approx(8)
+    assert [each.name for each in both.kernels] == ["sgemm_kernel"]
+    assert any("Another table" in each for each in both.notes)
+
+
 def test_statistics_traces_and_counters_of_rocprof(put) -> None:
     stats = '"Name","Calls","TotalDurationNs","AverageNs","Percentage"\n'
     profile = put(stats + '"body(float*, int) [clone .kd]",10,261124944,26112494,100.0\n')

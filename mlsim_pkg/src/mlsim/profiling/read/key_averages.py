@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 
 from mlsim.errors import DataFileError
 from mlsim.profiling.measured_profile import MeasuredKernel, MeasuredProfile
@@ -17,6 +18,7 @@ _TOTAL = re.compile(r"Self (?P<device>\w+) time total:\s*(?P<time>\S+)")
 _FLOPS = re.compile(r"Total ([KMGTP]?)FLOPs?$", re.IGNORECASE)
 _PREFIX = {"": 1.0, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15}
 _DEVICES = ("CUDA", "XPU", "MTIA", "PrivateUse1", "HPU", "NPU")
+_ANOTHER = "Another table stands below the first one in the file; the first is read."
 _LITTLE = "PyTorch counts operations of mm, addmm, bmm, baddbmm, conv2d, add and mul alone"
 
 
@@ -43,7 +45,7 @@ def read(
     spans = spans_of(next(((line) for _, line, _ in lines), ""))
     if not spans:
         raise DataFileError(f"{source.path}:{number + 1}: below the header there must be dashes.")
-    names = [header[start:end].strip() for start, end in spans]
+    names = _names(header, spans)
     rows = []
     for line, cells, text in rows_in(lines, spans):
         if cells is None:
@@ -51,17 +53,36 @@ def read(
                 f"{source.path}:{line}: the row does not fit the columns: {text.strip()[:60]!r}."
             )
         rows.append(_Cells(dict(zip(names, cells, strict=True)), f"{source.path}:{line}"))
-    totals = {
-        found["device"]: seconds_of(found["time"])
-        for _, line, _ in lines
-        if (found := _TOTAL.search(line))
-    }
+    totals: dict[str, float | None] = {}
+    another = False
+    for _, below, _ in lines:
+        found = _TOTAL.search(below)
+        if found:
+            totals[found["device"]] = seconds_of(found["time"])
+        # The next table has totals of its own.
+        another = another or (not found and "Self CPU" in below and "Name" in below)
+        if another:
+            break
     if not rows or not totals:
         raise DataFileError(
             f"{source.path}: the table has no {'rows' if not rows else 'line of totals below it'}; "
             "it is cut off. Print it again: print(prof.key_averages().table())"
         )
-    return _profile(source, names, rows, totals)
+    profile = _profile(source, names, rows, totals)
+    notes = (*profile.notes, _ANOTHER) if another else profile.notes
+    return replace(profile, notes=notes)
+
+
+def _names(header: str, spans: list[tuple[int, int]]) -> list[str]:
+    """Return the names of the columns: two spaces part them, and a long one shifts the rest.
+
+    "CUDA time avg" is longer than its column, so what follows stands one place to the right of
+    its own.
+    """
+    names = re.split(r" {2,}", header.strip())
+    if len(names) == len(spans):
+        return names
+    return [header[start:end].strip() for start, end in spans]
 
 
 class _Cells:
