@@ -34,14 +34,16 @@ def measure(
     Everything is measured in six rounds or more, so that each figure sees the whole minute. The
     rounds are put into six stretches of time. A figure is the median of the stretches, each with
     the best of its rounds, and its interval reaches as far to either side as they differ: see
-    `Spread.across`. What differs too much is left out and said.
+    `Spread.across`. What differs too much is left out and said, and so is what other programs
+    disturbed all the time.
 
     Parameters
     ----------
     device
         "cpu", or "gpu" for what PyTorch finds (CUDA, ROCm or MPS).
     seconds
-        About how long it may take; six rounds are made in any case.
+        About how long it may take; six rounds are made in any case, unless other programs take
+        the cores from most of what is measured.
     kernels
         What goes through memory: "c" (compiled here), "numba", "numpy", or "auto" for the
         first of these that there is.
