@@ -31,7 +31,8 @@ class PrefillPool:
     copies
         Copies of the model that read prompts, each laid out as follows.
     batch_size
-        Prompts that one copy reads together.
+        Prompts that one copy reads together, of `Engine.serve`. Under load (`Engine.load`) a step
+        takes as many as wait, up to the scheduler's tokens.
     tensor_parallel, pipeline_parallel, data_parallel, expert_parallel, context_parallel
         The layout of one copy, as for `Engine.serve`.
     link_bandwidth
