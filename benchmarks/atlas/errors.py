@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from math import exp, log
-from statistics import median
+from statistics import median, median_low
 
 import numpy as np
 from clean import Series, places
@@ -72,14 +72,23 @@ def left_out(series: Series, fitted: dict[tuple[str, ...], Constants]) -> Iterat
     }
     for level, keys in groups.items():
         if keys:
-            yield error(series, middle([others[key] for key in keys]), level, " ".join(keys))
+            step = series.kind.grid[0] if series.kind.grid else ""
+            found = middle([others[key] for key in keys], step)
+            yield error(series, found, level, " ".join(keys))
 
 
-def middle(several: list[Constants]) -> Constants:
+def middle(several: list[Constants], step: str = "") -> Constants:
     """Return the median of each constant on a log scale: that of most devices.
+
+    A constant that is a step has one of its values, and none between.
 
     >>> middle([{"a": 1.0}, {"a": 4.0}])
     {'a': 2.0}
+    >>> middle([{"a": 1.0}, {"a": 4.0}], "a")
+    {'a': 1.0}
     """
     names = [name for name in several[0] if all(name in each for each in several)]
-    return {name: float(exp(median(log(each[name]) for each in several))) for name in names}
+    found = {name: float(exp(median(log(each[name]) for each in several))) for name in names}
+    if step in found:
+        found[step] = median_low(each[step] for each in several)
+    return found

@@ -19,19 +19,40 @@ HELD = 0.05
 Constants = dict[str, float]
 
 
-def fit(series: Series, fold: int, near: Constants | None = None) -> Constants:
-    """Return constants fitted to one fifth of the shapes, and near a middle if one is given."""
+# A second kernel's constants have to lower the median error of the fitted rows by so much.
+LEAST_GAIN = 0.005
+
+Range = tuple[float, float, float]
+
+
+def fit(
+    series: Series, fold: int, near: Constants | None = None, optional: bool | None = None
+) -> Constants:
+    """Return constants fitted to one fifth of the shapes, and near a middle if one is given.
+
+    With those of a second kernel, without, or (None) as the fitted rows say.
+    """
     which = np.flatnonzero(series.folds == fold)[:: _step(series, fold)]
-    fitted = dict(series.kind.fitted)
-    if series.path == "bf16" or series.path.endswith("_weights"):
-        fitted.pop("quantized_bytes", None)
+    told, more = series.kind.told(series.path, series.shapes), series.kind.optional
+    if not more or optional is not None:
+        return _best(series, which, {**told, **more} if optional else told, near)[0]
+    plain, error = _best(series, which, told, near)
+    richer, nearer = _best(series, which, {**told, **more}, near)
+    return richer if error - nearer >= LEAST_GAIN else plain
+
+
+def _best(
+    series: Series, which: np.ndarray, fitted: dict[str, Range], near: Constants | None
+) -> tuple[Constants, float]:
+    """Return the constants with the best of the steps, and their median error."""
     best, error = {}, np.inf
     for extra in _steps(series):
-        found = _fitted(series, which, fitted, extra, near)
+        begun = _begun(fitted, best) if series.kind.warm else fitted
+        found = _fitted(series, which, begun, extra, near)
         off = np.median(np.abs(errors(series, found, which)))
         if off < error:
             best, error = found, off
-    return best
+    return best, float(error)
 
 
 def errors(series: Series, constants: dict[str, float], which: np.ndarray) -> np.ndarray:
@@ -41,7 +62,18 @@ def errors(series: Series, constants: dict[str, float], which: np.ndarray) -> np
 
 def all_folds(series: Series, near: list[Constants] | None = None) -> list[Constants]:
     """Return constants fitted to each fifth; the first is the one that ships."""
-    return [fit(series, fold, near and near[fold]) for fold in range(FOLDS)]
+    nears = near or [None] * FOLDS
+    first = fit(series, 0, nears[0])
+    optional = set(series.kind.optional) <= set(first)
+    return [first, *(fit(series, fold, nears[fold], optional) for fold in range(1, FOLDS))]
+
+
+def _begun(fitted: dict[str, Range], best: Constants) -> dict[str, Range]:
+    """Begin where a fit ended, a little inside of the ranges."""
+    return {
+        name: (low, high, float(np.clip(best.get(name, start), low * 1.0001, high * 0.9999)))
+        for name, (low, high, start) in fitted.items()
+    }
 
 
 def middles(several: Sequence[Series]) -> dict[tuple[str, ...], list[Constants]]:
@@ -78,7 +110,7 @@ def _steps(series: Series) -> list[dict[str, float]]:
 def _fitted(
     series: Series,
     which: np.ndarray,
-    fitted: dict[str, tuple[float, float, float]],
+    fitted: dict[str, Range],
     extra: dict[str, float],
     near: Constants | None,
 ) -> Constants:

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import pandas
 
+from mlsim.hardware.attention_times import SHARED_HEADS, decode_time, prefill_time
 from mlsim.hardware.kernel_times import (
     PATHS,
-    SHARED_HEADS,
     Rates,
-    decode_time,
     exchanged_time,
     experts_time,
-    prefill_time,
     product_time,
     state_time,
 )
@@ -65,10 +63,16 @@ class Kind:
     time, bound
         Seconds by the equations; and what no kernel can beat.
     keep
-        Which rows are read, if not all.
+        Which rows are believed.
     pooled
         Whether constants stay near the middle of other devices with such a link where rows say
         little: a fifth of an exchange's has a dozen rows for six constants.
+    optional
+        Constants of a second kernel, which a series has only if they bring the fitted rows
+        nearer.
+    warm
+        Whether each step begins where the one before ended: where the constants pull at each
+        other, the fit may end in a valley beside the deepest.
     """
 
     name: str
@@ -83,6 +87,19 @@ class Kind:
     bound: Callable[..., np.ndarray]
     keep: Callable[[pandas.DataFrame], pandas.Series] | None = None
     pooled: bool = False
+    optional: Mapping[str, tuple[float, float, float]] = field(default_factory=dict)
+    warm: bool = False
+
+    def told(self, path: str, shapes: Shapes) -> dict[str, tuple[float, float, float]]:
+        """Return the constants of which the rows of a series say anything."""
+        found = dict(self.fitted)
+        if path == "bf16" or path.endswith("_weights"):
+            found.pop("quantized_bytes", None)
+        if not path.endswith("_fp8"):
+            found.pop("converted_passes", None)
+        if "edge_tokens" in found and (_seen(shapes, shapes["isl"]) >= shapes["isl"]).all():
+            del found["edge_tokens"], found["walked_share"]
+        return found
 
 
 START = (5e-7, 1e-4, 5e-6)
@@ -110,18 +127,14 @@ def _cache_bytes(path: str) -> float:
 
 def _prefill(x: Shapes, path: str, rates: Rates, c: Mapping[str, float]) -> np.ndarray:
     tokens, d = x["isl"], x["head_dim"]
-    moved = (
-        x["batch_size"]
-        * tokens
-        * d
-        * (4 * x["num_heads"] + 2 * _cache_bytes(path) * x["num_key_value_heads"])
-    )
+    numbers = x["batch_size"] * tokens * d
     return prefill_time(
         x["batch_size"],
         tokens,
         x["num_heads"],
         widths=(d, d),
-        moved=moved,
+        moved=4 * numbers * x["num_heads"],
+        cached=2 * _cache_bytes(path) * numbers * x["num_key_value_heads"],
         rates=rates,
         c=c,
         window=_seen(x, tokens),
@@ -146,7 +159,16 @@ def _decode(x: Shapes, path: str, rates: Rates, c: Mapping[str, float]) -> np.nd
     moved = cache + 4 * x["batch_size"] * x["num_heads"] * x["head_dim"]
     flops = 4 * x["batch_size"] * x["num_heads"] * x["head_dim"] * context
     pieces = x["batch_size"] * x["num_key_value_heads"]
-    return decode_time(pieces, context, flops, moved, rates=rates, c={"compute_fraction": 1.0, **c})
+    return decode_time(
+        pieces,
+        context,
+        flops,
+        moved,
+        rates=rates,
+        c={"compute_fraction": 1.0, **c},
+        group=x["num_heads"] / x["num_key_value_heads"],
+        width=x["head_dim"],
+    )
 
 
 def _decode_bound(x: Shapes, path: str, rates: Rates) -> np.ndarray:
@@ -176,11 +198,11 @@ def _latent_prefill_bound(x: Shapes, path: str, rates: Rates) -> np.ndarray:
 def _latent(x: Shapes, path: str, rates: Rates, c: Mapping[str, float]) -> np.ndarray:
     context = x["step"] + 1
     heads = x["batch_size"] * x["num_heads"]
-    moved = x["batch_size"] * context * LATENT * _cache_bytes(path)
-    moved = moved + 2 * heads * (LATENT + LATENT_VALUES)
+    cached = x["batch_size"] * context * LATENT * _cache_bytes(path)
+    moved = cached + 2 * heads * (LATENT + LATENT_VALUES)
     flops = 2 * heads * context * (LATENT + LATENT_VALUES)
     pieces = x["batch_size"] * np.ceil(x["num_heads"] / SHARED_HEADS)
-    return decode_time(pieces, context, flops, moved, rates=rates, c=c)
+    return decode_time(pieces, context, flops, moved, rates=rates, c=c, cached=cached)
 
 
 def _latent_bound(x: Shapes, path: str, rates: Rates) -> np.ndarray:
@@ -290,13 +312,19 @@ _PRODUCT = {
     "depth_start": (1.0, 800.0, 100.0),
     "quantized_bytes": (1e-3, 30.0, 4.0),
 }
-_PREFILL = {
+_LATENT_PREFILL = {
     "compute_fraction": (0.05, 1.0, 0.6),
     "exponential_time": (1e-16, 1e-11, 1e-13),
     "task_time": (1e-9, 2e-5, 1e-6),
     "longest_share": (1e-3, 6.0, 0.7),
     "data_passes": (0.3, 30.0, 2.0),
     "kernel_overhead": START,
+}
+_PREFILL = {
+    **_LATENT_PREFILL,
+    "cache_passes": (1e-2, 100.0, 2.0),
+    "edge_tokens": (1.0, 512.0, 64.0),
+    "walked_share": (1e-4, 1.0, 0.1),
 }
 _DECODE = {
     "memory_fraction": (0.2, 1.0, 0.8),
@@ -306,6 +334,8 @@ _DECODE = {
     "split_start": (1e-8, 3e-5, 2e-6),
     "resident_bytes": (1e6, 2e8, 2e7),
     "cache_speedup": (1.0, 10.0, 2.0),
+    "longest_filling": (1e-8, 1e-4, 5e-6),
+    "filling_bytes": (1e5, 1e9, 3e7),
 }
 _SENDING = {
     "link_fraction": (0.01, 2.0, 0.7),
@@ -314,6 +344,14 @@ _SENDING = {
     "own_steps": (0.01, 10.0, 0.5),
     "ramp_start": (1e-7, 3e-4, 2e-5),
 }
+# A kernel of its own where a query has a KV head for itself.
+_LONE = {
+    "lone_memory_fraction": (0.2, 1.0, 0.8),
+    "lone_kernel_overhead": START,
+    "lone_task_time": (1e-9, 3e-5, 2e-6),
+    "lone_token_time": (1e-12, 1e-7, 1e-9),
+}
+_STEPS = ("width_step", (1.0, 128.0))
 _PARTS = ("least_context", (64.0, 128.0, 256.0, 512.0, 1024.0))
 _ATTENTION = ("batch_size", "num_heads", "num_key_value_heads", "head_dim", "window_size")
 
@@ -338,9 +376,10 @@ KINDS = (
         _attention_path("attn_dtype"),
         1000,
         _PREFILL,
-        None,
+        _STEPS,
         _prefill,
         _prefill_bound,
+        warm=True,
     ),
     Kind(
         "decode",
@@ -349,11 +388,12 @@ KINDS = (
         ("step", *_ATTENTION),
         _attention_path("attn_dtype"),
         1000,
-        _DECODE,
+        {**_DECODE, "query_time": (1e-11, 1e-6, 1e-8)},
         _PARTS,
         _decode,
         _decode_bound,
         lambda rows: rows["num_heads"] <= MOST_GROUP * rows["num_key_value_heads"],
+        _LONE,
     ),
     Kind(
         "latent_prefill",
@@ -362,7 +402,7 @@ KINDS = (
         ("batch_size", "isl", "num_heads"),
         _attention_path("mla_dtype"),
         300,
-        _PREFILL,
+        _LATENT_PREFILL,
         None,
         _latent_prefill,
         _latent_prefill_bound,
@@ -374,7 +414,11 @@ KINDS = (
         ("batch_size", "step", "num_heads"),
         _attention_path("mla_dtype"),
         300,
-        {"compute_fraction": (0.05, 1.0, 0.6), **_DECODE},
+        {
+            "compute_fraction": (0.05, 1.0, 0.6),
+            **_DECODE,
+            "converted_passes": (1e-3, 30.0, 1.0),
+        },
         _PARTS,
         _latent,
         _latent_bound,

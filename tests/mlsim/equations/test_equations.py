@@ -133,6 +133,9 @@ LAYER = {
     # What a kernel of the atlas takes.
     "depth_parts": 2,
     "split_rounds": 1.5,
+    "edge_tokens": 64,
+    "walked_share": 0.1,
+    "width_step": 128,
     "weight_sets": 4,
     "group_rows": 300,
     "layer_rows": 600,

@@ -10,10 +10,8 @@ import pytest
 from mlsim.hardware.kernel_times import (
     PATHS,
     Rates,
-    decode_time,
     exchanged_time,
     experts_time,
-    prefill_time,
     product_time,
     state_time,
 )
@@ -68,41 +66,6 @@ def test_what_is_quantized_is_moved_before() -> None:
 def test_fewer_bytes_of_weights_never_take_longer(path: str) -> None:
     for rows in (1.0, 64.0, 4096.0):
         assert product(rows, 4096.0, 4096.0, path) <= product(rows, 4096.0, 4096.0)
-
-
-def prefill(tokens: float, window: float = 1e12, **c: float) -> float:
-    widths, constants = (128.0, 128.0), {"compute_fraction": 0.5, "data_passes": 1.0, **c}
-    return prefill_time(
-        *(4.0, tokens, 32.0), widths=widths, moved=1e6, rates=RATES, c=constants, window=window
-    )
-
-
-def test_attention_over_a_prompt_by_hand() -> None:
-    """4 x 32 heads, 2048 x 2049 / 2 pairs, 512 FLOP each: 137.5 GFLOP at 0.5 PFLOP/s."""
-    pairs = 4 * 32 * 2048 * 2049 / 2
-    assert prefill(2048.0) == pytest.approx(pairs * 512 / 0.5e15 + 1e6 / 2e12)
-    slow = prefill(2048.0, exponential_time=1e-12)
-    assert slow - prefill(2048.0) == pytest.approx(pairs * 1e-12)
-
-
-def test_a_window_saves_pairs() -> None:
-    """Of 2048 tokens, 128 see fewer than 128: 128 x 2048 - 128 x 127 / 2 pairs."""
-    pairs = 4 * 32 * (128 * 2048 - 128 * 127 / 2)
-    assert prefill(2048.0, 128.0) == pytest.approx(pairs * 512 / 0.5e15 + 1e6 / 2e12)
-
-
-def test_the_longest_piece_is_never_waited_for_less() -> None:
-    """One head alone: the last tile's 128 x 4096 pairs on one core of 128."""
-    c = {"compute_fraction": 0.5, "data_passes": 1e-9, "longest_share": 1.0}
-    found = prefill_time(1.0, 4096.0, 1.0, widths=(128.0, 128.0), moved=1.0, rates=RATES, c=c)
-    assert found >= 128 * 4096 * 512 / (0.5e15 / 128)
-
-
-def test_attention_of_one_token_by_hand() -> None:
-    """64 pieces, 4096 tokens: two parts each, one round of 1 us and 2048 tokens of 1 ns."""
-    c = {"compute_fraction": 1.0, "memory_fraction": 0.5, "task_time": 1e-6, "token_time": 1e-9}
-    found = decode_time(64.0, 4096.0, 0.0, 4e6, rates=RATES, c={**c, "least_context": 512.0})
-    assert found == pytest.approx(math.hypot(4e6 / 1e12, 1e-6 + 2048e-9))
 
 
 def experts(tokens: float, devices: float = 1.0, **c: float) -> float:

@@ -11,14 +11,13 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from mlsim.equations import (
-    attention_kernels as attention,
     exchange_kernels as exchange,
     expert_kernels as experts,
     product_kernels as products_of,
     state_kernels as states,
 )
 from mlsim.equations.calibration import calibrated_compute_time
-from mlsim.equations.functions import Value, ceil, maximum, minimum
+from mlsim.equations.functions import Value, maximum, minimum
 from mlsim.equations.recurrent import delta_rule_multiply_adds
 
 # Sides of the two tiles between which a product chooses: the fast one, and a small one.
@@ -27,16 +26,11 @@ TILES = (128.0, 64.0)
 # A product gives a core no thinner part of its depth.
 LEAST_DEPTH = 512.0
 
-# Queries in a piece of attention over a prompt; heads of a latent cache that share a piece.
-QUERIES, SHARED_HEADS = 128.0, 64.0
-
 # Tokens that linear attention takes through a state at once: of `chunk_gated_delta_rule`.
 SCAN_CHUNK = 64.0
 
 # Bytes from which on a library uses all channels, where no constant says so: any message.
 ALL_CHANNELS = 1.0
-
-_NO_WINDOW = 1e12
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +131,7 @@ def tile_time(
             c["compute_fraction"] * slower(tile, c),
             filled,
         ),
-        _memory_time(moved * products, rates, c),
+        memory_time(moved * products, rates, c),
         c.get("quantized_bytes", 0.0) * rows * depth * products,
         rates.bandwidth,
         c["memory_fraction"],
@@ -154,98 +148,6 @@ def slower(tile: float, c: Mapping[str, float]) -> float:
     (0.6, 1.0)
     """
     return c.get("small_tile_fraction", 1.0) if tile < TILES[0] else 1.0
-
-
-def prefill_time(
-    sequences: Value,
-    tokens: Value,
-    heads: Value,
-    *,
-    widths: tuple[Value, Value],
-    moved: Value,
-    rates: Rates,
-    c: Mapping[str, float],
-    window: Value = _NO_WINDOW,
-) -> Value:
-    """Return the time in s of attention over prompts, causal.
-
-    Parameters
-    ----------
-    sequences, tokens, heads
-        Prompts, tokens of each, heads of queries.
-    widths
-        Of a key, and of a value.
-    moved
-        Bytes of queries, keys, values and results.
-    window
-        Tokens that a query looks back at, itself among them.
-
-    >>> c = {"compute_fraction": 0.5, "data_passes": 1.0}
-    >>> rates, widths = Rates(1e15, 2e12, 132), (128.0, 128.0)
-    >>> found = prefill_time(1.0, 4096.0, 32.0, widths=widths, moved=1e8, rates=rates, c=c)
-    >>> round(found * 1e6)
-    325
-    """
-    seen = minimum(tokens, window)
-    pairs = sequences * heads * (seen * tokens - seen * (seen - 1) / 2)
-    each = attention.pair_time(
-        2 * (widths[0] + widths[1]),
-        rates.peak,
-        c["compute_fraction"],
-        c.get("exponential_time", 0.0),
-    )
-    return attention.prefill_attention_time(
-        pairs,
-        each,
-        sequences * heads * ceil(tokens / QUERIES),
-        c.get("task_time", 0.0),
-        rates.cores,
-        attention.longest_pairs(tokens, window, QUERIES),
-        c.get("longest_share", 0.0),
-        moved,
-        rates.bandwidth,
-        c["data_passes"],
-        c.get("kernel_overhead", 0.0),
-    )
-
-
-def decode_time(
-    pieces: Value,
-    context: Value,
-    flops: Value,
-    moved: Value,
-    *,
-    rates: Rates,
-    c: Mapping[str, float],
-) -> Value:
-    """Return the time in s of attention of one new token a sequence.
-
-    Parameters
-    ----------
-    pieces
-        Sequences times KV heads, or times groups of heads that share a latent cache.
-    context
-        Tokens of each sequence that are looked at.
-    flops, moved
-        Work, and bytes of the cache, the queries and the results.
-
-    >>> c = {"compute_fraction": 0.5, "memory_fraction": 0.8}
-    >>> found = decode_time(64.0, 4096.0, 0.0, 1.6e9, rates=Rates(1e15, 2e12, 132), c=c)
-    >>> round(found * 1e6)
-    1000
-    """
-    parts = attention.context_parts(pieces, rates.cores, context, c.get("least_context", 512.0))
-    return attention.decode_attention_time(
-        flops / (rates.peak * c["compute_fraction"]),
-        _memory_time(moved, rates, c),
-        attention.context_rounds(pieces, parts, rates.cores),
-        parts,
-        context,
-        c.get("task_time", 0.0),
-        c.get("token_time", 0.0),
-        c.get("kernel_overhead", 0.0),
-        c.get("split_start", 0.0),
-    )
 
 
 def experts_time(
@@ -365,7 +267,7 @@ def exchanged_time(devices: Value, sent: Value, rate: float, c: Mapping[str, flo
     return exchange.ramped_network_time(start, library, direct, 1.0)
 
 
-def _memory_time(moved: Value, rates: Rates, c: Mapping[str, float]) -> Value:
+def memory_time(moved: Value, rates: Rates, c: Mapping[str, float]) -> Value:
     """Return the time to move bytes; some stay in a cache only if constants say so."""
     return products_of.cached_memory_time(
         moved,

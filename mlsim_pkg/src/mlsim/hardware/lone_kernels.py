@@ -6,22 +6,25 @@ device's own rates. None of them was fitted to published rows, so that these can
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from statistics import median
+from statistics import median, median_low
 
 from mlsim.equations import attention_kernels as attention
 from mlsim.equations.calibration import calibrated_compute_time
 from mlsim.equations.functions import ceil
+from mlsim.hardware.attention_times import QUERIES
 from mlsim.hardware.device import Device
 from mlsim.hardware.kernel_constants import ENGINES, all_series, kernel_series, least_sides
-from mlsim.hardware.kernel_times import PATHS, QUERIES, Rates, product_time
+from mlsim.hardware.kernel_times import PATHS, Rates, product_time
 from mlsim.hardware.measured_kernels import attentions
 from mlsim.hardware.measured_shares import SIXTEEN
 from mlsim.hardware.relatives import Relatives, relatives
 
 # What brings operands to fewer bits stands in the tables; of a lone product they have them.
 _BEFORE = "quantized_bytes"
+# Constants that are steps of a tile: between two of them is none.
+STEPS = ("least_context", "width_step")
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,8 +83,9 @@ def attention_seconds(
         return None
     for engine, kin, c, cores in _engines(device, "prefill", path):
         peak = device.compute.figure(path).si
+        computed = attention.computed_width(width, c.get("width_step", 1.0))
         pair = attention.pair_time(
-            2 * (width + width), peak, c["compute_fraction"], c["exponential_time"]
+            2 * (computed + computed), peak, c["compute_fraction"], c["exponential_time"]
         )
         seconds = attention.prefill_attention_time(
             tokens * (tokens + 1) / 2 if causal else tokens * tokens,
@@ -92,7 +96,9 @@ def attention_seconds(
             0.0,
             0.0,
             4 * PATHS[path].left * tokens * width,
+            0.0,
             device.bandwidth_si,
+            1.0,
             1.0,
             0.0,
         )
@@ -143,8 +149,13 @@ def _engines(
             continue
         series = [kernel_series(key, kind, path, engine) for key in kin.keys]
         shared = set.intersection(*(set(each.values) for each in series))
-        middle = {name: median(each.values[name] for each in series) for name in shared}
+        middle = {name: _middle(name)(each.values[name] for each in series) for name in shared}
         yield engine, kin, middle, float(device.cores or median(each.cores for each in series))
+
+
+def _middle(name: str) -> Callable[[Iterable[float]], float]:
+    """Return how several devices' values become one: of steps, one of their values."""
+    return median_low if name in STEPS else median
 
 
 def _ran(engine: str, kin: Relatives, path: str, sides: tuple[float, ...]) -> bool:

@@ -13,8 +13,9 @@ from functools import cached_property, lru_cache
 from math import dist, exp, inf, log, log1p
 
 from mlsim.errors import NotMeasuredError
+from mlsim.hardware.attention_times import decode_time, prefill_time
 from mlsim.hardware.kernel_constants import ENGINES, KernelSeries, kernel_series
-from mlsim.hardware.kernel_times import PATHS, Rates, decode_time, experts_time, prefill_time
+from mlsim.hardware.kernel_times import PATHS, Rates, experts_time
 from mlsim.measured.shelf import SHAPES, TimedKernel, shelf
 from mlsim.measured.surfaces import CLOSE, NEAREST, Band, Reading, eight_in_ten
 from mlsim.zoo import spaces
@@ -26,14 +27,14 @@ _NAMED = {"prefill": ("head_size",), "decode": ("head_size",), "experts": ()}
 
 
 def _prefill(x: Mapping[str, float], path: str, rates: Rates, c: Mapping[str, float]) -> float:
-    heads, cached = 4 * x["heads"], 2 * _cache_bytes(path) * x["kv_heads"]
-    moved = x["sequences"] * x["tokens"] * x["head_size"] * (heads + cached)
+    numbers = x["sequences"] * x["tokens"] * x["head_size"]
     found = prefill_time(
         x["sequences"],
         x["tokens"],
         x["heads"],
         widths=(x["head_size"], x["head_size"]),
-        moved=moved,
+        moved=4 * numbers * x["heads"],
+        cached=2 * _cache_bytes(path) * numbers * x["kv_heads"],
         rates=rates,
         c=c,
         window=x["window"] or inf,
@@ -48,7 +49,17 @@ def _decode(x: Mapping[str, float], path: str, rates: Rates, c: Mapping[str, flo
     moved = 2 * pieces * x["head_size"] * context * _cache_bytes(path) + 4 * queries
     flops = 4 * queries * context
     constants = {"compute_fraction": 1.0, **c}
-    return float(decode_time(pieces, context, flops, moved, rates=rates, c=constants))
+    found = decode_time(
+        pieces,
+        context,
+        flops,
+        moved,
+        rates=rates,
+        c=constants,
+        group=x["heads"] / x["kv_heads"],
+        width=x["head_size"],
+    )
+    return float(found)
 
 
 def _experts(x: Mapping[str, float], path: str, rates: Rates, c: Mapping[str, float]) -> float:
