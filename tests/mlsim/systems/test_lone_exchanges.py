@@ -9,7 +9,7 @@ from mlsim.errors import NotMeasuredError
 from mlsim.hardware.measured_kernels import all_reduces
 from mlsim.systems import lone_exchanges
 from mlsim.systems.link_calibration import exchange_constants
-from mlsim.systems.lone_exchanges import all_reduce_seconds, publications
+from mlsim.systems.lone_exchanges import all_reduce_seconds, published_exchanges
 
 EIGHT = Systems.HGX_A100
 
@@ -26,7 +26,7 @@ def test_two_factors_by_hand() -> None:
 def test_few_bytes_take_the_start_and_many_the_rate() -> None:
     found = exchange_constants(EIGHT, 8, "all-reduce", graph=False)
     start = found.link_latency + 6 * found.peer_start
-    known = publications(8)
+    known = published_exchanges(8)
     starts = [each.of_starts for each in known if each.of_starts]
     product = 1.0
     for each in starts:
@@ -47,25 +47,25 @@ def test_more_bytes_never_take_less() -> None:
 
 
 def test_who_sent_only_few_or_only_many_bytes_says_nothing_of_the_other() -> None:
-    known = {each.series: each for each in publications(8)}
+    known = {each.series: each for each in published_exchanges(8)}
     assert known["nccl_issue_2094"].of_bytes is None
     assert known["marin_h100"].of_starts is None
 
 
 def test_starts_are_of_programs_and_not_of_devices() -> None:
     """Five machines with three devices start about twice as late as kernels."""
-    starts = [each.of_starts for each in publications(8) if each.of_starts]
+    starts = [each.of_starts for each in published_exchanges(8) if each.of_starts]
     assert len(starts) >= 4
     assert 1.5 < min(starts) < max(starts) < 2.5
 
 
 def test_without_publications_the_atlas_answers(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lone_exchanges, "all_reduces", tuple)
-    publications.cache_clear()
+    published_exchanges.cache_clear()
     found = exchange_constants(EIGHT, 8, "all-reduce", graph=False)
     start = found.link_latency + 6 * found.peer_start
     assert all_reduce_seconds(EIGHT, 8, 1.0).seconds == pytest.approx(start, rel=0.01)
-    publications.cache_clear()
+    published_exchanges.cache_clear()
 
 
 def test_published_rates_are_of_the_bus() -> None:

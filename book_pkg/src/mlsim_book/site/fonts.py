@@ -29,13 +29,17 @@ _SUBSETS = ("-latin-wght", "-latin-ext-wght", "-greek-wght")
 PRELOAD = ("source-sans-3-latin-wght-normal-core.woff2",)
 
 _ASCII = "".join(map(chr, range(0x20, 0x7F)))
-_COMMON = f"{_ASCII}\u00a0–—‘’“”…·×÷±−≤≥≈→←°µ²³₂‑•′″™\u200b\u2009½©®€£↑↓éèêàâãçîôõûüöäÖÜÄßñáíóúåøæ"
+_COMMON = f"{_ASCII}\u00a0–—‘’“”…·×÷±−≤≥≈→←°µ²³₂‑•′″™\u200b\u2009½©®€£↑↓éèêàâãçîôõûüöäÖÜÄßñáíóúåøæý"
+# Letters of names from Prague to Istanbul, in a reference or two.
+_NAMES = "ąćčďěęğıłńňőřśšşťůűźżžČŁŘŚŠŞŻŽ"
 _GREEK = "ΓΔΘΛΞΠΣΥΦΨΩαβγδεζηθικλμνξοπρστυφχψωϑϕϖϱϵ"
 _SIGNS = "\u00a0\u200b×÷±·ˉˆ˙˜−∗∘∙√∞∫∑∏∂∇∈∉∀∃∧∨∩∪≤≥≠≈≡∼∝→←↔⇒⇔↦⋅⋯…′∣∥ℓ⌈⌉⌊⌋⟨⟩⊤⊥†‖"
 _CORE = {  # file -> what its first part holds; "" for all
     "source-sans-3-latin-wght-normal": _COMMON,
     "source-sans-3-latin-wght-italic": _COMMON,
     "source-code-pro-latin-wght-normal": _COMMON,
+    "source-sans-3-latin-ext-wght-normal": _NAMES,
+    "source-sans-3-latin-ext-wght-italic": _NAMES,
     "KaTeX_Main-Regular": _ASCII + _GREEK + _SIGNS,
     "KaTeX_Math-Italic": _ASCII + _GREEK,
     "KaTeX_AMS-Regular": _ASCII + _SIGNS,

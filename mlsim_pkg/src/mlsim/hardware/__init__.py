@@ -9,6 +9,7 @@ from mlsim.hardware.device import DEFAULT_PRECISION, Compute, Device, Memory
 
 if TYPE_CHECKING:
     from mlsim.hardware.array_products import array_cost, network_on_array
+    from mlsim.hardware.lone_transfers import host_link_rate, turnaround
     from mlsim.hardware.systolic import multiply
 
 __all__ = [
@@ -17,12 +18,15 @@ __all__ = [
     "Device",
     "Memory",
     "array_cost",
+    "host_link_rate",
     "multiply",
     "network_on_array",
+    "turnaround",
 ]
 
 _HOMES = {
     **dict.fromkeys(("array_cost", "network_on_array"), "array_products"),
+    **dict.fromkeys(("host_link_rate", "turnaround"), "lone_transfers"),
     "multiply": "systolic",
 }
 

@@ -10,6 +10,7 @@ from mlsim.systems.system import TOPOLOGIES, System
 
 if TYPE_CHECKING:
     from mlsim.systems.data_loading import load_and_compute
+    from mlsim.systems.lone_exchanges import published_exchanges
     from mlsim.systems.pools import PrefillPool
     from mlsim.systems.stale_updates import largest_stable_rate, stale_descent
 
@@ -22,12 +23,14 @@ __all__ = [
     "largest_stable_rate",
     "load_and_compute",
     "placement",
+    "published_exchanges",
     "stale_descent",
 ]
 
 _HOMES = {
     "PrefillPool": "pools",
     "load_and_compute": "data_loading",
+    "published_exchanges": "lone_exchanges",
     **dict.fromkeys(("largest_stable_rate", "stale_descent"), "stale_updates"),
 }
 

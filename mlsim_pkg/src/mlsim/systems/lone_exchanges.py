@@ -62,7 +62,7 @@ def all_reduce_seconds(system: System, members: int, message_bytes: float) -> Lo
     found = exchange_constants(system, members, "all-reduce", graph=False)
     constants = {name: getattr(found, name) for name in _CONSTANTS}
     start, sending = _parts(constants, system.link_bandwidth(members), members, message_bytes)
-    known = publications(members)
+    known = published_exchanges(members)
     starts = [each for each in known if each.of_starts]
     own = [each for each in known if each.of_bytes and each.device == system.device.key]
     return LoneExchange(
@@ -73,10 +73,10 @@ def all_reduce_seconds(system: System, members: int, message_bytes: float) -> Lo
 
 
 @lru_cache(maxsize=32)
-def publications(members: int) -> tuple[Publication, ...]:
+def published_exchanges(members: int) -> tuple[Publication, ...]:
     """Return what each publication says of starts and bytes, of about so many devices.
 
-    >>> {each.device for each in publications(8)} >= {"Cloud.A100", "Cloud.H200"}
+    >>> {each.device for each in published_exchanges(8)} >= {"Cloud.A100", "Cloud.H200"}
     True
     """
     known = set(measured_devices("exchange"))
