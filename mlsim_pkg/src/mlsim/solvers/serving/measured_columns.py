@@ -13,8 +13,8 @@ from mlsim.precision import Precision
 from mlsim.solvers import calibrated
 from mlsim.solvers.formats import Formats
 from mlsim.solvers.serving import levels
-from mlsim.solvers.serving.routed import EXPERTS, MeasuredExperts, marks
-from mlsim.solvers.serving.scanned import MeasuredStates, columns_of
+from mlsim.solvers.serving.routed import EXPERTS, MeasuredKind, marks
+from mlsim.solvers.serving.scanned import columns_of
 from mlsim.systems import Cluster, System
 from mlsim.workloads.steps import StepOperator
 
@@ -39,8 +39,8 @@ def calibrated_columns(
     service: Service,
     operators: tuple[StepOperator, ...],
     replaced: tuple[str, ...],
-    routed: MeasuredExperts | None,
-    states: MeasuredStates | None,
+    routed: MeasuredKind | None,
+    states: MeasuredKind | None,
 ) -> dict[str, tuple[float, ...]]:
     """Return what was measured for each operator, but what is given in its place.
 
@@ -113,7 +113,7 @@ def _reached(
     found: Calibration,
     name: str,
     operator: StepOperator,
-    routed: MeasuredExperts | None,
+    routed: MeasuredKind | None,
 ) -> float:
     """Return what was measured of an operator, inside the program that runs it."""
     value = calibrated.reached(found, name, attention=operator.kind == "attention")
@@ -142,7 +142,7 @@ def _started_kind(service: Service, operator: StepOperator) -> str:
 
 
 def _program_columns(
-    service: Service, operators: tuple[StepOperator, ...], routed: MeasuredExperts | None
+    service: Service, operators: tuple[StepOperator, ...], routed: MeasuredKind | None
 ) -> dict[str, tuple[float, ...]]:
     """Return what a program adds to each operator: starts, scores, and work on weights."""
     made_by, columns = service.software, {}

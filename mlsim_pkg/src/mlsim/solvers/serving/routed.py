@@ -29,14 +29,14 @@ _SCALED = ("mxfp4", "nvfp4")
 
 
 @dataclass(frozen=True)
-class MeasuredExperts:
-    """Constants of a device's experts by name, and whose they are."""
+class MeasuredKind:
+    """Constants of a device's kernels of one kind by name, and whose they are."""
 
     constants: Mapping[str, float]
     words: str
 
 
-def experts_of(service: Service) -> MeasuredExperts | None:
+def experts_of(service: Service) -> MeasuredKind | None:
     """Return what a service's experts were measured to reach; None if it has none, or nobody did.
 
     Whoever gives the shares of peak and bandwidth means all products.
@@ -51,7 +51,7 @@ def experts_of(service: Service) -> MeasuredExperts | None:
         own_path=made_by.expert_path(formats.weights.name, formats.activations.bits),
         sliced=_width(service) < float(experts.size),
     )
-    return MeasuredExperts(*found) if found else None
+    return MeasuredKind(*found) if found else None
 
 
 def _path(chosen: Precision) -> str:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from mlsim.hardware.kernel_times import SCAN_CHUNK
 from mlsim.hardware.measured_states import state_constants
 from mlsim.solvers.question import Known
+from mlsim.solvers.serving.routed import MeasuredKind
 from mlsim.workloads.recurrent import DeltaRule
 
 if TYPE_CHECKING:
@@ -19,15 +18,7 @@ if TYPE_CHECKING:
 STATE = "state"
 
 
-@dataclass(frozen=True)
-class MeasuredStates:
-    """Constants of a device's states by name, and whose they are."""
-
-    constants: Mapping[str, float]
-    words: str
-
-
-def states_of(service: Service) -> MeasuredStates | None:
+def states_of(service: Service) -> MeasuredKind | None:
     """Return what a service's states were measured to reach; None if it has none, or nobody did.
 
     Whoever gives the shares of peak and bandwidth means all operators.
@@ -37,11 +28,11 @@ def states_of(service: Service) -> MeasuredStates | None:
     if not ruled or made_by is None or given & set(service.given):
         return None
     found = state_constants(service.device.key, made_by.key)
-    return MeasuredStates(*found) if found else None
+    return MeasuredKind(*found) if found else None
 
 
 def columns_of(
-    states: MeasuredStates,
+    states: MeasuredKind,
     operators: tuple[StepOperator, ...],
     fractions: tuple[float, ...] | None,
 ) -> dict[str, tuple[float, ...]]:
