@@ -16,7 +16,7 @@ from pathlib import Path
 
 from mlsim_book.caches import cache_folder
 from mlsim_book.errors import BookError, Problems
-from mlsim_book.quarto import find_quarto
+from mlsim_book.quarto import INSTALL, find_quarto
 from mlsim_book.render.assets import assets_folder, find_node, node_version
 from mlsim_book.render.pandoc import find_pandoc, pandoc_version
 
@@ -156,7 +156,7 @@ def _typst() -> Finding:
 
 def _quarto() -> Finding:
     found = find_quarto()
-    advice = "Only needed for --engine quarto."
+    advice = f"Only needed for --engine quarto: {INSTALL}."
     return Finding("quarto", found is not None, found or "not found", advice, needed=False)
 
 
