@@ -34,7 +34,7 @@ class Number:
         How it is printed: a unit and a format such as ".1f"; chosen by size if
         they are empty. A unit of None prints the number alone.
     note
-        Its origin in full as lines of plain text; made of `how` if there are none.
+        Its origin in full as lines of text with citations; made of `how` if there are none.
     bare
         Whether the unit is left out, as below a heading that names it.
     memory

@@ -9,7 +9,7 @@ from typing import Any
 
 from mlsim.equations.registry import EQUATIONS
 from mlsim.quantities import term
-from mlsim.records.references import label, reference, references
+from mlsim.records.references import reference, references
 from mlsim.units import text
 
 _TABLE = ("flops", "bytes_moved", "compute_time", "memory_time", "roofline_time")
@@ -133,13 +133,11 @@ def as_note(data: Mapping[str, Any]) -> tuple[str, ...]:
     lines = [_title(data).replace("\n", " — ")]
     for step in reversed(data["steps"]):
         at = f" (for operator {step['example']})" if _worked(step) else ""
-        value = term(step["quantity"]).text(step["value"])
-        source = label(step["source"]["key"])
-        worked = f"{step['formula']}{at} = {_short(step['substituted'])} = {value} [{source}]"
+        value, source = term(step["quantity"]).text(step["value"]), step["source"]["key"]
+        worked = f"{step['formula']}{at} = {_short(step['substituted'])} = {value} [@{source}]"
         lines.append(worked.replace(" * ", " × "))
-    for known in data["inputs"]:
-        parts = (label(part) for part in known["origin"].split(", "))
-        lines.append(f"{known['quantity']} = {known['text']}: {', '.join(parts)}")
+    inputs = data["inputs"]
+    lines += [f"{each['quantity']} = {each['text']}: {_cited(each['origin'])}" for each in inputs]
     return tuple(lines)
 
 
