@@ -238,6 +238,7 @@ def _grade(options: argparse.Namespace) -> int:
     from mlsim_book.grading.people import as_known
     from mlsim_book.grading.report import NOT_GRADED, publish_results
     from mlsim_book.grading.submissions import find_submissions
+    from mlsim_book.grading.walls.choose import choose
 
     folders = Folders.of(
         options.folder, key=options.key, submissions=options.submissions, out=options.out
@@ -288,6 +289,8 @@ def _grade(options: argparse.Namespace) -> int:
     for line in told(not_graded(results, collected.passed), str(folders.results / NOT_GRADED)):
         _say(line)
     finish.tell(book, notes, _say)
+    if not options.executor and (counted := choose(options.walls).counted):
+        _say(f"walls: {counted}")
     if failed:
         _say("What could not be run is tried again by the next run.")
     return int(bool(failed))

@@ -20,7 +20,7 @@ from mlsim_book.grading.limits import Limits
 from mlsim_book.grading.walls import container
 from mlsim_book.grading.walls.bubblewrap import HOME, bubblewrap_argv, programs, variables
 from mlsim_book.grading.walls.environment import environment
-from mlsim_book.grading.walls.groups import Group, delegated
+from mlsim_book.grading.walls.groups import BY_HAND, Group, ask, delegated
 from mlsim_book.grading.walls.seccomp import seccomp_filter
 from mlsim_book.grading.walls.supervise import Heard, listen
 from mlsim_book.grading.walls.tree import Watch
@@ -53,6 +53,16 @@ class Walls:
     version: str = ""
     group: str = ""
     files: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def counted(self) -> str:
+        """How memory is bounded where the kernel doesn't do it, in words."""
+        if self.kind != "bubblewrap" or self.group:
+            return ""
+        return (
+            "no control group was delegated, so memory and processes of submissions are counted"
+            f" twenty times a second. Under systemd, for the kernel's own bounds: {BY_HAND}"
+        )
 
     def run(
         self,
@@ -194,6 +204,9 @@ def _candidates(kind: str, failures: list[str]) -> list[Walls]:
     found = []
     if kind in {"auto", "bubblewrap"} and sys.platform == "linux":
         group = delegated()
+        if not group:
+            ask()
+            group = delegated()
         for each in programs():
             version = _version(each)
             found += [Walls("bubblewrap", each, version, group)] if group else []
