@@ -118,7 +118,7 @@ def test_an_assignment_inside_the_environment_is_covered(tmp_path: Path) -> None
         week = Path({str(tmp_path)!r}) / "course" / "week"
         code = "import course, os; x = [course.__name__] + os.listdir(course.__path__[0] + '/week')"
         cells = json.dumps({{"cells": [{{"cell_type": "code", "source": code}}]}}).encode()
-        for hidden in ((), (str(week),), (str(week / "key.json"),)):
+        for hidden in ((), (str(week), str(week / "key.json")), (str(week / "key.json"),)):
             ran = run_notebook(cells, {{"x": ""}}, Limits(), hidden=hidden)
             print(ran.values["x"]["list"], ran.trouble)
         code = f"x = open({{str(week / 'key.json')!r}}).read()"
@@ -137,6 +137,34 @@ def test_an_assignment_inside_the_environment_is_covered(tmp_path: Path) -> None
         "['course', 'key.json'] ()", "['course'] ()", "['course', 'key.json'] ()",
         "('code cell 1: PermissionError',)",
     ]  # fmt: skip
+
+
+@pytest.mark.skipif(
+    sys.prefix == sys.base_prefix, reason="the interpreter has no folder of its own"
+)
+def test_a_course_that_is_the_interpreters_own_folder() -> None:
+    """After `python -m venv .` in it: of the folder, submissions see the interpreter's part."""
+    code = f"""
+        import os
+        x = [*os.listdir({sys.prefix!r}), *os.listdir({sys.prefix!r} + "/bin")]
+    """
+    hidden = (sys.prefix, str(Path(sys.prefix) / "bin" / "activate"))
+    shown, ran = found(code, hidden=hidden)
+    assert not ran.trouble
+    parts = {each for each in shown if not each.startswith("python")}
+    assert {"pyvenv.cfg", "lib"} <= parts <= {"bin", "lib", "lib32", "lib64", "share", "pyvenv.cfg"}
+    with pytest.raises(NoWallsError, match=r"the interpreter lies in .*lib, which"):
+        found(code, hidden=(str(Path(sys.prefix) / "lib"),))
+
+
+def test_how_the_walls_were_built_is_not_told() -> None:
+    """The command lines inside name the interpreter, and no other place of this machine."""
+    code = "import os; x = [open(f'/proc/{p}/cmdline').read() for p in os.listdir('/proc') if p.isdigit()]"
+    (one, *_), _ = found(f"{code}; x = [' '.join(x).replace('\\0', ' ')]")
+    assert "--args" in one
+    assert "--ro-bind" not in one
+    whole, _ = found(f"{code}; x = len([1 for each in x if '/usr/lib' in each or 'tmpfs' in each])")
+    assert whole == 0
 
 
 def test_the_filter_has_the_kernels_numbers() -> None:
