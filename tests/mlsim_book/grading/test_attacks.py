@@ -106,7 +106,7 @@ class Class:
         if self.user != "root" and ROOT:
             for path in (self.root, *self.root.rglob("*")):
                 os.lchown(path, USER, USER)
-            ran = as_ordinary_user(command)
+            ran = as_ordinary_user(command, self.root)
         else:
             ran = subprocess.run(command, capture_output=True, text=True, check=False)
         assert ran.returncode == 0, ran.stdout + ran.stderr
