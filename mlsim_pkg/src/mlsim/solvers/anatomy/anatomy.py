@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from mlsim.equations.memory import memory_free
-from mlsim.errors import WrongKindError, unknown_name
+from mlsim.errors import Suggesting, WrongKindError, unknown_name
 from mlsim.precision import Precision
 from mlsim.solvers.anatomy import rows as made, runs, views
 from mlsim.solvers.anatomy.parts import Part
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from mlsim.workloads.model import Model
 
 
-class Anatomy:
+class Anatomy(Suggesting):
     """The layers of a network, for one batch.
 
     Parameters
