@@ -15,12 +15,12 @@ from mlsim.solvers.inputs import validate
 
 
 def find(
+    model: Any = ...,
+    hardware: Any = ...,
     *,
     vary: str,
     target: str,
     value: Any,
-    model: Any = ...,
-    hardware: Any = ...,
     door: str | None = None,
     batch_size: Any = ...,
     precision: str | Precision | None = None,

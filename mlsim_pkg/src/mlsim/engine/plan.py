@@ -26,14 +26,14 @@ from mlsim.zoo import resolve
 
 
 def plan(
-    *,
     model: Model | str,
+    hardware: Any = None,
+    *,
     rate: Any,
     time_to_first_token: Any = "1 s",  # noqa: S107
     time_per_output_token: Any = "50 ms",  # noqa: S107
     prompt_tokens: int = 512,
     output_tokens: int = 128,
-    hardware: Any = None,
     precision: Any = None,
     objective: str = "cost",
     provider: str | None = None,

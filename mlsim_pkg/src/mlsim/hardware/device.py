@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from mlsim.errors import InvalidValueError, UnitError, UnsupportedPrecisionError
+from mlsim.errors import InvalidValueError, Suggesting, UnitError, UnsupportedPrecisionError
 from mlsim.precision import PRECISIONS, Precision, precision
 from mlsim.records import Figure, checked_name, given
 from mlsim.units import MEMORY, quantity, scaled, to_base
@@ -28,7 +28,7 @@ def known(figures: Mapping[str, Figure], *names: str) -> Quantity[Any] | None:
 
 
 @dataclass(frozen=True)
-class Compute:
+class Compute(Suggesting):
     """Peak rates of a device, dense, by precision."""
 
     figures: Mapping[str, Figure]
@@ -83,7 +83,7 @@ class Compute:
 
 
 @dataclass(frozen=True)
-class Memory:
+class Memory(Suggesting):
     """Main memory of a device, and its caches as far as they are known."""
 
     figures: Mapping[str, Figure]
@@ -135,7 +135,7 @@ class Memory:
 
 
 @dataclass(frozen=True, eq=False, init=False)
-class Device:
+class Device(Suggesting):
     """One accelerator, module, board or desktop system.
 
     Make your own of a name and three keyword arguments:

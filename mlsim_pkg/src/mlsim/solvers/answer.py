@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from mlsim.errors import DoesNotFitError, InvalidValueError, unknown_name
+from mlsim.errors import DoesNotFitError, InvalidValueError, Suggesting, unknown_name
 from mlsim.quantities import term
 from mlsim.solvers.question import Question
 from mlsim.units import quantity, text
@@ -34,7 +34,7 @@ class Band:
     words: str
 
 
-class Answer:
+class Answer(Suggesting):
     """A question with its results by name, and the words around them.
 
     A kind of answer says what its names are, which of them hold of a workload that does

@@ -277,6 +277,10 @@ def test_quotes_and_notes() -> None:
     silent = changed(a100, {"power.tdp": {"quote": "quite a lot", "note": ""}})
     assert [name for name, _ in found(quotes, silent)] == ["power.tdp"]
     told = changed(a100, {"power.tdp": {"quote": "quite a lot", "note": "Twice 200 W."}})
+    ((_, message),) = found(quotes, told)
+    assert "400 W is neither in the quote" in message
+    assert "nor in the note" in message
+    told = changed(a100, {"power.tdp": {"quote": "quite a lot", "note": "2 x 200 W: 400 W."}})
     assert found(quotes, told) == []
     copied = changed(a100, {"power.tdp": {"kind": "secondary", "note": ""}})
     ((_, message),) = found(provenance, copied)
