@@ -82,6 +82,17 @@ def test_solutions_state_the_answer(versions: list[Evaluation]) -> None:
             assert close, (each.solution, answer_text(each.exercise, each.answer))
 
 
+def test_a_right_answer_is_told_why_in_a_sentence_or_two() -> None:
+    """The solution marks it: [...]{{.why}}."""
+    silent = {
+        exercise.id: why
+        for exercise in bank.exercises.values()
+        if exercise.kind != "text"
+        and not re.fullmatch(r"\S.{15,}\.", why := bank.evaluate(exercise.id).why)
+    }
+    assert silent == {}
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_a_question_is_complete(name: str) -> None:
     exercise = bank.exercises[name]

@@ -51,7 +51,7 @@ def examine(say: Callable[[str], None], root: Path | None = None) -> int:
     """
     findings = [
         _python(), _pandoc(), _node(), _assets(), _kernel(), _cache(), _typst(), _quarto(),
-        _walls(), *_engines(),
+        *_walls(), *_engines(),
     ]  # fmt: skip
     for each in findings:
         say(each.text())
@@ -160,15 +160,19 @@ def _quarto() -> Finding:
     return Finding("quarto", found is not None, found or "not found", advice, needed=False)
 
 
-def _walls() -> Finding:
-    """Try the walls that `grade` would put around submissions."""
+def _walls() -> list[Finding]:
+    """Try the walls that `grade` would put around submissions, and say who counts their memory."""
     from mlsim_book.grading.walls.choose import NoWallsError, choose
 
     try:
         found = choose()
     except NoWallsError as error:
-        return Finding("walls", False, error.message, error.hint or "", needed=False)
-    return Finding("walls", True, f"{found.kind} {found.version} ({found.program}), tried")
+        return [Finding("walls", False, error.message, error.hint or "", needed=False)]
+    bounds = "by the kernel, in a control group" if not found.counted else "counted from outside"
+    return [
+        Finding("walls", True, f"{found.kind} {found.version} ({found.program}), tried"),
+        Finding("memory", not found.counted, bounds, found.counted, needed=False),
+    ]
 
 
 def _engines() -> list[Finding]:

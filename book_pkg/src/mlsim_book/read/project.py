@@ -68,7 +68,7 @@ def load_project(root: Path, problems: Problems) -> Project:
         )
     source = read_yaml(path, name="_quarto.yml")
     _check_keys(source, problems)
-    advise_keys(source, problems)
+    advise_keys(source, root, problems)
     data = _with_metadata_files(source, root)
     book = data["book"]
     chapters = list_chapters(source, root, problems)
