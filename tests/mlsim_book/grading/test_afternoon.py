@@ -249,7 +249,7 @@ def test_texts_of_strangers_are_read_whole_and_safely(
     found = {row["student"]: row["answer"] for row in csv.DictReader(io.StringIO(sheet))}
     assert set(found) == {"long", "lines", "html"}
     assert len(found["long"]) == 5000
-    assert found["lines"] == "a\n [31mb?\n=1+1"
+    assert found["lines"] == "a\n [31mb?\n'=1+1"
     pages = week / "results" / "feedback"
     assert "Only its first 5,000 characters count." in (pages / "long.html").read_text("utf-8")
     assert "<img" not in (pages / "html.html").read_text("utf-8")
