@@ -52,12 +52,15 @@ def add_grading(commands: Any) -> None:
     assign.add_argument(
         "--seed", default="", metavar="TEXT", help="another text gives students other numbers"
     )
-    assign.add_argument(
-        "--replace", action="store_true", help="even if another assignment is there"
-    )
-    assign.add_argument(
+    there = assign.add_mutually_exclusive_group()
+    there.add_argument("--replace", action="store_true", help="even if another assignment is there")
+    there.add_argument(
         "--add", action="store_true",
         help="give notebooks to students who came late; nobody else's numbers change",
+    )  # fmt: skip
+    there.add_argument(
+        "--correct", action="store_true",
+        help="take the answers that the questions have now; nobody's numbers change",
     )  # fmt: skip
     assign.add_argument(
         "--root", type=Path, default=Path(), metavar="DIR", help="the book's folder (default: here)"
@@ -135,7 +138,7 @@ def _positive(text: str) -> int:
 def _assign(options: argparse.Namespace) -> int:
     from mlsim_book.exercises.files import exercise_files
     from mlsim_book.grading.assignment import choose, make_assignment
-    from mlsim_book.grading.enrol import add_students
+    from mlsim_book.grading.enrol import add_students, correct_answers
     from mlsim_book.grading.exams import check_private, made_with, private_files
     from mlsim_book.grading.handouts import write_assignment
     from mlsim_book.grading.key import read_key
@@ -172,6 +175,11 @@ def _assign(options: argparse.Namespace) -> int:
         _say(
             f"{len(new)} students more in {options.out / 'students'}: {', '.join(new) or 'nobody'}"
         )
+        return 0
+    if options.correct:
+        changed = correct_answers(assignment, project, options.out)
+        _say(f"corrected: {', '.join(changed) or 'nothing, as no answer differs'}")
+        _say(f"now: mlsim-book grade {options.out}, which runs no notebook again")
         return 0
     write_assignment(assignment, project, options.out, replace=options.replace)
     fixed = [each.exercise.id for each in assignment.questions if len(each.versions) == 1]
