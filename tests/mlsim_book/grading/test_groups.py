@@ -49,7 +49,8 @@ def assigned(tmp_path: Path, *options: str) -> Path:
     [
         "Tea Pots_17_assignsubmission_file_/hw.ipynb",  # Moodle; 17 is the number of the group
         "Tea Pots - hw1.ipynb", "Tea Pots/hw.ipynb",  # by hand
-        "turingalan_18_900_hw1.ipynb",  # Canvas names one of them
+        "teapots_18_900_hw1.ipynb",  # Canvas; 18 is a member's
+        "turingalan_18_900_hw1.ipynb",
         "Alan Turing.ipynb",
     ],
 )  # fmt: skip
@@ -105,7 +106,14 @@ def test_without_the_option_the_column_is_named(
     command = ["grade", str(week), "--submissions", str(place), "--students"]
     command.append(str(tmp_path / "class.csv"))
     assert main(command) == 0
-    assert "if it is a group of its column 'Team', add --groups 'Team'" in capsys.readouterr().out
+    advice = "if that is a group of the column 'Team', add --groups 'Team'"
+    assert advice in capsys.readouterr().out
+    place = zips.write(
+        tmp_path / "all.zip",
+        {"teapots_18_900_hw1.ipynb": NOTEBOOK, "leeann_20_901_hw1.ipynb": NOTEBOOK},
+    )
+    assert main(command) == 0  # the number is a member's, the others would lose
+    assert f"Canvas calls it teapots; {advice}" in (week / "results/gradebook.csv").read_text()
     assert main([*command, "--groups", "Teams"]) == 1
     assert "no column 'Teams'" in capsys.readouterr().err
 

@@ -103,7 +103,8 @@ def test_who_it_is_inside() -> None:
 
 
 def test_interfaces() -> None:
-    assert found("import socket; x = [n for _, n in socket.if_nameindex()]")[0] == ["lo"]
+    code = "x = [line.split(':')[0].strip() for line in open('/proc/net/dev') if ':' in line]"
+    assert found(code)[0] == ["lo"]
     assert found("import os; x = sum(p.isdigit() for p in os.listdir('/proc'))")[0] <= 3
 
 

@@ -14,7 +14,7 @@ from pathlib import Path, PurePosixPath
 
 from mlsim_book.errors import SourceError
 from mlsim_book.grading.lms import Claim
-from mlsim_book.grading.names import fold
+from mlsim_book.grading.names import fold, words
 from mlsim_book.grading.people import People
 from mlsim_book.grading.process import clean
 from mlsim_book.grading.roster import Roster, Student
@@ -48,6 +48,7 @@ class _Word:
     students: frozenset[str]
     complaint: str = ""  # why it names nobody, whoever may be meant
     group: str = ""  # whose members the students are
+    note: str = ""
 
 
 class Matcher:
@@ -81,7 +82,7 @@ class Matcher:
         self._people = People([listed.get(name, Student(name)) for name in self.names], title)
         self._decided = decided or {}
         self._columns = {
-            fold(value): column
+            _joined(value): column
             for each in listed.values()
             for column, value in each.columns.items()
             if value
@@ -161,7 +162,8 @@ class Matcher:
             if self._people.accented(student, text)
             else ()
         )
-        return Whose(student, "platform" if platform else "name", notes)
+        own = (first.note,) if first.note else ()
+        return Whose(student, "platform" if platform else "name", (*notes, *own))
 
     def _by_group(self, handed: Handed) -> Whose | None:
         """Return the group that names of a file and its folders name; None if they name none."""
@@ -212,13 +214,15 @@ class Matcher:
         if by_id and by_name and not by_id & by_name:
             why = f"{claim.system}'s name is {_and(by_name)}'s, its number {_and(by_id)}'s"
             return _Word(claim.system, by_id | by_name, why)
+        column = self._columns.get(_joined(claim.name)) if not by_name else None
+        group = f"if that is a group of the column '{column}', add --groups '{column}'"
         if by_id or by_name:
-            return _Word(claim.system, (by_id & by_name) or by_id or by_name)
+            note = f"{claim.system} calls it {clean(claim.name, _SHOWN)}; {group}" if column else ""
+            return _Word(claim.system, (by_id & by_name) or by_id or by_name, note=note)
         if not claim.name:
             return _Word(claim.system, frozenset())
         why = f"{claim.system} says {clean(claim.name, _SHOWN)}, who is not on the class list"
-        if column := self._columns.get(fold(claim.name)):
-            why += f"; if it is a group of its column '{column}', add --groups '{column}'"
+        why += f"; {group}" if column else ""
         return _Word(claim.system, frozenset(self._people.like([claim.name])), why)
 
     def _by_notebook(self, handed: Handed, made_for: frozenset[str], inside: str) -> Whose:
@@ -231,6 +235,11 @@ class Matcher:
             why = f"the notebook was made for {said}, who is not on the class list"
         near = self._people.like([PurePosixPath(part).stem for part in handed.parts])
         return Whose(undecided=why, candidates=_sorted({*near, *made_for}))
+
+
+def _joined(name: str) -> str:
+    """Return a name as Canvas writes it: letters and digits."""
+    return "".join(each.text for each in words(name))
 
 
 def _sorted(students: Collection[str]) -> tuple[str, ...]:
