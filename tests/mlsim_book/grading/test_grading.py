@@ -42,7 +42,7 @@ answer_boil = Always(3)
 GONE = "WallError" if any(each.startswith("/tmp/") for each in environment().shown) else (
     "FileNotFoundError"
 )  # fmt: skip
-QUICK = Limits(cell_seconds=1, seconds=8, memory=2**30, file_size=10**6)
+QUICK = Limits(cell_seconds=3, seconds=20, memory=2**30, file_size=10**6)
 
 
 @pytest.fixture
