@@ -154,8 +154,9 @@ def test_without_a_site_or_a_quarto_it_says_what_to_do(
     assert "mlsim-book build" in capsys.readouterr().err
     assert main(["build", str(book)]) == 0
     monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr("sys.executable", str(tmp_path / "python"))
     assert main(["quarto", str(book)]) == 1
-    assert "no `quarto` on the PATH" in capsys.readouterr().err
+    assert "pip install 'mlsim-book[quarto]'" in capsys.readouterr().err
 
 
 def test_quarto_renders_beside_our_site(

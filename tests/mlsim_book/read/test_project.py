@@ -113,6 +113,7 @@ def test_unknown_keys_are_noted_with_the_nearest(make_book: MakeBook) -> None:
         ("project: {type: book}\nbook:\n  chapters: index.qmd\n", 3, "list"),
         ("project: {type: book}\nbook:\n  chapters: [[a]]\n", 3, "a chapter must be"),
         ("project: {type: book}\nbook: {chapters: [index.qmd]}\nbibliography: r.bib\n", 3, "r.bib"),
+        ("project: {type: book}\nbook:\n  chapters: [index.qmd]\n  favicon: a.png\n", 4, "a.png"),
         ("project: {type: book}\nbook: {chapters: [index.qmd]}\nexecute: {echo: no}\n", 3, "'no'"),
         ("project: {type: book}\nbook: {chapters: [index.qmd]}\nmetadata-files: [m]\n", 3, "'m'"),
     ],

@@ -23,7 +23,7 @@ _KEYS: Mapping[tuple[str, ...], tuple[str, ...]] = {
     ),
     ("project",): ("pre-render", "post-render"),
     ("book",): (
-        "doi", "isbn", "edition", "cover-image", "favicon", "issue-url", "navbar", "bread-crumbs",
+        "doi", "isbn", "edition", "cover-image", "issue-url", "navbar", "bread-crumbs",
         "body-header", "body-footer", "margin-header", "margin-footer", "reader-mode", "tools",
         "sharing", "open-graph", "twitter-card", "google-analytics", "plausible-analytics",
         "cookie-consent", "announcement", "comments", "other-links", "code-links",
