@@ -122,7 +122,7 @@ class MissingLibraryError(MlsimError, ImportError):
 
 
 # More names than these are not listed in a message.
-LISTED = 12
+LISTED = 15
 
 
 def closest(name: object, allowed: Iterable[str], most: int = 3, alike: float = 0.6) -> list[str]:
