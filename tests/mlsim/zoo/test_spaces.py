@@ -98,7 +98,7 @@ def test_the_devices_that_were_promised_are_there() -> None:
 )
 def test_a_card_holds_what_its_name_says(key: str, capacity: float) -> None:
     """The printed figure; what a driver lists is another."""
-    assert Hardware.get(key).memory.figures["capacity"].si == capacity
+    assert Hardware.get(key).memory.printed.to("B").magnitude == capacity
 
 
 def test_dotted_names_lead_to_one_record() -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from mlsim.errors import DoesNotFitError, InvalidValueError, Suggesting, unknown_name
 from mlsim.quantities import term
 from mlsim.solvers.question import Question
-from mlsim.units import quantity, scaled, text
+from mlsim.units import quantity, text
 
 if TYPE_CHECKING:
     from mlsim.solvers.explain import Explanation
@@ -125,9 +125,9 @@ class Answer(Suggesting):
             point = self._point(self._pick(name))
             point.banding = self.banding
             return point
-        value, unit = self.value(name), term(name).unit
+        value, entry = self.value(name), term(name)
         many = isinstance(value, list) or bool(getattr(value, "ndim", 0))
-        return quantity(value, unit) if many else scaled(float(value), unit)
+        return quantity(value, entry.unit) if many else entry.scaled(float(value))
 
     # Points.
 
@@ -258,6 +258,8 @@ class Answer(Suggesting):
 
         held = self.shows_times or self._lasts(name)
         found = {"value": plain(self.value(name)) if held else None, "unit": term(name).unit}
+        if name == "memory_capacity" and self.question.known.guessed_memory():
+            found["kind"] = "estimate"
         band = self.band(name) if held else None
         if band is not None:
             found |= {"low": plain(band.low), "high": plain(band.high), "band": band.words}
