@@ -65,8 +65,7 @@ def transformer(which: Model | str) -> Transformer:
         what = f"is counted as one pass over a sample ({found.sample}), not word by word"
     raise WrongKindError(
         f"{found.name} {what}: use Engine.solve(model=..., batch_size=...). "
-        f"Language models are "
-        f"{', '.join(each.key for each in spaces.Models if isinstance(each, Transformer))}."
+        "Language models are such as Llama3_8B; `mlsim zoo` lists all."
     )
 
 
