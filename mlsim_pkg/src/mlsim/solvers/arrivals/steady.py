@@ -6,7 +6,7 @@ import math
 from functools import cached_property, lru_cache
 
 from mlsim.equations import Equation, arrivals, equations_of, plan
-from mlsim.equations.plans import required_rate
+from mlsim.equations.plans import users_rate
 from mlsim.errors import InvalidValueError
 from mlsim.solvers.arrivals.lookup import between, chunk_time
 from mlsim.solvers.arrivals.step_times import CHUNKS, StepTimes
@@ -256,7 +256,7 @@ class Typical:
         """Requests a second of users whose answers take as long as at a rate."""
         known = self.at_rate(rate)
         found = plan(self.equations(users=False), known, ("request_latency",)).run(dict(known))
-        return float(required_rate(users, think_time, found["request_latency"]))
+        return float(users_rate(users, think_time, found["request_latency"]))
 
     def with_users(self, users: float) -> Known:
         """Return what is known of users who wait for their answers."""

@@ -39,7 +39,7 @@ class Goals:
         steps = arrivals.output_steps(self.output_tokens, 1.0)
         first, each = (values[name] for name in ("time_to_first_token", "time_per_output_token"))
         latency = arrivals.request_latency(first, steps, each)
-        return replace(self, rate=float(plans.required_rate(self.users, self.think_time, latency)))
+        return replace(self, rate=float(plans.users_rate(self.users, self.think_time, latency)))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
