@@ -27,9 +27,9 @@ from mlsim.zoo import resolve
 
 
 def load(
-    *,
     model: Model | str,
     hardware: Device | System | Cluster | str,
+    *,
     rate: Any = None,
     users: int | None = None,
     burst: int | None = None,

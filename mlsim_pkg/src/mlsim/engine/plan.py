@@ -27,8 +27,9 @@ from mlsim.zoo import resolve
 
 
 def plan(
-    *,
     model: Model | str,
+    hardware: Any = None,
+    *,
     rate: Any = None,
     users: int | None = None,
     think_time: float = 0.0,
@@ -36,7 +37,6 @@ def plan(
     time_per_output_token: Any = "50 ms",  # noqa: S107
     prompt_tokens: int = 512,
     output_tokens: int = 128,
-    hardware: Any = None,
     precision: Any = None,
     objective: str = "cost",
     provider: str | None = None,

@@ -16,7 +16,7 @@ from mlsim.solvers.arrivals.results import PERCENTILES, TIMES, results
 from mlsim.solvers.arrivals.simulate import simulate
 from mlsim.solvers.question import Known, Question
 from mlsim.solvers.reports import Report, plain
-from mlsim.units import scaled, text
+from mlsim.units import text
 from mlsim.workloads.requests import Requests
 
 if TYPE_CHECKING:
@@ -123,7 +123,7 @@ class LoadedService(Answer):
         """Return a result by name, with its unit; also a percentile of a time."""
         if not isinstance(name, str) or not _percentile(name):
             return super().__getitem__(name)
-        return scaled(float(self.value(name)), term(_percentile(name)).unit)
+        return term(_percentile(name)).scaled(float(self.value(name)))
 
     def _entry(self, name: str) -> Any:
         """Return a result for JSON."""

@@ -21,7 +21,7 @@ from mlsim.software import HOST, without_host
 from mlsim.solvers.serving.phase import step_question
 from mlsim.solvers.serving.service import Service
 from mlsim.solvers.serving.speculated import checked_step
-from mlsim.units import text
+from mlsim.units import held
 from mlsim.workloads.operators import OperatorTable
 from mlsim.workloads.switches import Speculation
 
@@ -291,10 +291,10 @@ def _memory(
     room = float(np.min(cache_room(**parts))) / service.parallelism.pipeline
     memory = [0.0, *np.broadcast_to(per, (len(lengths),)).tolist()[1:]]
     if room < memory[-1]:
-        held = text(max(room, 0.0), "B")
+        left = held(max(room, 0.0))
         raise DoesNotFitError(
-            f"{service.model.name} leaves {held} for the cache of {service.hardware_name}, and "
-            f"one request of {longest:,} tokens needs {text(memory[-1], 'B')}. Use fewer bits, "
+            f"{service.model.name} leaves {left} for the cache of {service.hardware_name}, and "
+            f"one request of {longest:,} tokens needs {held(memory[-1])}. Use fewer bits, "
             "more devices, or shorter requests (Engine.fit tells what fits)."
         )
     return memory, room
