@@ -52,7 +52,14 @@ def as_dict(question: Question, rows: list[Row]) -> dict[str, Any]:
 
 def assumptions(question: Question, rows: list[Row]) -> list[str]:
     """Return what nobody asked for, and changes what fits by a tenth, in words."""
-    named = [row["kv_cache"] for row in rows if row["precision"] == row["kv_cache"]]
+    labels = [row["precision"] for row in rows]
+    # Where a wider cache stands beside it, the table says so itself.
+    named = [
+        row["kv_cache"]
+        for row in rows
+        if row["precision"] == row["kv_cache"]
+        and not any(label.startswith(f"{row['precision']}, KV") for label in labels)
+    ]
     longest = max((row["longest_context"] or 0 for row in rows), default=0)
     found = [*of_device(question.device), *of_context(question.model, longest)]
     if question.model.decoder:
