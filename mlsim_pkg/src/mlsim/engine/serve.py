@@ -12,7 +12,7 @@ from mlsim.hardware import Device
 from mlsim.precision import Precision
 from mlsim.solvers.inputs import validate
 from mlsim.solvers.serving.fit import question, rows
-from mlsim.solvers.serving.fit_report import as_table
+from mlsim.solvers.serving.fit_report import as_table, assumptions
 from mlsim.solvers.serving.remembered import Remembered
 from mlsim.solvers.serving.serving import Serving
 from mlsim.systems import Cluster, System
@@ -266,4 +266,7 @@ def fit(
         expert_parallel=expert_parallel,
         reserve=reserve,
     )
-    return as_table(rows(asked, precision))
+    made = rows(asked, precision)
+    table = as_table(made)
+    table.attrs["assumptions"] = assumptions(asked, made)
+    return table
