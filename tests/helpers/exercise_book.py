@@ -30,7 +30,7 @@ prompt = "How long does a kettle of 1,000 W take to boil 2 l of water?"
 answer = "2 * 334.88"
 unit = "s"
 hints = ["Energy over power: $t = E / P$.", "Water takes 4,186 J per kg and kelvin."]
-solution = "It takes {answer:.0f} s."
+solution = "It takes {answer:.0f} s. [Each litre takes as much energy as the first.]{{.why}}"
 
 [[exercise.wrong]]
 answer = "334.88"
@@ -45,6 +45,24 @@ better = "higher"
 prompt = "How many cups a minute?"
 answer = "2"
 solution = "Two."
+
+[[exercise]]
+id = "count"
+title = "Cups a year"
+kind = "number"
+prompt = "How many cups?"
+answer = "2416"
+unit = "cups"
+solution = "{answer:.0f}."
+
+[[exercise]]
+id = "share"
+title = "Heat lost"
+kind = "number"
+prompt = "What part of the heat is lost?"
+answer = "40"
+unit = "%"
+solution = "{answer:.0f} %."
 
 [[exercise]]
 id = "metal"

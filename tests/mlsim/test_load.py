@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +13,11 @@ import pytest
 from mlsim import Engine
 from mlsim.cli import main
 from mlsim.errors import DataFileError, DoesNotFitError, InvalidValueError, WrongKindError
+from mlsim.software import classes, software
 from mlsim.systems.schedulers import scheduler, schedulers
 from mlsim.workloads.lengths import lengths
 from mlsim.workloads.traces import read_trace
+from mlsim.zoo import resolve
 
 ASKED: dict[str, Any] = {"model": "Llama3_8B", "hardware": "H100"}
 
@@ -157,7 +160,7 @@ def test_a_scheduler_belongs_to_a_class_of_software() -> None:
     """What vLLM adds for each sequence makes its tokens slower than those of kernels alone."""
     asked = ASKED | {"rate": 20, "requests": 300, "estimate": "calibrated"}
     usual = Engine.load(**asked)
-    named = Engine.load(**asked, software="vllm")
+    named = Engine.load(**asked, software="vllm_async")
     kernels = Engine.load(**asked, software="kernels")
     tokens = [each.value("time_per_output_token") for each in (usual, named, kernels)]
     assert tokens[0] == tokens[1] > tokens[2]
@@ -173,3 +176,56 @@ def test_the_text_of_a_prompt_takes_the_host_its_time() -> None:
     assert loaded.value("time_to_first_token") == pytest.approx(way + read)
     bare = Engine.load(**asked, software="kernels")
     assert bare.loaded.paths(bare.loaded.requests) == [0.0]
+
+
+def test_an_engine_sets_its_own_limits_by_device() -> None:
+    """vLLM runs 1,024 where a driver lists 70 GiB or more, but on an A100, and 256 elsewhere."""
+    found = {
+        name: scheduler("vllm").on(resolve.device(name))
+        for name in ("H100", "H200", "MI300X", "A100", "L40S")
+    }
+    limits = {name: (rule.running_limit, rule.tokens_per_step) for name, rule in found.items()}
+    assert limits == {
+        "H100": (1024, 8192),
+        "H200": (1024, 8192),
+        "MI300X": (1024, 8192),
+        "A100": (256, 2048),
+        "L40S": (256, 2048),
+    }
+    # Back on a smaller device it has the smaller ones; what somebody sets stands on each.
+    assert found["H100"].on(resolve.device("A100")) == found["A100"]
+    given = scheduler("vllm").with_limits(running_limit=9)
+    assert {given.on(resolve.device(name)).running_limit for name in limits} == {9}
+
+
+def test_a_limit_is_told_where_it_holds_requests_back() -> None:
+    asked = ASKED | {"prompt_tokens": 64, "output_tokens": 64}
+    held = Engine.load(**asked, burst=1500)
+    assert held.value("running_requests") > 500
+    assert "1,024 requests at most run at one time on a copy, the default of vLLM" in str(held)
+    assert "as given" in str(Engine.load(**asked, burst=40, running_limit=16))
+    assert "at most run" not in str(Engine.load(**asked, burst=40))
+
+
+def test_the_newest_class_of_a_scheduler_answers_and_is_named() -> None:
+    """The class of vLLM from release 0.14, which published loads of 2026 bear out."""
+    loaded = Engine.load(**ASKED, rate=5, requests=200, estimate="calibrated")
+    assert loaded.loaded.service.software is software("vllm_async")
+    assert "vLLM from release 0.14" in str(loaded)
+    assert loaded.to_dict()["software"] == "vllm_async"
+
+
+def test_help_lists_every_class_of_software(capsys: pytest.CaptureFixture[str]) -> None:
+    for command in ("load", "plan"):
+        with pytest.raises(SystemExit):
+            main([command, "--help"])
+        words = set(re.findall(r"\w+", capsys.readouterr().out))
+        assert classes().keys() <= words
+
+
+def test_a_step_of_one_token_is_answered() -> None:
+    """512 tokens of a prompt and 127 more are 639 steps of one token each."""
+    loaded = Engine.load(**ASKED, rate=0.1, requests=20, tokens_per_step=1)
+    step = loaded.loaded.typical.decode_step(1.0)
+    assert loaded.value("saturation_rate") == pytest.approx(1 / (639 * step), rel=0.05)
+    assert loaded.value("time_to_first_token") > 512 * step * 0.9

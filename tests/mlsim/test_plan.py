@@ -181,3 +181,34 @@ def test_a_switch_that_does_not_go_with_the_model_says_why() -> None:
     other = Speculation(draft="Qwen3_8B", tokens=4, acceptance=0.8)
     with pytest.raises(InvalidValueError, match="vocabulary of its model"):
         Engine.plan(**PLANNED, speculation=other)
+
+
+PRICES = ("-2 USD/h", "nan USD/h", "inf USD/h", "0 USD/h")
+
+
+@pytest.mark.parametrize("price", PRICES)
+def test_no_door_takes_a_price_that_is_none(price: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """As one for all, by device, of a run, or of a device that is bought."""
+    run = {"model": "Llama3_8B", "hardware": "HGX_H100", "global_batch": 8, "data_parallel": 8}
+    asking: list[Any] = [
+        lambda: Engine.plan(**(ASKED | {"price": price})),
+        lambda: Engine.plan(**(ASKED | {"price": {"H100": price}, "objective": "devices"})),
+        lambda: Engine.train(**run, tokens=1e9, price=price),
+        lambda: owned(
+            price=price.removesuffix("/h"), years=4, power="700 W", electricity="0.1 USD/kWh"
+        ),
+        lambda: owned(
+            price="30000 USD", years=4, power="700 W", electricity=price.replace("/h", "/kWh")
+        ),
+    ]
+    for ask in asking:
+        with pytest.raises(InvalidValueError, match="must be a positive, finite number"):
+            ask()
+    assert main(["plan", "Llama3_8B", "--rate", "20", "--hardware", "H100", "--price", price]) == 1
+    assert "--price must be a positive" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("pue", [-1, 0.5, math.nan, math.inf])
+def test_a_data_center_draws_no_less_than_its_devices(pue: float) -> None:
+    with pytest.raises(InvalidValueError, match="pue must be"):
+        owned(price="30000 USD", years=4, power="700 W", electricity="0.1 USD/kWh", pue=pue)

@@ -48,8 +48,10 @@ def number(**given: Any) -> Evaluation:
         (102_400, "wrong unit", "off by a factor of 1,024."),
         (6000, "wrong unit", "seconds and minutes"),
         (10_000, "wrong unit", "a share and per cent"),
-        (700, "order of magnitude", "too high"),
-        (11, "order of magnitude", "too low"),
+        (97, "order of magnitude", "Nearly: a little too low."),
+        (130, "order of magnitude", "Too high, by less than a factor of two."),
+        (700, "order of magnitude", "Too high, by a factor between two and ten."),
+        (11, "order of magnitude", "Too low, by a factor between two and ten."),
         (1500, "wrong", "Too high, by about a power of ten."),
         (3e-7, "wrong", "Too low, by about 9 powers of ten."),
         (0, "wrong", "sign"),
@@ -89,6 +91,51 @@ def test_a_quantity() -> None:
     assert judge(number(unit="%"), units.Quantity(1.0, "")).kind == "right"
     assert judge(number(), bare).kind == "wrong unit"
     assert judge(number(), units.Quantity(np.array([1.0, 2.0]), "s")).kind == "no answer"
+
+
+def test_a_count_that_is_missed_by_one_is_nearly_right() -> None:
+    """Of 40 for 41, nobody says that the order of magnitude is right."""
+    exercise = Exercise("e", "T", "number", "?", "41", "", unit="GPUs", tolerance=0.005)
+    for given, words in {40: "Nearly: a little too low", 30: "less than a factor of two"}.items():
+        message = judge(evaluate(exercise), given).message
+        assert words in message
+        assert "order of magnitude" not in message
+
+
+def test_one_over_the_answer_is_named() -> None:
+    factor = evaluate(Exercise("e", "T", "number", "?", "1.53", "", unit="times"))
+    assert "one over the answer" in judge(factor, 0.65).message
+    assert "one over the answer" not in judge(number(wrong=()), 0.01).message
+
+
+@pytest.mark.parametrize(
+    ("given", "answer", "kind"),
+    [
+        (0.4, "40", "right"),  # a share
+        ("0.4", "40", "right"),
+        ("2/5", "40", "right"),
+        ("0.4 %", "40", "wrong unit"),  # whoever writes the sign means per cent
+        (40, "40", "right"),
+        ("40 %", "40", "right"),
+        (0.4, "0.4", "right"),  # 0.4 %
+        ("0.4 %", "0.4", "right"),
+        (40, "0.4", "wrong unit"),
+        (0.2, "40", "wrong path"),  # the same mistake, as a share
+        (0.004, "40", "wrong"),
+    ],
+)
+def test_a_share_where_per_cent_is_asked(given: Any, answer: str, kind: str) -> None:
+    path = (WrongPath(f"{answer} / 2", "Half."),)
+    task = evaluate(Exercise("e", "T", "number", "?", answer, "", unit="%", wrong=path))
+    assert judge(task, given).kind == kind
+
+
+def test_whoever_is_right_is_told_why() -> None:
+    solution = "{answer:g} s. [Each *litre* takes [its own]{{.given}}\nenergy.]{{.why}} And more."
+    task = evaluate(Exercise("e", "T", "number", "?", "42", solution))
+    assert task.why == "Each *litre* takes [its own]{.given} energy."
+    assert judge(task, 42).message == f"Right. {task.why}"
+    assert judge(task, 41).message == "Nearly: a little too low. What did you round, or leave out?"
 
 
 def test_an_answer_of_zero_and_a_text() -> None:

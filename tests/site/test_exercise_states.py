@@ -50,7 +50,7 @@ def test_damaged_storage_does_no_harm(visit_exercises: Any, stored: str) -> None
     page = visit_exercises(init=init)
     place = task(page, "rate")
     assert give(page, "rate", "2", guess="3").startswith("Right.")
-    assert page.locator(".exercise.live").count() == 5
+    assert page.locator(".exercise.live").count() == 7
     assert place.get_by_text("Your guess was 1.5 times too high").is_visible()
     assert visit_exercises("guesses.html", init=init).locator(".calibration").is_visible()
 

@@ -30,7 +30,7 @@ def test_a_guess_comes_first_then_the_answer_all_by_keyboard(visit_exercises: An
     keys.press("Control+a")
     keys.type("6.7e2")
     keys.press("Enter")
-    assert said(place).startswith("Right.")
+    assert said(place).startswith("Right. Each litre takes as much energy as the first.")
     assert "The answer is 670 s. Your guess was 2.2 times too low." in said(place)
     assert not solution.is_visible()
     for _ in range(4):  # Check, All your guesses, Hint 1 of 2, Show the solution
@@ -55,13 +55,14 @@ def test_feedback_follows_the_mistake_and_no_list_of_mistakes_is_shown(
     expected = {
         "": "Not attempted yet.",
         "fast": "That is no number: the answer is a number in s.",
-        "11.2 min": "That is in min: the answer is a number in s.",
+        "11.2 kWh": "That is in kWh: the answer is a number in s.",
         "334 s": "That is for one litre.",
         "0.67": "a factor of 1,000. The answer is in s.",
         "690": "Nearly: a little too high.",
-        "1,234.5": "The order of magnitude is right, but it is too high.",
+        "1,234.5": "Too high, by less than a factor of two.",
         "1": "Too low, by about 3 powers of ten.",
         "670 seconds": "Right.",
+        "11.2 min": "Right.",
     }
     for given, words in expected.items():
         assert words in give(page, "double", given), given
@@ -73,13 +74,42 @@ def test_feedback_follows_the_mistake_and_no_list_of_mistakes_is_shown(
     assert place.locator(".exercise-feedback em").inner_text() == "one"
 
 
+def test_after_right_nothing_older_stands_and_another_answer_hears_of_itself_alone(
+    visit_exercises: Any,
+) -> None:
+    page = visit_exercises()
+    place = task(page, "count")
+    assert "no number" in give(page, "count", "many")
+    right = ["Right.", "The answer is 2,416 cups."]  # not 2,420
+    assert [*filter(None, give(page, "count", "2416").split("\n"))] == right
+    assert place.get_by_label("Your answer").get_attribute("aria-invalid") is None
+    assert give(page, "count", "many") == "That is no number: the answer is a number of cups."
+    press(place, "Show the solution")
+    assert [*filter(None, said(place).split("\n"))] == right
+    give(page, "double", "670")
+    assert give(page, "double", "335") == "That is for one litre."
+    page.reload()
+    assert said(task(page, "double")) == "That is for one litre."
+
+
+def test_a_share_is_taken_for_per_cent_but_a_guess_must_say_which(visit_exercises: Any) -> None:
+    page = visit_exercises()
+    place = task(page, "share")
+    place.get_by_label("Your guess").fill("0.3")
+    press(place, "Keep my guess")
+    assert said(place) == "Is that 30 % or 0.3 %? Write it with its sign."
+    assert give(page, "share", "2/5", guess="30 %").startswith("Right.")
+    assert "0.4 %" not in give(page, "share", "0.4")
+    assert "factor of 100" in give(page, "share", "0.4 %")
+
+
 def test_a_guess_that_is_no_number_is_not_kept(visit_exercises: Any) -> None:
     page = visit_exercises()
     place = task(page, "double")
     for given, words in {
         "": "Write a number first.",
         "slow": "no number",
-        "5 min": "in min",
+        "5 kWh": "in kWh",
     }.items():
         place.get_by_label("Your guess").fill(given)
         press(place, "Keep my guess")

@@ -233,6 +233,21 @@ def software(name: str) -> Software:
     return found[name]
 
 
+# What a scheduler takes between two steps, or beside the device.
+_TURN = ("step_host_time", "sequence_host_time")
+
+
+@lru_cache(maxsize=64)
+def without_turn(found: Software) -> Software:
+    """Return a class whose scheduler takes no time: what is left is the device and its starts.
+
+    >>> without_turn(software("vllm")).value("step_host_time")
+    0.0
+    """
+    kept = {name: term for name, term in found.terms.items() if name not in _TURN}
+    return replace(found, terms=MappingProxyType(kept))
+
+
 def without(name: str, series: str) -> Software:
     """Return a class as it was fitted without a series, to be tested on it.
 

@@ -15,7 +15,7 @@
     unit_credit = 0.5              # share of the points for the right digits in another unit
     tolerance = 0.02               # relative
     hints = ["Energy over power."]
-    solution = "{answer:.0f} s."
+    solution = "{answer:.0f} s. [Each litre takes its own energy.]{{.why}}"
 
     [exercise.given]               # names for all of it: the first value is the book's,
     litres = [2, 3, 5]             # the others make variants for assignments
@@ -46,12 +46,13 @@
     because = "Power is energy per second."
 
 The texts of an exercise are Markdown in which `{...}` is computed; `{{` and `}}` are
-braces. Those of a self-check are plain Markdown. `choices` are the options of a
-"choice", or the things to sort of an "order"; the answer is then one of them, or a
-list of all of them. A "text" has a rubric in place of an answer, in plain Markdown; students and
-instructors see it. A `unit` is what stands after the number; "times" asks for a factor,
-and the plural of a word, such as "users", for a number of them. Standard library only:
-chapters import it in their own kernel.
+braces. The sentence of a solution in `[...]{{.why}}` is said to whoever is right. Those of a
+self-check are plain Markdown. `choices` are the options of a "choice", or the things to sort of
+an "order"; the answer is then one of them, or a list of all of them. A "text" has a rubric in
+place of an answer, in plain Markdown; students and instructors see it. A `unit` is what stands
+after the number; "times" asks for a factor, and the plural of a word, such as "users", for a
+number of them. Answers may have another unit of the same kind. Standard library only: chapters
+import it in their own kernel.
 """
 
 from __future__ import annotations

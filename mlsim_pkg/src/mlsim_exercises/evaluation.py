@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from string import Formatter
@@ -18,6 +19,8 @@ from typing import Any
 from mlsim_exercises.data import Exercise
 from mlsim_exercises.errors import ExerciseError
 
+# The sentence of a solution that says why it is so: [...]{.why}, maybe with spans in it.
+_WHY = re.compile(r"\[((?:[^\[\]]|\[[^\[\]]*\])*)\]\{\.why\}")
 EARNS = "This earns {share} % of the points."
 
 
@@ -38,6 +41,12 @@ class Evaluation:
     def credit(self, path: int) -> float:
         """Return the share of the points that a wrong path earns; paths count from 1."""
         return self.credits[path - 1] if self.credits else 0.0
+
+    @property
+    def why(self) -> str:
+        """The sentence of the solution that says why, Markdown; "" where none is marked."""
+        found = _WHY.search(self.solution)
+        return " ".join(found[1].split()) if found else ""
 
 
 def evaluate(exercise: Exercise, given: Mapping[str, Any] | None = None) -> Evaluation:

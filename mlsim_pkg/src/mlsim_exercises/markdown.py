@@ -138,14 +138,13 @@ def asking(exercise: Exercise) -> str:
 
 
 def three_digits(value: float) -> str:
-    """Write a number to three digits, a large one with its thousands apart.
+    """Write a number to three digits, a whole one in full, a large one with its thousands apart.
 
-    >>> three_digits(25_190.0), three_digits(0.01234)
-    ('25,200', '0.0123')
+    >>> three_digits(25_190.5), three_digits(0.01234), three_digits(2416.0), three_digits(999.9)
+    ('25,200', '0.0123', '2,416', '1,000')
     """
-    if not 1000 <= abs(value) < 1e15:
-        return f"{value:.3g}"
-    return f"{float(f'{value:.3g}'):,.0f}"
+    shown = value if value.is_integer() else float(f"{value:.3g}")
+    return f"{shown:,.0f}" if 1000 <= abs(shown) < 1e15 else f"{shown:.3g}"
 
 
 def answer_text(exercise: Exercise, value: Any) -> str:

@@ -1,7 +1,9 @@
 """The verdict on an answer: right, or which mistake was made.
 
 An answer is judged against the computed one, then against each known wrong path, then
-for a slip of the unit, then for its order of magnitude. `verdicts.js` of `mlsim_book`
+for a slip of the unit, then for its order of magnitude. Units that measure the same are taken.
+Where per cent is asked, a number without a unit may be a share, too: 0.4 is right for 40 %, and
+so is 0.4 for 0.4 %, but "0.4 %" is 0.4 % and nothing else. `verdicts.js` of `mlsim_book`
 judges the same way in a reader's browser: it gets the factors and the words from `rules`, and a
 test sees that the two agree. Standard library only.
 """
@@ -23,6 +25,7 @@ from mlsim_exercises.evaluation import (
     plain_number,
     same_answer,
 )
+from mlsim_exercises.units import rules as unit_rules, unit_factor
 
 # Factors between units that people mix up, and what to ask about them.
 _SLIPS: Sequence[tuple[float, str]] = (
@@ -43,7 +46,9 @@ _SAYINGS = {
     "slip": "The digits are right, but not the unit: you are off by {by}.",
     "unit": "The answer is {asked}.",
     "near": "Nearly: a little too {way}. What did you round, or leave out?",
-    "magnitude": "The order of magnitude is right, but it is too {way}.",
+    "twice": "Too {way}, by less than a factor of two.",
+    "magnitude": "Too {way}, by a factor between two and ten.",
+    "reciprocal": "That is one over the answer: it is divided the other way round.",
     "far": "Too {way}, by about {by}.",
     "ten": "a power of ten",
     "tens": "{tens} powers of ten",
@@ -51,6 +56,7 @@ _SAYINGS = {
     "no number": "That is no number: the answer is {wanted}.",
     "comma": "A comma separates thousands, as in 1,500: write one and a half as 1.5.",
     "other unit": "That is in {unit}: the answer is {wanted}.",
+    "which": "Is that {share} % or {given} %? Write it with its sign.",
     "unmarked": "Compare it with the rubric, then with the solution. A person gives points.",
     "earns": EARNS,
     "no text": "The answer is a text, in quotes.",
@@ -63,23 +69,16 @@ _ASKED: Sequence[tuple[str, str]] = (
     (r"(?!.*(?:bps|ss|us)$)[A-Za-z]{3,}s", "a number of {unit}"),
     (".*", "in {unit}"),
 )
-_NEAR = 3  # tolerances
+_NEAR = (3, 0.1)  # tolerances, or this part of the answer
 _LONGEST = 60  # characters of an answer that is a text
 
-# 1,234.5 or 1.2e3 or 1.2 x 10^3, then maybe a unit. Python and JavaScript both read it.
-_NUMBER = (
+# 1,234.5 or 1.2e3 or 1.2 x 10^3 or 1/12, then maybe a unit. Python and JavaScript both read it.
+_DIGITS = (
     r"([-+]?(?:[0-9]{1,3}(?:,[0-9]{3})+(?![0-9])|[0-9]+)(?:\.[0-9]*)?|[-+]?\.[0-9]+)"
     r"(?:[eE]([-+]?[0-9]+)(?![0-9.])| ?[x×*·] ?10(?:\^|\*\*)([-+]?[0-9]+))?"
-    r" *([A-Za-zµμ%×°$€].*)?"
 )
+_NUMBER = rf"{_DIGITS}(?: ?/ ?{_DIGITS})? *([A-Za-zµμ%×°$€].*)?"
 _GAP = r"([0-9])(?:[\u00a0\u2009\u202f ](?=[0-9]{3}(?![0-9]))|_(?=[0-9]))"
-# Other ways to write a unit; the plural of a word needs none.
-_SPELLINGS = {
-    "percent": "%", "per cent": "%", "×": "times", "x": "times", "m^3": "m³", "tonne": "t",
-    "tonnes": "t", "minute": "min", "minutes": "min", "second": "s", "seconds": "s", "sec": "s",
-    "hour": "h", "hours": "h", "millisecond": "ms", "milliseconds": "ms",
-}  # fmt: skip
-_PLURAL = r"([A-Za-z]{3,})s"
 
 
 @dataclass(frozen=True)
@@ -125,21 +124,21 @@ def judge(evaluation: Evaluation, given: Any) -> Verdict:
             return Verdict("no answer", _SAYINGS["no text"])
         return Verdict("unmarked", _SAYINGS["unmarked"])
     if exercise.kind == "number":
-        value = _read_number(exercise, given)
+        values = _read_number(exercise, given)
     else:
-        value = _read_choices(exercise, given)
-    if isinstance(value, Verdict):
-        return value
-    if same_answer(exercise, value, evaluation.answer):
-        return Verdict("right", _SAYINGS["right"], score=1.0)
+        values = _read_choices(exercise, given)
+    if isinstance(values, Verdict):
+        return values
+    if any(same_answer(exercise, value, evaluation.answer) for value in values):
+        return Verdict("right", f"{_SAYINGS['right']} {evaluation.why}".strip(), score=1.0)
     for number, (wrong, because) in enumerate(
         zip(evaluation.wrong, evaluation.because, strict=True), start=1
     ):
-        if same_answer(exercise, value, wrong):
+        if any(same_answer(exercise, value, wrong) for value in values):
             score = evaluation.credit(number)
             return Verdict("wrong path", because.strip(), score=score, path=number)
     if exercise.kind == "number":
-        return _how_far(exercise, value, evaluation.answer)
+        return _how_far(exercise, values[0], evaluation.answer)
     return Verdict("wrong", _SAYINGS[exercise.kind])
 
 
@@ -173,8 +172,7 @@ def rules() -> dict[str, Any]:
         "longest": _LONGEST,
         "number": _NUMBER,
         "gap": _GAP,
-        "spellings": _SPELLINGS,
-        "plural": _PLURAL,
+        **unit_rules(),
     }
 
 
@@ -186,57 +184,66 @@ def _is_blank(given: Any) -> bool:
     return isinstance(given, list | tuple) and not given
 
 
-def _read_number(exercise: Exercise, given: Any) -> float | Verdict:
-    """Return an answer as a plain number in the exercise's unit, or what is wrong with it."""
+def _read_number(exercise: Exercise, given: Any) -> list[float] | Verdict:
+    """Return what an answer may mean in the exercise's unit, or what is wrong with it."""
     wanted = wanted_as(exercise.unit)
     if isinstance(given, str):
         return _read_text(exercise, given, wanted)
     if isinstance(given, bool | complex | bytes):
         return Verdict("no answer", f"{given!r} is no number: the answer is {wanted}.")
     try:
-        return plain_number(given, exercise.unit)
+        value = plain_number(given, exercise.unit)
     except Exception as error:  # noqa: BLE001 - a student's object may raise anything
         return _no_number(given, wanted, str(error))
+    return [value] if is_quantity(given) else _readings(value, exercise.unit)
 
 
-def _read_text(exercise: Exercise, given: str, wanted: str) -> float | Verdict:
-    """Return a number written as a text, maybe with its unit, or what is wrong with it."""
+def _read_text(exercise: Exercise, given: str, wanted: str) -> list[float] | Verdict:
+    """Return what a number written as a text may mean, or what is wrong with it."""
     text = re.sub(_GAP, r"\1", given.strip()[: _LONGEST + 1].replace("\u2212", "-"))
     found = re.fullmatch(_NUMBER, text) if len(text) <= _LONGEST else None
-    digits = f"{found[1].replace(',', '')}e{found[2] or found[3] or 0}" if found else "nan"
-    value = float(digits)
+    value = _value(*found.groups()[:6]) if found else math.nan
     if found is None or not math.isfinite(value):
         said = _SAYINGS["comma" if re.match("[0-9]+,[0-9]", text) else "no number"]
         return Verdict("no answer", said.format(wanted=wanted))
-    if found[4] and not _fits(found[4], exercise.unit):
-        said = _SAYINGS["other unit"].format(unit=found[4].strip(), wanted=wanted)
+    if not found[7]:
+        return _readings(value, exercise.unit)
+    times = _fits(found[7], exercise.unit)
+    if times is None:
+        said = _SAYINGS["other unit"].format(unit=found[7].strip(), wanted=wanted)
         return Verdict("wrong unit", said)
-    return value
+    if not math.isfinite(value * times):
+        return Verdict("no answer", _SAYINGS["no number"].format(wanted=wanted))
+    return [value * times]
 
 
-def _fits(written: str, unit: str) -> bool:
-    """Say whether what stands after a number is its unit; what is counted may be described.
+def _value(*parts: str | None) -> float:
+    """Return a number, or one over another, of the parts that `_NUMBER` finds."""
+    above, below = (
+        float(f"{digits.replace(',', '')}e{plain or power or 0}") if digits else 1.0
+        for digits, plain, power in (parts[:3], parts[3:])
+    )
+    return above / below if below else math.nan
+
+
+def _readings(value: float, unit: str) -> list[float]:
+    """Return what a number without a unit may mean: where per cent is asked, a share, too."""
+    return [value, 100 * value] if unit == "%" else [value]
+
+
+def _fits(written: str, unit: str) -> float | None:
+    """Return the factor from what stands after a number to its unit, None if they don't fit.
+
+    What is counted may be described.
 
     >>> _fits("times as long", "times"), _fits("users per GPU", "users"), _fits("s each", "s")
-    (True, False, False)
+    (1.0, None, None)
     """
-    if _spelled(written) == _spelled(unit):
-        return True
+    times = unit_factor(written, unit)
     first, _, more = written.strip().partition(" ")
-    counted = asked_for(unit) != f"in {unit}" and _spelled(first) == _spelled(unit)
-    return counted and not re.search(r"/|\bper\b", more)
-
-
-def _spelled(unit: str) -> str:
-    """Return a unit in one spelling.
-
-    >>> _spelled("per cent"), _spelled("μs"), _spelled("GB / s"), _spelled("days")
-    ('%', 'us', 'GB/s', 'day')
-    """
-    plain = re.sub("[µμ]", "u", unit.strip())
-    known = _SPELLINGS.get(plain, re.sub(r"\s+", "", plain))
-    plural = re.fullmatch(_PLURAL, known)
-    return plural[1] if plural else known
+    if times is None and asked_for(unit) != f"in {unit}" and not re.search(r"/|\bper\b", more):
+        return unit_factor(first, unit)
+    return times
 
 
 def _no_number(given: Any, wanted: str, said: str) -> Verdict:
@@ -255,8 +262,8 @@ def _several(said: str) -> bool:
     return "length-1" in said or "0-dimensional" in said or "only one element" in said
 
 
-def _read_choices(exercise: Exercise, given: Any) -> Any:
-    """Return an answer as its exercise writes it, or what is wrong with it.
+def _read_choices(exercise: Exercise, given: Any) -> list[Any] | Verdict:
+    """Return an answer as its exercise writes it, alone in a list, or what is wrong with it.
 
     Case and surrounding blanks don't count.
     """
@@ -266,14 +273,14 @@ def _read_choices(exercise: Exercise, given: Any) -> Any:
         found = known.get(str(given).strip().casefold())
         if found is None:
             return Verdict("no answer", f"{given!s:.40} is none of the choices: {allowed}.")
-        return found
+        return [found]
     try:
         items = [known.get(str(each).strip().casefold()) for each in given]
     except TypeError:
         items = []
     if None in items or sorted(map(str, items)) != sorted(exercise.choices):
         return Verdict("no answer", f"The answer is a list with each of these once: {allowed}.")
-    return tuple(items)
+    return [tuple(items)]
 
 
 def _how_far(exercise: Exercise, value: float, answer: float) -> Verdict:
@@ -289,11 +296,13 @@ def _how_far(exercise: Exercise, value: float, answer: float) -> Verdict:
                 said += [unit] if exercise.unit else []
                 said += [earns(exercise.unit_credit)] if exercise.unit_credit else []
                 return Verdict("wrong unit", " ".join(said), score=exercise.unit_credit)
+    if not asked_for(exercise.unit).startswith("in ") and same_answer(exercise, 1 / value, answer):
+        return Verdict("wrong", _SAYINGS["reciprocal"])
     way = "high" if ratio > 1 else "low"
-    if math.isclose(ratio, 1, abs_tol=_NEAR * exercise.tolerance):
-        return Verdict("order of magnitude", _SAYINGS["near"].format(way=way))
     if 0.1 < ratio < 10:
-        return Verdict("order of magnitude", _SAYINGS["magnitude"].format(way=way))
+        near = abs(ratio - 1) <= max(_NEAR[0] * exercise.tolerance, _NEAR[1])
+        far = "twice" if 0.5 < ratio < 2 else "magnitude"
+        return Verdict("order of magnitude", _SAYINGS["near" if near else far].format(way=way))
     tens = round(abs(math.log10(ratio)))
     by = _SAYINGS["ten" if tens == 1 else "tens"].format(tens=tens)
     return Verdict("wrong", _SAYINGS["far"].format(way=way, by=by))

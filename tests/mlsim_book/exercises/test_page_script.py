@@ -29,7 +29,10 @@ WRITTEN = [
     "100ms", "100 ms", "100 MS", "100 s", "0.1 s", "100 µs", "1 x 10^2", "1×10^2", "1 · 10**2", "10^2",
     "1e2 ms", "1e2e3", "1e5.5", "100 ms ms", "100 %", "100 times", "100 x", "100 tim", "100 times as long",
     "100 ms each", "100 users", "100 users at most", "100 users per GPU", "100 user/s", "100 billion parameters", "fast", "nan", "inf", "1e999", "1e-999", "0",
-    "0x64", "1/10", "1,5", "$100", "€100", "50", "49.6", "250", "-7", "1" * 61, "9" * 400, "--1", "1-2", "١٠٠",
+    "0x64", "1/10", "1000/10", "1e3 / 10 ms", "1/0", "1/2/3", "-1/-4 %", "1,5", "$100",
+    "0.1 s", "100 000 us", "100 kB", "100 KB", "100 KiB", "0.1 MiB", "800 kbit", "100 FLOP/B", "0.1 kFLOPs per byte",
+    "100 TFLOPS", "100 request / s", "6000 requests per minute", "1", "0.01", "1/100", "0.5 %", "0.1 thousand users",
+    "100 g CO₂e/kWh", "0.1 kg per kWh", "0.27 J", "100 · 1", "1e308 PB", "9e300 users", "98", "97.9", "60", "190", "201", "0.0001 million", "€100", "50", "49.6", "250", "-7", "1" * 61, "9" * 400, "--1", "1-2", "١٠٠",
 ]  # fmt: skip
 SWEEP = [f"{sign}{100 * 1.07**power:.6g}" for power in range(-400, 400, 3) for sign in ("", "-")]
 FACTORS = [f"{100.5 * factor!r}" for factor in (1e3, 1e-3, 1024, 1 / 60, 3600, 1e12, 24, 0.01)]
@@ -76,12 +79,14 @@ def by_script(cases: list[tuple[dict[str, Any], str]]) -> list[dict[str, Any]]:
 
 def test_script_and_python_say_the_same_to_numbers() -> None:
     tasks = [
-        number(unit="users", wrong=()), number(unit="billion", wrong=()),
+        number(unit="users", wrong=()), number(unit="billion", wrong=()), number(unit="KiB", wrong=()),
+        number(unit="kB", wrong=()), number(unit="FLOP/byte", wrong=()), number(unit="requests/s", wrong=()),
+        number(unit="g/kWh", wrong=()), number("0.01", wrong=()), number(unit="1e24 FLOP", wrong=()),
         number(), number(unit="%"), number(unit="", wrong=()), number(unit_credit=0.55), number(unit="times", wrong=()),
         number("-100", wrong=()), number("0", wrong=()), number("669.76", unit="µs", tolerance=0.3, wrong=()),
     ]  # fmt: skip
     cases = [(task, given) for task in tasks for given in [*WRITTEN, *FACTORS]]
-    cases += [(tasks[2], given) for given in SWEEP] + [(tasks[6], given) for given in SWEEP]
+    cases += [(tasks[9], given) for given in SWEEP] + [(tasks[13], given) for given in SWEEP]
     said = by_script([(as_task(task), given) for task, given in cases])
     kinds = set()
     for (task, given), found in zip(cases, said, strict=True):
@@ -100,13 +105,38 @@ def test_script_and_python_say_the_same_to_numbers() -> None:
     [
         ("100 ms", "ms", "right"),
         ("1,00", "ms", "no answer"),
-        ("0.1 s", "ms", "wrong unit"),
+        ("0.1 s", "ms", "right"),
+        ("0.1 GB", "ms", "wrong unit"),
+        ("100 FLOP/B", "FLOP/byte", "right"),
+        ("100 flops per byte", "FLOP/byte", "right"),
+        ("1200/12 FLOP/B", "FLOP/byte", "right"),
+        ("102400 B", "KiB", "right"),
+        ("100 KB", "KiB", "right"),
+        ("100 kB", "KiB", "order of magnitude"),
+        ("0.09765625 MiB", "KiB", "right"),
+        ("100000000 B", "MB", "right"),
+        ("100 Mb", "MB", "wrong unit"),
+        ("800 Mbit", "MB", "right"),
+        ("100 TFLOPS", "TFLOP/s", "right"),
+        ("100 TFLOPs", "TFLOP/s", "wrong unit"),
+        ("6000 requests/min", "requests/s", "right"),
+        ("0.1 thousand users", "users", "right"),
+        ("0.1 kg CO2e/kWh", "g/kWh", "right"),
+        ("100000 L", "m³", "right"),
+        ("1200 months", "years", "right"),
+        ("1e26 FLOP", "1e24 FLOP", "right"),
+        ("10000 %", "times", "right"),
+        ("1", "%", "right"),  # a share, where 100 % is the answer
+        ("2/2", "%", "right"),
+        ("1 %", "%", "wrong unit"),
+        ("1 times", "%", "right"),
+        ("1/0", "ms", "no answer"),
         ("100 per cent", "%", "right"),
         ("100x", "times", "right"),
         ("100 GPUs", "GPU", "right"),
         ("100 day", "days", "right"),
         ("100 time", "times", "right"),
-        ("100 s", "min", "wrong unit"),
+        ("6000 s", "min", "right"),
         ("100 m", "ms", "wrong unit"),
         ("100 μs", "µs", "right"),
         ("1e2 GB / s", "GB/s", "right"),
@@ -164,4 +194,4 @@ def test_the_script_is_one_scope_with_the_rules_in_it() -> None:
     assert script.startswith("(() => {")
     assert '"use strict";\nconst RULES = {"slips":[[1000.0,' in script
     assert "\n//" not in script
-    assert len(script.encode()) < 32_000
+    assert len(script.encode()) < 35_000  # a tenth are the units, which pages and Python share

@@ -135,7 +135,7 @@ def _assign(options: argparse.Namespace) -> int:
     from mlsim_book.exercises.files import exercise_files
     from mlsim_book.grading.assignment import choose, make_assignment
     from mlsim_book.grading.enrol import add_students
-    from mlsim_book.grading.exams import check_private, made_with
+    from mlsim_book.grading.exams import check_private, made_with, private_files
     from mlsim_book.grading.handouts import write_assignment
     from mlsim_book.grading.key import read_key
     from mlsim_book.grading.people import as_known
@@ -157,7 +157,8 @@ def _assign(options: argparse.Namespace) -> int:
         before = read_key(options.out / "key.json")
         roster = as_known(roster, before.students, before.roster)
     students = roster.names
-    secret = [*options.exam, *([options.private_seed] if options.private_seed else [])]
+    secret = [*options.exam, *private_files(options.wanted, project, files)]
+    secret += [options.private_seed] if options.private_seed else []
     private = tuple(check_private(each, project, options.out) for each in secret)
     chosen = [*(choose(options.wanted, files) if options.wanted else ()), *_exams(options.exam)]
     seed = options.private_seed.read_text(encoding="utf-8").strip() if options.private_seed else ""
@@ -238,6 +239,7 @@ def _grade(options: argparse.Namespace) -> int:
     from mlsim_book.grading.people import as_known
     from mlsim_book.grading.report import NOT_GRADED, publish_results
     from mlsim_book.grading.submissions import find_submissions
+    from mlsim_book.grading.walls.choose import choose
 
     folders = Folders.of(
         options.folder, key=options.key, submissions=options.submissions, out=options.out
@@ -288,6 +290,8 @@ def _grade(options: argparse.Namespace) -> int:
     for line in told(not_graded(results, collected.passed), str(folders.results / NOT_GRADED)):
         _say(line)
     finish.tell(book, notes, _say)
+    if not options.executor and (counted := choose(options.walls).counted):
+        _say(f"walls: {counted}")
     if failed:
         _say("What could not be run is tried again by the next run.")
     return int(bool(failed))

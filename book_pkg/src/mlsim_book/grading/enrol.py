@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import tempfile
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from mlsim_book.errors import SourceError
 from mlsim_book.grading.assignment import Assignment
-from mlsim_book.grading.handouts import student_files
+from mlsim_book.grading.handouts import put, student_files
 from mlsim_book.grading.key import key_text, read_key
 from mlsim_book.model import Project
 
@@ -35,8 +34,8 @@ def add_students(assignment: Assignment, project: Project, out: Path) -> list[st
     merged = replace(old, students={**old.students, **new}, roster=roster)
     try:
         for name, text in student_files(merged, project, new):
-            _put(out / name, text)
-        _put(out / "key.json", key_text(merged))  # last: what was cut short is done again
+            put(out / name, text)
+        put(out / "key.json", key_text(merged))  # last: what was cut short is done again
     except OSError as error:
         raise SourceError(f"the notebooks can't be written: {error.strerror}", file=out) from error
     return list(new)
@@ -66,14 +65,3 @@ def _check_same(old: Assignment, new: Assignment, out: Path) -> None:
 def _asked(assignment: Assignment) -> Any:
     data = json.loads(key_text(assignment))
     return data["title"], data["questions"]
-
-
-def _put(path: Path, text: str) -> None:
-    """Write a file, whole or not at all."""
-    with tempfile.NamedTemporaryFile(
-        "w", encoding="utf-8", dir=path.parent, prefix=".", delete=False
-    ) as file:
-        file.write(text)
-    part = Path(file.name)
-    part.chmod(0o644 if path.suffix == ".ipynb" else 0o600)
-    part.replace(path)

@@ -15,6 +15,7 @@ from typing import Any
 
 from mlsim_book.caches import content_hash
 from mlsim_book.grading.assignment import Assignment, Question
+from mlsim_book.grading.cells import some
 from mlsim_book.grading.executors import Task, processes, run_all
 from mlsim_book.grading.kept import Kept
 from mlsim_book.grading.key import read_key
@@ -32,7 +33,7 @@ from mlsim_exercises.verdicts import Verdict, judge
 __all__ = ["Folders", "Mark", "Result", "grade"]
 
 Progress = Callable[[str], None]
-_FORMAT = "3"  # raise it when grading changes
+_FORMAT = "4"  # raise it when grading changes
 _FAR = 64  # submissions at a time on a cluster, whose size isn't known
 _GIVEN = 300  # characters of an answer that are shown
 
@@ -282,6 +283,6 @@ def _note_repeats(results: list[Result]) -> list[Result]:
     noted = []
     for each in results:
         others = [file for file in files[each.student] if file != each.file and each.student]
-        note = (f"also of this student: {', '.join(others)}",) if others else ()
+        note = (f"also of this student: {some(others)}",) if others else ()
         noted.append(replace(each, notes=each.notes + note))
     return noted

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
 from mlsim_book.grading.assignment import Assignment, Question
-from mlsim_book.grading.cells import csv_text, number
+from mlsim_book.grading.cells import csv_text, number, some
 from mlsim_book.grading.hand import Hand, marked
 from mlsim_book.grading.late import LateRule, read_time
 from mlsim_book.grading.overrides import PENALTY, Override, Overrides
@@ -183,7 +183,7 @@ def _taken(own: Sequence[Result], rules: Rules) -> tuple[Result, list[str]]:
     if rules.take == "best":
         return best, []
     if when(in_order[0])[:-1] == when(in_order[-1])[:-1]:
-        others = ", ".join(each.file for each in own if each is not best)
+        others = some([each.file for each in own if each is not best])
         said = "nothing says which is the latest: the one with most points was taken"
         return best, [f"{said}, not {others}"]
     latest = in_order[-1]

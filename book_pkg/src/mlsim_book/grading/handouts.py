@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,8 @@ from mlsim_exercises.rubrics import rubric_list
 
 _DECIDED = ("matches.csv", OVERRIDES, HAND)  # the instructor's own
 _OURS = {"students", "solutions", "rubric.md", "key.json", "submissions", *_DECIDED}
+_HANDED_OUT, _SOLUTIONS = "students", "solutions"
+_PRIVATE = 0o700  # of folders: on a shared server, students have accounts, too
 _INSTRUCTORS = "This file holds the answers: it is not for students."
 
 
@@ -51,12 +54,10 @@ def write_assignment(
         out.parent.mkdir(parents=True, exist_ok=True)
         with hold(out, wait=60), fresh_folder(out) as new:
             for name, text in _files(assignment, project):
-                path = new / name
-                path.parent.mkdir(parents=True, exist_ok=True)
-                path.write_text(text, encoding="utf-8")
+                put(new / name, text)
             if wheel:
-                (new / "students" / wheel.name).write_bytes(wheel.data)
-            (new / "submissions").mkdir()
+                (new / _HANDED_OUT / wheel.name).write_bytes(wheel.data)
+            (new / "submissions").mkdir(mode=_PRIVATE)
             for name in _DECIDED:
                 if (out / name).exists():
                     carry(out / name, new)
@@ -70,6 +71,22 @@ def write_assignment(
             f"the assignment can't be written: {error.strerror}", file=out,
             hint="Name another folder: --out DIR.",
         ) from error  # fmt: skip
+
+
+def put(path: Path, text: str) -> None:
+    """Write a file of an assignment, whole or not at all; all but what is handed out, privately."""
+    public = path.parent.name == _HANDED_OUT
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o755 if public else _PRIVATE)
+    if path.parent.name == _SOLUTIONS:  # of an older version, it was open
+        path.parent.chmod(_PRIVATE)
+    with tempfile.NamedTemporaryFile(
+        "w", encoding="utf-8", dir=path.parent, prefix=".", delete=False
+    ) as file:  # for its owner alone
+        file.write(text)
+    part = Path(file.name)
+    if public:
+        part.chmod(0o644)
+    part.replace(path)
 
 
 def _check_folder(out: Path, key: str, *, replace: bool) -> None:
@@ -122,7 +139,7 @@ def student_files(
     title = file_name(assignment.title)
     for student, numbers in everyone.items():
         name = file_name(student) if student else title
-        for folder, solved in (("students", False), ("solutions", True)):
+        for folder, solved in ((_HANDED_OUT, False), (_SOLUTIONS, True)):
             cells = [install] if install else []
             cells += _cells(assignment, numbers, texts, student, solved=solved)
             yield f"{folder}/{name}.ipynb", _notebook(cells, assignment, student)

@@ -104,8 +104,9 @@ def write_site(
     offered = write_offer(offer or Offer(committed_notebooks(project)), project, out)
     for group in paper_groups(formats, expanded):
         _write_paper(_as_format(group[0], book, expanded, filled, keep), group, out, progress)
+    favicon = [project.root / project.favicon] if project.favicon else []
     site = Site(
-        project, assets, write_shared(assets, out), offered,
+        project, assets, write_shared(assets, out, *favicon), offered,
         _titles(book, finished, assets, keep), downloads(project, formats),
         guesses_page((each.page.page.chapter.href, each.body) for each in finished),
     )  # fmt: skip

@@ -6,7 +6,16 @@ import argparse
 from typing import Any
 
 from mlsim.cli.flags import flags_of, in_flags
-from mlsim.cli.options import LAYOUT, add_command, add_flags, add_layout, argument, as_json, given
+from mlsim.cli.options import (
+    LAYOUT,
+    SOFTWARE,
+    add_command,
+    add_flags,
+    add_layout,
+    argument,
+    as_json,
+    given,
+)
 from mlsim.cli.pools import add_spread, spread_of
 from mlsim.cli.switches import add_switches, switches
 from mlsim.engine import Engine
@@ -23,15 +32,15 @@ _FLAGS = (
     ("burstiness", "X", "1 at random, 0 evenly spaced, more in bursts (1)"),
     ("think-time", "S", "seconds between a user's answer and next request (0)"),
     ("scheduler", "NAME", "vllm, sglang or tensorrt_llm (vllm)"),
-    ("running-limit", "N", "most requests that run at one time"),
-    ("tokens-per-step", "N", "most tokens that a step works on"),
+    ("running-limit", "N", "most requests that run at one time (the engine's own on the device)"),
+    ("tokens-per-step", "N", "most tokens that a step works on (the engine's own on the device)"),
     ("seed", "N", "of the random lengths and arrivals (0)"),
     ("precision", "FORMAT", "number format: bf16, fp8, w4a16, ... (16 bits)"),
     ("weights", "FORMAT", "format of the weights alone"),
     ("activations", "FORMAT", "format of the activations alone"),
     ("kv-cache", "FORMAT", "format of the KV cache alone"),
     ("estimate", "NAME", "roofline, bound or calibrated (roofline)"),
-    ("software", "NAME", "class of program of a calibrated estimate"),
+    ("software", "NAME", f"{SOFTWARE}; of the scheduler if none is named"),
 )
 _WHOLE = ("users", "burst", "requests", "running_limit", "tokens_per_step", "seed", "prefix_blocks")
 _NUMBERS = ("rate", "burstiness", "think_time")
@@ -69,7 +78,11 @@ def _load(options: argparse.Namespace) -> str:
         answer = loaded.steady if loaded.steady and options.explain in loaded.steady.names else None
         explanation = (answer or loaded).explain(options.explain)
         return str(explanation.to_json() if options.json else explanation)
-    return as_json(loaded.to_dict()) if options.json else in_flags(str(loaded), {})
+    return (
+        as_json(loaded.to_dict())
+        if options.json
+        else in_flags(str(loaded), {"running_limit": flags["running_limit"]})
+    )
 
 
 def _number(text: str, flag: str, kind: type) -> Any:

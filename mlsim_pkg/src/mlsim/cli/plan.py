@@ -6,7 +6,16 @@ import argparse
 from typing import Any
 
 from mlsim.cli.flags import flags_of
-from mlsim.cli.options import add_flags, add_json, argument, as_json, given, number, numbers
+from mlsim.cli.options import (
+    SOFTWARE,
+    add_flags,
+    add_json,
+    argument,
+    as_json,
+    given,
+    number,
+    numbers,
+)
 from mlsim.cli.pools import imbalance
 from mlsim.cli.switches import add_switches, switches
 from mlsim.engine import Engine
@@ -23,10 +32,10 @@ _FLAGS = (
     ("provider", "NAME", "whose prices (the lowest on record)"),
     ("terms", "WORDS", '"on demand" or "spot" (on demand)'),
     ("price", "PRICE", 'of one device, such as "2.5 USD/h"'),
-    ("running-limit", "N", "most requests at once on a copy (256)"),
+    ("running-limit", "N", "most requests at once on a copy (the engine's own on the device)"),
     ("estimate", "NAME", "roofline, bound or calibrated (the last)"),
     ("scheduler", "NAME", "vllm, sglang or tensorrt_llm (vllm)"),
-    ("software", "NAME", "class of program of a calibrated estimate"),
+    ("software", "NAME", f"{SOFTWARE}; of the scheduler if none is named"),
     ("context-parallel", "N", "devices that share each sequence; several with commas (1)"),
     ("pipeline-parallel", "N", "stages that share the layers; several with commas (1)"),
     (

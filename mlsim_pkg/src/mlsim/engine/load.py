@@ -27,9 +27,9 @@ from mlsim.zoo import resolve
 
 
 def load(
-    *,
     model: Model | str,
     hardware: Device | System | Cluster | str,
+    *,
     rate: Any = None,
     users: int | None = None,
     burst: int | None = None,
@@ -99,7 +99,7 @@ def load(
         "vllm", "sglang" or "tensorrt_llm".
     running_limit, tokens_per_step
         Most requests that run at one time, and most tokens that a step works on, in place
-        of the scheduler's.
+        of those that the engine sets itself on such a device.
     seed
         Of the random lengths and arrivals.
     tensor_parallel, pipeline_parallel, data_parallel, expert_parallel, context_parallel,
@@ -107,7 +107,7 @@ def load(
         The layout, as for `serve`. Copies, and batches in flight in a pipeline, each have a
         scheduler of their own, and requests go to them in turn.
     software
-        Class of software of a calibrated estimate; by default that of the scheduler.
+        Class of software of a calibrated estimate; by default the newest of the scheduler.
     prefix_share
         Share of each prompt's tokens that is in the cache already; or "trace": what the trace
         says of each prompt, by its blocks or its column `prefix_tokens`.
@@ -143,9 +143,9 @@ def load(
     81
     """
     keywords = dict(locals())
-    rule = find_scheduler(scheduler).with_limits(
-        _limit("running_limit", running_limit), _limit("tokens_per_step", tokens_per_step)
-    )
+    where = resolve.cluster(hardware)
+    rule = limited(find_scheduler(scheduler), running_limit, tokens_per_step)
+    rule = rule.on(where if isinstance(where, Device) else where.device)
     if trace is not None and rate is not None:
         one_arrival({"users": users, "burst": burst, "trace": trace})
     else:
@@ -161,7 +161,7 @@ def load(
     coming, share = with_prefixes(coming, prefix_share, prefix_blocks, trace)
     served = resolve.transformer(model)
     keywords |= {
-        "hardware": resolve.cluster(hardware),
+        "hardware": where,
         "model": served,
         "batch_size": data_parallel,
         # How long prompts and answers are is for the requests to say.
@@ -249,8 +249,21 @@ def _number(name: str, value: Any) -> float:
     return float(value)
 
 
-def _limit(name: str, value: Any) -> int | None:
-    return None if value is None else check_count(name, value, most=100_000)
+def limited(rule: Scheduler, running: Any, tokens: Any = None) -> Scheduler:
+    """Return a scheduler with the limits that are given; on a device it has its own, else.
+
+    Raises
+    ------
+    InvalidValueError
+        If one is no whole number from 1 up.
+    """
+    given = {"running_limit": running, "tokens_per_step": tokens}
+    return rule.with_limits(
+        **{
+            name: None if value is None else check_count(name, value, most=100_000)
+            for name, value in given.items()
+        }
+    )
 
 
 def check_seed(value: Any) -> int:

@@ -7,6 +7,7 @@ from typing import Any
 
 from mlsim.engine.keywords import SWITCHES
 from mlsim.engine.layouts import Search, listed, pools_of, sizes
+from mlsim.engine.load import limited
 from mlsim.engine.predict.bands import band as find_band
 from mlsim.engine.rents import Prices
 from mlsim.equations import plans
@@ -25,14 +26,14 @@ from mlsim.zoo import resolve
 
 
 def plan(
-    *,
     model: Model | str,
+    hardware: Any = None,
+    *,
     rate: Any,
     time_to_first_token: Any = "1 s",  # noqa: S107
     time_per_output_token: Any = "50 ms",  # noqa: S107
     prompt_tokens: int = 512,
     output_tokens: int = 128,
-    hardware: Any = None,
     precision: Any = None,
     objective: str = "cost",
     provider: str | None = None,
@@ -129,9 +130,7 @@ def plan(
     served = resolve.transformer(model)
     goals = _goals(rate, time_to_first_token, time_per_output_token, prompt_tokens, output_tokens)
     rates = Prices(objective, provider, terms, price)
-    rule = find_scheduler(scheduler)
-    if running_limit is not None:
-        rule = rule.with_limits(check_count("running_limit", running_limit, 100_000))
+    rule = limited(find_scheduler(scheduler), running_limit)
     if software is None and estimate == CALIBRATED:
         keywords["software"] = rule.software
     how = {name: keywords[name] for name in ("reserve", "estimate", "software", *SWITCHES)}
@@ -214,10 +213,17 @@ def owned(
         _positive("purchase_price", price, "USD"),
         float(quantity(365.25 * _years(years), "day").to("s").magnitude),
         _positive("max_power", power, "W"),
-        pue,
+        _pue(pue),
         _positive("electricity_price", electricity, "USD/J"),
     )
     return quantity(found, "USD/s").to("USD/h")
+
+
+def _pue(value: Any) -> float:
+    found = _positive("pue", value, "1")
+    if found < 1:
+        raise InvalidValueError(f"pue must be 1 or more, not {value!r}: all power is in it.")
+    return found
 
 
 def _years(value: Any) -> float:

@@ -49,7 +49,11 @@ def find(name: str) -> Record:
         return found
     keys = list(chain.from_iterable(space.keys() for space in SPACES))
     raise unknown_name(
-        "model, device, system or place", name, [key.rpartition(".")[2] for key in keys]
+        "model, device, system or place",
+        name,
+        [key.rpartition(".")[2] for key in keys],
+        see="`mlsim zoo` lists them all.",
+        like=Hardware.core(name),
     )
 
 

@@ -40,14 +40,27 @@ function readTask(box) {
   };
 }
 
-/** What to tell whoever took a wrong path: the page's own words, without the answer they begin with. */
+/** A copy of some of the page's own words. */
+function copyOf(node) {
+  const copy = node.cloneNode(true);
+  all("[id]", copy).forEach((each) => each.removeAttribute("id"));
+  return copy;
+}
+
+/** What to tell whoever took a wrong path: the page's words, without the answer they begin with. */
 function pathWords(task, path) {
-  const copy = task.paths[path - 1].closest("li").cloneNode(true);
+  const copy = copyOf(task.paths[path - 1].closest("li"));
   const after = copy.querySelector(".wrong-path").nextSibling;
   if (after?.nodeType === 3) after.data = after.data.replace(/^\s*:\s*/, "");
   copy.querySelector(".wrong-path").remove();
-  all("[id]", copy).forEach((each) => each.removeAttribute("id"));
   return make("div", {}, ...copy.childNodes);
+}
+
+/** What to tell: of a right answer also why, in the sentence that its solution marks. */
+function verdictWords(task, { kind, message, path }) {
+  if (path) return pathWords(task, path);
+  const why = kind === "right" && task.solution.querySelector(".why");
+  return make("p", {}, message, ...(why ? [" ", ...copyOf(why).childNodes] : []));
 }
 
 /** An answer as readers see it. */
@@ -131,11 +144,12 @@ function startExercise(box) {
   }
 
   function drawFeedback(seen) {
-    const parts = [];
-    const verdict = state.given === undefined ? null : judge(task, state.given);
-    if (verdict) parts.push(verdict.path ? pathWords(task, verdict.path) : make("p", {}, verdict.message));
-    if (seen) parts.push(howFarWords());
-    answer.mark(verdict?.kind === "no answer");
+    const judged = state.given === undefined ? null : judge(task, state.given);
+    const verdict = judged?.kind === "no answer" ? null : judged; // that is told once, and not kept
+    const parts = verdict ? [verdictWords(task, verdict)] : [];
+    // whoever tries something else after the right answer hears of that alone
+    if (state.revealed || (seen && verdict?.kind === "right")) parts.push(howFarWords());
+    answer.mark(false);
     tell(feedback, verdict?.kind ?? "not attempted", ...parts);
   }
 
@@ -152,9 +166,12 @@ function startExercise(box) {
     event.preventDefault();
     const text = guess.get();
     const read = text.trim() ? readNumber(text, task.unit) : { message: "Write a number first. A rough one will do." };
-    guess.mark(read.message);
-    if (read.message) return tell(feedback, "no answer", make("p", {}, read.message)), guess.focus();
-    save({ guess: read.value, guessText: withUnit(read.value, task.unit) });
+    const [value, share] = read.values ?? [];
+    // a share or per cent? An answer is right as either, but a guess is kept as one
+    const message = read.message ?? (share && Math.abs(value) < 1 ? say("which", { share: digits(share), given: digits(value) }) : "");
+    guess.mark(message);
+    if (message) return tell(feedback, "no answer", make("p", {}, message)), guess.focus();
+    save({ guess: value, guessText: withUnit(value, task.unit) });
     announce(`Your guess is kept: ${state.guessText}. Now work it out.`);
     answer.focus();
   });
@@ -168,12 +185,13 @@ function startExercise(box) {
     const given = answer.get();
     const { kind, message } = judge(task, given);
     const first = { choice: "Choose one first.", text: "Write a sentence first." }[task.kind] ?? message;
+    answer.mark(kind === "no answer");
     if (kind === "not attempted") return tell(feedback, kind, make("p", {}, first)), answer.focus();
-    const counts = kind !== "no answer";
     feedback.replaceChildren(); // so that the same words are read out again
+    if (kind === "no answer") return tell(feedback, kind, make("p", {}, message));
     const open = task.kind !== "number" && !byHand && state.guess === undefined && !state.revealed && !state.seen;
-    const guessed = counts && open ? { guess: given, guessText: answerWords(task, given) } : {};
-    save({ given, tries: (state.tries ?? 0) + counts, solved: state.solved || kind === "right", ...guessed });
+    const guessed = open ? { guess: given, guessText: answerWords(task, given) } : {};
+    save({ given, tries: (state.tries ?? 0) + 1, solved: state.solved || kind === "right", ...guessed });
   });
   hint.addEventListener("click", () => {
     if ((state.hints ?? 0) >= task.hints.length) return;

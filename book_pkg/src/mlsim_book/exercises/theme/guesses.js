@@ -40,10 +40,11 @@ function make(tag, attributes = {}, ...children) {
   return element;
 }
 
-/** Write a number to three digits. */
+/** Write a number to three digits, a whole one in full. */
 function digits(value) {
   const size = Math.abs(value);
   if (size && (size < 1e-4 || size >= 1e15)) return value.toExponential(2);
+  if (Number.isInteger(value)) return value.toLocaleString("en");
   return Number(value.toPrecision(3)).toLocaleString("en", { maximumSignificantDigits: 3 });
 }
 

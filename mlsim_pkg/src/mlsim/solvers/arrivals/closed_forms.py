@@ -11,7 +11,6 @@ from mlsim.solvers.answer import Answer
 from mlsim.solvers.arrivals.asked import Loaded
 from mlsim.solvers.question import Question
 from mlsim.solvers.reports import Report
-from mlsim.units import text
 
 # What the closed forms tell of arrivals at random, and of users who wait.
 _AT_RATE = (
@@ -69,7 +68,7 @@ class Steady(Answer):
     def line(self) -> str:
         """Return the results in one line."""
         shown = (
-            f"{_STEADY[name]} {text(float(self.value(name)), term(name).unit)}"
+            f"{_STEADY[name]} {term(name).text(float(self.value(name)))}"
             for name in self._results
             if name in _STEADY
         )
@@ -78,7 +77,7 @@ class Steady(Answer):
     def report(self) -> Report:
         """Return the answer as a title and rows."""
         rows = [
-            (name.replace("_", " "), text(float(self.value(name)), term(name).unit))
+            (name.replace("_", " "), term(name).text(float(self.value(name))))
             for name in self._results
         ]
         return Report(self.about, rows, label=20)

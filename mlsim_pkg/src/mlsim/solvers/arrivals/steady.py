@@ -8,7 +8,7 @@ from functools import lru_cache
 from mlsim.equations import Equation, arrivals, equations_of, plan
 from mlsim.errors import InvalidValueError
 from mlsim.solvers.arrivals.lookup import between, chunk_time
-from mlsim.solvers.arrivals.step_times import StepTimes
+from mlsim.solvers.arrivals.step_times import CHUNKS, StepTimes
 from mlsim.solvers.question import Known, Question
 from mlsim.systems.schedulers import Scheduler
 
@@ -17,6 +17,8 @@ OBSERVED = ("observed_running_requests",)
 # Times that a rate and a batch are tried until they agree.
 _ROUNDS = 200
 _ENOUGH = 1e-9
+# Numbers of prompts in a step that are tried for the rate that saturates.
+_BUNCHES = 4
 _FULL = 0.999
 
 
@@ -42,6 +44,7 @@ class Typical:
         rule: Scheduler,
         *,
         prefix: float = 0.0,
+        shared: bool = True,
         call_time: float = 0.0,
         tokenizing_time: float = 0.0,
     ) -> None:
@@ -59,10 +62,22 @@ class Typical:
         self.known.add("the scheduler", steps_ahead=float(rule.steps_ahead))
         self.known.add("the way of a request to its scheduler", call_time=call_time)
         self.known.add("the host, for each token of a text", tokenizing_time=tokenizing_time)
-        self.known.add(
-            "the scheduler, and the cache of whole requests",
-            running_limit=min(limit, self.fitting(prompt + output)),
-        )
+        # Where an answer's room is not kept for it, requests are half grown, on average.
+        grown = prompt + output if rule.reserves_output else self.context
+        running = min(limit, self.fitting(grown))
+        # Steps that hold prompts as well have less room for those who decode.
+        running = min(running, self.decoding) if shared and rule.mixed else running
+        words = "the scheduler, the cache, and the tokens of a step"
+        self.known.add(words, running_limit=running)
+
+    @property
+    def decoding(self) -> float:
+        """Most requests that decode where every step is full, and reads the prompts of all.
+
+        A step's tokens are shared as those of a request are, between its answer and its prompt.
+        """
+        checked = self.rounds * self.times.width
+        return self.budget * checked / (checked + self.new) / self.times.width
 
     def equations(self, *, users: bool) -> tuple[Equation, ...]:
         """Return the equations that hold: of users who wait, or of arrivals at random."""
@@ -83,6 +98,10 @@ class Typical:
 
     def decode_step(self, running: float) -> float:
         """Time of a decode step of so many requests, a mean where they are no whole number."""
+        return self.times.step(self._decoding(running), max(1.0, running))
+
+    def _decoding(self, running: float) -> float:
+        """Time of such a step on the device."""
         low = min(int(running), len(self.times.reading) - 2)
         ends = [self._whole_step(low + i) for i in (0, 1)]
         return ends[0] + (ends[1] - ends[0]) * (running - low)
@@ -104,13 +123,15 @@ class Typical:
         before = min(int(checked), most)
         tokens = min(int(checked + count * self.new), most)
         read = (tokens - before) / self.new
-        added = times.together[tokens] - times.together[before]
-        return added / read + self.attention
+        device = self._decoding(running)
+        added = times.together[tokens] - times.together[before] + read * self.attention
+        whole = times.step(device + added, max(1.0, running) + read)
+        return (whole - times.step(device, max(1.0, running))) / read
 
     @property
     def attention(self) -> float:
         """Time of a prompt's own attention, whole."""
-        longest = (len(self.times.reading_prompt) - 1) * self.times.chunk_step + 1
+        longest = min((CHUNKS - 1) * self.times.chunk_step + 1, float(self.budget))
         done, taken = self.prefix, 0.0
         while done < self.prompt:
             chunk = min(longest, self.prompt - done)
@@ -125,9 +146,12 @@ class Typical:
 
     def reading_time(self, prompts: float) -> float:
         """Time of the steps that read so many prompts and nothing else."""
-        times, left, taken = self.times, prompts * self.new, prompts * self.attention
+        times, left, taken = self.times, prompts * self.new, 0.0
         while left > 0:
-            taken += times.together[int(min(left, self.budget))]
+            part = min(left, self.budget)
+            read = part / self.new
+            device = times.together[int(part)] + read * self.attention
+            taken += times.step(device, max(1.0, read))
             left -= self.budget
         ends = self.reading_steps(prompts)
         together = min(math.ceil(prompts / ends), len(times.scores) - 1)
@@ -146,14 +170,13 @@ class Typical:
         """Return what asks for the rate at which the service is always full."""
         running = self.known["running_limit"]
         full = self.decode_step(running)
-        words = f"{running:,.0f} requests at once, from the operators"
-        # Where the service is full, prompts come as those before them end.
-        prompts = running / self.rounds
-        known = self.known.joined(
-            Known().add(
-                words, full_step_time=full, full_prompt_time=self.prompt_time(running, prompts)
-            )
-        )
+        words = f"{running:,.3g} requests at once, from the operators"
+        # Prompts come as those before them end, so many in each step, or more of them together.
+        least = max(1.0, running / self.rounds)
+        more = max(1.0, min(running, self.budget / self.new) / least)
+        bunches = (least * more ** (part / _BUNCHES) for part in range(_BUNCHES + 1))
+        prompt = min(self.prompt_time(running, each) for each in bunches)
+        known = self.known.joined(Known().add(words, full_step_time=full, full_prompt_time=prompt))
         return Question(known, self.equations(users=False), {})
 
     def at_rate(self, rate: float) -> Known:

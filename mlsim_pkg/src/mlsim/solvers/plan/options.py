@@ -97,7 +97,7 @@ class Refused:
 def tried(candidate: Candidate, goals: Goals, rule: Scheduler) -> Option | Refused:
     """Return what a layout can do: its best batch within the goals, or why there is none."""
     try:
-        front = points(candidate.service, goals, rule)
+        front = points(candidate.service, goals, rule.on(candidate.service.device))
     except MlsimError as error:
         return Refused(candidate, name_of(candidate.service), str(error))
     if isinstance(front, str):

@@ -138,10 +138,16 @@ class Planned:
                 "output_tokens": {"value": self.goals.output_tokens, "unit": "token/sample"},
             },
             "objective": self.objective,
+            **self._made_by(),
             **self._switched(),
             "options": [row(each) for each in self.options],
             "refused": [{"layout": each.name, "why": each.why} for each in self.refused],
         }
+
+    def _made_by(self) -> dict[str, Any]:
+        """Return the class of software, for JSON; nothing where none is asked of."""
+        made_by = self.best.service.software
+        return {"software": made_by.key} if made_by else {}
 
     def _switched(self) -> dict[str, Any]:
         """Return what is switched on, for JSON; nothing where nothing is."""
@@ -161,6 +167,9 @@ class Planned:
         other = self._other()
         rows += [other] if other else []
         rows.append(("margin", self._margin()))
+        made_by = self.best.service.software
+        if made_by:
+            rows.append(("program", f"{made_by.name} ({made_by.key})"))
         rows.append(("price", price_words(self.best)))
         rows += [("with", words) for words in self.best.service.switches.words().values()]
         if self.objective == "cost":

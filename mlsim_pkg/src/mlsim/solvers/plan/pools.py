@@ -68,6 +68,7 @@ class Decoders:
 
 def decoders(candidate: Candidate, goals: Goals, rule: Scheduler) -> Decoders | Refused:
     """Return what a layout can do that only decodes, or why it can't."""
+    rule = rule.on(candidate.service.device)
     # Devices that only decode work on one token of each sequence at a time.
     service = replace(candidate.service, chunk_tokens=float(rule.running_limit))
     try:

@@ -146,7 +146,7 @@ class Readers:
 def readers(candidate: Candidate, goals: Goals, rule: Scheduler) -> Readers | Refused:
     """Return what a layout can do that only reads prompts, or why it can't."""
     try:
-        return _readers(candidate, goals, rule)
+        return _readers(candidate, goals, rule.on(candidate.service.device))
     except MlsimError as error:
         return Refused(candidate, name_of(candidate.service), str(error))
 
