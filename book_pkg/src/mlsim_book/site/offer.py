@@ -94,7 +94,7 @@ def notebooks_for(project: Project, site_url: str | None, *, jobs: int = 2) -> M
     Else they are made again from results that are kept; those in the repository stay as they are.
     """
     there = committed_notebooks(project)
-    if site_url == project.site_url or not there:
+    if (site_url or "").rstrip("/") == (project.site_url or "").rstrip("/") or not there:
         return there
     made = make_notebooks(replace(project, site_url=site_url), Problems(), jobs=jobs)
     return {name: text for name, text in made.items() if name in there}
