@@ -63,6 +63,8 @@ def test_it_fits_and_is_read_out(page: Any, size: dict[str, int], look: str) -> 
     button = page.locator(".install-line button")
     first, second = box.bounding_box(), button.bounding_box()
     assert first["x"] + first["width"] <= second["x"]  # the button hides none of the line
+    middles = [each["y"] + each["height"] / 2 for each in (first, second)]
+    assert abs(middles[0] - middles[1]) < 1
     assert box.get_attribute("aria-label") == "Code, scrolls sideways"
     page.evaluate(axe_script())
     found = page.evaluate("axe.run('.notebook-links')")["violations"]
