@@ -114,7 +114,12 @@ class Memory(Suggesting):
         >>> print(Hardware.Cloud.A100.memory.printed, Hardware.Cloud.TPUv4.memory.printed)
         80 GB 32 GiB
         """
-        return (self.figures.get("printed") or self.figures["capacity"]).quantity
+        return self.printed_figure.quantity
+
+    @property
+    def printed_figure(self) -> Figure:
+        """The printed size with its source."""
+        return self.figures.get("printed") or self.figures["capacity"]
 
     @property
     def l2(self) -> Quantity[Any] | None:

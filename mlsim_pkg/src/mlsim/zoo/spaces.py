@@ -280,7 +280,7 @@ class Devices(Namespace):
         for key in sorted(self.keys()):
             device = self.get(key)
             said = board(device.name)
-            memory = said.memory or round(device.memory.figures["capacity"].value)
+            memory = said.memory or round(device.memory.printed_figure.value)
             found[key] = replace(said, memory=memory)
         return found
 
