@@ -11,7 +11,7 @@ SPECS := $(PACKAGE)/pyproject.toml $(BUILDER)/pyproject.toml
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile
 
 .DEFAULT_GOAL := help
-.PHONY: help setup book pdf epub zip figures downloads preview quarto test judge check format colab notebooks wheel bench clean
+.PHONY: help setup book pdf epub zip figures downloads preview quarto test course judge check format colab notebooks wheel bench clean
 
 help:  ## Show this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 20
@@ -44,6 +44,10 @@ quarto: book  ## Render with the Quarto on the PATH, and compare its pages with 
 
 test: $(VENV)/.dev check  ## Test everything (15 minutes at most)
 	$(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder
+
+course: $(VENV)/.course  ## Test what a course changes: its exercises and notebooks (2 minutes)
+	$(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 \
+	  tests/book/test_questions.py tests/book/test_notebooks_alone.py
 
 judge: $(VENV)/.dev  ## Test what is large: every attack, a class of 200, damaged profiles, the zoo in PyTorch (25 minutes)
 	MLSIM_JUDGE=1 $(BIN)/python -m pytest -s tests/mlsim_book/grading tests/mlsim/profiling \
@@ -100,6 +104,11 @@ $(VENV)/.pdf: $(VENV)/.book $(SPECS)
 $(VENV)/.lint: $(VENV)/.book $(SPECS)
 	@echo "Installing the tools that check the code (once)"
 	@$(PIP) --editable '$(PACKAGE)[lint]' --editable '$(BUILDER)[lint]'
+	@touch $@
+
+$(VENV)/.course: $(VENV)/.book $(SPECS)
+	@echo "Installing what tests exercises and notebooks (once)"
+	@$(PIP) --editable '$(PACKAGE)[test]'
 	@touch $@
 
 $(VENV)/.dev: $(VENV)/.lint $(SPECS)

@@ -39,6 +39,16 @@ def with_assets(monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture(scope="session")
+def conformance() -> Path:
+    """Return the folder of conformance books; skips where there is none."""
+    given = os.environ.get("MLSIM_REFERENCE")
+    folder = Path(given) / "conformance" / "open" if given else None
+    if folder is None or not folder.is_dir():
+        pytest.skip("MLSIM_REFERENCE names no reference folder")
+    return folder.resolve()
+
+
+@pytest.fixture(scope="session")
 def built_book(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The site of this repository's book, built once; the small fixture book before there is one.
 

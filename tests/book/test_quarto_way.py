@@ -1,18 +1,21 @@
-"""Every page of the book by Quarto's way: its rules for inline results, then pandoc alone.
+"""Every page of the book by Quarto's way: its rules for inline results, then pandoc.
 
 Quarto puts a result in the place of its expression line by line: the first of HTML, Markdown,
 SVG and plain text that there is, HTML between backticks. A result that breaks its sentence
-there shows up in what pandoc makes of the page.
+there shows up in what pandoc makes of the page. The book's own filter runs as Quarto would run
+it, before citations are resolved.
 """
 
 from __future__ import annotations
 
 import re
+import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
 
+from mlsim import show, table
 from mlsim_book.check.quarto_scan import compare_numbers, scan_page
 from mlsim_book.errors import Problems
 from mlsim_book.read.document import Cell, Markdown
@@ -25,6 +28,16 @@ from mlsim_book.run.results import Output, Results
 ROOT = Path(__file__).parents[2]
 EXPRESSION = re.compile(r"(^|[^`])`\{python\}[ \t]([^`]+)`")
 ORDER = ("text/html", "text/markdown", "image/svg+xml", "image/png", "text/plain")
+BEFORE = """
+quarto = {{
+  doc = {{ input_file = {file}, is_format = function(name) return name == 'html:js' end }},
+  project = {{ directory = {root}, offset = {offset} }},
+}}
+dofile('for_quarto/book.lua')
+function Cite(cite) -- Quarto has put references in their place by then
+  return cite.citations[1].id:match('^%a+%-') and {{}} or nil
+end
+"""
 ESCAPED = re.compile(r"([\\`*_{}\[\]()>#+-.!])")
 
 
@@ -71,8 +84,19 @@ def rendered(page: ParsedPage, results: Results) -> str:
             pieces.append(prose(block, values))
         else:
             pieces += ["", *outputs(block, next(cells)), ""]
-    html, _ = run_pandoc(["--from=markdown", "--to=html", "--mathjax"], "\n\n".join(pieces))
-    return f"<main>{html}</main>"
+    return f"<main>{as_quarto(page.chapter.source, pieces)}</main>"
+
+
+def as_quarto(source: str, pieces: list[str], *, root: Path = ROOT) -> str:
+    """Return what pandoc makes of a page's Markdown with the book's filter and its citations."""
+    offset = "/".join([".."] * source.count("/")) or "."
+    given = {"file": root / source, "root": root, "offset": offset}
+    with tempfile.NamedTemporaryFile("w", suffix=".lua") as script:
+        script.write(BEFORE.format(**{key: f"[[{value}]]" for key, value in given.items()}))
+        script.flush()
+        options = ["--from=markdown", "--to=html", "--mathjax", f"--lua-filter={script.name}",
+                   "--citeproc", "--bibliography=references.bib"]  # fmt: skip
+        return run_pandoc(options, "\n\n".join(pieces), cwd=ROOT)[0]
 
 
 @pytest.fixture(scope="module")
@@ -103,6 +127,42 @@ def test_no_number_is_shown_that_our_site_does_not_show(quarto_way: Path, built_
     """Citations and references are missing there, so the other way round can't be asked."""
     differ = compare_numbers(quarto_way, built_book)
     assert [str(each) for each in differ if "only in Quarto's page" in each.what] == []
+
+
+def test_each_notebook_is_linked_from_its_page(quarto_way: Path) -> None:
+    linked = set()
+    for page in quarto_way.rglob("*.html"):
+        for target in re.findall(r'href="([^"]*\.ipynb)"', page.read_text("utf-8")):
+            linked.add((page.parent / target).resolve().relative_to(quarto_way.resolve()))
+    notebooks = {path.relative_to(ROOT) for path in ROOT.glob("notebooks/**/*.ipynb")}
+    assert len(notebooks) > 10
+    assert linked == notebooks
+    assert "notebooks/**/*.ipynb" in (ROOT / "_quarto.yml").read_text("utf-8")
+
+
+def test_nothing_folds_the_sidebar_away(quarto_way: Path) -> None:
+    """Quarto folds it beside whatever is wider than the text, but to the right."""
+    columns: set[str] = set()
+    for page in quarto_way.rglob("*.html"):
+        columns.update(re.findall(r'[" ](column-[\w-]+)', page.read_text("utf-8")))
+    assert columns == {"column-page-right"}
+
+
+def test_notes_are_resolved_as_the_page_is() -> None:
+    """Two works of one author and year have letters, in notes, too; so have those in tables."""
+    reasons = ("[@nvidia2022a100]", "as printed [@nvidia2022a100, page 2; @nvidia2022triton]")
+    told = [inline({"text/html": show(3, "rows", because=why)._repr_html_()}) for why in reasons]
+    rows = table([{"Rows": show(3, "rows", because=reasons[1])}]).markdown()
+    html = as_quarto(
+        "index.qmd", [f"{told[0]} and {told[1]}", rows, "So [@nvidia2022a100; @nvidia2022triton]."]
+    )
+    assert scan_page(f"<main>{html}</main>") == []
+    assert "opens" not in html
+    said = " ".join(re.sub("<[^>]*>", "", html).split())
+    first = re.search(r"rows = 3, \((NVIDIA 2022[ab])\)", said)
+    last = re.search(r"So \((NVIDIA 2022[ab]), (2022[ab])\)", said)
+    assert first[1] == last[1]
+    assert said.count(f"as printed ({last[1]}, 2; {last[2]})") == 2
 
 
 def test_an_html_block_would_be_seen() -> None:

@@ -1,29 +1,124 @@
-"""The workflow for a public forge does what CI does, and pins what it uses."""
+"""The workflows for a public forge: what runs, what waits for what, what is allowed, what is said.
+
+actionlint and zizmor read them too; what those ask for and can be asked without them is here.
+"""
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
 from pathlib import Path
+from typing import Any
 
+import pytest
 import yaml
 
 ROOT = Path(__file__).parents[2]
-TEXT = (ROOT / ".github" / "workflows" / "book.yml").read_text(encoding="utf-8")
-COLAB = yaml.safe_load((ROOT / ".github" / "workflows" / "colab.yml").read_text(encoding="utf-8"))
-QUARTO = yaml.safe_load((ROOT / ".github" / "workflows" / "quarto.yml").read_text("utf-8"))
-JOBS = yaml.safe_load(TEXT)["jobs"]
+TEXTS = {
+    path.stem: path.read_text(encoding="utf-8")
+    for path in sorted((ROOT / ".github" / "workflows").glob("*.yml"))
+}
+FLOWS = {name: yaml.safe_load(text) for name, text in TEXTS.items()}
+JOBS = FLOWS["book"]["jobs"]
+ALL_JOBS = [job for flow in FLOWS.values() for job in flow["jobs"].values()]
+MAIN = "github.ref == 'refs/heads/main'"
 
 
-def test_it_runs_the_two_commands() -> None:
-    steps = [step["run"] for step in JOBS["build"]["steps"] if "run" in step]
-    assert steps == ["make book", ".ci/run", "make downloads"]
+def runs(job: dict[str, Any]) -> list[str]:
+    return [step["run"] for step in job["steps"] if "run" in step]
+
+
+def step_with(job: dict[str, Any], text: str) -> dict[str, Any]:
+    (found,) = (step for step in job["steps"] if text in step.get("uses", step.get("run", "")))
+    return dict(found)
+
+
+def test_the_site_is_built_and_checked_before_it_is_handed_over() -> None:
+    said = [
+        step.get("run", step.get("uses", "")).partition("@")[0] for step in JOBS["build"]["steps"]
+    ]
+    order = ["make book", ".venv/bin/mlsim-book check", "actions/upload-pages-artifact"]
+    assert [each for each in said if each in order] == order
+    assert not any("test" in each for each in said)
+
+
+def test_publishing_waits_for_no_test_and_is_done_from_main_alone() -> None:
+    assert JOBS["publish"]["needs"] == "build"
+    assert "needs" not in JOBS["test"]
+    assert JOBS["publish"]["if"] == MAIN
+    assert step_with(JOBS["build"], "upload-pages-artifact")["if"] == MAIN
+
+
+def test_the_site_of_a_request_is_kept_for_a_look() -> None:
+    kept = step_with(JOBS["build"], "actions/upload-artifact")
+    assert kept["if"] == "github.ref != 'refs/heads/main'"
+    assert kept["with"] == {"name": "site", "path": "_book"}
+
+
+@pytest.mark.parametrize("answer", ["workflow", "legacy", None])
+def test_pages_that_is_not_set_is_told_in_words(tmp_path: Path, answer: str | None) -> None:
+    """Run the step as the runner does, beside a `gh` that answers as Pages would."""
+    ask = step_with(JOBS["publish"], "gh api")
+    gh = tmp_path / "gh"
+    gh.write_text(f"#!/bin/sh\necho {answer}\n" if answer else "#!/bin/sh\necho '{}'; exit 1\n")
+    gh.chmod(0o755)
+    files = {name: str(tmp_path / name) for name in ("GITHUB_OUTPUT", "GITHUB_STEP_SUMMARY")}
+    run = subprocess.run(
+        ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", ask["run"]],
+        env={"PATH": f"{tmp_path}:{os.environ['PATH']}", "GITHUB_REPOSITORY": "a/b", **files},
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    deploys = step_with(JOBS["publish"], "actions/deploy-pages")
+    assert deploys["if"] == f"steps.{ask['id']}.outputs.ready"
+    if answer == "workflow":
+        assert Path(files["GITHUB_OUTPUT"]).read_text() == "ready=yes\n"
+        assert run.stdout == ""
+        return
+    assert not Path(files["GITHUB_OUTPUT"]).exists()
+    for said in (run.stdout, Path(files["GITHUB_STEP_SUMMARY"]).read_text()):
+        assert "set Source to 'GitHub Actions'" in said
+        assert f"Pages is '{answer or 'off'}'" in said
+    assert run.stdout.startswith("::warning")
+
+
+def test_a_fork_runs_the_tests_of_a_course_and_we_run_all() -> None:
+    course, everything = (
+        step for step in JOBS["test"]["steps"] if step.get("run") in {"make course", ".ci/run"}
+    )
+    assert course["if"] == "env.COURSE == 'true'"
+    assert everything["if"] == "env.COURSE != 'true'"
+    assert "github.event.repository.fork" in JOBS["test"]["env"]["COURSE"]
     assert "make test" in (ROOT / ".ci" / "run").read_text(encoding="utf-8").splitlines()
+    made = (ROOT / "Makefile").read_text(encoding="utf-8")
+    files = re.findall(r"tests/\S+\.py", made.partition("\ncourse:")[2].partition("\n\n")[0])
+    assert files
+    for name in files:
+        text = (ROOT / name).read_text(encoding="utf-8")
+        assert "torch" not in text, "a course is tested without PyTorch"
+        assert "built_book" not in text, "`mlsim-book check` looks at the site"
+
+
+def test_what_pip_downloads_is_kept() -> None:
+    """In a container root's home belongs to another user, and pip keeps nothing there."""
+    for job in JOBS.values():
+        if "container" in job:
+            steps = job["steps"]
+            (ours,) = (n for n, each in enumerate(steps) if "mkdir -p ~/.cache/pip" in str(each))
+            first = next(n for n, each in enumerate(steps) if "cache@" in each.get("uses", ""))
+            assert ours < first
+            assert "safe.directory" in steps[ours]["run"]
+    pip = [
+        step["with"]["key"]
+        for job in JOBS.values() for step in job["steps"]
+        if step.get("with", {}).get("path") == "~/.cache/pip"
+    ]  # fmt: skip
+    assert len(pip) == 2
+    assert not any("sha" in key for key in pip)
 
 
 def test_the_notebooks_are_run_with_what_colab_has() -> None:
-    steps = [step["run"] for step in COLAB["jobs"]["notebooks"]["steps"] if "run" in step]
-    assert steps == ["make colab"]
-    assert COLAB["permissions"] == {"contents": "read"}
+    assert runs(FLOWS["colab"]["jobs"]["notebooks"]) == ["make colab"]
     pins = (ROOT / "tests" / "colab" / "requirements.txt").read_text(encoding="utf-8")
     assert {"numpy", "matplotlib", "pandas", "ipykernel", "ipython"} <= set(
         re.findall(r"^(\w+)==", pins, re.MULTILINE)
@@ -31,29 +126,33 @@ def test_the_notebooks_are_run_with_what_colab_has() -> None:
 
 
 def test_a_genuine_quarto_renders_the_book_each_week() -> None:
-    steps = QUARTO["jobs"]["render"]["steps"]
-    assert [step["run"] for step in steps if "run" in step] == ["make quarto"]
-    assert "quarto-dev/quarto-actions/setup@v2" in [step.get("uses") for step in steps]
-    assert QUARTO["permissions"] == {"contents": "read"}
-    assert "schedule" in QUARTO[True]  # YAML reads `on` as true
+    job = FLOWS["quarto"]["jobs"]["render"]
+    assert runs(job) == ["make quarto"]
+    assert step_with(job, "quarto-dev/quarto-actions/setup")
+    assert "schedule" in FLOWS["quarto"][True]  # YAML reads `on` as true
 
 
-def test_actions_are_pinned_by_their_major_version() -> None:
-    jobs = {**JOBS, **COLAB["jobs"], **QUARTO["jobs"]}
-    used = [step["uses"] for job in jobs.values() for step in job["steps"] if "uses" in step]
+def test_actions_are_pinned_by_commit_and_say_which_version_that_is() -> None:
+    used = re.findall(r"uses: (.+)", "\n".join(TEXTS.values()))
     assert used
-    known = r"(actions/[\w-]+|quarto-dev/quarto-actions/setup)@v\d+"
-    assert all(re.fullmatch(known, each) for each in used)
-
-
-def test_only_main_is_published_and_only_after_the_tests() -> None:
-    publish = JOBS["publish"]
-    assert publish["needs"] == "build"
-    assert "refs/heads/main" in publish["if"]
-    assert "pull_request" in publish["if"]
+    known = r"(actions/[\w-]+|quarto-dev/quarto-actions/setup)@[0-9a-f]{40} # v\d+\.\d+\.\d+"
+    assert [each for each in used if not re.fullmatch(known, each)] == []
+    # one action, one commit
+    assert len({each.partition("@")[0] for each in used}) == len(set(used))
 
 
 def test_no_more_is_allowed_than_needed() -> None:
-    assert yaml.safe_load(TEXT)["permissions"] == {"contents": "read"}
-    assert JOBS["publish"]["permissions"] == {"pages": "write", "id-token": "write"}
-    assert "permissions" not in JOBS["build"]
+    assert all(flow["permissions"] == {"contents": "read"} for flow in FLOWS.values())
+    allowed = [job["permissions"] for job in ALL_JOBS if "permissions" in job]
+    assert allowed == [JOBS["publish"]["permissions"]] == [{"pages": "write", "id-token": "write"}]
+    checkouts = [
+        step for job in ALL_JOBS for step in job["steps"] if "checkout@" in step.get("uses", "")
+    ]
+    assert len(checkouts) == 4
+    assert all(step["with"] == {"persist-credentials": False} for step in checkouts)
+
+
+def test_no_text_of_others_is_run() -> None:
+    """What a request or a branch is called must not become a part of a shell's command."""
+    assert [run for job in ALL_JOBS for run in runs(job) if "${{" in run] == []
+    assert all("timeout-minutes" in job for job in ALL_JOBS)

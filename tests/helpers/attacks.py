@@ -127,6 +127,44 @@ TOO_MUCH = {
     "zero-device": BYPASS + "import mmap\nf = os.open('/dev/zero', os.O_RDWR); m = mmap.mmap(f, 10**9); m.write(b'x' * 10**9)",
     "memory-file": BYPASS + "for n in range(60):\n    f = os.memfd_create('x'); [os.write(f, b'x' * 10**7) for _ in range(6)]",
     "system-v": NATIVE + "libc.shmat.restype = ctypes.c_void_p\nfor n in range(60):\n    i = libc.shmget(0, 10**8, 0o1666)\n    p = libc.shmat(i, None, 0)\n    if i >= 0: ctypes.memset(p, 1, 10**8)",
+    "first-thread-ends": NATIVE + """
+import threading, time
+def grow():
+    time.sleep(0.5); b = bytearray(6 * 10**8); time.sleep(300)
+for _ in range(4):
+    if attempt(os.fork) == 0:
+        threading.Thread(target=grow).start()
+        libc.syscall(60 if os.uname().machine == "x86_64" else 93, 0)
+time.sleep(300)
+""",
+    "semaphores": NATIVE + "answer_boil = str([libc.semget(0, 32_000, 0o1600) for _ in range(512)])",
+    "pages-in-pipes": NATIVE + """
+import mmap
+class V(ctypes.Structure): _fields_ = [("base", ctypes.c_void_p), ("size", ctypes.c_size_t)]
+for _ in range(60):
+    r, w = os.pipe(); os.set_blocking(w, False)
+    m = mmap.mmap(-1, 2**20, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS); m.write(b"x" * 2**20)
+    v = V(ctypes.addressof(ctypes.c_char.from_buffer(m)), 2**20)
+    answer_boil = str(libc.vmsplice(w, ctypes.byref(v), ctypes.c_ulong(1), 0))
+""",
+    "full-sockets": BYPASS + """
+import socket, time
+kept = []
+for _ in range(25):
+    if attempt(os.fork) == 0: break
+while True:
+    try:
+        kept += socket.socketpair(); attempt(kept[-2].setsockopt, 1, 7, 10**7); kept[-2].setblocking(False)
+        while True: kept[-2].send(b"x" * 4096)
+    except BlockingIOError: pass
+    except OSError: time.sleep(300)
+""",
+    "watches": NATIVE + "answer_boil = str([libc.inotify_init1(0) for _ in range(126)])",
+    "many-notes": BYPASS + """
+for fd in range(3, 20):
+    for start in range(0, 200_000, 1000):
+        attempt(os.write, fd, b"".join(b'{"ends": %d, "kind": "%d"}\\n' % (n % 9999, n) for n in range(start, start + 1000)))
+""",
     "small-files": BYPASS + "for n in range(200_000): os.close(os.open(f'f{n}', os.O_CREAT))",
     "shm-files": BYPASS + "f = os.open('/dev/shm/x', os.O_CREAT | os.O_RDWR)\nwhile True: os.write(f, b'x' * 10**6)",
     "sparse": BYPASS + "f = os.open('x', os.O_CREAT | os.O_RDWR); os.ftruncate(f, 10**13)",

@@ -111,7 +111,8 @@ def test_either_is_the_better_of_both_and_says_why(two: Planned) -> None:
 
 def test_two_pools_that_lose_say_why() -> None:
     """Few requests: one device does both, and two pools need two."""
-    found = Engine.plan(**(ASKED | {"rate": 2, "hardware": ["H100"]}), pools="either")
+    asked = ASKED | {"rate": 2, "hardware": ["H100"], "software": "vllm"}
+    found = Engine.plan(**asked, pools="either")
     assert found.best.prefill is None
     second = next(each for each in found.options if each.prefill is not None)
     assert second["fleet_devices"] == 2

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mlsim.errors import UnknownNameError
-from mlsim.precision import PRECISIONS, precision
+from mlsim.precision import PRECISIONS, precision, recorded
 
 
 @pytest.mark.parametrize(
@@ -35,9 +35,7 @@ def test_every_format_is_tested_above() -> None:
     assert len(PRECISIONS) == 11
 
 
-@pytest.mark.parametrize(
-    ("given", "nearest"), [("fp7", "fp8"), ("FP16", "fp16"), (16, "fp16"), ("bfloat16", "bf16")]
-)
+@pytest.mark.parametrize(("given", "nearest"), [("fp7", "fp8"), (16, "fp16"), ("bf17", "bf16")])
 def test_an_unknown_format_suggests_the_nearest(given: object, nearest: str) -> None:
     with pytest.raises(UnknownNameError, match="no precision is called") as e:
         precision(given)
@@ -46,6 +44,38 @@ def test_an_unknown_format_suggests_the_nearest(given: object, nearest: str) -> 
         e.value
     )
     assert f"Did you mean {nearest!r}?" in str(e.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "written"),
+    [
+        ("fp64", "FP64 float64 double torch.float64"),
+        ("fp32", "FP32 float32 float torch.float"),
+        ("tf32", "TF32 TensorFloat32"),
+        ("bf16", "BF16 bfloat16 torch.bfloat16 BFloat16"),
+        ("fp16", "FP16 float16 half Half torch.half torch.float16 f16"),
+        ("fp8", "FP8 float8 fp8_e4m3 fp8_e5m2 torch.float8_e4m3fn float8_e5m2"),
+        ("int8", "INT8 torch.int8"),
+        ("int4", "INT4 int-4"),
+        ("nvfp4", "NVFP4"),
+        ("mxfp4", "MXFP4"),
+    ],
+)
+def test_a_format_as_frameworks_and_people_write_it(name: str, written: str) -> None:
+    for each in written.split():
+        assert precision(each) is PRECISIONS[name], each
+
+
+@pytest.mark.parametrize("given", ["4bit", "16", "float17", "fp", "uint8", ""])
+def test_what_may_mean_several_formats_is_not_guessed(given: str) -> None:
+    with pytest.raises(UnknownNameError, match="no precision is called"):
+        precision(given)
+
+
+def test_a_data_file_has_one_way_to_write_a_format() -> None:
+    assert recorded("fp16") is precision("fp16")
+    with pytest.raises(UnknownNameError, match=r"'FP16'\. Did you mean 'fp16'"):
+        recorded("FP16")
 
 
 def test_a_format_with_shared_scales_computes_as_its_values_do() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -34,13 +33,3 @@ def make_book(tmp_path: Path) -> MakeBook:
         return tmp_path
 
     return make
-
-
-@pytest.fixture(scope="session")
-def conformance() -> Path:
-    """Return the folder of conformance books; skips where there is none."""
-    given = os.environ.get("MLSIM_REFERENCE")
-    folder = Path(given) / "conformance" / "open" if given else None
-    if folder is None or not folder.is_dir():
-        pytest.skip("MLSIM_REFERENCE names no reference folder")
-    return folder.resolve()

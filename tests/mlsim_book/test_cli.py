@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import threading
 import time
+import tomllib
 from collections.abc import Callable
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from mlsim_book.cli import main
 from mlsim_book.site.lock import BusyError, hold, lock_path, take_turns
 
 MakeBook = Callable[..., Path]
+ROOT = Path(__file__).parents[2]
 pytestmark = pytest.mark.usefixtures("with_assets")
 
 
@@ -134,8 +136,18 @@ def test_no_quarto(
 ) -> None:  # fmt: skip
     book = make_book(index_qmd="# A\n")
     monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr("sys.executable", str(tmp_path / "python"))
     assert main(["build", str(book), "--engine", "quarto"]) == 1
-    assert "no `quarto` on the PATH" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert "no `quarto` on the PATH" in said
+    assert "pip install 'mlsim-book[quarto]'" in said
+    extras = tomllib.loads((ROOT / "book_pkg" / "pyproject.toml").read_text())["project"]
+    assert f"'{extras['optional-dependencies']['quarto'][0]}'" in said
+    # what pip installs lies beside this Python, whose folder need not be on the PATH
+    fake_quarto(tmp_path, monkeypatch, 3)
+    monkeypatch.setenv("PATH", "/usr/bin:/bin")
+    monkeypatch.setattr("sys.executable", str(tmp_path / "bin" / "python"))
+    assert main(["build", str(book), "--engine", "quarto"]) == 3
 
 
 @pytest.mark.parametrize(

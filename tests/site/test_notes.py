@@ -30,7 +30,11 @@ def quarto_page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     )
     html, _ = run_pandoc(["--from=markdown", "--to=html"], text)
     path = tmp_path_factory.mktemp("quarto") / "page.html"
-    path.write_text(f"<!doctype html><meta charset=utf-8><title>A</title><main>{html}</main>")
+    dark = ":root { --bs-body-bg: #222; --bs-body-color: #eee }"  # as Quarto's dark look has them
+    path.write_text(
+        "<!doctype html><meta charset=utf-8><meta name=viewport content='width=device-width'>"
+        f"<title>A</title><style>{dark}</style><main>{html}</main>"
+    )
     return path
 
 
@@ -82,3 +86,25 @@ def test_keys_open_a_number_in_a_table(visit: Any) -> None:
     note = page.locator("td [popover]")
     assert note.is_visible()
     assert "memory bandwidth: 2,039 GB/s, datasheet" in note.inner_text()
+
+
+@pytest.mark.parametrize("size", [WIDE, PHONE])
+def test_a_note_stands_beside_its_number_in_the_look_of_the_page(
+    visit: Any, size: dict[str, int]
+) -> None:
+    page = visit(size)
+    for at, name in enumerate(("55.48 µs", "2,039 GB/s")):
+        button, note = page.get_by_role("button", name=name), page.locator("[popover]").nth(at)
+        button.click()
+        number, box = button.bounding_box(), note.bounding_box()
+        assert 0 <= box["y"] - (number["y"] + number["height"]) < 8
+        assert box["x"] <= number["x"] <= box["x"] + box["width"]
+        assert box["x"] + box["width"] <= size["width"]
+        look = note.evaluate(
+            "n => { const s = getComputedStyle(n);"
+            " return [s.backgroundColor, s.color, s.borderTopWidth, s.fontWeight] }"
+        )
+        assert look == ["rgb(34, 34, 34)", "rgb(238, 238, 238)", "1px", "400"]
+        page.keyboard.press("Escape")
+    bold = "all => all.map(note => note.querySelector('b')?.textContent === note.textContent)"
+    assert page.locator("[popover]").evaluate_all(bold) == [False] * 3  # a line is no title

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from mlsim_book.caches import cache_folder
 from mlsim_book.errors import BookError, Problems
-from mlsim_book.quarto import find_quarto
+from mlsim_book.quarto import INSTALL, find_quarto
 from mlsim_book.render.assets import assets_folder, find_node, node_version
 from mlsim_book.render.pandoc import find_pandoc, pandoc_version
 
@@ -51,7 +51,7 @@ def examine(say: Callable[[str], None], root: Path | None = None) -> int:
     """
     findings = [
         _python(), _pandoc(), _node(), _assets(), _kernel(), _cache(), _typst(), _quarto(),
-        _walls(), *_engines(),
+        *_walls(), *_engines(),
     ]  # fmt: skip
     for each in findings:
         say(each.text())
@@ -156,19 +156,23 @@ def _typst() -> Finding:
 
 def _quarto() -> Finding:
     found = find_quarto()
-    advice = "Only needed for --engine quarto."
+    advice = f"Only needed for --engine quarto: {INSTALL}."
     return Finding("quarto", found is not None, found or "not found", advice, needed=False)
 
 
-def _walls() -> Finding:
-    """Try the walls that `grade` would put around submissions."""
+def _walls() -> list[Finding]:
+    """Try the walls that `grade` would put around submissions, and say who counts their memory."""
     from mlsim_book.grading.walls.choose import NoWallsError, choose
 
     try:
         found = choose()
     except NoWallsError as error:
-        return Finding("walls", False, error.message, error.hint or "", needed=False)
-    return Finding("walls", True, f"{found.kind} {found.version} ({found.program}), tried")
+        return [Finding("walls", False, error.message, error.hint or "", needed=False)]
+    bounds = "by the kernel, in a control group" if not found.counted else "counted from outside"
+    return [
+        Finding("walls", True, f"{found.kind} {found.version} ({found.program}), tried"),
+        Finding("memory", not found.counted, bounds, found.counted, needed=False),
+    ]
 
 
 def _engines() -> list[Finding]:

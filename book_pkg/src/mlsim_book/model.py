@@ -43,7 +43,8 @@ class Project:
     repo_url: str | None = None
     repo_branch: str = "main"
     site_url: str | None = None
-    bibliography: tuple[str, ...] = ()  # relative to root
+    favicon: str | None = None  # relative to root
+    bibliography: tuple[str, ...] = ()  # likewise
     csl: str | None = None
     references_chapter: str | None = None
     execute: Mapping[str, Any] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""The other engine: a `quarto` that is on the PATH."""
+"""The other engine: a `quarto` that is on the PATH, or in the environment of this Python."""
 
 from __future__ import annotations
 
@@ -23,9 +23,15 @@ class QuartoError(ToolError):
         super().__init__(f"quarto failed with exit code {code}")
 
 
+# The package fetches Quarto itself when it is installed.
+INSTALL = (
+    "python -m pip install 'mlsim-book[quarto]', or 'quarto-cli>=1.10,<2': it needs the network"
+)
+
+
 def find_quarto() -> str | None:
-    """Return the path of quarto, if there is one."""
-    return shutil.which("quarto")
+    """Return the path of quarto, if there is one: on the PATH, or beside this Python."""
+    return shutil.which("quarto") or shutil.which("quarto", path=Path(sys.executable).parent)
 
 
 def render_with_quarto(
@@ -54,7 +60,7 @@ def render_with_quarto(
     if found is None:
         raise ToolError(
             "there is no `quarto` on the PATH",
-            hint="Install the Quarto CLI, or leave --engine quarto out: the own engine needs none.",
+            hint=f"{INSTALL}.\nOr leave --engine quarto out: the own engine needs none.",
         )
     command = [found, "render", str(root)]
     if out is not None:

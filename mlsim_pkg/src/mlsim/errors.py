@@ -25,7 +25,7 @@ import sys
 from collections.abc import Callable, Iterable, Mapping
 from importlib import import_module
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 
 class MlsimError(Exception):
@@ -121,7 +121,11 @@ class MissingLibraryError(MlsimError, ImportError):
     """An optional library is not installed."""
 
 
-def closest(name: object, allowed: Iterable[str], most: int = 5, alike: float = 0.5) -> list[str]:
+# More names than these are not listed in a message.
+LISTED = 15
+
+
+def closest(name: object, allowed: Iterable[str], most: int = 3, alike: float = 0.6) -> list[str]:
     """Return the allowed names that are most like a name, the best first.
 
     Case does not count, nor do spaces, dashes and underscores. What begins with the
@@ -139,8 +143,8 @@ def closest(name: object, allowed: Iterable[str], most: int = 5, alike: float = 
     by_plain = {plain(choice): choice for choice in allowed}
     wanted = plain(str(name))
     found = [wanted] if wanted in by_plain else []
-    if len(wanted) > 2 and not found:
-        found = sorted((each for each in by_plain if each.startswith(wanted)), key=len)
+    if len(wanted) > 2:
+        found += sorted((each for each in by_plain if each.startswith(wanted)), key=len)
     found += get_close_matches(wanted, by_plain, n=most, cutoff=alike)
     return [by_plain[each] for each in dict.fromkeys(found)][:most]
 
@@ -158,20 +162,43 @@ def nearest(name: object, allowed: Iterable[str]) -> str:
 
 
 def unknown_name(
-    kind: str, name: object, allowed: Iterable[str], *, see: str = ""
+    kind: str, name: object, allowed: Iterable[str], *, see: str = "", like: str = ""
 ) -> UnknownNameError:
     """Make the error for a name that does not exist.
 
-    Where there are too many to list, `see` says where they are; the nearest are named.
+    Where there are too many to list, the three nearest are named, and `see` says where the
+    rest are. `like` is the name without words that tell nothing, such as a maker's.
 
     >>> print(unknown_name("device", "H1000", ["A100", "H100"]))
     no device is called 'H1000'. Did you mean 'H100'? There are: A100, H100.
     """
     choices = list(allowed)
-    near = ", ".join(closest(name, choices)) if see else ""
-    listed = f" The nearest are: {near}." if near else ""
-    listed += f" {see}" if see else f" There are: {', '.join(choices)}."
-    return UnknownNameError(f"no {kind} is called {name!r}.{nearest(name, choices)}{listed}")
+    near = closest(like or name, choices, 3)
+    meant = f" Did you mean {near[0]!r}?" if near else ""
+    if see or len(choices) > LISTED:
+        listed = f" The nearest are: {', '.join(near)}." if len(near) > 1 else ""
+        listed += f" {see}" if see else "" if near else f" Some are: {', '.join(choices[:3])}."
+    else:
+        listed = f" There are: {', '.join(choices)}."
+    return UnknownNameError(f"no {kind} is called {name!r}.{meant}{listed}")
+
+
+class Suggesting:
+    """What refuses an attribute that it does not have with the nearest that it has."""
+
+    __slots__ = ()
+
+    if not TYPE_CHECKING:  # which must go on to see what is not there
+
+        def __getattr__(self, name: str) -> Any:
+            if name.startswith("_"):
+                raise AttributeError(name)
+            if hasattr(type(self), name):
+                # A property that is there, and refuses: its own words are better.
+                return object.__getattribute__(self, name)
+            there = [each for each in dir(self) if not each.startswith("_")]
+            words = f"{type(self).__name__!r} object has no attribute {name!r}."
+            raise UnknownNameError(words + nearest(name, there))
 
 
 def check_whole(name: str, value: Any, least: int = 1, most: int | None = None) -> int:

@@ -5,6 +5,7 @@ TF32 is a way to compute, not to store: its values lie in memory as 32 bits.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -82,6 +83,19 @@ PRECISIONS = {
     name: Precision(name, bits, "fp4" if name in ("nvfp4", "mxfp4") else "")
     for name, bits in _BITS.items()
 }
+# What frameworks and programs call them; an FP8 of either kind takes as much and runs as fast.
+_OTHERS = {
+    **dict.fromkeys(("float64", "f64", "double"), "fp64"),
+    **dict.fromkeys(("float32", "f32", "float", "single"), "fp32"),
+    "tensorfloat32": "tf32",
+    **dict.fromkeys(("bfloat16", "bfloat", "brainfloat16"), "bf16"),
+    **dict.fromkeys(("float16", "f16", "half"), "fp16"),
+    **dict.fromkeys(("float8", "f8", "fp8e4m3", "fp8e4m3fn", "fp8e5m2"), "fp8"),
+    **dict.fromkeys(("float8e4m3fn", "float8e4m3fnuz", "float8e5m2", "float8e4m3"), "fp8"),
+    **dict.fromkeys(("e4m3", "e4m3fn", "e5m2"), "fp8"),
+    **dict.fromkeys(("i8", "s8"), "int8"),
+    **dict.fromkeys(("i4", "s4"), "int4"),
+}
 # What has been made in groups, by its name, so that an answer's names are understood.
 _IN_GROUPS: dict[str, Precision] = {}
 
@@ -145,19 +159,37 @@ def mixed(most: Precision, layers: Mapping[Precision, int]) -> Precision:
 
 
 def precision(name: str | Precision) -> Precision:
-    """Return the number format of that name.
+    """Return the number format of that name, as we, a framework or a program writes it.
 
     Raises
     ------
     UnknownNameError
         If there is none; lists those that exist.
 
-    >>> precision("bf16").bits
-    16
+    >>> precision("bf16").bits, precision("torch.bfloat16").name, precision("Half").name
+    (16, 'bf16', 'fp16')
     """
     if isinstance(name, Precision):
         return name
-    found = (PRECISIONS.get(name) or _IN_GROUPS.get(name)) if isinstance(name, str) else None
-    if found is None:
-        raise unknown_name("precision", name, PRECISIONS)
+    if isinstance(name, str):
+        found = PRECISIONS.get(name) or _IN_GROUPS.get(name)
+        if found:
+            return found
+        plain = re.sub(r"[ _-]", "", name.lower().removeprefix("torch."))
+        if (known := _OTHERS.get(plain, plain)) in PRECISIONS:
+            return PRECISIONS[known]
+    raise unknown_name("precision", name, PRECISIONS)
+
+
+def recorded(name: str) -> Precision:
+    """Return the number format of a data file, which has one way to write each.
+
+    Raises
+    ------
+    UnknownNameError
+        If there is none, or it is written in another way.
+    """
+    found = precision(name)
+    if found.name != name:
+        raise unknown_name("precision", name, PRECISIONS, like=found.name)
     return found

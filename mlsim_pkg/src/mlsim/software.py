@@ -233,6 +233,21 @@ def software(name: str) -> Software:
     return found[name]
 
 
+# What the host takes for a step, between two of them or beside the device.
+HOST = ("step_host_time", "sequence_host_time", "host_launch_time")
+
+
+@lru_cache(maxsize=64)
+def without_host(found: Software) -> Software:
+    """Return a class whose host takes no time for a step: what is left is the device.
+
+    >>> without_host(software("vllm")).value("step_host_time")
+    0.0
+    """
+    kept = {name: term for name, term in found.terms.items() if name not in HOST}
+    return replace(found, terms=MappingProxyType(kept))
+
+
 def without(name: str, series: str) -> Software:
     """Return a class as it was fitted without a series, to be tested on it.
 

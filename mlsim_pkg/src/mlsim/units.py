@@ -188,8 +188,11 @@ def _factor_for(unit: str, base: str, name: str) -> float:
 # How a base unit is scaled for people: the prefixes that are in use for it.
 _PREFIXES: Mapping[str, tuple[tuple[float, str], ...]] = {
     "s": ((1.0, ""), (1e-3, "m"), (1e-6, "µ"), (1e-9, "n")),
+    "memory": ((2.0**40, "Ti"), (2.0**30, "Gi"), (2.0**20, "Mi"), (2.0**10, "Ki"), (1.0, "")),
     "default": ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, "")),
 }
+# Bytes that something holds: with the prefixes of drivers, so that they compare with a device's.
+MEMORY = "memory"
 _SCALED = ("B", "B/s", "FLOP", "FLOP/s", "s")
 
 # Units with which people count what has no prefix in use, from a size up.
@@ -221,15 +224,16 @@ def scale_for(value: float, base: str) -> tuple[float, str]:
 
     >>> scale_for(0.000144, "s")
     (1e-06, 'µs')
-    >>> scale_for(2.039e12, "B/s")
-    (1000000000000.0, 'TB/s')
+    >>> scale_for(2.039e12, "B/s"), scale_for(80 * 2**30, MEMORY)
+    ((1000000000000.0, 'TB/s'), (1073741824.0, 'GiB'))
     """
+    prefixes, base = base, "B" if base == MEMORY else base
     unit = customary(value, base)
     if unit and math.isfinite(value):
         return factor(unit, base), unit
     if base not in _SCALED or not math.isfinite(value) or value == 0:
         return 1.0, base
-    table = _PREFIXES["s" if base == "s" else "default"]
+    table = _PREFIXES[prefixes if prefixes in _PREFIXES else "default"]
     for scale, prefix in table:
         # 0.99995 rounds up to the next prefix at four digits.
         if abs(value) >= 0.99995 * scale:
@@ -263,6 +267,15 @@ def text(value: float, base: str, digits: int = 4) -> str:
     else:
         shown = f"{number:,.{max(digits, 1)}g}" if abs(number) < 10**digits else f"{number:,.0f}"
     return shown if unit == "1" else f"{shown} {unit}"
+
+
+def held(value: float) -> str:
+    """Write bytes that something holds, in the units of drivers.
+
+    >>> held(85_520_809_984), held(165_128)
+    ('79.65 GiB', '161.3 KiB')
+    """
+    return text(value, MEMORY)
 
 
 _EXPONENT = re.compile(r"(?<=\d)e([+-]?)0*(\d+)")

@@ -148,7 +148,7 @@ def test_serve_lays_a_model_out(capsys, pair_file) -> None:
     assert json.loads(out)["layout"]["tensor_parallel"] == 2
     _, out, _ = run(capsys, "serve", "Llama3_8B", pair_file, "--pp", "2", "--reserve", "0.2")
     assert "PP2" in out
-    assert "20% of 85.52 GB reserved" in out
+    assert "20% of 79.65 GiB reserved" in out
 
 
 @pytest.mark.parametrize(
@@ -207,7 +207,7 @@ def test_fit_says_in_which_formats(capsys) -> None:
     assert code == 0  # in some of them
     lines = {line.split("  ")[1]: line for line in out.splitlines()[1:-2]}
     assert list(lines)[1:3] == ["bf16", "fp8, KV bf16"]
-    assert "64.42 GB too much; it would fit with 2 devices (--tensor-parallel 2)" in lines["bf16"]
+    assert "60 GiB too much; it would fit with 2 devices (--tensor-parallel 2)" in lines["bf16"]
     assert out.splitlines()[-1] == (
         "It fits in fp8, KV bf16; fp8; w8a8; w8a8kv8; w8a16; w8a16, KV fp8; w4a16; w4a16, KV fp8."
     )
@@ -312,8 +312,8 @@ read = 2026-11-21
         (("serve", "Llama3_8B", "H100", "--explain", "latensy"), "no result of a service"),
         (("serve", "Llama3_8B", "H100", "--batch", "1,2", "--explain", "latency"), "pick one"),
         (("serve", "nowhere.json", "H100"), "there is no file 'nowhere.json'"),
-        (("serve", "nowhere/llama", "H100"), "there is no folder 'nowhere/llama'"),
-        (("solve", "nowhere/net", "A100"), "there is no folder 'nowhere/net'"),
+        (("serve", "nowhere/llama", "H100"), "Nor is there a folder 'nowhere/llama'"),
+        (("solve", "nowhere/net", "A100"), "Nor is there a folder 'nowhere/net'"),
         (("serve", "Llama3_8B", "nowhere/chip.toml"), "there is no file 'nowhere/chip.toml'"),
         (("serve", "Llama3_8B", "nowhere/chip"), "there is no file 'nowhere/chip'"),
         (("fit", "ResNet50", "A100"), "is no language model"),
@@ -448,3 +448,26 @@ def test_goals_of_a_plan_go_by_the_field_s_letters(capsys) -> None:
     short = run(capsys, *asked, "--ttft", "2 s", "--tpot", "30 ms")
     assert short == run(capsys, *asked, "--first-token", "2 s", "--per-token", "30 ms")
     assert short[0] == 0
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        *("solve ResNet51 A100", "solve ResNet50 A1000", "solve Llama3_8B A100"),
+        *("serve Llama3_9B H100", "serve Llama3_8B H1001", "serve ResNet50 H100"),
+        *("fit Llama3_9B H100", "load Llama3_8B H1001 --rate 1", "plan Llama3_9B --rate 5"),
+        *("plan Llama3_8B --rate 5 --hardware H1001", "gemm 1 1 1 H1001", "zoo H1001"),
+        *("train Llama3_8B H1001 --global-batch 8", "anatomy ResNet5", "zoo zebra"),
+        *("gemm 64 64 64 H100 --recipe mxfp9", "solve ResNet50 A100 --precision fp17"),
+        *("serve Qwen/Qwen2.5-72B-Instruct H100", "serve Llama3_8B p3.16xlarge"),
+        "serve Llama3_8B H100 --estimate calibrated --software vlm",
+        "explain ResNet50 A100 --quantity latensy",
+        "sweep ResNet50 A100 --results latenci",
+        "solve Llama-3.2-1B A100",
+    ],
+)
+def test_a_wrong_name_is_answered_with_few(capsys, command: str) -> None:
+    assert main(command.split()) == 1
+    told = capsys.readouterr().err
+    assert told.startswith("mlsim: ")
+    assert len(told) < 280, told

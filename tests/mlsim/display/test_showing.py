@@ -74,7 +74,7 @@ def test_in_a_notebook_it_is_html_that_opens(profile) -> None:
         "memory_time = bytes_moved / memory_bandwidth",
         "= 3.646 MB / 2.039 TB/s",
         "[Williams et al. 2009]",
-        "NVIDIA 2022, specification table",
+        "[NVIDIA 2022]</span>, specification table",
     ):
         assert part in html
 
@@ -87,9 +87,27 @@ def test_no_sentence_and_no_row_breaks_on_it(profile) -> None:
         assert "\n" not in html
         assert "`" not in html
         assert "|" not in html
-        assert set(re.findall(r"</?(\w+)", html)) == {"span", "button", "b", "br"} - (
-            set() if "<br>" in html else {"br"}
-        )
+        several = {"b", "br"} if "<br>" in html else set()  # one line alone has no title
+        assert set(re.findall(r"</?(\w+)", html)) == {"span", "button"} | several
+
+
+@pytest.mark.parametrize(
+    ("because", "shown"),
+    [
+        ("[@nvidia2022a100]", "[NVIDIA 2022]"),
+        ("as printed [@nvidia2022a100, section 2.1]", "as printed [NVIDIA 2022, section 2.1]"),
+        ("[see -@nvidia2022a100, p. 2; @williams2009roofline]",
+         "[see NVIDIA 2022, p. 2; Williams et al. 2009]"),
+        ("quoted as \\[\\@nvidia2022a100\\]", "quoted as [@nvidia2022a100]"),
+        ("of somebody@example.org [sic]", "of somebody@example.org [sic]"),
+    ],
+)  # fmt: skip
+def test_a_note_names_documents_and_says_which_they_are(because: str, shown: str) -> None:
+    html = show(3, "rows", because=because)._repr_html_()
+    note = html.partition(">rows = 3, ")[2].removesuffix("</span></span>")
+    cited = re.findall(r'data-cite="([^"]*)"', note)
+    assert re.sub("<[^>]*>", "", note) == shown
+    assert [f"[{each}]" for each in cited] == re.findall(r"(?<!\\)\[[^][]*@n[^][]*\]", because)
 
 
 def test_two_notes_never_share_an_id(profile) -> None:

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from mlsim import Engine
-from mlsim.errors import UnknownArgumentError, UnknownNameError
+from mlsim import Clusters, Engine, Hardware, Models, Systems, anatomy
+from mlsim.errors import Suggesting, UnknownArgumentError, UnknownNameError
 from mlsim.quantities import VOCABULARY, term
 
 NETWORK = {"model": "ResNet50", "hardware": "A100"}
@@ -93,12 +93,99 @@ def test_hardware_is_the_one_word(door: str) -> None:
 def test_what_is_left_out_is_named_by_python(door: str) -> None:
     first = next(iter(DOORS[door]))
     arguments = {name: value for name, value in DOORS[door].items() if name != first}
-    with pytest.raises(TypeError, match=f"missing 1 required keyword-only argument: '{first}'"):
+    with pytest.raises(
+        TypeError, match=rf"missing 1 required (keyword-only|positional) argument: '{first}'"
+    ):
         getattr(Engine, door)(**arguments)
 
 
+POSITIONAL: dict[str, dict[str, Any]] = {
+    "solve": {},
+    "sweep": {"batch_size": [1, 2]},
+    "find": {"vary": "batch_size", "target": "latency", "value": "1 ms"},
+    "sensitivity": {},
+    "serve": {},
+    "fit": {},
+    "train": {"global_batch": 8},
+    "load": {"rate": 1},
+    "plan": {"rate": 1, "price": "2 USD/h"},
+    "check_claim": {"samples_per_second": 1},
+}
+
+
+@pytest.mark.parametrize("door", POSITIONAL)
+def test_model_and_hardware_need_no_word(door: str) -> None:
+    ask, more = getattr(Engine, door), POSITIONAL[door]
+    pair = NETWORK if door in ("solve", "sweep", "find", "sensitivity", "check_claim") else LANGUAGE
+    first, second = ask(*pair.values(), **more), ask(**pair, **more)
+    assert repr(first) == repr(second)
+    with pytest.raises(TypeError, match=r"takes .*2 positional arguments but 3"):
+        ask(*pair.values(), 32, **more)
+
+
+SERVED = Engine.serve("Llama3_8B", "H100")
+
+
+@pytest.mark.parametrize(
+    ("has", "name", "meant"),
+    [
+        (Engine.solve("ResNet50", "A100"), "latencey", "latency"),
+        (Engine.train("ResNet50", "A100", global_batch=8), "step_tim", "step_time"),
+        (SERVED, "time_to_first_tokn", "time_to_first_token"),
+        (Engine.gemm(64, 64, 64, hardware="A100"), "latancy", "latency"),
+        (anatomy("LeNet5"), "profile_mems", "profile_mem"),
+        (Hardware.Cloud.A100, "memmory", "memory"),
+        (Hardware.Cloud.A100.memory, "bandwith", "bandwidth"),
+        (Hardware.Cloud.A100.compute, "peak_flop", "peak_flops"),
+        (Systems.HGX_H100, "device_bandwith", "device_bandwidth"),
+        (Clusters.Eos, "nodess", "nodes"),
+        (Models.Llama3_8B, "parameter_cuont", "parameter_count"),
+        (Models.ResNet50, "flop_cont", "flop_count"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else type(value).__name__,
+)
+def test_an_attribute_that_is_none_suggests_the_nearest(has: Any, name: str, meant: str) -> None:
+    with pytest.raises(AttributeError, match=rf"no attribute '{name}'\. Did you mean '{meant}'"):
+        getattr(has, name)
+    assert not hasattr(has, "_repr_nothing_")
+
+
+def test_a_result_that_refuses_does_so_in_its_own_words() -> None:
+    """A refusal that is an AttributeError, too, is not taken for a missing attribute."""
+
+    class Refusing(Suggesting):
+        @property
+        def asked(self) -> float:
+            raise UnknownNameError("nobody knows")
+
+    with pytest.raises(UnknownNameError, match="nobody knows"):
+        Refusing().asked  # noqa: B018
+
+
+def test_formats_are_one_however_they_are_written() -> None:
+    """Each door gives the answer of fp16 to FP16, half and float16."""
+    for door, pair in (("solve", NETWORK), ("serve", LANGUAGE)):
+        ask = getattr(Engine, door)
+        usual = repr(ask(*pair.values(), precision="fp16"))
+        for other in ("FP16", "half", "float16", "torch.float16"):
+            assert repr(ask(*pair.values(), precision=other)) == usual, (door, other)
+    for each in ("fp8", "FP8", "torch.float8_e4m3fn"):
+        # The first column says what was asked.
+        fits = Engine.fit(*LANGUAGE.values(), precision=each).drop(columns="precision")
+        assert fits.equals(
+            Engine.fit(*LANGUAGE.values(), precision="fp8").drop(columns="precision")
+        )
+    trained = [
+        Engine.train("ResNet50", "A100", global_batch=8, precision=each).value("step_time")
+        for each in ("bf16", "bfloat16", "BF16")
+    ]
+    assert len(set(trained)) == 1
+    swept = Engine.sweep("ResNet50", "A100", batch_size=[1, 2], precision=["FP16", "half"])
+    assert set(swept["precision"]) == {"fp16"}
+
+
 def test_a_quantity_beside_a_missing_argument_is_no_wrong_name() -> None:
-    with pytest.raises(TypeError, match="missing 1 required keyword-only argument: 'hardware'"):
+    with pytest.raises(TypeError, match="missing 1 required positional argument: 'hardware'"):
         Engine.solve(model="ResNet50", memory_bandwidth="1 TB/s")
 
 
@@ -112,7 +199,6 @@ def test_the_vocabulary_is_not_printed_whole() -> None:
         term("memory_bandwith")
     assert str(e.value) == (
         "no quantity is called 'memory_bandwith'. Did you mean 'memory_bandwidth'? The nearest "
-        "are: memory_bandwidth, memory_bound_time, used_bandwidth, "
-        "storage_bandwidth, node_bandwidth. mlsim.quantities.VOCABULARY has all, and the glossary."
+        "are: memory_bandwidth, memory_bound_time, used_bandwidth. mlsim.quantities.VOCABULARY has all, and the glossary."
     )
     assert len(VOCABULARY) > 200

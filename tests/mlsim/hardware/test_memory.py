@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
-from mlsim import Device, Engine, Hardware, Systems
+from mlsim import Device, Engine, Hardware, Systems, show
+from mlsim.quantities import term
 from mlsim.zoo.resolve import device as find_device
 
 MIB, GIB = 2**20, 2**30
@@ -13,7 +16,8 @@ H100 = Hardware.Cloud.H100
 
 def as_printed(device: Device) -> Device:
     """Return the device as if nobody had read a driver: a GB is a billion bytes."""
-    figures = {name: each for name, each in device.figures.items() if name != "memory.listed"}
+    figures = dict(device.figures)
+    figures["memory.capacity"] = figures.pop("memory.printed", figures["memory.capacity"])
     return Device.of_figures(
         device.key,
         device.name,
@@ -26,9 +30,9 @@ def as_printed(device: Device) -> Device:
 
 def test_what_a_driver_lists_decides() -> None:
     """Modal prints the same bytes: "85520809984 bytes or 85.5 GB on H100"."""
-    assert H100.memory.capacity.to("GB").magnitude == 80
-    assert H100.memory.listed.to("MiB").magnitude == pytest.approx(81559)
-    assert H100.capacity_figure == "memory.listed"
+    assert H100.memory.printed.to("GB").magnitude == 80
+    assert H100.memory.capacity.to("MiB").magnitude == pytest.approx(81559)
+    assert str(H100.memory.capacity.units) == "GiB"
     assert H100.capacity_si == 85_520_809_984
 
 
@@ -51,8 +55,7 @@ def test_listings(key: str, mib: int) -> None:
 
 def test_without_a_listing_the_printed_size_decides() -> None:
     tpu = Hardware.Cloud.TPUv5p
-    assert tpu.memory.listed is None
-    assert tpu.capacity_figure == "memory.capacity"
+    assert tpu.memory.printed == tpu.memory.capacity
     assert tpu.capacity_si == 95 * GIB
     mac = Hardware.Workstation.M4Max
     assert mac.capacity_si == 128e9
@@ -143,3 +146,53 @@ def test_systems_and_clusters_hold_what_their_devices_list() -> None:
     run = {"model": "Llama3_8B", "global_batch": 64, "tensor_parallel": 8}
     training = Engine.train(hardware=Systems.HGX_H100, **run)
     assert training.value("memory_capacity") == 81559 * MIB
+
+
+def test_answers_print_memory_in_gib_and_traffic_in_gb() -> None:
+    """A driver's GiB and a maker's GB never stand in one answer: 80 GB, and 85.9 GB of it."""
+    service = Engine.serve(model="Llama3_8B", hardware="A100", prompt_tokens=2048)
+    for answer in (service, Engine.solve(model="ResNet50", hardware="A100", batch_size=32)):
+        body = str(answer).partition("\n")[2]
+        assert "of 80 GiB" in body
+        assert " GB" not in body
+    # 1.5 GiB of memory is free; the same number of bytes that move are 1.611 GB.
+    assert str(term("memory_free").scaled(1.5 * GIB)) == "1.5 GiB"
+    assert term("bytes_moved").text(1.5 * GIB) == "1.611 GB"
+    weights = service["weight_memory"]
+    assert str(weights.units) == "GiB"
+    assert weights.to("B").magnitude == pytest.approx(service.value("weight_memory"))
+    assert show(service, "memory_free").text == f"{service['memory_free'].magnitude:.4g} GiB"
+    both = show(service, "weight_memory") + show(service, "cache_memory")
+    assert both.text.endswith(" GiB")
+    assert service.to_dict()["memory_capacity"] == {"value": 80.0 * GIB, "unit": "B"}
+
+
+def test_an_estimated_memory_is_said_where_it_is_used() -> None:
+    said = "the device's memory is an estimate"
+    card = find_device("Workstation.RTX4080")
+    answers = [
+        Engine.solve(model="ResNet50", hardware=card),
+        Engine.serve(model="Llama3_8B", hardware=card, precision="fp8"),
+        Engine.train(model="GPT2", hardware=card, global_batch=8),
+        Engine.gemm(512, 512, 512, hardware=card),
+    ]
+    for answer in answers:
+        assert said in " ".join(str(answer).split())
+    assert answers[0].to_dict()["memory_capacity"]["kind"] == "estimate"
+    given = Engine.solve(model="ResNet50", hardware=card, memory_capacity="16 GiB")
+    assert said not in str(given)
+    assert said not in str(Engine.solve(model="ResNet50", hardware="H100"))
+
+
+def test_every_estimated_list_is_of_kind_estimate_or_derived() -> None:
+    """No other kind may hold a size that nobody read: a measured one quotes a driver's MiB."""
+    wrong = [
+        device.key
+        for device in Hardware
+        if "memory.printed" in device.figures
+        and device.figures["memory.capacity"].kind == "measured"
+        and not re.search(r"\d", device.figures["memory.capacity"].quote)
+    ]
+    assert wrong == []
+    assert find_device("Cloud.A2").capacity_si == 15_356 * MIB
+    assert find_device("Workstation.TitanV").capacity_si == 12_066 * MIB

@@ -133,7 +133,7 @@ def test_devices_are_those_of_the_zoo() -> None:
     assert "Cloud.GroqLPU" not in DEVICES.index
     for key, row in DEVICES.iterrows():
         device = Hardware.find(str(key))
-        assert row.capacity == device.figures["memory.capacity"].si
+        assert row.capacity == device.memory.printed.to("B").magnitude
         assert math.isnan(row.peak) or row.peak > 1e13
     assert math.isnan(DEVICES.loc["Cloud.K80", "peak"])
     assert set(accelerators("Workstation")["name"]) & {"NVIDIA GeForce RTX 4090", "Apple M1"}

@@ -52,7 +52,7 @@ def test_registers_hold_more_than_any_cache_of_an_a100() -> None:
     kinds = {row.name: row for row in memory_spaces()}
     assert kinds["registers"].bytes == 255 * 4
     assert kinds["shared memory"].bytes == 164 * 1024
-    assert kinds["global memory"].bytes == Hardware.Cloud.A100.memory.figures["capacity"].si
+    assert kinds["global memory"].bytes == Hardware.Cloud.A100.memory.figures["printed"].si
     assert {row.lies for row in memory_spaces()} == {
         "on the chip",
         "in main memory",

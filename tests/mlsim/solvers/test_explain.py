@@ -153,7 +153,7 @@ def test_everything_can_be_explained(solve, name: str, estimate: str) -> None:
     if not getattr(value, "ndim", 0):
         assert data["value"] == pytest.approx(float(value), rel=1e-12)
     shown = str(explanation)
-    assert shown.startswith(f"{name} = {text(data['value'], data['unit'])}\n")
+    assert shown.startswith(f"{name} = {term(name).text(data['value'])}\n")
     markdown = explanation._repr_markdown_()
     for step in data["steps"]:
         assert term(step["quantity"]).symbol in markdown

@@ -26,10 +26,9 @@ def test_a_name_is_looked_for_among_all() -> None:
         find("H1000")
     message = str(e.value)
     assert message.startswith("no model, device, system or place is called 'H1000'.")
-    assert "Did you mean 'H100'?" in message
-    for space in SPACES:
-        for key in space.keys():  # noqa: SIM118 - of a namespace, which yields its records
-            assert key.rpartition(".")[2] in message
+    assert message.endswith(
+        "Did you mean 'H100'? The nearest are: H100, V100, P100. `mlsim zoo` lists them all."
+    )
     with pytest.raises(UnknownNameError, match="Did you mean 'Llama3_70B'"):
         find("Llama3_71B")
 

@@ -98,7 +98,7 @@ def test_the_devices_that_were_promised_are_there() -> None:
 )
 def test_a_card_holds_what_its_name_says(key: str, capacity: float) -> None:
     """The printed figure; what a driver lists is another."""
-    assert Hardware.get(key).memory.figures["capacity"].si == capacity
+    assert Hardware.get(key).memory.printed.to("B").magnitude == capacity
 
 
 def test_dotted_names_lead_to_one_record() -> None:
@@ -145,7 +145,12 @@ def test_an_unknown_device_suggests_the_nearest() -> None:
     message = str(e.value)
     assert message.startswith("no device is called 'Hardware.Cloud.H1000'.")
     assert "Did you mean 'Hardware.Cloud.H100'?" in message
-    assert "Hardware.Cloud.T4" in message
+    assert message.endswith(
+        "The nearest are: Hardware.Cloud.H100, Hardware.Cloud.V100, Hardware.Cloud.P100. "
+        "`mlsim zoo` lists all 59."
+    )
+    with pytest.raises(UnknownNameError, match=r"Did you mean 'Hardware\.Cloud\.H100'"):
+        Hardware.H100  # noqa: B018
     with pytest.raises(AttributeError):
         Hardware.Clod  # noqa: B018
     with pytest.raises(UnknownNameError, match=r"'Models.Resnet5'. Did you mean 'Models.ResNet50'"):
@@ -196,7 +201,9 @@ def test_a_model_is_found_by_its_config(tmp_path, monkeypatch) -> None:
     assert find_model("GPT2_XL") is Models.GPT2_XL
     with pytest.raises(DataFileError, match=r"has no config\.json"):
         find_model(str(folder / "GPT2_XL"))
-    for path, words in (("nowhere.json", "file"), ("no/where", "folder"), ("no.toml", "file")):
+    with pytest.raises(UnknownNameError, match=r"called 'no/where'\..*give its config\.json"):
+        find_model("no/where")  # an owner and a model of a hub are written so
+    for path, words in (("nowhere.json", "file"), ("./no", "folder"), ("no.toml", "file")):
         with pytest.raises(DataFileError, match=f"there is no {words} '{path}'"):
             find_model(path)
 
@@ -208,8 +215,7 @@ def test_one_kind_of_model_is_not_taken_for_another() -> None:
     with pytest.raises(WrongKindError, match=r"use Engine\.solve") as e:
         find_transformer("ResNet50")
     assert "Llama3_8B" in str(e.value)
-    for model in Models:
-        assert (f" {model.key}," in f"{str(e.value)[:-1]},") == isinstance(model, Transformer)
+    assert len(str(e.value)) < 200
 
 
 def test_hardware_is_a_device_or_a_system() -> None:

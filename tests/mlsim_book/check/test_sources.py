@@ -21,7 +21,9 @@ def told(root: Path) -> list[str]:
     (root / "_book").mkdir()
     page = "<!DOCTYPE html><title>A</title><h1>A</h1><a href='#ref-linked'>b</a>"
     (root / "_book" / "index.html").write_text(page + "<p id='ref-linked'>c</p>")
-    return [each.text() for each in check_book(root).found]
+    problems = check_book(root)
+    assert not any("cited nowhere" in each.message for each in problems.found)  # only advice
+    return [each.text() for each in (*problems.found, *problems.advice)]
 
 
 def test_unknown_citations_are_told_with_line_and_nearest_key(make_book: MakeBook) -> None:
@@ -31,6 +33,28 @@ def test_unknown_citations_are_told_with_line_and_nearest_key(make_book: MakeBoo
     (said,) = told(book)
     assert said.startswith("index.qmd:4: citation @hil2001 not found")
     assert "Did you mean @hill2001?" in said
+
+
+def test_a_chapter_that_was_taken_out_is_told_once_with_all_that_leads_to_it(
+    make_book: MakeBook,
+) -> None:
+    book = make_book(
+        index_qmd="# A {#sec-api}\n\nSee @sec-capacity.\n\n## As in @sec-capacity\n\n@eq-gone\n",
+        two_qmd="# B\n\n[-@sec-capacity] and @sec-capacity.\n",
+    )
+    lost, equation, *_ = told(book)
+    assert lost.startswith("index.qmd:3: Unable to resolve crossref @sec-capacity\n")
+    assert lost.endswith("reword what leads there. It stands at index.qmd:5, two.qmd:3, too.")
+    assert equation.startswith("index.qmd:7: Unable to resolve crossref @eq-gone")
+    assert "too." not in equation
+
+
+def test_exercises_that_no_page_shows_are_told(make_book: MakeBook) -> None:
+    check = '[[selfcheck]]\nid = "{}"\nquestion = "?"\nchoices = ["a", "b"]\nanswer = "a"\n'
+    files = {f"{each}.exercises.toml": check.format(each) for each in ("one", "two")}
+    book = make_book(index_qmd="# A\n\n`show('one')`\n", **files)
+    (said,) = [each for each in told(book) if "no page shows" in each]
+    assert said.startswith("two.exercises.toml: ")
 
 
 def test_what_is_no_citation() -> None:

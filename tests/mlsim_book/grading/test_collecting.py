@@ -465,9 +465,9 @@ def test_zips_that_nobody_should_make(tmp_path: Path, case: str) -> None:
 def test_names_without_end_cost_no_time(tmp_path: Path) -> None:
     long = ["lee_" * 15_000, "a_1_1_" + "-1." * 20_000, "a/" * 30_000 + "b", "_1" * 30_000]
     place = folder(tmp_path, "Ann Lee.zip", data=zips.zipped({f"{n}.ipynb": b"{}" for n in long}))
-    started = time.monotonic()
+    started = time.process_time()
     assert set(students(find_submissions(place)).values()) == {"Ann Lee"}
-    assert time.monotonic() - started < 5
+    assert time.process_time() - started < 5
 
 
 def test_two_files_of_one_name(tmp_path: Path) -> None:
@@ -511,13 +511,13 @@ def test_bombs_take_no_memory_and_no_time(tmp_path: Path) -> None:
         zips.patched(zips.zipped({"a.ipynb": b"0" * 20_000_000}), 24, 60_000, "<L")
     )
     tracemalloc.start()
-    started = time.monotonic()
+    started = time.process_time()
     for each in find_submissions(place).handed:
         assert read_submission(each)[1]
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak < 5_000_000
-    assert time.monotonic() - started < 5
+    assert time.process_time() - started < 5
 
 
 def test_a_class_of_thousands_is_found_in_seconds(tmp_path: Path) -> None:
@@ -529,12 +529,12 @@ def test_a_class_of_thousands_is_found_in_seconds(tmp_path: Path) -> None:
         f"Given{n} Family{n}_{90_000 + n}_assignsubmission_file_/hw.ipynb" for n in range(count)
     ]
     place = zips.write(tmp_path / "x.zip", dict.fromkeys(names, NOTEBOOK))
-    started = time.monotonic()
+    started = time.process_time()
     found = find_submissions(place)
     matcher = Matcher([], people)
     assert all(matcher.whose(each).student for each in found.handed)
     assert all(read_submission(each)[0] for each in found.handed)
-    took = time.monotonic() - started
+    took = time.process_time() - started
     assert took < (60 if JUDGE else 10)
 
 
@@ -616,7 +616,8 @@ def test_from_a_class_list_to_results(tmp_path: Path, capsys: pytest.CaptureFixt
     assert rows[0].endswith("notes,Vorname,Nachname,E-Mail-Adresse,Gruppe")
     assert rows[1].startswith("Ada Lovelace,Ada Lovelace_1_")
     assert rows[1].endswith("Ada,Lovelace,a@x,1")
-    assert "Bo Li,,0,2,,,nothing was handed in; but see not_graded.csv,Bo,Li,b@x,2" in rows
+    perhaps = "Díaz José_2_assignsubmission_file_/hw.ipynb may be theirs: see not_graded.csv"
+    assert f"Bo Li,,0,2,,,{perhaps},Bo,Li,b@x,2" in rows
     table = (week / "results" / "not_graded.csv").read_text().splitlines()
     assert table[0] == "file,reason,may be from,student"
     assert table[1].endswith(",Bo Li; José Díaz,")

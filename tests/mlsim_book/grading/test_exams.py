@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.metadata
 import json
+import os
 import subprocess
 from dataclasses import replace
 from pathlib import Path
@@ -70,6 +71,43 @@ def test_an_exam_from_elsewhere(book: Path) -> None:
     assert "tea@main" in first_cell(book)
 
 
+def test_a_private_file_named_like_a_chapter_is_an_exam(book: Path) -> None:
+    """Without --exam, too: no submission may see it when it is graded."""
+    path = book.parent / "private" / "exam.exercises.toml"
+    path.parent.mkdir()
+    path.write_text(EXAM)
+    assert assign(book, str(path)) == 0
+    assert read_key(book.parent / "exam" / "key.json").private == (str(path),)
+    public = book / "of-a-chapter.exercises.toml"
+    public.write_text(EXAM)
+    assert assign(book, str(public), "--replace") == 0
+    assert read_key(book.parent / "exam" / "key.json").private == ()
+
+
+def test_answers_are_their_owners_alone_from_the_start(book: Path) -> None:
+    """On a server that students use, too: by `assign`, and by `--add` to an older folder."""
+    public = book / "of-a-chapter.exercises.toml"
+    public.write_text(EXAM)
+    names = book.parent / "class.csv"
+    names.write_text("student\nAda\n")
+    out = book.parent / "exam"
+    before = os.umask(0o022)
+    assert assign(book, str(public), "--variant-by", str(names)) == 0
+    wanted = {
+        "key.json": 0o600, "rubric.md": 0o600, "solutions": 0o700, "submissions": 0o700,
+        "solutions/Ada.ipynb": 0o600, "students": 0o755, "students/Ada.ipynb": 0o644,
+    }  # fmt: skip
+    modes = {name: (out / name).stat().st_mode & 0o777 for name in wanted}
+    assert modes == wanted
+    (out / "solutions").chmod(0o755)
+    names.write_text("student\nAda\nBo\n")
+    assert assign(book, str(public), "--variant-by", str(names), "--add") == 0
+    os.umask(before)
+    assert (out / "solutions").stat().st_mode & 0o777 == 0o700
+    assert (out / "solutions" / "Bo.ipynb").stat().st_mode & 0o777 == 0o600
+    assert (out / "students" / "Bo.ipynb").stat().st_mode & 0o777 == 0o644
+
+
 def test_a_clean_checkout_pins_its_commit(book: Path) -> None:
     path = book.parent / "exam.exercises.toml"
     path.write_text(EXAM)
@@ -107,6 +145,8 @@ def test_where_an_exam_may_not_lie(
     path.write_text(EXAM)
     try:
         assert assign(book, "--exam", str(path)) == 1
+        if place != "book/sub":  # there, a chapter's file may be meant
+            assert assign(book, str(path)) == 1
         assert assign(book, "--exam", str(path), "--private-seed", str(path)) == 1
     finally:
         path.unlink()

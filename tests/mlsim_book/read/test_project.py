@@ -113,6 +113,7 @@ def test_unknown_keys_are_noted_with_the_nearest(make_book: MakeBook) -> None:
         ("project: {type: book}\nbook:\n  chapters: index.qmd\n", 3, "list"),
         ("project: {type: book}\nbook:\n  chapters: [[a]]\n", 3, "a chapter must be"),
         ("project: {type: book}\nbook: {chapters: [index.qmd]}\nbibliography: r.bib\n", 3, "r.bib"),
+        ("project: {type: book}\nbook:\n  chapters: [index.qmd]\n  favicon: a.png\n", 4, "a.png"),
         ("project: {type: book}\nbook: {chapters: [index.qmd]}\nexecute: {echo: no}\n", 3, "'no'"),
         ("project: {type: book}\nbook: {chapters: [index.qmd]}\nmetadata-files: [m]\n", 3, "'m'"),
     ],
@@ -160,3 +161,37 @@ def test_keys_without_effect_are_told_and_stop_nothing(make_book: MakeBook) -> N
         assert words in told
     assert len(problems.advice) == 5
     assert all(each.line for each in problems.advice)
+
+
+FOR_QUARTO = """\
+filters: [own/a.lua, own/b.lua]
+format:
+  html:
+    theme: {{light: [cosmo, own/a.scss], dark: [darkly, {dark}]}}
+mlsim-book:
+  for-quarto: {paths}
+"""
+
+
+def test_what_is_for_quarto_alone_is_no_advice_and_must_be_there(make_book: MakeBook) -> None:
+    def told(paths: str = "[own]", dark: str = "own/a.scss") -> tuple[list[str], list[str]]:
+        root = make_book(FOR_QUARTO.format(paths=paths, dark=dark), index_qmd="# A\n")
+        (root / "own").mkdir(exist_ok=True)
+        for name in ("a.lua", "b.lua", "a.scss"):
+            (root / "own" / name).write_text("", "utf-8")
+        problems = Problems()
+        load_project(root, problems)
+        return [e.text() for e in problems.found], [e.text() for e in problems.advice]
+
+    assert told() == ([], [])
+    assert told(paths="[own/a.lua, own/b.lua, own/a.scss]") == ([], [])
+    found, advice = told(dark="own/night.scss")
+    assert advice == []
+    assert len(found) == 1
+    assert found[0].startswith("_quarto.yml:")
+    assert "names 'own/night.scss', and there is no such file" in found[0]
+    found, advice = told(paths="[own/a.lua]")
+    assert found == []
+    assert len(advice) == 2
+    with pytest.raises(SourceError, match="must be a list of paths"):
+        told(paths="own")

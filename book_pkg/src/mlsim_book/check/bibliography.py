@@ -74,7 +74,10 @@ def check_unused(
     entries: Entries,
     problems: Problems,
 ) -> None:
-    """Note the entries that nothing uses; `links` are those of the built site."""
+    """Tell of the entries that nothing uses; `links` are those of the built site.
+
+    They are advice: an entry that a chapter no longer cites is no fault of the book.
+    """
     cited, tokens = set(entries.inherited), set[str]()
     for link in links:
         cited.update(_LINKED.findall(link))
@@ -86,7 +89,7 @@ def check_unused(
         return
     for key, (file, line) in entries.places.items():
         if key not in cited and key not in tokens:
-            problems.add(
+            problems.advise(
                 f"the entry '{key}' is cited nowhere", file=file, line=line,
                 hint="Cite it or take it out; if files of data name it, list them in _quarto.yml"
                 " under `mlsim-book: citation-keys-in:`.",

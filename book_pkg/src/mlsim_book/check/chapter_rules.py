@@ -1,7 +1,8 @@
 r"""What the chapters of a book must have: each is in the book, and follows the book's rules.
 
 A `.qmd` file that `_quarto.yml` doesn't list and no page includes is a problem, since
-nothing would build or check it. What else a chapter needs, `_quarto.yml` says:
+nothing would build or check it; a file of exercises that no page shows is told of. What
+else a chapter needs, `_quarto.yml` says:
 
     mlsim-book:
       chapter-rules:
@@ -81,9 +82,11 @@ def check_chapters(
         `chapter-rules:` has an unknown key, or a value of the wrong kind.
     """
     rules = _read_rules(project)
-    known = {each.source for each in project.chapters}
+    known, shown = {each.source for each in project.chapters}, ""
     for page in pages:
-        known.update(name for name, _ in sources_of(page, project.root))
+        for name, text in sources_of(page, project.root):
+            known.add(name)
+            shown += text
         for rule in rules:
             if PurePosixPath(page.chapter.source).match(rule.chapters):
                 _check_text(rule, page, problems)
@@ -95,6 +98,14 @@ def check_chapters(
                 file=name,
                 hint="Add it under `book: chapters:`; or, if pages include it, "
                 f"call it _{PurePosixPath(name).name}.",
+            )
+    for path in files.values():
+        ids = [each.id for each in load(path)] + [each.id for each in load_selfchecks(path)]
+        if not any(_quoted(each, shown) for each in ids):
+            problems.advise(
+                "no page shows any of these exercises",
+                file=_short(str(path), project.root),
+                hint="If its chapter was taken out, delete it, or keep it for assignments.",
             )
 
 
@@ -152,13 +163,17 @@ def _check_exercises(
     shown = [("exercise", each.id, each.line) for each in exercises]
     shown += [("selfcheck", each.id, each.line) for each in selfchecks]
     for kind, name, line in shown:
-        if not re.search(rf"""["']{re.escape(name)}["']""", text):
+        if not _quoted(name, text):
             problems.add(
                 f"the {kind} '{name}' is not shown in {page.chapter.source}",
                 file=short,
                 line=line,
                 hint=f'Show it in a cell with `output: asis`, by its id: "{name}".',
             )
+
+
+def _quoted(name: str, text: str) -> bool:
+    return re.search(rf"""["']{re.escape(name)}["']""", text) is not None
 
 
 def _lacks(rule: _Rule, exercises: Sequence[Exercise], selfchecks: int) -> Iterator[str]:

@@ -16,6 +16,7 @@ from pathlib import Path
 from mlsim_book.check.page_pieces import Piece, read_out
 from mlsim_book.errors import SourceError
 from mlsim_book.quarto import output_dir, render_with_quarto
+from mlsim_book.read.measured import MEASURED
 from mlsim_book.run.quarto_inline import BLOCKS
 
 # In the text of a page, code of cells apart: what it is, and what it looks like.
@@ -30,11 +31,18 @@ _SEEN = {
     "letters of a picture's data": r"\b[A-Za-z0-9+/]{200,}",
     "a shortcode": r"\{\{<[^>]*>?\}?\}?",
     "a date that is none": r"\bInvalid Date\b",
+    "a citation that was not resolved": r"\[(?:[^\[\]]*[\s;])?-?@\w[^\[\]]*\]",
 }  # fmt: skip
 _PATTERNS = {what: re.compile(pattern, re.MULTILINE) for what, pattern in _SEEN.items()}
 _NUMBER = re.compile(r"(?<![\w.])[-−+]?\d[\d,.]*")
-# Not compared: formulas, which are typeset otherwise, and the tables below our figures.
-_APART = ("katex", "math", "figure-data", "code-annotation-container")
+# Not compared, since a reader finds no difference there: formulas, which are typeset otherwise;
+# citations and bibliographies, whose years get letters page by page or once; what a machine
+# measured anew; and what only our engine adds, the tables below figures and where a term is
+# first used. (Code, notes and numbers of sections are no pieces of a page at all.)
+_APART = (
+    "katex", "math", "citation", "csl-bib-body", "csl-entry", MEASURED, "figure-data",
+    "term-first-used", "code-annotation-container",
+)  # fmt: skip
 _HOLDERS = {"main", "section"}
 _VOID = {"area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source",
          "track", "wbr"}  # fmt: skip
@@ -156,6 +164,9 @@ def _pieces(path: Path) -> list[Piece]:
 
 
 def _differing(name: str, theirs: list[Piece], ours: list[Piece]) -> Iterator[Fault]:
+    """Yield numbers of the pieces that only one page has, in the piece that has them."""
+    both = Counter(each.text for each in theirs) & Counter(each.text for each in ours)
+    theirs, ours = _without(theirs, both), _without(ours, both)
     first, second = _counted(theirs), _counted(ours)
     for what, pieces, more, less in (
         ("only in Quarto's page", theirs, first, second),
@@ -169,12 +180,28 @@ def _differing(name: str, theirs: list[Piece], ours: list[Piece]) -> Iterator[Fa
                     yield Fault(name, f"{number} is {what}", piece.text)
 
 
+def _without(pieces: list[Piece], others: Counter[str]) -> list[Piece]:
+    """Return the pieces without as many of each text as there are in `others`."""
+    left, kept = Counter(others), []
+    for piece in pieces:
+        if left[piece.text]:
+            left[piece.text] -= 1
+        else:
+            kept.append(piece)
+    return kept
+
+
 def _counted(pieces: list[Piece]) -> Counter[str]:
     return Counter(number for piece in pieces for number in _numbers(piece.text))
 
 
 def _numbers(text: str) -> list[str]:
-    return [match[0].rstrip(".,") for match in _NUMBER.finditer(text)]
+    """Return the numbers of a text, without commas: 1,024 is 1024.
+
+    >>> _numbers("−3.5 of 1,024, FP16")
+    ['−3.5', '1024']
+    """
+    return [match[0].rstrip(".,").replace(",", "") for match in _NUMBER.finditer(text)]
 
 
 @dataclass

@@ -10,7 +10,7 @@ from mlsim_book.check.bibliography import Entries
 from mlsim_book.check.prose import Prose
 from mlsim_book.errors import Problems
 from mlsim_book.model import ExecutedPage, Project
-from mlsim_book.read.labels import WORDS
+from mlsim_book.read.labels import WORDS, nearest_label
 from mlsim_book.read.lines import Fences
 from mlsim_book.read.places import sources_of
 from mlsim_book.run.pages import ParsedPage
@@ -35,16 +35,22 @@ def check_sources(
     }
     labels: set[str] = {each.label for each in project.chapters if each.label}
     labels.update(_check_labels(project, pages.values(), problems))
+    lost: dict[str, list[tuple[str, int]]] = {}
     for page in pages.values():
         for name, text in sources_of(page, project.root):
             for number, key in _references(text):
                 if key not in labels and not _is_part(key, labels):
-                    near = difflib.get_close_matches(key, labels, n=1, cutoff=0.75)
-                    problems.add(
-                        f"Unable to resolve crossref @{key}", file=name, line=number,
-                        hint="No source gives this label."
-                        + (f" Did you mean @{near[0]}?" if near else ""),
-                    )  # fmt: skip
+                    lost.setdefault(key, []).append((name, number))
+    for key, [(name, number), *more] in lost.items():
+        near = nearest_label(key, labels)
+        otherwise = " If it was taken out, reword what leads there."
+        others = ", ".join(f"{name}:{number}" for name, number in dict.fromkeys(more))
+        problems.add(
+            f"Unable to resolve crossref @{key}", file=name, line=number,
+            hint="No source gives this label."
+            + (f" Did you mean @{near}?" if near else otherwise)
+            + (f" It stands at {others}, too." if others else ""),
+        )  # fmt: skip
     return pages
 
 

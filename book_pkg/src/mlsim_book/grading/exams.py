@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import importlib.metadata
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from mlsim_book.errors import SourceError
+from mlsim_book.grading.assignment import SUFFIX
 from mlsim_book.grading.walls.environment import environment
 from mlsim_book.model import Project
 
@@ -37,6 +38,23 @@ def check_private(path: Path, project: Project, out: Path) -> str:
                 raise SourceError(f"this file is private, but lies in {place}: {folder}",
                                   file=path, hint=_ELSEWHERE)  # fmt: skip
     return str(real)
+
+
+def private_files(wanted: Iterable[str], project: Project, files: Iterable[Path]) -> Iterator[Path]:
+    """Yield what is named like a chapter, and is a file of questions from outside the book.
+
+    Parameters
+    ----------
+    files
+        The files of questions that the book publishes, which may lie in its package.
+    """
+    public = {each.resolve() for each in files}
+    for each in wanted:
+        real = Path(each).resolve()
+        if each.endswith(SUFFIX) and not (
+            real in public or real.is_relative_to(project.root.resolve())
+        ):
+            yield Path(each)
 
 
 def made_with(project: Project) -> tuple[str, str, str] | None:

@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from mlsim_book.errors import SourceError
-from mlsim_book.grading.cells import csv_text, is_formula, number
+from mlsim_book.grading.cells import csv_text, is_formula, number, some
 from mlsim_book.grading.gradebook import Entry, Gradebook
 
 CANVAS = ("Student", "ID", "SIS User ID", "SIS Login ID", "Section")
@@ -78,10 +78,10 @@ def _told(book: Gradebook) -> Iterable[str]:
     """Yield what holds for each export."""
     absent = [each.student for each in book.entries if not each.graded]
     if absent:
-        yield f"{_many(absent)} without a grade, as nothing of theirs was graded: {_some(absent)}"
+        yield f"{_many(absent)} without a grade, as nothing of theirs was graded: {some(absent)}"
     unmarked = [each.student for each in book.entries if each.open]
     if unmarked:
-        yield f"{_many(unmarked)} with a text that nobody has marked, so far 0: {_some(unmarked)}"
+        yield f"{_many(unmarked)} with a text that nobody has marked, so far 0: {some(unmarked)}"
     odd = [
         each.student
         for each in book.entries
@@ -89,7 +89,7 @@ def _told(book: Gradebook) -> Iterable[str]:
     ]
     if odd:
         said = "with a cell that a spreadsheet may take for a formula; it has ' in front there"
-        yield f"{_many(odd)} {said}: {_some(odd)}"
+        yield f"{_many(odd)} {said}: {some(odd)}"
     nobodys = sum(not each.student for each in book.results)
     if nobodys:
         yield f"{nobodys} submission{'s' if nobodys > 1 else ''} of nobody that is known: not in it"
@@ -97,11 +97,6 @@ def _told(book: Gradebook) -> Iterable[str]:
 
 def _many(students: Sequence[str]) -> str:
     return f"{len(students)} student{'s' if len(students) > 1 else ''}"
-
-
-def _some(students: Sequence[str]) -> str:
-    more = f" and {len(students) - 5} more" if len(students) > 5 else ""
-    return ", ".join(students[:5]) + more
 
 
 def _grade(entry: Entry) -> str:
@@ -159,9 +154,9 @@ def _moodle(book: Gradebook, column: str) -> Export:
     for name, at in keys.items():
         empty = [each.student for each in there if not each.about.get(at)]
         if empty:
-            notes.append(f"{_many(empty)} without {name}, so don't map from it: {_some(empty)}")
+            notes.append(f"{_many(empty)} without {name}, so don't map from it: {some(empty)}")
     if out:
-        notes.append(f"{_many(out)} left out, as nothing names them to Moodle: {_some(out)}")
+        notes.append(f"{_many(out)} left out, as nothing names them to Moodle: {some(out)}")
     if book.of > _MOST:
         notes.append(f"Moodle takes no grade above {_MOST} unless its settings allow it")
     return Export({"moodle.csv": csv_text(rows)}, tuple(notes))
@@ -188,7 +183,7 @@ def _worksheet(book: Gradebook) -> Export:
     if other:
         notes.append(f"points of {book.of} were scaled to Moodle's maximum of {', '.join(other)}")
     if out:
-        notes.append(f"{_many(out)} left out, as they stand in no worksheet: {_some(out)}")
+        notes.append(f"{_many(out)} left out, as they stand in no worksheet: {some(out)}")
     return Export({"moodle-worksheet.csv": csv_text(rows)}, tuple(notes))
 
 

@@ -10,7 +10,7 @@ import builtins
 import json
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeGuard
 
@@ -26,6 +26,8 @@ _TEXT = 300  # characters
 _ITEMS, _ITEM = 50, 100
 _CELLS = 10_000
 _NOTES = 20
+_LINES = 100_000  # that are taken in: each cell sends two, and one for each value that is new
+_TAKING = 20.0  # seconds for that, far more than so many lines need
 _KINDS = {name for name in vars(builtins) if isinstance(vars(builtins)[name], type)} | {
     "CellTimeout", "WallError", "error",
 }  # fmt: skip
@@ -100,8 +102,8 @@ def run_notebook(
     started = time.monotonic()
     found = _Found(dict(answers))
     skip: list[int] = []
+    left = float(limits.seconds)
     for _ in range(_ATTEMPTS):
-        left = limits.seconds - (time.monotonic() - started)
         if left <= 0:
             break
         task = {"answers": dict(answers), "skip": skip}
@@ -110,6 +112,7 @@ def run_notebook(
         except OSError as error:  # no process or memory to be had just now
             found.failed = f"{type(error).__name__}: {error.strerror}"
             break
+        left -= heard.seconds
         if not found.take_in(heard):
             break
         if heard.ended and found.running is None:
@@ -146,15 +149,16 @@ class _Found:
         """Note what went wrong, and how it reads for whoever grades."""
         if len(self._full) == _NOTES:
             told, full = "and more", ""
-        if (full or told) not in self._full:
+        if len(self._full) <= _NOTES and (full or told) not in self._full:
             self._told.append(told)
             self._full.append(full or told)
 
     def take_in(self, heard: Heard) -> bool:
         """Take in what was sent; say whether the program inside had started at all."""
         self.running = None
-        lines = iter(_lines(heard.channel))
-        if next(lines, {}).get("ready") is not True:
+        lines = _lines(heard.channel)
+        deadline = time.monotonic() + _TAKING
+        if next(filter(None, lines), {}).get("ready") is not True:
             if self._began:  # what an attempt before this one found stays
                 return False
             said = heard.complaint.strip().splitlines()
@@ -162,12 +166,16 @@ class _Found:
             return False
         self._began = True
         # said before any of the notebook ran; whatever looks like it later is the notebook's
-        about = next(lines, {})
+        about = next(filter(None, lines), {})
         self._student = clean(about.get("student", ""))
         self._sources = clean(about.get("sources", ""), 64)
         if about.get("trouble"):
             self.note(clean(about["trouble"]))
-        for line in lines:
+        for number, line in enumerate(lines):
+            if number == _LINES or time.monotonic() > deadline:
+                self.running = None
+                self.note("it sent more than is read")
+                break
             self._take(line)
         return True
 
@@ -211,19 +219,19 @@ def _plain(sent: Any) -> dict[str, Any]:
     return {"other": clean(value, 40)}
 
 
-def _lines(text: bytes) -> list[dict[str, Any]]:
-    """Return the lines that can be read; a submission may have written others."""
-    found = []
-    for line in text.split(b"\n"):
+def _lines(text: bytes) -> Iterator[dict[str, Any]]:
+    """Yield what each line says, {} for one that can't be read: a submission may write any."""
+    start = 0
+    while start < len(text):
+        end = text.find(b"\n", start) % (len(text) + 1)  # without one, the end
+        line, start = text[start:end], end + 1
         if len(line) > _LINE:
             continue
         try:
             data = json.loads(line)
         except (ValueError, RecursionError):
-            continue
-        if isinstance(data, dict):
-            found.append(data)
-    return found
+            data = None
+        yield data if isinstance(data, dict) else {}
 
 
 def available_processors() -> int:

@@ -16,6 +16,7 @@ from typing import Any
 
 _NEW_USER, _NEW_NET = 0x10000000, 0x40000000  # flags of unshare(2)
 _NAME = "socket.gethostname"  # of this machine: sends no request
+_UNIX = 1  # a family of sockets: `await` needs a pair of them
 _WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 # Events of Python's audit hooks.
 _PATHS = frozenset(
@@ -110,6 +111,8 @@ def _hook(home: str, hidden: tuple[str, ...]) -> Callable[[str, tuple[Any, ...]]
                 files[0] += not isinstance(path, int)
                 if files[0] > 500:
                     refuse("writing more than 500 files")
+        elif event == "socket.__new__" and args[1] == _UNIX:
+            return
         elif event in _REFUSED or (event.startswith("socket.") and event != _NAME):
             refuse(event)
         elif event in _PATHS:

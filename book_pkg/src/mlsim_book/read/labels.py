@@ -6,9 +6,10 @@ count by kind and chapter in the order they stand, sections by their headings.
 
 from __future__ import annotations
 
+import difflib
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from mlsim_book.model import Chapter, ExecutedPage
 from mlsim_book.read.lines import Fences
@@ -73,6 +74,19 @@ def _add_panel(label: str, texts: dict[str, str]) -> bool:
         return False
     texts[label] = f"{texts[whole]} ({chr(ord('a') + int(number) - 1)})"
     return True
+
+
+def nearest_label(key: str, known: Iterable[str]) -> str | None:
+    """Return the label of the same kind whose name `key` may be a slip for.
+
+    >>> nearest_label("eq-sped", ["eq-speed", "sec-sped"])
+    'eq-speed'
+    >>> nearest_label("sec-capacity", ["sec-api"])
+    """
+    kind, _, name = key.partition("-")
+    names = [each.partition("-")[2] for each in known if each.startswith(f"{kind}-")]
+    near = difflib.get_close_matches(name, names, n=1, cutoff=0.75)
+    return f"{kind}-{near[0]}" if near else None
 
 
 def chapter_number(chapter: Chapter) -> str:

@@ -68,7 +68,7 @@ def load_project(root: Path, problems: Problems) -> Project:
         )
     source = read_yaml(path, name="_quarto.yml")
     _check_keys(source, problems)
-    advise_keys(source, problems)
+    advise_keys(source, root, problems)
     data = _with_metadata_files(source, root)
     book = data["book"]
     chapters = list_chapters(source, root, problems)
@@ -84,6 +84,7 @@ def load_project(root: Path, problems: Problems) -> Project:
         repo_url=_text(book.get("repo-url")),
         repo_branch=str(book.get("repo-branch") or "main"),
         site_url=_text(book.get("site-url")),
+        favicon=_favicon(book, source, root),
         bibliography=_bibliography(data, source, root),
         csl=_text(data.get("csl")),
         references_chapter=_references(book, [each.source for each in chapters]),
@@ -171,14 +172,27 @@ def _bibliography(data: Mapping[str, Any], source: YamlFile, root: Path) -> tupl
     given = data.get("bibliography")
     names = [str(name) for name in (given if isinstance(given, list) else [given] if given else [])]
     for name in names:
-        if not (root / name).is_file():
-            raise SourceError(
-                f"the bibliography '{name}' does not exist",
-                file=source.file,
-                line=source.line("bibliography"),
-                hint=nearest_file(root / name, root),
-            )
+        _require("bibliography", name, source, root, "bibliography")
     return tuple(names)
+
+
+def _favicon(book: Mapping[str, Any], source: YamlFile, root: Path) -> str | None:
+    """Return the picture that browsers show beside the title, which must exist."""
+    name = _text(book.get("favicon"))
+    if name is not None:
+        _require("favicon", name, source, root, "book", "favicon")
+    return name
+
+
+def _require(what: str, name: str, source: YamlFile, root: Path, *path: str) -> None:
+    """Refuse a name of no file; `path` leads to its line."""
+    if not (root / name).is_file():
+        raise SourceError(
+            f"the {what} '{name}' does not exist",
+            file=source.file,
+            line=source.line(*path),
+            hint=nearest_file(root / name, root),
+        )
 
 
 def _references(book: Mapping[str, Any], sources: list[str]) -> str | None:

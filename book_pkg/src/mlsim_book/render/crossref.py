@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import html as htmllib
 import posixpath
 import re
@@ -10,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from mlsim_book.model import Project
+from mlsim_book.read.labels import nearest_label
 from mlsim_book.read.language import kind_words, own_words, words_of
 from mlsim_book.read.places import Reporter, find_lines, label_patterns, reference_patterns
 from mlsim_book.render.to_html import Label, RenderedPage
@@ -169,10 +169,11 @@ def _href(target: Target, page: RenderedPage) -> str:
 
 
 def _note_unresolved(key: str, page: RenderedPage, index: Index, reporter: Reporter) -> None:
-    near = difflib.get_close_matches(key, list(index), n=1, cutoff=0.6)
+    near = nearest_label(key, index)
+    otherwise = f"Give the target the label {{#{key}}}; if it was taken out, reword the sentence."
     reporter.note(
         page.page,
         f"Unable to resolve crossref @{key}: nothing in the book has this label",
         *reference_patterns(key),
-        hint=f"Did you mean @{near[0]}?" if near else f"Give the target the label {{#{key}}}.",
+        hint=f"Did you mean @{near}?" if near else otherwise,
     )

@@ -100,8 +100,9 @@ def write_site(
     _write_files(book, pages, out)
     for group in paper_groups(formats, expanded):
         _write_paper(_as_format(group[0], book, expanded, filled, keep), group, out, progress)
+    favicon = [project.root / project.favicon] if project.favicon else []
     site = Site(
-        project, assets, write_shared(assets, out), _copy_notebooks(project, out),
+        project, assets, write_shared(assets, out, *favicon), _copy_notebooks(project, out),
         _titles(book, finished, assets, keep), downloads(project, formats),
         guesses_page((each.page.page.chapter.href, each.body) for each in finished),
     )  # fmt: skip

@@ -30,6 +30,7 @@ class Shared:
     stylesheet: str
     script: str
     preload: tuple[str, ...]
+    favicon: str
     # What only a page with tables that sort, filter or compare loads.
     tables_stylesheet: str = ""
     tables_script: str = ""
@@ -38,8 +39,8 @@ class Shared:
     exercises_script: str = ""
 
 
-def write_shared(assets: Assets, out: Path) -> Shared:
-    """Write the shared files into a site."""
+def write_shared(assets: Assets, out: Path, favicon: Path = FOLDER / "icon.svg") -> Shared:
+    """Write the shared files into a site, the picture beside its title among them."""
     libs = out / LIBS
     (libs / "fonts").mkdir(parents=True, exist_ok=True)
     faces = write_fonts(assets, libs)
@@ -69,6 +70,7 @@ def write_shared(assets: Assets, out: Path) -> Shared:
         stylesheet=f"book-{content_hash(css)[:8]}.css",
         script=f"book-{content_hash(script)[:8]}.js",
         preload=tuple(f"fonts/{name}" for name in PRELOAD),
+        favicon=f"icon{favicon.suffix}",
         tables_stylesheet=f"tables-{content_hash(tables_css)[:8]}.css",
         tables_script=f"tables-{content_hash(tables_script)[:8]}.js",
         exercises_stylesheet=f"exercises-{content_hash(exercises[0])[:8]}.css",
@@ -80,7 +82,7 @@ def write_shared(assets: Assets, out: Path) -> Shared:
     (libs / names.exercises_script).write_text(exercises[1], encoding="utf-8")
     (libs / names.stylesheet).write_text(css, encoding="utf-8")
     (libs / names.script).write_text(script, encoding="utf-8")
-    shutil.copy(FOLDER / "icon.svg", libs / "icon.svg")
+    shutil.copy(favicon, libs / names.favicon)
     return names
 
 

@@ -81,6 +81,7 @@ class Site:
             "stylesheet": self.shared.stylesheet,
             "script": self.shared.script,
             "preload": self.shared.preload,
+            "favicon": self.shared.favicon,
             "tables": self.shared if _TABLES.search(body) else None,
             "exercises": self.shared if has_exercises(body) else None,
             "guesses": base + self.guesses if self.guesses else "",

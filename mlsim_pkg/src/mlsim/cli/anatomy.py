@@ -58,6 +58,7 @@ def add(commands: Any) -> None:
         "--optimizer", default="momentum", help="of training: sgd, momentum or adam (momentum)"
     )
     command.add_argument("--estimate", default="roofline", help="of times: roofline or calibrated")
+    command.add_argument("--software", help="class of program of a calibrated estimate")
     command.add_argument("--tokens", help="of a language model: tokens that it reads at once")
     command.add_argument("--shape", help="of a PyTorch module: one sample, such as 3,224,224")
     command.add_argument(
@@ -81,7 +82,7 @@ def run(options: argparse.Namespace) -> str:
     """
     from mlsim.engine.anatomy import anatomy, largest_batch
 
-    asked = given(options, ("precision", "count", "training", "optimizer", "estimate"))
+    asked = given(options, ("precision", "count", "training", "optimizer", "estimate", "software"))
     if options.tokens is not None:
         asked["tokens"] = number(options.tokens, "--tokens")
     if options.shape is not None:

@@ -34,6 +34,13 @@ _SHORT = {
     "expert-parallel": "ep",
     "mean-time-to-failure": "mttf",
 }
+# Classes of software of a calibrated estimate, with a word each.
+SOFTWARE = (
+    "class of program of a calibrated estimate: "
+    "vllm_async (vLLM from release 0.14), vllm (older), torch_engine (SGLang, TensorRT-LLM), "
+    "engine (fused kernels), early_engine (of 2023), llama_cpp, request_path (TensorRT in Triton), "
+    "eager (PyTorch), graph (TensorFlow), framework (training), megatron, kernels (nothing added)"
+)
 # The sizes of a layout, and what each is.
 LAYOUT = (
     ("tensor-parallel", "devices that share each matrix"),

@@ -15,7 +15,7 @@ from urllib.parse import quote
 
 from mlsim.display.number_notes import opening, plain_lines
 from mlsim.errors import InvalidValueError
-from mlsim.units import factor, quantity, text, with_powers
+from mlsim.units import MEMORY, factor, quantity, text, with_powers
 
 
 @dataclass(frozen=True)
@@ -34,9 +34,11 @@ class Number:
         How it is printed: a unit and a format such as ".1f"; chosen by size if
         they are empty. A unit of None prints the number alone.
     note
-        Its origin in full as lines of plain text; made of `how` if there are none.
+        Its origin in full as lines of text with citations; made of `how` if there are none.
     bare
         Whether the unit is left out, as below a heading that names it.
+    memory
+        Whether it is of bytes that something holds: printed in GiB, as a device's memory is.
     """
 
     value: float
@@ -48,6 +50,7 @@ class Number:
     form: str = ""
     note: tuple[str, ...] = ()
     bare: bool = False
+    memory: bool = False
 
     @property
     def text(self) -> str:
@@ -63,7 +66,7 @@ class Number:
         if self.unit is None:
             return f"{self.value:{self.form}}" if self.form else text(self.value, "1")
         if not self.unit and not self.form:
-            return text(self.value, self.base)
+            return text(self.value, MEMORY if self.memory else self.base)
         unit = self.unit or self.base
         number = f"{self.value / factor(unit, self.base):{self.form or '.4g'}}"
         if self.bare:
@@ -158,10 +161,13 @@ def _combine(sign: str, a: Number, b: Number, operate: Callable[[Any, Any], Any]
     result = operate(quantity(a.value, a.base), quantity(b.value, b.base)).to_reduced_units()
     base = f"{result.units:~C}" or "1"
     name = f"{a.name} {sign} {b.name}"
-    shown = f"{a.text} {sign} {b.text} = {text(float(result.magnitude), base)}"
+    memory = base == "B" and (a.memory or b.memory)
+    outcome = text(float(result.magnitude), MEMORY if memory else base)
+    shown = f"{a.text} {sign} {b.text} = {outcome}"
     known = [f"- {each.brief}" for each in (a, b) if each.brief]
     how = "\n\n".join([f"{name} = {shown}", "\n".join(dict.fromkeys(known))]).strip()
-    return Number(float(result.magnitude), base, name, f"{name} = {shown}", how)
+    brief = f"{name} = {shown}"
+    return Number(float(result.magnitude), base, name, brief, how, memory=memory)
 
 
 def of_literal(what: Any, name: str, because: str) -> Number:

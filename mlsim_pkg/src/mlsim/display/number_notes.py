@@ -17,11 +17,18 @@ from mlsim.records.references import label
 
 _COUNT = itertools.count(1)  # two notes of a page never share an id
 _BUTTON = "all:unset;cursor:pointer;text-decoration:underline dotted;outline:revert;font:inherit"
+# Colors are those of the page: of Quarto's look, light or dark, or JupyterLab's. The note
+# stands below its number, or above it, where a browser can do that; else in the middle.
 _NOTE = (
-    "max-width:min(44em,90vw);max-height:80vh;overflow:auto;padding:1em;text-align:left;"
-    "font-size:.9rem;line-height:1.6;font-weight:normal;white-space:normal"
+    "color:var(--bs-body-color,var(--jp-ui-font-color1,CanvasText));"
+    "background:var(--bs-body-bg,var(--jp-layout-color1,Canvas));"
+    "border:1px solid color-mix(in srgb,currentcolor 35%,transparent);border-radius:6px;"
+    "position-area:bottom span-all;position-try-fallbacks:flip-block;"
+    "box-sizing:border-box;max-width:min(34em,94vw);max-height:80vh;overflow:auto;padding:.8em 1em;"
+    "text-align:left;font-size:.9rem;line-height:1.5;font-weight:normal;white-space:normal"
 )
-_CITED = re.compile(r"\[-?@([\w:.-]+)\]")
+_CITED = re.compile(r"(?<!\\)\[((?:[^\[\]]*[\s;])?-?@\w[^\[\]]*)\]")
+_KEY = re.compile(r"-?@([\w:.-]*\w)")
 _FORMULA = re.compile(r"^\$\$.*\$\$\n*", re.MULTILINE)
 _ROW = re.compile(r"^\|.*\n?", re.MULTILINE)
 _SYMBOL = re.compile(r"(?<!\\)\s*\$[^$\n]+(?<!\\)\$")
@@ -32,12 +39,16 @@ _BOLD = re.compile(r"(?<!\\)\*\*(.+?)(?<!\\)\*\*")
 def opening(shown: str, lines: list[str]) -> tuple[str, str]:
     """Return the HTML before and after a number's text that makes it open to a note.
 
+    The lines are text in which only citations are marked, such as "[@key, page 2]". A note
+    names the document; a page that knows how it cites finds in `data-cite` what to resolve.
+    What is in several lines has a title, the first.
+
     >>> before, after = opening("5 s", ["t = 5 s"])
-    >>> before.startswith("<button") and after.endswith("><b>t = 5 s</b></span>")
+    >>> before.startswith("<button") and after.endswith(">t = 5 s</span>")
     True
     """
-    first, *rest = (_safe(line) for line in lines)
-    text = "<br>".join([f"<b>{first}</b>", *rest])
+    first, *rest = (_as_html(line) for line in lines)
+    text = "<br>".join([f"<b>{first}</b>", *rest]) if rest else first
     digest = hashlib.sha1(f"{shown}{text}".encode(), usedforsecurity=False).hexdigest()
     name = f"note-{digest[:8]}-{next(_COUNT)}"
     before = f'<button type="button" popovertarget="{name}" style="{_BUTTON}">'
@@ -45,14 +56,35 @@ def opening(shown: str, lines: list[str]) -> tuple[str, str]:
 
 
 def plain_lines(markdown: str) -> list[str]:
-    r"""Return a derivation in Markdown as lines of plain text: without formulas and tables.
+    r"""Return a derivation in Markdown as lines of text: without formulas and tables.
 
     >>> plain_lines("**t = 5 s** [@williams2009roofline]\n\n$$t$$\n\n- work $F$ = 5")
-    ['t = 5 s [Williams et al. 2009]', '- work = 5']
+    ['t = 5 s [@williams2009roofline]', '- work = 5']
     """
-    text = _SYMBOL.sub("", _ROW.sub("", _FORMULA.sub("", markdown)))
-    text = _CITED.sub(lambda match: f"[{label(match[1])}]", _BOLD.sub(r"\1", text))
-    return [_ESCAPE.sub(r"\1", line).strip() for line in text.splitlines() if line.strip()]
+    text = _BOLD.sub(r"\1", _SYMBOL.sub("", _ROW.sub("", _FORMULA.sub("", markdown))))
+    return [line.strip() for line in text.splitlines() if line.strip()]
+
+
+def name_documents(text: str, shape: str = "{}") -> str:
+    """Put names of documents in the place of citations, as a sentence names them.
+
+    >>> name_documents("as printed [@nvidia2022a100, page 2; @williams2009roofline]", "({})")
+    'as printed (NVIDIA 2022, page 2; Williams et al. 2009)'
+    """
+    return _CITED.sub(lambda match: shape.format(_named(match[1])), text)
+
+
+def _named(citation: str) -> str:
+    return _KEY.sub(lambda match: label(match[1]), citation)
+
+
+def _as_html(line: str) -> str:
+    """Write a line as HTML, what it cites marked."""
+    parts = [_ESCAPE.sub(r"\1", part) for part in _CITED.split(line)]  # text, citation, text, ...
+    for at, part in enumerate(parts):
+        cited = f'<span data-cite="{_safe(part)}">[{_safe(_named(part))}]</span>'
+        parts[at] = cited if at % 2 else _safe(part)
+    return "".join(parts)
 
 
 def _safe(text: str) -> str:

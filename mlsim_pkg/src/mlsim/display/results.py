@@ -7,7 +7,7 @@ from mlsim.errors import InvalidValueError
 from mlsim.quantities import term
 from mlsim.solvers.answer import Answer
 from mlsim.solvers.derivation import as_card, as_note
-from mlsim.units import text
+from mlsim.units import MEMORY
 
 
 def of_answer(answer: Answer, name: str) -> Number:
@@ -16,6 +16,9 @@ def of_answer(answer: Answer, name: str) -> Number:
         raise InvalidValueError(f"{answer!r} has many points; pick one, such as {answer.picked}.")
     answer, name = answer.part(name)
     derivation = answer.explain(name).to_dict()
-    value, base = float(answer.value(name)), term(name).unit
-    brief = f"{words(name)} = {text(value, base)} ({answer.about})"
-    return Number(value, base, words(name), brief, as_card(derivation), note=as_note(derivation))
+    value, entry = float(answer.value(name)), term(name)
+    brief = f"{words(name)} = {entry.text(value)} ({answer.about})"
+    card, note = as_card(derivation), as_note(derivation)
+    return Number(
+        value, entry.unit, words(name), brief, card, note=note, memory=entry.printed == MEMORY
+    )

@@ -12,13 +12,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from mlsim.display.number import Number
+from mlsim.display.number_notes import name_documents
 from mlsim.errors import InvalidValueError
-from mlsim.records.references import label
 
 # Set for the cells of a page by Quarto, and by what builds this book.
 _PAGE = "QUARTO_FIG_WIDTH"
 _OPENS = re.compile(r"\[(?:`[^`]*`\{=html\})?([^\[\]`]*)(?:`[^`]*`\{=html\})?\]\{\.opens [^}]*\}")
-_CITED = re.compile(r"\[(-?@[\w:.-]+(?:;\s*-?@[\w:.-]+)*)\]")
 _MARKS = re.compile(r"\\([_*|$])|(?<![\\\w])\*{1,2}(?=\S)|(?<=\S)\*{1,2}(?!\w)|`")
 
 
@@ -145,11 +144,7 @@ def _read(cell: Any) -> str:
     """Return a cell as a notebook shows it."""
     if isinstance(cell, Number):
         return cell.text
-    return _CITED.sub(_named, _OPENS.sub(r"\1", str(cell)))
-
-
-def _named(match: re.Match[str]) -> str:
-    return "; ".join(label(key.strip().lstrip("-@")) for key in match[1].split(";"))
+    return name_documents(_OPENS.sub(r"\1", str(cell)))
 
 
 def _bare(markdown: str) -> str:

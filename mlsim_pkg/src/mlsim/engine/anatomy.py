@@ -32,6 +32,7 @@ def anatomy(
     training: bool = False,
     optimizer: str = "momentum",
     estimate: str = "roofline",
+    software: str | None = None,
     shape: Sequence[int] | None = None,
     tokens: Any = None,
     example: Any = None,
@@ -57,6 +58,9 @@ def anatomy(
         Whether to add what training holds and does, with "sgd", "momentum" or "adam".
     estimate
         Of times: "roofline", or "calibrated", as `Engine.solve` has it.
+    software
+        Of the calibrated estimate: the class of program that runs it, as
+        `mlsim.software.classes` lists them: "engine" by default, and "eager" of training.
     shape
         Of a PyTorch module, the shape of one sample, such as (3, 224, 224).
     tokens
@@ -100,6 +104,7 @@ def anatomy(
         optimizer=optimizer,
         device=resolve.device(hardware) if hardware is not None else None,
         estimate=estimate,
+        software=software,
     )
 
 

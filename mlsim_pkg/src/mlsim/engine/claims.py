@@ -30,9 +30,9 @@ TRAINED_TOKENS = 2048
 
 
 def check_claim(
-    *,
     model: Model | str,
     hardware: Device | System | str,
+    *,
     devices: int | None = None,
     batch_size: Any = None,
     prompt_tokens: Any = None,

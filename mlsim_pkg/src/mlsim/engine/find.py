@@ -12,16 +12,15 @@ from mlsim.precision import Precision
 from mlsim.quantities import term
 from mlsim.solvers.forward import inverse as of_network
 from mlsim.solvers.inputs import validate
-from mlsim.units import scaled
 
 
 def find(
+    model: Any = ...,
+    hardware: Any = ...,
     *,
     vary: str,
     target: str,
     value: Any,
-    model: Any = ...,
-    hardware: Any = ...,
     door: str | None = None,
     batch_size: Any = ...,
     precision: str | Precision | None = None,
@@ -92,4 +91,4 @@ def find(
     wanted = float(validate(target, value))
     limits = (validate(vary, between[0]), validate(vary, between[1])) if between else None
     found = of_network.find(profile.configuration, vary, target, wanted, limits)
-    return int(found) if vary == "batch_size" else scaled(found, term(vary).unit)
+    return int(found) if vary == "batch_size" else term(vary).scaled(found)

@@ -27,9 +27,9 @@ from mlsim.zoo import resolve
 
 
 def load(
-    *,
     model: Model | str,
     hardware: Device | System | Cluster | str,
+    *,
     rate: Any = None,
     users: int | None = None,
     burst: int | None = None,
@@ -39,6 +39,7 @@ def load(
     requests: int | None = None,
     burstiness: float = 1.0,
     think_time: float = 0.0,
+    constant: bool = False,
     scheduler: str | Scheduler = "vllm",
     running_limit: int | None = None,
     tokens_per_step: int | None = None,
@@ -79,8 +80,8 @@ def load(
     rate
         Requests per second that arrive at random.
     users
-        Users who each wait for an answer before they ask again; all ask at the start, as a
-        benchmark with a fixed concurrency does.
+        Users who each wait for an answer before they ask again. Without `think_time` all ask at
+        the start, as in a benchmark with a fixed concurrency.
     burst
         Requests that are all there at the start.
     trace
@@ -94,12 +95,16 @@ def load(
     burstiness
         Squared variation of the times between arrivals: 1 at random, 0 evenly spaced.
     think_time
-        Between a user's answer and the next request, in s.
+        Between a user's answer and the next request, in s, on average.
+    constant
+        Of users: whether all think equally long, and lengths that are a number are those of each
+        request, as a benchmark has them. By default pauses are exponential, and lengths are spread
+        about their means as those of a published service, so that users don't keep in step.
     scheduler
         "vllm", "sglang" or "tensorrt_llm".
     running_limit, tokens_per_step
         Most requests that run at one time, and most tokens that a step works on, in place
-        of the scheduler's.
+        of those that the engine sets itself on such a device.
     seed
         Of the random lengths and arrivals.
     tensor_parallel, pipeline_parallel, data_parallel, expert_parallel, context_parallel,
@@ -107,7 +112,7 @@ def load(
         The layout, as for `serve`. Copies, and batches in flight in a pipeline, each have a
         scheduler of their own, and requests go to them in turn.
     software
-        Class of software of a calibrated estimate; by default that of the scheduler.
+        Class of software of a calibrated estimate; by default the newest of the scheduler.
     prefix_share
         Share of each prompt's tokens that is in the cache already; or "trace": what the trace
         says of each prompt, by its blocks or its column `prefix_tokens`.
@@ -143,9 +148,9 @@ def load(
     81
     """
     keywords = dict(locals())
-    rule = find_scheduler(scheduler).with_limits(
-        _limit("running_limit", running_limit), _limit("tokens_per_step", tokens_per_step)
-    )
+    where = resolve.cluster(hardware)
+    rule = limited(find_scheduler(scheduler), running_limit, tokens_per_step)
+    rule = rule.on(where if isinstance(where, Device) else where.device)
     if trace is not None and rate is not None:
         one_arrival({"users": users, "burst": burst, "trace": trace})
     else:
@@ -154,14 +159,17 @@ def load(
         {"rate": rate, "users": users, "burst": burst, "trace": trace},
         (lengths(prompt_tokens), lengths(output_tokens, "output_tokens")),
         count=None if requests is None else check_count("requests", requests),
-        burstiness=_number("burstiness", burstiness),
-        think_time=_number("think_time", think_time),
+        burstiness=not_negative("burstiness", burstiness),
+        think_time=not_negative("think_time", think_time),
+        constant=_whether("constant", constant),
         seed=check_seed(seed),
     )
-    coming, share = with_prefixes(coming, prefix_share, prefix_blocks, trace)
     served = resolve.transformer(model)
+    if coming.lengths and coming.mean_prompt + coming.mean_output <= served.context:
+        coming = coming.within(served.context)
+    coming, share = with_prefixes(coming, prefix_share, prefix_blocks, trace)
     keywords |= {
-        "hardware": resolve.cluster(hardware),
+        "hardware": where,
         "model": served,
         "batch_size": data_parallel,
         # How long prompts and answers are is for the requests to say.
@@ -192,6 +200,7 @@ def _requests(
     count: int | None,
     burstiness: float,
     think_time: float,
+    constant: bool,
     seed: int,
 ) -> tuple[Requests, float | None]:
     """Return the requests, and their rate where they come at one."""
@@ -206,7 +215,14 @@ def _requests(
         users = check_count("users", given["users"], most=100_000)
         followed = count or users * FOLLOWED_PER_USER
         return (
-            arriving.of_users(users, *sizes, count=followed, think_time=think_time, seed=seed),
+            arriving.of_users(
+                users,
+                *sizes,
+                count=followed,
+                think_time=think_time,
+                seed=seed,
+                constant=constant,
+            ),
             None,
         )
     return arriving.at_once(check_count("burst", given["burst"]), *sizes, seed=seed), None
@@ -240,7 +256,8 @@ def _rate(value: Any) -> Any:
     return validate("arrival_rate", value if hasattr(value, "units") else f"{value} 1/s")
 
 
-def _number(name: str, value: Any) -> float:
+def not_negative(name: str, value: Any) -> float:
+    """Return a plain number from 0 up."""
     import math
 
     whole = isinstance(value, (int, float)) and not isinstance(value, bool)
@@ -249,8 +266,27 @@ def _number(name: str, value: Any) -> float:
     return float(value)
 
 
-def _limit(name: str, value: Any) -> int | None:
-    return None if value is None else check_count(name, value, most=100_000)
+def _whether(name: str, value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise InvalidValueError(f"{name} must be True or False, not {value!r}.")
+    return value
+
+
+def limited(rule: Scheduler, running: Any, tokens: Any = None) -> Scheduler:
+    """Return a scheduler with the limits that are given; on a device it has its own, else.
+
+    Raises
+    ------
+    InvalidValueError
+        If one is no whole number from 1 up.
+    """
+    given = {"running_limit": running, "tokens_per_step": tokens}
+    return rule.with_limits(
+        **{
+            name: None if value is None else check_count(name, value, most=100_000)
+            for name, value in given.items()
+        }
+    )
 
 
 def check_seed(value: Any) -> int:

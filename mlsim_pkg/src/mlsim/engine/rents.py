@@ -7,8 +7,8 @@ from typing import Any
 from mlsim.errors import InvalidValueError, nearest
 from mlsim.hardware import Device
 from mlsim.measured.failures_and_prices import TERMS, Price, prices
+from mlsim.solvers.inputs import validate
 from mlsim.solvers.plan.planned import OBJECTIVES
-from mlsim.units import to_base
 from mlsim.zoo import resolve
 
 
@@ -20,8 +20,11 @@ class Prices:
         self.given: dict[str, Any] = {}
         self.same: Any = None
         if isinstance(given, dict):
-            self.given = {resolve.device(name).key: value for name, value in given.items()}
-        else:
+            for name, value in given.items():
+                _price(value)
+                self.given[resolve.device(name).key] = value
+        elif given is not None:
+            _price(given)
             self.same = given
         if provider is not None and not prices(provider=provider):
             known = sorted({row.provider for row in prices()})
@@ -55,7 +58,7 @@ class Prices:
             return float(power.to("W").magnitude), f"full power of one device: {power:~P}"
         given = self.given.get(device.key, self.same)
         if given is not None:
-            return to_base(given, "USD/s", "price"), f"given: {given} for one device"
+            return _price(given), f"given: {given} for one device"
         rows = self._rows(device)
         if not rows:
             return None
@@ -64,6 +67,17 @@ class Prices:
             f"{least.per_device:.2f} for one {device.name}, {least.provider}, {least.terms}, "
             f"{least.date} ({least.source})"
         )
+
+
+def _price(given: Any) -> float:
+    """Return a price that is given in USD/s; refuse what is no price."""
+    found = validate("device_price", given)
+    if getattr(found, "ndim", 0):
+        raise InvalidValueError(
+            f"device_price must be one price, or one by device as {{'H100': '2 USD/h'}}, not "
+            f"{given!r}."
+        )
+    return float(found)
 
 
 def _objective(name: str) -> str:

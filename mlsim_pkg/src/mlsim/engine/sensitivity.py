@@ -42,10 +42,10 @@ Scaled = Callable[[float], float]
 
 
 def sensitivity(
-    *,
-    target: str | None = None,
     model: Any = ...,
     hardware: Any = ...,
+    *,
+    target: str | None = None,
     door: str | None = None,
     **given: Any,
 ) -> pandas.DataFrame:

@@ -74,9 +74,9 @@ def _resolve(asked: dict[str, Any]) -> None:
 
 @_remembering
 def serve(
-    *,
     model: Model | str,
     hardware: Device | System | Cluster | str,
+    *,
     batch_size: Any = 1,
     prompt_tokens: Any = 512,
     output_tokens: Any = None,
@@ -212,9 +212,9 @@ def serve(
 
 
 def fit(
-    *,
     model: Model | str,
     hardware: Device | System | str,
+    *,
     prompt_tokens: Any = 512,
     output_tokens: Any = None,
     precision: Any = None,

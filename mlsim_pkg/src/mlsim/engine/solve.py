@@ -13,9 +13,9 @@ from mlsim.zoo import resolve
 
 
 def solve(
-    *,
     model: Model | str,
     hardware: Device | str,
+    *,
     batch_size: Any = 1,
     precision: str | Precision | None = None,
     estimate: str = "roofline",

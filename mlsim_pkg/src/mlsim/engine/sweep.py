@@ -29,9 +29,9 @@ _OF_NETWORKS = frozenset(
 
 
 def sweep(
-    *,
     model: Any = ...,
     hardware: Any = ...,
+    *,
     door: str | None = None,
     results: Sequence[str] | str | None = None,
     out: Path | str | None = None,

@@ -19,9 +19,9 @@ from mlsim.zoo import resolve
 
 
 def train(
-    *,
     model: Model | str,
     hardware: Device | System | Cluster | str,
+    *,
     global_batch: Any,
     devices: int | None = None,
     micro_batch: Any = None,

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from mlsim.errors import InvalidValueError, UnitError, UnsupportedPrecisionError
+from mlsim.errors import InvalidValueError, Suggesting, UnitError, UnsupportedPrecisionError
 from mlsim.precision import PRECISIONS, Precision, precision
 from mlsim.records import Figure, checked_name, given
-from mlsim.units import quantity, to_base
+from mlsim.units import MEMORY, quantity, scaled, to_base
 
 if TYPE_CHECKING:
     from pint import Quantity
@@ -28,7 +28,7 @@ def known(figures: Mapping[str, Figure], *names: str) -> Quantity[Any] | None:
 
 
 @dataclass(frozen=True)
-class Compute:
+class Compute(Suggesting):
     """Peak rates of a device, dense, by precision."""
 
     figures: Mapping[str, Figure]
@@ -83,7 +83,7 @@ class Compute:
 
 
 @dataclass(frozen=True)
-class Memory:
+class Memory(Suggesting):
     """Main memory of a device, and its caches as far as they are known."""
 
     figures: Mapping[str, Figure]
@@ -95,13 +95,31 @@ class Memory:
 
     @property
     def capacity(self) -> Quantity[Any]:
-        """Size of main memory as its maker prints it."""
-        return self.figures["capacity"].quantity
+        """Main memory that a program can take: what answers count with.
+
+        A maker's "80 GB" may be gibibytes, or more than error correction leaves: what a
+        driver lists counts. Where nobody read a driver, it is the printed size.
+
+        >>> from mlsim import Hardware
+        >>> print(f"{Hardware.Cloud.A100.memory.capacity:.0f}")
+        80 GiB
+        """
+        return scaled(self.figures["capacity"].si, MEMORY)
 
     @property
-    def listed(self) -> Quantity[Any] | None:
-        """Size of main memory as a driver lists it, if known; see `Device.capacity_figure`."""
-        return known(self.figures, "listed")
+    def printed(self) -> Quantity[Any]:
+        """Size of main memory as its maker prints it on the box.
+
+        >>> from mlsim import Hardware
+        >>> print(Hardware.Cloud.A100.memory.printed, Hardware.Cloud.TPUv4.memory.printed)
+        80 GB 32 GiB
+        """
+        return self.printed_figure.quantity
+
+    @property
+    def printed_figure(self) -> Figure:
+        """The printed size with its source."""
+        return self.figures.get("printed") or self.figures["capacity"]
 
     @property
     def l2(self) -> Quantity[Any] | None:
@@ -122,7 +140,7 @@ class Memory:
 
 
 @dataclass(frozen=True, eq=False, init=False)
-class Device:
+class Device(Suggesting):
     """One accelerator, module, board or desktop system.
 
     Make your own of a name and three keyword arguments:
@@ -228,49 +246,34 @@ class Device:
         return self.memory.figures["bandwidth"].si
 
     @property
-    def capacity_figure(self) -> str:
-        """Name of the figure that decides what fits.
-
-        A maker's "80 GB" may be gibibytes, or less what error correction takes: what a
-        driver lists counts. Where nobody read a driver, the printed size does.
-
-        >>> from mlsim import Hardware
-        >>> Hardware.Cloud.H100.capacity_figure, Hardware.Cloud.TPUv4.capacity_figure
-        ('memory.listed', 'memory.capacity')
-        """
-        return "memory.listed" if "listed" in self.memory.figures else "memory.capacity"
-
-    @property
     def last_level_figure(self) -> Figure | None:
         """The last cache before main memory with its source, if one is known."""
         return self.figures.get("memory.last_level") or self.figures.get("memory.l2")
 
     @cached_property
     def capacity_si(self) -> float:
-        """Memory in B that a model can take: as a driver lists it, else as printed.
+        """`memory.capacity` in B.
 
         >>> from mlsim import Hardware
         >>> Hardware.Cloud.H100.capacity_si == 81559 * 2**20
         True
         """
-        return self.figures[self.capacity_figure].si
+        return self.memory.figures["capacity"].si
 
     def origin_of_memory(self, name: str) -> str:
         """Say where a figure of the memory comes from, for an explanation.
 
-        `name` is "memory_bandwidth" or "memory_capacity"; the second names the figure
-        that decides what fits, and what the maker prints beside it.
+        `name` is "memory_bandwidth" or "memory_capacity"; the second says besides what
+        the maker prints.
 
         >>> from mlsim import Hardware
         >>> Hardware.Cloud.T4.origin_of_memory("memory_capacity")[:62]
         'NVIDIA T4: as a driver lists it (16 GB is printed): measured, '
         """
-        at = "memory.bandwidth" if name == "memory_bandwidth" else self.capacity_figure
-        said = ""
-        if at == "memory.listed":
-            printed = self.memory.figures["capacity"].text
-            said = f"as a driver lists it ({printed} is printed): "
-        return f"{self.name}: {said}{self.figures[at].origin()}"
+        figure, said = self.memory.figures[name.removeprefix("memory_")], ""
+        if name == "memory_capacity" and "printed" in self.memory.figures:
+            said = f"as a driver lists it ({self.memory.figures['printed'].text} is printed): "
+        return f"{self.name}: {said}{figure.origin()}"
 
     def ridge_point(self, precision: str = DEFAULT_PRECISION) -> Quantity[Any]:
         """Return the arithmetic intensity at which the two limits meet.

@@ -23,7 +23,7 @@ _TABLES: dict[str, dict[str, str]] = {
     "compute": dict.fromkeys(_COMPUTED, "FLOP/s"),
     "sparse": dict.fromkeys(_COMPUTED, "FLOP/s"),
     "memory": {
-        "capacity": "B", "listed": "B", "bandwidth": "B/s", **_BY_LEVEL, "last_level": "B",
+        "capacity": "B", "printed": "B", "bandwidth": "B/s", **_BY_LEVEL, "last_level": "B",
     },
     # What one core of several reaches alone, and what units reach with numbers in registers.
     "one_core": {**dict.fromkeys(_COMPUTED, "FLOP/s"), "bandwidth": "B/s", **_BY_LEVEL},

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from mlsim.errors import DataFileError, MlsimError
-from mlsim.precision import precision as find_precision
+from mlsim.precision import precision as find_precision, recorded
 from mlsim.records import DATA
 from mlsim.records.tables import count, positive, read
 from mlsim.units import factor
@@ -224,7 +224,7 @@ def _row(record: dict[str, str], kind: type[Row]) -> Row:
         if not record[name]:
             raise DataFileError(f"{name} is empty.")
     if "precision" in record:
-        find_precision(record["precision"])
+        recorded(record["precision"])
     _check_unit(record["unit"], _UNITS[kind])
     values: dict[str, Any] = {
         name: count(record, name) if name in _COUNTS else text for name, text in record.items()

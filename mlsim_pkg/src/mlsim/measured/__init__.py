@@ -9,7 +9,6 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from mlsim.measured.api_prices import ApiPrice, api_prices
     from mlsim.measured.growth import Growth, accelerators, fit_growth, growth_of, records, years
     from mlsim.measured.inside_machines import (
         execution_units,
@@ -25,6 +24,7 @@ if TYPE_CHECKING:
         measured_stairs,
     )
     from mlsim.measured.services_under_load import MeasuredLoad, measured_loads
+    from mlsim.measured.token_prices import ApiPrice, api_prices
 
 __all__ = [
     "ApiPrice",
@@ -58,7 +58,7 @@ _HOMES = {
     "language_model_facts": "language_models",
     **dict.fromkeys(("NetworkStep", "network_steps"), "network_steps"),
     **dict.fromkeys(("MeasuredProduct", "measured_formats", "measured_stairs"), "product_slices"),
-    **dict.fromkeys(("ApiPrice", "api_prices"), "api_prices"),
+    **dict.fromkeys(("ApiPrice", "api_prices"), "token_prices"),
     **dict.fromkeys(("MeasuredLoad", "measured_loads"), "services_under_load"),
     **dict.fromkeys(("TrainingMemory", "training_memory"), "memory_peaks"),
 }

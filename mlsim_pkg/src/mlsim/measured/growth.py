@@ -279,6 +279,6 @@ def _device(device: Device) -> dict[str, Any]:
         "name": device.name,
         "year": device.release_year,
         "peak": max(peaks, default=math.nan),
-        "capacity": device.figures["memory.capacity"].si,
+        "capacity": device.memory.printed_figure.si,
         "bandwidth": device.bandwidth_si,
     }

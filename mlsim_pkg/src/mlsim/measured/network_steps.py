@@ -15,7 +15,7 @@ from mlsim.errors import DataFileError
 from mlsim.hardware import Device
 from mlsim.measured import cells
 from mlsim.measured.networks import FOLDER
-from mlsim.precision import precision
+from mlsim.precision import recorded
 from mlsim.records.tables import read
 from mlsim.solvers.training.network_run import OPTIMIZERS
 from mlsim.solvers.training.network_training import NetworkTraining
@@ -124,7 +124,7 @@ def load(path: Path) -> tuple[NetworkStep, ...]:
 
 
 def _row(record: Mapping[str, str]) -> NetworkStep:
-    precision(record["precision"])
+    recorded(record["precision"])
     cells.metric(record, METRICS)
     parsed: dict[str, Any] = {
         **record,

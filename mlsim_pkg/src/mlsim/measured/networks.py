@@ -13,7 +13,7 @@ from pathlib import Path
 
 from mlsim.errors import DataFileError
 from mlsim.hardware import Device
-from mlsim.precision import precision as find_precision
+from mlsim.precision import precision as find_precision, recorded
 from mlsim.records import DATA
 from mlsim.records.tables import read
 from mlsim.workloads.model import Model
@@ -102,7 +102,7 @@ def _row(record: dict[str, str]) -> Measurement:
         raise DataFileError(f"value and batch_size must be positive, not {value} and {batch}.")
     spaces.Hardware.find(record["hardware"])
     spaces.Models.find(record["model"])
-    find_precision(record["precision"])
+    recorded(record["precision"])
     return Measurement(
         **{**record, "value": value, "batch_size": batch, "year": int(record["year"])}  # type: ignore[arg-type]
     )

@@ -18,7 +18,7 @@ from mlsim.hardware import Device
 from mlsim.measured import cells
 from mlsim.measured.networks import FOLDER
 from mlsim.measured.services import ServingMeasurement, serving_measurements
-from mlsim.precision import precision
+from mlsim.precision import recorded
 from mlsim.records.tables import read
 from mlsim.workloads.model import Model
 from mlsim.zoo import resolve
@@ -161,7 +161,7 @@ _STATED = (
 def _row(record: dict[str, str]) -> PowerMeasurement:
     cells.metric(record, METRICS)
     for name in record["formats"].split("/") if record["formats"] else ():
-        precision(name)
+        recorded(name)
     if not record["boundary"]:
         raise DataFileError(
             "boundary is empty: say what the value covers, such as one device or a whole server."

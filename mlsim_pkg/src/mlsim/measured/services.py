@@ -16,7 +16,7 @@ from mlsim.errors import DataFileError
 from mlsim.hardware import Device
 from mlsim.measured import cells
 from mlsim.measured.networks import FOLDER
-from mlsim.precision import Precision, precision
+from mlsim.precision import Precision, precision, recorded
 from mlsim.records.tables import read
 from mlsim.software import Software
 from mlsim.solvers.derivation import literal
@@ -236,7 +236,7 @@ def load(path: Path) -> tuple[ServingMeasurement, ...]:
 
 def _row(record: dict[str, str]) -> ServingMeasurement:
     for name in ("weights", "activations", "kv_cache"):
-        precision(record[name])
+        recorded(record[name])
     output, bits = record["output_tokens"], record["bits_per_weight"]
     cells.metric(record, METRICS)
     if record["per_device"] not in _FLAGS:

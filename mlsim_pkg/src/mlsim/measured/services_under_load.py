@@ -23,6 +23,7 @@ from mlsim.zoo.spaces import Systems
 LOADED_SERVICES = FOLDER / "services.csv"
 # Shortest length that the benchmark's client draws, as a share of the stated, longest one.
 SHORTEST = 0.8
+OLDER = "vllm"
 DRAWN_BY = "semianalysis2025inferencemax"
 
 
@@ -78,6 +79,8 @@ class MeasuredLoad:
             "precision": self.precision,
             "kv_cache": "bf16",
             "scheduler": self.scheduler,
+            # All are from before vLLM's release 0.14.
+            **({"software": OLDER} if self.scheduler == "vllm" else {}),
         }
 
 

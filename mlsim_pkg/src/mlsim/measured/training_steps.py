@@ -18,7 +18,7 @@ from mlsim.errors import DataFileError, InvalidValueError
 from mlsim.hardware import Device
 from mlsim.measured import cells
 from mlsim.measured.networks import FOLDER
-from mlsim.precision import precision
+from mlsim.precision import recorded
 from mlsim.records.tables import read
 from mlsim.solvers.training.search import search
 from mlsim.solvers.training.training import Training
@@ -265,7 +265,7 @@ def load(path: Path) -> tuple[TrainingMeasurement, ...]:
 
 
 def _row(record: dict[str, str]) -> TrainingMeasurement:
-    precision(record["precision"])
+    recorded(record["precision"])
     cells.metric(record, METRICS)
     words = {"shard": SHARDS, "recompute": RECOMPUTE, "attention": ATTENTION}
     words["attention_counted"] = COUNTED

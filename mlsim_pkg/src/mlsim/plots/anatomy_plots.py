@@ -9,7 +9,7 @@ from mlsim.errors import InvalidValueError, WrongKindError, unknown_name
 from mlsim.plots.plot_data import attach, axes_for
 from mlsim.plots.treemap import draw_treemap
 from mlsim.solvers.anatomy.anatomy import Anatomy
-from mlsim.units import scale_for
+from mlsim.units import MEMORY, scale_for
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -167,7 +167,7 @@ def _shares(anatomy: Anatomy, _: str, ax: Axes | None) -> Axes:
 def _moments(anatomy: Anatomy, _: str, ax: Axes | None) -> Axes:
     axes = axes_for(ax, 5.6, 3.6)
     moments = anatomy.step.moments
-    factor, unit = scale_for(anatomy.peak.total, "B")
+    factor, unit = scale_for(anatomy.peak.total, MEMORY)
     kinds = list(moments[0].held)
     stacks = [[moment.held[kind] / factor for moment in moments] for kind in kinds]
     places = range(len(moments))

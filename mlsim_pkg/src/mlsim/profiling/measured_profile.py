@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from mlsim.equations import roofline
-from mlsim.errors import NotMeasuredError
+from mlsim.errors import NotMeasuredError, Suggesting
 from mlsim.profiling.activity import Activity, Launches, Transfer
 from mlsim.profiling.names import printable, short_name
 from mlsim.units import quantity, text
@@ -197,7 +197,7 @@ class MeasuredKernel:
 
 
 @dataclass(frozen=True, slots=True)
-class MeasuredProfile:
+class MeasuredProfile(Suggesting):
     """What one file of a profiler says, or several that were joined.
 
     Attributes

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 
 from mlsim.equations import counters, roofline
-from mlsim.errors import InvalidValueError
+from mlsim.errors import InvalidValueError, MlsimError
 from mlsim.hardware import Device
 from mlsim.hardware.memory_levels import levels as recorded_levels
 from mlsim.profiling.measured_profile import INTEGERS, MeasuredKernel, MeasuredProfile
 from mlsim.zoo import resolve
-from mlsim.zoo.spaces import Hardware
 
 # The precisions whose peak bounds a data path, best first.
 PEAKS = {
@@ -31,32 +30,6 @@ PEAKS = {
 _TYPES = {"float": ("tf32", "fp32"), "double": ("fp64",), "c10::Half": ("fp16",)}
 _TYPES |= {"c10::BFloat16": ("bf16", "fp16")}
 _PLAIN = ("fp32", "fp64")
-# Words of a driver's name that tell no device from another.
-_FILLERS = frozenset(
-    [
-        "nvidia",
-        "geforce",
-        "amd",
-        "instinct",
-        "gb",
-        "hbm",
-        "graphics",
-        "gpu",
-        "tesla",
-        "gen",
-        "generation",
-    ]
-)
-# How drivers name boards whose form the zoo tells.
-_DRIVERS = {
-    "NVIDIA H100 80GB HBM3": "Cloud.H100",
-    "NVIDIA H200": "Cloud.H200",
-    "NVIDIA B200": "Cloud.B200",
-    "NVIDIA B300": "Cloud.B300",
-    "NVIDIA H100 NVL": "Cloud.H100_NVL",
-    "NVIDIA GB10": "Workstation.DGXSpark",
-    "NVIDIA A100-PG509-200": "Cloud.A100_40GB",
-}
 
 
 def device_of(profile: MeasuredProfile, hardware: Device | str | None) -> Device:
@@ -70,32 +43,13 @@ def device_of(profile: MeasuredProfile, hardware: Device | str | None) -> Device
     if hardware is not None:
         return resolve.device(hardware)
     name = profile.device_name
-    found = _DRIVERS.get(name) or _alike(name)
-    if found:
-        return resolve.device(found)
+    with suppress(MlsimError):
+        return resolve.device(name)
     said = f"names {name!r}, which the zoo does not have" if name else "names no device"
     raise InvalidValueError(
         f"the profile {said}. Give hardware=..., a name such as 'A100' or a file of your own "
         "(`mlsim zoo` lists them)."
     )
-
-
-def _words(name: str) -> frozenset[str]:
-    return frozenset(re.findall(r"[a-z]+|\d+", name.lower())) - _FILLERS
-
-
-def _alike(name: str) -> str:
-    """Return the key of the one device whose name has the same words; "" if none or several."""
-    words = _words(name)
-    if not words:
-        return ""
-    names = {device.key: _words(device.name) for device in Hardware}
-    found = [key for key, each in names.items() if each == words]
-    if not found:
-        # "A100-SXM4-80GB" has the number of a socket that the zoo leaves out.
-        loose = words - {"2", "3", "4", "5"}
-        found = [key for key, each in names.items() if each == loose]
-    return found[0] if len(found) == 1 else ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,23 +8,50 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mlsim.errors import unknown_name
+from mlsim.units import MEMORY, scaled, text
+
+if TYPE_CHECKING:
+    from pint import Quantity
 
 
 @dataclass(frozen=True, slots=True)
 class Term:
     """One entry of the vocabulary.
 
-    `unit` is the base unit in which equations compute ("1" for a plain count or
-    ratio); `symbol` is TeX; `definition` is one sentence.
+    `printed` is the base unit in which equations compute ("1" for a plain count or
+    ratio), or "memory" for bytes that something holds: computed in B, and printed in GiB,
+    as drivers do. Bytes that move are in B: divided by GB/s, they are seconds. `symbol` is
+    TeX; `definition` is one sentence.
     """
 
     name: str
     symbol: str
-    unit: str
+    printed: str
     definition: str
+
+    @property
+    def unit(self) -> str:
+        """The base unit."""
+        return "B" if self.printed == MEMORY else self.printed
+
+    def text(self, value: float, digits: int = 4) -> str:
+        """Write a value with its unit, as people read it.
+
+        >>> term("memory_capacity").text(80 * 2**30), term("bytes_moved").text(80e9)
+        ('80 GiB', '80 GB')
+        """
+        return text(value, self.printed, digits)
+
+    def scaled(self, value: float) -> Quantity[Any]:
+        """Return a value as a quantity, in the unit that a person would choose.
+
+        >>> print(term("memory_free").scaled(3 * 2**29))
+        1.5 GiB
+        """
+        return scaled(value, self.printed)
 
 
 # In this order; a topic is loaded when a name is not found in those before it.

@@ -4,6 +4,7 @@ ENTRIES: tuple[tuple[str, str, str, str], ...] = (
     # How requests come.
     ("arrival_rate", r"\lambda", "1/s", "Requests that arrive each second, on average."),
     ("users", r"N_u", "1", "Users who each wait for an answer before they ask again."),
+    ("think_time", r"T_z", "s", "Time between an answer and the same user's next request."),
     (
         "path_time",
         r"T_\mathrm{way}",
@@ -60,7 +61,7 @@ ENTRIES: tuple[tuple[str, str, str, str], ...] = (
     ("stepping_time", r"t_\sigma", "s", "Time of a run that was spent in steps."),
     ("running_time", r"t_r", "s", "Time that requests ran, added up over all of them."),
     ("queued_time", r"t_w", "s", "Time that requests waited to start, added up over all."),
-    ("cache_room", r"M_k", "B", "Memory of one device that is left for the KV cache."),
+    ("cache_room", r"M_k", "memory", "Memory of one device that is left for the KV cache."),
     # A queue in general.
     ("service_time", r"s_1", "s", "Time that one request takes of a server that serves one."),
     ("service_variation", r"c_q^2", "1", "Variance of service times over their mean, squared."),

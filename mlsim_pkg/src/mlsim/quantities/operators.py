@@ -78,11 +78,11 @@ ENTRIES: tuple[tuple[str, str, str, str], ...] = (
         "B/s",
         "Highest rate at which the device can move bytes to and from its main memory.",
     ),
-    ("memory_capacity", r"M", "B", "Bytes that the device's main memory holds."),
+    ("memory_capacity", r"M", "memory", "Bytes that the device's main memory holds."),
     (
         "last_level_cache",
         r"M_\mathrm{LLC}",
-        "B",
+        "memory",
         "Bytes that the device's last cache before its main memory holds.",
     ),
     (
@@ -103,7 +103,7 @@ ENTRIES: tuple[tuple[str, str, str, str], ...] = (
     (
         "live_bytes",
         r"D_\mathrm{live}",
-        "B",
+        "memory",
         "Bytes of activation that must be kept while an operator runs.",
     ),
     ("bytes_moved", r"D", "B", "Bytes that an operator moves to or from memory in one step."),
@@ -171,11 +171,11 @@ ENTRIES: tuple[tuple[str, str, str, str], ...] = (
     ),
     ("achieved_flops", r"P_\mathrm{ach}", "FLOP/s", "FLOPs of the network over its latency."),
     # Memory.
-    ("weight_memory", r"M_w", "B", "Memory that the parameters of the network take."),
-    ("activation_memory", r"M_a", "B", "Memory that the live activations take at their peak."),
-    ("memory_required", r"M_\mathrm{req}", "B", "Memory that the network needs to run."),
-    ("memory_free", r"M_\mathrm{free}", "B", "Memory left over; negative if it does not fit."),
-    ("memory_excess", r"M_\mathrm{over}", "B", "Memory needed beyond what there is."),
+    ("weight_memory", r"M_w", "memory", "Memory that the parameters of the network take."),
+    ("activation_memory", r"M_a", "memory", "Memory that the live activations take at their peak."),
+    ("memory_required", r"M_\mathrm{req}", "memory", "Memory that the network needs to run."),
+    ("memory_free", r"M_\mathrm{free}", "memory", "Memory left over; negative if it does not fit."),
+    ("memory_excess", r"M_\mathrm{over}", "memory", "Memory needed beyond what there is."),
     ("disk_bandwidth", r"\beta_\mathrm{disk}", "B/s", "Bytes per second of a disk, one way."),
     (
         "paging_time",

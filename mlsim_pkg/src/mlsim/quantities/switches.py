@@ -29,7 +29,7 @@ ENTRIES: tuple[tuple[str, str, str, str], ...] = (
         "Cache of a sequence in one layer that others use, too.",
     ),
     ("prefix_cache", r"c_\text{pre}", "B/sample", "Cache of a sequence that others use, too."),
-    ("cache_saved", r"M_\text{saved}", "B", "Cache that sequences of one prefix keep once."),
+    ("cache_saved", r"M_\text{saved}", "memory", "Cache that sequences of one prefix keep once."),
     # Memory of the host.
     ("offloaded_weights", r"o_w", "1", "Share of the weights that lies in the host's memory."),
     ("offloaded_cache", r"o_c", "1", "Share of the KV cache that lies in the host's memory."),
@@ -49,11 +49,11 @@ ENTRIES: tuple[tuple[str, str, str, str], ...] = (
     ),
     ("total_offload_bytes", r"\Sigma D_\text{off}", "B", "Bytes that a step takes from the host."),
     ("total_offload_time", r"T_\text{off}", "s", "Time of a step's bytes on the host's link."),
-    ("host_memory", r"M_\text{host}", "B", "Memory of the host that one device uses."),
+    ("host_memory", r"M_\text{host}", "memory", "Memory of the host that one device uses."),
     (
         "model_weight_memory",
         r"W_\text{all}",
-        "B",
+        "memory",
         "Memory of a model's parameters that belong to one device, wherever they lie.",
     ),
     (
@@ -74,10 +74,10 @@ ENTRIES: tuple[tuple[str, str, str, str], ...] = (
     (
         "operator_adapter_memory",
         r"m_\text{served}",
-        "B",
+        "memory",
         "Memory of all adapters of one operator on one device.",
     ),
-    ("adapter_memory", r"M_\text{LoRA}", "B", "Memory of all adapters on one device."),
+    ("adapter_memory", r"M_\text{LoRA}", "memory", "Memory of all adapters on one device."),
     # A draft, and its verification.
     (
         "acceptance_rate",
@@ -126,7 +126,7 @@ ENTRIES: tuple[tuple[str, str, str, str], ...] = (
         "Tokens of a round from which on speculation pays.",
     ),
     ("draft_prefill_time", r"t_\text{pre}", "s", "Time in which the draft reads the prompts."),
-    ("draft_weight_memory", r"W_\text{draft}", "B", "Memory of the draft's weights."),
+    ("draft_weight_memory", r"W_\text{draft}", "memory", "Memory of the draft's weights."),
     (
         "draft_cache_per_sequence",
         r"c_\text{dseq}",

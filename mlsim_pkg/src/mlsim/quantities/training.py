@@ -138,7 +138,7 @@ ENTRIES: tuple[tuple[str, str, str, str], ...] = (
     (
         "running_statistics",
         r"M_\text{stat}",
-        "B",
+        "memory",
         "Memory of the means and variances that batch norms keep up.",
     ),
     ("state_bytes", r"b_o", "B/parameter", "Bytes of optimizer state for each parameter."),
@@ -238,8 +238,8 @@ ENTRIES: tuple[tuple[str, str, str, str], ...] = (
     ),
     ("micro_batch_bytes", r"D_\mu", "B", "Bytes that the kernels of one micro-batch move."),
     # Memory of a device.
-    ("gradient_memory", r"M_g", "B", "Memory of gradients on one device."),
-    ("optimizer_memory", r"M_o", "B", "Memory of the optimizer's state on one device."),
+    ("gradient_memory", r"M_g", "memory", "Memory of gradients on one device."),
+    ("optimizer_memory", r"M_o", "memory", "Memory of the optimizer's state on one device."),
     ("saved_elements", r"s_t", "element/token", "Elements saved of a token for the backward pass."),
     (
         "saved_pair_elements",
@@ -254,16 +254,21 @@ ENTRIES: tuple[tuple[str, str, str, str], ...] = (
     (
         "saved_bytes",
         r"D_y",
-        "B",
+        "memory",
         "Bytes that one operator saves of a micro-batch for the backward pass.",
     ),
     (
         "saved_memory",
         r"M_y",
-        "B",
+        "memory",
         "Bytes that a stage saves of one micro-batch for the backward pass.",
     ),
-    ("working_memory", r"M_z", "B", "Activations that are alive only while a layer is computed."),
+    (
+        "working_memory",
+        r"M_z",
+        "memory",
+        "Activations that are alive only while a layer is computed.",
+    ),
     (
         "in_flight",
         r"n_\to",
@@ -272,7 +277,7 @@ ENTRIES: tuple[tuple[str, str, str, str], ...] = (
     ),
     ("layers", r"L", "1", "Layers of a model."),
     ("gathered_parameters", r"p_\cup", "parameter", "Parameters gathered to compute one layer."),
-    ("state_memory", r"M_s", "B", "Memory of weights, gradients and optimizer state."),
+    ("state_memory", r"M_s", "memory", "Memory of weights, gradients and optimizer state."),
     # A whole run.
     ("computing_time", r"T_C", "s", "Time of a run in which nothing fails."),
     ("mean_time_to_failure", r"\theta_1", "s", "Mean time between failures of one device."),

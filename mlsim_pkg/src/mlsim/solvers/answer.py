@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from mlsim.errors import DoesNotFitError, InvalidValueError, unknown_name
+from mlsim.errors import DoesNotFitError, InvalidValueError, Suggesting, unknown_name
 from mlsim.quantities import term
 from mlsim.solvers.question import Question
-from mlsim.units import quantity, scaled, text
+from mlsim.units import quantity, text
 
 if TYPE_CHECKING:
     from mlsim.solvers.explain import Explanation
@@ -34,7 +34,7 @@ class Band:
     words: str
 
 
-class Answer:
+class Answer(Suggesting):
     """A question with its results by name, and the words around them.
 
     A kind of answer says what its names are, which of them hold of a workload that does
@@ -125,9 +125,9 @@ class Answer:
             point = self._point(self._pick(name))
             point.banding = self.banding
             return point
-        value, unit = self.value(name), term(name).unit
+        value, entry = self.value(name), term(name)
         many = isinstance(value, list) or bool(getattr(value, "ndim", 0))
-        return quantity(value, unit) if many else scaled(float(value), unit)
+        return quantity(value, entry.unit) if many else entry.scaled(float(value))
 
     # Points.
 
@@ -258,6 +258,8 @@ class Answer:
 
         held = self.shows_times or self._lasts(name)
         found = {"value": plain(self.value(name)) if held else None, "unit": term(name).unit}
+        if name == "memory_capacity" and self.question.known.guessed_memory():
+            found["kind"] = "estimate"
         band = self.band(name) if held else None
         if band is not None:
             found |= {"low": plain(band.low), "high": plain(band.high), "band": band.words}

@@ -8,7 +8,6 @@ from typing import Any
 from mlsim.equations import Equation
 from mlsim.errors import InvalidValueError
 from mlsim.quantities import term
-from mlsim.units import text
 
 # Two numbers are equal if they differ by this part of one of them: rounding, no more.
 _ROUNDING = 1e-9
@@ -100,4 +99,4 @@ def _close(a: Any, b: Any) -> bool:
 def _shown(value: Any, name: str) -> str:
     if getattr(value, "ndim", False):
         return "an array"
-    return text(float(value), term(name).unit)
+    return term(name).text(float(value))

@@ -9,14 +9,14 @@ from typing import Any
 
 from mlsim.equations.registry import EQUATIONS
 from mlsim.quantities import term
-from mlsim.records.references import label, reference, references
+from mlsim.records.references import reference, references
 from mlsim.units import text
 
 _TABLE = ("flops", "bytes_moved", "compute_time", "memory_time", "roofline_time")
 
 
 def _title(data: Mapping[str, Any]) -> str:
-    shown = text(data["value"], data["unit"])
+    shown = term(data["quantity"]).text(data["value"])
     return (
         f"{data['quantity']} = {shown}\n"
         f"{data['model']} on {data['hardware']}, {data['precision']}, {data['estimate']}"
@@ -28,7 +28,7 @@ def _band(data: Mapping[str, Any]) -> str:
     band = data.get("band")
     if not band:
         return ""
-    low, high = (text(band[end], data["unit"]) for end in ("low", "high"))
+    low, high = (term(data["quantity"]).text(band[end]) for end in ("low", "high"))
     return f"Band: {low} to {high}, {band['words']}."
 
 
@@ -45,7 +45,7 @@ def _cells(data: Mapping[str, Any]) -> list[list[str]]:
     lines = [["operator", "repeats", *names, *(["repeats x time"] if sums else [])]]
     for row in data["operators"]:
         cells = [row["name"], str(row["repeats"])]
-        cells += [text(row[name]["value"], row[name]["unit"]) for name in names]
+        cells += [term(name).text(row[name]["value"]) for name in names]
         if sums:
             cells.append(text(row["repeats"] * row["roofline_time"]["value"], "s"))
         lines.append(cells)
@@ -64,7 +64,9 @@ def as_text(data: Mapping[str, Any]) -> str:
         at = f"   (for operator {step['example']})" if _worked(step) else ""
         lines.append(f"  {step['formula']}{at}")
         lines.append(f"    = {_short(step['substituted'])}")
-        lines.append(f"    = {text(step['value'], step['unit'])}   [{step['source']['key']}]")
+        lines.append(
+            f"    = {term(step['quantity']).text(step['value'])}   [{step['source']['key']}]"
+        )
     if data["operators"]:
         lines += ["", f"Operators of {data['model']} (architecture: {data['model_source']})"]
         cells = _cells(data)
@@ -131,12 +133,11 @@ def as_note(data: Mapping[str, Any]) -> tuple[str, ...]:
     lines = [_title(data).replace("\n", " — ")]
     for step in reversed(data["steps"]):
         at = f" (for operator {step['example']})" if _worked(step) else ""
-        value, source = text(step["value"], step["unit"]), label(step["source"]["key"])
-        worked = f"{step['formula']}{at} = {_short(step['substituted'])} = {value} [{source}]"
+        value, source = term(step["quantity"]).text(step["value"]), step["source"]["key"]
+        worked = f"{step['formula']}{at} = {_short(step['substituted'])} = {value} [@{source}]"
         lines.append(worked.replace(" * ", " × "))
-    for known in data["inputs"]:
-        parts = (label(part) for part in known["origin"].split(", "))
-        lines.append(f"{known['quantity']} = {known['text']}: {', '.join(parts)}")
+    inputs = data["inputs"]
+    lines += [f"{each['quantity']} = {each['text']}: {_cited(each['origin'])}" for each in inputs]
     return tuple(lines)
 
 
@@ -147,7 +148,8 @@ def _named(name: str) -> str:
 def _formula(step: dict[str, Any], source: str) -> list[str]:
     """Write an equation, what goes in, and what comes out."""
     at = f" (for operator {step['example']})" if _worked(step) else ""
-    name, value = step["quantity"].replace("_", " "), text(step["value"], step["unit"])
+    name = step["quantity"].replace("_", " ")
+    value = term(step["quantity"]).text(step["value"])
     formula = EQUATIONS[step["equation"]].tex
     worked = f"{name}{at} = {_short(step['substituted'])} = **{value}** {source}"
     # A lone star between spaces is no emphasis, but it is no times sign either.

@@ -13,7 +13,6 @@ from mlsim.records.references import reference
 from mlsim.solvers.derivation import as_markdown, as_text
 from mlsim.solvers.question import Question, quiet
 from mlsim.solvers.reports import plain
-from mlsim.units import text
 from mlsim.workloads.operators import OperatorTable
 
 # What is shown of an operator, beside its name, kind and counts.
@@ -92,10 +91,10 @@ class Explanation:
         return self._at(self.name)
 
     def _step(self, step: Equation) -> dict[str, Any]:
-        shown = {name: text(self._at(name), term(name).unit) for name in step.inputs}
+        shown = {name: term(name).text(self._at(name)) for name in step.inputs}
         if step.sums:
             terms = self._products(*step.inputs)
-            substituted = " + ".join(text(each, step.unit) for each in terms)
+            substituted = " + ".join(term(step.yields).text(each) for each in terms)
         else:
             substituted = re.sub(
                 r"\b[a-z_]+\b", lambda match: shown.get(match[0], match[0]), step.expression
@@ -129,7 +128,7 @@ class Explanation:
                 "quantity": name,
                 "value": self._at(name),
                 "unit": term(name).unit,
-                "text": text(self._at(name), term(name).unit),
+                "text": term(name).text(self._at(name)),
                 "origin": self.question.origin(name),
             }
             for name in (*self.question.known, *self._table.extra)

@@ -72,6 +72,17 @@ class Known(dict[str, Any]):
         found = self.origins.get(name, "definition")
         return found if isinstance(found, str) else found()
 
+    def guessed_memory(self) -> list[tuple[str, str]]:
+        """Return a row of a report if nobody read how much memory the device has.
+
+        >>> from mlsim import Hardware
+        >>> Known().add_memory(Hardware.Workstation.RTX4080).guessed_memory()
+        [('', "the device's memory is an estimate: no list of a driver was read")]
+        """
+        if ": estimate, " not in self.origin("memory_capacity"):
+            return []
+        return [("", "the device's memory is an estimate: no list of a driver was read")]
+
 
 class Question:
     """Known quantities, a table of operators, and the equations that lead to an answer.

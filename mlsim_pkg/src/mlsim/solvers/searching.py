@@ -58,7 +58,7 @@ def bisect(
 
 def not_reached(vary: str, target: str, value: float, points: Any, results: Any) -> str:
     """Say that a result does not reach a value, and which it has."""
-    unit, base = term(target).unit, term(vary).unit
+    unit, base = term(target).printed, term(vary).printed
     return (
         f"{target} does not reach {text(value, unit)}: for {vary} from "
         f"{text(float(points[0]), base)} to {text(float(points[-1]), base)} it runs from "

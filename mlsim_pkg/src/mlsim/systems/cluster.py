@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
-from mlsim.errors import WrongKindError, check_whole
+from mlsim.errors import Suggesting, WrongKindError, check_whole
 from mlsim.hardware import Device
 from mlsim.records import Figure, checked_name, given
 from mlsim.systems.system import System, link_rate
@@ -31,7 +31,7 @@ class Placement:
 
 
 @dataclass(frozen=True, eq=False, init=False)
-class Cluster:
+class Cluster(Suggesting):
     """Nodes of one kind, each device of which has a link to the other nodes.
 
     Parameters

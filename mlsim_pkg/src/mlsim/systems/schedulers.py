@@ -9,9 +9,35 @@ from typing import Any
 
 from mlsim import records
 from mlsim.errors import InvalidValueError, check_whole, unknown_name
+from mlsim.hardware import Device
 from mlsim.records import DATA
+from mlsim.units import to_base
 
 FOLDER = DATA / "schedulers"
+_LIMITS = ("running_limit", "tokens_per_step")
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What an engine sets itself on devices with enough memory, where nobody says otherwise.
+
+    Attributes
+    ----------
+    memory, but
+        Least memory in bytes, and words of names of devices that are left out all the same.
+    running_limit, tokens_per_step
+        As for `Scheduler`.
+    """
+
+    memory: float
+    but: tuple[str, ...]
+    running_limit: int
+    tokens_per_step: int
+
+    def hold(self, device: Device) -> bool:
+        """Tell whether these are the limits on a device."""
+        named = any(each in device.name.lower() for each in self.but)
+        return not named and device.memory.capacity.to("B").magnitude >= self.memory
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,9 +55,9 @@ class Scheduler:
         starts where its prompt has, and the latest are stopped and computed again when the
         cache is full.
     running_limit
-        Most requests that run at one time.
+        Most requests that run at one time, on any device.
     tokens_per_step
-        Most tokens that one step works on.
+        Most tokens that one step works on, on any device.
     block_tokens
         Tokens in a block of the cache.
     software
@@ -47,6 +73,10 @@ class Scheduler:
     wait_steps, wait_share
         While others decode, prompts wait for more of them: at most so many steps, and until
         they fill that share of a step's tokens. 0 steps: none waits.
+    own
+        The engine's own limits by device, the first that hold; see `on`.
+    limited
+        Whether somebody set how many requests run at one time: the engine's own limit is no more.
 
     >>> scheduler("vllm").mixed
     True
@@ -66,16 +96,29 @@ class Scheduler:
     poll_steps: int = 1
     wait_steps: int = 0
     wait_share: float = 0.0
+    own: tuple[Limits, ...] = ()
+    limited: bool = False
 
     def with_limits(
         self, running_limit: int | None = None, tokens_per_step: int | None = None
     ) -> Scheduler:
-        """Return it with other limits, where they are given."""
-        return replace(
-            self,
-            running_limit=self.running_limit if running_limit is None else running_limit,
-            tokens_per_step=self.tokens_per_step if tokens_per_step is None else tokens_per_step,
-        )
+        """Return it with other limits, where they are given, on whatever device."""
+        given = zip(_LIMITS, (running_limit, tokens_per_step), strict=True)
+        set_to: dict[str, Any] = {name: value for name, value in given if value is not None}
+        own = tuple(replace(each, **set_to) for each in self.own)
+        limited = self.limited or running_limit is not None
+        return replace(self, **set_to, own=own, limited=limited)
+
+    def on(self, device: Device) -> Scheduler:
+        """Return it with the limits that the engine sets itself on a device.
+
+        >>> from mlsim import Hardware
+        >>> vllm = scheduler("vllm")
+        >>> [vllm.on(each).running_limit for each in (Hardware.Cloud.A100, Hardware.Cloud.H100)]
+        [256, 1024]
+        """
+        there = next((each for each in self.own if each.hold(device)), self)
+        return replace(self, **{name: getattr(there, name) for name in _LIMITS})
 
     def with_patience(
         self, *, poll_steps: int = 1, wait_steps: int = 0, wait_share: float = 0.0
@@ -140,13 +183,30 @@ _KINDS = {
 
 def _read(path: Path) -> Scheduler:
     file = records.load(path)
-    file.only(file.data, (*_KINDS, "quote", "read", "note"))
+    file.only(file.data, (*_KINDS, "quote", "read", "note", "limits", "large"))
     values: dict[str, Any] = {
         name: file.need(file.data, name, kind) for name, kind in _KINDS.items()
     }
-    for name in ("running_limit", "tokens_per_step", "block_tokens"):
+    for name in (*_LIMITS, "block_tokens"):
         if values[name] < 1:
             raise file.error(f"{name} must be 1 or more, not {values[name]}.", name)
     if values["steps_ahead"] not in (0, 1):
         raise file.error(f"steps_ahead must be 0 or 1, not {values['steps_ahead']}.", "steps_ahead")
-    return Scheduler(**values)
+    return Scheduler(**values, own=_limits(file))
+
+
+def _limits(file: Any) -> tuple[Limits, ...]:
+    """Read the limits of larger devices and of all others, and check where they are from."""
+    if "limits" in file.data:
+        cited = ("source", "where", "quote")
+        file.only(file.data["limits"], (*cited, "read", "note"), "limits")
+        for name in cited:
+            file.need(file.data["limits"], name, str, "limits")
+    if "large" not in file.data:
+        return ()
+    table = file.data["large"]
+    file.only(table, ("memory", "but", *_LIMITS), "large")
+    large, small = ([file.need(each, name, int) for name in _LIMITS] for each in (table, file.data))
+    but = tuple(str(each).lower() for each in file.need(table, "but", list, "large"))
+    memory = float(to_base(file.need(table, "memory", str, "large"), "B", "memory"))
+    return Limits(memory, but, *large), Limits(0.0, (), *small)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from mlsim.equations import link
-from mlsim.errors import InvalidValueError, WrongKindError, nearest
+from mlsim.errors import InvalidValueError, Suggesting, WrongKindError, nearest
 from mlsim.hardware import Device
 from mlsim.hardware.device import known
 from mlsim.records import Figure, checked_name, given
@@ -39,7 +39,7 @@ def link_rate(value: Any) -> float:
 
 
 @dataclass(frozen=True, eq=False, init=False)
-class System:
+class System(Suggesting):
     """Devices of one kind joined by links.
 
     Parameters

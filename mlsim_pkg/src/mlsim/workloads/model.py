@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from mlsim.errors import Suggesting
 from mlsim.records import Figure
 from mlsim.units import quantity, scaled
 from mlsim.workloads.layers import Layer, Shape
@@ -24,7 +25,7 @@ TRAINING_MULTIPLY_ADDS = 3.0
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
-class Model:
+class Model(Suggesting):
     """A model, described by its architecture; nothing that follows from it is typed in.
 
     `source` is the document of the architecture, `figures` holds what was

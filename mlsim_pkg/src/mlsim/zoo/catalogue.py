@@ -11,7 +11,7 @@ from mlsim.infrastructure import CloudRegion, DataCentre, Grid
 from mlsim.records import Figure
 from mlsim.records.references import Reference, reference, references
 from mlsim.systems import Cluster, System
-from mlsim.units import text
+from mlsim.units import held, text
 from mlsim.workloads.language import Transformer
 from mlsim.workloads.latent import LatentAttention
 from mlsim.workloads.model import Model, Network
@@ -49,7 +49,11 @@ def find(name: str) -> Record:
         return found
     keys = list(chain.from_iterable(space.keys() for space in SPACES))
     raise unknown_name(
-        "model, device, system or place", name, [key.rpartition(".")[2] for key in keys]
+        "model, device, system or place",
+        name,
+        [key.rpartition(".")[2] for key in keys],
+        see="`mlsim zoo` lists them all.",
+        like=Hardware.core(name),
     )
 
 
@@ -324,7 +328,7 @@ def _model_line(record: Model) -> str:
 
 
 def _device_line(device: Device) -> str:
-    bandwidth, capacity = (device.memory.figures[name] for name in ("bandwidth", "capacity"))
+    bandwidth = device.memory.figures["bandwidth"]
     peaks = device.compute.figures
     name = next((each for each in ("fp16", "bf16", "fp32") if each in peaks), next(iter(peaks)))
-    return f"{peaks[name].text} {name}, {bandwidth.text}, {capacity.text}"
+    return f"{peaks[name].text} {name}, {bandwidth.text}, {held(device.capacity_si)}"

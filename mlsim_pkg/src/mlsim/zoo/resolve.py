@@ -14,7 +14,7 @@ from mlsim.hardware.device_files import load_device
 from mlsim.workloads.model import Model, Network
 from mlsim.workloads.model_files import load_model
 from mlsim.zoo import spaces
-from mlsim.zoo.spaces import plain
+from mlsim.zoo.written import is_hub_id, is_instance, unquantized
 
 if TYPE_CHECKING:
     from mlsim.systems import Cluster, System
@@ -65,8 +65,7 @@ def transformer(which: Model | str) -> Transformer:
         what = f"is counted as one pass over a sample ({found.sample}), not word by word"
     raise WrongKindError(
         f"{found.name} {what}: use Engine.solve(model=..., batch_size=...). "
-        f"Language models are "
-        f"{', '.join(each.key for each in spaces.Models if isinstance(each, Transformer))}."
+        "Language models are such as Llama3_8B; `mlsim zoo` lists all."
     )
 
 
@@ -95,8 +94,7 @@ def hardware(which: Device | System | str) -> Device | System:
         try:
             return device(which)
         except UnknownNameError:
-            names = _names(spaces.Hardware, spaces.Systems)
-            raise unknown_name("device or system", which, names) from None
+            raise _unknown("device or system", which, spaces.Hardware, spaces.Systems) from None
     if isinstance(which, str) and "\ndevice = " in _text(Path(which)):
         return spaces.load_system(Path(which))
     return device(which)
@@ -131,12 +129,20 @@ def cluster(which: Device | System | Cluster | str) -> Device | System | Cluster
     try:
         return hardware(which)
     except UnknownNameError:
-        names = _names(spaces.Hardware, spaces.Systems, spaces.Clusters)
-        raise unknown_name("device, system or cluster", which, names) from None
+        every = (spaces.Hardware, spaces.Systems, spaces.Clusters)
+        raise _unknown("device, system or cluster", which, *every) from None
 
 
-def _names(*found_in: spaces.Namespace) -> list[str]:
-    return [key.rpartition(".")[2] for space in found_in for key in space.keys()]  # noqa: SIM118
+def _unknown(kind: str, name: str, *found_in: spaces.Namespace) -> UnknownNameError:
+    """Make the error for hardware that none of these has."""
+    if is_instance(name):
+        return UnknownNameError(
+            f"no {kind} is called {name!r}. It reads like a cloud's name of a machine that is not "
+            "on record: give the device in it, such as H100, or a system, such as HGX_H100."
+        )
+    names = [key.rpartition(".")[2] for space in found_in for key in space.keys()]  # noqa: SIM118
+    core = spaces.Hardware.core(name)
+    return unknown_name(kind, name, names, see="`mlsim zoo` lists them all.", like=core)
 
 
 def _text(path: Path) -> str:
@@ -166,11 +172,13 @@ def model(which: Model | str) -> Model:
         return _of_config(which)
     try:
         found: Model = _resolve(which, spaces.Models, Model, "model", load_model)
-    except UnknownNameError:
+    except UnknownNameError as error:
         # A name of the zoo comes before a folder that happens to be called so.
         if Path(str(which)).is_dir():
             return _of_config(str(which))
         _refuse_missing(str(which), "model")
+        if is_hub_id(str(which)) and not unquantized(str(which)):
+            raise UnknownNameError(f"{error} Nor is there a folder {str(which)!r}.") from None
         raise
     return found
 
@@ -191,6 +199,8 @@ def _refuse_missing(path: str, argument: str) -> None:
         If there is no such file or folder; says what may be given.
     """
     named = path.endswith((".toml", ".json"))
+    if argument == "model" and not named and is_hub_id(path):
+        return
     kind = "file" if named or argument != "model" else "folder"
     if (named or "/" in path or os.sep in path) and not Path(path).exists():
         raise DataFileError(
@@ -234,6 +244,7 @@ def _resolve(
             _refuse_other_kind(which, space, argument)
             if argument == "hardware":
                 _refuse_missing(which, argument)
+                raise _unknown("device", which, space) from None
             raise
     raise WrongKindError(
         f"{argument} must be a {kind.__name__.lower()} such as "
@@ -250,9 +261,7 @@ def _refuse_other_kind(name: str, space: spaces.Namespace, argument: str) -> Non
         If it is.
     """
     for other in spaces.SPACES:
-        keys = other.keys()
-        names = {plain(each) for key in keys for each in (key, key.rpartition(".")[2])}
-        if other is not space and plain(name) in names:
+        if other is not space and other.knows(name):
             raise WrongKindError(
                 f"{argument} must be a {space._kind} such as "
                 f"{space._title}.{_EXAMPLES[space._title]}; {name!r} is a {other._kind}."

@@ -14,17 +14,25 @@ A layer's code is imported when the first of its files is read.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from warnings import warn
 
-from mlsim.errors import DataFileError, InvalidValueError, unknown_name
+from mlsim.errors import LISTED, DataFileError, InvalidValueError, UnknownNameError, unknown_name
 from mlsim.records import DATA
+from mlsim.zoo.written import Board, bare, board, plain, shorter, unquantized
 
 if TYPE_CHECKING:
     from mlsim.systems import Cluster, System
+    from mlsim.zoo.aliases import Alias
 
+# The group of aliases that belongs to a namespace.
+_GROUPS = {"Models": "models", "Hardware": "devices", "Systems": "systems"}
+_BRANDS = ("rtx", "gtx", "rx")
+_MADE_OF = re.compile(r"(?P<count>\d+) ?[x*\u00d7] ?(?P<device>.+)", re.IGNORECASE)
 # Bytes in which the key of a file of one record is looked for.
 _HEAD = 2048
 _KEY = re.compile(rb'^key\s*=\s*"([^"]+)"', re.MULTILINE)
@@ -72,6 +80,7 @@ class Namespace:
     ) -> None:
         self._title, self._kind, self._folder = title, kind, folder
         self._load, self._prefix = load, prefix
+        self._group = _GROUPS.get(title, "")
 
     def keys(self) -> list[str]:
         """Full dotted keys of all records below this name."""
@@ -98,10 +107,16 @@ class Namespace:
             )
             self.__dict__[name] = group
             return group
-        raise unknown_name(self._kind, f"{self._title}.{name}", self._choices())
-
-    def _choices(self) -> list[str]:
-        return [f"{self._title}.{key.removeprefix(self._prefix)}" for key in self.keys()]
+        choices = [f"{self._title}.{key.removeprefix(self._prefix)}" for key in self.keys()]
+        # Hardware.H100 is Hardware.Cloud.H100.
+        meant = next(iter(self._spelled.get(plain(name), ())), full).removeprefix(self._prefix)
+        raise unknown_name(
+            self._kind,
+            f"{self._title}.{name}",
+            choices,
+            see=self._see(len(choices)),
+            like=f"{self._title}.{meant}",
+        )
 
     def get(self, key: str) -> Any:
         """Return the record of a full key such as "Cloud.A100"."""
@@ -120,23 +135,66 @@ class Namespace:
         InvalidValueError
             If several names differ only in dashes; lists them.
         """
-        wanted = plain(name)
-        found = self._spelled.get(wanted, [])
+        found, differs = self._keys_of(name)
         if len(found) > 1:
             # AWS has a us-east-1, and Google a us-east1.
             found = [key for key in found if _dashed(name) in map(_dashed, _ways(key))] or found
         if len(found) > 1:
             choices = " or ".join(f"{self._title}.{key}" for key in found)
             raise InvalidValueError(f"{name!r} is not one {self._kind}: say {choices}.")
-        if found:
-            return self.get(found[0])
-        if wanted in self._named:
-            return self._named[wanted]
-        raise unknown_name(self._kind, name, [key.rpartition(".")[2] for key in self.keys()])
+        if not found:
+            names = [key.rpartition(".")[2] for key in self.keys()]
+            raise unknown_name(
+                self._kind, name, names, see=self._see(len(names)), like=self.core(name)
+            )
+        record = self.get(found[0])
+        if differs:
+            warn(f"{name!r} is taken as {record.name}: {differs}.", stacklevel=3)
+        return record
+
+    def _keys_of(self, name: str) -> tuple[list[str], str]:
+        """Return the keys that a name may mean, and in what that differs from what is named."""
+        for way in (name, *self._shorter(name)):
+            if found := self._spelled.get(plain(way)):
+                return found, ""
+            if alias := self._alias(way):
+                return [alias.key], alias.note
+            if named := self._named.get(plain(way)):
+                return [named], ""
+        return self._written(name), ""
 
     def has(self, name: str) -> bool:
-        """Tell whether a key, or the last part of one, is spelled so; no file is read."""
-        return plain(name) in self._spelled
+        """Tell whether a key, an alias, or the last part of a key is spelled so.
+
+        No file of a record is read.
+        """
+        return plain(name) in self._spelled or self._alias(name) is not None
+
+    def _alias(self, name: str) -> Alias | None:
+        # Names of ours, which most are, need no file of aliases.
+        from mlsim.zoo import aliases
+
+        return aliases.find(self._group, name)
+
+    def knows(self, name: str) -> bool:
+        """Tell whether a name is of something here, in whatever way it is written."""
+        return bool(self._keys_of(name)[0])
+
+    def _shorter(self, name: str) -> Iterable[str]:
+        """Return a name without words that tell nothing, one way after another."""
+        return ()
+
+    def _written(self, name: str) -> list[str]:
+        """Return the keys that a name may mean by its parts, which stand in any order."""
+        return []
+
+    def _see(self, count: int) -> str:
+        """Say where all names are, if there are too many to list."""
+        return f"`mlsim zoo` lists all {count}." if count > LISTED else ""
+
+    def core(self, name: str) -> str:
+        """Return what of a name tells one thing from another."""
+        return name
 
     @cached_property
     def _spelled(self) -> dict[str, list[str]]:
@@ -148,11 +206,11 @@ class Namespace:
         return found
 
     @cached_property
-    def _named(self) -> dict[str, Any]:
-        """Records by their names; reads all files."""
-        found: dict[str, Any] = {}
-        for record in self:
-            found.setdefault(plain(record.name), record)
+    def _named(self) -> dict[str, str]:
+        """Keys by the names of their records; reads all files."""
+        found: dict[str, str] = {}
+        for key in sorted(self.keys()):
+            found.setdefault(plain(self.get(key).name), key)
         return found
 
     def __repr__(self) -> str:
@@ -162,11 +220,6 @@ class Namespace:
 def _ways(key: str) -> tuple[str, str]:
     """Return the ways to write a key: as a whole, or the last part of it."""
     return key, key.rpartition(".")[2]
-
-
-def plain(text: str) -> str:
-    """Return a name as it is compared: case, spaces, dots, dashes and underscores don't count."""
-    return re.sub(r"[\s._-]", "", text).lower()
 
 
 def _dashed(text: str) -> str:
@@ -226,8 +279,84 @@ class Devices(Namespace):
         wanted = plain(name)
         return self.local(kinds[wanted]) if wanted in kinds else super().find(name)
 
+    @cached_property
+    def _boards(self) -> dict[str, Board]:
+        """What the name of each device says, else its memory in GB; reads all files."""
+        found = {}
+        for key in sorted(self.keys()):
+            device = self.get(key)
+            said = board(device.name)
+            memory = said.memory or round(device.memory.printed_figure.value)
+            found[key] = replace(said, memory=memory)
+        return found
 
-Models = Namespace("Models", "model", DATA / "workloads", _load_model)
+    def _shorter(self, name: str) -> Iterable[str]:
+        return (bare(name),)
+
+    def _written(self, name: str) -> list[str]:
+        """Return the devices of a driver's or a shop's name; where several, the usual form."""
+        said = board(name)
+        # People leave out what goes without saying: a 4090.
+        ways = [said] + [replace(said, chip=f"{brand}{said.chip}") for brand in _BRANDS]
+        for way in ways:
+            found = [key for key, each in self._boards.items() if way.means(each)]
+            usual = [key for key in found if plain(key.rpartition(".")[2]) == way.chip]
+            if found:
+                return usual or found
+        return []
+
+    def core(self, name: str) -> str:
+        """Return the chip that a name says."""
+        return board(name.rpartition(".")[2]).chip or name
+
+
+class _Models(Namespace):
+    """The models of the zoo, also by the names of their checkpoints on a hub."""
+
+    def find(self, name: str) -> Any:
+        """Return a model by its key, its name, or the id of a checkpoint.
+
+        Raises
+        ------
+        UnknownNameError
+            If there is none, or the checkpoint is a quantized one; says what to ask for.
+        """
+        of = unquantized(name)
+        if of and not self.has(name) and self.knows(of):
+            key = super().find(of).key
+            raise UnknownNameError(
+                f"{name!r} is a quantized checkpoint of {key}: ask for {key} and a precision such "
+                "as fp8, int8 or w4a16, or give its config.json, which says its formats."
+            )
+        return super().find(name)
+
+    def _shorter(self, name: str) -> Iterable[str]:
+        return shorter(name)
+
+    def _see(self, count: int) -> str:
+        return f"`mlsim zoo` lists all {count}; of another, give its config.json."
+
+    def core(self, name: str) -> str:
+        """Return the name without its owner and how it was trained further."""
+        return [name, *shorter(name)][-1]
+
+
+class _Systems(Namespace):
+    """The systems of the zoo, also by what they are made of: 8 x H100."""
+
+    def _written(self, name: str) -> list[str]:
+        said = _MADE_OF.fullmatch(name.strip())
+        if not said or not Hardware.knows(said["device"]):
+            return []
+        device = Hardware.find(said["device"])
+        return [
+            each.key
+            for each in self
+            if each.device is device and each.devices == int(said["count"])
+        ]
+
+
+Models = _Models("Models", "model", DATA / "workloads", _load_model)
 Hardware = Devices("Hardware", "device", DATA / "hardware", _load_device)
 
 
@@ -238,7 +367,7 @@ def load_system(path: Path) -> System:
     return system_files.load_system(path, Hardware.find)
 
 
-Systems = Namespace("Systems", "system", DATA / "systems", load_system)
+Systems = _Systems("Systems", "system", DATA / "systems", load_system)
 
 
 def load_cluster(path: Path) -> Cluster:

@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
-from mlsim import Engine, Models
+from mlsim import Engine, Models, anatomy
 from mlsim.engine.predict import predict, training
 from mlsim.engine.predict.case import lengthened
+from mlsim.errors import InvalidValueError, UnknownNameError
 
 ROW: dict[str, Any] = {
     "kind": "train_lm",
@@ -24,6 +25,46 @@ ROW: dict[str, Any] = {
 def rows(count: int) -> list[dict[str, Any]]:
     lengths = (4096 + 128 * number for number in range(count))
     return [{**ROW, "case_id": str(each), "input_len": str(each)} for each in lengths]
+
+
+ENCODER: dict[str, Any] = {
+    "case_id": "x",
+    "kind": "train_enc",
+    "metric_kind": "throughput_items_per_s",
+    "model": "bert-base",
+    "device": "A100-80",
+    "a_dtype": "fp16",
+    "input_len": "128",
+}
+
+
+def rate(**cells: str) -> float:
+    (found,) = predict([{**ENCODER, **cells}])
+    assert found.source == "calibrated", found.note
+    return float(found.predicted)
+
+
+def test_training_an_encoder_depends_on_its_software() -> None:
+    """A framework starts each kernel from the host, which few short texts can't hide."""
+    small = {each: rate(batch="8", sw_class=each) for each in ("eager", "engine", "framework", "")}
+    assert small["eager"] < 0.5 * small["engine"]
+    # Nobody said which: as networks are trained.
+    assert small[""] == small["eager"] != small["framework"]
+    # Of many, the host is ahead, and what is left are slower kernels.
+    large = {each: rate(batch="256", sw_class=each) for each in ("eager", "engine")}
+    assert 0.8 < large["eager"] / large["engine"] < 0.95
+
+
+def test_an_anatomy_runs_in_the_program_that_it_is_told() -> None:
+    asked = {"batch_size": 8, "tokens": 128, "precision": "fp16", "hardware": "A100"}
+    asked |= {"training": True, "optimizer": "adam", "estimate": "calibrated"}
+    found = anatomy("BERT_Base", **asked, software="eager")
+    assert 8 / found.time == pytest.approx(rate(batch="8", sw_class="eager"), rel=1e-5)
+    assert anatomy("BERT_Base", **asked).time == found.time
+    with pytest.raises(InvalidValueError, match="goes with estimate='calibrated' only"):
+        anatomy("BERT_Base", tokens=128, software="eager")
+    with pytest.raises(UnknownNameError, match="Did you mean 'eager'"):
+        anatomy("BERT_Base", **asked, software="eagre")
 
 
 def test_lengths_of_one_power_of_two_share_a_model() -> None:

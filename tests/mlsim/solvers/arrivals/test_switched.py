@@ -111,7 +111,7 @@ def test_sharing_makes_room_for_more() -> None:
 
 
 def test_adapters_and_offload_take_time() -> None:
-    asked = SMALL | {"rate": 1, "requests": 300}
+    asked = SMALL | {"rate": 1, "requests": 300, "running_limit": 64}
     plain = Engine.load(**asked)
     adapted = Engine.load(**asked, adapters=LoRA(rank=64), adapter_count=50)
     assert each(plain) < each(adapted) < 1.5 * each(plain)

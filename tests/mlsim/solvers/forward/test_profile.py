@@ -65,8 +65,8 @@ def test_a_batch_that_does_not_fit(solve) -> None:
         with pytest.raises(DoesNotFitError) as e:
             getattr(profile, name)
         assert str(e.value) == (
-            "ResNet-50 v1.5 at batch 1000000 in fp16 needs 3.613 TB; NVIDIA A100 SXM 80 GB has "
-            "85.9 GB: 3.527 TB too much. Use a smaller batch, or pass check_memory=False for the "
+            "ResNet-50 v1.5 at batch 1000000 in fp16 needs 3.286 TiB; NVIDIA A100 SXM 80 GB has "
+            "80 GiB: 3.208 TiB too much. Use a smaller batch, or pass check_memory=False for the "
             "time it would take if it fitted."
         )
     for refused in (profile.explain, lambda: profile["achieved_flops"]):
@@ -74,7 +74,7 @@ def test_a_batch_that_does_not_fit(solve) -> None:
             refused()
     # What needs no room is still to be had.
     assert profile["total_flops"].magnitude > 0
-    assert "3.527 TB too much" in str(profile)
+    assert "3.208 TiB too much" in str(profile)
 
 
 def test_its_time_if_it_fitted(solve) -> None:
@@ -166,7 +166,7 @@ def test_text_of_one_point(solve) -> None:
         "  latency     55.48 µs",
         "  throughput  18,024 sample/s",
         "  bottleneck  Memory Bound (84% of the time in memory-bound operators)",
-        "  memory      54.73 MB of 85.9 GB",
+        "  memory      52.19 MiB of 80 GiB",
     ]
 
 

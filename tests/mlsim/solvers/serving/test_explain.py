@@ -18,7 +18,6 @@ from mlsim.solvers.serving.contexts import STEPS, WINDOWED_STEPS
 from mlsim.solvers.serving.phase import equations_for
 from mlsim.solvers.serving.result_names import RESULTS
 from mlsim.solvers.serving.serving import Serving
-from mlsim.units import text
 
 KINDS_OF_SERVICE = {
     "default": {},
@@ -57,7 +56,7 @@ def check_explanation(explanation: Any, value: float) -> dict[str, Any]:
     for known in data["inputs"]:
         assert known["origin"]
     shown = str(explanation)
-    assert shown.startswith(f"{data['quantity']} = {text(data['value'], data['unit'])}\n")
+    assert shown.startswith(f"{data['quantity']} = {term(data['quantity']).text(data['value'])}\n")
     assert data["model"] in shown
     assert explanation._repr_markdown_().startswith("**")
     return data

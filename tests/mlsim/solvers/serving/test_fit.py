@@ -108,7 +108,7 @@ def test_what_is_too_large_says_by_how_much_and_what_would_do() -> None:
     row = rows_of(model="Llama3_70B")["bf16"]
     assert not row.feasible
     assert (row.largest_batch, row.longest_context) == (0, 0)
-    assert row.reason == "64.42 GB too much; it would fit with 2 devices (tensor_parallel=2)"
+    assert row.reason == "60 GiB too much; it would fit with 2 devices (tensor_parallel=2)"
     pair = System("Two", H100, devices=2, link_bandwidth="450 GB/s")
     assert rows_of(model="Llama3_70B", hardware=pair)["bf16"].feasible
 
@@ -127,7 +127,7 @@ def test_what_no_number_of_devices_holds_names_none() -> None:
         memory_bandwidth="1 TB/s",
         memory_capacity="1 MB",
     )
-    assert rows_of(hardware=tiny)["bf16"].reason.endswith("GB too much")
+    assert rows_of(hardware=tiny)["bf16"].reason.endswith("GiB too much")
 
 
 def test_a_system_is_used_whole_unless_told_otherwise() -> None:

@@ -15,7 +15,7 @@ def test_figures_given_as_they_are_change_nothing() -> None:
     h100 = Hardware.Cloud.H100
     same = llama(
         memory_bandwidth=h100.memory.bandwidth,
-        memory_capacity=h100.memory.listed,
+        memory_capacity=h100.memory.capacity,
         peak_flops=h100.compute.peak("bf16"),
         bytes_per_parameter="2 B/parameter",
         bytes_per_element="2 B/element",
@@ -78,9 +78,9 @@ def test_links_that_are_given() -> None:
 
 
 def test_a_capacity_that_is_given() -> None:
-    assert not llama(memory_capacity="16 GB", check_memory=False).feasible
-    with pytest.raises(DoesNotFitError, match=r"which has 16 GB, 10% of it reserved"):
-        llama(memory_capacity="16 GB").latency  # noqa: B018
+    assert not llama(memory_capacity="16 GiB", check_memory=False).feasible
+    with pytest.raises(DoesNotFitError, match=r"which has 16 GiB, 10% of it reserved"):
+        llama(memory_capacity="16 GiB").latency  # noqa: B018
 
 
 @pytest.mark.parametrize(

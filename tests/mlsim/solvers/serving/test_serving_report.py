@@ -23,7 +23,7 @@ def test_a_service_as_text() -> None:
         "  decode        36 s per token (Memory Bound, 100%)",
         "  in all        139.5 s to the last token",
         "  throughput    0 token/s while decoding, 0.0 for each user",
-        "  memory        1.216 kB of 1.8 kB (10% of 2 kB reserved)",
+        "  memory        1.188 KiB of 1.758 KiB (10% of 1.953 KiB reserved)",
         "                weights 680 B, cache 256 B, activations 280 B",
         "  room for      4 such sequences, or a context of 11 tokens at this batch",
     ]
@@ -135,8 +135,8 @@ def test_what_does_not_fit_says_so() -> None:
             getattr(serving, ask)
     message = str(e.value)
     assert message.startswith(
-        "Llama 3.1 8B with 1,000 sequence(s) of 8,192 + 128 tokens (bf16) needs 1.107 TB on each "
-        "device of NVIDIA H100 SXM 80 GB, which has 85.52 GB, 10% of it reserved: "
+        "Llama 3.1 8B with 1,000 sequence(s) of 8,192 + 128 tokens (bf16) needs 1.007 TiB on each "
+        "device of NVIDIA H100 SXM 80 GB, which has 79.65 GiB, 10% of it reserved: "
     )
     assert f"The largest batch of these lengths is {serving.max_batch_size:,}." in message
     assert "check_memory=False gives the time it would take." in message

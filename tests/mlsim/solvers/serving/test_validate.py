@@ -215,8 +215,8 @@ def test_numbers_that_cannot_be(name: str, given: object, shown: str) -> None:
             {"usable_memory": "70 GB", "memory_capacity": "80 GB"},
             InvalidValueError,
             (
-                "usable_memory = 70 GB contradicts memory_capacity - memory_capacity * "
-                "reserve_share = 72 GB, which follows from memory_capacity = 80 GB, reserve_share = "
+                "usable_memory = 65.19 GiB contradicts memory_capacity - memory_capacity * "
+                "reserve_share = 67.06 GiB, which follows from memory_capacity = 74.51 GiB, reserve_share = "
                 "0.1: leave usable_memory out, or change one of these."
             ),
         ),

@@ -218,8 +218,8 @@ def test_too_large_says_by_how_much_and_what_helps() -> None:
         _ = run.step_time
     found = str(caught.value)
     required, free = run.value("memory_required"), run.value("memory_free")
-    assert f"needs {required / 1e9:.1f} GB on each device, which has 85.9 GB, 10% of it" in found
-    assert f"{-free / 1e9:.4g} GB too much" in found
+    assert f"needs {required / 2**30:.1f} GiB on each device, which has 80 GiB, 10% of it" in found
+    assert f"{-free / 2**30:.4g} GiB too much" in found
     for way in ("recompute='full'", "shard='zero1'", "sequence_parallel=True", "search=True"):
         assert way in found
     assert "check_memory=False gives the time" in found

@@ -14,6 +14,7 @@ from mlsim.workloads.huggingface import load_config, reader
 from mlsim.workloads.huggingface.mixed_families import FAMILIES
 from mlsim.workloads.huggingface.refused import REFUSED as REFUSED_TYPES
 from mlsim.workloads.huggingface.wrappers import WRAPPERS
+from mlsim.zoo.resolve import model as find_model
 
 # Warnings.
 
@@ -119,17 +120,45 @@ def test_what_json_can_not_read_is_refused(tmp_path: Path) -> None:
 def test_an_unknown_family_is_refused(tmp_path: Path) -> None:
     path = write(tmp_path, LLAMA | {"model_type": "lama", "new_trick": 1})
     families = ", ".join(sorted((*FAMILIES, *WRAPPERS)))
-    assert refused(path) == (
-        f"{path}:2: model_type \"lama\" is not understood. Did you mean 'llama'? Understood are "
-        f"{families}. Keys of this file that none of them has: new_trick."
-    )
+    assert refused(path) == (f"{path}:2: model_type \"lama\" is no family. Did you mean 'llama'?")
     path = write(tmp_path, USUAL)
     assert refused(path) == (
-        f"{path}:1: model_type is missing. Understood are {families}. "
-        "Keys of this file that none of them has: none."
+        f"{path}:1: model_type is missing, which says how the keys are read. Those read are "
+        f"{families}."
+    )
+    path = write(tmp_path, {"model_type": "jamba", "new_trick": 1})
+    assert refused(path) == (
+        f'{path}:2: model_type "jamba" is of a family that is not read. Those read are '
+        f"{families}. Keys of this file that none of them has: new_trick."
     )
     for kind in (None, 7, ["llama"]):
         assert "model_type" in refused(write(tmp_path, LLAMA | {"model_type": kind}))
+
+
+@pytest.mark.parametrize(
+    ("kind", "zoo"),
+    [
+        ("mamba2", ""),
+        ("jamba", ""),
+        ("minimax_text_01", "minimax_m2"),
+        ("whisper", "whisper_base, whisper_large_v2"),
+        ("t5", "t5_11b, t5_3b, t5_base, t5_large, t5_small"),
+        ("vit", "vit_b_16"),
+        ("llama5", ""),
+        ("cohere2_vision", ""),
+        ("electra", ""),
+    ],
+)
+def test_a_family_that_is_not_read_is_told_as_such(tmp_path: Path, kind: str, zoo: str) -> None:
+    """Another family is no misspelling of one that is read; the zoo may have its models."""
+    message = refused(write(tmp_path, {"model_type": kind, **{f"key{n}": n for n in range(40)}}))
+    assert "is of a family that is not read." in message
+    assert "Did you mean" not in message
+    assert (f"The zoo has {zoo}" in message) if zoo else ("The zoo" not in message)
+    assert "key5, and 34 more." in message
+    assert len(message) < 1200
+    for name in zoo.split(", ") if zoo else ():
+        assert find_model(name)
 
 
 def test_a_missing_key_is_refused(tmp_path: Path) -> None:

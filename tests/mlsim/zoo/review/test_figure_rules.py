@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import dataclasses
 from types import SimpleNamespace
 
 import pytest
 
 from mlsim import CloudOperators, Clusters, DataCentres, Embodied, Hardware, Models, Systems
-from mlsim.records import Figure
+from mlsim.records import DATA, Figure
 from mlsim.units import factor
 from mlsim.workloads.announced_models import announced
-from mlsim.zoo.review.figure_rules import scales
+from mlsim.zoo.review.figure_rules import quotes, scales
+from mlsim.zoo.review.file_report import validate_file
 
 ZOO = (*Hardware, *Systems, *Clusters, *Models, *announced())
 PLACES = (*DataCentres, *CloudOperators, *Embodied)
@@ -29,6 +31,49 @@ def said(one: Figure) -> list[str]:
 
 def test_no_figure_of_the_zoo_is_off_by_a_power_of_ten() -> None:
     assert [(each.key, list(scales(each))) for each in (*ZOO, *PLACES) if any(scales(each))] == []
+
+
+def test_each_figure_stands_in_its_quote_or_its_note() -> None:
+    """And one that was changed does not, whatever else its note says."""
+    wrong, passed = [], []
+    for record in (*ZOO, *PLACES):
+        wrong += [(record.key, each.figure) for each in quotes(record)]
+        figures = {
+            name: dataclasses.replace(each, value=each.value * 1.4615, si=each.si * 1.4615)
+            for name, each in record.figures.items()
+            if each.kind != "given"
+        }
+        changed = SimpleNamespace(key=record.key, figures=figures)
+        noticed = {each.figure for each in quotes(changed)}
+        passed += [(record.key, name) for name in figures if name not in noticed]
+    assert wrong == passed == []
+
+
+def test_a_secondary_figure_that_contradicts_its_quote_is_refused(tmp_path) -> None:
+    """The T4's 65 TFLOP/s in FP16, made 95: a note that says whose word it is excuses nothing."""
+    text = (DATA / "hardware" / "t4.toml").read_text(encoding="utf-8")
+    assert text.count("value = 65\n") == 1
+    path = tmp_path / "t4.toml"
+    path.write_text(text.replace("value = 65\n", "value = 95\n"), encoding="utf-8")
+    errors = [each for each in validate_file(path).remarks if each.level == "error"]
+    assert [each.line for each in errors] == [text.splitlines().index("[compute.fp16]") + 1]
+    assert "95 TFLOP/s is neither in the quote" in errors[0].message
+
+
+@pytest.mark.parametrize(
+    ("value", "unit", "base", "quote", "note"),
+    [
+        (2_697_554, "tCO2e", "kgCO2e", "Scope 2 Location-Based 2 , 697, 55 4", ""),
+        (8.1, "TFLOP/s", "FLOP/s", "torch.float32: 8.1e12", ""),
+        (4.531, "TFLOP/s", "FLOP/s", "gflop_s: 4531", "In GFLOP/s."),
+        (35.58, "TFLOP/s", "FLOP/s", "{40.f, 80.f}", "40 x 328/336 x 1695/1860 MHz = 35.58."),
+    ],
+)
+def test_a_number_may_be_written_in_several_ways(
+    value: float, unit: str, base: str, quote: str, note: str
+) -> None:
+    one = figure(value, unit, base, quote, note=note)
+    assert not list(quotes(SimpleNamespace(key="Mine", figures={"it": one})))
 
 
 @pytest.mark.parametrize(

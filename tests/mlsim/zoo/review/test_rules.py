@@ -112,30 +112,36 @@ def test_a_link_is_held_against_its_class_in_one_direction() -> None:
     ],
 )
 def test_a_driver_lists_about_what_is_printed(listed, printed, times) -> None:
-    capacity = {"value": printed / 1e9, "si": printed}
-    device = changed(RTX5090, {"memory.listed": listed, "memory.capacity": capacity})
+    on_the_box = {"value": printed / 1e9, "si": printed}
+    device = changed(RTX5090, {"memory.capacity": listed, "memory.printed": on_the_box})
     if times is None:
         assert found(listings, device) == []
         return
     ((name, message),) = found(listings, device)
-    assert name == "memory.listed"
+    assert name == "memory.capacity"
     assert f" is {times} times the printed 32 GB; 0.9 to 1.07 times can be." in message
 
 
 def test_a_size_printed_in_gib_is_not_exceeded() -> None:
     tpu = Hardware.Cloud.TPUv4
     assert list(listings(tpu)) == []
-    figures = {**tpu.figures, "memory.listed": RTX5090.figures["memory.listed"]}
+    figures = {**tpu.figures, "memory.capacity": RTX5090.figures["memory.capacity"]}
+    figures["memory.printed"] = tpu.figures["memory.capacity"]
     alike = Device.of_figures(
         "Cloud.Mine", "Mine", vendor="", architecture="", form="chip", figures=figures
     )
-    assert found(listings, changed(alike, {"memory.listed": 32e9})) == []
-    ((_, message),) = found(listings, changed(alike, {"memory.listed": 34.5e9}))
+    assert found(listings, changed(alike, {"memory.capacity": 32e9})) == []
+    ((_, message),) = found(listings, changed(alike, {"memory.capacity": 34.5e9}))
     assert "0.9 to 1 times can be" in message
 
 
 def test_a_size_in_gb_that_no_driver_confirms_is_noted() -> None:
-    (note,) = listings(changed(RTX5090, {"memory.listed": None}))
+    figures = dict(RTX5090.figures)
+    figures["memory.capacity"] = figures.pop("memory.printed")
+    unread = Device.of_figures(
+        "Workstation.Mine", "Mine", vendor="", architecture="", form="board", figures=figures
+    )
+    (note,) = listings(unread)
     assert not note.error
     assert "32 GB is taken for 32,000,000,000 B" in note.message
 
@@ -271,6 +277,10 @@ def test_quotes_and_notes() -> None:
     silent = changed(a100, {"power.tdp": {"quote": "quite a lot", "note": ""}})
     assert [name for name, _ in found(quotes, silent)] == ["power.tdp"]
     told = changed(a100, {"power.tdp": {"quote": "quite a lot", "note": "Twice 200 W."}})
+    ((_, message),) = found(quotes, told)
+    assert "400 W is neither in the quote" in message
+    assert "nor in the note" in message
+    told = changed(a100, {"power.tdp": {"quote": "quite a lot", "note": "2 x 200 W: 400 W."}})
     assert found(quotes, told) == []
     copied = changed(a100, {"power.tdp": {"kind": "secondary", "note": ""}})
     ((_, message),) = found(provenance, copied)

@@ -19,8 +19,8 @@ from mlsim_book.errors import ToolError
 from mlsim_book.grading.limits import Limits
 from mlsim_book.grading.walls import container
 from mlsim_book.grading.walls.bubblewrap import HOME, bubblewrap_argv, programs, variables
-from mlsim_book.grading.walls.environment import environment
-from mlsim_book.grading.walls.groups import Group, delegated
+from mlsim_book.grading.walls.environment import environment, lost, within
+from mlsim_book.grading.walls.groups import BY_HAND, Group, ask, delegated
 from mlsim_book.grading.walls.seccomp import seccomp_filter
 from mlsim_book.grading.walls.supervise import Heard, listen
 from mlsim_book.grading.walls.tree import Watch
@@ -53,6 +53,16 @@ class Walls:
     version: str = ""
     group: str = ""
     files: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def counted(self) -> str:
+        """How memory is bounded where the kernel doesn't do it, in words."""
+        if self.kind != "bubblewrap" or self.group:
+            return ""
+        return (
+            "no control group was delegated, so memory and processes of submissions are counted"
+            f" twenty times a second. Under systemd, for the kernel's own bounds: {BY_HAND}"
+        )
 
     def run(
         self,
@@ -87,10 +97,18 @@ class Walls:
 
     def _bubble(self, task: bytes, limits: Limits, seconds: float, hidden: Sequence[str]) -> Heard:
         inside = environment()
+        if place := lost(inside, hidden):
+            raise NoWallsError(
+                f"the interpreter lies in {place}, which submissions must not see",
+                hint="Grade an assignment that lies elsewhere, or with another interpreter.",
+            )
         command = [inside.python, "-I", "-B", "-c", _BOOT, *inside.search]
         with _pipe_of(seccomp_filter()) as rules, Group(self.group, limits) as groups:
             argv = bubblewrap_argv(self.program, inside, limits, hidden, command, seccomp=rules)
-            spec = {"argv": argv, "limits": _limits(limits), "groups": groups}
+            near = [] if within(self.program, inside.shown) else [
+                str(Path(self.program).parent.parent)
+            ]  # fmt: skip
+            spec = {"argv": argv, "limits": _limits(limits), "groups": groups, "near": near}
             starter = [sys.executable, "-I", "-S", "-B", str(_ENTER), json.dumps(spec)]
             return listen(
                 starter, task, limits, seconds, env={}, cwd="/",
@@ -194,6 +212,9 @@ def _candidates(kind: str, failures: list[str]) -> list[Walls]:
     found = []
     if kind in {"auto", "bubblewrap"} and sys.platform == "linux":
         group = delegated()
+        if not group:
+            ask()
+            group = delegated()
         for each in programs():
             version = _version(each)
             found += [Walls("bubblewrap", each, version, group)] if group else []

@@ -20,6 +20,8 @@ _LIBRARIES = ("/lib", "/lib32", "/lib64", "/usr/lib", "/usr/lib32", "/usr/lib64"
 _SMALL = ("/etc/ld.so.cache", "/usr/share/zoneinfo")
 _STORES = (Path("/nix/store"), Path("/gnu/store"))  # where a library may lie anywhere
 _OWN = ("mlsim_exercises", "mlsim_book")  # what the program inside imports
+# of an interpreter's folder: beside these may lie settings with passwords, or a whole course
+_PARTS = ("lib", "lib32", "lib64", "share/zoneinfo", "pyvenv.cfg")
 
 
 @dataclass(frozen=True)
@@ -65,13 +67,14 @@ def environment() -> Environment:
 
 
 def _interpreter() -> Iterator[Path]:
-    """Yield the prefixes of the interpreter, and the links by which it is reached."""
+    """Yield what the interpreter reads of its prefixes, and the links by which it is reached."""
     for name in {sys.prefix, sys.base_prefix, sys.exec_prefix, sys.base_exec_prefix}:
         prefix = Path(name)
         if prefix in _SYSTEM:
             yield from {Path(sysconfig.get_path(each)) for each in ("stdlib", "platstdlib")}
         else:
-            yield from {prefix, prefix.resolve()}
+            places = {each / part for each in (prefix, prefix.resolve()) for part in _PARTS}
+            yield from (each for each in places if each.exists())
     step = Path(sys.executable)
     for _ in range(40):  # as many links as the system follows
         yield step
@@ -90,14 +93,14 @@ def _outside(shown: set[Path]) -> tuple[list[Path], set[Path]]:
     search: list[Path] = []
     packages: set[Path] = set()
     for folder in dict.fromkeys([*named, *sorted(asked)]):
-        if folder not in asked or _within(folder, shown):
+        if folder not in asked or within(folder, shown):
             continue
         found = {each.parent for each in folder.glob("*/__init__.py")}
         if found:
             search.append(folder)
             packages |= found
     user = Path(site.getusersitepackages())
-    if site.ENABLE_USER_SITE and user.is_dir() and not _within(user, shown):
+    if site.ENABLE_USER_SITE and user.is_dir() and not within(user, shown):
         search.append(user)
         packages.add(user)
     return search, packages
@@ -124,8 +127,9 @@ def _pth_folders() -> Iterator[Path]:
                     yield Path(line.strip())
 
 
-def _within(path: Path, folders: Iterable[Path]) -> bool:
-    return any(path.is_relative_to(each) for each in folders)
+def within(path: str | Path, folders: Iterable[str | Path]) -> bool:
+    """Return whether a path is one of these folders or lies in one."""
+    return any(Path(path).is_relative_to(each) for each in folders)
 
 
 def _outermost(paths: Iterable[Path]) -> Iterator[Path]:
@@ -136,7 +140,7 @@ def _outermost(paths: Iterable[Path]) -> Iterator[Path]:
     """
     found: list[Path] = []
     for path in sorted(paths, key=lambda each: len(each.parts)):
-        if not _within(path, found):
+        if not within(path, found):
             found.append(path)
             yield path
 
@@ -144,9 +148,24 @@ def _outermost(paths: Iterable[Path]) -> Iterator[Path]:
 def covered(shown: Iterable[str], hidden: Iterable[str]) -> list[str]:
     """Return what must be covered: hidden files and folders that lie in what is shown.
 
-    >>> covered(["/usr"], ["/usr/bin", "/usr/no-such-folder", "/dev"])
+    A folder that is shown under two names is covered under both. What lies in another that is
+    covered goes with it.
+
+    >>> covered(["/usr"], ["/usr/bin", "/usr/bin/env", "/usr/no-such-folder", "/dev"])
     ['/usr/bin']
     """
-    folders = [Path(each).resolve() for each in shown]
-    real = [Path(each).resolve() for each in hidden]
-    return [str(each) for each in sorted(set(real)) if _within(each, folders) and each.exists()]
+    real = [path for each in hidden if (path := Path(each).resolve()).exists()]
+    found = []
+    for each in map(Path, shown):
+        folder = each.resolve()
+        found += [each / path.relative_to(folder) for path in real if within(path, [folder])]
+    return sorted(map(str, _outermost(found)))
+
+
+def lost(inside: Environment, hidden: Iterable[str]) -> str:
+    """Return which hidden folder holds the interpreter's own files, so that nothing could run."""
+    shell = importlib.util.find_spec("IPython")
+    own = (inside.python, os.__file__, __file__, (shell and shell.origin) or __file__)
+    needed = [Path(each).resolve() for each in own]
+    places = (Path(each) for each in covered(inside.shown, hidden))
+    return next((str(each) for each in places for path in needed if within(path, [each])), "")

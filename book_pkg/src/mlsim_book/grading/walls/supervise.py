@@ -33,11 +33,16 @@ class Watcher(Protocol):
 
 @dataclass(frozen=True)
 class Heard:
-    """What came out: bytes of the channel, the last errors, and why it was ended, if it was."""
+    """What came out: bytes of the channel, the last errors, and why it was ended, if it was.
+
+    `seconds` is how long it took after its first word: how long an interpreter needs to start is
+    nobody's fault.
+    """
 
     channel: bytes
     complaint: str
     ended: str = ""
+    seconds: float = 0.0
 
 
 class _Reader(threading.Thread):
@@ -48,6 +53,7 @@ class _Reader(threading.Thread):
         self._pipe, self._most, self._end = pipe, most, end
         self.kept = bytearray()
         self.total = 0
+        self.first: float | None = None
         self.last = time.monotonic()
         self.start()
 
@@ -55,6 +61,7 @@ class _Reader(threading.Thread):
         with contextlib.suppress(OSError, ValueError):
             while piece := os.read(self._pipe.fileno(), 65536):
                 self.last = time.monotonic()
+                self.first = self.first or self.last
                 self.total += len(piece)
                 if self._end:
                     self.kept = (self.kept + piece)[-self._most :]
@@ -78,6 +85,8 @@ def listen(
 
     Parameters
     ----------
+    seconds
+        How long it may run after its first word.
     watch
         Makes what looks at the command's process, whose number it is given.
     after
@@ -95,7 +104,8 @@ def listen(
         threads[0].start()
         threads += [channel, errors]
         watcher = watch(process.pid) if watch else None
-        ended = _follow(channel, errors, limits, time.monotonic() + seconds, watcher)
+        ended = _follow(channel, errors, limits, seconds, watcher)
+        took = time.monotonic() - (channel.first or time.monotonic())
         if not ended:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 process.wait(_GRACE)
@@ -107,7 +117,7 @@ def listen(
         for pipe in pipes:
             with contextlib.suppress(OSError):
                 pipe.close()
-    return Heard(bytes(channel.kept), errors.kept.decode(errors="replace"), ended)
+    return Heard(bytes(channel.kept), errors.kept.decode(errors="replace"), ended, took)
 
 
 def _feed(pipe: IO[bytes], task: bytes) -> None:
@@ -117,7 +127,7 @@ def _feed(pipe: IO[bytes], task: bytes) -> None:
 
 
 def _follow(
-    channel: _Reader, errors: _Reader, limits: Limits, deadline: float, watcher: Watcher | None
+    channel: _Reader, errors: _Reader, limits: Limits, seconds: float, watcher: Watcher | None
 ) -> str:
     """Wait until the channel is closed; return why that was not waited for, or ""."""
     while channel.is_alive():
@@ -125,7 +135,7 @@ def _follow(
         now = time.monotonic()
         if channel.total >= MOST or errors.total >= MOST:
             return f"wrote more than {MOST // 10**6} MB"
-        if now > deadline:
+        if channel.first is not None and now > channel.first + seconds:
             return f"ran for more than {limits.seconds} s"
         # a cell ends itself in its time; one that can't be ended is silent for longer
         if now - channel.last > (limits.cell_seconds + _GRACE if channel.total else _START):

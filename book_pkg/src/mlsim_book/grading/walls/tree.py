@@ -7,6 +7,7 @@ processes descend from the one that built the walls.
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,6 +17,8 @@ from mlsim_book.grading.limits import Limits
 _SPARE = 4  # processes that belong to the walls
 _MANY = 8  # processes from which on others go first
 _LAST = 19  # of the system's priorities
+_SOCKET = Path("/proc/sys/net/core/wmem_default")  # bytes that may wait in one
+_USUAL_SOCKET = 212_992
 
 
 class Watch:
@@ -39,6 +42,7 @@ class Watch:
         used, files = _written(processes, self._home)
         if files > self._limits.files:
             return f"more than {self._limits.files} files"
+        used += _waiting(processes)
         bound = self._limits.memory
         if used + sum(map(_private, processes)) > bound and (
             used + sum(map(_proportional, processes)) > bound
@@ -74,13 +78,24 @@ def alive(processes: dict[int, str]) -> list[int]:
 def beginning(pid: int) -> str:
     """Return when a process began, in the system's own count; "" if it is gone or only a shell.
 
-    A number is given to another process one day; both together are not.
+    A number is given to another process one day; both together are not. A process whose first
+    thread has ended looks like one that is gone, and its other threads go on.
     """
-    try:
-        fields = Path(f"/proc/{pid}/stat").read_text(encoding="latin-1").rpartition(")")[2].split()
-    except OSError:
+    fields = _about(f"/proc/{pid}/stat")
+    if not fields:
         return ""
-    return "" if fields[0] in "ZX" else fields[19]
+    ended = fields[0] in "ZX" and all(
+        (_about(f"/proc/{pid}/task/{tid}/stat") or "X")[0] in "ZX" for tid in _threads(pid)
+    )
+    return "" if ended else fields[19]
+
+
+def _about(path: str) -> list[str]:
+    """Return what the system says of a process or thread behind its name; nothing if it's gone."""
+    try:
+        return Path(path).read_text(encoding="latin-1").rpartition(")")[2].split()
+    except OSError:
+        return []
 
 
 def _threads(pid: int) -> list[int]:
@@ -99,23 +114,33 @@ def _children(pid: int) -> Iterator[int]:
 
 def _private(pid: int) -> int:
     """Return how many bytes of memory no file stands behind; what is shared counts each time."""
-    return _sum(f"/proc/{pid}/status", ("RssAnon", "RssShmem", "VmSwap"))
+    return _sum(pid, "status", ("RssAnon", "RssShmem", "VmSwap"))
 
 
 def _proportional(pid: int) -> int:
     """Return the same with what processes share divided among them; exact, and slow."""
-    return _sum(f"/proc/{pid}/smaps_rollup", ("Pss_Anon", "Pss_Shmem", "SwapPss"))
+    return _sum(pid, "smaps_rollup", ("Pss_Anon", "Pss_Shmem", "SwapPss"))
 
 
-def _sum(path: str, names: tuple[str, ...]) -> int:
-    """Return the sum of some lines like `RssAnon:  123 kB`, in bytes."""
-    total = 0
-    with contextlib.suppress(OSError), Path(path).open(encoding="latin-1") as file:
-        for line in file:
-            name, _, value = line.partition(":")
-            if name in names:
-                total += int(value.split()[0]) * 1024
-    return total
+def _sum(pid: int, file: str, names: tuple[str, ...]) -> int:
+    """Return the sum of some lines like `RssAnon:  123 kB` about a process, in bytes.
+
+    A thread that has ended shows no memory, though it may be the first of a process that goes on:
+    then another thread is asked, as all have the same.
+    """
+    for tid in dict.fromkeys([pid, *_threads(pid)]):
+        found = []
+        with (
+            contextlib.suppress(OSError),
+            Path(f"/proc/{tid}/{file}").open(encoding="latin-1") as f,
+        ):
+            for line in f:
+                name, _, value = line.partition(":")
+                if name in names:
+                    found.append(int(value.split()[0]) * 1024)
+        if found:
+            return sum(found)
+    return 0
 
 
 def _written(processes: list[int], home: str) -> tuple[int, int]:
@@ -128,6 +153,24 @@ def _written(processes: list[int], home: str) -> tuple[int, int]:
                 size = (seen.f_blocks - seen.f_bfree) * seen.f_frsize
                 return size, seen.f_files - seen.f_ffree
     return 0, 0
+
+
+def _waiting(processes: list[int]) -> int:
+    """Return the bytes that may wait in the sockets of their network, as no process has them."""
+    for pid in reversed(processes):
+        with contextlib.suppress(OSError, ValueError, IndexError):
+            seen = Path(f"/proc/{pid}/net/sockstat").read_text(encoding="ascii")
+            if Path(f"/proc/{pid}/ns/net").readlink() != Path("/proc/self/ns/net").readlink():
+                return int(seen.split()[2]) * _of_a_socket()  # "sockets: used 12"
+    return 0
+
+
+@functools.cache
+def _of_a_socket() -> int:
+    try:
+        return int(_SOCKET.read_text(encoding="ascii"))
+    except (OSError, ValueError):
+        return _USUAL_SOCKET
 
 
 def _device(path: str) -> int:

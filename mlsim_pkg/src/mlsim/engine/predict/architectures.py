@@ -11,7 +11,7 @@ from mlsim.errors import InvalidValueError, MlsimError
 from mlsim.records.tables import given_text
 from mlsim.workloads.blocks import Attention, FeedForward
 from mlsim.workloads.language import Transformer
-from mlsim.zoo.spaces import plain
+from mlsim.zoo.written import plain
 
 NEEDED = ("layers", "hidden", "heads", "kv_heads", "head_dim", "ffn", "vocab")
 # A table of architectures says nothing of the longest sequence; a case does.

@@ -9,13 +9,13 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any
 
-from mlsim.engine.predict import aliases
 from mlsim.errors import InvalidValueError, MlsimError, UnknownNameError, nearest
 from mlsim.hardware import Device
-from mlsim.precision import PRECISIONS
+from mlsim.precision import PRECISIONS, precision as find_precision
 from mlsim.software import narrower
 from mlsim.systems import Cluster, System
-from mlsim.zoo import resolve, spaces
+from mlsim.zoo import aliases, resolve, spaces
+from mlsim.zoo.written import is_hub_id, plain
 
 if TYPE_CHECKING:
     from mlsim.records import Figure
@@ -32,8 +32,6 @@ READ = (*TEXTS, *FORMATS, *NUMBERS, *SIZES, "extra")
 # No count in a case is above this: a slip, which would take long to answer.
 MOST = 1e15
 _LINKS = ("links.nvlink", "links.pcie")
-# What other tables call a number format of ours.
-_FORMATS = {"float16": "fp16", "float32": "fp32", "bfloat16": "bf16"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,15 +96,15 @@ class Case:
         InvalidValueError
             If there is none in the cell, or it is unknown.
         """
-        text = self.text(name).lower() or (usual or "")
+        text = self.text(name) or (usual or "")
         if not text:
             raise InvalidValueError(f"{name} is empty: give a number format, such as bf16.")
-        found = text if text in PRECISIONS else _FORMATS.get(text, text)
-        if found not in PRECISIONS:
+        try:
+            return find_precision(text).name
+        except UnknownNameError:
             raise InvalidValueError(
                 f"{name} {text!r} is no number format.{nearest(text, PRECISIONS)}"
-            )
-        return found
+            ) from None
 
     @cached_property
     def device(self) -> Device:
@@ -120,12 +118,13 @@ class Case:
         name = self.text("device")
         if not name:
             raise InvalidValueError("device is empty: no device is named.")
-        alias = aliases.find("devices", name)
-        self.note(alias.note)
+        if alias := aliases.find("devices", name):
+            self.note(alias.note)
         try:
-            return _device(alias.key)
+            return _device(alias.key if alias else name)
         except UnknownNameError:
-            near = nearest(name, [key.rpartition(".")[2] for key in spaces.Hardware.keys()])  # noqa: SIM118
+            core = spaces.Hardware.core(name)
+            near = nearest(core, [key.rpartition(".")[2] for key in spaces.Hardware.keys()])  # noqa: SIM118
             raise InvalidValueError(
                 f"no device of the zoo is called {name[:60]!r}.{near} `mlsim zoo` lists them."
             ) from None
@@ -138,16 +137,16 @@ class Case:
             raise InvalidValueError("model is empty: no model is named.")
         alias = aliases.find("models", name)
         try:
-            found = _model(alias.key)
+            found = _model(alias.key if alias else name)
         except UnknownNameError:
             return self._own_model(name)
-        self.note(alias.note)
+        self.note(alias.note if alias else "")
         return found
 
     def _own_model(self, name: str) -> Model:
-        found = self.models.get(spaces.plain(name))
+        found = self.models.get(plain(name))
         if found is None:
-            near = nearest(name, spaces.Models.keys())
+            near = nearest(spaces.Models.core(name), spaces.Models.keys())
             raise InvalidValueError(
                 f"no model of the zoo is called {name[:60]!r}.{near} `mlsim zoo` lists them; "
                 "others can be described in a table of models."
@@ -217,7 +216,8 @@ def _device(name: str) -> Device:
 
 @lru_cache(maxsize=512)
 def _model(name: str) -> Model:
-    _refuse_path("model", name)
+    if not is_hub_id(name):
+        _refuse_path("model", name)
     return spaces.Models.find(name)  # type: ignore[no-any-return]
 
 

@@ -13,11 +13,12 @@ from dataclasses import astuple, dataclass
 from pathlib import Path
 from typing import Any
 
-from mlsim.engine.predict import aliases, kernels, passes, training
+from mlsim.engine.predict import kernels, passes, training
 from mlsim.engine.predict.bands import Band, band
 from mlsim.engine.predict.case import READ, Case, reason
 from mlsim.errors import InvalidValueError, MlsimError, NotMeasuredError, nearest
 from mlsim.records.tables import given_text
+from mlsim.zoo import aliases
 
 COLUMNS = ("case_id", "predicted", "low", "high", "bound", "from", "note")
 CALIBRATED, ROOFLINE, BOUND = "calibrated", "roofline", "bound"

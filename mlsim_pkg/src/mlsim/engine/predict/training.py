@@ -303,6 +303,7 @@ def samples_rate(case: Case, estimate: str) -> float:
         optimizer="adam" if language else "momentum",
         hardware=case.device,
         estimate=estimate,
+        **case.software(estimate, "eager"),
     )
     return batch * devices / float(found.time)
 

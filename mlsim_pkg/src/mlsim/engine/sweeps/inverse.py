@@ -269,7 +269,7 @@ def _not_reached(
     import numpy as np
 
     target = search.asked.results[0]
-    unit = term(quantity_of(target)).unit
+    unit = term(quantity_of(target)).printed
 
     def word(point: float) -> str:
         return f"{point:,.0f}" if search.whole else text(float(point), search.unit)

@@ -7,12 +7,13 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from mlsim.equations.memory import memory_free
-from mlsim.errors import WrongKindError, unknown_name
+from mlsim.errors import Suggesting, WrongKindError, unknown_name
 from mlsim.precision import Precision
 from mlsim.solvers.anatomy import rows as made, runs, views
 from mlsim.solvers.anatomy.parts import Part
 from mlsim.solvers.anatomy.runs import OPTIMIZERS
 from mlsim.solvers.anatomy.view import View
+from mlsim.solvers.calibrated import made_by
 from mlsim.solvers.forward import profile as forward
 from mlsim.units import text
 from mlsim.workloads.graph.counting import FLOP, check_count
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from mlsim.workloads.model import Model
 
 
-class Anatomy:
+class Anatomy(Suggesting):
     """The layers of a network, for one batch.
 
     Parameters
@@ -43,8 +44,9 @@ class Anatomy:
         How operations are counted, one of `COUNTS`.
     training, optimizer
         Whether training is asked about, and what keeps states of the weights.
-    device, estimate
-        Where it runs, if that is asked, and what kind of answer its times are.
+    device, estimate, software
+        Where it runs, if that is asked, what kind of answer its times are, and what program runs
+        it: one that trains runs the step that its training is.
 
     >>> from mlsim import Models, anatomy
     >>> lenet = anatomy(Models.LeNet5_Variant)
@@ -66,12 +68,14 @@ class Anatomy:
         optimizer: str = "momentum",
         device: Device | None = None,
         estimate: str = "roofline",
+        software: str | None = None,
     ) -> None:
         if not isinstance(optimizer, str) or optimizer not in OPTIMIZERS:
             raise unknown_name("optimizer", optimizer, OPTIMIZERS)
         self.graph, self.model, self.batch_size = graph, model, batch_size
         self.precision, self.count, self.training = precision, check_count(count), training
         self.optimizer, self.device, self.estimate = optimizer, device, estimate
+        self.software = made_by(software, estimate, "train_network" if training else "solve")
         self.kernels = fused(graph)
         self.traffic = Traffic(graph, batch_size, precision.bytes)
 

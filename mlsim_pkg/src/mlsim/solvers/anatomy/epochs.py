@@ -10,7 +10,7 @@ from mlsim.solvers.explain import Explanation
 from mlsim.solvers.inputs import validate
 from mlsim.solvers.question import Known, Question
 from mlsim.solvers.reports import Report
-from mlsim.units import quantity, text
+from mlsim.units import held, quantity, text
 
 if TYPE_CHECKING:
     from pint import Quantity
@@ -117,8 +117,8 @@ def time_of_epochs(
         )
     if anatomy.memory_free < 0 and disk_bandwidth is None:
         raise DoesNotFitError(
-            f"{anatomy.about} needs {text(anatomy.memory_required, 'B')}, "
-            f"{text(-anatomy.memory_free, 'B')} more than there is. Use a smaller batch, or give "
+            f"{anatomy.about} needs {held(anatomy.memory_required)}, "
+            f"{held(-anatomy.memory_free)} more than there is. Use a smaller batch, or give "
             "disk_bandwidth= for the time with a disk that takes the rest."
         )
     size = validate("dataset_samples", samples, whole=True)

@@ -13,7 +13,7 @@ from mlsim.errors import DoesNotFitError, InvalidValueError
 from mlsim.solvers.anatomy.view import View
 from mlsim.solvers.inputs import validate
 from mlsim.solvers.question import Known, Question
-from mlsim.units import text
+from mlsim.units import held
 
 if TYPE_CHECKING:
     from mlsim.hardware import Device
@@ -37,8 +37,8 @@ def largest_batch(at: At, capacity: float, what: str) -> int:
     needed = at(1).memory_required
     if needed > capacity:
         raise DoesNotFitError(
-            f"{at(1).about} needs {text(needed, 'B')}, even with one sample; {what} has "
-            f"{text(capacity, 'B')}. Use a smaller number format, or a device with more memory."
+            f"{at(1).about} needs {held(needed)}, even with one sample; {what} has "
+            f"{held(capacity)}. Use a smaller number format, or a device with more memory."
         )
     return _last(lambda batch: at(batch).memory_required <= capacity)
 

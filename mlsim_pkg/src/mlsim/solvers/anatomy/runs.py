@@ -37,6 +37,7 @@ def _profile(anatomy: Anatomy, network: Network) -> forward.Profile:
         batch_size=anatomy.batch_size,
         precision=anatomy.precision,
         estimate=anatomy.estimate,
+        software=anatomy.software,
         check_memory=False,
     )
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mlsim.errors import InvalidValueError, need, unknown_name
-from mlsim.units import text
+from mlsim.units import MEMORY, text
 
 if TYPE_CHECKING:
     import pandas
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 # Columns of bytes, seconds and the like, and the unit in which they are written.
 UNITS = {
     **dict.fromkeys(("time", "step_time", "paging_time", "epoch_time", "all_epochs"), "s"),
-    **dict.fromkeys(("memory", "excess"), "B"),
+    **dict.fromkeys(("memory", "excess"), MEMORY),
     "intensity": "FLOP/byte",
     "throughput": "sample/s",
 }

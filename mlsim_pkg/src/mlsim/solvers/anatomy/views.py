@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from mlsim.errors import InvalidValueError
 from mlsim.solvers.anatomy.parts import Part
 from mlsim.solvers.anatomy.view import View
-from mlsim.units import text
+from mlsim.units import held, text
 from mlsim.workloads.graph.counting import COUNTS, FLOP, operations
 
 if TYPE_CHECKING:
@@ -25,11 +25,11 @@ def overview(anatomy: Anatomy, most: int = _MOST) -> View:
     columns = ["layer", "kind", "shape_out", "parameters", "operations", "working_set"]
     columns += ["intensity", *(("time", "bound") if anatomy.device else ())]
     total = anatomy.totals
-    held = f"{total['parameters']:,} parameters, {text(total['bytes_weights'], 'B')} of weights"
-    notes = [f"{held}, {total['operations']:,.0f} {_unit(anatomy.count)}"]
+    sizes = f"{total['parameters']:,} parameters, {held(total['bytes_weights'])} of weights"
+    notes = [f"{sizes}, {total['operations']:,.0f} {_unit(anatomy.count)}"]
     if anatomy.training:
         peak = anatomy.peak
-        notes.append(f"peak of a step {text(peak.total, 'B')}, {peak.phase} {peak.layer}".rstrip())
+        notes.append(f"peak of a step {held(peak.total)}, {peak.phase} {peak.layer}".rstrip())
     if anatomy.device:
         notes.append(f"{text(anatomy.time, 's')} a step, {anatomy.profile.estimate}")
     rows = anatomy.layers.rows
@@ -89,7 +89,7 @@ def profile_layer_mem(anatomy: Anatomy, part: Part) -> View:
     title = f"Working set of each layer of {_named(anatomy, part)}, bytes"
     if part.depth:
         title = f"Working sets of layers of {_named(anatomy, part)}, added up by block, bytes"
-    note = f"largest: {largest['layer']}, {text(float(largest['working_set']), 'B')}"
+    note = f"largest: {largest['layer']}, {held(float(largest['working_set']))}"
     return View(title, ("layer", *_PARTS, "working_set"), rows, (note,))
 
 
@@ -184,6 +184,6 @@ def moments(anatomy: Anatomy) -> View:
         for each in anatomy.step.moments
     ]
     peak = anatomy.peak
-    note = f"peak: {text(peak.total, 'B')}, {peak.phase} {peak.layer}".rstrip()
+    note = f"peak: {held(peak.total)}, {peak.phase} {peak.layer}".rstrip()
     columns = ("phase", "layer", *peak.held, "total")
     return View(f"Memory of {anatomy.about}, bytes", columns, rows, (note,))

@@ -71,6 +71,7 @@ class Loaded:
             tokens=self.scheduler.tokens_per_step,
             longest=longest,
             prompt=self.requests.mean_prompt,
+            shortest=int(self.requests.prompt_tokens.min()),
         )
 
     @cached_property

@@ -16,7 +16,7 @@ from mlsim.solvers.arrivals.results import PERCENTILES, TIMES, results
 from mlsim.solvers.arrivals.simulate import simulate
 from mlsim.solvers.question import Known, Question
 from mlsim.solvers.reports import Report, plain
-from mlsim.units import scaled, text
+from mlsim.units import text
 from mlsim.workloads.requests import Requests
 
 if TYPE_CHECKING:
@@ -72,6 +72,19 @@ class LoadedService(Answer):
         """How often a request was stopped because the cache was full, and computed again."""
         return sum(run.stopped for _, run in self.runs)
 
+    @property
+    def held_back(self) -> str:
+        """What the limit of requests that run did, in words; nothing where it held nobody back."""
+        rule = self.loaded.scheduler
+        most = max(run.most_running for _, run in self.runs)
+        if most < rule.running_limit or not self.value("waiting_requests"):
+            return ""
+        whose = "as given" if rule.limited else f"the default of {rule.name} on this device"
+        return (
+            f"{rule.running_limit:,} requests at most run at one time on a copy, {whose} "
+            "(running_limit); others wait"
+        )
+
     @cached_property
     def question(self) -> Question:
         """What was found: each result with the run that it comes from."""
@@ -110,7 +123,7 @@ class LoadedService(Answer):
         """Return a result by name, with its unit; also a percentile of a time."""
         if not isinstance(name, str) or not _percentile(name):
             return super().__getitem__(name)
-        return scaled(float(self.value(name)), term(_percentile(name)).unit)
+        return term(_percentile(name)).scaled(float(self.value(name)))
 
     def _entry(self, name: str) -> Any:
         """Return a result for JSON."""
@@ -159,7 +172,11 @@ class LoadedService(Answer):
             "estimate": service.estimate,
             "formats": service.formats.name,
             "scheduler": loaded.scheduler.key,
+            "running_limit": loaded.scheduler.running_limit,
+            "tokens_per_step": loaded.scheduler.tokens_per_step,
+            **({"software": service.software.key} if service.software else {}),
             "arrivals": requests.words,
+            **({"lengths": requests.lengths} if requests.lengths else {}),
             "prompt_tokens": {"mean": plain(requests.mean_prompt), "unit": "token"},
             "output_tokens": {"mean": plain(requests.mean_output), "unit": "token"},
             **({"switched_on": dict(service.switches.words())} if service.switches.on else {}),
@@ -172,10 +189,14 @@ class LoadedService(Answer):
         asked = self.loaded.requests
         lengths = (
             f"{asked.mean_prompt:,.0f} prompt + {asked.mean_output:,.0f} output tokens, on average"
+            f"{', ' if asked.lengths else ''}{asked.lengths}"
         )
         title, _, arrivals = self.about.partition(": ")
         rows[:0] = [("arrivals", arrivals), ("requests", lengths)]
-        rows[2:2] = list(self.loaded.service.switches.words().items())
+        service = self.loaded.service
+        rows[2:2] = list(service.switches.words().items())
+        if service.software:
+            rows.insert(2, ("program", f"{service.software.name} ({service.software.key})"))
         rows.append(
             (
                 "answers",
@@ -195,6 +216,8 @@ class LoadedService(Answer):
                 ),
             )
         )
+        if self.held_back:
+            rows.append(("limit", self.held_back))
         if self.stopped:
             rows.append(("stopped", f"{self.stopped:,} times, since the cache was full"))
         rows.append(("saturates", f"at {self.value('saturation_rate'):.3g} requests/s"))

@@ -32,7 +32,7 @@ class Reading:
 
     def _typical(self, prompt: float) -> Typical:
         prefix = self.requests.prefix_share * prompt
-        return Typical(self.times, prompt, 1.0, self.rule, prefix=prefix)
+        return Typical(self.times, prompt, 1.0, self.rule, prefix=prefix, shared=False)
 
     @cached_property
     def limit(self) -> int:

@@ -128,7 +128,7 @@ class Service(Residents):
         decoding = self.count if mixed else 0
         checked = decoding * self.times.width
         budget = self.scheduler.tokens_per_step - checked
-        tokens, duration, done = checked, 0.0, 0
+        tokens, duration, read, done = checked, 0.0, 0, 0
         for each in self.reading:
             chunk = min(each.length - each.done, budget)
             if chunk <= 0:
@@ -137,6 +137,7 @@ class Service(Residents):
             each.done += chunk
             budget -= chunk
             tokens += chunk
+            read += 1
             done += each.done == each.length
         if decoding:
             duration += self._reading(decoding, self.cached / decoding)
@@ -144,7 +145,7 @@ class Service(Residents):
             self.times.together[tokens]
             + self.times.scores[min(checked + done, len(self.times.scores) - 1)]
         )
-        self._pass(duration, 1)
+        self._pass(self.times.step(duration, tokens, decoding + read), 1)
         self.unseen = 0
         if decoding:
             self._advance(1)
@@ -187,11 +188,11 @@ class Service(Residents):
         then = self._next_event()
         if then < math.inf and not self._blocked():
             left = then - self.now
-            first = fixed + self._reading(self.count, context)
+            first = self._decoding(fixed, context)
             guess = min(steps, int(left / first) + 1)
-            mean = fixed + self._reading(self.count, context + guess / 2 * pace)
+            mean = self._decoding(fixed, context + guess / 2 * pace)
             steps = max(1, min(steps, int(left / mean) + 1))
-        each = fixed + self._reading(self.count, context + (steps - 1) / 2 * pace)
+        each = self._decoding(fixed, context + (steps - 1) / 2 * pace)
         self.unseen += steps
         self.waited += steps if self.reading else 0
         self._pass(each * steps, steps)
@@ -238,7 +239,7 @@ class Service(Residents):
             self.promised -= whole
             self.log.finished[index] = self.now
             if self.requests.users and self.next_user < len(self.requests):
-                self._ask(self.now + self.requests.think_time, self.next_user)
+                self._ask(self.now + self.requests.pause(self.next_user), self.next_user)
                 self.next_user += 1
 
     def _ask(self, then: float, index: int) -> None:
@@ -249,6 +250,10 @@ class Service(Residents):
 
     def _reading(self, sequences: int, context: float) -> float:
         return between(self.times.reading[sequences], context / self.times.context_step)
+
+    def _decoding(self, fixed: float, context: float) -> float:
+        device = fixed + self._reading(self.count, context)
+        return self.times.step(device, self.count * self.times.width, self.count)
 
     def _reading_prompt(self, chunk: int, context: int) -> float:
         return chunk_time(self.times, chunk, context)

@@ -69,7 +69,7 @@ class SplitLoaded(Loaded):
     @cached_property
     def reading(self) -> Reading:
         """One copy that reads these prompts."""
-        rule = self.scheduler
+        rule = self.scheduler.on(self.both.prefill.device)
         times = step_times(
             self.both.prefill,
             running=rule.running_limit,
@@ -88,6 +88,7 @@ class SplitLoaded(Loaded):
             asked.mean_prompt,
             asked.mean_output,
             self.scheduler,
+            shared=False,
             call_time=self.of_software("call_time"),
             tokenizing_time=self.of_software("tokenizing_time"),
         )
@@ -99,7 +100,7 @@ class SplitLoaded(Loaded):
             self.requests,
             self.paths(self.requests),
             self.reading.times,
-            self.scheduler.tokens_per_step,
+            self.reading.rule.tokens_per_step,
             self.reading.limit,
             self.sending,
             [Reader() for _ in range(self.readers)],

@@ -1,8 +1,9 @@
 """Tables of how long a step takes, by what it works on: computed once, looked up often.
 
 A step works on all tokens together in its matrix products, on each running sequence's cache,
-and on each chunk of a prompt's own tokens. So its time is the sum of three tables' entries,
-and a simulation of a million steps asks the operators' equations only a few times.
+and on each chunk of a prompt's own tokens. So its time on the device is the sum of three tables'
+entries, and a simulation of a million steps asks the operators' equations only a few times. The
+scheduler's turn comes on top, or runs beside it.
 """
 
 from __future__ import annotations
@@ -16,10 +17,11 @@ from mlsim.equations.arrivals import cache_room
 from mlsim.equations.prefix_cache import cache_saved
 from mlsim.equations.speculation import draft_time_by_cost, expected_tokens, round_time
 from mlsim.errors import DoesNotFitError, WrongKindError
+from mlsim.software import HOST, without_host
 from mlsim.solvers.serving.phase import step_question
 from mlsim.solvers.serving.service import Service
 from mlsim.solvers.serving.speculated import checked_step
-from mlsim.units import text
+from mlsim.units import held
 from mlsim.workloads.operators import OperatorTable
 from mlsim.workloads.switches import Speculation
 
@@ -31,7 +33,7 @@ _ATTENTION, _OUTPUT, _ADAPTER = "attention", "output", "adapter"
 
 @dataclass(frozen=True, slots=True)
 class StepTimes:
-    """Times of the parts of a step, in s, on one copy of the model.
+    """Times of the parts of a step on the device, in s, on one copy of the model.
 
     Attributes
     ----------
@@ -56,6 +58,12 @@ class StepTimes:
         but with speculation.
     prefix_bytes, prefixes
         Bytes of cache of a sequence that others use too, and how many different ones there are.
+    step_host, sequence_host, ahead
+        Time that a scheduler takes for a step, and for each sequence in it, in s; whether it
+        takes its turn beside the device.
+    starts, captured
+        Time in which a program starts the kernels of a step of more than so many tokens, in s;
+        the device works on the first meanwhile.
     """
 
     together: list[float]
@@ -71,6 +79,22 @@ class StepTimes:
     pace: float = 1.0
     prefix_bytes: float = 0.0
     prefixes: float = math.inf
+    step_host: float = 0.0
+    sequence_host: float = 0.0
+    ahead: bool = False
+    starts: float = 0.0
+    captured: float = math.inf
+
+    def step(self, device: float, tokens: float, sequences: float) -> float:
+        """Time of a step that takes the device so long, with what the host takes for it.
+
+        As `hosted_step_latency` and `ahead_step_latency` say: host and device once for each step,
+        from however many tables its time on the device is put together.
+        """
+        if tokens > self.captured:
+            device = max(device, self.starts)
+        host = self.step_host + sequences * self.sequence_host
+        return max(device, host) if self.ahead else device + host
 
     def saved(self, sequences: int) -> float:
         """Bytes of cache that so many sequences save by sharing their prefixes."""
@@ -80,11 +104,18 @@ class StepTimes:
 
 
 def step_times(
-    service: Service, *, running: int, tokens: int, longest: int, prompt: float = 1.0
+    service: Service,
+    *,
+    running: int,
+    tokens: int,
+    longest: int,
+    prompt: float = 1.0,
+    shortest: int = 1,
 ) -> StepTimes:
     """Return the tables of a service for steps of so many sequences and tokens at most.
 
-    `prompt` is the mean length of the prompts, by which prefixes are as long as they are.
+    `prompt` is the mean length of the prompts, by which prefixes are as long as they are, and
+    `shortest` the least: no more sequences run than the cache has room for, and no table is longer.
 
     Raises
     ------
@@ -100,19 +131,26 @@ def step_times(
         )
     import numpy as np
 
+    drafted = service
+    host, service = _host(service)
     speculation = service.switches.speculation
     asked, width = (
         (service, 1) if speculation is None else (checked_step(service)[0], speculation.checked)
     )
     parts = _parts(service)
-    most = tokens + running * width
     contexts = np.linspace(0.0, float(longest), CONTEXTS)
-    chunks = np.linspace(1.0, float(tokens), CHUNKS)
+    memory, room = _memory(service, contexts, running, tokens, longest)
+    shared = _prefix_bytes(service, prompt)
+    least = float(np.interp(shortest, contexts, memory))
+    if least and not shared:
+        running = min(running, int(room / least) + 1)
+    most = tokens + running * width
+    chunks = np.linspace(1.0, max(2.0, float(tokens)), CHUNKS)
     many = np.arange(1.0, running + 1.0)
     scored = np.arange(1.0, running * width + 1.0)
     counts = np.arange(1.0, most + 1.0)
     alone = _on_one_copy(service)
-    # What a program adds to a step counts once, so each part is what a step grows by.
+    # What all sequences share counts once, so each part is what a step grows by.
     together = alone(parts["rest"], counts, 1.0, 0.0)
     scores = alone(parts["no attention"], scored, 1.0, 0.0) - together[: running * width]
     check = _on_one_copy(asked)
@@ -121,9 +159,8 @@ def step_times(
     others = alone(parts["rest"], chunks, 1.0, 0.0)[:, None] + scores[0]
     prompts = alone(service.table, 1.0, chunks[:, None], contexts[None, :]) - others
     if speculation is not None:
-        reading = reading + _drafting(service, many[:, None], 1.0, contexts, of_round=True)
-        prompts = prompts + _drafting(service, 1.0, chunks[:, None], contexts, of_round=False)
-    memory, room = _memory(service, contexts, running, tokens, longest)
+        reading = reading + _drafting(drafted, many[:, None], 1.0, contexts, of_round=True)
+        prompts = prompts + _drafting(drafted, 1.0, chunks[:, None], contexts, of_round=False)
     return StepTimes(
         [0.0, *together.tolist()],
         [0.0, *scores.tolist()],
@@ -136,9 +173,27 @@ def step_times(
         longest,
         width,
         1.0 if speculation is None else _pace(speculation),
-        _prefix_bytes(service, prompt),
+        shared,
         math.inf if service.switches.prefix_count is None else service.switches.prefix_count,
+        **host,
     )
+
+
+def _host(service: Service) -> tuple[dict[str, Any], Service]:
+    """Return what the host takes for a step, and the service without it."""
+    made_by = service.software
+    if made_by is None or not made_by.hosted:
+        return {}, service
+    taken = {name: float(service.given.get(name, made_by.value(name))) for name in HOST}
+    step, sequence, start = (taken[name] for name in HOST)
+    found = {"step_host": step, "sequence_host": sequence, "ahead": made_by.ahead}
+    if start:
+        captured = float(service.given.get("captured_tokens", made_by.value("captured_tokens")))
+        copies = float(service.parallelism.data * service.parallelism.pipeline)
+        one = step_question(replace(service, batch_size=copies), "starts", captured + 1.0, 0.0)
+        found |= {"starts": start * float(one.value("launch_count")), "captured": captured}
+    kept = {name: value for name, value in service.given.items() if name not in HOST}
+    return found, replace(service, software=without_host(made_by), given=kept)
 
 
 def _pace(speculation: Speculation) -> float:
@@ -236,10 +291,10 @@ def _memory(
     room = float(np.min(cache_room(**parts))) / service.parallelism.pipeline
     memory = [0.0, *np.broadcast_to(per, (len(lengths),)).tolist()[1:]]
     if room < memory[-1]:
-        held = text(max(room, 0.0), "B")
+        left = held(max(room, 0.0))
         raise DoesNotFitError(
-            f"{service.model.name} leaves {held} for the cache of {service.hardware_name}, and "
-            f"one request of {longest:,} tokens needs {text(memory[-1], 'B')}. Use fewer bits, "
+            f"{service.model.name} leaves {left} for the cache of {service.hardware_name}, and "
+            f"one request of {longest:,} tokens needs {held(memory[-1])}. Use fewer bits, "
             "more devices, or shorter requests (Engine.fit tells what fits)."
         )
     return memory, room

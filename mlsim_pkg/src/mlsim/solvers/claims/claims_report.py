@@ -10,7 +10,7 @@ from mlsim.solvers.claims.claim import MFU
 from mlsim.solvers.claims.judge import IMPOSSIBLE, PLAUSIBLE, POSSIBLE, Finding
 from mlsim.solvers.claims.machine import MOST_BATCH, Machine
 from mlsim.solvers.reports import Report
-from mlsim.units import text
+from mlsim.units import held, text
 
 if TYPE_CHECKING:
     from mlsim.solvers.claims.checked import Checked
@@ -67,13 +67,13 @@ def _verdict(checked: Checked) -> str:
 
 def _memory(checked: Checked, finding: Finding) -> tuple[str, str]:
     machine = checked.machine
-    has = text(machine.capacity, "B")
-    held = f"weights {text(machine.weights, 'B')}"
+    has = held(machine.capacity)
+    weights = f"weights {held(machine.weights)}"
     if not machine.cache_each:
-        return "memory", f"{held} of {has}"
+        return "memory", f"{weights} of {has}"
     room = f"{_count(machine.fitting)} fit" if machine.fitting else "the weights don't fit"
-    each = f"cache {text(machine.cache_each, 'B')} for each of {finding.batch:,}"
-    return "memory", f"{held} + {each}, of {has}: {room}"
+    each = f"cache {held(machine.cache_each)} for each of {finding.batch:,}"
+    return "memory", f"{weights} + {each}, of {has}: {room}"
 
 
 def _figure(finding: Finding) -> tuple[str, str]:

@@ -17,7 +17,7 @@ from mlsim.solvers.answer import (
 from mlsim.solvers.forward.configuration import Configuration
 from mlsim.solvers.inputs import CALIBRATED, validate, validate_given
 from mlsim.solvers.question import Question
-from mlsim.units import text
+from mlsim.units import held
 from mlsim.workloads.operators import COLUMNS
 
 if TYPE_CHECKING:
@@ -142,9 +142,9 @@ class Profile(Answer):
         """Say by how much it does not fit, and what would help."""
         return (
             f"{self.model.name} at batch {self.batch_size} in {self.precision} needs "
-            f"{text(float(self._values['memory_required']), 'B')}; {self.hardware.name} has "
-            f"{text(self.question.known['memory_capacity'], 'B')}: "
-            f"{text(-float(self._values['memory_free']), 'B')} too much. Use a smaller batch, or "
+            f"{held(float(self._values['memory_required']))}; {self.hardware.name} has "
+            f"{held(self.question.known['memory_capacity'])}: "
+            f"{held(-float(self._values['memory_free']))} too much. Use a smaller batch, or "
             "pass check_memory=False for the time it would take if it fitted."
         )
 

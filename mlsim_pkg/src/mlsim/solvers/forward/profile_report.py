@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from mlsim.solvers.reports import Report, plain
-from mlsim.units import text
+from mlsim.units import held, text
 
 if TYPE_CHECKING:
     from mlsim.solvers.forward.profile import Profile
@@ -64,8 +64,8 @@ def report(profile: Profile) -> Report:
     assumed += [(name, str(words)) for name, words in _software(profile).items()]
     if profile.shape:
         return Report(title, _points(profile), heads=_HEADS, notes=assumed)
-    required = text(float(profile.value("memory_required")), "B")
-    memory = f"{required} of {text(profile.value('memory_capacity'), 'B')}"
+    required = held(float(profile.value("memory_required")))
+    memory = f"{required} of {held(profile.value('memory_capacity'))}"
     rows = [("batch size", str(profile.batch_size)), *assumed]
     if profile.shows_times:
         rows += [
@@ -74,9 +74,9 @@ def report(profile: Profile) -> Report:
             ("throughput", text(profile.throughput, "sample/s")),
             ("bottleneck", _bottleneck(profile)),
         ]
-    rows.append(("memory", memory))
+    rows += [("memory", memory), *profile.question.known.guessed_memory()]
     if not profile.shows_times:
-        short = text(-float(profile.value("memory_free")), "B")
+        short = held(-float(profile.value("memory_free")))
         rows.append(("feasible", f"no: {short} too much"))
     return Report(title, rows)
 

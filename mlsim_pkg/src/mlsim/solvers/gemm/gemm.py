@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from mlsim.solvers.answer import COMPUTE_BOUND, MEMORY_BOUND, OVERHEAD_BOUND, Answer
 from mlsim.solvers.gemm.layer import Layer, every_equation
 from mlsim.solvers.question import Question
-from mlsim.units import text
+from mlsim.units import held
 from mlsim.workloads.linear_layer import COLUMNS
 
 if TYPE_CHECKING:
@@ -111,9 +111,9 @@ class Gemm(Answer):
     def too_large(self) -> str:
         """Say by how much it does not fit, and what would help."""
         return (
-            f"the operands of {self._sides} take {text(float(self._value('memory_required')), 'B')}"
+            f"the operands of {self._sides} take {held(float(self._value('memory_required')))}"
             f" in {self.layer.precision}; {self.hardware.name} has "
-            f"{text(self.question.known['memory_capacity'], 'B')}. Take smaller sides, or pass "
+            f"{held(self.question.known['memory_capacity'])}. Take smaller sides, or pass "
             "check_memory=False for the time it would take if it fitted."
         )
 

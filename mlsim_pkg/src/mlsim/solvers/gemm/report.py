@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from mlsim.solvers.reports import Report, plain
-from mlsim.units import text
+from mlsim.units import held, text
 
 if TYPE_CHECKING:
     from mlsim.solvers.gemm.gemm import Gemm
@@ -46,8 +46,9 @@ def report(gemm: Gemm) -> Report:
         rows += [("time", text(gemm.value("latency"), "s")), *_parts(gemm)]
         rows.append(("bottleneck", _bound(gemm)))
         rows.append(("intensity", text(gemm.value("network_intensity"), "FLOP/B")))
-    required = text(float(gemm.value("memory_required")), "B")
-    rows.append(("operands", f"{required} of {text(gemm.value('memory_capacity'), 'B')}"))
+    required = held(float(gemm.value("memory_required")))
+    rows.append(("operands", f"{required} of {held(gemm.value('memory_capacity'))}"))
+    rows += gemm.question.known.guessed_memory()
     return Report(title, rows)
 
 

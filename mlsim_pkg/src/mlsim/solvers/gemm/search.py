@@ -56,7 +56,7 @@ def from_which(gemm: Gemm, vary: str, target: str, value: Any) -> int:
     if not below.size:
         return int(sizes[0])
     if below[-1] == sizes.size - 1:
-        unit = term(target).unit
+        unit = term(target).printed
         raise UnreachableError(
             f"{target} is {text(float(results[-1]), unit)} at {vary} = {sizes[-1]:,.0f}, below "
             f"{text(wanted, unit)}; the most is {text(float(results.max()), unit)}, at "

@@ -131,17 +131,33 @@ class Planned:
         return {
             "model": self.model,
             "goals": {
-                "rate": {"value": self.goals.rate, "unit": "sample/s"},
+                **self._asked(),
                 "time_to_first_token": {"value": self.goals.first_token, "unit": "s"},
                 "time_per_output_token": {"value": self.goals.per_token, "unit": "s"},
                 "prompt_tokens": {"value": self.goals.prompt_tokens, "unit": "token/sample"},
                 "output_tokens": {"value": self.goals.output_tokens, "unit": "token/sample"},
             },
             "objective": self.objective,
+            **self._made_by(),
             **self._switched(),
             "options": [row(each) for each in self.options],
             "refused": [{"layout": each.name, "why": each.why} for each in self.refused],
         }
+
+    def _asked(self) -> dict[str, Any]:
+        """Return who asks, for JSON: a rate, or users."""
+        goals = self.goals
+        if not goals.users:
+            return {"rate": {"value": goals.rate, "unit": "sample/s"}}
+        return {
+            "users": {"value": goals.users, "unit": "1"},
+            "think_time": {"value": goals.think_time, "unit": "s"},
+        }
+
+    def _made_by(self) -> dict[str, Any]:
+        """Return the class of software, for JSON; nothing where none is asked of."""
+        made_by = self.best.service.software
+        return {"software": made_by.key} if made_by else {}
 
     def _switched(self) -> dict[str, Any]:
         """Return what is switched on, for JSON; nothing where nothing is."""
@@ -152,7 +168,7 @@ class Planned:
         """Return the plan as a title and rows: the best options, and why others lost."""
         goals = self.goals
         title = (
-            f"{self.model}: {goals.rate:g} requests/s of {goals.prompt_tokens:,.0f} + "
+            f"{self.model}: {self._who()} of {goals.prompt_tokens:,.0f} + "
             f"{goals.output_tokens:,.0f} tokens, first token within "
             f"{text(goals.first_token, 's')}, each within {text(goals.per_token, 's')}"
         )
@@ -161,6 +177,9 @@ class Planned:
         other = self._other()
         rows += [other] if other else []
         rows.append(("margin", self._margin()))
+        made_by = self.best.service.software
+        if made_by:
+            rows.append(("program", f"{made_by.name} ({made_by.key})"))
         rows.append(("price", price_words(self.best)))
         rows += [("with", words) for words in self.best.service.switches.words().values()]
         if self.objective == "cost":
@@ -170,14 +189,26 @@ class Planned:
         rows.append(("tried", tried + (pairs if self.pairs else "")))
         return Report(title, rows, label=10, width=120)
 
+    def _who(self) -> str:
+        """Return who asks, in words."""
+        goals = self.goals
+        if not goals.users:
+            return f"{goals.rate:g} requests/s"
+        return (
+            f"{goals.users:,.0f} users who think for {text(goals.think_time, 's')}, "
+            f"{self.best['required_rate']:.3g} requests/s"
+        )
+
     def _shown(self) -> Sequence[Option]:
         return self.options[:_SHOWN]
 
     def _line(self, option: Option) -> str:
         many = f"{option['replicas']:,.0f} {_noun(option)}"
+        data = option.service.parallelism.data
+        each = f" on each of {data}" if data > 1 else ""
         return (
             f"{self._price(option)}: {many} {option.name}, "
-            f"batch {option['running_requests']:,.0f}, "
+            f"batch {option['running_requests']:,.0f}{each}, "
             f"{text(option['time_to_first_token'], 's')} and "
             f"{text(option['time_per_output_token'], 's')}"
         )

@@ -15,7 +15,7 @@ from mlsim.solvers.serving.service import Service
 from mlsim.solvers.serving.serving import Serving
 from mlsim.solvers.serving.validate import service
 from mlsim.systems import System
-from mlsim.units import text
+from mlsim.units import held
 from mlsim.workloads.language import Transformer
 from mlsim.workloads.parallelism import Parallelism
 
@@ -189,7 +189,7 @@ def _shortage(serving: Serving, row: Row) -> str:
     """Say how much is missing, and what else would do."""
     asked = serving.service
     sequence = asked.prompt_tokens + asked.output_tokens
-    words = f"{text(-serving._value('memory_free'), 'B')} too much"
+    words = f"{held(-serving._value('memory_free'))} too much"
     if asked.parallelism.devices > 1:
         words += " on each device"
     ways = []

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from mlsim.errors import need
 from mlsim.solvers.serving.fit import COLUMNS, Question, Row
-from mlsim.units import text
+from mlsim.units import held, text
 
 if TYPE_CHECKING:
     import pandas
@@ -100,7 +100,9 @@ def _cell(row: Row, name: str) -> str:
         return ""
     if value is None:
         return "-"
-    return text(value, unit) if unit in ("s", "B") else f"{value:,.0f}"
+    if unit == "B":
+        return held(value)
+    return text(value, unit) if unit == "s" else f"{value:,.0f}"
 
 
 def _verdict(rows: list[Row]) -> str:

@@ -22,14 +22,13 @@ from mlsim.solvers.serving.serving_load import load_of
 from mlsim.solvers.serving.serving_report import inputs, report, reported
 from mlsim.solvers.serving.speculated import Speculated, checked_step, round_question
 from mlsim.solvers.serving.step_profile import StepProfile
-from mlsim.units import text
+from mlsim.units import held
 
 if TYPE_CHECKING:
     from pint import Quantity
 
     from mlsim.hardware import Device
     from mlsim.workloads.language import Transformer
-
 
 PARTS = ("prefill", "decode", "speculation")
 
@@ -334,10 +333,10 @@ class Serving(Answer):
         return (
             f"{service.model.name} with {service.batch_size:,.0f} sequence(s) of "
             f"{service.prompt_tokens:,.0f} + {service.output_tokens:,.0f} tokens "
-            f"({service.formats.name}) needs {text(required, 'B')} on each device of "
-            f"{service.hardware_name}, which has {text(service.known['memory_capacity'], 'B')}, "
+            f"({service.formats.name}) needs {held(required)} on each device of "
+            f"{service.hardware_name}, which has {held(service.known['memory_capacity'])}, "
             f"{service.reserve_share:.0%} of it reserved: "
-            f"{text(-self._value('memory_free'), 'B')} too much. {advice} "
+            f"{held(-self._value('memory_free'))} too much. {advice} "
             "check_memory=False gives the time it would take."
         )
 

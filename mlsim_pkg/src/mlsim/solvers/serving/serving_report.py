@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from mlsim.quantities import term
 from mlsim.solvers.answer import OVERHEAD_BOUND
 from mlsim.solvers.reports import Report, plain
-from mlsim.units import text
+from mlsim.units import held, text
 
 if TYPE_CHECKING:
     from mlsim.solvers.serving.service import Service
@@ -102,14 +102,14 @@ def report(serving: Serving) -> Report:
         f"{_size(serving, 'memory_required')} of {_size(serving, 'usable_memory')} "
         f"({service.reserve_share:.0%} of {_size(serving, 'memory_capacity')} reserved)"
     )
-    rows += [("memory", memory), ("", _parts(serving))]
+    rows += [("memory", memory), ("", _parts(serving)), *service.known.guessed_memory()]
     if service.switches.adapters:
         of_all = f"{serving.decode.value('distinct_adapters'):,.1f} of them in a step"
         rows.append(("", f"adapters {_size(serving, 'adapter_memory')} of the weights; {of_all}"))
     if service.switches.offload:
         rows.append(("on the host", f"{_size(serving, 'host_memory')} for each device"))
     if not serving.feasible:
-        short = text(-float(serving.value("memory_free")), "B")
+        short = held(-float(serving.value("memory_free")))
         rows.append(("feasible", f"no: {short} too much"))
     if service.model.decoder:
         room = (
@@ -170,7 +170,7 @@ def _bound(step: StepProfile) -> str:
 
 
 def _size(serving: Serving, name: str) -> str:
-    return text(float(serving.value(name)), term(name).unit)
+    return term(name).text(float(serving.value(name)))
 
 
 def _parts(serving: Serving) -> str:

@@ -16,7 +16,6 @@ from mlsim.solvers.searching import bisect, scan
 from mlsim.solvers.serving.phase import step_question
 from mlsim.solvers.serving.service import Service
 from mlsim.solvers.serving.switched import ROUND
-from mlsim.units import text
 
 RESULTS = (
     "expected_tokens",
@@ -171,8 +170,7 @@ class Speculated(Answer):
         """Return the answer as a title and rows."""
         self.one_point("report()")
         rows = [
-            (name.replace("_", " "), text(float(self.value(name)), term(name).unit))
-            for name in RESULTS
+            (name.replace("_", " "), term(name).text(float(self.value(name)))) for name in RESULTS
         ]
         rate, batch = self.break_even_acceptance, self.break_even_batch
         pays = "no acceptance" if rate is None else f"an acceptance of {rate:.2f}"

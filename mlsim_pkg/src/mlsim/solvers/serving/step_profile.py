@@ -199,5 +199,5 @@ class StepProfile(Answer):
         shares = (f"{name} {share:.0%}" for name, share in self.shares.items() if share >= 0.005)
         sizes = {"work": "total_flops", "traffic": "total_bytes"}
         rows = [("latency", text(self.value("latency"), "s")), ("limits", ", ".join(shares))]
-        rows += [(words, text(self.value(n), term(n).unit)) for words, n in sizes.items()]
+        rows += [(words, term(n).text(self.value(n))) for words, n in sizes.items()]
         return Report(self.about, rows)

@@ -12,7 +12,7 @@ from mlsim.solvers.training import network_report
 from mlsim.solvers.training.network_run import NetworkRun
 from mlsim.solvers.training.plan import NETWORK_TRAINING
 from mlsim.solvers.training.training import Training
-from mlsim.units import text
+from mlsim.units import held
 from mlsim.workloads.model import Network
 
 # What a caller may give in place of what the data or the equations say.
@@ -128,9 +128,9 @@ class NetworkTraining(Training):
         run = self.network_run
         return (
             f"Training {run.model.name} on {run.hardware_name} with {run.micro_batch:,.0f} "
-            f"samples at a time needs {text(self._value('memory_required'), 'B')} on each device, "
-            f"which has {text(self._value('memory_capacity'), 'B')}, {run.reserve_share:.0%} of "
-            f"it reserved: {text(-self._value('memory_free'), 'B')} too much. Try a smaller "
+            f"samples at a time needs {held(self._value('memory_required'))} on each device, "
+            f"which has {held(self._value('memory_capacity'))}, {run.reserve_share:.0%} of "
+            f"it reserved: {held(-self._value('memory_free'))} too much. Try a smaller "
             "micro_batch, or more devices. check_memory=False gives the time it would take."
         )
 

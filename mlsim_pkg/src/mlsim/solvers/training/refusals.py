@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from mlsim.errors import InvalidValueError
 from mlsim.solvers.training.names import OF_ADAPTERS
 from mlsim.solvers.training.training_report import advice
-from mlsim.units import text
+from mlsim.units import held, text
 
 if TYPE_CHECKING:
     from mlsim.solvers.training.training import Training
@@ -58,8 +58,8 @@ def too_large(training: Training) -> str:
     return (
         f"Training {run.model.name} on {run.hardware_name} with micro-batches of "
         f"{run.micro_batch:,.0f} x {run.sequence_tokens:,.0f} tokens needs "
-        f"{text(training._value('memory_required'), 'B')} on each device, which has "
-        f"{text(training._value('memory_capacity'), 'B')}, {run.reserve_share:.0%} of it reserved: "
-        f"{text(-training._value('memory_free'), 'B')} too much. {advice(training)} "
+        f"{held(training._value('memory_required'))} on each device, which has "
+        f"{held(training._value('memory_capacity'))}, {run.reserve_share:.0%} of it reserved: "
+        f"{held(-training._value('memory_free'))} too much. {advice(training)} "
         "check_memory=False gives the time it would take."
     )

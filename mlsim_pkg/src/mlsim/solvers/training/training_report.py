@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from mlsim.hardware import Device
 from mlsim.solvers.reports import Report, plain
-from mlsim.units import text
+from mlsim.units import held, text
 
 if TYPE_CHECKING:
     from mlsim.solvers.training.training import Training
@@ -247,7 +247,7 @@ def memory_rows(training: Training) -> list[tuple[str, str]]:
     """Return rows of what a run holds, and whether it fits."""
 
     def size(name: str) -> str:
-        return text(training.value(name), "B")
+        return held(training.value(name))
 
     run = training.run
     rows = [
@@ -267,6 +267,7 @@ def memory_rows(training: Training) -> list[tuple[str, str]]:
             ),
         ),
     ]
+    rows += training.question.known.guessed_memory()
     if not training.feasible:
-        rows.append(("feasible", f"no: {text(-training.value('memory_free'), 'B')} too much"))
+        rows.append(("feasible", f"no: {held(-training.value('memory_free'))} too much"))
     return rows

@@ -13,7 +13,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from mlsim.errors import DataFileError, InvalidValueError, nearest
+from mlsim.errors import DataFileError, InvalidValueError, closest
+from mlsim.records import DATA
 from mlsim.workloads.huggingface import ignored
 from mlsim.workloads.huggingface.families import GEMMA3_NESTED
 from mlsim.workloads.huggingface.family import Family
@@ -33,6 +34,9 @@ _COUNTED = (
     "BertForMaskedLM",
     "BertModel",
 )
+# Keys or models of the zoo that a message names; how alike a misspelled family must be, and how
+# long.
+_SHOWN, _ALIKE, _SHORT = 6, 0.8, 3
 # ModelOpt writes a file of its own beside config.json.
 _BESIDE = ("config.json", "hf_quant_config.json")
 
@@ -124,16 +128,37 @@ def _family(source: Source) -> Family:
     kind = source.data.get("model_type")
     if isinstance(kind, str) and kind in FAMILIES:
         return FAMILIES[kind]
-    families = (*FAMILIES, *WRAPPERS)
+    families = sorted((*FAMILIES, *WRAPPERS))
+    read = f"Those read are {', '.join(families)}."
+    if kind is None:
+        raise source.error(f"model_type is missing, which says how the keys are read. {read}")
+    near = _misspelled(str(kind), families)
+    if near:
+        raise source.error(
+            f"model_type {shown(kind)} is no family. Did you mean {near!r}?", "model_type"
+        )
     known = set[str]().union(*(family.understood for family in FAMILIES.values()))
     unknown = [key for key in source.data if key not in known]
-    given = f"model_type {shown(kind)} is not understood." if kind else "model_type is missing."
+    more = f", and {len(unknown) - _SHOWN} more" if len(unknown) > _SHOWN else ""
     raise source.error(
-        f"{given}{nearest(kind, families) if kind else ''} Understood are "
-        f"{', '.join(sorted(families))}. Keys of this file that none of them has: "
-        f"{', '.join(unknown) or 'none'}.",
+        f"model_type {shown(kind)} is of a family that is not read.{_in_zoo(str(kind))} {read} "
+        f"Keys of this file that none of them has: {', '.join(unknown[:_SHOWN]) or 'none'}{more}.",
         "model_type",
     )
+
+
+def _misspelled(kind: str, families: Sequence[str]) -> str:
+    """Return the family that is meant; another number makes another family (olmo2 is no olmo)."""
+    numbers = re.findall(r"\d+", kind)
+    same = [each for each in families if re.findall(r"\d+", each) == numbers]
+    return next(iter(closest(kind, same, 1, _ALIKE)), "") if len(kind) > _SHORT else ""
+
+
+def _in_zoo(kind: str) -> str:
+    """Say which models of a family the zoo has, by the names of their files."""
+    names = sorted(each.stem for each in (DATA / "workloads").glob("*.toml"))
+    found = [each for each in names if each.split("_")[0] == re.split(r"[_-]", kind)[0]]
+    return f" The zoo has {', '.join(found[:_SHOWN])}: give that name." if found else ""
 
 
 def _config(

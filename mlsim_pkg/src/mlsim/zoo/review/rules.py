@@ -119,17 +119,20 @@ def memories(device: Device) -> Iterator[Finding]:
 
 def listings(device: Device) -> Iterator[Finding]:
     """A driver lists 0.9 to 1 times the printed memory (1.07 if a GB is a GiB); none is a note."""
-    listed = device.memory.figures.get("listed")
-    printed = device.memory.figures["capacity"]
-    most = BINARY.get(printed.unit, 1.0)
-    if listed is None:
+    listed = device.memory.figures["capacity"]
+    printed = device.memory.figures.get("printed")
+    most = BINARY.get((printed or listed).unit, 1.0)
+    if printed is None:
         if most > 1.0 and not _sram(device):
-            taken = f"{printed.text} is taken for {printed.si:,.0f} B."
-            message = f"{taken} If a driver lists more, such as 81559 MiB, add [memory.listed]."
+            taken = f"{listed.text} is taken for {listed.si:,.0f} B."
+            message = (
+                f"{taken} If that is printed, and a driver lists another size, such as 81559 MiB, "
+                "call this [memory.printed] and the driver's [memory.capacity]."
+            )
             yield Finding("memory.capacity", message, error=False)
     elif not LISTED_LEAST <= listed.si / printed.si <= most * (1 + 1e-12):
         yield Finding(
-            "memory.listed",
+            "memory.capacity",
             f"{listed.text} is {listed.si / printed.si:.3g} times the printed {printed.text}; "
             f"{LISTED_LEAST:g} to {most:.3g} times can be.",
         )

@@ -8,7 +8,7 @@ import pytest
 
 from mlsim.errors import DataFileError, UnknownNameError
 from mlsim.measured import api_prices
-from mlsim.measured.api_prices import API_PRICES, load_api_prices
+from mlsim.measured.token_prices import API_PRICES, load_api_prices
 
 
 def test_a_request_is_worked_by_hand() -> None:

@@ -11,10 +11,10 @@ from typing import Any
 
 from mlsim.errors import DataFileError, unknown_name
 from mlsim.records import DATA
-from mlsim.zoo.spaces import plain
+from mlsim.zoo.written import plain
 
 FILE = DATA / "aliases.toml"
-GROUPS = ("devices", "models", "software")
+GROUPS = ("devices", "systems", "models", "software")
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,13 +69,13 @@ def _alias(path: Path, name: str, entry: Any) -> Alias:
     return Alias(**entry)
 
 
-def find(group: str, name: str) -> Alias:
-    """Return what a name stands for; a name without an alias stands for itself.
+def find(group: str, name: str) -> Alias | None:
+    """Return what a name stands for, if it is an alias.
 
-    >>> find("devices", "GB10").key, find("devices", "T4").key
-    ('Workstation.DGXSpark', 'T4')
+    >>> find("devices", "GB10").key, find("devices", "T4")
+    ('Workstation.DGXSpark', None)
     """
-    return aliases()[group].get(plain(name)) or Alias(name)
+    return aliases()[group].get(plain(name)) if group else None
 
 
 def software(name: str) -> Alias:
