@@ -216,8 +216,6 @@ def test_a_data_center_draws_no_less_than_its_devices(pue: float) -> None:
         owned(price="30000 USD", years=4, power="700 W", electricity="0.1 USD/kWh", pue=pue)
 
 
-# Borrowed constants.
-
 DEEPSEEK: dict[str, Any] = {
     "model": "DeepSeek_V3",
     "rate": 20,
@@ -227,6 +225,88 @@ DEEPSEEK: dict[str, Any] = {
     "output_tokens": 500,
     "price": "2 USD/h",
 }
+
+
+def test_copies_of_attention_that_share_experts_are_tried_and_agree_with_load() -> None:
+    """Eight of them serve more than eight devices that share each sequence, as `load` says, too."""
+    found = Engine.plan(hardware="HGX_H200", **DEEPSEEK)
+    options = {str(each.service.parallelism): each for each in found.options}
+    assert options["DP8 EP8"]["replica_rate"] > 1.15 * options["TP8 EP8"]["replica_rate"]
+    assert found.best.service.parallelism.data > 1
+    assert "on each of" in str(found)
+    for name, option in options.items():
+        layout = option.service.parallelism
+        loaded = Engine.load(
+            model="DeepSeek_V3",
+            hardware="HGX_H200",
+            tensor_parallel=layout.tensor,
+            data_parallel=layout.data,
+            expert_parallel=layout.expert,
+            prompt_tokens=2000,
+            output_tokens=500,
+            estimate="calibrated",
+            rate=option["replica_rate"],
+            requests=50,
+        )
+        assert loaded.steady is not None
+        for closed, planned, near in (
+            ("token_interval", "time_per_output_token", 0.06),
+            ("steady_first_token", "time_to_first_token", 0.08),
+            ("running_requests", "running_requests", 0.08),
+        ):
+            value = loaded.steady.value(closed)
+            assert value == pytest.approx(option[planned], rel=near), (name, closed)
+
+
+def test_a_dense_model_has_no_experts_to_share() -> None:
+    found = Engine.plan(**ASKED)
+    tried = [*found.options, *(each.candidate for each in found.refused if each.candidate)]
+    assert {each.service.parallelism.data for each in tried} == {1}
+
+
+USERS: dict[str, Any] = {name: value for name, value in ASKED.items() if name != "rate"}
+
+
+def test_users_who_think_ask_as_often_as_their_answers_let_them() -> None:
+    """2,000 users in a circle of 20 s and an answer: Little's law, and a run of the same users."""
+    found = Engine.plan(**USERS, users=2000, think_time=20.0)
+    for option in found.options:
+        latency = option["time_to_first_token"] + 127 * option["time_per_output_token"]
+        assert option["required_rate"] == pytest.approx(2000 / (20 + latency))
+        assert option["replicas"] == math.ceil(option["required_rate"] / option["replica_rate"])
+    best = found.best
+    assert "2,000 users who think for 20 s" in str(found)
+    assert found.to_dict()["goals"]["users"]["value"] == 2000
+    loaded = Engine.load(
+        model="Llama3_8B",
+        hardware=best.service.system or best.service.device,
+        tensor_parallel=best.service.parallelism.tensor,
+        users=round(2000 / best["replicas"]),
+        think_time=20.0,
+        estimate="calibrated",
+    )
+    assert loaded.value("time_per_output_token") <= 0.03 * 1.1
+    assert loaded.value("time_to_first_token") <= 0.5
+
+
+def test_users_and_a_rate_are_two_ways_to_ask(capsys: pytest.CaptureFixture[str]) -> None:
+    for given, words in (
+        ({"users": 100, "rate": 5}, "rate and users"),
+        ({}, "given is none"),
+        ({"users": 0}, "whole number from 1"),
+        ({"users": 100, "think_time": -1}, "from 0 up"),
+        ({"users": 100, "pools": "either"}, "needs a rate"),
+    ):
+        with pytest.raises(MlsimError, match=words):
+            Engine.plan(**USERS, **given)
+    arguments = ["plan", "Llama3_8B", "--users", "400", "--think-time", "20", "--hardware", "H100"]
+    assert main(arguments) == 0
+    assert "400 users who think for 20 s" in capsys.readouterr().out
+    assert main([*arguments, "--rate", "3"]) == 1
+    assert "one way" in capsys.readouterr().err
+
+
+# Borrowed constants.
 
 
 def test_borrowed_constants_are_marked_and_stand_by_the_slow_edge() -> None:

@@ -25,7 +25,7 @@ from mlsim_exercises.rubrics import rubric_list
 
 _DECIDED = ("matches.csv", OVERRIDES, HAND)  # the instructor's own
 _OURS = {"students", "solutions", "rubric.md", "key.json", "submissions", *_DECIDED}
-_HANDED_OUT, _SOLUTIONS = "students", "solutions"
+_HANDED_OUT, SOLUTIONS = "students", "solutions"
 _PRIVATE = 0o700  # of folders: on a shared server, students have accounts, too
 _INSTRUCTORS = "This file holds the answers: it is not for students."
 
@@ -70,7 +70,7 @@ def put(path: Path, text: str) -> None:
     """Write a file of an assignment, whole or not at all; all but what is handed out, privately."""
     public = path.parent.name == _HANDED_OUT
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o755 if public else _PRIVATE)
-    if path.parent.name == _SOLUTIONS:  # of an older version, it was open
+    if path.parent.name == SOLUTIONS:  # of an older version, it was open
         path.parent.chmod(_PRIVATE)
     with tempfile.NamedTemporaryFile(
         "w", encoding="utf-8", dir=path.parent, prefix=".", delete=False
@@ -92,8 +92,8 @@ def _check_folder(out: Path, key: str, *, replace: bool) -> None:
         raise SourceError(
             "there are submissions or results in this folder, which a new key would not fit",
             file=out,
-            hint="Add students who came late with --add; else name another folder (--out DIR), or"
-            " move them away first.",
+            hint="Add students who came late with --add, mend a wrong answer with --correct; else"
+            " name another folder (--out DIR), or move them away first.",
         )
     strange = found - _OURS
     if strange or (found and "key.json" not in found):
@@ -117,7 +117,7 @@ def _files(assignment: Assignment, project: Project) -> Iterator[tuple[str, str]
     """Yield the files of an assignment with their texts."""
     everyone = assignment.students or {"": (0,) * len(assignment.questions)}
     yield from student_files(assignment, project, everyone)
-    yield "rubric.md", _rubric(assignment)
+    yield "rubric.md", rubric_text(assignment)
     yield "key.json", key_text(assignment)
 
 
@@ -132,7 +132,7 @@ def student_files(
     title = file_name(assignment.title)
     for student, numbers in everyone.items():
         name = file_name(student) if student else title
-        for folder, solved in ((_HANDED_OUT, False), (_SOLUTIONS, True)):
+        for folder, solved in ((_HANDED_OUT, False), (SOLUTIONS, True)):
             cells = [install] if install else []
             cells += _cells(assignment, numbers, texts, student, solved=solved)
             yield f"{folder}/{name}.ipynb", _notebook(cells, assignment, student)
@@ -216,7 +216,7 @@ def _notebook(cells: Sequence[dict[str, Any]], assignment: Assignment, student: 
     return notebook_text(list(cells), assignment=about)
 
 
-def _rubric(assignment: Assignment) -> str:
+def rubric_text(assignment: Assignment) -> str:
     """Return the rubric: what each question is worth, and the message for each mistake."""
     about = (
         f"{_INSTRUCTORS} {assignment.points} points in all. Numbers are those of the first"

@@ -156,7 +156,8 @@ def serve(
         and its links, with the overhead of launching each.
     software
         Of the calibrated estimate: the class of program that runs it, as
-        `mlsim.software.classes` lists them: "engine" by default. "kernels" adds nothing.
+        `mlsim.software.classes` lists them: "engine" by default. A few of its terms are
+        fitted to published results; "kernels" adds nothing.
     prefix_share
         Share of each prompt's tokens whose keys and values are in the cache already (prefix
         caching). Prefill works on the others, which still look at the cached ones.

@@ -188,6 +188,7 @@ class LoadedService(Answer):
             "tokens_per_step": loaded.scheduler.tokens_per_step,
             **({"software": service.software.key} if service.software else {}),
             "arrivals": requests.words,
+            **({"lengths": requests.lengths} if requests.lengths else {}),
             "prompt_tokens": {"mean": plain(requests.mean_prompt), "unit": "token"},
             "output_tokens": {"mean": plain(requests.mean_output), "unit": "token"},
             **({"switched_on": dict(service.switches.words())} if service.switches.on else {}),
@@ -200,6 +201,7 @@ class LoadedService(Answer):
         asked = self.loaded.requests
         lengths = (
             f"{asked.mean_prompt:,.0f} prompt + {asked.mean_output:,.0f} output tokens, on average"
+            f"{', ' if asked.lengths else ''}{asked.lengths}"
         )
         title, _, arrivals = self.about.partition(": ")
         rows[:0] = [("arrivals", arrivals), ("requests", lengths)]

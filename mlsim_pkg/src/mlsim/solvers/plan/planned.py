@@ -135,7 +135,7 @@ class Planned:
         return {
             "model": self.model,
             "goals": {
-                "rate": {"value": self.goals.rate, "unit": "sample/s"},
+                **self._asked(),
                 "time_to_first_token": {"value": self.goals.first_token, "unit": "s"},
                 "time_per_output_token": {"value": self.goals.per_token, "unit": "s"},
                 "prompt_tokens": {"value": self.goals.prompt_tokens, "unit": "token/sample"},
@@ -148,6 +148,16 @@ class Planned:
             **({"assumptions": self.assumptions} if self.assumptions else {}),
             "options": [row(each) for each in self.options],
             "refused": [{"layout": each.name, "why": each.why} for each in self.refused],
+        }
+
+    def _asked(self) -> dict[str, Any]:
+        """Return who asks, for JSON: a rate, or users."""
+        goals = self.goals
+        if not goals.users:
+            return {"rate": {"value": goals.rate, "unit": "sample/s"}}
+        return {
+            "users": {"value": goals.users, "unit": "1"},
+            "think_time": {"value": goals.think_time, "unit": "s"},
         }
 
     def _made_by(self) -> dict[str, Any]:
@@ -203,7 +213,7 @@ class Planned:
         """Return the plan as a title and rows: the best options, and why others lost."""
         goals = self.goals
         title = (
-            f"{self.model}: {goals.rate:g} requests/s of {goals.prompt_tokens:,.0f} + "
+            f"{self.model}: {self._who()} of {goals.prompt_tokens:,.0f} + "
             f"{goals.output_tokens:,.0f} tokens, first token within "
             f"{text(goals.first_token, 's')}, each within {text(goals.per_token, 's')}"
         )
@@ -229,15 +239,27 @@ class Planned:
         rows.append(("tried", tried + (pairs if self.pairs else "")))
         return Report(title, rows, label=10, width=120)
 
+    def _who(self) -> str:
+        """Return who asks, in words."""
+        goals = self.goals
+        if not goals.users:
+            return f"{goals.rate:g} requests/s"
+        return (
+            f"{goals.users:,.0f} users who think for {text(goals.think_time, 's')}, "
+            f"{self.best['required_rate']:.3g} requests/s"
+        )
+
     def _shown(self) -> Sequence[Option]:
         return self.options[:_SHOWN]
 
     def _line(self, option: Option) -> str:
         many = f"{option['replicas']:,.0f} {_noun(option)}"
+        data = option.service.parallelism.data
+        each = f" on each of {data}" if data > 1 else ""
         edge = f" ({self._edge(option)} at the slow edge)" if option.slow else ""
         return (
             f"{self._price(option)}{edge}: {many} {option.name}, "
-            f"batch {option['running_requests']:,.0f}, "
+            f"batch {option['running_requests']:,.0f}{each}, "
             f"{text(option['time_to_first_token'], 's')} and "
             f"{text(option['time_per_output_token'], 's')}"
         )

@@ -35,6 +35,7 @@ def row(option: Option) -> dict[str, Any]:
         "tensor_parallel": parallelism.tensor,
         "pipeline_parallel": parallelism.pipeline,
         "context_parallel": parallelism.context,
+        "data_parallel": parallelism.data,
         "expert_parallel": parallelism.expert,
         **(_prefill(option.prefill) if option.prefill else {}),
         **option.found,
