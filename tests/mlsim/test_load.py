@@ -229,3 +229,106 @@ def test_a_step_of_one_token_is_answered() -> None:
     step = loaded.loaded.typical.decode_step(1.0)
     assert loaded.value("saturation_rate") == pytest.approx(1 / (639 * step), rel=0.05)
     assert loaded.value("time_to_first_token") > 512 * step * 0.9
+
+
+SHARED: dict[str, Any] = {
+    "model": "Llama3_70B",
+    "precision": "fp8",
+    "prompt_tokens": 1000,
+    "output_tokens": 300,
+    "estimate": "calibrated",
+}
+
+
+def test_users_do_not_keep_in_step_unless_asked() -> None:
+    """125 users of a copy wait about as long as as many requests at random, not for each other."""
+    asked = SHARED | {
+        "hardware": "HGX_H100",
+        "tensor_parallel": 4,
+        "users": 125,
+        "think_time": 10.0,
+    }
+    spread, herd = Engine.load(**asked), Engine.load(**asked, constant=True)
+    wait = spread.value("time_to_first_token")
+    assert herd.value("time_to_first_token") > 10 * wait
+    at_random = {
+        name: value for name, value in asked.items() if name not in ("users", "think_time")
+    }
+    same = Engine.load(**at_random, rate=spread.value("request_rate"))
+    assert 0.8 < wait / same.value("time_to_first_token") < 2
+    # What was assumed is told, and the same seed draws the same users.
+    assert "lognormal, spread 0.96 for prompts and 0.77 for outputs" in str(spread)
+    assert "exponential" in str(spread)
+    assert "lognormal" not in str(herd)
+    assert Engine.load(**asked).value("time_to_first_token") == wait
+    assert Engine.load(**asked, seed=1).value("time_to_first_token") != wait
+
+
+def test_what_is_drawn_has_the_means_that_were_asked() -> None:
+    requests = Engine.load(**ASKED, users=50, think_time=7.0, requests=500).loaded.requests
+    assert requests.mean_prompt == pytest.approx(512, rel=0.01)
+    assert requests.mean_output == pytest.approx(128, rel=0.01)
+    assert requests.pauses is not None
+    assert requests.pauses.mean() == pytest.approx(7)
+    # Exponential: as far apart as their mean. They come one by one, not all at the start.
+    assert requests.pauses.std() == pytest.approx(7, rel=0.15)
+    assert requests.arrived[:50].min() > 0
+    # A distribution that is given stays what it is.
+    given = Engine.load(**ASKED, users=50, prompt_tokens="uniform 100 200", requests=500)
+    assert given.loaded.requests.prompt_tokens.max() <= 200
+    assert "for outputs" in str(given)
+    assert "for prompts" not in str(given)
+
+
+def test_no_assumed_length_is_longer_than_the_context() -> None:
+    asked = ASKED | {"users": 4, "prompt_tokens": 100_000, "output_tokens": 500, "hardware": "H200"}
+    requests = Engine.load(**asked).loaded.requests
+    whole = requests.prompt_tokens + requests.output_tokens
+    assert whole.max() == 131_072
+    with pytest.raises(InvalidValueError, match="longer than the context"):
+        Engine.load(**(asked | {"prompt_tokens": 200_000}))
+
+
+@pytest.mark.parametrize("constant", [False, True])
+@pytest.mark.parametrize("users", [40, 2000])
+@pytest.mark.parametrize(("software", "limit"), [("vllm", 256), ("vllm_async", None)])
+@pytest.mark.parametrize(
+    ("model", "hardware", "prompt", "output"),
+    [("Llama3_70B", "HGX_H100", 1000, 300), ("Llama3_8B", "H100", 512, 128)],
+)
+def test_no_closed_system_answers_more_than_saturates(
+    model: str, hardware: str, prompt: int, output: int, software: str, limit: int | None,
+    users: int, constant: bool,
+) -> None:  # fmt: skip
+    loaded = Engine.load(
+        model=model,
+        hardware=hardware,
+        tensor_parallel=8 if hardware == "HGX_H100" else 1,
+        precision="fp8",
+        prompt_tokens=prompt,
+        output_tokens=output,
+        estimate="calibrated",
+        software=software,
+        running_limit=limit,
+        users=users,
+        think_time=1.0,
+        requests=4 * users,
+        constant=constant,
+    )
+    assert loaded.value("request_rate") <= 1.001 * loaded.value("saturation_rate")
+
+
+def test_closed_forms_of_users_who_think_agree_with_the_run() -> None:
+    asked = SHARED | {"hardware": "HGX_H100", "tensor_parallel": 4, "think_time": 10.0}
+    few = Engine.load(**asked, users=125)
+    assert few.steady is not None
+    for closed, ran, near in (
+        ("token_interval", "time_per_output_token", 0.1),
+        ("steady_first_token", "time_to_first_token", 0.35),
+        ("request_latency", "request_latency", 0.15),
+    ):
+        assert few.steady.value(closed) == pytest.approx(few.value(ran), rel=near)
+    # Of more than can be served, what they wait for beside others who wait is not known so.
+    many = Engine.load(**asked, users=2000, requests=2000)
+    assert many.steady is not None
+    assert "steady_first_token" not in many.steady.names

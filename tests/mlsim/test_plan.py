@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from mlsim import Engine
 from mlsim.cli import main
 from mlsim.engine.plan import owned
 from mlsim.errors import InvalidValueError, MlsimError
+from mlsim.solvers.plan.options import Goals, slowed
 from mlsim.solvers.plan.planned import Planned
 from mlsim.workloads import Speculation
 
@@ -212,3 +214,164 @@ def test_no_door_takes_a_price_that_is_none(price: str, capsys: pytest.CaptureFi
 def test_a_data_center_draws_no_less_than_its_devices(pue: float) -> None:
     with pytest.raises(InvalidValueError, match="pue must be"):
         owned(price="30000 USD", years=4, power="700 W", electricity="0.1 USD/kWh", pue=pue)
+
+
+DEEPSEEK: dict[str, Any] = {
+    "model": "DeepSeek_V3",
+    "rate": 20,
+    "time_to_first_token": "2 s",
+    "time_per_output_token": "50 ms",
+    "prompt_tokens": 2000,
+    "output_tokens": 500,
+    "price": "2 USD/h",
+}
+
+
+def test_copies_of_attention_that_share_experts_are_tried_and_agree_with_load() -> None:
+    """Eight of them serve more than eight devices that share each sequence, as `load` says, too."""
+    found = Engine.plan(hardware="HGX_H200", **DEEPSEEK)
+    options = {str(each.service.parallelism): each for each in found.options}
+    assert options["DP8 EP8"]["replica_rate"] > 1.15 * options["TP8 EP8"]["replica_rate"]
+    assert found.best.service.parallelism.data > 1
+    assert "on each of" in str(found)
+    for name, option in options.items():
+        layout = option.service.parallelism
+        loaded = Engine.load(
+            model="DeepSeek_V3",
+            hardware="HGX_H200",
+            tensor_parallel=layout.tensor,
+            data_parallel=layout.data,
+            expert_parallel=layout.expert,
+            prompt_tokens=2000,
+            output_tokens=500,
+            estimate="calibrated",
+            rate=option["replica_rate"],
+            requests=50,
+        )
+        assert loaded.steady is not None
+        for closed, planned, near in (
+            ("token_interval", "time_per_output_token", 0.06),
+            ("steady_first_token", "time_to_first_token", 0.08),
+            ("running_requests", "running_requests", 0.08),
+        ):
+            value = loaded.steady.value(closed)
+            assert value == pytest.approx(option[planned], rel=near), (name, closed)
+
+
+def test_a_dense_model_has_no_experts_to_share() -> None:
+    found = Engine.plan(**ASKED)
+    tried = [*found.options, *(each.candidate for each in found.refused if each.candidate)]
+    assert {each.service.parallelism.data for each in tried} == {1}
+
+
+USERS: dict[str, Any] = {name: value for name, value in ASKED.items() if name != "rate"}
+
+
+def test_users_who_think_ask_as_often_as_their_answers_let_them() -> None:
+    """2,000 users in a circle of 20 s and an answer: Little's law, and a run of the same users."""
+    found = Engine.plan(**USERS, users=2000, think_time=20.0)
+    for option in found.options:
+        latency = option["time_to_first_token"] + 127 * option["time_per_output_token"]
+        assert option["required_rate"] == pytest.approx(2000 / (20 + latency))
+        assert option["replicas"] == math.ceil(option["required_rate"] / option["replica_rate"])
+    best = found.best
+    assert "2,000 users who think for 20 s" in str(found)
+    assert found.to_dict()["goals"]["users"]["value"] == 2000
+    loaded = Engine.load(
+        model="Llama3_8B",
+        hardware=best.service.system or best.service.device,
+        tensor_parallel=best.service.parallelism.tensor,
+        users=round(2000 / best["replicas"]),
+        think_time=20.0,
+        estimate="calibrated",
+    )
+    assert loaded.value("time_per_output_token") <= 0.03 * 1.1
+    assert loaded.value("time_to_first_token") <= 0.5
+
+
+def test_users_and_a_rate_are_two_ways_to_ask(capsys: pytest.CaptureFixture[str]) -> None:
+    for given, words in (
+        ({"users": 100, "rate": 5}, "rate and users"),
+        ({}, "given is none"),
+        ({"users": 0}, "whole number from 1"),
+        ({"users": 100, "think_time": -1}, "from 0 up"),
+        ({"users": 100, "pools": "either"}, "needs a rate"),
+    ):
+        with pytest.raises(MlsimError, match=words):
+            Engine.plan(**USERS, **given)
+    arguments = ["plan", "Llama3_8B", "--users", "400", "--think-time", "20", "--hardware", "H100"]
+    assert main(arguments) == 0
+    assert "400 users who think for 20 s" in capsys.readouterr().out
+    assert main([*arguments, "--rate", "3"]) == 1
+    assert "one way" in capsys.readouterr().err
+
+
+# Borrowed constants.
+
+
+def test_borrowed_constants_are_marked_and_stand_by_the_slow_edge() -> None:
+    """The MI300X came first in silence, on constants that nobody measured there."""
+    found = Engine.plan(hardware=["MI300X_Platform", "HGX_H200"], **DEEPSEEK)
+    lent = {bool(each.loans) for each in found.options if "MI300X" in each.name}
+    assert lent == {True}
+    assert {bool(each.loans) for each in found.options if "H200" in each.name} == {False}
+    edges = [
+        (each.slow or {"fleet_price": math.inf})["fleet_price"]
+        if each.loans
+        else each["fleet_price"]
+        for each in found.options
+    ]
+    assert edges == sorted(edges)
+    for before, after in pairwise(found.options):
+        # None that borrows stands above a measured one that costs as much or less.
+        if before.loans and not after.loans:
+            assert before.slow["fleet_price"] < after["fleet_price"]
+    text = " ".join(str(found).split())
+    assert "* AMD Instinct MI300X 192 GB borrows share of the memory bandwidth from" in text
+    assert "stand by what they take at the slow edge of their band" in text
+    for place, option in enumerate(found.options[:5], 1):
+        assert (f"{place}* " in text) is bool(option.loans)
+        assert (f"{place} " in text) or option.loans
+    told = found.to_dict()
+    assert [bool(row["borrowed"]) for row in told["options"]] == [
+        bool(each.loans) for each in found.options
+    ]
+    assert told["borrowed"]
+    assert set(found.table.borrowed) >= {""}
+
+
+def test_what_would_be_late_at_the_slow_edge_stands_last_and_says_so() -> None:
+    """Within 50 ms it serves; if as much slower as loans were off, no batch does."""
+    free = {**DEEPSEEK, "hardware": ["MI300X_Platform", "HGX_H200"], "output_tokens": 64}
+    quick = Engine.plan(**{**free, "time_per_output_token": "1 s"}).options
+    best = min(float(each.front["time_per_output_token"].min()) for each in quick if each.loans)
+    tight = {**free, "time_per_output_token": f"{best * 1.02} s"}
+    found = Engine.plan(**{**tight, "hardware": "MI300X_Platform"})
+    assert not found.best.slow
+    text = " ".join(str(found).split())
+    assert "would miss the goals then, and stand last" in text
+    assert "the best that is measured: there is none" in text
+
+
+def test_plans_with_their_own_constants_have_no_mark() -> None:
+    found = Engine.plan(hardware="HGX_H200", **DEEPSEEK)
+    assert found.borrowed == []
+    assert "*" not in str(found)
+    assert "borrowed" not in found.to_dict()
+    roofline = Engine.plan(hardware="MI300X_Platform", estimate="roofline", **DEEPSEEK)
+    assert roofline.borrowed == []
+
+
+def test_a_plan_at_the_slow_edge_by_hand() -> None:
+    """All steps twice as long: a batch answers half as many requests, in twice the time."""
+    option = Engine.plan(hardware="HGX_H200", **DEEPSEEK).best
+    goals = Goals(20.0, 2.0, 0.05, 2000.0, 500.0)
+    assert slowed(option, goals, 1.0) == option.found
+    twice = slowed(option, goals, 2.0)
+    assert twice["time_per_output_token"] <= 0.05
+    same = option.front["running_requests"].tolist().index(twice["running_requests"])
+    assert twice["replica_rate"] == pytest.approx(option.front["replica_rate"][same] / 2)
+    assert twice["time_per_output_token"] == pytest.approx(
+        2 * option.front["time_per_output_token"][same]
+    )
+    assert slowed(option, goals, 1000.0) == {}

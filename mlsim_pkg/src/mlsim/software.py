@@ -233,18 +233,18 @@ def software(name: str) -> Software:
     return found[name]
 
 
-# What a scheduler takes between two steps, or beside the device.
-_TURN = ("step_host_time", "sequence_host_time")
+# What the host takes for a step, between two of them or beside the device.
+HOST = ("step_host_time", "sequence_host_time", "host_launch_time")
 
 
 @lru_cache(maxsize=64)
-def without_turn(found: Software) -> Software:
-    """Return a class whose scheduler takes no time: what is left is the device and its starts.
+def without_host(found: Software) -> Software:
+    """Return a class whose host takes no time for a step: what is left is the device.
 
-    >>> without_turn(software("vllm")).value("step_host_time")
+    >>> without_host(software("vllm")).value("step_host_time")
     0.0
     """
-    kept = {name: term for name, term in found.terms.items() if name not in _TURN}
+    kept = {name: term for name, term in found.terms.items() if name not in HOST}
     return replace(found, terms=MappingProxyType(kept))
 
 

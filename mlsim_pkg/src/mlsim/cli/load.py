@@ -30,7 +30,7 @@ _FLAGS = (
     ("output", "N", "new tokens of each: a number or a distribution (128)"),
     ("requests", "N", "how many to follow (2000; of users ten for each)"),
     ("burstiness", "X", "1 at random, 0 evenly spaced, more in bursts (1)"),
-    ("think-time", "S", "seconds between a user's answer and next request (0)"),
+    ("think-time", "S", "seconds between a user's answer and next request, on average (0)"),
     ("scheduler", "NAME", "vllm, sglang or tensorrt_llm (vllm)"),
     ("running-limit", "N", "most requests that run at one time (the engine's own on the device)"),
     ("tokens-per-step", "N", "most tokens that a step works on (the engine's own on the device)"),
@@ -51,6 +51,12 @@ def add(commands: Any) -> None:
     text = "requests that keep coming: first token, tokens per second, queue, saturation"
     command = add_command(commands, "load", _load, text)
     add_flags(command, _FLAGS)
+    command.add_argument(
+        "--constant",
+        action="store_true",
+        default=None,
+        help="users whose pauses and lengths are all alike, as in a benchmark (spread)",
+    )
     add_layout(command, tensor=1, data=True)
     add_switches(command)
     command.add_argument(
@@ -64,7 +70,7 @@ def add(commands: Any) -> None:
 def _load(options: argparse.Namespace) -> str:
     flags = flags_of(options.parser)
     names = (argument(name) for name in (*(flag for flag, *_ in _FLAGS), *dict(LAYOUT), "reserve"))
-    asked = given(options, (*names, "prefix_blocks"))
+    asked = given(options, (*names, "prefix_blocks", "constant"))
     for name in asked.keys() & {*_WHOLE, *_NUMBERS}:
         asked[name] = _number(asked[name], flags[name], int if name in _WHOLE else float)
     loaded = Engine.load(

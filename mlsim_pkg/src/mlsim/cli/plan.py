@@ -22,6 +22,8 @@ from mlsim.engine import Engine
 
 _FLAGS = (
     ("rate", "R", "requests per second that must be served"),
+    ("users", "N", "in place of it: users who wait for an answer before they ask again"),
+    ("think-time", "S", "seconds between a user's answer and next request, on average (0)"),
     ("first-token", "TIME", "most that a user waits (1 s)"),
     ("per-token", "TIME", "for each further token (50 ms)"),
     ("prompt", "N", "tokens of each prompt (512)"),
@@ -55,7 +57,7 @@ def add(commands: Any) -> None:
     command = commands.add_parser("plan", help=text, description=text)
     command.add_argument("model", help="name, .toml file, or a config.json or its folder")
     for flag in _FLAGS:
-        add_flags(command, [flag], required=flag[0] == "rate")
+        add_flags(command, [flag])
     link = 'what a device sends to the other pool, such as "400 Gb/s": pools of any size'
     command.add_argument("--prefill-link", dest="prefill_link_bandwidth", metavar="RATE", help=link)
     command.add_argument(
@@ -76,7 +78,7 @@ def _plan(options: argparse.Namespace) -> str:
     for name in _LISTS:
         if name in asked:
             asked[name] = asked[name].split(",") if asked[name] else None
-    for name in ("rate", "prompt_tokens", "output_tokens", "running_limit"):
+    for name in ("rate", "users", "think_time", "prompt_tokens", "output_tokens", "running_limit"):
         if name in asked:
             asked[name] = number(asked[name], flags[name])
     for name in ("context_parallel", "pipeline_parallel"):

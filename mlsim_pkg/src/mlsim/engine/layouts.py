@@ -128,6 +128,7 @@ class Search:
         for layout in layouts:
             hardware = system if system and layout.devices > 1 else device
             asked = {**self.how, **own, "hardware": hardware, "precision": precision}
+            asked["batch_size"] = layout.data
             asked |= {"parallelism": layout}
             asked |= {"expert_imbalance": self.imbalance if layout.expert > 1 else 1.0}
             try:
@@ -139,7 +140,11 @@ class Search:
             yield Candidate(made, *cost)
 
     def _layouts(self, model: Transformer, most: int) -> Iterator[Parallelism]:
-        """Yield tensor parallelism of powers of two, experts divided or spread."""
+        """Yield tensor parallelism of powers of two, experts divided or spread.
+
+        Where there are experts, also copies of attention that share them, as many as there are
+        devices for: each copy then has its own requests and cache.
+        """
         for context in self.contexts:
             for pipeline in self.stages:
                 size = 1
@@ -148,7 +153,17 @@ class Search:
                     yield one
                     if model.experts and size > 1:
                         yield replace(one, expert=size)
+                    if model.experts:
+                        yield from _attention_copies(one, most)
                     size *= 2
+
+
+def _attention_copies(one: Parallelism, most: int) -> Iterator[Parallelism]:
+    """Yield a layout with two, four ... copies of attention that share one set of experts."""
+    copies = 2
+    while copies * one.devices <= most and copies * one.tensor <= _MOST_TENSOR:
+        yield replace(one, data=copies, expert=copies * one.tensor)
+        copies *= 2
 
 
 def _device(where: Where) -> Device:

@@ -39,6 +39,7 @@ def load(
     requests: int | None = None,
     burstiness: float = 1.0,
     think_time: float = 0.0,
+    constant: bool = False,
     scheduler: str | Scheduler = "vllm",
     running_limit: int | None = None,
     tokens_per_step: int | None = None,
@@ -79,8 +80,8 @@ def load(
     rate
         Requests per second that arrive at random.
     users
-        Users who each wait for an answer before they ask again; all ask at the start, as a
-        benchmark with a fixed concurrency does.
+        Users who each wait for an answer before they ask again. Without `think_time` all ask at
+        the start, as in a benchmark with a fixed concurrency.
     burst
         Requests that are all there at the start.
     trace
@@ -94,7 +95,11 @@ def load(
     burstiness
         Squared variation of the times between arrivals: 1 at random, 0 evenly spaced.
     think_time
-        Between a user's answer and the next request, in s.
+        Between a user's answer and the next request, in s, on average.
+    constant
+        Of users: whether all think equally long, and lengths that are a number are those of each
+        request, as a benchmark has them. By default pauses are exponential, and lengths are spread
+        about their means as those of a published service, so that users don't keep in step.
     scheduler
         "vllm", "sglang" or "tensorrt_llm".
     running_limit, tokens_per_step
@@ -154,12 +159,15 @@ def load(
         {"rate": rate, "users": users, "burst": burst, "trace": trace},
         (lengths(prompt_tokens), lengths(output_tokens, "output_tokens")),
         count=None if requests is None else check_count("requests", requests),
-        burstiness=_number("burstiness", burstiness),
-        think_time=_number("think_time", think_time),
+        burstiness=not_negative("burstiness", burstiness),
+        think_time=not_negative("think_time", think_time),
+        constant=_whether("constant", constant),
         seed=check_seed(seed),
     )
-    coming, share = with_prefixes(coming, prefix_share, prefix_blocks, trace)
     served = resolve.transformer(model)
+    if coming.lengths and coming.mean_prompt + coming.mean_output <= served.context:
+        coming = coming.within(served.context)
+    coming, share = with_prefixes(coming, prefix_share, prefix_blocks, trace)
     keywords |= {
         "hardware": where,
         "model": served,
@@ -192,6 +200,7 @@ def _requests(
     count: int | None,
     burstiness: float,
     think_time: float,
+    constant: bool,
     seed: int,
 ) -> tuple[Requests, float | None]:
     """Return the requests, and their rate where they come at one."""
@@ -206,7 +215,14 @@ def _requests(
         users = check_count("users", given["users"], most=100_000)
         followed = count or users * FOLLOWED_PER_USER
         return (
-            arriving.of_users(users, *sizes, count=followed, think_time=think_time, seed=seed),
+            arriving.of_users(
+                users,
+                *sizes,
+                count=followed,
+                think_time=think_time,
+                seed=seed,
+                constant=constant,
+            ),
             None,
         )
     return arriving.at_once(check_count("burst", given["burst"]), *sizes, seed=seed), None
@@ -240,13 +256,20 @@ def _rate(value: Any) -> Any:
     return validate("arrival_rate", value if hasattr(value, "units") else f"{value} 1/s")
 
 
-def _number(name: str, value: Any) -> float:
+def not_negative(name: str, value: Any) -> float:
+    """Return a plain number from 0 up."""
     import math
 
     whole = isinstance(value, (int, float)) and not isinstance(value, bool)
     if not whole or not math.isfinite(value) or value < 0:
         raise InvalidValueError(f"{name} must be a number from 0 up, not {value!r}.")
     return float(value)
+
+
+def _whether(name: str, value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise InvalidValueError(f"{name} must be True or False, not {value!r}.")
+    return value
 
 
 def limited(rule: Scheduler, running: Any, tokens: Any = None) -> Scheduler:

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 from mlsim.engine.keywords import SWITCHES
 from mlsim.engine.layouts import Search, listed, pools_of, sizes
-from mlsim.engine.load import limited
-from mlsim.engine.predict.bands import band as find_band
+from mlsim.engine.load import limited, not_negative
+from mlsim.engine.predict.bands import KIND, Band, band as find_band, lent as find_lent
 from mlsim.engine.rents import Prices
 from mlsim.equations import plans
 from mlsim.errors import InvalidValueError
 from mlsim.hardware import Device
+from mlsim.hardware.relatives import Loan
+from mlsim.solvers.arrivals.asked import one_arrival
 from mlsim.solvers.inputs import CALIBRATED, check_estimate, validate
-from mlsim.solvers.plan.options import Goals, Option, Refused
+from mlsim.solvers.noted import farthest, that_matter
+from mlsim.solvers.plan.options import Goals, Option, Refused, slowed
 from mlsim.solvers.plan.planned import Planned, planned
+from mlsim.solvers.serving.serving import Serving
 from mlsim.systems import Cluster, System
 from mlsim.systems.schedulers import scheduler as find_scheduler
 from mlsim.workloads.adapters import LoRA
@@ -29,7 +34,9 @@ def plan(
     model: Model | str,
     hardware: Any = None,
     *,
-    rate: Any,
+    rate: Any = None,
+    users: int | None = None,
+    think_time: float = 0.0,
     time_to_first_token: Any = "1 s",  # noqa: S107
     time_per_output_token: Any = "50 ms",  # noqa: S107
     prompt_tokens: int = 512,
@@ -70,6 +77,9 @@ def plan(
         A record of the zoo, its name, a TOML file, or a `config.json`.
     rate
         Requests per second that must be served.
+    users, think_time
+        In place of a rate: users who each wait for an answer, think for so many seconds on
+        average, and ask again. The longer a layout lets them wait, the less they ask.
     time_to_first_token, time_per_output_token
         Most that a user should wait, on average, such as "500 ms".
     prompt_tokens, output_tokens
@@ -128,7 +138,16 @@ def plan(
     keywords = dict(locals())
     check_estimate(estimate)
     served = resolve.transformer(model)
-    goals = _goals(rate, time_to_first_token, time_per_output_token, prompt_tokens, output_tokens)
+    one_arrival({"rate": rate, "users": users})
+    goals = _goals(
+        (rate, users, think_time),
+        *(time_to_first_token, time_per_output_token, prompt_tokens, output_tokens),
+    )
+    if users is not None and pools != "one":
+        raise InvalidValueError(
+            f"pools={pools!r} needs a rate: how often users ask hangs on how long they wait, and "
+            "two pools are planned for a rate. Give rate=, such as users / (think time + latency)."
+        )
     rates = Prices(objective, provider, terms, price)
     rule = limited(find_scheduler(scheduler), running_limit)
     if software is None and estimate == CALIBRATED:
@@ -154,6 +173,8 @@ def plan(
         found += search.of(where, goals, rule)
     known = find_band("decode", "latency_s", estimate)
     limits = (1 / known.most, 1 / known.least) if known else None
+    if known and estimate == CALIBRATED:
+        found = [_marked(each, goals, known) for each in found]
     return planned(
         served.name,
         goals,
@@ -166,10 +187,18 @@ def plan(
 
 
 def _goals(
-    rate: Any, first_token: Any, per_token: Any, prompt_tokens: Any, output_tokens: Any
+    asking: tuple[Any, Any, Any],
+    first_token: Any,
+    per_token: Any,
+    prompt_tokens: Any,
+    output_tokens: Any,
 ) -> Goals:
+    rate, users, think_time = asking
+    many = 0 if users is None else check_count("users", users, most=1_000_000)
     goals = Goals(
-        rate=_positive("required_rate", rate, "sample/s"),
+        rate=0.0 if many else _positive("required_rate", rate, "sample/s"),
+        users=float(many),
+        think_time=not_negative("think_time", think_time),
         first_token=_positive("time_to_first_token", first_token, "s"),
         per_token=_positive("time_per_output_token", per_token, "s"),
         prompt_tokens=float(check_count("prompt_tokens", prompt_tokens)),
@@ -224,6 +253,23 @@ def _pue(value: Any) -> float:
     if found < 1:
         raise InvalidValueError(f"pue must be 1 or more, not {value!r}: all power is in it.")
     return found
+
+
+def _marked(found: Option | Refused, goals: Goals, known: Band) -> Option | Refused:
+    """Return an option with its borrowed constants, and what it takes at the slow edge."""
+    if isinstance(found, Refused):
+        return found
+    lent: list[Loan] = []
+    for each in filter(None, (found.candidate, found.prefill)):
+        if each.service.loans:
+            asked = replace(each.service, batch_size=found["running_requests"])
+            causes = Serving(asked, check_memory=False).causes_behind("time_per_output_token")
+            lent += that_matter(asked.loans, causes)
+    if not lent:
+        return found
+    loans = farthest(lent)
+    slower = 1 / find_lent(KIND["decode"], (known.least, known.most), loans).least
+    return replace(found, loans=loans, slower=slower, slow=slowed(found, goals, slower))
 
 
 def _years(value: Any) -> float:

@@ -20,6 +20,20 @@ def further_prompt_time(prompts_time, lone_prompt_time, prompts_together):
     return (prompts_time - lone_prompt_time) / (prompts_together - 1)
 
 
+@equation(source="kleinrock1975queueing", yields="arrival_rate")
+def users_rate(users, think_time, request_latency):
+    """Requests each second of users who wait for an answer, think, and ask again.
+
+    Little's law of the whole circle: each user is in it once.
+
+    Valid for the mean, whatever the distributions.
+
+    >>> users_rate(2000.0, 10.0, 6.0)
+    125.0
+    """
+    return users / (think_time + request_latency)
+
+
 @equation(source="kleinrock1975queueing")
 def replicas(required_rate, replica_rate):
     """Copies of a service that a rate of requests needs, each at the rate that it serves.

@@ -4,6 +4,7 @@ ENTRIES: tuple[tuple[str, str, str, str], ...] = (
     # How requests come.
     ("arrival_rate", r"\lambda", "1/s", "Requests that arrive each second, on average."),
     ("users", r"N_u", "1", "Users who each wait for an answer before they ask again."),
+    ("think_time", r"T_z", "s", "Time between an answer and the same user's next request."),
     (
         "path_time",
         r"T_\mathrm{way}",

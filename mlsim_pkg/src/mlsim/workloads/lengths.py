@@ -8,9 +8,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
+from mlsim import records
 from mlsim.errors import InvalidValueError, nearest
+from mlsim.records import DATA
 
 if TYPE_CHECKING:
     import numpy
@@ -23,6 +26,7 @@ KINDS = {
     "lognormal": ("mean", "spread"),
 }
 LONGEST = 10_000_000
+USUAL = DATA / "lengths.toml"
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +80,25 @@ class Lengths:
         if self.kind == "fixed":
             return f"{self.numbers[0]:,.0f}"
         return " ".join((self.kind, *(f"{each:g}" for each in self.numbers)))
+
+
+def spread(mean: Lengths, name: str = "prompt_tokens") -> Lengths:
+    """Return lengths about a mean, as far apart as those of a published service.
+
+    What is a distribution already stays as it is.
+
+    >>> str(spread(lengths(1000))), str(spread(lengths(300), "output_tokens"))
+    ('lognormal 1000 0.96', 'lognormal 300 0.77')
+    """
+    if not mean.fixed:
+        return mean
+    return Lengths("lognormal", (mean.mean, _spreads()[name.replace("tokens", "spread")]))
+
+
+@cache
+def _spreads() -> dict[str, float]:
+    file = records.load(USUAL)
+    return {name: file.figure(table, "1", name).value for name, table in file.data.items()}
 
 
 def lengths(value: Any, name: str = "prompt_tokens") -> Lengths:

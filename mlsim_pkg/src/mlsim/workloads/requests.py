@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from mlsim.errors import check_whole
-from mlsim.workloads.lengths import Lengths
+from mlsim.workloads.lengths import Lengths, spread
 
 if TYPE_CHECKING:
     import numpy
@@ -32,13 +32,17 @@ class Requests:
     users
         How many wait for their answers before they ask again; 0 where nobody waits.
     think_time
-        Between an answer and the user's next request, in s.
+        Between an answer and the user's next request, in s, on average.
     settled
         How many come before the service is in its usual state; they are not counted.
     words
         How they arrive, in words.
     prefix_tokens
         Tokens of each prompt that are in the cache when it arrives, an array; or None.
+    pauses
+        How long the user thinks before each request, in s, an array; None: as long each time.
+    lengths
+        What is assumed of lengths, in words; empty where somebody gave them.
     """
 
     arrived: numpy.ndarray[Any, Any]
@@ -49,6 +53,8 @@ class Requests:
     settled: int = 0
     words: str = ""
     prefix_tokens: numpy.ndarray[Any, Any] | None = None
+    pauses: numpy.ndarray[Any, Any] | None = None
+    lengths: str = ""
 
     def __len__(self) -> int:
         return len(self.arrived)
@@ -93,7 +99,20 @@ class Requests:
             len(range(index, self.settled, parts)),
             self.words,
             None if self.prefix_tokens is None else self.prefix_tokens[own],
+            None if self.pauses is None else self.pauses[own],
         )
+
+    def pause(self, index: int) -> float:
+        """Return how long a user thinks before a request, in s."""
+        return self.think_time if self.pauses is None else float(self.pauses[index])
+
+    def within(self, context: int) -> Requests:
+        """Return them with no request longer than a context, prompts before answers."""
+        import numpy as np
+
+        prompt = np.minimum(self.prompt_tokens, context - 1)
+        output = np.minimum(self.output_tokens, context - prompt)
+        return replace(self, prompt_tokens=prompt, output_tokens=output)
 
 
 def at_rate(
@@ -145,24 +164,57 @@ def at_once(count: int, prompt: Lengths, output: Lengths, *, seed: int) -> Reque
 
 
 def of_users(
-    users: int, prompt: Lengths, output: Lengths, *, count: int, think_time: float, seed: int
+    users: int,
+    prompt: Lengths,
+    output: Lengths,
+    *,
+    count: int,
+    think_time: float,
+    seed: int,
+    constant: bool = True,
 ) -> Requests:
     """Return requests of users who each wait for an answer before they ask again.
 
-    All ask at the start: the opening burst of a benchmark with a fixed concurrency.
+    Where all is constant they ask together, and in step for ever after: the opening burst of a
+    benchmark with a fixed concurrency. Else pauses are exponential (users who know nothing of one
+    another), and of lengths that are a mean alone the spread is a published one; means are met.
     """
     import numpy as np
 
     random = np.random.default_rng(seed)
     thinking = f", {think_time:g} s between answer and request" if think_time else ""
+    own = {"prompt_tokens": prompt, "output_tokens": output}
+    drawn = {name: each.draw(count, random) for name, each in own.items()}
+    told, pauses, arrived, settled = [], None, np.zeros(count), 0
+    if not constant:
+        for name, each in own.items():
+            if each.fixed:
+                made = spread(each, name)
+                drawn[name] = _about(made, count, random)
+                told.append(f"{made.numbers[1]:g} for {name.removesuffix('_tokens')}s")
+        if think_time:
+            pauses = random.exponential(1.0, count)
+            pauses *= think_time / pauses.mean()
+            arrived[:users], settled = pauses[:users], count // 10
+            thinking += " on average, exponential"
     return Requests(
-        np.zeros(count),
-        prompt.draw(count, random),
-        output.draw(count, random),
+        arrived,
+        **drawn,
         users=users,
         think_time=think_time,
+        settled=settled,
         words=f"{users:,} user{'' if users == 1 else 's'}{thinking}",
+        pauses=pauses,
+        lengths=f"lengths assumed lognormal, spread {' and '.join(told)}" if told else "",
     )
+
+
+def _about(lengths: Lengths, count: int, random: numpy.random.Generator) -> Any:
+    """Draw lengths whose mean is that of the distribution, but for whole numbers."""
+    import numpy as np
+
+    drawn = lengths.draw(count, random)
+    return np.maximum(1, np.rint(drawn * (lengths.mean / drawn.mean()))).astype(int)
 
 
 def check_count(name: str, value: Any, most: int = MOST) -> int:

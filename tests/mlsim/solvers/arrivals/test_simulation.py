@@ -183,7 +183,7 @@ def test_a_step_takes_as_long_as_that_of_the_service(
     reading = between(times.reading[batch], context / times.context_step)
     step = Engine.serve(batch_size=batch, prompt_tokens=16, **asked).decode_at(context)
     device = times.together[batch] + times.scores[batch] + reading
-    assert times.step(device, batch) == pytest.approx(step.value("latency"), rel=1e-6)
+    assert times.step(device, batch, batch) == pytest.approx(step.value("latency"), rel=1e-6)
     # Prompts that a step reads together are so many sequences, however many tokens they have.
     for prompts in (1, 4):
         asked["batch_size"] = prompts
@@ -191,7 +191,7 @@ def test_a_step_takes_as_long_as_that_of_the_service(
         tokens = 2000 * prompts
         alone = times.together[tokens] + times.scores[prompts]
         alone += prompts * chunk_time(times, 2000, 0)
-        assert times.step(alone, prompts) == pytest.approx(prefill, rel=0.02)
+        assert times.step(alone, tokens, prompts) == pytest.approx(prefill, rel=0.02)
 
 
 @pytest.mark.parametrize("stages", [2, 4])

@@ -34,7 +34,7 @@ def times(run: Run) -> list[tuple[float, float]]:
 
 
 def test_alone_a_request_is_that_of_the_pools() -> None:
-    found = loaded(users=1, requests=3)
+    found = loaded(users=1, requests=3, constant=True)
     served = Engine.serve(
         **{name: value for name, value in ASKED.items() if name != "seed"}, prefill=PrefillPool()
     )
@@ -152,11 +152,11 @@ def test_all_tokens_come() -> None:
 
 
 def test_users_wait_for_both_pools() -> None:
-    found = loaded(users=16, requests=320)
+    found = loaded(users=16, requests=320, constant=True)
     cycle = found.value("request_latency")
     # Little's law: as many are under way as there are users.
     assert found.value("request_rate") * cycle == pytest.approx(16, rel=0.06)
-    more = loaded(PrefillPool(copies=4), users=16, requests=320)
+    more = loaded(PrefillPool(copies=4), users=16, requests=320, constant=True)
     assert more.value("time_to_first_token") < found.value("time_to_first_token")
 
 

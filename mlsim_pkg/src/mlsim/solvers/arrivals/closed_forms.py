@@ -9,7 +9,7 @@ from typing import Any
 from mlsim.quantities import term
 from mlsim.solvers.answer import Answer
 from mlsim.solvers.arrivals.asked import Loaded
-from mlsim.solvers.question import Question
+from mlsim.solvers.question import Known, Question
 from mlsim.solvers.reports import Report
 
 # What the closed forms tell of arrivals at random, and of users who wait.
@@ -28,6 +28,8 @@ class Steady(Answer):
     def __init__(self, loaded: Loaded) -> None:
         super().__init__()
         self.loaded = loaded
+        # Whether requests come at a rate: one that is given, or that of users who think.
+        self._at_rate = False
         typical = loaded.typical
         copies = loaded.copies
         if loaded.rate:
@@ -35,7 +37,7 @@ class Steady(Answer):
             self._results: tuple[str, ...] = _AT_RATE
         else:
             users = max(1.0, loaded.requests.users / copies)
-            known, self._results = typical.with_users(users), _OF_USERS
+            known, self._results = self._of_users(users, loaded.requests.think_time)
         if loaded.service.switches.speculation:
             # The interval is that between rounds, of several tokens each.
             names = {"token_interval": "time_per_output_token"}
@@ -43,10 +45,19 @@ class Steady(Answer):
         self._known = known
         self.first = self._results[0]
 
+    def _of_users(self, users: float, think_time: float) -> tuple[Known, tuple[str, ...]]:
+        """Return what is known of users: of those who think, at the rate at which they ask."""
+        typical = self.loaded.typical
+        rate = typical.users_rate(users, think_time) if think_time else 0.0
+        if not rate:
+            return typical.with_users(users), _OF_USERS
+        self._at_rate = True
+        return typical.at_rate(rate), _AT_RATE
+
     @cached_property
     def question(self) -> Question:
         """What is asked, of one copy."""
-        equations = self.loaded.typical.equations(users=not self.loaded.rate)
+        equations = self.loaded.typical.equations(users=not (self.loaded.rate or self._at_rate))
         return Question(self._known, equations, self.loaded.service.labels)
 
     @property

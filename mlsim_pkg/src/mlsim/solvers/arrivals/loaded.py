@@ -22,6 +22,8 @@ from mlsim.workloads.requests import Requests
 if TYPE_CHECKING:
     from pint import Quantity
 
+    from mlsim.hardware.relatives import Loan
+
 _RATES = ("request_rate", "output_throughput", "running_requests", "waiting_requests")
 RESULTS = (
     *TIMES,
@@ -154,6 +156,16 @@ class LoadedService(Answer):
         return float(self.value("output_throughput"))
 
     @property
+    def loans(self) -> tuple[Loan, ...]:
+        """Constants of a calibrated answer that were measured on other devices, and on which."""
+        return self.loaded.service.loans
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """What nobody asked for, and changes the answer by a tenth, in words."""
+        return self.loaded.service.assumptions
+
+    @property
     def about(self) -> str:
         """What this is the answer to, in words."""
         loaded = self.loaded
@@ -176,6 +188,7 @@ class LoadedService(Answer):
             "tokens_per_step": loaded.scheduler.tokens_per_step,
             **({"software": service.software.key} if service.software else {}),
             "arrivals": requests.words,
+            **({"lengths": requests.lengths} if requests.lengths else {}),
             "prompt_tokens": {"mean": plain(requests.mean_prompt), "unit": "token"},
             "output_tokens": {"mean": plain(requests.mean_output), "unit": "token"},
             **({"switched_on": dict(service.switches.words())} if service.switches.on else {}),
@@ -188,11 +201,12 @@ class LoadedService(Answer):
         asked = self.loaded.requests
         lengths = (
             f"{asked.mean_prompt:,.0f} prompt + {asked.mean_output:,.0f} output tokens, on average"
+            f"{', ' if asked.lengths else ''}{asked.lengths}"
         )
         title, _, arrivals = self.about.partition(": ")
         rows[:0] = [("arrivals", arrivals), ("requests", lengths)]
         service = self.loaded.service
-        rows[2:2] = list(service.switches.words().items())
+        rows[2:2] = [*service.switches.words().items(), *self.noted()]
         if service.software:
             rows.insert(2, ("program", f"{service.software.name} ({service.software.key})"))
         rows.append(

@@ -145,7 +145,7 @@ class Service(Residents):
             self.times.together[tokens]
             + self.times.scores[min(checked + done, len(self.times.scores) - 1)]
         )
-        self._pass(self.times.step(duration, decoding + read), 1)
+        self._pass(self.times.step(duration, tokens, decoding + read), 1)
         self.unseen = 0
         if decoding:
             self._advance(1)
@@ -239,7 +239,7 @@ class Service(Residents):
             self.promised -= whole
             self.log.finished[index] = self.now
             if self.requests.users and self.next_user < len(self.requests):
-                self._ask(self.now + self.requests.think_time, self.next_user)
+                self._ask(self.now + self.requests.pause(self.next_user), self.next_user)
                 self.next_user += 1
 
     def _ask(self, then: float, index: int) -> None:
@@ -252,7 +252,8 @@ class Service(Residents):
         return between(self.times.reading[sequences], context / self.times.context_step)
 
     def _decoding(self, fixed: float, context: float) -> float:
-        return self.times.step(fixed + self._reading(self.count, context), self.count)
+        device = fixed + self._reading(self.count, context)
+        return self.times.step(device, self.count * self.times.width, self.count)
 
     def _reading_prompt(self, chunk: int, context: int) -> float:
         return chunk_time(self.times, chunk, context)

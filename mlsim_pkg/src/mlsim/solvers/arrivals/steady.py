@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 from mlsim.equations import Equation, arrivals, equations_of, plan
+from mlsim.equations.plans import users_rate
 from mlsim.errors import InvalidValueError
 from mlsim.solvers.arrivals.lookup import between, chunk_time
 from mlsim.solvers.arrivals.step_times import CHUNKS, StepTimes
@@ -17,8 +18,11 @@ OBSERVED = ("observed_running_requests",)
 # Times that a rate and a batch are tried until they agree.
 _ROUNDS = 200
 _ENOUGH = 1e-9
-# Numbers of prompts in a step that are tried for the rate that saturates.
-_BUNCHES = 4
+# Times that a range of rates is halved: to a ten-thousandth.
+_HALVINGS = 14
+# Batches, each a part of the next larger one, and numbers of prompts in a step that are tried for
+# the rate that saturates.
+_BATCHES, _FEWER, _BUNCHES = 5, 0.5**0.5, 3
 _FULL = 0.999
 
 
@@ -98,7 +102,8 @@ class Typical:
 
     def decode_step(self, running: float) -> float:
         """Time of a decode step of so many requests, a mean where they are no whole number."""
-        return self.times.step(self._decoding(running), max(1.0, running))
+        some = max(1.0, running)
+        return self.times.step(self._decoding(running), some * self.times.width, some)
 
     def _decoding(self, running: float) -> float:
         """Time of such a step on the device."""
@@ -125,10 +130,11 @@ class Typical:
         read = (tokens - before) / self.new
         device = self._decoding(running)
         added = times.together[tokens] - times.together[before] + read * self.attention
-        whole = times.step(device + added, max(1.0, running) + read)
-        return (whole - times.step(device, max(1.0, running))) / read
+        some = max(1.0, running)
+        whole = times.step(device + added, tokens, some + read)
+        return (whole - times.step(device, some * times.width, some)) / read
 
-    @property
+    @cached_property
     def attention(self) -> float:
         """Time of a prompt's own attention, whole."""
         longest = min((CHUNKS - 1) * self.times.chunk_step + 1, float(self.budget))
@@ -151,7 +157,7 @@ class Typical:
             part = min(left, self.budget)
             read = part / self.new
             device = times.together[int(part)] + read * self.attention
-            taken += times.step(device, max(1.0, read))
+            taken += times.step(device, part, max(1.0, read))
             left -= self.budget
         ends = self.reading_steps(prompts)
         together = min(math.ceil(prompts / ends), len(times.scores) - 1)
@@ -167,17 +173,29 @@ class Typical:
         return len(self.times.together) - 1 - (len(self.times.reading) - 1) * self.times.width
 
     def saturating(self) -> Question:
-        """Return what asks for the rate at which the service is always full."""
-        running = self.known["running_limit"]
-        full = self.decode_step(running)
-        words = f"{running:,.3g} requests at once, from the operators"
+        """Return what asks for the most requests a second that the service can answer.
+
+        That is with as many running as may, or with fewer where longer steps cost more than they
+        bring: those who all ask at once may run together by chance.
+        """
+        limit = self.known["running_limit"]
+        asked = [self._full(max(min(1.0, limit), limit * _FEWER**part)) for part in range(_BATCHES)]
+        return max(asked, key=lambda each: float(each.value("saturation_rate")))
+
+    def _full(self, running: float) -> Question:
+        """Return what asks for the rate of a service that always runs so many."""
         # Prompts come as those before them end, so many in each step, or more of them together.
         least = max(1.0, running / self.rounds)
         more = max(1.0, min(running, self.budget / self.new) / least)
         bunches = (least * more ** (part / _BUNCHES) for part in range(_BUNCHES + 1))
-        prompt = min(self.prompt_time(running, each) for each in bunches)
-        known = self.known.joined(Known().add(words, full_step_time=full, full_prompt_time=prompt))
-        return Question(known, self.equations(users=False), {})
+        words = f"{running:,.3g} requests at once, from the operators"
+        full = Known().add(
+            words,
+            running_limit=running,
+            full_step_time=self.decode_step(running),
+            full_prompt_time=min(self.prompt_time(running, each) for each in bunches),
+        )
+        return Question(self.known.joined(full), self.equations(users=False), {})
 
     def at_rate(self, rate: float) -> Known:
         """Return what is known of arrivals at a rate, with the batch at which they settle.
@@ -205,7 +223,8 @@ class Typical:
             running, interval = (running + settled) / 2, (interval + values["token_interval"]) / 2
             if near:
                 break
-        full = {name: asked.known[name] for name in ("full_step_time", "full_prompt_time")}
+        names = ("running_limit", "full_step_time", "full_prompt_time")
+        full = {name: asked.known[name] for name in names}
         return found.joined(Known().add(asked.origin("full_step_time"), **full))
 
     def _known(self, rate: float, running: float, interval: float) -> Known:
@@ -216,6 +235,28 @@ class Typical:
         known = self.known.joined(Known().add("given", arrival_rate=rate))
         known.add(words, decode_step_time=step, prompt_time=each)
         return known.add("one prompt alone", lone_prompt_time=self.lone_prompt_time)
+
+    def users_rate(self, users: float, think_time: float) -> float:
+        """Return the rate at which users ask who think before each request; 0 if that is too much.
+
+        The longer their answers take, the less they ask.
+        """
+        low, high = 0.0, _FULL * float(self.saturating().value("saturation_rate"))
+        if self._asked(users, think_time, high) >= high:
+            return 0.0
+        for _ in range(_HALVINGS):
+            middle = (low + high) / 2
+            if self._asked(users, think_time, middle) > middle:
+                low = middle
+            else:
+                high = middle
+        return (low + high) / 2
+
+    def _asked(self, users: float, think_time: float, rate: float) -> float:
+        """Requests a second of users whose answers take as long as at a rate."""
+        known = self.at_rate(rate)
+        found = plan(self.equations(users=False), known, ("request_latency",)).run(dict(known))
+        return float(users_rate(users, think_time, found["request_latency"]))
 
     def with_users(self, users: float) -> Known:
         """Return what is known of users who wait for their answers."""

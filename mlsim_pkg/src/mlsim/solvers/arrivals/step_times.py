@@ -17,7 +17,7 @@ from mlsim.equations.arrivals import cache_room
 from mlsim.equations.prefix_cache import cache_saved
 from mlsim.equations.speculation import draft_time_by_cost, expected_tokens, round_time
 from mlsim.errors import DoesNotFitError, WrongKindError
-from mlsim.software import without_turn
+from mlsim.software import HOST, without_host
 from mlsim.solvers.serving.phase import step_question
 from mlsim.solvers.serving.service import Service
 from mlsim.solvers.serving.speculated import checked_step
@@ -61,6 +61,9 @@ class StepTimes:
     step_host, sequence_host, ahead
         Time that a scheduler takes for a step, and for each sequence in it, in s; whether it
         takes its turn beside the device.
+    starts, captured
+        Time in which a program starts the kernels of a step of more than so many tokens, in s;
+        the device works on the first meanwhile.
     """
 
     together: list[float]
@@ -79,12 +82,17 @@ class StepTimes:
     step_host: float = 0.0
     sequence_host: float = 0.0
     ahead: bool = False
+    starts: float = 0.0
+    captured: float = math.inf
 
-    def step(self, device: float, sequences: float) -> float:
-        """Time of a step that takes the device so long: with the scheduler's turn.
+    def step(self, device: float, tokens: float, sequences: float) -> float:
+        """Time of a step that takes the device so long, with what the host takes for it.
 
-        As `hosted_step_latency` and `ahead_step_latency` say, whose starts the tables have.
+        As `hosted_step_latency` and `ahead_step_latency` say: host and device once for each step,
+        from however many tables its time on the device is put together.
         """
+        if tokens > self.captured:
+            device = max(device, self.starts)
         host = self.step_host + sequences * self.sequence_host
         return max(device, host) if self.ahead else device + host
 
@@ -124,7 +132,7 @@ def step_times(
     import numpy as np
 
     drafted = service
-    turn, service = _turn(service)
+    host, service = _host(service)
     speculation = service.switches.speculation
     asked, width = (
         (service, 1) if speculation is None else (checked_step(service)[0], speculation.checked)
@@ -142,7 +150,7 @@ def step_times(
     scored = np.arange(1.0, running * width + 1.0)
     counts = np.arange(1.0, most + 1.0)
     alone = _on_one_copy(service)
-    # Starts of kernels count once, so each part is what a step grows by.
+    # What all sequences share counts once, so each part is what a step grows by.
     together = alone(parts["rest"], counts, 1.0, 0.0)
     scores = alone(parts["no attention"], scored, 1.0, 0.0) - together[: running * width]
     check = _on_one_copy(asked)
@@ -167,23 +175,25 @@ def step_times(
         1.0 if speculation is None else _pace(speculation),
         shared,
         math.inf if service.switches.prefix_count is None else service.switches.prefix_count,
-        **turn,
+        **host,
     )
 
 
-def _turn(service: Service) -> tuple[dict[str, Any], Service]:
-    """Return what a scheduler takes for its turn, and the service without it."""
+def _host(service: Service) -> tuple[dict[str, Any], Service]:
+    """Return what the host takes for a step, and the service without it."""
     made_by = service.software
-    if made_by is None:
+    if made_by is None or not made_by.hosted:
         return {}, service
-    names = {"step_host": "step_host_time", "sequence_host": "sequence_host_time"}
-    given = service.given
-    turn: dict[str, Any] = {
-        ours: float(given.get(name, made_by.value(name))) for ours, name in names.items()
-    }
-    kept = {name: value for name, value in given.items() if name not in names.values()}
-    bare = replace(service, software=without_turn(made_by), given=kept)
-    return turn | {"ahead": made_by.ahead}, bare
+    taken = {name: float(service.given.get(name, made_by.value(name))) for name in HOST}
+    step, sequence, start = (taken[name] for name in HOST)
+    found = {"step_host": step, "sequence_host": sequence, "ahead": made_by.ahead}
+    if start:
+        captured = float(service.given.get("captured_tokens", made_by.value("captured_tokens")))
+        copies = float(service.parallelism.data * service.parallelism.pipeline)
+        one = step_question(replace(service, batch_size=copies), "starts", captured + 1.0, 0.0)
+        found |= {"starts": start * float(one.value("launch_count")), "captured": captured}
+    kept = {name: value for name, value in service.given.items() if name not in HOST}
+    return found, replace(service, software=without_host(made_by), given=kept)
 
 
 def _pace(speculation: Speculation) -> float:

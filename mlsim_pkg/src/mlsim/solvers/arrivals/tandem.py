@@ -93,7 +93,7 @@ class Station:
             tokens += chunk
             done += each.done == each.length
         duration += self.times.together[tokens] + self.times.scores[done]
-        reader.free = start + self.times.step(duration, len(reader.begun))
+        reader.free = start + self.times.step(duration, tokens, len(reader.begun))
         return self._sent(reader)
 
     def _taken(self, reader: Reader, start: float) -> deque[Prompt]:

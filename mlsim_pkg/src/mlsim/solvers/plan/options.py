@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mlsim.equations import arrivals, plans
 from mlsim.errors import MlsimError
@@ -13,19 +13,36 @@ from mlsim.solvers.serving.service import Service
 from mlsim.solvers.serving.speculated import round_question
 from mlsim.systems.schedulers import Scheduler
 
+if TYPE_CHECKING:
+    from mlsim.hardware.relatives import Loan
+
 # Batches that are tried of each layout, and prompts that are read together to time one more.
 BATCHES, TOGETHER = 32, 4
 
 
 @dataclass(frozen=True, slots=True)
 class Goals:
-    """What a service must do: times in s, requests per second, tokens of each request."""
+    """What a service must do: times in s, requests per second, tokens of each request.
+
+    In place of a rate, `users` who think for `think_time` between an answer and the next request.
+    """
 
     rate: float
     first_token: float
     per_token: float
     prompt_tokens: float
     output_tokens: float
+    users: float = 0.0
+    think_time: float = 0.0
+
+    def met_by(self, values: Mapping[str, float]) -> Goals:
+        """Return them with the rate at which users ask who wait as long as a layout lets them."""
+        if not self.users:
+            return self
+        steps = arrivals.output_steps(self.output_tokens, 1.0)
+        first, each = (values[name] for name in ("time_to_first_token", "time_per_output_token"))
+        latency = arrivals.request_latency(first, steps, each)
+        return replace(self, rate=float(plans.users_rate(self.users, self.think_time, latency)))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -59,6 +76,12 @@ class Option:
     front: Mapping[str, Any] = field(repr=False)
     # What reads the prompts, where that has devices of its own.
     prefill: Candidate | None = None
+    # Constants that were measured on other devices, and matter; by which factor its times may be
+    # longer than those of a layout with its own; and what it takes if they are: nothing where it
+    # then misses the goals.
+    loans: tuple[Loan, ...] = ()
+    slower: float = 1.0
+    slow: Mapping[str, float] = field(default_factory=dict)
 
     def __getitem__(self, name: str) -> float:
         return self.found[name]
@@ -105,6 +128,23 @@ def tried(candidate: Candidate, goals: Goals, rule: Scheduler) -> Option | Refus
     return _chosen(candidate, front, goals)
 
 
+def slowed(option: Option, goals: Goals, factor: float) -> Mapping[str, float]:
+    """Return what a layout takes if all its steps are so many times as long; nothing if late.
+
+    Of two pools it is the cost that grows: each copy answers as much less.
+    """
+    if option.prefill is not None:
+        if option["margin"] < factor:
+            return {}
+        found = {name: option[name] * factor for name in ("fleet_price", "fleet_devices")}
+        return {**option.found, **found}
+    times = dict.fromkeys(("time_per_output_token", "time_to_first_token"), factor)
+    times["replica_rate"] = 1 / factor
+    front = {name: values * times.get(name, 1.0) for name, values in option.front.items()}
+    made = _chosen(option.candidate, front, goals)
+    return made.found if isinstance(made, Option) else {}
+
+
 def name_of(service: Service) -> str:
     """Return a layout in words."""
     return f"{service.hardware_name}, {service.formats.name}"
@@ -137,8 +177,7 @@ def points(service: Service, goals: Goals, rule: Scheduler) -> dict[str, Any] | 
     )
     return {
         "running_requests": batch,
-        # The stages of a pipeline have a batch each, in turn.
-        "replica_rate": rate * service.parallelism.pipeline,
+        "replica_rate": rate * schedulers_in(service),
         "prompt_share": plans.prompt_share(rate, prompt),
         "time_per_output_token": arrivals.interval_per_token(interval, made),
         "time_to_first_token": first,
@@ -158,13 +197,26 @@ def batches(service: Service, goals: Goals, rule: Scheduler) -> Any:
     """Return the batches of one scheduler that are tried, or None where nothing fits."""
     import numpy as np
 
-    alone = step_question(replace(service, batch_size=1.0), "memory", 1.0, goals.prompt_tokens)
-    # The stages of a pipeline share the cache's memory.
-    largest = int(alone.value("largest_batch")) // service.parallelism.pipeline
+    largest = largest_batch(service, goals)
     if largest < 1:
         return None
     most = min(largest, rule.running_limit)
     return np.unique(np.rint(np.geomspace(1, most, BATCHES))).astype(float)
+
+
+def schedulers_in(service: Service) -> int:
+    """Return the batches that one copy has at a time, each with a scheduler of its own.
+
+    The stages of a pipeline have one each, in turn; so have copies of attention that share experts.
+    """
+    return service.parallelism.pipeline * service.parallelism.data
+
+
+def largest_batch(service: Service, goals: Goals) -> int:
+    """Return for how many requests of one scheduler there is memory."""
+    one = replace(service, batch_size=float(service.parallelism.data))
+    alone = step_question(one, "memory", 1.0, goals.prompt_tokens)
+    return int(alone.value("largest_batch")) // schedulers_in(service)
 
 
 def decode_steps(goals: Goals, made: float) -> float:
@@ -204,8 +256,8 @@ def _latency(service: Service, batch: Any, new: float, cached: float, name: str 
 
 
 def _in_flight(service: Service, batch: Any) -> Any:
-    """Return the sequences on one copy where each stage of a pipeline works on a batch."""
-    return batch * service.parallelism.pipeline
+    """Return the sequences on one copy where each of its schedulers works on a batch."""
+    return batch * schedulers_in(service)
 
 
 def _chosen(candidate: Candidate, front: dict[str, Any], goals: Goals) -> Option | Refused:
@@ -234,11 +286,13 @@ def _chosen(candidate: Candidate, front: dict[str, Any], goals: Goals) -> Option
 
 def _fleet(candidate: Candidate, values: Mapping[str, float], goals: Goals) -> dict[str, float]:
     """Return how many copies and devices it takes, and what that costs."""
+    goals = goals.met_by(values)
     copies = plans.replicas(goals.rate, values["replica_rate"])
     each = float(candidate.service.parallelism.devices)
     devices = plans.fleet_devices(copies, each)
     price = plans.fleet_price(devices, candidate.price)
     return {
+        "required_rate": goals.rate,
         "replicas": float(copies),
         "replica_devices": each,
         "fleet_devices": float(devices),

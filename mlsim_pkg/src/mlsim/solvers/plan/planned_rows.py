@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from mlsim.solvers.noted import told
 from mlsim.solvers.plan.options import Candidate, Goals, Option, Refused
 from mlsim.units import text
 
@@ -34,10 +35,12 @@ def row(option: Option) -> dict[str, Any]:
         "tensor_parallel": parallelism.tensor,
         "pipeline_parallel": parallelism.pipeline,
         "context_parallel": parallelism.context,
+        "data_parallel": parallelism.data,
         "expert_parallel": parallelism.expert,
         **(_prefill(option.prefill) if option.prefill else {}),
         **option.found,
         "price": price_words(option),
+        "borrowed": told(option.loans),
     }
 
 

@@ -20,6 +20,7 @@ from mlsim.solvers.plan.options import (
     margin_of,
     name_of,
     pool_words,
+    schedulers_in,
     token_prices,
 )
 from mlsim.solvers.plan.prompts import Readers, readers
@@ -126,8 +127,7 @@ class _Both:
         import numpy as np
 
         goals, between, one, each = self.goals, self.between, self.decodes, self.reads
-        # The stages of a pipeline have a batch each, in turn.
-        stages = float(one.candidate.service.parallelism.pipeline)
+        stages = float(schedulers_in(one.candidate.service))
         per_token = arrivals.interval_per_token(one.step, one.made)
         full = pools.decode_rate(one.batch, goals.output_tokens, per_token) * stages
         in_time = np.where(times <= goals.per_token, full, 0.0)

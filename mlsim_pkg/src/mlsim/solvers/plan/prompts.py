@@ -13,11 +13,12 @@ from mlsim.solvers.plan.options import (
     Candidate,
     Goals,
     Refused,
+    largest_batch,
     name_of,
     path_of,
     reading_times,
+    schedulers_in,
 )
-from mlsim.solvers.serving.phase import step_question
 from mlsim.systems.schedulers import Scheduler
 
 # Numbers of prompts whose steps are timed, and shares of what saturates that are tried.
@@ -80,8 +81,7 @@ class Readers:
 
     def saturation(self, copies: Any) -> Any:
         """Prompts a second of so many copies that are never idle."""
-        # The stages of a pipeline read a step each.
-        return copies * self.candidate.service.parallelism.pipeline / self.packed
+        return copies * schedulers_in(self.candidate.service) / self.packed
 
     def _together(self, prompts: Any) -> Any:
         import numpy as np
@@ -100,7 +100,7 @@ class Readers:
         """Return the time to the first token, and the prompts read beside each, at rates."""
         import numpy as np
 
-        stages = self.candidate.service.parallelism.pipeline
+        stages = schedulers_in(self.candidate.service)
         rate, copies = np.broadcast_arrays(np.asarray(rate, float), np.asarray(copies, float))
         known = {
             "pool_arrival_rate": rate,
@@ -155,8 +155,7 @@ def _readers(candidate: Candidate, goals: Goals, rule: Scheduler) -> Readers | R
     import numpy as np
 
     service = replace(candidate.service, output_tokens=1.0)
-    alone = step_question(replace(service, batch_size=1.0), "memory", 1.0, goals.prompt_tokens)
-    largest = int(alone.value("largest_batch")) // service.parallelism.pipeline
+    largest = largest_batch(service, goals)
     if largest < 1:
         return Refused(candidate, name_of(service), "does not fit in memory")
     limit = float(min(largest, rule.running_limit))
