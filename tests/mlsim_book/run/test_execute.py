@@ -211,11 +211,12 @@ def test_a_stop_that_a_wait_swallows_is_said_again() -> None:
 WIDGET = """\
 ```{python}
 from comm import create_comm
-state = {"_model_module": "@jupyter-widgets/output", "_model_name": "OutputModel", "msg_id": ""}
+kind = {"_model_module": "@jupyter-widgets/output", "_model_name": "OutputModel"}
+state = {**kind, "msg_id": "", "outputs": []}
 out = create_comm(target_name="jupyter.widget", data={"state": state})
 header = get_ipython().kernel.get_parent()["header"]
 out.send({"method": "update", "state": {"msg_id": header["msg_id"]}})
-print("inside")
+print("inside", flush=True)
 out.send({"method": "update", "state": {"msg_id": ""}})
 print("after")
 ```
