@@ -14,6 +14,7 @@ from mlsim.solvers.arrivals.closed_forms import Steady
 from mlsim.solvers.arrivals.residents import Run
 from mlsim.solvers.arrivals.results import PERCENTILES, TIMES, results
 from mlsim.solvers.arrivals.simulate import simulate
+from mlsim.solvers.noted import of_context
 from mlsim.solvers.question import Known, Question
 from mlsim.solvers.reports import Report, plain
 from mlsim.units import text
@@ -163,7 +164,10 @@ class LoadedService(Answer):
     @property
     def assumptions(self) -> tuple[str, ...]:
         """What nobody asked for, and changes the answer by a tenth, in words."""
-        return self.loaded.service.assumptions
+        asked, service = self.loaded.requests, self.loaded.service
+        longest = float((asked.prompt_tokens + asked.output_tokens).max())
+        found = (*service.assumptions, *of_context(service.model, longest))
+        return tuple(dict.fromkeys(found))
 
     @property
     def about(self) -> str:
