@@ -553,13 +553,79 @@ MODELS: dict[str, tuple[str, str, dict[str, Any]]] = {
             "num_experts_per_tok": 8,
         },
     ),
+    "Llama1_33B": (
+        "Llama",
+        "LlamaForCausalLM",
+        {
+            "vocab_size": 32000,
+            "hidden_size": 6656,
+            "num_hidden_layers": 60,
+            "num_attention_heads": 52,
+            "intermediate_size": 17920,
+        },
+    ),
+    "Llama1_65B": (
+        "Llama",
+        "LlamaForCausalLM",
+        {
+            "vocab_size": 32000,
+            "hidden_size": 8192,
+            "num_hidden_layers": 80,
+            "num_attention_heads": 64,
+            "intermediate_size": 22016,
+        },
+    ),
+    "Qwen3_4B": (
+        "Qwen3",
+        "Qwen3ForCausalLM",
+        {
+            "vocab_size": 151936,
+            "hidden_size": 2560,
+            "num_hidden_layers": 36,
+            "num_attention_heads": 32,
+            "num_key_value_heads": 8,
+            "head_dim": 128,
+            "intermediate_size": 9728,
+            "tie_word_embeddings": True,
+        },
+    ),
+    "SmolLM3_3B": ("SmolLM3", "SmolLM3ForCausalLM", {}),
+    "StarCoder_15B": (
+        "GPTBigCode",
+        "GPTBigCodeForCausalLM",
+        {
+            "vocab_size": 49152,
+            "n_positions": 8192,
+            "n_embd": 6144,
+            "n_layer": 40,
+            "n_head": 48,
+            "n_inner": 24576,
+            "bos_token_id": 0,
+            "eos_token_id": 0,
+        },
+    ),
+    "TinyLlama_1_1B": (
+        "Llama",
+        "LlamaForCausalLM",
+        {
+            "vocab_size": 32000,
+            "hidden_size": 2048,
+            "num_hidden_layers": 22,
+            "num_attention_heads": 32,
+            "num_key_value_heads": 4,
+            "intermediate_size": 5632,
+        },
+    ),
 }
 
 # Those that are not compared, and why.
 WITHOUT: dict[str, tuple[str, ...]] = {
+    "the library adds both parts of a layer at once, these one after the other": (
+        *("Falcon_180B", "Pythia_160M", "Pythia_1_4B", "Pythia_6_9B", "Pythia_12B"),
+    ),
     "the library has no such model": (
         *("BigScience_181B", "GPT3_175B", "MT_NLG_530B", "Megatron_1T", "Megatron_22B"),
-        "PaLM_540B",
+        *("GPT_20B", "GPT_6_7B", "PaLM_540B"),
     ),
     "the library's has ALiBi and no biases, these have learned positions and biases": (
         *("MPT_125M", "MPT_1B", "MPT_3B", "MPT_7B", "MPT_13B", "MPT_30B", "MPT_70B"),

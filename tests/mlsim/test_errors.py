@@ -37,6 +37,21 @@ def test_unknown_name_lists_what_there_is() -> None:
     assert message == "no device is called 'H1000'. Did you mean 'H100'? There are: A100, H100."
 
 
+def test_of_many_names_the_three_nearest_are_told() -> None:
+    many = [f"H{number}" for number in range(100, 200)]
+    message = str(unknown_name("device", "H1000", many, see="`mlsim zoo` lists them."))
+    assert message == (
+        "no device is called 'H1000'. Did you mean 'H100'? The nearest are: H100, H190, H180. "
+        "`mlsim zoo` lists them."
+    )
+    assert str(unknown_name("device", "zebra", many)) == (
+        "no device is called 'zebra'. Some are: H100, H101, H102."
+    )
+    assert str(unknown_name("result", "latensy", ["latency", *many])) == (
+        "no result is called 'latensy'. Did you mean 'latency'?"
+    )
+
+
 def test_a_missing_library_names_the_extra() -> None:
     with pytest.raises(MissingLibraryError, match=r"a drawing needs nonesuch_lib.*extra \[plots\]"):
         need("nonesuch_lib", "a drawing", "plots")

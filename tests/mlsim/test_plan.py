@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from mlsim import Engine
 from mlsim.cli import main
 from mlsim.engine.plan import owned
 from mlsim.errors import InvalidValueError, MlsimError
+from mlsim.solvers.plan.options import Goals, slowed
 from mlsim.solvers.plan.planned import Planned
 from mlsim.workloads import Speculation
 
@@ -214,21 +216,20 @@ def test_a_data_center_draws_no_less_than_its_devices(pue: float) -> None:
         owned(price="30000 USD", years=4, power="700 W", electricity="0.1 USD/kWh", pue=pue)
 
 
-EXPERTS: dict[str, Any] = {
+DEEPSEEK: dict[str, Any] = {
     "model": "DeepSeek_V3",
     "rate": 20,
     "time_to_first_token": "2 s",
     "time_per_output_token": "50 ms",
     "prompt_tokens": 2000,
     "output_tokens": 500,
-    "hardware": "HGX_H200",
     "price": "2 USD/h",
 }
 
 
 def test_copies_of_attention_that_share_experts_are_tried_and_agree_with_load() -> None:
     """Eight of them serve more than eight devices that share each sequence, as `load` says, too."""
-    found = Engine.plan(**EXPERTS)
+    found = Engine.plan(hardware="HGX_H200", **DEEPSEEK)
     options = {str(each.service.parallelism): each for each in found.options}
     assert options["DP8 EP8"]["replica_rate"] > 1.15 * options["TP8 EP8"]["replica_rate"]
     assert found.best.service.parallelism.data > 1
@@ -303,3 +304,74 @@ def test_users_and_a_rate_are_two_ways_to_ask(capsys: pytest.CaptureFixture[str]
     assert "400 users who think for 20 s" in capsys.readouterr().out
     assert main([*arguments, "--rate", "3"]) == 1
     assert "one way" in capsys.readouterr().err
+
+
+# Borrowed constants.
+
+
+def test_borrowed_constants_are_marked_and_stand_by_the_slow_edge() -> None:
+    """The MI300X came first in silence, on constants that nobody measured there."""
+    found = Engine.plan(hardware=["MI300X_Platform", "HGX_H200"], **DEEPSEEK)
+    lent = {bool(each.loans) for each in found.options if "MI300X" in each.name}
+    assert lent == {True}
+    assert {bool(each.loans) for each in found.options if "H200" in each.name} == {False}
+    edges = [
+        (each.slow or {"fleet_price": math.inf})["fleet_price"]
+        if each.loans
+        else each["fleet_price"]
+        for each in found.options
+    ]
+    assert edges == sorted(edges)
+    for before, after in pairwise(found.options):
+        # None that borrows stands above a measured one that costs as much or less.
+        if before.loans and not after.loans:
+            assert before.slow["fleet_price"] < after["fleet_price"]
+    text = " ".join(str(found).split())
+    assert "* AMD Instinct MI300X 192 GB borrows share of the memory bandwidth from" in text
+    assert "stand by what they take at the slow edge of their band" in text
+    for place, option in enumerate(found.options[:5], 1):
+        assert (f"{place}* " in text) is bool(option.loans)
+        assert (f"{place} " in text) or option.loans
+    told = found.to_dict()
+    assert [bool(row["borrowed"]) for row in told["options"]] == [
+        bool(each.loans) for each in found.options
+    ]
+    assert told["borrowed"]
+    assert set(found.table.borrowed) >= {""}
+
+
+def test_what_would_be_late_at_the_slow_edge_stands_last_and_says_so() -> None:
+    """Within 50 ms it serves; if as much slower as loans were off, no batch does."""
+    free = {**DEEPSEEK, "hardware": ["MI300X_Platform", "HGX_H200"], "output_tokens": 64}
+    quick = Engine.plan(**{**free, "time_per_output_token": "1 s"}).options
+    best = min(float(each.front["time_per_output_token"].min()) for each in quick if each.loans)
+    tight = {**free, "time_per_output_token": f"{best * 1.02} s"}
+    found = Engine.plan(**{**tight, "hardware": "MI300X_Platform"})
+    assert not found.best.slow
+    text = " ".join(str(found).split())
+    assert "would miss the goals then, and stand last" in text
+    assert "the best that is measured: there is none" in text
+
+
+def test_plans_with_their_own_constants_have_no_mark() -> None:
+    found = Engine.plan(hardware="HGX_H200", **DEEPSEEK)
+    assert found.borrowed == []
+    assert "*" not in str(found)
+    assert "borrowed" not in found.to_dict()
+    roofline = Engine.plan(hardware="MI300X_Platform", estimate="roofline", **DEEPSEEK)
+    assert roofline.borrowed == []
+
+
+def test_a_plan_at_the_slow_edge_by_hand() -> None:
+    """All steps twice as long: a batch answers half as many requests, in twice the time."""
+    option = Engine.plan(hardware="HGX_H200", **DEEPSEEK).best
+    goals = Goals(20.0, 2.0, 0.05, 2000.0, 500.0)
+    assert slowed(option, goals, 1.0) == option.found
+    twice = slowed(option, goals, 2.0)
+    assert twice["time_per_output_token"] <= 0.05
+    same = option.front["running_requests"].tolist().index(twice["running_requests"])
+    assert twice["replica_rate"] == pytest.approx(option.front["replica_rate"][same] / 2)
+    assert twice["time_per_output_token"] == pytest.approx(
+        2 * option.front["time_per_output_token"][same]
+    )
+    assert slowed(option, goals, 1000.0) == {}

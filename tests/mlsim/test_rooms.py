@@ -19,7 +19,7 @@ import mlsim
 PACKAGE = Path(mlsim.__path__[0])
 CONTRACTS = Path(__file__).parents[2] / ".importlinter"
 # Rooms and stones of the ground at the top level, and modules that one question loads.
-MOST_NAMES, MOST_MODULES = 20, 35
+MOST_NAMES, MOST_MODULES = 20, 36
 # Holds files, and no code.
 DATA = "data"
 

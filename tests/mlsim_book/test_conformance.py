@@ -52,6 +52,7 @@ REQUIRED = [
     "margin",
     "math-basic",
     "metadata-files",
+    "nested-list-divs",
     "other-languages",
     "raw-html",
     "results-rich",

@@ -122,7 +122,7 @@ class MissingLibraryError(MlsimError, ImportError):
 
 
 # More names than these are not listed in a message.
-LISTED = 12
+LISTED = 15
 
 
 def closest(name: object, allowed: Iterable[str], most: int = 3, alike: float = 0.6) -> list[str]:
@@ -176,7 +176,7 @@ def unknown_name(
     near = closest(like or name, choices, 3)
     meant = f" Did you mean {near[0]!r}?" if near else ""
     if see or len(choices) > LISTED:
-        listed = f" The nearest are: {', '.join(near)}." if near else ""
+        listed = f" The nearest are: {', '.join(near)}." if len(near) > 1 else ""
         listed += f" {see}" if see else "" if near else f" Some are: {', '.join(choices[:3])}."
     else:
         listed = f" There are: {', '.join(choices)}."

@@ -448,3 +448,26 @@ def test_goals_of_a_plan_go_by_the_field_s_letters(capsys) -> None:
     short = run(capsys, *asked, "--ttft", "2 s", "--tpot", "30 ms")
     assert short == run(capsys, *asked, "--first-token", "2 s", "--per-token", "30 ms")
     assert short[0] == 0
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        *("solve ResNet51 A100", "solve ResNet50 A1000", "solve Llama3_8B A100"),
+        *("serve Llama3_9B H100", "serve Llama3_8B H1001", "serve ResNet50 H100"),
+        *("fit Llama3_9B H100", "load Llama3_8B H1001 --rate 1", "plan Llama3_9B --rate 5"),
+        *("plan Llama3_8B --rate 5 --hardware H1001", "gemm 1 1 1 H1001", "zoo H1001"),
+        *("train Llama3_8B H1001 --global-batch 8", "anatomy ResNet5", "zoo zebra"),
+        *("gemm 64 64 64 H100 --recipe mxfp9", "solve ResNet50 A100 --precision fp17"),
+        *("serve Qwen/Qwen2.5-72B-Instruct H100", "serve Llama3_8B p3.16xlarge"),
+        "serve Llama3_8B H100 --estimate calibrated --software vlm",
+        "explain ResNet50 A100 --quantity latensy",
+        "sweep ResNet50 A100 --results latenci",
+        "solve Llama-3.2-1B A100",
+    ],
+)
+def test_a_wrong_name_is_answered_with_few(capsys, command: str) -> None:
+    assert main(command.split()) == 1
+    told = capsys.readouterr().err
+    assert told.startswith("mlsim: ")
+    assert len(told) < 280, told

@@ -49,8 +49,81 @@ def test_without_a_device_the_figures_are_told(counters: Path, capsys) -> None:
     told = capsys.readouterr().out
     assert "200 MFLOP" in told
     assert "Give hardware" in told
-    assert main(["profile", str(counters), "--report", "x.html"]) == 1
     assert main(["profile", str(counters), "--json"]) == 0
+
+
+def test_a_report_without_a_known_device_has_all_but_the_roof(
+    counters: Path, tmp_path: Path, capsys
+) -> None:
+    page = tmp_path / "report.html"
+    assert main(["profile", str(counters), "--report", str(page)]) == 0
+    told = capsys.readouterr().out
+    assert told.startswith(f"wrote {page}, without a roof: the profile names no device.")
+    text = page.read_text("utf-8")
+    assert "saxpy" in text
+    assert "1 ms (100%)" in text
+    assert "there is no roof to draw" in text
+    assert "<svg" not in text
+    assert main(["profile", str(counters), "--hardware", "A1000", "--report", "x.html"]) == 1
+
+
+SMI = (
+    "timestamp, name, index, utilization.gpu [%], memory.used [MiB], memory.total [MiB]\n"
+    "10:00, Tesla T4, 0, 37 %, 512 MiB, 15360 MiB\n"
+    "10:01, Tesla T4, 0, 97 %, 1024 MiB, 15360 MiB\n"
+    "10:01, Tesla T4, 1, 0 %, 3 MiB, 15360 MiB\n"
+    "10:02, Tesla T4, 0, 99 %, 1024 MiB, 15360 MiB\n"
+)
+
+
+def test_a_log_of_nvidia_smi_is_told_by_gpu(counters: Path, tmp_path: Path, capsys) -> None:
+    log = tmp_path / "gpu.csv"
+    log.write_text(SMI)
+    assert main(["profile", str(log)]) == 0
+    told = capsys.readouterr().out
+    assert "GPU 0 (Tesla T4): 3 readings\n  busy       97% in the median, at most 99%" in told
+    assert "memory     1 GiB in the median, at most 1 GiB of 15 GiB" in told
+    assert "GPU 1 (Tesla T4): 1 readings" in told
+    assert main(["profile", str(log), "--json"]) == 0
+    assert [each["busy"] for each in json.loads(capsys.readouterr().out)] == [0.37, 0.97, 0, 0.99]
+    assert main(["profile", str(log), str(counters)]) == 1
+    assert "read_nvidia_smi" in capsys.readouterr().err
+    log.write_text(SMI.replace("97 %", "97x %"))
+    assert main(["profile", str(log)]) == 1
+    assert f"{log}: nvidia-smi, line 3: '97x %' is no number" in capsys.readouterr().err
+
+
+PERF = """
+ Performance counter stats for './a.out':
+
+          1,000.00 msec task-clock                #    1.980 CPUs utilized
+     3,000,000,000      cycles                    #    3.000 GHz
+     4,500,000,000      instructions              #    1.50  insn per cycle
+       400,000,000      branches
+         4,000,000      branch-misses
+         2,500,000      cache-misses
+
+       0.500000000 seconds time elapsed
+"""
+
+
+def test_what_the_counters_of_perf_tell_is_shown(tmp_path: Path, capsys) -> None:
+    file = tmp_path / "perf.txt"
+    file.write_text(PERF)
+    assert main(["profile", str(file)]) == 0
+    told = capsys.readouterr().out
+    for each in (
+        "1.5 instructions in each cycle (IPC).",
+        "2 cores busy on average.",
+        "1.00% of branches are branch-misses.",
+        # 2.5 million lines of 64 bytes in half a second
+        "160 MB from main memory at least (320 MB/s)",
+    ):
+        assert each in told
+    assert "cache-references" not in told
+    file.write_text(PERF.replace("4,500,000,000", "<not supported>"))
+    assert main(["profile", str(file)]) == 0
+    assert "IPC" not in capsys.readouterr().out
 
 
 def test_two_files_are_joined_in_either_order(counters: Path, tmp_path: Path, capsys) -> None:

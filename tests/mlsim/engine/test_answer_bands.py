@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import product
 from typing import Any
 
 import pytest
@@ -10,7 +11,10 @@ import pytest
 from mlsim import Engine
 from mlsim.cli import main
 from mlsim.engine.bounds import bound_of
-from mlsim.engine.predict.bands import band as band_of_cases
+from mlsim.engine.predict import predict
+from mlsim.engine.predict.bands import KIND, band as band_of_cases, lent
+from mlsim.engine.recorded_scores import borrowed_scores
+from mlsim.hardware.relatives import LEVELS, NOBODY, Loan, Relatives
 
 CALIBRATED: dict[str, Any] = {"estimate": "calibrated"}
 SERVED = {"model": "Llama3_8B", "hardware": "H100", "batch_size": 8}
@@ -91,3 +95,74 @@ def test_the_command_line_shows_it(capsys: pytest.CaptureFixture[str]) -> None:
     assert main([*asked, "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
     assert told["latency"]["low"] < told["latency"]["high"]
+
+
+# Borrowed constants.
+
+
+def around(answer: Any, name: str) -> tuple[float, float]:
+    """Return a band's limits over the answer's value."""
+    found = answer.band(name)
+    value = answer.value(name)
+    return found.low / value, found.high / value
+
+
+def test_borrowed_constants_widen_a_band_where_they_matter() -> None:
+    """The MI300X had the band of devices that were measured; its bandwidth decides a token."""
+    asked: dict[str, Any] = {"model": "Llama3_8B", "estimate": "calibrated", "prompt_tokens": 4096}
+    own = Engine.serve(hardware="H100", **asked)
+    lent = Engine.serve(hardware="MI300X", **asked)
+    limits = around(own, "time_per_output_token")
+    found = lent.band("time_per_output_token")
+    assert limits[0] >= around(lent, "time_per_output_token")[0]
+    assert limits[1] < around(lent, "time_per_output_token")[1]
+    assert "wider for loans: device of a class (172 rows" in found.words
+    # A prompt computes: what its memory reaches decides next to nothing of its time.
+    assert lent.prefill.causes["memory"] < 0.1
+    assert around(lent, "time_to_first_token") == pytest.approx(around(own, "time_to_first_token"))
+    assert "loans" not in lent.band("time_to_first_token").words
+    told = lent.to_dict()["time_per_output_token"]
+    assert (told["low"], told["high"], told["band"]) == (found.low, found.high, found.words)
+    # In a table of cases as well.
+    row = {"case_id": "x", "kind": "decode", "metric_kind": "decode_tokens_per_s_total"}
+    row |= {"model": "Llama3_8B", "batch": "1", "input_len": "4096", "output_len": "128"}
+    one, other = (next(predict([{**row, "device": each}])) for each in ("H100", "MI300X"))
+    assert float(other.low) / float(other.predicted) < float(one.low) / float(one.predicted)
+    assert "borrowed: share of the memory bandwidth from" in other.note
+    assert "wider for loans" in other.note
+    assert "borrowed" not in one.note
+
+
+def test_loans_of_a_device_and_of_its_links_count_both_and_never_narrow() -> None:
+    far, near = (Relatives(level, ("Cloud.A100",)) for level in ("class", "sibling"))
+    device, links = Loan("memory_fraction", far), Loan("exchange", far)
+    limits = (0.8, 1.25)
+    one, other, both = (lent("generation", limits, each) for each in ([device], [links], []))
+    assert (both.least, both.most, both.words) == (1.0, 1.0, "")
+    both = lent("generation", limits, [device, links, Loan("compute_fraction", near)])
+    assert both.least == pytest.approx(one.least * other.least)
+    assert both.most == pytest.approx(one.most * other.most)
+    assert lent("generation", (0.1, 9.0), [device]).least == 1.0
+    # A link at its full rate is never measured faster, and often slower.
+    nobody = Loan("exchange", Relatives(NOBODY, ()))
+    assert lent("generation", limits, [nobody]).least < other.least
+
+
+def test_recorded_loans_are_those_of_which_bands_can_be_made() -> None:
+    scores = borrowed_scores()
+    assert {(each.what, each.level) for each in scores} == {
+        *(("device", each) for each in LEVELS[1:]),
+        *(("links", each) for each in (*LEVELS[1:], NOBODY) if each != "family"),
+    }
+    for each in scores:
+        assert 0 < each.least < each.most
+        assert each.least <= 1 / each.ratio <= each.most
+        assert 0 <= each.close <= 1
+    # Whoever borrows from farther away is farther off.
+    of = {(each.what, each.level, each.kind): each for each in scores}
+    assert of["device", "sibling", "generation"].error < of["device", "class", "generation"].error
+    assert of["device", "class", "all"].error > of["device", "class", "all"].own_error
+    # Each kind of answer finds a score for each loan.
+    for constant, level in product(("memory_fraction", "exchange"), LEVELS[1:]):
+        for kind in set(KIND.values()):
+            assert lent(kind, (0.9, 1.1), [Loan(constant, Relatives(level, ("Cloud.A100",)))])

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import csv
 import math
+import re
+import tomllib
 from pathlib import Path
 from statistics import median
 
@@ -31,7 +33,14 @@ from mlsim.hardware.measured_kernels import (
     streams,
 )
 from mlsim.hardware.measured_shares import tiling
-from mlsim.hardware.relatives import families
+from mlsim.hardware.relatives import (
+    FILE as RELATIVES,
+    NOBODY,
+    Relatives,
+    families,
+    lend_from,
+    relatives,
+)
 from mlsim.systems.link_calibration import _line, link_calibration
 
 ROWS: tuple[KernelRow, ...] = (
@@ -153,7 +162,7 @@ def test_constants_are_made_of_rows(device: Device) -> None:
             fitted = kernel_series(device.key, "product", "bf16").values["memory_fraction"]
             assert found.memory_fraction == fitted
         assert {row.device for row in found.rows if not isinstance(row, LaunchRow)} <= {device.key}
-        assert set(found.levels.values()) == {"own"}
+        assert {each.constant for each in found.loans} <= {"tiling"}
         for row in found.rows:
             assert row.source in " ".join(found.origins.values())
 
@@ -200,7 +209,7 @@ def test_origins_say_what_is_assumed() -> None:
 
 
 def test_a_device_without_rows_borrows_from_the_nearest_and_says_so() -> None:
-    """The same chip, else the family, else all: each named, with what such a loan is worth."""
+    """The same chip, else the family, else the class: each named, with what a loan is worth."""
     a100, a40gb = (
         calibration(each, "fp16") for each in (Hardware.Cloud.A100, Hardware.Cloud.A100_40GB)
     )
@@ -209,17 +218,18 @@ def test_a_device_without_rows_borrows_from_the_nearest_and_says_so() -> None:
     both = (a100.compute_fraction + pcie.compute_fraction) / 2
     assert a40gb.compute_fraction == pytest.approx(both)
     assert a40gb.memory_fraction == a100.memory_fraction
-    assert set(a40gb.levels.values()) == {"sibling"}
+    assert {each.level for each in a40gb.kin.values()} == {"sibling"}
     words = a40gb.origins["compute_fraction"]
     assert "borrowed from Cloud.A100, Cloud.A100_PCIe, of the same chip" in words
     assert "80 % of measured products took 0.8" in words
     # Own products, and streams of the same chip.
     v100 = calibration(Hardware.Cloud.V100, "fp16")
-    assert (v100.levels["compute_fraction"], v100.levels["memory_fraction"]) == ("own", "sibling")
+    own, borrowed = (v100.kin[each].level for each in ("compute_fraction", "memory_fraction"))
+    assert (own, borrowed) == ("own", "sibling")
     assert "borrowed from Cloud.V100_32GB" in v100.origins["memory_fraction"]
     tpu = calibration(Hardware.Cloud.TPUv4, "bf16")
-    assert set(tpu.levels.values()) == {"class"}
-    assert "all accelerators that were measured" in tpu.origins["compute_fraction"]
+    assert {each.level for each in tpu.kin.values()} == {"class"}
+    assert "of a class: accelerators with HBM" in tpu.origins["compute_fraction"]
 
 
 def test_a_farther_loan_has_a_wider_band() -> None:
@@ -273,6 +283,69 @@ def test_everybody_in_the_table_of_relatives_is_of_the_zoo() -> None:
     # A device is one chip, and of one family at most.
     for groups in families().values():
         assert sum(map(len, groups)) == len(frozenset().union(*groups))
+
+
+def test_a_class_has_one_kind_of_memory_in_one_place() -> None:
+    """What the figures of the zoo call a memory is what its class is called."""
+    table = tomllib.loads(RELATIVES.read_text(encoding="utf-8"))["classes"]
+    for name, keys in table.items():
+        for key in keys:
+            device = Hardware.get(key)
+            told = " ".join(
+                f"{each.quote} {each.where} {each.note}"
+                for title, each in device.figures.items()
+                if title in ("memory.capacity", "memory.bandwidth")
+            )
+            kinds = set(re.findall("HBM|LPDDR|GDDR|unified", told))
+            kind = {"lpddr": {"LPDDR", "unified"}}.get(name, {name.partition("_")[0].upper()})
+            # The GPU of a superchip has a memory of its own beside the processor's.
+            assert not kinds or kinds & kind, (key, kinds)
+            place = key.partition(".")[0]
+            assert (place == "Cloud") is (name in ("hbm", "gddr_data_center")) or (
+                key == "Workstation.TitanV"
+            )
+
+
+def test_who_lends_is_of_one_kind_and_of_about_its_years() -> None:
+    """No laptop lends to an accelerator of a data center, and no GDDR to HBM."""
+    table = tomllib.loads(RELATIVES.read_text(encoding="utf-8"))["classes"]
+    memory = {key: name.partition("_")[0] for name, keys in table.items() for key in keys}
+    for device in Hardware:
+        if device.key not in memory:
+            continue
+        for loan in calibration(device, device.compute.precisions[-1]).loans:
+            lenders = loan.kin.keys
+            assert device.key not in lenders
+            if loan.constant == "memory_fraction":
+                assert {memory[each] for each in lenders} == {memory[device.key]}
+            # Tiles are a library's; and what units reach, those of its maker that are as wide.
+            if loan.kin.level == "class" and loan.constant == "memory_fraction":
+                assert any({device.key, *lenders} <= set(keys) for keys in table.values())
+    # The MI300X is of 2023: who came out from 2022 to 2024 lends what memory reaches.
+    found = calibration(Hardware.Cloud.MI300X, "bf16").kin["memory_fraction"]
+    assert found.keys == (
+        *("Cloud.B200", "Cloud.GB200", "Cloud.H100", "Cloud.H100_PCIe", "Cloud.H200"),
+    )
+    # Of 2017, nobody of whom streams are on record is nearer than a year.
+    titan = relatives("Workstation.TitanV", ["Cloud.A100", "Cloud.H100"])
+    assert titan == Relatives("class", ("Cloud.A100",))
+
+
+def test_loans_are_scored_by_letting_nobody_nearer_lend() -> None:
+    measured = ["Cloud.A100", "Cloud.A100_PCIe", "Cloud.A40", "Cloud.H100"]
+    try:
+        assert relatives("Cloud.A100", measured) == Relatives("own", ("Cloud.A100",))
+        lend_from("sibling", "device")
+        assert relatives("Cloud.A100", measured) == Relatives("sibling", ("Cloud.A100_PCIe",))
+        assert relatives("Cloud.A100", measured, what="links").level == "own"
+        lend_from("class", "device")
+        # Out in 2020: the H100 of 2022 is the nearest that is no nearer relative.
+        assert relatives("Cloud.A100", measured) == Relatives("class", ("Cloud.H100",))
+        lend_from(NOBODY, "links")
+        assert relatives("Cloud.A100", measured, what="links") is None
+    finally:
+        lend_from("own", "device")
+        lend_from("own", "links")
 
 
 def test_every_device_with_tensor_cores_has_relatives() -> None:
@@ -370,7 +443,7 @@ def test_links_that_were_not_measured_are_refused() -> None:
 def test_links_of_the_atlas_are_a_line_through_its_times() -> None:
     """8 x B200: 32 MiB by the constants, and by the line, within a quarter."""
     found = link_calibration(Systems.HGX_B200)
-    assert (found.level, found.rows, found.devices) == ("own", (), 8)
+    assert (found.kin.level, found.rows, found.devices) == ("own", (), 8)
     c = kernel_series("Cloud.B200", "exchange", "all_reduce").values
     for size in (2**12, 2**25, 2**29):
         sent = 1.75 * size
@@ -382,7 +455,7 @@ def test_links_of_the_atlas_are_a_line_through_its_times() -> None:
 def test_links_are_borrowed_from_those_of_their_kind() -> None:
     pair = System("Two L4", Hardware.Cloud.L4, devices=2, link_bandwidth="31.5 GB/s")
     found = link_calibration(pair)
-    assert found.level == "family"
+    assert found.kin.level == "family"
     assert "borrowed from Cloud.L40S, of its family" in found.origins["link_latency"]
     assert found.link_fraction < 0.5
 

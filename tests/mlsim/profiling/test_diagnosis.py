@@ -132,6 +132,26 @@ def test_the_run_as_a_whole() -> None:
     assert "host to device (2 times, 10 MB at 20 GB/s)" in words
 
 
+def test_one_long_start_is_told_apart_and_moves_no_advice() -> None:
+    """77 starts of 9 µs and one of 3 s have a mean of 38 ms; a kernel runs 20 µs."""
+    kernels = (MeasuredKernel("short", 78, 78 * 20e-6),)
+
+    def said(times: list[float]) -> str:
+        launches = Launches.of(times, [])
+        profile = MeasuredProfile(kernels, "test", launches=launches)
+        return " ".join(diagnose(profile, hardware=DEVICE).run)
+
+    words = said([9e-6] * 77 + [3.0])
+    assert "78 kernels, in the median 9 µs each." in words
+    assert "The longest start took 3 s, 100% of them all" in words
+    assert "CUDA graphs" not in words
+    words = said([30e-6] * 78)
+    assert "in the median 30 µs each." in words
+    assert "longest" not in words
+    assert "A kernel runs 20 µs, less than its start: use CUDA graphs" in words
+    assert Launches.of([], [1.0]) is None
+
+
 def test_the_device_is_the_one_that_the_profile_names() -> None:
     for name, key in (
         ("NVIDIA A100 80GB PCIe", "Cloud.A100_PCIe"),

@@ -326,6 +326,8 @@ Time (%),Total Time (ns),Num Calls,Avg (ns),Med (ns),Min (ns),Max (ns),StdDev (n
     assert [each.calls for each in profile.exchanges] == [1]
     assert profile.launches is not None
     assert (profile.launches.calls, profile.launches.seconds) == (4, pytest.approx(20e-6))
+    assert profile.launches.usual == pytest.approx(5e-6)
+    assert profile.launches.longest == pytest.approx(6e-6)
 
 
 def test_a_report_of_nsight_systems_in_columns(put) -> None:
@@ -743,3 +745,38 @@ def test_a_path_that_is_no_file(tmp_path: Path) -> None:
         read_profile(tmp_path / "nothing.csv")
     with pytest.raises(DataFileError, match="is a folder"):
         read_profile(tmp_path)
+
+
+RULES = (
+    '"ID","Kernel Name","CC","Metric Name","Metric Unit","Metric Value","Rule Name","Rule Type"\n'
+    '"0","copy(int *, int)","7.5","gpu__time_duration.sum","ns","21,058,944",\n'
+    '"0","copy(int *, int)","7.5","dram__bytes.sum","byte","4,137,000,000",\n'
+    '"0","copy(int *, int)","7.5","","","","SOLBottleneck","OPT"\n'
+)
+
+
+def test_ncu_leaves_the_columns_of_rules_out_of_rows_without_a_rule(put) -> None:
+    (kernel,) = put(RULES).kernels
+    assert (kernel.calls, kernel.seconds) == (1, pytest.approx(21.058944e-3))
+    assert kernel.traffic["dram"] == pytest.approx(4.137e9)
+    # one cell less is damage, and so is a rule's name without the rest
+    for broken in (RULES.replace('"ns",', ""), RULES.replace('"21,058,944",', '"21,058,944","x"')):
+        with pytest.raises(DataFileError, match=r":2: the row must have 8 cells"):
+            put(broken)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"traceEvents":[{},{"ph":"X","name":"k","pid":6,"args":{"BeginNs":"1","EndNs":"3"}}]}',
+        '{"rocprofiler-sdk-tool": [{"metadata": {}}]}',
+    ],
+)
+def test_rocprofs_json_has_words_of_its_own(put, text: str) -> None:
+    with pytest.raises(DataFileError, match=r"rocprof's trace for a browser\. Give the table"):
+        put(text)
+
+
+def test_what_is_no_path_is_refused_as_such() -> None:
+    with pytest.raises(InvalidValueError, match="given by its path as text or Path, not None"):
+        read_profile(None)  # type: ignore[arg-type]

@@ -63,6 +63,8 @@ def test_a_trace_gives_times_copies_launches_and_how_busy_the_device_was() -> No
     assert 0.004 < activity.share < 0.006
     assert trace.launches is not None
     assert trace.launches.calls == 79
+    assert trace.launches.usual == pytest.approx(9e-6)
+    assert trace.launches.longest == pytest.approx(3.06, rel=0.01)
     assert {each.name: each.calls for each in trace.copies} == {"host to device": 16, "fill": 3}
     assert trace.device_name == "NVIDIA A100-PG509-200"
     with pytest.raises(NotMeasuredError, match="Join it with a file of Nsight Compute"):

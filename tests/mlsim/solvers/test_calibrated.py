@@ -322,10 +322,16 @@ def test_given_links_take_the_place_of_measurements() -> None:
         "tensor_parallel": 4,
         "estimate": "calibrated",
     }
-    # 16 GB/s is no link of an L4, so nobody's measurements stand in.
-    with pytest.raises(NotMeasuredError, match="all-reduces of NVIDIA L4"):
-        Engine.serve(**asked)
+    # 16 GB/s is no link of an L4, so nobody's measurements stand in: it counts at its full rate,
+    # and all else as it was measured.
+    alone = Engine.serve(**asked)
+    assert [each.kin.level for each in alone.loans if each.constant == "exchange"] == ["roofline"]
+    sent = alone.decode.value("total_network_time")
+    roofline = Engine.serve(**{**asked, "estimate": "roofline"}).decode
+    assert sent == pytest.approx(roofline.value("total_network_time"))
+    assert alone.decode.value("latency") > roofline.value("latency")
     found = Engine.serve(link_fraction=0.8, link_latency="20 us", **asked)
+    assert "exchange" not in {each.constant for each in found.loans}
     # One sequence: 65 all-reduces and a gather, 20 us each to start.
     assert found.decode.value("total_network_time") > 66 * 20e-6
 
@@ -357,7 +363,7 @@ def test_other_estimates_have_no_constants() -> None:
     [
         ("A100_40GB", "of the same chip"),
         ("V100_PCIe", "of the same chip"),
-        ("TPUv4", "of its class"),
+        ("TPUv4", "of a class"),
         ("B200", "kernels of trtllm 1.3.0rc20 on Cloud.B200"),
     ],
 )

@@ -287,9 +287,9 @@ def test_names_that_are_unknown(solve) -> None:
         solve(hardware="ResNet50")
 
 
-def test_arguments_are_given_by_name(resnet, a100) -> None:
+def test_what_follows_model_and_hardware_is_given_by_name(resnet, a100) -> None:
     with pytest.raises(TypeError, match="positional"):
-        Engine.solve(resnet, a100)
+        Engine.solve(resnet, a100, 32)
 
 
 # Estimates and overrides.

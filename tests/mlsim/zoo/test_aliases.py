@@ -28,7 +28,7 @@ def test_each_alias_leads_to_the_zoo() -> None:
 def test_no_alias_says_what_is_understood_without_it(space, group: str, monkeypatch) -> None:
     """A line that the resolver does not need is one that nobody would keep up."""
     every = dict(aliases()[group])
-    monkeypatch.setattr("mlsim.zoo.spaces.find_alias", lambda *_: None)
+    monkeypatch.setattr("mlsim.zoo.aliases.find", lambda *_: None)
     for name, alias in every.items():
         assert alias.note or not space.knows(name), name
 

@@ -197,6 +197,49 @@ def test_who_enrols_late_moves_nobody(
     assert set(found) == set(after.students)
 
 
+def test_a_wrong_answer_is_corrected_and_nothing_runs_again(
+    book: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file, listed, week = book / "index.exercises.toml", tmp_path / "class.csv", tmp_path / "week"
+    asked = file.read_text()
+    file.write_text(asked.replace("litres * 334880 / power", "litres * 234880 / power"))
+    listed.write_text("student\n" + "".join(f"s{n}\n" for n in range(6)))
+    assign = ["assign", "index", "--out", str(week), "--root", str(book)]
+    assert main([*assign, "--variant-by", str(listed)]) == 0
+    key = read_key(week / "key.json")
+    litres = key.questions[0].versions[key.students["s3"][0]].given["litres"]
+    right = solved(week / "students" / "s3.ipynb", answer_boil=litres * 334880 / 2000)
+    (week / "submissions" / "s3.ipynb").write_bytes(right)
+    assert main(["grade", str(week)]) == 0
+    assert rows(week / "results" / "gradebook.csv")["s3"]["boil"] == "0"
+    (kept,) = (week / "results" / "kept").iterdir()
+    before = {each: each.read_bytes() for each in (*(week / "students").iterdir(), kept)}
+    stamp = kept.stat().st_mtime_ns
+    capsys.readouterr()
+    # nothing differs yet; then the answer is mended
+    assert main([*assign, "--correct"]) == 0
+    assert "corrected: nothing" in capsys.readouterr().out
+    file.write_text(asked)
+    assert main([*assign, "--correct"]) == 0
+    assert "corrected: boil\n" in capsys.readouterr().out
+    assert read_key(week / "key.json").students == key.students
+    assert str(litres * 334880 / 2000) in (week / "key.json").read_text()
+    assert main(["grade", str(week)]) == 0
+    assert rows(week / "results" / "gradebook.csv")["s3"]["boil"] == "2"
+    assert {each: each.read_bytes() for each in before} == before
+    assert kept.stat().st_mtime_ns == stamp
+    # what would change more than answers is refused, and changes nothing
+    text = (week / "key.json").read_text()
+    capsys.readouterr()
+    wanted = [*assign[:1], "boil", *assign[2:], "--correct"]
+    assert main(wanted) == 1
+    assert "Name the same, in the same order: boil, unit-of-power" in capsys.readouterr().err
+    file.write_text(asked.replace("litres * 334880", "(litres if litres == 2 else 1) * 334880"))
+    assert main([*assign, "--correct"]) == 1
+    assert "'boil' can't be corrected for litres = " in capsys.readouterr().err
+    assert (week / "key.json").read_text() == text
+
+
 def test_slips_of_the_instructor_are_told_before_anything_runs(
     book: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -249,7 +292,7 @@ def test_texts_of_strangers_are_read_whole_and_safely(
     found = {row["student"]: row["answer"] for row in csv.DictReader(io.StringIO(sheet))}
     assert set(found) == {"long", "lines", "html"}
     assert len(found["long"]) == 5000
-    assert found["lines"] == "a\n [31mb?\n=1+1"
+    assert found["lines"] == "a\n [31mb?\n'=1+1"
     pages = week / "results" / "feedback"
     assert "Only its first 5,000 characters count." in (pages / "long.html").read_text("utf-8")
     assert "<img" not in (pages / "html.html").read_text("utf-8")

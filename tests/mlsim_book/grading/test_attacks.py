@@ -101,7 +101,7 @@ class Class:
         """Grade by the command; return the rows of the results by file."""
         command = [
             sys.executable, "-m", "mlsim_book.cli", "grade", str(self.homework),
-            "--cell-seconds", "2", "--seconds", "8", "--memory", "1500", "--walls", WALLS, *options,
+            "--cell-seconds", "3", "--seconds", "12", "--memory", "1500", "--walls", WALLS, *options,
         ]  # fmt: skip
         if self.user != "root" and ROOT:
             for path in (self.root, *self.root.rglob("*")):

@@ -22,6 +22,7 @@ from mlsim_book.grading.grade import Folders, Result, grade
 from mlsim_book.grading.key import read_key
 from mlsim_book.grading.limits import Limits
 from mlsim_book.grading.report import page
+from mlsim_book.grading.walls.environment import environment
 from mlsim_exercises.data import load
 
 RIGHT = {
@@ -37,7 +38,11 @@ class Always(float):
     def __rsub__(self, other): return 0.0
 answer_boil = Always(3)
 """
-QUICK = Limits(cell_seconds=1, seconds=8, memory=2**30, file_size=10**6)
+# Inside, /tmp is the notebook's own, unless packages that it sees lie there.
+GONE = "WallError" if any(each.startswith("/tmp/") for each in environment().shown) else (
+    "FileNotFoundError"
+)  # fmt: skip
+QUICK = Limits(cell_seconds=3, seconds=20, memory=2**30, file_size=10**6)
 
 
 @pytest.fixture
@@ -322,7 +327,7 @@ CASES: list[tuple[tuple[str, ...], list[float], str]] = [
         (("import ctypes; ctypes.CDLL(None).system(b'ls')", answers()), [2, 1, 1], "WallError"),
         (("open('../x', 'w')", answers()), [2, 1, 1], "WallError"),
         (("import shutil; shutil.rmtree('/usr')", answers()), [2, 1, 1], "WallError"),
-        (("import os; os.remove('KEY')", answers()), [2, 1, 1], "FileNotFoundError"),
+        (("import os; os.remove('KEY')", answers()), [2, 1, 1], GONE),
         (("answer_boil = open('KEY').read()",), [0, 0, 0], "FileNotFoundError"),
         (("import os; answer_boil = os.listdir('SUBMISSIONS')",), [0, 0, 0], "FileNotFoundError"),
         (("import os; os.symlink('KEY', 'k'); answer_boil = open('k').read()",), [0, 0, 0], "Error"),

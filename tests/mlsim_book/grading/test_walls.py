@@ -28,7 +28,7 @@ from mlsim_book.grading.process import Ran, run_notebook
 from mlsim_book.grading.walls import choose as choosing, container, groups
 from mlsim_book.grading.walls.bubblewrap import variables
 from mlsim_book.grading.walls.choose import NoWallsError, choose
-from mlsim_book.grading.walls.environment import environment
+from mlsim_book.grading.walls.environment import covered, environment
 from mlsim_book.grading.walls.groups import delegated
 from mlsim_book.grading.walls.seccomp import answered, seccomp_filter
 
@@ -41,7 +41,7 @@ prompt = "?"
 answer = "1"
 solution = "."
 """
-LIMITS = Limits(cell_seconds=5, seconds=20)
+LIMITS = Limits(cell_seconds=30, seconds=60)  # a busy machine imports slowly
 
 
 def notebook(*sources: str) -> bytes:
@@ -103,7 +103,8 @@ def test_who_it_is_inside() -> None:
 
 
 def test_interfaces() -> None:
-    assert found("import socket; x = [n for _, n in socket.if_nameindex()]")[0] == ["lo"]
+    code = "x = [line.split(':')[0].strip() for line in open('/proc/net/dev') if ':' in line]"
+    assert found(code)[0] == ["lo"]
     assert found("import os; x = sum(p.isdigit() for p in os.listdir('/proc'))")[0] <= 3
 
 
@@ -155,6 +156,15 @@ def test_a_course_that_is_the_interpreters_own_folder() -> None:
     assert {"pyvenv.cfg", "lib"} <= parts <= {"bin", "lib", "lib32", "lib64", "share", "pyvenv.cfg"}
     with pytest.raises(NoWallsError, match=r"the interpreter lies in .*lib, which"):
         found(code, hidden=(str(Path(sys.prefix) / "lib"),))
+
+
+def test_what_is_shown_twice_is_covered_twice(tmp_path: Path) -> None:
+    """As `lib64` of a virtual environment is its `lib`."""
+    (tmp_path / "lib" / "week").mkdir(parents=True)
+    (tmp_path / "lib64").symlink_to("lib")
+    shown = [str(tmp_path / "lib"), str(tmp_path / "lib64")]
+    hidden = [str(tmp_path / "lib64" / "week"), str(tmp_path / "lib" / "week")]
+    assert covered(shown, hidden) == [f"{each}/week" for each in shown]
 
 
 def test_how_the_walls_were_built_is_not_told() -> None:

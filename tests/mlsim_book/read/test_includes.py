@@ -16,7 +16,9 @@ def test_nested_includes_keep_their_places(tmp_path: Path) -> None:
     (tmp_path / "parts").mkdir()
     page = tmp_path / "a.qmd"
     page.write_text("one\n\n{{< include parts/_b.qmd >}}\n\nfour\n")
-    (tmp_path / "parts" / "_b.qmd").write_text('---\nx: 1\n---\ntwo\n{{< include "_c.qmd" >}}\n')
+    (tmp_path / "parts" / "_b.qmd").write_text(
+        '---\nx: 1\n---\ntwo\n{{< include "parts/_c.qmd" >}}\n'
+    )
     (tmp_path / "parts" / "_c.qmd").write_text("{{< include /_d.qmd >}}\n")
     (tmp_path / "_d.qmd").write_text("three\n")
     lines, used = expand_includes(read_lines(page, name="a.qmd"), path=page, root=tmp_path)
@@ -29,12 +31,16 @@ def test_nested_includes_keep_their_places(tmp_path: Path) -> None:
     assert [path.name for path in used] == ["_b.qmd", "_c.qmd", "_d.qmd"]
 
 
-def test_not_in_code_nor_escaped(tmp_path: Path) -> None:
+def test_in_code_too_but_not_escaped_nor_in_a_line(tmp_path: Path) -> None:
     page = tmp_path / "a.qmd"
-    text = "```\n{{< include _no.qmd >}}\n```\n\n{{{< include _no.qmd >}}}\nsee {{< include x >}}\n"
-    page.write_text(text)
+    text = "{{{< include _no.qmd >}}}\nsee {{< include x >}}\n"
+    page.write_text(f"```{{python}}\n{{{{< include a.py >}}}}\n```\n\n{text}")
+    (tmp_path / "a.py").write_text("import math\nmath.pi\n")
     lines, _ = expand_includes(read_lines(page, name="a.qmd"), path=page, root=tmp_path)
-    assert "".join(line.text + "\n" for line in lines) == text
+    assert "\n".join(each.text for each in lines).startswith(
+        f"```{{python}}\nimport math\nmath.pi\n```\n\n{text.rstrip()}"
+    )
+    assert (lines[2].file, lines[2].line) == ("a.py", 2)
 
 
 def test_missing_names_the_nearest(tmp_path: Path) -> None:
@@ -44,6 +50,20 @@ def test_missing_names_the_nearest(tmp_path: Path) -> None:
     with pytest.raises(SourceError, match=r"a\.qmd:2: .*'_prt\.qmd'") as caught:
         expand_includes(read_lines(page, name="a.qmd"), path=page, root=tmp_path)
     assert "_part.qmd" in str(caught.value)
+
+
+def test_a_nested_include_starts_from_the_page_as_in_quarto(tmp_path: Path) -> None:
+    (tmp_path / "parts").mkdir()
+    page = tmp_path / "a.qmd"
+    page.write_text("{{< include parts/_b.qmd >}}\n")
+    (tmp_path / "parts" / "_b.qmd").write_text("\n{{< include _c.qmd >}}\n")
+    (tmp_path / "parts" / "_c.qmd").write_text("beside\n")
+    with pytest.raises(SourceError, match=r"parts/_b\.qmd:2: .*'_c\.qmd'") as caught:
+        expand_includes(read_lines(page, name="a.qmd"), path=page, root=tmp_path)
+    assert "write '/parts/_c.qmd'" in str(caught.value)
+    (tmp_path / "_c.qmd").write_text("by the page\n")
+    lines, _ = expand_includes(read_lines(page, name="a.qmd"), path=page, root=tmp_path)
+    assert [line.text for line in lines if line.text] == ["by the page"]
 
 
 def test_a_circle_is_refused(tmp_path: Path) -> None:

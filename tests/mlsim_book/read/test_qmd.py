@@ -155,6 +155,9 @@ GOOD_DIVS = [
     "::: {.a\n  b=c}\nx\n:::\n",
     "<!--\n:::\n-->\n",
     "# A\n::: {.b}\nx\n:::\n",
+    "- ::: {.b}\n  x\n  :::\n",
+    "- a\n- - ::: {.b}\n    x\n    :::\n  - ::: callout-note\n    x\n    :::\n",
+    "1. ::: {.b}\n   x\n   :::\n(a) ::: {.b}\n    x\n    :::\n",
 ]
 
 
@@ -171,6 +174,7 @@ def test_divs_that_pair_up(text: str) -> None:
         ("a\n\n::: {.b}\nx\n", 3, "is not closed"),
         (":::: {.a}\n\n::: {.b}\n:::\n", 1, "is not closed"),
         ("::: {.b}\n:::\n\n:::\n", 4, "closes no div"),
+        ("- ::: {.b}\n  x\n", 1, "is not closed"),
     ],
 )
 def test_divs_that_do_not(text: str, line: int, words: str) -> None:

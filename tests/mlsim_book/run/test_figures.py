@@ -150,6 +150,19 @@ def test_bars_have_the_names_of_their_places(lying: bool) -> None:
     assert figure_rows(ax.figure) == [{"Name": "clay", "kg": 7}, {"Name": "iron", "kg": 8}]
 
 
+def test_a_number_at_its_own_place_is_no_name() -> None:
+    """Ticks of a logarithmic axis are often written out; what lies between them keeps its value."""
+    _, ax = pyplot.subplots()
+    ax.plot([5, 20, 1024], [8, 2.3, 0.39])
+    ax.set(xscale="log", yscale="log", xlabel="use", ylabel="price")
+    ax.set_yticks([0.5, 2, 8], ["0.5", "2", "8"])
+    ax.set_xticks([4, 1024], ["4", "1,024"])
+    assert [row["price"] for row in figure_rows(ax.figure)] == [8, 2.3, 0.39]
+    assert [row["use"] for row in figure_rows(ax.figure)] == [5, 20, 1024]
+    ax.set_yticks([0.5, 2, 8], ["0.5", "2", "dear"])
+    assert figure_rows(ax.figure)[0]["price"] == "dear"
+
+
 def test_stacked_bars_and_words_as_places() -> None:
     _, ax = pyplot.subplots()
     ax.bar(["clay", "iron"], [1, 2], label="pot")

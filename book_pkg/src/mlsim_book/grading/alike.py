@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from mlsim_book.grading.assignment import Assignment
 from mlsim_book.grading.cells import csv_text
 from mlsim_book.grading.gradebook import Entry, Gradebook
+from mlsim_book.grading.results import Result
 from mlsim_exercises.evaluation import same_answer
 
 _LONG = 60  # characters of a text: shorter ones may be alike by chance
@@ -41,9 +42,23 @@ def find_alike(book: Gradebook, assignment: Assignment) -> list[Alike]:
     ]  # fmt: skip
 
 
+def _own(book: Gradebook) -> Iterator[Result]:
+    """Yield results, and of a file that several handed in together the first."""
+    seen: set[str] = set()
+    for each in book.results:
+        if each.file not in seen:
+            seen.add(each.file)
+            yield each
+
+
+def _entries(book: Gradebook) -> Iterator[Entry]:
+    """Yield the rows of those who handed in themselves."""
+    yield from (each for each in book.entries if each.result and not each.result.of_group)
+
+
 def _same_code(book: Gradebook) -> Iterator[Alike]:
     found: dict[str, dict[str, None]] = defaultdict(dict)
-    for each in book.results:
+    for each in _own(book):
         if each.sources and each.student:
             found[each.sources][each.student] = None
     for students in found.values():
@@ -54,7 +69,7 @@ def _same_code(book: Gradebook) -> Iterator[Alike]:
 def _same_text(book: Gradebook) -> Iterator[Alike]:
     found: dict[tuple[str, str], dict[str, None]] = defaultdict(dict)
     texts = {each.exercise.id for each in book.questions if each.exercise.kind == "text"}
-    for result in book.results if texts else ():
+    for result in _own(book) if texts else ():
         for mark in result.marks:
             if mark.question in texts and result.student:
                 text = unicodedata.normalize("NFKC", mark.given).casefold()
@@ -68,7 +83,7 @@ def _same_text(book: Gradebook) -> Iterator[Alike]:
 
 def _same_mistakes(book: Gradebook, assignment: Assignment) -> Iterator[Alike]:
     found: dict[tuple[int, int, str], list[str]] = defaultdict(list)
-    for entry in book.entries:
+    for entry in _entries(book):
         numbers = assignment.students.get(entry.student)
         for index, mark in enumerate(entry.marks):
             if mark.kind in _WRONG and mark.given:
@@ -92,7 +107,7 @@ def _others_numbers(book: Gradebook, assignment: Assignment) -> Iterator[Alike]:
     for student, numbers in assignment.students.items():
         for index, version in enumerate(numbers):
             having[index, version].add(student)
-    for entry in book.entries:
+    for entry in _entries(book):
         own = assignment.students.get(entry.student)
         fitting = dict(_fitting(entry, own, assignment)) if own else {}
         if len(fitting) < _TWICE:

@@ -11,6 +11,7 @@ from typing import Any
 from mlsim_book.errors import Problems, SourceError
 from mlsim_book.grading.finish_options import add_finish
 from mlsim_book.grading.limits import Limits
+from mlsim_book.grading.results import Result
 from mlsim_book.grading.roster import Roster
 from mlsim_book.progress import Teller
 from mlsim_exercises.data import Exercise
@@ -51,12 +52,15 @@ def add_grading(commands: Any) -> None:
     assign.add_argument(
         "--seed", default="", metavar="TEXT", help="another text gives students other numbers"
     )
-    assign.add_argument(
-        "--replace", action="store_true", help="even if another assignment is there"
-    )
-    assign.add_argument(
+    there = assign.add_mutually_exclusive_group()
+    there.add_argument("--replace", action="store_true", help="even if another assignment is there")
+    there.add_argument(
         "--add", action="store_true",
         help="give notebooks to students who came late; nobody else's numbers change",
+    )  # fmt: skip
+    there.add_argument(
+        "--correct", action="store_true",
+        help="take the answers that the questions have now; nobody's numbers change",
     )  # fmt: skip
     assign.add_argument(
         "--root", type=Path, default=Path(), metavar="DIR", help="the book's folder (default: here)"
@@ -134,7 +138,7 @@ def _positive(text: str) -> int:
 def _assign(options: argparse.Namespace) -> int:
     from mlsim_book.exercises.files import exercise_files
     from mlsim_book.grading.assignment import choose, make_assignment
-    from mlsim_book.grading.enrol import add_students
+    from mlsim_book.grading.enrol import add_students, correct_answers
     from mlsim_book.grading.exams import check_private, made_with, private_files
     from mlsim_book.grading.handouts import write_assignment
     from mlsim_book.grading.key import read_key
@@ -171,6 +175,11 @@ def _assign(options: argparse.Namespace) -> int:
         _say(
             f"{len(new)} students more in {options.out / 'students'}: {', '.join(new) or 'nobody'}"
         )
+        return 0
+    if options.correct:
+        changed = correct_answers(assignment, project, options.out)
+        _say(f"corrected: {', '.join(changed) or 'nothing, as no answer differs'}")
+        _say(f"now: mlsim-book grade {options.out}, which runs no notebook again")
         return 0
     write_assignment(assignment, project, options.out, replace=options.replace)
     fixed = [each.exercise.id for each in assignment.questions if len(each.versions) == 1]
@@ -233,11 +242,11 @@ def _grade(options: argparse.Namespace) -> int:
     from mlsim_book.grading.exams import other_version
     from mlsim_book.grading.executors import named
     from mlsim_book.grading.finish import Finish
-    from mlsim_book.grading.grade import Folders, grade
+    from mlsim_book.grading.grade import Folders, grade, make_matcher
     from mlsim_book.grading.key import read_key
-    from mlsim_book.grading.left import not_graded, told
+    from mlsim_book.grading.left import NOT_GRADED, absent, not_graded, told, whose
     from mlsim_book.grading.people import as_known
-    from mlsim_book.grading.report import NOT_GRADED, publish_results
+    from mlsim_book.grading.report import publish_results
     from mlsim_book.grading.submissions import find_submissions
     from mlsim_book.grading.walls.choose import choose
 
@@ -264,34 +273,43 @@ def _grade(options: argparse.Namespace) -> int:
     if other := other_version(assignment.made_with):
         _say(f"WARN: {other}")
     finish = Finish.of(options, folders.root, assignment)
+    matcher = make_matcher(folders, assignment, finish.rules.groups)
     results = grade(
         folders, limits=limits, jobs=options.jobs, again=options.again, walls=options.walls,
         executor=named(options.executor) if options.executor else None,
-        collected=collected, roster=roster, progress=_say,
+        collected=collected, matcher=matcher, progress=_say,
     )  # fmt: skip
     keep = options.walls != TRUST
     names = list(dict.fromkeys([*assignment.students, *roster.names]))
-    book = finish.book(results, assignment)
+    passed = whose(collected.passed, matcher)
+    book = finish.book(results, assignment, absent(not_graded(results, passed)))
     extra, notes = finish.files(book, assignment, len(collected.passed))
     results = list(book.results)
     publish_results(
         results, names, assignment.title, folders.results, keep=keep, roster=roster,
-        passed=collected.passed, extra=extra,
+        passed=passed, extra=extra,
     )  # fmt: skip
-    full = sum(result.points == result.of for result in results)
-    odd = sum(bool(result.notes) for result in results)
-    failed = [result for result in results if result.failed]
-    done = sum(not (each.failed or each.undecided or each.unread) for each in results)
-    of = f" of {len(results)}" if done < len(results) else ""
-    many = f"{done}{of} submission{'s' if len(results) != 1 else ''}"
-    _say(f"{many} graded, {full} with all points, {odd} with notes")
+    left = not_graded(results, passed)
+    results = [each for each in results if not each.of_group]
+    _say(_counted(results))
     _say(f"{folders.results / 'gradebook.csv'} has a row for each student; overview.html tells it")
     _say(f"pages for students in {folders.results / 'feedback'}")
-    for line in told(not_graded(results, collected.passed), str(folders.results / NOT_GRADED)):
+    for line in told(left, str(folders.results / NOT_GRADED)):
         _say(line)
     finish.tell(book, notes, _say)
     if not options.executor and (counted := choose(options.walls).counted):
         _say(f"walls: {counted}")
+    failed = any(each.failed for each in results)
     if failed:
         _say("What could not be run is tried again by the next run.")
-    return int(bool(failed))
+    return int(failed)
+
+
+def _counted(results: Sequence[Result]) -> str:
+    """Say how many submissions were graded, and how."""
+    full = sum(result.points == result.of for result in results)
+    odd = sum(bool(result.notes) for result in results)
+    done = sum(not (each.failed or each.undecided or each.unread) for each in results)
+    of = f" of {len(results)}" if done < len(results) else ""
+    many = f"{done}{of} submission{'s' if len(results) != 1 else ''}"
+    return f"{many} graded, {full} with all points, {odd} with notes"

@@ -1,17 +1,24 @@
-"""Students who come late: notebooks and numbers for them, and nothing moved for anybody else."""
+"""What may change in an assignment that was handed out: students who come late, a wrong answer.
+
+Nothing moves for anybody else: no numbers, and no notebook that a student has.
+"""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from mlsim_book.errors import SourceError
-from mlsim_book.grading.assignment import Assignment
-from mlsim_book.grading.handouts import put, student_files
+from mlsim_book.grading.assignment import Assignment, Question
+from mlsim_book.grading.handouts import SOLUTIONS, put, rubric_text, student_files
 from mlsim_book.grading.key import key_text, read_key
 from mlsim_book.model import Project
+from mlsim_exercises.data import Exercise
+from mlsim_exercises.errors import ExerciseError
+from mlsim_exercises.evaluation import Evaluation, evaluate
 
 
 def add_students(assignment: Assignment, project: Project, out: Path) -> list[str]:
@@ -39,6 +46,54 @@ def add_students(assignment: Assignment, project: Project, out: Path) -> list[st
     except OSError as error:
         raise SourceError(f"the notebooks can't be written: {error.strerror}", file=out) from error
     return list(new)
+
+
+def correct_answers(assignment: Assignment, project: Project, out: Path) -> list[str]:
+    """Replace the answers of an assignment by those that its questions have now.
+
+    Numbers and notebooks stay, submissions and results may be there: the next grading compares
+    what was handed in with the new answers. Return the questions that differ.
+
+    Raises
+    ------
+    SourceError
+        There is no assignment, its questions are others, or one can't be computed with the
+        numbers that somebody was given.
+    """
+    old = read_key(out / "key.json")
+    asked = [(each.exercise.id, each.exercise.kind) for each in old.questions]
+    if asked != [(each.exercise.id, each.exercise.kind) for each in assignment.questions]:
+        raise SourceError(
+            "its questions are not those of this assignment", file=out / "key.json",
+            hint=f"Name the same, in the same order: {', '.join(name for name, _ in asked)}.",
+        )  # fmt: skip
+    questions = tuple(
+        Question(new.exercise, tuple(_anew(new.exercise, each.given, out) for each in was.versions))
+        for was, new in zip(old.questions, assignment.questions, strict=True)
+    )
+    merged = replace(old, questions=questions)
+    everyone = old.students or {"": (0,) * len(questions)}
+    try:
+        for name, text in student_files(merged, project, everyone):
+            if name.startswith(SOLUTIONS):
+                put(out / name, text)
+        put(out / "rubric.md", rubric_text(merged))
+        put(out / "key.json", key_text(merged))  # last: what was cut short is done again
+    except OSError as error:
+        raise SourceError(f"the answers can't be written: {error.strerror}", file=out) from error
+    pairs = zip(_asked(old)[1], _asked(merged)[1], strict=True)
+    return [new["id"] for was, new in pairs if was != new]
+
+
+def _anew(exercise: Exercise, given: Mapping[str, Any], out: Path) -> Evaluation:
+    try:
+        return evaluate(exercise, given) if given else evaluate(exercise)
+    except ExerciseError as error:
+        numbers = ", ".join(f"{name} = {value!r}" for name, value in given.items())
+        raise SourceError(
+            f"'{exercise.id}' can't be corrected for {numbers or 'its numbers'}: {error}", file=out,
+            hint="Students have these numbers: mend the question so that it works with them.",
+        ) from error  # fmt: skip
 
 
 def _check_same(old: Assignment, new: Assignment, out: Path) -> None:

@@ -19,7 +19,7 @@ from mlsim_book.grading.finish_options import HAND, OVERRIDES
 from mlsim_book.grading.gradebook import Gradebook, Rules, gradebook_csv, make_gradebook
 from mlsim_book.grading.hand import half_filled, read_hand, write_hand
 from mlsim_book.grading.late import LateRule, read_due
-from mlsim_book.grading.overrides import read_overrides
+from mlsim_book.grading.overrides import PENALTY, read_overrides
 from mlsim_book.grading.overview import overview
 from mlsim_book.grading.results import Result
 from mlsim_book.grading.tallies import mistakes_csv, questions_csv
@@ -55,6 +55,7 @@ class Finish:
             # without a class list, students are those who handed in: `book` reads it
             read_overrides(overrides, called, _points(assignment)) if called else {},
             read_hand(folder / HAND, [each.exercise for each in assignment.questions]),
+            assignment.roster.groups(options.groups) if options.groups else {},
         )
         made = cls(
             rules, folder, options.blind, tuple(options.export), options.export_as, overrides
@@ -63,8 +64,15 @@ class Finish:
             export(make_gradebook([], assignment, rules), kind, made.column)
         return made
 
-    def book(self, results: Sequence[Result], assignment: Assignment) -> Gradebook:
+    def book(
+        self, results: Sequence[Result], assignment: Assignment, absent: Mapping[str, str]
+    ) -> Gradebook:
         """Return the gradebook, and give the instructor the texts that are new.
+
+        Parameters
+        ----------
+        absent
+            What to say of students who handed in no notebook.
 
         Raises
         ------
@@ -77,7 +85,7 @@ class Finish:
             names = {each.student: each.student for each in results if each.student}
             own = read_overrides(self.overrides, names, _points(assignment))
             rules = replace(rules, overrides=own)
-        return make_gradebook(results, assignment, rules)
+        return make_gradebook(results, assignment, rules, absent)
 
     def files(
         self, book: Gradebook, assignment: Assignment, passed: int = 0
@@ -114,6 +122,12 @@ class Finish:
                 f"{unmarked} text{'' if one else 's'} to be marked in {self.folder / HAND};"
                 " fill in the points and grade again"
             )
+        if late := sum(each.unpunished for each in book.entries):
+            how = (
+                f"write '{PENALTY}' into {self.folder / OVERRIDES}" if self.rules.late
+                else "give --due, and only what the system times can lose points"
+            )  # fmt: skip
+            say(f"WARN: {late} late, says the course system, and nothing was taken off: {how}")
         if self.rules.late is not None:
             late = sum(bool(each.taken_off) for each in book.entries)
             say(f"{late} with points taken off. {self.rules.late.words}")

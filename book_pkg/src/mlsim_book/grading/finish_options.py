@@ -28,6 +28,10 @@ def add_finish(grade: argparse.ArgumentParser) -> None:
             name, type=float, metavar="N", help=f"{words} (default: {default:g}); needs --due"
         )
     own.add_argument(
+        "--groups", default="", metavar="COLUMN",
+        help="the class list's column of groups: one notebook counts for all members",
+    )  # fmt: skip
+    own.add_argument(
         "--overrides", type=Path, metavar="CSV", help=f"your decisions (default: DIR/{OVERRIDES})"
     )
     own.add_argument(

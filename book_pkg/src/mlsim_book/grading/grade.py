@@ -7,7 +7,7 @@ those held comes back, and is judged here. Nothing that one submission is or doe
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -24,7 +24,6 @@ from mlsim_book.grading.lms import Claim
 from mlsim_book.grading.matching import MATCHES, Matcher, read_matches
 from mlsim_book.grading.process import Ran, available_processors, clean
 from mlsim_book.grading.results import Mark, Result
-from mlsim_book.grading.roster import Roster
 from mlsim_book.grading.submissions import Collected, Handed, find_submissions, read_submission
 from mlsim_book.grading.walls.choose import TRUST, choose
 from mlsim_book.progress import clear, step
@@ -76,6 +75,21 @@ class Folders:
         return tuple(map(str, (self.root, self.key, self.submissions, self.results)))
 
 
+def make_matcher(
+    folders: Folders, assignment: Assignment, groups: Mapping[str, Sequence[str]] | None = None
+) -> Matcher:
+    """Return what says whose a file is.
+
+    Raises
+    ------
+    SourceError
+        A line of `matches.csv` names nobody.
+    """
+    names = [*assignment.students, *assignment.roster.names]
+    decided = read_matches(folders.matches, names)
+    return Matcher(assignment.students, assignment.roster, assignment.title, decided, groups)
+
+
 def grade(
     folders: Folders,
     *,
@@ -85,7 +99,7 @@ def grade(
     walls: str = "auto",
     executor: Callable[[], Executor] | None = None,
     collected: Collected | None = None,
-    roster: Roster | None = None,
+    matcher: Matcher | None = None,
     progress: Progress = print,
 ) -> list[Result]:
     """Grade every notebook of a folder or zip; return a result for each, in order of the files.
@@ -103,8 +117,8 @@ def grade(
         the machines that do.
     collected
         What was handed in, if it was looked for already.
-    roster
-        The class list, if it is a newer one than that of the assignment.
+    matcher
+        Says whose a file is, if it knows more than the assignment does.
 
     Raises
     ------
@@ -116,11 +130,7 @@ def grade(
     limits = limits or Limits()
     assignment = read_key(folders.key)
     found = (collected or find_submissions(folders.submissions)).handed
-    roster = roster or assignment.roster
-    names = [*assignment.students, *roster.names]
-    matcher = Matcher(
-        assignment.students, roster, assignment.title, read_matches(folders.matches, names)
-    )
+    matcher = matcher or make_matcher(folders, assignment)
     around = walls if executor is not None else choose(walls)
     trusted = walls == TRUST
     kept = Kept(folders.kept)

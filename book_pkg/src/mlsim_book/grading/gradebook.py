@@ -8,7 +8,7 @@ have a row, too.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
@@ -16,11 +16,13 @@ from mlsim_book.grading.assignment import Assignment, Question
 from mlsim_book.grading.cells import csv_text, number, some
 from mlsim_book.grading.hand import Hand, marked
 from mlsim_book.grading.late import LateRule, read_time
+from mlsim_book.grading.left import NOTHING
 from mlsim_book.grading.overrides import PENALTY, Override, Overrides
 from mlsim_book.grading.results import Mark, Result
 
 _NOWHEN = datetime(1970, 1, 1, tzinfo=UTC)
-_NOTHING = "nothing was handed in"
+NOT_TIMED = "late, says the course system, but not by how much: nothing was taken off"
+NO_RULE = "late, says the course system: nothing was taken off, as --due says no rule"
 
 
 @dataclass(frozen=True)
@@ -31,6 +33,7 @@ class Rules:
     late: LateRule | None = None
     overrides: Overrides = field(default_factory=dict)
     hand: Hand = field(default_factory=dict)
+    groups: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # who hands in together
 
 
 @dataclass(frozen=True)
@@ -69,6 +72,11 @@ class Entry:
         return tuple(mark.question for mark in self.marks if mark.kind == "unmarked")
 
     @property
+    def unpunished(self) -> bool:
+        """Whether a course system says that this is late, and nothing is taken off for it."""
+        return any(each in {NOT_TIMED, NO_RULE} for each in self.notes)
+
+    @property
     def graded(self) -> bool:
         """Whether there is anything to give points for."""
         there = self.result is not None and not self.result.failed and self.known
@@ -93,14 +101,24 @@ class Gradebook:
 
 
 def make_gradebook(
-    results: Sequence[Result], assignment: Assignment, rules: Rules | None = None
+    results: Sequence[Result],
+    assignment: Assignment,
+    rules: Rules | None = None,
+    absent: Mapping[str, str] | None = None,
 ) -> Gradebook:
     """Decide the points of each result, and which of them counts for each student.
 
-    Results that are nobody's have no row; `Gradebook.results` has them.
+    Results that are nobody's have no row; `Gradebook.results` has them. What a member of a group
+    handed in is a result of each of its members.
+
+    Parameters
+    ----------
+    absent
+        What to say of students who handed in no notebook, where that isn't nothing.
     """
     rules = rules or Rules()
-    decided = [_decided(each, rules) for each in results]
+    read = [own for each in results for own in _shared(marked(each, rules.hand), rules.groups)]
+    decided = [_decided(each, rules) for each in read]
     by_student: dict[str, list[Result]] = defaultdict(list)
     for each in decided:
         if each.student:
@@ -112,7 +130,13 @@ def make_gradebook(
         Mark(each.exercise.id, each.exercise.title, 0.0, each.exercise.points, "", "", "")
         for each in assignment.questions
     )
-    entries = [_entry(name, roster.get(name, {}), by_student[name], blank, rules) for name in names]
+    nothing = absent or {}
+    entries = [
+        _entry(name, roster.get(name, {}), by_student[name], blank, rules)
+        if by_student[name]
+        else _nothing(name, roster.get(name, {}), blank, rules, nothing.get(name, NOTHING))
+        for name in names
+    ]
     counted = {id(each.result) for each in entries}
     final = [
         replace(each, counts=False) if each.student and id(each) not in counted else each
@@ -124,9 +148,20 @@ def make_gradebook(
     )
 
 
+def _shared(result: Result, groups: Mapping[str, Sequence[str]]) -> Iterator[Result]:
+    """Yield a result, and its copies for the others of the student's group."""
+    yield result
+    for group, members in groups.items():
+        for name in members if result.student in members else ():
+            if name != result.student:
+                note = f"handed in by {result.student}, for {group}"
+                notes = (*result.notes, note)
+                yield replace(result, student=name, notes=notes, of_group=result.student)
+
+
 def _decided(result: Result, rules: Rules) -> Result:
     """Return a result with what was decided by hand and what is taken off."""
-    found = marked(result, rules.hand)
+    found = result
     if rules.overrides and found.student:
         marks = tuple(_overridden(each, found.student, rules) for each in found.marks)
         found = replace(found, marks=marks)
@@ -155,22 +190,31 @@ def _entry(
     blank: tuple[Mark, ...],
     rules: Rules,
 ) -> Entry:
-    changed = tuple(
-        question
-        for question in (*(mark.question for mark in blank), PENALTY)
-        if (name, question) in rules.overrides
-    )
-    if not own:
-        marks = tuple(_overridden(mark, name, rules) for mark in blank)
-        return Entry(name, about, marks, None, 0, changed=changed, notes=(_NOTHING,))
     taken, notes = _taken(own, rules)
-    if rules.late and not taken.handed_at:
-        notes.append("late, says the course system, but not by how much: nothing was taken off"
-                     if taken.late else "nothing says when it was handed in")  # fmt: skip
+    if (name, PENALTY) not in rules.overrides:
+        if rules.late and not taken.handed_at:
+            notes.append(NOT_TIMED if taken.late else "nothing says when it was handed in")
+        elif taken.late and not rules.late:
+            notes.append(NO_RULE)
+    changed = _changed(name, blank, rules)
     return Entry(
         name, about, taken.marks, taken, len(own), taken.taken_off, taken.late_words, changed,
         (*notes, *taken.notes),
     )  # fmt: skip
+
+
+def _nothing(
+    name: str, about: Mapping[str, str], blank: tuple[Mark, ...], rules: Rules, note: str
+) -> Entry:
+    """Return the row of a student of whom there is no notebook."""
+    marks = tuple(_overridden(mark, name, rules) for mark in blank)
+    changed = _changed(name, blank, rules)
+    return Entry(name, about, marks, None, 0, changed=changed, notes=(note,))
+
+
+def _changed(name: str, blank: tuple[Mark, ...], rules: Rules) -> tuple[str, ...]:
+    asked = (*(mark.question for mark in blank), PENALTY)
+    return tuple(each for each in asked if (name, each) in rules.overrides)
 
 
 def _taken(own: Sequence[Result], rules: Rules) -> tuple[Result, list[str]]:

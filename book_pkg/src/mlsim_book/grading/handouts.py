@@ -14,9 +14,11 @@ from mlsim_book.grading.key import key_text
 from mlsim_book.grading.limits import LONGEST
 from mlsim_book.grading.names import file_name
 from mlsim_book.model import Project
-from mlsim_book.render.notebook_cells import install_cell, markdown_cell, own_cell
+from mlsim_book.render.install import has_address, install_cell
+from mlsim_book.render.notebook_cells import markdown_cell, own_cell
 from mlsim_book.render.notebook_text import plain_markdown
 from mlsim_book.render.notebooks import notebook_text
+from mlsim_book.render.wheel import book_wheel
 from mlsim_book.site.lock import BusyError, hold
 from mlsim_book.site.swap import carry, fresh_folder, swap
 from mlsim_exercises.evaluation import Evaluation
@@ -25,7 +27,7 @@ from mlsim_exercises.rubrics import rubric_list
 
 _DECIDED = ("matches.csv", OVERRIDES, HAND)  # the instructor's own
 _OURS = {"students", "solutions", "rubric.md", "key.json", "submissions", *_DECIDED}
-_HANDED_OUT, _SOLUTIONS = "students", "solutions"
+_HANDED_OUT, SOLUTIONS = "students", "solutions"
 _PRIVATE = 0o700  # of folders: on a shared server, students have accounts, too
 _INSTRUCTORS = "This file holds the answers: it is not for students."
 
@@ -39,17 +41,22 @@ def write_assignment(
     again; another one takes its place only with `replace`, as its key may have been handed
     out. A folder with submissions or results in it, or of anything else, is left alone.
 
+    Where the book has no address, students are given the wheel of its package, too.
+
     Raises
     ------
     SourceError
         The folder holds something that would be lost, or can't be written.
     """
     _check_folder(out, key_text(assignment), replace=replace)
+    wheel = None if has_address(project) else book_wheel(project)
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
         with hold(out, wait=60), fresh_folder(out) as new:
             for name, text in _files(assignment, project):
                 put(new / name, text)
+            if wheel:
+                (new / _HANDED_OUT / wheel.name).write_bytes(wheel.data)
             (new / "submissions").mkdir(mode=_PRIVATE)
             for name in _DECIDED:
                 if (out / name).exists():
@@ -70,7 +77,7 @@ def put(path: Path, text: str) -> None:
     """Write a file of an assignment, whole or not at all; all but what is handed out, privately."""
     public = path.parent.name == _HANDED_OUT
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o755 if public else _PRIVATE)
-    if path.parent.name == _SOLUTIONS:  # of an older version, it was open
+    if path.parent.name == SOLUTIONS:  # of an older version, it was open
         path.parent.chmod(_PRIVATE)
     with tempfile.NamedTemporaryFile(
         "w", encoding="utf-8", dir=path.parent, prefix=".", delete=False
@@ -92,8 +99,8 @@ def _check_folder(out: Path, key: str, *, replace: bool) -> None:
         raise SourceError(
             "there are submissions or results in this folder, which a new key would not fit",
             file=out,
-            hint="Add students who came late with --add; else name another folder (--out DIR), or"
-            " move them away first.",
+            hint="Add students who came late with --add, mend a wrong answer with --correct; else"
+            " name another folder (--out DIR), or move them away first.",
         )
     strange = found - _OURS
     if strange or (found and "key.json" not in found):
@@ -117,7 +124,7 @@ def _files(assignment: Assignment, project: Project) -> Iterator[tuple[str, str]
     """Yield the files of an assignment with their texts."""
     everyone = assignment.students or {"": (0,) * len(assignment.questions)}
     yield from student_files(assignment, project, everyone)
-    yield "rubric.md", _rubric(assignment)
+    yield "rubric.md", rubric_text(assignment)
     yield "key.json", key_text(assignment)
 
 
@@ -132,7 +139,7 @@ def student_files(
     title = file_name(assignment.title)
     for student, numbers in everyone.items():
         name = file_name(student) if student else title
-        for folder, solved in ((_HANDED_OUT, False), (_SOLUTIONS, True)):
+        for folder, solved in ((_HANDED_OUT, False), (SOLUTIONS, True)):
             cells = [install] if install else []
             cells += _cells(assignment, numbers, texts, student, solved=solved)
             yield f"{folder}/{name}.ipynb", _notebook(cells, assignment, student)
@@ -216,7 +223,7 @@ def _notebook(cells: Sequence[dict[str, Any]], assignment: Assignment, student: 
     return notebook_text(list(cells), assignment=about)
 
 
-def _rubric(assignment: Assignment) -> str:
+def rubric_text(assignment: Assignment) -> str:
     """Return the rubric: what each question is worth, and the message for each mistake."""
     about = (
         f"{_INSTRUCTORS} {assignment.points} points in all. Numbers are those of the first"

@@ -3,13 +3,14 @@
 Moodle (mod/assign/classes/downloader.php, and feedback/file/importziplib.php, which reads it back):
 a folder `Full name_4711_assignsubmission_file`, until version 4.0 with a `_` behind; without
 folders, a file `Full name_4711_assignsubmission_file_hw1.ipynb`. The number is the `Identifier` of
-its grading worksheet. With blind marking the name is `Participant`. The times in its zip are those
-of the download.
+its grading worksheet. With blind marking the name is `Participant`. Where students submit in
+groups, name and number are those of the group. The times in its zip are those of the download.
 
 Canvas (instructure/canvas-lms, lib/content_zipper.rb): one folder of files
 `lovelaceada_LATE_4711_815_hw1-2.ipynb`: the surname first, in small letters, without what is no
 letter; the numbers of the student and of the file, which grow with time; `-2` of a second
-resubmission. With anonymous grading, `anon_ab1cd` takes the place of name and number.
+resubmission. With anonymous grading, `anon_ab1cd` takes the place of name and number. Where groups
+are graded together, the name is the group's, the number a member's.
 
 Gradescope ("Download Submissions"): folders `submission_123`, and beside them
 `submission_metadata.yml`, which says for each folder the name, sid and email of its `:submitters:`,

@@ -14,7 +14,7 @@ from pathlib import Path, PurePosixPath
 
 from mlsim_book.errors import SourceError
 from mlsim_book.grading.lms import Claim
-from mlsim_book.grading.names import fold
+from mlsim_book.grading.names import fold, words
 from mlsim_book.grading.people import People
 from mlsim_book.grading.process import clean
 from mlsim_book.grading.roster import Roster, Student
@@ -29,8 +29,8 @@ _SHOWN = 60  # characters of a folder's name
 class Whose:
     """Whose a file is, and by what: `student` is "" where nobody can say.
 
-    `by` is "platform", "name", "notebook" or "matches.csv". `undecided` says why nobody gets it,
-    and `candidates` who it may be from. `notes` are for the instructor.
+    `by` is "platform", "name", "notebook", "group" or "matches.csv". `undecided` says why nobody
+    gets it, and `candidates` who it may be from. `notes` are for the instructor.
     """
 
     student: str = ""
@@ -47,6 +47,8 @@ class _Word:
     of: str
     students: frozenset[str]
     complaint: str = ""  # why it names nobody, whoever may be meant
+    group: str = ""  # whose members the students are
+    note: str = ""
 
 
 class Matcher:
@@ -60,6 +62,8 @@ class Matcher:
         What the class list says of them, and others.
     decided
         Whose each of some files is, by the name under which it is shown.
+    groups
+        Students who hand in together, by the name of their group.
     """
 
     def __init__(
@@ -68,11 +72,21 @@ class Matcher:
         roster: Roster | None = None,
         title: str = "",
         decided: Mapping[str, str] | None = None,
+        groups: Mapping[str, Sequence[str]] | None = None,
     ) -> None:
+        self._own_numbers = bool(names)
+        self._groups = groups or {}
+        self._called = People([Student(each) for each in self._groups], title)
         listed = {each.name: each for each in (roster or Roster()).students}
         self.names = tuple(dict.fromkeys([*names, *listed]))
         self._people = People([listed.get(name, Student(name)) for name in self.names], title)
         self._decided = decided or {}
+        self._columns = {
+            _joined(value): column
+            for each in listed.values()
+            for column, value in each.columns.items()
+            if value
+        }
 
     def whose(self, handed: Handed, inside: str = "") -> Whose:
         """Return whose a file is, of which its notebook says that it was made for `inside`."""
@@ -84,7 +98,12 @@ class Matcher:
         made_for = self._people.called(inside) if inside else frozenset()
         if found is None:
             return self._by_notebook(handed, made_for, inside)
+        if found.by == "group":
+            return self._of_group(found, made_for, inside)
         if inside and found.student and found.student not in made_for:
+            if len(made_for) == 1 and self._together(found.student, *made_for):
+                note = f"handed in by {found.student}, of the same group"
+                return Whose(next(iter(made_for)), "group", (*found.notes, note))
             platform = handed.claim.system if handed.claim and found.by == "platform" else ""
             said = platform or "the file's name"
             why = f"{said} says {found.student}, the notebook was made for {clean(inside, _SHOWN)}"
@@ -94,6 +113,23 @@ class Matcher:
                 undecided=found.undecided, candidates=_sorted({*found.candidates, *made_for})
             )
         return found
+
+    def _together(self, *students: str) -> bool:
+        return any({*students} <= {*members} for members in self._groups.values())
+
+    def _of_group(self, found: Whose, made_for: frozenset[str], inside: str) -> Whose:
+        """Return which member's numbers the notebook of a group has."""
+        (group,) = found.notes
+        members = made_for & {*found.candidates}
+        if len(members) == 1:
+            return Whose(next(iter(members)), "group")
+        if not inside and not self._own_numbers:  # all have the same
+            return Whose(found.candidates[0], "group")
+        said = f"the notebook was made for {clean(inside, _SHOWN)}" if inside else (
+            "the notebook doesn't say whose numbers it has"
+        )  # fmt: skip
+        why = f"it is of {clean(group, _SHOWN)}, and {said}"
+        return Whose(undecided=why, candidates=_sorted({*found.candidates, *made_for}))
 
     def hopeless(self, handed: Handed) -> str:
         """Return why a file is nobody's whatever its notebook says, so that it needn't be run."""
@@ -106,8 +142,10 @@ class Matcher:
         """Return whose a file is by where it lies; None if that says nothing."""
         said = self._said(handed, numbers=False) or self._said(handed, numbers=True)
         if not said:
-            return None
+            return self._by_group(handed)
         first, *others = said
+        if first.group:
+            return Whose(by="group", notes=(first.group,), candidates=self._members(first.group))
         candidates = _sorted(set().union(*(each.students for each in said)))
         if first.complaint or len(first.students) > 1:
             why = first.complaint or f"{first.of} fits {_and(first.students)}"
@@ -124,7 +162,20 @@ class Matcher:
             if self._people.accented(student, text)
             else ()
         )
-        return Whose(student, "platform" if platform else "name", notes)
+        own = (first.note,) if first.note else ()
+        return Whose(student, "platform" if platform else "name", (*notes, *own))
+
+    def _by_group(self, handed: Handed) -> Whose | None:
+        """Return the group that names of a file and its folders name; None if they name none."""
+        for part in handed.parts:
+            found = self._called.named(PurePosixPath(part).stem, numbers=False).students
+            if len(found) == 1:
+                (group,) = found
+                return Whose(by="group", notes=(group,), candidates=self._members(group))
+        return None
+
+    def _members(self, group: str) -> tuple[str, ...]:
+        return tuple(self._groups[group])
 
     def _said(self, handed: Handed, *, numbers: bool) -> list[_Word]:
         """Return what the parts of a path say, from the outermost to where a platform says it.
@@ -150,6 +201,10 @@ class Matcher:
 
     def _claimed(self, claim: Claim) -> _Word:
         """Return what a platform says: by its numbers and by its name, if they agree."""
+        groups = self._called.called(claim.name) if claim.name else frozenset()
+        if len(groups) == 1:  # its numbers are those of groups, too
+            (group,) = groups
+            return _Word(claim.system, frozenset(self._groups[group]), group=group)
         known = [found for each in claim.ids if (found := self._people.with_id(each))]
         by_id = frozenset.intersection(*known) if known else frozenset()
         by_name = self._people.called(claim.name) if claim.name else frozenset()
@@ -159,11 +214,15 @@ class Matcher:
         if by_id and by_name and not by_id & by_name:
             why = f"{claim.system}'s name is {_and(by_name)}'s, its number {_and(by_id)}'s"
             return _Word(claim.system, by_id | by_name, why)
+        column = self._columns.get(_joined(claim.name)) if not by_name else None
+        group = f"if that is a group of the column '{column}', add --groups '{column}'"
         if by_id or by_name:
-            return _Word(claim.system, (by_id & by_name) or by_id or by_name)
+            note = f"{claim.system} calls it {clean(claim.name, _SHOWN)}; {group}" if column else ""
+            return _Word(claim.system, (by_id & by_name) or by_id or by_name, note=note)
         if not claim.name:
             return _Word(claim.system, frozenset())
         why = f"{claim.system} says {clean(claim.name, _SHOWN)}, who is not on the class list"
+        why += f"; {group}" if column else ""
         return _Word(claim.system, frozenset(self._people.like([claim.name])), why)
 
     def _by_notebook(self, handed: Handed, made_for: frozenset[str], inside: str) -> Whose:
@@ -176,6 +235,11 @@ class Matcher:
             why = f"the notebook was made for {said}, who is not on the class list"
         near = self._people.like([PurePosixPath(part).stem for part in handed.parts])
         return Whose(undecided=why, candidates=_sorted({*near, *made_for}))
+
+
+def _joined(name: str) -> str:
+    """Return a name as Canvas writes it: letters and digits."""
+    return "".join(each.text for each in words(name))
 
 
 def _sorted(students: Collection[str]) -> tuple[str, ...]:

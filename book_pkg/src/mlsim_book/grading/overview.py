@@ -8,8 +8,9 @@ from collections.abc import Iterable, Sequence
 from statistics import fmean, median
 
 from mlsim_book.grading.alike import Alike
-from mlsim_book.grading.cells import number
+from mlsim_book.grading.cells import number, some
 from mlsim_book.grading.gradebook import Entry, Gradebook
+from mlsim_book.grading.left import NOTHING
 from mlsim_book.grading.tallies import Mistake, Tally, mistakes, tally
 
 _BARS = 10  # of the histogram
@@ -103,6 +104,14 @@ def _needed(book: Gradebook, alike: Sequence[Alike], exported: Sequence[str], pa
     items = [f"Texts to be marked, in hand/: {unmarked}."] if unmarked else []
     items += [f"{each.file}: {each.undecided or 'from nobody that is known'}" for each in nobodys]
     items += [f"{each.file} was not graded: {each.failed}" for each in failed]
+    items += [
+        f"{each.student}: {note}"
+        for each in book.entries if not each.result
+        for note in each.notes if note != NOTHING
+    ]  # fmt: skip
+    late = [each.student for each in book.entries if each.unpunished]
+    if late:
+        items.append(f"Late, says the course system, and nothing was taken off: {some(late)}.")
     items += [f"Signs that submissions are alike: {len(alike)}. See below."] if alike else []
     items += [f"Files that are no submissions: {passed}. See not_graded.csv."] if passed else []
     items += [f"Export: {each}." for each in exported]

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import html
 import os
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from mlsim_book.caches import content_hash
 from mlsim_book.errors import SourceError
 from mlsim_book.grading.cells import csv_text, number
-from mlsim_book.grading.left import HEAD, not_graded
+from mlsim_book.grading.left import HEAD, NOT_GRADED, NOTHING, absent, not_graded
 from mlsim_book.grading.names import file_name
 from mlsim_book.grading.results import Mark, Result
 from mlsim_book.grading.roster import Roster
@@ -24,7 +25,6 @@ from mlsim_book.site.swap import carry, fresh_folder, swap
 from mlsim_exercises.markdown import plain_text
 
 _MARKS = {"right": "✓", "not attempted": "–", "unmarked": "…"}
-NOT_GRADED = "not_graded.csv"
 _OURS = {
     "feedback", "results.csv", NOT_GRADED, "gradebook.csv", "questions.csv", "mistakes.csv",
     "alike.csv", "overview.html", "canvas.csv", "moodle.csv", "moodle-worksheet.csv", "grades.csv",
@@ -101,14 +101,17 @@ def write_results(
     pages = out / "feedback"
     pages.mkdir()
     used: set[str] = set()
+    shared = Counter(each.file for each in results)
     for result in results:
         name = _page_name(result.file)
+        if shared[result.file] > 1:  # one file of several students
+            name = _page_name(f"{name} {result.student}.ipynb")
         while name.casefold() in used:
             name += "_"
         used.add(name.casefold())
         _write(pages / f"{name}.html", page(result, title))
-    _write(out / "results.csv", results_csv(results, students, roster))
     left = not_graded(results, passed)
+    _write(out / "results.csv", results_csv(results, students, roster, absent(left)))
     _write(out / NOT_GRADED, csv_text([HEAD, *(each.row() for each in left)]))
     for name, text in (extra or {}).items():
         _write(out / name, text)
@@ -132,11 +135,15 @@ def _write(path: Path, text: str) -> None:
 
 
 def results_csv(
-    results: Sequence[Result], students: Iterable[str], roster: Roster | None = None
+    results: Sequence[Result],
+    students: Iterable[str],
+    roster: Roster | None = None,
+    absent: Mapping[str, str] | None = None,
 ) -> str:
-    """Return the table: a row for each file, and for each student who handed nothing in.
+    """Return the table: a row for each file, and for each student who handed no notebook in.
 
-    What the class list says of a student stands behind.
+    What the class list says of a student stands behind; `absent` is what is there in place of a
+    notebook, by student.
     """
     roster = roster or Roster()
     names = [mark.question for mark in results[0].marks] if results else []
@@ -156,16 +163,11 @@ def results_csv(
     there = {result.student for result in results}
     of = str(results[0].of) if results else ""
     blank = [""] * (2 * len(names))
-    perhaps = {name for result in results for name in result.candidates}
     rows += [
-        [
-            student, "", "0", of, *blank,
-            f"nothing was handed in{f'; but see {NOT_GRADED}' if student in perhaps else ''}",
-            *roster.row(student),
-        ]
+        [student, "", "0", of, *blank, (absent or {}).get(student, NOTHING), *roster.row(student)]
         for student in students
         if student not in there
-    ]  # fmt: skip
+    ]
     return csv_text(rows)
 
 

@@ -33,6 +33,8 @@ class Result:
     `late`, and by an `order` which of two came later; `packed_at` is its time in a zip, which may
     be that of the download.
 
+    `of_group` is who handed it in, where that was another member of the student's group.
+
     `taken_off` are points lost by handing in late, `late_words` tells them; `counts` says whether
     this is the submission of its student that is taken.
     """
@@ -55,6 +57,7 @@ class Result:
     handed_at: str = ""
     packed_at: str = ""
     late: bool = False
+    of_group: str = ""
     taken_off: float = 0.0
     late_words: str = ""
     counts: bool = True

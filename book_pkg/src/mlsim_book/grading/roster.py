@@ -57,16 +57,35 @@ class Roster:
         SourceError
             It has no such column.
         """
-        chosen = {fold(each): each for each in self.columns}.get(fold(tidy(column)))
-        if chosen is None:
-            raise SourceError(
-                f"the class list has no column '{column}'",
-                hint=f"Its columns: {', '.join(self.columns) or 'none'}.",
-            )
+        chosen = self._column(column)
         students = tuple(
             replace(each, id=tidy(each.columns.get(chosen, ""))) for each in self.students
         )
         return replace(self, students=students, id_column=chosen)
+
+    def groups(self, column: str) -> dict[str, tuple[str, ...]]:
+        """Return the groups that a column names, each with its students; empty cells are none.
+
+        Raises
+        ------
+        SourceError
+            The list has no such column.
+        """
+        chosen = self._column(column)
+        found: dict[str, list[str]] = {}
+        for each in self.students:
+            if group := tidy(each.columns.get(chosen, "")):
+                found.setdefault(group, []).append(each.name)
+        return {group: tuple(names) for group, names in found.items()}
+
+    def _column(self, wanted: str) -> str:
+        chosen = {fold(each): each for each in self.columns}.get(fold(tidy(wanted)))
+        if chosen is None:
+            raise SourceError(
+                f"the class list has no column '{wanted}'",
+                hint=f"Its columns: {', '.join(self.columns) or 'none'}.",
+            )
+        return chosen
 
     def row(self, name: str) -> list[str]:
         """Return what the list says of a student, a cell for each column."""

@@ -23,6 +23,7 @@ from mlsim_book.grading.search import (
     Found,
     files_of_folder,
     files_of_zip,
+    odd,
     why_passed,
 )
 
@@ -60,10 +61,17 @@ class Handed:
 
 @dataclass(frozen=True)
 class Passed:
-    """A file that is no submission, and why."""
+    """A file that is no submission, and why.
+
+    `handed` is what a platform says of it, if a person may have handed it in; `students` whose it
+    then is, and `candidates` whose it may be.
+    """
 
     name: str
     reason: str
+    handed: tuple[Handed, ...] = ()
+    students: tuple[str, ...] = ()
+    candidates: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -99,31 +107,38 @@ def find_submissions(place: Path) -> Collected:
             file=place,
             hint="Put what students handed in there, or name it: --submissions DIR or FILE.zip.",
         )
-    passed: dict[str, str] = {}
+    passed: dict[str, Passed] = {}
     notebooks = []
+    other = []
     for each in found:
         path, reason = why_passed(each)
-        if path:
-            passed[clean(path, _SHOWN)] = reason
-        else:
+        if not path:
             notebooks.append(each)
-    handed = _limited(_claimed(notebooks, found))
+            continue
+        name = _name(path)
+        passed[name] = Passed(name, reason)
+        if not odd(each) and each.name != METADATA:
+            other.append(each)
+    handed = _limited(_claimed(notebooks, notebooks, found))
     if not handed:
-        few = "; ".join(f"{name}: {reason}" for name, reason in list(passed.items())[:5])
+        few = "; ".join(f"{each.name}: {each.reason}" for each in list(passed.values())[:5])
         raise SourceError(
             "there is no notebook (.ipynb) in it", file=place,
             hint=f"Passed over: {few}." if few else None,
         )  # fmt: skip
+    for file in _claimed(other, notebooks, found):
+        own = passed[file.name]
+        passed[file.name] = replace(own, handed=(*own.handed, file))
     handed.sort(key=lambda each: (each.name, each.key))
     return Collected(tuple(handed), tuple(_shortened(passed)))
 
 
-def _shortened(passed: Mapping[str, str]) -> Iterator[Passed]:
+def _shortened(passed: Mapping[str, Passed]) -> Iterator[Passed]:
     """Yield what was passed over, of each folder at most some, and how many more there were."""
     folders: dict[str, list[Passed]] = defaultdict(list)
-    for name, reason in sorted(passed.items()):
+    for name, each in sorted(passed.items()):
         folder = name.partition("/")[0] if "/" in name.rstrip("/") else ""
-        folders[folder].append(Passed(name, reason))
+        folders[folder].append(each)
     for folder, within in folders.items():
         yield from within[: _LISTED if folder else None]
         if folder and len(within) > _LISTED:
@@ -131,8 +146,13 @@ def _shortened(passed: Mapping[str, str]) -> Iterator[Passed]:
             yield Passed(more, "no notebooks (.ipynb)")
 
 
-def _claimed(notebooks: Sequence[Found], everything: Sequence[Found]) -> list[Handed]:
-    """Return the notebooks with what a platform says of each; one for each who handed it in."""
+def _claimed(
+    wanted: Sequence[Found], notebooks: Sequence[Found], everything: Sequence[Found]
+) -> list[Handed]:
+    """Return files with what a platform says of each; one for each who handed it in.
+
+    How the platform names files is told from the notebooks among them.
+    """
     base = _shared(notebooks)
     told = _metadata(everything, notebooks)
     first = {each.parts[: base + 1] for each in notebooks}
@@ -143,19 +163,23 @@ def _claimed(notebooks: Sequence[Found], everything: Sequence[Found]) -> list[Ha
     sure = 2 * many > len(first) and (many == 1 or len(names) > 1 or "" in names)
     stems = Counter(_stem(each) for each in notebooks)
     found: list[Handed] = []
-    for each in notebooks:
+    for each in wanted:
+        shared = min(base, len(each.parts) - 1) if len(first) > 1 else 0
         at, claims = _claims(each, told, base if sure else -1)
         for number, claim in enumerate(claims or (None,)):
             key = each.key + (b"\0%d" % number if number else b"")
-            name = clean(unicodedata.normalize("NFC", "/".join(each.parts)), _SHOWN)
+            name = _name("/".join(each.parts))
             found.append(
                 Handed(
                     each.path, name, key, each.trouble, each.parts, each.inside, claim, at,
-                    base if len(first) > 1 else 0, _label(each, claim, base, stems),
-                    each.packed_at,
+                    shared, _label(each, claim, base, stems), each.packed_at,
                 )
             )  # fmt: skip
     return found
+
+
+def _name(path: str) -> str:
+    return clean(unicodedata.normalize("NFC", path), _SHOWN)
 
 
 def _stem(found: Found) -> str:
@@ -166,7 +190,7 @@ def _label(found: Found, claim: Claim | None, base: int, stems: Mapping[str, int
     """Return whose a file seems: the platform's word, its own name, or its folder's."""
     if claim is not None and (claim.name or claim.ids):
         return claim.name or claim.ids[0]
-    own = found.parts[base:]
+    own = found.parts[base:] or found.parts[-1:]
     if len(own) == 1 or stems[_stem(found)] == 1:
         return _stem(found)
     return own[0][:-4] if own[0].lower().endswith(".zip") else own[0]

@@ -2,7 +2,8 @@
 
 Pandoc's rule: an opening fence has three or more colons and attributes (a word
 or braces); a closing fence has colons only and closes the innermost div,
-however many colons either has. A div can't begin in the middle of a paragraph.
+however many colons either has. A div can't begin in the middle of a paragraph; an item
+of a list can begin with one.
 """
 
 from __future__ import annotations
@@ -13,9 +14,10 @@ from collections.abc import Sequence
 from mlsim_book.errors import Problems, SourceError
 from mlsim_book.read.lines import Fences, SourceLine
 
-_OPEN = re.compile(r"^\s*:{3,}\s*(\{.*|[^\s:{}]+)\s*:*\s*$")
+_MARK = r"(?:[-+*]|\(?[0-9#a-zA-Z]{1,3}[.)])\s"
+_OPEN = re.compile(rf"^\s*(?:{_MARK}\s*)*:{{3,}}\s*(\{{.*|[^\s:{{}}]+)\s*:*\s*$")
 _CLOSE = re.compile(r"^\s*:{3,}\s*$")
-_LIST_ITEM = re.compile(r"^\s*([-+*]|\(?[0-9#a-zA-Z]{1,3}[.)])\s")
+_LIST_ITEM = re.compile(rf"^\s*{_MARK}")
 _NOT_A_PARAGRAPH = re.compile(r"^\s*(:{3,}|#{1,6}\s|<|`{3,}|~{3,}|-->|(\*\s*|-\s*|_\s*){3,}$)")
 
 
@@ -47,7 +49,7 @@ def check_divs(lines: Sequence[SourceLine], problems: Problems) -> None:
             open_divs.pop()
         elif _OPEN.match(line.text):
             open_divs.append(line)
-            if before is not None:
+            if before is not None and not _LIST_ITEM.match(line.text):
                 _note_glued(line, problems)
         ends = not line.text.strip() or _NOT_A_PARAGRAPH.match(line.text)
         before = None if ends else line

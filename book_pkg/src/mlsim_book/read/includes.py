@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from mlsim_book.errors import SourceError
-from mlsim_book.read.lines import Fences, SourceLine, read_lines
+from mlsim_book.read.lines import SourceLine, read_lines
 
 _INCLUDE = re.compile(r"^\s*\{\{<\s+include\s+(.+?)\s+>\}\}\s*$")
 
@@ -23,7 +23,8 @@ def expand_includes(
     lines
         The lines of the file at `path`.
     path
-        The including file; a relative name starts from its folder.
+        The page; a relative name starts from its folder, in an included file, too: so does
+        Quarto.
     root
         The book's folder; a name that begins with `/` starts from there.
 
@@ -39,10 +40,9 @@ def expand_includes(
 def _expand(
     lines: Sequence[SourceLine], stack: tuple[Path, ...], root: Path, used: list[Path]
 ) -> list[SourceLine]:
-    fences = Fences()
     expanded: list[SourceLine] = []
     for line in lines:
-        match = _INCLUDE.match(line.text) if fences.feed(line.text) == "text" else None
+        match = _INCLUDE.match(line.text)
         if match is None:
             expanded.append(line)
             continue
@@ -55,7 +55,7 @@ def _expand(
 
 def _find(name: str, line: SourceLine, stack: tuple[Path, ...], root: Path) -> Path:
     """Return the file an include names, or say which name was probably meant."""
-    base = root if name.startswith("/") else stack[-1].parent
+    base = root if name.startswith("/") else stack[0].parent
     target = (base / name.lstrip("/")).resolve()
     if target in stack:
         chain = " -> ".join(_name(path, root) for path in (*stack, target))
@@ -66,11 +66,15 @@ def _find(name: str, line: SourceLine, stack: tuple[Path, ...], root: Path) -> P
             hint="Take one of these includes out.",
         )
     if not target.is_file():
+        beside = (stack[-1].parent / name).resolve()
+        hint = nearest_file(target, root) or f"Looked for {_name(target, root)}."
+        if beside.is_file():
+            hint = (
+                "An include within an included file starts from the page's folder, as in Quarto: "
+                f"write '/{_name(beside, root)}'."
+            )
         raise SourceError(
-            f"the included file '{name}' does not exist",
-            file=line.file,
-            line=line.line,
-            hint=nearest_file(target, root) or f"Looked for {_name(target, root)}.",
+            f"the included file '{name}' does not exist", file=line.file, line=line.line, hint=hint
         )
     return target
 

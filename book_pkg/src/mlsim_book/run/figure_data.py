@@ -145,7 +145,16 @@ def _tick_names(axis: Any) -> dict[float, str]:
     if not given and not isinstance(formatter, FixedFormatter | StrCategoryFormatter):
         return {}
     places = [float(each) for each in axis.get_majorticklocs()]
-    return dict(zip(places, formatter.format_ticks(places), strict=True))
+    names = dict(zip(places, formatter.format_ticks(places), strict=True))
+    return {} if all(_says(*each) for each in names.items()) else names
+
+
+def _says(place: float, name: str) -> bool:
+    """Whether a name is but the number of its place, such as "0.5" on a logarithmic axis."""
+    try:
+        return math.isclose(float(name.replace(",", "")), place)
+    except ValueError:
+        return False
 
 
 def _series(ax: Any) -> list[tuple[str, list[Point]]]:

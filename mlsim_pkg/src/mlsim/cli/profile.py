@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from mlsim.cli.options import add_json, as_json
@@ -20,7 +21,8 @@ def add(commands: Any) -> None:
         "files",
         nargs="+",
         metavar="FILE",
-        help="of Nsight Compute, Nsight Systems, PyTorch, rocprof or perf stat; two are joined: "
+        help="of Nsight Compute, Nsight Systems, PyTorch, rocprof, perf stat or nvidia-smi; two "
+        "are joined: "
         "counters of one, times of the other; several passes with counters are put together",
     )
     command.add_argument("--hardware", help="the device (the one that the file names)")
@@ -47,20 +49,29 @@ def run(options: argparse.Namespace) -> str:
     Raises
     ------
     MlsimError
-        If a file can't be read, or the device is not known and a report is asked for.
+        If a file can't be read, or the device that was given is not known.
     """
     from mlsim.profiling import diagnose, read_profile
+    from mlsim.profiling.nvidia_smi import as_words, read_log
 
+    log = read_log(options.files[0]) if len(options.files) == 1 else None
+    if log is not None:
+        return as_json([asdict(each) for each in log]) if options.json else as_words(log)
     read = [read_profile(path, decimal=options.decimal) for path in options.files]
     profile = _joined(read)
     try:
         diagnosis = diagnose(profile, hardware=options.hardware)
     except InvalidValueError as error:
-        if options.report or options.hardware:
+        if options.hardware:
             raise
+        if options.report:
+            from mlsim.plots.profile_report import write_report
+
+            return f"wrote {write_report(profile, options.report)}, without a roof: {error}"
         if options.json:
             return as_json(profile.to_dict())
-        return f"{profile}\n\nFor what limits it: {error}"
+        notes = "".join(f"\n{each}" for each in profile.notes)
+        return f"{profile}{notes}\n\nFor what limits it: {error}"
     if options.report:
         from mlsim.plots.profile_report import write_report
 

@@ -9,8 +9,10 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
+from mlsim.hardware.relatives import Loan
 from mlsim.solvers.answer import Answer, Band
 from mlsim.solvers.inputs import CALIBRATED
+from mlsim.solvers.noted import that_matter
 
 # Of each result that has a band: the kind of case whose band it is, and whether it is a time.
 _RESULTS: Mapping[str, Mapping[str, tuple[str, bool]]] = {
@@ -39,14 +41,29 @@ def band(answer: Answer, name: str) -> Band | None:
     result = _RESULTS.get(type(answer).__name__, {}).get(name)
     if result is None or estimate_of(answer) != CALIBRATED or _given(answer):
         return None
+    from mlsim.engine.predict.bands import KIND, lent
+
     case, is_time = result
     found = _of_networks() if not case else _of_cases(case)
     if found is None:
         return None
     least, most, words = found
+    shelf = KIND[case] if case else "networks"
+    wide = lent(shelf, (least, most), mattering(answer, name))
+    least, most, words = least * wide.least, most * wide.most, words + wide.words
     value = answer.value(name)
     low, high = (value / most, value / least) if is_time else (value * least, value * most)
     return _within_bound(answer, name, Band(low, high, words), is_time=is_time)
+
+
+def mattering(answer: Answer, name: str) -> tuple[Loan, ...]:
+    """Return the loans of an answer that decide at least a tenth of a result's time."""
+    if not answer.loans:
+        return ()
+    causes = answer.causes_behind(name).items()
+    # Of many points, as much as it is of any.
+    most = {cause: float(getattr(share, "max", lambda: share)()) for cause, share in causes}  # noqa: B023
+    return that_matter(answer.loans, most)
 
 
 def _given(answer: Any) -> bool:

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 from mlsim.engine.keywords import SWITCHES
 from mlsim.engine.layouts import Search, listed, pools_of, sizes
 from mlsim.engine.load import limited, not_negative
-from mlsim.engine.predict.bands import band as find_band
+from mlsim.engine.predict.bands import KIND, Band, band as find_band, lent as find_lent
 from mlsim.engine.rents import Prices
 from mlsim.equations import plans
 from mlsim.errors import InvalidValueError
 from mlsim.hardware import Device
+from mlsim.hardware.relatives import Loan
 from mlsim.solvers.arrivals.asked import one_arrival
 from mlsim.solvers.inputs import CALIBRATED, check_estimate, validate
-from mlsim.solvers.plan.options import Goals, Option, Refused
+from mlsim.solvers.noted import farthest, that_matter
+from mlsim.solvers.plan.options import Goals, Option, Refused, slowed
 from mlsim.solvers.plan.planned import Planned, planned
+from mlsim.solvers.serving.serving import Serving
 from mlsim.systems import Cluster, System
 from mlsim.systems.schedulers import scheduler as find_scheduler
 from mlsim.workloads.adapters import LoRA
@@ -169,6 +173,8 @@ def plan(
         found += search.of(where, goals, rule)
     known = find_band("decode", "latency_s", estimate)
     limits = (1 / known.most, 1 / known.least) if known else None
+    if known and estimate == CALIBRATED:
+        found = [_marked(each, goals, known) for each in found]
     return planned(
         served.name,
         goals,
@@ -247,6 +253,23 @@ def _pue(value: Any) -> float:
     if found < 1:
         raise InvalidValueError(f"pue must be 1 or more, not {value!r}: all power is in it.")
     return found
+
+
+def _marked(found: Option | Refused, goals: Goals, known: Band) -> Option | Refused:
+    """Return an option with its borrowed constants, and what it takes at the slow edge."""
+    if isinstance(found, Refused):
+        return found
+    lent: list[Loan] = []
+    for each in filter(None, (found.candidate, found.prefill)):
+        if each.service.loans:
+            asked = replace(each.service, batch_size=found["running_requests"])
+            causes = Serving(asked, check_memory=False).causes_behind("time_per_output_token")
+            lent += that_matter(asked.loans, causes)
+    if not lent:
+        return found
+    loans = farthest(lent)
+    slower = 1 / find_lent(KIND["decode"], (known.least, known.most), loans).least
+    return replace(found, loans=loans, slower=slower, slow=slowed(found, goals, slower))
 
 
 def _years(value: Any) -> float:

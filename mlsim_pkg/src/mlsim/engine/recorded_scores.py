@@ -9,6 +9,9 @@ from typing import TypeVar
 
 from mlsim.software import FOLDER
 
+# Of rows of all kinds together.
+ALL = "all"
+
 
 @dataclass(frozen=True, slots=True)
 class FittedScore:
@@ -63,7 +66,30 @@ class RivalScore:
     our_close: float
 
 
-Score = TypeVar("Score", FittedScore, ServiceScore, RivalScore)
+@dataclass(frozen=True, slots=True)
+class BorrowedScore:
+    """How well rows of the shelf are predicted with constants of other devices.
+
+    `benchmarks/borrowed.py` makes them. `what` was left out: constants of the "device" or of
+    its "links"; `level` is how near the lenders are, and `kind` one of the shelf, or "all".
+    `own_error` is the median of the same rows with their own constants; between `least` and
+    `most`, measured over predicted speed, lies the part of the rows that a band holds.
+    """
+
+    what: str
+    level: str
+    kind: str
+    rows: int
+    series: int
+    error: float
+    own_error: float
+    close: float
+    ratio: float
+    least: float
+    most: float
+
+
+Score = TypeVar("Score", FittedScore, ServiceScore, RivalScore, BorrowedScore)
 
 
 @cache
@@ -95,6 +121,16 @@ def rival_scores() -> tuple[RivalScore, ...]:
     'aiconfigurator'
     """
     return _read("rivals.csv", RivalScore)
+
+
+@cache
+def borrowed_scores() -> tuple[BorrowedScore, ...]:
+    """Return the scores of rows with borrowed constants, by what was lent, level and kind.
+
+    >>> {each.level for each in borrowed_scores()} == {"sibling", "family", "class", "roofline"}
+    True
+    """
+    return _read("borrowed.csv", BorrowedScore)
 
 
 def _read(name: str, kind: type[Score]) -> tuple[Score, ...]:

@@ -12,7 +12,7 @@ from mlsim.hardware import Device
 from mlsim.precision import Precision
 from mlsim.solvers.inputs import validate
 from mlsim.solvers.serving.fit import question, rows
-from mlsim.solvers.serving.fit_report import as_table
+from mlsim.solvers.serving.fit_report import as_table, assumptions
 from mlsim.solvers.serving.remembered import Remembered
 from mlsim.solvers.serving.serving import Serving
 from mlsim.systems import Cluster, System
@@ -156,7 +156,8 @@ def serve(
         and its links, with the overhead of launching each.
     software
         Of the calibrated estimate: the class of program that runs it, as
-        `mlsim.software.classes` lists them: "engine" by default. "kernels" adds nothing.
+        `mlsim.software.classes` lists them: "engine" by default. A few of its terms are
+        fitted to published results; "kernels" adds nothing.
     prefix_share
         Share of each prompt's tokens whose keys and values are in the cache already (prefix
         caching). Prefill works on the others, which still look at the cached ones.
@@ -265,4 +266,7 @@ def fit(
         expert_parallel=expert_parallel,
         reserve=reserve,
     )
-    return as_table(rows(asked, precision))
+    made = rows(asked, precision)
+    table = as_table(made)
+    table.attrs["assumptions"] = assumptions(asked, made)
+    return table

@@ -45,7 +45,8 @@ def solve(
         device, with the overhead of launching each.
     software
         Of the calibrated estimate: the class of program that runs it, as
-        `mlsim.software.classes` lists them: "engine" by default. "kernels" adds nothing.
+        `mlsim.software.classes` lists them: "engine" by default. A few of its terms are
+        fitted to published results; "kernels" adds nothing.
     activations
         "memory": every operator reads its activations from memory and writes them
         there (the default); "on-chip": the last cache keeps them while all that are

@@ -10,7 +10,7 @@ from mlsim.engine.sweeps.doors import LOADING
 from mlsim.engine.sweeps.question import Question, question
 from mlsim.engine.sweeps.rows import Block
 from mlsim.engine.sweeps.runner import Progress, run, say
-from mlsim.engine.sweeps.table import UNITS, as_table
+from mlsim.engine.sweeps.table import BORROWED, UNITS, as_table
 from mlsim.errors import InvalidValueError, NotMeasuredError
 from mlsim.solvers.reports import plain
 from mlsim.units import text
@@ -176,8 +176,10 @@ def sweep_rows(table: pandas.DataFrame) -> list[dict[str, Any]]:
     """Return a sweep's rows for JSON: numbers as {"value": ..., "unit": ...}."""
     units = table.attrs[UNITS]
     assumed = {ASSUMED: table.attrs[ASSUMED]} if ASSUMED in table.attrs else {}
+    lent = table.attrs.get(BORROWED, {})
     return [
         assumed
+        | ({BORROWED: lent[row["hardware"]]} if row.get("hardware") in lent else {})
         | {
             str(name): {"value": plain(value), "unit": units[name]}
             if name in units
@@ -217,6 +219,7 @@ def sweep_text(table: pandas.DataFrame) -> str:
     ]
     if ASSUMED in table.attrs:
         lines.append(f"formats: {table.attrs[ASSUMED]}")
+    lines += [f"borrowed: {name}: {words}" for name, words in table.attrs.get(BORROWED, {}).items()]
     return "\n".join(lines)
 
 

@@ -127,7 +127,8 @@ def train(
         sharding and recomputation.
     software
         Of the calibrated estimate: the class of program that runs it, as
-        `mlsim.software.classes` lists them: "framework" by default. "kernels" adds nothing.
+        `mlsim.software.classes` lists them: "framework" by default. A few of its terms
+        are fitted to published results; "kernels" adds nothing.
     check_memory
         Whether to refuse the times of a run that does not fit in memory.
     **given

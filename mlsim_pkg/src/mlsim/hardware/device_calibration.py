@@ -30,10 +30,20 @@ from mlsim.hardware.measured_shares import (
     product_share,
     sources,
     stream_share,
+    tiling_of,
     with_products,
     with_streams,
 )
-from mlsim.hardware.relatives import Relatives, relatives
+from mlsim.hardware.relatives import (
+    LIBRARY,
+    MEMORY,
+    UNITS,
+    Loan,
+    Relatives,
+    has_own,
+    loans,
+    relatives,
+)
 from mlsim.precision import precision as find_precision
 
 __all__ = ["TILE", "Calibration", "band", "calibrated_devices", "calibration", "unit_width"]
@@ -60,8 +70,8 @@ class Calibration:
         Time of an operator that does nothing, in s.
     tile, cores
         Rows and columns of a tile; cores that work on one each, None if nobody says.
-    levels
-        For each number, how near the device is whose measurements were taken: "own",
+    kin
+        For each number, whose measurements were taken, and how near they are: "own",
         "sibling" (the same chip), "family" or "class".
     band
         Measured over predicted times of kernels: between these two lie 80 %, by the errors
@@ -81,10 +91,20 @@ class Calibration:
     kernel_overhead: float
     tile: int
     cores: int | None
-    levels: Mapping[str, str]
+    kin: Mapping[str, Relatives]
     band: tuple[float, float] | None
     origins: Mapping[str, str]
     rows: tuple[KernelRow, ...]
+
+    @property
+    def loans(self) -> tuple[Loan, ...]:
+        """Which of the numbers were measured on other devices.
+
+        >>> from mlsim import Hardware
+        >>> [each.constant for each in calibration(Hardware.Cloud.MI300X, "bf16").loans]
+        ['memory_fraction']
+        """
+        return loans(self.kin)
 
     def product_time(self, row: ProductRow) -> float:
         """Return in s what the calibrated estimate says of a measured product.
@@ -133,9 +153,9 @@ def calibration(device: Device, precision: str) -> Calibration:
         device,
         lambda each: product_share(each, name),
         with_products(),
-        lambda each: unit_width(each, name),
+        (name, "bf16"),
     )
-    moving = _nearest(device, stream_share, with_streams())
+    moving = _nearest(device, stream_share, with_streams(), kind=MEMORY)
     if computing is None or moving is None:
         raise NotMeasuredError(_missing(device))
     attending = _attending(device, name, computing)
@@ -152,7 +172,7 @@ def calibration(device: Device, precision: str) -> Calibration:
         kernel_overhead=median(row.seconds for row in started),
         tile=TILE,
         cores=device.cores,
-        levels={each: kin.level for each, (_, kin) in found.items()},
+        kin={each: kin for each, (_, kin) in found.items()} | _tiled(device),
         band=band(computing[1].level, name),
         origins={
             **{each: share.words + _loan(kin, name) for each, (share, kin) in found.items()},
@@ -212,32 +232,45 @@ def _nearest(
     device: Device,
     of: Callable[[Device], Share | None],
     measured: Collection[str],
-    like: Callable[[Device], float] | None = None,
+    units: tuple[str, ...] = (),
+    *,
+    kind: str = UNITS,
 ) -> tuple[Share, Relatives] | None:
     """Return a share of the nearest devices that have one: the middle, where there are several.
 
-    Those that are like the device in something come first, be they farther away.
+    Those whose units are as wide, in the first of some formats in which any are, come first,
+    be they farther away.
     """
-    own = of(device) if device.key in measured else None
+    own = of(device) if device.key in measured and has_own("device") else None
     if own is not None:
         return own, Relatives("own", (device.key,))
-    others = [key for key in measured if key != device.key]
-    kin = None
-    if like is not None and like(device):
-        alike = [key for key in others if like(device_with(key)) == like(device)]
-        kin = relatives(device.key, alike)
-    kin = kin or relatives(device.key, others)
-    if kin is None:
-        return None
-    found = {key: share for key in kin.keys if (share := of(device_with(key))) is not None}
-    if not found:
-        return None
+    others = {key for key in measured if key != device.key}
+    found: dict[str, Share] = {}
+    level = ""
+    while not found:
+        alike = (_as_wide(device, each, others) for each in units)
+        kin = next(filter(None, alike), None) or relatives(device.key, others, kind)
+        if kin is None:
+            return None
+        level = kin.level
+        found = {key: share for key in kin.keys if (share := of(device_with(key))) is not None}
+        # Whoever was measured otherwise lends nothing.
+        others -= set(kin.keys)
     middle = median(share.share for share in found.values())
     if len(found) == 1:
         words = next(iter(found.values())).words
     else:
         words = f"the median over {len(found)} devices"
-    return Share(middle, words), Relatives(kin.level, tuple(found))
+    return Share(middle, words), Relatives(level, tuple(found))
+
+
+def _as_wide(device: Device, name: str, others: Collection[str]) -> Relatives | None:
+    """Return the nearest devices whose units for a format are as wide, else those of its maker."""
+    width = unit_width(device, name)
+    alike = [each for each in map(device_with, others) if width and unit_width(each, name) == width]
+    found = relatives(device.key, [each.key for each in alike])
+    same = [each.key for each in alike if each.vendor == device.vendor]
+    return found or relatives(device.key, same, LIBRARY)
 
 
 def _loan(kin: Relatives, name: str) -> str:
@@ -255,7 +288,7 @@ def _attending(
     device: Device, name: str, computing: tuple[Share, Relatives]
 ) -> tuple[Share, Relatives]:
     """Return what attention reaches: on the device, on those of its products, or as they do."""
-    share = attention_share(device, name)
+    share = attention_share(device, name) if has_own("device") else None
     if share is not None:
         return share, Relatives("own", (device.key,))
     kin = computing[1]
@@ -268,6 +301,12 @@ def _attending(
     words = f"no attention in {name} is on record, so that of products is assumed"
     # Whose products they are stands beside the products.
     return Share(computing[0].share, words), Relatives("own", (device.key,))
+
+
+def _tiled(device: Device) -> dict[str, Relatives]:
+    """Return whose tiles a device's are; nothing where nobody counts its cores."""
+    kin = tiling_of(device.key) if device.cores else None
+    return {"tiling": kin} if kin else {}
 
 
 def _origins(device: Device, started: tuple[LaunchRow, ...]) -> dict[str, str]:

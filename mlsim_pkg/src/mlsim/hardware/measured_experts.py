@@ -60,7 +60,7 @@ def expert_constants(
     own_path: str = "",
     *,
     sliced: bool = False,
-) -> tuple[Mapping[str, float], str] | None:
+) -> tuple[Mapping[str, float], str, Relatives] | None:
     """Return the constants of a device's experts, and whose they are; None if nobody's will do.
 
     They are those of its own kernels, else the middle of its siblings' or its family's. For
@@ -78,7 +78,7 @@ def expert_constants(
         Whether a device holds slices of experts. A kernel that was timed on whole ones only may
         not run on them, so that of another engine comes first.
 
-    >>> found, words = expert_constants("Cloud.H100", "vllm", "bf16", "bf16")
+    >>> found, words, kin = expert_constants("Cloud.H100", "vllm", "bf16", "bf16")
     >>> 0 < found["compute_fraction"] < 1, found["data_passes"] > 1
     (True, True)
     """
@@ -89,7 +89,7 @@ def expert_constants(
             found = [kernel_series(key, "experts", path, each).values for key in kin.keys]
             values = {name: median(one[name] for one in found) for name in NAMES}
             words = f"fitted to experts in {path} of {each}{kin.words}; {SOURCE}"
-            return MappingProxyType(values), words
+            return MappingProxyType(values), words, kin
     return None
 
 

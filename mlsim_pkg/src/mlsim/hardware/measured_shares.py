@@ -29,7 +29,7 @@ from mlsim.hardware.measured_kernels import (
     products,
     streams,
 )
-from mlsim.hardware.relatives import relatives
+from mlsim.hardware.relatives import LIBRARY, Relatives, relatives
 
 # Rows and columns of the tile that a core works on: the common size of libraries.
 TILE = 128
@@ -228,7 +228,7 @@ def tiling(key: str) -> tuple[float, float]:
     >>> lost < 0.1, 0.7 < small < 1
     (True, True)
     """
-    kin = relatives(key, measured_devices("product"))
+    kin = tiling_of(key)
     keys = kin.keys if kin else measured_devices("product")
     several = [each for each in keys if (each, "product", "bf16") in _in_sixteen()]
     found = [kernel_series(each, "product", "bf16").values for each in several or _all_sixteen()]
@@ -236,6 +236,11 @@ def tiling(key: str) -> tuple[float, float]:
         median(each["last_round_share"] for each in found),
         median(each["small_tile_fraction"] for each in found),
     )
+
+
+def tiling_of(key: str) -> Relatives | None:
+    """Return whose tiles a device's are: they are a library's, whatever the memory."""
+    return relatives(key, measured_devices("product"), LIBRARY)
 
 
 def _all_sixteen() -> list[str]:

@@ -12,19 +12,19 @@ from statistics import median
 from types import MappingProxyType
 
 from mlsim.hardware.kernel_constants import ENGINES, SOURCE, all_series, kernel_series
-from mlsim.hardware.relatives import relatives
+from mlsim.hardware.relatives import Relatives, relatives
 
 NAMES = ("compute_fraction", "scan_step_time")
 
 
 @lru_cache(maxsize=64)
-def state_constants(device: str, engine: str) -> tuple[Mapping[str, float], str] | None:
+def state_constants(device: str, engine: str) -> tuple[Mapping[str, float], str, Relatives] | None:
     """Return the constants of a device's states, and whose they are; None if nobody's will do.
 
     They are those of its own kernels, else the middle of its siblings' or its family's. For
     a program that is none of the measured engines, the first of them stands in.
 
-    >>> found, words = state_constants("Cloud.B200", "vllm")
+    >>> found, words, kin = state_constants("Cloud.B200", "vllm")
     >>> 0.05 < found["compute_fraction"] < 0.5, 1e-7 < found["scan_step_time"] < 1e-5
     (True, True)
     """
@@ -38,5 +38,6 @@ def state_constants(device: str, engine: str) -> tuple[Mapping[str, float], str]
             continue
         found = [kernel_series(key, "state", "bf16", each).values for key in kin.keys]
         values = {name: median(one[name] for one in found) for name in NAMES}
-        return MappingProxyType(values), f"fitted to states of {each}{kin.words}; {SOURCE}"
+        words = f"fitted to states of {each}{kin.words}; {SOURCE}"
+        return MappingProxyType(values), words, kin
     return None

@@ -8,7 +8,8 @@ from pathlib import Path
 
 from mlsim.errors import InvalidValueError, NotMeasuredError
 from mlsim.plots.profile_svg import roofline_svg
-from mlsim.profiling.diagnosis import Diagnosis, Finding
+from mlsim.profiling.diagnosis import Diagnosis, Finding, run_words, unplaced
+from mlsim.profiling.measured_profile import MeasuredProfile
 from mlsim.profiling.names import printable
 from mlsim.profiling.points import Point, points_of
 from mlsim.profiling.roofs import ceilings_of, main_precision
@@ -41,9 +42,13 @@ ul{padding-left:1.2rem}details{margin:.5rem 0}
 # What a browser may load: nothing but the style in the page.
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
 _MOST_ROWS = 200
+_NO_ROOF = (
+    "The device is not known, so there is no roof to draw and nothing to try. Give --hardware, a "
+    "name such as A100 or a file of your own (<code>mlsim zoo</code> lists them)."
+)
 
 
-def report(diagnosis: Diagnosis, *, levels: Sequence[str] = ("dram",)) -> str:
+def report(diagnosis: Diagnosis | MeasuredProfile, *, levels: Sequence[str] = ("dram",)) -> str:
     """Return a report as the text of an HTML page.
 
     It has what limits the run, the roofline, and a row for each kernel with its region, what
@@ -55,11 +60,17 @@ def report(diagnosis: Diagnosis, *, levels: Sequence[str] = ("dram",)) -> str:
     >>> "&lt;b&gt;k" in page, "<b>k" in page
     (True, False)
     """
-    profile, device = diagnosis.profile, diagnosis.device
-    title = f"Profile on {device.name}"
+    if isinstance(diagnosis, MeasuredProfile):
+        profile, whole, findings = diagnosis, None, unplaced(diagnosis)
+        name, words = profile.device_name, run_words(profile)
+        figure, points = f"<p>{_NO_ROOF}</p>", list[Point]()
+    else:
+        profile, whole, findings = diagnosis.profile, diagnosis.whole, diagnosis.findings
+        name, words = diagnosis.device.name, list(diagnosis.run)
+        figure, points = _figure(diagnosis, levels)
+    title = f"Profile on {name}" if name else "Profile"
     files = ", ".join(Path(each).name for each in profile.files)
-    figure, points = _figure(diagnosis, levels)
-    run = "".join(f"<li>{_said(each)}</li>" for each in diagnosis.run)
+    run = "".join(f"<li>{_said(each)}</li>" for each in words)
     notes = "".join(f"<li>{_said(each)}</li>" for each in profile.notes)
     return "".join(
         (
@@ -68,10 +79,10 @@ def report(diagnosis: Diagnosis, *, levels: Sequence[str] = ("dram",)) -> str:
             '<meta name="viewport" content="width=device-width, initial-scale=1">',
             f"<title>{_said(title)}</title><style>{_STYLE}</style></head><body><main>",
             f"<h1>{_said(title)}</h1><p>{_said(profile.tool)}: {_said(files)}</p>",
-            _totals(diagnosis),
+            _totals(profile, whole),
             f"<h2>The run</h2><ul>{run}</ul>" if run else "",
             f"<h2>Roofline</h2>{figure}",
-            _table(diagnosis.findings, points),
+            _table(findings, points),
             f"<h2>Notes</h2><ul>{notes}</ul>" if notes else "",
             "</main></body></html>\n",
         )
@@ -79,7 +90,7 @@ def report(diagnosis: Diagnosis, *, levels: Sequence[str] = ("dram",)) -> str:
 
 
 def write_report(
-    diagnosis: Diagnosis, path: str | Path, *, levels: Sequence[str] = ("dram",)
+    diagnosis: Diagnosis | MeasuredProfile, path: str | Path, *, levels: Sequence[str] = ("dram",)
 ) -> Path:
     """Write a report to a file.
 
@@ -99,17 +110,17 @@ def _said(words: str) -> str:
     return escape(printable(words), quote=True)
 
 
-def _totals(diagnosis: Diagnosis) -> str:
+def _totals(profile: MeasuredProfile, placed: Finding | None) -> str:
     """Return time, work and bytes of all kernels; what is not known says why."""
-    whole = diagnosis.profile.total
-    facts = [("Kernels", f"{sum(each.calls for each in diagnosis.profile.kernels):,} launches")]
+    whole = profile.total
+    facts = [("Kernels", f"{sum(each.calls for each in profile.kernels):,} launches")]
     facts.append(("Time of kernels", _or_why(whole.seconds, "s", whole.missing.get("seconds"))))
     work = whole.flop_count if whole.counted else None
     facts.append(("Work", _or_why(work, "FLOP", whole.missing.get("flops"))))
     moved = whole.traffic.get("dram")
     facts.append(("Main memory", _or_why(moved, "B", whole.missing.get("dram"))))
-    if diagnosis.whole.rate is not None:
-        facts.append(("All together", f"{diagnosis.whole.region}. {diagnosis.whole.limit}"))
+    if placed is not None and placed.rate is not None:
+        facts.append(("All together", f"{placed.region}. {placed.limit}"))
     rows = "".join(
         f'<tr><th scope="row">{_said(name)}</th><td>{_said(value)}</td></tr>'
         for name, value in facts

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from statistics import median
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,11 +38,29 @@ class Launches:
     queued
         Median time from a launch to the start of its kernel in s; None if the file has no
         pairs of the two.
+    usual
+        Median time of a launch in s; None if the file has only their sum.
+    longest
+        Time of the longest launch in s, likewise.
     """
 
     calls: int
     seconds: float
     queued: float | None = None
+    usual: float | None = None
+    longest: float | None = None
+
+    @classmethod
+    def of(cls, times: Sequence[float], waits: Sequence[float]) -> Launches | None:
+        """Return launches from the time of each and from each wait in s; None without a launch.
+
+        >>> Launches.of([9e-6, 3.0, 8e-6], []).usual
+        9e-06
+        """
+        if not times:
+            return None
+        queued = median(waits) if waits else None
+        return cls(len(times), sum(times), queued, median(times), max(times))
 
 
 @dataclass(frozen=True, slots=True)

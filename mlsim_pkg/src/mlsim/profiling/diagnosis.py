@@ -171,11 +171,10 @@ def diagnose(profile: MeasuredProfile, *, hardware: Device | str | None = None) 
     ('memory-bound', 0.59, 2)
     """
     device = device_of(profile, hardware)
-    times = [each.seconds for each in profile.kernels if each.seconds is not None]
-    total = sum(times) if times else None
+    total = _total(profile)
     findings = tuple(find(each, device, total) for each in profile.kernels)
     whole = find(profile.total, device)
-    return Diagnosis(profile, device, findings, tuple(_run(profile, total)), whole)
+    return Diagnosis(profile, device, findings, tuple(run_words(profile)), whole)
 
 
 def find(kernel: MeasuredKernel, device: Device, total: float | None = None) -> Finding:
@@ -280,9 +279,28 @@ def _capital(words: str) -> str:
     return words[:1].upper() + words[1:]
 
 
-def _run(profile: MeasuredProfile, total: float | None) -> list[str]:
-    """Return what limits the run as a whole."""
-    found = []
+def unplaced(profile: MeasuredProfile) -> tuple[Finding, ...]:
+    """Return the kernels of a profile whose device is not known: under no roof."""
+    total = _total(profile)
+    return tuple(
+        Finding(
+            *(each, UNKNOWN, each.seconds / total if each.seconds is not None and total else None),
+            *(None, None, None, None),
+            "The device is not known.",
+        )
+        for each in profile.kernels
+    )
+
+
+def _total(profile: MeasuredProfile) -> float | None:
+    """Return the time of all kernels in s; None without times."""
+    times = [each.seconds for each in profile.kernels if each.seconds is not None]
+    return sum(times) if times else None
+
+
+def run_words(profile: MeasuredProfile) -> list[str]:
+    """Return what limits the run as a whole, which needs no roof."""
+    found, total = [], _total(profile)
     for each in profile.activity:
         if not each.span:
             continue
@@ -315,8 +333,16 @@ def _launch_words(profile: MeasuredProfile, total: float | None) -> list[str]:
     launches = profile.launches
     if launches is None or not launches.calls:
         return []
-    each = launches.seconds / launches.calls
-    words = f"The host started {launches.calls:,} kernels, on average {text(each, 's', 3)} each."
+    # one start that loads or compiles would hide what a start takes
+    each = launches.seconds / launches.calls if launches.usual is None else launches.usual
+    how = "on average" if launches.usual is None else "in the median"
+    words = f"The host started {launches.calls:,} kernels, {how} {text(each, 's', 3)} each."
+    longest = launches.longest
+    if longest is not None and longest > max(10 * each, 0.5 * launches.seconds):
+        words += (
+            f" The longest start took {text(longest, 's', 3)}, {longest / launches.seconds:.0%} of "
+            "them all: most likely it loaded or compiled. Leave it out by a warm-up."
+        )
     calls = sum(kernel.calls for kernel in profile.kernels if kernel.kind == "kernel")
     if total and calls and total / calls < each:
         mean = text(total / calls, "s", 3)

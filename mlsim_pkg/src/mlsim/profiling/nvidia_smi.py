@@ -11,9 +11,13 @@ import io
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
+from statistics import median
 from typing import Any
 
 from mlsim.errors import DataFileError
+from mlsim.profiling.read.sources import open_source
+from mlsim.units import text
 
 _MIB = 2.0**20
 # Columns of a query and of dmon, the field they fill, and the scale to base units.
@@ -44,6 +48,13 @@ _DMON: Mapping[str, tuple[str, float]] = {
     "mclk": ("memory_clock", 1e6),
     "fb": ("memory_used", _MIB),
 }
+# What is shown of readings: its title, the field, its unit, and the field of its limit.
+_SHOWN = (
+    ("busy", "busy", "%", ""),
+    ("memory", "memory_used", "B", "memory_total"),
+    ("power", "power", "W", "power_limit"),
+    ("clock", "clock", "Hz", ""),
+)
 _UNITS = {"%": "%", "MiB": "MiB", "W": "W", "MHz": "MHz", "C": "C", "": ""}
 _ABSENT = re.compile(r"\[?(?:N/?A|Not Supported|Unknown Error|Insufficient Permissions)\]?|-|")
 _TABLE = re.compile(
@@ -110,6 +121,61 @@ def read_nvidia_smi(printed: str) -> tuple[GpuReading, ...]:
     else:
         found = _query(lines)
     return tuple(found)
+
+
+def read_log(path: str | Path) -> tuple[GpuReading, ...] | None:
+    """Return the readings of a file, as `read_nvidia_smi`; None where it is another's.
+
+    Raises
+    ------
+    DataFileError
+        If there is no such file, or a cell is no number; names file and line.
+    """
+    source = open_source(path)
+    first = next((line for line in source.start.splitlines() if line.strip()), "")
+    asked = any(name in _QUERY for name, _ in map(_head, _cells(first)))
+    if not (asked or first.lstrip().startswith("# gpu") or "NVIDIA-SMI" in source.start):
+        return None
+    try:
+        return read_nvidia_smi("\n".join(line for _, line, _ in source.lines()))
+    except DataFileError as error:
+        raise DataFileError(f"{source.path}: {error}") from error
+
+
+def as_words(readings: Sequence[GpuReading]) -> str:
+    """Write what readings say of each GPU: the median over time, and the most.
+
+    >>> early, late = GpuReading(0, "T4", busy=0.25, power=40.0), GpuReading(0, "T4", busy=0.75)
+    >>> print(as_words([early, late]))
+    nvidia-smi, GPU 0 (T4): 2 readings
+      busy       50% in the median, at most 75%
+      power      40 W in the median, at most 40 W
+    "Busy" means that a kernel ran at all; how much of the GPU it used, a profile tells.
+    """
+    lines = []
+    for index, name in dict.fromkeys((each.index, each.name) for each in readings):
+        own = [each for each in readings if (each.index, each.name) == (index, name)]
+        which = " ".join(filter(None, ("" if index is None else str(index), name and f"({name})")))
+        lines.append(f"nvidia-smi, GPU {which}: {len(own)} readings")
+        for title, what, unit, limit in _SHOWN:
+            found = [value for each in own if (value := getattr(each, what)) is not None]
+            if not found:
+                continue
+            words = f"{_figure(median(found), unit)} in the median"
+            words += f", at most {_figure(max(found), unit)}"
+            most = next((getattr(each, limit) for each in own if limit), None)
+            words += f" of {_figure(most, unit)}" if most is not None else ""
+            lines.append(f"  {title:<10} {words}")
+    lines.append(
+        '"Busy" means that a kernel ran at all; how much of the GPU it used, a profile tells.'
+    )
+    return "\n".join(lines)
+
+
+def _figure(value: float, unit: str) -> str:
+    if unit == "B":  # a driver's MiB
+        return f"{value / 2**30:.3g} GiB"
+    return f"{value:.0%}" if unit == "%" else text(value, unit, 3)
 
 
 def _query(lines: Sequence[str]) -> list[GpuReading]:

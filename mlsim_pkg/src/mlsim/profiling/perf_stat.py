@@ -7,16 +7,25 @@ finished, how often the last cache had to ask main memory.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 
 from mlsim.equations import timing
 from mlsim.errors import NotMeasuredError
 from mlsim.profiling.stopwatch import Run
+from mlsim.units import text
 
 # Bytes of a line of a cache, unless somebody says otherwise: those of x86 and most of Arm.
 LINE = 64
 # Events that are misses of the last cache, the best first.
 _MISSES = ("LLC-load-misses", "LLC-misses", "cache-misses", "longest_lat_cache.miss")
+
+# Events that are a part of others.
+_RATES = (
+    ("cache-misses", "cache-references"),
+    ("LLC-load-misses", "LLC-loads"),
+    ("branch-misses", "branches"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,6 +178,29 @@ class PerfStat:
             As `bandwidth`.
         """
         return float(timing.bandwidth_use(self.bandwidth(line), memory_bandwidth))
+
+    def words(self) -> list[str]:
+        """Say what follows from the counters that are there, a line for each.
+
+        >>> two = {"cycles": Counter(2e9), "instructions": Counter(3e9)}
+        >>> PerfStat({**two, "task-clock": Counter(1.0)}, elapsed=0.5).words()
+        ['1.5 instructions in each cycle (IPC)', '2 cores busy on average']
+        """
+        found = []
+        with suppress(NotMeasuredError):
+            found.append(f"{self.ipc:.3g} instructions in each cycle (IPC)")
+        with suppress(NotMeasuredError):
+            if self.elapsed:
+                found.append(f"{self['task-clock'] / self.elapsed:.3g} cores busy on average")
+        for part, of in _RATES:
+            with suppress(NotMeasuredError):
+                if self[of]:
+                    found.append(f"{self[part] / self[of]:.2%} of {of} are {part}")
+        with suppress(NotMeasuredError):
+            moved = f"{text(self.traffic(), 'B', 3)} from main memory at least"
+            rate = f" ({text(self.bandwidth(), 'B/s', 3)})" if self.elapsed else ""
+            found.append(f"{moved}{rate}, by the misses of the last cache")
+        return found
 
     @property
     def scaled(self) -> tuple[str, ...]:

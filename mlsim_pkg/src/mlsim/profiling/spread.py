@@ -126,6 +126,9 @@ class Spread:
     def agrees(self, other: Spread) -> bool:
         """Whether the two intervals have a value in common.
 
+        That two measurements of one thing agree. It doesn't show that two things are alike: for
+        two versions of a program, run them in turns and take the spread of the ratio.
+
         >>> Spread.of([1.0, 2.0, 3.0]).agrees(Spread.of([3.0, 4.0])), Spread.of([1]).agrees(
         ...     Spread.of([2]))
         (True, False)

@@ -13,6 +13,7 @@ from mlsim.solvers.question import Question
 from mlsim.units import quantity, text
 
 if TYPE_CHECKING:
+    from mlsim.hardware.relatives import Loan
     from mlsim.solvers.explain import Explanation
     from mlsim.solvers.reports import Report
 
@@ -235,6 +236,36 @@ class Answer(Suggesting):
         """What this is the answer to, in words, beside one of its numbers."""
         raise NotImplementedError
 
+    # Beside its numbers.
+
+    @property
+    def loans(self) -> tuple[Loan, ...]:
+        """Constants of a calibrated answer that were measured on other devices, and on which."""
+        return ()
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """What nobody asked for, and changes the answer by a tenth, in words."""
+        return ()
+
+    def causes_behind(self, name: str) -> Mapping[str, Any]:
+        """Return what the time goes into that decides a result, as parts by cause."""
+        found: Mapping[str, Any] = getattr(self, "causes", {})
+        return found
+
+    def noted(self) -> list[tuple[str, str]]:
+        """Return rows of a report: what was borrowed, and what was assumed."""
+        lent = self.loans
+        rows = [("borrowed", "; ".join(each.words for each in lent))] if lent else []
+        return rows + [("assumed", words) for words in self.assumptions]
+
+    def notes_for_json(self) -> dict[str, Any]:
+        """Return the same for JSON."""
+        from mlsim.solvers.noted import borrowed
+
+        found = {"borrowed": borrowed(self.loans), "assumptions": list(self.assumptions)}
+        return {name: each for name, each in found.items() if each}
+
     # Written out.
 
     # Results that JSON has, whatever was asked.
@@ -246,7 +277,8 @@ class Answer(Suggesting):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the answer for JSON: every value with its unit; null for what can't be."""
-        return {**self._inputs(), **{name: self._entry(name) for name in self._reported()}}
+        found = {name: self._entry(name) for name in self._reported()}
+        return {**self._inputs(), **self.notes_for_json(), **found}
 
     def _inputs(self) -> Mapping[str, Any]:
         """Return what was asked, and what is no quantity, for JSON."""

@@ -35,6 +35,8 @@ class Formats:
     # Operators whose weights are in another format, by name; why nobody had to ask.
     apart: tuple[tuple[str, Precision], ...] = ()
     why: str = field(default="", compare=False)
+    # Whether one format was named for all, and none for the KV cache.
+    follows: bool = field(default=False, compare=False)
 
     @property
     def name(self) -> str:
@@ -50,6 +52,21 @@ class Formats:
         return (
             f"weights {self.weights.name}{some}, activations {self.activations.name}, "
             f"KV cache {self.kv_cache.name}"
+        )
+
+    @property
+    def cache_follows(self) -> str:
+        """Say that a KV cache has fewer bits because all was to have them; "" if it was named.
+
+        >>> formats("w8a8").cache_follows, formats("fp8", kv_cache="fp8").cache_follows
+        ('', '')
+        """
+        cache = self.kv_cache
+        if not self.follows or cache.bits >= WIDE:
+            return ""
+        return (
+            f"KV cache in {cache.name}, since that was asked of all: {cache.bits:g} bits, where "
+            "engines keep 16 unless told. Name the cache's format to have another"
         )
 
     def computing(self, device: Device) -> tuple[Precision, Precision, Precision]:
@@ -118,7 +135,8 @@ def formats(
     ----------
     precision
         The format of all three, such as "bf16"; or "w4a16", "w8a8kv8": bits of
-        weights, activations and (16 if left out) KV cache. None is what the model
+        weights, activations and (16 if left out) KV cache. So "fp8" is for the cache as well,
+        which an answer says, and "w8a8" names two of the three. None is what the model
         was released in, else 16 bits. Weights in int4 have a scale and a zero point
         for each group of 128.
     weights, activations, kv_cache
@@ -193,4 +211,5 @@ def _formats(
     chosen = [
         find(one if one is not None else all_) for one, all_ in zip(given, named, strict=True)
     ]
-    return Formats(chosen[0].as_weights, chosen[1], chosen[2])
+    follows = precision is not None and given[2] is None and not short
+    return Formats(chosen[0].as_weights, chosen[1], chosen[2], follows=follows)

@@ -17,7 +17,7 @@ from mlsim.errors import InvalidValueError, NotMeasuredError
 from mlsim.hardware.kernel_constants import SOURCE, kernel_series, measured_devices
 from mlsim.hardware.kernel_times import ALL_CHANNELS, exchanged_time
 from mlsim.hardware.measured_kernels import AllReduceRow, all_reduces
-from mlsim.hardware.relatives import relatives
+from mlsim.hardware.relatives import LIBRARY, NOBODY, Relatives, has_own, relatives
 from mlsim.systems.system import System
 from mlsim.units import text
 
@@ -29,7 +29,7 @@ _BEYOND = 2
 
 # The atlas's exchanges are among up to so many devices, over NVLink or, these, over PCIe.
 _MOST = 8
-_OVER_PCIE = ("Cloud.L40S", "Cloud.RTXPRO6000_Server")
+OVER_PCIE = ("Cloud.L40S", "Cloud.RTXPRO6000_Server")
 
 # Links of devices, the fastest first.
 _LINKS = ("nvlink", "infinity_fabric", "pcie")
@@ -56,8 +56,8 @@ class LinkCalibration:
         How many devices took part in what was measured.
     rows
         The published rows that were used; none where the atlas's constants were.
-    level
-        How near the device is whose exchanges were taken: "own", "sibling", ...
+    kin
+        Whose exchanges were taken, and how near they are.
     """
 
     link_fraction: float
@@ -66,7 +66,7 @@ class LinkCalibration:
     origins: Mapping[str, str]
     devices: int
     rows: tuple[AllReduceRow, ...]
-    level: str = "own"
+    kin: Relatives
 
     def time(self, row: AllReduceRow) -> float:
         """Return in s what the line says of a measured all-reduce.
@@ -139,6 +139,7 @@ def link_calibration(system: System, group: int | None = None) -> LinkCalibratio
         origins=_origins(system, members, rows),
         devices=rows[0].devices,
         rows=rows,
+        kin=Relatives("own", (system.device.key,)),
     )
 
 
@@ -156,6 +157,8 @@ class ExchangeConstants:
         1 where an engine's kernel may read other devices' memory, else 0.
     origin
         In words: of which kernels, or by which line.
+    kin
+        Whose they are; None where nothing is sent.
     """
 
     link_fraction: float
@@ -167,6 +170,7 @@ class ExchangeConstants:
     direct_fraction: float = 1.0
     direct_mark: float = 0.0
     origin: str = ""
+    kin: Relatives | None = None
 
 
 # What the atlas calls an exchange, by the name of an operator of a step.
@@ -201,13 +205,16 @@ def exchange_constants(
     kind = kind if graph else "exchange"
     joined = [name for name in _LINKS if _as_fast(system, name)]
     pcie = joined[:1] == ["pcie"]
-    measured = [key for key in measured_devices(kind) if (key in _OVER_PCIE) == pcie]
-    kin = relatives(system.device.key, measured) if joined else None
+    measured = [key for key in measured_devices(kind) if (key in OVER_PCIE) == pcie]
+    kin = relatives(system.device.key, measured, LIBRARY, what="links") if joined else None
     several = [kernel_series(key, kind, path) for key in kin.keys] if kin else []
     if kin is None or not several:
         line = link_calibration(system, group)
         return ExchangeConstants(
-            line.link_fraction, line.link_latency, origin=line.origins["link_latency"]
+            line.link_fraction,
+            line.link_latency,
+            origin=line.origins["link_latency"],
+            kin=line.kin,
         )
     middle = {name: median(each.values[name] for each in several) for name in several[0].constants}
     words = several[0].words if len(several) == 1 else f"{len(several)} devices; {SOURCE}"
@@ -215,7 +222,28 @@ def exchange_constants(
         **middle,
         direct_mark=float("direct_fraction" in middle),
         origin=f"fitted to {path} kernels: {words}{kin.words}",
+        kin=kin,
     )
+
+
+def exchange_or_roofline(
+    system: System, group: int, operator: str, *, graph: bool = True
+) -> ExchangeConstants:
+    """Return the constants of a step's exchange; where nobody measured any, those of a roofline.
+
+    Then the link alone counts at its full rate, and all else is as it was measured.
+
+    >>> from mlsim import Systems
+    >>> found = exchange_or_roofline(Systems.Gaudi3_Node, 8, "all-reduce")
+    >>> found.link_fraction, found.link_latency, found.kin.level
+    (1.0, 0.0, 'roofline')
+    """
+    try:
+        return exchange_constants(system, group, operator, graph=graph)
+    except NotMeasuredError as error:
+        why = str(error).partition(". ")[0].removeprefix("estimate='calibrated' ")
+        words = f"roofline: the full rate of the link, and no start, since the estimate {why}"
+        return ExchangeConstants(1.0, 0.0, origin=words, kin=Relatives(NOBODY, ()))
 
 
 def measured_all_reduces(system: System, members: int) -> tuple[AllReduceRow, ...]:
@@ -236,7 +264,7 @@ def measured_all_reduces(system: System, members: int) -> tuple[AllReduceRow, ..
 def _rows(system: System, members: int) -> tuple[AllReduceRow, ...]:
     """Choose the rows of the device, of the link, and of the nearest number of devices."""
     device = system.device
-    own = [row for row in all_reduces() if row.device == device.key]
+    own = [row for row in all_reduces() if row.device == device.key and has_own("links")]
     known = ", ".join(dict.fromkeys(row.device for row in all_reduces()))
     other = f"Measured are all-reduces of: {known}. Use estimate='roofline' or 'bound'."
     if not own:
@@ -268,8 +296,8 @@ def _of_kernels(system: System, members: int, bandwidth: float) -> LinkCalibrati
     if not links or members > _BEYOND * _MOST:
         return None
     pcie = links[0] == "pcie"
-    measured = [key for key in measured_devices("exchange") if (key in _OVER_PCIE) == pcie]
-    kin = relatives(system.device.key, measured)
+    measured = [key for key in measured_devices("exchange") if (key in OVER_PCIE) == pcie]
+    kin = relatives(system.device.key, measured, LIBRARY, what="links")
     if kin is None:
         return None
     several = [kernel_series(key, "exchange", "all_reduce") for key in kin.keys]
@@ -293,7 +321,7 @@ def _of_kernels(system: System, members: int, bandwidth: float) -> LinkCalibrati
         },
         devices=members,
         rows=(),
-        level=kin.level,
+        kin=kin,
     )
 
 

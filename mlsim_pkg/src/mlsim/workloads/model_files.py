@@ -42,6 +42,7 @@ _FIGURES = {
     "release_year": "year",
     "published_parameters": "parameter",
     "training_tokens": "token",
+    "configured_context": "token",
 }
 
 

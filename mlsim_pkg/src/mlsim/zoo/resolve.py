@@ -14,7 +14,7 @@ from mlsim.hardware.device_files import load_device
 from mlsim.workloads.model import Model, Network
 from mlsim.workloads.model_files import load_model
 from mlsim.zoo import spaces
-from mlsim.zoo.written import is_hub_id, is_instance
+from mlsim.zoo.written import is_hub_id, is_instance, unquantized
 
 if TYPE_CHECKING:
     from mlsim.systems import Cluster, System
@@ -65,8 +65,7 @@ def transformer(which: Model | str) -> Transformer:
         what = f"is counted as one pass over a sample ({found.sample}), not word by word"
     raise WrongKindError(
         f"{found.name} {what}: use Engine.solve(model=..., batch_size=...). "
-        f"Language models are "
-        f"{', '.join(each.key for each in spaces.Models if isinstance(each, Transformer))}."
+        "Language models are such as Llama3_8B; `mlsim zoo` lists all."
     )
 
 
@@ -178,7 +177,7 @@ def model(which: Model | str) -> Model:
         if Path(str(which)).is_dir():
             return _of_config(str(which))
         _refuse_missing(str(which), "model")
-        if is_hub_id(str(which)):
+        if is_hub_id(str(which)) and not unquantized(str(which)):
             raise UnknownNameError(f"{error} Nor is there a folder {str(which)!r}.") from None
         raise
     return found

@@ -23,11 +23,11 @@ from warnings import warn
 
 from mlsim.errors import LISTED, DataFileError, InvalidValueError, UnknownNameError, unknown_name
 from mlsim.records import DATA
-from mlsim.zoo.aliases import find as find_alias
 from mlsim.zoo.written import Board, bare, board, plain, shorter, unquantized
 
 if TYPE_CHECKING:
     from mlsim.systems import Cluster, System
+    from mlsim.zoo.aliases import Alias
 
 # The group of aliases that belongs to a namespace.
 _GROUPS = {"Models": "models", "Hardware": "devices", "Systems": "systems"}
@@ -157,7 +157,7 @@ class Namespace:
         for way in (name, *self._shorter(name)):
             if found := self._spelled.get(plain(way)):
                 return found, ""
-            if alias := find_alias(self._group, way):
+            if alias := self._alias(way):
                 return [alias.key], alias.note
             if named := self._named.get(plain(way)):
                 return [named], ""
@@ -168,7 +168,13 @@ class Namespace:
 
         No file of a record is read.
         """
-        return plain(name) in self._spelled or find_alias(self._group, name) is not None
+        return plain(name) in self._spelled or self._alias(name) is not None
+
+    def _alias(self, name: str) -> Alias | None:
+        # Names of ours, which most are, need no file of aliases.
+        from mlsim.zoo import aliases
+
+        return aliases.find(self._group, name)
 
     def knows(self, name: str) -> bool:
         """Tell whether a name is of something here, in whatever way it is written."""

@@ -10,6 +10,8 @@ from mlsim import Engine, Models, anatomy
 from mlsim.engine.predict import predict, training
 from mlsim.engine.predict.case import lengthened
 from mlsim.errors import InvalidValueError, UnknownNameError
+from mlsim.workloads.parallelism import Parallelism
+from mlsim.workloads.training_lowering import parameters_on_device
 
 ROW: dict[str, Any] = {
     "kind": "train_lm",
@@ -65,6 +67,24 @@ def test_an_anatomy_runs_in_the_program_that_it_is_told() -> None:
         anatomy("BERT_Base", tokens=128, software="eager")
     with pytest.raises(UnknownNameError, match="Did you mean 'eager'"):
         anatomy("BERT_Base", **asked, software="eagre")
+
+
+def test_what_a_device_holds_counts_how_experts_are_divided() -> None:
+    """Mixtral: 1.6 of 46.7 billion parameters are no experts; 4 B each, and 12 B of states."""
+    model = Models.Mixtral_8x7B
+    dense, expert = parameters_on_device(model, Parallelism())
+    assert dense + expert == model.parameter_count
+    assert dense < 0.05 * expert
+    assert training._held(model, 1, 1) == 16 * model.parameter_count
+    assert training._held(model, 4, 1, 8) == pytest.approx(16 * (dense + expert / 8) / 4)
+    # Of 16 copies, two have the same experts and share their states.
+    shared = dense * (4 + 12 / 16) + expert / 8 * (4 + 12 / 2)
+    assert training._held(model, 1, 16, 8) == pytest.approx(shared)
+    row = {**ROW, "case_id": "x", "model": "Mixtral_8x7B", "extra": '{"gb": 512, "mb": 1}'}
+    row |= {"tp": "2", "pp": "4", "input_len": "4096"}
+    alone, spread = (next(predict([{**row, "ep": each}])) for each in ("1", "8"))
+    assert "(zero1)" in alone.note
+    assert "shared by copies" not in spread.note
 
 
 def test_lengths_of_one_power_of_two_share_a_model() -> None:

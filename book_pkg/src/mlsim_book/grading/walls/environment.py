@@ -148,15 +148,18 @@ def _outermost(paths: Iterable[Path]) -> Iterator[Path]:
 def covered(shown: Iterable[str], hidden: Iterable[str]) -> list[str]:
     """Return what must be covered: hidden files and folders that lie in what is shown.
 
-    What lies in another of them is covered with it.
+    A folder that is shown under two names is covered under both. What lies in another that is
+    covered goes with it.
 
     >>> covered(["/usr"], ["/usr/bin", "/usr/bin/env", "/usr/no-such-folder", "/dev"])
     ['/usr/bin']
     """
-    folders = [Path(each).resolve() for each in shown]
-    real = {Path(each).resolve() for each in hidden}
-    there = [each for each in real if within(each, folders) and each.exists()]
-    return sorted(map(str, _outermost(there)))
+    real = [path for each in hidden if (path := Path(each).resolve()).exists()]
+    found = []
+    for each in map(Path, shown):
+        folder = each.resolve()
+        found += [each / path.relative_to(folder) for path in real if within(path, [folder])]
+    return sorted(map(str, _outermost(found)))
 
 
 def lost(inside: Environment, hidden: Iterable[str]) -> str:
@@ -164,12 +167,5 @@ def lost(inside: Environment, hidden: Iterable[str]) -> str:
     shell = importlib.util.find_spec("IPython")
     own = (inside.python, os.__file__, __file__, (shell and shell.origin) or __file__)
     needed = [Path(each).resolve() for each in own]
-    return next(
-        (
-            each
-            for each in covered(inside.shown, hidden)
-            for path in needed
-            if path.is_relative_to(each)
-        ),
-        "",
-    )
+    places = (Path(each) for each in covered(inside.shown, hidden))
+    return next((str(each) for each in places for path in needed if within(path, [each])), "")

@@ -8,10 +8,13 @@ one, so the limits are those of a larger part of the rows on record; `held` test
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 
 from mlsim.engine.accuracy import Scored, shelf
+from mlsim.engine.recorded_scores import ALL, BorrowedScore, borrowed_scores
+from mlsim.hardware.relatives import LEVELS, NOBODY, Loan
 
 # The shelf's kind for each kind of case that has one.
 KIND = {
@@ -53,6 +56,12 @@ class Band:
             return value / self.most, value / self.least
         return value * self.least, value * self.most
 
+    def wider(self, kind: str, loans: Iterable[Loan]) -> Band:
+        """Return it for a kind of case whose constants were borrowed."""
+        found = lent(KIND[kind], (self.least, self.most), loans)
+        least, most = self.least * found.least, self.most * found.most
+        return Band(least, most, self.times, self.words + found.words)
+
 
 @cache
 def band(kind: str, metric: str, estimate: str) -> Band | None:
@@ -73,6 +82,70 @@ def band(kind: str, metric: str, estimate: str) -> Band | None:
         most=most,
         times=metric in TIMES,
         words=f"band: {SHARE:.0%}, of {len(rows)} published rows of {KIND[kind]}, series left out",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Lent:
+    """By which factors a band's limits move where constants are borrowed, and why, in words."""
+
+    least: float
+    most: float
+    words: str
+
+
+def lent(kind: str, limits: tuple[float, float], loans: Iterable[Loan]) -> Lent:
+    """Return how much wider a band is where constants were measured on other devices.
+
+    As far as published rows lay that were predicted with such loans (`benchmarks/borrowed.py`);
+    what is borrowed of a device and of its links counts once each, as far as it was lent.
+
+    Parameters
+    ----------
+    kind
+        Of the shelf, such as "training".
+    limits
+        Of measured over predicted speed, of answers with their own constants.
+    loans
+        What was borrowed, and from where.
+
+    >>> from mlsim.hardware.relatives import Relatives
+    >>> loan = Loan("memory_fraction", Relatives("class", ("Cloud.A100",)))
+    >>> found = lent("generation", (0.8, 1.2), [loan])
+    >>> found.least < 1 < found.most
+    True
+    """
+    far: dict[str, str] = {}
+    for each in loans:
+        what, level = _LENT.get(each.constant, "device"), each.kin.level
+        if what not in far or _LEVELS.index(far[what]) < _LEVELS.index(level):
+            far[what] = level
+    found = [_lent(what, level, kind) for what, level in far.items()]
+    return Lent(
+        math.prod(min(1.0, each.least / limits[0]) for each in found),
+        math.prod(max(1.0, each.most / limits[1]) for each in found),
+        f"; wider for loans: {', '.join(map(_lent_words, found))}" if found else "",
+    )
+
+
+# What a constant belongs to, if not to the device.
+_LENT = {"exchange": "links"}
+_LEVELS = (*LEVELS, NOBODY)
+
+
+def _lent(what: str, level: str, kind: str) -> BorrowedScore:
+    """Return the score of such loans; of few rows that of farther loans, or of all kinds."""
+    ours = [each for each in borrowed_scores() if each.what == what]
+    farther = [each for each in ours if _LEVELS.index(each.level) >= _LEVELS.index(level)]
+    several = [each for each in farther if each.kind == kind]
+    several += [each for each in farther if each.kind == ALL]
+    return next(each for each in several if each.rows >= FEWEST and each.series >= SERIES)
+
+
+def _lent_words(found: BorrowedScore) -> str:
+    whose = "at full rate" if found.level == NOBODY else f"of a {found.level}"
+    return (
+        f"{found.what} {whose} ({found.rows} rows {found.error:.0%} off, not {found.own_error:.0%})"
     )
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any
 
+from mlsim.engine.answer_bands import mattering
 from mlsim.errors import InvalidValueError, MlsimError, UnknownNameError, nearest
 from mlsim.hardware import Device
 from mlsim.precision import PRECISIONS, precision as find_precision
@@ -18,7 +19,9 @@ from mlsim.zoo import aliases, resolve, spaces
 from mlsim.zoo.written import is_hub_id, plain
 
 if TYPE_CHECKING:
+    from mlsim.hardware.relatives import Loan
     from mlsim.records import Figure
+    from mlsim.solvers.answer import Answer
     from mlsim.workloads.language import Transformer
     from mlsim.workloads.model import Model
 
@@ -39,14 +42,16 @@ class Case:
     """One case: what ran where, and what is asked.
 
     `models` are those that come with the table of cases, by their plain names;
-    `layouts` are those that were searched for the table; `notes` gathers what was assumed, and
-    `kept` what was worked out for this case, since estimate and bound ask for it again.
+    `layouts` are those that were searched for the table; `notes` gathers what was assumed,
+    `lent` the borrowed constants that matter, and `kept` what was worked out for this case, since
+    estimate and bound ask for it again.
     """
 
     cells: Mapping[str, str]
     models: Mapping[str, Any] = field(default_factory=dict)
     layouts: dict[Any, Any] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
+    lent: list[Loan] = field(default_factory=list)
     kept: dict[Any, Any] = field(default_factory=dict)
 
     def text(self, name: str) -> str:
@@ -176,6 +181,17 @@ class Case:
     def cluster(self, devices: int) -> Device | System | Cluster:
         """Return so many of the device, in nodes where there are more than a node has."""
         return self.device if devices == 1 else cluster_of(self.device, devices)
+
+    def answered(self, answer: Answer, name: str) -> float:
+        """Return a result of an answer; note what it assumes, and whose constants it borrows."""
+        found = float(answer.value(name))
+        if answer.loans:
+            self.lent[:] = mattering(answer, name)
+        if self.lent:
+            self.note(f"borrowed: {'; '.join(each.words for each in self.lent)}")
+        for words in answer.assumptions:
+            self.note(words)
+        return found
 
     def note(self, words: str) -> None:
         """Add what was assumed, once."""

@@ -39,7 +39,7 @@ def _pass(case: Case, estimate: str, batch: int, **other: Any) -> float:
         **case.software(estimate, "engine"),
         **other,
     )
-    return float(found.value("latency"))
+    return case.answered(found, "latency")
 
 
 def network_rate(case: Case, estimate: str) -> float:
@@ -93,6 +93,8 @@ def _batch(case: Case) -> int:
 
 def _formats(case: Case) -> dict[str, Any]:
     weights = case.precision("w_dtype", _DEFAULT_FORMAT)
+    if not case.text("kv_dtype") and precision(weights).bits < precision(_DEFAULT_FORMAT).bits:
+        case.note(f"kv_dtype not stated: KV cache in {_DEFAULT_FORMAT}")
     return {
         "weights": weights,
         "activations": case.precision("a_dtype", weights),
@@ -162,7 +164,7 @@ def pass_time(case: Case, estimate: str) -> float:
         **_formats(case),
         **case.software(estimate, "engine"),
     )
-    return float(found.value("time_to_first_token"))
+    return case.answered(found, "time_to_first_token")
 
 
 def pass_rate(case: Case, estimate: str) -> float:
@@ -172,7 +174,7 @@ def pass_rate(case: Case, estimate: str) -> float:
 
 def first_token_time(case: Case, estimate: str) -> float:
     """Return the seconds until the first token of a batch of prompts."""
-    return float(serve(case, estimate).value("time_to_first_token"))
+    return case.answered(serve(case, estimate), "time_to_first_token")
 
 
 def prefill_rate(case: Case, estimate: str) -> float:
@@ -182,7 +184,7 @@ def prefill_rate(case: Case, estimate: str) -> float:
     # What is computed in one go and what in chunks: a chunk reads the weights once.
     asked: dict[str, Any] = {"output_tokens": 1}
     whole = serve(case, estimate, prompt_tokens=prompt + depth, **asked)
-    time = float(whole.value("time_to_first_token"))
+    time = case.answered(whole, "time_to_first_token")
     if depth:
         time -= float(
             serve(case, estimate, prompt_tokens=depth, **asked).value("time_to_first_token")
@@ -192,7 +194,7 @@ def prefill_rate(case: Case, estimate: str) -> float:
 
 def decode_rate(case: Case, estimate: str) -> float:
     """Return tokens per second of all sequences while they are generated."""
-    return float(serve(case, estimate).value("decode_throughput"))
+    return case.answered(serve(case, estimate), "decode_throughput")
 
 
 def generation_time(case: Case, estimate: str) -> float:
@@ -206,7 +208,7 @@ def _generated(case: Case) -> int:
 
 def static_rate(case: Case, estimate: str) -> float:
     """Return new tokens per second of a batch over its whole time, the prompt included."""
-    return float(serve(case, estimate).value("output_throughput"))
+    return case.answered(serve(case, estimate), "output_throughput")
 
 
 def offline_rate(case: Case, estimate: str) -> float:
@@ -214,12 +216,13 @@ def offline_rate(case: Case, estimate: str) -> float:
     batch = None if case.text("batch") else _largest(case)
     found = serve(case, estimate, batch_size=batch)
     beams = case.more_whole("beam", 1)
+    rate = case.answered(found, "output_throughput")
     if beams == 1 or estimate == "bound":  # beams share a prompt: the bound has none of them
-        return float(found.value("output_throughput"))
+        return rate
     # A request is decoded as several beams, of which one is counted; its prompt is read once.
     case.note(f"{beams} beams a request, of which one is counted")
     total = found.batch_size * case.whole("output_len")
-    time = total / float(found.value("output_throughput"))
+    time = total / rate
     first = float(found.value("time_to_first_token"))
     return float(total / beams / (time - first + first / beams))
 

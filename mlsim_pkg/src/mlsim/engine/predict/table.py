@@ -211,6 +211,7 @@ def _banded(case: Case, value: Any, source: str, bound: float | None) -> tuple[f
     if found is None:
         case.note("no band: too few published rows of this kind, to which nothing is fitted")
         return None
+    found = found.wider(case.text("kind"), case.lent)
     case.note(found.words)
     low, high = found.around(value)
     if bound is None:

@@ -14,6 +14,8 @@ from mlsim.errors import InvalidValueError
 from mlsim.software import narrower
 from mlsim.solvers.training.training import Training
 from mlsim.workloads.language import Transformer
+from mlsim.workloads.parallelism import Parallelism
+from mlsim.workloads.training_lowering import parameters_on_device
 
 # Of a batch that nobody states: so many tokens a step, as large language models have them.
 USUAL_TOKENS = 4_000_000
@@ -74,7 +76,7 @@ def _arguments(case: Case) -> dict[str, Any]:
     if _is_open(case, model):
         return {**whole, "model": model, **_searched(case, model, whole)}
     tensor, pipeline, context = _spread(case)
-    copies = max(1, devices // (tensor * pipeline * context))
+    copies, experts = max(1, devices // (tensor * pipeline * context)), case.whole("ep", 1)
     interleaved = case.more_whole("v", 1) if pipeline > 1 else 1
     micro = _micro(case, copies, pipeline)
     recompute = str(case.extra.get("recompute", "none"))
@@ -90,10 +92,10 @@ def _arguments(case: Case) -> dict[str, Any]:
         "tensor_parallel": tensor,
         "pipeline_parallel": pipeline,
         "context_parallel": context,
-        "expert_parallel": case.whole("ep", 1),
+        "expert_parallel": experts,
         "interleaved": interleaved,
         "sequence_parallel": recompute != "full" and tensor > 1,
-        "shard": _shard(case, model, tensor * pipeline, copies),
+        "shard": _shard(case, model, tensor * pipeline, copies, experts),
         "recompute": recompute,
     }
 
@@ -104,9 +106,15 @@ def _spread(case: Case) -> tuple[int, int, int]:
     return tensor, pipeline, context
 
 
-def _held(model: Transformer, parts: int, copies: int) -> float:
-    """Return the bytes of weights, gradients and shared states on each device."""
-    return model.parameter_count / parts * (_WEIGHT_BYTES + _STATE_BYTES / copies)
+def _held(model: Transformer, parts: int, copies: int, experts: int = 1) -> float:
+    """Return the bytes of weights, gradients and shared states on each device.
+
+    Experts are divided among groups of copies, and the copies of each share its states.
+    """
+    dense, expert = parameters_on_device(model, Parallelism())
+    shared = _WEIGHT_BYTES + _STATE_BYTES / copies
+    own = _WEIGHT_BYTES + _STATE_BYTES / max(1.0, copies / experts)
+    return (dense * shared + expert / experts * own) / parts
 
 
 def _is_open(case: Case, model: Transformer) -> bool:
@@ -154,13 +162,14 @@ def _search(case: Case, model: Transformer, whole: dict[str, Any]) -> dict[str, 
     }
 
 
-def _shard(case: Case, model: Transformer, parts: int, copies: int) -> str:
+def _shard(case: Case, model: Transformer, parts: int, copies: int, experts: int) -> str:
     """Return what copies shard: as stated, else as much as a device needs to hold its part."""
     if case.more("fsdp", 0, zero=True):
         return "zero3"
-    if copies == 1 or _held(model, parts, 1) < case.device.capacity_si:
+    if copies == 1 or _held(model, parts, 1, experts) < case.device.capacity_si:
         return "none"
-    found = "zero1" if _held(model, parts, copies) < case.device.capacity_si else "zero3"
+    held = _held(model, parts, copies, experts)
+    found = "zero1" if held < case.device.capacity_si else "zero3"
     case.note(f"weights and their states don't fit on each device: shared by copies ({found})")
     return found
 
@@ -201,7 +210,7 @@ def step_time(case: Case, estimate: str) -> float:
     """Return the seconds of a step; the bound is its arithmetic at the peak rate alone."""
     if estimate == "bound":
         return _model_flops(case, "flash") / (_peak(case) * case.count)
-    return float(_train(case, estimate).value("step_time"))
+    return case.answered(_train(case, estimate), "step_time")
 
 
 def _model_flops(case: Case, attention: str) -> float:
@@ -295,7 +304,7 @@ def samples_rate(case: Case, estimate: str) -> float:
             software="framework" if tuned else "eager",
             check_memory=False,
         )
-        return batch * devices / float(step.value("step_time"))
+        return batch * devices / case.answered(step, "step_time")
     found = anatomy(
         model,
         **asked,
@@ -305,6 +314,7 @@ def samples_rate(case: Case, estimate: str) -> float:
         estimate=estimate,
         **case.software(estimate, "eager"),
     )
+    case.answered(found.training_profile, "latency")
     return batch * devices / float(found.time)
 
 

@@ -6,7 +6,7 @@ from itertools import product
 from typing import TYPE_CHECKING, Any
 
 from mlsim.engine.sweeps.question import Question
-from mlsim.engine.sweeps.table import UNITS
+from mlsim.engine.sweeps.table import UNITS, note_borrowed
 from mlsim.errors import UnsupportedPrecisionError, need
 from mlsim.precision import precision as find_precision
 from mlsim.solvers.answer import (
@@ -20,6 +20,7 @@ from mlsim.solvers.causes import DECIDING, with_causes
 from mlsim.solvers.forward.configuration import Configuration
 from mlsim.solvers.forward.profile import kind_of
 from mlsim.solvers.inputs import CALIBRATED
+from mlsim.solvers.noted import told
 
 if TYPE_CHECKING:
     import pandas
@@ -69,7 +70,21 @@ def sweep_networks(asked: Question) -> pandas.DataFrame:
     )
     table: pandas.DataFrame = library.DataFrame(columns, copy=False)
     table.attrs |= {**asked.notes, UNITS: asked.units}
+    note_borrowed(table, _borrowed(kind, combinations, estimate))
     return table
+
+
+def _borrowed(
+    kind: type[Configuration], combinations: list[tuple[Any, ...]], estimate: str
+) -> dict[str, str]:
+    """Return whose constants each device has, in words, where not its own."""
+    found: dict[str, str] = {}
+    for model, device, number_format in combinations if estimate == CALIBRATED else ():
+        if device.name in found or number_format.computes_as not in device.compute.figures:
+            continue
+        loans = kind(model, device, number_format, estimate, 1.0, {}).loans
+        found |= {device.name: told(loans)} if loans else {}
+    return found
 
 
 def _job(

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from mlsim.engine.sweeps.doors import quantity_of
+from mlsim.engine.sweeps.entries import label
 from mlsim.engine.sweeps.question import BOTTLENECK, Question
 from mlsim.errors import (
     DoesNotFitError,
@@ -22,6 +23,7 @@ from mlsim.errors import (
 from mlsim.quantities import term
 from mlsim.solvers.answer import COMPUTE_BOUND, DOES_NOT_FIT, MEMORY_BOUND
 from mlsim.solvers.inputs import BARE
+from mlsim.solvers.noted import told
 from mlsim.units import quantity
 
 # What a combination may be refused for; what else is wrong is wrong of the whole sweep.
@@ -77,6 +79,8 @@ class Block:
     feasible: Any
     reasons: Words
     refused: dict[str, type[MlsimError]] = field(default_factory=dict)
+    # By the name of the hardware, which constants were measured elsewhere, and where.
+    borrowed: dict[str, str] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return self.stop - self.start
@@ -157,6 +161,7 @@ class Rows:
             self.block.reasons.put(rows[~fits], TOO_LARGE)
             self.block.refused[TOO_LARGE] = DoesNotFitError
         self._together(answer)
+        self.note_loans(answer)
         for name in self.question.results:
             try:
                 self._write_one(answer, name, rows, fits)
@@ -167,6 +172,12 @@ class Rows:
                 # It runs, but has no such result.
                 why = str(error)
                 self.block.reasons.put(rows[fits & (self.block.reasons.codes[rows] == 0)], why)
+
+    def note_loans(self, answer: Any) -> None:
+        """Note once whose constants answers on a piece of hardware have."""
+        where = label(self.choice.get("hardware"))
+        if where not in self.block.borrowed and (lent := getattr(answer, "loans", ())):
+            self.block.borrowed[where] = told(lent)
 
     def _together(self, answer: Any) -> None:
         """Compute the results of a network in one go."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from mlsim.engine.sweeps.question import Axis, Question
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 # Of a table: the unit of each column that has one.
 UNITS = "units"
+BORROWED = "borrowed"
 
 
 def asked(question: Question, start: int, stop: int) -> dict[str, Any]:
@@ -59,7 +60,14 @@ def as_table(question: Question, blocks: Sequence[Block]) -> pandas.DataFrame:
     found["reason"] = _categories(library, _joined([each.reasons for each in blocks]))
     table: pandas.DataFrame = library.DataFrame(found, copy=False)
     table.attrs |= {**question.notes, UNITS: question.units}
+    note_borrowed(table, {name: told for each in blocks for name, told in each.borrowed.items()})
     return table
+
+
+def note_borrowed(table: pandas.DataFrame, found: Mapping[str, str]) -> None:
+    """Note, by the name of the hardware, whose constants its rows have, where not its own."""
+    if found:
+        table.attrs[BORROWED] = dict(found)
 
 
 def _joined(parts: Sequence[Words]) -> Words:

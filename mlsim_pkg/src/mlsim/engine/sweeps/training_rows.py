@@ -60,6 +60,7 @@ class TrainingRows(OneByOne):
         except REFUSED:
             super().fill(numbers, rows)
             return
+        self.note_loans(one)
         arrays = {_KNOWN_AS.get(name, name): values for name, values in numbers.items()}
         whole = one.run.question
         many = asked_of.Question(

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from mlsim.errors import DataFileError
+from mlsim.errors import DataFileError, InvalidValueError
 from mlsim.profiling.measured_profile import MeasuredProfile
 from mlsim.profiling.read.fixed import spans_of
 from mlsim.profiling.read.sources import SQLITE, Source, open_source
@@ -48,6 +48,8 @@ def read_profile(path: str | Path, *, decimal: str | None = None) -> MeasuredPro
     DataFileError
         If the file is damaged, cut off, too large, binary or of no known format; says where and
         what to do.
+    InvalidValueError
+        If `path` is no path.
 
     >>> import tempfile, pathlib
     >>> file = pathlib.Path(tempfile.mkdtemp(), "stats.csv")
@@ -55,6 +57,10 @@ def read_profile(path: str | Path, *, decimal: str | None = None) -> MeasuredPro
     >>> print(read_profile(file).time.to("us").round(6))
     8.0 µs
     """
+    if not isinstance(path, (str, Path)):
+        raise InvalidValueError(
+            f"a profile is a file, given by its path as text or Path, not {path!r}."
+        )
     source = open_source(path)
     if source.head.startswith(SQLITE):
         from mlsim.profiling.read import nsight_sqlite
@@ -64,7 +70,7 @@ def read_profile(path: str | Path, *, decimal: str | None = None) -> MeasuredPro
     if start[:1] in ("{", "[") and '"counter-value"' not in start:
         from mlsim.profiling.read import kineto
 
-        if kineto.is_trace(start):
+        if kineto.is_trace(start) and not _of_rocprof(start):
             return kineto.read(source)
     return _read_text(source, decimal)
 
@@ -87,6 +93,11 @@ def _read_text(source: Source, decimal: str | None) -> MeasuredProfile:
     raise DataFileError(f"{source.path}: {_what(source.start)} {_KNOWN}")
 
 
+def _of_rocprof(start: str) -> bool:
+    """Whether JSON is what rocprof or rocprofv3 writes."""
+    return "rocprofiler-sdk-tool" in start or ("traceEvents" in start and '"BeginNs"' in start)
+
+
 def _what(start: str) -> str:
     """Say what a file is instead of a profile, as far as it shows."""
     lines = [line for line in start.splitlines() if line.strip()]
@@ -94,6 +105,13 @@ def _what(start: str) -> str:
         return "this is a list of metrics without values: collect them with ncu --metrics."
     if "Command Line Profiler" in start:
         return "this is what ncu --version prints, and has no kernel."
+    if "NVIDIA-SMI" in start or start.startswith(("# gpu", "timestamp, ", "index, ", "name, ")):
+        return "this is a log of nvidia-smi, of which `read_nvidia_smi` makes readings."
+    if _of_rocprof(start):
+        return (
+            "this is rocprof's trace for a browser. Give the table beside it: results.csv or "
+            "results.stats.csv, with rocprofv3 what --output-format csv writes."
+        )
     first = lines[0].strip() if lines else ""
     columns = first.split(",")
     if len(columns) > 2:

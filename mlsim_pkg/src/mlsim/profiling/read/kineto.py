@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from statistics import median
 from typing import Any
 
 from mlsim.errors import DataFileError
@@ -57,7 +56,7 @@ class _Found:
     operators: list[Operator] = field(default_factory=list)
     starts: dict[Any, float] = field(default_factory=dict)
     called: dict[Any, float] = field(default_factory=dict)
-    launches: list[float] = field(default_factory=lambda: [0, 0.0])
+    launches: list[float] = field(default_factory=list)  # the time of each
     ranges: int = 0
     base: float | None = None
 
@@ -117,8 +116,7 @@ def _take(event: dict[str, Any], found: _Found, source: Source, count: int) -> N
         _copy(name, args, interval, seconds, found)
     elif category in _RUNTIMES:
         if "Launch" in name:
-            found.launches[0] += 1
-            found.launches[1] += seconds
+            found.launches.append(seconds)
             if len(found.called) < _MOST_PAIRS:
                 found.called[args.get("correlation")] = start
     elif category == "cuda_profiler_range":
@@ -244,7 +242,6 @@ def _profile(source: Source, about: dict[str, Any], found: _Found) -> MeasuredPr
         for key, start in found.starts.items()
         if key is not None and key in found.called
     ]
-    calls, seconds = found.launches
     major, minor = first.get("computeMajor"), first.get("computeMinor")
     return MeasuredProfile(
         kernels,
@@ -254,7 +251,7 @@ def _profile(source: Source, about: dict[str, Any], found: _Found) -> MeasuredPr
         {"compute capability": f"{major}.{minor}"} if isinstance(major, int) else {},
         copies=_transfers(found.copies),
         exchanges=_transfers(found.exchanges),
-        launches=Launches(int(calls), seconds, median(waits) if waits else None) if calls else None,
+        launches=Launches.of(found.launches, waits),
         activity=activities(found.spans),
         operators=operators,
         notes=tuple(notes),

@@ -7,7 +7,6 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
-from statistics import median
 from typing import Any
 from urllib.parse import quote
 
@@ -210,13 +209,12 @@ class _Export:
     def _launches(self, names: dict[Any, str], starts: dict[Any, float]) -> Launches | None:
         if _RUNTIME not in self.tables:
             return None
-        calls, seconds, waits = 0, 0.0, []
+        times, waits = list[float](), list[float]()
         for row in self.rows(_RUNTIME, ("start", "end", "nameId", "correlationId")):
             if "Launch" not in names.get(row[2], ""):
                 continue
             start, end = self.interval(_RUNTIME, row[0], row[1])
-            calls += 1
-            seconds += end - start
+            times.append(end - start)
             if row[3] in starts:
                 waits.append(starts[row[3]] - start)
-        return Launches(calls, seconds, median(waits) if waits else None) if calls else None
+        return Launches.of(times, waits)

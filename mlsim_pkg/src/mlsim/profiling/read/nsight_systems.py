@@ -83,8 +83,7 @@ class _Found:
     kernels: Sums = field(default_factory=Sums)
     copies: dict[str, list[float]] = field(default_factory=dict)
     sizes: dict[str, float] = field(default_factory=dict)
-    launches: list[float] = field(default_factory=lambda: [0.0, 0.0])
-    launched: bool = False
+    launches: list[Launches] = field(default_factory=list)  # of each function that starts kernels
     spans: dict[int, Spans] = field(default_factory=dict)
     device: str = ""
 
@@ -96,12 +95,18 @@ class _Found:
         if size is not None:
             self.sizes[direction(name)] = self.sizes.get(direction(name), 0.0) + size
 
-    def launch(self, name: str, count: int, seconds: float | None) -> None:
-        """Add calls of the host, if they start kernels."""
-        if "Launch" in name and seconds is not None:
-            self.launched = True
-            self.launches[0] += count
-            self.launches[1] += seconds
+    def launched(self) -> Launches | None:
+        """Return the starts of kernels, their median that of the function called most."""
+        if not self.launches:
+            return None
+        most = max(self.launches, key=lambda each: each.calls)
+        longest = [each.longest for each in self.launches if each.longest is not None]
+        return Launches(
+            sum(each.calls for each in self.launches),
+            sum(each.seconds for each in self.launches),
+            usual=most.usual,
+            longest=max(longest, default=None),
+        )
 
 
 def read(
@@ -226,7 +231,15 @@ class _Report:
         self._check_mean(row, seconds, count)
         what = row.get(self.columns.get("Type" if self.kind == "nvprof" else "Category", ""))
         if self.kind == "calls" or (self.kind == "nvprof" and "GPU" not in what):
-            found.launch(name, count, seconds)
+            if "Launch" in name and seconds is not None:
+                usual, longest = (
+                    next(
+                        (self.scaled(row, each, "s") for each in names if each in self.columns),
+                        None,
+                    )
+                    for names in (("Med", "Median"), ("Max", "Maximum"))
+                )
+                found.launches.append(Launches(count, seconds, None, usual, longest))
         elif (
             self.kind == "copies"
             or (self.kind == "all" and "KERNEL" not in what.upper())
@@ -300,7 +313,6 @@ def _profile(source: Source, found: _Found) -> MeasuredProfile:
         Transfer(name, int(count), None if isnan(seconds) else seconds, found.sizes.get(name))
         for name, (count, seconds) in found.copies.items()
     )
-    launches = Launches(int(found.launches[0]), found.launches[1]) if found.launched else None
     return MeasuredProfile(
         kernels,
         "Nsight Systems",
@@ -308,6 +320,6 @@ def _profile(source: Source, found: _Found) -> MeasuredProfile:
         found.device,
         copies=copies,
         exchanges=exchanges,
-        launches=launches,
+        launches=found.launched(),
         activity=activities(found.spans),
     )

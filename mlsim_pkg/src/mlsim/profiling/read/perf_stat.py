@@ -75,6 +75,7 @@ def _profile(source: Source, name: str, found: PerfStat) -> MeasuredProfile:
         notes = (
             f"Some events were counted {share:g} % of the time and scaled up by perf: estimates.",
         )
+    notes += tuple(f"{each}." for each in found.words())
     files = (str(source.path),)
     return MeasuredProfile((whole,), "perf stat", files, counters=counters, notes=notes)
 

@@ -44,6 +44,17 @@ class Table:
                 )
             self.columns[name] = place
 
+    def filled(self, cells: list[str] | None) -> list[str] | None:
+        """Return cells with those added that ncu leaves out of a row without a rule.
+
+        Its header names the columns of rules behind the metrics; a metric's row ends with one
+        empty cell for all of them.
+        """
+        first = self.columns.get("Rule Name")
+        if cells is None or first is None or len(cells) != first + 1 or cells[first]:
+            return cells
+        return cells + [""] * (len(self.header) - len(cells))
+
     def at(self, line: int) -> str:
         """Say where a line is, for a message."""
         return f"{self.source.path}:{line}"
@@ -165,7 +176,7 @@ def rows_of(
         text = line.strip()
         if not text or text.startswith(("==", "--")):
             continue
-        cells = split(text if table.sign != "\t" else line, table.sign)
+        cells = table.filled(split(text if table.sign != "\t" else line, table.sign))
         if cells is not None and len(cells) == wide and [c.strip() for c in cells] == table.header:
             continue
         if known is not None and not text[:1].isdigit():
@@ -233,7 +244,7 @@ def locale_of(
             seen += 1
             if seen > most:
                 return
-            row = split(line.strip(), table.sign) or []
+            row = table.filled(split(line.strip(), table.sign)) or []
             if len(row) == len(table.header):
                 yield from (row[place] for place in places)
 

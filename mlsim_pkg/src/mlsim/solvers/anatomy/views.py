@@ -32,6 +32,7 @@ def overview(anatomy: Anatomy, most: int = _MOST) -> View:
         notes.append(f"peak of a step {held(peak.total)}, {peak.phase} {peak.layer}".rstrip())
     if anatomy.device:
         notes.append(f"{text(anatomy.time, 's')} a step, {anatomy.profile.estimate}")
+        notes += [f"{name}: {words}" for name, words in anatomy.profile.noted()]
     rows = anatomy.layers.rows
     if most and len(rows) > most:
         notes.append(f"{len(rows)} layers, of which the ends are shown; .layers has all")
@@ -165,6 +166,7 @@ def as_dict(anatomy: Anatomy) -> dict[str, Any]:
         "totals": anatomy.totals,
         "layers": [{name: row.get(name) for name in layers.columns} for row in layers.rows],
         "notes": list(anatomy.notes),
+        **(anatomy.profile.notes_for_json() if anatomy.device else {}),
     }
     if anatomy.training:
         peak = anatomy.peak

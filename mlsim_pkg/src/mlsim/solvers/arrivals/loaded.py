@@ -22,6 +22,8 @@ from mlsim.workloads.requests import Requests
 if TYPE_CHECKING:
     from pint import Quantity
 
+    from mlsim.hardware.relatives import Loan
+
 _RATES = ("request_rate", "output_throughput", "running_requests", "waiting_requests")
 RESULTS = (
     *TIMES,
@@ -155,6 +157,16 @@ class LoadedService(Answer):
         return float(self.value("output_throughput"))
 
     @property
+    def loans(self) -> tuple[Loan, ...]:
+        """Constants of a calibrated answer that were measured on other devices, and on which."""
+        return self.loaded.service.loans
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """What nobody asked for, and changes the answer by a tenth, in words."""
+        return self.loaded.service.assumptions
+
+    @property
     def about(self) -> str:
         """What this is the answer to, in words."""
         loaded = self.loaded
@@ -195,7 +207,7 @@ class LoadedService(Answer):
         title, _, arrivals = self.about.partition(": ")
         rows[:0] = [("arrivals", arrivals), ("requests", lengths)]
         service = self.loaded.service
-        rows[2:2] = list(service.switches.words().items())
+        rows[2:2] = [*service.switches.words().items(), *self.noted()]
         if service.software:
             rows.insert(2, ("program", f"{service.software.name} ({service.software.key})"))
         rows.append(

@@ -8,6 +8,7 @@ from functools import cached_property
 
 from mlsim.equations import Equation, equations_of, plan, pools as physics, prompt_lines
 from mlsim.errors import InvalidValueError
+from mlsim.hardware.relatives import Loan
 from mlsim.solvers.arrivals.asked import Loaded
 from mlsim.solvers.arrivals.closed_forms import Steady
 from mlsim.solvers.arrivals.loaded import RESULTS, LoadedService
@@ -17,6 +18,7 @@ from mlsim.solvers.arrivals.results import results
 from mlsim.solvers.arrivals.steady import OBSERVED, Typical
 from mlsim.solvers.arrivals.step_times import step_times
 from mlsim.solvers.arrivals.tandem import Reader, Station, in_tandem
+from mlsim.solvers.noted import farthest
 from mlsim.solvers.question import Known, Question
 from mlsim.solvers.serving.pools import Pools, transfer_bytes
 from mlsim.workloads.requests import Requests
@@ -177,6 +179,11 @@ class SplitLoadedService(LoadedService):
         self._check_rate(loaded)
         super().__init__(loaded)
         self.steady = SplitSteady(loaded) if loaded.rate else None
+
+    @property
+    def loans(self) -> tuple[Loan, ...]:
+        """Constants that were measured on other devices, of either pool."""
+        return farthest((*self.loaded.both.prefill.loans, *super().loans))
 
     def _check_rate(self, loaded: SplitLoaded) -> None:
         most = loaded.rate_of("split_rate")

@@ -9,6 +9,7 @@ from typing import ClassVar
 from mlsim.equations import Equation
 from mlsim.equations.software import brought_bytes
 from mlsim.hardware.device_calibration import Calibration
+from mlsim.hardware.relatives import Loan
 from mlsim.precision import PRECISIONS
 from mlsim.software import Software, software as find_software
 from mlsim.solvers import calibrated
@@ -19,6 +20,7 @@ from mlsim.solvers.forward.configuration import (
     Configuration,
     with_lookups,
 )
+from mlsim.solvers.noted import without_given
 from mlsim.solvers.question import Known
 from mlsim.workloads.operators import NetworkOperators
 
@@ -65,6 +67,12 @@ class CalibratedConfiguration(Configuration):
     def calibrations(self) -> dict[str, Calibration]:
         """What the device was measured to reach; empty if all of it is given."""
         return calibrated.constants(self.device, (self.precision.name,), self.given)
+
+    @property
+    def loans(self) -> tuple[Loan, ...]:
+        """Which constants were measured on other devices."""
+        lent = (loan for each in self.calibrations.values() for loan in each.loans)
+        return tuple(without_given(lent, self.given))
 
     @property
     def operators(self) -> NetworkOperators:

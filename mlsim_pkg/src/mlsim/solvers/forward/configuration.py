@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from mlsim.equations import Equation, equations_of, memory, roofline
 from mlsim.equations.graph import Run, fold
@@ -21,6 +21,9 @@ from mlsim.solvers.inputs import CALIBRATED, check_estimate
 from mlsim.solvers.question import Known, Question, recorded
 from mlsim.workloads.model import FLOPS_PER_MULTIPLY_ADD, Network
 from mlsim.workloads.operators import NetworkOperators
+
+if TYPE_CHECKING:
+    from mlsim.hardware.relatives import Loan
 
 # The equations of this question. Those of layers have been used when the model
 # was lowered; those of a language model's steps answer another.
@@ -87,6 +90,11 @@ class Configuration:
     def calibrated(self) -> bool:
         """Whether the rates are those that were measured."""
         return self.estimate == CALIBRATED
+
+    @property
+    def loans(self) -> tuple[Loan, ...]:
+        """Which constants were measured on other devices: none of a roofline."""
+        return ()
 
     @property
     def equations(self) -> tuple[Equation, ...]:

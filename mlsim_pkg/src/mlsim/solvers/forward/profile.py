@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from pint import Quantity
 
     from mlsim.hardware import Device
+    from mlsim.hardware.relatives import Loan
     from mlsim.software import Software
     from mlsim.solvers.causes import Causes
     from mlsim.solvers.reports import Report
@@ -120,6 +121,18 @@ class Profile(Answer):
     def estimate(self) -> str:
         """Which answer this is: "roofline", "bound" or "calibrated"."""
         return self.configuration.estimate
+
+    @property
+    def loans(self) -> tuple[Loan, ...]:
+        """Constants of a calibrated answer that were measured on other devices, and on which."""
+        return self.configuration.loans
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """What nobody asked for, and changes the answer by a tenth, in words."""
+        from mlsim.solvers.noted import of_device
+
+        return tuple(of_device(self.hardware))
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -63,10 +63,11 @@ def report(profile: Profile) -> Report:
     assumed = [("formats", profile.configuration.why)] if profile.configuration.assumed else []
     assumed += [(name, str(words)) for name, words in _software(profile).items()]
     if profile.shape:
-        return Report(title, _points(profile), heads=_HEADS, notes=assumed)
+        notes = [*assumed, *profile.noted()]
+        return Report(title, _points(profile), heads=_HEADS, notes=notes)
     required = held(float(profile.value("memory_required")))
     memory = f"{required} of {held(profile.value('memory_capacity'))}"
-    rows = [("batch size", str(profile.batch_size)), *assumed]
+    rows = [("batch size", str(profile.batch_size)), *assumed, *profile.noted()]
     if profile.shows_times:
         rows += [
             ("latency", text(float(profile.value("latency")), "s")),

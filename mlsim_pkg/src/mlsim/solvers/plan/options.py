@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mlsim.equations import arrivals, plans
 from mlsim.errors import MlsimError
@@ -12,6 +12,9 @@ from mlsim.solvers.serving.phase import step_question
 from mlsim.solvers.serving.service import Service
 from mlsim.solvers.serving.speculated import round_question
 from mlsim.systems.schedulers import Scheduler
+
+if TYPE_CHECKING:
+    from mlsim.hardware.relatives import Loan
 
 # Batches that are tried of each layout, and prompts that are read together to time one more.
 BATCHES, TOGETHER = 32, 4
@@ -73,6 +76,12 @@ class Option:
     front: Mapping[str, Any] = field(repr=False)
     # What reads the prompts, where that has devices of its own.
     prefill: Candidate | None = None
+    # Constants that were measured on other devices, and matter; by which factor its times may be
+    # longer than those of a layout with its own; and what it takes if they are: nothing where it
+    # then misses the goals.
+    loans: tuple[Loan, ...] = ()
+    slower: float = 1.0
+    slow: Mapping[str, float] = field(default_factory=dict)
 
     def __getitem__(self, name: str) -> float:
         return self.found[name]
@@ -117,6 +126,23 @@ def tried(candidate: Candidate, goals: Goals, rule: Scheduler) -> Option | Refus
     if isinstance(front, str):
         return Refused(candidate, name_of(candidate.service), front)
     return _chosen(candidate, front, goals)
+
+
+def slowed(option: Option, goals: Goals, factor: float) -> Mapping[str, float]:
+    """Return what a layout takes if all its steps are so many times as long; nothing if late.
+
+    Of two pools it is the cost that grows: each copy answers as much less.
+    """
+    if option.prefill is not None:
+        if option["margin"] < factor:
+            return {}
+        found = {name: option[name] * factor for name in ("fleet_price", "fleet_devices")}
+        return {**option.found, **found}
+    times = dict.fromkeys(("time_per_output_token", "time_to_first_token"), factor)
+    times["replica_rate"] = 1 / factor
+    front = {name: values * times.get(name, 1.0) for name, values in option.front.items()}
+    made = _chosen(option.candidate, front, goals)
+    return made.found if isinstance(made, Option) else {}
 
 
 def name_of(service: Service) -> str:

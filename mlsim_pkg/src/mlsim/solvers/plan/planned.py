@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from mlsim.errors import InvalidValueError
+from mlsim.solvers.noted import farthest, told
 from mlsim.solvers.plan.options import Goals, Option, Refused
 from mlsim.solvers.plan.planned_rows import front_points, nothing, price_words, row
 from mlsim.solvers.reports import Report
@@ -19,6 +21,8 @@ if TYPE_CHECKING:
 OBJECTIVES = {"cost": ("USD/s", "USD/h"), "energy": ("W", "kW"), "devices": ("1", "")}
 SECONDS = 3600.0
 MILLION = 1e6
+# Beside a plan that rests on constants of other devices.
+_MARK = "*"
 # Options that the text tells of.
 _SHOWN = 5
 
@@ -140,6 +144,8 @@ class Planned:
             "objective": self.objective,
             **self._made_by(),
             **self._switched(),
+            **({"borrowed": self.borrowed} if self.borrowed else {}),
+            **({"assumptions": self.assumptions} if self.assumptions else {}),
             "options": [row(each) for each in self.options],
             "refused": [{"layout": each.name, "why": each.why} for each in self.refused],
         }
@@ -159,6 +165,45 @@ class Planned:
         made_by = self.best.service.software
         return {"software": made_by.key} if made_by else {}
 
+    @property
+    def borrowed(self) -> list[str]:
+        """What plans with constants of other devices rest on, and where they stand, in words."""
+        lent = [each for each in self.options if each.loans]
+        if not lent:
+            return []
+        devices = dict.fromkeys(each.service.device.name for each in lent)
+        loans = {
+            name: farthest(
+                loan for each in lent if each.service.device.name == name for loan in each.loans
+            )
+            for name in devices
+        }
+        most = max(each.slower for each in lent)
+        late = sum(not each.slow for each in lent)
+        last = f"; {late} would miss the goals then, and stand last" if late else ""
+        where = (
+            f"plans marked {_MARK} stand by what they take at the slow edge of their band, with "
+            f"steps up to {most:.2f} times as long as predicted{last}. {self._by_prediction()}"
+        )
+        return [f"{name} borrows {told(found)}" for name, found in loans.items()] + [where]
+
+    def _by_prediction(self) -> str:
+        """Say what would stand first if borrowed constants were a device's own."""
+        least = min(self.options, key=self._value)
+        if self._value(least) == self._value(self.best):
+            if not self.best.loans:
+                return "The first rests on its own"
+            own = next((each for each in self.options if not each.loans), None)
+            than = f": {own.name}, {self._price(own)}" if own else ": there is none"
+            return f"The first is one of them; the best that is measured{than}"
+        return f"As predicted, {least.name} would be first, {self._price(least)}"
+
+    @property
+    def assumptions(self) -> list[str]:
+        """What nobody asked for, and changes a plan by a tenth, in words."""
+        found = (words for each in self._shown() for words in each.service.assumptions)
+        return list(dict.fromkeys(found))
+
     def _switched(self) -> dict[str, Any]:
         """Return what is switched on, for JSON; nothing where nothing is."""
         on = self.best.service.switches
@@ -172,7 +217,12 @@ class Planned:
             f"{goals.output_tokens:,.0f} tokens, first token within "
             f"{text(goals.first_token, 's')}, each within {text(goals.per_token, 's')}"
         )
-        rows = [(f"{place}", self._line(each)) for place, each in enumerate(self._shown(), 1)]
+        rows = [
+            (f"{place}{_MARK if each.loans else ''}", self._line(each))
+            for place, each in enumerate(self._shown(), 1)
+        ]
+        rows += [(_MARK, words) for words in self.borrowed]
+        rows += [("assumed", words) for words in self.assumptions]
         rows.append(("runner-up", self.why))
         other = self._other()
         rows += [other] if other else []
@@ -206,12 +256,21 @@ class Planned:
         many = f"{option['replicas']:,.0f} {_noun(option)}"
         data = option.service.parallelism.data
         each = f" on each of {data}" if data > 1 else ""
+        edge = f" ({self._edge(option)} at the slow edge)" if option.slow else ""
         return (
-            f"{self._price(option)}: {many} {option.name}, "
+            f"{self._price(option)}{edge}: {many} {option.name}, "
             f"batch {option['running_requests']:,.0f}{each}, "
             f"{text(option['time_to_first_token'], 's')} and "
             f"{text(option['time_per_output_token'], 's')}"
         )
+
+    def _edge(self, option: Option) -> str:
+        """Return what a plan takes at the slow edge of its band."""
+        if self.objective == "cost":
+            return f"{option.slow['fleet_price'] * SECONDS:,.2f} USD/h"
+        if self.objective == "energy":
+            return text(option.slow["fleet_price"], "W")
+        return f"{option.slow['fleet_devices']:,.0f} devices"
 
     def _price(self, option: Option) -> str:
         if self.objective == "cost":
@@ -239,11 +298,12 @@ class Planned:
         told = f"goals are {margin:.2f} times the predicted times"
         if self.band is None:
             return told
-        worst = max(self.band)
+        # As much wider as borrowed constants make it.
+        low, high = self.band[0], self.band[1] * self.best.slower
+        worst = max(low, high)
         safe = "that is enough" if margin >= worst else f"for that, ask for {worst:.2f} times less"
         return (
-            f"{told}; of published services 80 % took {self.band[0]:.2f} to {self.band[1]:.2f} "
-            f"times theirs: {safe}"
+            f"{told}; of published services 80 % took {low:.2f} to {high:.2f} times theirs: {safe}"
         )
 
     def __str__(self) -> str:
@@ -294,6 +354,10 @@ def planned(
     if not options:
         raise InvalidValueError(nothing(model, refused))
     key = "fleet_devices" if objective == "devices" else "fleet_price"
-    # Of equal cost the faster one.
-    options.sort(key=lambda each: (each[key], -each["margin"]))
+    # With borrowed constants it costs what it does at the slow edge. Of equal cost comes first
+    # what is measured, then the faster one.
+    edge = {id(each): each.slow.get(key, math.inf) if each.loans else each[key] for each in options}
+    options.sort(
+        key=lambda each: (edge[id(each)], bool(each.loans), each[key], -each["margin"]),
+    )
     return Planned(model, goals, tuple(options), tuple(refused), objective, band, pools, pairs)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from mlsim.solvers.noted import told
 from mlsim.solvers.plan.options import Candidate, Goals, Option, Refused
 from mlsim.units import text
 
@@ -39,6 +40,7 @@ def row(option: Option) -> dict[str, Any]:
         **(_prefill(option.prefill) if option.prefill else {}),
         **option.found,
         "price": price_words(option),
+        "borrowed": told(option.loans),
     }
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from mlsim.errors import need
+from mlsim.solvers.formats import formats
+from mlsim.solvers.noted import of_context, of_device
 from mlsim.solvers.serving.fit import COLUMNS, Question, Row
 from mlsim.units import held, text
 
@@ -44,7 +46,25 @@ def as_dict(question: Question, rows: list[Row]) -> dict[str, Any]:
             }
             for row in rows
         ],
+        **({"assumptions": told} if (told := assumptions(question, rows)) else {}),
     }
+
+
+def assumptions(question: Question, rows: list[Row]) -> list[str]:
+    """Return what nobody asked for, and changes what fits by a tenth, in words."""
+    labels = [row["precision"] for row in rows]
+    # Where a wider cache stands beside it, the table says so itself.
+    named = [
+        row["kv_cache"]
+        for row in rows
+        if row["precision"] == row["kv_cache"]
+        and not any(label.startswith(f"{row['precision']}, KV") for label in labels)
+    ]
+    longest = max((row["longest_context"] or 0 for row in rows), default=0)
+    found = [*of_device(question.device), *of_context(question.model, longest)]
+    if question.model.decoder:
+        found += filter(None, (formats(each).cache_follows for each in dict.fromkeys(named)))
+    return found
 
 
 def as_table(rows: list[Row]) -> pandas.DataFrame:
@@ -91,6 +111,7 @@ def as_text(question: Question, rows: list[Row]) -> str:
     notes = [note]
     if question.model.released:
         notes.append(f"As released: {question.model.released} ({question.model.released.where}).")
+    notes += [f"{words[0].upper()}{words[1:]}." for words in assumptions(question, rows)]
     return "\n".join([title, *lines, *notes, _verdict(rows)])
 
 

@@ -14,7 +14,7 @@ from mlsim.equations import nodes, serving_counts, spread_sequences
 from mlsim.solvers.formats import Formats, kept_bytes
 from mlsim.solvers.question import Origin, recorded
 from mlsim.systems import Cluster, Placement, System
-from mlsim.systems.link_calibration import ExchangeConstants, exchange_constants
+from mlsim.systems.link_calibration import ExchangeConstants, exchange_or_roofline
 from mlsim.systems.spread import Spread, spread
 from mlsim.workloads.steps import StepOperator
 
@@ -164,13 +164,13 @@ def constants(
     exchange inside a node stands for it, at the rate of the link between nodes at most.
     """
     if not isinstance(system, Cluster):
-        return exchange_constants(system, operator.link_group, operator.name, graph=graph)
+        return exchange_or_roofline(system, operator.link_group, operator.name, graph=graph)
     name = operator.name.removesuffix(_BETWEEN)
     if not operator.between_nodes:
-        return exchange_constants(system.node, operator.link_group, name, graph=graph)
-    found = exchange_constants(system.node, min(operator.link_group, system.node.devices), name)
+        return exchange_or_roofline(system.node, operator.link_group, name, graph=graph)
+    found = exchange_or_roofline(system.node, min(operator.link_group, system.node.devices), name)
     if graph:
-        found = exchange_constants(
+        found = exchange_or_roofline(
             system.node, min(operator.link_group, system.node.devices), name, graph=False
         )
     return replace(

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from mlsim.equations import expert_kernels
 from mlsim.hardware.measured_experts import expert_constants
+from mlsim.hardware.relatives import Relatives
 from mlsim.solvers.formats import WIDE_BYTES
 from mlsim.solvers.question import Known
 from mlsim.workloads.steps import StepOperator
@@ -34,6 +35,7 @@ class MeasuredKind:
 
     constants: Mapping[str, float]
     words: str
+    kin: Relatives
 
 
 def experts_of(service: Service) -> MeasuredKind | None:

@@ -10,15 +10,25 @@ from typing import Any
 from mlsim.errors import InvalidValueError
 from mlsim.hardware import Device
 from mlsim.hardware.device_calibration import Calibration
+from mlsim.hardware.relatives import Loan, loans
 from mlsim.software import Software
 from mlsim.solvers import calibrated
 from mlsim.solvers.formats import Formats
 from mlsim.solvers.inputs import CALIBRATED
+from mlsim.solvers.noted import (
+    farthest,
+    of_context,
+    of_device,
+    of_hardware,
+    without_given,
+)
 from mlsim.solvers.question import Known
 from mlsim.solvers.serving.known import known_of
+from mlsim.solvers.serving.levels import constants
 from mlsim.solvers.serving.operators_table import operators_table, variant_of
 from mlsim.solvers.serving.switches import OFF, Switches
 from mlsim.systems import Cluster, System
+from mlsim.systems.link_calibration import ExchangeConstants
 from mlsim.workloads.language import Transformer
 from mlsim.workloads.operators import OperatorTable
 from mlsim.workloads.parallelism import Parallelism
@@ -121,6 +131,40 @@ class Service:
         """
         names = (each.name for each in self.formats.all_computing(self.device))
         return calibrated.constants(self.device, names, self.given)
+
+    @property
+    def loans(self) -> tuple[Loan, ...]:
+        """Which constants were measured on other devices; of links also whether on none."""
+        if not self.calibrated:
+            return ()
+        lent = [loan for each in self.calibrations.values() for loan in each.loans]
+        kinds = {"experts": self.table.cache["routed"], "state": self.table.cache["scanned"]}
+        lent += loans({name: each.kin for name, each in kinds.items() if each})
+        if not set(calibrated.MAIN_OF_LINK) <= set(self.given):
+            for each in self.exchanges:
+                lent += loans({"exchange": each.kin} if each.kin else {})
+        return farthest(without_given(lent, self.given))
+
+    @property
+    def exchanges(self) -> tuple[ExchangeConstants, ...]:
+        """What was measured of each exchange of a step."""
+        sending = [each for each in self.table if each.link_group]
+        if not self.system:
+            return ()
+        return tuple(constants(self.system, each, graph=self.in_graph) for each in sending)
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """What nobody asked for, and changes the answer."""
+        between = any(each.between_nodes for each in self.table)
+        cache = self.formats.cache_follows if self.model.decoder else ""
+        longest = self.prompt_tokens + self.output_tokens
+        return (
+            *of_device(self.device),
+            *of_hardware(self.system if between else None),
+            *((cache,) if cache else ()),
+            *of_context(self.model, getattr(longest, "max", lambda: longest)()),
+        )
 
     @property
     def in_graph(self) -> bool:

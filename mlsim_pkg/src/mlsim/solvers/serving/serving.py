@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from pint import Quantity
 
     from mlsim.hardware import Device
+    from mlsim.hardware.relatives import Loan
     from mlsim.workloads.language import Transformer
 
 PARTS = ("prefill", "decode", "speculation")
@@ -217,6 +218,21 @@ class Serving(Answer):
             switches=service.switches.picked(pick),
         )
         return Serving(point, check_memory=self._check_memory)
+
+    @property
+    def loans(self) -> tuple[Loan, ...]:
+        """Constants of a calibrated answer that were measured on other devices, and on which."""
+        return self.service.loans
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """What nobody asked for, and changes the answer by a tenth, in words."""
+        return self.service.assumptions
+
+    def causes_behind(self, name: str) -> Mapping[str, Any]:
+        """Return what the time goes into that decides a result, as parts by cause."""
+        first = name == "time_to_first_token" or not self.model.decoder
+        return (self.prefill if first else self.decode).causes
 
     @property
     def model(self) -> Transformer:

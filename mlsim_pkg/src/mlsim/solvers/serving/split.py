@@ -8,7 +8,9 @@ from functools import cached_property
 from typing import Any
 
 from mlsim.errors import WrongKindError
+from mlsim.hardware.relatives import Loan
 from mlsim.solvers.load import Load
+from mlsim.solvers.noted import farthest
 from mlsim.solvers.question import Question
 from mlsim.solvers.reports import Report
 from mlsim.solvers.serving.pools import Pools
@@ -89,6 +91,16 @@ class SplitServing(Serving):
         known.add(words("decode"), time_per_output_token=self._value("time_per_output_token"))
         labels = {**service.labels, "hardware": self.split.name}
         return Question(known, self.split.equations, labels, shape=self.shape)
+
+    @property
+    def loans(self) -> tuple[Loan, ...]:
+        """Constants that were measured on other devices, of either pool."""
+        return farthest((*self.pool.loans, *super().loans))
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """What nobody asked for, and changes the answer by a tenth, of either pool."""
+        return tuple(dict.fromkeys((*self.pool.assumptions, *super().assumptions)))
 
     def _lasts(self, name: str) -> bool:
         if name in SPLIT:

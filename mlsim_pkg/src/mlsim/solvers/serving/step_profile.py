@@ -34,6 +34,8 @@ from mlsim.units import text
 if TYPE_CHECKING:
     from pint import Quantity
 
+    from mlsim.hardware.relatives import Loan
+
 
 # Of equal parts, the first is the label.
 _ORDER = (MEMORY_BOUND, COMPUTE_BOUND, NETWORK_BOUND, OVERHEAD_BOUND)
@@ -87,6 +89,11 @@ class StepProfile(Answer):
             COMPUTE_BOUND: self.value("compute_bound_share"),
             NETWORK_BOUND: self.value("network_share"),
         }
+
+    @property
+    def loans(self) -> tuple[Loan, ...]:
+        """Constants of a calibrated answer that were measured on other devices, and on which."""
+        return self.service.loans
 
     @cached_property
     def _caused(self) -> Question:

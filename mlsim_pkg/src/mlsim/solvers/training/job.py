@@ -7,13 +7,16 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any
 
+from mlsim.errors import NotMeasuredError
 from mlsim.hardware import Device
 from mlsim.hardware.device_calibration import Calibration, calibration
+from mlsim.hardware.relatives import NOBODY, Loan, Relatives, loans
 from mlsim.precision import Precision, by_default
 from mlsim.software import Software
 from mlsim.solvers.calibrated import OF_DEVICE
 from mlsim.solvers.formats import WIDE
 from mlsim.solvers.inputs import CALIBRATED
+from mlsim.solvers.noted import farthest, of_device, of_hardware, without_given
 from mlsim.systems import Cluster, Placement, System, placement
 from mlsim.systems.link_calibration import LinkCalibration, link_calibration
 from mlsim.workloads.language import Transformer
@@ -156,14 +159,36 @@ class Job:
     def linked(self) -> LinkCalibration | None:
         """What its links were measured to reach; None of a roofline, or where nothing is sent.
 
-        Nor is it looked up where all of it is given.
+        Nor is it looked up where all of it is given. Of links that nobody measured it is None,
+        and they count as in a roofline.
         """
-        if not self.calibrated or self.parallelism.devices == 1 or self.node is None:
-            return None
-        if {"link_fraction", "hop_latency"} <= set(self.given):
+        if not self._sends or self.node is None:
             return None
         group = min(self.parallelism.tensor, self.node.devices)
-        return link_calibration(self.node, group if group > 1 else None)
+        return _linked(self.node, group if group > 1 else None)
+
+    @property
+    def loans(self) -> tuple[Loan, ...]:
+        """Which constants were measured on other devices; of links also whether on none."""
+        found = [each for each in (self.achieved, self.attention_achieved) if each]
+        lent = without_given((loan for each in found for loan in each.loans), self.given)
+        node = self.node
+        if self._sends and node:
+            linked = self.linked
+            lent += loans({"exchange": linked.kin if linked else Relatives(NOBODY, ())})
+        return farthest(lent)
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """What nobody asked for, and changes the answer."""
+        cluster = self.hardware if self.parallelism.devices > self.node_devices else None
+        return (*of_device(self.device), *of_hardware(cluster))
+
+    @property
+    def _sends(self) -> bool:
+        """Whether rates of links are asked of what was measured."""
+        asked = not {"link_fraction", "hop_latency"} <= set(self.given)
+        return self.calibrated and self.parallelism.devices > 1 and asked
 
     def computes_in(self, kind: str, name: str) -> str:
         """Name the format in which a kernel computes; 8 bits are for matrices of layers only."""
@@ -189,6 +214,14 @@ class Job:
         """The devices that are used, and where they are."""
         where = "" if isinstance(self.hardware, Device) else f" of {self.hardware.name}"
         return f"{self.parallelism.devices:,} x {self.device.name}{where} ({self.parallelism})"
+
+
+@lru_cache(maxsize=256)
+def _linked(node: System, group: int | None) -> LinkCalibration | None:
+    try:
+        return link_calibration(node, group)
+    except NotMeasuredError:
+        return None
 
 
 @lru_cache(maxsize=1024)

@@ -68,6 +68,7 @@ def report(training: NetworkTraining) -> Report:
     ]
     if run.why:
         rows.append(("formats", run.why))
+    rows += training.noted()
     if training.shows_times:
         rows += _times(training)
     if run.graph.notes:

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from pint import Quantity
 
     from mlsim.hardware import Device
+    from mlsim.hardware.relatives import Loan
     from mlsim.workloads.language import Transformer
 
 
@@ -93,6 +94,16 @@ class Training(Answer):
 
     def _missing(self, name: str, words: str) -> str:
         return missing(self, name, words)
+
+    @property
+    def loans(self) -> tuple[Loan, ...]:
+        """Constants of a calibrated answer that were measured on other devices, and on which."""
+        return self.run.loans
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """What nobody asked for, and changes the answer by a tenth, in words."""
+        return self.run.assumptions
 
     @property
     def model(self) -> Transformer:

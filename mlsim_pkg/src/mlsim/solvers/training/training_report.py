@@ -161,6 +161,7 @@ def report(training: Training) -> Report:
         rows.append(("software", run.software.name))
     if recipe.adapters:
         rows.append(("adapters", _trained(training)))
+    rows += training.noted()
     if training.shows_times:
         rows += _times(training)
     rows += memory_rows(training)
