@@ -56,11 +56,11 @@ def test_the_notebooks_are_those_of_the_chapters():
     shows = re.compile(
         r"^```\{python\}\n(?!(?:#\|.*\n)*#\| *(?:echo|include): *false)", re.MULTILINE
     )
+    book = (ROOT / "_quarto.yml").read_text(encoding="utf-8")
     chapters = {
-        path.relative_to(ROOT).with_suffix("")
-        for folder in (".", "tutorials", "projects", "zoo")
-        for path in (ROOT / folder).glob("*.qmd")
-        if shows.search(path.read_text(encoding="utf-8"))
+        Path(name).with_suffix("")
+        for name in re.findall(r"^ +- (\S+\.qmd)$", book, re.MULTILINE)
+        if shows.search((ROOT / name).read_text(encoding="utf-8"))
     }
     assert chapters
     assert chapters == {path.relative_to(ROOT / "notebooks").with_suffix("") for path in NOTEBOOKS}
