@@ -167,6 +167,8 @@ def test_a_context_that_needs_yarn_is_said_beyond_what_is_configured() -> None:
     assert "YaRN" not in assumed(Engine.serve(prompt_tokens=39_960, **asked))
     long = Engine.serve(prompt_tokens=39_961, **asked)
     assert "beyond 40,960 tokens Qwen3 32B needs YaRN" in assumed(long)
+    asked = {**asked, "output_tokens": 10, "rate": 0.1, "requests": 20}
+    assert "YaRN" in assumed(Engine.load(prompt_tokens=50_000, **asked))
     (words,) = Engine.fit(model="Qwen3_32B", hardware="H200", precision="bf16").attrs["assumptions"]
     assert "its config.json leaves off; with it 131,072" in words
     assert (

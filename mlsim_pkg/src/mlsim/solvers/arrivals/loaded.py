@@ -14,6 +14,7 @@ from mlsim.solvers.arrivals.closed_forms import Steady
 from mlsim.solvers.arrivals.residents import Run
 from mlsim.solvers.arrivals.results import PERCENTILES, TIMES, results
 from mlsim.solvers.arrivals.simulate import simulate
+from mlsim.solvers.noted import of_context
 from mlsim.solvers.question import Known, Question
 from mlsim.solvers.reports import Report, plain
 from mlsim.units import text
@@ -92,8 +93,9 @@ class LoadedService(Answer):
         """What was found: each result with the run that it comes from."""
         loaded, runs = self.loaded, self.runs
         found = results(runs)
+        many = loaded.requests.followed or len(loaded.requests)
         words = (
-            f"a simulation of {len(loaded.requests):,} requests on {loaded.scheduler.name}'s "
+            f"a simulation of {many:,} requests on {loaded.scheduler.name}'s "
             f"scheduler ({loaded.scheduler.source}), "
             f"{sum(run.steps for _, run in runs):,} steps"
         )
@@ -163,7 +165,10 @@ class LoadedService(Answer):
     @property
     def assumptions(self) -> tuple[str, ...]:
         """What nobody asked for, and changes the answer by a tenth, in words."""
-        return self.loaded.service.assumptions
+        asked, service = self.loaded.requests, self.loaded.service
+        longest = float((asked.prompt_tokens + asked.output_tokens).max())
+        found = (*service.assumptions, *of_context(service.model, longest))
+        return tuple(dict.fromkeys(found))
 
     @property
     def about(self) -> str:
