@@ -89,10 +89,10 @@ def ridge(device: object) -> float:
     return float(device.ridge_point("fp32").magnitude)
 
 
-def share(d: Data, name: str, batch: int) -> float:
-    """Return the rate at a batch over that of the largest that fits."""
-    rates = by(d, "Batch size", name)
-    return float(rates[batch] / rates[988])
+def rate(d: Data, series: str) -> pd.Series:
+    """Return pictures per second by batch."""
+    rows = d[d["Series"].str.contains(series, regex=False)]
+    return pd.Series(rows.iloc[:, 2].to_numpy(), index=rows["Batch size"].astype(int))
 
 
 def reached(d: Data, copies: str, time: float) -> float:
@@ -335,15 +335,16 @@ CLAIMS: dict[str, Check | None] = {
     "Vertical lines mark the A100 at 10, the T4 at 25, the RTX 4090 at 82 and the L4 at 101.":
         lambda _: [round(ridge(each)) for each in (Hardware.Cloud.A100, Hardware.Cloud.T4,
                    Hardware.Workstation.RTX4090, Hardware.Cloud.L4)] == [10, 25, 82, 101],
-    "Two curves over the batch from 100 to 2000.":
-        lambda d: d.shape[1] == 3 and (d.iloc[0, 0], d.iloc[-1, 0]) == (100, 2000),
-    "Both are flat near 670 pictures per second up to 988.": lambda d: all(
-        parts(d[d["Batch size"] <= 988][each], 665, 675) == 1 for each in d.columns[1:])
-        and (d[d["Batch size"] > 988].iloc[:, 1:] < 671).all(axis=None),
-    "Then the one over PCIe falls to about a third of that at 2000.":
-        lambda d: near(share(d, "PCIe", 2000), 1 / 3),
-    "The one with an SSD falls to less than half at 1100 and to about a ninth at 2000.":
-        lambda d: 0.35 < share(d, "SSD", 1100) < 0.5 and near(share(d, "SSD", 2000), 1 / 9),
+    "Two curves over the batch.": lambda d: list(d["Series"].unique()[:2])
+        == ["host memory over PCIe", "SSD"],
+    "Both are flat and alike up to a dotted vertical line, where memory ends.": lambda d:
+        (rate(d, "SSD").loc[:988] == rate(d, "PCIe").loc[:988]).all()
+        and rate(d, "SSD").loc[:988].min() > 0.98 * rate(d, "SSD")[988] > rate(d, "SSD")[989],
+    "There the one with an SSD drops steeply and goes on falling, and the one over PCIe stays above "
+    "it.": lambda d: rate(d, "SSD")[1100] < 0.25 * rate(d, "SSD")[988]
+        and rises(rate(d, "SSD").loc[988:][::-1]) and (rate(d, "PCIe") > rate(d, "SSD")).loc[989:].all(),
+    "A mark stands well below the flat part.":
+        lambda d: rate(d, "measured").iloc[0] < 0.6 * rate(d, "SSD").max(),
     # capacity
     "Three rising curves that flatten.": lambda d: all(
         rises(rows.iloc[::3, 2]) and slope(rows[:9]) > 2 * slope(rows[18:])

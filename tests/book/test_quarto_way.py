@@ -132,7 +132,7 @@ def test_no_number_is_shown_that_our_site_does_not_show(quarto_way: Path, built_
 def test_each_notebook_is_linked_from_its_page(quarto_way: Path) -> None:
     linked = set()
     for page in quarto_way.rglob("*.html"):
-        for target in re.findall(r'href="([^"]*\.ipynb)"', page.read_text("utf-8")):
+        for target in re.findall(r'href="([^":]*\.ipynb)"', page.read_text("utf-8")):
             linked.add((page.parent / target).resolve().relative_to(quarto_way.resolve()))
     notebooks = {path.relative_to(ROOT) for path in ROOT.glob("notebooks/**/*.ipynb")}
     assert len(notebooks) > 10

@@ -223,7 +223,7 @@ print("after")
 """
 
 
-def test_an_output_widget_takes_what_it_catches_and_no_more(tmp_path: Path) -> None:
-    """As ipywidgets' Output does: its text is drawn by scripts only, as in Quarto."""
+def test_what_an_output_widget_catches_stays_on_the_page(tmp_path: Path) -> None:
+    """Of ipywidgets' Output, which only a script draws, Quarto shows nothing."""
     results = run(tmp_path, WIDGET)
-    assert [each["text"] for each in results.cells[0]] == ["after\n"]
+    assert [each["text"] for each in results.cells[0]] == ["inside\nafter\n"]

@@ -165,8 +165,11 @@ async def _run(
             shell_timeout_interval=1,  # seconds until a dead kernel is seen
             shutdown_kernel="immediate",
             ipython_hist_file=":memory:",
-            store_widget_state=True,  # else an Output widget of ipywidgets is a KeyError
+            store_widget_state=False,
         )
+        # nbclient plays the browser's part of ipywidgets' Output: a KeyError without the state,
+        # and with it a race for the socket. So what that widget catches stays on the page.
+        client.widget_registry = {}
         environment = kernel_environment(temporary, defaults.values)
         start = client.async_setup_kernel(cleanup_kc=True, cwd=str(folder), env=environment)
         try:
