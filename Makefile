@@ -5,6 +5,9 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PACKAGE := mlsim_pkg
+# The address of the site, if it is not that of _quarto.yml: make book SITE_URL=https://...
+SITE_URL ?=
+BUILD = $(BIN)/mlsim-book build $(if $(SITE_URL),--site-url $(SITE_URL))
 BUILDER := book_pkg
 SPECS := $(PACKAGE)/pyproject.toml $(BUILDER)/pyproject.toml
 # What is imported is compiled then; compiling all that is installed takes longer than the rest.
@@ -19,22 +22,22 @@ help:  ## Show this list
 setup: $(VENV)/.dev  ## Install all that a contributor needs into .venv
 
 book: $(VENV)/.book  ## Build the site into _book/
-	$(BIN)/mlsim-book build
+	$(BUILD)
 
 pdf: $(VENV)/.pdf  ## Build the site and the book as PDF, into _book/
-	$(BIN)/mlsim-book build --to pdf
+	$(BUILD) --to pdf
 
 epub: $(VENV)/.book  ## Build the site and the book as EPUB, into _book/
-	$(BIN)/mlsim-book build --to epub
+	$(BUILD) --to epub
 
 zip: $(VENV)/.book  ## Build the site and a zip of it to read offline, into _book/
-	$(BIN)/mlsim-book build --to zip
+	$(BUILD) --to zip
 
 figures: $(VENV)/.book  ## Build the site and a zip of its figures, for slides, into _book/
-	$(BIN)/mlsim-book build --to figures
+	$(BUILD) --to figures
 
 downloads: $(VENV)/.pdf  ## Build the site with all that it can offer to take away
-	$(BIN)/mlsim-book build --to pdf,epub,zip,figures
+	$(BUILD) --to pdf,epub,zip,figures
 
 preview: $(VENV)/.book  ## Show the book in a browser and follow its sources
 	$(BIN)/mlsim-book preview

@@ -4,12 +4,13 @@ import os
 import re
 import shutil
 import subprocess
-import sys
 import venv
 from pathlib import Path
 
 import measured_form
 import pytest
+
+from mlsim_book.render.wheel import build_wheel
 
 ROOT = Path(__file__).parents[2]
 NOTEBOOKS = sorted((ROOT / "notebooks").rglob("*.ipynb"))
@@ -19,12 +20,9 @@ NOTEBOOKS = sorted((ROOT / "notebooks").rglob("*.ipynb"))
 def student(tmp_path_factory):
     """A student's Python: the wheel with its notebook extra, and a kernel."""
     folder = tmp_path_factory.mktemp("student")
-    subprocess.run(
-        [sys.executable, "-m", "build", "--quiet", "--wheel", "--outdir", folder, "mlsim_pkg"],
-        cwd=ROOT,
-        check=True,
-    )
-    (wheel,) = folder.glob("*.whl")
+    made = build_wheel(ROOT / "mlsim_pkg")
+    wheel = folder / made.name
+    wheel.write_bytes(made.data)
     venv.create(folder / "venv", with_pip=True)
     python = folder / "venv" / "bin" / "python"
     install = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]

@@ -56,6 +56,31 @@ def test_the_site_of_a_request_is_kept_for_a_look() -> None:
     assert kept["with"] == {"name": "site", "path": "_book"}
 
 
+@pytest.mark.parametrize("address", ["https://a.github.io/b/", None])
+def test_the_site_is_built_for_the_address_that_pages_has(
+    tmp_path: Path, address: str | None
+) -> None:
+    ask = step_with(JOBS["build"], "gh api")
+    gh = tmp_path / "gh"
+    gh.write_text(f"#!/bin/sh\necho {address}\n" if address else "#!/bin/sh\necho no\nexit 1\n")
+    gh.chmod(0o755)
+    said = tmp_path / "output"
+    environment = {"PATH": f"{tmp_path}:{os.environ['PATH']}", "GITHUB_OUTPUT": str(said)}
+    subprocess.run(
+        ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", ask["run"]],
+        env={**environment, "GITHUB_REPOSITORY": "a/b"}, check=True,
+    )  # fmt: skip
+    assert said.read_text() == f"url={address or ''}\n"
+    for command in ("make book", "make downloads"):
+        given = step_with(JOBS["build"], command)["env"]
+        assert given == {"SITE_URL": f"${{{{ steps.{ask['id']}.outputs.url }}}}"}
+        shown = subprocess.run(
+            ["make", "--dry-run", command.split()[1]], cwd=ROOT, capture_output=True, text=True,
+            env={**os.environ, "SITE_URL": address or ""}, check=True,
+        ).stdout  # fmt: skip
+        assert ("--site-url https://a.github.io/b/" in shown) == bool(address)
+
+
 @pytest.mark.parametrize("answer", ["workflow", "legacy", None])
 def test_pages_that_is_not_set_is_told_in_words(tmp_path: Path, answer: str | None) -> None:
     """Run the step as the runner does, beside a `gh` that answers as Pages would."""
@@ -144,7 +169,9 @@ def test_actions_are_pinned_by_commit_and_say_which_version_that_is() -> None:
 def test_no_more_is_allowed_than_needed() -> None:
     assert all(flow["permissions"] == {"contents": "read"} for flow in FLOWS.values())
     allowed = [job["permissions"] for job in ALL_JOBS if "permissions" in job]
-    assert allowed == [JOBS["publish"]["permissions"]] == [{"pages": "write", "id-token": "write"}]
+    assert allowed == [JOBS["build"]["permissions"], JOBS["publish"]["permissions"]]
+    assert allowed[0] == {"contents": "read", "pages": "read"}
+    assert allowed[1] == {"pages": "write", "id-token": "write"}
     checkouts = [
         step for job in ALL_JOBS for step in job["steps"] if "checkout@" in step.get("uses", "")
     ]

@@ -2,8 +2,8 @@
 
     python tests/colab/run.py [NOTEBOOK ...]
 
-An environment gets the versions of `requirements.txt`; then the wheel is installed as a
-notebook's first cell does, which may change none of them: what Colab has loaded can't be
+An environment gets the versions of `requirements.txt`; then a notebook's first cell installs
+the wheel beside it, which may change none of them: what Colab has loaded can't be
 exchanged in a running notebook. Each notebook is copied alone into an empty folder and
 run from top to bottom; a cell that fails fails the run, unless it is meant to. Then the
 calls of its exercises are tried: not attempted, and wrong.
@@ -11,6 +11,7 @@ calls of its exercises are tried: not attempted, and wrong.
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 import subprocess
@@ -18,6 +19,8 @@ import sys
 import tempfile
 import venv
 from pathlib import Path
+
+from mlsim_book.render.wheel import build_wheel
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
@@ -45,24 +48,24 @@ def main(names: list[str]) -> int:
     """Run the notebooks that are named, or all; return the exit code."""
     notebooks = [Path(name) for name in names] or sorted((ROOT / "notebooks").rglob("*.ipynb"))
     with tempfile.TemporaryDirectory() as folder:
-        python = prepare(Path(folder))
+        python = prepare(notebooks[0], Path(folder))
         failed = [each for each in notebooks if not run(python, each)]
     for each in failed:
         print(f"FAILED {each}")
     return 1 if failed else 0
 
 
-def prepare(folder: Path) -> Path:
-    """Return the Python of an environment like Colab's with the wheel installed."""
+def prepare(notebook: Path, folder: Path) -> Path:
+    """Return the Python of an environment like Colab's, in which a first cell has run."""
     venv.create(VENV, with_pip=True, clear=True)
     python = VENV / "bin" / "python"
     pip = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
     subprocess.run([*pip, "--requirement", REQUIREMENTS], check=True)
     before = versions(python)
-    build = ["-m", "build", "--quiet", "--wheel", "--outdir", folder, ROOT / "mlsim_pkg"]
-    subprocess.run([sys.executable, *build], check=True)
-    (wheel,) = folder.glob("*.whl")
-    subprocess.run([*pip, f"{wheel}[notebook]"], check=True)
+    wheel = build_wheel(ROOT / "mlsim_pkg")
+    (folder / wheel.name).write_bytes(wheel.data)
+    first, *_ = json.loads(notebook.read_text(encoding="utf-8"))["cells"]
+    subprocess.run([python, "-P", "-c", "".join(first["source"])], cwd=folder, check=True)
     after = versions(python)
     changed = sorted(name for name in before if after.get(name) != before[name])
     if changed:

@@ -55,6 +55,8 @@ MIXED: dict[str, dict[str, Any]] = {
     "gemma3n_text": {"num_kv_shared_layers": 1, "layer_types": ["sliding_attention"] * 6},
     "gemma4_text": {"hidden_size_per_layer_input": 0, "num_key_value_heads": 2},
     "llama4_text": {"num_key_value_heads": 2},
+    **{kind: {} for kind in ("granite", "olmo2", "olmo3", "roberta", "xlm-roberta")},
+    "smollm3": {"num_key_value_heads": 2},
     "mimo": {"num_key_value_heads": 2, "attention_bias": True},
     "mimo_v2_flash": {
         "num_key_value_heads": 2,

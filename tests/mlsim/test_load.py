@@ -332,3 +332,27 @@ def test_closed_forms_of_users_who_think_agree_with_the_run() -> None:
     many = Engine.load(**asked, users=2000, requests=2000)
     assert many.steady is not None
     assert "steady_first_token" not in many.steady.names
+
+
+@pytest.mark.parametrize("users", [60, 125, 900])
+def test_users_come_round_as_littles_law_says(users: int) -> None:
+    """Each is in the circle of an answer and a pause once, also where many wait to start."""
+    asked = SHARED | {"hardware": "HGX_H100", "tensor_parallel": 4, "think_time": 10.0}
+    loaded = Engine.load(**asked, users=users)
+    circle = 10 + loaded.value("request_latency")
+    assert loaded.value("request_rate") == pytest.approx(users / circle, rel=0.05)
+    there = loaded.value("running_requests") + loaded.value("waiting_requests")
+    thinking = loaded.value("request_rate") * 10
+    assert there + thinking == pytest.approx(users, rel=0.05)
+    assert loaded.value("answered_requests") == pytest.approx(9 * users, rel=0.01)
+
+
+def test_the_command_asks_for_users_who_are_all_alike(capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["load", "Llama3_8B", "H100", "--users", "20", "--think-time", "3", "--json"]
+    assert main(arguments) == 0
+    assert "lognormal" in json.loads(capsys.readouterr().out)["lengths"]
+    assert main([*arguments, "--constant"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert "lengths" not in told
+    loaded = Engine.load(**ASKED, users=20, think_time=3.0, constant=True)
+    assert told["request_latency"]["value"] == loaded.value("request_latency")

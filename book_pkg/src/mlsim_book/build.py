@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from mlsim_book.caches import content_hash
@@ -13,9 +14,11 @@ from mlsim_book.quarto import render_with_quarto
 from mlsim_book.read.project import load_project
 from mlsim_book.render.assets import load_assets
 from mlsim_book.render.pandoc import find_pandoc
+from mlsim_book.render.wheel import book_wheel
 from mlsim_book.run.pages import execute_pages
 from mlsim_book.site.assemble import step_line, write_site
 from mlsim_book.site.lock import WAIT, hold
+from mlsim_book.site.offer import Offer, notebooks_for
 from mlsim_book.site.swap import check_target, disk_errors, fresh_folder, swap
 
 Progress = Callable[[str], None]
@@ -34,6 +37,7 @@ def build(
     refresh: bool = False,
     jobs: int = 2,
     formats: Sequence[str] = (),
+    site_url: str | None = None,
     wait: float = WAIT,
     progress: Progress = print,
 ) -> Path:
@@ -52,6 +56,8 @@ def build(
     formats
         What to make of the whole book besides ("pdf", "epub", "zip"). With any, those
         that the site has already are made again, too.
+    site_url
+        The address of this site, in place of that in `_quarto.yml`.
     wait
         Seconds to wait for another build of the same folder.
 
@@ -67,13 +73,20 @@ def build(
                 "other formats are made by our own engine only",
                 hint="With Quarto: quarto render --to pdf, or --to epub.",
             )
+        if site_url:
+            raise BookError(
+                "--site-url is for our own engine",
+                hint="With Quarto, write `site-url:` below `book:` in _quarto.yml.",
+            )
         return render_with_quarto(root, out=out, refresh=refresh, wait=wait, progress=progress)
     started = time.perf_counter()
     problems = Problems()
-    project = load_project(root, problems)
+    committed = load_project(root, problems)
+    project = replace(committed, site_url=site_url or committed.site_url)
     load_assets()  # a missing tool is reported before minutes of cells are run
     find_pandoc()
     require_tools(formats)
+    wheel = book_wheel(project)
     target = (out or root / project.output_dir).resolve()
     check_target(project, target)
     # the lock and the folder come first: what is refused is reported before cells are run
@@ -84,8 +97,9 @@ def build(
     ):
         pages = execute_pages(project, problems, jobs=jobs, refresh=refresh, progress=progress)
         progress(step_line("executed", len(pages), started))
+        offer = Offer(notebooks_for(committed, project.site_url, jobs=jobs), wheel)
         write_site(
-            project, pages, new, problems, jobs=jobs, progress=progress,
+            project, pages, new, problems, jobs=jobs, progress=progress, offer=offer,
             formats=wanted_formats(project, target, formats),
         )  # fmt: skip
         _judge(problems, lenient, progress)

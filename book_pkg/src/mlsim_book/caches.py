@@ -61,9 +61,9 @@ class TextCache:
             if part is not None:  # on a full disk every byte counts
                 part.unlink(missing_ok=True)
 
-    def prune(self) -> None:
-        """Drop what was written more than a month ago."""
-        limit = time.time() - _DAYS * 86400
+    def prune(self, days: float = _DAYS) -> None:
+        """Drop what was written so many days ago, or earlier."""
+        limit = time.time() - days * 86400
         try:
             for path in self.folder.iterdir():
                 if path.stat().st_mtime < limit:

@@ -6,6 +6,7 @@ import argparse
 import json
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from mlsim_book.errors import BookError, Problems
@@ -55,6 +56,7 @@ def _parser() -> argparse.ArgumentParser:
         "--to", default="html", metavar="FORMATS",
         help="what to make besides the site: pdf, epub, zip, figures (several with commas)",
     )  # fmt: skip
+    _address(build)
     _running(build)
     build.set_defaults(run=_build)
     preview = commands.add_parser("preview", help="show the site and follow the sources")
@@ -75,6 +77,10 @@ def _parser() -> argparse.ArgumentParser:
     notebooks = commands.add_parser("notebooks", help="write the chapters' notebooks")
     _folder(notebooks)
     notebooks.add_argument("--check", action="store_true", help="only say which are out of date")
+    notebooks.add_argument(
+        "--output-dir", type=Path, metavar="DIR", help="where they go (default: notebooks/)"
+    )
+    _address(notebooks)
     _running(notebooks)
     notebooks.set_defaults(run=_notebooks)
     add_grading(commands)
@@ -112,6 +118,12 @@ def _running(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-j", "--jobs", type=_count, default=2, metavar="N", help="pages at a time")
 
 
+def _address(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--site-url", metavar="URL", help="the address of the site, in place of that in _quarto.yml"
+    )
+
+
 def _count(text: str) -> int:
     if not text.isdigit() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"{text!r} must be a whole number from 1")
@@ -128,9 +140,15 @@ def _build(options: argparse.Namespace) -> int:
     build(
         options.root, out=options.output_dir, lenient=options.lenient, engine=options.engine,
         refresh=options.refresh, jobs=options.jobs, progress=_say,
-        formats=parse_formats(options.to),
+        formats=parse_formats(options.to), site_url=_site_url(options),
     )  # fmt: skip
     return 0
+
+
+def _site_url(options: argparse.Namespace) -> str | None:
+    from mlsim_book.read.settings import web_address
+
+    return web_address(options.site_url) if options.site_url else None
 
 
 def _preview(options: argparse.Namespace) -> int:
@@ -153,12 +171,20 @@ def _check(options: argparse.Namespace) -> int:
 
 def _notebooks(options: argparse.Namespace) -> int:
     from mlsim_book.read.project import load_project
+    from mlsim_book.render.install import FOLDER
     from mlsim_book.render.notebooks import check_notebooks, write_notebooks
     from mlsim_book.site.lock import take_turns
 
     problems = Problems()
     project = load_project(options.root.resolve(), problems)
-    folder = project.root / "notebooks"
+    folder = options.output_dir or project.root / FOLDER
+    if url := _site_url(options):
+        if folder.resolve() == project.root / FOLDER:
+            raise BookError(
+                f"{FOLDER}/ belongs to the repository, and follows its _quarto.yml",
+                hint="Write `site-url:` there, or name another folder with --output-dir.",
+            )
+        project = replace(project, site_url=url)
     with take_turns((project.root / project.output_dir).resolve(), _say):
         if options.check:
             check_notebooks(

@@ -19,11 +19,11 @@ def made(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> MadeMachine:
     """A machine that does not exist, in the place of this one."""
     machine = MadeMachine()
 
-    def measure(device: str, **_: object) -> object:
+    def measure(device: str, *, accept_noisy: bool, **_: object) -> object:
         return measure_cpu(
-            machine.numpy, kernels=machine, deadline=0.0, disk=False, disk_folder=None,
+            machine.numpy, kernels=machine, deadline=1e6, disk=False, disk_folder=None,
             say=lambda _: None, today=datetime.date(2026, 11, 23), clock=machine.clock,
-            machine=MACHINE, worker=machine.worker,
+            machine=MACHINE, worker=machine.worker, accept_noisy=accept_noisy,
         )  # fmt: skip
 
     monkeypatch.setattr("mlsim.profiling.measuring.measure", measure)
@@ -59,6 +59,12 @@ def test_what_is_no_roof_is_shown_and_refused(
     out, said = capsys.readouterr()
     assert "left out" in out
     assert "has no roof" in said
+    assert "mlsim measure --accept-noisy" in said
+    assert main(["measure", "--accept-noisy"]) == 0
+    assert "~ main memory" in capsys.readouterr().out
+    assert main(["solve", "resnet50", "local", "--precision", "fp32"]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "memory bandwidth: measured on a noisy machine, and kept (--accept-noisy)" in said
 
 
 def test_a_program_is_timed(capfd: pytest.CaptureFixture[str]) -> None:

@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from pots import write_book
 
 from mlsim_book.cli import main
 from mlsim_book.grading import exams
@@ -120,6 +121,19 @@ def test_a_clean_checkout_pins_its_commit(book: Path) -> None:
     (book / "index.qmd").write_text("# B\n")  # what no commit has can't be pinned
     assert assign(book, "--exam", str(path), "--replace") == 0
     assert "tea@main" in first_cell(book)
+
+
+def test_students_get_the_wheel_where_no_address_has_it(tmp_path: Path) -> None:
+    book = write_book(tmp_path / "book")
+    path = tmp_path / "exam.exercises.toml"
+    path.write_text(EXAM)
+    assert assign(book, "--exam", str(path)) == 0
+    (wheel,) = (tmp_path / "exam" / "students").glob("*.whl")
+    assert wheel.name == "pots-1.0-py3-none-any.whl"
+    config = book / "_quarto.yml"
+    config.write_text(config.read_text().replace("book:", "book:\n  site-url: https://a.org/b", 1))
+    assert assign(book, "--exam", str(path), "--replace") == 0
+    assert [each.suffix for each in (tmp_path / "exam" / "students").iterdir()] == [".ipynb"]
 
 
 @pytest.mark.parametrize(

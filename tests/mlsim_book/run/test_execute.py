@@ -206,3 +206,24 @@ def test_a_stop_that_a_wait_swallows_is_said_again() -> None:
     with pytest.raises(asyncio.CancelledError):
         asyncio.run(_stoppable(deaf_once(), stop))
     assert time.monotonic() - started < 30
+
+
+WIDGET = """\
+```{python}
+from comm import create_comm
+kind = {"_model_module": "@jupyter-widgets/output", "_model_name": "OutputModel"}
+state = {**kind, "msg_id": "", "outputs": []}
+out = create_comm(target_name="jupyter.widget", data={"state": state})
+header = get_ipython().kernel.get_parent()["header"]
+out.send({"method": "update", "state": {"msg_id": header["msg_id"]}})
+print("inside", flush=True)
+out.send({"method": "update", "state": {"msg_id": ""}})
+print("after")
+```
+"""
+
+
+def test_an_output_widget_takes_what_it_catches_and_no_more(tmp_path: Path) -> None:
+    """As ipywidgets' Output does: its text is drawn by scripts only, as in Quarto."""
+    results = run(tmp_path, WIDGET)
+    assert [each["text"] for each in results.cells[0]] == ["after\n"]

@@ -14,9 +14,11 @@ from mlsim_book.grading.key import key_text
 from mlsim_book.grading.limits import LONGEST
 from mlsim_book.grading.names import file_name
 from mlsim_book.model import Project
-from mlsim_book.render.notebook_cells import install_cell, markdown_cell, own_cell
+from mlsim_book.render.install import has_address, install_cell
+from mlsim_book.render.notebook_cells import markdown_cell, own_cell
 from mlsim_book.render.notebook_text import plain_markdown
 from mlsim_book.render.notebooks import notebook_text
+from mlsim_book.render.wheel import book_wheel
 from mlsim_book.site.lock import BusyError, hold
 from mlsim_book.site.swap import carry, fresh_folder, swap
 from mlsim_exercises.evaluation import Evaluation
@@ -39,17 +41,22 @@ def write_assignment(
     again; another one takes its place only with `replace`, as its key may have been handed
     out. A folder with submissions or results in it, or of anything else, is left alone.
 
+    Where the book has no address, students are given the wheel of its package, too.
+
     Raises
     ------
     SourceError
         The folder holds something that would be lost, or can't be written.
     """
     _check_folder(out, key_text(assignment), replace=replace)
+    wheel = None if has_address(project) else book_wheel(project)
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
         with hold(out, wait=60), fresh_folder(out) as new:
             for name, text in _files(assignment, project):
                 put(new / name, text)
+            if wheel:
+                (new / _HANDED_OUT / wheel.name).write_bytes(wheel.data)
             (new / "submissions").mkdir(mode=_PRIVATE)
             for name in _DECIDED:
                 if (out / name).exists():

@@ -15,6 +15,8 @@ _ONLINE = re.compile(
     r'|<nav class="downloads".*?</nav>\n?',
     re.DOTALL,
 )
+# The zip of a site has each notebook and the wheel, and so no zips of both.
+_ZIPPED = re.compile(r'(<a class="notebook-link" href="[^"]*)\.zip(".*?)Download notebook[^<]*<')
 
 
 def write_zip(
@@ -49,12 +51,18 @@ def write_zip(
     pack(site / name, zip(sorted(files), read, strict=True), time)
 
 
-def pack(path: Path, files: Iterable[tuple[str, bytes]], time: Time) -> None:
-    """Write files into a zip, in a folder of its name; the same files make the same zip."""
+def pack(
+    path: Path, files: Iterable[tuple[str, bytes]], time: Time, *, compress: bool = True
+) -> None:
+    """Write files into a zip, in a folder of its name; the same files make the same zip.
+
+    A wheel is stored as it is: it is a zip itself.
+    """
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
         for name, data in files:
             entry = zipfile.ZipInfo(f"{path.stem}/{name}", time)
-            entry.compress_type = zipfile.ZIP_DEFLATED
+            squeeze = compress and not name.endswith(".whl")
+            entry.compress_type = zipfile.ZIP_DEFLATED if squeeze else zipfile.ZIP_STORED
             entry.external_attr = 0o644 << 16
             entry.create_system = 3
             archive.writestr(entry, data)
@@ -66,4 +74,4 @@ def from_disk(page: str) -> str:
     >>> from_disk('<link rel="preload" href="a" as="font"><p>Hi')
     '<p>Hi'
     """
-    return _ONLINE.sub("", page)
+    return _ZIPPED.sub(r"\1.ipynb\2Open notebook<", _ONLINE.sub("", page))

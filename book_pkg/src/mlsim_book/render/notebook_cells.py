@@ -7,8 +7,6 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from mlsim_book.errors import SourceError
-from mlsim_book.model import Project
 from mlsim_book.read.document import Cell
 from mlsim_book.read.measured import MEASURED, form_of, is_measured
 from mlsim_book.read.options import Defaults
@@ -114,59 +112,6 @@ def _form(output: dict[str, Any]) -> dict[str, Any]:
     if "data" in output:
         return output | {"data": {kind: form_of(text) for kind, text in output["data"].items()}}
     return output | {name: form_of(output[name]) for name in ("text", "evalue") if name in output}
-
-
-def install_cell(project: Project, *, version: str = "", commit: str = "") -> dict[str, Any] | None:
-    """Return the cell that gets the book's package where it is missing, as in Colab.
-
-    With a version it gets that one, of that commit if one is given, and says so where it can't:
-    numbers that were computed with one version are asked for with the same.
-
-    `_quarto.yml` names the package:
-
-        mlsim-book:
-          package: kettle          # what is imported
-          path: kettle_pkg         # where it is in the repository
-          extras: [notebook]
-    """
-    settings = project.metadata.get("mlsim-book")
-    package = settings.get("package") if isinstance(settings, Mapping) else None
-    if not isinstance(settings, Mapping) or package is None:
-        return None
-    if not re.fullmatch(r"[A-Za-z_]\w*", str(package)):
-        raise SourceError(
-            f"`mlsim-book: package:` is {package!r}, which must be an importable name",
-            file="_quarto.yml",
-        )
-    extras = ",".join(settings.get("extras") or [])
-    name = f"{package}[{extras}]" if extras else str(package)
-    if project.repo_url:
-        path = settings.get("path")
-        where = f"git+{project.repo_url.rstrip('/')}@{commit or project.repo_branch}"
-        where += f"#subdirectory={path}" if path else ""
-        action = f'%pip install -q "{name} @ {where}"'
-    else:
-        action = (
-            "raise ModuleNotFoundError(\n"
-            f'        "{package} is not installed: build its wheel (make wheel), "\n'
-            f"        \"then pip install '<the wheel>{name.removeprefix(str(package))}'\"\n"
-            "    )"
-        )
-    condition = f'importlib.util.find_spec("{package}") is None'
-    about, needed = f"Where {package} is installed", "importlib.util"
-    if version:
-        about = f"The questions were made with {package} {version}. Where that is installed"
-        needed = "importlib.metadata\nimport importlib.util"
-        condition += f' or importlib.metadata.version("{package}") != "{version}"'
-        action = action.replace("is not installed", f"{version} is not installed")
-    source = f"# {about}, this cell does nothing.\nimport {needed}\n\nif {condition}:\n    {action}"
-    return {
-        "cell_type": "code",
-        "id": "install",
-        "metadata": {},
-        "outputs": [],
-        "source": source,
-    }
 
 
 def number_cells(cells: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:

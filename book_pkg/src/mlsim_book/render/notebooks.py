@@ -18,9 +18,9 @@ from typing import Any
 from mlsim_book.errors import Problems
 from mlsim_book.model import ExecutedPage, Project
 from mlsim_book.read.labels import label_texts
+from mlsim_book.render.install import install_cell
 from mlsim_book.render.notebook_cells import (
     code_cell,
-    install_cell,
     is_shown,
     markdown_cell,
     number_cells,

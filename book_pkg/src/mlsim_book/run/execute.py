@@ -165,7 +165,7 @@ async def _run(
             shell_timeout_interval=1,  # seconds until a dead kernel is seen
             shutdown_kernel="immediate",
             ipython_hist_file=":memory:",
-            store_widget_state=False,
+            store_widget_state=True,  # else an Output widget of ipywidgets is a KeyError
         )
         environment = kernel_environment(temporary, defaults.values)
         start = client.async_setup_kernel(cleanup_kc=True, cwd=str(folder), env=environment)

@@ -45,6 +45,7 @@ from mlsim_book.site.finish import (
     macros_of,
     typeset_pages,
 )
+from mlsim_book.site.offer import Offer, committed_notebooks, write_offer
 from mlsim_book.site.search import write_search
 from mlsim_book.site.shared_files import write_shared
 from mlsim_book.site.template import Site, as_list, page_title
@@ -70,12 +71,14 @@ def write_site(
     memo: Memo | None = None,
     index: WriteSearch | None = None,
     formats: Sequence[str] = (),
+    offer: Offer | None = None,
     splicer: Splicer | None = None,
 ) -> None:
     """Write a site from executed pages, noting problems on the way.
 
     A preview gives a `memo` and a `splicer` of the build before, and an `index` that waits.
-    `formats` of the whole book ("pdf", "epub", "zip") are written beside the pages.
+    `formats` of the whole book ("pdf", "epub", "zip") are written beside the pages. Without
+    an `offer`, students are offered the notebooks that the repository has, and no wheel.
     """
     started = time.perf_counter()
     memo = memo or Memo()
@@ -98,11 +101,12 @@ def write_site(
     filled = finish_pages(book, rendered, memo)
     finished = typeset_pages(book, filled, assets, keep)
     _write_files(book, pages, out)
+    offered = write_offer(offer or Offer(committed_notebooks(project)), project, out)
     for group in paper_groups(formats, expanded):
         _write_paper(_as_format(group[0], book, expanded, filled, keep), group, out, progress)
     favicon = [project.root / project.favicon] if project.favicon else []
     site = Site(
-        project, assets, write_shared(assets, out, *favicon), _copy_notebooks(project, out),
+        project, assets, write_shared(assets, out, *favicon), offered,
         _titles(book, finished, assets, keep), downloads(project, formats),
         guesses_page((each.page.page.chapter.href, each.body) for each in finished),
     )  # fmt: skip
@@ -123,6 +127,7 @@ def write_site(
     (index or write_search)(variants, out)
     if "zip" in formats:
         others = [download_name(project, form) for form in formats]
+        others += offered.zips
         own = download_name(project, "zip")
         write_zip(out, own, variants, without=others, time=zip_time())
     if "figures" in formats:
@@ -228,16 +233,3 @@ def _write_files(book: Book, pages: Sequence[ExecutedPage], out: Path) -> None:
         if source.is_file() and not path.exists():
             path.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(source, path)
-
-
-def _copy_notebooks(project: Project, out: Path) -> frozenset[str]:
-    """Copy the chapters' notebooks, for download; return their paths."""
-    found = set()
-    for chapter in project.chapters:
-        name = f"notebooks/{posixpath.splitext(chapter.source)[0]}.ipynb"
-        if (project.root / name).is_file():
-            path = out / name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(project.root / name, path)
-            found.add(name)
-    return frozenset(found)

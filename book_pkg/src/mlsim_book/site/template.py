@@ -23,6 +23,7 @@ from mlsim_book.render.pandoc import run_pandoc
 from mlsim_book.render.to_html import RenderedPage, html_options, is_index
 from mlsim_book.site import navigation
 from mlsim_book.site.code_tools import code_tools, menu, source_box
+from mlsim_book.site.offer import Offered
 from mlsim_book.site.policy import policy, refused, wants_policy
 from mlsim_book.site.shared_files import FOLDER, LIBS, Shared, inline_icon
 from mlsim_book.site.titles import Titles, is_plain, plain_html
@@ -45,7 +46,7 @@ class Site:
     project: Project
     assets: Assets
     shared: Shared
-    notebooks: frozenset[str]  # paths of notebooks, from the root of the site
+    offered: Offered
     titles: Titles
     downloads: tuple[Download, ...] = ()  # the whole book in other formats
     guesses: str = ""  # the page of a reader's guesses
@@ -106,7 +107,7 @@ class Site:
             **self._includes(options),
             **self._code_tools(chapter, options.get("code-tools"), body, words),
             **title_fields(project, page, self.titles),
-            **self._notebook(chapter, base),
+            **self.offered.links(project, chapter, base),
             **self._source_links(chapter),
         }
 
@@ -128,21 +129,6 @@ class Site:
     def _canonical(self, chapter: Chapter) -> str:
         url = self.project.site_url
         return htmllib.escape(f"{url.rstrip('/')}/{chapter.href}") if url else ""
-
-    def _notebook(self, chapter: Chapter, base: str) -> dict[str, str]:
-        name = f"notebooks/{posixpath.splitext(chapter.source)[0]}.ipynb"
-        if name not in self.notebooks:
-            return {"notebook": "", "colab": ""}
-        colab = ""
-        match = re.match(
-            r"https?://github\.com/([^/]+/[^/]+?)(?:\.git)?/?$", self.project.repo_url or ""
-        )
-        if match:
-            colab = (
-                f"https://colab.research.google.com/github/{match[1]}/blob/"
-                f"{self.project.repo_branch}/{name}"
-            )
-        return {"notebook": htmllib.escape(base + name), "colab": htmllib.escape(colab)}
 
     def _source_links(self, chapter: Chapter) -> dict[str, str]:
         project = self.project

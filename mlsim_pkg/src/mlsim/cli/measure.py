@@ -33,6 +33,11 @@ def add(commands: Any) -> None:
         metavar="KIND",
         help="what goes through memory: c, numba, numpy, or the first that there is (auto)",
     )
+    command.add_argument(
+        "--accept-noisy",
+        action="store_true",
+        help="keep noisy figures with their wide intervals, as on Colab; answers say so",
+    )
     command.add_argument("--out", metavar="FILE.toml", help="where the device's file goes")
     command.add_argument("--no-save", action="store_true", help="only show what was found")
     command.add_argument("--no-disk", action="store_true", help="leave the disk out")
@@ -72,6 +77,7 @@ def run(options: argparse.Namespace) -> str:
         disk=not options.no_disk,
         disk_folder=options.disk_folder,
         progress=_say,
+        accept_noisy=options.accept_noisy,
     )
     shown = as_json(found.to_dict()) if options.json else str(found)
     if options.no_save:

@@ -72,6 +72,19 @@ class Known(dict[str, Any]):
         found = self.origins.get(name, "definition")
         return found if isinstance(found, str) else found()
 
+    def doubts(self) -> list[tuple[str, str]]:
+        """Return rows of a report on figures of the device that nobody read or measured well."""
+        noisy = [
+            name.replace("_flops", "").replace("_", " ")
+            for name in ("memory_bandwidth", "peak_flops")
+            if ": estimate, mlsim measure" in self.origin(name)
+        ]
+        rows = self.guessed_memory()
+        if noisy:
+            names = " and ".join(noisy)
+            rows.append(("", f"{names}: measured on a noisy machine, and kept (--accept-noisy)"))
+        return rows
+
     def guessed_memory(self) -> list[tuple[str, str]]:
         """Return a row of a report if nobody read how much memory the device has.
 

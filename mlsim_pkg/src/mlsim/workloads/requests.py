@@ -43,6 +43,8 @@ class Requests:
         How long the user thinks before each request, in s, an array; None: as long each time.
     lengths
         What is assumed of lengths, in words; empty where somebody gave them.
+    followed
+        Answers after which a run is over, while users still ask; 0: it goes on to the last.
     """
 
     arrived: numpy.ndarray[Any, Any]
@@ -55,6 +57,7 @@ class Requests:
     prefix_tokens: numpy.ndarray[Any, Any] | None = None
     pauses: numpy.ndarray[Any, Any] | None = None
     lengths: str = ""
+    followed: int = 0
 
     def __len__(self) -> int:
         return len(self.arrived)
@@ -100,6 +103,7 @@ class Requests:
             self.words,
             None if self.prefix_tokens is None else self.prefix_tokens[own],
             None if self.pauses is None else self.pauses[own],
+            followed=len(range(index, self.followed, parts)),
         )
 
     def pause(self, index: int) -> float:
@@ -182,6 +186,9 @@ def of_users(
     import numpy as np
 
     random = np.random.default_rng(seed)
+    followed = count if think_time and not constant else 0
+    # While the last ones are answered, users still ask: the service is as busy as before.
+    count += users if followed else 0
     thinking = f", {think_time:g} s between answer and request" if think_time else ""
     own = {"prompt_tokens": prompt, "output_tokens": output}
     drawn = {name: each.draw(count, random) for name, each in own.items()}
@@ -195,7 +202,7 @@ def of_users(
         if think_time:
             pauses = random.exponential(1.0, count)
             pauses *= think_time / pauses.mean()
-            arrived[:users], settled = pauses[:users], count // 10
+            arrived[:users], settled = pauses[:users], followed // 10
             thinking += " on average, exponential"
     return Requests(
         arrived,
@@ -205,6 +212,7 @@ def of_users(
         settled=settled,
         words=f"{users:,} user{'' if users == 1 else 's'}{thinking}",
         pauses=pauses,
+        followed=followed,
         lengths=f"lengths assumed lognormal, spread {' and '.join(told)}" if told else "",
     )
 

@@ -15,15 +15,16 @@ from mlsim.errors import DataFileError, InvalidValueError, NotMeasuredError, Unk
 from mlsim.hardware.device_files import load_device
 from mlsim.profiling import Measurement, measure
 from mlsim.profiling.measuring.device_file import device_text
-from mlsim.profiling.measuring.whole import measure_cpu
+from mlsim.profiling.measuring.rounds import judged
+from mlsim.profiling.measuring.whole import _no_slower_together, measure_cpu
 from mlsim.zoo.catalogue import as_dict, as_text
 from mlsim.zoo.review.file_report import validate_file
 
 
-def measured(made: MadeMachine, seconds: float = 1e6) -> Measurement:
+def measured(made: MadeMachine, seconds: float = 1e6, **options: bool) -> Measurement:
     return measure_cpu(made.numpy, kernels=made, deadline=made.now + seconds, disk=False, disk_folder=None,
         say=lambda _: None, today=datetime.date(2026, 11, 23), clock=made.clock,
-        machine=MACHINE, worker=made.worker, waits=made.waits,
+        machine=MACHINE, worker=made.worker, waits=made.waits, **options,
     )  # fmt: skip
 
 
@@ -116,7 +117,7 @@ def test_a_program_that_works_all_the_time_beside_it_is_seen() -> None:
 
 def test_a_measurement_that_can_not_succeed_ends_in_its_time() -> None:
     found = measured(MadeMachine(neighbor=0.5), seconds=1e-3)
-    assert found.rounds == 1
+    assert found.rounds == 0
     assert found.figures == {}
     assert found.noisy
 
@@ -154,8 +155,57 @@ def test_half_a_roof_is_none(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_time_that_runs_out_leaves_six_rounds() -> None:
-    assert measured(MadeMachine(), seconds=1e-3).rounds == 6
+def test_it_keeps_its_time_and_says_what_it_would_need() -> None:
+    whole = measured(MadeMachine(), seconds=1e-3)
+    assert whole.figures == {}
+    assert whole.refused["the rest"].startswith("time was up before it was measured: six rounds")
+    needed = float(whole.refused["the rest"].split(" take ")[1].removesuffix(" s here"))
+    assert measured(MadeMachine(), seconds=needed).figures
+    for seconds in (needed / 5, needed / 2, needed):
+        # half as long again, and the part that was being measured
+        assert measured(MadeMachine(), seconds).seconds < 1.5 * seconds + needed / 6
+
+
+def test_noisy_figures_are_kept_on_request_and_answers_say_so(tmp_path: Path) -> None:
+    """Others take half of the core all the time: nothing is a ceiling."""
+    assert "mlsim measure --accept-noisy" in str(measured(MadeMachine(neighbor=0.5)))
+    found = measured(MadeMachine(neighbor=0.5, noisy=("fp32",)), accept_noisy=True)
+    figure = found.figures["compute.fp32"]
+    assert figure.noise.startswith("too noisy: its stretches of time differ by ")
+    assert figure.spread.high - figure.spread.low > 0.2 * figure.value
+    # who is slowed down all the time is no noisier for it: `busy` tells
+    assert found.figures["memory.bandwidth"].value == pytest.approx(RATES[-1] / 2, rel=0.05)
+    assert "~ fp32 " in str(found)
+    assert "Figures with a ~ are no ceilings" in str(found)
+    assert "--accept-noisy" not in str(found)
+    assert found.to_dict()["figures"]["compute.fp32"]["noise"] == figure.noise
+    device = load_device(found.save(tmp_path / "noisy.toml"))
+    assert device.figures["compute.fp32"].kind == "estimate"
+    answer = str(Engine.solve(model="ResNet50", hardware=device, precision="fp32"))
+    assert "peak: measured on a noisy machine, and kept (--accept-noisy)" in answer
+    assert "noisy" not in str(Engine.solve(model="ResNet50", hardware="A100"))
+
+
+def test_all_cores_are_not_slower_than_one_of_them() -> None:
+    """A program beside it keeps the second core from the product of both."""
+    values = {"one_core.fp32": [100e9], "compute.fp32": [3e9], "compute.fp64": [5e9]}
+    hows = dict.fromkeys(values, "A product.")
+    _no_slower_together(values, hows)
+    assert (values["compute.fp32"], values["compute.fp64"]) == ([100e9], [5e9])
+    assert hows["compute.fp32"].endswith("All cores together were slower, since others used them.")
+    assert hows["compute.fp64"] == "A product."
+
+
+def test_few_stretches_make_wide_intervals() -> None:
+    """One stretch of six: as wide as six of them together may be, and a reason."""
+    values = {"compute.fp32": [1e9], "starts.call": list[float]()}
+    figures, refused = judged(values, str, 1, wanted=120.0, accept_noisy=True)
+    reason = "too noisy: time was up after 1 of 6 rounds, which take 120 s here"
+    assert refused == {"starts.call": reason}
+    found = figures["compute.fp32"]
+    assert (found.spread.low, found.spread.high) == pytest.approx((0.4e9, 1.6e9))
+    assert found.noise == reason
+    assert judged(values, str, 1, wanted=120.0)[0] == {}
 
 
 def test_what_it_says_of_itself(found: Measurement) -> None:

@@ -17,7 +17,7 @@ from mlsim.profiling.measuring import c_kernels, product_worker
 from mlsim.profiling.measuring.disk import BLOCK, DiskError, DiskFile
 from mlsim.profiling.measuring.other_kernels import NumpyKernels, find_kernels
 from mlsim.profiling.measuring.products import Answer, ProductWorker, WorkerError
-from mlsim.profiling.measuring.rounds import run_rounds, too_noisy
+from mlsim.profiling.measuring.rounds import Rounds, run_rounds, too_noisy
 from mlsim.profiling.measuring.samples import Workers, enough_passes
 from mlsim.profiling.measuring.streams import Stream, largest_set, sweep_sizes
 from mlsim.profiling.measuring.waiting import disturbed, thread_waits
@@ -191,18 +191,35 @@ def test_a_library_that_is_not_there() -> None:
     assert worker._process.poll() is not None
 
 
-def test_rounds_end_in_time_but_not_before_six() -> None:
+def test_rounds_end_in_time() -> None:
     now = [0.0]
 
     def slow() -> dict[str, float]:
         now[0] += 10.0
         return {"figure": 1.0}
 
-    assert run_rounds({"slow": slow}, lambda: now[0], deadline=5.0).count == 6
+    def rounds(seconds: float, **options: bool) -> Rounds:
+        now[0] = 0.0
+        return run_rounds({"slow": slow}, lambda: now[0], deadline=seconds, **options)
+
+    # six rounds take 60 s, and may where 40 were allowed: half as long again
+    assert rounds(40.0).count == 6
+    assert now[0] == 60.0
+    # where they take longer than that, it says so after two
+    assert (rounds(39.0).count, now[0], rounds(39.0).wanted) == (2, 20.0, 60.0)
+    assert (rounds(5.0).count, now[0]) == (1, 10.0)
+    # what is of use all the same is measured up to the end
+    assert (rounds(39.0, accept_noisy=True).count, now[0]) == (3, 30.0)
     now[0] = 0.0
     assert run_rounds({"slow": slow}, lambda: now[0], deadline=75.0).count == 7
     now[0] = 0.0
     assert run_rounds({"slow": slow}, lambda: now[0], deadline=1e6).count == 18
+    # a first round without an end has one
+    now[0] = 0.0
+    parts = dict.fromkeys("abcdefgh", slow)
+    found = run_rounds(parts, lambda: now[0], deadline=25.0)
+    assert (found.count, now[0], len(found.values["figure"])) == (0, 30.0, 3)
+    assert found.wanted == 6 * 80.0
 
 
 def test_noise_has_a_limit() -> None:

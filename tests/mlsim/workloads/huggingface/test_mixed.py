@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from config_files import MIXED, load, smallest, write
+from pytorch_parts import torchvision_models
 from real_configs import REAL
 
 from mlsim import load_config
@@ -360,3 +361,38 @@ def test_what_can_not_be_is_refused(tmp_path: Path, row: str) -> None:
         load_config(path)
     assert message in str(caught.value)
     assert str(caught.value).startswith(f"{path}:")
+
+
+# Families that the library builds as written here: of each one shape with what it may switch on.
+LIBRARY: dict[str, tuple[str, str, dict[str, Any]]] = {
+    "granite": ("Granite", "GraniteForCausalLM", {"attention_bias": True, "mlp_bias": True}),
+    "olmo2": ("Olmo2", "Olmo2ForCausalLM", {"num_key_value_heads": 2}),
+    "olmo3": ("Olmo3", "Olmo3ForCausalLM", {"num_hidden_layers": 8, "attention_bias": True}),
+    "roberta": ("Roberta", "RobertaModel", {"type_vocab_size": 1}),
+    "smollm3": ("SmolLM3", "SmolLM3ForCausalLM", {"attention_bias": True}),
+    "xlm-roberta": ("XLMRoberta", "XLMRobertaModel", {"max_position_embeddings": 514}),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", LIBRARY)
+def test_a_family_counts_what_the_library_builds(tmp_path: Path, kind: str) -> None:
+    torch = pytest.importorskip("torch")
+    torchvision_models()
+    transformers = pytest.importorskip("transformers")
+    name, head, changes = LIBRARY[kind]
+    sizes = smallest(kind, **changes)
+    told = {key: value for key, value in sizes.items() if key != "model_type"}
+    own = {f"{each}_token_id": 0 for each in ("bos", "eos", "pad")}
+    config = getattr(transformers, f"{name}Config")(**told, **own)
+    with torch.device("meta"):
+        module = getattr(transformers, head)(config)
+    held = sum(each.numel() for each in {id(each): each for each in module.parameters()}.values())
+    # As the library writes such a file, with all keys that it has.
+    config.architectures = [head]
+    config.save_pretrained(tmp_path)
+    found = load_config(tmp_path)
+    assert found.parameter_count == held
+    assert found.layers == sizes["num_hidden_layers"]
+    if kind == "olmo3":
+        assert (found.window, found.windowed_layers) == (4096, 6)

@@ -60,7 +60,7 @@ function pathWords(task, path) {
 function verdictWords(task, { kind, message, path }) {
   if (path) return pathWords(task, path);
   const why = kind === "right" && task.solution.querySelector(".why");
-  return make("p", {}, message, ...(why ? [" ", ...copyOf(why).childNodes] : []));
+  return make("p", {}, message, ...(why ? [" ", copyOf(why)] : []));
 }
 
 /** An answer as readers see it. */

@@ -28,6 +28,7 @@ def measure(
     disk: bool = True,
     disk_folder: str | Path | None = None,
     progress: Callable[[str], None] | None = None,
+    accept_noisy: bool = False,
 ) -> Measurement:
     """Measure the ceilings of this machine: bandwidths by level, products, starts, disk.
 
@@ -42,8 +43,8 @@ def measure(
     device
         "cpu", or "gpu" for what PyTorch finds (CUDA, ROCm or MPS).
     seconds
-        About how long it may take; six rounds are made in any case, unless other programs take
-        the cores from most of what is measured.
+        About how long it may take, after what compiling and choosing take. Six rounds have half
+        of it more; where not even that is enough, it stops and says what they take here.
     kernels
         What goes through memory: "c" (compiled here), "numba", "numpy", or "auto" for the
         first of these that there is.
@@ -52,6 +53,9 @@ def measure(
         default); it is removed.
     progress
         Is told what is being measured.
+    accept_noisy
+        Keep figures that are too noisy for a ceiling, with their wide intervals, so that a shared
+        machine (Colab) is a device too. Each answer about it says so.
 
     Returns
     -------
@@ -85,7 +89,7 @@ def measure(
         from mlsim.profiling.measuring import gpu
 
         torch = need("torch", "measuring a GPU", "torch")
-        return gpu.measure_gpu(torch, seconds=seconds, say=say)
+        return gpu.measure_gpu(torch, seconds=seconds, say=say, accept_noisy=accept_noisy)
     from mlsim.profiling.measuring import whole
 
     folder = Path(disk_folder) if disk_folder is not None else None
@@ -99,6 +103,7 @@ def measure(
         today=datetime.datetime.now(tz=datetime.UTC).date(),
         clock=perf_counter,
         load=os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0,
+        accept_noisy=accept_noisy,
     )
 
 

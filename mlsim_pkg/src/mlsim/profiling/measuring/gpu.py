@@ -196,6 +196,7 @@ def measure_gpu(
     say: Callable[[str], None],
     clock: Clock = perf_counter,
     now: Clock = monotonic,
+    accept_noisy: bool = False,
 ) -> Measurement:
     """Measure the GPU that PyTorch sees; see `mlsim.profiling.measure`.
 
@@ -241,8 +242,10 @@ def measure_gpu(
     parts["starts"] = _starts(gpu)
     if gpu.backend == "cuda":
         parts["copies"] = _copies(gpu)
-    rounds = run_rounds(parts, now, began + seconds, say)
-    figures, refused = _judged(gpu, rounds, (sizes, curves), hows, refused)
+    rounds = run_rounds(parts, now, began + seconds, say, accept_noisy=accept_noisy)
+    figures, refused = _judged(
+        gpu, rounds, (sizes, curves), hows, refused, accept_noisy=accept_noisy
+    )
     return Measurement(
         machine=this_machine(),
         kind="gpu",
@@ -306,6 +309,8 @@ def _judged(
     curves: tuple[list[int], list[list[float]]],
     hows: Mapping[str, str],
     refused: dict[str, str],
+    *,
+    accept_noisy: bool,
 ) -> tuple[dict[str, MeasuredFigure], dict[str, str]]:
     sizes, rates = curves
     values = rounds.stretches()
@@ -318,5 +323,7 @@ def _judged(
         values,
         lambda name: said.get(name, "Working sets from small to large, as for memory."),
         rounds.count,
+        wanted=rounds.wanted,
+        accept_noisy=accept_noisy,
     )
     return figures, refused | lost | noisy

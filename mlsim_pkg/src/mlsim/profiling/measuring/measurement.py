@@ -42,6 +42,14 @@ QUIET = (
     "To quiet the machine: close other programs, a browser above all; plug a laptop in and take it "
     "off battery saving; let it cool; on a shared or virtual machine, try again at another time."
 )
+ACCEPT = (
+    "Or take noisy figures with their wide intervals: mlsim measure --accept-noisy. Each answer "
+    "then says that it rests on them."
+)
+KEPT = (
+    "Figures with a ~ are no ceilings: they are noisy, and were kept because you asked for it. In "
+    "another\nrun they may lie anywhere in their intervals."
+)
 # A machine where nobody else works has a load below this.
 BUSY = 0.5
 MEANING = (
@@ -71,12 +79,15 @@ class MeasuredFigure:
         Its values, one for each stretch of time.
     how
         What ran, in a sentence.
+    noise
+        Why it is no ceiling, where it was kept all the same (`accept_noisy`); else "".
     """
 
     name: str
     base: str
     spread: Spread
     how: str
+    noise: str = ""
 
     @property
     def value(self) -> float:
@@ -158,6 +169,11 @@ class Measurement:
         return any(reason.startswith("too noisy") for reason in self.refused.values())
 
     @property
+    def kept(self) -> bool:
+        """Whether any figure is noisy and was kept all the same."""
+        return any(each.noise for each in self.figures.values())
+
+    @property
     def busy(self) -> str:
         """What to know of a machine that others used; "" where nobody did.
 
@@ -204,9 +220,11 @@ class Measurement:
             reasons = "; ".join(
                 f"{name}: {reason}"
                 for name, reason in self.refused.items()
-                if name.startswith(tuple(missing))
+                if name.startswith((*missing, "the rest"))
             )
-            raise NotMeasuredError(f"{self.name} has no roof: {reasons or 'not measured'}. {QUIET}")
+            raise NotMeasuredError(
+                f"{self.name} has no roof: {reasons or 'not measured'}. {QUIET} {ACCEPT}"
+            )
 
     def save(self, path: str | Path | None = None) -> Path:
         """Write the device's file, and return where; by default where `Hardware.local()` looks.
@@ -245,6 +263,7 @@ class Measurement:
                     "confidence": each.spread.confidence,
                     "stretches": list(each.spread.values),
                     "how": each.how,
+                    "noise": each.noise,
                 }
                 for name, each in self.figures.items()
             },
@@ -263,16 +282,24 @@ class Measurement:
         for table, title in TABLES.items():
             own = [each for name, each in self.figures.items() if name.startswith(f"{table}.")]
             if own:
-                lines += ["", title, *(f"  {each.words:<28} {_columns(each)}" for each in own)]
+                lines += ["", title]
+                lines += [
+                    f"{'~' if each.noise else ' '} {each.words:<28} {_columns(each)}"
+                    for each in own
+                ]
         if self.figures:
             lines += ["", MEANING, *([GUEST] if self.machine.virtual else [])]
+        if self.kept:
+            lines += ["", KEPT]
         if self.refused:
             lines += ["", "left out"]
             lines += [f"  {_title(name)}: {reason}" for name, reason in self.refused.items()]
         if self.busy:
             lines += ["", self.busy]
-        if self.noisy or self.busy:
+        if self.noisy or self.busy or self.kept:
             lines += ["", QUIET]
+        if self.noisy and not self.kept:
+            lines += [ACCEPT]
         return "\n".join(lines)
 
 

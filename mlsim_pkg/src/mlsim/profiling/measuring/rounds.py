@@ -34,6 +34,10 @@ SIZE_STEP = 2 ** (1 / STEPS_PER_DOUBLING / 2) - 1
 STRETCHES = 6
 # Three rounds in a stretch are enough; one is the least.
 MOST_ROUNDS, FEWEST_ROUNDS = 3 * STRETCHES, STRETCHES
+# The first parts of a round are what a roof is made of.
+ROOF_PARTS = 3
+# Six rounds may take so much longer than was allowed, and no longer.
+PATIENCE = 0.5
 # Processors change their clock in steps of 100 MHz, 3 % at 3.3 GHz, and a run may see one step
 # only: what it measured lies between half a step below and half a step above.
 CLOCK_STEP = 0.03
@@ -55,6 +59,8 @@ class Rounds:
 
     values: dict[str, list[float | None]] = field(default_factory=dict)
     count: int = 0
+    # What six rounds would have taken, in s, where time was up before.
+    wanted: float = 0.0
 
     def stretches(self) -> dict[str, list[float]]:
         """Return the best of each stretch: the least of what is a time, the greatest of rates.
@@ -92,6 +98,8 @@ def split(values: Sequence[T]) -> list[Sequence[T]]:
     ['a', 'b', 'cd', 'e', 'f', 'gh']
     """
     count = min(STRETCHES, len(values))
+    if not count:
+        return []
     ends = [len(values) * n // count for n in range(count + 1)]
     return [values[begin:end] for begin, end in itertools.pairwise(ends)]
 
@@ -121,6 +129,8 @@ def run_rounds(
     deadline: float,
     say: Callable[[str], None] = lambda _: None,
     most: int = MOST_ROUNDS,
+    *,
+    accept_noisy: bool = False,
 ) -> Rounds:
     """Measure every part in turn, and again, until enough rounds are done or time is up.
 
@@ -129,18 +139,35 @@ def run_rounds(
     parts
         What measures, by a name for people.
     deadline
-        On the clock: no round begins that would probably end after it, once there are six. Where
-        other programs disturb most figures, none begins after it in any case.
+        On the clock: no round begins that would probably end after it. For six rounds there is
+        half of the time more. Once it shows, after two rounds, that not even that is enough, none
+        begins. The first one has its first parts in any case, memory and products, without which
+        there is no roof.
+    accept_noisy
+        Whether fewer than six are of use: then rounds are made up to the deadline.
     """
     rounds = Rounds()
-    began = clock()
+    began = last = clock()
+    latest = deadline + PATIENCE * max(deadline - began, 0.0)
     while rounds.count < most:
-        each = (clock() - began) / rounds.count if rounds.count else 0.0
-        if rounds.count >= FEWEST_ROUNDS and clock() + each > deadline:
-            break
-        if rounds.hopeless and clock() > deadline:
-            break
-        for name, measure in parts.items():
+        now, rest = clock(), FEWEST_ROUNDS - rounds.count
+        if rounds.count:
+            # the first one also finds out how long a sample is, so the last one tells more
+            each = now - last
+            in_time, six = now + each <= deadline, now + rest * each <= latest
+            if rest > 0 and not six:
+                rounds.wanted = now - began + rest * each
+            if not in_time and (rest <= 0 or not six):
+                break
+            if rest > 0 and not six and rounds.count > 1 and not accept_noisy:
+                break
+            if rounds.hopeless and now > deadline:
+                break
+        last = now
+        for place, (name, measure) in enumerate(parts.items()):
+            if place >= ROOF_PARTS and not rounds.count and clock() > deadline:
+                rounds.wanted = FEWEST_ROUNDS * (clock() - began) * len(parts) / place
+                return rounds
             say(f"round {rounds.count + 1} of {most}: {name}")
             for figure, value in measure().items():
                 rounds.values.setdefault(figure, []).append(value)
@@ -182,8 +209,14 @@ def judged(
     rounds: int,
     disturbed: Mapping[str, int] | None = None,
     resolution: float = CLOCK_STEP / 2,
+    *,
+    wanted: float = 0.0,
+    accept_noisy: bool = False,
 ) -> tuple[dict[str, MeasuredFigure], dict[str, str]]:
     """Return the figures that are ceilings, and what is none, with the reason.
+
+    Noisy ones are kept if they are accepted, and say so; of fewer than six stretches each interval
+    is as wide as six of them together would allow.
 
     Parameters
     ----------
@@ -195,25 +228,34 @@ def judged(
         In how many rounds other programs disturbed a figure.
     resolution
         How far a rate or a time may lie elsewhere in another run, however steady it was in this.
+    wanted
+        What six rounds would have taken, in s, where time was up before.
     """
     figures, refused = {}, {}
     for name, each in values.items():
         size = base_of(name) == "B"
-        reason = ""
-        if each:
-            spread = Spread.across(each, SIZE_STEP if size else resolution)
-            reason = too_noisy(spread, SIZE_LIMIT if size else NOISE_LIMIT)
+        reason, limit = "", SIZE_LIMIT if size else NOISE_LIMIT
+        apart = SIZE_STEP if size else resolution
         if len(each) < STRETCHES:
-            reason = _too_few(len(each), rounds, (disturbed or {}).get(name, 0))
-        if reason:
-            refused[name] = reason
+            reason = _too_few(len(each), rounds, (disturbed or {}).get(name, 0), wanted)
+            apart = max(apart, min(1.0, limit * STRETCHES / max(len(each), 1)))
+        if each:
+            spread = Spread.across(each, apart)
+            reason = reason or too_noisy(spread, limit)
+        if each and (accept_noisy or not reason):
+            figures[name] = MeasuredFigure(name, base_of(name), spread, how(name), reason)
         else:
-            figures[name] = MeasuredFigure(name, base_of(name), spread, how(name))
+            refused[name] = reason
     return figures, refused
 
 
-def _too_few(measured: int, rounds: int, taken: int) -> str:
+def _too_few(measured: int, rounds: int, taken: int, wanted: float) -> str:
     """Say why a figure has fewer than six stretches."""
+    if wanted and rounds < STRETCHES:
+        return (
+            f"too noisy: time was up after {rounds} of {STRETCHES} rounds, which take "
+            f"{wanted:.0f} s here"
+        )
     if taken:
         return f"too noisy: other programs took its cores in {taken} of {rounds} rounds"
     if rounds < STRETCHES:

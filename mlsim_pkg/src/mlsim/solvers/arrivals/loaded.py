@@ -93,8 +93,9 @@ class LoadedService(Answer):
         """What was found: each result with the run that it comes from."""
         loaded, runs = self.loaded, self.runs
         found = results(runs)
+        many = loaded.requests.followed or len(loaded.requests)
         words = (
-            f"a simulation of {len(loaded.requests):,} requests on {loaded.scheduler.name}'s "
+            f"a simulation of {many:,} requests on {loaded.scheduler.name}'s "
             f"scheduler ({loaded.scheduler.source}), "
             f"{sum(run.steps for _, run in runs):,} steps"
         )

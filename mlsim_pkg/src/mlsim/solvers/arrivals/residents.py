@@ -30,6 +30,9 @@ class Run:
         Tokens generated; steps; requests that were stopped and computed again.
     most_running
         Most requests that ran at one time.
+    began
+        When seconds and tokens began to count, where that was not the start: then as many had been
+        answered as come before the service is in its usual state.
     """
 
     arrived: list[float]
@@ -42,6 +45,12 @@ class Run:
     steps: int = 0
     stopped: int = 0
     most_running: int = 0
+    began: float | None = None
+
+    def begin(self, now: float) -> None:
+        """Count anew from now on."""
+        self.began = now
+        self.busy = self.running_time = self.waiting_time = self.tokens = 0.0
 
 
 @dataclass(slots=True)
@@ -81,6 +90,7 @@ class Residents:
     promised: int = 0
     made: list[int] = field(default_factory=list)
     next_user: int = 0
+    answered: int = 0
     # Decode steps since the last look at what arrived; steps for which prompts wait.
     unseen: int = 0
     waited: int = 0

@@ -39,6 +39,8 @@ def _times(pair: tuple[Requests, Run]) -> tuple[Any, Any, Any]:
         np.array(each)[counted] for each in (run.arrived, run.first, run.finished)
     )
     steps = arrivals.output_steps(requests.output_tokens[counted].astype(float), 1.0)
+    # Of those whom nobody follows to their end, what is seen counts.
+    first, ended = (np.where(each < 0, np.nan, each) for each in (first, ended))
     with np.errstate(divide="ignore", invalid="ignore"):
         # One token alone has no time between tokens.
         between = np.where(steps > 0, (ended - first) / steps, np.nan)
@@ -46,9 +48,17 @@ def _times(pair: tuple[Requests, Run]) -> tuple[Any, Any, Any]:
 
 
 def _rates(runs: Sequence[Run]) -> dict[str, float]:
-    """Return what the service did as a whole, from its first request to its last token."""
-    answered = float(sum(len(run.finished) for run in runs))
-    lasted = max(max(run.finished) for run in runs) - min(min(run.arrived) for run in runs)
+    """Return what the service did as a whole, from its first request to its last token.
+
+    Of users who go on asking: from when it was in its usual state until nobody follows any more,
+    the mean of its copies.
+    """
+    answered = float(sum(map(_answered, runs)))
+    begun = [run.began for run in runs if run.began is not None]
+    if len(begun) == len(runs):
+        lasted = (sum(max(run.finished) for run in runs) - sum(begun)) / len(runs)
+    else:
+        lasted = max(max(run.finished) for run in runs) - min(min(run.arrived) for run in runs)
     return {
         "answered_requests": answered,
         "run_span": lasted,
@@ -62,3 +72,9 @@ def _rates(runs: Sequence[Run]) -> dict[str, float]:
         ),
         "server_use": arrivals.server_use(sum(run.busy for run in runs) / len(runs), lasted),
     }
+
+
+def _answered(run: Run) -> int:
+    """Return how many were answered in the time that counts."""
+    since = -1.0 if run.began is None else run.began
+    return sum(each > since for each in run.finished)

@@ -54,7 +54,9 @@ class Service(Residents):
 
     @property
     def at_work(self) -> bool:
-        """Whether requests are to come, or wait, or run."""
+        """Whether requests are to come, or wait, or run; and whether somebody follows them."""
+        if self.requests.followed and self.answered >= self.requests.followed:
+            return False
         return bool(self.coming or self.waiting or self.reading or self.count)
 
     def go_on(self) -> None:
@@ -238,6 +240,9 @@ class Service(Residents):
             self.cached -= whole - 1
             self.promised -= whole
             self.log.finished[index] = self.now
+            self.answered += 1
+            if self.requests.followed and self.answered == self.requests.settled:
+                self.log.begin(self.now)
             if self.requests.users and self.next_user < len(self.requests):
                 self._ask(self.now + self.requests.pause(self.next_user), self.next_user)
                 self.next_user += 1

@@ -75,7 +75,7 @@ def report(profile: Profile) -> Report:
             ("throughput", text(profile.throughput, "sample/s")),
             ("bottleneck", _bottleneck(profile)),
         ]
-    rows += [("memory", memory), *profile.question.known.guessed_memory()]
+    rows += [("memory", memory), *profile.question.known.doubts()]
     if not profile.shows_times:
         short = held(-float(profile.value("memory_free")))
         rows.append(("feasible", f"no: {short} too much"))

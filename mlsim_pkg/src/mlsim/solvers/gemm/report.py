@@ -48,7 +48,7 @@ def report(gemm: Gemm) -> Report:
         rows.append(("intensity", text(gemm.value("network_intensity"), "FLOP/B")))
     required = held(float(gemm.value("memory_required")))
     rows.append(("operands", f"{required} of {held(gemm.value('memory_capacity'))}"))
-    rows += gemm.question.known.guessed_memory()
+    rows += gemm.question.known.doubts()
     return Report(title, rows)
 
 

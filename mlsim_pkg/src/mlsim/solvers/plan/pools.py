@@ -176,6 +176,7 @@ class _Both:
             "time_to_first_token": float(first),
         }
         found = {
+            "required_rate": goals.rate,
             **times,
             **bill,
             "replica_devices": devices,

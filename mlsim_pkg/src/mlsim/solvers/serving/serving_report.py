@@ -103,7 +103,7 @@ def report(serving: Serving) -> Report:
         f"{_size(serving, 'memory_required')} of {_size(serving, 'usable_memory')} "
         f"({service.reserve_share:.0%} of {_size(serving, 'memory_capacity')} reserved)"
     )
-    rows += [("memory", memory), ("", _parts(serving)), *service.known.guessed_memory()]
+    rows += [("memory", memory), ("", _parts(serving)), *service.known.doubts()]
     if service.switches.adapters:
         of_all = f"{serving.decode.value('distinct_adapters'):,.1f} of them in a step"
         rows.append(("", f"adapters {_size(serving, 'adapter_memory')} of the weights; {of_all}"))

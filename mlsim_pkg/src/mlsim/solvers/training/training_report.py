@@ -268,7 +268,7 @@ def memory_rows(training: Training) -> list[tuple[str, str]]:
             ),
         ),
     ]
-    rows += training.question.known.guessed_memory()
+    rows += training.question.known.doubts()
     if not training.feasible:
         rows.append(("feasible", f"no: {held(-training.value('memory_free'))} too much"))
     return rows

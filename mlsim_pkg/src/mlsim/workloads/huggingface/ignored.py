@@ -136,6 +136,13 @@ GPT2 = _because(
     }
 )
 GPT_OSS = _because({POSITIONS: "initial_context_length", ARITHMETIC: "swiglu_alpha swiglu_limit"})
+GRANITE = _because(
+    {
+        ARITHMETIC: """
+            attention_multiplier embedding_multiplier logits_scaling residual_multiplier
+            """
+    }
+)
 LLAMA4 = _because(
     {
         ARITHMETIC: "attn_scale attn_temperature_tuning floor_scale use_qk_norm",
@@ -179,6 +186,7 @@ NEMOTRON_H = _because(
 )
 OLMO = _because({ARITHMETIC: "clip_qkv"})
 OPT = _because({TRAINING: "activation_dropout layerdrop"})
+SMOLLM3 = _because({POSITIONS: "no_rope_layer_interval no_rope_layers"})
 QWEN = _because(
     {
         ROUTING: "norm_topk_prob",

@@ -300,6 +300,42 @@ FAMILIES: dict[str, Family] = {
             "num_key_value_heads": (None,),
         },
     ),
+    "granite": Family(
+        parts.gated,
+        gated_keys(2048, kv_heads=None, attention_bias=False, mlp_bias=False),
+        without_effect=ignored.GRANITE,
+    ),
+    "olmo2": Family(
+        partial(parts.gated, qk_norm=True, after=True),
+        gated_keys(2048, kv_heads=None, attention_bias=False),
+    ),
+    "olmo3": Family(
+        partial(parts.gated, qk_norm=True, after=True, window=attention.pattern_window),
+        gated_keys(
+            2048,
+            kv_heads=None,
+            attention_bias=False,
+            sliding_window=4096,
+            sliding_window_pattern=4,
+            layer_types=None,
+        ),
+    ),
+    "roberta": PLAIN["bert"],
+    "smollm3": Family(
+        partial(parts.gated, window=attention.listed_window),
+        gated_keys(
+            32768,
+            tied=True,
+            kv_heads=4,
+            attention_bias=False,
+            mlp_bias=False,
+            use_sliding_window=False,
+            sliding_window=None,
+            layer_types=None,
+        ),
+        without_effect=ignored.SMOLLM3,
+    ),
+    "xlm-roberta": PLAIN["bert"],
     "nemotron_h": Family(
         states.nemotron_h,
         gated_keys(

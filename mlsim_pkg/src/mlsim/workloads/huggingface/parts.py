@@ -34,6 +34,7 @@ def gated(
     qk_norm: bool = False,
     norm: str = "rms",
     norms: int = 2,
+    after: bool = False,
 ) -> dict[str, Any]:
     """Return a Llama, or a relative: grouped-query attention and gated networks."""
     bias = config.flag("attention_bias")
@@ -48,12 +49,15 @@ def gated(
             bias=bias or qkv_bias,
             output_bias=bias,
             qk_norm=qk_norm,
+            # OLMo's norms stand behind each part, and those of queries and keys are wide.
+            wide_norm=after and qk_norm,
             **window(config),
         ),
         "feed_forward": None if found and not found.dense_layers else dense,
         "experts": found,
         "norm": norm,
         "norms": norms,
+        "norms_after": after,
     }
 
 

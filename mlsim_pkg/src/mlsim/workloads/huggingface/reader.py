@@ -33,6 +33,8 @@ _COUNTED = (
     "ForConditionalGeneration",
     "BertForMaskedLM",
     "BertModel",
+    "RobertaForMaskedLM",
+    "RobertaModel",
 )
 # Keys or models of the zoo that a message names; how alike a misspelled family must be, and how
 # long.
