@@ -48,6 +48,7 @@ EXPLAINED = {
     "arrivals/closed_forms.py": {"Steady.__init__": COPIES},
     "arrivals/loaded.py": {
         "LoadedService.stopped": ADDED,
+        "LoadedService.assumptions": LENGTH,
         "LoadedService.question": ADDED,
         "_times": COPIES,
     },
@@ -97,7 +98,9 @@ EXPLAINED = {
         "Load.of": PRINTED,
         "_hours": "a bare number is in hours",
     },
+    "noted.py": {"that_matter": ADDED, "of_hardware": PRINTED},
     "plan/options.py": {
+        "slowed": "the same steps, so many times as long",
         "points": "the middle of an output, and what all stages of a pipeline do",
         "batches": WHOLE,
         "_in_flight": COPIES,
@@ -133,6 +136,7 @@ EXPLAINED = {
     },
     "serving/levels.py": {"_stages": WHOLE, "_experts": WHOLE},
     "serving/fit.py": {"_widest": WHOLE, "_shortage": LENGTH},
+    "serving/service.py": {"Service.assumptions": LENGTH},
     "serving/speculated.py": {"Speculated.break_even_batch": SEARCH},
     "serving/switch_checks.py": {"_check_pair": "rows of two vocabularies, but for padding"},
     "serving/step_profile.py": {"StepProfile.shares": "a yes or no as a share of 1 or 0"},

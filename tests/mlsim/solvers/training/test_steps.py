@@ -304,8 +304,9 @@ def test_links_of_the_caller_take_the_place_of_measurements() -> None:
         "estimate": "calibrated",
         "check_memory": False,
     }
-    with pytest.raises(NotMeasuredError, match="all-reduces of NVIDIA A100"):
-        Engine.train(**asked).value("step_time")
+    alone = Engine.train(**asked)
+    assert [each.kin.level for each in alone.loans] == ["roofline"]
+    assert (alone.value("link_fraction"), alone.value("hop_latency")) == (1.0, 0.0)
     slow, fast = (
         Engine.train(**asked, link_fraction=part, hop_latency="1 us").value("step_time")
         for part in (0.4, 0.8)

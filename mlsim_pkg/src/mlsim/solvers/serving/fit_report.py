@@ -63,7 +63,8 @@ def assumptions(question: Question, rows: list[Row]) -> list[str]:
     longest = max((row["longest_context"] or 0 for row in rows), default=0)
     found = [*of_device(question.device), *of_context(question.model, longest)]
     if question.model.decoder:
-        found += filter(None, (formats(each).cache_follows for each in dict.fromkeys(named)))
+        told = (formats(each).cache_follows for each in dict.fromkeys(named))
+        found.extend(words for words in told if words)
     return found
 
 

@@ -139,10 +139,10 @@ class Service:
             return ()
         lent = [loan for each in self.calibrations.values() for loan in each.loans]
         kinds = {"experts": self.table.cache["routed"], "state": self.table.cache["scanned"]}
-        lent += loans({name: each.kin for name, each in kinds.items() if each})
+        lent.extend(loans({name: each.kin for name, each in kinds.items() if each}))
         if not set(calibrated.MAIN_OF_LINK) <= set(self.given):
             for each in self.exchanges:
-                lent += loans({"exchange": each.kin} if each.kin else {})
+                lent.extend(loans({"exchange": each.kin} if each.kin else {}))
         return farthest(without_given(lent, self.given))
 
     @property

@@ -86,7 +86,7 @@ def report(serving: Serving) -> Report:
     assumed += [(name, words) for name, words in service.switches.words().items()]
     if service.expert_imbalance != 1.0:
         assumed.append(("imbalance", _imbalance(service)))
-    assumed += serving.noted()
+    assumed.extend(serving.noted())
     if serving.shape:
         heads = _HEADS if service.model.decoder else _HEADS[:4]
         return Report(title, _points(serving), heads=[(head, 11) for head in heads], notes=assumed)

@@ -175,7 +175,7 @@ class Job:
         node = self.node
         if self._sends and node:
             linked = self.linked
-            lent += loans({"exchange": linked.kin if linked else Relatives(NOBODY, ())})
+            lent.extend(loans({"exchange": linked.kin if linked else Relatives(NOBODY, ())}))
         return farthest(lent)
 
     @property
