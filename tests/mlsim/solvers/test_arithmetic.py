@@ -64,6 +64,8 @@ EXPLAINED = {
     },
     "arrivals/tandem.py": {"*": CLOCK},
     "arrivals/step_times.py": {
+        "StepTimes.step": CLOCK,
+        "_host": "the least step that a program starts itself, and the terms of hosted_step_latency",
         "step_times": PLACES,
         "_on_one_copy": COPIES,
         "_memory": COPIES,
@@ -102,8 +104,9 @@ EXPLAINED = {
     "plan/options.py": {
         "slowed": "the same steps, so many times as long",
         "points": "the middle of an output, and what all stages of a pipeline do",
-        "batches": WHOLE,
         "_in_flight": COPIES,
+        "schedulers_in": COPIES,
+        "largest_batch": COPIES,
         "_chosen": SEARCH,
         "margin_of": SEARCH,
     },
