@@ -303,14 +303,14 @@ CLAIMS: dict[str, Check | None] = {
         near(length(d, "fc2") / length(d, "fc1"), 0.25) and weights(d, "fc2") > 0.9,
     "Stacked areas over 42 moments.": lambda d: len(d) == 42,
     "Weights and momentum are flat at the bottom.":
-        lambda d: d["weights (GB)"].nunique() == d["states (GB)"].nunique() == 1,
-    "Outputs rise over the forward half to one and a half gigabytes and fall over the backward "
+        lambda d: d["weights (GiB)"].nunique() == d["states (GiB)"].nunique() == 1,
+    "Outputs rise over the forward half to one and a half gibibytes and fall over the backward "
     "half.": lambda d: near(col(d, "outputs").max(), 1.5)
         and rises(col(d, "outputs", Phase="backward")[::-1]) and col(d, "outputs").argmax() < 21,
     "Gradients appear early in the backward half and stay.":
         lambda d: rises(col(d, "gradients")) and col(d, "gradients")[27] > 0.9 * d.iloc[-1, 4],
     "Errors are thin and thickest near the end.": lambda d:
-        col(d, "errors").max() < 0.3 * d["outputs (GB)"].max() and col(d, "errors").argmax() > 35,
+        col(d, "errors").max() < 0.3 * d["outputs (GiB)"].max() and col(d, "errors").argmax() > 35,
     "The sum has a flat top and its peak is marked in the backward half.": lambda d:
         d["Phase"][total(d).argmax()] == "backward" and (total(d) > 0.85 * total(d).max()).sum() > 21,
     "Three bars for each of six stages.": lambda d: d.shape == (6, 4),

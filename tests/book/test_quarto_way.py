@@ -83,7 +83,16 @@ def rendered(page: ParsedPage, results: Results) -> str:
         if isinstance(block, Markdown):
             pieces.append(prose(block, values))
         else:
-            pieces += ["", *outputs(block, next(cells)), ""]
+            classes = str(block.options.get("classes") or "").split()
+            box = " ".join(f".{each.lstrip('.')}" for each in ("cell", *classes))
+            pieces += [
+                "",
+                f":::::::::: {{{box}}}",
+                "",
+                *outputs(block, next(cells)),
+                "::::::::::",
+                "",
+            ]
     return f"<main>{as_quarto(page.chapter.source, pieces)}</main>"
 
 
