@@ -9,9 +9,11 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+import yaml
 
 import mlsim
 from mlsim.quantities import VOCABULARY
+from mlsim.records import KINDS
 from mlsim_book.caches import TextCache
 from mlsim_book.docstrings import reference, signature
 from mlsim_book.render.assets import load_assets
@@ -31,6 +33,24 @@ ENTRY = re.compile(
     r"(?: \$([^$]+)\$, (.+?))?\. \[([^\]]+)\]\{\.glossary-definition\}$",
     re.MULTILINE,
 )
+
+
+def test_the_citation_names_the_title_and_the_authors_that_the_book_has(tmp_path, capsys):
+    """A copy of the book with a title of its own doesn't cite ours."""
+    cell = CELL.findall((ROOT / "teaching.qmd").read_text(encoding="utf-8"))[-1]
+    book = tmp_path / "_quarto.yml"
+    for authors, said in (("Ada Brook", "Ada Brook"), ("[{name: Ada}, Bo Hill]", "Ada, Bo Hill")):
+        book.write_text(f"book:\n  title: Own\n  author: {authors}\n", encoding="utf-8")
+        exec(compile(cell, "teaching.qmd", "exec"), {"BOOK": book, "yaml": yaml})
+        assert capsys.readouterr().out.startswith(f"> {said}. *Own*. ")
+
+
+def test_contributing_names_each_kind_of_figure_and_each_device_table_that_is_needed():
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    for each in ({f"`{kind}`" for kind in KINDS} - {"`given`"}) | {
+        "[memory.capacity]", "[memory.bandwidth]", "[memory.printed]", "families.toml",
+    }:  # fmt: skip
+        assert each in text, each
 
 
 @pytest.fixture

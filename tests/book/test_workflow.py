@@ -34,6 +34,14 @@ def step_with(job: dict[str, Any], text: str) -> dict[str, Any]:
     return dict(found)
 
 
+def run_step(step: dict[str, Any], **environment: str | Path) -> str:
+    """Run a step's script as the runner does; return what it prints."""
+    return subprocess.run(
+        ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", step["run"]],
+        env={"GITHUB_REPOSITORY": "a/b", **environment}, capture_output=True, text=True, check=True,
+    ).stdout  # fmt: skip
+
+
 def test_the_site_is_built_and_checked_before_it_is_handed_over() -> None:
     said = [
         step.get("run", step.get("uses", "")).partition("@")[0] for step in JOBS["build"]["steps"]
@@ -46,7 +54,7 @@ def test_the_site_is_built_and_checked_before_it_is_handed_over() -> None:
 def test_publishing_waits_for_no_test_and_is_done_from_main_alone() -> None:
     assert JOBS["publish"]["needs"] == "build"
     assert "needs" not in JOBS["test"]
-    assert JOBS["publish"]["if"] == MAIN
+    assert JOBS["publish"]["if"].startswith(f"{MAIN} && ")
     assert step_with(JOBS["build"], "upload-pages-artifact")["if"] == MAIN
 
 
@@ -56,55 +64,56 @@ def test_the_site_of_a_request_is_kept_for_a_look() -> None:
     assert kept["with"] == {"name": "site", "path": "_book"}
 
 
-@pytest.mark.parametrize("address", ["https://a.github.io/b/", None])
+@pytest.mark.parametrize(
+    ("source", "address"),
+    [("workflow", "https://a.github.io/b/"), ("legacy", "https://a.github.io/b/"), ("off", "")],
+)
 def test_the_site_is_built_for_the_address_that_pages_has(
-    tmp_path: Path, address: str | None
+    tmp_path: Path, source: str, address: str
 ) -> None:
+    """Run the step as the runner does, beside a `gh` that answers as Pages would."""
     ask = step_with(JOBS["build"], "gh api")
     gh = tmp_path / "gh"
-    gh.write_text(f"#!/bin/sh\necho {address}\n" if address else "#!/bin/sh\necho no\nexit 1\n")
+    known = f"echo {source} {address}" if address else "echo '{}'; exit 1"
+    gh.write_text(f"#!/bin/sh\n{known}\n")
     gh.chmod(0o755)
     said = tmp_path / "output"
-    environment = {"PATH": f"{tmp_path}:{os.environ['PATH']}", "GITHUB_OUTPUT": str(said)}
-    subprocess.run(
-        ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", ask["run"]],
-        env={**environment, "GITHUB_REPOSITORY": "a/b"}, check=True,
-    )  # fmt: skip
-    assert said.read_text() == f"url={address or ''}\n"
+    run_step(ask, PATH=f"{tmp_path}:{os.environ['PATH']}", GITHUB_OUTPUT=said)
+    assert said.read_text() == f"source={source}\nurl={address}\n"
     for command in ("make book", "make downloads"):
         given = step_with(JOBS["build"], command)["env"]
         assert given == {"SITE_URL": f"${{{{ steps.{ask['id']}.outputs.url }}}}"}
         shown = subprocess.run(
             ["make", "--dry-run", command.split()[1]], cwd=ROOT, capture_output=True, text=True,
-            env={**os.environ, "SITE_URL": address or ""}, check=True,
+            env={**os.environ, "SITE_URL": address}, check=True,
         ).stdout  # fmt: skip
         assert ("--site-url https://a.github.io/b/" in shown) == bool(address)
 
 
-@pytest.mark.parametrize("answer", ["workflow", "legacy", None])
-def test_pages_that_is_not_set_is_told_in_words(tmp_path: Path, answer: str | None) -> None:
-    """Run the step as the runner does, beside a `gh` that answers as Pages would."""
-    ask = step_with(JOBS["publish"], "gh api")
-    gh = tmp_path / "gh"
-    gh.write_text(f"#!/bin/sh\necho {answer}\n" if answer else "#!/bin/sh\necho '{}'; exit 1\n")
-    gh.chmod(0o755)
-    files = {name: str(tmp_path / name) for name in ("GITHUB_OUTPUT", "GITHUB_STEP_SUMMARY")}
-    run = subprocess.run(
-        ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", ask["run"]],
-        env={"PATH": f"{tmp_path}:{os.environ['PATH']}", "GITHUB_REPOSITORY": "a/b", **files},
-        capture_output=True, text=True, check=True,
-    )  # fmt: skip
-    deploys = step_with(JOBS["publish"], "actions/deploy-pages")
-    assert deploys["if"] == f"steps.{ask['id']}.outputs.ready"
-    if answer == "workflow":
-        assert Path(files["GITHUB_OUTPUT"]).read_text() == "ready=yes\n"
-        assert run.stdout == ""
-        return
-    assert not Path(files["GITHUB_OUTPUT"]).exists()
-    for said in (run.stdout, Path(files["GITHUB_STEP_SUMMARY"]).read_text()):
+def test_pages_that_is_not_set_is_told_in_words(tmp_path: Path) -> None:
+    """The job that names the environment of Pages, which would make one, does not start then."""
+    ask = step_with(JOBS["build"], "gh api")
+    tell = step_with(JOBS["build"], "::warning")
+    found = f"steps.{ask['id']}.outputs.source"
+    assert tell["if"] == f"{MAIN} && {found} != 'workflow'"
+    assert tell["env"] == {"FOUND": f"${{{{ {found} }}}}"}
+    assert JOBS["build"]["outputs"] == {"pages": f"${{{{ {found} }}}}"}
+    assert JOBS["publish"]["if"] == f"{MAIN} && needs.build.outputs.pages == 'workflow'"
+    assert [name for name, job in JOBS.items() if "environment" in job] == ["publish"]
+    summary = tmp_path / "summary"
+    told = run_step(tell, PATH=os.environ["PATH"], FOUND="legacy", GITHUB_STEP_SUMMARY=summary)
+    assert told.startswith("::warning")
+    for said in (told, summary.read_text()):
         assert "set Source to 'GitHub Actions'" in said
-        assert f"Pages is '{answer or 'off'}'" in said
-    assert run.stdout.startswith("::warning")
+        assert "Pages is 'legacy'" in said
+
+
+def test_no_job_waits_in_the_queue_of_another() -> None:
+    """A group of the whole run would let the next site wait for the tests of this commit."""
+    assert "concurrency" not in FLOWS["book"]
+    groups = [job["concurrency"]["group"] for job in JOBS.values()]
+    assert groups == [f"{name}-${{{{ github.ref }}}}" for name in JOBS]
+    assert JOBS["publish"]["concurrency"]["cancel-in-progress"] is False
 
 
 def test_a_fork_runs_the_tests_of_a_course_and_we_run_all() -> None:
@@ -113,7 +122,9 @@ def test_a_fork_runs_the_tests_of_a_course_and_we_run_all() -> None:
     )
     assert course["if"] == "env.COURSE == 'true'"
     assert everything["if"] == "env.COURSE != 'true'"
-    assert "github.event.repository.fork" in JOBS["test"]["env"]["COURSE"]
+    # A private copy and one from a template are no fork to the forge: they say `course`.
+    asked = "vars.TESTS == 'course' || (github.event.repository.fork && vars.TESTS != 'all')"
+    assert JOBS["test"]["env"]["COURSE"] == f"${{{{ {asked} }}}}"
     assert "make test" in (ROOT / ".ci" / "run").read_text(encoding="utf-8").splitlines()
     made = (ROOT / "Makefile").read_text(encoding="utf-8")
     files = re.findall(r"tests/\S+\.py", made.partition("\ncourse:")[2].partition("\n\n")[0])

@@ -303,7 +303,9 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
 def test_two_files_of_one_key_are_refused(tmp_path: Path) -> None:
     (tmp_path / "a.toml").write_text(GOOD, encoding="utf-8")
     (tmp_path / "b.toml").write_text(f"# a copy\n\n{GOOD}", encoding="utf-8")
-    with pytest.raises(DataFileError, match=r"b\.toml:3: key 'Cloud.Mine' is taken by .*a\.toml"):
+    with pytest.raises(
+        DataFileError, match=r"b\.toml:3: the key 'Cloud.Mine' is that of .*a\.toml"
+    ):
         index(tmp_path)
 
 

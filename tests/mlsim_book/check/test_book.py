@@ -84,3 +84,17 @@ def test_references_are_checked_without_building(make_book: MakeBook) -> None:
 def test_stale_notebooks_are_told(kettle: Path) -> None:
     (kettle / "notebooks").mkdir()
     assert any("lesson.ipynb" in line for line in told(kettle))
+
+
+def test_a_chapter_that_runs_again_is_told_of_while_the_notebooks_are_compared(
+    kettle: Path,
+) -> None:
+    """Cells may run for minutes, so a check that runs them may not be silent."""
+    (kettle / "notebooks").mkdir()
+    lesson = kettle / "lesson.qmd"
+    more = "\n```{python}\n1 + 1\n```\n"
+    lesson.write_text(lesson.read_text(encoding="utf-8") + more, encoding="utf-8")
+    said: list[str] = []
+    check_book(kettle, progress=said.append)
+    (begins,) = (n for n, line in enumerate(said) if line.startswith("comparing notebooks"))
+    assert any(line.startswith("executed lesson.qmd") for line in said[begins:])

@@ -149,6 +149,7 @@ def test_conformance_errors(conformance: Path) -> None:
 
 def test_keys_without_effect_are_told_and_stop_nothing(make_book: MakeBook) -> None:
     root = make_book(
+        "  sidebar:\n    logo: own.png\n"
         "filters: [a.lua]\nlightbox: false\njupyter: julia-1.10\nlang: xx\n"
         "format:\n  html:\n    theme: [cosmo, own.scss]\n    grid: {body-width: 900px}\n",
         index_qmd="# A\n",
@@ -157,9 +158,16 @@ def test_keys_without_effect_are_told_and_stop_nothing(make_book: MakeBook) -> N
     load_project(root, problems)
     assert not problems.found
     told = "\n".join(each.text() for each in problems.advice)
-    for words in ("`filters`", "`format: html: grid`", "'own.scss'", "'julia-1.10'", "'xx'"):
+    for words in (
+        "`filters`",
+        "`book: sidebar: logo`",
+        "`format: html: grid`",
+        "'own.scss'",
+        "'julia-1.10'",
+        "'xx'",
+    ):
         assert words in told
-    assert len(problems.advice) == 5
+    assert len(problems.advice) == 6
     assert all(each.line for each in problems.advice)
 
 

@@ -44,7 +44,8 @@ def check_book(
 ) -> Problems:
     """Check a book's sources, its numbers and notebooks, and its site if there is one.
 
-    `progress` gets a line for each page: how many numbers are computed, cited, given, bare.
+    `progress` gets a line for each page (how many numbers are computed, cited, given, bare), and
+    one for each whose cells are run.
 
     Parameters
     ----------
@@ -69,7 +70,8 @@ def check_book(
         progress(f"{name}: {counts.text()}")
     folder = project.root / "notebooks"
     if folder.is_dir():
-        check_notebooks(project, folder, problems)
+        progress("comparing notebooks: chapters that changed since the last build run again")
+        check_notebooks(project, folder, problems, progress=progress)
     place = (out or project.root / project.output_dir).resolve()
     if (place / "index.html").is_file():
         site = read_site(project, place, pages, problems)

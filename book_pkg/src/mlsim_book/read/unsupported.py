@@ -28,6 +28,10 @@ _KEYS: Mapping[tuple[str, ...], tuple[str, ...]] = {
         "sharing", "open-graph", "twitter-card", "google-analytics", "plausible-analytics",
         "cookie-consent", "announcement", "comments", "other-links", "code-links",
     ),
+    ("book", "sidebar"): (
+        "logo", "logo-alt", "logo-href", "title", "subtitle", "style", "background", "foreground",
+        "border", "alignment", "collapse-level", "pinned", "header", "footer", "tools",
+    ),
     ("format", "html"): (
         "filters", "shortcodes", "comments", "grid", "page-layout",
         "code-link", "embed-resources", "toc-location", "link-external-newwindow",
@@ -37,6 +41,7 @@ _KEYS: Mapping[tuple[str, ...], tuple[str, ...]] = {
 }  # fmt: skip
 _WHY = {
     "number-offset": "a book counts its chapters itself, in Quarto too",
+    "logo": "the picture of the book is its `favicon:`",
     "filters": "Lua filters are not run",
     "shortcodes": "shortcodes of extensions are not run",
     "pre-render": "run the script yourself before building",

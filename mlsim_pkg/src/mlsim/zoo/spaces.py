@@ -55,9 +55,19 @@ def index(folder: Path) -> dict[str, Path]:
             key = match[1].decode(errors="replace")
             if key in found:
                 line = match.string.count(b"\n", 0, match.start()) + 1
-                raise DataFileError(f"{path}:{line}: key {key!r} is taken by {found[key]}.")
+                raise DataFileError(
+                    f"{path}:{line}: the key {key!r} is that of {found[key]}, too. "
+                    "Give the newer of the two its own."
+                )
             found[key] = path
     return found
+
+
+def twin(path: Path) -> Path | None:
+    """Return another file of the same folder that has a key of this one, if there is one."""
+    own = {match[1] for match in _keys(path)}
+    others = (each for each in sorted(path.parent.glob("*.toml")) if not each.samefile(path))
+    return next((each for each in others if own & {match[1] for match in _keys(each)}), None)
 
 
 def _keys(path: Path) -> list[re.Match[bytes]]:

@@ -196,3 +196,18 @@ def test_rules_that_hold_are_told() -> None:
         Remark("ok", "A link is slower than main memory.")
         in validate_file(DATA / "hardware" / "t4.toml").remarks
     )
+
+
+@pytest.mark.parametrize("name", ["aa_new.toml", "zz_new.toml"])
+def test_of_two_files_with_one_key_the_one_that_was_given_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """A copy is the mistake, whichever of the two names comes first."""
+    text = (DATA / "hardware" / "t4.toml").read_text(encoding="utf-8")
+    for each in ("t4.toml", name):
+        (tmp_path / each).write_text(text, encoding="utf-8")
+    assert validate_file(tmp_path / name).errors == 0  # a folder of one's own has no keys to keep
+    monkeypatch.setattr("mlsim.records.DATA", tmp_path)
+    (remark,) = validate_file(tmp_path / name).remarks
+    said = "key: 'Cloud.T4' is the key of t4.toml, too. Give this one its own."
+    assert remark == Remark("error", said, line_of(text, "key"))

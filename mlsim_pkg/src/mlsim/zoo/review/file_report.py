@@ -26,7 +26,7 @@ from mlsim.workloads.huggingface import load_config
 from mlsim.workloads.model import Model, Network
 from mlsim.workloads.model_files import load_model
 from mlsim.zoo.review.rules import MODEL_CHECKS, Record, checks_of, rule
-from mlsim.zoo.spaces import Hardware, Systems
+from mlsim.zoo.spaces import Hardware, Systems, twin
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +92,9 @@ def validate_file(path: str | Path) -> Report:
         except MlsimError as error:
             return Report(path, "can't be read", (_raised(path, str(error)),))
     remarks = [Remark("note", str(each.message)) for each in caught]
+    if file and path.resolve().is_relative_to(records.DATA) and (other := twin(path)):
+        said = f"key: {record.key!r} is the key of {other.name}, too. Give this one its own."
+        return Report(path, _title(record), (*remarks, Remark("error", said, file.line("key"))))
     # A config.json has no figures and cites nothing.
     for each in checks_of(record) if file else MODEL_CHECKS:
         found = list(each(record))
