@@ -340,6 +340,47 @@ def test_borrowed_constants_are_marked_and_stand_by_the_slow_edge() -> None:
     assert set(found.table.borrowed) >= {""}
 
 
+def test_what_reading_prompts_borrows_counts_as_much_as_what_a_decode_step_does() -> None:
+    """An RTX 3090 lends no arithmetic to a decode step; to prompts, half its time, it does."""
+    asked: dict[str, Any] = {"model": "Llama3_8B", "hardware": "RTX3090", "price": "1 USD/h"}
+    half = Engine.plan(**asked, rate=4)
+    assert half.best["prompt_share"] > 0.4
+    assert [each.constant for each in half.best.loans] == ["compute_fraction"]
+    text = " ".join(str(half).split())
+    assert "1* " in text
+    assert "borrows share of the peak from RTX4090" in text
+    # With short prompts and long answers the same loan decides less than a tenth.
+    little = Engine.plan(**asked, rate=0.1, prompt_tokens=32, output_tokens=1000)
+    assert little.best["prompt_share"] < 0.08
+    assert little.borrowed == []
+
+
+def test_two_pools_borrow_each_for_its_own_work() -> None:
+    """Who reads prompts borrows arithmetic; who decodes doesn't."""
+    found = Engine.plan(
+        model="Llama3_8B",
+        hardware="RTX4090",
+        prefill_hardware="RTX3090",
+        prefill_link_bandwidth="100 Gb/s",
+        rate=2,
+        price="1 USD/h",
+        pools="two",
+    )
+    assert [each.constant for each in found.best.loans] == ["compute_fraction"]
+
+
+def test_a_loan_never_widens_a_band_by_nothing_in_words() -> None:
+    """An A10 borrows within its family, whose rows on record lie as near as others do."""
+    found = Engine.plan(model="Llama3_8B", hardware="A10", rate=1, price="1 USD/h")
+    assert found.best.loans
+    assert found.best.slower == pytest.approx(1.0)
+    text = " ".join(str(found).split())
+    assert "1* " in text
+    assert "NVIDIA A10 24 GB borrows share of the peak" in text
+    assert "times as long" not in text
+    assert "slow edge" not in text
+
+
 def test_what_would_be_late_at_the_slow_edge_stands_last_and_says_so() -> None:
     """Within 50 ms it serves; if as much slower as loans were off, no batch does."""
     free = {**DEEPSEEK, "hardware": ["MI300X_Platform", "HGX_H200"], "output_tokens": 64}

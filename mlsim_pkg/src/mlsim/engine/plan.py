@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
@@ -18,8 +19,9 @@ from mlsim.hardware.relatives import Loan
 from mlsim.solvers.arrivals.asked import one_arrival
 from mlsim.solvers.inputs import CALIBRATED, check_estimate, validate
 from mlsim.solvers.noted import farthest, that_matter
-from mlsim.solvers.plan.options import Goals, Option, Refused, slowed
+from mlsim.solvers.plan.options import TOGETHER, Goals, Option, Refused, schedulers_in, slowed
 from mlsim.solvers.plan.planned import Planned, planned
+from mlsim.solvers.serving.service import Service
 from mlsim.solvers.serving.serving import Serving
 from mlsim.systems import Cluster, System
 from mlsim.systems.schedulers import scheduler as find_scheduler
@@ -259,17 +261,34 @@ def _marked(found: Option | Refused, goals: Goals, known: Band) -> Option | Refu
     """Return an option with its borrowed constants, and what it takes at the slow edge."""
     if isinstance(found, Refused):
         return found
-    lent: list[Loan] = []
-    for each in filter(None, (found.candidate, found.prefill)):
-        if each.service.loans:
-            asked = replace(each.service, batch_size=found["running_requests"])
-            causes = Serving(asked, check_memory=False).causes_behind("time_per_output_token")
-            lent += that_matter(asked.loans, causes)
+    if found.prefill is None:
+        lent = _mattering(found.service, found["running_requests"], found["prompt_share"])
+    else:
+        lent = _mattering(found.service, found["running_requests"], 0.0)
+        lent += _mattering(found.prefill.service, 1.0, 1.0)
     if not lent:
         return found
     loans = farthest(lent)
     slower = 1 / find_lent(KIND["decode"], (known.least, known.most), loans).least
     return replace(found, loans=loans, slower=slower, slow=slowed(found, goals, slower))
+
+
+def _mattering(service: Service, running: float, reading: float) -> tuple[Loan, ...]:
+    """Return the loans that decide a tenth of the time that requests take of devices.
+
+    In a share of it, `reading`, they read prompts; in the rest so many requests decode together.
+    """
+    if not service.loans:
+        return ()
+    causes: Counter[str] = Counter()
+    for name, batch, share in (
+        ("time_to_first_token", TOGETHER, reading),
+        ("time_per_output_token", running, 1 - reading),
+    ):
+        asked = replace(service, batch_size=batch * schedulers_in(service))
+        behind = Serving(asked, check_memory=False).causes_behind(name) if share else {}
+        causes.update({cause: share * part for cause, part in behind.items()})
+    return that_matter(service.loans, causes)
 
 
 def _years(value: Any) -> float:

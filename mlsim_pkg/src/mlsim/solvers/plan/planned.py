@@ -23,6 +23,8 @@ SECONDS = 3600.0
 MILLION = 1e6
 # Beside a plan that rests on constants of other devices.
 _MARK = "*"
+# A slow edge that is worth a word: that of few loans lies where it does without any.
+_WIDER = 1.005
 # Options that the text tells of.
 _SHOWN = 5
 
@@ -178,21 +180,24 @@ class Planned:
             )
             for name in devices
         }
+        words = [f"{name} borrows {told(found)}" for name, found in loans.items()]
         most = max(each.slower for each in lent)
+        if most < _WIDER:
+            return words
         late = sum(not each.slow for each in lent)
         last = f"; {late} would miss the goals then, and stand last" if late else ""
         where = (
             f"plans marked {_MARK} stand by what they take at the slow edge of their band, with "
             f"steps up to {most:.2f} times as long as predicted{last}. {self._by_prediction()}"
         )
-        return [f"{name} borrows {told(found)}" for name, found in loans.items()] + [where]
+        return [*words, where]
 
     def _by_prediction(self) -> str:
         """Say what would stand first if borrowed constants were a device's own."""
         least = min(self.options, key=self._value)
         if self._value(least) == self._value(self.best):
             if not self.best.loans:
-                return "The first rests on its own"
+                return "The first borrows nothing that decides a tenth of its time"
             own = next((each for each in self.options if not each.loans), None)
             than = f": {own.name}, {self._price(own)}" if own else ": there is none"
             return f"The first is one of them; the best that is measured{than}"
@@ -256,7 +261,8 @@ class Planned:
         many = f"{option['replicas']:,.0f} {_noun(option)}"
         data = option.service.parallelism.data
         each = f" on each of {data}" if data > 1 else ""
-        edge = f" ({self._edge(option)} at the slow edge)" if option.slow else ""
+        wider = option.slow and option.slower >= _WIDER
+        edge = f" ({self._edge(option)} at the slow edge)" if wider else ""
         return (
             f"{self._price(option)}{edge}: {many} {option.name}, "
             f"batch {option['running_requests']:,.0f}{each}, "
