@@ -153,6 +153,8 @@ def test_the_command_prints_what_the_engine_says(capsys: pytest.CaptureFixture[s
     assert told["options"][0]["fleet_devices"] >= 1
     assert main(arguments) == 0
     assert "USD per million" in capsys.readouterr().out
+    assert main([*arguments[:-6], "--hardware", "H100,Gaudi3"]) == 0
+    assert "Intel Gaudi 3: no price is on record; give --price\n" in capsys.readouterr().out
     assert main(["plan", "Llama3_8B", "--rate", "many"]) == 1
     assert "--rate" in capsys.readouterr().err
 
@@ -304,6 +306,26 @@ def test_users_and_a_rate_are_two_ways_to_ask(capsys: pytest.CaptureFixture[str]
     assert "400 users who think for 20 s" in capsys.readouterr().out
     assert main([*arguments, "--rate", "3"]) == 1
     assert "one way" in capsys.readouterr().err
+
+
+def test_hardware_that_was_asked_for_and_cannot_serve_is_named_with_the_reason() -> None:
+    """No price, no room, too slow: each on one line, and in JSON; all that is rented is not."""
+    asked: dict[str, Any] = {"model": "Llama3_70B", "rate": 5, "prompt_tokens": 1000}
+    found = Engine.plan(**asked, hardware=["H100", "Gaudi3", "A10", "MI325X", "L40S"])
+    text = " ".join(str(found).split())
+    for name, why in (
+        ("Intel Gaudi 3, AMD Instinct MI325X 256 GB", "no price is on record; give price="),
+        ("NVIDIA A10 24 GB", "does not fit in memory"),
+        ("NVIDIA L40S", "first token takes 1.13 times the goal at its best"),
+    ):
+        assert f"{name}: {why}" in text.partition(" left out ")[2]
+    assert len(found.to_dict()["left_out"]) == 4
+    assert "left out" not in str(Engine.plan(**asked, hardware="H100"))
+    everywhere = Engine.plan(**asked)
+    assert everywhere.refused
+    assert "left out" not in str(everywhere)
+    with pytest.raises(InvalidValueError, match=r"Nearest is .*Left out: Intel Gaudi 3: no price"):
+        Engine.plan(**asked, hardware=["Gaudi3", "L40S"])
 
 
 # Borrowed constants.

@@ -21,6 +21,7 @@ from mlsim.solvers.inputs import CALIBRATED, check_estimate, validate
 from mlsim.solvers.noted import farthest, that_matter
 from mlsim.solvers.plan.options import TOGETHER, Goals, Option, Refused, schedulers_in, slowed
 from mlsim.solvers.plan.planned import Planned, planned
+from mlsim.solvers.plan.planned_rows import nearest_of
 from mlsim.solvers.serving.service import Service
 from mlsim.solvers.serving.serving import Serving
 from mlsim.systems import Cluster, System
@@ -171,8 +172,13 @@ def plan(
         **pools_of(pools, prefill_hardware, prefill_link_bandwidth, prefill_overlap),
     )
     found: list[Option | Refused] = []
+    left_out: dict[str, Refused] = {}
     for where in _hardware(hardware, rates):
-        found += search.of(where, goals, rule)
+        here = list(search.of(where, goals, rule))
+        found += here
+        lost = [each for each in here if isinstance(each, Refused)]
+        if hardware is not None and lost and len(lost) == len(here):
+            left_out[where.name] = nearest_of(lost)
     known = find_band("decode", "latency_s", estimate)
     limits = (1 / known.most, 1 / known.least) if known else None
     if known and estimate == CALIBRATED:
@@ -185,6 +191,7 @@ def plan(
         band=limits,
         pools=pools,
         pairs=sum(search.pairs),
+        left_out=left_out,
     )
 
 

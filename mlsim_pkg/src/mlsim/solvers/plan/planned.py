@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from mlsim.errors import InvalidValueError
 from mlsim.solvers.noted import farthest, told
 from mlsim.solvers.plan.options import Goals, Option, Refused
-from mlsim.solvers.plan.planned_rows import front_points, nothing, price_words, row
+from mlsim.solvers.plan.planned_rows import by_reason, front_points, nothing, price_words, row
 from mlsim.solvers.reports import Report
 from mlsim.units import text
 
@@ -52,6 +52,8 @@ class Planned:
         "one", "two" or "either": whether devices that only read prompts were tried.
     pairs
         Pairs of pools that were tried, each with its numbers of copies; 0 if none were asked for.
+    left_out
+        Hardware that was asked for and has no option, by name: what comes nearest, and why not.
 
     >>> from mlsim import Engine
     >>> found = Engine.plan(model="Llama3_8B", rate=20, hardware=["H100", "L40S"])
@@ -67,6 +69,7 @@ class Planned:
     band: tuple[float, float] | None = None
     pools: str = "one"
     pairs: int = 0
+    left_out: Mapping[str, Refused] = field(default_factory=dict)
 
     @property
     def best(self) -> Option:
@@ -134,6 +137,7 @@ class Planned:
 
     def to_dict(self) -> dict[str, Any]:
         """Return goals, options and what was refused, for JSON."""
+        left = {name: each.why for name, each in self.left_out.items()}
         return {
             "model": self.model,
             "goals": {
@@ -150,6 +154,7 @@ class Planned:
             **({"assumptions": self.assumptions} if self.assumptions else {}),
             "options": [row(each) for each in self.options],
             "refused": [{"layout": each.name, "why": each.why} for each in self.refused],
+            **({"left_out": left} if left else {}),
         }
 
     def _asked(self) -> dict[str, Any]:
@@ -242,6 +247,8 @@ class Planned:
         tried = f"{len(self.options)} layouts meet the goals, {len(self.refused)} do not"
         pairs = f"; of {self.pairs:,} pairs of pools the best for each layout that decodes"
         rows.append(("tried", tried + (pairs if self.pairs else "")))
+        if self.left_out:
+            rows.append(("left out", by_reason(self.left_out)))
         return Report(title, rows, label=10, width=120)
 
     def _who(self) -> str:
@@ -347,6 +354,7 @@ def planned(
     band: tuple[float, float] | None,
     pools: str = "one",
     pairs: int = 0,
+    left_out: Mapping[str, Refused],
 ) -> Planned:
     """Order what was found; refuse where nothing meets the goals.
 
@@ -358,7 +366,7 @@ def planned(
     options = [each for each in found if isinstance(each, Option)]
     refused = sorted((each for each in found if isinstance(each, Refused)), key=lambda r: r.short)
     if not options:
-        raise InvalidValueError(nothing(model, refused))
+        raise InvalidValueError(nothing(model, refused, left_out))
     key = "fleet_devices" if objective == "devices" else "fleet_price"
     # With borrowed constants it costs what it does at the slow edge. Of equal cost comes first
     # what is measured, then the faster one.
@@ -366,4 +374,7 @@ def planned(
     options.sort(
         key=lambda each: (edge[id(each)], bool(each.loans), each[key], -each["margin"]),
     )
-    return Planned(model, goals, tuple(options), tuple(refused), objective, band, pools, pairs)
+    return Planned(
+        *(model, goals, tuple(options), tuple(refused), objective, band, pools, pairs),
+        left_out=left_out,
+    )
