@@ -328,6 +328,53 @@ def test_hardware_that_was_asked_for_and_cannot_serve_is_named_with_the_reason()
         Engine.plan(**asked, hardware=["Gaudi3", "L40S"])
 
 
+# A full copy, and the load that is asked.
+
+
+def test_times_are_labelled_as_those_of_a_full_copy_and_its_use_is_told() -> None:
+    """A run at the asked rate is far quicker; the text says at which rate its times are."""
+    found = Engine.plan(model="Llama3_8B", hardware="H100", rate=5)
+    best, text = found.best, " ".join(str(found).split())
+    row = (
+        f"bf16, full at {best['replica_rate']:.3g} requests/s "
+        f"(batch {best['running_requests']:,.0f}): "
+    )
+    assert row in text
+    assert "batch" not in text.partition(row)[0]
+    assert best["replica_use"] == pytest.approx(5 / best["replica_rate"])
+    assert f"a copy of the first gets {best['replica_use']:.0%} of the rate that fills it" in text
+    assert set(found.table.replica_use) == {each["replica_use"] for each in found.options}
+    users = Engine.plan(model="Llama3_8B", hardware="H100", users=50)
+    # They wait less than at a full copy, and so ask more often.
+    assert f"{users.best['required_rate']:.3g} requests/s or more" in str(users)
+    assert f"gets {users.best['replica_use']:.0%} or more of the rate" in " ".join(
+        str(users).split()
+    )
+    two = Engine.plan(model="Llama3_8B", hardware="H100", rate=5, pools="two")
+    assert f"a pair of pools of the first gets {two.best['replica_use']:.0%}" in str(two)
+
+
+def test_a_plan_near_a_copys_limit_leaves_queueing_to_load_and_says_so() -> None:
+    """With its batch as a limit, the first token of a run takes many times what the plan says."""
+    asked: dict[str, Any] = {"model": "Llama3_70B", "hardware": "MI300X", "rate": 0.93}
+    asked |= {"prompt_tokens": 1000, "output_tokens": 300}
+    found = Engine.plan(**asked, price="2 USD/h")
+    best, text = found.best, " ".join(str(found).split())
+    assert best["replica_use"] > 0.95
+    assert "without a wait for a place in the batch (don't set it as a limit)" in text
+    assert "`Engine.load` tells the wait" in text
+    limit = int(best["running_requests"])
+    free = Engine.load(**asked, estimate="calibrated")
+    held = Engine.load(**asked, estimate="calibrated", running_limit=limit)
+    assert free.value("time_to_first_token") <= 1.1 * best["time_to_first_token"]
+    times = held.value("time_to_first_token") / held.steady.value("steady_first_token")
+    assert times > 5
+    assert f"requests queue: their first token takes {times:.1f} times" in " ".join(
+        str(held).split()
+    )
+    assert "requests queue" not in str(free)
+
+
 # Borrowed constants.
 
 

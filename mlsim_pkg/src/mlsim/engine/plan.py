@@ -72,7 +72,8 @@ def plan(
 
     Each device that is rented, in each layout and format, at each batch: how many requests a
     second one copy serves in time (closed forms of `Engine.load`), how many copies that
-    takes, and what they cost.
+    takes, and what they cost. Times are those of a full copy, without a wait for a place in its
+    batch, which `Engine.load` tells.
 
     Parameters
     ----------

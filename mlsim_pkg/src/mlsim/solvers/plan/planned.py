@@ -78,7 +78,12 @@ class Planned:
 
     @property
     def table(self) -> pandas.DataFrame:
-        """All options as a tidy table, the best first, in base units."""
+        """All options as a tidy table, the best first, in base units.
+
+        `time_to_first_token` and `time_per_output_token` are those of a full copy, which serves
+        `replica_rate` with so many `running_requests`, without a wait for a place among them;
+        `replica_use` is the share of that rate that is asked of it.
+        """
         import pandas
 
         return pandas.DataFrame([row(each) for each in self.options])
@@ -136,7 +141,7 @@ class Planned:
         return option["fleet_devices"] if self.objective == "devices" else option["fleet_price"]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return goals, options and what was refused, for JSON."""
+        """Return goals, options, each as in `table`, and what was refused, for JSON."""
         left = {name: each.why for name, each in self.left_out.items()}
         return {
             "model": self.model,
@@ -233,6 +238,7 @@ class Planned:
         ]
         rows += [(_MARK, words) for words in self.borrowed]
         rows += [("assumed", words) for words in self.assumptions]
+        rows.append(("in use", self._used()))
         rows.append(("runner-up", self.why))
         other = self._other()
         rows += [other] if other else []
@@ -258,7 +264,18 @@ class Planned:
             return f"{goals.rate:g} requests/s"
         return (
             f"{goals.users:,.0f} users who think for {text(goals.think_time, 's')}, "
-            f"{self.best['required_rate']:.3g} requests/s"
+            f"{self.best['required_rate']:.3g} requests/s or more"
+        )
+
+    def _used(self) -> str:
+        """Return how much of a copy's rate is asked of it, and of which load its times are."""
+        whole = "copy" if self.best.prefill is None else "pair of pools"
+        more = " or more" if self.goals.users else ""
+        return (
+            f"a {whole} of the first gets {self.best['replica_use']:.0%}{more} of the rate that "
+            "fills it, the most that it serves in time. Times are those when full, without a wait "
+            "for a place in the batch (don't set it as a limit); `Engine.load` tells the wait at "
+            "this load"
         )
 
     def _shown(self) -> Sequence[Option]:
@@ -271,8 +288,9 @@ class Planned:
         wider = option.slow and option.slower >= _WIDER
         edge = f" ({self._edge(option)} at the slow edge)" if wider else ""
         return (
-            f"{self._price(option)}{edge}: {many} {option.name}, "
-            f"batch {option['running_requests']:,.0f}{each}, "
+            f"{self._price(option)}{edge}: {many} {option.name}, full at "
+            f"{option['replica_rate']:.3g} requests/s (batch {option['running_requests']:,.0f}"
+            f"{each}): "
             f"{text(option['time_to_first_token'], 's')} and "
             f"{text(option['time_per_output_token'], 's')}"
         )
