@@ -132,6 +132,9 @@ def test_goals_that_nothing_meets_say_what_comes_nearest() -> None:
         ({"hardware": "H1000"}, "H100"),
         ({"model": "resnet50"}, "."),
         ({"estimate": "guess"}, "."),
+        ({"think_time": 3}, "is for users"),
+        ({"price": {"H200": "2 USD/h"}}, "H200.*is not tried: hardware has NVIDIA H100"),
+        ({"expert_imbalance": 0.5}, "number from 1 up"),
     ],
 )
 def test_what_cannot_be_is_refused(given: dict[str, Any], words: str) -> None:
@@ -326,6 +329,40 @@ def test_hardware_that_was_asked_for_and_cannot_serve_is_named_with_the_reason()
     assert "left out" not in str(everywhere)
     with pytest.raises(InvalidValueError, match=r"Nearest is .*Left out: Intel Gaudi 3: no price"):
         Engine.plan(**asked, hardware=["Gaudi3", "L40S"])
+
+
+def test_what_is_asked_twice_is_tried_once(capsys: pytest.CaptureFixture[str]) -> None:
+    """A device under several names and as its largest node; a format in several spellings."""
+    asked = ["plan", "Llama3_8B", "--rate", "5", "--json", "--precision"]
+    told = []
+    for formats, hardware in (
+        ("bf16,fp8", "H100,A100"),
+        ("bf16,fp8,FP8,bf16", "H100,A100,H100,NVIDIA H100 80GB HBM3,HGX_H100"),
+    ):
+        assert main([*asked, formats, "--hardware", hardware]) == 0
+        told.append(json.loads(capsys.readouterr().out))
+    assert told[0] == told[1]
+    given: dict[str, Any] = {"model": "Llama3_8B", "hardware": "H100", "rate": 5, "pools": "two"}
+    given |= {"prefill_link_bandwidth": "100 Gb/s"}
+    once = Engine.plan(**given, prefill_hardware="L40S")
+    assert Engine.plan(**given, prefill_hardware=["L40S", "L40S"]).pairs == once.pairs
+
+
+def test_a_price_by_device_counts_where_it_only_reads_prompts_or_nothing_is_named() -> None:
+    given: dict[str, Any] = {"model": "Llama3_8B", "rate": 5}
+    prices = {"H100": "2 USD/h", "L40S": "1 USD/h"}
+    split = Engine.plan(
+        **given,
+        hardware="H100",
+        prefill_hardware="L40S",
+        prefill_link_bandwidth="100 Gb/s",
+        pools="two",
+        price=prices,
+    )
+    assert split.best.prefill is not None
+    assert split.best.prefill.price * 3600 == pytest.approx(1)
+    everywhere = Engine.plan(**given, price={"MI300X": "0.01 USD/h"})
+    assert everywhere.best.service.device.key == "Cloud.MI300X"
 
 
 # A full copy, and the load that is asked.

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
 from mlsim.engine.keywords import SWITCHES
-from mlsim.engine.layouts import Search, listed, pools_of, sizes
+from mlsim.engine.layouts import Search, listed, once, pools_of, sizes
 from mlsim.engine.load import limited, not_negative
 from mlsim.engine.predict.bands import KIND, Band, band as find_band, lent as find_lent
 from mlsim.engine.rents import Prices
@@ -24,6 +23,7 @@ from mlsim.solvers.plan.planned import Planned, planned
 from mlsim.solvers.plan.planned_rows import nearest_of
 from mlsim.solvers.serving.service import Service
 from mlsim.solvers.serving.serving import Serving
+from mlsim.solvers.serving.spread_checks import check_number
 from mlsim.systems import Cluster, System
 from mlsim.systems.schedulers import scheduler as find_scheduler
 from mlsim.workloads.adapters import LoRA
@@ -143,6 +143,7 @@ def plan(
     check_estimate(estimate)
     served = resolve.transformer(model)
     one_arrival({"rate": rate, "users": users})
+    check_number(expert_imbalance)
     goals = _goals(
         (rate, users, think_time),
         *(time_to_first_token, time_per_output_token, prompt_tokens, output_tokens),
@@ -172,9 +173,11 @@ def plan(
         imbalance=expert_imbalance,
         **pools_of(pools, prefill_hardware, prefill_link_bandwidth, prefill_overlap),
     )
+    there = _hardware(hardware, rates)
+    rates.check_asked((*there, *search.prefill_hardware))
     found: list[Option | Refused] = []
     left_out: dict[str, Refused] = {}
-    for where in _hardware(hardware, rates):
+    for where in there:
         here = list(search.of(where, goals, rule))
         found += here
         lost = [each for each in here if isinstance(each, Refused)]
@@ -204,11 +207,17 @@ def _goals(
     output_tokens: Any,
 ) -> Goals:
     rate, users, think_time = asking
+    pause = not_negative("think_time", think_time)
+    if pause and users is None:
+        raise InvalidValueError(
+            f"think_time = {think_time!r} is for users, who wait for an answer before they ask "
+            "again; requests at a rate don't wait. Give users= in place of rate, or leave it out."
+        )
     many = 0 if users is None else check_count("users", users, most=1_000_000)
     goals = Goals(
         rate=0.0 if many else _positive("required_rate", rate, "sample/s"),
         users=float(many),
-        think_time=not_negative("think_time", think_time),
+        think_time=pause,
         first_token=_positive("time_to_first_token", first_token, "s"),
         per_token=_positive("time_per_output_token", per_token, "s"),
         prompt_tokens=float(check_count("prompt_tokens", prompt_tokens)),
@@ -312,9 +321,7 @@ def _positive(name: str, value: Any, unit: str) -> float:
     return float(found)
 
 
-def _hardware(given: Any, rates: Prices) -> Iterator[Device | System | Cluster]:
+def _hardware(given: Any, rates: Prices) -> list[Device | System | Cluster]:
     if given is None:
-        yield from rates.devices()
-        return
-    for each in listed(given):
-        yield resolve.cluster(each)
+        return [*rates.devices()]
+    return once(resolve.cluster(each) for each in listed(given))
