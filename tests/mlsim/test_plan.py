@@ -471,6 +471,7 @@ def test_two_pools_borrow_each_for_its_own_work() -> None:
         rate=2,
         price="1 USD/h",
         pools="two",
+        time_per_output_token="22 ms",
     )
     assert [each.constant for each in found.best.loans] == ["compute_fraction"]
 
