@@ -132,6 +132,9 @@ def test_goals_that_nothing_meets_say_what_comes_nearest() -> None:
         ({"hardware": "H1000"}, "H100"),
         ({"model": "resnet50"}, "."),
         ({"estimate": "guess"}, "."),
+        ({"think_time": 3}, "is for users"),
+        ({"price": {"H200": "2 USD/h"}}, "H200.*is not tried: hardware has NVIDIA H100"),
+        ({"expert_imbalance": 0.5}, "number from 1 up"),
     ],
 )
 def test_what_cannot_be_is_refused(given: dict[str, Any], words: str) -> None:
@@ -153,6 +156,8 @@ def test_the_command_prints_what_the_engine_says(capsys: pytest.CaptureFixture[s
     assert told["options"][0]["fleet_devices"] >= 1
     assert main(arguments) == 0
     assert "USD per million" in capsys.readouterr().out
+    assert main([*arguments[:-6], "--hardware", "H100,Gaudi3"]) == 0
+    assert "Intel Gaudi 3: no price is on record; give --price\n" in capsys.readouterr().out
     assert main(["plan", "Llama3_8B", "--rate", "many"]) == 1
     assert "--rate" in capsys.readouterr().err
 
@@ -306,6 +311,107 @@ def test_users_and_a_rate_are_two_ways_to_ask(capsys: pytest.CaptureFixture[str]
     assert "one way" in capsys.readouterr().err
 
 
+def test_hardware_that_was_asked_for_and_cannot_serve_is_named_with_the_reason() -> None:
+    """No price, no room, too slow: each on one line, and in JSON; all that is rented is not."""
+    asked: dict[str, Any] = {"model": "Llama3_70B", "rate": 5, "prompt_tokens": 1000}
+    found = Engine.plan(**asked, hardware=["H100", "Gaudi3", "A10", "MI325X", "L40S"])
+    text = " ".join(str(found).split())
+    for name, why in (
+        ("Intel Gaudi 3, AMD Instinct MI325X 256 GB", "no price is on record; give price="),
+        ("NVIDIA A10 24 GB", "does not fit in memory"),
+        ("NVIDIA L40S", "first token takes 1.13 times the goal at its best"),
+    ):
+        assert f"{name}: {why}" in text.partition(" left out ")[2]
+    assert len(found.to_dict()["left_out"]) == 4
+    assert "left out" not in str(Engine.plan(**asked, hardware="H100"))
+    everywhere = Engine.plan(**asked)
+    assert everywhere.refused
+    assert "left out" not in str(everywhere)
+    with pytest.raises(InvalidValueError, match=r"Nearest is .*Left out: Intel Gaudi 3: no price"):
+        Engine.plan(**asked, hardware=["Gaudi3", "L40S"])
+
+
+def test_what_is_asked_twice_is_tried_once(capsys: pytest.CaptureFixture[str]) -> None:
+    """A device under several names and as its largest node; a format in several spellings."""
+    asked = ["plan", "Llama3_8B", "--rate", "5", "--json", "--precision"]
+    told = []
+    for formats, hardware in (
+        ("bf16,fp8", "H100,A100"),
+        ("bf16,fp8,FP8,bf16", "H100,A100,H100,NVIDIA H100 80GB HBM3,HGX_H100"),
+    ):
+        assert main([*asked, formats, "--hardware", hardware]) == 0
+        told.append(json.loads(capsys.readouterr().out))
+    assert told[0] == told[1]
+    given: dict[str, Any] = {"model": "Llama3_8B", "hardware": "H100", "rate": 5, "pools": "two"}
+    given |= {"prefill_link_bandwidth": "100 Gb/s"}
+    once = Engine.plan(**given, prefill_hardware="L40S")
+    assert Engine.plan(**given, prefill_hardware=["L40S", "L40S"]).pairs == once.pairs
+
+
+def test_a_price_by_device_counts_where_it_only_reads_prompts_or_nothing_is_named() -> None:
+    given: dict[str, Any] = {"model": "Llama3_8B", "rate": 5}
+    prices = {"H100": "2 USD/h", "L40S": "1 USD/h"}
+    split = Engine.plan(
+        **given,
+        hardware="H100",
+        prefill_hardware="L40S",
+        prefill_link_bandwidth="100 Gb/s",
+        pools="two",
+        price=prices,
+    )
+    assert split.best.prefill is not None
+    assert split.best.prefill.price * 3600 == pytest.approx(1)
+    everywhere = Engine.plan(**given, price={"MI300X": "0.01 USD/h"})
+    assert everywhere.best.service.device.key == "Cloud.MI300X"
+
+
+# A full copy, and the load that is asked.
+
+
+def test_times_are_labelled_as_those_of_a_full_copy_and_its_use_is_told() -> None:
+    """A run at the asked rate is far quicker; the text says at which rate its times are."""
+    found = Engine.plan(model="Llama3_8B", hardware="H100", rate=5)
+    best, text = found.best, " ".join(str(found).split())
+    row = (
+        f"bf16, full at {best['replica_rate']:.3g} requests/s "
+        f"(batch {best['running_requests']:,.0f}): "
+    )
+    assert row in text
+    assert "batch" not in text.partition(row)[0]
+    assert best["replica_use"] == pytest.approx(5 / best["replica_rate"])
+    assert f"a copy of the first gets {best['replica_use']:.0%} of the rate that fills it" in text
+    assert set(found.table.replica_use) == {each["replica_use"] for each in found.options}
+    users = Engine.plan(model="Llama3_8B", hardware="H100", users=50)
+    # They wait less than at a full copy, and so ask more often.
+    assert f"{users.best['required_rate']:.3g} requests/s or more" in str(users)
+    assert f"gets {users.best['replica_use']:.0%} or more of the rate" in " ".join(
+        str(users).split()
+    )
+    two = Engine.plan(model="Llama3_8B", hardware="H100", rate=5, pools="two")
+    assert f"a pair of pools of the first gets {two.best['replica_use']:.0%}" in str(two)
+
+
+def test_a_plan_near_a_copys_limit_leaves_queueing_to_load_and_says_so() -> None:
+    """With its batch as a limit, the first token of a run takes many times what the plan says."""
+    asked: dict[str, Any] = {"model": "Llama3_70B", "hardware": "MI300X", "rate": 0.93}
+    asked |= {"prompt_tokens": 1000, "output_tokens": 300}
+    found = Engine.plan(**asked, price="2 USD/h")
+    best, text = found.best, " ".join(str(found).split())
+    assert best["replica_use"] > 0.95
+    assert "without a wait for a place in the batch (don't set it as a limit)" in text
+    assert "`Engine.load` tells the wait" in text
+    limit = int(best["running_requests"])
+    free = Engine.load(**asked, estimate="calibrated")
+    held = Engine.load(**asked, estimate="calibrated", running_limit=limit)
+    assert free.value("time_to_first_token") <= 1.1 * best["time_to_first_token"]
+    times = held.value("time_to_first_token") / held.steady.value("steady_first_token")
+    assert times > 5
+    assert f"requests queue: their first token takes {times:.1f} times" in " ".join(
+        str(held).split()
+    )
+    assert "requests queue" not in str(free)
+
+
 # Borrowed constants.
 
 
@@ -338,6 +444,48 @@ def test_borrowed_constants_are_marked_and_stand_by_the_slow_edge() -> None:
     ]
     assert told["borrowed"]
     assert set(found.table.borrowed) >= {""}
+
+
+def test_what_reading_prompts_borrows_counts_as_much_as_what_a_decode_step_does() -> None:
+    """An RTX 3090 lends no arithmetic to a decode step; to prompts, half its time, it does."""
+    asked: dict[str, Any] = {"model": "Llama3_8B", "hardware": "RTX3090", "price": "1 USD/h"}
+    half = Engine.plan(**asked, rate=4)
+    assert half.best["prompt_share"] > 0.4
+    assert [each.constant for each in half.best.loans] == ["compute_fraction"]
+    text = " ".join(str(half).split())
+    assert "1* " in text
+    assert "borrows share of the peak from RTX4090" in text
+    # With short prompts and long answers the same loan decides less than a tenth.
+    little = Engine.plan(**asked, rate=0.1, prompt_tokens=32, output_tokens=1000)
+    assert little.best["prompt_share"] < 0.08
+    assert little.borrowed == []
+
+
+def test_two_pools_borrow_each_for_its_own_work() -> None:
+    """Who reads prompts borrows arithmetic; who decodes doesn't."""
+    found = Engine.plan(
+        model="Llama3_8B",
+        hardware="RTX4090",
+        prefill_hardware="RTX3090",
+        prefill_link_bandwidth="100 Gb/s",
+        rate=2,
+        price="1 USD/h",
+        pools="two",
+        time_per_output_token="22 ms",
+    )
+    assert [each.constant for each in found.best.loans] == ["compute_fraction"]
+
+
+def test_a_loan_never_widens_a_band_by_nothing_in_words() -> None:
+    """An A10 borrows within its family, whose rows on record lie as near as others do."""
+    found = Engine.plan(model="Llama3_8B", hardware="A10", rate=1, price="1 USD/h")
+    assert found.best.loans
+    assert found.best.slower == pytest.approx(1.0)
+    text = " ".join(str(found).split())
+    assert "1* " in text
+    assert "NVIDIA A10 24 GB borrows share of the peak" in text
+    assert "times as long" not in text
+    assert "slow edge" not in text
 
 
 def test_what_would_be_late_at_the_slow_edge_stands_last_and_says_so() -> None:

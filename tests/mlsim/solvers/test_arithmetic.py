@@ -49,6 +49,7 @@ EXPLAINED = {
     "arrivals/loaded.py": {
         "LoadedService.stopped": ADDED,
         "LoadedService.assumptions": LENGTH,
+        "LoadedService.queueing": "a run beside its closed form, as a ratio",
         "LoadedService.question": ADDED,
         "_times": COPIES,
     },

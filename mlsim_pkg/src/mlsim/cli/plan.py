@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from mlsim.cli.flags import flags_of
+from mlsim.cli.flags import flags_of, in_flags
 from mlsim.cli.options import (
     SOFTWARE,
     add_flags,
@@ -87,4 +87,5 @@ def _plan(options: argparse.Namespace) -> str:
     if "expert_imbalance" in asked:
         asked["expert_imbalance"] = imbalance(asked["expert_imbalance"], flags)
     found = Engine.plan(model=options.model, **asked, **switches(options))
-    return as_json(found.to_dict()) if options.json else str(found)
+    told = {name: flags[name] for name in ("price", "prefill_link_bandwidth")}
+    return as_json(found.to_dict()) if options.json else in_flags(str(found), told)

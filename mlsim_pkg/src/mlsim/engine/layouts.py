@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -10,6 +10,7 @@ from mlsim.engine.keywords import service_of
 from mlsim.engine.rents import Prices
 from mlsim.errors import InvalidValueError, MlsimError, nearest
 from mlsim.hardware import Device
+from mlsim.solvers.formats import formats
 from mlsim.solvers.plan.options import Candidate, Goals, Option, Refused, tried
 from mlsim.solvers.plan.pools import Between, paired
 from mlsim.systems import Cluster, System
@@ -64,7 +65,7 @@ class Search:
 
     def of(self, where: Where, goals: Goals, rule: Scheduler) -> Iterator[Option | Refused]:
         """Yield what can be done on some hardware, in one pool or two."""
-        for precision in self.precisions:
+        for precision in self._formats(_device(where)):
             made = list(self.candidates(where, precision))
             refused = [each for each in made if isinstance(each, Refused)]
             able = [each for each in made if isinstance(each, Candidate)]
@@ -73,6 +74,17 @@ class Search:
                 yield from (tried(each, goals, rule) for each in able)
             if self.pools != "one" and able:
                 yield from self._split(where, precision, able, goals, rule)
+
+    def _formats(self, device: Device) -> list[Any]:
+        """Return the formats that are to be tried on a device, each once, however it is written."""
+        found: dict[str, Any] = {}
+        for each in self.precisions:
+            try:
+                name = formats(each, device=device, released=self.how["model"].released).name
+            except MlsimError:
+                name = str(each)  # refused where it is tried
+            found.setdefault(name, each)
+        return list(found.values())
 
     def _split(
         self,
@@ -176,6 +188,23 @@ def _node(device: Device) -> System | None:
     return max(found, key=lambda each: each.devices, default=None)
 
 
+def once(asked: Iterable[Where]) -> list[Where]:
+    """Return hardware without what is there twice: a device stands for its largest node, too.
+
+    >>> from mlsim import Hardware, Systems
+    >>> len(once([Hardware.Cloud.H100, Systems.HGX_H100, Hardware.Cloud.A100]))
+    2
+    """
+    found: list[Where] = []
+    known: list[tuple[Device, Where | None]] = []
+    for each in asked:
+        same = _device(each), _node(each) if isinstance(each, Device) else each
+        if same not in known:
+            known.append(same)
+            found.append(each)
+    return found
+
+
 def listed(given: Any) -> list[Any]:
     """Return what is given as a list: several, or one."""
     return list(given) if isinstance(given, (list, tuple)) else [given]
@@ -227,7 +256,7 @@ def pools_of(
     link = None if prefill_link_bandwidth is None else link_rate(prefill_link_bandwidth)
     return {
         "pools": pools,
-        "prefill_hardware": tuple(resolve.cluster(each) for each in listed(prefill_hardware or [])),
+        "prefill_hardware": once(resolve.cluster(each) for each in listed(prefill_hardware or [])),
         "link_bandwidth": link,
         "overlap": prefill_overlap,
     }

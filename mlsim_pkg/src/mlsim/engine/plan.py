@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
 from dataclasses import replace
 from typing import Any
 
 from mlsim.engine.keywords import SWITCHES
-from mlsim.engine.layouts import Search, listed, pools_of, sizes
+from mlsim.engine.layouts import Search, listed, once, pools_of, sizes
 from mlsim.engine.load import limited, not_negative
 from mlsim.engine.predict.bands import KIND, Band, band as find_band, lent as find_lent
 from mlsim.engine.rents import Prices
@@ -18,9 +18,12 @@ from mlsim.hardware.relatives import Loan
 from mlsim.solvers.arrivals.asked import one_arrival
 from mlsim.solvers.inputs import CALIBRATED, check_estimate, validate
 from mlsim.solvers.noted import farthest, that_matter
-from mlsim.solvers.plan.options import Goals, Option, Refused, slowed
+from mlsim.solvers.plan.options import TOGETHER, Goals, Option, Refused, schedulers_in, slowed
 from mlsim.solvers.plan.planned import Planned, planned
+from mlsim.solvers.plan.planned_rows import nearest_of
+from mlsim.solvers.serving.service import Service
 from mlsim.solvers.serving.serving import Serving
+from mlsim.solvers.serving.spread_checks import check_number
 from mlsim.systems import Cluster, System
 from mlsim.systems.schedulers import scheduler as find_scheduler
 from mlsim.workloads.adapters import LoRA
@@ -69,7 +72,8 @@ def plan(
 
     Each device that is rented, in each layout and format, at each batch: how many requests a
     second one copy serves in time (closed forms of `Engine.load`), how many copies that
-    takes, and what they cost.
+    takes, and what they cost. Times are those of a full copy, without a wait for a place in its
+    batch, which `Engine.load` tells.
 
     Parameters
     ----------
@@ -139,6 +143,7 @@ def plan(
     check_estimate(estimate)
     served = resolve.transformer(model)
     one_arrival({"rate": rate, "users": users})
+    check_number(expert_imbalance)
     goals = _goals(
         (rate, users, think_time),
         *(time_to_first_token, time_per_output_token, prompt_tokens, output_tokens),
@@ -168,9 +173,16 @@ def plan(
         imbalance=expert_imbalance,
         **pools_of(pools, prefill_hardware, prefill_link_bandwidth, prefill_overlap),
     )
+    there = _hardware(hardware, rates)
+    rates.check_asked((*there, *search.prefill_hardware))
     found: list[Option | Refused] = []
-    for where in _hardware(hardware, rates):
-        found += search.of(where, goals, rule)
+    left_out: dict[str, Refused] = {}
+    for where in there:
+        here = list(search.of(where, goals, rule))
+        found += here
+        lost = [each for each in here if isinstance(each, Refused)]
+        if hardware is not None and lost and len(lost) == len(here):
+            left_out[where.name] = nearest_of(lost)
     known = find_band("decode", "latency_s", estimate)
     limits = (1 / known.most, 1 / known.least) if known else None
     if known and estimate == CALIBRATED:
@@ -183,6 +195,7 @@ def plan(
         band=limits,
         pools=pools,
         pairs=sum(search.pairs),
+        left_out=left_out,
     )
 
 
@@ -194,11 +207,17 @@ def _goals(
     output_tokens: Any,
 ) -> Goals:
     rate, users, think_time = asking
+    pause = not_negative("think_time", think_time)
+    if pause and users is None:
+        raise InvalidValueError(
+            f"think_time = {think_time!r} is for users, who wait for an answer before they ask "
+            "again; requests at a rate don't wait. Give users= in place of rate, or leave it out."
+        )
     many = 0 if users is None else check_count("users", users, most=1_000_000)
     goals = Goals(
         rate=0.0 if many else _positive("required_rate", rate, "sample/s"),
         users=float(many),
-        think_time=not_negative("think_time", think_time),
+        think_time=pause,
         first_token=_positive("time_to_first_token", first_token, "s"),
         per_token=_positive("time_per_output_token", per_token, "s"),
         prompt_tokens=float(check_count("prompt_tokens", prompt_tokens)),
@@ -259,17 +278,34 @@ def _marked(found: Option | Refused, goals: Goals, known: Band) -> Option | Refu
     """Return an option with its borrowed constants, and what it takes at the slow edge."""
     if isinstance(found, Refused):
         return found
-    lent: list[Loan] = []
-    for each in filter(None, (found.candidate, found.prefill)):
-        if each.service.loans:
-            asked = replace(each.service, batch_size=found["running_requests"])
-            causes = Serving(asked, check_memory=False).causes_behind("time_per_output_token")
-            lent += that_matter(asked.loans, causes)
+    if found.prefill is None:
+        lent = _mattering(found.service, found["running_requests"], found["prompt_share"])
+    else:
+        lent = _mattering(found.service, found["running_requests"], 0.0)
+        lent += _mattering(found.prefill.service, 1.0, 1.0)
     if not lent:
         return found
     loans = farthest(lent)
     slower = 1 / find_lent(KIND["decode"], (known.least, known.most), loans).least
     return replace(found, loans=loans, slower=slower, slow=slowed(found, goals, slower))
+
+
+def _mattering(service: Service, running: float, reading: float) -> tuple[Loan, ...]:
+    """Return the loans that decide a tenth of the time that requests take of devices.
+
+    In a share of it, `reading`, they read prompts; in the rest so many requests decode together.
+    """
+    if not service.loans:
+        return ()
+    causes: Counter[str] = Counter()
+    for name, batch, share in (
+        ("time_to_first_token", TOGETHER, reading),
+        ("time_per_output_token", running, 1 - reading),
+    ):
+        asked = replace(service, batch_size=batch * schedulers_in(service))
+        behind = Serving(asked, check_memory=False).causes_behind(name) if share else {}
+        causes.update({cause: share * part for cause, part in behind.items()})
+    return that_matter(service.loans, causes)
 
 
 def _years(value: Any) -> float:
@@ -285,9 +321,7 @@ def _positive(name: str, value: Any, unit: str) -> float:
     return float(found)
 
 
-def _hardware(given: Any, rates: Prices) -> Iterator[Device | System | Cluster]:
+def _hardware(given: Any, rates: Prices) -> list[Device | System | Cluster]:
     if given is None:
-        yield from rates.devices()
-        return
-    for each in listed(given):
-        yield resolve.cluster(each)
+        return [*rates.devices()]
+    return once(resolve.cluster(each) for each in listed(given))

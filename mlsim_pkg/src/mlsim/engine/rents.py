@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from mlsim.errors import InvalidValueError, nearest
@@ -9,6 +10,7 @@ from mlsim.hardware import Device
 from mlsim.measured.failures_and_prices import TERMS, Price, prices
 from mlsim.solvers.inputs import validate
 from mlsim.solvers.plan.planned import OBJECTIVES
+from mlsim.systems import Cluster, System
 from mlsim.zoo import resolve
 
 
@@ -32,6 +34,25 @@ class Prices:
                 f"no prices of {provider!r} are on record.{nearest(provider, known)} "
                 f"There are those of {', '.join(known)}."
             )
+
+    def check_asked(self, hardware: Iterable[Device | System | Cluster]) -> None:
+        """Refuse the price of a device that isn't tried.
+
+        Raises
+        ------
+        InvalidValueError
+            If one is given.
+        """
+        tried = [each if isinstance(each, Device) else each.device for each in hardware]
+        keys = [each.key for each in tried]
+        for key in self.given:
+            if key not in keys:
+                name = resolve.device(key).name
+                raise InvalidValueError(
+                    f"price has {name}, which is not tried: hardware has "
+                    f"{', '.join(dict.fromkeys(each.name for each in tried))}. Add it there, or "
+                    "leave its price out."
+                )
 
     def devices(self) -> list[Device]:
         """All devices that have a price."""

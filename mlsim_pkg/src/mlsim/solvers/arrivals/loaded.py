@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from mlsim.hardware.relatives import Loan
 
 _RATES = ("request_rate", "output_throughput", "running_requests", "waiting_requests")
+# Times the closed form's first token from which a queue is worth a word.
+_SEVERAL = 3.0
 RESULTS = (
     *TIMES,
     *(f"{name}_{key}" for name in TIMES for key in PERCENTILES),
@@ -86,6 +88,20 @@ class LoadedService(Answer):
         return (
             f"{rule.running_limit:,} requests at most run at one time on a copy, {whose} "
             "(running_limit); others wait"
+        )
+
+    @property
+    def queueing(self) -> str:
+        """That requests queue far longer than the closed form tells; nothing where they don't."""
+        closed = "steady_first_token"
+        if self.steady is None or self.steady.first != closed:
+            return ""
+        times = self.value("time_to_first_token") / self.steady.value(closed)
+        if times < _SEVERAL:
+            return ""
+        return (
+            f"requests queue: their first token takes {times:.1f} times as long as in the closed "
+            "form, which leaves the queue out"
         )
 
     @cached_property
@@ -235,6 +251,8 @@ class LoadedService(Answer):
         )
         if self.held_back:
             rows.append(("limit", self.held_back))
+        if self.queueing:
+            rows.append(("queue", self.queueing))
         if self.stopped:
             rows.append(("stopped", f"{self.stopped:,} times, since the cache was full"))
         rows.append(("saturates", f"at {self.value('saturation_rate'):.3g} requests/s"))

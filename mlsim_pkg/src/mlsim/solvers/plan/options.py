@@ -68,7 +68,8 @@ class Candidate:
 class Option:
     """A layout that meets the goals, at the largest batch that does.
 
-    All in base units; `front` has every batch that was tried, as columns.
+    All in base units, of a copy that is full at this batch, without a wait for a place in it;
+    `front` has every batch that was tried, as columns.
     """
 
     candidate: Candidate
@@ -289,11 +290,13 @@ def _fleet(candidate: Candidate, values: Mapping[str, float], goals: Goals) -> d
     goals = goals.met_by(values)
     copies = plans.replicas(goals.rate, values["replica_rate"])
     each = float(candidate.service.parallelism.devices)
+    load = plans.replica_load(goals.rate, copies)
     devices = plans.fleet_devices(copies, each)
     price = plans.fleet_price(devices, candidate.price)
     return {
         "required_rate": goals.rate,
         "replicas": float(copies),
+        "replica_use": float(arrivals.saturation_share(load, values["replica_rate"])),
         "replica_devices": each,
         "fleet_devices": float(devices),
         "fleet_price": price,

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from mlsim.errors import InvalidValueError
 from mlsim.solvers.noted import farthest, told
 from mlsim.solvers.plan.options import Goals, Option, Refused
-from mlsim.solvers.plan.planned_rows import front_points, nothing, price_words, row
+from mlsim.solvers.plan.planned_rows import by_reason, front_points, nothing, price_words, row
 from mlsim.solvers.reports import Report
 from mlsim.units import text
 
@@ -23,6 +23,8 @@ SECONDS = 3600.0
 MILLION = 1e6
 # Beside a plan that rests on constants of other devices.
 _MARK = "*"
+# A slow edge that is worth a word: that of few loans lies where it does without any.
+_WIDER = 1.005
 # Options that the text tells of.
 _SHOWN = 5
 
@@ -50,6 +52,8 @@ class Planned:
         "one", "two" or "either": whether devices that only read prompts were tried.
     pairs
         Pairs of pools that were tried, each with its numbers of copies; 0 if none were asked for.
+    left_out
+        Hardware that was asked for and has no option, by name: what comes nearest, and why not.
 
     >>> from mlsim import Engine
     >>> found = Engine.plan(model="Llama3_8B", rate=20, hardware=["H100", "L40S"])
@@ -65,6 +69,7 @@ class Planned:
     band: tuple[float, float] | None = None
     pools: str = "one"
     pairs: int = 0
+    left_out: Mapping[str, Refused] = field(default_factory=dict)
 
     @property
     def best(self) -> Option:
@@ -73,7 +78,12 @@ class Planned:
 
     @property
     def table(self) -> pandas.DataFrame:
-        """All options as a tidy table, the best first, in base units."""
+        """All options as a tidy table, the best first, in base units.
+
+        `time_to_first_token` and `time_per_output_token` are those of a full copy, which serves
+        `replica_rate` with so many `running_requests`, without a wait for a place among them;
+        `replica_use` is the share of that rate that is asked of it.
+        """
         import pandas
 
         return pandas.DataFrame([row(each) for each in self.options])
@@ -131,7 +141,8 @@ class Planned:
         return option["fleet_devices"] if self.objective == "devices" else option["fleet_price"]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return goals, options and what was refused, for JSON."""
+        """Return goals, options, each as in `table`, and what was refused, for JSON."""
+        left = {name: each.why for name, each in self.left_out.items()}
         return {
             "model": self.model,
             "goals": {
@@ -148,6 +159,7 @@ class Planned:
             **({"assumptions": self.assumptions} if self.assumptions else {}),
             "options": [row(each) for each in self.options],
             "refused": [{"layout": each.name, "why": each.why} for each in self.refused],
+            **({"left_out": left} if left else {}),
         }
 
     def _asked(self) -> dict[str, Any]:
@@ -178,21 +190,24 @@ class Planned:
             )
             for name in devices
         }
+        words = [f"{name} borrows {told(found)}" for name, found in loans.items()]
         most = max(each.slower for each in lent)
+        if most < _WIDER:
+            return words
         late = sum(not each.slow for each in lent)
         last = f"; {late} would miss the goals then, and stand last" if late else ""
         where = (
             f"plans marked {_MARK} stand by what they take at the slow edge of their band, with "
             f"steps up to {most:.2f} times as long as predicted{last}. {self._by_prediction()}"
         )
-        return [f"{name} borrows {told(found)}" for name, found in loans.items()] + [where]
+        return [*words, where]
 
     def _by_prediction(self) -> str:
         """Say what would stand first if borrowed constants were a device's own."""
         least = min(self.options, key=self._value)
         if self._value(least) == self._value(self.best):
             if not self.best.loans:
-                return "The first rests on its own"
+                return "The first borrows nothing that decides a tenth of its time"
             own = next((each for each in self.options if not each.loans), None)
             than = f": {own.name}, {self._price(own)}" if own else ": there is none"
             return f"The first is one of them; the best that is measured{than}"
@@ -223,6 +238,7 @@ class Planned:
         ]
         rows += [(_MARK, words) for words in self.borrowed]
         rows += [("assumed", words) for words in self.assumptions]
+        rows.append(("in use", self._used()))
         rows.append(("runner-up", self.why))
         other = self._other()
         rows += [other] if other else []
@@ -237,6 +253,8 @@ class Planned:
         tried = f"{len(self.options)} layouts meet the goals, {len(self.refused)} do not"
         pairs = f"; of {self.pairs:,} pairs of pools the best for each layout that decodes"
         rows.append(("tried", tried + (pairs if self.pairs else "")))
+        if self.left_out:
+            rows.append(("left out", by_reason(self.left_out)))
         return Report(title, rows, label=10, width=120)
 
     def _who(self) -> str:
@@ -246,7 +264,18 @@ class Planned:
             return f"{goals.rate:g} requests/s"
         return (
             f"{goals.users:,.0f} users who think for {text(goals.think_time, 's')}, "
-            f"{self.best['required_rate']:.3g} requests/s"
+            f"{self.best['required_rate']:.3g} requests/s or more"
+        )
+
+    def _used(self) -> str:
+        """Return how much of a copy's rate is asked of it, and of which load its times are."""
+        whole = "copy" if self.best.prefill is None else "pair of pools"
+        more = " or more" if self.goals.users else ""
+        return (
+            f"a {whole} of the first gets {self.best['replica_use']:.0%}{more} of the rate that "
+            "fills it, the most that it serves in time. Times are those when full, without a wait "
+            "for a place in the batch (don't set it as a limit); `Engine.load` tells the wait at "
+            "this load"
         )
 
     def _shown(self) -> Sequence[Option]:
@@ -256,10 +285,12 @@ class Planned:
         many = f"{option['replicas']:,.0f} {_noun(option)}"
         data = option.service.parallelism.data
         each = f" on each of {data}" if data > 1 else ""
-        edge = f" ({self._edge(option)} at the slow edge)" if option.slow else ""
+        wider = option.slow and option.slower >= _WIDER
+        edge = f" ({self._edge(option)} at the slow edge)" if wider else ""
         return (
-            f"{self._price(option)}{edge}: {many} {option.name}, "
-            f"batch {option['running_requests']:,.0f}{each}, "
+            f"{self._price(option)}{edge}: {many} {option.name}, full at "
+            f"{option['replica_rate']:.3g} requests/s (batch {option['running_requests']:,.0f}"
+            f"{each}): "
             f"{text(option['time_to_first_token'], 's')} and "
             f"{text(option['time_per_output_token'], 's')}"
         )
@@ -341,6 +372,7 @@ def planned(
     band: tuple[float, float] | None,
     pools: str = "one",
     pairs: int = 0,
+    left_out: Mapping[str, Refused],
 ) -> Planned:
     """Order what was found; refuse where nothing meets the goals.
 
@@ -352,7 +384,7 @@ def planned(
     options = [each for each in found if isinstance(each, Option)]
     refused = sorted((each for each in found if isinstance(each, Refused)), key=lambda r: r.short)
     if not options:
-        raise InvalidValueError(nothing(model, refused))
+        raise InvalidValueError(nothing(model, refused, left_out))
     key = "fleet_devices" if objective == "devices" else "fleet_price"
     # With borrowed constants it costs what it does at the slow edge. Of equal cost comes first
     # what is measured, then the faster one.
@@ -360,4 +392,7 @@ def planned(
     options.sort(
         key=lambda each: (edge[id(each)], bool(each.loans), each[key], -each["margin"]),
     )
-    return Planned(model, goals, tuple(options), tuple(refused), objective, band, pools, pairs)
+    return Planned(
+        *(model, goals, tuple(options), tuple(refused), objective, band, pools, pairs),
+        left_out=left_out,
+    )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from mlsim.solvers.noted import told
@@ -10,18 +10,34 @@ from mlsim.solvers.plan.options import Candidate, Goals, Option, Refused
 from mlsim.units import text
 
 
-def nothing(model: str, refused: Sequence[Refused]) -> str:
+def nothing(model: str, refused: Sequence[Refused], left_out: Mapping[str, Refused]) -> str:
     """Say that nothing serves a model in time, and what comes nearest."""
     if not refused or not refused[0].nearest:
         reasons = "; ".join(dict.fromkeys(f"{each.name}: {each.why}" for each in refused[:3]))
         return f"nothing that was tried can serve {model}. {reasons}".strip()
     near = refused[0]
+    unable = {name: each for name, each in left_out.items() if not each.nearest}
+    others = f" Left out: {by_reason(unable)}." if unable else ""
     first, each = (near.nearest[name] for name in ("time_to_first_token", "time_per_output_token"))
     return (
         f"nothing that was tried serves {model} in time. Nearest is {near.name}, batch "
         f"{near.nearest['running_requests']:,.0f}: first token {text(first, 's')}, each token "
         f"{text(each, 's')}. Allow these times, or allow narrower formats or larger systems."
+        f"{others}"
     )
+
+
+def by_reason(left_out: Mapping[str, Refused]) -> str:
+    """Return in words why hardware has no option, each reason once."""
+    names: dict[str, list[str]] = {}
+    for name, each in left_out.items():
+        names.setdefault(each.why, []).append(name)
+    return ". ".join(f"{', '.join(those)}: {why}" for why, those in names.items())
+
+
+def nearest_of(refused: Sequence[Refused]) -> Refused:
+    """Return the nearest; of layouts that can't run, the largest, which was tried last."""
+    return min(reversed(refused), key=lambda each: each.short)
 
 
 def row(option: Option) -> dict[str, Any]:

@@ -179,6 +179,7 @@ class _Both:
             "required_rate": goals.rate,
             **times,
             **bill,
+            "replica_use": float(arrivals.saturation_share(load, pair.rate)),
             "replica_devices": devices,
             "fleet_devices": float(plans.fleet_devices(bill["replicas"], devices)),
             **token_prices(bill["fleet_price"], share, goals),

@@ -56,6 +56,24 @@ def check_context_parallel(parallelism: Parallelism, model: Transformer) -> None
         )
 
 
+def check_number(value: Any) -> float | str:
+    """Return the tokens of the busiest device over the mean, wherever experts are.
+
+    Raises
+    ------
+    InvalidValueError
+        If it is no number from 1 up, and no rule.
+    """
+    if value == UNIFORM and isinstance(value, str):
+        return UNIFORM
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not value >= 1:
+        raise InvalidValueError(
+            f"expert_imbalance must be a number from 1 up (tokens of the busiest device over the "
+            f'mean), or "{UNIFORM}" for routing at random; not {value!r}.'
+        )
+    return float(value)
+
+
 def check_imbalance(value: Any, parallelism: Parallelism, model: Transformer) -> float | str:
     """Return the tokens of the busiest device over the mean: a number, or the rule for it.
 
@@ -64,15 +82,7 @@ def check_imbalance(value: Any, parallelism: Parallelism, model: Transformer) ->
     InvalidValueError
         If it is no number that can be, or no experts are spread.
     """
-    if value == UNIFORM and isinstance(value, str):
-        found: float | str = UNIFORM
-    elif isinstance(value, bool) or not isinstance(value, (int, float)) or not value >= 1:
-        raise InvalidValueError(
-            f"expert_imbalance must be a number from 1 up (tokens of the busiest device over the "
-            f'mean), or "{UNIFORM}" for routing at random; not {value!r}.'
-        )
-    else:
-        found = float(value)
+    found = check_number(value)
     if found == 1.0:
         return found
     spread_over = parallelism.expert
