@@ -224,10 +224,18 @@ def test_help_lists_every_class_of_software(capsys: pytest.CaptureFixture[str]) 
 
 
 def test_a_step_of_one_token_is_answered() -> None:
-    """512 tokens of a prompt and 127 more are 639 steps of one token each."""
+    """512 tokens of a prompt and 127 more are 639 steps of one token each.
+
+    Those that read a prompt but for its last token need no output layer.
+    """
     loaded = Engine.load(**ASKED, rate=0.1, requests=20, tokens_per_step=1)
     step = loaded.loaded.typical.decode_step(1.0)
-    assert loaded.value("saturation_rate") == pytest.approx(1 / (639 * step), rel=0.05)
+    reading = loaded.loaded.typical.lone_prompt_time
+    assert 0.9 * 512 * step < reading < 512 * step
+    assert loaded.value("saturation_rate") == pytest.approx(1 / (127 * step + reading), rel=1e-3)
+    # A burst of many is answered at that rate.
+    many = Engine.load(**ASKED, burst=20, tokens_per_step=1)
+    assert many.value("request_rate") == pytest.approx(many.value("saturation_rate"), rel=0.02)
     assert loaded.value("time_to_first_token") > 512 * step * 0.9
 
 
@@ -316,6 +324,26 @@ def test_no_closed_system_answers_more_than_saturates(
         constant=constant,
     )
     assert loaded.value("request_rate") <= 1.001 * loaded.value("saturation_rate")
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        # Caches of which no whole number fits: three of these requests, now and then a fourth.
+        {"hardware": "L4", "users": 7, "think_time": 2.0, "output_tokens": 600, "constant": True},
+        # Steps with room for fewer tokens than a prompt has in all of a request's decode steps.
+        {"scheduler": "tensorrt_llm", "burst": 1, "tokens_per_step": 64, "output_tokens": 16},
+        {"scheduler": "tensorrt_llm", "burst": 60, "tokens_per_step": 64, "output_tokens": 16},
+        {"hardware": "L4", "users": 20, "tokens_per_step": 1, "output_tokens": 16},
+    ],
+)
+def test_no_small_batch_answers_more_than_saturates(given: dict[str, Any]) -> None:
+    asked = {"model": "Gemma2_9B", "hardware": "RTX4090", "prompt_tokens": 2000} | given
+    loaded = Engine.load(**asked)
+    share = loaded.value("request_rate") / loaded.value("saturation_rate")
+    assert share <= 1.001
+    # Of many who come at once it is near.
+    assert share > 0.9 or given.get("burst") != 60
 
 
 def test_closed_forms_of_users_who_think_agree_with_the_run() -> None:

@@ -73,6 +73,12 @@ class Requests:
         return float(self.output_tokens.mean())
 
     @property
+    def alike(self) -> bool:
+        """Whether each request has as many tokens, in and out, as any other."""
+        lengths = (self.prompt_tokens, self.output_tokens)
+        return all(int(each.min()) == int(each.max()) for each in lengths)
+
+    @property
     def mean_prefix(self) -> float:
         """Mean tokens of a prompt that are in the cache when it arrives."""
         return 0.0 if self.prefix_tokens is None else float(self.prefix_tokens.mean())

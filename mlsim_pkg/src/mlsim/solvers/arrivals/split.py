@@ -91,6 +91,7 @@ class SplitLoaded(Loaded):
             asked.mean_output,
             self.scheduler,
             shared=False,
+            alike=asked.alike,
             call_time=self.of_software("call_time"),
             tokenizing_time=self.of_software("tokenizing_time"),
         )
