@@ -207,6 +207,82 @@ def test_a_limit_is_told_where_it_holds_requests_back() -> None:
     assert "at most run" not in str(Engine.load(**asked, burst=40))
 
 
+@pytest.mark.parametrize(
+    ("given", "first"),
+    [
+        (
+            {"rate": 5.5, "hardware": "RTX4090", "tokens_per_step": 64},
+            "a step of a copy works on 64",
+        ),
+        (
+            {"burst": 1, "tokens_per_step": 64},
+            "as given (tokens_per_step); a prompt of 512 takes 8",
+        ),
+        ({"burst": 9, "prompt_tokens": 8000, "tokens_per_step": 8192}, "works on 8,192 tokens"),
+        (
+            {"users": 60, "prompt_tokens": 8000, "constant": True, "hardware": "RTX4090"},
+            "the cache has no room for more requests",
+        ),
+        ({"burst": 40, "running_limit": 16}, "16 requests at most run at one time on a copy, as given"),
+        ({"rate": 5}, ""),
+    ],
+)
+def test_whatever_binds_is_named(given: dict[str, Any], first: str) -> None:
+    loaded = Engine.load(**(ASKED | given))
+    told = [*loaded.held_back, ""]
+    assert first in told[0]
+    assert bool(first) == ("  limit " in str(loaded))
+
+
+def test_the_command_names_a_limit_by_its_flag(capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["load", "Llama3_8B", "H100", "--burst", "1", "--tokens-per-step", "64"]
+    assert main(arguments) == 0
+    assert "as given (--tokens-per-step)" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("given", "kept", "left", "why"),
+    [
+        # Each prompt needs 8 steps, and more where others decode.
+        (
+            {"rate": 5.5, "hardware": "RTX4090", "tokens_per_step": 64},
+            "token_interval",
+            "steady_first_token",
+            "takes 10 steps of 64 tokens",
+        ),
+        # How often they ask hangs on how long they wait.
+        ({"users": 5, "think_time": 2.0, "tokens_per_step": 64}, "", "token_interval", "9 steps"),
+        # They ask together, and each waits for the prompts of all.
+        (
+            {"users": 7, "think_time": 15.0, "constant": True, "output_tokens": 16},
+            "burst_first_token",
+            "token_interval",
+            "these ask in step",
+        ),
+        (
+            {"users": 20, "running_limit": 8},
+            "token_interval",
+            "burst_first_token",
+            "no room at once",
+        ),
+    ],
+)
+def test_a_closed_form_that_does_not_hold_is_not_shown(
+    given: dict[str, Any], kept: str, left: str, why: str
+) -> None:
+    loaded = Engine.load(**(ASKED | given))
+    steady = loaded.steady
+    assert steady is not None
+    assert why in str(loaded)
+    assert left not in steady.to_dict()
+    assert why in steady.to_dict()["left_out"][left]
+    with pytest.raises(InvalidValueError, match=why):
+        steady.value(left)
+    ran = {"token_interval": "time_per_output_token", "burst_first_token": "time_to_first_token"}
+    if kept in ran and "running_limit" not in given:
+        assert steady.value(kept) == pytest.approx(loaded.value(ran[kept]), rel=0.02)
+
+
 def test_the_newest_class_of_a_scheduler_answers_and_is_named() -> None:
     """The class of vLLM from release 0.14, which published loads of 2026 bear out."""
     loaded = Engine.load(**ASKED, rate=5, requests=200, estimate="calibrated")

@@ -251,6 +251,9 @@ class SplitSteady(Steady):
         self._results = _STEADY
         self.first = self._results[0]
 
+    def _leave_out(self, users: float) -> None:
+        """Take nothing away: prompts are read elsewhere, in steps of their own."""
+
     @cached_property
     def question(self) -> Question:
         """What is asked, of one copy that decodes."""
