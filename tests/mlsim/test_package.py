@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import mlsim
 
@@ -46,6 +47,59 @@ def test_serving_needs_no_table_and_no_figure() -> None:
         "Engine.serve(model='Llama3_8B', hardware='H100', batch_size=8).tokens_per_second"
     )
     assert not foreign(modules_after(program)) & {"sympy", "matplotlib", "pandas"}
+
+
+# A plain install: what asks for a library of an extra finds none. Each question of the help is put,
+# then those of Python alone; whatever is neither answered nor refused in our words is told.
+PLAIN = """
+import sys
+for name in ("numpy", "pandas", "matplotlib", "sympy", "torch", "pyarrow", "distributed"):
+    sys.modules[name] = None
+import contextlib, io, json, shlex
+from mlsim import Engine
+from mlsim.cli.command import EPILOG, main
+from mlsim.errors import MlsimError
+asked = {"model": "Llama3_8B", "hardware": "H100"}
+gemm = {"M": 16, "N": 4096, "K": 4096, "hardware": "H100"}
+examples = [line.strip() for line in EPILOG.splitlines() if line.startswith("  mlsim ")]
+doors = {line: lambda line=line: main(shlex.split(line)[1:]) for line in examples}
+doors |= {
+    "rate": lambda: Engine.load(**asked, rate=5),
+    "users": lambda: Engine.load(**asked, users=5),
+    "plan": lambda: Engine.plan(**asked, rate=5),
+    "fit": lambda: str(Engine.fit(**asked)),
+    "sensitivity": lambda: Engine.sensitivity(model="ResNet50", hardware="A100"),
+    "batches": lambda: Engine.serve(**asked, batch_size=[1, 2]),
+    "formats": lambda: str(Engine.compare_formats(**gemm)),
+    "products": lambda: str(Engine.gemm(**gemm | {"M": [16, 32]})),
+}
+told, wrong = {}, {}
+for name, ask in doors.items():
+    with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()) as err:
+        try:
+            ask()
+        except MlsimError as error:
+            told[name] = str(error)
+        except Exception as error:
+            wrong[name] = repr(error)
+    told[name] = told.get(name, "") + err.getvalue()
+print(json.dumps([told, wrong]))
+"""
+
+
+def test_a_plain_install_answers_or_says_what_it_needs(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", PLAIN], capture_output=True, text=True, check=True, cwd=tmp_path
+    )
+    told, wrong = json.loads(done.stdout.splitlines()[-1])
+    assert wrong == {}
+    need = "needs numpy, which is not installed. Install mlsim with its extra [arrays]"
+    refused = {name for name, words in told.items() if need in words}
+    assert {"rate", "users", "plan", "sensitivity", "batches", "products"} <= refused
+    of_commands = {name.split()[1] for name in refused if name.startswith("mlsim ")}
+    assert {"load", "plan", "sweep", "measure"} <= of_commands
+    assert told["fit"].startswith("a table needs pandas")
+    assert not of_commands & {"anatomy", "fit", "train", "footprint", "zoo"}
 
 
 def test_parts_of_a_transformer_are_in_their_module_only() -> None:

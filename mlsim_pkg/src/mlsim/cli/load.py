@@ -81,13 +81,17 @@ def _load(options: argparse.Namespace) -> str:
         **spread_of(options),
     )
     if options.explain:
-        answer = loaded.steady if loaded.steady and options.explain in loaded.steady.names else None
+        steady = loaded.steady
+        told = steady is not None and options.explain in (*steady.names, *steady.left_out)
+        answer = steady if told else None
         explanation = (answer or loaded).explain(options.explain)
         return str(explanation.to_json() if options.json else explanation)
     return (
         as_json(loaded.to_dict())
         if options.json
-        else in_flags(str(loaded), {"running_limit": flags["running_limit"]})
+        else in_flags(
+            str(loaded), {name: flags[name] for name in ("running_limit", "tokens_per_step")}
+        )
     )
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from mlsim.engine.keywords import service_of, with_prefixes
-from mlsim.errors import InvalidValueError, WrongKindError, check_whole
+from mlsim.errors import InvalidValueError, WrongKindError, check_whole, need
 from mlsim.hardware import Device
 from mlsim.precision import Precision
 from mlsim.solvers.arrivals.asked import Loaded, one_arrival
@@ -139,6 +139,8 @@ def load(
         If a trace has a hole; names the line.
     DoesNotFitError
         If one request does not fit in memory.
+    MissingLibraryError
+        If NumPy is not installed.
     MlsimError
         As for `serve`.
 
@@ -148,6 +150,7 @@ def load(
     81
     """
     keywords = dict(locals())
+    need("numpy", "a service under load", "arrays")
     where = resolve.cluster(hardware)
     rule = limited(find_scheduler(scheduler), running_limit, tokens_per_step)
     rule = rule.on(where if isinstance(where, Device) else where.device)

@@ -12,7 +12,7 @@ from mlsim.engine.load import limited, not_negative
 from mlsim.engine.predict.bands import KIND, Band, band as find_band, lent as find_lent
 from mlsim.engine.rents import Prices
 from mlsim.equations import plans
-from mlsim.errors import InvalidValueError
+from mlsim.errors import InvalidValueError, need
 from mlsim.hardware import Device
 from mlsim.hardware.relatives import Loan
 from mlsim.solvers.arrivals.asked import one_arrival
@@ -131,6 +131,8 @@ def plan(
     ------
     InvalidValueError
         If nothing meets the goals: says what comes nearest; or a goal can't be.
+    MissingLibraryError
+        If NumPy is not installed.
     MlsimError
         As for `serve`.
 
@@ -140,6 +142,7 @@ def plan(
     ('NVIDIA H100 SXM 80 GB', 1)
     """
     keywords = dict(locals())
+    need("numpy", "a plan", "arrays")
     check_estimate(estimate)
     served = resolve.transformer(model)
     one_arrival({"rate": rate, "users": users})

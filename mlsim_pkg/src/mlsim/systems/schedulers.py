@@ -76,7 +76,7 @@ class Scheduler:
     own
         The engine's own limits by device, the first that hold; see `on`.
     limited
-        Whether somebody set how many requests run at one time: the engine's own limit is no more.
+        The limits that somebody set, by name: the engine's own are no more.
 
     >>> scheduler("vllm").mixed
     True
@@ -97,7 +97,7 @@ class Scheduler:
     wait_steps: int = 0
     wait_share: float = 0.0
     own: tuple[Limits, ...] = ()
-    limited: bool = False
+    limited: tuple[str, ...] = ()
 
     def with_limits(
         self, running_limit: int | None = None, tokens_per_step: int | None = None
@@ -106,7 +106,7 @@ class Scheduler:
         given = zip(_LIMITS, (running_limit, tokens_per_step), strict=True)
         set_to: dict[str, Any] = {name: value for name, value in given if value is not None}
         own = tuple(replace(each, **set_to) for each in self.own)
-        limited = self.limited or running_limit is not None
+        limited = tuple(dict.fromkeys((*self.limited, *set_to)))
         return replace(self, **set_to, own=own, limited=limited)
 
     def on(self, device: Device) -> Scheduler:

@@ -43,6 +43,8 @@ class Requests:
         How long the user thinks before each request, in s, an array; None: as long each time.
     lengths
         What is assumed of lengths, in words; empty where somebody gave them.
+    in_step
+        Of users: whether all are alike, so that those who ask together do so ever after.
     followed
         Answers after which a run is over, while users still ask; 0: it goes on to the last.
     """
@@ -58,6 +60,7 @@ class Requests:
     pauses: numpy.ndarray[Any, Any] | None = None
     lengths: str = ""
     followed: int = 0
+    in_step: bool = False
 
     def __len__(self) -> int:
         return len(self.arrived)
@@ -71,6 +74,12 @@ class Requests:
     def mean_output(self) -> float:
         """Mean new tokens of a request."""
         return float(self.output_tokens.mean())
+
+    @property
+    def alike(self) -> bool:
+        """Whether each request has as many tokens, in and out, as any other."""
+        lengths = (self.prompt_tokens, self.output_tokens)
+        return all(int(each.min()) == int(each.max()) for each in lengths)
 
     @property
     def mean_prefix(self) -> float:
@@ -213,6 +222,7 @@ def of_users(
         words=f"{users:,} user{'' if users == 1 else 's'}{thinking}",
         pauses=pauses,
         followed=followed,
+        in_step=constant,
         lengths=f"lengths assumed lognormal, spread {' and '.join(told)}" if told else "",
     )
 

@@ -84,6 +84,7 @@ class Loaded:
             asked.mean_output,
             self.scheduler,
             prefix=asked.mean_prefix,
+            alike=asked.alike,
             call_time=self.of_software("call_time"),
             tokenizing_time=self.of_software("tokenizing_time"),
         )

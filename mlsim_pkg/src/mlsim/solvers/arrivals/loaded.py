@@ -12,7 +12,7 @@ from mlsim.solvers.answer import Answer
 from mlsim.solvers.arrivals.asked import Loaded
 from mlsim.solvers.arrivals.closed_forms import Steady
 from mlsim.solvers.arrivals.residents import Run
-from mlsim.solvers.arrivals.results import PERCENTILES, TIMES, results
+from mlsim.solvers.arrivals.results import PERCENTILES, TIMES, binding, results
 from mlsim.solvers.arrivals.simulate import simulate
 from mlsim.solvers.noted import of_context
 from mlsim.solvers.question import Known, Question
@@ -78,17 +78,22 @@ class LoadedService(Answer):
         return sum(run.stopped for _, run in self.runs)
 
     @property
-    def held_back(self) -> str:
-        """What the limit of requests that run did, in words; nothing where it held nobody back."""
-        rule = self.loaded.scheduler
-        most = max(run.most_running for _, run in self.runs)
-        if most < rule.running_limit or not self.value("waiting_requests"):
-            return ""
-        whose = "as given" if rule.limited else f"the default of {rule.name} on this device"
-        return (
-            f"{rule.running_limit:,} requests at most run at one time on a copy, {whose} "
-            "(running_limit); others wait"
-        )
+    def held_back(self) -> tuple[str, ...]:
+        """Each limit that holds requests back, in words, the one that does so longest first."""
+        rule, typical = self.loaded.scheduler, self.loaded.typical
+        held = binding(self.runs, self.value("time_to_first_token"))
+        steps = typical.steps_of_a_prompt(0.0)
+        long = steps > 1 and "tokens_per_step" in (*rule.limited, *held)
+        found = []
+        for name in dict.fromkeys((*held, *(["tokens_per_step"] if long else []))):
+            also = ["others wait"] if name in held else []
+            if name == "tokens_per_step" and long:
+                also.insert(0, f"a prompt of {typical.new:,.0f} takes {steps:,} or more")
+            given = name in rule.limited
+            whose = "as given" if given else f"the default of {rule.name} on this device"
+            limit = _LIMITS[name].format(f"{getattr(rule, name, 0):,}", whose)
+            found.append("; ".join((limit, *also)))
+        return tuple(found)
 
     @property
     def queueing(self) -> str:
@@ -249,8 +254,7 @@ class LoadedService(Answer):
                 ),
             )
         )
-        if self.held_back:
-            rows.append(("limit", self.held_back))
+        rows += [("" if at else "limit", words) for at, words in enumerate(self.held_back)]
         if self.queueing:
             rows.append(("queue", self.queueing))
         if self.stopped:
@@ -275,6 +279,14 @@ _WORDS = {
     "time_to_first_token": "first token",
     "time_per_output_token": "per token",
     "request_latency": "last token",
+}
+
+
+# What may hold requests back, in words: a limit of the scheduler, and whose it is.
+_LIMITS = {
+    "running_limit": ("{} requests at most run at one time on a copy, {} (running_limit)"),
+    "tokens_per_step": ("a step of a copy works on {} tokens at most, {} (tokens_per_step)"),
+    "cache": "the cache has no room for more requests at one time",
 }
 
 

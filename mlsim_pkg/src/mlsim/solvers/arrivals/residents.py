@@ -28,8 +28,9 @@ class Run:
         Seconds in steps; request-seconds of running, and of waiting to start.
     tokens, steps, stopped
         Tokens generated; steps; requests that were stopped and computed again.
-    most_running
-        Most requests that ran at one time.
+    held
+        Request-seconds of waiting to start, by what had no room: `running_limit`, `cache` or
+        `tokens_per_step`.
     began
         When seconds and tokens began to count, where that was not the start: then as many had been
         answered as come before the service is in its usual state.
@@ -44,13 +45,14 @@ class Run:
     tokens: float = 0
     steps: int = 0
     stopped: int = 0
-    most_running: int = 0
+    held: dict[str, float] = field(default_factory=dict)
     began: float | None = None
 
     def begin(self, now: float) -> None:
         """Count anew from now on."""
         self.began = now
         self.busy = self.running_time = self.waiting_time = self.tokens = 0.0
+        self.held.clear()
 
 
 @dataclass(slots=True)
@@ -96,6 +98,8 @@ class Residents:
     waited: int = 0
     # When the step that comes next was made up: while the last one began, or now.
     made_up: float = 0.0
+    # What has no room for the first of those who wait.
+    full: str = ""
     log: Run = field(init=False)
 
     def _known(self, index: int) -> int:
@@ -107,19 +111,19 @@ class Residents:
         """Tokens of a request at its end."""
         return int(self.requests.prompt_tokens[index]) + int(self.requests.output_tokens[index])
 
-    def _fits(self, index: int, length: int) -> bool:
-        """Tell whether a request may start beside those that run."""
+    def _holds(self, index: int, length: int) -> str:
+        """Return what has no room for a request beside those that run; nothing if it may start."""
         others = self.count + len(self.reading)
         if others >= self.scheduler.running_limit:
-            return False
+            return "running_limit"
         if not others:
-            return True
+            return ""
         sequences = others + 1
         if self.scheduler.reserves_output:
-            tokens = self.promised + self._whole(index)
-            return self._taken(tokens, sequences) <= self.times.cache_room
-        asked = self.cached + self.read + length
-        return self._taken(asked, sequences) <= self.times.cache_room * (1 - _SPARE)
+            taken = self._taken(self.promised + self._whole(index), sequences)
+            return "cache" if taken > self.times.cache_room else ""
+        taken = self._taken(self.cached + self.read + length, sequences)
+        return "cache" if taken > self.times.cache_room * (1 - _SPARE) else ""
 
     def _taken(self, tokens: float, sequences: int) -> float:
         """Bytes of cache of sequences with so many tokens together, half a block each spare."""

@@ -7,6 +7,7 @@ from typing import Any
 
 from mlsim.equations import arrivals
 from mlsim.solvers.arrivals.residents import Run
+from mlsim.solvers.noted import TENTH
 from mlsim.workloads.requests import Requests
 
 PERCENTILES = {"p50": 0.5, "p90": 0.9, "p99": 0.99}
@@ -27,6 +28,19 @@ def results(runs: Sequence[tuple[Requests, Run]]) -> dict[str, float]:
         for key, share in PERCENTILES.items():
             found[f"{name}_{key}"] = float(np.quantile(known, share))
     return found | _rates([run for _, run in runs])
+
+
+def binding(runs: Sequence[tuple[Requests, Run]], first_token: float) -> list[str]:
+    """Return what held requests back for a tenth of the mean wait for a token, the longest first.
+
+    Of `running_limit`, `tokens_per_step` and `cache`, whatever had no room for those who waited.
+    """
+    held: dict[str, float] = {}
+    for _, run in runs:
+        for name, seconds in run.held.items():
+            held[name] = held.get(name, 0.0) + seconds
+    least = TENTH * first_token * sum(_answered(run) for _, run in runs)
+    return sorted((name for name in held if held[name] >= least), key=lambda each: -held[each])
 
 
 def _times(pair: tuple[Requests, Run]) -> tuple[Any, Any, Any]:

@@ -97,7 +97,11 @@ class Service(Residents):
         if self.scheduler.mixed:
             budget -= self.count * self.times.width
         room = budget - sum(each.length - each.done for each in self.reading)
-        while self.waiting and room > 0 and self._fits(*self.waiting[0]):
+        self.full = ""
+        while self.waiting:
+            self.full = self._holds(*self.waiting[0]) or ("" if room > 0 else "tokens_per_step")
+            if self.full:
+                break
             index, length = self.waiting.popleft()
             known = self._known(index)
             self.reading.append(Prompt(index, length, known))
@@ -171,7 +175,6 @@ class Service(Residents):
         self.growth += pace
         self.count += 1
         self.cached += prompt.length
-        self.log.most_running = max(self.log.most_running, self.count)
 
     def _rounds(self, left: int) -> tuple[int, float]:
         """Steps in which so many tokens are made, and how many in each: whole steps, all alike."""
@@ -225,7 +228,10 @@ class Service(Residents):
         log.busy += duration
         log.steps += steps
         log.running_time += duration * (self.count + len(self.reading))
-        log.waiting_time += duration * len(self.waiting)
+        if self.waiting:
+            waited = duration * len(self.waiting)
+            log.waiting_time += waited
+            log.held[self.full] = log.held.get(self.full, 0.0) + waited
 
     def _end(self) -> None:
         """Let those go who have all their tokens; a user asks again."""

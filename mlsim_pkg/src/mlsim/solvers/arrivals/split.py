@@ -91,6 +91,7 @@ class SplitLoaded(Loaded):
             asked.mean_output,
             self.scheduler,
             shared=False,
+            alike=asked.alike,
             call_time=self.of_software("call_time"),
             tokenizing_time=self.of_software("tokenizing_time"),
         )
@@ -249,6 +250,9 @@ class SplitSteady(Steady):
         self._known = self._known.joined(loaded.known).joined(pool)
         self._results = _STEADY
         self.first = self._results[0]
+
+    def _leave_out(self, users: float) -> None:
+        """Take nothing away: prompts are read elsewhere, in steps of their own."""
 
     @cached_property
     def question(self) -> Question:

@@ -49,11 +49,13 @@ class Typical:
         *,
         prefix: float = 0.0,
         shared: bool = True,
+        alike: bool = False,
         call_time: float = 0.0,
         tokenizing_time: float = 0.0,
     ) -> None:
         limit = float(rule.running_limit)
         self.times, self.prompt, self.limit = times, prompt, limit
+        self.mixed = rule.mixed
         # Tokens of a prompt that are cached, and those that are worked on.
         self.prefix, self.new = prefix, prompt - prefix
         self.context = prompt + output / 2
@@ -68,9 +70,12 @@ class Typical:
         self.known.add("the host, for each token of a text", tokenizing_time=tokenizing_time)
         # Where an answer's room is not kept for it, requests are half grown, on average.
         grown = prompt + output if rule.reserves_output else self.context
-        running = min(limit, self.fitting(grown))
+        most = self.fitting(grown)
+        # Requests that grow, or differ, are more at one time and fewer at another: a mean is no
+        # whole number. Of equal ones whose room is kept, the last that does not fit never runs.
+        running = min(limit, float(int(most)) if rule.reserves_output and alike else most)
         # Steps that hold prompts as well have less room for those who decode.
-        running = min(running, self.decoding) if shared and rule.mixed else running
+        running = min(running, max(1.0, self.decoding)) if shared and rule.mixed else running
         words = "the scheduler, the cache, and the tokens of a step"
         self.known.add(words, running_limit=running)
 
@@ -88,17 +93,17 @@ class Typical:
         return equations_for(users=users, speculates=self.times.pace != 1)
 
     def fitting(self, tokens: float) -> float:
-        """Requests of so many tokens for which there is cache."""
+        """Requests of so many tokens for which there is cache, on average."""
         times = self.times
         each = between(times.memory, tokens / times.context_step)
         if not each:
             return self.limit
-        alone = float(int(times.cache_room / each))
+        alone = times.cache_room / each
         if not times.prefix_bytes or alone <= times.prefixes:
             return alone
         shared = times.cache_room - times.prefixes * times.prefix_bytes
         own = each - times.prefix_bytes
-        return float(int(shared / own)) if own > 0 else self.limit
+        return shared / own if own > 0 else self.limit
 
     def decode_step(self, running: float) -> float:
         """Time of a decode step of so many requests, a mean where they are no whole number."""
@@ -122,15 +127,15 @@ class Typical:
 
     def prompt_time(self, running: float, prompts: float) -> float:
         """Time that each of so many prompts adds to a step in which others decode."""
-        times, count = self.times, max(1.0, prompts)
-        most = len(times.together) - 1
-        checked = running * times.width
+        times, count, some = self.times, max(1.0, prompts), max(1.0, running)
+        checked = some * times.width
+        # A step reads as many tokens as it has room for, beside those who decode.
+        most = min(int(checked + self.room(running)), len(times.together) - 1)
         before = min(int(checked), most)
         tokens = min(int(checked + count * self.new), most)
-        read = (tokens - before) / self.new
+        read = max(1, tokens - before) / self.new
         device = self._decoding(running)
         added = times.together[tokens] - times.together[before] + read * self.attention
-        some = max(1.0, running)
         whole = times.step(device + added, tokens, some + read)
         return (whole - times.step(device, some * times.width, some)) / read
 
@@ -167,6 +172,14 @@ class Typical:
         """Steps at whose end so many prompts are read: of long ones, as many as there are."""
         return min(prompts, math.ceil(prompts * self.new / self.budget))
 
+    def room(self, running: float) -> float:
+        """Tokens of prompts that a step reads while so many decode."""
+        return self.budget - running * self.times.width if self.mixed else float(self.budget)
+
+    def steps_of_a_prompt(self, running: float) -> int:
+        """Steps that it takes to read one prompt while so many decode."""
+        return math.ceil(self.new / max(1.0, self.room(running)))
+
     @property
     def budget(self) -> int:
         """Most tokens of prompts that a step reads."""
@@ -193,9 +206,23 @@ class Typical:
             words,
             running_limit=running,
             full_step_time=self.decode_step(running),
-            full_prompt_time=min(self.prompt_time(running, each) for each in bunches),
+            full_prompt_time=self._full_prompt(
+                min(self.prompt_time(running, each) for each in bunches)
+            ),
         )
         return Question(self.known.joined(full), self.equations(users=False), {})
+
+    def _full_prompt(self, beside: float) -> float:
+        """Time of a prompt in a full service: `beside` is what it adds to the steps of others.
+
+        Where one request at a time has fewer decode steps than its prompt needs, the rest of the
+        prompt is read in steps without anybody who decodes.
+        """
+        if not self.mixed or self.decoding >= 1:
+            return beside
+        room = self.rounds * max(0.0, self.room(1.0))
+        share = min(1.0, room / self.new)
+        return share * beside + (1 - share) * self.lone_prompt_time
 
     def at_rate(self, rate: float) -> Known:
         """Return what is known of arrivals at a rate, with the batch at which they settle.
