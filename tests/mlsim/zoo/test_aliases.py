@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from mlsim import Engine
 from mlsim.errors import DataFileError, UnknownNameError
 from mlsim.records import DATA
 from mlsim.zoo import resolve
@@ -69,6 +70,25 @@ def test_spelling_does_not_count() -> None:
 )
 def test_names_of_tables_lead_to_devices(said: str, key: str) -> None:
     assert resolve.device(said).key == key
+
+
+def test_a_comma_adds_to_a_device_and_does_not_hide_another() -> None:
+    """What was cut at the comma was answered for the first of two devices."""
+    for said, key in {
+        "H100 SXM, 80GB": "Cloud.H100",
+        "H100 NVL, one board": "Cloud.H100_NVL",
+        "MI250X (one GCD, 64 GB)": "Cloud.MI250X",
+    }.items():
+        assert resolve.device(said).key == key
+    for said in ("H100,A100", "A100, SXM4, banana", "H100,"):
+        assert Hardware.knows(said) == (said == "H100,"), said
+    with pytest.raises(UnknownNameError, match=r"reads as 2 names: give one.*in Python as a list"):
+        Engine.plan(model="Llama3_8B", rate=5, hardware="H100,A100")
+    several = Engine.plan(model="Llama3_8B", rate=5, hardware=["H100", "A100"])
+    assert {each.service.device.name[:11] for each in several.options} == {
+        "NVIDIA H100",
+        "NVIDIA A100",
+    }
 
 
 def test_software_must_be_known() -> None:

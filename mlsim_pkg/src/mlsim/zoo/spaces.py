@@ -294,7 +294,17 @@ class Devices(Namespace):
         return (bare(name),)
 
     def _written(self, name: str) -> list[str]:
-        """Return the devices of a driver's or a shop's name; where several, the usual form."""
+        """Return the devices of a driver's or a shop's name; where several, the usual form.
+
+        What a comma adds must be of that device, or else it is another one.
+        """
+        _, *more = re.sub(r"\(.*?\)", "", name).split(",")
+        added = [plain(each) for each in more if board(each).chip]
+        found = self._boarded(name)
+        return [key for key in found if all(each in plain(self.get(key).name) for each in added)]
+
+    def _boarded(self, name: str) -> list[str]:
+        """Return the devices of a name without what stands after a comma."""
         said = board(name)
         # People leave out what goes without saying: a 4090.
         ways = [said] + [replace(said, chip=f"{brand}{said.chip}") for brand in _BRANDS]
