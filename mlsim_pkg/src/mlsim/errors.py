@@ -22,7 +22,7 @@ A message says what was given, what is allowed, and the nearest valid choice.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib import import_module
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -162,18 +162,25 @@ def nearest(name: object, allowed: Iterable[str]) -> str:
 
 
 def unknown_name(
-    kind: str, name: object, allowed: Iterable[str], *, see: str = "", like: str = ""
+    kind: str,
+    name: object,
+    allowed: Iterable[str],
+    *,
+    see: str = "",
+    like: str = "",
+    near: Sequence[str] | None = None,
 ) -> UnknownNameError:
     """Make the error for a name that does not exist.
 
     Where there are too many to list, the three nearest are named, and `see` says where the
-    rest are. `like` is the name without words that tell nothing, such as a maker's.
+    rest are. `like` is the name without words that tell nothing, such as a maker's; `near`
+    are the nearest, where more than the letters tells them.
 
     >>> print(unknown_name("device", "H1000", ["A100", "H100"]))
     no device is called 'H1000'. Did you mean 'H100'? There are: A100, H100.
     """
     choices = list(allowed)
-    near = closest(like or name, choices, 3)
+    near = closest(like or name, choices, 3) if near is None else near
     meant = f" Did you mean {near[0]!r}?" if near else ""
     if see or len(choices) > LISTED:
         listed = f" The nearest are: {', '.join(near)}." if len(near) > 1 else ""
