@@ -80,6 +80,14 @@ def test_a_precision_that_nobody_gave_is_said_to_be_the_default(capsys) -> None:
     assert json.loads(out)["formats_assumed"] == ASSUMED
 
 
+def test_a_sweep_prints_memory_as_the_doors_do(capsys) -> None:
+    _, served, _ = run(capsys, "serve", "Qwen3_4B", "H100")
+    _, out, _ = run(capsys, "sweep", "Qwen3_4B", "H100")
+    assert "  memory        7.604 GiB of 71.68 GiB" in served
+    assert "  7.604 GiB    64.08 GiB  " in out
+    assert " GB" not in out.replace("80 GB", "")
+
+
 def test_a_sweep_may_keep_activations_on_chip(capsys) -> None:
     asked = ("sweep", "ResNet50", "A100,V100", "--activations", "on-chip", "--json")
     code, out, _ = run(capsys, *asked)

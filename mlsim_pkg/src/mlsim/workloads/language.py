@@ -71,9 +71,6 @@ class Transformer(Model):
         of a path through few numbers beside attention (see `residual_streams`).
     released
         The number formats in which its weights were published, if not in 16 bits.
-    stated_format
-        What a `config.json` says of the format of its parameters, such as "float32"; "" if
-        nothing. An answer that takes another one says so.
 
     >>> from mlsim import Models
     >>> Models.Llama3_8B.parameter_count
@@ -113,7 +110,6 @@ class Transformer(Model):
     residual_streams: int = 0
     residual_rank: int = 0
     released: Released | None = None
-    stated_format: str = ""
 
     def __post_init__(self) -> None:
         for name, allowed in (("norm", NORMS), ("quantised", QUANTISED)):
