@@ -22,7 +22,7 @@ A message says what was given, what is allowed, and the nearest valid choice.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib import import_module
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -129,7 +129,8 @@ def closest(name: object, allowed: Iterable[str], most: int = 3, alike: float = 
     """Return the allowed names that are most like a name, the best first.
 
     Case does not count, nor do spaces, dashes and underscores. What begins with the
-    name comes before what only resembles it, by a share of letters of at least `alike`.
+    name, or has it as a word, comes before what only resembles it, by a share of letters of at
+    least `alike`.
 
     >>> closest("batch", ["latency", "micro_batch", "batch_size"])
     ['batch_size', 'micro_batch']
@@ -145,6 +146,8 @@ def closest(name: object, allowed: Iterable[str], most: int = 3, alike: float = 
     found = [wanted] if wanted in by_plain else []
     if len(wanted) > 2:
         found += sorted((each for each in by_plain if each.startswith(wanted)), key=len)
+        whole = (each for each, name in by_plain.items() if wanted in name.lower().split("_"))
+        found += sorted(whole, key=len)
     found += get_close_matches(wanted, by_plain, n=most, cutoff=alike)
     return [by_plain[each] for each in dict.fromkeys(found)][:most]
 
@@ -162,18 +165,25 @@ def nearest(name: object, allowed: Iterable[str]) -> str:
 
 
 def unknown_name(
-    kind: str, name: object, allowed: Iterable[str], *, see: str = "", like: str = ""
+    kind: str,
+    name: object,
+    allowed: Iterable[str],
+    *,
+    see: str = "",
+    like: str = "",
+    near: Sequence[str] | None = None,
 ) -> UnknownNameError:
     """Make the error for a name that does not exist.
 
     Where there are too many to list, the three nearest are named, and `see` says where the
-    rest are. `like` is the name without words that tell nothing, such as a maker's.
+    rest are. `like` is the name without words that tell nothing, such as a maker's; `near`
+    are the nearest, where more than the letters tells them.
 
     >>> print(unknown_name("device", "H1000", ["A100", "H100"]))
     no device is called 'H1000'. Did you mean 'H100'? There are: A100, H100.
     """
     choices = list(allowed)
-    near = closest(like or name, choices, 3)
+    near = closest(like or name, choices, 3) if near is None else near
     meant = f" Did you mean {near[0]!r}?" if near else ""
     if see or len(choices) > LISTED:
         listed = f" The nearest are: {', '.join(near)}." if len(near) > 1 else ""
@@ -183,10 +193,32 @@ def unknown_name(
     return UnknownNameError(f"no {kind} is called {name!r}.{meant}{listed}")
 
 
+def unknown_attribute(
+    what: str, name: str, there: Iterable[str], results: Iterable[str] = ()
+) -> UnknownNameError:
+    """Make the error for an attribute that is not there, with the nearest that is.
+
+    `results` are asked for in brackets.
+
+    >>> print(unknown_attribute("a plan", "pric", ["best"], ["fleet_price", "price"]))
+    a plan has no attribute 'pric'. Did you mean ['price']?
+    """
+    public = [each for each in there if not each.startswith("_")]
+    near = closest(name, [*public, *results], 1)
+    way = f"{near[0]!r}" if near and near[0] in public else f"{near}"
+    return UnknownNameError(
+        f"{what} has no attribute {name!r}.{f' Did you mean {way}?' if near else ''}"
+    )
+
+
 class Suggesting:
     """What refuses an attribute that it does not have with the nearest that it has."""
 
     __slots__ = ()
+
+    def _by_name(self) -> Iterable[str]:
+        """Return what is asked for in brackets, by name."""
+        return ()
 
     if not TYPE_CHECKING:  # which must go on to see what is not there
 
@@ -196,9 +228,11 @@ class Suggesting:
             if hasattr(type(self), name):
                 # A property that is there, and refuses: its own words are better.
                 return object.__getattribute__(self, name)
-            there = [each for each in dir(self) if not each.startswith("_")]
-            words = f"{type(self).__name__!r} object has no attribute {name!r}."
-            raise UnknownNameError(words + nearest(name, there))
+            try:
+                results = tuple(self._by_name())
+            except (MlsimError, NotImplementedError):
+                results = ()  # what can't be computed has none
+            raise unknown_attribute(f"{type(self).__name__!r} object", name, dir(self), results)
 
 
 def check_whole(name: str, value: Any, least: int = 1, most: int | None = None) -> int:

@@ -100,13 +100,22 @@ _OTHERS = {
 _IN_GROUPS: dict[str, Precision] = {}
 
 
-def by_default(name: str) -> str:
+def by_default(name: str, stated: str = "") -> str:
     """Say which format was taken and why, where nobody asked for one.
+
+    `stated` is what a file says of the format of its parameters.
 
     >>> by_default("fp16")
     'fp16, since no other was given'
+    >>> by_default("bf16", "float32")
+    'bf16, since no other was asked for; its config.json says float32: ask for fp32 to count that'
     """
-    return f"{name}, since no other was given"
+    if not stated or precision(stated).name == name:
+        return f"{name}, since no other was given"
+    return (
+        f"{name}, since no other was asked for; its config.json says {stated}: ask for "
+        f"{precision(stated).name} to count that"
+    )
 
 
 @lru_cache(maxsize=256)

@@ -80,6 +80,14 @@ def test_a_precision_that_nobody_gave_is_said_to_be_the_default(capsys) -> None:
     assert json.loads(out)["formats_assumed"] == ASSUMED
 
 
+def test_a_sweep_prints_memory_as_the_doors_do(capsys) -> None:
+    _, served, _ = run(capsys, "serve", "Qwen3_4B", "H100")
+    _, out, _ = run(capsys, "sweep", "Qwen3_4B", "H100")
+    assert "  memory        7.604 GiB of 71.68 GiB" in served
+    assert "  7.604 GiB    64.08 GiB  " in out
+    assert " GB" not in out.replace("80 GB", "")
+
+
 def test_a_sweep_may_keep_activations_on_chip(capsys) -> None:
     asked = ("sweep", "ResNet50", "A100,V100", "--activations", "on-chip", "--json")
     code, out, _ = run(capsys, *asked)
@@ -316,6 +324,13 @@ read = 2026-11-21
         (("solve", "nowhere/net", "A100"), "Nor is there a folder 'nowhere/net'"),
         (("serve", "Llama3_8B", "nowhere/chip.toml"), "there is no file 'nowhere/chip.toml'"),
         (("serve", "Llama3_8B", "nowhere/chip"), "there is no file 'nowhere/chip'"),
+        (("serve", "Qwen3_4B", "H100, banana"), "called 'H100, banana'. It reads as 2 names"),
+        (("solve", "ResNet50", "A100,V100"), "mlsim sweep and mlsim plan take several"),
+        (("fit", "Llama3_70B", "H100,A100"), "called 'H100,A100'. It reads as 2 names: give one"),
+        (("load", "Llama3_8B", "H100,A100", "--rate", "5"), "with commas on the command line"),
+        (("serve", "Qwen3_4B,GPT2", "H100"), "called 'Qwen3_4B,GPT2'. It reads as 2 names"),
+        (("serve", "GPT2", "AMD Instinct MI250X / MI250"), "nearest are: MI250X, MI250, MI350X."),
+        (("serve", "GPT2", "H100/8"), "called 'H100/8'. Did you mean 'H100'? The nearest are:"),
         (("fit", "ResNet50", "A100"), "is no language model"),
         (("fit", "Llama3_8B", "A100", "--prompt", "1,2"), "--prompt must be whole numbers"),
         (("fit", "Llama3_8B", "A100", "--precision", "w5a5"), "bits must be 4, 8 or 16"),

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from mlsim import Clusters, Engine, Hardware, Models, Systems, anatomy
+from mlsim import Clusters, Engine, Hardware, Models, Systems, anatomy, lab
 from mlsim.errors import Suggesting, UnknownArgumentError, UnknownNameError
 from mlsim.quantities import VOCABULARY, term
 
@@ -148,6 +148,31 @@ def test_an_attribute_that_is_none_suggests_the_nearest(has: Any, name: str, mea
     with pytest.raises(AttributeError, match=rf"no attribute '{name}'\. Did you mean '{meant}'"):
         getattr(has, name)
     assert not hasattr(has, "_repr_nothing_")
+
+
+def test_names_around_an_answer_suggest_the_nearest_too() -> None:
+    """Of a plan, its options, the doors themselves; a result by name is asked for in brackets."""
+    plan = Engine.plan(model="Llama3_8B", rate=5, hardware=["H100"])
+    load = Engine.load(model="Llama3_8B", hardware="H100", rate=5)
+    for has, name, meant in (
+        (plan, "option", "'options'"),
+        (plan, "tabel", "'table'"),
+        (plan.best, "price", r"\['fleet_price'\]"),
+        (plan.best, "servic", "'service'"),
+        (plan.goals, "rat", "'rate'"),
+        (plan.best.service, "devic", "'device'"),
+        (Engine, "srve", "'serve'"),
+        (Engine(), "srve", "'serve'"),
+        (lab, "gem", "'gemm'"),
+        (load, "saturation_rat", r"\['saturation_rate'\]"),
+    ):
+        with pytest.raises(
+            UnknownNameError, match=rf"no attribute '{name}'\. Did you mean {meant}"
+        ):
+            getattr(has, name)
+        assert not hasattr(has, "_repr_nothing_")
+    with pytest.raises(UnknownNameError, match=r"called 'price'\. Did you mean 'fleet_price'"):
+        plan.best["price"]
 
 
 def test_a_result_that_refuses_does_so_in_its_own_words() -> None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import csv
+import warnings
 from pathlib import Path
 
 import pytest
 
+from mlsim import Engine
 from mlsim.errors import DataFileError, UnknownNameError
 from mlsim.records import DATA
 from mlsim.zoo import resolve
@@ -69,6 +71,53 @@ def test_spelling_does_not_count() -> None:
 )
 def test_names_of_tables_lead_to_devices(said: str, key: str) -> None:
     assert resolve.device(said).key == key
+
+
+def test_a_comma_adds_to_a_device_and_does_not_hide_another() -> None:
+    """What was cut at the comma was answered for the first of two devices."""
+    for said, key in {
+        "H100 SXM, 80GB": "Cloud.H100",
+        "H100 NVL, one board": "Cloud.H100_NVL",
+        "MI250X (one GCD, 64 GB)": "Cloud.MI250X",
+    }.items():
+        assert resolve.device(said).key == key
+    for said in ("H100,A100", "A100, SXM4, banana", "H100,"):
+        assert Hardware.knows(said) == (said == "H100,"), said
+    with pytest.raises(UnknownNameError, match=r"reads as 2 names: give one.*in Python as a list"):
+        Engine.plan(model="Llama3_8B", rate=5, hardware="H100,A100")
+    several = Engine.plan(model="Llama3_8B", rate=5, hardware=["H100", "A100"])
+    assert {each.service.device.name[:11] for each in several.options} == {
+        "NVIDIA H100",
+        "NVIDIA A100",
+    }
+
+
+@pytest.mark.parametrize("size", ["8B", "70B"])
+@pytest.mark.parametrize("further", ["", "-Instruct"])
+def test_the_first_llama_3_is_taken_as_the_next_with_a_note(size: str, further: str) -> None:
+    with pytest.warns(UserWarning, match=r"taken as Llama 3.1 .*: .* a context of 8,192 tokens"):
+        assert resolve.model(f"meta-llama/Meta-Llama-3-{size}{further}").key == f"Llama3_{size}"
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert resolve.model(f"meta-llama/Llama-3.1-{size}{further}").key == f"Llama3_{size}"
+
+
+def test_the_nearest_models_are_of_the_family_that_was_asked_for() -> None:
+    """By its letters alone Llama 3.2 1B is a Llama 2 13B, and Mamba2 2.7B a Llama 2 7B."""
+    for said, near in {
+        "Llama-3.2-1B": ["Llama3_8B", "Llama3_70B", "Llama3_405B"],
+        "Qwen3-14B": ["Qwen3_4B", "Qwen3_8B", "Qwen3_32B"],
+        "mistralai/Mixtral-8x22B-v0.1": ["Mixtral_8x7B"],
+        "Lama3": ["Llama3_8B", "Llama3_70B", "Llama3_405B"],
+        "gtp2": ["GPT2"],
+        "state-spaces/mamba2-2.7b": [],
+        "yolov8": [],
+    }.items():
+        assert Models.near(said) == near, said
+    with pytest.raises(UnknownNameError, match=r"'Llama-3.2-1B'. Did you mean 'Llama3_8B'\?"):
+        Models.find("Llama-3.2-1B")
+    with pytest.raises(UnknownNameError, match=r"'mamba2-2.7b'. `mlsim zoo` lists all"):
+        Models.find("mamba2-2.7b")
 
 
 def test_software_must_be_known() -> None:

@@ -11,7 +11,13 @@ from functools import wraps
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from mlsim.errors import MlsimError, UnknownArgumentError, importing
+from mlsim.errors import (
+    MlsimError,
+    Suggesting,
+    UnknownArgumentError,
+    importing,
+    unknown_attribute,
+)
 
 if TYPE_CHECKING:
     from mlsim.engine.accuracy import KINDS, score, shelf
@@ -160,7 +166,18 @@ def _refuse(
     ) from None
 
 
-class Engine:
+class _Doors(type):
+    """What refuses a door that there is not with the nearest that there is."""
+
+    if not TYPE_CHECKING:  # which must go on to see what is not there
+
+        def __getattr__(cls, name: str) -> Any:
+            if name.startswith("_"):
+                raise AttributeError(name)
+            raise unknown_attribute("Engine", name, dir(cls))
+
+
+class Engine(Suggesting, metaclass=_Doors):
     """Predict what a model does on a device, before running it."""
 
     if TYPE_CHECKING:

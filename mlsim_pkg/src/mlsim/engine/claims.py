@@ -122,7 +122,13 @@ def check_claim(
         network = resolve.network(found)
         return check(NetworkMachine(network, formats=kind, **stated), claimed, allowed)
     chosen = formats(
-        precision, weights, activations, kv_cache, device=device, released=found.released
+        precision,
+        weights,
+        activations,
+        kv_cache,
+        device=device,
+        released=found.released,
+        stated=found.stated_format,
     )
     training = all(each.metric.name == MFU for each in claimed)
     shortest = min(TRAINED_TOKENS, found.context - SHORTEST_OUTPUT) if training else SHORTEST_PROMPT

@@ -69,7 +69,10 @@ def service_of(keywords: Mapping[str, Any]) -> tuple[Service, Asked]:
     hardware, model = keywords["hardware"], keywords["model"]
     device = hardware if isinstance(hardware, Device) else hardware.device
     chosen = formats(
-        *(keywords.get(name) for name in _FORMATS), device=device, released=model.released
+        *(keywords.get(name) for name in _FORMATS),
+        device=device,
+        released=model.released,
+        stated=model.stated_format,
     )
     on = _switched(device, **{name: keywords[name] for name in SWITCHES})
     layout = keywords.get("parallelism") or Parallelism(

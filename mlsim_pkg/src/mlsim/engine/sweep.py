@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from mlsim import quantities
 from mlsim.engine.sweeps.doors import LOADING
 from mlsim.engine.sweeps.question import Question, question
 from mlsim.engine.sweeps.rows import Block
@@ -201,7 +202,7 @@ def sweep_text(table: pandas.DataFrame) -> str:
     names = [str(name) for name in table.columns if name not in _SILENT]
     rows = [[_HEADS.get(name, name) for name in names]]
     for row in table.to_dict(orient="records"):
-        rows.append([_cell(row[name], units.get(name)) for name in names])
+        rows.append([_cell(name, row[name], units.get(name)) for name in names])
         if not row["feasible"] or row["reason"]:
             rows[-1].append(str(row["reason"]))
     widths = [max(len(row[i]) for row in rows) for i in range(len(names))]
@@ -227,11 +228,19 @@ _SILENT = ("feasible", "reason", "estimate", "activations", "memory_bound_share"
 _HEADS = {"batch_size": "batch", "throughput": "samples/s"}
 
 
-def _cell(value: Any, unit: str | None) -> str:
+def _cell(name: str, value: Any, unit: str | None) -> str:
     if value != value:  # noqa: PLR0124  # NaN is what it is not
         return "-"
     if unit is None:
         return str(value)
-    if unit in ("s", "B", "B/s", "FLOP/s"):
+    if unit == "B":
+        # As the doors print it: of memory in GiB, of what moves in GB.
+        short = name.rpartition(".")[2]
+        return (
+            quantities.term(short).text(value)
+            if short in quantities.VOCABULARY
+            else text(value, unit)
+        )
+    if unit in ("s", "B/s", "FLOP/s"):
         return text(value, unit)
     return f"{value:,.0f}" if abs(value) >= 100 or float(value).is_integer() else f"{value:.3g}"

@@ -10,7 +10,7 @@ from math import exp, log, nan
 from random import Random
 from typing import TYPE_CHECKING, Any
 
-from mlsim.errors import InvalidValueError, NotMeasuredError, need
+from mlsim.errors import InvalidValueError, NotMeasuredError, Suggesting, need
 from mlsim.hardware import Device
 from mlsim.hardware.kernel_constants import SOURCE, measured_devices
 from mlsim.measured.lab_shapes import (
@@ -36,7 +36,7 @@ _MOST_RUNS = 1000
 _MISSING = "not measured"
 
 
-class Laboratory:
+class Laboratory(Suggesting):
     """A laboratory without a GPU: times of real kernels, for courses that have no hardware.
 
     Ask `lab.devices()` what there is, time products by `lab.gemm` and the products of a

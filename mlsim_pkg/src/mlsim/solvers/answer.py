@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -64,6 +64,9 @@ class Answer(Suggesting):
         return self.question.shape
 
     # Results by name.
+
+    def _by_name(self) -> Iterable[str]:
+        return self.names
 
     @property
     def names(self) -> Collection[str]:

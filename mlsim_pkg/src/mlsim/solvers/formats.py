@@ -128,6 +128,7 @@ def formats(
     *,
     device: Device | None = None,
     released: Released | None = None,
+    stated: str = "",
 ) -> Formats:
     """Return the formats of a service.
 
@@ -145,6 +146,8 @@ def formats(
         Where it decides what 16 bits are: bf16, or fp16 if it has no bf16.
     released
         The formats in which the model was published, if not in 16 bits.
+    stated
+        The format that its file states of the parameters, if it does.
 
     Raises
     ------
@@ -158,7 +161,7 @@ def formats(
     """
     sixteen = _sixteen(device) if device else find("bf16")
     if precision is None and weights is None:
-        assumed = _assumed(released, sixteen, device)
+        assumed = _assumed(released, sixteen, device, stated)
         if activations is None and kv_cache is None:
             return assumed
         return replace(
@@ -173,10 +176,12 @@ def formats(
         return _formats.__wrapped__(precision, (weights, activations, kv_cache), sixteen)
 
 
-def _assumed(released: Released | None, sixteen: Precision, device: Device | None) -> Formats:
+def _assumed(
+    released: Released | None, sixteen: Precision, device: Device | None, stated: str
+) -> Formats:
     """Return the formats where nobody asks for any: the released ones, else 16 bits."""
     if not released:
-        return Formats(sixteen, sixteen, sixteen, why=by_default(sixteen.name))
+        return Formats(sixteen, sixteen, sixteen, why=by_default(sixteen.name, stated))
     # What the device can't compute in is brought to 16 bits first.
     narrow = released.activations and find(released.activations)
     computes = narrow and (device is None or narrow.computes_as in device.compute.figures)

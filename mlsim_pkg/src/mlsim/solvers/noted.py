@@ -109,7 +109,8 @@ def of_context(model: Transformer, tokens: float) -> Iterator[str]:
     figure = model.figures.get("configured_context")
     if figure is None or tokens <= figure.si:
         return
+    how = "states" if figure.kind == "given" else "leaves off"
     yield (
         f"context: beyond {figure.si:,.0f} tokens {model.name} needs YaRN, which its "
-        f"config.json leaves off; with it {model.context:,}"
+        f"config.json {how}; with it {model.context:,}"
     )

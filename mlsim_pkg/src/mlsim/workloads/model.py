@@ -29,7 +29,9 @@ class Model(Suggesting):
     """A model, described by its architecture; nothing that follows from it is typed in.
 
     `source` is the document of the architecture, `figures` holds what was
-    published about the model, each with its source.
+    published about the model, each with its source. `stated_format` is what a `config.json`
+    says of the format of its parameters, such as "float32": an answer that takes another
+    says so.
     """
 
     key: str
@@ -37,6 +39,7 @@ class Model(Suggesting):
     architecture: str
     source: str
     figures: Mapping[str, Figure] = field(default_factory=dict)
+    stated_format: str = ""
 
     @property
     def parameter_count(self) -> int:

@@ -34,8 +34,8 @@ def aliases(path: Path = FILE) -> Mapping[str, Mapping[str, Alias]]:
     DataFileError
         If a name stands twice, spelled alike or not, or an entry is no alias; says which.
 
-    >>> aliases()["models"]["llama17b"].key
-    'Llama2_7B'
+    >>> aliases()["models"]["olmo17b"].key
+    'OLMo_7B'
     """
     try:
         read = tomllib.loads(path.read_text(encoding="utf-8"))

@@ -140,9 +140,28 @@ def _unknown(kind: str, name: str, *found_in: spaces.Namespace) -> UnknownNameEr
             f"no {kind} is called {name!r}. It reads like a cloud's name of a machine that is not "
             "on record: give the device in it, such as H100, or a system, such as HGX_H100."
         )
+    if several := _several(name):
+        return UnknownNameError(f"no {kind} is called {name!r}. {several}")
     names = [key.rpartition(".")[2] for space in found_in for key in space.keys()]  # noqa: SIM118
-    core = spaces.Hardware.core(name)
+    core = spaces.Hardware.core(_known_part(name) or name)
     return unknown_name(kind, name, names, see="`mlsim zoo` lists them all.", like=core)
+
+
+def _several(name: str) -> str:
+    """Say what takes several names, where commas part this one; "" where none does."""
+    count = sum(bool(part.strip()) for part in name.split(","))
+    if count < 2:
+        return ""
+    return (
+        f"It reads as {count} names: give one here. Engine.sweep and Engine.plan take several, "
+        "with commas on the command line and in Python as a list."
+    )
+
+
+def _known_part(name: str) -> str:
+    """Return the first device of a name with slashes, such as a driver's of two modules; or ""."""
+    parts = name.split("/") if "/" in name else []
+    return next((each for each in parts if spaces.Hardware.knows(each)), "")
 
 
 def _text(path: Path) -> str:
@@ -177,6 +196,8 @@ def model(which: Model | str) -> Model:
         if Path(str(which)).is_dir():
             return _of_config(str(which))
         _refuse_missing(str(which), "model")
+        if several := _several(str(which)):
+            raise UnknownNameError(f"no model is called {which!r}. {several}") from None
         if is_hub_id(str(which)) and not unquantized(str(which)):
             raise UnknownNameError(f"{error} Nor is there a folder {str(which)!r}.") from None
         raise
@@ -201,6 +222,8 @@ def _refuse_missing(path: str, argument: str) -> None:
     named = path.endswith((".toml", ".json"))
     if argument == "model" and not named and is_hub_id(path):
         return
+    if argument == "hardware" and not named and _known_part(path):
+        return  # not a path: a slash in a name of hardware
     kind = "file" if named or argument != "model" else "folder"
     if (named or "/" in path or os.sep in path) and not Path(path).exists():
         raise DataFileError(

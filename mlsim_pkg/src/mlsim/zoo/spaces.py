@@ -21,9 +21,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from warnings import warn
 
-from mlsim.errors import LISTED, DataFileError, InvalidValueError, UnknownNameError, unknown_name
+from mlsim.errors import (
+    LISTED,
+    DataFileError,
+    InvalidValueError,
+    UnknownNameError,
+    closest,
+    unknown_name,
+)
 from mlsim.records import DATA
-from mlsim.zoo.written import Board, bare, board, plain, shorter, unquantized
+from mlsim.zoo.written import Board, bare, board, family_of, plain, shorter, unquantized
 
 if TYPE_CHECKING:
     from mlsim.systems import Cluster, System
@@ -31,6 +38,8 @@ if TYPE_CHECKING:
 
 # The group of aliases that belongs to a namespace.
 _GROUPS = {"Models": "models", "Hardware": "devices", "Systems": "systems"}
+# How alike a misspelled family of models must be to one, and a model without one to another.
+_KIN, _ALIKE = 0.7, 0.75
 _BRANDS = ("rtx", "gtx", "rx")
 _MADE_OF = re.compile(r"(?P<count>\d+) ?[x*\u00d7] ?(?P<device>.+)", re.IGNORECASE)
 # Bytes in which the key of a file of one record is looked for.
@@ -155,7 +164,7 @@ class Namespace:
         if not found:
             names = [key.rpartition(".")[2] for key in self.keys()]
             raise unknown_name(
-                self._kind, name, names, see=self._see(len(names)), like=self.core(name)
+                self._kind, name, names, see=self._see(len(names)), near=self.near(name)
             )
         record = self.get(found[0])
         if differs:
@@ -205,6 +214,10 @@ class Namespace:
     def core(self, name: str) -> str:
         """Return what of a name tells one thing from another."""
         return name
+
+    def near(self, name: str) -> list[str]:
+        """Return the three names here that are most like one that is not."""
+        return closest(self.core(name), [key.rpartition(".")[2] for key in self.keys()])
 
     @cached_property
     def _spelled(self) -> dict[str, list[str]]:
@@ -304,7 +317,17 @@ class Devices(Namespace):
         return (bare(name),)
 
     def _written(self, name: str) -> list[str]:
-        """Return the devices of a driver's or a shop's name; where several, the usual form."""
+        """Return the devices of a driver's or a shop's name; where several, the usual form.
+
+        What a comma adds must be of that device, or else it is another one.
+        """
+        _, *more = re.sub(r"\(.*?\)", "", name).split(",")
+        added = [plain(each) for each in more if board(each).chip]
+        found = self._boarded(name)
+        return [key for key in found if all(each in plain(self.get(key).name) for each in added)]
+
+    def _boarded(self, name: str) -> list[str]:
+        """Return the devices of a name without what stands after a comma."""
         said = board(name)
         # People leave out what goes without saying: a 4090.
         ways = [said] + [replace(said, chip=f"{brand}{said.chip}") for brand in _BRANDS]
@@ -349,6 +372,20 @@ class _Models(Namespace):
     def core(self, name: str) -> str:
         """Return the name without its owner and how it was trained further."""
         return [name, *shorter(name)][-1]
+
+    def near(self, name: str) -> list[str]:
+        """Return the three models most like one that is not here: of its family, or none.
+
+        Those of the same generation come first: by its letters Llama 3.2 1B is a Llama 2 13B.
+        """
+        core = self.core(name)
+        family, generation = family_of(core)
+        kin = closest(family, {family_of(key)[0] for key in self.keys()}, 1, _KIN)
+        if not kin:
+            return closest(core, self.keys(), 3, _ALIKE)
+        members = [key for key in self.keys() if family_of(key)[0] == kin[0]]
+        found = closest(core, members, len(members), 0.0)
+        return sorted(found, key=lambda key: family_of(key)[1] != generation)[:3]
 
 
 class _Systems(Namespace):

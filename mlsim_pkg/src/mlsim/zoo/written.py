@@ -92,6 +92,7 @@ _QUANTIZED = re.compile(
     re.IGNORECASE,
 )
 _OWNER = re.compile(r"^[\w-][\w.-]*/(?=[^/]+$)")
+_FAMILY = re.compile(r"([a-z]*)(?:[-_ ]?v?(\d+)(?![\da-z]))?", re.IGNORECASE)
 _MAKER = re.compile(r"^(?:meta|nvidia)[-_ ](?=llama|nemotron)", re.IGNORECASE)
 
 
@@ -115,6 +116,16 @@ def shorter(name: str) -> Iterator[str]:
             yield (name := fewer)
     while (fewer := _TRAINED.sub("", name)) != name:
         yield (name := fewer)
+
+
+def family_of(name: str) -> tuple[str, str]:
+    """Return the family of a model's name, and its generation; "" where it says none.
+
+    >>> family_of("Llama-3.2-1B"), family_of("GPT_OSS_120B"), family_of("BERT_Base")
+    (('llama', '3'), ('gpt', ''), ('bert', ''))
+    """
+    family, generation = _FAMILY.findall(name)[0]
+    return family.lower(), generation
 
 
 def unquantized(name: str) -> str:

@@ -15,7 +15,7 @@ from mlsim.errors import DataFileError, InvalidValueError, NotMeasuredError, Unk
 from mlsim.hardware.device_files import load_device
 from mlsim.profiling import Measurement, measure
 from mlsim.profiling.measuring.device_file import device_text
-from mlsim.profiling.measuring.rounds import judged
+from mlsim.profiling.measuring.rounds import FEWEST_ROUNDS, MOST_ROUNDS, judged
 from mlsim.profiling.measuring.whole import _no_slower_together, measure_cpu
 from mlsim.zoo.catalogue import as_dict, as_text
 from mlsim.zoo.review.file_report import validate_file
@@ -158,12 +158,28 @@ def test_half_a_roof_is_none(tmp_path: Path) -> None:
 def test_it_keeps_its_time_and_says_what_it_would_need() -> None:
     whole = measured(MadeMachine(), seconds=1e-3)
     assert whole.figures == {}
-    assert whole.refused["the rest"].startswith("time was up before it was measured: six rounds")
-    needed = float(whole.refused["the rest"].split(" take ")[1].removesuffix(" s here"))
+    assert whole.refused["the rest"].startswith("time was up before it was measured: give")
+    needed = float(whole.refused["the rest"].split(" --seconds ")[1].removesuffix(" or more"))
     assert measured(MadeMachine(), seconds=needed).figures
     for seconds in (needed / 5, needed / 2, needed):
         # half as long again, and the part that was being measured
         assert measured(MadeMachine(), seconds).seconds < 1.5 * seconds + needed / 6
+
+
+def test_too_little_time_is_no_noise() -> None:
+    """Nobody is told to quiet a machine that was only given too few seconds."""
+    needed = measured(MadeMachine(), seconds=1e6).seconds / MOST_ROUNDS * FEWEST_ROUNDS
+    found = measured(MadeMachine(), seconds=needed / 2)
+    assert 0 < found.rounds < FEWEST_ROUNDS
+    reason = f"time was up after {found.rounds} of 6 rounds: give --seconds "
+    assert found.refused["memory.bandwidth"].startswith(reason)
+    enough = float(found.refused["memory.bandwidth"].removeprefix(reason).removesuffix(" or more"))
+    assert "memory.bandwidth" in measured(MadeMachine(), seconds=enough).figures
+    assert (found.noisy, found.hurried) == (False, True)
+    assert "To quiet the machine" not in str(found)
+    with pytest.raises(NotMeasuredError, match="time was up after") as refused:
+        found.require_roof()
+    assert "To quiet the machine" not in str(refused.value)
 
 
 def test_noisy_figures_are_kept_on_request_and_answers_say_so(tmp_path: Path) -> None:
@@ -200,7 +216,7 @@ def test_few_stretches_make_wide_intervals() -> None:
     """One stretch of six: as wide as six of them together may be, and a reason."""
     values = {"compute.fp32": [1e9], "starts.call": list[float]()}
     figures, refused = judged(values, str, 1, wanted=120.0, accept_noisy=True)
-    reason = "too noisy: time was up after 1 of 6 rounds, which take 120 s here"
+    reason = "time was up after 1 of 6 rounds: give --seconds 120 or more"
     assert refused == {"starts.call": reason}
     found = figures["compute.fp32"]
     assert (found.spread.low, found.spread.high) == pytest.approx((0.4e9, 1.6e9))

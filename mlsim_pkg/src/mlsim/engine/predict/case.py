@@ -151,7 +151,7 @@ class Case:
     def _own_model(self, name: str) -> Model:
         found = self.models.get(plain(name))
         if found is None:
-            near = nearest(spaces.Models.core(name), spaces.Models.keys())
+            near = "".join(f" Did you mean {each!r}?" for each in spaces.Models.near(name)[:1])
             raise InvalidValueError(
                 f"no model of the zoo is called {name[:60]!r}.{near} `mlsim zoo` lists them; "
                 "others can be described in a table of models."

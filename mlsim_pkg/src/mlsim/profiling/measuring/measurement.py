@@ -46,6 +46,8 @@ ACCEPT = (
     "Or take noisy figures with their wide intervals: mlsim measure --accept-noisy. Each answer "
     "then says that it rests on them."
 )
+# How a reason begins where it was not noise that left something out.
+TIME_UP = "time was up"
 KEPT = (
     "Figures with a ~ are no ceilings: they are noisy, and were kept because you asked for it. In "
     "another\nrun they may lie anywhere in their intervals."
@@ -169,6 +171,11 @@ class Measurement:
         return any(reason.startswith("too noisy") for reason in self.refused.values())
 
     @property
+    def hurried(self) -> bool:
+        """Whether anything was left out because time was up, which is no noise."""
+        return any(reason.startswith(TIME_UP) for reason in self.refused.values())
+
+    @property
     def kept(self) -> bool:
         """Whether any figure is noisy and was kept all the same."""
         return any(each.noise for each in self.figures.values())
@@ -223,7 +230,8 @@ class Measurement:
                 if name.startswith((*missing, "the rest"))
             )
             raise NotMeasuredError(
-                f"{self.name} has no roof: {reasons or 'not measured'}. {QUIET} {ACCEPT}"
+                f"{self.name} has no roof: {reasons or 'not measured'}."
+                + (f" {QUIET} {ACCEPT}" if self.noisy or not self.hurried else "")
             )
 
     def save(self, path: str | Path | None = None) -> Path:

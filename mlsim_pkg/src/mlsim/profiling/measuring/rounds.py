@@ -16,12 +16,13 @@ what has no other sample in a stretch is no ceiling.
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import median
 from typing import TypeVar
 
-from mlsim.profiling.measuring.measurement import MeasuredFigure
+from mlsim.profiling.measuring.measurement import TIME_UP, MeasuredFigure
 from mlsim.profiling.measuring.streams import STEPS_PER_DOUBLING
 from mlsim.profiling.spread import Spread
 
@@ -249,13 +250,19 @@ def judged(
     return figures, refused
 
 
+def more_time(wanted: float) -> str:
+    """Say how long six rounds take, in s, where time was up before.
+
+    >>> more_time(53.2)
+    'give --seconds 54 or more'
+    """
+    return f"give --seconds {math.ceil(wanted)} or more"
+
+
 def _too_few(measured: int, rounds: int, taken: int, wanted: float) -> str:
     """Say why a figure has fewer than six stretches."""
     if wanted and rounds < STRETCHES:
-        return (
-            f"too noisy: time was up after {rounds} of {STRETCHES} rounds, which take "
-            f"{wanted:.0f} s here"
-        )
+        return f"{TIME_UP} after {rounds} of {STRETCHES} rounds: {more_time(wanted)}"
     if taken:
         return f"too noisy: other programs took its cores in {taken} of {rounds} rounds"
     if rounds < STRETCHES:

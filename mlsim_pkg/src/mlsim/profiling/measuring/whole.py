@@ -10,7 +10,12 @@ from typing import Any
 from mlsim.hardware.this_machine import Machine, this_machine
 from mlsim.profiling.measuring.cpu import Processor, Team, default_disk_folder
 from mlsim.profiling.measuring.found_levels import level_figures, level_words
-from mlsim.profiling.measuring.measurement import VIRTUAL_DRIFT, MeasuredFigure, Measurement
+from mlsim.profiling.measuring.measurement import (
+    TIME_UP,
+    VIRTUAL_DRIFT,
+    MeasuredFigure,
+    Measurement,
+)
 from mlsim.profiling.measuring.other_kernels import Kernels, find_kernels
 from mlsim.profiling.measuring.products import ProductWorker
 from mlsim.profiling.measuring.rounds import (
@@ -19,12 +24,13 @@ from mlsim.profiling.measuring.rounds import (
     best_curves,
     judged,
     middle_curve,
+    more_time,
     run_rounds,
 )
 from mlsim.profiling.measuring.samples import Clock
 from mlsim.profiling.measuring.waiting import Waits, thread_waits
 
-TIME_UP = "time was up before it was measured"
+NOT_BEGUN = f"{TIME_UP} before it was measured"
 
 
 def measure_cpu(
@@ -93,7 +99,7 @@ def judged_cpu(
     for team in processor.teams:
         reported = reported_sizes(processor.machine, team)
         found, lost = level_figures(team.table, team.sizes, best_curves(team.curves), reported)
-        refused |= lost if team.curves else dict.fromkeys(lost, TIME_UP)
+        refused |= lost if team.curves else dict.fromkeys(lost, NOT_BEGUN)
         values |= found
         disturbed |= dict.fromkeys(found, team.curves.count(None))
         hows |= {name: level_words(name, team.words, reported) for name in found}
@@ -106,7 +112,7 @@ def judged_cpu(
         wanted=rounds.wanted,
         accept_noisy=accept_noisy,
     )
-    rest = {"the rest": f"{TIME_UP}: six rounds take {rounds.wanted:.0f} s here"}
+    rest = {"the rest": f"{NOT_BEGUN}: {more_time(rounds.wanted)}"}
     return figures, refused | noisy | (rest if not rounds.count else {})
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from mlsim.equations import arrivals, plans
-from mlsim.errors import MlsimError
+from mlsim.errors import MlsimError, Suggesting, unknown_name
 from mlsim.solvers.serving.phase import step_question
 from mlsim.solvers.serving.service import Service
 from mlsim.solvers.serving.speculated import round_question
@@ -21,7 +21,7 @@ BATCHES, TOGETHER = 32, 4
 
 
 @dataclass(frozen=True, slots=True)
-class Goals:
+class Goals(Suggesting):
     """What a service must do: times in s, requests per second, tokens of each request.
 
     In place of a rate, `users` who think for `think_time` between an answer and the next request.
@@ -46,7 +46,7 @@ class Goals:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Candidate:
+class Candidate(Suggesting):
     """A layout to be tried, and what one of its devices costs per time.
 
     Attributes
@@ -65,7 +65,7 @@ class Candidate:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Option:
+class Option(Suggesting):
     """A layout that meets the goals, at the largest batch that does.
 
     All in base units, of a copy that is full at this batch, without a wait for a place in it;
@@ -85,7 +85,12 @@ class Option:
     slow: Mapping[str, float] = field(default_factory=dict)
 
     def __getitem__(self, name: str) -> float:
+        if name not in self.found:
+            raise unknown_name("result of a plan", name, self.found)
         return self.found[name]
+
+    def _by_name(self) -> Iterable[str]:
+        return self.found
 
     @property
     def service(self) -> Service:
@@ -103,7 +108,7 @@ class Option:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Refused:
+class Refused(Suggesting):
     """A layout that can't serve, or misses the goals: why, and by how much at its best.
 
     `short` is the worst time over its goal where it comes nearest; infinite if it can't run.

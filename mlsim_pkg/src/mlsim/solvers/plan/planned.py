@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from mlsim.errors import InvalidValueError
+from mlsim.errors import InvalidValueError, Suggesting
 from mlsim.solvers.noted import farthest, told
 from mlsim.solvers.plan.options import Goals, Option, Refused
 from mlsim.solvers.plan.planned_rows import by_reason, front_points, nothing, price_words, row
@@ -30,7 +30,7 @@ _SHOWN = 5
 
 
 @dataclass(frozen=True, repr=False)
-class Planned:
+class Planned(Suggesting):
     """Ways to serve a model, the best first.
 
     Attributes

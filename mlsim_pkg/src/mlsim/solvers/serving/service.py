@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from mlsim.errors import InvalidValueError
+from mlsim.errors import InvalidValueError, Suggesting
 from mlsim.hardware import Device
 from mlsim.hardware.device_calibration import Calibration
 from mlsim.hardware.relatives import Loan, loans
@@ -48,7 +48,7 @@ ASKED = (
 
 
 @dataclass(frozen=True, eq=False)
-class Service:
+class Service(Suggesting):
     """A question about a service, as all its phases see it.
 
     Sizes are floats, or arrays that broadcast together; `given` holds

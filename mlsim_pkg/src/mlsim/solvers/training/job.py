@@ -77,7 +77,7 @@ class Job:
     @property
     def why(self) -> str:
         """Why it is in this precision; "" where it was asked for."""
-        return by_default(self.precision.name) if self.assumed else ""
+        return by_default(self.precision.name, self.model.stated_format) if self.assumed else ""
 
     @property
     def device(self) -> Device:

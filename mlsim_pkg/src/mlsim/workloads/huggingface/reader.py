@@ -22,6 +22,7 @@ from mlsim.workloads.huggingface.mixed_families import FAMILIES
 from mlsim.workloads.huggingface.modules import OPERATORS
 from mlsim.workloads.huggingface.quantised import KEY, released
 from mlsim.workloads.huggingface.refused import REFUSED
+from mlsim.workloads.huggingface.stated import stated_format, stretched
 from mlsim.workloads.huggingface.values import NEEDED, Config, Source, read_source, shown
 from mlsim.workloads.huggingface.wrappers import WRAPPERS
 from mlsim.workloads.language import Transformer
@@ -83,12 +84,14 @@ def load_config(path: str | Path, *, ignore: Iterable[str] = ()) -> Transformer:
     name = _name(source) or kind
     made = family.build(config)
     places = made.pop("places", {})
+    made |= stretched(config, made["context"])
     try:
         model = Transformer(
             key=name,
             name=name,
             architecture=f"{kind}, from {source.path.name}",
             source=str(source.path),
+            stated_format=stated_format(config),
             **made,
         )
     except InvalidValueError as error:
