@@ -49,6 +49,11 @@ ASKED: dict[str, Any] = {"model": "Llama3_8B", "hardware": "H100"}
         ({"rate": 1, "prompt_tokens": 200_000}, "longer than the context"),
         ({"rate": 1, "model": "bert_large"}, "encoder"),
         ({"trace": "no_such.csv"}, "no trace"),
+        ({"rate": 5, "think_time": 4}, "think_time counts only with users, and given is rate"),
+        ({"rate": 8, "constant": True}, "constant counts only with users"),
+        ({"burst": 3, "constant": True}, "Leave out constant, or give users"),
+        ({"users": 3, "burstiness": 2.0}, "burstiness counts only with rate"),
+        ({"burst": 3, "requests": 7}, "of a burst all requests are followed"),
     ],
 )
 def test_what_cannot_be_is_refused(given: dict[str, Any], words: str) -> None:

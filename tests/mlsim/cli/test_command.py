@@ -486,3 +486,22 @@ def test_a_wrong_name_is_answered_with_few(capsys, command: str) -> None:
     told = capsys.readouterr().err
     assert told.startswith("mlsim: ")
     assert len(told) < 280, told
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "serve Llama3_8B {} --precision w4a16",
+        "fit Llama3_8B {} --precision w4a16",
+        "load Llama3_8B {} --precision w4a16 --rate 1 --requests 50",
+        "check-claim Llama3_8B {} --precision w4a16 --batch 1 --tokens-per-second 50",
+        "check-claim ResNet50 {} --precision fp16 --batch 1 --samples-per-second 50",
+    ],
+)
+def test_a_size_of_memory_that_nobody_read_is_told(
+    question: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = "memory is an estimate: no list of a driver was read"
+    for device, guessed in (("RTX4080", True), ("RTX4090", False)):
+        assert main(question.format(device).split()) == 0
+        assert (words in " ".join(capsys.readouterr().out.split())) == guessed

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -131,7 +132,8 @@ def load(
     Raises
     ------
     WrongKindError
-        If requests arrive in no way or in two, or the model is an encoder.
+        If requests arrive in no way or in two, an argument says nothing of requests that arrive
+        in this way, or the model is an encoder.
     InvalidValueError
         If a number can't be, a request is longer than the model's context, or the rate is
         beyond saturation; says where that is.
@@ -154,17 +156,27 @@ def load(
     where = resolve.cluster(hardware)
     rule = limited(find_scheduler(scheduler), running_limit, tokens_per_step)
     rule = rule.on(where if isinstance(where, Device) else where.device)
+    ways = {"rate": rate, "users": users, "burst": burst, "trace": trace}
     if trace is not None and rate is not None:
         one_arrival({"users": users, "burst": burst, "trace": trace})
     else:
-        one_arrival({"rate": rate, "users": users, "burst": burst, "trace": trace})
+        one_arrival(ways)
+    _used(
+        ways,
+        {
+            "burstiness": not_negative("burstiness", burstiness) != 1,
+            "think_time": not_negative("think_time", think_time) > 0,
+            "constant": _whether("constant", constant),
+            "requests": requests not in (None, burst),
+        },
+    )
     coming, pace = _requests(
-        {"rate": rate, "users": users, "burst": burst, "trace": trace},
+        ways,
         (lengths(prompt_tokens), lengths(output_tokens, "output_tokens")),
         count=None if requests is None else check_count("requests", requests),
-        burstiness=not_negative("burstiness", burstiness),
-        think_time=not_negative("think_time", think_time),
-        constant=_whether("constant", constant),
+        burstiness=float(burstiness),
+        think_time=float(think_time),
+        constant=constant,
         seed=check_seed(seed),
     )
     served = resolve.transformer(model)
@@ -194,6 +206,26 @@ def load(
     from mlsim.engine.split import split_loaded
 
     return split_loaded(asked, prefill, on, coming, rule, rate=pace)
+
+
+# Arguments that count only where requests arrive in some of the ways, and why not in others.
+_OF_WAYS = {
+    "burstiness": (("rate",), "it spreads the times between arrivals of a rate"),
+    "think_time": (("users",), "only users wait for an answer before they ask again"),
+    "constant": (("users",), "it says that users are all alike"),
+    "requests": (("rate", "users", "trace"), "of a burst all requests are followed"),
+}
+
+
+def _used(ways: Mapping[str, Any], given: Mapping[str, bool]) -> None:
+    """Refuse an argument that says nothing of requests that arrive in this way."""
+    there = [name for name, value in ways.items() if value is not None]
+    for name, (counts, why) in _OF_WAYS.items():
+        if given[name] and not set(counts) & set(there):
+            raise WrongKindError(
+                f"{name} counts only with {' or '.join(counts)}, and given is "
+                f"{' and '.join(there)}: {why}. Leave out {name}, or give {counts[0]}."
+            )
 
 
 def _requests(

@@ -232,6 +232,7 @@ class LoadedService(Answer):
         title, _, arrivals = self.about.partition(": ")
         rows[:0] = [("arrivals", arrivals), ("requests", lengths)]
         service = self.loaded.service
+        rows += [("memory", words) for _, words in service.known.guessed_memory()]
         rows[2:2] = [*service.switches.words().items(), *self.noted()]
         if service.software:
             rows.insert(2, ("program", f"{service.software.name} ({service.software.key})"))

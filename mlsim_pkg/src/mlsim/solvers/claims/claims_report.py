@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from mlsim.solvers.claims.claim import MFU
 from mlsim.solvers.claims.judge import IMPOSSIBLE, PLAUSIBLE, POSSIBLE, Finding
 from mlsim.solvers.claims.machine import MOST_BATCH, Machine
+from mlsim.solvers.question import Known
 from mlsim.solvers.reports import Report
 from mlsim.units import held, text
 
@@ -19,8 +20,11 @@ if TYPE_CHECKING:
 def report(checked: Checked) -> Report:
     """Return the verdict as a title and rows."""
     rows = [("verdict", _verdict(checked))]
+    doubts = Known().add_memory(checked.machine.device).guessed_memory()
     for finding in checked.findings:
-        rows.append(_memory(checked, finding) if finding.claim is None else _figure(finding))
+        rows += (
+            [_memory(checked, finding), *doubts] if finding.claim is None else [_figure(finding)]
+        )
         if finding.claim and finding.estimate is not None:
             rows.append(("estimate", _estimate(finding)))
     if checked.impossible:

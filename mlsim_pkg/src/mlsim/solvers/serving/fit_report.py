@@ -112,7 +112,8 @@ def as_text(question: Question, rows: list[Row]) -> str:
     notes = [note]
     if question.model.released:
         notes.append(f"As released: {question.model.released} ({question.model.released.where}).")
-    notes += [f"{words[0].upper()}{words[1:]}." for words in assumptions(question, rows)]
+    told = (*assumptions(question, rows), *(words for _, words in asked.known.guessed_memory()))
+    notes += [f"{words[0].upper()}{words[1:]}." for words in told]
     return "\n".join([title, *lines, *notes, _verdict(rows)])
 
 
