@@ -29,7 +29,9 @@ _SUBSETS = ("-latin-wght", "-latin-ext-wght", "-greek-wght")
 PRELOAD = ("source-sans-3-latin-wght-normal-core.woff2",)
 
 _ASCII = "".join(map(chr, range(0x20, 0x7F)))
-_COMMON = f"{_ASCII}\u00a0–—‘’“”…·×÷±−≤≥≈→←°µ¹²³₂‑•′″™\u200b\u2009½©®€£↑↓éèêàâãçîôõûüöäÖÜÄßñáíóúåøæý"
+_COMMON = (
+    f"{_ASCII}\u00a0–—‘’“”…·×÷±−≤≥≈→←°µ¹²³₂‑•′″™\u200b\u2009½©®€£↑↓éèêàâãçîôõûüöäÖÜÄßñáíóúåøæý"
+)
 # Letters of names from Prague to Istanbul, in a reference or two; and the dagger of a table.
 _NAMES = "ąćčďěęğıłńňőřśšşťůűźżžČŁŘŚŠŞŻŽ†"
 _GREEK = "ΓΔΘΛΞΠΣΥΦΨΩαβγδεζηθικλμνξοπρστυφχψωϑϕϖϱϵ"
