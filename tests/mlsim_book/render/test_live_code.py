@@ -131,6 +131,21 @@ CELLS = {
         l = 1  # goes
         x = [way(1) + n for way in ways.values() if (l := 1)]
     """,
+    "functions that are put into other values": """
+        k, m = 2, 3
+        ways = {}
+        ways["l"] = lambda a: a + k
+        ways["m"] = lambda a: a + m
+        k = 4
+        x = [way(1) for way in ways.values()]
+    """,
+    "a name that is a function first, and data later": """
+        k = 1  # goes
+        def f(): return k  # goes
+        f = 2
+        k = 3  # goes
+        x = f
+    """,
     "a function that changes what it is given, or a global": """
         x, seen, other = [], [], []
         def fill(rows): rows.append(1)
@@ -187,6 +202,32 @@ CELLS = {
         print(frame)  # goes
         "a text"  # goes
         x = read("a.csv")
+    """,
+    "methods that change their object, although one takes what they return": """
+        net = Net()
+        log = net.fit([1])
+        size = net.size()  # goes
+        rows, other, sums = [], [], np.zeros(3)
+        done = list(map(lambda n: rows.append(n), [1]))
+        added = np.add(1, 2, out=sums)
+        x = net, rows, sums
+    """,
+    "what is drawn": """
+        import matplotlib.pyplot as plt
+        fig, axes = plt.subplots(2)
+        for ax in axes:
+            bars = ax.bar([1], [2])
+            each = 3  # goes
+        n = len("axes")  # goes
+        x = fig
+        _ = axes[0].set_title("t")
+    """,
+    "what registers itself": """
+        @register
+        def f(): return 1
+        @lru_cache(maxsize=None)  # goes
+        def g(): return 1  # goes
+        x = 1
     """,
     "imports": """
         from __future__ import annotations
@@ -303,7 +344,7 @@ def test_what_a_hidden_cell_shows() -> None:
         fig, ax = plt.subplots()
         ax.plot([1])
         lines = ax.plot([2])
-        size = len(lines)
+        size = len("lines")
         print(1)
         size
         table

@@ -12,32 +12,30 @@ from __future__ import annotations
 import ast
 import itertools
 import re
-import textwrap
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set as AbstractSet
+from collections.abc import Iterable, Iterator, Sequence, Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from mlsim_book.render.code_facts import (
+from mlsim_book.render.code_effects import RANDOM, Known, effects_of, known_of
+from mlsim_book.render.code_names import (
     FUNCTIONS,
-    RANDOM,
-    Known,
     bindings,
+    blocks,
     bound_by,
     definitions,
-    effects_of,
-    gives_nothing,
+    header,
     is_assertion,
-    known_of,
     names_of,
     reach,
     read_at_once,
     sources,
+    statements_in,
     stored,
+    surely_bound,
 )
+from mlsim_book.render.live_text import written
 
 _NAME = re.compile(r"[^\W\d]\w*")
-_COMMENT = re.compile(r"\s*#")
-_WIDTH = 88  # of an import that is written again, unless the author's was wider
 
 
 @dataclass(frozen=True)
@@ -108,7 +106,10 @@ class _Page:
             for tree in trees for names, value in bindings(tree) for name in names
             if isinstance(value, (ast.Name, ast.Attribute, ast.Subscript))
         }  # fmt: skip
-        self.later = _deferred(trees)
+        statements = [statement for tree in trees for statement in tree.body]
+        self.places = {statement: place for place, statement in enumerate(statements)}
+        self.place = len(statements)
+        self.bound = _deferred(statements)
         texts = [cell.source for cell, tree in self.cells if tree is None]
         self.used = {name for text in (*texts, *elsewhere) for name in _NAME.findall(text)}
         self.used |= {name for tree in trees for name in _used(tree)}
@@ -125,7 +126,7 @@ class _Page:
             self.cell, self.last = cell, tree.body[-1] if tree.body else None
             kept = self._block(tree.body, live)
             live = kept.live
-            text = _written(cell.source, tree, kept.statements, self.imports)
+            text = written(cell.source, tree, kept.statements, self.imports)
             found.append(cell.source if cell.seen else text)
         return found[::-1]
 
@@ -133,7 +134,8 @@ class _Page:
         """Follow some statements backwards; `live` are the names that are read after them."""
         kept = _Kept(set(live))
         for statement in reversed(body):
-            if inner := _bodies(statement):
+            self.place = self.places.get(statement, self.place)
+            if inner := blocks(statement):
                 self._compound(statement, inner, kept)
             elif self._stays(statement, kept.live):
                 kept.statements.add(statement)
@@ -144,19 +146,19 @@ class _Page:
         self, statement: ast.stmt, inner: Sequence[Sequence[ast.stmt]], kept: _Kept
     ) -> None:
         """Follow a loop, a `with` or an `if` into its blocks."""
-        header = _header(statement)
-        names = names_of(*header)
+        head = header(statement)
+        names = names_of(*head)
         first = names.stores if isinstance(statement, ast.For) else set()
         live, before = set(kept.live), None
         while live != before:  # what one turn of a loop binds, the next may read
             before = set(live)
             found = [self._block(body, live) for body in inner]
-            changes = any(self._changes(each, live) for each in header)
+            changes = any(self._changes(each, live) for each in head)
             if not (changes or names.stores & kept.live or any(each.statements for each in found)):
                 return
             for body, each in zip(inner, found, strict=True):
                 if not any(one in each.statements for one in body):  # a block can't be empty
-                    each.statements |= _statements(body)
+                    each.statements |= statements_in(body)
                     for one in body:
                         self._read(one, each.live)
                     each.live |= live
@@ -198,7 +200,7 @@ class _Page:
         """Turn the names that are live after a statement into those that are live before it."""
         names = names_of(statement)
         if not names.opaque:
-            live -= _surely_bound(statement)
+            live -= surely_bound(statement)
         # a student may call a function that is seen
         loads = names.loads if self.cell.seen else read_at_once(statement)
         live |= self._with_later(loads)
@@ -206,7 +208,17 @@ class _Page:
         live |= effects_of(statement, self.known).mutates & {RANDOM}
 
     def _with_later(self, names: set[str]) -> set[str]:
-        return reach(names, self.later)
+        """Add to names that are read here those that they read in turn, being functions."""
+        found, todo = set[str](), list(names)
+        while todo:
+            if (name := todo.pop()) not in found:
+                found.add(name)
+                for binding in reversed(self.bound.get(name, ())):
+                    if binding.place <= self.place:
+                        todo += binding.later
+                        if binding.sure and binding.place < self.place:
+                            break
+        return found
 
 
 def _parsed(source: str) -> ast.Module | None:
@@ -228,45 +240,6 @@ def _used(tree: ast.Module) -> set[str]:
     return {each.id for each in ast.walk(tree) if isinstance(each, ast.Name)}
 
 
-def _bodies(statement: ast.stmt) -> list[list[ast.stmt]]:
-    """Return the blocks of a compound statement that may lose statements of theirs."""
-    if not isinstance(statement, (ast.For, ast.With, ast.If)):
-        return []
-    inside = _statements([statement])
-    if statement.body[0].lineno <= _last_line(statement) or any(
-        isinstance(each, (ast.Break, ast.Continue, ast.Return)) for each in inside
-    ):
-        return []
-    return [body for body in (statement.body, getattr(statement, "orelse", [])) if body]
-
-
-def _header(statement: ast.stmt) -> list[ast.AST]:
-    if isinstance(statement, ast.For):
-        return [statement.target, statement.iter]
-    return list(statement.items) if isinstance(statement, ast.With) else [statement.test]  # type: ignore[attr-defined]
-
-
-def _last_line(statement: ast.stmt) -> int:
-    return max(getattr(each, "end_lineno", 0) for each in _header(statement))
-
-
-def _statements(body: Iterable[ast.AST]) -> set[ast.stmt]:
-    return {each for node in body for each in ast.walk(node) if isinstance(each, ast.stmt)}
-
-
-def _surely_bound(statement: ast.stmt) -> set[str]:
-    """Return the names that a statement binds whatever happens."""
-    if isinstance(statement, ast.Assign):
-        return names_of(*statement.targets).stores
-    if isinstance(statement, (*FUNCTIONS, ast.ClassDef)):
-        return {statement.name}
-    if isinstance(statement, (ast.Import, ast.ImportFrom)):
-        return {bound_by(each) for each in statement.names if each.asname or "." not in each.name}
-    if isinstance(statement, ast.AnnAssign) and statement.value:
-        return names_of(statement.target).stores
-    return names_of(statement).stores if isinstance(statement, ast.Delete) else set()
-
-
 # ------------------------------------------------------------------ what holds for a page
 def _shared(trees: Iterable[ast.Module], known: Known) -> dict[str, set[str]]:
     """Return, for each name, those whose object may change with its own."""
@@ -275,6 +248,7 @@ def _shared(trees: Iterable[ast.Module], known: Known) -> dict[str, set[str]]:
     for tree in trees:
         for names, value in bindings(tree):
             held = sources(value)
+            held |= names if isinstance(value, ast.Call) else set()  # `fig, ax = subplots()`
             for name in names:
                 found.setdefault(name, set()).update(held - imported)
                 for each in held - imported:
@@ -285,28 +259,52 @@ def _shared(trees: Iterable[ast.Module], known: Known) -> dict[str, set[str]]:
     return found
 
 
-def _deferred(trees: Sequence[ast.Module]) -> dict[str, set[str]]:
-    """Return, for each name, those that are read where it is used: a function reads when called."""
-    found: dict[str, set[str]] = {}
-    plain = set()  # functions that return no function
-    for tree in trees:
-        for node in definitions(tree):
-            found.setdefault(node.name, set()).update(names_of(node).loads)
-            inner = [each for each in ast.walk(node) if each is not node]
-            if isinstance(node, FUNCTIONS) and not any(
-                isinstance(each, (*FUNCTIONS, ast.Lambda, ast.Yield, ast.YieldFrom))
-                for each in inner
-            ):
-                plain.add(node.name)
-    values = [each for tree in trees for each in bindings(tree)]
+@dataclass(frozen=True)
+class _Binding:
+    """What a statement gives a name to: the names that are read where it is used."""
+
+    place: int  # of the statement on the page
+    sure: bool
+    later: AbstractSet[str]
+
+
+def _deferred(statements: Sequence[ast.stmt]) -> dict[str, list[_Binding]]:
+    """Return, for each name, its bindings in order: a function reads names when it is called."""
+    functions: set[str] = set()  # names of functions, and of what may hold one
+    plain: set[str] = set()  # functions that return no function
+    for node in definitions(ast.Module(list(statements), [])):
+        functions.add(node.name)
+        inner = [each for each in ast.walk(node) if each is not node]
+        lazy = (*FUNCTIONS, ast.ClassDef, ast.Lambda, ast.Yield, ast.YieldFrom)
+        if isinstance(node, FUNCTIONS) and not any(isinstance(each, lazy) for each in inner):
+            plain.add(node.name)
+    values = [each for statement in statements for each in _given(statement)]
     size = -1
-    while size != sum(map(len, found.values())):  # what holds a function is one, too
-        size = sum(map(len, found.values()))
+    while size != len(functions):
+        size = len(functions)
         for names, value in values:
-            if held := _functions_in(value, found.keys(), plain):
-                for name in names:
-                    found.setdefault(name, set()).update(held)
+            functions |= names if _functions_in(value, functions, plain) else set()
+    found: dict[str, list[_Binding]] = {}
+    for place, statement in enumerate(statements):
+        held = [
+            (names, _functions_in(value, functions, plain)) for names, value in _given(statement)
+        ]
+        inside = definitions(ast.Module([statement], []))
+        held += [({node.name}, names_of(node).loads) for node in inside]
+        sure = surely_bound(statement)
+        for names, later in [
+            *held,
+            (sure - set[str]().union(*(names for names, _ in held)), set()),
+        ]:
+            for name in names:
+                found.setdefault(name, []).append(_Binding(place, name in sure, later))
     return found
+
+
+def _given(statement: ast.stmt) -> Iterator[tuple[AbstractSet[str], ast.expr]]:
+    """Yield names of objects and the values that a statement gives them or puts into them."""
+    yield from bindings(statement)
+    yield from ((sources(into), value) for into, value in stored(statement))
 
 
 def _functions_in(
@@ -321,80 +319,3 @@ def _functions_in(
     }  # fmt: skip
     lambdas = [each for each in inside if isinstance(each, ast.Lambda)]
     return (held & functions) | names_of(*lambdas).loads
-
-
-# ------------------------------------------------------------------ the text that stays
-def _written(
-    source: str, tree: ast.Module, kept: set[ast.stmt], imports: Mapping[ast.stmt, list[ast.alias]]
-) -> str | None:
-    """Return a cell's text without the statements that don't stay."""
-    if not any(each in kept for each in tree.body):
-        return None
-    lines: list[str | None] = [*source.splitlines()]
-    _without(tree.body, kept, lines)
-    staying = [each for each in tree.body if each in kept]
-    last = staying[-1]
-    if isinstance(last, ast.Expr) and last is not tree.body[-1] and not gives_nothing(last.value):
-        _mute(last, lines)
-    for statement in reversed(staying):  # the lines above keep their numbers
-        _fewer(statement, imports.get(statement, []), lines)
-    return "\n".join(_joined(lines))
-
-
-def _without(body: Sequence[ast.stmt], kept: set[ast.stmt], lines: list[str | None]) -> None:
-    """Take out the statements that don't stay, each with the comment directly above it."""
-    for statement in body:
-        if statement in kept:
-            for inner in _bodies(statement):
-                _without(inner, kept, lines)
-            continue
-        decorators = getattr(statement, "decorator_list", [])
-        start = min(each.lineno for each in (statement, *decorators)) - 1
-        lines[start : statement.end_lineno] = [None] * ((statement.end_lineno or 0) - start)
-        while start and _COMMENT.match(lines[start - 1] or ""):
-            start -= 1
-            lines[start] = None
-
-
-def _joined(lines: Iterable[str | None]) -> Iterator[str]:
-    """Yield the lines that stay; where some are gone, as many blank ones as stood on one side."""
-    blanks = longest = 0
-    started = False
-    for line in lines:
-        if line is None:
-            longest, blanks = max(longest, blanks), 0
-        elif not line.strip():
-            blanks += 1
-        else:
-            yield from [""] * (max(longest, blanks) if started else 0)
-            yield line
-            blanks, longest, started = 0, 0, True
-
-
-def _fewer(statement: ast.stmt, staying: Sequence[ast.alias], lines: list[str | None]) -> None:
-    """Write an import again without the names that nothing uses."""
-    if not isinstance(statement, (ast.Import, ast.ImportFrom)):
-        return
-    start, end = statement.lineno - 1, statement.end_lineno or statement.lineno
-    before = [line or "" for line in lines[start:end]]
-    if len(staying) == len(statement.names) or any("#" in line for line in before):
-        return
-    names = [ast.unparse(each) for each in staying]
-    opening = "import "
-    if isinstance(statement, ast.ImportFrom):
-        opening = f"from {'.' * statement.level}{statement.module or ''} import "
-    after = [opening + ", ".join(names)]
-    width = max(_WIDTH, *map(len, before))
-    if len(after[0]) > width and isinstance(statement, ast.ImportFrom):
-        wrapped = textwrap.wrap(
-            ", ".join(names) + ",", width, initial_indent="    ", subsequent_indent="    "
-        )
-        after = [f"{opening}(", *wrapped, ")"]
-    lines[start:end] = [*after, *[None] * (end - start - len(after))]
-
-
-def _mute(statement: ast.Expr, lines: list[str | None]) -> None:
-    """Keep a cell from showing a value that was not its last: `x.pop()` becomes `x.pop();`."""
-    at, end = (statement.end_lineno or 0) - 1, statement.end_col_offset or 0
-    raw = (lines[at] or "").encode()
-    lines[at] = f"{raw[:end].decode()};{raw[end:].decode()}"
