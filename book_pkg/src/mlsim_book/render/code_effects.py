@@ -254,6 +254,15 @@ def _join(into: Effects, other: Effects) -> None:
     into.prints |= other.prints
 
 
+def _is_new(value: ast.expr, known: Known) -> bool:
+    """Say whether a value is taken to be no part of another: a copy, or from a package."""
+    if not isinstance(value, ast.Call):
+        return False
+    if isinstance(value.func, ast.Name):
+        return value.func.id not in known.bound or value.func.id in known.imported
+    return called(value) in {"copy", "deepcopy"} or bool(_path(value.func) & known.imported.keys())
+
+
 def _function_effects(
     node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef, known: Known
 ) -> Effects:
@@ -272,7 +281,7 @@ def _function_effects(
     found = effects_of(body, known, local=local)
     origins = dict[str, set[str]]()
     for names, value in bindings(body):
-        if not isinstance(value, ast.Call):  # what a call returns is taken to be new
+        if not _is_new(value, known):
             for name in names:
                 origins.setdefault(name, set()).update(sources(value))
     reached = reach(found.mutates, origins)

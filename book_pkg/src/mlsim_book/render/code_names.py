@@ -202,12 +202,14 @@ def bindings(tree: ast.AST) -> Iterator[tuple[set[str], ast.expr]]:
 
     >>> code = ast.parse("for a, b in zip(x, y):\n    c = d = 1\n")
     >>> [(sorted(names), ast.unparse(value)) for names, value in bindings(code)]
-    [(['a'], 'x'), (['b'], 'y'), (['c'], '1'), (['d'], '1')]
+    [(['a'], 'x'), (['b'], 'y'), (['c'], '1'), (['d'], '1'), (['d'], 'c')]
     """
     for node in walk(tree):
         if isinstance(node, ast.Assign):
             for target in node.targets:
                 yield from _paired(target, node.value)
+            for target in node.targets[1:]:  # `a = b = []` is one list
+                yield names_of(target).stores, node.targets[0]
         elif isinstance(node, (ast.AnnAssign, ast.AugAssign, ast.NamedExpr)) and node.value:
             yield names_of(node.target).stores, node.value
         elif isinstance(node, (ast.For, ast.AsyncFor)):
@@ -239,6 +241,7 @@ def stored(tree: ast.AST) -> Iterator[tuple[ast.expr, ast.expr]]:
             for target in node.targets:
                 if isinstance(target, (ast.Attribute, ast.Subscript)):
                     yield target.value, node.value
+                    yield target.value, node.targets[0]
         elif isinstance(node, ast.AugAssign):
             yield node.target, node.value
         elif isinstance(node, ast.Call) and called(node) in MUTATORS:
