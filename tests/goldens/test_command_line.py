@@ -29,3 +29,8 @@ def test_commands_of_all_kinds_are_asked_and_none_that_needs_a_file_of_its_reade
     asked = {each.split()[1] for each in EXAMPLES}
     assert asked >= {"solve", "sweep", "serve", "load", "plan", "train", "footprint", "zoo", "fit"}
     assert not asked & {"measure", "time", "profile", "predict", "calibrate"}
+
+
+def test_an_example_that_is_not_understood_is_said() -> None:
+    with pytest.raises(ValueError, match=r"--bach 1 --json gave no JSON: (.|\n)*--batch"):
+        shell_examples.answer("mlsim solve ResNet50 A100 --bach 1")

@@ -7,6 +7,7 @@ from pathlib import Path
 import goldens
 import page_numbers
 import pytest
+import shell_examples
 from page_numbers import Entry
 from what_moved import moves, other_leaves
 
@@ -169,21 +170,59 @@ def test_a_page_gives_sentences_tables_and_print_and_leaves_out_what_is_measured
     assert len({each.rest for each in found if each.origin == brief}) == 1
 
 
-def test_what_is_written_is_read_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+@pytest.fixture
+def pots(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return the page of a book of its own, whose golden files lie beside it."""
     (tmp_path / "_quarto.yml").write_text(BOOK, encoding="utf-8")
     (tmp_path / "pots.qmd").write_text(POTS, encoding="utf-8")
-    (tmp_path / "README.md").write_text("```bash\nmlsim zoo A100\n```\n", encoding="utf-8")
     monkeypatch.setattr(goldens, "ROOT", tmp_path)
     monkeypatch.setattr(goldens, "FOLDER", tmp_path / "kept")
-    assert len(goldens.renew_pages()) == 10
-    assert goldens.renew_pages() == []
+    monkeypatch.setattr(shell_examples, "examples", lambda _: ("mlsim zoo A100",))
+    return tmp_path / "pots.qmd"
+
+
+def renew(page: Path, text: str, capsys: pytest.CaptureFixture[str]) -> tuple[int, str, str]:
+    """Write a page, and the golden files anew; return the exit status and what it prints."""
+    page.write_text(text, encoding="utf-8")
     page_numbers.pages.cache_clear()
-    (tmp_path / "pots.qmd").write_text(POTS.replace("2.5", "3.5", 1), encoding="utf-8")
-    capsys.readouterr()
-    assert len(goldens.renew_pages()) == 5
-    said = capsys.readouterr().out
+    return (goldens.main(), *capsys.readouterr())
+
+
+def test_what_is_written_is_read_again_and_what_moved_is_listed(
+    pots: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    status, said, _ = renew(pots, POTS, capsys)
+    assert (status, said.count("added: ")) == (0, 10)
+    assert "mlsim zoo A100\n  example: nothing -> " in said
+    status, said, _ = renew(pots, POTS, capsys)
+    assert (status, said.splitlines()) == (
+        0,
+        ["Numbers of pages: 0 moved.", "Command line: 0 values of answers moved."],
+    )
+    status, said, _ = renew(pots, POTS.replace("2.5", "3.5", 1), capsys)
+    assert status == 0
     assert said.startswith("pots.qmd\n  2.5 -> 3.5: other text, value, origin\n    2.5 1 -> 3.5 1")
-    assert goldens.renew_pages() == []
-    page_numbers.pages.cache_clear()
+    assert "Numbers of pages: 5 moved (5 text, 5 origin, 3 value).\n" in said
+
+
+def test_a_page_that_raises_keeps_its_file_and_fails_the_command(
+    pots: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    renew(pots, POTS, capsys)
+    kept = goldens.kept_numbers(goldens.page_file("pots.qmd"))
+    status, said, failed = renew(pots, POTS.replace("pot - 1`", "pan - 1`"), capsys)
+    assert status == 1
+    assert "0 moved" in said
+    assert "pots.qmd" in failed
+    assert "name 'pan' is not defined" in failed
+    assert goldens.kept_numbers(goldens.page_file("pots.qmd")) == kept
+
+
+def test_a_page_that_is_gone_takes_its_file_along(
+    pots: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    renew(pots, POTS, capsys)
+    assert goldens.page_file("pots.qmd").is_file()
+    status, said, _ = renew(pots, "# Pots\n", capsys)
+    assert (status, said.count("removed: ")) == (0, 10)
+    assert not goldens.page_file("pots.qmd").exists()

@@ -9,6 +9,7 @@ import csv
 import json
 import re
 import sys
+import traceback
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -48,13 +49,21 @@ def kept_answer(path: Path) -> dict[str, Any]:
     return found
 
 
-def renew_pages() -> list[Move]:
-    """Write the numbers of each page whose numbers moved; print and return what did."""
+def renew_pages(failed: list[str]) -> list[Move]:
+    """Write the numbers of each page whose numbers moved; print and return what did.
+
+    A page that raises keeps its file, and is added to `failed`.
+    """
     found: list[Move] = []
     wanted = set()
     for source, page in page_numbers.pages(ROOT).items():
         path = page_file(source)
-        new = page_numbers.entries_of(page, ROOT)
+        try:
+            new = page_numbers.entries_of(page, ROOT)
+        except Exception:  # noqa: BLE001 - a page may raise anything
+            failed.append(f"{source}\n{traceback.format_exc(limit=-2)}")
+            wanted.add(path)
+            continue
         if new:
             wanted.add(path)
         found += _tell(source, moved := moves(kept_numbers(path), new))
@@ -77,13 +86,20 @@ def _tell(source: str, moved: Sequence[Move]) -> Sequence[Move]:
     return moved
 
 
-def renew_examples() -> int:
-    """Write the answers that moved; print what did, and return how many lines of them."""
+def renew_examples(failed: list[str]) -> int:
+    """Write the answers that moved; print what did, and return how many values of them.
+
+    An example that gives no answer keeps its file, and is added to `failed`.
+    """
     count, wanted = 0, set()
     for example in shell_examples.examples(ROOT):
         path = example_file(example)
         wanted.add(path)
-        new = {"example": example, **shell_examples.answer(example)}
+        try:
+            new = {"example": example, **shell_examples.answer(example)}
+        except ValueError as error:
+            failed.append(f"{example}\n{error}")
+            continue
         other = list(other_leaves(kept_answer(path), new))
         if other:
             print(example, *other, sep="\n  ")
@@ -99,14 +115,17 @@ def renew_examples() -> int:
 
 
 def main() -> int:
-    """Renew all golden files; list what moved, and how much of each kind."""
-    moved = renew_pages()
-    lines = renew_examples()
+    """Renew all golden files; list what moved, how much of each kind, and what failed."""
+    failed: list[str] = []
+    moved = renew_pages(failed)
+    values = renew_examples(failed)
     kinds = Counter(each for move in moved for each in move.what)
     counts = ", ".join(f"{count} {kind}" for kind, count in kinds.most_common())
     print(f"Numbers of pages: {len(moved)} moved" + (f" ({counts})." if counts else "."))
-    print(f"Command line: {lines} values of answers moved.")
-    return 0
+    print(f"Command line: {values} values of answers moved.")
+    for each in failed:
+        print(f"FAILED, and left as it was: {each}", file=sys.stderr)
+    return int(bool(failed))
 
 
 if __name__ == "__main__":

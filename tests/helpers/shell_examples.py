@@ -22,7 +22,7 @@ _LINE = re.compile(r"^ *(mlsim (?:[^\n]*\\\n)*[^\n]*)$", re.MULTILINE)
 _FENCE = re.compile(r"^ *```[^\n]*\n(.*?)^ *```$", re.MULTILINE | re.DOTALL)
 _SPAN = re.compile(r"`(mlsim [^`]+)`")
 _COMMAND = re.compile(r"[a-z][a-z-]+")
-_READ = ("README.md", "mlsim_pkg/README.md", "CONTRIBUTING.md", "**/*.qmd")
+_READ = ("README.md", "mlsim_pkg/README.md", "CONTRIBUTING.md", "*.qmd", "[a-z]*/*.qmd")
 # What measures the machine that runs it, or reads what a profiler wrote there.
 _OWN = ("measure", "time", "profile", "profile-command")
 # Words of an example that stand for what its reader has: a file, a folder, a machine.
@@ -76,10 +76,13 @@ def answer(example: str) -> dict[str, Any]:
         redirect_stdout(io.StringIO()) as printed,
         redirect_stderr(io.StringIO()) as said,
     ):
-        status = cli.main(words)
+        whole = f"{Path.cwd()}/"  # names what a command writes
+        try:
+            status = cli.main(words)
+        except SystemExit as stop:  # of what is not understood
+            status = int(stop.code or 0)
     try:
-        # what it wrote is named by its whole path
-        return {"exit": status, "json": json.loads(printed.getvalue().replace(f"{folder}/", ""))}
+        return {"exit": status, "json": json.loads(printed.getvalue().replace(whole, ""))}
     except ValueError:
         what = said.getvalue().strip() or printed.getvalue()[:200]
         raise ValueError(f"{shlex.join(['mlsim', *words])} gave no JSON: {what}") from None
