@@ -14,7 +14,7 @@ SPECS := $(PACKAGE)/pyproject.toml $(BUILDER)/pyproject.toml
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile
 
 .DEFAULT_GOAL := help
-.PHONY: help setup book pdf epub zip figures downloads preview quarto test course judge check format colab notebooks wheel bench clean
+.PHONY: help setup book pdf epub zip figures downloads preview quarto test course goldens judge check format colab notebooks wheel bench clean
 
 help:  ## Show this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 20
@@ -51,6 +51,9 @@ test: $(VENV)/.dev check  ## Test everything (15 minutes at most)
 course: $(VENV)/.course  ## Test what a course changes: its exercises and notebooks (2 minutes)
 	$(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 \
 	  tests/book/test_questions.py tests/book/test_notebooks_alone.py
+
+goldens: $(VENV)/.book  ## Write every number of the pages and the command line anew; list what moved
+	$(BIN)/python tests/helpers/goldens.py
 
 judge: $(VENV)/.dev  ## Test what is large: every attack, a class of 200, damaged profiles, the zoo in PyTorch (25 minutes)
 	MLSIM_JUDGE=1 $(BIN)/python -m pytest -s tests/mlsim_book/grading tests/mlsim/profiling \

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -96,8 +97,38 @@ def test_shown_on_a_page_and_in_a_notebook(bank: Bank, capsys: pytest.CaptureFix
     assert '::::: {.content-hidden when-format="ipynb"}' in text
     assert "from kettles import check, hint, reveal\n\nanswer = ...  # a number in s\n" in text
     assert 'check("boil", answer)' in text
-    bank.show_selfcheck("volt")
+    bank.show("volt")
     assert 'data-answer="2"' in said(capsys)
+
+
+def test_a_run_is_shown_as_its_questions_one_by_one(
+    bank: Bank, capsys: pytest.CaptureFixture[str]
+) -> None:
+    names = ("sip", "watt", "boil")
+    for name in names:
+        bank.show(name)
+    alone = said(capsys)
+    bank.show(*names)
+    assert said(capsys) == alone
+    assert alone.index("#exr-sip") < alone.index("A watt is?") < alone.index("#exr-boil")
+    assert not re.search(r":::\n:::", alone)  # blocks stand apart
+
+
+def test_a_wrong_id_within_a_run_shows_nothing_and_names_the_nearest(
+    bank: Bank, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for wrong, near in (("bol", "boil"), ("wat", "watt")):
+        said_of = f"there is no exercise or self-check '{wrong}'(.*\n)+.*Did you mean '{near}'"
+        with pytest.raises(ExerciseError, match=said_of):
+            bank.show("sip", wrong, "volt")
+    assert said(capsys) == ""
+
+
+def test_an_exercise_and_a_self_check_share_no_id(tmp_path: Path) -> None:
+    file = tmp_path / "kettle.exercises.toml"
+    file.write_text(KETTLE.replace('"watt"', '"boil"'), encoding="utf-8")
+    with pytest.raises(ExerciseError, match=r":21: the id 'boil' is used twice .*line 1\)"):
+        Bank(file).show("boil")
 
 
 def test_variants_change_answer_and_texts(bank: Bank) -> None:

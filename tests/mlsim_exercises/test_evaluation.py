@@ -100,7 +100,7 @@ def test_shown(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert printed.count(":::") == 12
     bank.show("order-them")
     assert "- b\n- a\n" in capsys.readouterr().out
-    bank.show_selfcheck("watt")
+    bank.show("watt")
     assert "## Answer\n\n**J/s**\n\nEnergy per second." in capsys.readouterr().out
 
 
@@ -181,8 +181,8 @@ def test_choices() -> None:
 def test_names_that_are_not_there(file: Path) -> None:
     with pytest.raises(ExerciseError, match="Did you mean 'double'"):
         Bank(file).show("dubble")
-    with pytest.raises(ExerciseError, match="There are: watt"):
-        Bank(file).show_selfcheck("zzz")
+    with pytest.raises(ExerciseError, match="There are: double, order-them, watt"):
+        Bank(file).show("zzz")
     with pytest.raises(ExerciseError, match="no such exercise file"):
         load("nowhere.toml")
 

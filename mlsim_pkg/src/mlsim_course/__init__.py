@@ -7,7 +7,8 @@
     ✗ That counts query heads. Queries are not kept; 8 of them share one key and value.
 
 The questions ship with the package, so nothing needs to lie beside the notebook. An
-answer is a number, or a quantity in any unit that fits.
+answer is a number, or a quantity in any unit that fits. `questions("kv-70b", "first-token")`
+shows a run of exercises, or of self-checks, on a page of a book.
 """
 
 from pathlib import Path
@@ -20,7 +21,6 @@ check = bank.check
 verdict = bank.verdict
 hint = bank.hint
 reveal = bank.reveal
-show = bank.show
-show_selfcheck = bank.show_selfcheck
+questions = bank.show
 
-__all__ = ["bank", "check", "hint", "reveal", "show", "show_selfcheck", "verdict"]
+__all__ = ["bank", "check", "hint", "questions", "reveal", "verdict"]

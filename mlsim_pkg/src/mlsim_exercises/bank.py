@@ -3,7 +3,7 @@
 A book's package makes one `Bank` of its exercise files and hands on its methods:
 
     bank = Bank(Path(__file__).parent / "questions", module=__name__)
-    check, hint, reveal, show = bank.check, bank.hint, bank.reveal, bank.show
+    check, hint, reveal, questions = bank.check, bank.hint, bank.reveal, bank.show
 
 so that `check("kv-1", 3.2)` works wherever the package is installed, with no file
 beside the notebook. Standard library only.
@@ -75,13 +75,22 @@ class Bank:
     def _computed(self) -> dict[str, Evaluation]:
         return {}
 
-    def show(self, name: str) -> None:
-        """Print an exercise as Markdown, for a cell with `output: asis`."""
-        print(exercise_markdown(self.evaluate(name), module=self.module))
+    def show(self, name: str, *more: str) -> None:
+        """Print exercises and self-checks as Markdown, for a cell with `output: asis`.
 
-    def show_selfcheck(self, name: str) -> None:
-        """Print a self-check as Markdown, its answer folded away."""
-        print(selfcheck_markdown(self._find(self.selfchecks, name, "selfcheck")))
+        They come in the order of their ids, those of either kind.
+        """
+        print("\n".join([self._markdown(each) for each in (name, *more)]))
+
+    def _markdown(self, name: str) -> str:
+        found = self._find(self._questions, name, "exercise or self-check")
+        if isinstance(found, SelfCheck):
+            return selfcheck_markdown(found)
+        return exercise_markdown(self.evaluate(name), module=self.module)
+
+    @functools.cached_property
+    def _questions(self) -> dict[str, Exercise | SelfCheck]:
+        return _by_id([*self.exercises.values(), *self.selfchecks.values()])
 
     def verdict(self, name: str, answer: Any = ...) -> Verdict:
         """Return the verdict on an answer.

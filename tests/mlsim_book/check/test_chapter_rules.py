@@ -45,7 +45,7 @@ GOOD = (
     + EXERCISE.format(id="two", level="design", n=[1])
     + SELFCHECK
 )
-CHAPTER = "# B\n\nYou will learn\n\n```python\nshow('one'), show(\"two\"), show('watt')\n```\n"
+CHAPTER = "# B\n\nYou will learn\n\n```python\nshow('one',\n  \"two\", 'watt')\n```\n"
 
 
 def told(root: Path) -> list[str]:
@@ -78,7 +78,7 @@ def test_a_chapter_that_follows_the_rules(make_book: MakeBook) -> None:
         (CHAPTER, GOOD.replace(SELFCHECK, ""),
          ("parts/b.exercises.toml: the exercises of parts/b.qmd have 0 [[selfcheck]], but the "
          "book's rules ask for at least 1")),
-        (CHAPTER.replace('show("two"), ', ""), GOOD,
+        (CHAPTER.replace('"two", ', ""), GOOD,
          ("parts/b.exercises.toml:11: the exercise 'two' is not shown in parts/b.qmd\n"
          '  Show it in a cell with `output: asis`, by its id: "two".')),
     ],

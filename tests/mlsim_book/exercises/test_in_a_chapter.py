@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,6 +12,7 @@ import pytest
 from mlsim_book.errors import CellError, Problems, SourceError
 from mlsim_book.exercises.files import exercise_files
 from mlsim_book.read.project import load_project
+from mlsim_book.render.notebooks import make_notebooks
 from mlsim_book.run.pages import execute_pages
 
 TEXT = """\
@@ -28,14 +31,19 @@ solution = "{answer:.0f} s, {answer / (heat / power):.0f} times as long."
 answer = "heat / power"
 because = "That is for 1 kg."
 """
-CELL = (
-    "# A\n\n```{python}\n#| echo: false\n#| output: asis\n"
-    'from mlsim_exercises.bank import Bank\nBank("x.exercises.toml").show("double")\n```\n'
-)
+SELFCHECK = '\n[[selfcheck]]\nid = "{0}"\nquestion = "{0}?"\nchoices = ["a", "b"]\nanswer = "a"\n'
+CELL = """\
+```{{python}}
+#| echo: false
+#| output: asis
+from mlsim_exercises.bank import Bank
+Bank("x.exercises.toml", module="kettles").show({})
+```
+"""
 
 
 def test_in_a_chapter(make_book: Callable[..., Path]) -> None:
-    root = make_book(index_qmd=CELL)
+    root = make_book(index_qmd="# A\n\n" + CELL.format('"double"'))
     file = root / "x.exercises.toml"
     file.write_text(TEXT, encoding="utf-8")
     project = load_project(root, Problems())
@@ -48,6 +56,44 @@ def test_in_a_chapter(make_book: Callable[..., Path]) -> None:
         CellError, match=r"^x\.exercises\.toml:12: the wrong path(.*\n)+.*index\.qmd:7"
     ):
         execute_pages(project, Problems())
+
+
+def test_a_run_in_one_cell_is_as_its_exercises_in_cells_of_their_own(
+    make_book: Callable[..., Path],
+) -> None:
+    """On the page, and in the notebook, which gives each a question and a cell to answer in."""
+    names = ['"double"', '"triple"', '"watt"', '"volt"']
+    alone = "\n".join(CELL.format(each) for each in names)
+    page = "# T\n\n```{{python}}\n1 + 1\n```\n\nNow you.\n\n{}\nEnd.\n"
+    together = CELL.format(", ".join(names))
+    root = make_book(a_qmd=page.format(alone), b_qmd=page.format(together))
+    triple = TEXT.replace('"double"', '"triple"').replace("2 *", "3 *")
+    checks = SELFCHECK.format("watt") + SELFCHECK.format("volt")
+    (root / "x.exercises.toml").write_text(f"{TEXT}\n{triple}{checks}", encoding="utf-8")
+    project = load_project(root, Problems())
+    one, run = execute_pages(project, Problems())
+    one_text, run_text = (re.sub(r"\n\n+", "\n\n", each.markdown) for each in (one, run))
+    assert one_text == run_text
+    books = [json.loads(each) for each in make_notebooks(project, Problems(), labels={}).values()]
+    one_cells, run_cells = (
+        [(each["cell_type"], "".join(each["source"])) for each in book["cells"]] for book in books
+    )
+    assert [source for kind, source in run_cells if 'check("' in source] == [
+        f'from kettles import check, hint, reveal\n\nanswer = ...  # a number in s\ncheck("{name}", answer)'
+        for name in ("double", "triple")
+    ]
+    assert one_cells == run_cells
+
+
+def test_a_wrong_id_in_a_run_names_the_page_and_the_nearest(
+    make_book: Callable[..., Path],
+) -> None:
+    root = make_book(index_qmd="# A\n\n" + CELL.format('"double", "dubble"'))
+    (root / "x.exercises.toml").write_text(TEXT, encoding="utf-8")
+    with pytest.raises(CellError, match=r"no exercise or self-check 'dubble'(.*\n)+") as caught:
+        execute_pages(load_project(root, Problems()), Problems())
+    assert "Did you mean 'double'?" in str(caught.value)
+    assert "index.qmd:7" in str(caught.value)
 
 
 @pytest.mark.parametrize(("given", "said"), [("questions", "list of paths"), ("[q]", "no folder")])
