@@ -1,5 +1,6 @@
 """Every notebook runs alone: an empty folder, and nothing but the built wheel."""
 
+import json
 import os
 import re
 import shutil
@@ -10,7 +11,12 @@ from pathlib import Path
 import measured_form
 import pytest
 
+from mlsim_book.errors import Problems
+from mlsim_book.read.project import load_project
+from mlsim_book.render.live_code import Code, idle_lines
+from mlsim_book.render.notebook_cells import is_shown
 from mlsim_book.render.wheel import build_wheel
+from mlsim_book.run.pages import parse_pages
 
 ROOT = Path(__file__).parents[2]
 NOTEBOOKS = sorted((ROOT / "notebooks").rglob("*.ipynb"))
@@ -64,3 +70,31 @@ def test_the_notebooks_are_those_of_the_chapters():
     }
     assert chapters
     assert chapters == {path.relative_to(ROOT / "notebooks").with_suffix("") for path in NOTEBOOKS}
+
+
+def test_no_line_of_a_notebook_feeds_nothing_in_it():
+    """What no reader sees is there for something that the notebook shows, and is folded."""
+    idle = {}
+    open_cells = set()
+    for page in parse_pages(load_project(ROOT, Problems()), Problems()):
+        path = ROOT / "notebooks" / Path(page.chapter.source).with_suffix(".ipynb")
+        if path not in NOTEBOOKS:
+            continue
+        on_page = page.document.cells
+        shown = {cell.source for cell in on_page if is_shown(cell, page.defaults)}
+        unseen = {cell.source for cell in on_page} - shown
+        cells = []
+        for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]:
+            source = "".join(cell["source"])
+            if cell["cell_type"] != "code":
+                continue
+            folded = cell["metadata"].get("jupyter", {}).get("source_hidden", False)
+            if source in unseen and not folded:
+                open_cells.add((path.stem, cell["id"]))
+            seen = source in shown or not (folded or source in unseen)
+            untold = "nbval-ignore-output" in cell["metadata"].get("tags", ())  # maybe a figure
+            shows = "all" if untold or cell["outputs"] else "nothing"
+            cells.append(Code(source, seen=seen, shows=shows))
+        idle[path.stem] = idle_lines(cells)
+    assert idle == dict.fromkeys((path.stem for path in NOTEBOOKS), 0)
+    assert not open_cells

@@ -283,6 +283,104 @@ def test_shortcodes_that_stay_are_noted(make_book: MakeBook) -> None:
     assert "'var'" in problem.message
 
 
+FOLDS = """# A
+
+```{python}
+#| echo: false
+import json
+import math
+share = 0.5
+said = json.dumps(share)
+assert share < 1
+```
+
+The share is `{python} said`.
+
+```{python}
+#| include: false
+print("nobody reads this")
+assert said
+```
+
+More.
+
+```{python}
+#| include: false
+print(share)
+half = share / 2
+import warnings
+warnings.warn("quiet")
+```
+
+```{python}
+#| echo: false
+#| output: asis
+def twice(n):
+    return 2 * n
+print("Twice is *" + str(twice(1)) + "*.")
+print("\\n~~~ {.python .notebook-cell}\\nprint(hidden_too)\\n~~~")
+```
+
+```{python}
+#| echo: false
+#| label: tbl-a
+#| tbl-cap: Things
+unread = 3
+math.floor(half)
+```
+
+```{python}
+#| code-fold: true
+unread = 4
+assert share
+twice(share)
+```
+
+```{python}
+#| code-fold: show
+share
+```
+
+```{python}
+#| eval: false
+never()
+```
+"""
+
+
+def test_code_that_feeds_nothing_is_left_out_and_the_rest_of_it_folded(
+    make_book: MakeBook, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    root = make_book(index_qmd=FOLDS.replace("half = ", "hidden_too = half = "))
+    notebook = made(root)["index.ipynb"]
+    nbformat.validate(nbformat.from_dict(notebook))
+    fold = {"cellView": "form", "jupyter": {"source_hidden": True}}
+    ignored = {"tags": ["nbval-ignore-output"]}
+    code = [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]
+    assert [(source(cell), cell["metadata"]) for cell in code] == [
+        ("import math\nshare = 0.5", fold),
+        (
+            'hidden_too = half = share / 2\nimport warnings\nwarnings.warn("quiet")',
+            fold | ignored,
+        ),
+        ("def twice(n):\n    return 2 * n", fold | ignored),
+        ("print(hidden_too)", ignored),
+        ("math.floor(half)", fold),
+        ("unread = 4\nassert share\ntwice(share)", fold),
+        ("share", {}),
+    ]
+    assert [len(cell["outputs"]) for cell in code] == [0, 0, 0, 0, 1, 1, 1]
+    told = [source(cell) for cell in notebook["cells"] if cell["cell_type"] == "markdown"]
+    assert told[:2] == ["# A", "The share is 0.5.\n\nMore."]
+    assert "Twice is *2*." in told
+
+    elsewhere = tmp_path_factory.mktemp("folds")
+    write_notebooks(load_project(root, Problems()), elsewhere, Problems())
+    command = [sys.executable, "-m", "pytest", "--nbval", "-q", "-p", "no:cacheprovider", "."]
+    done = subprocess.run(command, cwd=elsewhere, capture_output=True, text=True, check=False)
+    assert "7 passed" in done.stdout
+
+
 MEASURED = """# A
 
 ```{python}

@@ -11,9 +11,12 @@ from mlsim_book.read.document import Cell
 from mlsim_book.read.measured import MEASURED, form_of, is_measured
 from mlsim_book.read.options import Defaults
 from mlsim_book.read.stable_outputs import strip_ansi
+from mlsim_book.render.live_code import Code
 from mlsim_book.run.outputs import is_display
 from mlsim_book.run.results import Output
 
+# How a notebook folds a cell's code: for JupyterLab, and for Colab.
+FOLDED: Mapping[str, Any] = {"cellView": "form", "jupyter": {"source_hidden": True}}
 _ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 
@@ -32,6 +35,34 @@ def is_asis(cell: Cell, defaults: Defaults) -> bool:
     return hides and defaults.of(cell.options, "output") == "asis"
 
 
+def is_folded(cell: Cell, defaults: Defaults) -> bool:
+    """Say whether readers have to open a cell's code: the page hides it, or folds it."""
+    return not is_shown(cell, defaults) or defaults.of(cell.options, "code-fold") in {True, "true"}
+
+
+def page_code(cell: Cell, outputs: Sequence[Output], defaults: Defaults) -> Code:
+    """Return a cell's code, with what the page shows of it."""
+    if defaults.of(cell.options, "eval") is False:
+        return Code("")
+    whole = {"error"} if defaults.of(cell.options, "warning") is False else {"error", "stderr"}
+    kinds = {each.get("name", each["output_type"]) for each in outputs}
+    if _is_silent(cell, defaults):
+        return Code(cell.source, acts=not is_asis(cell, defaults))
+    if is_shown(cell, defaults) or kinds & whole:
+        return Code(cell.source, seen=True)
+    kinds -= {"stderr"}
+    only_value = kinds == {"execute_result"}
+    return Code(cell.source, shows="value" if only_value else "all" if kinds else "nothing")
+
+
+def _is_silent(cell: Cell, defaults: Defaults) -> bool:
+    """Say whether a page shows neither a cell's code nor, as an output, what it gives."""
+    output = defaults.of(cell.options, "output")
+    return defaults.of(cell.options, "include") is False or (
+        not is_shown(cell, defaults) and output in {False, "asis"}
+    )
+
+
 def markdown_cell(text: str) -> dict[str, Any]:
     """Return a Markdown cell."""
     return {"cell_type": "markdown", "metadata": {}, "source": text.strip("\n")}
@@ -43,9 +74,16 @@ def own_cell(source: str) -> dict[str, Any]:
     return {"cell_type": "code", "id": "", "metadata": metadata, "outputs": [], "source": source}
 
 
-def code_cell(cell: Cell, outputs: Sequence[Output], defaults: Defaults) -> dict[str, Any]:
-    """Return a code cell with the outputs that are text; of measured ones, their form."""
+def code_cell(
+    cell: Cell, source: str, outputs: Sequence[Output], defaults: Defaults
+) -> dict[str, Any]:
+    """Return a code cell with the outputs that are text; of measured ones, their form.
+
+    `source` is what the notebook needs of the cell's code.
+    """
     kept, comparable = _kept_outputs(outputs, defaults, cell)
+    if _is_silent(cell, defaults):
+        kept, comparable = [], not outputs
     tags = [str(tag) for tag in cell.options.get("tags") or []]
     if is_measured(cell):
         kept, comparable = [_form(each) for each in kept], False
@@ -54,13 +92,15 @@ def code_cell(cell: Cell, outputs: Sequence[Output], defaults: Defaults) -> dict
         tags.append("raises-exception")
     if not comparable and "nbval-ignore-output" not in tags:
         tags.append("nbval-ignore-output")
-    metadata: dict[str, Any] = {"tags": tags} if tags else {}
+    metadata: dict[str, Any] = {**FOLDED} if is_folded(cell, defaults) else {}
+    if tags:
+        metadata["tags"] = tags
     return {
         "cell_type": "code",
         "id": cell.label or "",
         "metadata": metadata,
         "outputs": kept,
-        "source": cell.source,
+        "source": source,
     }
 
 

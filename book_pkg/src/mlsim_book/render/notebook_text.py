@@ -7,6 +7,7 @@ The page goes through pandoc once, with placeholders where its code cells stand;
 from __future__ import annotations
 
 import json
+import re
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePosixPath
@@ -14,27 +15,64 @@ from typing import Any
 
 from mlsim_book.model import Project
 from mlsim_book.read.document import Cell, Markdown
-from mlsim_book.render.notebook_cells import is_asis
+from mlsim_book.render.live_code import Code, live_sources
+from mlsim_book.render.notebook_cells import is_asis, page_code
 from mlsim_book.render.pandoc import run_pandoc
 from mlsim_book.run.inline import find_inline, substitute
 from mlsim_book.run.outputs import Figure, output_markdown, wanted_outputs
 from mlsim_book.run.pages import ParsedPage
-from mlsim_book.run.results import Results
+from mlsim_book.run.results import Output, Results
 
 _WRITER = Path(__file__).parent / "lua" / "notebook.lua"
+_OWN = re.compile(
+    r"^ *(?P<fence>`{3,}|~{3,})[^\n]*\bnotebook-cell\b[^\n]*\n(?P<code>.*?)^ *(?P=fence)",
+    re.MULTILINE | re.DOTALL,
+)
 
 
 def page_items(
-    page: ParsedPage, results: Results, project: Project, labels: Mapping[str, str]
+    page: ParsedPage,
+    results: Results,
+    project: Project,
+    labels: Mapping[str, str],
+    live: Sequence[str | None],
 ) -> list[dict[str, Any]]:
     """Return a page in order, as `{"markdown": text}`, `{"cell": index}` and `{"code": text}`.
 
-    The last is a cell that only the notebook has.
+    The last is a cell that only the notebook has. `live` is what the notebook needs of the code
+    of each cell of the page; one of which it needs nothing is left out.
     """
     folder = PurePosixPath(page.chapter.source).parent.as_posix()
-    return _write(
-        marked_markdown(page, results), project, labels, folder=folder, file=page.chapter.source
-    )
+    text = marked_markdown(page, results, live)
+    return _write(text, project, labels, folder=folder, file=page.chapter.source)
+
+
+def live_code(page: ParsedPage, results: Results) -> list[str | None]:
+    """Return what a page's notebook needs of the code of each cell, None if nothing."""
+    code: list[Code] = []
+    places: list[int] = []  # of the page's cells among them
+    inline: list[str] = []
+    for block in page.document.blocks:
+        if isinstance(block, Markdown):
+            inline += [each.expression for each in find_inline(block)]
+            code += _own_code(block.text)
+        else:
+            outputs = results.cells[len(places)]
+            places.append(len(code))
+            code.append(page_code(block, outputs, page.defaults))
+            code += _own_code(_asis_text(outputs)) if is_asis(block, page.defaults) else []
+    live = live_sources(code, inline)
+    return [live[place] for place in places]
+
+
+def _own_code(text: str) -> list[Code]:
+    """Return the cells that only the notebook has, as a page's Markdown has them."""
+    return [Code(found["code"], seen=True) for found in _OWN.finditer(text)]
+
+
+def _asis_text(outputs: Sequence[Output]) -> str:
+    wanted = wanted_outputs(outputs, warning=False)
+    return "\n".join(output_markdown(each, Figure("figure"), {}, asis=True) for each in wanted)
 
 
 def plain_markdown(texts: Sequence[str], project: Project) -> list[str]:
@@ -74,11 +112,11 @@ def _write(
     return items
 
 
-def marked_markdown(page: ParsedPage, results: Results) -> str:
+def marked_markdown(page: ParsedPage, results: Results, live: Sequence[str | None]) -> str:
     """Return a page's Markdown with values in it, and placeholders for its cells.
 
     A cell that stands for what it prints is replaced by that; one that isn't
-    run becomes a code block.
+    run becomes a code block. What has no part in the notebook leaves nothing.
     """
     pieces: list[str] = []
     values = list(results.values)
@@ -89,25 +127,25 @@ def marked_markdown(page: ParsedPage, results: Results) -> str:
             pieces.append(substitute(block, values[:used]))
             values = values[used:]
         else:
-            text = _placeholder(block, index, page, results)
+            text = _placeholder(block, index, page, results, live[index])
             pieces.append("".join(block.indent + line for line in text.splitlines(keepends=True)))
             index += 1
     return "".join(pieces)
 
 
-def _placeholder(cell: Cell, index: int, page: ParsedPage, results: Results) -> str:
+def _placeholder(
+    cell: Cell, index: int, page: ParsedPage, results: Results, live: str | None
+) -> str:
     if page.defaults.of(cell.options, "eval") is False:
         if page.defaults.of(cell.options, "include") is False:
             return "\n"
         return f"\n~~~~~~ python\n{cell.source}\n~~~~~~\n\n"
+    mark = "\n" if live is None else f'\n::: {{.book-cell cell="{index}"}}\n:::\n\n'
     if is_asis(cell, page.defaults):
-        outputs = wanted_outputs(results.cells[index], warning=False)
-        return "\n" + "\n".join(
-            output_markdown(output, Figure("figure"), {}, asis=True) for output in outputs
-        ) + "\n"  # fmt: skip
+        return f"{mark}{_asis_text(results.cells[index])}\n"
     caption = cell.options.get("fig-cap") or cell.options.get("tbl-cap")
     label = cell.label or ""
     below = ""
     if caption and label.startswith(("fig-", "tbl-")) and isinstance(caption, str):
         below = f"::: {{#{label}}}\n\n`x`{{=none}}\n\n{' '.join(caption.split())}\n:::\n\n"
-    return f'\n::: {{.book-cell cell="{index}"}}\n:::\n\n{below}'
+    return f"{mark}{below}"

@@ -3,7 +3,9 @@
 They are kept in git (Colab opens them, nbval compares with them), so they are
 the same on every run: ids from labels or sources, counts from 1, outputs as
 text only. What nbval can't compare (figures, HTML, warnings) is tagged
-`nbval-ignore-output`. Never edit one: edit the chapter, and write them again.
+`nbval-ignore-output`. Hidden code that feeds nothing in a notebook is left out
+(see `live_code`), and the rest of it comes folded. Never edit one: edit the
+chapter, and write them again.
 """
 
 from __future__ import annotations
@@ -26,7 +28,7 @@ from mlsim_book.render.notebook_cells import (
     number_cells,
     own_cell,
 )
-from mlsim_book.render.notebook_text import page_items
+from mlsim_book.render.notebook_text import live_code, page_items
 from mlsim_book.run.page_cache import PageCache
 from mlsim_book.run.pages import ParsedPage, Progress, finish_page, parse_pages, run_pages
 from mlsim_book.run.results import Results
@@ -164,11 +166,12 @@ def notebook_json(page: NotebookPage, project: Project, labels: Mapping[str, str
     """Return the text of one notebook."""
     parsed = page.parsed
     cells: list[dict[str, Any]] = list(_first_cells(page, project))
-    for item in page_items(parsed, page.results, project, labels):
+    live = live_code(parsed, page.results)
+    for item in page_items(parsed, page.results, project, labels, live):
         if "cell" in item:
             index = item["cell"]
-            outputs = page.results.cells[index]
-            cells.append(code_cell(parsed.document.cells[index], outputs, parsed.defaults))
+            cell, source = parsed.document.cells[index], live[index] or ""
+            cells.append(code_cell(cell, source, page.results.cells[index], parsed.defaults))
         elif "code" in item:
             cells.append(own_cell(item["code"]))
         else:
