@@ -99,7 +99,7 @@ def all_ours(shapes: np.ndarray) -> dict[tuple[str, bool], Any]:
             *shapes, hardware=DEVICE, constants=NAME, training=phase == "training", fused=fused
         )
     for each in found.values():
-        _ = each.speedup
+        _ = each.format_speedup
     return found
 
 
@@ -153,7 +153,7 @@ def main() -> None:
     ):  # fmt: skip
         spent, _ = timed(
             lambda asked=asked: (
-                Engine.gemm(*million, hardware=DEVICE, check_memory=False, **asked).speedup
+                Engine.gemm(*million, hardware=DEVICE, check_memory=False, **asked).format_speedup
             ),
             3,
         )

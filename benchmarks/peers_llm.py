@@ -67,7 +67,7 @@ def predict(row: Row, answer: str, causes: Iterable[Cause] = ()) -> float:
             weights = cause.weigh(row, weights)
     if answer == WEIGHTS:
         return weights
-    return float(serve({**asked, "weight_memory": weights}).max_batch_size)
+    return float(serve({**asked, "weight_memory": weights}).largest_batch)
 
 
 def far(ours: float, theirs: float, limit: float = FAR) -> bool:

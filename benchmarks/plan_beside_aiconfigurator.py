@@ -71,11 +71,11 @@ def ours(asked: dict[str, object]) -> list[Choice]:
             Choice(
                 device,
                 f"TP{service.parallelism.tensor}",
-                round(option["running_requests"]),
-                round(option["replica_devices"]),
-                option["replica_rate"],
-                1e3 * option["time_to_first_token"],
-                1e3 * option["time_per_output_token"],
+                round(option.value("running_requests")),
+                round(option.value("replica_devices")),
+                option.value("replica_rate"),
+                1e3 * option.value("time_to_first_token"),
+                1e3 * option.value("time_per_output_token"),
                 3600 * option.candidate.price,
             )
         )

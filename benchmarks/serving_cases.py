@@ -306,7 +306,7 @@ def resident(case: Case, asked: dict[str, Any]) -> int:
     """Return the sequences that run at one time on all copies: as printed, or what fits."""
     if case["batch"]:
         return round(float(case["batch"]))
-    fits = Engine.serve(batch_size=1, **asked).max_batch_size
+    fits = Engine.serve(batch_size=1, **asked).largest_batch
     return int(min(fits, LARGEST_BATCH * asked["data_parallel"]))
 
 

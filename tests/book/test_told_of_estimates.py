@@ -66,8 +66,8 @@ def test_the_chapter_on_networks_trains_in_the_format_that_is_run() -> None:
         for each in network_steps()
         if (each.device, each.precision, each.devices) == ("Cloud.A100", "tf32", 1)
     ]
-    assert row.train("roofline", precision="fp32").samples_per_second < row.value
-    assert row.value < row.train("roofline").samples_per_second
+    assert row.train("roofline", precision="fp32").throughput < row.value
+    assert row.value < row.train("roofline").throughput
     page = (ROOT / "tutorials/anatomy.qmd").read_text(encoding="utf-8")
     cliff = page[page.index("## Where memory ends") : page.index("### Cliff, or just")]
     assert 'precision="tf32"' in cliff

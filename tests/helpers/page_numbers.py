@@ -71,7 +71,7 @@ def entries_of(page: ParsedPage, root: Path) -> list[Entry]:
                 for each in find_inline(block):
                     value = eval(compile(each.expression, each.file, "eval"), names)
                     found += _entries(value, "sentence")
-            elif block.code and page.defaults.of(block.options, "eval") is not False:
+            elif _runs(block, page):
                 with redirect_stdout(io.StringIO()) as printed:
                     _run(block, names, shown, fails=page.defaults.of(block.options, "error"))
                 if not is_measured(block):
@@ -81,6 +81,22 @@ def entries_of(page: ParsedPage, root: Path) -> list[Entry]:
     if page.chapter.source in _OF_ITSELF:
         return [each for each in found if each.origin]
     return found
+
+
+@contextmanager
+def after_its_cells(page: ParsedPage, root: Path) -> Iterator[dict[str, Any]]:
+    """Yield the names of a page whose cells have run, in its folder."""
+    with _as_page((root / page.chapter.source).parent) as (names, shown):
+        for block in page.document.blocks:
+            if isinstance(block, Cell) and _runs(block, page):
+                with redirect_stdout(io.StringIO()):
+                    _run(block, names, shown, fails=page.defaults.of(block.options, "error"))
+        yield names
+
+
+def _runs(cell: Cell, page: ParsedPage) -> bool:
+    """Tell whether a cell is run: it may be empty, or only shown."""
+    return bool(cell.code) and page.defaults.of(cell.options, "eval") is not False
 
 
 @contextmanager

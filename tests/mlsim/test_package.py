@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import pkgutil
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import mlsim
@@ -44,7 +46,7 @@ def test_names_and_data_load_the_standard_library_and_pint_only() -> None:
 def test_serving_needs_no_table_and_no_figure() -> None:
     program = (
         "from mlsim import Engine\n"
-        "Engine.serve(model='Llama3_8B', hardware='H100', batch_size=8).tokens_per_second"
+        "Engine.serve(model='Llama3_8B', hardware='H100', batch_size=8).decode_throughput"
     )
     assert not foreign(modules_after(program)) & {"sympy", "matplotlib", "pandas"}
 
@@ -116,3 +118,13 @@ def test_every_public_name_is_there() -> None:
     assert mlsim.__version__
     assert set(mlsim.__all__) == set(mlsim._HOMES)
     assert set(mlsim.__all__) >= {"Serving", "System", "Systems", "Transformer"}
+
+
+def test_no_public_name_is_that_of_a_module_beside_it() -> None:
+    """Whoever imports such a module puts it in the place of the name."""
+    hidden = []
+    for found in pkgutil.walk_packages(mlsim.__path__, "mlsim."):
+        names = getattr(import_module(found.name), "_HOMES", {}) if found.ispkg else {}
+        folder = Path(mlsim.__path__[0], *found.name.split(".")[1:])
+        hidden += [f"{found.name}.{each}" for each in names if (folder / f"{each}.py").exists()]
+    assert hidden == []

@@ -9,12 +9,15 @@ from typing import Any
 
 import pytest
 
-from mlsim import Engine
+from mlsim import Engine, given as assumed, show
 from mlsim.cli import main
 from mlsim.engine.plan import owned
-from mlsim.errors import InvalidValueError, MlsimError
+from mlsim.errors import InvalidValueError, MlsimError, UnitError
+from mlsim.quantities import VOCABULARY
+from mlsim.solvers.explain import Explanation
 from mlsim.solvers.plan.options import Goals, slowed
-from mlsim.solvers.plan.planned import Planned
+from mlsim.solvers.plan.origins import question_of
+from mlsim.solvers.plan.planned import OBJECTIVES, Planned
 from mlsim.workloads import Speculation
 
 ASKED: dict[str, Any] = {
@@ -34,26 +37,78 @@ def found() -> Planned:
 
 def test_each_option_meets_the_goals(found: Planned) -> None:
     for each in found.options:
-        assert each["time_to_first_token"] <= 0.5
-        assert each["time_per_output_token"] <= 0.03
-        assert each["margin"] >= 1
-        assert each["replicas"] * each["replica_rate"] >= 50
-        assert (each["replicas"] - 1) * each["replica_rate"] < 50
+        assert each.value("time_to_first_token") <= 0.5
+        assert each.value("time_per_output_token") <= 0.03
+        assert each.value("margin") >= 1
+        assert each.value("replicas") * each.value("replica_rate") >= 50
+        assert (each.value("replicas") - 1) * each.value("replica_rate") < 50
 
 
 def test_the_bill_is_devices_times_price(found: Planned) -> None:
     best = found.best
     each = best.candidate.price
-    assert best["fleet_price"] == pytest.approx(best["fleet_devices"] * each)
+    assert best.value("fleet_price") == pytest.approx(best.value("fleet_devices") * each)
     # 50 requests of 128 new tokens each second.
-    assert best["output_token_price"] == pytest.approx(best["fleet_price"] / 6400)
+    assert best.value("output_token_price") == pytest.approx(best.value("fleet_price") / 6400)
     # Tokens in and out, each at its price, are the whole bill: 50 requests of 512 and 128.
-    into, out = best["prompt_token_price"] * 50 * 512, best["answer_token_price"] * 50 * 128
-    assert into + out == pytest.approx(best["fleet_price"])
-    assert into / (into + out) == pytest.approx(best["prompt_share"])
-    assert 0 < best["prompt_token_price"] < best["answer_token_price"]
-    costs = [option["fleet_price"] for option in found.options]
+    into = best.value("prompt_token_price") * 50 * 512
+    out = best.value("answer_token_price") * 50 * 128
+    assert into + out == pytest.approx(best.value("fleet_price"))
+    assert into / (into + out) == pytest.approx(best.prompt_share)
+    assert 0 < best.value("prompt_token_price") < best.value("answer_token_price")
+    costs = [option.value("fleet_price") for option in found.options]
     assert costs == sorted(costs)
+
+
+@pytest.mark.parametrize("asked", [{}, {"pools": "two"}, *({"objective": o} for o in OBJECTIVES)])
+def test_each_result_is_a_value_with_its_derivation(asked: dict[str, Any]) -> None:
+    """As its float and as its equations have it, named, with the price's source; JSON has floats."""
+    found = Engine.plan(**ASKED | {"hardware": ["H100", "L40S"]} | asked)
+    for option in (found.best, found.options[-1]):
+        for name, value in option.found.items():
+            shown = getattr(option, name)
+            assert shown.si == pytest.approx(value, rel=1e-12)
+            assert value == option.value(name)
+            assert shown.name == name.replace("_", " ")
+            assert shown.origin.how
+            assert option.name in shown.origin.brief
+            priced = option.candidate.words.partition(" ")[0] in shown.origin.how
+            assert priced or name != "fleet_price"
+            if name in VOCABULARY:
+                assert Explanation(question_of(option), name).value == pytest.approx(value)
+        assert show(option, "fleet_price") == option.fleet_price
+    units = {"cost": "USD/h", "energy": "kW", "devices": "1"}[found.objective]
+    assert found.best.fleet_price.to(units).magnitude > 0
+    assert isinstance(found.best.fleet_devices, float)
+    assert found.best.replicas >= 1
+    low, high = found.band or (0.0, 0.0)
+    assert low < high
+    assert "end of the band" in found.band[0].name
+    assert all(type(each) in (str, int, float) for each in found.to_dict()["options"][0].values())
+
+
+def test_what_an_author_gives_is_a_rate_and_a_count() -> None:
+    """20 a second, 20 samples a second and 20 are one rate; a time is none."""
+    asked = {"model": "Llama3_8B", "hardware": "H100"}
+    hour = assumed("1 h", "an hour")
+    rates = (
+        assumed(20, "rate"),
+        assumed(72_000, "requests") / hour,
+        assumed("20 sample/s", "rate"),
+        20,
+    )
+    plans = [
+        Engine.plan(**asked, rate=rate, prompt_tokens=assumed(512, "prompt")) for rate in rates
+    ]
+    assert {each.best.value("fleet_price") for each in plans} == {
+        plans[-1].best.value("fleet_price")
+    }
+    loads = [Engine.load(**asked, rate=rate, requests=20) for rate in (rates[0], rates[1], 20)]
+    assert len({each.value("request_latency") for each in loads}) == 1
+    with pytest.raises(UnitError, match="a value in s was given"):
+        Engine.plan(**asked, rate=assumed("20 s", "time"))
+    with pytest.raises(UnitError, match="a value in token was given"):
+        Engine.plan(**asked, rate=assumed("20 token", "tokens"))
 
 
 def test_what_a_copy_serves_is_what_a_run_serves(found: Planned) -> None:
@@ -64,7 +119,7 @@ def test_what_a_copy_serves_is_what_a_run_serves(found: Planned) -> None:
         model="Llama3_8B",
         hardware=service.system or service.device,
         tensor_parallel=service.parallelism.tensor,
-        rate=float(f"{0.9 * option['replica_rate']:.3g}"),
+        rate=float(f"{0.9 * option.value('replica_rate'):.3g}"),
         estimate="calibrated",
         requests=3000,
     )
@@ -81,9 +136,9 @@ def test_a_price_that_was_replaced_does_not_count() -> None:
 
 def test_easier_goals_never_cost_more(found: Planned) -> None:
     easier = Engine.plan(**(ASKED | {"time_per_output_token": "60 ms"}))
-    assert easier.best["fleet_price"] <= found.best["fleet_price"]
+    assert easier.best.value("fleet_price") <= found.best.value("fleet_price")
     slower = Engine.plan(**(ASKED | {"rate": 10}))
-    assert slower.best["fleet_price"] <= found.best["fleet_price"]
+    assert slower.best.value("fleet_price") <= found.best.value("fleet_price")
 
 
 def test_no_point_of_the_front_is_beaten(found: Planned) -> None:
@@ -102,11 +157,14 @@ def test_given_prices_decide() -> None:
     cheap = Engine.plan(**(ASKED | {"price": {"L40S": "0.001 USD/h", "H100": "99 USD/h"}}))
     assert cheap.best.service.device.key == "Cloud.L40S"
     by_energy = Engine.plan(**(ASKED | {"objective": "energy"}))
-    assert by_energy.best["fleet_price"] == pytest.approx(
-        by_energy.best["fleet_devices"] * by_energy.best.service.device.power.to("W").magnitude  # type: ignore[union-attr]
+    assert by_energy.best.value("fleet_price") == pytest.approx(
+        by_energy.best.value("fleet_devices")
+        * by_energy.best.service.device.power.tdp.to("W").magnitude  # type: ignore[union-attr]
     )
     fewest = Engine.plan(**(ASKED | {"objective": "devices"}))
-    assert fewest.best["fleet_devices"] == min(each["fleet_devices"] for each in fewest.options)
+    assert fewest.best.value("fleet_devices") == min(
+        each.value("fleet_devices") for each in fewest.options
+    )
 
 
 def test_goals_that_nothing_meets_say_what_comes_nearest() -> None:
@@ -169,7 +227,7 @@ def test_a_cached_prefix_needs_fewer_machines_and_speculation_more_for_a_rate() 
     asked = PLANNED | {"prompt_tokens": 2000, "estimate": "roofline"}
     plain = Engine.plan(**asked)
     cached = Engine.plan(**asked, prefix_share=0.9, prefix_count=1)
-    assert cached.best["fleet_price"] < plain.best["fleet_price"]
+    assert cached.best.value("fleet_price") < plain.best.value("fleet_price")
     assert "90% of each prompt from the cache" in str(cached)
     assert "switched_on" in cached.to_dict()
     assert "switched_on" not in plain.to_dict()
@@ -181,7 +239,7 @@ def test_speculation_meets_a_pace_that_nothing_else_does() -> None:
     with pytest.raises(InvalidValueError, match="serves Llama"):
         Engine.plan(**asked)
     found = Engine.plan(**asked, speculation=drafted)
-    assert found.best["time_per_output_token"] <= 3.2e-3
+    assert found.best.value("time_per_output_token") <= 3.2e-3
 
 
 def test_a_switch_that_does_not_go_with_the_model_says_why() -> None:
@@ -236,7 +294,7 @@ def test_copies_of_attention_that_share_experts_are_tried_and_agree_with_load() 
     """Eight of them serve more than eight devices that share each sequence, as `load` says, too."""
     found = Engine.plan(hardware="HGX_H200", **DEEPSEEK)
     options = {str(each.service.parallelism): each for each in found.options}
-    assert options["DP8 EP8"]["replica_rate"] > 1.15 * options["TP8 EP8"]["replica_rate"]
+    assert options["DP8 EP8"].replica_rate > 1.15 * options["TP8 EP8"].replica_rate
     assert found.best.service.parallelism.data > 1
     assert "on each of" in str(found)
     for name, option in options.items():
@@ -250,7 +308,7 @@ def test_copies_of_attention_that_share_experts_are_tried_and_agree_with_load() 
             prompt_tokens=2000,
             output_tokens=500,
             estimate="calibrated",
-            rate=option["replica_rate"],
+            rate=option.value("replica_rate"),
             requests=50,
         )
         assert loaded.steady is not None
@@ -260,7 +318,7 @@ def test_copies_of_attention_that_share_experts_are_tried_and_agree_with_load() 
             ("running_requests", "running_requests", 0.08),
         ):
             value = loaded.steady.value(closed)
-            assert value == pytest.approx(option[planned], rel=near), (name, closed)
+            assert value == pytest.approx(option.value(planned), rel=near), (name, closed)
 
 
 def test_a_dense_model_has_no_experts_to_share() -> None:
@@ -276,9 +334,11 @@ def test_users_who_think_ask_as_often_as_their_answers_let_them() -> None:
     """2,000 users in a circle of 20 s and an answer: Little's law, and a run of the same users."""
     found = Engine.plan(**USERS, users=2000, think_time=20.0)
     for option in found.options:
-        latency = option["time_to_first_token"] + 127 * option["time_per_output_token"]
-        assert option["required_rate"] == pytest.approx(2000 / (20 + latency))
-        assert option["replicas"] == math.ceil(option["required_rate"] / option["replica_rate"])
+        latency = option.value("time_to_first_token") + 127 * option.value("time_per_output_token")
+        assert option.value("required_rate") == pytest.approx(2000 / (20 + latency))
+        assert option.value("replicas") == math.ceil(
+            option.value("required_rate") / option.value("replica_rate")
+        )
     best = found.best
     assert "2,000 users who think for 20 s" in str(found)
     assert found.to_dict()["goals"]["users"]["value"] == 2000
@@ -286,7 +346,7 @@ def test_users_who_think_ask_as_often_as_their_answers_let_them() -> None:
         model="Llama3_8B",
         hardware=best.service.system or best.service.device,
         tensor_parallel=best.service.parallelism.tensor,
-        users=round(2000 / best["replicas"]),
+        users=round(2000 / best.value("replicas")),
         think_time=20.0,
         estimate="calibrated",
     )
@@ -373,22 +433,25 @@ def test_times_are_labelled_as_those_of_a_full_copy_and_its_use_is_told() -> Non
     found = Engine.plan(model="Llama3_8B", hardware="H100", rate=5)
     best, text = found.best, " ".join(str(found).split())
     row = (
-        f"bf16, full at {best['replica_rate']:.3g} requests/s "
-        f"(batch {best['running_requests']:,.0f}): "
+        f"bf16, full at {best.value('replica_rate'):.3g} requests/s "
+        f"(batch {best.value('running_requests'):,.0f}): "
     )
     assert row in text
     assert "batch" not in text.partition(row)[0]
-    assert best["replica_use"] == pytest.approx(5 / best["replica_rate"])
-    assert f"a copy of the first gets {best['replica_use']:.0%} of the rate that fills it" in text
-    assert set(found.table.replica_use) == {each["replica_use"] for each in found.options}
+    assert best.value("replica_use") == pytest.approx(5 / best.value("replica_rate"))
+    assert (
+        f"a copy of the first gets {best.value('replica_use'):.0%} of the rate that fills it"
+        in text
+    )
+    assert set(found.table.replica_use) == {each.value("replica_use") for each in found.options}
     users = Engine.plan(model="Llama3_8B", hardware="H100", users=50)
     # They wait less than at a full copy, and so ask more often.
-    assert f"{users.best['required_rate']:.3g} requests/s or more" in str(users)
-    assert f"gets {users.best['replica_use']:.0%} or more of the rate" in " ".join(
+    assert f"{users.best.value('required_rate'):.3g} requests/s or more" in str(users)
+    assert f"gets {users.best.value('replica_use'):.0%} or more of the rate" in " ".join(
         str(users).split()
     )
     two = Engine.plan(model="Llama3_8B", hardware="H100", rate=5, pools="two")
-    assert f"a pair of pools of the first gets {two.best['replica_use']:.0%}" in str(two)
+    assert f"a pair of pools of the first gets {two.best.value('replica_use'):.0%}" in str(two)
 
 
 def test_a_plan_near_a_copys_limit_leaves_queueing_to_load_and_says_so() -> None:
@@ -397,13 +460,13 @@ def test_a_plan_near_a_copys_limit_leaves_queueing_to_load_and_says_so() -> None
     asked |= {"prompt_tokens": 1000, "output_tokens": 300}
     found = Engine.plan(**asked, price="2 USD/h")
     best, text = found.best, " ".join(str(found).split())
-    assert best["replica_use"] > 0.95
+    assert best.value("replica_use") > 0.95
     assert "without a wait for a place in the batch (don't set it as a limit)" in text
     assert "`Engine.load` tells the wait" in text
-    limit = int(best["running_requests"])
+    limit = int(best.value("running_requests"))
     free = Engine.load(**asked, estimate="calibrated")
     held = Engine.load(**asked, estimate="calibrated", running_limit=limit)
-    assert free.value("time_to_first_token") <= 1.1 * best["time_to_first_token"]
+    assert free.value("time_to_first_token") <= 1.1 * best.value("time_to_first_token")
     times = held.value("time_to_first_token") / held.steady.value("steady_first_token")
     assert times > 5
     assert f"requests queue: their first token takes {times:.1f} times" in " ".join(
@@ -424,14 +487,14 @@ def test_borrowed_constants_are_marked_and_stand_by_the_slow_edge() -> None:
     edges = [
         (each.slow or {"fleet_price": math.inf})["fleet_price"]
         if each.loans
-        else each["fleet_price"]
+        else each.value("fleet_price")
         for each in found.options
     ]
     assert edges == sorted(edges)
     for before, after in pairwise(found.options):
         # None that borrows stands above a measured one that costs as much or less.
         if before.loans and not after.loans:
-            assert before.slow["fleet_price"] < after["fleet_price"]
+            assert before.slow["fleet_price"] < after.value("fleet_price")
     text = " ".join(str(found).split())
     assert "* AMD Instinct MI300X 192 GB borrows share of the memory bandwidth from" in text
     assert "stand by what they take at the slow edge of their band" in text
@@ -450,14 +513,14 @@ def test_what_reading_prompts_borrows_counts_as_much_as_what_a_decode_step_does(
     """An RTX 3090 lends no arithmetic to a decode step; to prompts, half its time, it does."""
     asked: dict[str, Any] = {"model": "Llama3_8B", "hardware": "RTX3090", "price": "1 USD/h"}
     half = Engine.plan(**asked, rate=4)
-    assert half.best["prompt_share"] > 0.4
+    assert half.best.value("prompt_share") > 0.4
     assert [each.constant for each in half.best.loans] == ["compute_fraction"]
     text = " ".join(str(half).split())
     assert "1* " in text
     assert "borrows share of the peak from RTX4090" in text
     # With short prompts and long answers the same loan decides less than a tenth.
     little = Engine.plan(**asked, rate=0.1, prompt_tokens=32, output_tokens=1000)
-    assert little.best["prompt_share"] < 0.08
+    assert little.best.value("prompt_share") < 0.08
     assert little.borrowed == []
 
 

@@ -34,45 +34,48 @@ def two() -> Planned:
 def test_each_pair_of_pools_meets_the_goals(two: Planned) -> None:
     for each in two.options:
         assert each.prefill is not None
-        assert each["time_to_first_token"] <= 0.5
-        assert each["time_per_output_token"] <= 0.03
-        assert each["margin"] >= 1
-        assert (each["replicas"] - 1) * each["replica_rate"] < 150
-        assert each["replicas"] * each["replica_rate"] >= 150
+        assert each.value("time_to_first_token") <= 0.5
+        assert each.value("time_per_output_token") <= 0.03
+        assert each.value("margin") >= 1
+        assert (each.value("replicas") - 1) * each.value("replica_rate") < 150
+        assert each.value("replicas") * each.value("replica_rate") >= 150
         # What reads prompts is never busier than always, and so is what decodes.
-        assert 0 < each["prefill_use"] < 1
-        assert 0 < each["decode_use"] <= 1
+        assert 0 < each.value("prefill_use") < 1
+        assert 0 < each.value("decode_use") <= 1
         # Both pools are in one node of eight.
-        assert each["replica_devices"] <= 8
+        assert each.value("replica_devices") <= 8
 
 
 def test_the_bill_is_that_of_both_pools(two: Planned) -> None:
     best = two.best
     assert best.prefill is not None
-    reads = best["prefill_copies"] * best.prefill.service.parallelism.devices
-    decodes = best["decode_copies"] * best.service.parallelism.devices
-    assert best["replica_devices"] == reads + decodes
-    prefill = best["replicas"] * reads * best.prefill.price
-    decode = best["replicas"] * decodes * best.candidate.price
-    assert best["fleet_price"] == pytest.approx(prefill + decode)
-    assert best["prompt_share"] == pytest.approx(prefill / (prefill + decode))
+    reads = best.value("prefill_copies") * best.prefill.service.parallelism.devices
+    decodes = best.value("decode_copies") * best.service.parallelism.devices
+    assert best.value("replica_devices") == reads + decodes
+    prefill = best.value("replicas") * reads * best.prefill.price
+    decode = best.value("replicas") * decodes * best.candidate.price
+    assert best.value("fleet_price") == pytest.approx(prefill + decode)
+    assert best.value("prompt_share") == pytest.approx(prefill / (prefill + decode))
     # Tokens in and out, each at its price, are the whole bill: 150 requests of 1,000 and 200.
-    into, out = best["prompt_token_price"] * 150_000, best["answer_token_price"] * 30_000
+    into, out = (
+        best.value("prompt_token_price") * 150_000,
+        best.value("answer_token_price") * 30_000,
+    )
     assert into == pytest.approx(prefill)
-    assert into + out == pytest.approx(best["fleet_price"])
+    assert into + out == pytest.approx(best.value("fleet_price"))
 
 
 def test_energy_counts_the_power_of_both_pools() -> None:
     option = Engine.plan(**ASKED, pools="two", objective="energy").best
     assert option.prefill is not None
     power = [
-        each.service.device.power.to("W").magnitude * count * each.service.parallelism.devices
+        each.service.device.power.tdp.to("W").magnitude * count * each.service.parallelism.devices
         for each, count in (
-            (option.prefill, option["prefill_copies"]),
-            (option.candidate, option["decode_copies"]),
+            (option.prefill, option.value("prefill_copies")),
+            (option.candidate, option.value("decode_copies")),
         )
     ]
-    assert option["fleet_price"] == pytest.approx(option["replicas"] * sum(power))
+    assert option.value("fleet_price") == pytest.approx(option.value("replicas") * sum(power))
 
 
 def test_what_a_pair_serves_is_what_a_run_serves(two: Planned) -> None:
@@ -84,9 +87,11 @@ def test_what_a_pair_serves_is_what_a_run_serves(two: Planned) -> None:
         model="Llama3_8B",
         hardware=option.service.system or option.prefill.service.system or "HGX_H100",
         tensor_parallel=option.service.parallelism.tensor,
-        data_parallel=round(option["decode_copies"]),
-        prefill=PrefillPool(copies=round(option["prefill_copies"]), tensor_parallel=reads.tensor),
-        rate=0.9 * option["replica_rate"],
+        data_parallel=round(option.value("decode_copies")),
+        prefill=PrefillPool(
+            copies=round(option.value("prefill_copies")), tensor_parallel=reads.tensor
+        ),
+        rate=0.9 * option.value("replica_rate"),
         prompt_tokens=1000,
         output_tokens=200,
         estimate="calibrated",
@@ -94,13 +99,15 @@ def test_what_a_pair_serves_is_what_a_run_serves(two: Planned) -> None:
     )
     assert loaded.value("time_per_output_token") <= 0.03 * 1.1
     assert loaded.value("time_to_first_token") <= 0.5 * 1.1
-    assert loaded.value("saturation_rate") > option["replica_rate"]
+    assert loaded.value("saturation_rate") > option.value("replica_rate")
 
 
 def test_either_is_the_better_of_both_and_says_why(two: Planned) -> None:
     one, either = Engine.plan(**ASKED), Engine.plan(**ASKED, pools="either")
     assert all(each.prefill is None for each in one.options)
-    assert either.best["fleet_price"] == min(one.best["fleet_price"], two.best["fleet_price"])
+    assert either.best.value("fleet_price") == min(
+        one.best.value("fleet_price"), two.best.value("fleet_price")
+    )
     assert len(either.options) == len(one.options) + len(two.options)
     assert either.pairs > 100
     text = str(either)
@@ -115,8 +122,8 @@ def test_two_pools_that_lose_say_why() -> None:
     found = Engine.plan(**asked, pools="either")
     assert found.best.prefill is None
     second = next(each for each in found.options if each.prefill is not None)
-    assert second["fleet_devices"] == 2
-    assert found.best["fleet_devices"] == 1
+    assert second.value("fleet_devices") == 2
+    assert found.best.value("fleet_devices") == 1
     assert "2.00 times the cost" in str(found)
     assert "of the time, and those that decode are" in str(found)
 
@@ -133,14 +140,14 @@ def test_two_pools_keep_a_pace_that_one_does_not() -> None:
 def test_a_faster_link_never_costs_more() -> None:
     asked = ASKED | {"hardware": ["H100"]}
     prices = [
-        Engine.plan(**asked, pools="two", prefill_link_bandwidth=link).best["fleet_price"]
+        Engine.plan(**asked, pools="two", prefill_link_bandwidth=link).best.value("fleet_price")
         for link in ("2 GB/s", "20 GB/s", "200 GB/s")
     ]
     assert prices == sorted(prices, reverse=True)
     overlapped = Engine.plan(
         **asked, pools="two", prefill_link_bandwidth="2 GB/s", prefill_overlap=True
     )
-    assert overlapped.best["fleet_price"] <= prices[0]
+    assert overlapped.best.value("fleet_price") <= prices[0]
     with pytest.raises(InvalidValueError, match=r"Nearest is prefill on .*each token"):
         Engine.plan(**asked, pools="two", prefill_link_bandwidth="1 MB/s")
 
@@ -214,7 +221,7 @@ def test_sequences_may_be_shared() -> None:
     assert layouts[1, 2].front["time_to_first_token"][0] < (
         0.6 * layouts[1, 1].front["time_to_first_token"][0]
     )
-    assert layouts[1, 2]["replica_devices"] == 2
+    assert layouts[1, 2].replica_devices == 2
     alone = Engine.plan(**asked, context_parallel=2)
     assert all(each.service.parallelism.context == 2 for each in alone.options)
 
@@ -224,16 +231,16 @@ def test_stages_work_on_a_batch_each() -> None:
     asked = {"model": "Llama3_8B", "hardware": "HGX_H100", "precision": "bf16"}
     found = Engine.plan(**asked, rate=1, pipeline_parallel=2, estimate="roofline")
     option = next(each for each in found.options if each.service.parallelism.tensor == 1)
-    batch = option["running_requests"]
+    batch = option.value("running_requests")
     served = Engine.serve(
         **asked, batch_size=2 * batch, pipeline_parallel=2, prompt_tokens=512, output_tokens=128
     )
     step = served.decode_at(576).value("latency")
     assert option.service.parallelism.pipeline == 2
-    assert option["replica_devices"] == 2
+    assert option.value("replica_devices") == 2
     # A step, and the prompts that come in its time.
-    assert step < option["time_per_output_token"]
-    rate = option["replica_rate"]
+    assert step < option.value("time_per_output_token")
+    rate = option.value("replica_rate")
     assert rate < 2 * batch / (127 * step)
 
 
@@ -247,7 +254,7 @@ def test_uneven_experts_cost_rate_where_they_are_spread() -> None:
     even, uneven = Engine.plan(**asked), Engine.plan(**asked, expert_imbalance=1.8)
 
     def rates(found: Planned) -> dict[tuple[int, int], float]:
-        layouts = ((each.service.parallelism, each["replica_rate"]) for each in found.options)
+        layouts = ((each.service.parallelism, each.value("replica_rate")) for each in found.options)
         return {(layout.tensor, layout.expert): rate for layout, rate in layouts}
 
     before, after = rates(even), rates(uneven)
@@ -262,7 +269,7 @@ def test_only_what_decodes_guesses() -> None:
     with pytest.raises(InvalidValueError, match="serves Llama"):
         Engine.plan(**asked, pools="two")
     found = Engine.plan(**asked, pools="two", speculation=drafted, prefill_link_bandwidth="50 GB/s")
-    assert found.best["time_per_output_token"] <= 3.2e-3
+    assert found.best.value("time_per_output_token") <= 3.2e-3
     assert found.best.prefill is not None
     assert found.best.prefill.service.switches.speculation is None
 
@@ -284,7 +291,7 @@ def test_the_command_prints_what_the_engine_says(capsys: pytest.CaptureFixture[s
         prefill_overlap=True,
         context_parallel=[1, 2],
     )
-    assert told["options"][0]["fleet_price"] == pytest.approx(found.best["fleet_price"])
+    assert told["options"][0]["fleet_price"] == pytest.approx(found.best.value("fleet_price"))
     assert told["options"][0]["prefill_device"] == "NVIDIA L40S"
     assert main(["plan", "Llama3_8B", "--rate", "1", "--expert-imbalance", "much"]) == 1
     assert "--expert-imbalance must be a number" in capsys.readouterr().err

@@ -18,8 +18,9 @@ import mlsim
 
 PACKAGE = Path(mlsim.__path__[0])
 CONTRACTS = Path(__file__).parents[2] / ".importlinter"
-# Rooms and stones of the ground at the top level, and modules that one question loads.
-MOST_NAMES, MOST_MODULES = 20, 36
+# Rooms and stones of the ground at the top level, and modules that one question loads: `values`
+# is a stone with six of them.
+MOST_NAMES, MOST_MODULES = 21, 42
 # Holds files, and no code.
 DATA = "data"
 

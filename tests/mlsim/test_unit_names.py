@@ -8,7 +8,8 @@ import sys
 
 import pytest
 
-from mlsim.units import DEFINITIONS, known_factor, quantity
+from mlsim.units import DEFINITIONS, known_factor
+from mlsim.values import quantity
 from mlsim.zoo import spaces
 
 UNITS = sorted(

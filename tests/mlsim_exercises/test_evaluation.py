@@ -172,6 +172,26 @@ def test_quantities_are_converted() -> None:
     assert evaluate(task).answer == 250.0
 
 
+def test_a_share_that_is_a_float_as_well_is_a_number() -> None:
+    """Of the T4's time at batch 64, 68 % is memory-bound; 100 times the share is not 6,754 %."""
+    ask = (
+        "from mlsim import Engine; p = Engine.solve(model='ResNet50', hardware='T4', batch_size=64)"
+    )
+    task = Exercise(
+        "e", "T", "number", "?", "100 * p.memory_bound_share", "{answer:.0f}", unit="%", setup=ask
+    )
+    assert evaluate(task).answer == pytest.approx(67.54, abs=0.01)
+
+
+def test_what_counts_is_a_number_whatever_the_exercise_calls_it() -> None:
+    """A count knows its own unit, such as users; "times" and "GPUs" are words to its library."""
+    ask = "from mlsim import Engine; s = Engine.serve(model='Llama3_8B', hardware='H100')"
+    task = Exercise("e", "T", "number", "?", "s.largest_batch", "{answer:g}", setup=ask)
+    for unit in ("times", "GPUs", ""):
+        task = Exercise(**{**task.__dict__, "unit": unit})
+        assert evaluate(task).answer > 100
+
+
 def test_choices() -> None:
     task = Exercise("e", "T", "choice", "?", "'a'", "", choices=("a", "b"))
     assert evaluate(task).answer == "a"

@@ -28,8 +28,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from mlsim.display.number import Number
     from mlsim.display.showing import show
+    from mlsim.display.tables import column, table
     from mlsim.engine import Engine
     from mlsim.engine.anatomy import (
         anatomy,
@@ -62,6 +62,7 @@ if TYPE_CHECKING:
     from mlsim.solvers.training.training import Training
     from mlsim.systems.cluster import Cluster
     from mlsim.systems.system import System
+    from mlsim.values import given
     from mlsim.workloads.adapters import LoRA, QLoRA
     from mlsim.workloads.huggingface import load_config
     from mlsim.workloads.language import Transformer
@@ -96,7 +97,6 @@ _HOMES = {
     "Load": "mlsim.solvers.load",
     "Model": "mlsim.workloads.model",
     "Models": "mlsim.zoo.spaces",
-    "Number": "mlsim.display.number",
     "Profile": "mlsim.solvers.forward.profile",
     "QLoRA": "mlsim.workloads.adapters",
     "Regions": "mlsim.zoo.spaces",
@@ -106,9 +106,11 @@ _HOMES = {
     "Training": "mlsim.solvers.training.training",
     "Transformer": "mlsim.workloads.language",
     "anatomy": "mlsim.engine.anatomy",
+    "column": "mlsim.display.tables",
     "estimate_training_for": "mlsim.engine.anatomy",
     "failures": "mlsim.measured.failures_and_prices",
     "largest_batch": "mlsim.engine.anatomy",
+    "given": "mlsim.values",
     "lab": "mlsim.measured.lab",
     "language_models": "mlsim.measured.language_models",
     "load_config": "mlsim.workloads.huggingface",
@@ -149,7 +151,6 @@ __all__ = [
     "Load",
     "Model",
     "Models",
-    "Number",
     "Profile",
     "QLoRA",
     "Regions",
@@ -159,8 +160,10 @@ __all__ = [
     "Training",
     "Transformer",
     "anatomy",
+    "column",
     "estimate_training_for",
     "failures",
+    "given",
     "lab",
     "language_models",
     "largest_batch",

@@ -25,7 +25,7 @@ import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib import import_module
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 
 class MlsimError(Exception):
@@ -194,30 +194,35 @@ def unknown_name(
 
 
 def unknown_attribute(
-    what: str, name: str, there: Iterable[str], results: Iterable[str] = ()
+    what: str,
+    name: str,
+    there: Iterable[str],
+    results: Iterable[str] = (),
+    way: str = "[{!r}]",
 ) -> UnknownNameError:
     """Make the error for an attribute that is not there, with the nearest that is.
 
-    `results` are asked for in brackets.
+    `results` are asked for by name, in the `way` that is given.
 
     >>> print(unknown_attribute("a plan", "pric", ["best"], ["fleet_price", "price"]))
     a plan has no attribute 'pric'. Did you mean ['price']?
     """
     public = [each for each in there if not each.startswith("_")]
     near = closest(name, [*public, *results], 1)
-    way = f"{near[0]!r}" if near and near[0] in public else f"{near}"
-    return UnknownNameError(
-        f"{what} has no attribute {name!r}.{f' Did you mean {way}?' if near else ''}"
-    )
+    nearest = [f"{each!r}" if each in public else way.format(each) for each in near]
+    hint = f" Did you mean {nearest[0]}?" if near else ""
+    return UnknownNameError(f"{what} has no attribute {name!r}.{hint}")
 
 
 class Suggesting:
     """What refuses an attribute that it does not have with the nearest that it has."""
 
     __slots__ = ()
+    # How code asks for what has a name and no attribute.
+    _way: ClassVar[str] = "[{!r}]"
 
     def _by_name(self) -> Iterable[str]:
-        """Return what is asked for in brackets, by name."""
+        """Return what is asked for by name, in that way."""
         return ()
 
     if not TYPE_CHECKING:  # which must go on to see what is not there
@@ -232,11 +237,12 @@ class Suggesting:
                 results = tuple(self._by_name())
             except (MlsimError, NotImplementedError):
                 results = ()  # what can't be computed has none
-            raise unknown_attribute(f"{type(self).__name__!r} object", name, dir(self), results)
+            kind = f"{type(self).__name__!r} object"
+            raise unknown_attribute(kind, name, dir(self), results, self._way)
 
 
 def check_whole(name: str, value: Any, least: int = 1, most: int | None = None) -> int:
-    """Return a whole number, or refuse what is none.
+    """Return a whole number, or refuse what is none. A value that counts is one.
 
     Raises
     ------
@@ -246,6 +252,8 @@ def check_whole(name: str, value: Any, least: int = 1, most: int | None = None) 
     >>> check_whole("nodes", 4)
     4
     """
+    if isinstance(value, float) and hasattr(value, "__index__") and value.is_integer():
+        value = int(value)  # a value that counts, which is a float as well
     if (
         isinstance(value, bool)
         or not isinstance(value, int)

@@ -1,7 +1,7 @@
-"""Units: one small registry, made when the first quantity is.
+"""Units: their names, their sizes, and how people write them.
 
-Inside the package numbers are plain floats in base units (s, B, FLOP, ...).
-Quantities stand at the door only: `quantity(12.0, "s")`. `flop`, `byte`,
+Inside the package numbers are plain floats in base units (s, B, FLOP, ...). Quantities stand
+at the door only: `values` makes them, of these definitions. `flop`, `byte`,
 `token`, `parameter`, `sample`, `element`, `USD` and `kg CO2e` are dimensions of
 their own, so adding a byte to a number is an error. GB is 1e9 bytes, GiB 2**30.
 
@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 from mlsim.errors import InvalidValueError, UnitError
 
 if TYPE_CHECKING:
-    from pint import Quantity, UnitRegistry
+    from pint import UnitRegistry
 
 
 # Base units first, each a dimension; then what is made of them. An integer
@@ -76,44 +76,6 @@ _PART = re.compile(r"\s*([*/])\s*")
 
 
 @cache
-def registry() -> UnitRegistry[Any]:
-    """Return the registry, made on the first call (which imports Pint)."""
-    import pint
-    from pint.delegates.formatter.full import FullFormatter
-
-    class ShortNames(FullFormatter):
-        """Print symbols ("TB/s"), whatever precision the format asks for."""
-
-        def format_quantity(  # type: ignore[override]
-            self, quantity: Any, quantity_spec: str = "", *args: Any, **options: Any
-        ) -> str:
-            spec = quantity_spec if "~" in quantity_spec else quantity_spec + "~"
-            spec = spec if spec[-1:].isalpha() else spec + "P"
-            return super().format_quantity(quantity, spec, *args, **options)
-
-    units: UnitRegistry[Any] = pint.UnitRegistry(None)
-    units.load_definitions(DEFINITIONS.strip().splitlines())
-    units.formatter = ShortNames(units)  # type: ignore[assignment]
-    units.formatter.default_format = "~P"
-    return units
-
-
-def quantity(value: Any, unit: str) -> Quantity[Any]:
-    """Return a Pint quantity of `value` in `unit`.
-
-    >>> print(f"{quantity(2.039, 'TB/s').to('GB/s'):.0f}")
-    2039 GB/s
-    """
-    return registry().Quantity(value, _parsed(unit))
-
-
-@cache
-def _parsed(unit: str) -> Any:
-    """Parse a unit once: it costs some 40 microseconds each time."""
-    return registry().Unit("" if unit == "1" else unit)
-
-
-@cache
 def factor(unit: str, base: str) -> float:
     """Return what one `unit` is in `base` units.
 
@@ -131,13 +93,29 @@ def factor(unit: str, base: str) -> float:
     import pint
 
     try:
-        return float(quantity(1.0, unit).to(_parsed(base)).magnitude)
+        units = _plain_registry()
+        return float(units.Quantity(1.0, "" if unit == "1" else unit).to(base).magnitude)
     except pint.UndefinedUnitError as error:
-        raise UnitError(f"unknown unit {unit!r}; expected {base}, such as 'G{base}'.") from error
+        raise UnitError(f"unknown unit {unit!r}; expected {base}{_such_as(base)}.") from error
     except pint.DimensionalityError as error:
         raise UnitError(f"a value in {unit} was given where {base} is expected.") from error
     except (ArithmeticError, AssertionError, TokenError, ValueError) as error:
-        raise UnitError(f"{unit!r} is no unit; expected {base}, such as 'G{base}'.") from error
+        raise UnitError(f"{unit!r} is no unit; expected {base}{_such_as(base)}.") from error
+
+
+def _such_as(base: str) -> str:
+    """Name a unit that is in use beside a base unit, if it takes prefixes."""
+    return f", such as '{'m' if base == 's' else 'G'}{base}'" if base in _SCALED else ""
+
+
+@cache
+def _plain_registry() -> UnitRegistry[Any]:
+    """Return Pint's own registry: it knows what the table of names does not, and says why."""
+    import pint
+
+    units: UnitRegistry[Any] = pint.UnitRegistry(None)
+    units.load_definitions(DEFINITIONS.strip().splitlines())
+    return units
 
 
 def to_base(value: Any, base: str, name: str) -> Any:
@@ -168,7 +146,12 @@ def to_base(value: Any, base: str, name: str) -> Any:
         return magnitude * _factor_for(unit.strip() or "1", base, name)
     units = getattr(value, "units", None)
     if units is not None:
-        scale = _factor_for(f"{units:~C}" or "1", base, name)
+        try:
+            scale = _factor_for(f"{units:~C}" or "1", base, name)
+        except UnitError as error:
+            if not isinstance(value, float):
+                raise
+            raise UnitError(f"{error} float(...) leaves the unit out, if it is meant.") from None
         return value.magnitude if scale == 1.0 else value.magnitude * scale
     if base == "1":
         return value
@@ -176,6 +159,22 @@ def to_base(value: Any, base: str, name: str) -> Any:
         f"{name} needs a unit: {value!r} could mean anything. "
         f"Give text such as '2 {base}', or a quantity."
     )
+
+
+def unitless(value: Any) -> Any:
+    """Return a value that counts, and has no unit, as the number that it is; else what it was.
+
+    Also within lists. What has a unit keeps it, so that a wrong one is found.
+
+    >>> from mlsim.values import given
+    >>> unitless([given(8, "GPUs"), "2 TB/s"])
+    [8, '2 TB/s']
+    """
+    if type(value) in (list, tuple):
+        return type(value)(map(unitless, value))
+    if isinstance(value, float) and getattr(value, "base", "") == "1":
+        return int(value) if value.is_integer() else float(value)
+    return value
 
 
 def _factor_for(unit: str, base: str, name: str) -> float:
@@ -193,6 +192,8 @@ _PREFIXES: Mapping[str, tuple[tuple[float, str], ...]] = {
 }
 # Bytes that something holds: with the prefixes of drivers, so that they compare with a device's.
 MEMORY = "memory"
+# FLOP beyond the prefixes that people know: the work of a run is given by its power of ten.
+BEYOND_PREFIXES = 1e18
 _SCALED = ("B", "B/s", "FLOP", "FLOP/s", "s")
 
 # Units with which people count what has no prefix in use, from a size up.
@@ -241,32 +242,28 @@ def scale_for(value: float, base: str) -> tuple[float, str]:
     return table[-1][0], table[-1][1] + base
 
 
-def scaled(value: float, base: str) -> Quantity[Any]:
-    """Return a quantity in the unit that a person would choose.
-
-    >>> print(scaled(312e12, "FLOP/s"))
-    312.0 TFLOP/s
-    """
-    scale, unit = scale_for(float(value), base)
-    return quantity(value / scale, unit)
-
-
 def text(value: float, base: str, digits: int = 4) -> str:
     """Write a number with its unit, to `digits` significant digits.
 
     >>> text(0.00014412, "s"), text(25557032, "parameter"), text(0.84, "1")
     ('144.1 µs', '25,557,032 parameter', '0.84')
     """
-    if base == "FLOP" and 1e18 <= abs(value) < math.inf:
-        # Beyond the prefixes that people know, the work of a run is given by its power of ten.
+    if base == "FLOP" and BEYOND_PREFIXES <= abs(value) < math.inf:
         return f"{value:.{digits}g} FLOP"
     scale, unit = scale_for(float(value), base)
-    number = value / scale
-    if float(number).is_integer() and abs(number) < 1e15:
-        shown = f"{int(number):,}"
-    else:
-        shown = f"{number:,.{max(digits, 1)}g}" if abs(number) < 10**digits else f"{number:,.0f}"
+    shown = number_text(value / scale, digits)
     return shown if unit == "1" else f"{shown} {unit}"
+
+
+def number_text(number: float, digits: int = 4) -> str:
+    """Write a number to `digits` significant digits, a whole one in full.
+
+    >>> number_text(199.0), number_text(18029.31), number_text(2.3456, 3)
+    ('199', '18,029', '2.35')
+    """
+    if float(number).is_integer() and abs(number) < 1e15:
+        return f"{int(number):,}"
+    return f"{number:,.{max(digits, 1)}g}" if abs(number) < 10**digits else f"{number:,.0f}"
 
 
 def held(value: float) -> str:
@@ -276,6 +273,22 @@ def held(value: float) -> str:
     ('79.65 GiB', '161.3 KiB')
     """
     return text(value, MEMORY)
+
+
+def rounded(number: float, digits: int) -> str:
+    """Write a number to `digits` significant digits, zeros too; a whole one in full.
+
+    >>> [rounded(each, 2) for each in (2.04, 99.6, 173.4, 18029.31, 199.0, 0.0123)]
+    ['2.0', '100', '173', '18,029', '199', '0.012']
+    """
+    if not math.isfinite(number):
+        return number_text(number, digits)
+    if abs(number) < 1e15 and math.isclose(number, round(number), rel_tol=1e-14):
+        return number_text(round(number), digits)  # 8 µs are 7.999999999999999 of them
+    size = math.floor(math.log10(abs(float(f"{number:.{digits - 1}e}"))))
+    if not -5 < size < 15:
+        return f"{number:.{digits}g}"
+    return f"{number:,.{max(digits - 1 - size, 0)}f}"
 
 
 _EXPONENT = re.compile(r"(?<=\d)e([+-]?)0*(\d+)")

@@ -158,7 +158,7 @@ def plain_number(value: Any, unit: str) -> float:
             # units that count ("times", "%") are unknown to its library
             if not unit or not getattr(value, "dimensionless", False):
                 raise
-            value = value.to("dimensionless").magnitude * (100 if unit == "%" else 1)
+            value = float(value) * (100 if unit == "%" else 1)
     number = float(value)
     if not math.isfinite(number):
         raise ValueError(f"got {number}")
@@ -166,8 +166,11 @@ def plain_number(value: Any, unit: str) -> float:
 
 
 def is_quantity(value: Any) -> bool:
-    """Say whether a value carries a unit, as Pint's quantities do."""
-    return hasattr(value, "magnitude") and hasattr(value, "to")
+    """Say whether a value carries a unit, as Pint's quantities do.
+
+    What is a float as well, such as a share, is taken as that: 100 times it is in percent.
+    """
+    return hasattr(value, "magnitude") and hasattr(value, "to") and not isinstance(value, float)
 
 
 def _wrong_answers(exercise: Exercise, names: dict[str, Any], answer: Any) -> tuple[Any, ...]:

@@ -30,6 +30,10 @@ def test_a_score_by_hand() -> None:
     found = score([row(10.0, 12.0), row(10.0, 5.0), row(10.0, None)])
     # Errors of 20 %, 50 % and, of the roofline, 100 %.
     assert (found.rows, found.error, found.close, found.ratio) == (3, 0.5, 1 / 3, 1.2)
+    assert found.ratio.origin.brief == (
+        "median of predicted over measured speed, the best answer: computed over 3 published rows"
+    )
+    assert found.error.text == "50 %"
     assert score([row(10.0, None)], "calibrated") is None
     assert score([]) is None
 

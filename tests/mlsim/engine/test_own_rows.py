@@ -10,7 +10,7 @@ import pytest
 from mlsim import Engine
 from mlsim.engine.own_rows import OwnRow, asked, read
 from mlsim.errors import InvalidValueError, MlsimError, UnitError, WrongKindError
-from mlsim.units import quantity
+from mlsim.values import quantity
 
 SOLVE = {
     "kind": "solve",

@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from mlsim import show
 from mlsim.engine import rival_scores
+from mlsim.errors import UnknownNameError
 
 ANSWERS = Path(__file__).parents[3] / "benchmarks" / "rivals" / "answers.csv"
 
@@ -20,6 +22,15 @@ def test_scores_of_kinds_are_parts_of_those_of_all():
             assert each.rows > 2
             assert min(each.error, each.our_error) > 0
             assert max(each.close, each.our_close) <= 1
+
+
+def test_a_score_of_a_rival_is_a_value_that_says_over_how_many_rows():
+    each = rival_scores()[0]
+    found = show(each, "our_error")
+    assert found == each.our_error
+    assert f"over {each.rows:,} rows" in found.origin.brief
+    with pytest.raises(UnknownNameError, match="our_error"):
+        show(each, "their_error")
 
 
 @pytest.mark.skipif(not ANSWERS.exists(), reason="benchmarks aren't part of the package")

@@ -97,7 +97,7 @@ def test_the_cell_that_selects(namespace: dict[str, object], capsys) -> None:
         "Model: ResNet-50 v1.5 (CNN)",
         "Hardware: NVIDIA A100 SXM 80 GB (2020)",
         "",
-        "Model FLOPs (inference): 8.178368512 GFLOP",
+        "Model FLOPs (inference): 8.18 GFLOP",
         "Hardware Peak TFLOP/s: 312 TFLOP/s",
         "Hardware Memory BW: 2.0 TB/s",
     ]

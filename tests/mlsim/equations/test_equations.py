@@ -63,7 +63,12 @@ from mlsim.solvers.gemm.layer import equations_for as layer_equations, every_equ
 from mlsim.solvers.serving.phase import equations_for
 from mlsim.solvers.serving.switched import BESIDE, ROUND
 from mlsim.solvers.training.plan import NETWORK_TRAINING, TRAINING
-from mlsim.units import quantity
+from mlsim.units import DEFINITIONS
+from mlsim.values import quantity
+
+# Pint alone: its quantities keep the unit of what counts, too.
+PINT = pint.UnitRegistry(None)
+PINT.load_definitions(DEFINITIONS.strip().splitlines())
 
 each_equation = pytest.mark.parametrize(
     "each", EQUATIONS.values(), ids=lambda equation: equation.name
@@ -258,6 +263,10 @@ def values_of(name: str, *shape: int) -> np.ndarray:
     return np.random.default_rng(seed).uniform(0.5, 100.0, shape)
 
 
+def in_pint(value: Any, unit: str) -> Any:
+    return PINT.Quantity(value, "" if unit == "1" else unit)
+
+
 @each_equation
 def test_dimensions_agree(each: Equation) -> None:
     if each.counts:
@@ -266,9 +275,9 @@ def test_dimensions_agree(each: Equation) -> None:
         assert not isinstance(result, bool)
         return
     rows = (OPERATORS,) if each.sums else ()
-    arguments = [quantity(values_of(name, *rows), term(name).unit) for name in each.inputs]
-    result = each(*arguments)
-    expected = quantity(1.0, each.unit)
+    arguments = [in_pint(values_of(name, *rows), term(name).unit) for name in each.inputs]
+    result = each.function(*arguments)
+    expected = in_pint(1.0, each.unit)
     assert result.dimensionality == expected.dimensionality
     # Base units go in, so the very unit comes out, not a multiple of it.
     assert np.allclose(result.to(each.unit).magnitude, result.magnitude, rtol=1e-12, atol=0)
@@ -279,7 +288,7 @@ def test_what_adds_or_compares_refuses_another_dimension(name: str) -> None:
     each = EQUATIONS[name]
     good, bad = (quantity(2.0, term(each.inputs[0]).unit), quantity(2.0, "sample"))
     with pytest.raises(pint.DimensionalityError):
-        each(good, bad)
+        each.function(good, bad)
 
 
 @each_equation

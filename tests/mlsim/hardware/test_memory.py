@@ -156,12 +156,12 @@ def test_answers_print_memory_in_gib_and_traffic_in_gb() -> None:
         assert "of 80 GiB" in body
         assert " GB" not in body
     # 1.5 GiB of memory is free; the same number of bytes that move are 1.611 GB.
-    assert str(term("memory_free").scaled(1.5 * GIB)) == "1.5 GiB"
+    assert str(term("memory_free").scaled(1.5 * GIB)) == "1.50 GiB"
     assert term("bytes_moved").text(1.5 * GIB) == "1.611 GB"
-    weights = service["weight_memory"]
+    weights = service.weight_memory
     assert str(weights.units) == "GiB"
     assert weights.to("B").magnitude == pytest.approx(service.value("weight_memory"))
-    assert show(service, "memory_free").text == f"{service['memory_free'].magnitude:.4g} GiB"
+    assert show(service, "memory_free").text == f"{service.memory_free.magnitude:.3g} GiB"
     both = show(service, "weight_memory") + show(service, "cache_memory")
     assert both.text.endswith(" GiB")
     assert service.to_dict()["memory_capacity"] == {"value": 80.0 * GIB, "unit": "B"}

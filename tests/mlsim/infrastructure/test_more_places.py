@@ -109,6 +109,16 @@ def test_a_grid_without_hours_names_those_that_have_some() -> None:
         Grids.World.at(12)
 
 
+def test_an_hour_knows_where_it_comes_from_and_so_does_what_is_computed_of_it() -> None:
+    day = Grids.California.hourly
+    noon, night = day.at(20), Grids.California.at(6)
+    assert noon.name == "carbon intensity of California at 20 h UTC, 2023"
+    assert all(f"[@{day.source}]" in each.origin.how for each in (noon, night, day.mean))
+    assert day.quote[:10] in noon.origin.how
+    assert (night / noon).name == f"{night.name} / {noon.name}"
+    assert day.mean.name == "carbon intensity of California of a day, 2023"
+
+
 @pytest.mark.parametrize("hour", [-1, 24, 1.5, True, "noon"])
 def test_what_is_no_hour_is_refused(hour: object) -> None:
     with pytest.raises(InvalidValueError, match="from 0 to 23"):
@@ -463,12 +473,12 @@ def test_a_file_of_a_data_centre_is_checked() -> None:
 
 
 def test_idle_devices_draw_a_part_of_what_they_may() -> None:
-    found = [device for device in Hardware if device.idle_power is not None]
+    found = [device for device in Hardware if device.power.idle is not None]
     assert len(found) >= 12
     for device in found:
-        assert device.idle_power < device.power
+        assert device.power.idle < device.power.tdp
         assert not list(idle_power(device))
-    assert Hardware.Cloud.T4.idle_power.magnitude == 8
+    assert Hardware.Cloud.T4.power.idle.magnitude == 8
 
 
 def test_an_idle_device_that_draws_all_is_found() -> None:
@@ -485,7 +495,7 @@ def test_an_idle_device_that_draws_all_is_found() -> None:
 
 
 def test_a_whole_system_draws_more_than_its_devices() -> None:
-    found = [system for system in Systems if system.power is not None]
+    found = [system for system in Systems if system.power.max is not None]
     assert len(found) >= 4
     for system in found:
         assert not list(whole_power(system))
@@ -493,7 +503,7 @@ def test_a_whole_system_draws_more_than_its_devices() -> None:
     # 6,500 W less eight times 400 W, shared by eight.
     assert Systems.HGX_A100.host_power_per_device.magnitude == pytest.approx(412.5)
     pair = System("Two T4", Hardware.Cloud.T4, devices=2, link_bandwidth="16 GB/s")
-    assert pair.power is pair.idle_power is pair.host_power_per_device is None
+    assert pair.power.max is pair.power.idle is pair.host_power_per_device is None
 
 
 @pytest.mark.parametrize(("watts", "count"), [(5000.0, 1), (20000.0, 1), (10200.0, 0)])

@@ -93,8 +93,8 @@ def test_a_bad_table_of_failures_names_its_columns(tmp_path: Path) -> None:
 def test_the_optimal_size_of_chinchilla() -> None:
     """70 billion parameters and 1.4 trillion tokens are 5.88e23 FLOP."""
     best = Engine.optimal_size(training_flops="5.88e23 FLOP")
-    assert best.parameters.magnitude == pytest.approx(70e9)
-    assert best.tokens.magnitude == pytest.approx(1.4e12)
+    assert best.optimal_parameters == pytest.approx(70e9)
+    assert best.optimal_tokens == pytest.approx(1.4e12)
     assert best.value("training_flops") == 6 * 70e9 * 1.4e12
     assert "hoffmann2022training" in str(best.explain("optimal_tokens"))
 

@@ -137,3 +137,12 @@ def test_devices_are_those_of_the_zoo() -> None:
         assert math.isnan(row.peak) or row.peak > 1e13
     assert math.isnan(DEVICES.loc["Cloud.K80", "peak"])
     assert set(accelerators("Workstation")["name"]) & {"NVIDIA GeForce RTX 4090", "Apple M1"}
+
+
+def test_a_doubling_time_is_a_value_that_says_what_grew_and_of_how_many_points() -> None:
+    fit = growth_of(language_models(), "tokens", since=2022)
+    time = fit.doubling_time
+    assert time == pytest.approx(1 / fit.slope)
+    assert time.name == "years in which tokens doubled"
+    assert time.origin.brief.endswith(f", line fitted to {fit.points} logarithms")
+    assert (12 * time).si == pytest.approx(12 / fit.slope)

@@ -97,3 +97,19 @@ def test_a_bad_table_is_refused_with_its_line(
     with pytest.raises(DataFileError, match=words) as refused:
         reader(path)
     assert f"{path}:2" in str(refused.value)
+
+
+def test_counts_peaks_and_rates_are_values_that_say_where_they_stand() -> None:
+    units = next(row for row in execution_units() if row.id == "UNIT-005")
+    peak = units.by_name("peak")
+    assert peak.si == units.peak
+    assert "108 × 4 × 256 MAC × 2 FLOP/MAC × " in peak.origin.how
+    assert "[@nvidia2020ampere]" in peak.origin.how
+    assert units.by_name("multiply_adds_per_cycle") == units.multiply_adds_per_cycle == 110592
+    image = published_rate("stored set").published / published_rate("images").published
+    assert image.base == "B/sample"
+    assert image.si == pytest.approx(138e9 / 1281167)
+    assert (
+        "[@keshav2019imagenet]" in image.origin.how or "[@datacomp2024imagenet]" in image.origin.how
+    )
+    assert published_rate("JPEG engine").published == 7000

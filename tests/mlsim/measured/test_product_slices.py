@@ -39,3 +39,13 @@ def test_no_product_beats_the_bound(key: str) -> None:
 def test_another_device_is_refused() -> None:
     with pytest.raises(NotMeasuredError, match=r"There are: Cloud\.H100, Cloud\.B200"):
         measured_formats("Cloud.A100")
+
+
+def test_a_measured_time_says_of_which_product_and_where_it_stands() -> None:
+    row = next(row for row in measured_stairs() if (row.rows, row.outputs) == (129, 51200))
+    where = "measured on A100, sglang, M=129, N=51,200, K=8,192 [@nvidia2026aiconfigurator]"
+    assert row.time().origin.brief == f"measured time in bf16 = 845 µs, {where}"
+    cube = next(row for row in measured_formats("Cloud.B200") if row.rows == row.outputs == 1024)
+    gain = cube.speedup("fp4")
+    assert gain == pytest.approx(cube.seconds["bf16"] / cube.seconds["fp4"])
+    assert "fastest backend, M=1,024" in gain.origin.how

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from mlsim import Engine
-from mlsim.errors import DataFileError, NotMeasuredError
+from mlsim.errors import DataFileError, NotMeasuredError, UnknownNameError
 from mlsim.measured import MeasuredLoad, measured_loads
 from mlsim.measured.services_under_load import LOADED_SERVICES, load_services
 
@@ -64,6 +64,22 @@ def test_no_service_beats_the_bound() -> None:
             kv_cache="bf16", prompt_tokens=row.prompt_tokens, output_tokens=2, estimate="bound",
         )  # fmt: skip
         assert alone.value("time_per_output_token") < row.per_token
+
+
+def test_a_measured_time_is_a_value_with_its_service_and_source() -> None:
+    """Named as the prediction's, so that one column shows both; the float stays in s."""
+    row = _of(2)[0]
+    for name, seconds in {
+        "time_to_first_token": row.first_token,
+        "time_per_output_token": row.per_token,
+    }.items():
+        value = getattr(row, name)
+        assert value.si == pytest.approx(seconds, rel=1e-12)
+        assert value.name == f"measured {name.replace('_', ' ')}"
+        assert f"{row.users} users" in value.origin.how
+        assert f"[@{row.source}]" in value.origin.how
+    with pytest.raises(UnknownNameError, match="time_to_first_token"):
+        row.by_name("first_token_time")
 
 
 def test_lengths_are_drawn_as_the_client_draws_them() -> None:

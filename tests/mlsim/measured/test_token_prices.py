@@ -16,6 +16,10 @@ def test_a_request_is_worked_by_hand() -> None:
     assert (row.input_price, row.output_price) == (0.59, 0.79)
     # 2,000 tokens in, 500 out.
     assert row.of_request(2000, 500).to("USD").magnitude == pytest.approx(0.001575)
+    told = row.of_request(2000, 500).origin
+    assert told.name == "price of a request of 2,000 + 500 tokens from Groq"
+    assert f"0.59 and 0.79 USD per million in and out, as asked on {row.date}" in told.brief
+    assert row.source in told.how
 
 
 def test_prices_are_dated_and_of_one_kind() -> None:

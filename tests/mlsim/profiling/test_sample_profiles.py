@@ -25,8 +25,17 @@ def test_each_has_its_file_its_source_and_its_license() -> None:
 def test_the_published_points_of_the_graphs() -> None:
     """Their authors derived 93.07, 48.29 and 26.94 FLOP/byte, 32.0, 37.6 and 25.4 TFLOP/s."""
     kernels = read_profile(sample_profile("vllm_a100_graphs")).kernels
-    points = {(round(k.intensity.magnitude, 2), round(k.rate.magnitude / 1e12, 1)) for k in kernels}
+    points = {(round(k.intensity.magnitude, 2), round(k.rate.si / 1e12, 1)) for k in kernels}
     assert points == {(93.07, 32.0), (48.29, 37.6), (26.94, 25.4)}
+
+
+def test_figures_of_a_kernel_say_which_counters_they_are_from() -> None:
+    graph = read_profile(sample_profile("vllm_a100_graphs")).kernels[0]
+    how = graph.intensity.origin.how
+    assert "sm__ops_path_tensor_src_bf16_dst_fp32_sparsity_off.sum" in how
+    assert "dram__bytes_read.sum + dram__bytes_write.sum" in how
+    assert graph.rate.si == graph.flop_count / graph.seconds
+    assert "gpu__time_duration.sum" in graph.bandwidth().origin.how
 
 
 def test_the_kernels_of_a_prefill_add_up() -> None:
@@ -57,9 +66,15 @@ def test_resnet50_on_a_processor_is_counted_as_the_book_counts_it() -> None:
     assert largest.calls == 3 * 5
     assert largest.flop_count == 15 * 2 * 8 * 256 * 14 * 14 * 256 * 9
     machine = load_device(sample_profile("resnet50_xeon_machine"))
-    assert largest.rate.magnitude < machine.compute.figure("fp32").si
+    assert largest.rate.si < machine.compute.figure("fp32").si
     with pytest.raises(NotMeasuredError, match="counts no bytes"):
         both.kernels[0].bytes()
+
+
+def test_a_figure_of_a_measured_machine_cites_no_document() -> None:
+    peak = load_device(sample_profile("resnet50_xeon_machine")).compute.peak("fp32")
+    assert "mlsim measure" in peak.origin.brief
+    assert "[@" not in peak.origin.brief
 
 
 def test_a_name_that_is_none_is_refused() -> None:

@@ -11,7 +11,7 @@ from mlsim import quantities
 from mlsim.equations import EQUATIONS
 from mlsim.errors import UnknownNameError
 from mlsim.quantities import VOCABULARY, Term, term
-from mlsim.units import quantity
+from mlsim.values import quantity
 from mlsim.workloads.operators import COLUMNS
 
 each_term = pytest.mark.parametrize("each", VOCABULARY.values(), ids=lambda entry: entry.name)

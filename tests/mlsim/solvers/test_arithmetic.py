@@ -35,6 +35,10 @@ EXPLAINED = {
         "Anatomy._view": PLACES,
         "Anatomy.total": ADDED,
     },
+    "anatomy/figures.py": {
+        "Figures.intensity": "two figures as values, whose quotient says what it is of",
+        "figure": ADDED,
+    },
     "anatomy/limits.py": {"module": SEARCH, "_last": SEARCH},
     "anatomy/parts.py": {"_one": ADDED},
     "anatomy/rows.py": {"kernel_rows": ADDED},
@@ -148,13 +152,11 @@ EXPLAINED = {
     "training/optimal_size.py": {"OptimalSize.report": PRINTED},
     "training/search.py": {"_divisors": WHOLE, "candidates": WHOLE, "_recipes": WHOLE},
     "training/training.py": {
-        "Training.shares": "each part of a step over the whole, for all parts alike",
         "Training.factors": "each of a row of times over the one before it",
-        "Training.device_hours": PRINTED,
     },
     "training/job.py": {"Job.variant": WHOLE},
     "training/network_validate.py": {"_micro_batch": WHOLE},
-    "training/training_report.py": {"whole_words": PRINTED, "_tokens": PRINTED},
+    "training/training_report.py": {"whole_words": PRINTED, "_tokens": PRINTED, "spent": PRINTED},
     "training/spread.py": {
         "parallelism_of": WHOLE,
         "data_copies": WHOLE,

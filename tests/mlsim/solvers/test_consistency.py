@@ -136,7 +136,7 @@ def test_a_higher_peak_explains_a_shorter_step() -> None:
     plain = Engine.train(**LARGER)
     fast = Engine.train(**LARGER, peak_flops=2 * plain.device.compute.peak("bf16"))
     assert fast.value("peak_rate") == 2 * plain.value("peak_rate")
-    assert fast.mfu < 1
+    assert fast.model_flops_utilization < 1
     assert fast.explain("model_flops_utilization").to_dict()["inputs"]
     origins = {
         each["quantity"]: each["origin"]

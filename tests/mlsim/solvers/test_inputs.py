@@ -18,7 +18,7 @@ from mlsim.errors import (
     WrongKindError,
 )
 from mlsim.solvers.inputs import validate
-from mlsim.units import quantity
+from mlsim.values import given as assumed, quantity
 
 WHOLE = "batch_size must be a whole number from 1 up, not "
 
@@ -46,7 +46,7 @@ WHOLE = "batch_size must be a whole number from 1 up, not "
         (10**400, WHOLE + f"{10**400}."),
         (np.array(0), WHOLE + "array(0)."),
         (np.array(2.5), WHOLE + "array(2.5)."),
-        (quantity(1.5, "sample"), WHOLE + "<Quantity(1.5, 'sample')>."),
+        (quantity(1.5, "sample"), WHOLE + "1.5."),
         ([1, 2, 0], "entry 2 of 3: " + WHOLE + "0."),
         ((1, 2.5), "entry 1 of 2: " + WHOLE + "2.5."),
         ([1, "8"], "entry 1 of 2: " + WHOLE + "the text '8'. Leave out the quotes."),
@@ -105,7 +105,10 @@ def test_a_batch_in_seconds(solve) -> None:
 
 @pytest.mark.parametrize(
     "given",
-    [8, 8.0, np.int64(8), np.float32(8), np.array(8), quantity(8, "sample"), quantity(8, "image")],
+    [
+        *(8, 8.0, np.int64(8), np.float32(8), np.array(8)),
+        *(quantity(8, "sample"), quantity(8, "image"), assumed(8, "images")),
+    ],
     ids=repr,
 )
 def test_a_batch_that_is_one_number(solve, given: object) -> None:

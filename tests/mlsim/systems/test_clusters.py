@@ -107,7 +107,7 @@ def test_clusters_of_the_zoo_have_sources(found: Cluster) -> None:
     assert figure.direction in ("one-way", "both ways")
     assert len(figure.quote.split()) <= 15
     assert found.devices == found.nodes * found.node.devices
-    assert 0 < found.fabric_bandwidth <= found.node.device_bandwidth
+    assert 0 < found.fabric_bandwidth <= found.node.device_bandwidth_si
 
 
 def test_selene_by_hand() -> None:

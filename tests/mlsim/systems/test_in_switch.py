@@ -11,7 +11,7 @@ from mlsim.equations import EQUATIONS
 from mlsim.hardware.measured_kernels import all_reduces
 from mlsim.systems.link_calibration import link_calibration
 
-LINE = Systems.HGX_H200.device_bandwidth
+LINE = Systems.HGX_H200.device_bandwidth_si
 PASSING = [
     row
     for row in all_reduces()

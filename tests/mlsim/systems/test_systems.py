@@ -15,7 +15,7 @@ from mlsim.errors import DataFileError, InvalidValueError, MlsimError, UnitError
 from mlsim.records.references import references
 from mlsim.systems import TOPOLOGIES, System
 from mlsim.systems.system_files import load_system
-from mlsim.units import quantity
+from mlsim.values import quantity
 from mlsim.zoo.resolve import hardware
 from mlsim.zoo.spaces import Systems
 
@@ -34,7 +34,7 @@ def test_a_system_of_ones_own() -> None:
     assert (system.key, system.name, system.source) == ("My node", "My node", "")
     assert (system.devices, system.topology) == (8, "switch")
     assert system.device is Hardware.Cloud.H100
-    assert system.device_bandwidth == 450e9
+    assert system.device_bandwidth_si == 450e9
     assert system.figure is system.figures["link.bandwidth"]
     assert (system.figure.text, system.figure.origin()) == ("450 GB/s", "given")
     assert repr(system) == "<System My node: 8 x NVIDIA H100 SXM 80 GB>"
@@ -63,7 +63,7 @@ def test_a_larger_group_of_a_mesh_is_never_slower(devices: int, rate: float) -> 
 
 @pytest.mark.parametrize("rate", ["450 GB/s", "0.45 TB/s", quantity(450, "GB/s"), "3600 Gb/s"])
 def test_a_rate_in_any_unit(rate: object) -> None:
-    assert node(link_bandwidth=rate).device_bandwidth == pytest.approx(450e9, rel=1e-12)
+    assert node(link_bandwidth=rate).device_bandwidth_si == pytest.approx(450e9, rel=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -147,11 +147,11 @@ def test_a_rate_of_both_ways_is_halved(load: Load) -> None:
     system = load(PAIR)
     assert system.figure.si == 900e9
     assert system.figure.text == "900 GB/s"
-    assert system.device_bandwidth == system.link_bandwidth(2) == 450e9
+    assert system.device_bandwidth_si == system.link_bandwidth(2) == 450e9
     assert (system.key, system.name, system.devices) == ("Pair", "Two H100", 2)
     assert system.device is Hardware.Cloud.H100
     one_way = load(PAIR.replace("both ways", "one-way"))
-    assert one_way.device_bandwidth == one_way.link_bandwidth(2) == 900e9
+    assert one_way.device_bandwidth_si == one_way.link_bandwidth(2) == 900e9
 
 
 def test_a_device_by_the_last_part_of_its_key(load: Load) -> None:
@@ -260,10 +260,10 @@ def test_systems_of_the_zoo_say_what_they_are() -> None:
             assert figure.quote, (system.key, name)
         assert system.figure.direction in ("one-way", "both ways"), system.key
         halved = 0.5 if system.figure.direction == "both ways" else 1.0
-        assert system.device_bandwidth == system.figure.si * halved
-        assert system.link_bandwidth(system.devices) == pytest.approx(system.device_bandwidth)
+        assert system.device_bandwidth_si == system.figure.si * halved
+        assert system.link_bandwidth(system.devices) == pytest.approx(system.device_bandwidth_si)
         # A link is slower than the memory, or the units are wrong.
-        assert system.device_bandwidth < system.device.bandwidth_si, system.key
+        assert system.device_bandwidth_si < system.device.bandwidth_si, system.key
         assert hardware(system.key) is hardware(system.name) is system
 
 

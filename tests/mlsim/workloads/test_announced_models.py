@@ -37,7 +37,14 @@ def test_chinchilla_is_dense_and_its_trillion_are_tokens() -> None:
     chinchilla = next(each for each in ALL if each.name == "Chinchilla")
     assert chinchilla.form == "dense"
     assert chinchilla.parameter_count == 70e9
-    assert chinchilla.figures["training_tokens"].si == 1.4e12
+    assert chinchilla.training_tokens.si == 1.4e12
+    each = chinchilla.training_tokens / chinchilla.parameters
+    assert each.name == "Chinchilla training tokens / Chinchilla parameters"
+    assert each.si == pytest.approx(20)
+    assert f"[@{chinchilla.figures['parameters'].source}]" in each.origin.how
+    assert chinchilla.active_parameters is None
+    glam = next(each for each in ALL if each.name == "GLaM")
+    assert glam.active_parameters < glam.parameters
 
 
 def test_they_are_in_order() -> None:

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from language_models import by_name, counts, each_model, tiny
 
-from mlsim.errors import InvalidValueError
+from mlsim import show
+from mlsim.errors import InvalidValueError, UnknownNameError
 from mlsim.workloads.blocks import Attention, Experts, FeedForward
 from mlsim.workloads.language import Transformer
 from mlsim.workloads.parallelism import Parallelism
@@ -497,3 +498,14 @@ def test_whole_numbers_of_other_types_count_alike() -> None:
     model = Models.Llama3_8B
     assert model.flop_count(np.int64(8)) == model.flop_count(8)
     assert model.flop_count(8.0) == model.flop_count(8)
+
+
+def test_a_number_of_the_architecture_names_its_document() -> None:
+    found = show(Models.Mixtral_8x7B, "experts.per_token")
+    assert found == 2
+    assert found.origin.brief == (
+        "experts.per_token of Mixtral 8x7B: 2; architecture from [@jiang2024mixtral]"
+    )
+    for name in ("experts.heads", "experts", "name", "attention.", "parameter_count.real"):
+        with pytest.raises(UnknownNameError, match="no count of a model is called"):
+            show(Models.Mixtral_8x7B, name)

@@ -107,7 +107,7 @@ def test_it_is_kept_once() -> None:
     assert held == [1.0, 0.0]
     kept, alone = serve(model), serve(tiny(context=4096, attention=MAKES))
     assert 2 * kept.value("cache_memory") == alone.value("cache_memory")
-    assert kept.max_batch_size > alone.max_batch_size
+    assert kept.largest_batch > alone.largest_batch
 
 
 def test_it_is_read_by_both_and_written_by_one() -> None:

@@ -117,6 +117,9 @@ def test_a_real_hybrid_does_little_per_token_of_context(tmp_path: Path) -> None:
     grown = model.flop_count(1, 10_001) - model.flop_count(1, 10_000)
     assert grown == 6 * 2 * 2 * 32 * 128
     assert model.state_bytes_per_sequence == 23 * (4 * 64 * 64 * 128 + 2 * 3 * 6144)
+    states = model.sequence_states
+    assert (states.si, states.base) == (model.state_bytes_per_sequence, "B")
+    assert "23 layers with a state" in states.origin.brief
 
 
 # Tokens that an indexer chooses.

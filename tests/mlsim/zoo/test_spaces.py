@@ -298,7 +298,7 @@ def test_systems_are_of_devices_in_the_zoo() -> None:
         assert system.device in DEVICES
         assert system.source in references()
         assert system.figure.direction in ("one-way", "both ways")
-        assert 0 < system.device_bandwidth < system.device.bandwidth_si
+        assert 0 < system.device_bandwidth_si < system.device.bandwidth_si
 
 
 # Physics.
@@ -336,7 +336,7 @@ def test_a_device_of_three_arguments(slow_chip: Device) -> None:
     assert slow_chip.ridge_point("fp32").magnitude == 1.25
     assert slow_chip.compute.precisions == ("fp32", "fp16")
     assert slow_chip.compute.peak_flops.to("FLOP/s").magnitude == 100
-    assert slow_chip.release_year is slow_chip.power is None
+    assert slow_chip.release_year is slow_chip.power.tdp is None
 
 
 def test_peak_flops_is_that_of_fp16_where_there_is_one() -> None:

@@ -290,15 +290,17 @@ async def _evaluate(page: _Page, expressions: Sequence[Inline]) -> None:
 
 def _inline_error(place: Inline, result: Mapping[str, Any]) -> CellError:
     """Say what an expression raised, at its line."""
-    over_lines = "\n" in place.written
+    hint = None
+    if result["ename"] == "SyntaxError" and "\n" in place.written:
+        hint = "Write it on one line, as Quarto wants it too."
+    elif result["ename"] == "NameError":
+        hint = "Define what it uses in a cell above it."
     return CellError(
         f"the inline expression `{' '.join(place.expression.split())}` raised "
         f"{result['ename']}: {strip_ansi(result['evalue'])}",
         file=place.file,
         line=place.line,
-        hint="Write it on one line, as Quarto wants it too."
-        if over_lines and result["ename"] == "SyntaxError"
-        else "Define what it uses in a cell above it.",
+        hint=hint,
     )
 
 

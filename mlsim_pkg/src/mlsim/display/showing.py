@@ -1,29 +1,22 @@
-"""Numbers that open: `show` makes them of answers, records and measurements."""
+"""Values by name: `show` finds them in answers, records and measurements."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from mlsim.display import published, recorded
-from mlsim.display.number import Number, of_literal
-from mlsim.display.results import of_answer
-from mlsim.errors import UnknownNameError
-from mlsim.solvers.answer import Answer
+from mlsim.errors import InvalidValueError, UnknownNameError
 from mlsim.solvers.forward.profile import Profile, solve
+from mlsim.values import given, is_number
 from mlsim.zoo import resolve
 
-_MAKERS = ((Answer, of_answer), *recorded.MAKERS, *published.MAKERS)
+if TYPE_CHECKING:
+    from mlsim.values.kinds import Quantity
 
 
 def show(
-    what: Any,
-    name: str = "latency",
-    *,
-    unit: str | None = "",
-    form: str = "",
-    because: str = "",
-) -> Number:
-    """Return a number that shows its work.
+    what: Any, name: str = "", *, unit: str | None = "", form: str = "", because: str = ""
+) -> Quantity:
+    """Return a value by its name as text, where no attribute is written.
 
     Parameters
     ----------
@@ -33,18 +26,17 @@ def show(
         a grid, a data center, a region, a model, a measurement or a published
         figure, or a plain number that you computed yourself.
     name
-        Of a profile, a phase, a run, a footprint or a row: any result. Of a service: any result, or
-        with a phase before it, such as "decode.total_bytes". Of a device or a
+        Of an answer: any result, the first if it is left out; of a service also with a
+        phase before it, such as "decode.total_bytes". Of a device or a
         system: a figure such as "memory.bandwidth" or "link.bandwidth"; or
         "ridge_point", and "device_bandwidth" (of a link, one way). Of a grid, a
         data center or a region: a figure such as "carbon_intensity" (the last on
         record) or "pue.2023". Of a model:
         "parameters"; of a network "inference_flops"; of a language model
-        "active_parameters" and "cache_bytes_per_token" (bf16). Of a plain
-        number: what it is.
+        "active_parameters" and "cache_bytes_per_token" (bf16); and a number of its
+        architecture, "attention.kv_heads". Of a plain number: what it is.
     unit, form
-        How to print it, such as unit="us", form=".1f"; unit=None prints the
-        number alone.
+        How to print it, as `Quantity.show` takes them.
     because
         For a plain number: where it comes from.
 
@@ -58,25 +50,30 @@ def show(
         If a time is asked for that needs more memory than there is.
 
     >>> from mlsim import Engine, Hardware
-    >>> print(show(Engine.solve(model="ResNet50", hardware="A100"), unit="us", form=".1f"))
+    >>> print(show(Engine.solve(model="ResNet50", hardware="A100"), "latency"))
     55.5 µs
     >>> print(show(Hardware.Cloud.A100, "memory.bandwidth"))
     2,039 GB/s
     """
-    made = _made(what, name, because)
-    return made if unit == "" and not form else made.show(unit, form)
+    made = _by_name(what, name, because)
+    return made if unit == "" and not form else made.show(form, unit)
 
 
-def _made(what: Any, name: str, because: str) -> Number:
-    if isinstance(what, Number):
-        return what
-    for kind, make in _MAKERS:
-        if isinstance(what, kind):
-            made: Number = make(what, name)
-            return made
+def _by_name(what: Any, name: str, because: str) -> Quantity:
+    if hasattr(type(what), "by_name"):
+        found: Quantity = what.by_name(name)
+        return found
     if hasattr(what, "index") and hasattr(what, "get") and "hardware" in what:
-        return of_answer(_solve_again(what), name)
-    return of_literal(what, name, because)
+        return show(_solve_again(what), name)
+    if hasattr(what, "named"):
+        kept: Quantity = what.named(name, because=because) if name else what
+        return kept
+    if not is_number(what):
+        raise InvalidValueError(
+            "show takes an answer, a device, a system, a model, a measurement or a number, "
+            f"not {what!r}."
+        )
+    return given(what, name or "number", because)
 
 
 def _solve_again(row: Any) -> Profile:

@@ -96,9 +96,12 @@ _FLAGS = frozenset(("check_memory", "search"))
 
 def _asking(function: Callable[..., Any]) -> Callable[..., Any]:
     """Return a question that, asked with a wrong name, tells the argument that was meant."""
+    from mlsim.units import unitless
 
     @wraps(function)
     def ask(*positional: Any, **given: Any) -> Any:
+        positional = tuple(map(unitless, positional))
+        given = {name: unitless(each) for name, each in given.items()}
         for name in _FLAGS:
             if not isinstance(given.get(name, True), bool):
                 from mlsim.solvers.inputs import check_flag

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from statistics import median
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 from mlsim.engine.solve import solve
 from mlsim.errors import MlsimError, unknown_name
@@ -20,7 +20,11 @@ from mlsim.measured.networks import Measurement, measurements
 from mlsim.measured.services import ServingMeasurement, serving_measurements
 from mlsim.measured.training_steps import TrainingMeasurement, training_measurements
 from mlsim.software import narrower, of_program, without
+from mlsim.values import Origin, of_base
 from mlsim.zoo import spaces
+
+if TYPE_CHECKING:
+    from mlsim.values.plain import Plain
 
 ESTIMATES = ("bound", "roofline", "calibrated")
 CALIBRATED, ROOFLINE = "calibrated", "roofline"
@@ -79,13 +83,14 @@ class Score:
     """How well an estimate does on some rows.
 
     `error` is the median of the errors, as a share of what was measured; `close` the share
-    of rows within a quarter; `ratio` the median of predicted over measured.
+    of rows within a quarter; `ratio` the median of predicted over measured. All three are
+    values that know over how many rows they are.
     """
 
     rows: int
-    error: float
-    close: float
-    ratio: float
+    error: Plain
+    close: Plain
+    ratio: Plain
 
 
 def score(rows: Iterable[Scored], estimate: str = "") -> Score | None:
@@ -102,11 +107,18 @@ def score(rows: Iterable[Scored], estimate: str = "") -> Score | None:
         return None
     ratios = [row.ratio(estimate) for row in kept]
     errors = [abs(each - 1) for each in ratios]
+    by = estimate or "the best answer"
+
+    def value(number: float, what: str, *, share: bool = True) -> Plain:
+        name = f"{what}, {by}"
+        brief = f"{name}: computed over {len(kept):,} published rows"
+        return cast("Plain", of_base(number, "1", Origin(name, brief), share=share))
+
     return Score(
         rows=len(kept),
-        error=median(errors),
-        close=sum(each <= CLOSE for each in errors) / len(kept),
-        ratio=median(ratios),
+        error=value(median(errors), "median error"),
+        close=value(sum(each <= CLOSE for each in errors) / len(kept), "share within a quarter"),
+        ratio=value(median(ratios), "median of predicted over measured speed", share=False),
     )
 
 

@@ -278,7 +278,7 @@ def estimate_training_for(
 
     >>> from mlsim import estimate_training_for
     >>> print(estimate_training_for("LeNet5_Variant", 1000, epoch_time="2.4 s").total)
-    2400.0 s
+    2,400 s
     """
     asked["training"] = True
     found = anatomy(model, hardware=hardware, **asked)

@@ -117,9 +117,11 @@ def _words(words: str) -> str:
 def _of_networks() -> tuple[float, float, str]:
     """Return measured over predicted speed of published training of networks."""
     from mlsim.engine.predict.bands import SHARE, quantile
-    from mlsim.measured.network_steps import network_steps
+    from mlsim.measured.network_rates import network_steps
 
-    speeds = sorted(row.value / row.train(CALIBRATED).samples_per_second for row in network_steps())
+    speeds = sorted(
+        row.value / row.train(CALIBRATED).value("throughput") for row in network_steps()
+    )
     outside = (1 - SHARE) / 2
     words = f"{SHARE:.0%} of {len(speeds)} published rows of training of networks, none fitted"
     return quantile(speeds, outside), quantile(speeds, 1 - outside), words

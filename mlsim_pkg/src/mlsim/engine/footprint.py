@@ -104,7 +104,7 @@ def footprint(
     >>> serving = Engine.serve(model="Llama3_8B", hardware="H100", batch_size=64)
     >>> found = Engine.footprint(serving, data_centre="Google", grid="Germany",
     ...                          host=False)
-    >>> found.device_energy < found.energy
+    >>> found.device_energy < found.facility_energy
     True
     """
     asked = dict(locals())

@@ -96,11 +96,11 @@ def gemm(
 
     >>> from mlsim import Engine
     >>> layer = Engine.gemm(8192, 4096, 4096, hardware="B200", recipe="mxfp8", training=True)
-    >>> print(f"{layer.speedup:.2f}")
+    >>> print(f"{layer.format_speedup:.2f}")
     1.47
     >>> small = Engine.gemm(8192, [512, 4096], 4096, hardware="H100", precision="fp8",
     ...                     estimate="calibrated")
-    >>> [bool(faster) for faster in small.speedup > 1]
+    >>> [bool(faster) for faster in small.format_speedup > 1]
     [False, True]
     """
     asked = dict(locals())

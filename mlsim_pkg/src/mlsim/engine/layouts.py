@@ -12,6 +12,7 @@ from mlsim.errors import InvalidValueError, MlsimError, nearest
 from mlsim.hardware import Device
 from mlsim.solvers.formats import formats
 from mlsim.solvers.plan.options import Candidate, Goals, Option, Refused, tried
+from mlsim.solvers.plan.planned import OBJECTIVES
 from mlsim.solvers.plan.pools import Between, paired
 from mlsim.systems import Cluster, System
 from mlsim.systems.schedulers import Scheduler
@@ -149,7 +150,7 @@ class Search:
                 name = f"{layout.devices} x {device.name}, {precision or 'as released'}"
                 yield Refused(None, name, str(error))
                 continue
-            yield Candidate(made, *cost)
+            yield Candidate(made, *cost, OBJECTIVES[self.prices.objective][0])
 
     def _layouts(self, model: Transformer, most: int) -> Iterator[Parallelism]:
         """Yield tensor parallelism of powers of two, experts divided or spread.

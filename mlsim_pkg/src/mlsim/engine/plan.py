@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mlsim.engine.keywords import SWITCHES
 from mlsim.engine.layouts import Search, listed, once, pools_of, sizes
 from mlsim.engine.load import limited, not_negative
 from mlsim.engine.predict.bands import KIND, Band, band as find_band, lent as find_lent
 from mlsim.engine.rents import Prices
-from mlsim.equations import plans
 from mlsim.errors import InvalidValueError, need
 from mlsim.hardware import Device
 from mlsim.hardware.relatives import Loan
@@ -19,8 +18,10 @@ from mlsim.solvers.arrivals.asked import one_arrival
 from mlsim.solvers.inputs import CALIBRATED, check_estimate, validate
 from mlsim.solvers.noted import farthest, that_matter
 from mlsim.solvers.plan.options import TOGETHER, Goals, Option, Refused, schedulers_in, slowed
+from mlsim.solvers.plan.origins import bought
 from mlsim.solvers.plan.planned import Planned, planned
 from mlsim.solvers.plan.planned_rows import nearest_of
+from mlsim.solvers.question import Known
 from mlsim.solvers.serving.service import Service
 from mlsim.solvers.serving.serving import Serving
 from mlsim.solvers.serving.spread_checks import check_number
@@ -31,6 +32,9 @@ from mlsim.workloads.model import Model
 from mlsim.workloads.requests import check_count
 from mlsim.workloads.switches import Offload, Speculation
 from mlsim.zoo import resolve
+
+if TYPE_CHECKING:
+    from mlsim.values.kinds import Quantity
 
 
 def plan(
@@ -138,8 +142,8 @@ def plan(
 
     >>> from mlsim import Engine
     >>> found = Engine.plan(model="Llama3_8B", rate=20, hardware=["H100", "L40S"])
-    >>> found.best.service.device.name, round(found.best["replicas"])
-    ('NVIDIA H100 SXM 80 GB', 1)
+    >>> print(found.best.service.device.name, found.best.replicas, found.best.fleet_price)
+    NVIDIA H100 SXM 80 GB 1 2.69 USD/h
     """
     keywords = dict(locals())
     need("numpy", "a plan", "arrays")
@@ -187,7 +191,7 @@ def plan(
         if hardware is not None and lost and len(lost) == len(here):
             left_out[where.name] = nearest_of(lost)
     known = find_band("decode", "latency_s", estimate)
-    limits = (1 / known.most, 1 / known.least) if known else None
+    limits = (1 / known.most, 1 / known.least, known.words) if known else None
     if known and estimate == CALIBRATED:
         found = [_marked(each, goals, known) for each in found]
     return planned(
@@ -195,7 +199,7 @@ def plan(
         goals,
         found,
         objective=objective,
-        band=limits,
+        limits=limits,
         pools=pools,
         pairs=sum(search.pairs),
         left_out=left_out,
@@ -238,7 +242,7 @@ def owned(
     power: Any,
     electricity: Any,
     pue: float = 1.2,
-) -> Any:
+) -> Quantity:
     """Return what a device costs per hour that is bought and not rented.
 
     Parameters
@@ -255,19 +259,18 @@ def owned(
         Power of the data center over that of its devices.
 
     >>> from mlsim.engine.plan import owned
-    >>> print(f"{owned(price='30000 USD', years=4, power='700 W', electricity='0.1 USD/kWh'):.2f}")
-    0.94 USD/h
+    >>> print(owned(price="30000 USD", years=4, power="700 W", electricity="0.1 USD/kWh"))
+    0.940 USD/h
     """
-    from mlsim.units import quantity
-
-    found = plans.owned_device_price(
-        _positive("purchase_price", price, "USD"),
-        float(quantity(365.25 * _years(years), "day").to("s").magnitude),
-        _positive("max_power", power, "W"),
-        _pue(pue),
-        _positive("electricity_price", electricity, "USD/J"),
+    known = Known().add(
+        "given",
+        purchase_price=_positive("purchase_price", price, "USD"),
+        device_lifetime=365.25 * 86_400 * _years(years),
+        max_power=_positive("max_power", power, "W"),
+        pue=_pue(pue),
+        electricity_price=_positive("electricity_price", electricity, "USD/J"),
     )
-    return quantity(found, "USD/s").to("USD/h")
+    return bought(known)
 
 
 def _pue(value: Any) -> float:
@@ -282,9 +285,11 @@ def _marked(found: Option | Refused, goals: Goals, known: Band) -> Option | Refu
     if isinstance(found, Refused):
         return found
     if found.prefill is None:
-        lent = _mattering(found.service, found["running_requests"], found["prompt_share"])
+        lent = _mattering(
+            found.service, found.value("running_requests"), found.value("prompt_share")
+        )
     else:
-        lent = _mattering(found.service, found["running_requests"], 0.0)
+        lent = _mattering(found.service, found.value("running_requests"), 0.0)
         lent += _mattering(found.prefill.service, 1.0, 1.0)
     if not lent:
         return found

@@ -5,9 +5,14 @@ from __future__ import annotations
 import csv
 from dataclasses import dataclass, fields
 from functools import cache
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
+from mlsim.errors import unknown_name
 from mlsim.software import FOLDER
+from mlsim.values import Origin, of_base
+
+if TYPE_CHECKING:
+    from mlsim.values.kinds import Quantity
 
 # Of rows of all kinds together.
 ALL = "all"
@@ -64,6 +69,29 @@ class RivalScore:
     close: float
     our_error: float
     our_close: float
+
+    def by_name(self, name: str = "error") -> Quantity:
+        """Return an error, or a share of close rows, as a value.
+
+        Raises
+        ------
+        UnknownNameError
+            If it is none of the four.
+        """
+        who = f"{self.rival}, {self.kind}"
+        words = {
+            "error": f"error of {who}",
+            "close": f"rows within a quarter of {who}",
+            "our_error": f"our error on the rows of {who}",
+            "our_close": f"our rows within a quarter on those of {who}",
+        }
+        if name not in words:
+            raise unknown_name("score", name, words)
+        value = getattr(self, name)
+        brief = (
+            f"{words[name]}: {value:.1%}, over {self.rows:,} rows of benchmarks/rivals/answers.csv"
+        )
+        return of_base(value, "1", Origin(words[name], brief), share=True)
 
 
 @dataclass(frozen=True, slots=True)

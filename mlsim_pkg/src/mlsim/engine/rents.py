@@ -73,7 +73,7 @@ class Prices:
         if self.objective == "devices":
             return 1.0, "devices are counted"
         if self.objective == "energy":
-            power = device.power
+            power = device.power.tdp
             if power is None:
                 return None
             return float(power.to("W").magnitude), f"full power of one device: {power:~P}"

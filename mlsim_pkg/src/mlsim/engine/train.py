@@ -154,11 +154,11 @@ def train(
     >>> from mlsim import QLoRA
     >>> tuned = Engine.train(model="Llama3_8B", hardware="L4", global_batch=16,
     ...                      sequence_tokens=2048, adapters=QLoRA(rank=16), recompute="full")
-    >>> f"{tuned['memory_required'].to('GB'):.1f}, {tuned['trained_share'].magnitude:.2%}"
+    >>> f"{tuned.memory_required.to('GB'):.1f}, {tuned.value('trained_share'):.2%}"
     '8.4 GB, 0.52%'
     >>> images = Engine.train(model="ResNet50", hardware="HGX_H100", global_batch=3200,
     ...                       devices=8, precision="fp16")
-    >>> f"{images.step_time:.0f}, {images.samples_per_second:,.0f} images/s"
+    >>> f"{images.step_time:.0f}, {images.throughput:,.0f} images/s"
     '47 ms, 67,487 images/s'
     """
     keywords = dict(locals())

@@ -12,16 +12,17 @@ import inspect
 import re
 import sys
 import textwrap
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
-from types import ModuleType
-from typing import Any
+from functools import cached_property, update_wrapper
+from types import FunctionType, ModuleType
+from typing import Any, cast
 
 from mlsim import quantities
 from mlsim.equations.functions import Value
 from mlsim.errors import UnknownNameError, nearest
 from mlsim.quantities import Term, term
+from mlsim.values import KINDS
 
 EQUATIONS: dict[str, Equation] = {}
 
@@ -59,8 +60,28 @@ class Equation:
     module: str = ""
 
     def __call__(self, *values: Any, **named: Any) -> Any:
-        """Evaluate the equation."""
-        return self.function(*values, **named)
+        """Evaluate the equation; of values, as a value."""
+        return self.on_values(*values, **named)
+
+    @cached_property
+    def on_values(self) -> Callable[..., Any]:
+        """The function as its module has it: given values, it returns one."""
+        function, kinds, equation = cast("FunctionType", self.function), KINDS, self
+
+        def called(*values: Any, **named: Any) -> Any:
+            # Solvers make many of these calls: they pay for one look at the types.
+            given = (*values, *named.values()) if named else values
+            if kinds and not kinds.isdisjoint(map(type, given)):
+                from mlsim.equations.called import given_values
+
+                return given_values(equation, values, named)
+            return function(*values, **named)
+
+        # With the globals of the equation's module, which tell its question.
+        found = FunctionType(
+            called.__code__, function.__globals__, self.name, None, called.__closure__
+        )
+        return update_wrapper(found, function)
 
     @cached_property
     def expression(self) -> str:
@@ -73,6 +94,16 @@ class Equation:
         tree = ast.parse(textwrap.dedent(inspect.getsource(self.function)))
         returned = [node for node in ast.walk(tree) if isinstance(node, ast.Return)]
         return ast.unparse(returned[0].value) if returned and returned[0].value else ""
+
+    def with_values(self, shown: Mapping[str, str]) -> str:
+        """Return the expression with values, as text, in the place of names.
+
+        >>> from mlsim.equations.roofline import memory_time
+        >>> known = {"bytes_moved": "2 GB", "memory_bandwidth": "2,039 GB/s"}
+        >>> EQUATIONS["memory_time"].with_values(known)
+        '2 GB / 2,039 GB/s'
+        """
+        return re.sub(r"\b[a-z_]+\b", lambda match: shown.get(match[0], match[0]), self.expression)
 
     @property
     def meaning(self) -> str:
@@ -155,7 +186,7 @@ def sorted_by_topic() -> dict[str, Equation]:
 def equation(
     *, source: str, yields: str | None = None, sums: bool = False, counts: bool = False
 ) -> Callable[[Callable[..., Value]], Callable[..., Value]]:
-    """Register a function as an equation; the function itself is unchanged.
+    """Register a function as an equation; given values, it returns a value with its origin.
 
     Symbol and unit of the result are those that the vocabulary has for `yields`, or for
     the function's own name.
@@ -177,7 +208,7 @@ def equation(
         if name in EQUATIONS:
             raise ValueError(f"two equations are called {name}: rename one, and use `yields`.")
         _check_docstring(function)
-        EQUATIONS[name] = Equation(
+        EQUATIONS[name] = made = Equation(
             name=name,
             yields=entry.name,
             function=function,
@@ -189,7 +220,7 @@ def equation(
             counts=counts,
             module=function.__module__,
         )
-        return function
+        return made.on_values
 
     return register
 

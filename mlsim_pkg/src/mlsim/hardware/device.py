@@ -8,13 +8,20 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from mlsim.errors import InvalidValueError, Suggesting, UnitError, UnsupportedPrecisionError
+from mlsim.errors import (
+    InvalidValueError,
+    Suggesting,
+    UnitError,
+    UnsupportedPrecisionError,
+    unknown_name,
+)
 from mlsim.precision import PRECISIONS, Precision, precision
 from mlsim.records import Figure, checked_name, given
-from mlsim.units import MEMORY, quantity, scaled, to_base
+from mlsim.units import MEMORY, to_base
+from mlsim.values import of_base
 
 if TYPE_CHECKING:
-    from pint import Quantity
+    from mlsim.values.kinds import Quantity
 
 # The precision of "the peak" of a device where none is given.
 DEFAULT_PRECISION = "fp16"
@@ -22,9 +29,9 @@ DEFAULT_PRECISION = "fp16"
 INSTEAD = ("bf16", "fp32")
 
 
-def known(figures: Mapping[str, Figure], *names: str) -> Quantity[Any] | None:
-    """Return the first of these figures that is on record, with its unit."""
-    return next((figures[name].quantity for name in names if name in figures), None)
+def known(figures: Mapping[str, Figure], owner: str, *names: str) -> Quantity | None:
+    """Return the first of these figures of something that is on record, as a value."""
+    return next((figures[name].of(owner) for name in names if name in figures), None)
 
 
 @dataclass(frozen=True)
@@ -53,14 +60,14 @@ class Compute(Suggesting):
         return next(wanted, names[0])
 
     @property
-    def peak_flops(self) -> Quantity[Any]:
+    def peak_flops(self) -> Quantity:
         """The dense peak in fp16 (or, without one, in the first precision on record)."""
         names = self.precisions
         return self.peak(DEFAULT_PRECISION if DEFAULT_PRECISION in names else names[0])
 
-    def peak(self, name: str | Precision) -> Quantity[Any]:
+    def peak(self, name: str | Precision) -> Quantity:
         """Return the dense peak in a precision."""
-        return self.figure(name).quantity
+        return self.figure(name).of(self.device)
 
     def figure(self, name: str | Precision) -> Figure:
         """Return the dense peak with its source.
@@ -87,14 +94,15 @@ class Memory(Suggesting):
     """Main memory of a device, and its caches as far as they are known."""
 
     figures: Mapping[str, Figure]
+    device: str = "device"
 
     @property
-    def bandwidth(self) -> Quantity[Any]:
+    def bandwidth(self) -> Quantity:
         """Highest rate to and from main memory."""
-        return self.figures["bandwidth"].quantity
+        return self.figures["bandwidth"].of(self.device)
 
     @property
-    def capacity(self) -> Quantity[Any]:
+    def capacity(self) -> Quantity:
         """Main memory that a program can take: what answers count with.
 
         A maker's "80 GB" may be gibibytes, or more than error correction leaves: what a
@@ -104,17 +112,18 @@ class Memory(Suggesting):
         >>> print(f"{Hardware.Cloud.A100.memory.capacity:.0f}")
         80 GiB
         """
-        return scaled(self.figures["capacity"].si, MEMORY)
+        figure = self.figures["capacity"]
+        return of_base(figure.si, MEMORY, figure.of(self.device)._origin)
 
     @property
-    def printed(self) -> Quantity[Any]:
+    def printed(self) -> Quantity:
         """Size of main memory as its maker prints it on the box.
 
         >>> from mlsim import Hardware
         >>> print(Hardware.Cloud.A100.memory.printed, Hardware.Cloud.TPUv4.memory.printed)
         80 GB 32 GiB
         """
-        return self.printed_figure.quantity
+        return self.printed_figure.of(self.device)
 
     @property
     def printed_figure(self) -> Figure:
@@ -122,12 +131,12 @@ class Memory(Suggesting):
         return self.figures.get("printed") or self.figures["capacity"]
 
     @property
-    def l2(self) -> Quantity[Any] | None:
+    def l2(self) -> Quantity | None:
         """Size of the second-level cache, if known."""
-        return known(self.figures, "l2")
+        return known(self.figures, self.device, "l2")
 
     @property
-    def last_level(self) -> Quantity[Any] | None:
+    def last_level(self) -> Quantity | None:
         """Size of the last cache before main memory, if one is known.
 
         >>> from mlsim import Hardware
@@ -136,7 +145,43 @@ class Memory(Suggesting):
         40 MiB
         256 MiB
         """
-        return known(self.figures, "last_level", "l2")
+        return known(self.figures, self.device, "last_level", "l2")
+
+
+@dataclass(frozen=True)
+class Power(Suggesting):
+    """Power of a device, or of a system with its host, as far as it is known."""
+
+    figures: Mapping[str, Figure]
+    device: str = "device"
+
+    @property
+    def tdp(self) -> Quantity | None:
+        """Thermal design power, if known."""
+        return known(self.figures, self.device, "tdp")
+
+    @property
+    def max(self) -> Quantity | None:
+        """The most that a whole system draws, if known."""
+        return known(self.figures, self.device, "max")
+
+    @property
+    def idle(self) -> Quantity | None:
+        """What it draws while it holds no work, if somebody measured it."""
+        return known(self.figures, self.device, "idle")
+
+
+@dataclass(frozen=True)
+class Link(Suggesting):
+    """What joins a device to others."""
+
+    figures: Mapping[str, Figure]
+    device: str = "device"
+
+    @property
+    def bandwidth(self) -> Quantity:
+        """Its rate as printed; `direction` of the figure says whether of both ways together."""
+        return self.figures["bandwidth"].of(self.device)
 
 
 @dataclass(frozen=True, eq=False, init=False)
@@ -148,7 +193,7 @@ class Device(Suggesting):
     >>> chip = Device("My chip", peak_flops={"fp16": "100 TFLOP/s"},
     ...               memory_bandwidth="1 TB/s", memory_capacity="16 GB")
     >>> print(chip.ridge_point())
-    100.0 FLOP/B
+    100 FLOP/B
 
     Raises
     ------
@@ -165,6 +210,7 @@ class Device(Suggesting):
     form: str
     compute: Compute
     memory: Memory
+    power: Power
     figures: Mapping[str, Figure] = field(repr=False)
 
     def __init__(
@@ -193,8 +239,9 @@ class Device(Suggesting):
         """Set the fields of this frozen object; called while it is made."""
         values: dict[str, Any] = {
             **texts,
-            "compute": Compute(_part(figures, "compute"), texts["name"]),
-            "memory": Memory(_part(figures, "memory")),
+            "compute": Compute(part(figures, "compute"), texts["name"]),
+            "memory": Memory(part(figures, "memory"), texts["name"]),
+            "power": Power(part(figures, "power"), texts["name"]),
             "figures": figures,
         }
         for attribute, value in values.items():
@@ -225,20 +272,10 @@ class Device(Suggesting):
         return int(figure.value) if figure else None
 
     @property
-    def power(self) -> Quantity[Any] | None:
-        """Thermal design power, if known."""
-        return known(self.figures, "power.tdp")
-
-    @property
     def cores(self) -> int | None:
         """Streaming multiprocessors or compute units, if known: each works on a tile alone."""
         figure = self.figures.get("cores")
         return int(figure.value) if figure else None
-
-    @property
-    def idle_power(self) -> Quantity[Any] | None:
-        """What one card drew in W while idle, if somebody measured it."""
-        return known(self.figures, "power.idle")
 
     @cached_property
     def bandwidth_si(self) -> float:
@@ -275,7 +312,7 @@ class Device(Suggesting):
             said = f"as a driver lists it ({self.memory.figures['printed'].text} is printed): "
         return f"{self.name}: {said}{figure.origin()}"
 
-    def ridge_point(self, precision: str = DEFAULT_PRECISION) -> Quantity[Any]:
+    def ridge_point(self, precision: str = DEFAULT_PRECISION) -> Quantity:
         """Return the arithmetic intensity at which the two limits meet.
 
         >>> from mlsim import Hardware
@@ -285,14 +322,34 @@ class Device(Suggesting):
         # Reading a device needs no equations.
         from mlsim.equations import roofline
 
-        peak = self.compute.figure(precision).si
-        return quantity(roofline.ridge_point(peak, self.bandwidth_si), "FLOP/B")
+        figure = self.compute.figure(precision)
+        peak = figure.of(self.name, f"peak {precision}")
+        # In base units: 612.5 would not be exact as TFLOP/s over TB/s.
+        exact = float(roofline.ridge_point(figure.si, self.bandwidth_si))
+        shown: Quantity = roofline.ridge_point(peak, self.memory.bandwidth)
+        ridge = of_base(exact, "FLOP/B", shown._origin)
+        return ridge.named(f"ridge point of {self.name}, {precision}")
+
+    def by_name(self, name: str) -> Quantity:
+        """Return a figure by its name: "memory.bandwidth", "power.tdp", "ridge_point.bf16".
+
+        Raises
+        ------
+        UnknownNameError
+            If there is no such figure on record; suggests the nearest.
+        """
+        what, _, precision = name.partition(".")
+        if what == "ridge_point":
+            return self.ridge_point(precision or DEFAULT_PRECISION)
+        if name not in self.figures:
+            raise unknown_name("figure of this device", name, [*self.figures, "ridge_point"])
+        return self.figures[name].of(self.name)
 
     def __repr__(self) -> str:
         return f"<Device {self.name}: {self.memory.figures['bandwidth'].text}>"
 
 
-def _part(figures: Mapping[str, Figure], prefix: str) -> dict[str, Figure]:
+def part(figures: Mapping[str, Figure], prefix: str) -> dict[str, Figure]:
     """Select the figures below a prefix, compute in the order of precisions."""
     part = {
         name.removeprefix(f"{prefix}."): figure

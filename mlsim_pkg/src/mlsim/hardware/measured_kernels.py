@@ -9,19 +9,24 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from functools import cache
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from mlsim.errors import DataFileError, MlsimError
 from mlsim.precision import precision as find_precision, recorded
 from mlsim.records import DATA
+from mlsim.records.rows import Published
 from mlsim.records.tables import count, positive, read
 from mlsim.units import factor
+from mlsim.values import literal, quantity
+
+if TYPE_CHECKING:
+    from mlsim.values.kinds import Quantity
 
 FOLDER = DATA / "measurements" / "kernels"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class KernelRow:
+class KernelRow(Published):
     """One published result.
 
     Attributes
@@ -46,6 +51,12 @@ class KernelRow:
     source: str
     quote: str
     note: str
+
+    def said(self) -> tuple[str, str]:
+        """Return what was measured, in words: as a name, and in one line of Markdown."""
+        device = self.device.rpartition(".")[2].replace("_", " ")
+        words = f"measured on {device}, {self.software}, {self.year}"
+        return "measured of a kernel", literal(words)
 
     def _in(self, base: str) -> float:
         return self.value * factor(self.unit, base)
@@ -142,14 +153,17 @@ class InPlaceRow(KernelRow):
     precision: str
 
     @property
-    def tensor_bytes(self) -> float:
+    def tensor_bytes(self) -> Quantity:
         """What a cache has to hold to keep the tensor."""
-        return self.elements * find_precision(self.precision).bytes
+        size = quantity(self.elements * find_precision(self.precision).bytes, "B")
+        numbers = f"{self.elements:,} numbers in {self.precision} [@{self.source}]"
+        return size.named("size of the tensor", because=numbers)
 
     @property
-    def rate(self) -> float:
+    def bandwidth(self) -> Quantity:
         """Bytes read and written in a second, wherever they were."""
-        return 2 * self.tensor_bytes / self._in("s")
+        found: Quantity = 2 * self.tensor_bytes / self.published
+        return found.named("rate of the kernel")
 
 
 Row = TypeVar("Row", bound=KernelRow)

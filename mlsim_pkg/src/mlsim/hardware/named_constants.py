@@ -11,13 +11,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mlsim import records
 from mlsim.errors import MlsimError, NotMeasuredError, UnsupportedPrecisionError, unknown_name
 from mlsim.precision import PRECISIONS
+from mlsim.quantities import term
 from mlsim.records.references import references
 from mlsim.units import to_base
+from mlsim.values import Origin, literal
+
+if TYPE_CHECKING:
+    from mlsim.values.kinds import Quantity
 
 FOLDER = records.DATA / "constants"
 
@@ -68,6 +73,22 @@ class DeviceConstants:
                 f"There are: {', '.join(self.peaks)}."
             )
         return self.peaks[name]
+
+    def by_name(self, name: str) -> Quantity:
+        """Return a number of the set as a value, by its attribute's name.
+
+        >>> print(constants("torchao-0.18.0").of("Cloud.H100").by_name("kernel_overhead"))
+        2 µs
+        """
+        words, number = name.replace("_", " "), getattr(self, name)
+        said = f"{self.called} {words} = {term(name).text(number)}: {literal(self.note)}"
+        return term(name).scaled(number, Origin(f"{self.called} {words}", f"{said} {self.cited}"))
+
+    @property
+    def cited(self) -> str:
+        """Where the numbers are from, with a citation."""
+        place, _, key = self.words.rpartition("; ")
+        return f"{literal(place)} [@{key}]"
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,10 +14,15 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from statistics import linear_regression
+from typing import TYPE_CHECKING, cast
 
 from mlsim.errors import DataFileError, InvalidValueError, nearest, unknown_name
 from mlsim.records import DATA
 from mlsim.records.tables import count, positive, read
+from mlsim.values import given
+
+if TYPE_CHECKING:
+    from mlsim.values.plain import Plain
 
 PATH = DATA / "machines" / "processors.csv"
 # What each quantity is counted in.
@@ -69,8 +74,10 @@ def trend(quantity: str) -> list[Year]:
     return [row for row in load(PATH) if row.quantity == quantity]
 
 
-def growth(quantity: str, first: int, last: int, *, column: str = "median") -> float:
+def growth(quantity: str, first: int, last: int, *, column: str = "median") -> Plain:
     """Return the factor by which a quantity grew each year, by a straight line through its logs.
+
+    The factor is a value.
 
     Parameters
     ----------
@@ -88,7 +95,7 @@ def growth(quantity: str, first: int, last: int, *, column: str = "median") -> f
     InvalidValueError
         If fewer than three years are between the two, or the column is neither.
 
-    >>> round(growth("frequency", 2005, 2021), 2)
+    >>> print(growth("frequency", 2005, 2021).show(".2f"))
     0.99
     """
     if column not in ("median", "most"):
@@ -100,7 +107,16 @@ def growth(quantity: str, first: int, last: int, *, column: str = "median") -> f
             f"take years from {trend(quantity)[0].year} to {trend(quantity)[-1].year}."
         )
     logs = [math.log(getattr(row, column)) for row in rows]
-    return math.exp(linear_regression([row.year for row in rows], logs).slope)
+    factor = math.exp(linear_regression([row.year for row in rows], logs).slope)
+    return cast(
+        "Plain",
+        given(
+            factor,
+            f"growth of {quantity.replace('_', ' ')} a year, {first} to {last}",
+            because=f"a straight line through the logarithms of each year's {column} "
+            f"[@{rows[0].source}]",
+        ),
+    )
 
 
 def doubling_years(factor: float) -> float:

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from mlsim import records
 from mlsim.errors import InvalidValueError, nearest
 from mlsim.infrastructure.places import Place
 from mlsim.infrastructure.yearly_figures import figures_by_year
-from mlsim.units import quantity
+from mlsim.values.attributes import result
 
 if TYPE_CHECKING:
-    from pint import Quantity
+    from mlsim.values.kinds import Quantity
 
 # How emissions of bought electricity are counted: by the grids on which it is used,
 # or by the contracts for it.
@@ -34,6 +34,10 @@ class CloudOperator(Place):
     used, and by the contracts for it. `covers` says of what the figures are.
     """
 
+    electricity = result("What it used.")
+    scope2_location = result("Emissions of what it bought, by the grids on which it was used.")
+    scope2_market = result("Emissions of what it bought, by its contracts.")
+
     covers: str
     source: str
 
@@ -43,7 +47,7 @@ class CloudOperator(Place):
         market = self.years("scope2_market")
         return tuple(year for year in self.years("scope2_location") if year in market)
 
-    def intensity(self, account: str = "location", year: int | None = None) -> Quantity[Any]:
+    def intensity(self, account: str = "location", year: int | None = None) -> Quantity:
         """Return Scope 2 over electricity, of a year that has both (or the last).
 
         >>> from mlsim import CloudOperators
@@ -70,8 +74,10 @@ class CloudOperator(Place):
             listed = ", ".join(map(str, both))
             raise InvalidValueError(f"{self.name} has both for {listed}, not for {year!r}.")
         chosen = both[-1] if year is None else year
-        emitted, used = self.figure(name, chosen).si, self.figure("electricity", chosen).si
-        return quantity(emitted / used, "kg_CO2e/J").to("gCO2e/kWh")
+        emitted, used = (self.by_name(f"{each}.{chosen}") for each in (name, "electricity"))
+        what = f"{account}-based Scope 2 over electricity of {self.name}, {chosen}"
+        intensity: Quantity = (emitted / used).to("gCO2e/kWh")
+        return intensity.named(what)
 
     def __repr__(self) -> str:
         return f"<Operator {self.name}: {', '.join(self.quantities)}; {self.covers}>"

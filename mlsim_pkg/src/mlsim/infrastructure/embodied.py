@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from mlsim import records
 from mlsim.errors import nearest
 from mlsim.records import Figure
-from mlsim.units import quantity
 
 if TYPE_CHECKING:
-    from pint import Quantity
+    from mlsim.values.kinds import Quantity
 
 _FIGURES = {"carbon": "kg_CO2e", "lifetime": "s", "utilisation": "1"}
 _TEXTS = ("key", "name", "covers", "source")
@@ -37,33 +36,34 @@ class EmbodiedCarbon:
     figures: Mapping[str, Figure] = field(repr=False)
 
     @property
-    def carbon(self) -> Quantity[Any]:
+    def carbon(self) -> Quantity:
         """What was emitted to make the whole."""
-        return self.figures["carbon"].quantity
+        return self.figures["carbon"].of(self.name)
 
     @property
-    def per_device(self) -> Quantity[Any]:
+    def per_device(self) -> Quantity:
         """The whole over the devices that it covers, in kg CO2e.
 
         >>> from mlsim import Embodied
         >>> print(Embodied.H100.per_device)
-        164.0 kgCO2e
+        164 kgCO2e
         """
-        return quantity(self.figures["carbon"].si / self.devices, "kgCO2e")
+        found: Quantity = (self.carbon / self.devices).to("kgCO2e")
+        return found
 
     @property
-    def lifetime(self) -> Quantity[Any] | None:
+    def lifetime(self) -> Quantity | None:
         """The lifetime that the source assumes, if it does."""
         return self._given("lifetime")
 
     @property
-    def utilisation(self) -> Quantity[Any] | None:
+    def utilisation(self) -> Quantity | None:
         """The share of its lifetime in use that the source assumes, if it does."""
         return self._given("utilisation")
 
-    def _given(self, name: str) -> Quantity[Any] | None:
+    def _given(self, name: str) -> Quantity | None:
         figure = self.figures.get(name)
-        return figure.quantity if figure else None
+        return figure.of(self.name) if figure else None
 
     def __repr__(self) -> str:
         return f"<EmbodiedCarbon {self.name}: {self.figures['carbon'].text}; {self.covers}>"

@@ -7,15 +7,17 @@ import datetime
 import math
 from collections.abc import Collection
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mlsim.errors import DataFileError, UnitError, check_whole, nearest
 from mlsim.records import KINDS
-from mlsim.units import factor, quantity
+from mlsim.units import factor
+from mlsim.values import Origin, literal, quantity
 
 if TYPE_CHECKING:
-    from pint import Quantity
+    from mlsim.values.kinds import Quantity
 
 HOURS = 24
 _TEXTS = ("grid", "period", "clock", "basis", "unit", "kind", "source", "where", "quote")
@@ -52,7 +54,7 @@ class HourlyIntensity:
         scale = factor(self.unit, "kg_CO2e/J")
         return tuple(value * scale for value in self.values)
 
-    def at(self, hour: int) -> Quantity[Any]:
+    def at(self, hour: int) -> Quantity:
         """Return the intensity of the hour that begins at `hour`, from 0 to 23.
 
         >>> from mlsim import Grids
@@ -65,12 +67,23 @@ class HourlyIntensity:
             If it is no hour of a day.
         """
         check_whole("hour", hour, least=0, most=HOURS - 1)
-        return quantity(self.values[hour], self.unit)
+        return self._value(self.values[hour], f"at {hour} h {self.clock}", "mean over all days")
 
     @property
-    def mean(self) -> Quantity[Any]:
+    def mean(self) -> Quantity:
         """The mean of the 24 hours."""
-        return quantity(math.fsum(self.values) / HOURS, self.unit)
+        return self._value(math.fsum(self.values) / HOURS, "of a day", "mean of its hours")
+
+    def _value(self, number: float, when: str, what: str) -> Quantity:
+        name = f"carbon intensity of {self.grid} {when}, {self.period}"
+        made = quantity(number, self.unit)
+        made._origin = partial(self._origin_of, name, what)
+        return made.as_read(",g", self.unit)
+
+    def _origin_of(self, name: str, what: str, value: Quantity) -> Origin:
+        brief = f"{name}: {value.in_full}, {what}, {self.basis}, {self.kind}, [@{self.source}]"
+        where = f"{brief}, {literal(self.where)}: “{literal(self.quote)}”, read {self.read}"
+        return Origin(name, brief, f"{where}\n\n{literal(self.note)}")
 
     @property
     def lowest(self) -> int:

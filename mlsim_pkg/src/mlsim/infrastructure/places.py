@@ -9,14 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from mlsim.errors import InvalidValueError, unknown_name
 from mlsim.infrastructure.hourly import HourlyIntensity
 from mlsim.records import Figure
+from mlsim.values.attributes import count, result
 
 if TYPE_CHECKING:
-    from pint import Quantity
+    from mlsim.values.kinds import Quantity
 
 # What an intensity counts: from mine to waste and the building of the plant, or
 # only what a plant emits while it generates.
@@ -74,6 +75,21 @@ class Place:
             )
         return self.figures[f"{name}.{years[-1] if year is None else year}"]
 
+    def by_name(self, name: str) -> Quantity:
+        """Return a figure by its name, such as "pue", the last on record, or "pue.2023".
+
+        Raises
+        ------
+        UnknownNameError, InvalidValueError
+            As `figure`.
+        """
+        what, _, year = name.partition(".")
+        figure = self.figure(what, int(year) if year.isdecimal() else None)
+        words = what.upper() if what in ("pue", "wue") else what.replace("_", " ")
+        return figure.of(f"{words} of {self.name}, {figure.name.rpartition('.')[2]}", " ")
+
+    quantity = by_name  # as attributes ask: the last on record
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Grid(Place):
@@ -87,13 +103,17 @@ class Grid(Place):
     withdraw and give back) for each unit of energy.
     """
 
+    carbon_intensity = result("What a kilowatt-hour emits that is generated there.")
+    residual_mix = result("What one emits for which nobody has a contract.")
+    water_intensity = result("Water that power stations consume for a kilowatt-hour.")
+
     basis: str
     basis_source: str
     source: str
     hourly: HourlyIntensity | None = None
     with_hours: tuple[str, ...] = ()
 
-    def at(self, hour: int) -> Quantity[Any]:
+    def at(self, hour: int) -> Quantity:
         """Return the intensity at an hour of its typical day, by the record's clock.
 
         >>> from mlsim import Grids
@@ -124,6 +144,9 @@ class DataCentre(Place):
     `scope` is one of SCOPES.
     """
 
+    pue = count("Power usage effectiveness: all energy over that of the machines.")
+    wue = result("Water used on site for each kilowatt-hour of the machines.")
+
     scope: str
 
     def __repr__(self) -> str:
@@ -138,6 +161,9 @@ class CloudRegion(Place):
     `basis`, and the carbon-free share of the energy ("carbon_free"). Else there are
     no figures, and `basis` is empty.
     """
+
+    carbon_intensity = result("What a kilowatt-hour of the local grid emits, as reported.")
+    carbon_free = count("Part of the energy that is free of carbon, as reported.")
 
     provider: str
     place: str

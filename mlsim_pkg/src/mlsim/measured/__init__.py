@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     )
     from mlsim.measured.language_models import language_model_facts
     from mlsim.measured.memory_peaks import TrainingMemory, training_memory
-    from mlsim.measured.network_steps import NetworkStep, network_steps
+    from mlsim.measured.network_rates import NetworkStep, network_steps
     from mlsim.measured.product_slices import (
         MeasuredProduct,
         measured_formats,
@@ -56,7 +56,7 @@ _HOMES = {
     ),
     **dict.fromkeys(("execution_units", "memory_spaces", "published_rate"), "inside_machines"),
     "language_model_facts": "language_models",
-    **dict.fromkeys(("NetworkStep", "network_steps"), "network_steps"),
+    **dict.fromkeys(("NetworkStep", "network_steps"), "network_rates"),
     **dict.fromkeys(("MeasuredProduct", "measured_formats", "measured_stairs"), "product_slices"),
     **dict.fromkeys(("ApiPrice", "api_prices"), "token_prices"),
     **dict.fromkeys(("MeasuredLoad", "measured_loads"), "services_under_load"),

@@ -7,20 +7,22 @@ from __future__ import annotations
 
 import datetime
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mlsim.errors import DataFileError
+from mlsim.errors import DataFileError, unknown_name
 from mlsim.hardware import Device
 from mlsim.measured import cells
 from mlsim.measured.networks import FOLDER
+from mlsim.records.rows import Published
 from mlsim.records.tables import read
-from mlsim.units import quantity, to_base
+from mlsim.units import to_base
+from mlsim.values import Origin, literal, of_base
 from mlsim.zoo import resolve
 
 if TYPE_CHECKING:
-    from pint import Quantity
+    from mlsim.values.kinds import Quantity
 
 FAILURES = FOLDER / "reliability"
 PRICES = FOLDER.parent / "prices.csv"
@@ -54,19 +56,47 @@ class Failures:
     year: int
     note: str
 
+    def by_name(self, name: str = "") -> Quantity:
+        """Return "failures", "days", "devices" or "mean_time_to_failure" as a value.
+
+        Raises
+        ------
+        UnknownNameError
+            If it is none of these.
+        """
+        words = {
+            "failures": f"unplanned stops of {self.run} in {self.days:g} days",
+            "days": f"days that {self.run} was watched",
+            "devices": f"devices of {self.run}",
+            "mean_time_to_failure": f"time between failures of one device in {self.run}",
+        }
+        name = "mean_time_to_failure" if name in ("", "latency") else name
+        if name not in words:
+            raise unknown_name("figure of a run's failures", name, words)
+        if name == "mean_time_to_failure":
+            return self.mean_time_to_failure
+        return of_base(getattr(self, name), "1", partial(self._origin_of, words[name]))
+
+    def _origin_of(self, words: str, value: Quantity) -> Origin:
+        brief = f"{words}: {value.in_full} [@{self.source}]"
+        how = f"{brief}, in these words: “{literal(self.quote)}”. {literal(self.note)}"
+        return Origin(words, brief, how.strip())
+
     @property
-    def mean_time_to_failure(self) -> Quantity[Any]:
+    def mean_time_to_failure(self) -> Quantity:
         """Time between failures of one device: all their time together, by the failures.
 
         >>> row = failures()[0]
         >>> row.run, f"{row.mean_time_to_failure:,.0f}"
         ('Llama 3 405B pre-training', '50,677 h')
         """
-        return quantity(self.devices * self.days * 24 / self.failures, "h")
+        words = f"time between failures of one device in {self.run}"
+        seconds = self.devices * self.days * 86_400 / self.failures
+        return of_base(seconds, "s", partial(self._origin_of, words), unit="h", form=",.0f")
 
 
 @dataclass(frozen=True)
-class Price:
+class Price(Published):
     """What a provider asked for devices.
 
     Attributes
@@ -97,14 +127,22 @@ class Price:
     where: str
     note: str
 
+    def said(self) -> tuple[str, str]:
+        """Return what was published, in words: as a name, and in one line of Markdown."""
+        words = f"price of {self.product} from {self.provider} on {self.date}, {self.terms}"
+        each = f", for {self.devices}" if self.devices > 1 else ""
+        most = f", up to {self.most:g} {self.unit} in other places" if self.most else ""
+        return "price", literal(words + each + most)
+
     @property
-    def per_device(self) -> Quantity[Any]:
+    def per_device(self) -> Quantity:
         """Price of one device; of a range, its lower end.
 
         >>> print(prices(device="A100", provider="Lambda")[0].per_device)
         2.79 USD/h
         """
-        return quantity(self.value / self.devices, self.unit)
+        found: Quantity = self.published / self.devices if self.devices > 1 else self.published
+        return found
 
 
 def failures() -> tuple[Failures, ...]:

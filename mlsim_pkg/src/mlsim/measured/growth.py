@@ -10,16 +10,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, cast
 
 from mlsim.errors import InvalidValueError, need, unknown_name
+from mlsim.values import quantity
 from mlsim.zoo import spaces
 
 if TYPE_CHECKING:
     import pandas
 
     from mlsim.hardware import Device
+    from mlsim.values.plain import Plain
 
 # Formats of 16 bits in which models are trained; a device may have a peak for one alone.
 _SIXTEEN = ("bf16", "fp16")
@@ -45,6 +47,8 @@ class Growth:
         deviation of what is left.
     points
         How many there were.
+    what
+        What grew, in words.
     """
 
     slope: float
@@ -53,6 +57,7 @@ class Growth:
     level: float
     spread: float
     points: int
+    what: str = "it"
 
     @property
     def factor(self) -> float:
@@ -64,13 +69,24 @@ class Growth:
         return float(2.0**self.slope)
 
     @property
-    def doubling_time(self) -> float:
-        """Years in which it doubled; below 0 if it halved, infinite if it stood still.
+    def doubling_time(self) -> Plain:
+        """Years in which it doubled, a value; below 0 if it halved, infinite if it stood still.
 
-        >>> fit_growth([2020, 2021, 2022], [1, 4, 16]).doubling_time
+        >>> float(fit_growth([2020, 2021, 2022], [1, 4, 16]).doubling_time)
         0.5
         """
-        return 1.0 / self.slope if self.slope else math.inf
+        years = 1.0 / self.slope if self.slope else math.inf
+        turned = "halved" if years < 0 else "doubled"
+        return self._as_value(years, f"years in which {self.what} {turned}")
+
+    @property
+    def doublings(self) -> Plain:
+        """The slope as a value: how often it doubled in a year."""
+        return self._as_value(self.slope, f"doublings of {self.what} in a year")
+
+    def _as_value(self, number: float, words: str) -> Plain:
+        made = quantity(number, "1")
+        return cast("Plain", made.named(words, because=f"line fitted to {self.points} logarithms"))
 
     @property
     def doubling_band(self) -> tuple[float, float]:
@@ -109,7 +125,7 @@ def fit_growth(years: Sequence[float], values: Sequence[float]) -> Growth:
 
     >>> fit = fit_growth([2018, 2020, 2022], [1, 2, 4])
     >>> round(fit.doubling_time, 6), fit.points
-    (2.0, 3)
+    (2, 3)
     """
     times, logs = _checked(years, values)
     count = len(times)
@@ -181,7 +197,8 @@ def growth_of(
     _column(table, column)
     times = years(table)
     kept = table[column].notna() & (times >= since) & (times < until)
-    return fit_growth(times[kept].to_list(), table.loc[kept, column].to_list())
+    fit = fit_growth(times[kept].to_list(), table.loc[kept, column].to_list())
+    return replace(fit, what=column.replace("_", " "))
 
 
 def records(table: pandas.DataFrame, column: str) -> pandas.DataFrame:

@@ -9,7 +9,7 @@ import datetime
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mlsim.equations.execution import unit_peak
 from mlsim.errors import unknown_name
@@ -17,9 +17,27 @@ from mlsim.measured import cells
 from mlsim.measured.networks import FOLDER
 from mlsim.precision import precision
 from mlsim.records.tables import read
-from mlsim.units import quantity
+from mlsim.values import Origin, literal, of_base, quantity
 
+if TYPE_CHECKING:
+    from mlsim.values.kinds import Quantity
+
+# Units of documents that are ours; anything else is a plain number.
+_UNITS = {
+    "images": "sample",
+    "images/s": "sample/s",
+    "multiplications/s": "1/s",
+    **{each: each for each in ("GB", "MB/s", "MiB/s")},
+}
 INSIDE = FOLDER.parent / "inside"
+# What a number of units is called where it is shown.
+_WORDS = {
+    "cores": "cores",
+    "units_per_core": "units in a core",
+    "unit_multiply_adds": "multiply-adds of a unit in a cycle",
+    "clock_mhz": "clock in MHz",
+    "printed": "printed peak",
+}
 
 
 @dataclass(frozen=True)
@@ -71,6 +89,28 @@ class ExecutionUnits:
         """
         clock = self.clock_mhz * 1e6
         return float(unit_peak(self.cores, self.units_per_core, self.unit_multiply_adds, 2, clock))
+
+    def by_name(self, name: str = "peak") -> Quantity:
+        """Return a count, the clock or a peak as a value, by its attribute's name.
+
+        >>> row = next(row for row in execution_units() if row.id == "UNIT-005")
+        >>> print(row.by_name("cores"), row.by_name("printed"), row.by_name("peak"))
+        108 312 TFLOP/s 312 TFLOP/s
+        """
+        counts = ("cores", "units_per_core", "unit_multiply_adds")
+        if name == "peak":
+            peak: Quantity = unit_peak(*map(self.by_name, counts), 2, self.clock_mhz * 1e6)
+            return peak
+        if name == "multiply_adds_per_cycle":
+            cores, units, each = map(self.by_name, counts)
+            found: Quantity = cores * units * each
+            return found.named(f"multiply-adds in a cycle of {self.product}, {self.units}")
+        words = f"{_WORDS[name]} of {self.product}, {self.units}"
+        if name == "printed":
+            made, number = of_base(self.printed * 1e12, "FLOP/s"), f"{self.printed:g}"
+        else:
+            made, number = quantity(getattr(self, name), "1"), f"{getattr(self, name):,}"
+        return _as_published(self, made, words, number)
 
 
 @dataclass(frozen=True)
@@ -140,6 +180,28 @@ class PublishedRate:
     quote: str
     read: datetime.date
     note: str
+
+    @property
+    def published(self) -> Quantity:
+        """The number as a value; of images a count, of what has no unit of ours a plain one.
+
+        >>> print(published_rate("storage", "NVMe").published, published_rate("images").published)
+        7.25 GB/s 1,281,167
+        """
+        made = quantity(self.value, _UNITS.get(self.unit, "1"))
+        words = f"{self.stage} of {self.product}"
+        return _as_published(self, made, words, f"{self.value:,g} {self.unit}")
+
+    def by_name(self, _: str = "") -> Quantity:
+        """Return the number as a value, as `show` asks for it."""
+        return self.published
+
+
+def _as_published(row: Any, made: Quantity, words: str, number: str) -> Quantity:
+    """Give a value its place in a document."""
+    where = literal(f"{row.where}: “{row.quote}”, read {row.read}")
+    made._origin = Origin(words, f"{words}: {number}, [@{row.source}], {where}")
+    return made
 
 
 @cache

@@ -15,7 +15,9 @@ from mlsim.errors import DataFileError
 from mlsim.hardware import Device
 from mlsim.precision import precision as find_precision, recorded
 from mlsim.records import DATA
+from mlsim.records.rows import Published
 from mlsim.records.tables import read
+from mlsim.values import literal
 from mlsim.workloads.model import Model
 from mlsim.zoo import resolve, spaces
 
@@ -23,7 +25,7 @@ FOLDER = DATA / "measurements"
 
 
 @dataclass(frozen=True, slots=True)
-class Measurement:
+class Measurement(Published):
     """One published result.
 
     `series` is the table that it stands in: one source, one machine; `value` is in samples
@@ -45,6 +47,14 @@ class Measurement:
     source: str
     quote: str
     note: str
+
+    def said(self) -> tuple[str, str]:
+        """Return what was measured, in words: as a name, and in one line of Markdown."""
+        words = (
+            f"measured throughput of {self.model} on {self.device.name}, batch {self.batch_size}"
+        )
+        software = f"with {literal(self.software)} in {self.year}"
+        return words, f"{words}, {self.precision}, {software}"
 
     @property
     def device(self) -> Device:

@@ -19,7 +19,9 @@ from mlsim.measured import cells
 from mlsim.measured.networks import FOLDER
 from mlsim.measured.services import ServingMeasurement, serving_measurements
 from mlsim.precision import recorded
+from mlsim.records.rows import Published
 from mlsim.records.tables import read
+from mlsim.values import literal
 from mlsim.workloads.model import Model
 from mlsim.zoo import resolve
 
@@ -35,7 +37,7 @@ METRICS: Mapping[str, str] = {
 
 
 @dataclass(frozen=True)
-class PowerMeasurement:
+class PowerMeasurement(Published):
     """One published result. None is what the source does not state.
 
     Attributes
@@ -88,6 +90,12 @@ class PowerMeasurement:
     source: str
     quote: str
     note: str
+
+    def said(self) -> tuple[str, str]:
+        """Return what was published, in words: as a name, and in one line of Markdown."""
+        metric = self.metric.replace("_", " ")
+        words = f"measured {metric}, {self.series}, batch {self.batch_size}; {self.boundary}"
+        return f"measured {metric}", literal(words)
 
     @property
     def per_device(self) -> float:

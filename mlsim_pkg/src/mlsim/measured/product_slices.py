@@ -10,9 +10,16 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING, cast
 
 from mlsim.errors import DataFileError, NotMeasuredError
 from mlsim.hardware.kernel_constants import FOLDER, SOURCE
+from mlsim.units import text
+from mlsim.values import Origin, of_base
+
+if TYPE_CHECKING:
+    from mlsim.values.kinds import Quantity
+    from mlsim.values.plain import Plain
 
 _STAIRS = ("device", "engine", "rows", "outputs", "depth", "us")
 FORMATS = ("bf16", "fp8", "fp4")
@@ -31,6 +38,8 @@ class MeasuredProduct:
         M, N and K.
     seconds
         By format, that of the fastest backend, or of one backend.
+    backend
+        That backend.
     source
         Key of the document.
     """
@@ -40,16 +49,29 @@ class MeasuredProduct:
     outputs: int
     depth: int
     seconds: Mapping[str, float]
+    backend: str = "fastest backend"
     source: str = SOURCE
 
-    def speedup(self, name: str) -> float:
-        """Return how many times as fast a format is as 16 bits.
+    def time(self, name: str = "bf16") -> Quantity:
+        """Return the time in a format, a value.
+
+        >>> print(measured_formats("Cloud.H100")[-1].time("fp8"))
+        11.9 ms
+        """
+        words = f"measured time in {name}"
+        sides = f"M={self.rows:,}, N={self.outputs:,}, K={self.depth:,}"
+        measured = f"measured on {self.device.split('.')[-1]}, {self.backend}, {sides}"
+        brief = f"{words} = {text(self.seconds[name], 's')}, {measured} [@{self.source}]"
+        return of_base(self.seconds[name], "s", Origin(words, brief))
+
+    def speedup(self, name: str) -> Plain:
+        """Return how many times as fast a format is as 16 bits, a value.
 
         >>> row = measured_formats("Cloud.H100")[-1]
         >>> row.speedup("fp8") > 1
         True
         """
-        return self.seconds["bf16"] / self.seconds[name]
+        return cast("Plain", self.time() / self.time(name))
 
 
 def measured_stairs(device: str = "Cloud.A100") -> tuple[MeasuredProduct, ...]:
@@ -115,4 +137,5 @@ def _read(
                 int(cells["outputs"]),
                 int(cells["depth"]),
                 {name: float(us) * 1e-6 for name, us in times(cells).items()},
+                cells.get("engine", "fastest backend"),
             )

@@ -10,24 +10,28 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mlsim.errors import DataFileError
 from mlsim.hardware import Device
 from mlsim.measured import cells
 from mlsim.measured.networks import FOLDER
 from mlsim.precision import Precision, precision, recorded
+from mlsim.records.rows import Published
 from mlsim.records.tables import read
 from mlsim.software import Software
-from mlsim.solvers.derivation import literal
 from mlsim.solvers.formats import formats
 from mlsim.solvers.serving.serving import Serving
 from mlsim.solvers.serving.validate import service
 from mlsim.systems import System
+from mlsim.values import literal, quantity
 from mlsim.workloads.language import Transformer
 from mlsim.workloads.model import Model
 from mlsim.workloads.parallelism import Parallelism
 from mlsim.zoo import resolve, spaces
+
+if TYPE_CHECKING:
+    from mlsim.values.kinds import Quantity
 
 SERVING_FOLDER = FOLDER / "serving"
 
@@ -43,7 +47,7 @@ _FLAGS = {"yes": True, "no": False}
 
 
 @dataclass(frozen=True)
-class ServingMeasurement:
+class ServingMeasurement(Published):
     """One published result of a language model.
 
     Attributes
@@ -96,6 +100,10 @@ class ServingMeasurement:
     source: str
     quote: str
     note: str
+
+    def said(self) -> tuple[str, str]:
+        """Return what was measured, in words: as a name, and in one line of Markdown."""
+        return f"measured {self.metric.replace('_', ' ')}", f"measured: {self.words}"
 
     @property
     def device(self) -> Device:
@@ -160,12 +168,25 @@ class ServingMeasurement:
         >>> row.value, round(row.predicted())
         (104.9, 154)
         """
-        serving = self.serve(estimate, software)
+        found = self._of(self.serve(estimate, software), plain=True)
+        return float(found)
+
+    def prediction(
+        self, estimate: str = "roofline", software: Software | str | None = None
+    ) -> Quantity:
+        """Return the same as a value, which knows how it came to be."""
+        found: Quantity = self._of(self.serve(estimate, software), plain=False)
+        return found
+
+    def _of(self, serving: Serving, *, plain: bool) -> Any:
+        """Return the result of a service that the row has measured."""
+        get = serving.value if plain else serving.quantity
         if self.metric == "pass_throughput":
-            found = self.batch_size / serving.value("time_to_first_token")
-        else:
-            found = serving.value(self.metric)
-        return float(found / self.devices if self.per_device else found)
+            return (self.batch_size if plain else quantity(self.batch_size, "sample")) / get(
+                "time_to_first_token"
+            )
+        found = get(self.metric)
+        return found / self.devices if self.per_device else found
 
     @property
     def words(self) -> str:

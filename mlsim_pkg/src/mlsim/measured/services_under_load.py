@@ -7,18 +7,24 @@ from __future__ import annotations
 
 import datetime
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from mlsim.errors import NotMeasuredError
+from mlsim.errors import NotMeasuredError, unknown_name
 from mlsim.hardware.kernel_constants import FOLDER
 from mlsim.measured import cells
+from mlsim.quantities import term
 from mlsim.records.tables import read
 from mlsim.systems import System
 from mlsim.systems.schedulers import scheduler, schedulers
+from mlsim.values import Origin, literal
+from mlsim.values.attributes import result
 from mlsim.zoo import resolve
 from mlsim.zoo.spaces import Systems
+
+if TYPE_CHECKING:
+    from mlsim.values.kinds import Quantity
 
 LOADED_SERVICES = FOLDER / "services.csv"
 # Shortest length that the benchmark's client draws, as a share of the stated, longest one.
@@ -58,6 +64,37 @@ class MeasuredLoad:
     per_token: float
     measured: datetime.date
     source: str
+
+    time_to_first_token = result("Mean time to the first token that was measured.")
+    time_per_output_token = result("Mean time per further token that was measured.")
+
+    def quantity(self, name: str) -> Quantity:
+        """Return a measured time by its name in the vocabulary, as a value with its origin.
+
+        Raises
+        ------
+        UnknownNameError
+            If it is none of the two.
+
+        >>> print(measured_loads("H100")[0].time_to_first_token)
+        121 ms
+        """
+        times = {"time_to_first_token": self.first_token, "time_per_output_token": self.per_token}
+        if name not in times:
+            raise unknown_name("measured time of a service", name, times)
+        return term(name).scaled(times[name], partial(self._origin_of, name))
+
+    by_name = quantity
+
+    def _origin_of(self, name: str, value: Quantity) -> Origin:
+        words = f"measured {name.replace('_', ' ')}"
+        service = (
+            f"{self.model} on {self.tensor_parallel} x {self.device}, {self.precision}, "
+            f"{self.scheduler}, {self.users} users, {self.prompt_tokens:,} + "
+            f"{self.output_tokens:,} tokens, {self.measured}"
+        )
+        brief = f"{words} = {value.in_full}, {literal(service)} [@{self.source}]"
+        return Origin(words, brief, brief)
 
     @property
     def asked(self) -> dict[str, Any]:

@@ -7,19 +7,19 @@ from __future__ import annotations
 
 import datetime
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mlsim.measured import cells
 from mlsim.records import DATA
 from mlsim.records.tables import read
-from mlsim.units import quantity
+from mlsim.values import Origin, literal, of_base
 from mlsim.workloads.model import Model
 from mlsim.zoo import resolve
 
 if TYPE_CHECKING:
-    from pint import Quantity
+    from mlsim.values.kinds import Quantity
 
 API_PRICES = DATA / "api_prices.csv"
 MILLION = 1e6
@@ -53,7 +53,7 @@ class ApiPrice:
     where: str
     note: str
 
-    def of_request(self, prompt_tokens: float, output_tokens: float) -> Quantity[Any]:
+    def of_request(self, prompt_tokens: float, output_tokens: float) -> Quantity:
         """Return the price of one request.
 
         >>> row = api_prices(model="Llama3_70B", provider="Groq")[0]
@@ -61,7 +61,15 @@ class ApiPrice:
         0.00138 USD
         """
         asked = prompt_tokens * self.input_price + output_tokens * self.output_price
-        return quantity(asked / MILLION, "USD")
+        tokens = f"{prompt_tokens:,.0f} + {output_tokens:,.0f} tokens"
+        return of_base(float(asked) / MILLION, "USD", partial(self._origin_of, tokens))
+
+    def _origin_of(self, tokens: str, value: Quantity) -> Origin:
+        words = f"price of a request of {tokens} from {self.provider}"
+        each = f"{self.input_price:g} and {self.output_price:g} USD per million in and out"
+        brief = f"{words} = {value.in_full}: {each}, as asked on {self.date} [@{self.source}]"
+        how = f"{brief}, in these words: “{literal(self.quote)}”. {literal(self.note)}"
+        return Origin(words, brief, how.strip())
 
 
 def api_prices(*, model: Model | str | None = None, provider: str | None = None) -> list[ApiPrice]:

@@ -15,7 +15,9 @@ from typing import Any
 from mlsim.errors import DataFileError, unknown_name
 from mlsim.measured import cells
 from mlsim.measured.networks import FOLDER
+from mlsim.records.rows import Published
 from mlsim.records.tables import read
+from mlsim.values import literal
 from mlsim.workloads.model import Model
 from mlsim.zoo import resolve
 
@@ -35,7 +37,7 @@ MEASURED = ("metered", "arithmetic", "estimated")
 
 
 @dataclass(frozen=True)
-class PublishedRun:
+class PublishedRun(Published):
     """One figure of one training run. None is what the source does not state.
 
     Attributes
@@ -77,6 +79,12 @@ class PublishedRun:
     source: str
     quote: str
     note: str
+
+    def said(self) -> tuple[str, str]:
+        """Return what was published, in words: as a name, and in one line of Markdown."""
+        metric = self.metric.replace("_", " ")
+        words = f"published {metric} of {self.run} ({self.measured}); {self.boundary}"
+        return f"published {metric}", literal(words)
 
 
 def published_runs(

@@ -19,6 +19,7 @@ from mlsim.hardware import Device
 from mlsim.measured import cells
 from mlsim.measured.networks import FOLDER
 from mlsim.precision import recorded
+from mlsim.records.rows import Published
 from mlsim.records.tables import read
 from mlsim.solvers.training.search import search
 from mlsim.solvers.training.training import Training
@@ -62,7 +63,7 @@ _OF_ANSWER = ("check_memory", "search")
 
 
 @dataclass(frozen=True)
-class TrainingMeasurement:
+class TrainingMeasurement(Published):
     """One published result of training. None is what the source does not state.
 
     Attributes
@@ -119,6 +120,12 @@ class TrainingMeasurement:
     source: str
     quote: str
     note: str
+
+    def said(self) -> tuple[str, str]:
+        """Return what was published, in words: as a name, and in one line of Markdown."""
+        devices = f"{self.devices:,} x {self.device}"
+        name = f"measured {self.metric.replace('_', ' ')}"
+        return name, f"{name} of training {self.model} on {devices}, {self.software}"
 
     @property
     def missing(self) -> tuple[str, ...]:

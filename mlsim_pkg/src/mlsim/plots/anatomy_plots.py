@@ -166,18 +166,18 @@ def _shares(anatomy: Anatomy, _: str, ax: Axes | None) -> Axes:
 
 def _moments(anatomy: Anatomy, _: str, ax: Axes | None) -> Axes:
     axes = axes_for(ax, 5.6, 3.6)
-    moments = anatomy.step.moments
-    factor, unit = scale_for(anatomy.peak.total, MEMORY)
+    moments, peak = anatomy.step.moments, anatomy.step.peak
+    factor, unit = scale_for(peak.total, MEMORY)
     kinds = list(moments[0].held)
     stacks = [[moment.held[kind] / factor for moment in moments] for kind in kinds]
     places = range(len(moments))
     drawn = axes.stackplot(places, stacks, labels=kinds, colors=_FILLS, step="mid")
     for area, hatch in zip(drawn, _HATCHES, strict=False):
         area.set(hatch=hatch, edgecolor="white", linewidth=0.3)
-    at = moments.index(anatomy.peak)
-    top = anatomy.peak.total / factor
+    at = moments.index(peak)
+    top = peak.total / factor
     axes.plot([at], [top], marker="v", color="black")
-    words = f"peak {top:.3g} {unit}\n{anatomy.peak.phase} {anatomy.peak.layer}"
+    words = f"peak {top:.3g} {unit}\n{peak.phase} {peak.layer}"
     side = "right" if at > len(moments) / 2 else "left"
     axes.annotate(words, (at, top), (0, 8), textcoords="offset points", ha=side, fontsize=8)
     turn = next(index for index, each in enumerate(moments) if each.phase == "loss")

@@ -50,7 +50,7 @@ def plot_breakdown(runs: Mapping[str, Training], *, ax: Axes | None = None) -> t
     >>> plot_breakdown({"one A100": run})[1].get_ylabel()
     'Share of the step (%)'
     """
-    heights = {name: [100 * run.shares[name] for run in runs.values()] for name in STEP}
+    heights = {name: [100 * float(run.shares[name]) for run in runs.values()] for name in STEP}
     ax = _stacked(runs, heights, STEP, ax)
     ax.set(ylabel="Share of the step (%)", ylim=(0, 100))
     shares = {f"{STEP[name]} (%)": each for name, each in heights.items()}

@@ -14,10 +14,11 @@ from mlsim.equations import roofline
 from mlsim.errors import NotMeasuredError, Suggesting
 from mlsim.profiling.activity import Activity, Launches, Transfer
 from mlsim.profiling.names import printable, short_name
-from mlsim.units import quantity, text
+from mlsim.units import text
+from mlsim.values import quantity
 
 if TYPE_CHECKING:
-    from pint import Quantity
+    from mlsim.values.kinds import Quantity
 
 # The data paths on which operations are counted, and what each is. "any" is the count of a
 # framework from shapes: it does not know which unit computed. Integers are no FLOP.
@@ -78,8 +79,8 @@ class MeasuredKernel:
         "kernel", "operator" (of a framework), "graph" (of many kernels) or "program".
 
     >>> saxpy = MeasuredKernel("saxpy", 2, 2e-3, {"fp32": 4e9}, {"dram": 24e9})
-    >>> print(saxpy.time, saxpy.intensity.to("FLOP/B").round(3), saxpy.rate.to("TFLOP/s"))
-    0.002 s 0.167 FLOP/B 2.0 TFLOP/s
+    >>> print(saxpy.time, saxpy.intensity, saxpy.rate)
+    2 ms 0.167 FLOP/B 2 TFLOP/s
     """
 
     name: str
@@ -125,7 +126,7 @@ class MeasuredKernel:
         return self.traffic[level]
 
     @property
-    def time(self) -> Quantity[Any]:
+    def time(self) -> Quantity:
         """Time of all calls in s.
 
         Raises
@@ -133,7 +134,14 @@ class MeasuredKernel:
         NotMeasuredError
             If the file holds none; names the metric.
         """
-        return quantity(self._seconds, "s")
+        return self._said(self._seconds, "s", "time", "seconds")
+
+    def _said(self, value: float, unit: str, what: str, *keys: str) -> Quantity:
+        """Return a figure as a value: what it is, and which counters it was read from."""
+        found = "; ".join(dict.fromkeys(self.sources.get(key, "") for key in keys)).strip("; ")
+        summed = "added up" if self.kind == "program" else "as the profile has it"
+        because = f"by {found}" if found else summed
+        return quantity(value, unit).named(f"{what} of {self.short}", because=because)
 
     @property
     def _seconds(self) -> float:
@@ -143,20 +151,20 @@ class MeasuredKernel:
         return self.seconds
 
     @property
-    def flops(self) -> Quantity[Any]:
+    def flops(self) -> Quantity:
         """`flop_count` as a quantity in FLOP."""
-        return quantity(self.flop_count, "FLOP")
+        return self._said(self.flop_count, "FLOP", "operations", *self.operations)
 
-    def bytes(self, level: str = "dram") -> Quantity[Any]:
+    def bytes(self, level: str = "dram") -> Quantity:
         """Return `byte_count` as a quantity in B."""
-        return quantity(self.byte_count(level), "B")
+        return self._said(self.byte_count(level), "B", f"{level} bytes", level)
 
     @property
-    def intensity(self) -> Quantity[Any]:
+    def intensity(self) -> Quantity:
         """Work for each byte of main memory in FLOP/B; of other levels, `intensity_at`."""
         return self.intensity_at("dram")
 
-    def intensity_at(self, level: str) -> Quantity[Any]:
+    def intensity_at(self, level: str) -> Quantity:
         """Return the work for each byte at a level in FLOP/B; infinite if it moves none.
 
         Raises
@@ -164,12 +172,13 @@ class MeasuredKernel:
         NotMeasuredError
             If work or bytes are not known.
         """
-        moved = self.byte_count(level)
-        found = roofline.arithmetic_intensity(self.flop_count, moved) if moved else float("inf")
-        return quantity(found, "FLOP/B")
+        if not self.byte_count(level):
+            return self._said(float("inf"), "FLOP/B", "intensity")
+        found: Quantity = roofline.arithmetic_intensity(self.flops, self.bytes(level))
+        return found
 
     @property
-    def rate(self) -> Quantity[Any]:
+    def rate(self) -> Quantity:
         """Achieved rate in FLOP/s: its work over its time.
 
         Raises
@@ -177,9 +186,10 @@ class MeasuredKernel:
         NotMeasuredError
             If work or time is not known.
         """
-        return quantity(roofline.achieved_flops(self.flop_count, self._seconds), "FLOP/s")
+        found: Quantity = roofline.achieved_flops(self.flops, self.time)
+        return found
 
-    def bandwidth(self, level: str = "dram") -> Quantity[Any]:
+    def bandwidth(self, level: str = "dram") -> Quantity:
         """Return the bytes of a level over the time in B/s.
 
         Raises
@@ -187,7 +197,8 @@ class MeasuredKernel:
         NotMeasuredError
             If bytes or time are not known.
         """
-        return quantity(self.byte_count(level) / self._seconds, "B/s")
+        found: Quantity = self.bytes(level) / self.time
+        return found
 
     @property
     def short(self) -> str:
@@ -252,7 +263,7 @@ class MeasuredProfile(Suggesting):
         return self.whole or added(self.kernels, "the whole run")
 
     @property
-    def counted_flops(self) -> Quantity[Any]:
+    def counted_flops(self) -> Quantity:
         """What was counted in FLOP, whatever was not: the run did at least this much.
 
         `total.operations` has it by data path.
@@ -263,7 +274,7 @@ class MeasuredProfile(Suggesting):
         )
 
     @property
-    def time(self) -> Quantity[Any]:
+    def time(self) -> Quantity:
         """Time of all kernels added up in s; of overlaps see `activity`.
 
         Raises
@@ -274,7 +285,7 @@ class MeasuredProfile(Suggesting):
         return self.total.time
 
     @property
-    def flops(self) -> Quantity[Any]:
+    def flops(self) -> Quantity:
         """Floating-point operations of all kernels in FLOP.
 
         Raises
@@ -285,12 +296,12 @@ class MeasuredProfile(Suggesting):
         return self.total.flops
 
     @property
-    def intensity(self) -> Quantity[Any]:
+    def intensity(self) -> Quantity:
         """Work of all kernels for each byte of main memory in FLOP/B."""
         return self.total.intensity
 
     @property
-    def rate(self) -> Quantity[Any]:
+    def rate(self) -> Quantity:
         """Achieved rate in FLOP/s: all work over the time of all kernels."""
         return self.total.rate
 

@@ -11,10 +11,18 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from mlsim.errors import unknown_name
-from mlsim.units import MEMORY, scaled, text
+from mlsim.units import MEMORY, text
+from mlsim.values import of_base
 
 if TYPE_CHECKING:
-    from pint import Quantity
+    from collections.abc import Callable
+
+    from mlsim.values import Origin
+    from mlsim.values.kinds import Quantity
+
+
+# How the name of a part of something ends.
+_SHARES = ("_share", "_fraction", "_utilization", "_utilisation", "_use", "goodput")
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,13 +53,20 @@ class Term:
         """
         return text(value, self.printed, digits)
 
-    def scaled(self, value: float) -> Quantity[Any]:
-        """Return a value as a quantity, in the unit that a person would choose.
+    @property
+    def share(self) -> bool:
+        """Whether it is a part of something, which people count in per cent."""
+        return self.printed == "1" and self.name.endswith(_SHARES)
 
-        >>> print(term("memory_free").scaled(3 * 2**29))
-        1.5 GiB
+    def scaled(
+        self, value: float, origin: Origin | Callable[[Any], Origin] | None = None
+    ) -> Quantity:
+        """Return a number as a value, in the unit that a person would choose.
+
+        >>> print(term("memory_free").scaled(3 * 2**29), term("memory_bound_share").scaled(0.84))
+        1.50 GiB 84 %
         """
-        return scaled(value, self.printed)
+        return of_base(value, self.printed, origin, share=self.share)
 
 
 # In this order; a topic is loaded when a name is not found in those before it.
@@ -65,6 +80,9 @@ _loaded: list[str] = []
 _ALL = "mlsim.quantities.VOCABULARY has all, and the glossary."
 
 VOCABULARY: dict[str, Term]
+
+
+_PERCENTILES = ("p50", "p90", "p99")
 
 
 def __getattr__(name: str) -> Any:
@@ -89,16 +107,19 @@ def _load_next() -> bool:
 
 
 def term(name: str) -> Term:
-    """Return the vocabulary's entry for a name.
+    """Return the vocabulary's entry for a name; a percentile of a time has that of the time.
 
-    >>> term("memory_bandwidth").unit
-    'B/s'
+    >>> term("memory_bandwidth").unit, term("time_to_first_token_p99").unit
+    ('B/s', 's')
 
     Raises
     ------
     UnknownNameError
         If the vocabulary has no such name; suggests the nearest.
     """
+    whole, _, percentile = name.rpartition("_")
+    if percentile in _PERCENTILES:
+        name = whole
     while name not in _TERMS:
         if not _load_next():
             raise unknown_name("quantity", name, _TERMS, see=_ALL)

@@ -23,14 +23,16 @@ import re
 import tomllib
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mlsim.errors import DataFileError, InvalidValueError, UnitError, WrongKindError, nearest
-from mlsim.units import factor, quantity, scale_for
+from mlsim.units import factor, scale_for
+from mlsim.values import Origin, literal, quantity
 
 if TYPE_CHECKING:
-    from pint import Quantity
+    from mlsim.values.kinds import Quantity
 
 # All data files, a folder for each layer and each kind of measurement.
 DATA = Path(__file__).parents[1] / "data"
@@ -83,9 +85,32 @@ class Figure:
     unit_used: str = ""
 
     @property
-    def quantity(self) -> Quantity[Any]:
-        """The figure as printed, with its unit."""
-        return quantity(self.value, self.unit)
+    def quantity(self) -> Quantity:
+        """The figure as printed: a value with unit, name and source."""
+        return self.of("")
+
+    def of(self, owner: str, name: str = "") -> Quantity:
+        """Return the same, named as a figure of something, such as a device."""
+        made = quantity(self.value, self.unit)
+        made._origin = partial(self._origin_of, f"{owner} {name or self.name}".strip())
+        return made.as_read(",g", self.unit) if self.unit != "year" else made
+
+    def by_name(self, _: str = "") -> Quantity:
+        """Return the figure as a value, as `show` asks for it."""
+        return self.quantity
+
+    def _origin_of(self, name: str, _: Quantity) -> Origin:
+        name = name.replace("_", " ").replace(".", " ")
+        printed = f"{self.text} {self.direction}".strip()
+        brief = f"{name}: {printed}, {self.kind}"
+        if self.source:
+            from mlsim.records.references import references
+
+            where = f"{self.where}: “{self.quote}”, read {self.read}"
+            # A machine that somebody measured names the program, which is no document.
+            cited = f"[@{self.source}]" if self.source in references() else literal(self.source)
+            brief += f", {cited}, {literal(where)}"
+        return Origin(name, brief, brief + (f"\n\n{literal(self.note)}" if self.note else ""))
 
     @property
     def text(self) -> str:

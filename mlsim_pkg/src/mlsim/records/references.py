@@ -9,11 +9,11 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 
 from mlsim.errors import unknown_name
-from mlsim.records import DATA
 
-PATH = DATA / "references.bib"
+PATH = Path(__file__).parents[1] / "data" / "references.bib"
 
 _ENTRY = re.compile(r"^@(\w+)\{([^,\s]+),\s*$(.*?)^\}\s*$", re.MULTILINE | re.DOTALL)
 _FIELD = re.compile(r"^\s*(\w+)\s*=\s*\{(.*?)\},?\s*$", re.MULTILINE)

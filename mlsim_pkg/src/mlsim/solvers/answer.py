@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 from mlsim.errors import DoesNotFitError, InvalidValueError, Suggesting, unknown_name
 from mlsim.quantities import term
 from mlsim.solvers.question import Question
-from mlsim.units import quantity, text
+from mlsim.units import text
+from mlsim.values import Origin, counts, quantity
 
 if TYPE_CHECKING:
     from mlsim.hardware.relatives import Loan
+    from mlsim.quantities import Term
     from mlsim.solvers.explain import Explanation
     from mlsim.solvers.reports import Report
+    from mlsim.values.kinds import Quantity
 
 # What binds for most of the time, as answers name it; the last but one is of the calibrated
 # estimate, whose operators take time to start.
@@ -64,6 +67,8 @@ class Answer(Suggesting):
         return self.question.shape
 
     # Results by name.
+
+    _way = ".value({!r})"
 
     def _by_name(self) -> Iterable[str]:
         return self.names
@@ -123,17 +128,61 @@ class Answer(Suggesting):
             self._values[name] = known[inner] if inner in known else question.value(inner)
         return self._values[name]
 
-    def __getitem__(self, name: str | int | tuple[int, ...]) -> Any:
-        """Return a result by name, with its unit, or the answer at one point by its index."""
-        if not isinstance(name, str):
-            point = self._point(self._pick(name))
-            point.banding = self.banding
-            return point
-        value, entry = self.value(name), term(name)
+    def quantity(self, name: str) -> Any:
+        """Return a result as a value with unit, name and origin: what its attribute gives.
+
+        Of many points it is an array with its unit; of counts and shares, without one.
+
+        Raises
+        ------
+        MlsimError
+            As `value`.
+        """
+        value, entry = self.value(name), self._term(name)
         many = isinstance(value, list) or bool(getattr(value, "ndim", 0))
-        return quantity(value, entry.unit) if many else entry.scaled(float(value))
+        if many:
+            return value if counts(entry.unit) else quantity(value, entry.unit)
+        return entry.scaled(float(value), partial(self._origin_of, name))
+
+    def by_name(self, name: str = "") -> Quantity:
+        """Return a result by its name as text, of a part with the part's name before it.
+
+        Raises
+        ------
+        InvalidValueError
+            For an array of points: pick one by its index first.
+        MlsimError
+            As `value`.
+        """
+        if self.shape:
+            raise InvalidValueError(f"{self!r} has many points; pick one, such as {self.picked}.")
+        answer, name = self.part(name or "latency")
+        found: Quantity = answer.quantity(name)
+        return found
+
+    def _term(self, name: str) -> Term:
+        """Return the vocabulary's entry for a result."""
+        return term(name)
+
+    def _origin_of(self, name: str, value: Quantity) -> Origin:
+        """Return how a result came to be, for the value that asks."""
+        from mlsim.solvers.derivation import as_origin
+
+        shown = f"{self._term(name).text(value.si)} ({self.about})"
+        return as_origin(lambda: self.explain(name).to_dict(), name, shown)
 
     # Points.
+
+    def __getitem__(self, index: int | tuple[int, ...]) -> Any:
+        """Return the answer at one point of many, by its index."""
+        if isinstance(index, str):
+            raise InvalidValueError(
+                f"an index is a whole number; a result is an attribute, such as .{index}, or by "
+                f"its name in a variable, show({self.variable}, {index!r})."
+            )
+        point = self._point(self._pick(index))
+        point.banding = self.banding
+        return point
 
     def _point(self, pick: Callable[[Any], float]) -> Any:
         """Return the answer at one point; `pick` takes its value out of an array."""

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import re
 import textwrap
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import cache
 from typing import Any
 
 from mlsim.equations.registry import EQUATIONS
 from mlsim.quantities import term
 from mlsim.records.references import reference, references
 from mlsim.units import text
+from mlsim.values import Origin, literal
 
 _TABLE = ("flops", "bytes_moved", "compute_time", "memory_time", "roofline_time")
 
@@ -150,10 +151,13 @@ def _formula(step: dict[str, Any], source: str) -> list[str]:
     at = f" (for operator {step['example']})" if _worked(step) else ""
     name = step["quantity"].replace("_", " ")
     value = term(step["quantity"]).text(step["value"])
-    formula = EQUATIONS[step["equation"]].tex
+    try:
+        formula = f"$${EQUATIONS[step['equation']].tex}$$"
+    except ImportError:  # without SymPy, as the code has it
+        formula = f"`{step['formula']}`"
     worked = f"{name}{at} = {_short(step['substituted'])} = **{value}** {source}"
     # A lone star between spaces is no emphasis, but it is no times sign either.
-    return [f"$${formula}$$", "", worked.replace(" * ", " × "), ""]
+    return [formula, "", worked.replace(" * ", " × "), ""]
 
 
 def _table(data: Mapping[str, Any]) -> list[str]:
@@ -186,11 +190,6 @@ def _cited(origin: str) -> str:
     return ", ".join(parts)
 
 
-def literal(words: str) -> str:
-    """Keep quoted words from being read as Markdown."""
-    return re.sub(r"([*_|$@\[\]<>`])", r"\\\1", words)
-
-
 def _worked(step: dict[str, Any]) -> bool:
     return bool(step["example"]) and not EQUATIONS[step["equation"]].sums
 
@@ -217,3 +216,12 @@ def _sources(data: Mapping[str, Any]) -> list[dict[str, str]]:
 def _keys(known: dict[str, Any]) -> list[str]:
     """Return the parts of an origin, among them the key of its document."""
     return [part.strip() for part in known["origin"].split(",")]
+
+
+def as_origin(derive: Callable[[], Mapping[str, Any]], name: str, shown: str) -> Origin:
+    """Return the origin of a result: `shown` is its value in words, and what was asked.
+
+    The derivation is made when somebody opens it, once.
+    """
+    data, words = cache(derive), name.replace("_", " ")
+    return Origin(words, f"{words} = {shown}", lambda: as_card(data()), lambda: as_note(data()))

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import json
-import re
-from typing import Any
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 from mlsim.equations import Equation
 from mlsim.equations.roofline import arithmetic_intensity
 from mlsim.quantities import term
 from mlsim.records.references import reference
-from mlsim.solvers.derivation import as_markdown, as_text
+from mlsim.solvers.derivation import as_markdown, as_origin, as_text
 from mlsim.solvers.question import Question, quiet
 from mlsim.solvers.reports import plain
 from mlsim.workloads.operators import OperatorTable
+
+if TYPE_CHECKING:
+    from mlsim.values import Origin
+    from mlsim.values.kinds import Quantity
 
 # What is shown of an operator, beside its name, kind and counts.
 _OPERATOR_RESULTS = (
@@ -96,9 +100,7 @@ class Explanation:
             terms = self._products(*step.inputs)
             substituted = " + ".join(term(step.yields).text(each) for each in terms)
         else:
-            substituted = re.sub(
-                r"\b[a-z_]+\b", lambda match: shown.get(match[0], match[0]), step.expression
-            )
+            substituted = step.with_values(shown)
         source = reference(step.source)
         return {
             "quantity": step.yields,
@@ -180,3 +182,13 @@ class Explanation:
 
     def _repr_markdown_(self) -> str:
         return as_markdown(self.to_dict())
+
+
+def solved(question: Question, name: str, about: str) -> Quantity:
+    """Return what a question gives as a value; its origin is the derivation, made when asked."""
+    return term(name).scaled(question.value(name), partial(_origin, question, name, about))
+
+
+def _origin(question: Question, name: str, about: str, value: Quantity) -> Origin:
+    shown = f"{term(name).text(value.si)} ({about})"
+    return as_origin(Explanation(question, name).to_dict, name, shown)

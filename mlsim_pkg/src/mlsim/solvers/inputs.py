@@ -9,6 +9,7 @@ from typing import Any
 from mlsim.errors import InvalidValueError, MlsimError, UnknownArgumentError, nearest, need
 from mlsim.quantities import term
 from mlsim.units import to_base
+from mlsim.values import counts
 
 CALIBRATED = "calibrated"
 ESTIMATES = ("roofline", "bound", CALIBRATED)
@@ -95,10 +96,23 @@ def validate(name: str, value: Any, *, whole: bool = False, zero: bool = False) 
         raise InvalidValueError(
             f"{name} must be {_allowed(whole, zero)}, not the text {value!r}. Leave out the quotes."
         )
-    number = to_base(value, "1" if bare and not hasattr(value, "units") else base, name)
+    number = _counted(value, base)
+    if number is None:
+        number = to_base(value, "1" if bare and not hasattr(value, "units") else base, name)
     if hasattr(number, "__array__") and getattr(number, "ndim", False):
         return _check_array(name, number, whole, zero)
     return _check_one(name, value, number, whole, zero)
+
+
+def _counted(value: Any, base: str) -> float | None:
+    """Return a count or a rate as a number in a base unit that counts too; None of all else.
+
+    20, and 20 per second, are 20 sample/s where samples per second are asked for.
+    """
+    if not isinstance(value, float) or not hasattr(value, "units") or not counts(base):
+        return None
+    said = (base, "1", *(["1/s"] if base.endswith("/s") else []))
+    return float(value) if getattr(value, "base", "") in said else None
 
 
 def check_flag(name: str, value: Any) -> bool:

@@ -5,12 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from mlsim.errors import Suggesting, WrongKindError, check_whole
+from mlsim.errors import Suggesting, WrongKindError, check_whole, unknown_name
 from mlsim.hardware import Device
-from mlsim.records import Figure, checked_name, given
+from mlsim.hardware.device import Link, part
+from mlsim.records import Figure, checked_name, given as given_figure
 from mlsim.systems.system import System, link_rate
+from mlsim.values import given
+
+if TYPE_CHECKING:
+    from mlsim.values.kinds import Quantity
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +74,7 @@ class Cluster(Suggesting):
         checked_name(name, "a cluster")
         if not isinstance(node, System):
             raise WrongKindError(f"node must be a System, not {node!r}.")
-        figure = given("link.bandwidth", link_rate(link_bandwidth), "B/s")
+        figure = given_figure("link.bandwidth", link_rate(link_bandwidth), "B/s")
         self._fill(
             key=name, name=name, node=node, nodes=nodes, source="", figures={figure.name: figure}
         )
@@ -105,6 +110,26 @@ class Cluster(Suggesting):
     def devices(self) -> int:
         """How many devices there are."""
         return self.nodes * self.node.devices
+
+    @property
+    def link(self) -> Link:
+        """The link of each device to other nodes."""
+        return Link(part(self.figures, "link"), self.name)
+
+    def by_name(self, name: str) -> Quantity:
+        """Return a figure by its name, such as "link.bandwidth", or how many "devices".
+
+        Raises
+        ------
+        UnknownNameError
+            If there is no such figure on record; suggests the nearest.
+        """
+        if name == "devices":
+            why = f"{self.nodes:,} nodes of {self.node.devices} [@{self.source}]"
+            return given(self.devices, f"devices of {self.name}", why)
+        if name not in self.figures:
+            raise unknown_name("figure of this cluster", name, [*self.figures, "devices"])
+        return self.figures[name].of(self.name)
 
     @property
     def fabric_bandwidth(self) -> float:

@@ -277,7 +277,7 @@ def _rows(system: System, members: int) -> tuple[AllReduceRow, ...]:
         links = ", ".join(dict.fromkeys(row.link for row in own))
         raise NotMeasuredError(
             f"estimate='calibrated': all-reduces of {device.name} were measured over {links}, but "
-            f"a device of {system.name} sends {text(system.device_bandwidth, 'B/s')}, which is "
+            f"a device of {system.name} sends {text(system.device_bandwidth_si, 'B/s')}, which is "
             f"another link. {other}"
         )
     counts = sorted({row.devices for row in same})
@@ -336,7 +336,7 @@ def _as_fast(system: System, link: str) -> bool:
     if figure is None:
         return False
     rate = figure.si / 2 if figure.direction == "both ways" else figure.si
-    return abs(system.device_bandwidth / rate - 1) < _SAME_RATE
+    return abs(system.device_bandwidth_si / rate - 1) < _SAME_RATE
 
 
 def _line(sizes: list[float], times: list[float], fastest: float) -> tuple[float, float]:

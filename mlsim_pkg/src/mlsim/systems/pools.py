@@ -64,7 +64,8 @@ class PrefillPool:
 
     def __post_init__(self) -> None:
         for name in _SIZES:
-            check_whole(f"{name} of a PrefillPool", getattr(self, name))
+            whole = check_whole(f"{name} of a PrefillPool", getattr(self, name))
+            object.__setattr__(self, name, whole)
         if not isinstance(self.overlap, bool):
             raise InvalidValueError(
                 f"overlap of a PrefillPool must be True or False, not {self.overlap!r}."

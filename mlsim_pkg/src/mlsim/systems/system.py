@@ -8,15 +8,15 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from mlsim.equations import link
-from mlsim.errors import InvalidValueError, Suggesting, WrongKindError, nearest
+from mlsim.errors import InvalidValueError, Suggesting, WrongKindError, nearest, unknown_name
 from mlsim.hardware import Device
-from mlsim.hardware.device import known
+from mlsim.hardware.device import Link, Power, part
 from mlsim.records import Figure, checked_name, given
 from mlsim.systems.torus import check_shape, links_within
-from mlsim.units import quantity, to_base
+from mlsim.units import to_base, unitless
 
 if TYPE_CHECKING:
-    from pint import Quantity
+    from mlsim.values.kinds import Quantity
 
 TOPOLOGIES = ("switch", "mesh", "torus")
 
@@ -107,6 +107,7 @@ class System(Suggesting):
 
     def _fill(self, *, devices: Any, topology: str, shape: Any, **fields: Any) -> None:
         """Set the fields of this frozen object; called while it is made."""
+        devices = unitless(devices)
         if isinstance(devices, bool) or not isinstance(devices, int) or devices < 2:
             raise InvalidValueError(
                 f"devices must be a whole number from 2 up, not {devices!r}: "
@@ -154,7 +155,7 @@ class System(Suggesting):
         return system
 
     @property
-    def device_bandwidth(self) -> float:
+    def device_bandwidth_si(self) -> float:
         """What one device sends to all others together, one way, in B/s."""
         figure = self.figures["link.bandwidth"]
         # Makers add up both directions; a device sends in one.
@@ -168,34 +169,63 @@ class System(Suggesting):
         450000000000.0
         """
         if self.topology == "switch":
-            return float(link.switched_bandwidth(self.device_bandwidth))
+            return float(link.switched_bandwidth(self.device_bandwidth_si))
         if self.topology == "torus":
             within, in_all = (links_within(self.shape, size) for size in (group, self.devices))
-            return float(link.torus_bandwidth(self.device_bandwidth, within, in_all))
-        return float(link.mesh_bandwidth(self.device_bandwidth, group, self.devices))
+            return float(link.torus_bandwidth(self.device_bandwidth_si, within, in_all))
+        return float(link.mesh_bandwidth(self.device_bandwidth_si, group, self.devices))
 
     @property
-    def power(self) -> Quantity[Any] | None:
-        """The most in W that the whole system draws, its host and fans counted, if known."""
-        return known(self.figures, "power.max")
+    def device_bandwidth(self) -> Quantity:
+        """The same as a value: what one device sends to all others together, one way.
+
+        >>> from mlsim import Systems
+        >>> print(Systems.HGX_H100.link.bandwidth, Systems.HGX_H100.device_bandwidth)
+        900 GB/s 450 GB/s
+        """
+        whole = self.link.bandwidth
+        one_way = whole / 2 if self.figure.direction == "both ways" else whole
+        made: Quantity = one_way.named(f"link of one {self.device.name}, one way")
+        return made
 
     @property
-    def idle_power(self) -> Quantity[Any] | None:
-        """What the whole system draws in W while it holds no work, if known."""
-        return known(self.figures, "power.idle")
+    def link(self) -> Link:
+        """The link of each device, as its maker counts it."""
+        return Link(part(self.figures, "link"), self.name)
 
     @property
-    def host_power_per_device(self) -> Quantity[Any] | None:
+    def power(self) -> Power:
+        """What the whole system draws, its host and fans counted, as far as it is known."""
+        return Power(part(self.figures, "power"), self.name)
+
+    @property
+    def host_power_per_device(self) -> Quantity | None:
         """What the system draws beside its devices at most, in W for each device, if known.
 
         >>> from mlsim import Systems
         >>> print(Systems.HGX_H100.host_power_per_device)
-        575.0 W
+        575 W
         """
         whole, device = self.figures.get("power.max"), self.device.figures.get("power.tdp")
         if whole is None or device is None:
             return None
-        return quantity(whole.si / self.devices - device.si, "W")
+        each = whole.of(self.name) / self.devices - device.of(self.device.name)
+        made: Quantity = each.to("W")
+        return made
+
+    def by_name(self, name: str) -> Quantity:
+        """Return a figure by its name, such as "link.bandwidth", or "device_bandwidth".
+
+        Raises
+        ------
+        UnknownNameError
+            If there is no such figure on record; suggests the nearest.
+        """
+        if name == "device_bandwidth":
+            return self.device_bandwidth
+        if name not in self.figures:
+            raise unknown_name("figure of this system", name, [*self.figures, "device_bandwidth"])
+        return self.figures[name].of(self.name)
 
     @property
     def figure(self) -> Figure:

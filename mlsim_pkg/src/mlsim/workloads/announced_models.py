@@ -10,9 +10,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from mlsim import records
 from mlsim.records import Figure
+
+if TYPE_CHECKING:
+    from mlsim.values.kinds import Quantity
 
 FILE = records.DATA / "announced.toml"
 
@@ -49,6 +53,25 @@ class Announced:
     def parameter_count(self) -> float:
         """Parameters as announced, which is rounded."""
         return self.figures["parameters"].si
+
+    @property
+    def parameters(self) -> Quantity:
+        """The same as a value, with its source."""
+        return self.figures["parameters"].of(self.name, "parameters")
+
+    @property
+    def active_parameters(self) -> Quantity | None:
+        """Parameters that a token meets, as announced; None if it meets all, or nobody said."""
+        return self._value("active_parameters")
+
+    @property
+    def training_tokens(self) -> Quantity | None:
+        """Tokens that it was trained on, as announced; None if nobody said."""
+        return self._value("training_tokens")
+
+    def _value(self, name: str) -> Quantity | None:
+        figure = self.figures.get(name)
+        return figure.of(self.name, name) if figure else None
 
 
 @cache

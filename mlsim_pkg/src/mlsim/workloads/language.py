@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from operator import index
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from mlsim.equations import step
 from mlsim.errors import InvalidValueError
 from mlsim.precision import precision as find_precision
-from mlsim.units import scaled
+from mlsim.units import MEMORY
 from mlsim.workloads import layer_embeddings, residual_streams
 from mlsim.workloads.blocks import Attention, Experts, FeedForward
 from mlsim.workloads.language_steps import NORMS, step_operators
@@ -23,7 +23,7 @@ from mlsim.workloads.released import Released
 from mlsim.workloads.steps import StepOperator
 
 if TYPE_CHECKING:
-    from pint import Quantity
+    from mlsim.values.kinds import Quantity
 
 QUANTISED = ("linear", "experts")
 # What lets tokens see one another, and what treats each by itself; how many layers have it.
@@ -183,6 +183,18 @@ class Transformer(Model):
         )
 
     @property
+    def sequence_states(self) -> Quantity:
+        """The same as a value.
+
+        >>> from mlsim import Models
+        >>> print(Models.Nemotron_3_Nano_30B_A3B.sequence_states)
+        46.8 MiB
+        """
+        layers = sum(each for each, one in self.mixers if isinstance(one, Recurrent))
+        what = f"the states of its {layers} layers with a state"
+        return self.counted(self.state_bytes_per_sequence, MEMORY, "states of a sequence", what)
+
+    @property
     def dense_layers(self) -> int:
         """Layers with an ordinary feed-forward network."""
         if self.feed_layers:
@@ -252,14 +264,38 @@ class Transformer(Model):
         """Elements of keys and values that all layers keep of one token."""
         return sum(each * mixer.cached_elements for each, mixer in self.mixers)
 
-    def cache_bytes_per_token(self, precision: str = "bf16") -> Quantity[Any]:
+    def cache_bytes_per_token(self, precision: str = "bf16") -> Quantity:
         """Return the KV cache that one token takes in all layers.
 
         >>> from mlsim import Models
         >>> print(Models.Llama3_8B.cache_bytes_per_token().to("B"))
-        131072.0 B
+        131,072 B
         """
-        return scaled(self.model_cached_elements * find_precision(precision).bytes, "B")
+        if not self.decoder:
+            raise InvalidValueError(f"{self.name} is an encoder: it keeps no KV cache.")
+        each = find_precision(precision).bytes
+        elements = f"{self.model_cached_elements:,} elements of keys and values in all layers"
+        what = f"{elements}, of {each:g} bytes each,"
+        value = self.model_cached_elements * each
+        return self.counted(value, "B", "KV cache per token", what)
+
+    _counts: ClassVar[tuple[str, ...]] = (
+        "parameters",
+        "active_parameters",
+        "cache_bytes_per_token",
+    )
+
+    @property
+    def parameters(self) -> Quantity:
+        """Learned numbers in the model, as a value."""
+        what = f"those of its {self.layers} layers, its tables and its norms"
+        return self.counted(self.parameter_count, "parameter", "parameters", what)
+
+    @property
+    def active_parameters(self) -> Quantity:
+        """Learned numbers that one token meets, as a value."""
+        what = f"those of its {self.layers} layers, its tables and its norms that one token meets"
+        return self.counted(self.active_parameter_count, "parameter", "active parameters", what)
 
     def flop_count(
         self,

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from mlsim.errors import Suggesting
+from mlsim.errors import Suggesting, unknown_name
 from mlsim.records import Figure
-from mlsim.units import quantity, scaled
+from mlsim.values import Origin, literal, of_base
 from mlsim.workloads.layers import Layer, Shape
 from mlsim.workloads.operators import NetworkOperators, Operator
 
 if TYPE_CHECKING:
-    from pint import Quantity
+    from mlsim.values.kinds import Quantity
 
 # One multiply-add is a product and a sum.
 FLOPS_PER_MULTIPLY_ADD = 2.0
@@ -47,15 +47,76 @@ class Model(Suggesting):
         raise NotImplementedError
 
     @property
-    def parameters(self) -> Quantity[Any]:
-        """Learned numbers in the model, as a quantity."""
-        return quantity(self.parameter_count, "parameter")
+    def parameters(self) -> Quantity:
+        """Learned numbers in the model, as a value."""
+        raise NotImplementedError
+
+    def counted(self, value: float, base: str, words: str, what: str) -> Quantity:
+        """Return a count of the model as a value: `what` was added up."""
+        return of_base(value, base, partial(self._origin_of, words, what))
+
+    def _origin_of(self, words: str, what: str, value: Quantity) -> Origin:
+        name = f"{words} of {self.name}"
+        shown = f"{value.si:,.0f}" if value.base == "parameter" else value.in_full
+        brief = f"{name}: {shown}, {what} added up; architecture from {self._document}"
+        return Origin(name, brief, brief)
+
+    @property
+    def _document(self) -> str:
+        """The document of the architecture, as Markdown."""
+        from mlsim.records.references import references  # a solve needs none
+
+        return f"[@{self.source}]" if self.source in references() else literal(self.source)
+
+    # What can be shown by name, and is an attribute.
+    _counts: ClassVar[tuple[str, ...]] = ("parameters",)
+
+    def by_name(self, name: str) -> Quantity:
+        """Return a count by its name, or a number of the architecture: "attention.kv_heads".
+
+        Raises
+        ------
+        UnknownNameError
+            If there is no such count, and no such number.
+
+        >>> from mlsim import Models, show
+        >>> show(Models.Llama3_8B, "attention.kv_heads").name
+        'attention.kv_heads of Llama 3.1 8B'
+        """
+        if name in self._counts:
+            found = getattr(self, name)
+            counted: Quantity = found() if callable(found) else found
+            return counted
+        part: Any = self
+        for each in name.split("."):
+            held = getattr(part, "__dataclass_fields__", ())
+            part = getattr(part, each) if each in held else None
+        if type(part) is not int:
+            raise unknown_name("count of a model", name, self._counts)
+        return of_base(part, "1", partial(self._written, name))
+
+    def _written(self, what: str, value: Quantity) -> Origin:
+        name = f"{what} of {self.name}"
+        brief = f"{name}: {value.text}; architecture from {self._document}"
+        return Origin(name, brief, brief)
 
     @property
     def release_year(self) -> int | None:
         """The year in which it was published, if its file says so."""
         figure = self.figures.get("release_year")
         return int(figure.value) if figure else None
+
+    @property
+    def training_tokens(self) -> Quantity | None:
+        """Tokens that it was trained on, as published; None if its file does not say.
+
+        >>> from mlsim import Models
+        >>> model = Models.Llama3_8B
+        >>> print((model.training_tokens / model.parameters).show(".0f", None))
+        1868
+        """
+        figure = self.figures.get("training_tokens")
+        return figure.of(self.name, "training tokens") if figure else None
 
     def __repr__(self) -> str:
         return f"<Model {self.name}: {self.parameter_count:,} parameters>"
@@ -102,7 +163,16 @@ class Network(Model):
         each = sum(operator.multiply_adds * operator.repeats for operator in self.operators)
         return int(FLOPS_PER_MULTIPLY_ADD) * each
 
+    _counts: ClassVar[tuple[str, ...]] = ("parameters", "inference_flops")
+
     @property
-    def inference_flops(self) -> Quantity[Any]:
-        """FLOP of one forward pass for one sample, as a quantity."""
-        return scaled(self.flop_count, "FLOP")
+    def parameters(self) -> Quantity:
+        """Learned numbers in the network, as a value."""
+        what = f"the parameters of its {len(self.operators)} operators"
+        return self.counted(self.parameter_count, "parameter", "parameters", what)
+
+    @property
+    def inference_flops(self) -> Quantity:
+        """FLOP of one forward pass for one sample, as a value."""
+        what = f"twice the multiply-adds of its {len(self.operators)} operators"
+        return self.counted(self.flop_count, "FLOP", "work per sample", what)

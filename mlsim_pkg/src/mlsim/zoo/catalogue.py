@@ -102,7 +102,7 @@ def _system(record: System) -> dict[str, Any]:
         "topology": record.topology,
         **({"shape": list(record.shape)} if record.shape else {}),
         "source": record.source,
-        "device_bandwidth_one_way": {"value": record.device_bandwidth, "unit": "B/s"},
+        "device_bandwidth_one_way": {"value": record.device_bandwidth_si, "unit": "B/s"},
     }
 
 
@@ -213,7 +213,7 @@ def _system_rows(record: System) -> list[tuple[str, str]]:
     return [
         ("devices", f"{record.devices} x {record.device.name} ({record.device.key})"),
         ("topology", f"{record.topology} {' x '.join(map(str, record.shape))}".strip()),
-        ("link", f"{text(record.device_bandwidth, 'B/s')} from each device, one way"),
+        ("link", f"{text(record.device_bandwidth_si, 'B/s')} from each device, one way"),
         ("source", _source(record.source)),
     ]
 
@@ -292,7 +292,7 @@ def all_as_text() -> str:
     lines += [f"  {device.key:<24}{device.name:<32}{_device_line(device)}" for device in Hardware]
     lines.append("Systems")
     for system in Systems:
-        rate = text(system.device_bandwidth, "B/s")
+        rate = text(system.device_bandwidth_si, "B/s")
         what = f"{system.devices} x {system.device.name}, {system.topology}, {rate} one way"
         lines.append(f"  {system.key:<24}{system.name:<32}{what}")
     lines.append("Clusters")

@@ -61,7 +61,7 @@ def test_an_anatomy_runs_in_the_program_that_it_is_told() -> None:
     asked = {"batch_size": 8, "tokens": 128, "precision": "fp16", "hardware": "A100"}
     asked |= {"training": True, "optimizer": "adam", "estimate": "calibrated"}
     found = anatomy("BERT_Base", **asked, software="eager")
-    assert 8 / found.time == pytest.approx(rate(batch="8", sw_class="eager"), rel=1e-5)
+    assert 8 / found.time.si == pytest.approx(rate(batch="8", sw_class="eager"), rel=1e-5)
     assert anatomy("BERT_Base", **asked).time == found.time
     with pytest.raises(InvalidValueError, match="goes with estimate='calibrated' only"):
         anatomy("BERT_Base", tokens=128, software="eager")

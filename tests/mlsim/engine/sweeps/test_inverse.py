@@ -47,7 +47,7 @@ def test_what_is_found_gives_the_result() -> None:
     link = found(vary="fabric_bandwidth", target="step_time", value="5 s", **run)
     assert Engine.train(**run, fabric_bandwidth=link).value("step_time") == pytest.approx(5)
     tokens = found(vary="tokens", target="training_time", value="30 day", **run)
-    days = Engine.train(**run, tokens=float(tokens.magnitude)).time.magnitude
+    days = Engine.train(**run, tokens=float(tokens.magnitude)).training_time.to("day").magnitude
     assert days == pytest.approx(30, rel=1e-9)
 
 

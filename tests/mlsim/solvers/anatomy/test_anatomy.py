@@ -99,13 +99,13 @@ def test_times_add_up_to_what_a_solve_says(name: str, batch: int) -> None:
     )
     assert sum(found.layers["time"]) == pytest.approx(latency, rel=1e-12)
     assert sum(found.operators["time"]) == pytest.approx(latency, rel=1e-12)
-    assert found.time == pytest.approx(latency, rel=1e-12)
+    assert found.time.si == pytest.approx(latency, rel=1e-12)
 
 
 def test_memory_is_what_a_solve_says() -> None:
     found = anatomy("VGG16", precision="fp16", batch_size=4, hardware="A100")
     required = Engine.solve(model="VGG16", hardware="A100", batch_size=4).value("memory_required")
-    assert found.memory_required == pytest.approx(required, rel=1e-12)
+    assert found.memory_required.si == pytest.approx(required, rel=1e-12)
 
 
 def test_training_does_three_times_the_work_but_for_the_first_layer() -> None:
@@ -130,10 +130,10 @@ def test_a_step_has_a_time_in_every_estimate() -> None:
             precision="fp16",
             batch_size=64,
             estimate=estimate,
-        ).time
+        ).time.si
         for estimate in ("roofline", "calibrated")
     }
-    forward = anatomy("ResNet50", hardware="A100", precision="fp16", batch_size=64).time
+    forward = anatomy("ResNet50", hardware="A100", precision="fp16", batch_size=64).time.si
     assert 2 * forward < times["roofline"] < times["calibrated"] < 10 * times["roofline"]
 
 
@@ -206,7 +206,7 @@ def test_of_a_deep_network_the_ends_are_printed() -> None:
 def test_the_largest_batch_fits_and_the_next_does_not() -> None:
     most = largest_batch("AlexNet", hardware="GTX580", training=True)
     at = {
-        batch: anatomy("AlexNet", hardware="GTX580", training=True, batch_size=batch).memory_free
+        batch: anatomy("AlexNet", hardware="GTX580", training=True, batch_size=batch).memory_free.si
         for batch in (most, most + 1)
     }
     assert at[most] >= 0 > at[most + 1]
@@ -236,7 +236,7 @@ def test_epochs_measured_and_predicted() -> None:
     told = {"samples": 60_000, "hardware": "T4", "batch_size": 512}
     predicted = estimate_training_for("LeNet5_Variant", 2, **told)
     assert predicted.steps == 118
-    step = anatomy("LeNet5_Variant", hardware="T4", batch_size=512, training=True).time
+    step = anatomy("LeNet5_Variant", hardware="T4", batch_size=512, training=True).time.si
     assert predicted.total.to("s").magnitude == pytest.approx(2 * 118 * step)
     assert "all epochs" in str(predicted)
 
@@ -291,7 +291,7 @@ def test_a_language_model_takes_about_what_its_prefill_takes() -> None:
         service = Engine.serve(
             model=name, hardware="H100", prompt_tokens=512, output_tokens=1, precision="bf16"
         )
-        assert found.time == pytest.approx(service.value("time_to_first_token"), rel=0.06)
+        assert found.time.si == pytest.approx(service.value("time_to_first_token"), rel=0.06)
         assert found.total("parameters") == getattr(Models, name).parameter_count
         assert found.profile.model.parameter_count == getattr(Models, name).parameter_count
 
@@ -305,7 +305,7 @@ def test_one_token_reads_its_own_experts_only() -> None:
         model="Mixtral_8x7B", hardware="H200", prompt_tokens=1, output_tokens=1, precision="bf16"
     )
     alone = anatomy("Mixtral_8x7B", tokens=1, hardware="H200", precision="bf16")
-    assert alone.time == pytest.approx(step.value("time_to_first_token"), rel=0.03)
+    assert alone.time.si == pytest.approx(step.value("time_to_first_token"), rel=0.03)
 
 
 def test_a_language_model_needs_its_tokens() -> None:
@@ -324,7 +324,7 @@ def test_training_has_calibrated_times() -> None:
     # A first layer's way back writes no map, and the update of weights is no product.
     asked = {"batch_size": 64, "precision": "fp16", "hardware": "A100", "training": True}
     roofline, calibrated = (
-        anatomy("ResNet50", **asked, estimate=each).time for each in ("roofline", "calibrated")
+        anatomy("ResNet50", **asked, estimate=each).time.si for each in ("roofline", "calibrated")
     )
     assert roofline < calibrated < 3 * roofline
 

@@ -11,6 +11,7 @@ import pytest
 from traces import TRACES, own_step, requests_like, write
 
 from mlsim import Engine
+from mlsim.errors import UnknownNameError
 from mlsim.solvers.arrivals.loaded import LoadedService
 from mlsim.solvers.arrivals.lookup import between, chunk_time
 from mlsim.solvers.arrivals.step_times import step_times
@@ -208,4 +209,27 @@ def test_the_stages_of_a_pipeline_have_a_batch_each(stages: int) -> None:
     )
     # They share the memory that there is: as many requests fit as in the service.
     fits = int(times.cache_room / between(times.memory, 640 / times.context_step)) * stages
-    assert fits == pytest.approx(Engine.serve(**asked).max_batch_size, rel=0.02)
+    assert fits == pytest.approx(Engine.serve(**asked).largest_batch, rel=0.02)
+
+
+def test_each_percentile_is_a_value_that_says_where_it_comes_from() -> None:
+    loaded = load(rate=5, output_tokens=20, requests=200)
+    for name in ("time_to_first_token_p99", "time_per_output_token_p50", "request_latency_p90"):
+        found = getattr(loaded, name)
+        assert found.to_dict()["unit"] == "s"
+        assert "a simulation of 200 requests" in found.origin.how
+
+
+def test_the_times_of_each_request_are_what_means_and_percentiles_are_of() -> None:
+    """Each request that counts, and a percentile as a value tells which run it is from."""
+    loaded = Engine.load(model="Llama3_8B", hardware="H100", rate=10, requests=300)
+    for name in ("time_to_first_token", "time_per_output_token", "request_latency"):
+        times = loaded.each_request(name)
+        assert 200 <= len(times) <= 300
+        assert times.mean() == pytest.approx(loaded.value(name))
+        assert np.quantile(times, 0.99) == pytest.approx(loaded.value(f"{name}_p99"))
+        last = getattr(loaded, f"{name}_p99")
+        assert last.name == f"{name}_p99".replace("_", " ")
+        assert "a simulation of 300 requests" in last.origin.how
+    with pytest.raises(UnknownNameError, match="time_to_first_token"):
+        loaded.each_request("time_to_first_tokens")

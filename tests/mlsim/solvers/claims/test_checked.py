@@ -47,7 +47,24 @@ def test_314_tokens_per_second_by_hand() -> None:
         model="Llama2_70B", hardware="MI300X", precision="fp16", estimate="bound",
         prompt_tokens=256, output_tokens=256,
     )  # fmt: skip
-    assert checked.excess == pytest.approx(314 / bound.tokens_per_second)
+    assert checked.excess == pytest.approx(314 / bound.value("decode_throughput"))
+
+
+def test_a_verdict_s_numbers_know_how_they_were_computed() -> None:
+    checked = famous()
+    assert (checked.excess.name, checked.bound.base) == ("claim over bound", "token/s")
+    assert checked.excess == pytest.approx(314 / checked.bound.si)
+    assert checked.estimate is None
+    for each in (checked.excess, checked.bound):
+        assert "time per output token = " in each.origin.how
+    held = Engine.check_claim(
+        model="Llama2_70B", hardware="H100", precision="fp16", batch_size=1, tokens_per_second=85
+    )
+    assert held.excess.name == "memory needed over memory there is"
+    assert (held.bound.name, held.bound.to("GiB").magnitude) == ("bound on memory", 79.6474609375)
+    trained = Engine.check_claim(model="MPT_3B", hardware="A100", devices=8, mfu=0.72)
+    assert 0 < trained.estimate < 1
+    assert "calibrated" in trained.estimate.origin.brief
 
 
 def test_what_would_make_314_true() -> None:

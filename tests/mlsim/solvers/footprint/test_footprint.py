@@ -10,6 +10,7 @@ from mlsim import (
     Grids,
     Interval,
     Serving,
+    show,
 )
 from mlsim.errors import InvalidValueError
 from mlsim.solvers.footprint.footprint import RESULTS
@@ -29,12 +30,12 @@ def test_device_hours_by_hand() -> None:
     found = hours()
     assert found.device_energy.to("kWh").magnitude == pytest.approx(300)
     assert found.it_energy.to("kWh").magnitude == pytest.approx(300)
-    assert found.energy.to("kWh").magnitude == pytest.approx(360)
+    assert found.facility_energy.to("kWh").magnitude == pytest.approx(360)
     assert found.operational_carbon.to("kgCO2e").magnitude == pytest.approx(36)
     assert found.site_water.to("L").magnitude == pytest.approx(150)
     assert found.source_water.to("L").magnitude == pytest.approx(720)
-    assert found.water.to("L").magnitude == pytest.approx(870)
-    assert found.power.to("W").magnitude == pytest.approx(300)
+    assert found.total_water.to("L").magnitude == pytest.approx(870)
+    assert found.device_power.to("W").magnitude == pytest.approx(300)
 
 
 def test_hosts_and_network_by_hand() -> None:
@@ -42,7 +43,7 @@ def test_hosts_and_network_by_hand() -> None:
     assert found.it_energy.to("kWh").magnitude == pytest.approx(400)
     assert found.host_energy.to("kWh").magnitude == pytest.approx(80)
     assert found.network_energy.to("kWh").magnitude == pytest.approx(20)
-    assert found.energy.to("kWh").magnitude == pytest.approx(480)
+    assert found.facility_energy.to("kWh").magnitude == pytest.approx(480)
 
 
 def test_bloom_by_its_own_figures() -> None:
@@ -55,7 +56,7 @@ def test_bloom_by_its_own_figures() -> None:
         pue=1,
         carbon_intensity="57 gCO2e/kWh",
     )
-    assert found.energy.to("kWh").magnitude == pytest.approx(433_196)
+    assert found.facility_energy.to("kWh").magnitude == pytest.approx(433_196)
     assert found.operational_carbon.to("tCO2e").magnitude == pytest.approx(24.7, abs=0.05)
 
 
@@ -64,7 +65,7 @@ def test_embodied_carbon_is_added() -> None:
     found = hours(embodied="150 kgCO2e", lifetime="4 yr", lifetime_use=0.5)
     made = 150 * 1000 / (4 * 365 * 24 * 0.5)
     assert found.embodied_carbon.to("kgCO2e").magnitude == pytest.approx(made)
-    assert found.carbon.to("kgCO2e").magnitude == pytest.approx(36 + made)
+    assert found.total_carbon.to("kgCO2e").magnitude == pytest.approx(36 + made)
 
 
 def test_per_token() -> None:
@@ -78,11 +79,13 @@ def test_per_token() -> None:
 def test_a_service(serving: Serving) -> None:
     found = Engine.footprint(serving, host="100 W", **PLACE)
     seconds = serving.latency.to("s").magnitude
-    energy = found.power.to("W").magnitude * seconds
+    energy = found.device_power.to("W").magnitude * seconds
     assert found.device_energy.to("J").magnitude == pytest.approx(energy)
     assert found.host_energy.to("J").magnitude == pytest.approx(100 * seconds)
-    assert found.per_token().magnitude == pytest.approx(found.energy.to("J").magnitude / (16 * 128))
-    assert found["it_energy"] == found.it_energy
+    assert found.per_token().magnitude == pytest.approx(
+        found.facility_energy.to("J").magnitude / (16 * 128)
+    )
+    assert show(found, "it_energy") == found.it_energy
     assert isinstance(found.value("it_energy"), float)
 
 
@@ -153,7 +156,7 @@ def test_a_cleaner_grid_changes_carbon_by_the_ratio_and_nothing_else() -> None:
 
 
 def test_pue_one_is_the_floor() -> None:
-    assert hours(pue=1).energy == hours(pue=1).it_energy
+    assert hours(pue=1).facility_energy == hours(pue=1).it_energy
     with pytest.raises(InvalidValueError, match=r"pue must be at least 1, not 0\.9"):
         hours(pue=0.9)
     with pytest.raises(InvalidValueError, match="pue must be at least 1"):
@@ -176,15 +179,15 @@ def test_more_hours_are_more_of_everything() -> None:
 
 def test_a_range_gives_a_range() -> None:
     found = hours(pue=(1.1, 1.3))
-    assert isinstance(found.energy, Interval)
-    assert found.low.energy.to("kWh").magnitude == pytest.approx(330)
-    assert found.high.energy.to("kWh").magnitude == pytest.approx(390)
-    assert found.energy.to("kWh").low.magnitude == pytest.approx(330)
+    assert isinstance(found.facility_energy, Interval)
+    assert found.low.facility_energy.to("kWh").magnitude == pytest.approx(330)
+    assert found.high.facility_energy.to("kWh").magnitude == pytest.approx(390)
+    assert found.facility_energy.to("kWh").low.magnitude == pytest.approx(330)
     assert found.value("facility_energy") == Interval(
         found.low.value("facility_energy"), found.high.value("facility_energy")
     )
     assert not isinstance(found.device_energy, Interval)
-    assert str(found.energy) == "330 to 390 kWh"
+    assert str(found.facility_energy) == "330 to 390 kWh"
     assert found.low.low is found.low
 
 
@@ -204,7 +207,7 @@ def test_a_longer_life_is_the_low_end() -> None:
 
 def test_unknown_use_is_a_range_from_idle_to_full() -> None:
     found = Engine.footprint(hardware="A100", device_hours=10, host=False, **PLACE)
-    power = found.power
+    power = found.device_power
     assert power.low.magnitude == A100.figures["power.idle"].si
     assert power.high.magnitude == A100.figures["power.tdp"].si
     with pytest.raises(InvalidValueError, match=r"\.low\.explain\('facility_energy'\)"):

@@ -78,7 +78,7 @@ def test_an_hour_takes_the_shape_of_the_day() -> None:
     # All hours together are the average, and hours are none of energy's business.
     every = hours(grid="Germany", carbon_intensity=None, hour=range(24))
     assert every.value("operational_carbon") == pytest.approx(whole.value("operational_carbon"))
-    assert noon.energy == whole.energy
+    assert noon.facility_energy == whole.facility_energy
 
 
 def test_the_residual_mix_is_market_based() -> None:
@@ -259,23 +259,23 @@ def test_many_points_are_refused() -> None:
 
 def test_embodied_carbon_that_is_not_known_is_refused_when_asked() -> None:
     found = hours()
-    for name in ("embodied_carbon", "carbon"):
+    for name in ("embodied_carbon", "total_carbon"):
         with pytest.raises(InvalidValueError, match=r"give lifetime_use=0\.5"):
             getattr(found, name)
     assert found.operational_carbon.magnitude > 0
     assert "not all is known" in " ".join(str(found).split())
     left = hours(embodied=False)
-    assert left.carbon == left.operational_carbon
+    assert left.total_carbon == left.operational_carbon
     assert "making the devices" in left.left_out
 
 
 def test_water_that_is_not_known_is_refused_when_asked() -> None:
     found = hours(wue=None, water_intensity=None)
-    for name in ("site_water", "source_water", "water"):
+    for name in ("site_water", "source_water", "total_water"):
         with pytest.raises(InvalidValueError, match="is not known"):
             getattr(found, name)
     one = hours(wue=None)
-    assert one.water == one.source_water
+    assert one.total_water == one.source_water
     assert "water on site: not known" in one.left_out
     with pytest.raises(InvalidValueError, match=r"no WUE is given\. Give wue='0\.3 L/kWh'"):
         _ = one.site_water

@@ -14,7 +14,7 @@ from mlsim.equations import EQUATIONS
 from mlsim.precision import precision as find_precision
 from mlsim.solvers import blocks, question
 from mlsim.solvers.forward.configuration import GIVABLE
-from mlsim.units import quantity
+from mlsim.values import quantity
 from mlsim.workloads.layers import Convolution, Linear, Pool, Shape
 from mlsim.workloads.model import Network
 

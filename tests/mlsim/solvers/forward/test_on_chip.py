@@ -205,8 +205,8 @@ def test_a_measured_device_kept_what_fits_in_half_of_its_cache() -> None:
     """AlexNet's ReLU on an A100: three tensors at the memory's rate, the smallest beyond it."""
     rows = sorted(in_place(), key=lambda row: row.tensor_bytes)
     device = Hardware.get(rows[0].device)
-    cache = device.last_level_figure.si
+    cache = device.memory.last_level
     assert {row.device for row in rows} == {"Cloud.A100_40GB"}
-    beyond = [row.rate > device.bandwidth_si for row in rows]
+    beyond = [row.bandwidth > device.memory.bandwidth for row in rows]
     assert beyond == [True, False, False, False]
     assert rows[0].tensor_bytes < 0.55 * cache < rows[1].tensor_bytes < cache

@@ -7,7 +7,7 @@ import json
 import numpy as np
 import pytest
 
-from mlsim import Device, Engine, Model, Profile
+from mlsim import Device, Engine, Model, Profile, show
 from mlsim.errors import DoesNotFitError, InvalidValueError, UnknownNameError
 
 TOO_MANY = 1_000_000
@@ -32,8 +32,8 @@ def test_kinds_of_values(solve) -> None:
     assert isinstance(profile.memory_bound_share, float)
     assert isinstance(profile.bottleneck, str)
     assert profile.feasible is True
-    assert f"{profile['ridge_point']:.0f}" == "153 FLOP/B"
-    assert profile["latency"] == profile.latency
+    assert f"{profile.ridge_point:.0f}" == "153 FLOP/B"
+    assert show(profile, "latency") == profile.latency
 
 
 def test_units_are_those_that_a_person_would_choose(solve) -> None:
@@ -44,9 +44,13 @@ def test_units_are_those_that_a_person_would_choose(solve) -> None:
 def test_asking_for_what_there_is_not(solve) -> None:
     profile = solve()
     with pytest.raises(UnknownNameError, match="Did you mean 'latency'"):
-        profile["latensy"]
+        show(profile, "latensy")
+    with pytest.raises(UnknownNameError, match=r"no attribute 'latensy'\. Did you mean 'latency'"):
+        _ = profile.latensy
     with pytest.raises(UnknownNameError, match="no result of a profile is called 'stride'"):
-        profile["stride"]
+        show(profile, "stride")
+    with pytest.raises(InvalidValueError, match=r"a result is an attribute, such as \.latency"):
+        profile["latency"]
     with pytest.raises(UnknownNameError, match="no result of a profile is called 'multiply_adds'"):
         profile.value("multiply_adds")
 
@@ -69,11 +73,11 @@ def test_a_batch_that_does_not_fit(solve) -> None:
             "80 GiB: 3.208 TiB too much. Use a smaller batch, or pass check_memory=False for the "
             "time it would take if it fitted."
         )
-    for refused in (profile.explain, lambda: profile["achieved_flops"]):
+    for refused in (profile.explain, lambda: profile.achieved_flops):
         with pytest.raises(DoesNotFitError):
             refused()
     # What needs no room is still to be had.
-    assert profile["total_flops"].magnitude > 0
+    assert profile.total_flops.magnitude > 0
     assert "3.208 TiB too much" in str(profile)
 
 

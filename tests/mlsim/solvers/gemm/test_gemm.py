@@ -152,7 +152,7 @@ def test_a_device_without_sixteen_bits_has_no_speedup() -> None:
     assert "latency" in found.to_dict()
     assert "fp8" in str(found)
     with pytest.raises(UnknownNameError, match="format_speedup"):
-        _ = found.speedup
+        _ = found.format_speedup
 
 
 def test_the_explanation_has_every_step_and_no_baseline() -> None:
@@ -289,11 +289,17 @@ def test_from_which_size_on() -> None:
     layer = Engine.gemm(8192, 4096, 4096, hardware="H100", recipe="fp8_rowwise")
     saving = 2 * (1 / 989e12 - 1 / 1979e12)
     expected = 3 / (3.35e12 * saving)
-    assert layer.break_even().value == pytest.approx(expected)
+    value = layer.break_even().value
+    assert value == pytest.approx(expected)
+    assert (value.name, value.text) == ("break even outputs", "885")
+    assert "[@pytorch2026roofline]" in value.origin.how
+    assert value.origin.note[0].startswith("break_even_outputs = 885.2 — a linear layer")
     # Scales of rows move a little too.
     assert layer.find("N") == pytest.approx(expected, abs=2)
     at = layer.find("N")
-    around = Engine.gemm(8192, [at - 1, at], 4096, hardware="H100", recipe="fp8_rowwise").speedup
+    around = Engine.gemm(
+        8192, [at - 1, at], 4096, hardware="H100", recipe="fp8_rowwise"
+    ).format_speedup
     assert around[0] < 1 <= around[1]
 
 
@@ -301,10 +307,10 @@ def test_a_cube_in_training_has_a_break_even_too() -> None:
     layer = Engine.gemm(4096, 4096, 4096, hardware="H100", recipe="fp8_rowwise", training=True)
     saving = 3 * 2 * (1 / 989e12 - 1 / 1979e12)
     assert layer.break_even().value == pytest.approx((8 + 10 + 8) / (3.35e12 * saving))
-    assert layer.find("size") == pytest.approx(layer.break_even().value, rel=2e-3)
+    assert layer.find("size") == pytest.approx(float(layer.break_even().value), rel=2e-3)
     rows = layer.break_even().rows
     around = Engine.gemm([int(rows * 0.99), int(rows * 1.01)], 4096, 4096, hardware="H100",
-                         recipe="fp8_rowwise", training=True).speedup  # fmt: skip
+                         recipe="fp8_rowwise", training=True).format_speedup  # fmt: skip
     assert around[0] < 1 < around[1]
 
 
@@ -366,7 +372,7 @@ def test_formats_side_by_side_are_those_asked_one_by_one() -> None:
                     there and there.fuses("training" if asked.get("training") else "inference"))},
             )  # fmt: skip
             assert several.latency[row] == pytest.approx(alone.value("latency"))
-            assert several.speedup[row] == pytest.approx(alone.speedup)
+            assert several.speedup[row] == pytest.approx(alone.format_speedup)
     assert set(several.best) <= set(several.formats)
 
 

@@ -126,3 +126,10 @@ def test_the_early_constants_of_the_mi300x_are_measured_ones() -> None:
         for name in ("torchao-early", "torchao-0.18.0")
     )
     assert early / late == pytest.approx(0.78 / 0.47)
+
+
+def test_a_constant_is_a_value_with_its_note_and_its_document() -> None:
+    share = constants("torchao-0.18.0").of("Cloud.MI300X").by_name("compute_fraction")
+    assert share == 0.78
+    assert "copied from the H100, not measured" in share.origin.brief
+    assert "[@pytorch2026torchao]" in share.origin.brief

@@ -15,7 +15,7 @@ from mlsim.errors import DoesNotFitError, InvalidValueError
 from mlsim.solvers import question
 from mlsim.solvers.serving import serving as serving_module
 from mlsim.solvers.serving.result_names import RESULTS
-from mlsim.units import quantity
+from mlsim.values import quantity
 
 # Arrays.
 
@@ -23,11 +23,11 @@ from mlsim.units import quantity
 def test_a_service_of_many_points() -> None:
     serving = llama(batch_size=[1, 8, 1000])
     assert serving.shape == (3,)
-    assert serving.time_per_output_token.shape == serving.tokens_per_second.shape == (3,)
+    assert serving.time_per_output_token.shape == serving.decode_throughput.shape == (3,)
     assert serving.feasible.tolist() == [True, True, False]
     assert np.isnan(serving.value("generation_latency")).tolist() == [False, False, True]
     assert np.isfinite(serving.value("memory_required")).all()
-    assert serving.max_batch_size.tolist() == [llama().max_batch_size] * 3
+    assert serving.largest_batch.tolist() == [llama().largest_batch] * 3
     assert serving.bottleneck["decode"].tolist()[:2] == [MEMORY, MEMORY]
     assert (
         repr(serving)
@@ -66,7 +66,7 @@ GRID = {
 def test_arrays_equal_points(arguments: dict[str, Any]) -> None:
     together = llama(**{**GRID, **arguments})
     assert together.shape == (3, 4)
-    names = (*RESULTS, "feasible", "max_context", "max_batch_size")
+    names = (*RESULTS, "feasible", "longest_context", "largest_batch")
     found = {
         name: np.broadcast_to(
             together.value(name) if name in RESULTS else getattr(together, name), (3, 4)
@@ -202,7 +202,7 @@ for name in ("numpy", "pandas", "sympy", "matplotlib"):
     sys.modules[name] = None  # importing it fails
 from mlsim import Engine
 serving = Engine.serve(model="Llama3_8B", hardware="H100", batch_size=8, prompt_tokens=2048)
-print(serving.value("generation_latency"), serving.max_batch_size, serving.max_context)
+print(serving.value("generation_latency"), serving.largest_batch, serving.longest_context)
 print(serving.bottleneck["decode"], len(serving.decode.operators))
 print(len(str(serving)) > 0, len(serving.explain().to_json()) > 0, len(serving.to_dict()) > 0)
 """
@@ -213,5 +213,5 @@ print(len(str(serving)) > 0, len(serving.explain().to_json()) > 0, len(serving.t
     latency, batch, context, *rest = done.stdout.split()
     here = llama(batch_size=8)
     assert float(latency) == pytest.approx(here.value("generation_latency"), rel=1e-12)
-    assert (int(batch), int(context)) == (here.max_batch_size, here.max_context)
+    assert (int(batch), int(context)) == (here.largest_batch, here.longest_context)
     assert rest == ["Memory", "Bound", "8", "True", "True", "True"]

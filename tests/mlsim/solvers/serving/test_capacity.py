@@ -81,7 +81,7 @@ def test_blocks_round_up(prompt: int, output: int, block: int) -> None:
 def test_a_reserve_is_kept_of_the_whole_device() -> None:
     assert serve(model="GPT2", reserve=0).value("usable_memory") == H200
     assert serve(model="GPT2", reserve=0.25).value("usable_memory") == 0.75 * H200
-    batches = [serve(model="GPT2", reserve=share).max_batch_size for share in (0, 0.1, 0.5, 0.9)]
+    batches = [serve(model="GPT2", reserve=share).largest_batch for share in (0, 0.1, 0.5, 0.9)]
     assert batches == sorted(batches, reverse=True)
     assert len(set(batches)) == 4
 
@@ -142,7 +142,7 @@ def test_how_many_users_of_llama_by_hand() -> None:
     serving = serve(model=Models.Llama3_8B, weights=None, prompt_tokens=8000, output_tokens=192)
     left = 0.9 * H200 - 16_060_522_496 - 603_979_776
     assert left / (1_073_741_824 + 256_512) == pytest.approx(110.8, abs=0.05)
-    assert serving.max_batch_size == 110
+    assert serving.largest_batch == 110
 
 
 @given(
@@ -164,13 +164,13 @@ def test_the_largest_batch_fits_and_one_more_does_not(
         "reserve": reserve,
         "chunk_tokens": chunk,
     }
-    most = serve(**what).max_batch_size
-    assert isinstance(most, int)
+    most = serve(**what).largest_batch
+    assert most.is_integer()
     assert most > 0
     assert serve(**what, batch_size=most).feasible
     assert not serve(**what, batch_size=most + 1).feasible
     # It does not depend on the batch that is asked about.
-    assert serve(**what, batch_size=most + 1).max_batch_size == most
+    assert serve(**what, batch_size=most + 1).largest_batch == most
 
 
 @given(decoders, st.sampled_from([1, 2, 4]), st.sampled_from([1, 2, 4]), st.integers(1, 2000))
@@ -186,7 +186,7 @@ def test_so_it_is_over_several_devices(
         "data_parallel": data,
         "prompt_tokens": min(prompt, model.context - 128),
     }
-    most = serve(**what).max_batch_size
+    most = serve(**what).largest_batch
     # Each copy has as many.
     assert most % data == 0
     assert serve(**what, batch_size=most).feasible
@@ -204,7 +204,7 @@ def test_a_pipeline_has_room_for_whole_turns(model: Transformer, stages: int, pr
         "pipeline_parallel": stages,
         "prompt_tokens": min(prompt, model.context - 128),
     }
-    most = serve(**what).max_batch_size
+    most = serve(**what).largest_batch
     whole = most - most % stages
     assert serve(**what, batch_size=whole).feasible
     assert not serve(**what, batch_size=whole + stages).feasible
@@ -229,7 +229,7 @@ def test_the_largest_batch_of_an_encoder(
         "tensor_parallel": tensor,
         "data_parallel": data,
     }
-    most = serve(**what).max_batch_size
+    most = serve(**what).largest_batch
     assert most > 0
     assert most % data == 0
     assert serve(**what, batch_size=most).feasible
@@ -239,13 +239,13 @@ def test_the_largest_batch_of_an_encoder(
 
 @given(decoders, lengths, st.integers(1, 300))
 def test_narrower_or_shorter_never_holds_fewer(model: Transformer, prompt: int, more: int) -> None:
-    long = serve(model=model, prompt_tokens=prompt + more).max_batch_size
-    assert serve(model=model, prompt_tokens=prompt).max_batch_size >= long
-    assert serve(model=model, prompt_tokens=prompt + more, kv_cache="fp8").max_batch_size >= long
+    long = serve(model=model, prompt_tokens=prompt + more).largest_batch
+    assert serve(model=model, prompt_tokens=prompt).largest_batch >= long
+    assert serve(model=model, prompt_tokens=prompt + more, kv_cache="fp8").largest_batch >= long
 
 
 def test_no_room_at_all() -> None:
     serving = serve(model=Models.Llama3_405B, weights=None)
     assert not serving.feasible
-    assert (serving.max_batch_size, serving.max_context) == (0, 0)
+    assert (serving.largest_batch, serving.longest_context) == (0, 0)
     assert memory(serving)["memory_free"] < 0

@@ -21,7 +21,7 @@ from mlsim.solvers.serving.contexts import (
     filling_share,
 )
 from mlsim.solvers.serving.serving import Serving
-from mlsim.units import quantity
+from mlsim.values import quantity
 
 
 def mistral(**changes: Any) -> Serving:

@@ -43,7 +43,7 @@ def full(memory: float, group: int, link: str = "1e9 GB/s") -> Serving:
         "data_parallel": 8 // group,
         "reserve": 0.0,
     }
-    most = Engine.serve(**ask).max_batch_size
+    most = Engine.serve(**ask).largest_batch
     return Engine.serve(**ask, batch_size=most)
 
 
@@ -63,16 +63,16 @@ def test_users_are_room_less_weights_over_cache() -> None:
 def test_copies_win_where_weights_are_small(room: float, winner: int) -> None:
     """With links that take time: at 1.3 times the weights dividing wins, at 50 times copying."""
     memory = room * 2 * MODEL.parameter_count
-    rates = {group: full(memory, group, "3 GB/s").tokens_per_second for group in (1, 2, 4, 8)}
+    rates = {group: full(memory, group, "3 GB/s").decode_throughput for group in (1, 2, 4, 8)}
     assert max(rates, key=lambda group: rates[group]) == winner
 
 
 def test_without_sending_rates_go_by_users() -> None:
     """A step reads the whole memory of each device: 32 times the weights on eight of them."""
     memory = 4 * 2 * MODEL.parameter_count
-    copies = full(memory, 1).tokens_per_second
+    copies = full(memory, 1).decode_throughput
     for group in (2, 4, 8):
-        gain = full(memory, group).tokens_per_second / copies
+        gain = full(memory, group).decode_throughput / copies
         assert gain == pytest.approx((32 - 8 // group) / (32 - 8), rel=0.04)
 
 
@@ -98,7 +98,7 @@ def test_published_models(name: str, node: str, precision: str, decode: int, who
             "tensor_parallel": group,
             "data_parallel": 8 // group,
         }
-        most = Engine.serve(**ask).max_batch_size
+        most = Engine.serve(**ask).largest_batch
         found[group] = Engine.serve(**ask, batch_size=most)
     for quantity, winner in (("decode_throughput", decode), ("output_throughput", whole)):
         assert max(found, key=lambda group: found[group].value(quantity)) == winner

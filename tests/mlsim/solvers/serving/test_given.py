@@ -36,7 +36,7 @@ def test_twice_the_rates_are_twice_as_fast() -> None:
     )
     for name in ("time_to_first_token", "time_per_output_token", "generation_latency"):
         assert twice.value(name) == pytest.approx(plain.value(name) / 2, rel=1e-12)
-    assert twice.max_batch_size == plain.max_batch_size
+    assert twice.largest_batch == plain.largest_batch
 
 
 def test_bytes_that_are_given() -> None:
@@ -46,7 +46,7 @@ def test_bytes_that_are_given() -> None:
     half = llama(bytes_per_cached_element="1 B/element")
     assert half.value("cache_memory") == plain.value("cache_memory") / 2
     assert half.value("cache_bytes_per_token") == 65_536
-    assert half.max_context >= plain.max_context
+    assert half.longest_context >= plain.longest_context
     half = llama(bytes_per_element="1 B/element")
     assert half.value("activation_memory") == plain.value("activation_memory") / 2
     assert half.value("weight_memory") == plain.value("weight_memory")
@@ -120,7 +120,7 @@ def test_a_quantity_that_all_steps_share(given: dict[str, str]) -> None:
 def test_quantities_that_agree() -> None:
     serving = llama(memory_capacity="100 GB", usable_memory="90 GB", reserve=0.1)
     assert serving.value("usable_memory") == 90e9
-    assert serving.max_batch_size == llama(memory_capacity="100 GB").max_batch_size
+    assert serving.largest_batch == llama(memory_capacity="100 GB").largest_batch
 
 
 def test_a_share_may_be_1() -> None:

@@ -42,7 +42,7 @@ def check_longest(output: int = 1, **what: Any) -> int:
         return serve(**what, prompt_tokens=tokens - made, output_tokens=made).feasible
 
     model = what["model"]
-    longest = serve(**what, prompt_tokens=1, output_tokens=output).max_context
+    longest = serve(**what, prompt_tokens=1, output_tokens=output).longest_context
     assert isinstance(longest, int)
     assert 0 <= longest <= model.context
     # No request is shorter than two tokens.
@@ -157,7 +157,7 @@ def hand(model: Transformer, capacity: int, **changes: Any) -> int:
         "block_tokens": 1,
         "reserve": 0,
     }
-    longest: int = serve(model=model, **{**what, **changes}).max_context
+    longest: int = serve(model=model, **{**what, **changes}).longest_context
     return longest
 
 
@@ -248,7 +248,7 @@ def test_contexts_of_many_points() -> None:
     size = ["1 B/element", "2 B/element"]
     for model in (Models.Llama3_8B, Models.Gemma3_27B, Models.Mistral_7B):
         many = serve(model=model, batch_size=batch, bytes_per_cached_element=size)
-        found = many.max_context
+        found = many.longest_context
         assert found.shape == (3, 2)
         for index in np.ndindex(3, 2):
             alone = serve(
@@ -256,15 +256,15 @@ def test_contexts_of_many_points() -> None:
                 batch_size=int(batch[index[0], 0]),
                 bytes_per_cached_element=size[index[1]],
             )
-            assert found[index] == alone.max_context == many[index].max_context
+            assert found[index] == alone.longest_context == many[index].longest_context
 
 
 @given(decoders, st.integers(1, 3000))
 def test_a_larger_batch_is_never_longer(model: Transformer, batch: int) -> None:
-    longest = [serve(model=model, batch_size=each).max_context for each in (batch, batch + 1)]
+    longest = [serve(model=model, batch_size=each).longest_context for each in (batch, batch + 1)]
     assert longest[0] >= longest[1]
     # And fewer bits hold more.
-    assert serve(model=model, batch_size=batch, kv_cache="fp8").max_context >= longest[0]
+    assert serve(model=model, batch_size=batch, kv_cache="fp8").longest_context >= longest[0]
 
 
 def test_a_window_lets_a_sequence_be_longer() -> None:
@@ -275,14 +275,14 @@ def test_a_window_lets_a_sequence_be_longer() -> None:
         **{
             name: getattr(model, name)
             for name in model.__dataclass_fields__
-            if name not in ("attention", "key")
+            if name not in ("attention", "key", "_counts")
         },
         attention=full,
         key="Full",
     )
     assert without.parameter_count == model.parameter_count
-    with_window = serve(model=model, batch_size=50).max_context
-    assert with_window > 3 * serve(model=without, batch_size=50).max_context
+    with_window = serve(model=model, batch_size=50).longest_context
+    assert with_window > 3 * serve(model=without, batch_size=50).longest_context
 
 
 def test_the_block_in_which_a_context_ends_is_not_filled() -> None:

@@ -23,7 +23,7 @@ from service_limits import (
 
 from mlsim import Device, Hardware, Models
 from mlsim.systems import System
-from mlsim.units import quantity
+from mlsim.values import quantity
 from mlsim.workloads.language import Transformer
 from mlsim.workloads.parallelism import Parallelism
 

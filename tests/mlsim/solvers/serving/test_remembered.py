@@ -18,7 +18,7 @@ from mlsim.errors import InvalidValueError, MlsimError
 from mlsim.solvers.inputs import ESTIMATES
 from mlsim.solvers.serving.remembered import Remembered
 from mlsim.solvers.serving.serving import Serving
-from mlsim.units import quantity
+from mlsim.values import quantity
 from mlsim.workloads import Offload, Speculation
 from mlsim.workloads.language import Transformer
 

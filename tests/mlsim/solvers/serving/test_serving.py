@@ -82,8 +82,8 @@ def test_decode_by_hand() -> None:
     assert serving.time_per_output_token.to("s").magnitude == pytest.approx(36.0, rel=1e-12)
     # The prompt's pass makes the first token, two steps the others.
     assert serving.latency.to("s").magnitude == pytest.approx(67.52 + 2 * 36.0, rel=1e-12)
-    assert serving.tokens_per_second_per_user == pytest.approx(1 / 36, rel=1e-12)
-    assert serving.tokens_per_second == pytest.approx(2 / 36, rel=1e-12)
+    assert serving.user_token_rate == pytest.approx(1 / 36, rel=1e-12)
+    assert serving.decode_throughput == pytest.approx(2 / 36, rel=1e-12)
     assert serving.value("output_throughput") == pytest.approx(6 / 139.52, rel=1e-12)
     assert serving.bottleneck == {"prefill": MEMORY, "decode": MEMORY}
 
@@ -128,10 +128,10 @@ def test_memory_by_hand() -> None:
     assert serving.value("cache_bytes_per_token") == 16
     assert serving.feasible
     # (1,800 - 680) / (128 + 20 + 120) = 4.2 sequences.
-    assert serving.max_batch_size == 4
+    assert serving.largest_batch == 4
     # 1,800 - 680 - 2 x 20 of scores: 540 for each. Three blocks of four tokens take 12 x 16 B,
     # which leaves 348 for 40 B of activations: 8 tokens of a prompt, and 3 of the output.
-    assert serving.max_context == 11
+    assert serving.longest_context == 11
 
 
 def test_tensor_parallel_by_hand() -> None:
@@ -179,7 +179,7 @@ def test_pipeline_parallel_by_hand() -> None:
     assert serving.prefill.value("latency") == pytest.approx(43.9, rel=1e-12)
     assert serving.value("time_to_first_token") == pytest.approx(43.9 * 3 / 2, rel=1e-12)
     # While one stage works on one sequence, the other works on the other.
-    assert serving.tokens_per_second == pytest.approx(2 / 26.5, rel=1e-12)
+    assert serving.decode_throughput == pytest.approx(2 / 26.5, rel=1e-12)
     # One layer, half of the five norms, and the output layer: 120 + 10 + 40.
     assert serving.value("weight_memory") == 2 * 170
     # One layer's cache of both sequences.
@@ -192,9 +192,9 @@ def test_data_parallel_by_hand() -> None:
     both, one = by_hand(hardware=PAIR, data_parallel=2), by_hand(batch_size=1)
     assert both.value("time_per_output_token") == one.value("time_per_output_token")
     assert both.value("time_to_first_token") == one.value("time_to_first_token")
-    assert both.tokens_per_second == pytest.approx(2 * one.tokens_per_second)
+    assert both.decode_throughput == pytest.approx(2 * one.decode_throughput)
     assert both.value("memory_required") == one.value("memory_required")
-    assert both.max_batch_size == 2 * one.max_batch_size
+    assert both.largest_batch == 2 * one.largest_batch
 
 
 def test_experts_by_hand() -> None:
@@ -229,9 +229,9 @@ def test_an_encoder_by_hand() -> None:
     assert serving.value("cache_memory") == 0
     assert serving.value("memory_required") == 2 * (300 + 20 * 6)
     # (1,800 - 600) / (2 x 20 x 3) texts fit; it has no chunks.
-    assert serving.max_batch_size == 10
-    assert by_hand(**what, chunk_tokens=1).max_batch_size == 10
-    assert by_hand(**what, hardware=PAIR, data_parallel=2).max_batch_size == 20
+    assert serving.largest_batch == 10
+    assert by_hand(**what, chunk_tokens=1).largest_batch == 10
+    assert by_hand(**what, hardware=PAIR, data_parallel=2).largest_batch == 20
 
 
 # Llama 2 7B on one device, as a reader would reckon.

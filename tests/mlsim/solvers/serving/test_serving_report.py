@@ -8,7 +8,7 @@ import re
 import pytest
 from services import CHIP, MEMORY, PAIR, TIMES, TINY, by_hand, llama
 
-from mlsim import Engine, Models
+from mlsim import Engine, Models, show
 from mlsim.errors import DoesNotFitError, UnknownNameError, WrongKindError
 
 # As text and as data.
@@ -102,9 +102,9 @@ def test_many_points_as_data() -> None:
 
 def test_results_by_name() -> None:
     serving = by_hand()
-    assert serving["generation_latency"].to("s").magnitude == pytest.approx(139.52)
-    assert serving["cache_memory"].to("B").magnitude == 256
-    assert serving.decode["total_flops"].to("FLOP").magnitude == 2 * TINY.flop_count(1, 3) + 32
+    assert show(serving, "generation_latency").to("s").magnitude == pytest.approx(139.52)
+    assert serving.cache_memory.to("B").magnitude == 256
+    assert serving.decode.total_flops.to("FLOP").magnitude == 2 * TINY.flop_count(1, 3) + 32
     assert serving.value("batch_size") == 2
     assert serving.value("reserve_share") == 0.1
     assert (serving.model, serving.hardware) == (TINY, CHIP)
@@ -117,7 +117,7 @@ def test_results_by_name() -> None:
 
 def test_a_name_that_is_no_result() -> None:
     with pytest.raises(UnknownNameError, match=r"'cache_memry'. Did you mean 'cache_memory'"):
-        llama()["cache_memry"]
+        show(llama(), "cache_memry")
     # A quantity of one phase is asked of the phase.
     with pytest.raises(UnknownNameError, match="no result of a service is called 'total_flops'"):
         llama().value("total_flops")
@@ -130,7 +130,7 @@ def test_a_name_that_is_no_result() -> None:
 
 def test_what_does_not_fit_says_so() -> None:
     serving = llama(batch_size=1000, prompt_tokens=8192)
-    for ask in ("latency", "time_to_first_token", "time_per_output_token", "tokens_per_second"):
+    for ask in ("latency", "time_to_first_token", "time_per_output_token", "decode_throughput"):
         with pytest.raises(DoesNotFitError) as e:
             getattr(serving, ask)
     message = str(e.value)
@@ -138,7 +138,7 @@ def test_what_does_not_fit_says_so() -> None:
         "Llama 3.1 8B with 1,000 sequence(s) of 8,192 + 128 tokens (bf16) needs 1.007 TiB on each "
         "device of NVIDIA H100 SXM 80 GB, which has 79.65 GiB, 10% of it reserved: "
     )
-    assert f"The largest batch of these lengths is {serving.max_batch_size:,}." in message
+    assert f"The largest batch of these lengths is {serving.largest_batch:,}." in message
     assert "check_memory=False gives the time it would take." in message
     assert serving.value("memory_required") > 1e12
     assert llama(batch_size=1000, prompt_tokens=8192, check_memory=False).latency.magnitude > 0
@@ -146,7 +146,7 @@ def test_what_does_not_fit_says_so() -> None:
 
 def test_weights_that_leave_no_room() -> None:
     serving = llama(model="Llama3_70B")
-    assert (serving.max_batch_size, serving.max_context) == (0, 0)
+    assert (serving.largest_batch, serving.longest_context) == (0, 0)
     with pytest.raises(DoesNotFitError, match="leave no room for one sequence: use fewer bits"):
         serving.latency  # noqa: B018
 
@@ -170,13 +170,13 @@ def test_an_encoder_has_one_pass() -> None:
 def test_an_encoder_does_not_decode() -> None:
     serving = Engine.serve(model="BERT_Base", hardware="A100")
     message = "BERT-Base is an encoder: it reads a text at once and generates nothing."
-    for ask in ("decode", "time_per_output_token", "tokens_per_second"):
+    for ask in ("decode", "time_per_output_token", "decode_throughput"):
         with pytest.raises(WrongKindError, match=re.escape(message)):
             getattr(serving, ask)
     with pytest.raises(WrongKindError, match=re.escape(message)):
         serving.decode_at(10)
     with pytest.raises(WrongKindError, match="it keeps no cache that could grow"):
-        serving.max_context  # noqa: B018
+        serving.longest_context  # noqa: B018
     with pytest.raises(WrongKindError) as e:
         Engine.serve(model="BERT_Base", hardware="A100", output_tokens=8)
     assert str(e.value) == f"{message} Leave output_tokens out."

@@ -94,15 +94,15 @@ def test_the_draft_takes_memory_and_reads_prompts() -> None:
     assert found.value("time_to_first_token") == pytest.approx(
         plain.value("time_to_first_token") + draft.value("time_to_first_token")
     )
-    assert found.max_context < plain.max_context
-    most = found.max_batch_size
+    assert found.longest_context < plain.longest_context
+    most = found.largest_batch
     assert serve(speculation=DRAFTED, batch_size=most).feasible
     assert not serve(speculation=DRAFTED, batch_size=most + 1).feasible
 
 
 def test_the_context_that_fits_counts_the_drafts_cache() -> None:
     found = serve(speculation=DRAFTED, batch_size=64)
-    longest = found.max_context
+    longest = found.longest_context
     fits = {"batch_size": 64, "speculation": DRAFTED}
     assert serve(**fits, prompt_tokens=longest - 256).feasible
     assert not serve(**fits, prompt_tokens=longest - 256 + 64).feasible
@@ -132,7 +132,7 @@ def test_the_break_even_acceptance_is_where_both_are_as_fast() -> None:
 
 def test_speculation_pays_up_to_a_batch_and_no_further() -> None:
     last = serve(speculation=DRAFTED).speculation.break_even_batch
-    assert 16 < last < serve(speculation=DRAFTED).max_batch_size
+    assert 16 < last < serve(speculation=DRAFTED).largest_batch
     for batch, pays in ((last, True), (last + 1, False), (4 * last, False)):
         faster = serve(speculation=DRAFTED, batch_size=batch).speculation
         assert (faster.value("speculative_speedup") >= 1) == pays

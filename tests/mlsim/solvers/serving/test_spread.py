@@ -69,7 +69,7 @@ def test_the_work_is_divided(devices: int) -> None:
     assert several.value("weight_memory") == one.value("weight_memory")
     assert several.value("time_to_first_token") < one.value("time_to_first_token")
     # Several times as long a sequence fits, as far as the model reads it.
-    assert several.max_batch_size > devices * one.max_batch_size / 2
+    assert several.largest_batch > devices * one.largest_batch / 2
 
 
 def test_decode_reads_a_part_of_the_cache_and_all_weights() -> None:

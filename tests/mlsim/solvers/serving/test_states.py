@@ -44,11 +44,11 @@ def test_memory_of_a_sequence_is_its_cache_and_its_states(nano: Transformer) -> 
 
 
 def test_the_largest_batch_and_the_longest_context_are_the_largest(nano: Transformer) -> None:
-    most = serve(nano).max_batch_size
+    most = serve(nano).largest_batch
     assert serve(nano, batch_size=most).feasible
     assert not serve(nano, batch_size=most + 1).feasible
     at = serve(nano, hardware="H100", batch_size=24)
-    longest = at.max_context
+    longest = at.longest_context
     assert 0 < longest < nano.context
     fits = {"hardware": "H100", "batch_size": 24, "output_tokens": 1}
     assert serve(nano, prompt_tokens=longest - 1, **fits).feasible

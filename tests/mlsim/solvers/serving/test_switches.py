@@ -65,8 +65,8 @@ def test_sequences_that_share_a_prefix_keep_it_once() -> None:
 @pytest.mark.parametrize("count", [1, 40, 10_000])
 def test_the_largest_sharing_batch_is_the_last_that_fits(count: int) -> None:
     asked = serve(prefix_share=0.9, prefix_count=count)
-    most = asked.max_batch_size
-    assert most >= serve(prefix_share=0.9).max_batch_size
+    most = asked.largest_batch
+    assert most >= serve(prefix_share=0.9).largest_batch
     fits = serve(prefix_share=0.9, prefix_count=count, batch_size=most)
     assert fits.feasible
     assert not serve(prefix_share=0.9, prefix_count=count, batch_size=most + 1).feasible
@@ -74,8 +74,8 @@ def test_the_largest_sharing_batch_is_the_last_that_fits(count: int) -> None:
 
 def test_the_longest_context_beside_a_shared_prefix_is_the_last_that_fits() -> None:
     asked = {"batch_size": 64, "prefix_count": 1}
-    longest = serve(**asked, prefix_share=0.5).max_context
-    assert longest > serve(batch_size=64).max_context
+    longest = serve(**asked, prefix_share=0.5).longest_context
+    assert longest > serve(batch_size=64).longest_context
 
     def fits(tokens: int) -> bool:
         # The prefix stays as long as it is: 512 tokens.
@@ -134,8 +134,8 @@ def test_offloaded_cache_is_read_from_the_host() -> None:
     moved = found.decode.value("total_offload_bytes")
     # 64 sequences with 4096 + 63 cached tokens on average, a new one read and one written.
     assert moved == pytest.approx(0.5 * 64 * (4096 + 63 + 2) * 131_072)
-    assert found.max_batch_size > 1.9 * whole.max_batch_size
-    assert found.max_context > whole.max_context
+    assert found.largest_batch > 1.9 * whole.largest_batch
+    assert found.longest_context > whole.longest_context
 
 
 @pytest.mark.parametrize("estimate", ["roofline", "bound", "calibrated"])
@@ -144,8 +144,8 @@ def test_nothing_offloaded_changes_nothing(estimate: str) -> None:
     whole = serve(estimate=estimate)
     for name in (*TIMES, "memory_required"):
         assert found.value(name) == pytest.approx(whole.value(name), rel=1e-12)
-    assert found.max_batch_size == whole.max_batch_size
-    assert found.max_context == whole.max_context
+    assert found.largest_batch == whole.largest_batch
+    assert found.longest_context == whole.longest_context
 
 
 def test_times_add_up_where_nothing_overlaps() -> None:

@@ -19,8 +19,8 @@ def test_latencies_add_up(estimate: str) -> None:
     each = serving.value("time_per_output_token")
     ready = serving.value("time_to_first_token")
     assert serving.value("generation_latency") == pytest.approx(ready + 99 * each, rel=1e-12)
-    assert serving.tokens_per_second_per_user == pytest.approx(1 / each, rel=1e-12)
-    assert serving.tokens_per_second == pytest.approx(8 / each, rel=1e-12)
+    assert serving.user_token_rate == pytest.approx(1 / each, rel=1e-12)
+    assert serving.decode_throughput == pytest.approx(8 / each, rel=1e-12)
     assert serving.value("output_throughput") == pytest.approx(
         800 / serving.value("generation_latency"), rel=1e-12
     )
@@ -111,7 +111,7 @@ def test_a_pipeline_by_the_formulas(batch: int, stages: int, copies: int) -> Non
     # No sooner than one part is through, no later than one part after another.
     assert serving.value("time_to_first_token") >= way * (1 - 1e-12)
     assert serving.value("time_to_first_token") <= way * stages * (1 + 1e-12)
-    assert serving.tokens_per_second == pytest.approx(
+    assert serving.decode_throughput == pytest.approx(
         batch / serving.value("time_per_output_token"), rel=1e-12
     )
     alone = Engine.serve(

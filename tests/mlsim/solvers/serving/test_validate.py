@@ -19,7 +19,7 @@ from mlsim.errors import (
     WrongKindError,
 )
 from mlsim.hardware.device_calibration import calibrated_devices
-from mlsim.units import quantity
+from mlsim.values import quantity
 
 WHOLE_NUMBER = "must be a whole number from 1 up, not "
 
@@ -58,7 +58,10 @@ def test_numbers_that_cannot_be(name: str, given: object, shown: str) -> None:
         (
             {"batch_size": quantity(8, "token")},
             UnitError,
-            "batch_size: a value in token was given where sample is expected.",
+            (
+                "batch_size: a value in token was given where sample is expected. float(...) leaves "
+                "the unit out, if it is meant."
+            ),
         ),
         ({"block_tokens": 0}, InvalidValueError, f"block_tokens {WHOLE_NUMBER}0."),
         ({"chunk_tokens": 2.5}, InvalidValueError, f"chunk_tokens {WHOLE_NUMBER}2.5."),

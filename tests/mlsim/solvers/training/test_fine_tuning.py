@@ -148,7 +148,7 @@ def test_gpt3_learns_faster_as_published() -> None:
 
     def rate(**arguments: Any) -> float:
         asked = {"model": "GPT3_175B", "precision": "fp16", "global_batch": 8}
-        return train(**asked | arguments, hardware="V100").tokens_per_second
+        return train(**asked | arguments, hardware="V100").token_rate
 
     qv = LoRA(rank=4, targets=("q_proj", "v_proj"))
     again = rate(adapters=qv, recompute="full") / rate(recompute="full")
@@ -254,9 +254,9 @@ def test_inputs_are_kept_for_adapters_only() -> None:
 
 def test_a_whole_run_has_a_price_and_a_footprint() -> None:
     found = train(adapters=QLORA, tokens=1e8, price="2 USD/h", recompute="full")
-    seconds = 1e8 / found.tokens_per_second
+    seconds = 1e8 / found.value("token_rate")
     assert found.value("training_time") == pytest.approx(seconds)
-    assert found.cost.to("USD").magnitude == pytest.approx(seconds / 3600 * 2)
+    assert found.training_cost.to("USD").magnitude == pytest.approx(seconds / 3600 * 2)
     where = {"grid": "Sweden", "data_centre": "AWS", "host": False}
     full = train(tokens=1e8, recompute="full")
     used, more = (Engine.footprint(each, **where) for each in (found, full))

@@ -77,7 +77,7 @@ def test_selective_recomputation_adds_the_two_products_of_attention() -> None:
 def test_nothing_is_done_twice_without_recomputation(attention: str) -> None:
     run = train(attention=attention, recompute="none")
     assert run.value("hardware_flops") == run.value("model_flops")
-    assert run.mfu == run.hfu
+    assert run.model_flops_utilization == run.hardware_flops_utilization
 
 
 @pytest.mark.parametrize("name", GPTS)

@@ -35,8 +35,8 @@ def test_a_step_is_that_of_the_anatomy_of_the_network() -> None:
             optimizer=optimizer,
             hardware="A100",
         )
-        assert step.value("step_time") == pytest.approx(apart.time, rel=1e-9)
-        assert step.value("memory_required") == pytest.approx(apart.memory_required, rel=1e-9)
+        assert step.value("step_time") == pytest.approx(apart.time.si, rel=1e-9)
+        assert step.value("memory_required") == pytest.approx(apart.memory_required.si, rel=1e-9)
 
 
 def test_a_network_of_one_matrix_is_worked_by_hand() -> None:
@@ -79,7 +79,7 @@ def test_devices_share_the_batch_and_agree_on_gradients() -> None:
         eight.value("step_time") - eight.value("gradient_time")
     )
     assert sum(eight.shares.values()) == pytest.approx(1)
-    assert eight.samples_per_second == pytest.approx(256 / eight.value("step_time"))
+    assert eight.throughput == pytest.approx(256 / eight.value("step_time"))
 
 
 def test_micro_batches_take_longer_and_hold_less() -> None:
@@ -100,7 +100,7 @@ def test_a_shared_state_takes_less_memory_and_less_time() -> None:
 
 def test_a_whole_run_has_days_and_a_price_and_a_footprint() -> None:
     run = train(samples=90 * 1281167, price="2 USD/h")
-    seconds = 90 * 1281167 / run.samples_per_second
+    seconds = 90 * 1281167 / run.value("throughput")
     assert run.value("training_time") == pytest.approx(seconds)
     assert run.value("training_cost") == pytest.approx(2 * seconds / 3600)
     found = Engine.footprint(run, host=False, pue=1.2, carbon_intensity="100 gCO2e/kWh")
@@ -160,10 +160,10 @@ def test_what_can_not_be_is_refused(changes: dict[str, Any], words: str) -> None
 
 def test_what_is_asked_of_a_language_model_is_refused_of_a_network() -> None:
     step = train()
-    with pytest.raises(InvalidValueError, match="samples_per_second"):
-        _ = step.tokens_per_second
+    with pytest.raises(InvalidValueError, match="ask for throughput"):
+        _ = step.token_rate
     with pytest.raises(InvalidValueError, match="not tokens"):
-        _ = step.tokens_per_parameter
+        _ = step.run_tokens_per_parameter
     with pytest.raises(UnknownNameError, match="step_time"):
         step.value("step_tim")
     with pytest.raises(InvalidValueError, match=r"samples=90"):

@@ -108,7 +108,7 @@ def test_what_is_asked_besides_is_kept() -> None:
     )
     assert found.run.recipe.attention == "standard"
     assert found.run.parallelism.context == 2
-    assert found.cost.magnitude > 0
+    assert found.training_cost.magnitude > 0
     assert found.value("memory_capacity") == 1e12
 
 

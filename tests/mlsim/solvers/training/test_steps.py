@@ -96,6 +96,10 @@ def test_parts_add_up_to_the_step(layout: dict[str, Any]) -> None:
     assert sum(found.values()) == exactly(run.value("step_time"))
     assert all(value >= 0 for value in found.values())
     assert sum(run.shares.values()) == exactly(1.0)
+    bubble = run.shares["bubble"]
+    assert bubble == exactly(run.value("bubble_time") / run.value("step_time"))
+    assert (bubble.name, bubble.text[-1]) == ("bubble time / step time", "%")
+    assert run.factors["kernels"].name == "kernel step time / peak step time"
 
 
 @layouts
@@ -104,7 +108,7 @@ def test_factors_lead_from_the_peak_to_the_run(layout: dict[str, Any]) -> None:
     product = 1.0
     for factor in run.factors.values():
         product *= factor
-    assert product == exactly(1 / run.mfu)
+    assert product == exactly(1 / run.model_flops_utilization)
 
 
 @layouts
@@ -119,15 +123,15 @@ def test_a_stage_is_its_passes_and_what_is_not_hidden(layout: dict[str, Any]) ->
 def test_utilization_is_work_per_peak(layout: dict[str, Any]) -> None:
     run = train(**layout)
     could = run.value("step_time") * run.devices * 100e12
-    assert run.mfu == exactly(run.value("model_flops") / could)
-    assert run.hfu == exactly(run.value("hardware_flops") / could)
-    assert 0 < run.mfu <= run.hfu <= 1
+    assert run.model_flops_utilization == exactly(run.value("model_flops") / could)
+    assert run.hardware_flops_utilization == exactly(run.value("hardware_flops") / could)
+    assert 0 < run.model_flops_utilization <= run.hardware_flops_utilization <= 1
 
 
 @layouts
 def test_rate_is_tokens_per_step(layout: dict[str, Any]) -> None:
     run = train(**layout)
-    assert run.tokens_per_second == exactly(32 * 128 / run.step_time.to("s").magnitude)
+    assert run.token_rate == exactly(32 * 128 / run.step_time.to("s").magnitude)
 
 
 def test_update_reads_and_writes_state() -> None:
@@ -164,14 +168,12 @@ def test_as_many_more_copies_take_as_many_more_tokens() -> None:
     few = train(data_parallel=2, global_batch=32, overlap=1.0)
     many = train(data_parallel=8, global_batch=128, overlap=1.0)
     assert many.value("steady_time") == few.value("steady_time")
-    assert many.tokens_per_second / few.tokens_per_second == pytest.approx(4, rel=0.02)
+    assert many.token_rate / few.token_rate == pytest.approx(4, rel=0.02)
 
 
 def test_a_larger_batch_is_read_faster() -> None:
     """What a step takes once, such as gradients and update, is shared by more tokens."""
-    rates = [
-        train(data_parallel=8, global_batch=size).tokens_per_second for size in (8, 16, 64, 256)
-    ]
+    rates = [train(data_parallel=8, global_batch=size).token_rate for size in (8, 16, 64, 256)]
     assert rates == sorted(rates)
 
 
@@ -255,7 +257,7 @@ def test_calibrated_is_slower_than_roofline(
     for name in ("forward_time", "recompute_time", "backward_time", "exchange_time"):
         assert calibrated.value(name) >= roofline.value(name)
     assert calibrated.value("step_time") > roofline.value("step_time")
-    assert 0 < calibrated.mfu < roofline.mfu <= 1
+    assert 0 < calibrated.model_flops_utilization < roofline.model_flops_utilization <= 1
     for name in ("memory_required", "model_flops", "hardware_flops"):
         assert calibrated.value(name) == roofline.value(name)
 

@@ -36,26 +36,26 @@ def failing(**changes: Any) -> Training:
 
 def test_a_run_takes_its_tokens_by_its_rate() -> None:
     run = train(tokens=TOKENS)
-    assert run.time.to("s").magnitude == exactly(TOKENS / run.tokens_per_second)
-    assert run.time.units == run.time.to("day").units
+    assert run.training_time.to("s").magnitude == exactly(TOKENS / run.value("token_rate"))
+    assert run.training_time.check("[time]")
     assert run.goodput == 1
 
 
 def test_device_hours_and_cost() -> None:
     run = train(tokens=TOKENS, data_parallel=8, price="3 USD/h")
-    hours = TOKENS / run.tokens_per_second / 3600
-    assert run.device_hours == exactly(8 * hours)
-    assert run.cost.to("USD").magnitude == exactly(8 * hours * 3)
+    hours = TOKENS / run.value("token_rate") / 3600
+    assert run.device_time.to("h").magnitude == exactly(8 * hours)
+    assert run.training_cost.to("USD").magnitude == exactly(8 * hours * 3)
 
 
 @pytest.mark.parametrize(
     ("changes", "what", "needed"),
     [
-        ({}, "time", "tokens=300e9"),
-        ({}, "device_hours", "tokens=300e9"),
-        ({}, "tokens_per_parameter", "tokens=300e9"),
-        ({"price": "2 USD/h"}, "cost", "tokens=300e9"),
-        ({"tokens": 1e9}, "cost", "price='2 USD/h'"),
+        ({}, "training_time", "tokens=300e9"),
+        ({}, "device_time", "tokens=300e9"),
+        ({}, "run_tokens_per_parameter", "tokens=300e9"),
+        ({"price": "2 USD/h"}, "training_cost", "tokens=300e9"),
+        ({"tokens": 1e9}, "training_cost", "price='2 USD/h'"),
         ({"mean_time_to_failure": "1 h"}, "goodput", "checkpoint_bandwidth='100 GB/s'"),
         (
             {"mean_time_to_failure": "1 h", "checkpoint_bandwidth": "1 GB/s"},
@@ -64,7 +64,7 @@ def test_device_hours_and_cost() -> None:
         ),
         (
             {"tokens": 1e9, "mean_time_to_failure": "1 h"},
-            "time",
+            "training_time",
             "checkpoint_bandwidth='100 GB/s'",
         ),
     ],
@@ -79,7 +79,7 @@ def test_what_was_not_given_is_asked_for(changes: dict[str, Any], what: str, nee
 
 def test_tokens_per_parameter() -> None:
     run = train(tokens=20 * SMALL.parameter_count)
-    assert run.tokens_per_parameter == exactly(20)
+    assert run.run_tokens_per_parameter == exactly(20)
 
 
 # ---- failures ---------------------------------------------------------------------------
@@ -109,8 +109,8 @@ def test_goodput_by_hand() -> None:
     every = math.sqrt(2 * write * fails)
     lost = (600 + (every + write) / 2) / fails
     assert run.goodput == exactly(every / (every + write) * (1 - lost))
-    ideal = TOKENS / run.tokens_per_second
-    assert run.time.to("s").magnitude == exactly(ideal / run.goodput)
+    ideal = TOKENS / run.value("token_rate")
+    assert run.training_time.to("s").magnitude == exactly(ideal / run.value("goodput"))
 
 
 def test_young_interval_is_the_best() -> None:
@@ -147,7 +147,7 @@ def test_failures_do_not_change_a_step() -> None:
     [{"restart_time": "100 h"}, {"mean_time_to_failure": "1 h"}, {"checkpoint_bandwidth": "1 B/s"}],
     ids=str,
 )
-@pytest.mark.parametrize("what", ["goodput", "time", "device_hours"])
+@pytest.mark.parametrize("what", ["goodput", "training_time", "device_time"])
 def test_a_run_that_never_ends_is_refused(changes: dict[str, str], what: str) -> None:
     run = failing(**changes)
     with pytest.raises(InvalidValueError, match="such a run never ends: 32 devices fail every"):

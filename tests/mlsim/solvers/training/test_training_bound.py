@@ -28,7 +28,7 @@ def test_the_bound_is_the_longer_of_arithmetic_and_compulsory_bytes() -> None:
     assert found.value("compulsory_bytes") == pytest.approx(moved)
     assert found.value("compulsory_time") == pytest.approx(moved / 3.35e12)
     assert found.value("step_time") == found.value("ideal_step_time")
-    assert found.mfu == found.hfu == 1
+    assert found.model_flops_utilization == found.hardware_flops_utilization == 1
     # One short sequence does little work with as many weights.
     short = train(global_batch=8, sequence_tokens=64)
     assert short.value("step_time") == short.value("compulsory_time")

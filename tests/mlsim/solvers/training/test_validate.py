@@ -225,7 +225,10 @@ def test_too_large_says_by_how_much_and_what_helps() -> None:
     assert "check_memory=False gives the time" in found
 
 
-@pytest.mark.parametrize("name", ["mfu", "hfu", "tokens_per_second", "breakdown", "shares"])
+@pytest.mark.parametrize(
+    "name",
+    ["model_flops_utilization", "hardware_flops_utilization", "token_rate", "breakdown", "shares"],
+)
 def test_no_time_of_a_run_that_does_not_fit(name: str) -> None:
     with pytest.raises(DoesNotFitError):
         getattr(too_large(), name)

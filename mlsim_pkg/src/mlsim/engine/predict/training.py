@@ -315,7 +315,7 @@ def samples_rate(case: Case, estimate: str) -> float:
         **case.software(estimate, "eager"),
     )
     case.answered(found.training_profile, "latency")
-    return batch * devices / float(found.time)
+    return batch * devices / float(found.run.value("latency"))
 
 
 def _local_batch(case: Case) -> int:

@@ -15,7 +15,8 @@ from mlsim.solvers.inputs import BARE, validate
 from mlsim.solvers.searching import SCAN, STEPS, scan
 from mlsim.solvers.training.spread import parallelism_of
 from mlsim.solvers.training.validate import Asked
-from mlsim.units import quantity, scaled, text
+from mlsim.units import text
+from mlsim.values import quantity, scaled
 
 # Points that are tried where each is asked alone, and where each is a run of a scheduler.
 ALONE, RUNS = 201, 25

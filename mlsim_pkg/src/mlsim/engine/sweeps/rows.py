@@ -24,7 +24,7 @@ from mlsim.quantities import term
 from mlsim.solvers.answer import COMPUTE_BOUND, DOES_NOT_FIT, MEMORY_BOUND
 from mlsim.solvers.inputs import BARE
 from mlsim.solvers.noted import told
-from mlsim.units import quantity
+from mlsim.values import quantity
 
 # What a combination may be refused for; what else is wrong is wrong of the whole sweep.
 REFUSED = (

@@ -54,8 +54,8 @@ def read_profile(path: str | Path, *, decimal: str | None = None) -> MeasuredPro
     >>> import tempfile, pathlib
     >>> file = pathlib.Path(tempfile.mkdtemp(), "stats.csv")
     >>> _ = file.write_text('"Name","Calls","TotalDurationNs"\n"saxpy",4,8000\n')
-    >>> print(read_profile(file).time.to("us").round(6))
-    8.0 µs
+    >>> print(read_profile(file).time)
+    8 µs
     """
     if not isinstance(path, (str, Path)):
         raise InvalidValueError(

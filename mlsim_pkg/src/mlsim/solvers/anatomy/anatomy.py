@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from mlsim.equations.memory import memory_free
 from mlsim.errors import Suggesting, WrongKindError, unknown_name
 from mlsim.precision import Precision
 from mlsim.solvers.anatomy import rows as made, runs, views
+from mlsim.solvers.anatomy.figures import Figures, Layer, Layers, Peak, figure
 from mlsim.solvers.anatomy.parts import Part
 from mlsim.solvers.anatomy.runs import OPTIMIZERS
 from mlsim.solvers.anatomy.view import View
@@ -19,18 +19,19 @@ from mlsim.units import text
 from mlsim.workloads.graph.counting import FLOP, check_count
 from mlsim.workloads.graph.fuse import fused
 from mlsim.workloads.graph.traffic import Traffic
-from mlsim.workloads.graph.training import Moment, TrainingStep
+from mlsim.workloads.graph.training import TrainingStep
 
 if TYPE_CHECKING:
     import pandas
 
     from mlsim.hardware import Device
+    from mlsim.values.kinds import Quantity
     from mlsim.workloads.graph import Graph
     from mlsim.workloads.model import Model
 
 
-class Anatomy(Suggesting):
-    """The layers of a network, for one batch.
+class Anatomy(Figures, Suggesting):
+    """The layers of a network, for one batch; its figures are those of all layers together.
 
     Parameters
     ----------
@@ -52,6 +53,8 @@ class Anatomy(Suggesting):
     >>> lenet = anatomy(Models.LeNet5_Variant)
     >>> lenet.total("operations"), lenet.total("parameters")
     (557040, 41282)
+    >>> lenet.working_set.show(",.0f", "B"), lenet["conv1"].working_set.show(",.0f", "B")
+    (251,904 B, 17,584 B)
     >>> lenet["conv1"]["shape_out"]
     (6, 24, 24)
     """
@@ -120,23 +123,62 @@ class Anatomy(Suggesting):
         if self.device:
             found = made.add_times(found, self.profile.operators)
             columns += ("time", "bound")
-        return View(f"{self.about}, by {what}", tuple(columns), list(found), self.notes)
+        rows = [Layer(row, self) for row in found]
+        return View(f"{self.about}, by {what}", tuple(columns), rows, self.notes)
 
-    def __getitem__(self, layer: str) -> Mapping[str, Any]:
-        """Return the row of a layer.
+    def __getitem__(self, layer: str) -> Layer:
+        """Return the row of a layer: plain numbers by name, values as attributes.
 
         Raises
         ------
         UnknownNameError
             If there is none of that name.
         """
-        for row in self.layers.rows:
+        row: Layer
+        for row in self.layers:
             if row["layer"] == layer:
                 return row
         raise unknown_name("layer", layer, [row["layer"] for row in self.layers.rows])
 
     def __len__(self) -> int:
         return len(self.layers)
+
+    def part(self, *, inside: str = "", kind: str = "") -> Layers:
+        """Return layers of one block, of one kind, or both: each, and their figures together.
+
+        Parameters
+        ----------
+        inside
+            The beginning of their names up to a dot, such as "encoder.1"; all, if empty.
+        kind
+            Such as "linear" or "convolution"; all, if empty.
+
+        Raises
+        ------
+        UnknownNameError
+            If no layer lies in the block, or none of it is of the kind.
+
+        >>> from mlsim import anatomy
+        >>> lenet = anatomy("LeNet5_Variant")
+        >>> lenet.part(kind="linear").parameters / lenet.parameters > 0.9
+        True
+        """
+        names = {node.name for node in Part(inside).of(self.graph)}
+        rows = [row for row in self.layers if row["layer"] in names]
+        found = [row for row in rows if not kind or row["kind"] == kind]
+        if not found:
+            raise unknown_name("kind of layer", kind, {row["kind"] for row in rows})
+        what = f"{len(found)} {kind} layers" if kind else inside
+        return Layers(found, f"{what} of {inside}" if kind and inside else what, self)
+
+    def quantity(self, name: str) -> Quantity:
+        """Return a figure of all layers together by its name, as its attribute does.
+
+        Their time is that of a forward pass, or with training=True of one step.
+        """
+        if name == "time":
+            return self.run.latency
+        return figure(name, self.layers.rows, self.model.name, self)
 
     @property
     def frame(self) -> pandas.DataFrame:
@@ -189,23 +231,19 @@ class Anatomy(Suggesting):
         return runs.training_pass(self)
 
     @property
-    def time(self) -> float:
-        """Seconds of one forward pass, or with training=True of one step."""
-        profile = self.training_profile if self.training else self.profile
-        return float(profile.value("latency"))
+    def run(self) -> forward.Profile:
+        """One forward pass on the device, or with training=True one step of training."""
+        return self.training_profile if self.training else self.profile
 
     # Memory.
 
-    @cached_property
-    def memory_required(self) -> float:
+    @property
+    def memory_required(self) -> Quantity:
         """Bytes at the worst moment: of a forward pass, or with training=True of a step."""
-        if self.training:
-            return self.peak.total
-        live = max(each.operator.activations_live for each in self.kernels)
-        return self.traffic.inference_memory(live)
+        return runs.in_memory(self, "memory_required", runs.required(self))
 
     @property
-    def memory_free(self) -> float:
+    def memory_free(self) -> Quantity:
         """Bytes that are left on the device; negative if it does not fit.
 
         Raises
@@ -213,7 +251,7 @@ class Anatomy(Suggesting):
         InvalidValueError
             If no hardware was given.
         """
-        return float(memory_free(runs.device_of(self, "memory").capacity_si, self.memory_required))
+        return runs.in_memory(self, "memory_free", runs.free(self))
 
     @cached_property
     def step(self) -> TrainingStep:
@@ -233,9 +271,9 @@ class Anatomy(Suggesting):
         return views.moments(self)
 
     @property
-    def peak(self) -> Moment:
+    def peak(self) -> Peak:
         """The moment of a training step at which most is held."""
-        return self.step.peak
+        return Peak(self.step.peak, self)
 
     # Views, named as in the lecture that they come from.
 

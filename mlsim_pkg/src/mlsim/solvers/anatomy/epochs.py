@@ -6,16 +6,17 @@ from typing import TYPE_CHECKING, Any
 
 from mlsim.errors import DoesNotFitError, InvalidValueError
 from mlsim.solvers.anatomy.limits import EPOCHS, question
-from mlsim.solvers.explain import Explanation
+from mlsim.solvers.anatomy.runs import free, required
+from mlsim.solvers.explain import Explanation, solved
 from mlsim.solvers.inputs import validate
 from mlsim.solvers.question import Known, Question
 from mlsim.solvers.reports import Report
-from mlsim.units import held, quantity, text
+from mlsim.units import held, text
+from mlsim.values.attributes import result
 
 if TYPE_CHECKING:
-    from pint import Quantity
-
     from mlsim.solvers.anatomy.anatomy import Anatomy
+    from mlsim.values.kinds import Quantity
 
 # Faster than any: of a step that fits, nothing goes to it.
 _NO_DISK = "1000 TB/s"
@@ -34,19 +35,22 @@ class TrainingTime:
     def __init__(self, anatomy: Anatomy, question: Question) -> None:
         self.anatomy, self.question = anatomy, question
 
-    def _quantity(self, name: str) -> Quantity[Any]:
-        found: Quantity[Any] = quantity(self.question.value(name), "s")
-        return found
+    def quantity(self, name: str) -> Quantity:
+        """Return a time by its name, as its attribute does."""
+        return solved(self.question, name, self.about)
 
     @property
-    def total(self) -> Quantity[Any]:
+    def about(self) -> str:
+        """What this is the time of, in words."""
+        return f"{self.anatomy.about}, {text(self.question.known['epochs'], '1')} epochs"
+
+    epoch_time = result("Time of one epoch.")
+    paging_time = result("Time of a step in which what does not fit goes to a disk and back.")
+
+    @property
+    def total(self) -> Quantity:
         """Time of all epochs."""
-        return self._quantity("epochs_time")
-
-    @property
-    def epoch_time(self) -> Quantity[Any]:
-        """Time of one epoch."""
-        return self._quantity("epoch_time")
+        return self.quantity("epochs_time")
 
     @property
     def steps(self) -> int:
@@ -58,11 +62,6 @@ class TrainingTime:
             If the time of an epoch was given.
         """
         return int(self.question.value("epoch_steps"))
-
-    @property
-    def paging_time(self) -> Quantity[Any]:
-        """Time of each step in which what does not fit goes to a disk and comes back."""
-        return self._quantity("paging_time")
 
     def explain(self, name: str = "epochs_time") -> Explanation:
         """Show how a result came to be: equations, values, units."""
@@ -82,7 +81,7 @@ class TrainingTime:
             ("one epoch", text(self.question.value("epoch_time"), "s")),
             ("all epochs", text(self.question.value("epochs_time"), "s")),
         ]
-        return Report(f"{self.anatomy.about}, {epochs} epochs", rows)
+        return Report(self.about, rows)
 
     def __str__(self) -> str:
         return self.report().text()
@@ -115,10 +114,10 @@ def time_of_epochs(
             anatomy,
             Question(known, EPOCHS, {**labels, "precision": "", "estimate": "measured"}),
         )
-    if anatomy.memory_free < 0 and disk_bandwidth is None:
+    if free(anatomy) < 0 and disk_bandwidth is None:
         raise DoesNotFitError(
-            f"{anatomy.about} needs {held(anatomy.memory_required)}, "
-            f"{held(-anatomy.memory_free)} more than there is. Use a smaller batch, or give "
+            f"{anatomy.about} needs {held(required(anatomy))}, "
+            f"{held(-free(anatomy))} more than there is. Use a smaller batch, or give "
             "disk_bandwidth= for the time with a disk that takes the rest."
         )
     size = validate("dataset_samples", samples, whole=True)

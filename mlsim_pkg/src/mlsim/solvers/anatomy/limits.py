@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any
 from mlsim.equations import Equation, epochs, equations_of
 from mlsim.equations.roofline import throughput
 from mlsim.errors import DoesNotFitError, InvalidValueError
+from mlsim.solvers.anatomy.runs import free, required
 from mlsim.solvers.anatomy.view import View
+from mlsim.solvers.explain import solved
 from mlsim.solvers.inputs import validate
 from mlsim.solvers.question import Known, Question
 from mlsim.units import held
@@ -18,6 +20,7 @@ from mlsim.units import held
 if TYPE_CHECKING:
     from mlsim.hardware import Device
     from mlsim.solvers.anatomy.anatomy import Anatomy
+    from mlsim.values.kinds import Quantity
 
 # Larger than any batch that one device takes.
 _MOST = 2**40
@@ -34,13 +37,13 @@ def largest_batch(at: At, capacity: float, what: str) -> int:
     DoesNotFitError
         If a batch of one does not; says by how much.
     """
-    needed = at(1).memory_required
+    needed = required(at(1))
     if needed > capacity:
         raise DoesNotFitError(
             f"{at(1).about} needs {held(needed)}, even with one sample; {what} has "
             f"{held(capacity)}. Use a smaller number format, or a device with more memory."
         )
-    return _last(lambda batch: at(batch).memory_required <= capacity)
+    return _last(lambda batch: required(at(batch)) <= capacity)
 
 
 def _last(fits: Callable[[int], bool]) -> int:
@@ -54,8 +57,8 @@ def _last(fits: Callable[[int], bool]) -> int:
 def question(anatomy: Anatomy, disk_bandwidth: Any, **known: Any) -> Question:
     """Return what leads from a step's memory and time to that with paging."""
     device = _device(anatomy)
-    told = Known().add("from the layers", memory_free=anatomy.memory_free)
-    told.add(f"{anatomy.about}", latency=anatomy.time)
+    told = Known().add("from the layers", memory_free=free(anatomy))
+    told.add(f"{anatomy.about}", latency=anatomy.run.value("latency"))
     rate = validate("disk_bandwidth", disk_bandwidth)
     told.add("given", disk_bandwidth=float(rate), batch_size=float(anatomy.batch_size), **known)
     labels = {
@@ -88,14 +91,44 @@ def over_memory(at: At, batches: Sequence[int], disk_bandwidth: Any) -> View:
     return View(title, columns, rows)
 
 
-def _row(at: At, disk_bandwidth: Any, batch: int) -> dict[str, Any]:
+class Step(dict[str, Any]):
+    """A step of one batch, where memory may end: plain numbers by name, values as attributes.
+
+    >>> from mlsim import over_memory
+    >>> (row,) = over_memory("AlexNet", [1024], hardware="GTX580", training=True,
+    ...                      disk_bandwidth="1 GB/s")
+    >>> row.paging_time / row.step_time > 0.5, row.step_time.name
+    (True, 'paged latency')
+    """
+
+    def __init__(self, anatomy: Anatomy, asked: Question) -> None:
+        latency = asked.value("paged_latency")
+        super().__init__(
+            batch=anatomy.batch_size,
+            memory=required(anatomy),
+            excess=asked.value("memory_excess"),
+            step_time=latency,
+            paging_time=asked.value("paging_time"),
+            throughput=throughput(anatomy.batch_size, latency),
+        )
+        self._asked, self._about = asked, anatomy.about
+
+    @property
+    def step_time(self) -> Quantity:
+        """Time of the step, with the wait for its pages."""
+        return solved(self._asked, "paged_latency", self._about)
+
+    @property
+    def paging_time(self) -> Quantity:
+        """Time of the step in which what does not fit goes to a disk and comes back."""
+        return solved(self._asked, "paging_time", self._about)
+
+    @property
+    def excess(self) -> Quantity:
+        """Bytes that do not fit."""
+        return solved(self._asked, "memory_excess", self._about)
+
+
+def _row(at: At, disk_bandwidth: Any, batch: int) -> Step:
     anatomy = at(batch)
-    asked = question(anatomy, disk_bandwidth)
-    return {
-        "batch": batch,
-        "memory": anatomy.memory_required,
-        "excess": asked.value("memory_excess"),
-        "step_time": asked.value("paged_latency"),
-        "paging_time": asked.value("paging_time"),
-        "throughput": throughput(batch, asked.value("paged_latency")),
-    }
+    return Step(anatomy, question(anatomy, disk_bandwidth))

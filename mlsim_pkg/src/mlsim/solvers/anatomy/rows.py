@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from mlsim.workloads.graph.counting import backward_multiply_adds, operations
+from mlsim.workloads.graph.counting import MAC, backward_multiply_adds, operations
 from mlsim.workloads.graph.fuse import Fused
 from mlsim.workloads.graph.nodes import Graph, Node
 from mlsim.workloads.graph.traffic import Traffic
@@ -32,6 +32,7 @@ def layer_rows(
             "shape_out": node.shape,
             "parameters": node.parameters,
             "operations": work,
+            "multiply_adds": traffic.scaled(operations(node, MAC)),
             **traffic.of_node(node, work),
             "runs_in": homes[node.name],
         }
@@ -52,6 +53,7 @@ def kernel_rows(
             "shape_out": last.shape,
             "parameters": sum(node.parameters for node in each.nodes),
             "operations": work,
+            "multiply_adds": traffic.scaled(sum(operations(node, MAC) for node in each.nodes)),
             **traffic.of_kernel(each, work),
             "runs_in": each.operator.name,
         }

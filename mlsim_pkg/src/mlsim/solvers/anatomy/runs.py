@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
+from mlsim.equations.memory import memory_free
 from mlsim.errors import InvalidValueError
+from mlsim.quantities import term
 from mlsim.solvers.forward import profile as forward
+from mlsim.values import Origin
 from mlsim.workloads.graph.passes import network_of, training_network
 from mlsim.workloads.graph.training import TrainingStep
 
 if TYPE_CHECKING:
     from mlsim.hardware import Device
     from mlsim.solvers.anatomy.anatomy import Anatomy
+    from mlsim.values.kinds import Quantity
     from mlsim.workloads.model import Network
 
 # Numbers that each optimizer keeps of a parameter.
@@ -75,3 +80,28 @@ def training_step(anatomy: Anatomy) -> TrainingStep:
         element_bytes=anatomy.precision.bytes,
         states=OPTIMIZERS[anatomy.optimizer],
     )
+
+
+def required(anatomy: Anatomy) -> float:
+    """Return the bytes at the worst moment: of a forward pass, or of a step of training."""
+    if anatomy.training:
+        return anatomy.step.peak.total
+    live = max(each.operator.activations_live for each in anatomy.kernels)
+    return anatomy.traffic.inference_memory(live)
+
+
+def free(anatomy: Anatomy) -> float:
+    """Return the bytes that are left on the device, negative if it does not fit."""
+    return float(memory_free(device_of(anatomy, "memory").capacity_si, required(anatomy)))
+
+
+def in_memory(anatomy: Anatomy, name: str, value: float) -> Quantity:
+    """Return bytes in memory as a value."""
+    return term(name).scaled(value, partial(_origin, anatomy, name))
+
+
+def _origin(anatomy: Anatomy, name: str, value: Quantity) -> Origin:
+    words = name.replace("_", " ")
+    brief = f"{words} = {value.in_full} ({anatomy.about})"
+    what = "the peak of a step" if anatomy.training else "weights, and the activations alive"
+    return Origin(words, brief, f"{brief}\n\nBy {what} at the worst moment.")

@@ -28,10 +28,12 @@ def overview(anatomy: Anatomy, most: int = _MOST) -> View:
     sizes = f"{total['parameters']:,} parameters, {held(total['bytes_weights'])} of weights"
     notes = [f"{sizes}, {total['operations']:,.0f} {_unit(anatomy.count)}"]
     if anatomy.training:
-        peak = anatomy.peak
+        peak = anatomy.step.peak
         notes.append(f"peak of a step {held(peak.total)}, {peak.phase} {peak.layer}".rstrip())
     if anatomy.device:
-        notes.append(f"{text(anatomy.time, 's')} a step, {anatomy.profile.estimate}")
+        notes.append(
+            f"{text(anatomy.run.value('latency'), 's')} a step, {anatomy.profile.estimate}"
+        )
         notes += [f"{name}: {words}" for name, words in anatomy.profile.noted()]
     rows = anatomy.layers.rows
     if most and len(rows) > most:
@@ -169,7 +171,7 @@ def as_dict(anatomy: Anatomy) -> dict[str, Any]:
         **(anatomy.profile.notes_for_json() if anatomy.device else {}),
     }
     if anatomy.training:
-        peak = anatomy.peak
+        peak = anatomy.step.peak
         found["peak"] = {
             "phase": peak.phase,
             "layer": peak.layer,
@@ -185,7 +187,7 @@ def moments(anatomy: Anatomy) -> View:
         {"phase": each.phase, "layer": each.layer, **each.held, "total": each.total}
         for each in anatomy.step.moments
     ]
-    peak = anatomy.peak
+    peak = anatomy.step.peak
     note = f"peak: {held(peak.total)}, {peak.phase} {peak.layer}".rstrip()
     columns = ("phase", "layer", *peak.held, "total")
     return View(f"Memory of {anatomy.about}, bytes", columns, rows, (note,))

@@ -12,6 +12,7 @@ from mlsim.solvers.answer import Answer
 from mlsim.solvers.arrivals.asked import Loaded
 from mlsim.solvers.question import Known, Question
 from mlsim.solvers.reports import Report
+from mlsim.values.attributes import count, result
 
 # What the closed forms tell of arrivals at random, and of users who wait.
 _AT_RATE = (
@@ -25,6 +26,15 @@ class Steady(Answer):
     """What the closed forms say of the same load, each with its derivation."""
 
     noun, variable = "closed form", "loaded.steady"
+
+    steady_first_token = result("Mean time to the first token, no queue counted.")
+    token_interval = result("Mean time between two tokens of a request.")
+    request_latency = result("Mean time from a request's arrival to its last token.")
+    running_requests = count("Requests that run at one time, on average.")
+    saturation_rate = count("Requests per second from which on the queue grows without end.")
+    saturation_share = count("The rate of arrivals over it.")
+    burst_first_token = result("Time to the first token where all users ask at once.")
+    full_prompt_time = result("Time that a prompt adds to the steps of a full service.")
 
     def __init__(self, loaded: Loaded) -> None:
         super().__init__()

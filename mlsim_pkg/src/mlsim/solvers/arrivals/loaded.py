@@ -6,23 +6,22 @@ from collections.abc import Collection, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from mlsim.errors import InvalidValueError
+from mlsim.errors import InvalidValueError, unknown_name
 from mlsim.quantities import term
 from mlsim.solvers.answer import Answer
 from mlsim.solvers.arrivals.asked import Loaded
 from mlsim.solvers.arrivals.closed_forms import Steady
 from mlsim.solvers.arrivals.residents import Run
-from mlsim.solvers.arrivals.results import PERCENTILES, TIMES, binding, results
+from mlsim.solvers.arrivals.results import PERCENTILES, TIMES, binding, each_request, results
 from mlsim.solvers.arrivals.simulate import simulate
 from mlsim.solvers.noted import of_context
 from mlsim.solvers.question import Known, Question
 from mlsim.solvers.reports import Report, plain
 from mlsim.units import text
+from mlsim.values.attributes import count, result
 from mlsim.workloads.requests import Requests
 
 if TYPE_CHECKING:
-    from pint import Quantity
-
     from mlsim.hardware.relatives import Loan
 
 _RATES = ("request_rate", "output_throughput", "running_requests", "waiting_requests")
@@ -43,12 +42,11 @@ class LoadedService(Answer):
     """The answer for a service under load: times of its users, rates, where it saturates.
 
     Results come from a run of the scheduler, step by step; `steady` has those of the closed
-    forms, with their derivation. Any result is to be had by name:
-    `loaded["time_to_first_token_p90"]`.
+    forms, with their derivation. Percentiles of times are results too.
 
     >>> from mlsim import Engine
     >>> loaded = Engine.load(model="Llama3_8B", hardware="H100", rate=5)
-    >>> loaded.time_to_first_token < loaded["time_to_first_token_p90"]
+    >>> loaded.time_to_first_token < loaded.time_to_first_token_p90
     True
     """
 
@@ -71,6 +69,29 @@ class LoadedService(Answer):
             for each in parts
             if len(each)
         ]
+
+    def each_request(self, name: str) -> Any:
+        """Return a time of each request that counts, as an array in s: what a mean hides.
+
+        Parameters
+        ----------
+        name
+            "time_to_first_token", "time_per_output_token" or "request_latency".
+
+        Raises
+        ------
+        UnknownNameError
+            If it is none of these.
+
+        >>> from mlsim import Engine
+        >>> loaded = Engine.load(model="Llama3_8B", hardware="H100", rate=10, requests=200)
+        >>> float(loaded.each_request("request_latency").mean()) == loaded.value("request_latency")
+        True
+        """
+        found = each_request(self.runs)
+        if name not in found:
+            raise unknown_name("time of a request", name, found)
+        return found[name]
 
     @property
     def stopped(self) -> int:
@@ -144,39 +165,29 @@ class LoadedService(Answer):
     def _reported(self) -> tuple[str, ...]:
         return tuple(name for name in RESULTS if name in self.question.known)
 
-    def __getitem__(self, name: str | int | tuple[int, ...]) -> Any:
-        """Return a result by name, with its unit; also a percentile of a time."""
-        if not isinstance(name, str) or not _percentile(name):
-            return super().__getitem__(name)
-        return term(_percentile(name)).scaled(float(self.value(name)))
-
     def _entry(self, name: str) -> Any:
         """Return a result for JSON."""
-        unit = term(_percentile(name) or name).unit
-        return {"value": plain(self.value(name)), "unit": unit}
+        return {"value": plain(self.value(name)), "unit": term(name).unit}
 
-    @property
-    def time_to_first_token(self) -> Quantity[Any]:
-        """Mean time from a request's arrival to its first token."""
-        found: Quantity[Any] = self["time_to_first_token"]
-        return found
-
-    @property
-    def time_per_output_token(self) -> Quantity[Any]:
-        """Mean over requests of the mean time between their tokens."""
-        found: Quantity[Any] = self["time_per_output_token"]
-        return found
-
-    @property
-    def latency(self) -> Quantity[Any]:
-        """Mean time from a request's arrival to its last token."""
-        found: Quantity[Any] = self["request_latency"]
-        return found
-
-    @property
-    def throughput(self) -> float:
-        """New tokens per second of all users together, a plain float."""
-        return float(self.value("output_throughput"))
+    time_to_first_token = result("Mean time from a request's arrival to its first token.")
+    time_to_first_token_p50 = result("Its median.")
+    time_to_first_token_p90 = result("What nine in ten requests stay below.")
+    time_to_first_token_p99 = result("What 99 in a hundred requests stay below.")
+    time_per_output_token = result("Mean over requests of the mean time between their tokens.")
+    time_per_output_token_p50 = result("Its median.")
+    time_per_output_token_p90 = result("What nine in ten requests stay below.")
+    time_per_output_token_p99 = result("What 99 in a hundred requests stay below.")
+    request_latency = result("Mean time from a request's arrival to its last token.")
+    request_latency_p50 = result("Its median.")
+    request_latency_p90 = result("What nine in ten requests stay below.")
+    request_latency_p99 = result("What 99 in a hundred requests stay below.")
+    request_rate = count("Requests answered per second.")
+    answered_requests = count("Requests that were answered.")
+    output_throughput = count("New tokens per second of all users together.")
+    running_requests = count("Requests that run at one time, on average.")
+    waiting_requests = count("Requests that wait at one time, on average.")
+    server_use = count("Part of the time in which a step runs.")
+    saturation_rate = count("Requests per second from which on the queue grows without end.")
 
     @property
     def loans(self) -> tuple[Loan, ...]:
@@ -289,12 +300,6 @@ _LIMITS = {
     "tokens_per_step": ("a step of a copy works on {} tokens at most, {} (tokens_per_step)"),
     "cache": "the cache has no room for more requests at one time",
 }
-
-
-def _percentile(name: str) -> str:
-    """Return the time of which a name is a percentile, or nothing."""
-    base, _, key = name.rpartition("_")
-    return base if key in PERCENTILES and base in TIMES else ""
 
 
 def _times(most: Question, copies: int) -> float:

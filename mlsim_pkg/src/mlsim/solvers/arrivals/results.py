@@ -14,14 +14,20 @@ PERCENTILES = {"p50": 0.5, "p90": 0.9, "p99": 0.99}
 TIMES = ("time_to_first_token", "time_per_output_token", "request_latency")
 
 
+def each_request(runs: Sequence[tuple[Requests, Run]]) -> dict[str, Any]:
+    """Return the times of each request that counts, as arrays in s, by name."""
+    import numpy as np
+
+    columns = (np.concatenate(column) for column in zip(*map(_times, runs), strict=True))
+    return {name: values[~np.isnan(values)] for name, values in zip(TIMES, columns, strict=True)}
+
+
 def results(runs: Sequence[tuple[Requests, Run]]) -> dict[str, float]:
     """Return the results of one or several copies, in base units, by name."""
     import numpy as np
 
-    first, each, whole = (np.concatenate(column) for column in zip(*map(_times, runs), strict=True))
     found: dict[str, float] = {}
-    for name, values in zip(TIMES, (first, each, whole), strict=True):
-        known = values[~np.isnan(values)]
+    for name, known in each_request(runs).items():
         if not len(known):
             continue
         found[name] = float(known.mean())

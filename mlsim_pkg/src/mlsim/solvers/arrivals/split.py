@@ -168,7 +168,7 @@ class SplitLoadedService(LoadedService):
     ...     model="Llama3_8B", hardware="HGX_H100", rate=5, prompt_tokens=2048,
     ...     prefill=PrefillPool(),
     ... )
-    >>> loaded.time_to_first_token < loaded["time_to_first_token_p90"]
+    >>> loaded.time_to_first_token < loaded.time_to_first_token_p90
     True
     """
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Any
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any, cast
 
 from mlsim.equations.claimed import half_output
 from mlsim.errors import WrongKindError
@@ -21,7 +21,14 @@ from mlsim.solvers.claims.judge import (
 )
 from mlsim.solvers.claims.machine import Machine
 from mlsim.solvers.claims.remedies import Remedies, remedies
+from mlsim.solvers.derivation import as_card
 from mlsim.solvers.reports import Report
+from mlsim.units import MEMORY
+from mlsim.values import Origin, of_base
+
+if TYPE_CHECKING:
+    from mlsim.values.kinds import Quantity
+    from mlsim.values.plain import Plain
 
 
 @dataclass(frozen=True, repr=False)
@@ -69,9 +76,34 @@ class Checked:
         return self.worst.term
 
     @property
-    def excess(self) -> float:
+    def excess(self) -> Plain:
         """The claimed speed over the bound, or the memory needed over that there is."""
-        return self.worst.excess
+        memory = self.worst.claim is None
+        name = "memory needed over memory there is" if memory else "claim over bound"
+        return cast("Plain", of_base(self.worst.excess, "1", partial(self._origin_of, name)))
+
+    @property
+    def bound(self) -> Quantity:
+        """What decides: the bound of the claimed figure, or the memory there is."""
+        claim = self.worst.claim
+        name, unit = (
+            ("memory", MEMORY) if claim is None else (claim.metric.words, claim.metric.unit)
+        )
+        return of_base(self.worst.bound, unit, partial(self._origin_of, f"bound on {name}"))
+
+    @property
+    def estimate(self) -> Quantity | None:
+        """The estimate of the claimed figure; None where the bound already decides."""
+        found = self.worst
+        if found.claim is None or found.estimate is None:
+            return None
+        words = f"{found.estimated_by} estimate of {found.claim.metric.words}"
+        brief = f"{words}, nothing sent ({claims_report.title(self)})"
+        return of_base(found.estimate, found.claim.metric.unit, Origin(words, brief))
+
+    def _origin_of(self, name: str, value: Quantity) -> Origin:
+        brief = f"{name} = {value.in_full} ({claims_report.title(self)})"
+        return Origin(name, brief, lambda: f"{brief}\n\n{as_card(self.explain().to_dict())}")
 
     @property
     def over_estimate(self) -> float | None:

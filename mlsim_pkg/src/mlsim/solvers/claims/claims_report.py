@@ -32,10 +32,11 @@ def report(checked: Checked) -> Report:
             ("true if", "nothing that was tried: no batch, format or number of devices helps")
         ]
     rows.append(("assumed", _assumed(checked)))
-    return Report(_title(checked), rows, label=12)
+    return Report(title(checked), rows, label=12)
 
 
-def _title(checked: Checked) -> str:
+def title(checked: Checked) -> str:
+    """Say what is claimed of what."""
     machine = checked.machine
     count = f"{machine.devices:,} x " if machine.devices > 1 else ""
     claims = ", ".join(_value(each) for each in checked.findings if each.claim)
@@ -162,7 +163,7 @@ def as_dict(checked: Checked) -> dict[str, Any]:
         **lengths,
         "verdict": checked.verdict,
         "term": checked.term,
-        "excess": checked.excess,
+        "excess": checked.worst.excess,
         "over_estimate": checked.over_estimate,
         "tolerance": checked.tolerance,
         "fitting": machine.fitting if machine.cache_each else None,

@@ -13,10 +13,12 @@ from mlsim.solvers.answer import Answer
 from mlsim.solvers.footprint.account import RESULTS, Account
 from mlsim.solvers.footprint.entries import LEFT_OUT
 from mlsim.solvers.footprint.footprint_report import INNER, entry, inputs, report
-from mlsim.solvers.footprint.interval import Interval, readable
+from mlsim.solvers.footprint.interval import Interval
 from mlsim.solvers.load import Load
 from mlsim.solvers.question import Question
 from mlsim.solvers.reports import Report
+from mlsim.units import customary
+from mlsim.values.attributes import count, result
 
 if TYPE_CHECKING:
     from mlsim.solvers.explain import Explanation
@@ -55,7 +57,7 @@ class Footprint(Answer):
     >>> from mlsim import Engine
     >>> found = Engine.footprint(hardware="A100", device_hours=1000, device_power="400 W",
     ...                          host=False, pue=1.1, carbon_intensity="100 gCO2e/kWh")
-    >>> print(f"{found.energy:.0f}, {found.operational_carbon:.0f}")
+    >>> print(f"{found.facility_energy:.0f}, {found.operational_carbon:.0f}")
     440 kWh, 44 kgCO2e
     """
 
@@ -134,81 +136,43 @@ class Footprint(Answer):
                 raise InvalidValueError(self.account.missing[need])
         return super()._asked(name)
 
-    def __getitem__(self, name: str | int | tuple[int, ...]) -> Any:
-        """Return a result by name: a quantity, or an `Interval` of two."""
-        if not isinstance(name, str):
-            return super().__getitem__(name)
+    def quantity(self, name: str) -> Any:
+        """Return a result as a value, or an `Interval` of two."""
         found, base = self.value(name), term(name).unit
-        if isinstance(found, Interval):
-            return Interval(*(readable(each, base, found.high) for each in (found.low, found.high)))
-        return readable(found, base)
+        if not isinstance(found, Interval):
+            return super().quantity(name)
+        unit = customary(found.high, base) or base
+        ends = (self.low, self.high) if self.low.value(name) == found.low else (self.high, self.low)
+        return Interval(*(end.quantity(name).to(unit) for end in ends))
 
-    @property
-    def energy(self) -> Any:
-        """Energy that the data centre takes for it, cooling and losses included."""
-        return self["facility_energy"]
-
-    @property
-    def it_energy(self) -> Any:
-        """Energy of the machines: devices, hosts and network."""
-        return self["it_energy"]
-
-    @property
-    def device_energy(self) -> Any:
-        """Energy of the devices alone."""
-        return self["device_energy"]
-
-    @property
-    def host_energy(self) -> Any:
-        """Energy of the hosts."""
-        return self["host_energy"]
-
-    @property
-    def network_energy(self) -> Any:
-        """Energy of the switches between hosts."""
-        return self["network_energy"]
-
-    @property
-    def power(self) -> Any:
-        """Power of one device, on the average."""
-        return self["device_power"]
-
-    @property
-    def carbon(self) -> Any:
-        """Emissions of the electricity, and the share in those of making the devices."""
-        return self["total_carbon"]
-
-    @property
-    def operational_carbon(self) -> Any:
-        """Emissions of the electricity."""
-        return self["operational_carbon"]
-
-    @property
-    def embodied_carbon(self) -> Any:
-        """The share in the emissions of making the devices."""
-        return self["embodied_carbon"]
-
-    @property
-    def water(self) -> Any:
-        """Water on site and at power stations, as far as it is known."""
-        return self["total_water"]
-
-    @property
-    def site_water(self) -> Any:
-        """Water used in the data centre."""
-        return self["site_water"]
-
-    @property
-    def source_water(self) -> Any:
-        """Water consumed where the electricity is made."""
-        return self["source_water"]
+    facility_energy = result(
+        "Energy that the data centre takes for it, cooling and losses included."
+    )
+    it_energy = result("Energy of the machines: devices, hosts and network.")
+    device_energy = result("Energy of the devices alone.")
+    host_energy = result("Energy of the hosts.")
+    network_energy = result("Energy of the switches between hosts.")
+    device_power = result("Power of one device, on the average.")
+    total_carbon = result(
+        "Emissions of the electricity, and the share in those of making the devices."
+    )
+    operational_carbon = result("Emissions of the electricity.")
+    embodied_carbon = result("The share in the emissions of making the devices.")
+    total_water = result("Water on site and at power stations, as far as it is known.")
+    site_water = result("Water used in the data centre.")
+    source_water = result("Water consumed where the electricity is made.")
+    host_power = result("A device's share of the power of its host.")
+    pue = count("Energy of the data centre over that of its machines.")
+    carbon_intensity = result("Emissions of the electricity for each unit of energy.")
+    energy_per_token = result("Energy of the data centre for each token.")
+    device_energy_per_token = result("Energy of the devices alone for each token.")
 
     @property
     def parts(self) -> dict[str, Any]:
         """Parts of energy, carbon and water, as far as they are known and counted."""
         names = ["device_energy", "host_energy", "network_energy", "operational_carbon"]
         names += ["embodied_carbon", "site_water", "source_water"]
-        return {name: self[name] for name in names if self.has(name)}
+        return {name: self.quantity(name) for name in names if self.has(name)}
 
     def has(self, name: str) -> bool:
         """Tell whether a result is known and not left out."""
@@ -229,7 +193,7 @@ class Footprint(Answer):
         """
         if name not in _PER_TOKEN:
             raise unknown_name("result per token", name, _PER_TOKEN)
-        return self[_PER_TOKEN[name]]
+        return self.quantity(_PER_TOKEN[name])
 
     def part(self, name: str) -> tuple[Answer, str]:
         """Return the answer that a name speaks of, and its name there; "latency" is the energy.

@@ -62,7 +62,7 @@ def report(footprint: Footprint) -> Report:
 
 
 def _shown(footprint: Footprint, name: str) -> str:
-    return written(footprint[name])
+    return written(footprint.quantity(name))
 
 
 def _energies(footprint: Footprint) -> str:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from mlsim.units import customary, quantity
-
 
 @dataclass(frozen=True)
 class Interval:
@@ -43,9 +41,3 @@ def written(found: Any) -> str:
     if isinstance(found, Interval):
         return str(found)
     return f"{digits(found.magnitude)} {found.units:~P}".rstrip()
-
-
-def readable(value: float, base: str, like: float | None = None) -> Any:
-    """Return a quantity in a unit that people use, chosen by `like` if it is given."""
-    size = abs(value if like is None else like)
-    return quantity(value, base).to(customary(size, base) or base)

@@ -18,11 +18,11 @@ from mlsim.solvers.forward.configuration import Configuration
 from mlsim.solvers.inputs import CALIBRATED, validate, validate_given
 from mlsim.solvers.question import Question
 from mlsim.units import held
+from mlsim.values.attributes import count, result
 from mlsim.workloads.operators import COLUMNS
 
 if TYPE_CHECKING:
     import pandas
-    from pint import Quantity
 
     from mlsim.hardware import Device
     from mlsim.hardware.relatives import Loan
@@ -54,9 +54,8 @@ _NEEDS_MEMORY = frozenset(
 class Profile(Answer):
     """The answer for one configuration, or for an array of them.
 
-    Times and sizes are quantities; `throughput` is a plain float, in samples
-    per second. Anything else of the vocabulary that the equations reach is to
-    be had by name: `profile["total_bytes"]`.
+    Each result is a value that knows its unit and how it came to be; `throughput` and shares
+    are floats as well. What has no attribute, `show(profile, name)` gives by name.
 
     >>> from mlsim import Engine, Hardware, Models
     >>> profile = Engine.solve(model=Models.ResNet50, hardware=Hardware.Cloud.A100)
@@ -169,29 +168,28 @@ class Profile(Answer):
         )
         return Profile(point, check_memory=self._check_memory)
 
-    @property
-    def latency(self) -> Quantity[Any]:
-        """Time of one step. Raises DoesNotFitError if the workload does not fit."""
-        found: Quantity[Any] = self["latency"]
-        return found
-
-    @property
-    def throughput(self) -> Any:
-        """Samples per second, a plain float."""
-        return self._plain("throughput")
-
-    @property
-    def memory_bound_share(self) -> Any:
-        """Part of the latency spent in operators that memory limits.
-
-        The arithmetic units also work in that time, only not at their peak.
-        """
-        return self._plain("memory_bound_share")
-
-    def _plain(self, name: str) -> Any:
-        """Return a result as a plain float, or an array of them."""
-        value = self.value(name)
-        return value if self.shape else float(value)
+    latency = result("Time of one step.")
+    throughput = count("Samples per second.")
+    memory_bound_share = count(
+        "Part of the latency spent in operators that memory limits. The arithmetic units also "
+        "work in that time, only not at their peak."
+    )
+    overhead_share = count("Part of the latency that no operator uses; of the calibrated estimate.")
+    achieved_flops = result("Work over latency.")
+    total_flops = result("Work of the step.")
+    total_bytes = result("Bytes that the step moves to and from main memory.")
+    total_compute_time = result("Time of the arithmetic alone, at its rate.")
+    total_memory_time = result("Time of the bytes alone, at their rate.")
+    network_intensity = result("Work of the step over its bytes.")
+    ridge_point = result("Intensity at which the device's two limits meet.")
+    weight_memory = result("Memory that the weights take.")
+    activation_memory = result("Most memory that activations take at one time.")
+    memory_required = result("Memory for weights and live activations.")
+    memory_capacity = result("Memory of the device that a program can take.")
+    memory_free = result("Memory that is left; negative where it does not fit.")
+    peak_flops = result("Dense peak of the device in this precision.")
+    memory_bandwidth = result("Bandwidth of the device's main memory.")
+    last_level_cache = result("The cache in which activations may stay; of `on-chip` answers.")
 
     @property
     def bottleneck(self) -> Any:
@@ -283,12 +281,6 @@ class Profile(Answer):
                 check_memory=False,
             ).bottleneck
         return Causes(self.about, self.bottleneck, self.cause, self.causes, roofline)
-
-    @property
-    def memory_required(self) -> Quantity[Any]:
-        """Memory for weights and live activations."""
-        found: Quantity[Any] = self["memory_required"]
-        return found
 
     @property
     def operators(self) -> list[dict[str, Any]]:

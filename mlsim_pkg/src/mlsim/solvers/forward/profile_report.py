@@ -47,7 +47,7 @@ def _causes(profile: Profile) -> dict[str, Any]:
 def _bottleneck(profile: Profile) -> str:
     """Return what binds, and for how much of the time."""
     if not profile.configuration.calibrated:
-        share = profile.memory_bound_share
+        share = profile.value("memory_bound_share")
         return f"{profile.bottleneck} ({share:.0%} of the time in memory-bound operators)"
     from mlsim.solvers.causes import written
 
@@ -72,7 +72,7 @@ def report(profile: Profile) -> Report:
         rows += [
             ("latency", text(float(profile.value("latency")), "s")),
             *profile._banded("latency"),
-            ("throughput", text(profile.throughput, "sample/s")),
+            ("throughput", text(profile.value("throughput"), "sample/s")),
             ("bottleneck", _bottleneck(profile)),
         ]
     rows += [("memory", memory), *profile.question.known.doubts()]
@@ -88,7 +88,8 @@ def _points(profile: Profile) -> list[tuple[str, ...]]:
     def column(values: Any) -> Any:
         return np.broadcast_to(values, profile.shape).reshape(-1)
 
-    columns = (profile.batch_size, profile.value("latency"), profile.throughput, profile.bottleneck)
+    values = (profile.value(name) for name in ("latency", "throughput"))
+    columns = (profile.batch_size, *values, profile.bottleneck)
     rows: list[tuple[str, ...]] = []
     for batch, latency, rate, bound in zip(*map(column, columns), strict=True):
         missing = math.isnan(latency)  # it does not fit

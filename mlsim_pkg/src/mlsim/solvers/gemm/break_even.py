@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from mlsim.equations import break_even as physics, equations_of
 from mlsim.equations.symbols import in_symbols, symbol, tex
 from mlsim.errors import InvalidValueError, UnreachableError, need
+from mlsim.quantities import term
+from mlsim.solvers.derivation import as_card, as_note
 from mlsim.solvers.gemm.layer import CALIBRATED
 from mlsim.solvers.question import Known, Question
+from mlsim.values import Origin
 from mlsim.workloads.linear_layer import POINT_FLOPS, cast_bytes
 
 if TYPE_CHECKING:
     from mlsim.solvers.explain import Explanation
     from mlsim.solvers.gemm.gemm import Gemm
     from mlsim.solvers.gemm.layer import Layer
+    from mlsim.values.kinds import Quantity
+    from mlsim.values.plain import Plain
 
 EQUATIONS = equations_of(physics)
 
@@ -119,9 +124,15 @@ class BreakEven:
         return Question(known, EQUATIONS, lambda: layer.labels)
 
     @property
-    def value(self) -> float:
-        """The size: N in inference, the side of a cube in training."""
-        return float(self.question.value(self.quantity))
+    def value(self) -> Plain:
+        """The size, a value: N in inference, the side of a cube in training."""
+        number = float(self.question.value(self.quantity))
+        return cast("Plain", term(self.quantity).scaled(number, self._origin))
+
+    def _origin(self, value: Quantity) -> Origin:
+        words, said = self.quantity.replace("_", " "), self.explain().to_dict
+        brief = f"{words} = {term(self.quantity).text(value.si)} ({self.layer.labels['model']})"
+        return Origin(words, brief, lambda: as_card(said()), lambda: as_note(said()))
 
     @property
     def rows(self) -> float:

@@ -11,11 +11,11 @@ from mlsim.solvers.answer import COMPUTE_BOUND, MEMORY_BOUND, OVERHEAD_BOUND, An
 from mlsim.solvers.gemm.layer import Layer, every_equation
 from mlsim.solvers.question import Question
 from mlsim.units import held
+from mlsim.values.attributes import count, result
 from mlsim.workloads.linear_layer import COLUMNS
 
 if TYPE_CHECKING:
     import pandas
-    from pint import Quantity
 
     from mlsim.hardware.device import Device
     from mlsim.solvers.gemm.break_even import BreakEven
@@ -40,7 +40,7 @@ class Gemm(Answer):
 
     >>> from mlsim import Engine
     >>> gemm = Engine.gemm(4096, 4096, 4096, hardware="H100", precision="fp8")
-    >>> print(f"{gemm.latency.to('us'):.1f}, {gemm.bottleneck}, {gemm.speedup:.2f} times")
+    >>> print(f"{gemm.latency.to('us'):.1f}, {gemm.bottleneck}, {gemm.format_speedup:.2f} times")
     69.4 µs, Compute Bound, 2.00 times
     """
 
@@ -124,16 +124,14 @@ class Gemm(Answer):
         picked: dict[str, Any] = {name: pick(getattr(layer, name)) for name in names}
         return Gemm(replace(layer, given=given, **picked), check_memory=self._check_memory)
 
-    @property
-    def latency(self) -> Quantity[Any]:
-        """Time of the layer: its products, and the passes between formats."""
-        found: Quantity[Any] = self["latency"]
-        return found
-
-    @property
-    def speedup(self) -> Any:
-        """How many times as fast it is as in 16 bits: a plain number, or an array."""
-        return self.value("format_speedup")
+    latency = result("Time of the layer: its products, and the passes between formats.")
+    format_speedup = count("How many times as fast it is as in 16 bits.")
+    total_flops = result("Work of the layer.")
+    total_bytes = result("Bytes that the layer moves to and from main memory.")
+    network_intensity = result("Work of the layer over its bytes.")
+    achieved_flops = result("Work over latency.")
+    casts_share = count("Part of the latency in the passes between formats.")
+    memory_required = result("Memory of its operands.")
 
     @property
     def baseline(self) -> Gemm:

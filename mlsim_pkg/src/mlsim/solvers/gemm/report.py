@@ -59,11 +59,9 @@ def _parts(gemm: Gemm) -> list[tuple[str, str]]:
         rows.append(("of which", f"{products} products, {casts} passes between formats"))
     base = [each for each in gemm.layer.kernels if each.baseline_repeats]
     if base and gemm.layer.precision != base[0].computes:
+        took = text(gemm.value("baseline_time"), "s")
         rows.append(
-            (
-                f"in {base[0].computes}",
-                f"{text(gemm.value('baseline_time'), 's')}: {gemm.speedup:.2f} times as long",
-            )
+            (f"in {base[0].computes}", f"{took}: {gemm.value('format_speedup'):.2f} times as long")
         )
     return rows
 
@@ -85,7 +83,7 @@ def _points(gemm: Gemm) -> list[tuple[str, ...]]:
         return np.broadcast_to(values, gemm.shape).reshape(-1)
 
     layer = gemm.layer
-    speed = gemm.speedup if "format_speedup" in gemm.names else float("nan")
+    speed = gemm.value("format_speedup") if "format_speedup" in gemm.names else float("nan")
     columns = (layer.rows, layer.outputs, layer.inputs, gemm.value("latency"), speed)
     rows: list[tuple[str, ...]] = []
     for m, n, k, time, gain, bound in zip(*map(column, (*columns, gemm.bottleneck)), strict=True):

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from mlsim.equations import arrivals, plans
 from mlsim.errors import MlsimError, Suggesting, unknown_name
+from mlsim.solvers.plan.origins import origin_of, scaled_result
 from mlsim.solvers.serving.phase import step_question
 from mlsim.solvers.serving.service import Service
 from mlsim.solvers.serving.speculated import round_question
 from mlsim.systems.schedulers import Scheduler
+from mlsim.values.attributes import count, result
 
 if TYPE_CHECKING:
     from mlsim.hardware.relatives import Loan
+    from mlsim.values.kinds import Quantity
 
 # Batches that are tried of each layout, and prompts that are read together to time one more.
 BATCHES, TOGETHER = 32, 4
@@ -57,11 +61,14 @@ class Candidate(Suggesting):
         In USD/s for one device; of energy, its full power in W.
     words
         Where the price comes from.
+    unit
+        Of the price: "1" where devices are counted.
     """
 
     service: Service
     price: float
     words: str
+    unit: str = "USD/s"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -75,6 +82,7 @@ class Option(Suggesting):
     candidate: Candidate
     found: Mapping[str, float]
     front: Mapping[str, Any] = field(repr=False)
+    goals: Goals = field(repr=False)
     # What reads the prompts, where that has devices of its own.
     prefill: Candidate | None = None
     # Constants that were measured on other devices, and matter; by which factor its times may be
@@ -84,13 +92,54 @@ class Option(Suggesting):
     slower: float = 1.0
     slow: Mapping[str, float] = field(default_factory=dict)
 
-    def __getitem__(self, name: str) -> float:
+    required_rate = count("Requests per second that are asked of all copies.")
+    running_requests = count("Requests that one scheduler works on at one time.")
+    replica_rate = count("Requests per second that one full copy serves in time.")
+    replicas = count("Copies that the rate needs.")
+    replica_use = count("Share of a copy's rate that is asked of it.")
+    replica_devices = count("Devices of one copy; of two pools, of a pair of them.")
+    fleet_devices = count("Devices of all copies.")
+    fleet_price = result("Price of all devices per time; of energy their power, else a count.")
+    prompt_share = count("Share of the time in which prompts are read; of two pools, of the bill.")
+    time_to_first_token = result("Mean time to the first token of a full copy.")
+    time_per_output_token = result("Mean time per further token of a full copy.")
+    output_token_price = result("Price of one generated token, prompts included.")
+    prompt_token_price = result("Price of one token of a prompt.")
+    answer_token_price = result("Price of one generated token, prompts apart.")
+    margin = count("How many times as long both times may be within the goals.")
+    prefill_copies = count("Copies that only read prompts, in each pair of pools.")
+    decode_copies = count("Copies that only decode, in each pair of pools.")
+    prefill_use = count("Share of the time in which the pool that reads prompts is busy.")
+    decode_use = count("Share of its rate that is asked of the pool that decodes.")
+
+    def value(self, name: str) -> float:
+        """Return a result in its base unit.
+
+        Raises
+        ------
+        UnknownNameError
+            If there is no such result, as of two pools where there is one.
+        """
         if name not in self.found:
             raise unknown_name("result of a plan", name, self.found)
         return self.found[name]
 
-    def _by_name(self) -> Iterable[str]:
-        return self.found
+    def quantity(self, name: str) -> Quantity:
+        """Return a result as a value with unit, name and origin: what its attribute gives.
+
+        Raises
+        ------
+        UnknownNameError
+            As `value`.
+
+        >>> from mlsim import Engine
+        >>> best = Engine.plan(model="Llama3_8B", rate=20, hardware="H100").best
+        >>> best.fleet_devices == 1, best.fleet_price == best.quantity("fleet_price")
+        (True, True)
+        """
+        return scaled_result(self, name, self.value(name), partial(origin_of, self, name))
+
+    by_name = quantity
 
     @property
     def service(self) -> Service:
@@ -102,8 +151,8 @@ class Option(Suggesting):
         """The layout in words."""
         if self.prefill is None:
             return name_of(self.service)
-        reads = pool_words(self.prefill.service, self["prefill_copies"])
-        decodes = pool_words(self.service, self["decode_copies"])
+        reads = pool_words(self.prefill.service, self.value("prefill_copies"))
+        decodes = pool_words(self.service, self.value("decode_copies"))
         return f"prefill on {reads}, decode on {decodes}, {self.service.formats.name}"
 
 
@@ -140,9 +189,9 @@ def slowed(option: Option, goals: Goals, factor: float) -> Mapping[str, float]:
     Of two pools it is the cost that grows: each copy answers as much less.
     """
     if option.prefill is not None:
-        if option["margin"] < factor:
+        if option.value("margin") < factor:
             return {}
-        found = {name: option[name] * factor for name in ("fleet_price", "fleet_devices")}
+        found = {name: option.value(name) * factor for name in ("fleet_price", "fleet_devices")}
         return {**option.found, **found}
     times = dict.fromkeys(("time_per_output_token", "time_to_first_token"), factor)
     times["replica_rate"] = 1 / factor
@@ -287,7 +336,7 @@ def _chosen(candidate: Candidate, front: dict[str, Any], goals: Goals) -> Option
         return Refused(candidate, name, why, float(late.min()), values)
     best = int(np.where(late <= 1, front["replica_rate"], -1.0).argmax())
     values = {key: float(column[best]) for key, column in front.items()}
-    return Option(candidate, values | _fleet(candidate, values, goals), front)
+    return Option(candidate, values | _fleet(candidate, values, goals), front, goals)
 
 
 def _fleet(candidate: Candidate, values: Mapping[str, float], goals: Goals) -> dict[str, float]:

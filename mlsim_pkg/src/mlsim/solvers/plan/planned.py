@@ -10,12 +10,16 @@ from typing import TYPE_CHECKING, Any
 from mlsim.errors import InvalidValueError, Suggesting
 from mlsim.solvers.noted import farthest, told
 from mlsim.solvers.plan.options import Goals, Option, Refused
-from mlsim.solvers.plan.planned_rows import by_reason, front_points, nothing, price_words, row
+from mlsim.solvers.plan.origins import price_words
+from mlsim.solvers.plan.planned_rows import by_reason, front_points, nothing, row
 from mlsim.solvers.reports import Report
 from mlsim.units import text
+from mlsim.values import Origin, of_base
 
 if TYPE_CHECKING:
     import pandas
+
+    from mlsim.values.kinds import Quantity
 
 # By what plans are ordered: the unit of a device's price, and of a fleet's for people.
 OBJECTIVES = {"cost": ("USD/s", "USD/h"), "energy": ("W", "kW"), "devices": ("1", "")}
@@ -45,9 +49,9 @@ class Planned(Suggesting):
         Those that don't, the nearest first.
     objective
         By what they are ordered.
-    band
+    limits
         Lower and upper factor around the predicted times in which 80 % of published rows of
-        this kind lie, where there are enough; else None.
+        this kind lie, and which these are; None where there are too few.
     pools
         "one", "two" or "either": whether devices that only read prompts were tried.
     pairs
@@ -66,7 +70,7 @@ class Planned(Suggesting):
     options: tuple[Option, ...]
     refused: tuple[Refused, ...]
     objective: str
-    band: tuple[float, float] | None = None
+    limits: tuple[float, float, str] | None = None
     pools: str = "one"
     pairs: int = 0
     left_out: Mapping[str, Refused] = field(default_factory=dict)
@@ -75,6 +79,14 @@ class Planned(Suggesting):
     def best(self) -> Option:
         """The layout that costs least."""
         return self.options[0]
+
+    @property
+    def band(self) -> tuple[Quantity, Quantity] | None:
+        """The same limits as values: what predicted times are multiplied by."""
+        if self.limits is None:
+            return None
+        low, high, words = self.limits
+        return _end("lower", low, words), _end("upper", high, words)
 
     @property
     def table(self) -> pandas.DataFrame:
@@ -113,11 +125,10 @@ class Planned(Suggesting):
         first, second = self.options[:2]
         ratio = self._value(second) / self._value(first) if self._value(first) else 1.0
         told = [f"{second.name}: {ratio:.2f} times the {self.objective}"]
-        more = second["fleet_devices"] - first["fleet_devices"]
+        more = second.value("fleet_devices") - first.value("fleet_devices")
         told.append(f"{abs(more):,.0f} device(s) {'more' if more >= 0 else 'fewer'}")
-        told.append(
-            f"one serves {second['replica_rate']:.3g} requests/s, not {first['replica_rate']:.3g}"
-        )
+        one, other = second.value("replica_rate"), first.value("replica_rate")
+        told.append(f"one serves {one:.3g} requests/s, not {other:.3g}")
         return ", ".join(told) + (f". {_idle(second)}" if second.prefill else "")
 
     def _other(self) -> tuple[str, str] | None:
@@ -138,7 +149,11 @@ class Planned(Suggesting):
         return label, f"{other.name}: {ratio:.2f} times the {self.objective}. {_idle(two)}"
 
     def _value(self, option: Option) -> float:
-        return option["fleet_devices"] if self.objective == "devices" else option["fleet_price"]
+        return (
+            option.value("fleet_devices")
+            if self.objective == "devices"
+            else option.value("fleet_price")
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Return goals, options, each as in `table`, and what was refused, for JSON."""
@@ -264,7 +279,7 @@ class Planned(Suggesting):
             return f"{goals.rate:g} requests/s"
         return (
             f"{goals.users:,.0f} users who think for {text(goals.think_time, 's')}, "
-            f"{self.best['required_rate']:.3g} requests/s or more"
+            f"{self.best.value('required_rate'):.3g} requests/s or more"
         )
 
     def _used(self) -> str:
@@ -272,27 +287,27 @@ class Planned(Suggesting):
         whole = "copy" if self.best.prefill is None else "pair of pools"
         more = " or more" if self.goals.users else ""
         return (
-            f"a {whole} of the first gets {self.best['replica_use']:.0%}{more} of the rate that "
-            "fills it, the most that it serves in time. Times are those when full, without a wait "
-            "for a place in the batch (don't set it as a limit); `Engine.load` tells the wait at "
-            "this load"
+            f"a {whole} of the first gets {self.best.value('replica_use'):.0%}{more} of the rate "
+            "that fills it, the most that it serves in time. Times are those when full, without a "
+            "wait for a place in the batch (don't set it as a limit); `Engine.load` tells the wait "
+            "at this load"
         )
 
     def _shown(self) -> Sequence[Option]:
         return self.options[:_SHOWN]
 
     def _line(self, option: Option) -> str:
-        many = f"{option['replicas']:,.0f} {_noun(option)}"
+        many = f"{option.value('replicas'):,.0f} {_noun(option)}"
         data = option.service.parallelism.data
         each = f" on each of {data}" if data > 1 else ""
         wider = option.slow and option.slower >= _WIDER
         edge = f" ({self._edge(option)} at the slow edge)" if wider else ""
         return (
             f"{self._price(option)}{edge}: {many} {option.name}, full at "
-            f"{option['replica_rate']:.3g} requests/s (batch {option['running_requests']:,.0f}"
-            f"{each}): "
-            f"{text(option['time_to_first_token'], 's')} and "
-            f"{text(option['time_per_output_token'], 's')}"
+            f"{option.value('replica_rate'):.3g} requests/s (batch "
+            f"{option.value('running_requests'):,.0f}{each}): "
+            f"{text(option.value('time_to_first_token'), 's')} and "
+            f"{text(option.value('time_per_output_token'), 's')}"
         )
 
     def _edge(self, option: Option) -> str:
@@ -305,19 +320,19 @@ class Planned(Suggesting):
 
     def _price(self, option: Option) -> str:
         if self.objective == "cost":
-            million = option["output_token_price"] * MILLION
-            hourly = option["fleet_price"] * SECONDS
+            million = option.value("output_token_price") * MILLION
+            hourly = option.value("fleet_price") * SECONDS
             return f"{hourly:,.2f} USD/h ({million:.2f} USD per million new tokens)"
         if self.objective == "energy":
-            return text(option["fleet_price"], "W")
-        return f"{option['fleet_devices']:,.0f} devices"
+            return text(option.value("fleet_price"), "W")
+        return f"{option.value('fleet_devices'):,.0f} devices"
 
     def _apart(self) -> str:
         """Return what a million tokens cost in and out, and what that assumes."""
         into, out = (
-            self.best[name] * MILLION for name in ("prompt_token_price", "answer_token_price")
+            self.best.value(name) * MILLION for name in ("prompt_token_price", "answer_token_price")
         )
-        share = self.best["prompt_share"]
+        share = self.best.value("prompt_share")
         split = "time is" if self.best.prefill is None else "rent of the pools is"
         return (
             f"{into:.2f} USD in and {out:.2f} USD out, split as the {split} ({share:.0%} reads "
@@ -325,12 +340,12 @@ class Planned(Suggesting):
         )
 
     def _margin(self) -> str:
-        margin = self.best["margin"]
+        margin = self.best.value("margin")
         told = f"goals are {margin:.2f} times the predicted times"
-        if self.band is None:
+        if self.limits is None:
             return told
         # As much wider as borrowed constants make it.
-        low, high = self.band[0], self.band[1] * self.best.slower
+        low, high = self.limits[0], self.limits[1] * self.best.slower
         worst = max(low, high)
         safe = "that is enough" if margin >= worst else f"for that, ask for {worst:.2f} times less"
         return (
@@ -350,17 +365,23 @@ class Planned(Suggesting):
 def _noun(option: Option) -> str:
     """Return what a fleet has several of: copies, or pairs of pools."""
     if option.prefill is None:
-        return "copy of" if option["replicas"] == 1 else "copies of"
-    return "pair of pools," if option["replicas"] == 1 else "pairs of pools, each"
+        return "copy of" if option.value("replicas") == 1 else "copies of"
+    return "pair of pools," if option.value("replicas") == 1 else "pairs of pools, each"
 
 
 def _idle(option: Option) -> str:
     """Return how busy two pools are, and what neither can lend the other."""
-    reads, decodes = option["prefill_use"], option["decode_use"]
+    reads, decodes = option.value("prefill_use"), option.value("decode_use")
     return (
         f"Of the two pools, devices that read prompts are busy {reads:.0%} of the time, and those "
         f"that decode are {decodes:.0%} full; neither helps the other"
     )
+
+
+def _end(side: str, factor: float, words: str) -> Quantity:
+    """Return one end of the band as a value."""
+    brief = f"{side} end of the band = {factor:.4g}, measured over predicted times, {words}"
+    return of_base(factor, "1", Origin(f"{side} end of the band", brief, brief))
 
 
 def planned(
@@ -369,7 +390,7 @@ def planned(
     found: Sequence[Option | Refused],
     *,
     objective: str,
-    band: tuple[float, float] | None,
+    limits: tuple[float, float, str] | None,
     pools: str = "one",
     pairs: int = 0,
     left_out: Mapping[str, Refused],
@@ -388,11 +409,14 @@ def planned(
     key = "fleet_devices" if objective == "devices" else "fleet_price"
     # With borrowed constants it costs what it does at the slow edge. Of equal cost comes first
     # what is measured, then the faster one.
-    edge = {id(each): each.slow.get(key, math.inf) if each.loans else each[key] for each in options}
+    edge = {
+        id(each): each.slow.get(key, math.inf) if each.loans else each.value(key)
+        for each in options
+    }
     options.sort(
-        key=lambda each: (edge[id(each)], bool(each.loans), each[key], -each["margin"]),
+        key=lambda each: (edge[id(each)], bool(each.loans), each.value(key), -each.value("margin")),
     )
     return Planned(
-        *(model, goals, tuple(options), tuple(refused), objective, band, pools, pairs),
+        *(model, goals, tuple(options), tuple(refused), objective, limits, pools, pairs),
         left_out=left_out,
     )

@@ -7,6 +7,7 @@ from typing import Any
 
 from mlsim.solvers.noted import told
 from mlsim.solvers.plan.options import Candidate, Goals, Option, Refused
+from mlsim.solvers.plan.origins import price_words
 from mlsim.units import text
 
 
@@ -60,12 +61,6 @@ def row(option: Option) -> dict[str, Any]:
     }
 
 
-def price_words(option: Option) -> str:
-    """Return where the prices of an option come from."""
-    both = (option.candidate, option.prefill or option.candidate)
-    return "; ".join(dict.fromkeys(each.words for each in both))
-
-
 def _prefill(candidate: Candidate) -> dict[str, Any]:
     """Return the layout of a pool that reads prompts."""
     layout = candidate.service.parallelism
@@ -80,7 +75,7 @@ def _prefill(candidate: Candidate) -> dict[str, Any]:
 
 def front_points(option: Option, goals: Goals) -> list[dict[str, Any]]:
     """Return an option at all batches that were tried, as points of a front."""
-    front, devices = option.front, option["replica_devices"]
+    front, devices = option.front, option.value("replica_devices")
     name = option.name
     return [
         {

@@ -194,7 +194,7 @@ class _Both:
             "replica_rate": pair.rates,
             "time_per_output_token": pair.times,
         }
-        return Option(one.candidate, found, front, prefill=each.candidate)
+        return Option(one.candidate, found, front, goals, prefill=each.candidate)
 
     def lost(self, times: Any) -> Refused:
         """Return why the two don't go together, and how far they are from the goals."""

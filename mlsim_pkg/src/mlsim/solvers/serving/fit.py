@@ -172,16 +172,16 @@ def _row(question: Question, label: str, chosen: Formats) -> Row:
     row["weight_memory"] = float(serving.value("weight_memory"))
     decoder = question.model.decoder
     if decoder:  # an encoder keeps nothing of a sequence that would limit either
-        row["largest_batch"] = serving.max_batch_size
-        row["longest_context"] = serving.max_context
+        row["largest_batch"] = int(serving.value("largest_batch"))
+        row["longest_context"] = serving.longest_context
     if not serving.feasible:
         return {**row, "reason": _shortage(serving, row)}
     row["feasible"] = True
     row["time_to_first_token"] = float(serving.value("time_to_first_token"))
     if decoder:
         row["time_per_output_token"] = float(serving.value("time_per_output_token"))
-        full = replace(asked, batch_size=float(max(serving.max_batch_size, 1)))
-        row["tokens_per_second"] = Serving(full, check_memory=False).tokens_per_second
+        full = replace(asked, batch_size=float(max(serving.value("largest_batch"), 1)))
+        row["tokens_per_second"] = Serving(full, check_memory=False).value("decode_throughput")
     return row
 
 
@@ -243,7 +243,7 @@ def _sensible(question: Question) -> Iterator[tuple[str, Formats]]:
             continue
         narrow = "int8" if activations == "int8" or "fp8" not in device.compute.figures else "fp8"
         smaller = replace(chosen, kv_cache=find(narrow))
-        reach = Serving(question.service(chosen)).max_context
+        reach = Serving(question.service(chosen)).longest_context
         if 0 < reach < question.model.context:
             yield _label(smaller), smaller
 

@@ -22,7 +22,7 @@ class Remembered:
 
     >>> from mlsim import Engine
     >>> first = Engine.serve(model="Llama3_8B", hardware="H100", batch_size=8)
-    >>> Remembered(first.service).answer(16.0).max_batch_size == first.max_batch_size
+    >>> Remembered(first.service).answer(16.0).largest_batch == first.largest_batch
     True
     """
 

@@ -23,12 +23,12 @@ from mlsim.solvers.serving.serving_report import inputs, report, reported
 from mlsim.solvers.serving.speculated import Speculated, checked_step, round_question
 from mlsim.solvers.serving.step_profile import StepProfile
 from mlsim.units import held
+from mlsim.values.attributes import count, result
 
 if TYPE_CHECKING:
-    from pint import Quantity
-
     from mlsim.hardware import Device
     from mlsim.hardware.relatives import Loan
+    from mlsim.values.kinds import Quantity
     from mlsim.workloads.language import Transformer
 
 PARTS = ("prefill", "decode", "speculation")
@@ -37,8 +37,8 @@ PARTS = ("prefill", "decode", "speculation")
 class Serving(Answer):
     """The answer for one service, or for an array of them.
 
-    Times, rates and sizes are quantities. Any result is to be had by name:
-    `serving["cache_memory"]`; quantities of one phase as `serving.decode["total_bytes"]`.
+    Each result is a value that knows its unit and how it came to be; quantities of one phase
+    are `serving.decode.total_bytes`. What has no attribute, `show(serving, name)` gives by name.
 
     >>> from mlsim import Engine
     >>> serving = Engine.serve(model="Llama3_8B", hardware="H100")
@@ -250,48 +250,40 @@ class Serving(Answer):
         batch = self.service.batch_size
         return int(batch) if isinstance(batch, float) else batch
 
-    @property
-    def time_to_first_token(self) -> Quantity[Any]:
-        """Time until each sequence has its first new token; of an encoder, its one pass."""
-        found: Quantity[Any] = self["time_to_first_token"]
-        return found
+    time_to_first_token = result(
+        "Time until each sequence has its first new token; of an encoder, its one pass."
+    )
+    time_per_output_token = result("Mean time of a decode step over the output.")
+    generation_latency = result("Time from the prompts to the last token.")
+    user_token_rate = count("Tokens per second that one user sees while decoding.")
+    decode_throughput = count("Tokens per second of all users together while decoding.")
+    output_throughput = count("New tokens per second of all users, prefill included.")
+    largest_batch = count("Most sequences of these lengths that fit together; 0 if none does.")
+    weight_memory = result("Memory of one device that weights take.")
+    cache_memory = result("Memory of one device that the KV cache takes.")
+    cache_per_sequence = result("KV cache of one sequence on one device.")
+    cache_bytes_per_token = result("KV cache of one token in all layers of one device.")
+    cache_tokens = count("Tokens that the cache has room for, in whole blocks.")
+    activation_memory = result("Most memory of one device that activations take at one time.")
+    memory_required = result("Memory that one device needs.")
+    memory_free = result("Memory that is left; negative where it does not fit.")
+    memory_capacity = result("Memory of one device that a program can take.")
+    usable_memory = result("The same without the part that is kept in reserve.")
 
     @property
-    def time_per_output_token(self) -> Quantity[Any]:
-        """Mean time of a decode step over the output."""
-        found: Quantity[Any] = self["time_per_output_token"]
-        return found
-
-    @property
-    def latency(self) -> Quantity[Any]:
+    def latency(self) -> Quantity:
         """Time from the prompts to the last token; of an encoder, its one pass."""
-        found: Quantity[Any] = self[self._whole_time]
+        found: Quantity = self.quantity(self._whole_time)
         return found
 
     @property
-    def tokens_per_second(self) -> Any:
-        """Tokens per second of all users together while decoding, a plain float."""
-        return self.value("decode_throughput")
-
-    @property
-    def tokens_per_second_per_user(self) -> Any:
-        """Tokens per second that one user sees while decoding, a plain float."""
-        return self.value("user_token_rate")
-
-    @property
-    def memory(self) -> dict[str, Quantity[Any]]:
+    def memory(self) -> dict[str, Quantity]:
         """Memory of one device by part."""
         parts = ("weight_memory", "cache_memory", "activation_memory", "memory_free")
-        return {name: self[name] for name in parts}
+        return {name: self.quantity(name) for name in parts}
 
     @property
-    def max_batch_size(self) -> Any:
-        """Most sequences of these lengths that fit together; 0 if none does."""
-        found = self.value("largest_batch")
-        return found if getattr(found, "ndim", 0) else int(found)
-
-    @property
-    def max_context(self) -> Any:
+    def longest_context(self) -> Any:
         """Longest sequence, prompt and output, of which a batch of this size fits.
 
         The output is as asked; a sequence as short as it has a prompt of one token.
@@ -379,7 +371,7 @@ class Serving(Answer):
         """Return the answer for JSON: every value with its unit; null for what can't be."""
         found = super().to_dict()
         if self.model.decoder:
-            found["longest_context"] = {"value": plain(self.max_context), "unit": "token"}
+            found["longest_context"] = {"value": plain(self.longest_context), "unit": "token"}
         return found
 
     def report(self) -> Report:

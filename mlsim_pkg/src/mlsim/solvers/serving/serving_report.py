@@ -113,11 +113,12 @@ def report(serving: Serving) -> Report:
         short = held(-float(serving.value("memory_free")))
         rows.append(("feasible", f"no: {short} too much"))
     if service.model.decoder:
+        most = int(serving.value("largest_batch"))
         room = (
-            f"{serving.max_batch_size:,} such sequences, or a context of "
-            f"{serving.max_context:,} tokens at this batch"
+            f"{most:,} such sequences, or a context of "
+            f"{serving.longest_context:,} tokens at this batch"
         )
-        if not serving.max_batch_size:
+        if not most:
             room = "no such sequence: use fewer bits or more devices (Engine.fit tells which)"
         rows.append(("room for", room))
     return Report(title, rows, label=14, width=120)
@@ -142,11 +143,11 @@ def _times(serving: Serving) -> list[tuple[str, str]]:
     rows.append(("decode", f"{each} per token ({_bound(serving.decode)})"))
     rows += serving._banded("time_per_output_token")
     rows.append(("in all", f"{_size(serving, 'generation_latency')} to the last token"))
-    rate = serving.tokens_per_second_per_user
+    rate, together = serving.value("user_token_rate"), serving.value("decode_throughput")
     rows.append(
         (
             "throughput",
-            f"{serving.tokens_per_second:,.0f} token/s while decoding, {rate:,.1f} for each user",
+            f"{together:,.0f} token/s while decoding, {rate:,.1f} for each user",
         )
     )
     return rows

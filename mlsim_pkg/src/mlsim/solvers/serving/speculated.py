@@ -16,6 +16,7 @@ from mlsim.solvers.searching import bisect, scan
 from mlsim.solvers.serving.phase import step_question
 from mlsim.solvers.serving.service import Service
 from mlsim.solvers.serving.switched import ROUND
+from mlsim.values.attributes import count
 
 RESULTS = (
     "expected_tokens",
@@ -83,6 +84,9 @@ class Speculated(Answer):
 
     noun, variable, first = "speculation", "serving.speculation", "speculative_speedup"
     reported = RESULTS
+
+    expected_tokens = count("Tokens that a round makes, on average.")
+    speculative_speedup = count("How many times as fast tokens come with speculation.")
 
     def __init__(self, service: Service, cached: Any) -> None:
         super().__init__()

@@ -39,7 +39,7 @@ class SplitServing(Serving):
     ...     model="Llama3_8B", hardware="HGX_H100", batch_size=64, prompt_tokens=2048,
     ...     prefill=PrefillPool(copies=2),
     ... )
-    >>> f"{split.value('transfer_bytes'):,.0f} B, {split['transfer_time'].to('ms'):.2f}"
+    >>> f"{split.value('transfer_bytes'):,.0f} B, {split.quantity('transfer_time').to('ms'):.2f}"
     '268,435,456 B, 0.60 ms'
     """
 

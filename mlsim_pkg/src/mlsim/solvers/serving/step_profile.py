@@ -30,10 +30,9 @@ from mlsim.solvers.serving.phase import step_question
 from mlsim.solvers.serving.result_names import SERVING_GIVABLE
 from mlsim.solvers.serving.service import Service
 from mlsim.units import text
+from mlsim.values.attributes import count, result
 
 if TYPE_CHECKING:
-    from pint import Quantity
-
     from mlsim.hardware.relatives import Loan
 
 
@@ -44,8 +43,8 @@ _ORDER = (MEMORY_BOUND, COMPUTE_BOUND, NETWORK_BOUND, OVERHEAD_BOUND)
 class StepProfile(Answer):
     """One phase of a service: a step, its time, and what binds it.
 
-    Any quantity of the step is available by name: `step["total_flops"]`. Memory is that of
-    the service, which knows whether it fits.
+    What has no attribute, `show(step, name)` gives by name. Memory is that of the service,
+    which knows whether it fits.
     """
 
     noun, variable = "step", "serving"
@@ -66,11 +65,19 @@ class StepProfile(Answer):
         term(name)  # refuses what is none; whatever the equations reach will do
         return self.question, name
 
-    @property
-    def latency(self) -> Quantity[Any]:
-        """Time of the step."""
-        found: Quantity[Any] = self["latency"]
-        return found
+    latency = result("Time of the step.")
+    total_flops = result("Work of the step.")
+    total_bytes = result("Bytes that the step moves to and from main memory.")
+    weight_bytes = result("Bytes of weights that the step reads.")
+    total_compute_time = result("Time of the arithmetic alone, at its rate.")
+    total_memory_time = result("Time of the bytes alone, at their rate.")
+    total_network_time = result("Time of the exchanges between devices.")
+    network_intensity = result("Work of the step over its bytes.")
+    achieved_flops = result("Work over latency.")
+    memory_bound_share = count("Part of the latency in operators that memory limits.")
+    compute_bound_share = count("Part of the latency in operators that arithmetic limits.")
+    network_share = count("Part of the latency in exchanges between devices.")
+    expert_share = count("Part of the experts' weights that the step reads.")
 
     @property
     def shares(self) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any
 
-from mlsim.errors import InvalidValueError, nearest
+from mlsim.errors import InvalidValueError, check_whole, nearest
 from mlsim.hardware import Device
 from mlsim.precision import Precision, precision as find_precision
 from mlsim.solvers.formats import WIDE
@@ -31,9 +31,7 @@ def single(name: str, found: Any) -> float:
 
 def whole(name: str, size: Any) -> int:
     """Return a whole number from 1 up; refuse anything else."""
-    if isinstance(size, bool) or not isinstance(size, int) or size < 1:
-        raise InvalidValueError(f"{name} must be a whole number from 1 up, not {size!r}.")
-    return size
+    return check_whole(name, size)
 
 
 def one_of(name: str, value: Any, allowed: tuple[str, ...]) -> str:

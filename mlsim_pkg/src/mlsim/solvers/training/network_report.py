@@ -88,9 +88,9 @@ def _times(training: NetworkTraining) -> list[tuple[str, str]]:
     run = training.network_run
     step = text(training.value("step_time"), "s")
     rows = [
-        ("time", f"{step} a step, {training.samples_per_second:,.0f} sample/s"),
+        ("time", f"{step} a step, {training.value('throughput'):,.0f} sample/s"),
         *training._banded("step_time"),
-        ("use", f"MFU {training.mfu:.1%}"),
+        ("use", f"MFU {training.value('model_flops_utilization'):.1%}"),
     ]
     if training.has_parts:
         rows.append(("spent on", spent(training)))

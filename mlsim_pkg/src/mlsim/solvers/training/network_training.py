@@ -13,6 +13,7 @@ from mlsim.solvers.training.network_run import NetworkRun
 from mlsim.solvers.training.plan import NETWORK_TRAINING
 from mlsim.solvers.training.training import Training
 from mlsim.units import held
+from mlsim.values.attributes import count
 from mlsim.workloads.model import Network
 
 # What a caller may give in place of what the data or the equations say.
@@ -54,34 +55,23 @@ class NetworkTraining(Training):
         """The network that is trained."""
         return self.network_run.network
 
-    @property
-    def samples_per_second(self) -> float:
-        """Samples of training data learned from per second by all devices, a plain float."""
-        return float(self.value("throughput"))
+    throughput = count("Samples of training data learned from per second by all devices.")
 
-    @property
-    def tokens_per_second(self) -> float:
-        """Refused: a network of layers learns from samples.
+    def value(self, name: str) -> Any:
+        """Return a result in its base unit, as `Training.value`.
 
         Raises
         ------
         InvalidValueError
-            Always; names what to ask for.
+            If tokens are asked for: a network of layers learns from samples.
+        MlsimError
+            As `Training.value`.
         """
-        raise InvalidValueError(
-            f"{self.network.name} learns from samples, not tokens: ask for samples_per_second."
-        )
-
-    @property
-    def tokens_per_parameter(self) -> float:
-        """Refused, as `tokens_per_second`.
-
-        Raises
-        ------
-        InvalidValueError
-            Always.
-        """
-        raise InvalidValueError(f"{self.network.name} learns from samples, not tokens.")
+        if name in ("token_rate", "run_tokens_per_parameter"):
+            raise InvalidValueError(
+                f"{self.network.name} learns from samples, not tokens: ask for throughput."
+            )
+        return super().value(name)
 
     @property
     def feasible(self) -> Any:
@@ -117,7 +107,7 @@ class NetworkTraining(Training):
             system=run.node,
             devices=self.devices,
             time=self.value("training_time" if whole else "step_time"),
-            compute_utilisation=self.hfu,
+            compute_utilisation=float(self.value("hardware_flops_utilization")),
             memory_utilisation=min(1.0, self.value("memory_utilisation")),
             label=f"training of {run.model.name}",
             labels=run.labels,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache, cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from mlsim import records
 from mlsim.equations import equations_of, run
@@ -14,11 +14,9 @@ from mlsim.solvers.answer import Answer
 from mlsim.solvers.inputs import validate
 from mlsim.solvers.question import Known, Question
 from mlsim.solvers.reports import Report
-from mlsim.units import scaled, text
+from mlsim.units import text
+from mlsim.values.attributes import count
 from mlsim.workloads.model import FLOPS_PER_MULTIPLY_ADD, TRAINING_MULTIPLY_ADDS
-
-if TYPE_CHECKING:
-    from pint import Quantity
 
 FILE = records.DATA / "scaling.toml"
 
@@ -40,8 +38,8 @@ class OptimalSize(Answer):
     """The size of a dense model that learns most from a given amount of work.
 
     >>> best = optimal_size("1.2e20 FLOP")
-    >>> f"{best.parameters:.0f}", f"{best.tokens:.0f}"
-    ('1000000000 parameter', '20000000000 token')
+    >>> print(best.optimal_parameters, best.optimal_tokens)
+    1,000,000,000 20,000,000,000
     """
 
     noun, variable, first = "size", "size", "optimal_parameters"
@@ -73,15 +71,8 @@ class OptimalSize(Answer):
         """What this is the answer to, in words."""
         return text(self.known["training_flops"], "FLOP")
 
-    @property
-    def parameters(self) -> Quantity[Any]:
-        """Parameters of the model."""
-        return scaled(self.value("optimal_parameters"), "parameter")
-
-    @property
-    def tokens(self) -> Quantity[Any]:
-        """Tokens that it reads."""
-        return scaled(self.value("optimal_tokens"), "token")
+    optimal_parameters = count("Parameters of the model.")
+    optimal_tokens = count("Tokens that it reads.")
 
     def _inputs(self) -> Mapping[str, Any]:
         return {"estimate": "compute-optimal"}

@@ -32,13 +32,14 @@ from mlsim.solvers.training.names import (
 from mlsim.solvers.training.refusals import missing, must_get_on, too_large
 from mlsim.solvers.training.run import Run
 from mlsim.solvers.training.training_report import inputs, report, reported
-from mlsim.units import scaled
+from mlsim.values import as_share
+from mlsim.values.attributes import count, result
 
 if TYPE_CHECKING:
-    from pint import Quantity
-
     from mlsim.hardware import Device
     from mlsim.hardware.relatives import Loan
+    from mlsim.values.kinds import Quantity
+    from mlsim.values.plain import Plain
     from mlsim.workloads.language import Transformer
 
 
@@ -120,31 +121,52 @@ class Training(Answer):
         """How many devices train together."""
         return self.run.parallelism.devices
 
-    @property
-    def step_time(self) -> Quantity[Any]:
-        """Time from one update of the weights to the next."""
-        found: Quantity[Any] = self["step_time"]
-        return found
-
-    @property
-    def tokens_per_second(self) -> float:
-        """Tokens of training data read per second by all devices, a plain float."""
-        return float(self.value("token_rate"))
-
-    @property
-    def mfu(self) -> float:
-        """Work that the model asks for, per peak work: model FLOPs utilization.
-
-        What is computed again does not count. Standard attention counts for each pair
-        of tokens, flash attention for those that are not masked; many publications
-        count all pairs for either.
-        """
-        return float(self.value("model_flops_utilization"))
-
-    @property
-    def hfu(self) -> float:
-        """The same with what is computed again: hardware FLOPs utilization."""
-        return float(self.value("hardware_flops_utilization"))
+    micro_batches = count("Micro-batches that each copy takes through its stages in a step.")
+    step_tokens = count("Tokens of a step.")
+    step_time = result("Time from one update of the weights to the next.")
+    token_rate = count("Tokens of training data read per second by all devices.")
+    model_flops_utilization = count(
+        "Work that the model asks for, per peak work (MFU). What is computed again does not "
+        "count. Standard attention counts for each pair of tokens, flash attention for those "
+        "that are not masked; many publications count all pairs for either."
+    )
+    hardware_flops_utilization = count("The same with what is computed again (HFU).")
+    model_flops = result("Work of a step that the model asks for.")
+    hardware_flops = result("Work of a step, with what is computed again.")
+    forward_time = result("Time of the forward pass of a micro-batch in a stage.")
+    recompute_time = result("Time in which a micro-batch's activations are computed again.")
+    backward_time = result("Time of the backward pass of a micro-batch in a stage.")
+    exchange_time = result("Time of a stage's exchanges for a micro-batch.")
+    stage_time = result("Time of a micro-batch in the slowest stage, forward and backward.")
+    steady_time = result("Time of a step in which the slowest stage works on micro-batches.")
+    output_share = count("Part of the last stage's time that the output layer takes.")
+    bubble_time = result("Time of a step in which stages of a pipeline wait.")
+    gradient_time = result("Time in which copies add up their gradients.")
+    exposed_gradient_time = result("The same, as far as the backward pass does not hide it.")
+    pipeline_time = result("Time of a micro-batch's sends between stages.")
+    optimizer_time = result("Time in which the optimizer updates the weights.")
+    weight_memory = result("Memory of the fullest device that weights take.")
+    gradient_memory = result("Memory of the fullest device that gradients take.")
+    optimizer_memory = result("Memory of the fullest device that the optimizer's states take.")
+    state_memory = result("Weights, gradients and the optimizer's states together.")
+    activation_memory = result("Memory of the fullest device that activations take.")
+    saved_memory = result("The part of it that waits for the backward pass.")
+    working_memory = result("The part of it that lives while an operator runs.")
+    trained_parameters = count("Parameters that are trained: all, or those of adapters.")
+    trained_share = count("The same as a part of the whole model.")
+    memory_required = result("Memory that the fullest device needs.")
+    memory_free = result("Memory that is left; negative where it does not fit.")
+    memory_capacity = result("Memory of a device that a program can take.")
+    usable_memory = result("The same without the part that is kept in reserve.")
+    training_time = result("Time of the whole run.")
+    computing_time = result("Time of the whole run without failures and checkpoints.")
+    device_time = result("Time of the whole run, counted for each device.")
+    training_cost = result("Price of the devices for the whole run.")
+    goodput = count("Part of the time that is not lost to checkpoints and failures.")
+    checkpoint_interval = result("Time between two checkpoints.")
+    failure_interval = result("Time between two failures of the whole system.")
+    run_tokens_per_parameter = count("Tokens of the run for each parameter that a token meets.")
+    training_flops = result("Work of the whole run.")
 
     @property
     def has_parts(self) -> bool:
@@ -152,15 +174,15 @@ class Training(Answer):
         return not self.run.bound
 
     @property
-    def breakdown(self) -> dict[str, Quantity[Any]]:
+    def breakdown(self) -> dict[str, Quantity]:
         """Where the time of a step goes; the parts add up to `step_time`."""
-        return {name: scaled(value, "s") for name, value in self._parts().items()}
+        return {name: self.quantity(PARTS[name]) for name in self._parts()}
 
     @property
-    def shares(self) -> dict[str, float]:
+    def shares(self) -> dict[str, Plain]:
         """The same as parts of the step; they add up to 1."""
-        whole = self.value("step_time")
-        return {name: value / whole for name, value in self._parts().items()}
+        whole = self.step_time
+        return {name: as_share(part, whole) for name, part in self.breakdown.items()}
 
     def _parts(self) -> dict[str, float]:
         if not self.has_parts:
@@ -171,22 +193,22 @@ class Training(Answer):
         return {part: self.value(name) for part, name in PARTS.items()}
 
     @property
-    def factors(self) -> dict[str, float]:
+    def factors(self) -> dict[str, Plain]:
         """What turns the time at peak rate into the time of the run, one after another.
 
         They multiply to 1 / (MFU x goodput): device-hours at the peak rate, times
         all of them, are the device-hours of the run.
         """
-        value, parts = self.value, self._parts()
+        of, parts = self.quantity, self.breakdown
         waits = ("exchange", "bubble", "pipeline", "gradients", "optimizer")
-        times = [value("ideal_step_time"), value("peak_step_time")]
-        times += accumulate((parts[name] for name in waits), initial=value("kernel_step_time"))
+        times = [of("ideal_step_time"), of("peak_step_time")]
+        times += accumulate((parts[name] for name in waits), initial=of("kernel_step_time"))
         longer = (later / earlier for earlier, later in pairwise(times))
         found = dict(zip(("recomputation", "kernels", *waits), longer, strict=True))
-        return {**found, "failures": 1 / value("goodput")}
+        return {**found, "failures": 1 / self.goodput}
 
     @property
-    def memory(self) -> dict[str, Quantity[Any]]:
+    def memory(self) -> dict[str, Quantity]:
         """Memory of the fullest device by part."""
         parts = (
             "weight_memory",
@@ -195,33 +217,7 @@ class Training(Answer):
             "activation_memory",
             "memory_free",
         )
-        return {name: self[name] for name in parts}
-
-    @property
-    def time(self) -> Quantity[Any]:
-        """Time of the whole run."""
-        return scaled(self.value("training_time"), "s").to("day")
-
-    @property
-    def device_hours(self) -> float:
-        """Hours of the whole run, counted for each device, a plain float."""
-        return float(self.value("device_time") / 3600)
-
-    @property
-    def cost(self) -> Quantity[Any]:
-        """Price of the devices for the whole run."""
-        found: Quantity[Any] = self["training_cost"]
-        return found
-
-    @property
-    def goodput(self) -> float:
-        """Part of the time that is not lost to checkpoints and failures."""
-        return float(self.value("goodput"))
-
-    @property
-    def tokens_per_parameter(self) -> float:
-        """Tokens of the run for each parameter that a token meets."""
-        return float(self._value("run_tokens_per_parameter"))
+        return {name: self.quantity(name) for name in parts}
 
     @property
     def bottleneck(self) -> str:
@@ -293,7 +289,7 @@ class Training(Answer):
             system=run.node,
             devices=self.devices,
             time=self.value("training_time") if whole else step,
-            compute_utilisation=self.hfu,
+            compute_utilisation=float(self.value("hardware_flops_utilization")),
             memory_utilisation=min(1.0, self.value("memory_utilisation")),
             tokens=self.value("training_tokens" if whole else "step_tokens"),
             label=f"training of {self.model.name}",

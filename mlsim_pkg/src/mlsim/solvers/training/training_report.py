@@ -181,16 +181,17 @@ def _counted(training: Training) -> str:
 
 def _times(training: Training) -> list[tuple[str, str]]:
     run = training.run
+    used = training.value("model_flops_utilization")
     rows = [
         (
             "time",
             (
                 f"{text(training.value('step_time'), 's')} a step, "
-                f"{training.tokens_per_second:,.0f} token/s"
+                f"{training.value('token_rate'):,.0f} token/s"
             ),
         ),
         *training._banded("step_time"),
-        ("use", f"MFU {training.mfu:.1%}, HFU {training.hfu:.1%}"),
+        ("use", f"MFU {used:.1%}, HFU {training.value('hardware_flops_utilization'):.1%}"),
     ]
     if training.has_parts:
         rows += [("spent on", spent(training)), ("overlap", _hidden(training))]
@@ -215,10 +216,10 @@ def _hidden(training: Training) -> str:
 
 def spent(training: Training) -> str:
     """Say what the time of a step is spent on, the longest part first."""
-    parts = sorted(training.shares.items(), key=lambda item: -item[1])
-    return ", ".join(
-        f"{_WORDS.get(name, name)} {share:.1%}" for name, share in parts if share >= 0.0005
-    )
+    parts = sorted(training._parts().items(), key=lambda item: -item[1])
+    whole = training.value("step_time")
+    shares = ((_WORDS.get(name, name), time / whole) for name, time in parts)
+    return ", ".join(f"{words} {share:.1%}" for words, share in shares if share >= 0.0005)
 
 
 def _run(training: Training) -> str:
@@ -229,9 +230,10 @@ def whole_words(training: Training) -> str:
     """Say how long a whole run takes, and what it costs."""
     run = training.run
     days = training.value("training_time") / 86400
-    words = f"{days:,.1f} days, {training.device_hours:,.0f} device-hours"
-    if training.goodput < 1:
-        words += f", goodput {training.goodput:.1%}"
+    words = f"{days:,.1f} days, {training.value('device_time') / 3600:,.0f} device-hours"
+    goodput = training.value("goodput")
+    if goodput < 1:
+        words += f", goodput {goodput:.1%}"
     if run.price is not None:
         words += f", {training.value('training_cost'):,.0f} USD"
     return words

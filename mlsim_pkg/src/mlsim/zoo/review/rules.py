@@ -206,17 +206,17 @@ def _beyond(figure: Figure, found: Sequence[float], base: str, group: str) -> st
 
 def joints(system: System) -> Iterator[Finding]:
     """A device sends less to the others than its memory delivers."""
-    if system.device_bandwidth >= system.device.bandwidth_si:
-        sent = text(system.device_bandwidth, "B/s")
+    if system.device_bandwidth_si >= system.device.bandwidth_si:
+        sent = text(system.device_bandwidth_si, "B/s")
         yielded = text(system.device.bandwidth_si, "B/s")
         yield Finding("link.bandwidth", f"{sent} one way is not below the memory's {yielded}.")
 
 
 def fabrics(cluster: Cluster) -> Iterator[Finding]:
     """A device sends no more to other nodes than within its own."""
-    if cluster.fabric_bandwidth > cluster.node.device_bandwidth:
+    if cluster.fabric_bandwidth > cluster.node.device_bandwidth_si:
         out = text(cluster.fabric_bandwidth, "B/s")
-        inside = text(cluster.node.device_bandwidth, "B/s")
+        inside = text(cluster.node.device_bandwidth_si, "B/s")
         yield Finding("link.bandwidth", f"{out} to other nodes is above {inside} within one.")
 
 

@@ -16,12 +16,14 @@ from mlsim.hardware import Device
 from mlsim.measured import cells
 from mlsim.measured.networks import FOLDER
 from mlsim.precision import recorded
+from mlsim.records.rows import Published
 from mlsim.records.tables import read
 from mlsim.solvers.training.network_run import OPTIMIZERS
 from mlsim.solvers.training.network_training import NetworkTraining
 from mlsim.solvers.training.network_validate import network_run
 from mlsim.solvers.training.validate import Asked
 from mlsim.systems import Cluster, System
+from mlsim.values import literal
 from mlsim.zoo import resolve, spaces
 
 NETWORK_FOLDER = FOLDER / "network_training"
@@ -29,7 +31,7 @@ METRICS: Mapping[str, str] = {"throughput": "sample/s"}
 
 
 @dataclass(frozen=True)
-class NetworkStep:
+class NetworkStep(Published):
     """One published rate of training, of all devices together.
 
     Attributes
@@ -66,6 +68,13 @@ class NetworkStep:
     quote: str
     note: str
 
+    def said(self) -> tuple[str, str]:
+        """Return what was measured, in words: as a name, and in one line of Markdown."""
+        name = f"measured {self.metric} of training {self.model}"
+        devices = f"{self.devices:,} x {self.device}"
+        asked = f"batch {self.global_batch:,}, {self.precision}, {literal(self.software)}"
+        return name, f"{name} on {devices}, {asked}"
+
     @property
     def machine(self) -> Device | System | Cluster:
         """The device, or the system that it is in."""
@@ -80,7 +89,7 @@ class NetworkStep:
             As `Engine.train`.
 
         >>> row = network_steps()[0]
-        >>> row.value < row.train().samples_per_second
+        >>> row.value < row.train().throughput
         True
         """
         asked = {
