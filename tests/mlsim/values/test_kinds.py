@@ -441,3 +441,15 @@ def test_a_notebook_and_a_page_open_it(profile: Any) -> None:
         assert "popovertarget" in html
         assert value.text.replace(" ", "\u00a0") in html
     assert quantity(5.0, "s")._repr_html_() == "<span>5\u00a0s</span>"
+
+
+def test_a_part_of_a_whole_and_a_change_are_in_per_cent() -> None:
+    """3 of 8 GB is 38 %; 8 over 3 is a ratio; 8 is 167 % more than 3, 3 is 62 % less than 8."""
+    three, eight = given("3 GB", "three"), given("8 GB", "eight")
+    assert (three / eight).text == "38 %"
+    assert (eight / three).text == "2.7"
+    assert (eight / three - 1).text == "167 %"
+    assert (1 - three / eight).text == "62 %"  # 62.5, to the even one
+    assert (three / eight).show(".2f").text == "0.38"
+    assert f"{three / eight:.2f}" == "0.38"
+    assert (three / given("1 s", "a second")).text == "3 GB/s"

@@ -48,6 +48,15 @@ class Computing(_PintQuantity):
             made._share = bool(one.get("_share") or other.get("_share"))
         elif self._memory or getattr(right, "_memory", False):
             made._memory = made.base == "B"
+        if not made._known.root:
+            # Less than the whole that it is divided by; how much longer, how much less than all.
+            part = sign == "/" and 0 < made.si < 1
+            change = (
+                sign == "−"
+                and (left.__class__ is int or right.__class__ is int)
+                and 1 in (left, right)
+            )
+            made._share = made._share or part or change
         if one.get("_origin") is not None or other.get("_origin") is not None:
             made._origin = Computed(sign, left, right)
         return made

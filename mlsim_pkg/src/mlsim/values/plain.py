@@ -48,7 +48,9 @@ class Plain(Quantity, float):
 
     def _by_size(self, alone: bool) -> tuple[str, float, bool]:
         if self._share and math.isfinite(self):
-            return "%", 100 * self.si, bool(self._printed and self._printed.bare)
+            part = 100 * self.si
+            shown = float(round(part)) if 1 <= abs(part) <= 100 else part  # in whole per cent
+            return "%", shown, bool(self._printed and self._printed.bare)
         return self.base, self.si, alone
 
     def __format__(self, spec: str) -> str:
