@@ -104,7 +104,7 @@ POTS = """# Pots
 ```{python}
 import time
 from mlsim import show, table
-from mlsim.units import quantity
+from mlsim.values import quantity
 pot = show(2.5, "size of a pot", because="its label")
 "not this 1"
 ```
@@ -157,7 +157,7 @@ def test_a_page_gives_sentences_tables_and_print_and_leaves_out_what_is_measured
     brief = "size of a pot = 2.5, its label"
     assert [each[:6] for each in found] == [
         ("shown", "True", "", "", "", ""),
-        ("shown", "1500.0 ms", "1.5", "s", "", ""),
+        ("shown", "1.50 s", "1.5", "s", "1.5 s", ""),
         ("sentence", "2.5", "2.5", "1", "size of a pot", brief),
         ("sentence", "7", "", "", "", ""),
         ("sentence", "seven", "", "", "", ""),

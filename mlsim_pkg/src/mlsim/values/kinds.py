@@ -145,7 +145,7 @@ class Quantity(Computing):
     def call_base(cls, unit: PintUnit, name: str) -> None:
         """Call a base unit as the vocabulary does, if it is one: "token/s/sample"."""
         found = cls._facts_of.get(unit._units) or cls._facts(unit._units)
-        if unit._units == found.root and name != found.base:
+        if unit._units == found.root and len(name) <= len(found.base):  # s, not second
             cls._facts_of[unit._units] = replace(found, base=_CUSTOMARY_NAMES.get(name, name))
 
     # What it is.
