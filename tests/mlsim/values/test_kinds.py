@@ -453,3 +453,12 @@ def test_a_part_of_a_whole_and_a_change_are_in_per_cent() -> None:
     assert (three / eight).show(".2f").text == "0.38"
     assert f"{three / eight:.2f}" == "0.38"
     assert (three / given("1 s", "a second")).text == "3 GB/s"
+
+
+def test_a_count_less_one_is_a_count() -> None:
+    tokens = given(256, "output tokens")
+    assert ((tokens - 1).text, (1 - tokens).text, (given(1, "one") / 2).text) == (
+        "255",
+        "-255",
+        "0.50",
+    )

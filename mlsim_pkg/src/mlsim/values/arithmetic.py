@@ -49,14 +49,18 @@ class Computing(_PintQuantity):
         elif self._memory or getattr(right, "_memory", False):
             made._memory = made.base == "B"
         if not made._known.root:
-            # Less than the whole that it is divided by; how much longer, how much less than all.
-            part = sign == "/" and 0 < made.si < 1
-            change = (
-                sign == "−"
-                and (left.__class__ is int or right.__class__ is int)
-                and 1 in (left, right)
+            # Less than the whole that it is divided by; how much more or less than another.
+            both = isinstance(left, Computing) and isinstance(right, Computing)
+            made._ratio = sign == "/" and both
+            part = made._ratio and 0 < made.si < 1
+            change = sign == "−" and any(
+                each.__class__ is int and each == 1 for each in (left, right)
             )
-            made._share = made._share or part or change
+            made._share = (
+                made._share
+                or part
+                or (change and any(getattr(each, "_ratio", False) for each in (left, right)))
+            )
         if one.get("_origin") is not None or other.get("_origin") is not None:
             made._origin = Computed(sign, left, right)
         return made

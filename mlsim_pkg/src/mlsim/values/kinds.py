@@ -91,6 +91,7 @@ class Quantity(Computing):
     _as_read: Printed | None = None
     _memory = False
     _share = False
+    _ratio = False
     _facts_of: dict[UnitsContainer, _Facts]
     _made_of: dict[tuple[Any, Any, Any], UnitsContainer]
     _symbols: dict[str, str]
