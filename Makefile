@@ -3,6 +3,12 @@
 
 PYTHON ?= python3
 VENV := .venv
+# Mutants: `make mutants ROOM=solvers/plan N=40 SEED=3`; each room is a folder or a module.
+ROOM ?= equations hardware systems solvers engine profiling workloads zoo values measured cli \
+  mlsim_exercises mlsim_book/read mlsim_book/run mlsim_book/render mlsim_book/check mlsim_book/grading
+N ?= 20
+SEED ?= 1
+LEAST ?= 0
 BIN := $(VENV)/bin
 PACKAGE := mlsim_pkg
 # The address of the site, if it is not that of _quarto.yml: make book SITE_URL=https://...
@@ -10,11 +16,14 @@ SITE_URL ?=
 BUILD = $(BIN)/mlsim-book build $(if $(SITE_URL),--site-url $(SITE_URL))
 BUILDER := book_pkg
 SPECS := $(PACKAGE)/pyproject.toml $(BUILDER)/pyproject.toml
+PYTEST = $(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder --durations 25
+# Tests start hundreds of processes: each compiles all that it imports where none may keep it.
+unexport PYTHONDONTWRITEBYTECODE
 # What is imported is compiled then; compiling all that is installed takes longer than the rest.
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile
 
 .DEFAULT_GOAL := help
-.PHONY: help setup book pdf epub zip figures downloads preview quarto test course goldens judge check format colab notebooks wheel bench clean
+.PHONY: help setup book pdf epub zip figures downloads preview quarto test course goldens mutants judge check format colab notebooks wheel bench clean
 
 help:  ## Show this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 20
@@ -45,19 +54,22 @@ preview: $(VENV)/.book  ## Show the book in a browser and follow its sources
 quarto: book  ## Render with the Quarto on the PATH, and compare its pages with ours
 	$(BIN)/mlsim-book quarto
 
-test: $(VENV)/.dev check  ## Test everything (15 minutes at most)
-	$(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder
+test: $(VENV)/.dev check  ## Test everything (9 minutes on two cores); end with what took longest
+	$(PYTEST)
 
 course: $(VENV)/.course  ## Test what a course changes: its exercises and notebooks (2 minutes)
 	$(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 \
 	  tests/book/test_questions.py tests/book/test_notebooks_alone.py
 
-goldens: $(VENV)/.book  ## Write every number of the pages and the command line anew; list what moved
+goldens: $(VENV)/.book  ## Write the numbers of pages, commands and 5,000 questions anew; list what moved
 	$(BIN)/python tests/helpers/goldens.py
 
-judge: $(VENV)/.dev  ## Test what is large: every attack, a class of 200, damaged profiles, the zoo in PyTorch (25 minutes)
-	MLSIM_JUDGE=1 $(BIN)/python -m pytest -s tests/mlsim_book/grading tests/mlsim/profiling \
-	  tests/mlsim/workloads/pytorch/test_zoo_transformers.py tests/site/test_accessibility.py
+mutants: $(VENV)/.dev  ## Put N seeded errors into a ROOM's code, one by one: does a test notice?
+	$(BIN)/python tests/helpers/mutants.py $(ROOM) -n $(N) --seed $(SEED) --least $(LEAST)
+
+judge: $(VENV)/.dev  ## Test in full what `make test` samples, then try four mutants in each room (an hour or two)
+	MLSIM_JUDGE=1 $(PYTEST)
+	$(MAKE) mutants N=4 LEAST=0.7
 
 check: $(VENV)/.lint  ## Format, lint, types, import walls
 	$(BIN)/ruff format --check .

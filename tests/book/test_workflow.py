@@ -168,6 +168,18 @@ def test_a_genuine_quarto_renders_the_book_each_week() -> None:
     assert "schedule" in FLOWS["quarto"][True]  # YAML reads `on` as true
 
 
+def test_what_is_sampled_runs_in_full_each_week_with_mutants_of_that_week() -> None:
+    assert runs(FLOWS["judge"]["jobs"]["judge"])[-1] == 'make judge SEED="$(date +%G%V)"'
+    assert "schedule" in FLOWS["judge"][True]
+    made = subprocess.run(
+        ["make", "-n", "judge", "SEED=202648"], cwd=ROOT, capture_output=True, text=True, check=True
+    ).stdout
+    assert re.search(r"MLSIM_JUDGE=1 \S+ -m pytest ", made)
+    assert re.search(
+        r"mutants\.py equations .* mlsim_book/run .*-n 4 --seed 202648 --least 0", made
+    )
+
+
 def test_actions_are_pinned_by_commit_and_say_which_version_that_is() -> None:
     used = re.findall(r"uses: (.+)", "\n".join(TEXTS.values()))
     assert used
@@ -186,7 +198,7 @@ def test_no_more_is_allowed_than_needed() -> None:
     checkouts = [
         step for job in ALL_JOBS for step in job["steps"] if "checkout@" in step.get("uses", "")
     ]
-    assert len(checkouts) == 4
+    assert len(checkouts) == 5
     assert all(step["with"] == {"persist-credentials": False} for step in checkouts)
 
 
