@@ -39,6 +39,8 @@ def in_flags(message: str, flags: dict[str, str]) -> str:
     >>> in_flags("tensor_parallel = 3 can't be: try tensor_parallel=2.",
     ...          {"tensor_parallel": "--tensor-parallel"})
     "--tensor-parallel = 3 can't be: try --tensor-parallel 2."
+    >>> in_flags("--set takes NAME=VALUES, such as batch=1", {})
+    '--set takes NAME=VALUES, such as batch=1'
     """
     if "check_memory" not in flags:
         message = re.sub(r" check_memory=False gives [^.]*\.", "", message)
@@ -50,10 +52,10 @@ def in_flags(message: str, flags: dict[str, str]) -> str:
         # A short name is also a word of English; where a message begins, it is the argument.
         word = "_" not in name and not equals and found.start() > 0
         if name not in flags or word:
-            return found[0]
+            return name + ("=" if equals == "= " else equals)
         return flags[name] + {"=": "", "= ": " "}.get(equals, equals)
 
     # Followed by "=" and a value, by "=" alone as in "give tokens=.", or by neither.
-    spaced = re.sub(r"(?<=\w)=(?=[\w'\"])", "= ", message)
+    spaced = re.sub(r"(?<![\w.'/-])([a-z]\w*)=(?=[\w'\"])", r"\1= ", message)
     pattern = r"(?<![\w.'/-])(?P<name>[a-z]\w*)(?P<equals>= ?| = )?"
     return re.sub(pattern, flag, spaced)

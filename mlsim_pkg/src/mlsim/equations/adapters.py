@@ -82,8 +82,8 @@ def frozen_weight_memory(
 
     Valid for equal shards of both; full copies have one shard.
 
-    >>> frozen_weight_memory(0.5, 8e9, 2.0, 1e6, 1)
-    4002000000.0
+    >>> frozen_weight_memory(0.5, 8e9, 2.0, 1e9, 4)
+    1500000000.0
     """
     return (
         frozen_bytes * device_parameters + bytes_per_parameter * adapter_parameters
@@ -96,8 +96,8 @@ def adapter_gradient_memory(bytes_per_gradient, adapter_parameters, gradient_sha
 
     Valid for equal shards.
 
-    >>> adapter_gradient_memory(2.0, 1e6, 1)
-    2000000.0
+    >>> adapter_gradient_memory(2.0, 1e6, 4)
+    500000.0
     """
     return bytes_per_gradient * adapter_parameters / gradient_shards
 
@@ -108,8 +108,8 @@ def adapter_optimizer_memory(state_bytes, adapter_parameters, state_shards):
 
     Valid for equal shards.
 
-    >>> adapter_optimizer_memory(12.0, 1e6, 1)
-    12000000.0
+    >>> adapter_optimizer_memory(12.0, 1e6, 4)
+    3000000.0
     """
     return state_bytes * adapter_parameters / state_shards
 
@@ -190,8 +190,8 @@ def dequantized_weight_bytes(
     Assumes that the two are kernels of their own, as in bitsandbytes.
     Valid where the weights are larger than the caches.
 
-    >>> dequantized_weight_bytes(2.0, 0, 2.0, 0, 0.5, 100)
-    250.0
+    >>> dequantized_weight_bytes(2.0, 30, 4.0, 20, 0.5, 100)
+    470.0
     """
     return (
         bytes_per_parameter * parameters_streamed
@@ -248,8 +248,8 @@ def exchanged_adapter_parameters(
 
     Valid for two copies or more.
 
-    >>> exchanged_adapter_parameters(3e6, 2e6, 1, 8)
-    3000000.0
+    >>> exchanged_adapter_parameters(3e6, 2e6, 3, 9)
+    4500000.0
     """
     return adapter_dense_parameters + adapter_expert_parameters * (
         expert_owners - 1
@@ -262,8 +262,8 @@ def exchanged_frozen_parameters(dense_parameters, expert_parameters, expert_owne
 
     Valid for two copies or more.
 
-    >>> exchanged_frozen_parameters(3e9, 2e9, 1, 8)
-    3000000000.0
+    >>> exchanged_frozen_parameters(3e9, 2e9, 3, 9)
+    4500000000.0
     """
     return dense_parameters + expert_parameters * (expert_owners - 1) / expert_owners * (
         shard_group / (shard_group - 1)
@@ -304,8 +304,8 @@ def adapter_gradient_time(
 
     Valid for one step.
 
-    >>> adapter_gradient_time(1, 2.0, 1, 2.0, 1e9, 2, 0.5, 4e9, 1e-11, 0.5, 0.0)
-    0.16
+    >>> adapter_gradient_time(2, 2.0, 3, 4.0, 1e9, 4, 0.5, 4e9, 1e-11, 0.5, 0.01)
+    0.53
     """
     return (
         (weight_gathers * gathered_bytes + gradient_scatters * bytes_per_gradient)
@@ -329,8 +329,8 @@ def adapter_optimizer_time(
     Assumes that one kernel does all. The roofline takes the full rate of memory.
     Valid as a lower limit.
 
-    >>> adapter_optimizer_time(1e6, 1, 2.0, 12.0, 2.0, 2e12, 0.5)
-    2.8e-05
+    >>> adapter_optimizer_time(1e9, 4, 2.0, 12.0, 4.0, 2e12, 0.5)
+    0.0075
     """
     return (
         adapter_parameters
@@ -368,8 +368,8 @@ def adapter_compulsory_bytes(
     Assumes that no weight stays on chip from one step to the next.
     Valid as a lower limit.
 
-    >>> adapter_compulsory_bytes(0.5, 1e9, 1, 1, 1e6, 12.0, 2.0, 1)
-    526000000.0
+    >>> adapter_compulsory_bytes(0.5, 8e9, 4, 2, 1e8, 12.0, 2.0, 8)
+    825000000.0
     """
     return (
         frozen_bytes * model_parameters / (tensor_parallel * pipeline_parallel)

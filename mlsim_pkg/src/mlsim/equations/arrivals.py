@@ -19,8 +19,8 @@ def output_steps(output_tokens, tokens_per_step):
 
     Valid without speculation, where a step makes as many tokens for each sequence.
 
-    >>> output_steps(128.0, 1.0)
-    127.0
+    >>> output_steps(128.0, 2.0)
+    63.0
     """
     return (output_tokens - tokens_per_step) / tokens_per_step
 
@@ -81,8 +81,8 @@ def running_requests(arrival_rate, output_steps, token_interval):
 
     Valid for any order and any distribution, once as many end as come.
 
-    >>> running_requests(5.0, 100.0, 0.01)
-    5.0
+    >>> running_requests(5.0, 200.0, 0.01)
+    10.0
     """
     return arrival_rate * (output_steps * token_interval)
 
@@ -121,8 +121,8 @@ def interval_variance(token_interval, arrival_rate, prompt_time):
     Poisson process, so its variance is its mean; and a long step brings a long one.
     Valid for arrivals at random and prompts of about equal lengths, read in one step.
 
-    >>> interval_variance(3.0, 1.0, 0.5)
-    1.0
+    >>> interval_variance(3.0, 2.0, 0.25)
+    0.5
     """
     return (
         arrival_rate
@@ -168,8 +168,8 @@ def steady_first_token(
 
     >>> steady_first_token(5.0, 2.0, 1.0, 0.5, 4.0, 1000.0, 0, 4.0, 0.0)
     7.0
-    >>> steady_first_token(5.0, 2.0, 1.0, 0.5, 4.0, 1000.0, 1, 4.0, 0.5)
-    11.5
+    >>> steady_first_token(5.0, 2.0, 1.5, 0.5, 6.0, 1.3862943611198906, 1, 3.0, 0.25)
+    12.0
     """
     return (
         path_time
@@ -219,8 +219,8 @@ def burst_first_token(path_time, burst_time, burst_steps):
     Assumes that each step reads as many prompts, and that no token is made meanwhile.
     Valid for prompts of about equal lengths that all have room at once.
 
-    >>> burst_first_token(0.0, 0.18, 9.0)
-    0.1
+    >>> burst_first_token(0.5, 0.18, 9.0)
+    0.6
     >>> burst_first_token(0.0, 0.18, 1.0)
     0.18
     """
@@ -295,8 +295,8 @@ def queue_wait(arrival_rate, service_time, service_variation):
     waits twice as long.
     Valid for arrivals at random, while the server has time left.
 
-    >>> queue_wait(0.5, 1.0, 1.0)
-    1.0
+    >>> queue_wait(0.125, 6.0, 0.5)
+    13.5
     """
     return (
         arrival_rate

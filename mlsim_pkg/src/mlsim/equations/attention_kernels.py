@@ -19,6 +19,8 @@ def longest_pairs(context_tokens, attention_window, tile_size):
 
     >>> longest_pairs(1024, 1e9, 128)
     131072
+    >>> longest_pairs(1024, 384, 128)
+    65536
     """
     return tile_size * minimum(context_tokens, attention_window + tile_size)
 
@@ -34,6 +36,8 @@ def masked_pairs(context_tokens, attention_window, edge_tokens, walked_share):
 
     >>> masked_pairs(1000, 600, 10, 0.05)
     14010.0
+    >>> masked_pairs(1000, 600, 90, 0.05)
+    80200.0
     """
     return minimum(
         edge_tokens * context_tokens
@@ -117,8 +121,12 @@ def context_parts(attention_tasks, cores, context_tokens, least_context):
     Assumes whole parts, none shorter than the least.
     Valid for one new token a sequence.
 
-    >>> context_parts(8, 132, 4096, 512)
+    >>> context_parts(8, 132, 4000, 512)
     8.0
+    >>> context_parts(8, 132, 9000, 512)
+    16
+    >>> context_parts(200, 132, 4000, 512)
+    1
     """
     return maximum(minimum(floor(cores / attention_tasks), ceil(context_tokens / least_context)), 1)
 
@@ -130,8 +138,10 @@ def context_rounds(attention_tasks, context_parts, cores):
     Assumes that cores which are done early take a piece of the next round.
     Valid for many pieces of one length.
 
-    >>> context_rounds(256, 1, 128)
-    2.0
+    >>> context_rounds(256, 3, 128)
+    6.0
+    >>> context_rounds(64, 1, 128)
+    1
     """
     return maximum(attention_tasks * context_parts / cores, 1)
 
@@ -200,8 +210,8 @@ def decode_attention_time(
 
     Valid for one new token a sequence.
 
-    >>> decode_attention_time(0.0, 4.0, 1, 2, 1000, 1.0, 0.004, 2.0, 1.0, 0.5, 0.25)
-    8.25
+    >>> decode_attention_time(3.0, 4.0, 3, 4, 2000, 2.0, 0.004, 2.0, 2.0, 0.5, 0.25)
+    17.25
     """
     return (
         kernel_overhead

@@ -20,8 +20,8 @@ def point_saving(point_flops, layer_products, compute_fraction, baseline_peak, p
     Assumes that all products are limited by arithmetic, and reach the same part of both peaks.
     Valid for large sides; products limited by memory save bytes instead.
 
-    >>> point_saving(2.0, 1, 0.5, 1e15, 2e15)
-    2e-15
+    >>> point_saving(2.0, 5, 0.5, 1e15, 5e15)
+    1.6e-14
     """
     return point_flops * layer_products / compute_fraction * (1 / baseline_peak - 1 / peak_flops)
 
@@ -59,8 +59,8 @@ def break_even_rows(
     Valid where the products are limited by arithmetic in both formats; a result below zero
     means that N or K is too small for any M.
 
-    >>> break_even_rows(0.0, 3.0, 0.0, 100, 100, 2e12, 0.5, 1e-15)
-    3000.0
+    >>> break_even_rows(2.0, 3.0, 3.0, 8000, 6000, 2e12, 0.5, 1e-15)
+    12000.0
     """
     return weight_cast_bytes / (
         memory_bandwidth * memory_fraction * point_saving

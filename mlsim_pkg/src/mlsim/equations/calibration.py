@@ -30,6 +30,8 @@ def convolution_rows(batch_size, activations_written, outputs):
 
     >>> convolution_rows(2, 6400, 64)
     200.0
+    >>> convolution_rows(2, 6400, 1)
+    12800.0
     """
     return batch_size * activations_written / maximum(outputs, 1)
 
@@ -39,20 +41,19 @@ def waves(product_rows, outputs, tile_size, cores):
     """Rounds in which all tiles of a product are worked on, one tile for each core at a time.
 
     A tile at the edge takes as long as a whole one, and a last round as long as a full one.
-    A product smaller than a tile has one that fits, in steps of 16: a matrix instruction.
 
     Assumes tiles of one size, and that none is divided among cores.
     Valid for products whose inner dimension is long.
 
     >>> waves(256, 22016, 128, 108)
     4.0
+    >>> waves(17, 33, 128, 1)
+    1.0
+    >>> waves(17, 0, 128, 1)
+    1
     """
     return maximum(
-        ceil(
-            ceil(product_rows / minimum(16 * maximum(ceil(product_rows / 16), 1), tile_size))
-            * ceil(outputs / minimum(16 * maximum(ceil(outputs / 16), 1), tile_size))
-            / cores
-        ),
+        ceil(ceil(product_rows / tile_size) * ceil(outputs / tile_size) / cores),
         1,
     )
 
@@ -61,14 +62,20 @@ def waves(product_rows, outputs, tile_size, cores):
 def filled_share(product_rows, outputs, waves, cores, tile_size):
     """Part of the rounds that the result fills: the rest is padding and idle cores.
 
-    The sides of a tile are as for the rounds. What is no matrix product has no outputs, and
-    a share of 1.
+    A product smaller than a tile has one that fits, in steps of 16: a matrix instruction. What
+    is no matrix product has no outputs, and a share of 1.
 
     Assumes tiles of one size.
     Valid from 0 to 1.
 
     >>> filled_share(128, 128, 1, 4, 128)
     0.25
+    >>> filled_share(98, 98, 2, 5, 128)
+    0.0765625
+    >>> filled_share(16, 1, 1, 1, 128)
+    0.0625
+    >>> filled_share(16, 0, 1, 1, 128)
+    1.0
     """
     return product_rows * outputs / (
         waves
@@ -85,23 +92,20 @@ def shared_waves(product_rows, outputs, tile_size, cores, last_round_share):
     Of the idle part of a last round a share is lost: kernels that stay on their cores take
     the next piece early.
 
-    Assumes tiles of one size, with sides in steps of 16 where a product is smaller.
+    Assumes tiles of one size.
     Valid for a share from 0, nothing lost, to 1, whole rounds.
 
     >>> shared_waves(1280, 1280, 128, 80, 0.4)
     1.55
+    >>> shared_waves(17, 33, 128, 1, 0.4)
+    1.0
+    >>> shared_waves(17, 33, 128, 4, 0.4)
+    1
     """
     return maximum(
-        (1 - last_round_share)
-        * ceil(product_rows / minimum(16 * maximum(ceil(product_rows / 16), 1), tile_size))
-        * ceil(outputs / minimum(16 * maximum(ceil(outputs / 16), 1), tile_size))
-        / cores
+        (1 - last_round_share) * ceil(product_rows / tile_size) * ceil(outputs / tile_size) / cores
         + last_round_share
-        * ceil(
-            ceil(product_rows / minimum(16 * maximum(ceil(product_rows / 16), 1), tile_size))
-            * ceil(outputs / minimum(16 * maximum(ceil(outputs / 16), 1), tile_size))
-            / cores
-        ),
+        * ceil(ceil(product_rows / tile_size) * ceil(outputs / tile_size) / cores),
         1,
     )
 
@@ -118,8 +122,22 @@ def shared_filled_share(
 
     Valid from 0 to 1.
 
-    >>> shared_filled_share(128, 1024, 1024, 1, 64, 128, 512, 0.75)
-    0.75
+    >>> shared_filled_share(96, 96, 1024, 1, 6, 128, 512, 0.75)
+    0.421875
+    >>> shared_filled_share(98, 98, 1100, 1, 4, 256, 512, 0.8)
+    0.30625
+    >>> shared_filled_share(98, 98, 1100, 1, 1, 256, 512, 0.8)
+    0.765625
+    >>> shared_filled_share(98, 98, 300, 2, 4, 256, 512, 0.8)
+    0.153125
+    >>> shared_filled_share(98, 98, 1100, 2, 2, 256, 512, 0.8)
+    0.6125
+    >>> shared_filled_share(16, 1, 1100, 1, 1, 256, 512, 0.8)
+    0.0625
+    >>> shared_filled_share(16, 1, 1100, 4, 1, 256, 512, 0.8)
+    0.05
+    >>> shared_filled_share(16, 0, 1100, 1, 1, 256, 512, 0.8)
+    1.0
     """
     return maximum(
         product_rows
@@ -138,8 +156,7 @@ def shared_filled_share(
             * minimum(16 * maximum(ceil(outputs / 16), 1), tile_size / 2)
         )
         / maximum(
-            ceil(product_rows / minimum(16 * maximum(ceil(product_rows / 16), 1), tile_size / 2))
-            * ceil(outputs / minimum(16 * maximum(ceil(outputs / 16), 1), tile_size / 2)),
+            ceil(2 * product_rows / tile_size) * ceil(2 * outputs / tile_size),
             cores / maximum(floor(product_depth / least_depth), 1),
         ),
     ) + exceeds(1, outputs)
@@ -153,6 +170,8 @@ def convolution_depth(multiply_adds, activations_written):
 
     >>> convolution_depth(6400, 100)
     64.0
+    >>> convolution_depth(6400, 1)
+    6400.0
     """
     return multiply_adds / maximum(activations_written, 1)
 
@@ -255,7 +274,7 @@ def calibrated_compute_bound_share(
 
     Valid where operators run one after another.
 
-    >>> calibrated_compute_bound_share(0.004, 0.001, 0.001, 0.001)
+    >>> calibrated_compute_bound_share(8.0, 1.0, 2.0, 3.0)
     0.25
     """
     return (latency - memory_bound_time - total_network_time - total_overhead_time) / latency

@@ -42,8 +42,8 @@ def operator_tile_time(roofline_time, untiled_time):
 
     Valid for matrix products and convolutions; zero for what is none.
 
-    >>> operator_tile_time(0.004, 0.002)
-    0.002
+    >>> operator_tile_time(0.005, 0.002)
+    0.003
     """
     return roofline_time - untiled_time
 
@@ -68,6 +68,8 @@ def operator_streaming_time(untiled_time, memory_time, full_tile_time):
 
     >>> operator_streaming_time(0.002, 0.002, 0.001)
     0.002
+    >>> operator_streaming_time(0.002, 0.001, 0.003)
+    0.0
     """
     return untiled_time * exceeds(memory_time, full_tile_time)
 
@@ -138,8 +140,8 @@ def roofline_arithmetic_share(memory_bound_share, network_share):
 
     Valid from 0 to 1.
 
-    >>> roofline_arithmetic_share(0.75, 0.0)
-    0.25
+    >>> roofline_arithmetic_share(0.25, 0.125)
+    0.625
     """
     return 1 - memory_bound_share - network_share
 
@@ -198,7 +200,7 @@ def lost_share(tile_share, start_share, host_share):
 
     Valid from 0 to 1.
 
-    >>> lost_share(0.25, 0.125, 0.0)
-    0.375
+    >>> lost_share(0.25, 0.125, 0.5)
+    0.875
     """
     return tile_share + start_share + host_share

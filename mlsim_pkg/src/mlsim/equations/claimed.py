@@ -64,8 +64,8 @@ def claimed_memory(model_copies, weight_memory, resident_batch, cache_per_sequen
     Assumes nothing for activations.
     Valid as a lower limit.
 
-    >>> claimed_memory(1, 16e9, 8, 1e9)
-    24000000000.0
+    >>> claimed_memory(2, 16e9, 8, 1e9)
+    40000000000.0
     """
     return model_copies * weight_memory + resident_batch * cache_per_sequence
 
@@ -160,7 +160,9 @@ def half_output(output_tokens):
 
     Valid for outputs of two tokens or more; one token is none yet.
 
-    >>> half_output(5)
-    2
+    >>> half_output(9)
+    4
+    >>> half_output(1)
+    1
     """
     return maximum(floor(output_tokens / 2), 1)

@@ -34,8 +34,8 @@ def hierarchical_pass_rate(node_members, node_groups, node_bandwidth, fabric_ban
     Assumes that one level follows the other.
     Valid where each device has a link of its own to other nodes.
 
-    >>> hierarchical_pass_rate(8, 2, 250e9, 25e9)
-    6e-12
+    >>> hierarchical_pass_rate(8, 5, 250e9, 25e9)
+    7.5e-12
     """
     return (node_members - 1) / (node_members * node_bandwidth) + (node_groups - 1) / (
         node_groups * node_members * fabric_bandwidth
@@ -112,8 +112,8 @@ def exchanged_parameters(dense_parameters, expert_parameters, expert_owners, sha
     Assumes that the owners of an expert are as near to one another as all copies.
     Valid for two copies or more.
 
-    >>> exchanged_parameters(3e9, 2e9, 1, 8)
-    3000000000.0
+    >>> exchanged_parameters(3e9, 2e9, 3, 9)
+    4500000000.0
     """
     return dense_parameters + expert_parameters * (expert_owners - 1) / expert_owners * (
         shard_group / (shard_group - 1)
@@ -137,8 +137,8 @@ def gradient_time(
 
     Valid for one step.
 
-    >>> gradient_time(1, 2.0, 1, 2.0, 1e9, 1e-11, 0.5, 0.0)
-    0.08
+    >>> gradient_time(2, 2.0, 3, 4.0, 1e9, 1e-11, 0.5, 0.01)
+    0.37
     """
     return (
         weight_gathers * gathered_bytes + gradient_scatters * bytes_per_gradient

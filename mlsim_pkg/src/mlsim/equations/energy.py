@@ -25,8 +25,10 @@ def power_load(
     Assumes that the weights are those of the device.
     Valid for long loads; the first seconds draw more or less.
 
-    >>> power_load(0.25, 2.0, 0.125, 0.5, 0.5)
-    0.75
+    >>> power_load(0.25, 2.0, 0.125, 0.5, 0.25)
+    0.625
+    >>> power_load(0.5, 2.0, 0.25, 0.5, 0.5)
+    1
     """
     return minimum(
         running_power_weight

@@ -20,6 +20,8 @@ def memory_excess(memory_free):
 
     >>> memory_excess(-2e9)
     2000000000.0
+    >>> memory_excess(2e9)
+    0.0
     """
     return maximum(-memory_free, 0 * memory_free)
 

@@ -19,8 +19,8 @@ def exchange_start(link_latency, peer_start, group_size):
 
     Valid for one node, or one fabric of links that are all alike.
 
-    >>> exchange_start(4.0, 1.0, 8)
-    10.0
+    >>> exchange_start(4.0, 0.5, 8)
+    7.0
     """
     return link_latency + peer_start * (group_size - 2)
 
@@ -38,8 +38,8 @@ def library_send_time(
     Valid for one node, or one fabric of links that are all alike. A fraction above 1 means
     that the switch adds up, so that devices send less than in a ring.
 
-    >>> library_send_time(3e6, 1e12, 0.5, 1.0, 4, 1e-5, 9e6)
-    1.2e-05
+    >>> library_send_time(3e6, 1e12, 0.5, 5.0, 4, 1e-5, 9e6)
+    1.6e-05
     """
     return (
         link_bytes / (link_bandwidth * link_fraction)
@@ -76,10 +76,12 @@ def ramped_network_time(exchange_start, library_send_time, direct_send_time, dir
 
     Valid for one node, or one fabric of links that are all alike.
 
-    >>> ramped_network_time(1.0, 3.0, 2.0, 1)
+    >>> ramped_network_time(1.0, 5.0, 2.0, 1)
     3.0
-    >>> ramped_network_time(1.0, 3.0, 2.0, 0)
-    4.0
+    >>> ramped_network_time(1.0, 5.0, 2.0, 0)
+    6.0
+    >>> ramped_network_time(1.0, 2.0, 5.0, 1)
+    3.0
     """
     return (
         exchange_start

@@ -22,6 +22,8 @@ def busiest_rows(routed_rows, expert_parallel, imbalance, most_rows):
 
     >>> busiest_rows(64, 16, 0.5, 512)
     256.0
+    >>> busiest_rows(0.25, 4, 0.5, 512)
+    1
     """
     return maximum(minimum(routed_rows * expert_parallel**imbalance, most_rows), 1)
 
@@ -34,8 +36,8 @@ def met_experts(own_experts, experts_per_token, experts, group_tokens, spread):
 
     Valid for choices by chance.
 
-    >>> met_experts(8, 2, 8, 1, 1.0)
-    2.0
+    >>> met_experts(8, 2, 8, 4, 0.5)
+    3.5
     """
     return own_experts * (1 - (1 - experts_per_token / experts) ** (group_tokens * spread))
 
@@ -66,6 +68,8 @@ def passed_rows(busiest_rows, group_tokens, experts_per_token, elsewhere_share):
 
     >>> passed_rows(20, 10, 8, 0.5)
     50.0
+    >>> passed_rows(20, 2, 8, 0.5)
+    20.0
     """
     return busiest_rows + elsewhere_share * maximum(
         group_tokens * experts_per_token - busiest_rows, 0
@@ -175,7 +179,9 @@ def spread_expert_share(experts_per_token, experts, group_tokens, spread):
 
     Valid for any number of tokens.
 
-    >>> spread_expert_share(2, 8, 4, 0.25)
+    >>> spread_expert_share(2, 8, 8, 0.25)
+    0.4375
+    >>> spread_expert_share(2, 8, 2, 0.25)
     0.25
     """
     return 1 - (1 - experts_per_token / experts) ** maximum(group_tokens * spread, 1)
@@ -194,6 +200,8 @@ def expert_fill(
 
     >>> expert_fill(64, 64, 8, 0.25, 65, 300, 400)
     0.3
+    >>> expert_fill(64, 64, 8, 0.125, 65, 300, 400)
+    0.4
     """
     return (
         routed_rows
@@ -214,8 +222,10 @@ def routed_compute_time(
 
     Valid for the device and the precision that were measured.
 
-    >>> routed_compute_time(300e9, 300e12, 0.5, 0.5, 0, 0.1)
+    >>> routed_compute_time(3e11, 3e14, 0.5, 0.5, 0, 0.8)
     0.004
+    >>> routed_compute_time(3e11, 3e14, 0.5, 0.5, 1, 0.8)
+    0.005
     """
     return flops / (
         peak_flops * compute_fraction * filled_share * (1 - routed_mark * (1 - expert_fill))
@@ -228,8 +238,10 @@ def routed_full_tile_time(compute_time, filled_share, routed_mark, expert_fill):
 
     Valid for the calibrated estimate, whose compute time has the share in it.
 
-    >>> routed_full_tile_time(0.004, 0.5, 1, 0.5)
-    0.001
+    >>> routed_full_tile_time(0.004, 0.5, 1, 0.25)
+    0.0005
+    >>> routed_full_tile_time(0.004, 0.5, 0, 0.25)
+    0.002
     """
     return compute_time * filled_share * (1 - routed_mark * (1 - expert_fill))
 
@@ -273,8 +285,10 @@ def routed_untiled_time(full_tile_time, memory_time, routed_mark, expert_pass_ti
 
     Valid for the calibrated estimate.
 
-    >>> routed_untiled_time(3.0, 4.0, 1, 1.0)
-    6.0
+    >>> routed_untiled_time(3.0, 4.0, 1, 2.0)
+    7.0
+    >>> routed_untiled_time(3.0, 4.0, 0, 2.0)
+    4.0
     """
     return (1 - routed_mark) * maximum(full_tile_time, memory_time) + routed_mark * (
         square_root(full_tile_time**2 + memory_time**2) + expert_pass_time

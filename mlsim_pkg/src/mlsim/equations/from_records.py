@@ -29,6 +29,8 @@ def host_share_idle(server_idle_power, server_devices, idle_power):
 
     >>> host_share_idle(1600.0, 8, 50.0)
     150.0
+    >>> host_share_idle(1600.0, 8, 300.0)
+    0
     """
     return maximum(server_idle_power / server_devices - idle_power, 0)
 

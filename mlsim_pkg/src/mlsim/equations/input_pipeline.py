@@ -88,7 +88,7 @@ def starved_share(fed_throughput, throughput):
 
     Valid over many batches.
 
-    >>> starved_share(1500.0, 3000.0)
-    0.5
+    >>> starved_share(1000.0, 4000.0)
+    0.75
     """
     return 1 - fed_throughput / throughput

@@ -48,8 +48,8 @@ def layer_weight_bytes(weight_element_bytes, weight_sets, layer_inputs, layer_ou
     Assumes that each element crosses the memory once for each format that is read or written.
     Valid for one kernel; of several products at once, each has its own weights.
 
-    >>> layer_weight_bytes(2.0, 1, 5, 3)
-    30.0
+    >>> layer_weight_bytes(2.0, 3, 5, 7)
+    210.0
     """
     return weight_element_bytes * weight_sets * layer_inputs * layer_outputs
 
@@ -81,9 +81,9 @@ def kept_input_bytes(
     Assumes that the kernel before wrote the input just now, and weights push nothing out.
     Valid as a lower estimate; a real cache keeps part of what is somewhat too large.
 
-    >>> kept_input_bytes(2.0, 2.0, 4, 5, 3, 50.0)
+    >>> kept_input_bytes(2.0, 3.0, 4, 5, 7, 110.0)
     40.0
-    >>> kept_input_bytes(2.0, 2.0, 4, 5, 3, 100.0)
+    >>> kept_input_bytes(2.0, 3.0, 4, 5, 7, 130.0)
     0.0
     """
     return (
@@ -112,8 +112,10 @@ def kept_output_bytes(
     Assumes that the next kernel reads the output at once, and weights push nothing out.
     Valid as a lower estimate; a real cache keeps part of what is somewhat too large.
 
-    >>> kept_output_bytes(2.0, 2.0, 4, 5, 3, 50.0)
-    24.0
+    >>> kept_output_bytes(2.0, 3.0, 4, 5, 7, 110.0)
+    84.0
+    >>> kept_output_bytes(2.0, 3.0, 4, 5, 7, 130.0)
+    0.0
     """
     return (
         output_element_bytes
@@ -145,8 +147,8 @@ def scale_bytes(
     Assumes whole blocks: the size of a block divides the sides that it lies along.
     Valid for one kernel that reads or writes a scaled format.
 
-    >>> scale_bytes(0.0, 0.0, 0.0, 4.0, 4.0, 0.0, 1, 8, 3, 5)
-    44.0
+    >>> scale_bytes(0.5, 0.25, 2.0, 4.0, 3.0, 5.0, 2, 8, 3, 6)
+    191.0
     """
     return (
         input_scale_bytes * layer_rows * layer_inputs
@@ -182,8 +184,8 @@ def whole_block_scale_bytes(
     Valid beside PyTorch's constants only: where a block does not divide a side, a real kernel
     pads or refuses.
 
-    >>> whole_block_scale_bytes(0.0, 0.0, 0.0, 0.0, 1.0, 0.125, 0.0, 1, 1, 0, 3, 5, 7)
-    7.0
+    >>> whole_block_scale_bytes(0.5, 0.25, 2.0, 4.0, 3.0, 0.125, 0.6, 2, 3, 5, 8, 3, 6)
+    279.5
     """
     return (
         input_scale_bytes * layer_rows * layer_inputs

@@ -83,9 +83,9 @@ def turned_rows(layer_rows, layer_inputs, weight_sets, turned_weight):
 
     Valid for one of several products of one kernel, on average.
 
-    >>> turned_rows(512, 64, 1, 0)
-    512.0
-    >>> turned_rows(512, 64, 1, 1)
+    >>> turned_rows(512, 64, 2, 0)
+    256.0
+    >>> turned_rows(512, 64, 2, 1)
     64.0
     """
     return layer_rows / weight_sets + turned_weight * (layer_inputs - layer_rows / weight_sets)
@@ -99,6 +99,8 @@ def turned_outputs(layer_outputs, layer_inputs, turned_input):
 
     >>> turned_outputs(128, 64, 1)
     64
+    >>> turned_outputs(128, 64, 0)
+    128
     """
     return layer_outputs + turned_input * (layer_inputs - layer_outputs)
 
@@ -109,8 +111,10 @@ def turned_depth(layer_rows, layer_outputs, layer_inputs, weight_sets, turned_in
 
     Valid for one of several products of one kernel, on average.
 
-    >>> turned_depth(512, 128, 64, 1, 0, 1)
-    512.0
+    >>> turned_depth(512, 128, 32, 2, 0, 1)
+    256.0
+    >>> turned_depth(512, 128, 32, 2, 1, 0)
+    128.0
     """
     return (
         layer_inputs
@@ -237,8 +241,12 @@ def compute_limited(operator_time, compute_time, memory_time, kernel_overhead):
 
     Valid for one kernel.
 
-    >>> compute_limited(0.003, 0.003, 0.001, 0.0)
+    >>> compute_limited(0.003, 0.003, 0.001, 0.002)
     0.003
+    >>> compute_limited(0.003, 0.001, 0.002, 0.0)
+    0.0
+    >>> compute_limited(0.003, 0.003, 0.001, 0.004)
+    0.0
     """
     return operator_time * exceeds(compute_time, maximum(memory_time, kernel_overhead))
 
@@ -249,8 +257,12 @@ def memory_limited(operator_time, compute_time, memory_time, kernel_overhead):
 
     Valid for one kernel.
 
-    >>> memory_limited(0.003, 0.001, 0.003, 0.0)
+    >>> memory_limited(0.003, 0.001, 0.003, 0.002)
     0.003
+    >>> memory_limited(0.003, 0.004, 0.003, 0.002)
+    0.0
+    >>> memory_limited(0.003, 0.001, 0.002, 0.003)
+    0.0
     """
     return (
         operator_time
@@ -313,8 +325,8 @@ def start_limited_share(compute_limited_time, memory_limited_time, latency):
 
     Valid from 0 to 1.
 
-    >>> start_limited_share(0.002, 0.001, 0.004)
-    0.25
+    >>> start_limited_share(2.0, 1.0, 8.0)
+    0.625
     """
     return (latency - compute_limited_time - memory_limited_time) / latency
 

@@ -27,8 +27,8 @@ def mesh_bandwidth(device_bandwidth, group_size, system_size):
     Assumes that a group uses the links between its members only.
     Valid for groups of two or more.
 
-    >>> mesh_bandwidth(448e9, 2, 8)
-    64000000000.0
+    >>> mesh_bandwidth(450e9, 3, 10)
+    100000000000.0
     """
     return device_bandwidth * (group_size - 1) / (system_size - 1)
 
@@ -57,8 +57,8 @@ def two_level_bandwidth(node_members, node_groups, node_bandwidth, fabric_bandwi
     Assumes that one level follows the other.
     Valid for gathers, and for reductions that scatter, over two devices or more.
 
-    >>> two_level_bandwidth(1, 2, 250e9, 25e9)
-    25000000000.0
+    >>> two_level_bandwidth(3, 5, 250e9, 25e9)
+    70000000000.0
     """
     return (
         (node_members * node_groups - 1)

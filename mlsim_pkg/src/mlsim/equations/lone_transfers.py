@@ -19,7 +19,7 @@ def turned_memory_time(
 
     Valid for long streams, whose bytes no cache keeps.
 
-    >>> turned_memory_time(4e12, 2e12, 0.5, 0.125, 0.5)
+    >>> turned_memory_time(4e12, 2e12, 0.5, 0.25, 0.75)
     4.5
     """
     return (
@@ -36,7 +36,7 @@ def packed_bandwidth(device_bandwidth, coded_share, payload_bytes, packet_bytes)
     Assumes that no packet waits for room at the other end.
     Valid for PCI Express from the third generation on, one way at a time.
 
-    >>> packed_bandwidth(32e9, 1.0, 96, 32)
-    24000000000.0
+    >>> packed_bandwidth(32e9, 0.75, 96, 32)
+    18000000000.0
     """
     return device_bandwidth * coded_share * payload_bytes / (payload_bytes + packet_bytes)

@@ -83,8 +83,8 @@ def optimizer_state_bytes(optimizer_moments, moment_bytes, master_bytes):
 
     Valid for optimizers that keep a number for each parameter.
 
-    >>> optimizer_state_bytes(1, 4.0, 4.0)
-    8.0
+    >>> optimizer_state_bytes(2, 4.0, 4.0)
+    12.0
     """
     return optimizer_moments * moment_bytes + master_bytes
 
@@ -106,8 +106,8 @@ def plain_optimizer_time(
     Assumes that one kernel does all. The roofline takes the full rate of memory.
     Valid as a lower limit.
 
-    >>> plain_optimizer_time(1e9, 1, 4.0, 4.0, 4.0, 2e12, 0.5)
-    0.02
+    >>> plain_optimizer_time(1e9, 4, 2.0, 12.0, 4.0, 2e12, 0.5)
+    0.0085
     """
     return (
         device_parameters

@@ -31,8 +31,8 @@ def between_ring_elements(ring_elements, group_size, node_members, node_groups):
     Assumes that each device has a link of its own to other nodes.
     Valid for as many members in each node.
 
-    >>> between_ring_elements(30.0, 16.0, 8.0, 2.0)
-    2.0
+    >>> between_ring_elements(30.0, 16.0, 4.0, 4.0)
+    6.0
     """
     return (
         ring_elements

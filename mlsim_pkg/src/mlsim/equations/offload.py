@@ -61,10 +61,10 @@ def offloaded_memory_time(
     Assumes that an operator fetches its own bytes, and none ahead of time.
     Valid for overlaps from 0 to 1.
 
-    >>> offloaded_memory_time(3e6, 1e6, 2e9, 0.004, 1.0)
-    0.004
-    >>> offloaded_memory_time(3e6, 1e6, 2e9, 0.004, 0.0)
-    0.005
+    >>> offloaded_memory_time(3e6, 1e6, 2e9, 0.004, 0.25)
+    0.00475
+    >>> offloaded_memory_time(17e6, 1e6, 2e9, 0.004, 0.25)
+    0.011
     """
     return maximum((bytes_moved - offload_bytes) / memory_bandwidth, offload_time) + (
         1 - offload_overlap
@@ -82,8 +82,10 @@ def offloaded_calibrated_memory_time(
     Assumes that an operator fetches its own bytes, and none ahead of time.
     Valid for overlaps from 0 to 1.
 
-    >>> offloaded_calibrated_memory_time(3e6, 1e6, 4e9, 0.5, 0.004, 1.0)
-    0.004
+    >>> offloaded_calibrated_memory_time(3e6, 1e6, 4e9, 0.5, 0.004, 0.25)
+    0.00475
+    >>> offloaded_calibrated_memory_time(17e6, 1e6, 4e9, 0.5, 0.004, 0.25)
+    0.011
     """
     return maximum(
         (bytes_moved - offload_bytes) / (memory_bandwidth * memory_fraction), offload_time
@@ -159,8 +161,8 @@ def weights_on_device(model_weight_memory, offloaded_weights, draft_weight_memor
 
     Valid for inference; nothing of a draft is offloaded.
 
-    >>> weights_on_device(500.0, 0.5, 50.0)
-    300.0
+    >>> weights_on_device(500.0, 0.25, 50.0)
+    425.0
     """
     return model_weight_memory * (1 - offloaded_weights) + draft_weight_memory
 

@@ -49,11 +49,9 @@ def kept_activation_bytes(
     Valid as a lower estimate where activations fit; a real cache keeps part of what is
     somewhat too large, and loses part of what would just fit.
 
-    >>> kept_activation_bytes(2.0, 0, 300, 200, 4000.0, 5000.0, 4)
-    0.0
-    >>> kept_activation_bytes(2.0, 300, 300, 200, 4000.0, 5000.0, 4)
-    2400.0
-    >>> kept_activation_bytes(2.0, 0, 300, 200, 4000.0, 3000.0, 4)
+    >>> kept_activation_bytes(2.0, 100, 300, 200, 4000.0, 5000.0, 4)
+    800.0
+    >>> kept_activation_bytes(2.0, 100, 300, 200, 4000.0, 3000.0, 4)
     4000.0
     """
     return (

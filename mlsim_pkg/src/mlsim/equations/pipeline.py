@@ -71,10 +71,10 @@ def uneven_bubble_time(
     Assumes that layers are alike.
     Valid for one forward and one backward in turn; with equal stages it is as for those.
 
-    >>> uneven_bubble_time(4, 0.5, 0.25, 1, 8, 2, 1)
-    1.5
-    >>> uneven_bubble_time(4, 0.5, 0.0, 1, 8, 2, 1)
-    7.0
+    >>> uneven_bubble_time(4, 0.5, 0.25, 1, 8, 3, 1)
+    1.125
+    >>> uneven_bubble_time(3, 2.0, 0.5, 2, 4, 3, 1)
+    3.25
     """
     return (pipeline_parallel - 1) * (stage_time - output_time) * stage_layers / (
         stage_layers - spared_layers
@@ -90,8 +90,8 @@ def output_share(output_time, stage_time):
 
     Valid from 0 to 1.
 
-    >>> output_share(0.25, 1.0)
-    0.25
+    >>> output_share(0.25, 2.0)
+    0.125
     """
     return output_time / stage_time
 
@@ -139,10 +139,10 @@ def exposed_gradient_time(
 
     Valid for overlaps from 0 to 1.
 
-    >>> exposed_gradient_time(1.0, 0.75, 1, 2.0, 0.0, 4.0)
-    0.25
-    >>> exposed_gradient_time(10.0, 1.0, 1, 2.0, 0.0, 4.0)
-    4.0
+    >>> exposed_gradient_time(2.0, 0.75, 2, 3.0, 1.0, 4.0)
+    0.5
+    >>> exposed_gradient_time(40.0, 0.75, 2, 3.0, 1.0, 4.0)
+    24.0
     """
     return maximum(
         gradient_time * (1 - gradient_overlap),
@@ -165,8 +165,8 @@ def optimizer_time(
     Assumes that one kernel does all. The roofline takes the full rate of memory.
     Valid as a lower limit.
 
-    >>> optimizer_time(1e9, 1, 2.0, 12.0, 2.0, 2e12, 0.5)
-    0.028
+    >>> optimizer_time(1e9, 4, 2.0, 12.0, 4.0, 2e12, 0.5)
+    0.0075
     """
     return (
         device_parameters
@@ -184,8 +184,8 @@ def step_time(
 
     Valid where nothing else is waited for: data, storage, slow devices.
 
-    >>> step_time(2.0, 0.5, 0.25, 0.0, 0.125, 0.125)
-    3.0
+    >>> step_time(2.0, 0.5, 0.25, 0.75, 0.125, 0.0625)
+    2.75
     """
     return (
         steady_time
@@ -241,8 +241,8 @@ def model_flops_utilization(model_flops, step_time, devices, peak_rate):
 
     Valid from 0 to 1; computing again does not count.
 
-    >>> model_flops_utilization(50.0, 1.0, 2, 50.0)
-    0.5
+    >>> model_flops_utilization(60.0, 4.0, 5, 10.0)
+    0.3
     """
     return model_flops / (step_time * devices * peak_rate)
 
@@ -253,8 +253,8 @@ def hardware_flops_utilization(hardware_flops, step_time, devices, peak_rate):
 
     Valid from 0 to 1; never below the model's share.
 
-    >>> hardware_flops_utilization(60.0, 1.0, 2, 50.0)
-    0.6
+    >>> hardware_flops_utilization(70.0, 4.0, 5, 10.0)
+    0.35
     """
     return hardware_flops / (step_time * devices * peak_rate)
 

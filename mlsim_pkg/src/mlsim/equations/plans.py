@@ -52,8 +52,8 @@ def replica_load(required_rate, replicas):
 
     Valid where requests are spread evenly over the copies.
 
-    >>> replica_load(25.0, 5.0)
-    5.0
+    >>> replica_load(30.0, 5.0)
+    6.0
     """
     return required_rate / replicas
 

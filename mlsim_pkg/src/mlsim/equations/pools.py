@@ -57,6 +57,8 @@ def layered_transfer_time(transfer_time, layers, time_to_first_token):
 
     >>> layered_transfer_time(0.08, 8.0, 0.5)
     0.01
+    >>> layered_transfer_time(5.0, 4.0, 2.0)
+    3.5
     """
     return maximum(
         transfer_time / layers, transfer_time - time_to_first_token * (layers - 1) / layers
@@ -71,8 +73,8 @@ def prefill_interval(latency, micro_batches, pipeline_parallel):
 
     Valid for prompts of one length.
 
-    >>> prefill_interval(0.4, 1.0, 2.0)
-    0.2
+    >>> prefill_interval(0.5, 3.0, 2.0)
+    0.75
     """
     return latency * micro_batches / pipeline_parallel
 
@@ -83,8 +85,8 @@ def prefill_rate(prefill_copies, prefill_batch, prefill_interval):
 
     Valid while prompts wait, so that no copy is idle.
 
-    >>> prefill_rate(2.0, 1.0, 0.25)
-    8.0
+    >>> prefill_rate(2.0, 3.0, 0.25)
+    24.0
     """
     return prefill_copies * prefill_batch / prefill_interval
 
@@ -115,8 +117,10 @@ def transfer_rate(
 
     Valid where all devices of the smaller pool send, or receive, at the same time.
 
-    >>> transfer_rate(50e9, 2.0, 4.0, 1.0, 8.0, 1e9)
+    >>> transfer_rate(50e9, 8.0, 4.0, 2.0, 8.0, 2e9)
     400.0
+    >>> transfer_rate(50e9, 2.0, 4.0, 3.0, 8.0, 2e9)
+    200.0
     """
     return (
         transfer_bandwidth
@@ -145,8 +149,8 @@ def balanced_copies(prefill_copies, decode_rate, prefill_rate):
 
     Valid for prompts and outputs of one length.
 
-    >>> balanced_copies(2.0, 32.0, 8.0)
-    8.0
+    >>> balanced_copies(3.0, 32.0, 8.0)
+    12.0
     """
     return prefill_copies * decode_rate / prefill_rate
 
@@ -157,8 +161,8 @@ def pool_devices(prefill_copies, prefill_devices, decode_copies, decode_devices)
 
     Valid for copies of one layout in each pool.
 
-    >>> pool_devices(2.0, 4.0, 1.0, 8.0)
-    16.0
+    >>> pool_devices(2.0, 4.0, 3.0, 8.0)
+    32.0
     """
     return prefill_copies * prefill_devices + decode_copies * decode_devices
 

@@ -22,6 +22,8 @@ def prefix_tokens(prefix_share, prompt_tokens):
 
     >>> prefix_tokens(0.5, 2048)
     1024.0
+    >>> prefix_tokens(1.0, 2048)
+    2047
     """
     return minimum(prefix_share * prompt_tokens, prompt_tokens - 1)
 
@@ -32,8 +34,8 @@ def uncached_tokens(prompt_tokens, prefix_tokens):
 
     Valid for causal attention, where a prefix knows nothing of what follows.
 
-    >>> uncached_tokens(2048, 1024)
-    1024
+    >>> uncached_tokens(2048, 512)
+    1536
     """
     return prompt_tokens - prefix_tokens
 
@@ -65,8 +67,10 @@ def operator_prefix_cache(
 
     Valid for each layer's attention; a state of a recurrent layer is not shared.
 
-    >>> operator_prefix_cache(2.0, 2048, 4096, 3000, 1000, 0.0)
-    4096000.0
+    >>> operator_prefix_cache(2.0, 2048, 4096, 3000, 1000, 0.25)
+    3072000.0
+    >>> operator_prefix_cache(2.0, 2048, 2500, 3000, 1000, 0.25)
+    1536000.0
     """
     return (
         bytes_per_cached_element
@@ -97,8 +101,10 @@ def cache_saved(prefix_cache, resident_batch, prefixes):
 
     Valid for any number of prefixes; with as many as sequences nothing is saved.
 
-    >>> cache_saved(100e6, 64, 4)
+    >>> cache_saved(1e8, 64, 4)
     6000000000.0
+    >>> cache_saved(1e8, 3, 4)
+    0.0
     """
     return prefix_cache * maximum(resident_batch - prefixes, 0)
 
@@ -135,8 +141,16 @@ def largest_sharing_batch(
 
     Valid for sequences of one length; 0 if the weights alone don't fit.
 
-    >>> largest_sharing_batch(72e9, 16e9, 0.3e9, 0.2e9, 1, 0.0, 0.0, 0.2e9, 1)
-    558
+    >>> largest_sharing_batch(72e9, 16e9, 0.3e9, 0.1e9, 2, 0.1e9, 0.05e9, 0.8e9, 2)
+    440
+    >>> largest_sharing_batch(72e9, 16e9, 0.3e9, 0.1e9, 2, 0.1e9, 0.05e9, 20e9, 2)
+    318
+    >>> largest_sharing_batch(72e9, 16e9, 0.3e9, 0.1e9, 200, 0.1e9, 0.05e9, 0.8e9, 2)
+    314
+    >>> largest_sharing_batch(72e9, 16e9, 0.3e9, 0.1e9, 200, 0.1e9, 0.05e9, 20e9, 2)
+    248
+    >>> largest_sharing_batch(72e9, 80e9, 0.3e9, 0.1e9, 2, 0.1e9, 0.05e9, 0.8e9, 2)
+    0
     """
     return data_parallel * maximum(
         floor(

@@ -22,8 +22,14 @@ def depth_parts(product_rows, outputs, product_depth, tile_size, cores, least_de
     Assumes whole parts, none thinner than the least depth.
     Valid for products of any shape; what is no product has no outputs, and one part.
 
-    >>> depth_parts(16, 4096, 4096, 128, 132, 512)
-    4
+    >>> depth_parts(200, 200, 20000, 128, 132, 512)
+    33
+    >>> depth_parts(16, 1000, 1600, 128, 132, 512)
+    3
+    >>> depth_parts(200, 20000, 4096, 128, 132, 512)
+    1
+    >>> depth_parts(200, 0, 1e6, 128, 132, 512)
+    66
     """
     return maximum(
         minimum(
@@ -43,8 +49,10 @@ def split_rounds(product_rows, outputs, depth_parts, tile_size, cores, last_roun
 
     Valid for a share from 0, nothing lost, to 1, whole rounds.
 
-    >>> split_rounds(1280, 1280, 1, 128, 80, 0.4)
-    1.55
+    >>> split_rounds(130, 1290, 8, 128, 80, 0.4)
+    2.52
+    >>> split_rounds(100, 100, 1, 128, 80, 0.4)
+    1
     """
     return maximum(
         ceil(product_rows / tile_size) * ceil(outputs / tile_size) * depth_parts / cores
@@ -67,8 +75,8 @@ def split_filled_share(
 
     Valid for products; above 1 never.
 
-    >>> split_filled_share(128, 128, 1000, 1, 1, 128, 4, 250)
-    0.2
+    >>> split_filled_share(64, 128, 1000, 2, 2.5, 128, 4, 125)
+    0.08
     """
     return (
         product_rows
@@ -89,8 +97,10 @@ def cached_memory_time(
     Assumes that the same kernel ran before, as in a benchmark; a model reads other weights.
     Valid for repeated kernels.
 
-    >>> cached_memory_time(2e6, 1e12, 0.5, 2e6, 2.0)
-    3e-06
+    >>> cached_memory_time(2e6, 1e12, 0.5, 2e6, 5.0)
+    2.4e-06
+    >>> round(cached_memory_time(2e6, 1e12, 0.5, 1e6, 5.0) * 1e9)
+    3812
     """
     return (
         bytes_moved
@@ -117,8 +127,10 @@ def tile_product_time(
 
     Valid for one kernel, and one before it that brings the input to a shorter format.
 
-    >>> tile_product_time(3.0, 0.0, 4e12, 1e12, 0.5, 2.0, 2.0, 2)
-    14.0
+    >>> tile_product_time(3.0, 0.0, 4e12, 1e12, 0.5, 2.0, 2.0, 4)
+    14.5
+    >>> round(tile_product_time(3.0, 2.0, 4e12, 1e12, 0.5, 2.0, 2.0, 4), 3)
+    14.638
     """
     return (
         kernel_overhead

@@ -45,8 +45,10 @@ def prompts_per_step(reader_rate, step_start_time, prompt_time, lone_prompt_time
     with one prompt), the next one reads a single prompt. A step has room for so many.
     Valid below saturation.
 
-    >>> prompts_per_step(0.5, 1.0, 1.0, 0.0, 8.0)
-    3.0
+    >>> prompts_per_step(0.5, 3.0, 1.5, 1.3862943611198906, 10.0)
+    8.0
+    >>> prompts_per_step(0.5, 3.0, 1.5, 1.3862943611198906, 6.0)
+    6.0
     """
     return minimum(
         step_prompts,
@@ -75,7 +77,7 @@ def crowding(reading_use, prefill_copies):
     A copy that is free takes a prompt at once. 1 for one copy; else an approximation.
     Valid for one line that all copies serve.
 
-    >>> crowding(0.25, 7.0)
+    >>> crowding(0.5, 17.0)
     0.0625
     """
     return reading_use ** (square_root(2 * (prefill_copies + 1)) - 2)
@@ -89,7 +91,7 @@ def beside_by_reading(crowding, reader_rate, prompt_time):
     step grows with all prompts before it: a geometric series.
     Valid where a step has room for all that wait.
 
-    >>> beside_by_reading(3.0, 0.5, 1.0)
+    >>> beside_by_reading(3.0, 0.25, 2.0)
     1.0
     """
     return crowding * (reader_rate * prompt_time) ** 2 / (1 - (reader_rate * prompt_time) ** 2)
@@ -104,8 +106,8 @@ def beside_by_starting(
     Lengths that differ make steps differ, which adds as much as a start does.
     Valid where a step has room for all that wait.
 
-    >>> beside_by_starting(1.0, 1.0, 1.0, 2.0, 0.0, 0.0)
-    0.5
+    >>> beside_by_starting(3.0, 0.5, 4.0, 2.0, 1.5, 1.0)
+    36.0
     """
     return (
         crowding
@@ -127,8 +129,10 @@ def prompts_beside(beside_by_reading, beside_by_starting, beside_limit):
     hardly varies, is cut off.
     Valid below saturation.
 
-    >>> prompts_beside(1.0, 0.25, 1.0)
-    0.75
+    >>> prompts_beside(3.0, 0.25, 6.0)
+    2.25
+    >>> prompts_beside(3.0, 5.0, 6.0)
+    6.0
     """
     return minimum(
         beside_limit,
@@ -145,8 +149,8 @@ def step_rest(
     Half the mean square of a step, times how often one runs: a long step is met more often.
     Valid for arrivals at random.
 
-    >>> step_rest(0.5, 0.0, 1.0, 2.0, 1.0, 0.0)
-    2.0
+    >>> step_rest(0.5, 3.0, 2.0, 3.0, 1.5, 1.0)
+    11.5
     """
     return (
         reader_rate
@@ -168,8 +172,10 @@ def line_wait(reader_rate, packed_prompt_time, service_variance, prompts_beside)
     none where a step has room for all.
     Valid where reading takes most of a full step, and not its start.
 
-    >>> line_wait(0.5, 1.0, 0.0, 0.0)
-    0.25
+    >>> line_wait(0.25, 3.0, 7.0, 0.5)
+    4.6875
+    >>> line_wait(0.25, 3.0, 7.0, 3.0)
+    0.0
     """
     return (
         packed_prompt_time
@@ -195,8 +201,8 @@ def prompt_wait(crowding, step_rest, line_wait, prefill_copies):
     else it is an approximation.
     Valid for arrivals at random, while the pool has time left.
 
-    >>> prompt_wait(1.0, 0.25, 0.25, 1.0)
-    0.5
+    >>> prompt_wait(0.5, 0.25, 1.25, 4.0)
+    0.1875
     """
     return crowding * (step_rest + line_wait) / prefill_copies
 
@@ -260,8 +266,8 @@ def joining_wait(running_requests, steps_ahead, decode_step_time):
     Assumes that the decode pool has room.
     Valid below saturation.
 
-    >>> joining_wait(1000.0, 1, 2.0)
-    3.0
+    >>> joining_wait(1.3862943611198906, 3, 2.0)
+    5.25
     """
     return (1 - decay(running_requests)) * (decode_step_time / 2 + steps_ahead * decode_step_time)
 

@@ -96,8 +96,10 @@ def operator_cache_and_state(
     Assumes that what has left the window is given back.
     Valid for models of which some layers have a state.
 
-    >>> operator_cache_and_state(2.0, 0, 4096, 1000, 2134016.0)
-    2134016.0
+    >>> operator_cache_and_state(2.0, 100, 4096, 1000, 5e5)
+    700000.0
+    >>> operator_cache_and_state(2.0, 100, 500, 1000, 5e5)
+    600000.0
     """
     return (
         bytes_per_cached_element * cached_elements * minimum(cache_window, cache_tokens)
@@ -120,8 +122,8 @@ def cache_and_state_bytes(
     Assumes that sequences share nothing: no common prefix.
     Valid for models of which some layers have a state.
 
-    >>> cache_and_state_bytes(2.0, 0, 1000, 1, 2134016.0, 2, 4)
-    17072128.0
+    >>> cache_and_state_bytes(2.0, 100, 999, 3, 5e5, 2, 4)
+    4801600.0
     """
     return (
         bytes_per_cached_element * cached_elements * (positions_read + new_tokens)

@@ -176,6 +176,8 @@ def operator_memory_bound_time(roofline_time, memory_time, compute_time):
 
     >>> operator_memory_bound_time(0.003, 0.003, 0.001)
     0.003
+    >>> operator_memory_bound_time(0.003, 0.001, 0.003)
+    0.0
     """
     return roofline_time * exceeds(memory_time, compute_time)
 

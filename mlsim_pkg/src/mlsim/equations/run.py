@@ -14,8 +14,8 @@ def computing_time(training_tokens, token_rate):
 
     Valid where each token is read once at a steady rate.
 
-    >>> computing_time(1e12, 1e6)
-    1000000.0
+    >>> computing_time(3e12, 1e6)
+    3000000.0
     """
     return training_tokens / token_rate
 
@@ -71,8 +71,8 @@ def goodput(checkpoint_time, checkpoint_interval, restart_time, failure_interval
     Assumes that failures are seldom against the interval, and don't come during a restart.
     Valid while the loss is small.
 
-    >>> goodput(0.0, 1000.0, 500.0, 10000.0)
-    0.9
+    >>> goodput(250.0, 750.0, 500.0, 10000.0)
+    0.675
     """
     return (
         checkpoint_interval

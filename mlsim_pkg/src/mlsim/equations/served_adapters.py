@@ -22,8 +22,8 @@ def distinct_adapters(served_adapters, device_batch):
     Assumes that requests choose their adapters evenly; favorites make it fewer.
     Valid for any number of sequences.
 
-    >>> distinct_adapters(2, 2)
-    1.5
+    >>> distinct_adapters(4, 2)
+    1.75
     """
     return served_adapters * (1 - (1 - 1 / served_adapters) ** device_batch)
 
@@ -53,8 +53,8 @@ def parameters_and_adapters_read(
     Assumes that one kernel serves all sequences, and reads each adapter once.
     Valid for any step.
 
-    >>> parameters_and_adapters_read(0.0, 0.0, 1.0, 1000.0, 12.0)
-    12000.0
+    >>> parameters_and_adapters_read(300.0, 400.0, 0.25, 1000.0, 12.0)
+    12400.0
     """
     return (
         parameters_streamed

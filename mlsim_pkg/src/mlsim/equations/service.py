@@ -78,8 +78,8 @@ def windowed_time_per_output_token(
 
     Valid for outputs of two tokens or more.
 
-    >>> windowed_time_per_output_token(0.5, 1.0, 2.0, 3.0, 3.0, 3.0)
-    2.5
+    >>> windowed_time_per_output_token(0.25, 1.0, 2.0, 3.0, 3.5, 4.0)
+    3.125
     """
     return (
         filling_share * (first_token_time + 4 * filling_token_time + full_window_time) / 6
@@ -288,8 +288,12 @@ def largest_batch(
 
     Valid for sequences of one length; 0 if the weights alone don't fit.
 
-    >>> largest_batch(72e9, 16e9, 0.3e9, 0.05e9, 0.0, 0.2e9, 1)
-    186
+    >>> largest_batch(72e9, 16e9, 0.3e9, 0.1e9, 0.05e9, 0.8e9, 2)
+    314
+    >>> largest_batch(72e9, 16e9, 0.3e9, 0.1e9, 0.05e9, 20e9, 2)
+    248
+    >>> largest_batch(72e9, 80e9, 0.3e9, 0.1e9, 0.05e9, 0.8e9, 2)
+    0
     """
     return data_parallel * maximum(
         floor(
@@ -312,8 +316,10 @@ def largest_encoder_batch(
 
     Valid for sequences of one length that go through the model at once.
 
-    >>> largest_encoder_batch(14e9, 4e9, 0.1e9, 0.0, 1)
-    100
+    >>> largest_encoder_batch(14e9, 4e9, 0.1e9, 0.15e9, 3)
+    120
+    >>> largest_encoder_batch(4e9, 14e9, 0.1e9, 0.15e9, 3)
+    0
     """
     return data_parallel * maximum(
         floor((usable_memory - weight_memory) / (sequence_activations + sequence_logits)), 0
@@ -326,8 +332,8 @@ def sequence_activations(bytes_per_element, live_elements, prompt_tokens, pipeli
 
     Valid while all prompts together are shorter than a chunk.
 
-    >>> sequence_activations(2.0, 20000, 2048, 1)
-    81920000.0
+    >>> sequence_activations(2.0, 20000, 2048, 4)
+    20480000.0
     """
     return bytes_per_element * live_elements * prompt_tokens / pipeline_parallel
 
@@ -338,8 +344,8 @@ def sequence_logits(bytes_per_element, logits, pipeline_parallel):
 
     Valid for scores of the last token only.
 
-    >>> sequence_logits(2.0, 128256, 1)
-    256512.0
+    >>> sequence_logits(2.0, 128256, 4)
+    64128.0
     """
     return bytes_per_element * logits / pipeline_parallel
 

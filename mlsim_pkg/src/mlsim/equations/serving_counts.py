@@ -74,6 +74,8 @@ def last_cached_tokens(prompt_tokens, output_tokens):
 
     >>> last_cached_tokens(1000.0, 128.0)
     1126.0
+    >>> last_cached_tokens(1000.0, 1.0)
+    1000.0
     """
     return prompt_tokens + maximum(output_tokens - 2, 0)
 
@@ -110,6 +112,8 @@ def filling_share(first_cached_tokens, full_cached_tokens, last_cached_tokens):
 
     >>> filling_share(1000.0, 4000.0, 9000.0)
     0.375
+    >>> filling_share(1000.0, 1000.5, 1000.5)
+    0.5
     """
     return (full_cached_tokens - first_cached_tokens) / maximum(
         last_cached_tokens - first_cached_tokens, 1
@@ -122,8 +126,8 @@ def context_memory(usable_memory, weight_memory, bytes_per_element, logits, devi
 
     Valid for each device alike; below zero, not even the weights fit.
 
-    >>> context_memory(72e9, 16e9, 2.0, 128256, 1)
-    55999743488.0
+    >>> context_memory(72e9, 16e9, 2.0, 125000, 400)
+    55900000000.0
     """
     return usable_memory - weight_memory - bytes_per_element * logits * device_batch
 
@@ -248,6 +252,8 @@ def windowed_sequence_length(sequence_memory, windowed_cache, attention_window, 
 
     >>> windowed_sequence_length(12e9, 1e5, 20000, 131072)
     131072.0
+    >>> windowed_sequence_length(1e9, 1e5, 20000, 131072)
+    0.0
     """
     return token_limit * (1 - exceeds(windowed_cache * attention_window, sequence_memory))
 
@@ -331,6 +337,8 @@ def depth_of_product(token_multiply_adds, outputs):
     Valid for products; what is none has no outputs, and a depth that nothing asks for.
 
     >>> depth_of_product(4194304, 1024)
+    4096.0
+    >>> depth_of_product(4096, 1)
     4096.0
     """
     return token_multiply_adds / maximum(outputs, 1)

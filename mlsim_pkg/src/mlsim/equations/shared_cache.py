@@ -25,8 +25,8 @@ def shared_cache_bytes(
     Assumes that sequences share nothing: no common prefix.
     Valid for each layer's attention; one that reads the cache of an earlier layer writes none.
 
-    >>> shared_cache_bytes(2.0, 2048, 0, 1000, 1, 4)
-    16384000.0
+    >>> shared_cache_bytes(2.0, 2048, 512, 1000, 3, 4)
+    16396288.0
     """
     return (
         bytes_per_cached_element

@@ -29,9 +29,9 @@ def uncaptured_launches(launches, new_tokens, device_batch, captured_tokens):
 
     Valid for one step of a language model.
 
-    >>> uncaptured_launches(3, 1024, 1, 512)
+    >>> uncaptured_launches(3, 256, 4, 512)
     3.0
-    >>> uncaptured_launches(3, 1, 256, 512)
+    >>> uncaptured_launches(3, 2, 256, 512)
     0.0
     """
     return launches * exceeds(new_tokens * device_batch, captured_tokens)
@@ -100,8 +100,10 @@ def hosted_step_latency(
     Assumes that scheduling does not overlap with the device.
     Valid for one step of a language model.
 
-    >>> hosted_step_latency(0.010, 100, 5e-5, 0.002, 5e-5, 100)
+    >>> hosted_step_latency(0.01, 100, 5e-5, 0.002, 5e-5, 100)
     0.017
+    >>> hosted_step_latency(0.01, 400, 5e-5, 0.002, 5e-5, 100)
+    0.027
     """
     return (
         maximum(operators_time, launch_count * host_launch_time)
@@ -122,8 +124,12 @@ def ahead_step_latency(
     Assumes that scheduling and starting kernels are processes of their own.
     Valid for one step of a language model.
 
-    >>> ahead_step_latency(0.010, 100, 5e-5, 0.002, 1e-4, 100)
+    >>> ahead_step_latency(0.01, 100, 5e-5, 0.002, 1e-4, 100)
     0.012
+    >>> ahead_step_latency(0.01, 100, 5e-5, 0.002, 5e-5, 100)
+    0.01
+    >>> ahead_step_latency(0.01, 400, 5e-5, 0.002, 5e-5, 100)
+    0.02
     """
     return maximum(
         maximum(operators_time, launch_count * host_launch_time),
@@ -248,8 +254,8 @@ def unfused_token_bytes(
 
     Valid for programs without a fused kernel for attention.
 
-    >>> unfused_token_bytes(2, 100, 10, 1, 4, 2, 10, 10, 1)
-    5600
+    >>> unfused_token_bytes(2, 100, 10, 3, 4, 2, 10, 20, 5)
+    56000
     """
     return (
         bytes_per_element

@@ -96,8 +96,8 @@ def drafted_first_token(latency, micro_batches, pipeline_parallel, draft_prefill
     Assumes that the draft reads them after the model, before tokens are sent.
     Valid for a batch that is started together.
 
-    >>> drafted_first_token(0.2, 1, 1, 0.05)
-    0.25
+    >>> drafted_first_token(0.5, 3, 4, 0.05)
+    0.8
     """
     return (
         latency * (micro_batches + pipeline_parallel - 1) / pipeline_parallel + draft_prefill_time

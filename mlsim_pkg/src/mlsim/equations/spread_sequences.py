@@ -37,8 +37,8 @@ def context_attention_pairs(
     many pairs.
     Valid for causal attention.
 
-    >>> context_attention_pairs(3, 10, 3, 4096, 2)
-    18.0
+    >>> context_attention_pairs(4, 10, 6, 11, 2)
+    36.0
     """
     return (
         unclipped_tokens * (cached_tokens + (unclipped_tokens + 1) / 2)
@@ -76,8 +76,8 @@ def context_group_tokens(new_tokens, device_batch, expert_replicas, context_para
 
     Valid where each device that shares a sequence has experts of its own.
 
-    >>> context_group_tokens(1024, 1, 2, 4)
-    512.0
+    >>> context_group_tokens(1024, 3, 2, 4)
+    1536.0
     """
     return new_tokens * device_batch * expert_replicas / context_parallel
 
@@ -146,6 +146,8 @@ def uniform_imbalance(expert_parallel, experts, experts_per_token, group_tokens)
     1.062388076794228
     >>> uniform_imbalance(64.0, 64.0, 1.0, 1.0)
     64.0
+    >>> uniform_imbalance(64.0, 8.0, 8.0, 2.0)
+    4.0
     """
     return minimum(
         maximum(
@@ -170,7 +172,7 @@ def load_factor(routed_share, expert_imbalance):
 
     Valid for experts that are spread; weights are read as on the average device.
 
-    >>> load_factor(1.0, 1.25)
+    >>> load_factor(0.5, 1.5)
     1.25
     """
     return 1 + routed_share * (expert_imbalance - 1)

@@ -47,5 +47,7 @@ def scanned_memory_time(bytes_moved, memory_bandwidth, memory_fraction, scan_tim
 
     >>> scanned_memory_time(2e9, 2e12, 0.5, 0.003)
     0.003
+    >>> scanned_memory_time(8e9, 2e12, 0.5, 0.003)
+    0.008
     """
     return maximum(bytes_moved / (memory_bandwidth * memory_fraction), scan_time)

@@ -49,6 +49,10 @@ def unclipped_tokens(attention_window, cached_tokens, new_tokens):
 
     >>> unclipped_tokens(4096, 4000, 200)
     96
+    >>> unclipped_tokens(2048, 4000, 200)
+    0
+    >>> unclipped_tokens(9000, 4000, 200)
+    200
     """
     return minimum(maximum(attention_window - cached_tokens, 0), new_tokens)
 
@@ -62,8 +66,8 @@ def attention_pairs(unclipped_tokens, cached_tokens, new_tokens, attention_windo
     Assumes that the masked half of the square is skipped.
     Valid for causal attention.
 
-    >>> attention_pairs(3, 10, 3, 4096)
-    36.0
+    >>> attention_pairs(4, 10, 6, 11)
+    72.0
     """
     return (
         unclipped_tokens * (cached_tokens + (unclipped_tokens + 1) / 2)
@@ -91,8 +95,8 @@ def token_and_pair_multiply_adds(
 
     Valid for any operator: a matrix has no pairs, and attention does nothing by the token.
 
-    >>> token_and_pair_multiply_adds(1000, 10, 0, 55)
-    10000
+    >>> token_and_pair_multiply_adds(1000, 10, 4, 55)
+    10220
     """
     return token_multiply_adds * tokens_worked + pair_multiply_adds * attention_pairs
 
@@ -115,8 +119,10 @@ def latent_multiply_adds(
     Assumes that the program takes the way with fewer operations.
     Valid for multi-head latent attention.
 
-    >>> latent_multiply_adds(0, 1, 40960, 1001, 16777216, 1000, 139264)
-    139403264
+    >>> latent_multiply_adds(1000, 3, 5, 70, 20, 40, 30)
+    4150
+    >>> latent_multiply_adds(1000, 3, 5, 70, 20, 100, 30)
+    5100
     """
     return token_multiply_adds * tokens_worked + minimum(
         pair_multiply_adds * attention_pairs + expand_multiply_adds * cached_tokens,
@@ -143,8 +149,8 @@ def group_tokens(new_tokens, device_batch, expert_replicas):
 
     Valid for any step; copies of the model that share their experts add up.
 
-    >>> group_tokens(1, 64, 2)
-    128
+    >>> group_tokens(3, 64, 2)
+    384
     """
     return new_tokens * device_batch * expert_replicas
 
@@ -159,8 +165,8 @@ def expert_share(experts_per_token, experts, group_tokens):
     are read.
     Valid for any number of tokens; with one expert for all it is 1.
 
-    >>> expert_share(2, 8, 1)
-    0.25
+    >>> expert_share(2, 8, 2)
+    0.4375
     """
     return 1 - (1 - experts_per_token / experts) ** group_tokens
 
@@ -266,8 +272,8 @@ def link_bytes(bytes_per_sent_element, link_elements, tokens_worked, device_batc
 
     Valid for activations; weights stay where they are.
 
-    >>> link_bytes(2.0, 14336.0, 1, 16)
-    458752.0
+    >>> link_bytes(2.0, 14336.0, 3, 16)
+    1376256.0
     """
     return bytes_per_sent_element * link_elements * tokens_worked * device_batch
 
@@ -355,8 +361,8 @@ def compute_bound_share(latency, memory_bound_time, total_network_time):
 
     Valid where operators run one after another.
 
-    >>> compute_bound_share(0.004, 0.002, 0.001)
-    0.25
+    >>> compute_bound_share(8.0, 3.0, 1.0)
+    0.5
     """
     return (latency - memory_bound_time - total_network_time) / latency
 

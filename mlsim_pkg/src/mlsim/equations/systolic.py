@@ -31,8 +31,8 @@ def input_tiles(product_depth, product_rows, array_rows, array_columns):
 
     Valid for an array whose rows hold the depth of the product and whose columns its samples.
 
-    >>> input_tiles(600, 200, 256, 256)
-    3.0
+    >>> input_tiles(600, 300, 256, 128)
+    9.0
     """
     return ceil(product_depth / array_rows) * ceil(product_rows / array_columns)
 
@@ -43,8 +43,8 @@ def output_tiles(product_rows, outputs, array_rows, array_columns):
 
     Valid for an array with a cell for each element of the tile.
 
-    >>> output_tiles(200, 600, 256, 256)
-    3.0
+    >>> output_tiles(300, 600, 256, 128)
+    10.0
     """
     return ceil(product_rows / array_rows) * ceil(outputs / array_columns)
 
@@ -142,8 +142,8 @@ def streaming_input_reads(product_rows, product_depth, outputs, array_columns):
 
     Valid where weights or outputs rest.
 
-    >>> streaming_input_reads(6, 4, 3, 2)
-    48.0
+    >>> streaming_input_reads(6, 4, 5, 2)
+    72.0
     """
     return product_rows * product_depth * ceil(outputs / array_columns)
 
@@ -166,7 +166,7 @@ def partial_sum_moves(product_rows, outputs, product_depth, array_rows):
 
     Valid where weights or inputs rest.
 
-    >>> partial_sum_moves(6, 3, 4, 2)
-    54.0
+    >>> partial_sum_moves(6, 3, 5, 2)
+    90.0
     """
     return product_rows * outputs * (2 * ceil(product_depth / array_rows) - 1)

@@ -18,6 +18,8 @@ def waiting_time(wall_time, user_time, system_time):
 
     >>> waiting_time(2.45, 0.43, 0.02)
     2.0
+    >>> waiting_time(2.45, 2.0, 0.5)
+    0.0
     """
     return maximum(wall_time - user_time - system_time, 0 * wall_time)
 
@@ -28,8 +30,8 @@ def cores_busy(wall_time, user_time, system_time):
 
     Valid for any number of threads; a core that waits for memory counts as busy.
 
-    >>> cores_busy(2.0, 3.0, 1.0)
-    2.0
+    >>> cores_busy(4.0, 3.0, 2.0)
+    1.25
     """
     return (user_time + system_time) / wall_time
 

@@ -46,8 +46,8 @@ def kernel_flops(
     Assumes that only products and sums of matrix products count.
     Valid for any kernel.
 
-    >>> kernel_flops(2.0, 1000, 10, 0, 55)
-    20000.0
+    >>> kernel_flops(2.0, 1000, 10, 3, 55)
+    20330.0
     """
     return flops_per_multiply_add * (
         token_multiply_adds * device_tokens + pair_multiply_adds * device_pairs
@@ -128,8 +128,8 @@ def kernel_rows(row_tokens, device_tokens, fixed_rows):
 
     Valid for products of matrices.
 
-    >>> kernel_rows(1, 2048, 0)
-    2048
+    >>> kernel_rows(2, 2048, 5)
+    4101
     """
     return row_tokens * device_tokens + fixed_rows
 
@@ -226,7 +226,7 @@ def stage_time(forward_time, recompute_time, backward_time, exchange_time, excha
     Assumes that sending which is not hidden waits for computing, and the reverse.
     Valid for the slowest stage, which the others wait for.
 
-    >>> stage_time(2.0, 1.0, 4.0, 0.5, 0.0)
-    7.5
+    >>> stage_time(2.0, 1.0, 4.0, 0.5, 0.25)
+    7.375
     """
     return forward_time + recompute_time + backward_time + exchange_time * (1 - exchange_overlap)

@@ -26,7 +26,7 @@ def compulsory_bytes(
     Assumes that no weight stays on chip from one step to the next.
     Valid as a lower limit, for an optimizer that keeps its state in memory.
 
-    >>> compulsory_bytes(2.0, 1e9, 1, 1, 1e9, 12.0, 10)
+    >>> compulsory_bytes(2.0, 8e9, 4, 2, 1e9, 12.0, 10)
     4600000000.0
     """
     return (

@@ -26,8 +26,8 @@ def gradient_memory(bytes_per_gradient, device_parameters, gradient_shards):
 
     Valid for equal shards.
 
-    >>> gradient_memory(2.0, 1e9, 1)
-    2000000000.0
+    >>> gradient_memory(2.0, 1e9, 4)
+    500000000.0
     """
     return bytes_per_gradient * device_parameters / gradient_shards
 
@@ -72,8 +72,8 @@ def saved_bytes(
 
     Valid for operators whose gradients need their inputs.
 
-    >>> saved_bytes(2.0, 3, 1, 10, 0, 0, 55)
-    70.0
+    >>> saved_bytes(2.0, 3, 1, 10, 5, 2, 50)
+    670.0
     """
     return (bytes_per_element * saved_elements + saved_masks) * device_tokens + (
         bytes_per_element * saved_pair_elements + saved_pair_masks
@@ -117,6 +117,8 @@ def in_flight(micro_batches, pipeline_parallel, interleaved):
     8.0
     >>> in_flight(4.0, 8, 1)
     4.0
+    >>> in_flight(64.0, 5, 2)
+    7.0
     """
     return minimum(
         micro_batches,

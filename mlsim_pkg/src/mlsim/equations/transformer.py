@@ -192,7 +192,7 @@ def expert_exchange_elements(hidden_size, expert_parallel, tensor_parallel, expe
     Valid for dispatchers that send one copy to a device, as DeepEP does. A plain all-to-all
     sends one for each expert, k (1 - N_t / N_e) copies.
 
-    >>> expert_exchange_elements(4, 4, 1, 0.5)
-    6.0
+    >>> expert_exchange_elements(4, 6, 2, 0.5)
+    4.0
     """
     return hidden_size * (expert_parallel - tensor_parallel) * expert_rank_share / tensor_parallel

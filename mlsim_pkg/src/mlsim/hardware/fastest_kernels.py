@@ -101,8 +101,8 @@ def fastest(
     outputs: Value,
     depth: Value,
     *,
+    products: Value,
     backend: str = FASTEST,
-    products: Value = 1.0,
 ) -> Chosen:
     """Return the constants of the fastest kernel for a shape, or for each of an array.
 
@@ -114,7 +114,7 @@ def fastest(
         If the device has no such peak.
 
     >>> from mlsim.hardware.device_files import device_with
-    >>> chosen = fastest(device_with("Cloud.H100"), "bf16", 8192.0, 8192.0, 8192.0)
+    >>> chosen = fastest(device_with("Cloud.H100"), "bf16", *[8192.0] * 3, products=1.0)
     >>> chosen.columns["tile_size"]
     128.0
     """

@@ -23,7 +23,6 @@ __all__ = [
     "EmbodiedCarbon",
     "Grid",
     "HourlyIntensity",
-    "Operator",
     "grid_loader",
     "load_data_centre",
     "load_data_centres",

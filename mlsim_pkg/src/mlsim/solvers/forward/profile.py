@@ -78,7 +78,7 @@ class Profile(Answer):
         "memory_capacity",
     )
 
-    def __init__(self, configuration: Configuration, *, check_memory: bool = True) -> None:
+    def __init__(self, configuration: Configuration, *, check_memory: bool) -> None:
         super().__init__(check_memory=check_memory)
         self.configuration = configuration
         self._values = configuration.evaluate(

@@ -7,7 +7,13 @@ from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from mlsim.solvers.answer import COMPUTE_BOUND, MEMORY_BOUND, OVERHEAD_BOUND, Answer
+from mlsim.solvers.answer import (
+    COMPUTE_BOUND,
+    DOES_NOT_FIT,
+    MEMORY_BOUND,
+    OVERHEAD_BOUND,
+    Answer,
+)
 from mlsim.solvers.gemm.layer import Layer, every_equation
 from mlsim.solvers.question import Question
 from mlsim.units import held
@@ -165,7 +171,8 @@ class Gemm(Answer):
             return words[values.index(max(values))]
         import numpy as np
 
-        return np.array(words)[np.argmax(np.stack(values), axis=0)]
+        named = np.array(words)[np.argmax(np.stack(values), axis=0)]
+        return np.where(np.isnan(values[0]), DOES_NOT_FIT, named)
 
     @property
     def kernels(self) -> list[dict[str, Any]]:

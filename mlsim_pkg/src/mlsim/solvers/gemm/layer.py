@@ -56,6 +56,9 @@ _INSTEAD = {
     "on-chip": ("kept_input_bytes", "kept_output_bytes"),
 }
 
+# Bytes, more than any product has: of infinity, what it leaves would be no number.
+_KEEPS_ALL = 1e30
+
 # What a caller may give in place of what data or equations say.
 GIVABLE = (
     *("peak_flops", "memory_bandwidth", "memory_capacity", "last_level_cache"),
@@ -175,7 +178,7 @@ class Layer:
             known.add(recorded(self.device, cache), last_level_cache=cache.si)
         elif self.estimate == BOUND:
             # What nobody counted can't be held to keep nothing.
-            known.add("unknown, so nothing is sure to move", last_level_cache=float("inf"))
+            known.add("unknown, so nothing is sure to move", last_level_cache=_KEEPS_ALL)
         if not any(each.scaled for each in self.kernels):
             known.add("no number of this layer has a scale that counts", scale_bytes=0.0)
         rates.add_known(self, known)
