@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import goldens
+import kept_questions
 import page_numbers
 import pytest
 import shell_examples
@@ -178,6 +179,7 @@ def pots(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(goldens, "ROOT", tmp_path)
     monkeypatch.setattr(goldens, "FOLDER", tmp_path / "kept")
     monkeypatch.setattr(shell_examples, "examples", lambda _: ("mlsim zoo A100",))
+    monkeypatch.setattr(kept_questions, "FOLDER", tmp_path / "no_questions")
     return tmp_path / "pots.qmd"
 
 
@@ -197,7 +199,11 @@ def test_what_is_written_is_read_again_and_what_moved_is_listed(
     status, said, _ = renew(pots, POTS, capsys)
     assert (status, said.splitlines()) == (
         0,
-        ["Numbers of pages: 0 moved.", "Command line: 0 values of answers moved."],
+        [
+            "Numbers of pages: 0 moved.",
+            "Command line: 0 values of answers moved.",
+            "Questions: 0 answers moved.",
+        ],
     )
     status, said, _ = renew(pots, POTS.replace("2.5", "3.5", 1), capsys)
     assert status == 0

@@ -1,6 +1,7 @@
-"""Golden files: every number of every page, and what each example of the command line prints.
+"""Golden files: the numbers of the pages, examples of the command line, questions to every door.
 
 `make goldens` runs this: it writes them anew, and lists what moved since they were written.
+Questions are those of their files; `goldens.py --draw` asks those that `question_grid` draws.
 """
 
 from __future__ import annotations
@@ -15,9 +16,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import kept_questions
 import page_numbers
+import question_grid
 import shell_examples
+from kept_questions import Moved
 from page_numbers import Entry
+from questions import Question
 from what_moved import Move, moves, other_leaves
 
 ROOT = Path(__file__).parents[2]
@@ -114,8 +119,46 @@ def renew_examples(failed: list[str]) -> int:
     return count
 
 
-def main() -> int:
+def renew_questions() -> int:
+    """Write the answers to all questions anew; print what moved, and return of how many answers."""
+    count = 0
+    for door in kept_questions.doors():
+        old = kept_questions.kept(door)
+        answers = {}
+        found: list[Moved] = []
+        for question, new, other in kept_questions.differences(old, old):
+            # What is as good as before stays to the last digit.
+            answers[question] = new.cells if other else old[question]
+            found += other
+        if found:
+            kept_questions.keep(door, answers)
+            print(f"{door}: {kept_questions.summary(found)}")
+        count += len({each.question for each in found})
+    return count
+
+
+def draw_questions() -> None:
+    """Ask what the grid draws now, in place of what is kept; say how many came and went."""
+    for door, many in question_grid.COUNTS.items():
+        old = kept_questions.kept(door)
+        answers: dict[Question, dict[str, str]] = {}
+
+        def refused(question: Question, known: dict[Question, dict[str, str]] = answers) -> bool:
+            known[question] = kept_questions.asked(question).cells
+            return kept_questions.REFUSED in known[question]
+
+        new = {each: answers[each] for each in question_grid.grid(door, many, refused)}
+        kept_questions.keep(door, new)
+        print(
+            f"{door}: {len(new)} questions, {len(new.keys() - old)} new, {len(old - new.keys())} gone"
+        )
+
+
+def main(*words: str) -> int:
     """Renew all golden files; list what moved, how much of each kind, and what failed."""
+    if words:
+        draw_questions()
+        return 0
     failed: list[str] = []
     moved = renew_pages(failed)
     values = renew_examples(failed)
@@ -123,10 +166,11 @@ def main() -> int:
     counts = ", ".join(f"{count} {kind}" for kind, count in kinds.most_common())
     print(f"Numbers of pages: {len(moved)} moved" + (f" ({counts})." if counts else "."))
     print(f"Command line: {values} values of answers moved.")
+    print(f"Questions: {renew_questions()} answers moved.")
     for each in failed:
         print(f"FAILED, and left as it was: {each}", file=sys.stderr)
     return int(bool(failed))
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(*sys.argv[1:]))

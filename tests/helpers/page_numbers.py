@@ -64,6 +64,13 @@ def pages(root: Path) -> dict[str, ParsedPage]:
 
 def entries_of(page: ParsedPage, root: Path) -> list[Entry]:
     """Run a page as the builder would, and return what it says."""
+    with ran(page, root) as (found, _):
+        return found
+
+
+@contextmanager
+def ran(page: ParsedPage, root: Path) -> Iterator[tuple[list[Entry], dict[str, Any]]]:
+    """Run a page as the builder would; yield what it says, and its names, in its folder."""
     found: list[Entry] = []
     with _as_page((root / page.chapter.source).parent) as (names, shown):
         for block in page.document.blocks:
@@ -78,20 +85,9 @@ def entries_of(page: ParsedPage, root: Path) -> list[Entry]:
                     found += [entry for each in shown for entry in _entries(each, "shown")]
                     found += _printed(printed.getvalue())
                 shown.clear()
-    if page.chapter.source in _OF_ITSELF:
-        return [each for each in found if each.origin]
-    return found
-
-
-@contextmanager
-def after_its_cells(page: ParsedPage, root: Path) -> Iterator[dict[str, Any]]:
-    """Yield the names of a page whose cells have run, in its folder."""
-    with _as_page((root / page.chapter.source).parent) as (names, shown):
-        for block in page.document.blocks:
-            if isinstance(block, Cell) and _runs(block, page):
-                with redirect_stdout(io.StringIO()):
-                    _run(block, names, shown, fails=page.defaults.of(block.options, "error"))
-        yield names
+        if page.chapter.source in _OF_ITSELF:
+            found = [each for each in found if each.origin]
+        yield found, names
 
 
 def _runs(cell: Cell, page: ParsedPage) -> bool:
