@@ -18,7 +18,7 @@ from mlsim_book.caches import cache_folder
 ROOT = Path(__file__).parents[1]
 FIXTURES = Path(__file__).parent / "fixtures"
 _HOME = os.environ.get("XDG_CACHE_HOME")
-# Run by `book/test_claims.py`, with the names of their pages.
+# Run by `goldens/test_pages.py`, with the names of their pages.
 collect_ignore_glob = ["book/claims/*"]
 
 

@@ -91,21 +91,6 @@ def test_glossary_has_every_quantity_once(run, tmp_path):
     assert not [each for each in symbols if made[each].error]
 
 
-def test_the_figure_of_the_floors_is_described_as_drawn(run, monkeypatch):
-    pyplot = pytest.importorskip("matplotlib.pyplot")
-    monkeypatch.setattr(pyplot, "show", lambda: None)
-    _, names = run("how_it_works.qmd")
-    pyplot.close("all")
-    label = names["label"]
-    drawn = [f"{label.get(a, a)} to {label.get(b, b)}" for a, b in names["ordered"]]
-    drawn = ", ".join(re.sub(r"\b\d ", "", arrow) for arrow in drawn)
-    text = (ROOT / "how_it_works.qmd").read_text(encoding="utf-8")
-    assert f"Arrows, all downward: {drawn}." in text
-    within = {name: f" ({', '.join(rooms)})" for name, rooms in names["rooms"].items()}
-    bands = ", ".join(label.get(name, name) + within.get(name, "") for name in names["BANDS"])
-    assert f"Seven bands from top to bottom: {bands}." in text
-
-
 def test_api_reference_has_every_public_name(run):
     printed, _ = run("api.qmd")
     headings = re.findall(r"^## (\w+) \{#api-", printed, re.MULTILINE)

@@ -109,8 +109,11 @@ def as_quarto(source: str, pieces: list[str], *, root: Path = ROOT) -> str:
 
 
 @pytest.fixture(scope="module")
-def quarto_way(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with every page of the book as Quarto's way makes it."""
+def quarto_way(built_book: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with every page of the book as Quarto's way makes it, of the results of its cells.
+
+    The build has kept these: no cell runs again.
+    """
     problems = Problems()
     project = load_project(ROOT, problems)
     pages = parse_pages(project, problems)

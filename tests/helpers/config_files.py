@@ -21,50 +21,11 @@ USUAL = {
 LLAMA = {"model_type": "llama", **USUAL}
 EXPERTS = {"num_local_experts": 8, "num_experts_per_tok": 2}
 QWEN = {"num_experts": 8, "num_experts_per_tok": 2, "moe_intermediate_size": 16}
-LATENT = {
-    "n_routed_experts": 8,
-    "num_experts_per_tok": 2,
-    "moe_intermediate_size": 16,
-    "first_k_dense_replace": 1,
-}
 # Those of families whose layers are of several kinds.
-MIXED: dict[str, dict[str, Any]] = {
-    "deepseek_v32": LATENT,
-    "glm_moe_dsa": LATENT,
-    "kimi_k2": LATENT,
-    "minimax_m2": EXPERTS | {"num_key_value_heads": 2},
-    "minimax_m3": EXPERTS
-    | {
-        "num_key_value_heads": 2,
-        "dense_intermediate_size": 256,
-        "shared_intermediate_size": 128,
-        "moe_layer_freq": [0, 1, 1, 1, 1, 1],
-        "sparse_attention_config": {
-            "sparse_attention_freq": [0, 0, 1, 1, 1, 1],
-            "sparse_index_dim": 8,
-            "sparse_num_index_heads": 2,
-            "sparse_topk_blocks": 4,
-            "sparse_block_size": 16,
-        },
-    },
-    "glm4_moe": {"num_key_value_heads": 2, "num_experts_per_tok": 2},
-    "qwen3_vl_moe_text": QWEN | {"num_key_value_heads": 2},
-    "qwen3_next": QWEN | {"shared_expert_intermediate_size": 16, "num_key_value_heads": 2},
-    "qwen3_5_moe_text": QWEN | {"shared_expert_intermediate_size": 16, "num_key_value_heads": 2},
-    "qwen3_5_text": {"num_key_value_heads": 2},
-    "gemma3n_text": {"num_kv_shared_layers": 1, "layer_types": ["sliding_attention"] * 6},
-    "gemma4_text": {"hidden_size_per_layer_input": 0, "num_key_value_heads": 2},
-    "llama4_text": {"num_key_value_heads": 2},
-    **{kind: {} for kind in ("granite", "olmo2", "olmo3", "roberta", "xlm-roberta")},
-    "smollm3": {"num_key_value_heads": 2},
-    "mimo": {"num_key_value_heads": 2, "attention_bias": True},
-    "mimo_v2_flash": {
-        "num_key_value_heads": 2,
-        "hybrid_layer_pattern": [0, 1, 1, 1, 1, 0],
-        "moe_layer_freq": [0, 1, 1, 1, 1, 1],
-    },
-    "nemotron_h": {"num_key_value_heads": 2, "hybrid_override_pattern": "ME*-M*"},
-}
+FILE = Path(__file__).parents[1] / "fixtures" / "mixed_configs.json"
+MIXED: dict[str, dict[str, Any]] = json.loads(FILE.read_text(encoding="utf-8"))
+del MIXED["about"]
+LATENT = MIXED["kimi_k2"]
 
 
 def smallest(kind: str, **changes: Any) -> dict[str, Any]:

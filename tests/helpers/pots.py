@@ -4,34 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from kept import text
+
 from mlsim_book.errors import Problems
 from mlsim_book.read.project import load_project
 from mlsim_book.render.notebooks import write_notebooks
 
-PROJECT = """\
-[build-system]
-requires = ["hatchling"]
-build-backend = "hatchling.build"
-
-[project]
-name = "pots"
-version = "1.0"
-requires-python = ">=3.11"
-
-[project.optional-dependencies]
-all = []
-"""
-BOOK = """\
-project: {type: book}
-book:
-  title: Clay
-  chapters: [index.qmd, sub/glaze.qmd]
-mlsim-book:
-  package: pots
-  path: pots_pkg
-  extras: [all]
-  content-security-policy: true
-"""
+PROJECT = text("pots_pyproject.toml")
+BOOK = text("pots_quarto.yml")
 SETTINGS = {"package": "pots", "path": "pots_pkg", "extras": ["all"]}
 
 

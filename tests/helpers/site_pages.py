@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -10,6 +11,8 @@ from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from mlsim_book.build import build
 from mlsim_book.render import assets
+
+BOOKS = Path(__file__).parents[1] / "fixtures" / "ground"
 
 
 def words(node: LexborNode | None) -> str:
@@ -59,13 +62,19 @@ class Site:
         return self.pages[name]
 
 
-def built(folder: Path, files: Mapping[str, str | bytes]) -> Site:
-    """Write a book and build it as leniently as Quarto, with a cache of its own."""
+def built(folder: Path, book: str | Mapping[str, str]) -> Site:
+    """Build a book as leniently as Quarto, with a cache of its own.
+
+    It is one of `fixtures/ground` by its name, or given by its files.
+    """
     theirs = assets.load_assets().folder
-    for name, data in files.items():
-        path = folder / "book" / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(data if isinstance(data, bytes) else data.encode())
+    if isinstance(book, str):
+        shutil.copytree(BOOKS / book, folder / "book")
+    else:
+        for name, text in book.items():
+            path = folder / "book" / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, "utf-8")
     said: list[str] = []
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_CACHE_HOME", str(folder / "cache"))

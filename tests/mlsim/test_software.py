@@ -17,6 +17,7 @@ from mlsim.records.references import references
 from mlsim.software import (
     NEUTRAL,
     Software,
+    SoftwareTerm,
     classes,
     load,
     narrower,
@@ -34,15 +35,16 @@ def inside(profile: Profile, name: str) -> float:
     return float(profile.configuration.question.evaluate(name)[name])
 
 
-each_class = pytest.mark.parametrize("made_by", classes().values(), ids=lambda each: each.key)
-
-
-@each_class
-def test_a_term_is_within_its_range_and_has_sources(made_by: Software) -> None:
-    for each in made_by.terms.values():
-        assert each.least <= each.low <= each.value <= each.high <= each.most
-        assert each.note
-        assert set(each.source.split(", ")) <= set(references())
+def test_each_term_is_within_its_range_and_has_sources() -> None:
+    broken = [
+        f"{key}.toml: {name}"
+        for key, made_by in classes().items()
+        for name, each in made_by.terms.items()
+        if not each.least <= each.low <= each.value <= each.high <= each.most
+        or not each.note
+        or not set(each.source.split(", ")) <= set(references())
+    ]
+    assert broken == []
 
 
 def test_a_program_is_never_faster_than_its_kernels() -> None:
@@ -257,6 +259,18 @@ def test_neutral_terms_add_nothing() -> None:
     assert not kernels.unfused
     assert not kernels.terms
     assert all(kernels.value(name) == value for name, value in NEUTRAL.items())
+    # A share takes all, a rate is without limit, and a time or a count is none.
+    for name, value in NEUTRAL.items():
+        rate = name.endswith(("_per_cycle", "_bandwidth"))
+        assert value == (1 if name.endswith("_share") else math.inf if rate else 0), name
+    bare = Software("x", "X", "", {}, {"norm": 3.0}, prompt_launches={"norm": 5.0})
+    assert (bare.exchanges, bare.scheduling, bare.ahead) == ("graph", "between", False)
+    assert [bare.kernels(kind) for kind in ("norm", "other")] == [3, 1]
+    assert [bare.started(kind) for kind in ("norm", "other")] == [5, 1]
+    assert bare.origin("call_time") == "software x: adds nothing"
+    one = SoftwareTerm(3e-6, "s", 2e-6, 5e-6, 1e-6, 1e-3, "doc2026", "By hand")
+    told = replace(bare, terms={"call_time": one}).origin("call_time")
+    assert told == "software x: By hand (2e-06 to 5e-06 with one series left out); doc2026"
 
 
 def test_kernels_of_a_prompt_are_counted_apart_by_hand() -> None:

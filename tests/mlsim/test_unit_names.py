@@ -24,10 +24,10 @@ UNITS = sorted(
 )
 
 
-@pytest.mark.parametrize(("unit", "base"), UNITS)
-def test_every_unit_of_the_zoo_is_what_the_library_says(unit: str, base: str) -> None:
-    known = known_factor(unit, base)
-    assert known == pytest.approx(quantity(1.0, unit).to(base).magnitude, rel=1e-15)
+def test_every_unit_of_the_zoo_is_what_the_library_says() -> None:
+    for unit, base in UNITS:
+        theirs = quantity(1.0, unit).to(base).magnitude
+        assert known_factor(unit, base) == pytest.approx(theirs, rel=1e-15), unit
 
 
 def test_every_name_and_every_prefix_is_what_the_library_says() -> None:
@@ -47,9 +47,9 @@ def test_every_name_and_every_prefix_is_what_the_library_says() -> None:
     assert compared > 500
 
 
-@pytest.mark.parametrize("unit", ["", "m^2", "GB/s/", "furlong", "(B)", "GGB", "B per s"])
-def test_what_it_does_not_know_is_left_to_the_library(unit: str) -> None:
-    assert known_factor(unit, "B/s") is None
+def test_what_it_does_not_know_is_left_to_the_library() -> None:
+    for unit in ("", "m^2", "GB/s/", "furlong", "(B)", "GGB", "B per s"):
+        assert known_factor(unit, "B/s") is None, unit
 
 
 def test_another_dimension_is_left_to_the_library() -> None:

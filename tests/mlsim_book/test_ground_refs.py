@@ -1,209 +1,28 @@
-"""The ground that Quarto's own renderings cover, on a book of ours: parts, references, errors.
+"""The ground that Quarto's own renderings cover, on a book of ours: parts and references.
 
 Parts and appendices, cross-references to chapters, sections, figures, tables, equations
 and theorems, from every place, words of the book's own, unnumbered chapters, labels used
-twice, citations with and without a bibliography; and what ends a build.
+twice, citations with and without a bibliography.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 from site_pages import Site, built
-
-from mlsim_book.build import build
-from mlsim_book.errors import BookError
-
-SVG = '<svg xmlns="http://www.w3.org/2000/svg" width="40" height="20"><path d="M0 0h40"/></svg>'
-BOOK = {
-    "_quarto.yml": """project:
-  type: book
-book:
-  title: Houses
-  chapters:
-    - index.qmd
-    - part: "Outer things"
-      chapters:
-        - walls.qmd
-        - roofs.qmd
-    - part: rooms.qmd
-      chapters:
-        - plain.qmd
-    - references.qmd
-  appendices:
-    - tools.qmd
-bibliography: refs.bib
-""",
-    "refs.bib": """@book{beam2001, author={Beam, Ada}, title={On Beams}, year={2001}, publisher={Press}}
-@article{post2010, author={Post, Ben and Rail, Cy and Sill, Di and Eave, Ed}, title={Posts},
-  journal={J. Posts}, year={2010}}
-@book{unread1999, author={Nobody}, title={Unread}, year={1999}, publisher={Press}}
-""",
-    "wall.svg": SVG,
-    "index.qmd": """# Preface {.unnumbered}
-
-On to @sec-walls, then @sec-slate and @sec-tools.
-""",
-    "walls.qmd": """# Walls {#sec-walls}
-
-See @fig-wall, @Fig-wall, [-@fig-wall], [Drawing @fig-wall], [@fig-wall; @tbl-bricks],
-@tbl-bricks, @eq-load, @sec-mortar, @sec-roofs, @sec-slate, @sec-tools, @sec-free, @thm-arch.
-
-![A wall with $x$, see @tbl-bricks](wall.svg){#fig-wall fig-alt="Bricks"}
-
-::: {#fig-box}
-Any *content*.
-
-A box
-:::
-
-| brick | size |
-|:------|-----:|
-| red   |    9 |
-
-: Bricks [@beam2001] {#tbl-bricks}
-
-$$
-F = m g
-$$ {#eq-load}
-
-Inline again: $a$ and $$b = c$$ {#eq-more}, as @eq-more says.
-
-## Mortar {#sec-mortar}
-
-- In a list: @fig-wall.
-
-| where | what |
-|-------|------|
-| cell  | @tbl-bricks |
-
-::: {.callout-note}
-In a box: @eq-load. In code: `@fig-wall`.
-:::
-
-A note.[^1] A [link with @fig-wall](roofs.qmd).
-
-[^1]: In a note: @sec-mortar.
-
-### Deep {#sec-deep}
-
-As @beam2001 says [see @post2010, p. 3; @beam2001]; also [-@beam2001]. A mail: me@example.org.
-
-## Free {#sec-free .unnumbered}
-""",
-    "roofs.qmd": """# Roofs {#sec-roofs}
-
-::: {#thm-arch}
-## The arch
-It *stands*.
-:::
-
-::: {#lem-help}
-A help.
-:::
-
-::: {#def-roof}
-## Roof
-What covers.
-:::
-
-::: {#exm-hut}
-A hut.
-:::
-
-::: {#exr-tent}
-Draw a tent.
-:::
-
-::: {.proof}
-By looking at @thm-arch.
-:::
-
-::: {.remark}
-So it is.
-:::
-
-![Second wall](wall.svg){#fig-second}
-
-Back to @fig-wall, @lem-help, @def-roof, @exm-hut, @exr-tent and @fig-second.
-
-## Slate {#sec-slate}
-
-## Slate again
-""",
-    "rooms.qmd": "# Rooms\n\nThe part begins.\n",
-    "plain.qmd": """# Plain {.unnumbered}
-
-![Here](wall.svg){#fig-here}
-
-See @fig-here and @sec-walls.
-
-## Beams {#sec-beams}
-""",
-    "references.qmd": "# References {.unnumbered}\n\n::: {#refs}\n:::\n",
-    "tools.qmd": """# Tools {#sec-tools}
-
-| t |
-|---|
-| 1 |
-
-: Tools {#tbl-tools}
-
-## Saw {#sec-saw}
-
-See @tbl-tools and @sec-saw.
-""",
-}
-OWN_WORDS = {
-    "_quarto.yml": """project:
-  type: book
-book:
-  title: Own
-  chapters: [index.qmd]
-crossref:
-  fig-title: Plate
-  fig-prefix: plate
-  tbl-prefix: "tab."
-  eq-prefix: ""
-  title-delim: " —"
-""",
-    "wall.svg": SVG,
-    "index.qmd": """# Own {#sec-own}
-
-![A](wall.svg){#fig-a}
-
-| a |
-|---|
-| 1 |
-
-: T {#tbl-a}
-
-$$
-x
-$$ {#eq-a}
-
-See @fig-a, @tbl-a, @eq-a. Twice ![B](wall.svg) and @nowhere2000.
-
-![B](wall.svg){#fig-a}
-
-Lost: @fig-lost.
-""",
-}
 
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Site:
     """The site with parts and appendices, built once."""
-    return built(tmp_path_factory.mktemp("houses"), BOOK)
+    return built(tmp_path_factory.mktemp("houses"), "houses")
 
 
 @pytest.fixture(scope="module")
 def own(tmp_path_factory: pytest.TempPathFactory) -> Site:
     """A book with words of its own, and with mistakes."""
-    return built(tmp_path_factory.mktemp("own"), OWN_WORDS)
+    return built(tmp_path_factory.mktemp("own"), "own")
 
 
 # ------------------------------------------------------------------ parts, appendices
@@ -353,32 +172,3 @@ def test_mistakes_are_told_and_shown(own: Site) -> None:
     assert "index.qmd:17: the label 'fig-a' is used twice, first at index.qmd:3" in told
     assert "index.qmd:19: Unable to resolve crossref @fig-lost" in told
     assert "index.qmd:15: citation @nowhere2000" in told
-
-
-MakeBook = Callable[..., Path]
-
-
-@pytest.mark.usefixtures("with_assets")
-@pytest.mark.parametrize(
-    ("extra", "text", "told"),
-    [
-        ("", "# A\n\n```{python}\n#| label: dry\nraise RuntimeError('the well is dry')\n```\n",
-         ("index.qmd:5", "'dry'", "RuntimeError", "the well is dry")),
-        ("", "# A\n\nIs `{python} undefined_name`.\n", ("index.qmd:3", "NameError")),
-        ("", "# A\n\n{{< include _gone.qmd >}}\n", ("index.qmd:3", "_gone.qmd")),
-        ("", "# A\n\n```{python}\n#| echo: perhaps\n1\n```\n", ("index.qmd:4", "echo")),
-        ("    - ghost.qmd\n", "# A\n", ("_quarto.yml:7", "ghost.qmd")),
-        ("format:\n  html:\n    toc: perhaps\n", "# A\n", ("_quarto.yml:9", "toc")),
-        ("format: [\n", "# A\n", ("_quarto.yml",)),
-        ("bibliography: gone.bib\n", "# A\n\nSee @x2000.\n", ("gone.bib",)),
-    ],
-)  # fmt: skip
-def test_what_ends_a_build_even_a_lenient_one(
-    make_book: MakeBook, extra: str, text: str, told: tuple[str, ...]
-) -> None:
-    book = make_book(extra, index_qmd=text)
-    with pytest.raises(BookError) as caught:
-        build(book, lenient=True, progress=str)
-    for each in told:
-        assert each in str(caught.value)
-    assert not (book / "_book").exists()  # no half a site

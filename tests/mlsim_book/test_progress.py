@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -11,6 +12,7 @@ from mlsim_book.errors import CellError, Problems
 from mlsim_book.progress import Teller, bar
 from mlsim_book.read.project import load_project
 from mlsim_book.run.pages import execute_pages
+from mlsim_book.run.results import Results
 
 MakeBook = Callable[..., Path]
 CELL = "\n\n```{python}\n6 * 7\n```\n"
@@ -38,17 +40,22 @@ def test_a_bar_fits_the_line() -> None:
 
 
 def test_executing_shows_pages_and_leaves_no_bar(
-    make_book: MakeBook, capsys: pytest.CaptureFixture[str]
+    make_book: MakeBook, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    def run(*_: Any, name: str, **__: Any) -> Results:
+        if failing == name:
+            raise CellError("failed", file=name)
+        return Results(((),))
+
+    monkeypatch.setattr("mlsim_book.run.execute.run_document", run)
     book = make_book(index_qmd=f"# A{CELL}", two_qmd=f"# B{CELL}", three_qmd="# C\n")
-    problems = Problems()
-    execute_pages(load_project(book, problems), problems, progress=Teller(terminal=True))
+    problems, failing = Problems(), ""
+    project = load_project(book, problems)
+    execute_pages(project, problems, progress=Teller(terminal=True))
     out = capsys.readouterr().out
     assert "2/3" in out
     assert out.endswith(("\r\x1b[K", "\n"))
-    (book / "two.qmd").write_text("# B\n\n```{python}\n1 / 0\n```\n", encoding="utf-8")
-    with pytest.raises(CellError):
-        execute_pages(
-            load_project(book, problems), problems, progress=Teller(terminal=True), refresh=True
-        )
+    failing = "two.qmd"
+    with pytest.raises(CellError, match=r"two\.qmd: failed"):
+        execute_pages(project, problems, progress=Teller(terminal=True), refresh=True)
     assert capsys.readouterr().out.endswith(("\r\x1b[K", "\n"))

@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import kept
 import pytest
 
 from mlsim_book.build import build, site_hash
@@ -66,56 +67,7 @@ def hidden(book: Path) -> list[str]:
 
 # Kills itself at one call to the system after the other, until a swap is through;
 # what is left must hold the old site or the new one, and be mended by what comes next.
-KILLER = """\
-import os, signal, sys
-from pathlib import Path
-from mlsim_book.site.lock import hold
-from mlsim_book.site.swap import fresh_folder, recover, swap, work_folder
-
-target = Path(sys.argv[1]) / "_book"
-NAMES = ("index.html", "a/b.html")
-
-def write(folder, text):
-    for name in NAMES:
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_text(text)
-
-def read(folder):
-    texts = [(folder / name).read_text() if (folder / name).is_file() else "" for name in NAMES]
-    return texts[0] if len(set(texts)) == 1 else "torn"
-
-def replace(number, left):
-    def hook(event, _):
-        nonlocal left
-        if event.startswith(("os.", "shutil.", "open")):
-            left -= 1
-            if left == 0:
-                os.kill(os.getpid(), signal.SIGKILL)
-    sys.addaudithook(hook)
-    with hold(target), fresh_folder(target) as new:
-        write(new, f"site {number}")
-        swap(target)
-    os._exit(0)
-
-write(target, "site 0")
-before, kills, asides = "site 0", 0, 0
-for number in range(1, 400):
-    child = os.fork()
-    if child == 0:
-        replace(number, number)
-    killed = os.waitpid(child, 0)[1] != 0
-    aside = read(work_folder(target) / "old")
-    assert {before, f"site {number}"} & {read(target), aside}, number
-    asides += not target.exists()
-    recover(target)
-    assert read(target) in (before, f"site {number}"), number
-    assert not work_folder(target).exists(), number
-    before = read(target)
-    kills += killed
-    if not killed:
-        print("kills", kills, "between the renames", asides)
-        break
-"""
+KILLER = kept.text("swap_killer.py.txt")
 
 
 def test_a_swap_killed_at_any_call_leaves_a_whole_site(tmp_path: Path) -> None:
@@ -293,14 +245,6 @@ def test_a_time_limit_is_set_and_told(make_book: MakeBook) -> None:
     assert "two.qmd:8: the inline expression" in str(caught.value)
     assert "longer than 2 s" in str(caught.value)
     assert "cell-timeout: <seconds>" in str(caught.value)
-
-
-@pytest.mark.parametrize("given", ["0", "-3", "true", ".inf", "an hour"])
-def test_a_time_limit_that_is_none(make_book: MakeBook, given: str) -> None:
-    book = make_book(f"mlsim-book:\n  cell-timeout: {given}\n", index_qmd="`{python} 1`\n")
-    with pytest.raises(SourceError, match=r"_quarto.yml: `mlsim-book: cell-timeout:` is .*above 0"):
-        execute(book)
-    assert not (book / "cache").exists()
 
 
 FULL = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from kept import cases, text
 
 from mlsim_exercises.bank import Bank
 from mlsim_exercises.data import load
@@ -15,33 +16,7 @@ from mlsim_exercises.errors import ExerciseError
 from mlsim_exercises.evaluation import evaluate, variants
 from mlsim_exercises.markdown import plain_text
 
-KETTLE = """\
-[[exercise]]
-id = "boil"
-title = "Boil"
-kind = "number"
-topic = "boiling"
-better = "lower"
-prompt = "How long for {litres} l of {{water}}?"
-setup = "power = 2000"
-answer = "litres * 334880 / power"
-unit = "s"
-hints = ["Energy over power.", "{litres} l weigh as many kg."]
-solution = "{answer:.0f} s."
-
-[exercise.given]
-litres = [2, 3]
-
-[[exercise.wrong]]
-answer = "334880 / power"
-because = "That is for one litre, not for {litres}."
-
-[[selfcheck]]
-id = "watt"
-question = "A watt is?"
-choices = ["J", "J/s"]
-answer = "J/s"
-"""
+KETTLE = text("kettle.exercises.toml")
 
 
 @pytest.fixture
@@ -142,21 +117,7 @@ def test_variants_change_answer_and_texts(bank: Bank) -> None:
         evaluate(task, {"cups": 3})
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "line", "words"),
-    [
-        ("litres = [2, 3]", "litres = 2", 15, "must be a list"),
-        ("litres = [2, 3]", "litres = []", 15, "must be a list"),
-        ("litres = [2, 3]", "litres = [2, 3, 2]", 15, "has a value twice"),
-        ("litres = [2, 3]", "a-b = [2, 3]", 15, "can't be a name"),
-        ("litres = [2, 3]", "answer = [2, 3]", 15, "can't be a name"),
-        ('better = "lower"', 'better = "fast"', 6, "one of lower, higher"),
-        ("{{water}}", "{water}", 1, "the prompt of 'boil' raised NameError"),
-        ("not for {litres}", "not for {liters}", 1, "the wrong path of 'boil' raised NameError"),
-        ("{litres} l weigh", "{litres l weigh", 1, "the hint of 'boil' raised"),
-        ('unit = "s"', 'unit = "s"\npoints = 0', 11, "must be 1 or more"),
-    ],
-)
+@pytest.mark.parametrize(("old", "new", "line", "words"), cases("kettle_faults.toml"))
 def test_faults_name_their_line(tmp_path: Path, old: str, new: str, line: int, words: str) -> None:
     file = tmp_path / "kettle.exercises.toml"
     assert KETTLE.count(old) == 1

@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
+from kept import cases, text
 
 from mlsim_exercises.bank import Bank
 from mlsim_exercises.data import Exercise, WrongPath, load
@@ -16,49 +17,7 @@ from mlsim_exercises.rubrics import Criterion
 from mlsim_exercises.texts import read_texts
 from mlsim_exercises.verdicts import judge
 
-TEXT = """\
-[[exercise]]
-id = "boil"
-title = "Boil"
-kind = "number"
-points = 4
-prompt = "How long?"
-answer = "334.88"
-unit = "s"
-unit_credit = 0.25
-solution = "{answer:.0f} s."
-
-[[exercise.wrong]]
-answer = "167.44"
-because = "That is for one litre."
-credit = 0.5
-
-[[exercise.wrong]]
-answer = "1000"
-because = "That is a guess."
-
-[[exercise]]
-id = "lid"
-title = "Why a lid?"
-kind = "text"
-prompt = "Why does a lid help with {n} l?"
-solution = "Steam carries heat away, {n} times."
-hints = ["Look at the steam."]
-
-[exercise.given]
-n = [2, 3]
-
-[[exercise.rubric]]
-name = "Reason"
-points = 2
-full = "Says what carries *the heat* away."
-half = "Says only that heat is lost."
-
-[[exercise.rubric]]
-name = "Number"
-points = 1
-full = "Gives a number."
-"""
+TEXT = text("credit.exercises.toml")
 
 
 @pytest.fixture
@@ -75,6 +34,8 @@ def test_a_declared_mistake_earns_its_share(file: Path) -> None:
     ]  # fmt: skip
     assert judge(boil, 167.44).message == "That is for one litre. This earns 50 % of the points."
     assert judge(boil, 1000).message == "That is a guess."
+    assert WrongPath("2", "No.").credit == 0
+    assert Exercise("e", "T", "number", "?", "1", "").points == 1
     assert judge(boil, 0.33488).message.endswith("in s. This earns 25 % of the points.")
     # another unit than the one asked for, with digits that nothing compares
     assert judge(boil, "167.44 ms").score == 0
@@ -112,25 +73,7 @@ def test_a_text_has_a_rubric_and_no_answer(file: Path, capsys: pytest.CaptureFix
     assert {"Says what carries *the heat* away.", "Number"} <= {e.text for e in read_texts(file)}
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "words"),
-    [
-        ("credit = 0.5", "credit = 1", "from 0 to less than 1"),
-        ("credit = 0.5", "credit = -0.1", "from 0 to less than 1"),
-        ("credit = 0.5", "credit = nan", "from 0 to less than 1"),
-        ("credit = 0.5", "credit = true", "must be a number"),
-        ("credit = 0.5", 'credit = "half"', "must be a number"),
-        ("unit_credit = 0.25", "unit_credit = 25", "from 0 to less than 1"),
-        ('full = "Gives a number."', "", "the key 'full' is missing"),
-        ('full = "Gives a number."', 'full = "G."\nwhole = 1', "unknown key 'whole'"),
-        ('name = "Number"', 'name = "reason"', "two parts of the rubric have one name"),
-        ("points = 1", "points = 0", "must be 1 or more"),
-        ('hints = ["Look at the steam."]', "points = 4", "but its rubric gives 3"),
-        ('hints = ["Look at the steam."]', 'answer = "1"', "has no 'answer'"),
-        ('hints = ["Look at the steam."]', 'choices = ["a"]', "has no 'choices'"),
-        ('kind = "text"', 'kind = "choice"\nchoices = ["a"]\nanswer = "1"', "only an exercise of"),
-    ],
-)
+@pytest.mark.parametrize(("old", "new", "words"), cases("credit_faults.toml"))
 def test_what_is_declared_is_checked(file: Path, old: str, new: str, words: str) -> None:
     # the last one: "credit" stands in "unit_credit", too
     head, _, tail = TEXT.rpartition(old)

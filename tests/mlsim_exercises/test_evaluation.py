@@ -7,57 +7,14 @@ import sys
 from pathlib import Path
 
 import pytest
+from kept import cases, text
 
 from mlsim_exercises.bank import Bank
 from mlsim_exercises.data import Exercise, load, load_selfchecks
 from mlsim_exercises.errors import ExerciseError
 from mlsim_exercises.evaluation import evaluate, same_answer
 
-TEXT = '''\
-[[exercise]]
-id = "double"
-title = "Twice the water"
-kind = "number"
-level = "change"
-points = 2
-prompt = """
-How long for 2 kg?
-answer = "not a key: inside a text"
-"""
-setup = """
-power = 2000
-heat = 4186 * 80
-"""
-answer = "2 * heat / power"
-unit = "s"
-tolerance = 0.01
-hints = ["Energy over power.", "Mind the mass."]
-solution = "$t = \\\\frac{{mc}}{{P}}$ = {answer:.0f} s, {answer / (heat / power):.0f} times as long."
-
-[[exercise.wrong]]
-answer = "heat / power"
-because = "That is for 1 kg."
-
-[[exercise.wrong]]
-answer = "heat * power"
-because = "Divide."
-
-[[exercise]]
-id = "order-them"
-title = "Put in order"
-kind = "order"
-prompt = "Smallest first."
-choices = ["b", "a"]
-answer = "sorted(['b', 'a'])"
-solution = "{', '.join(answer)}"
-
-[[selfcheck]]
-id = "watt"
-question = "A watt is?"
-choices = ["J", "J/s"]
-answer = "J/s"
-because = "Energy per second."
-'''
+TEXT = text("strict.exercises.toml")
 
 
 def read_all(path: Path) -> None:
@@ -104,25 +61,7 @@ def test_shown(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "## Answer\n\n**J/s**\n\nEnergy per second." in capsys.readouterr().out
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "line", "words"),
-    [
-        ('unit = "s"', 'units = "s"', 16, "unknown key 'units'"),
-        ('kind = "number"', 'kind = "guess"', 4, "number, choice, order"),
-        ('level = "change"', 'level = "hard"', 5, "recall, change, design"),
-        ("points = 2", 'points = "2"', 6, "must be a int"),
-        ("tolerance = 0.01", "tolerance = 2", 17, "between 0 and 1"),
-        ('because = "That is for 1 kg."', "", 21, "'because' is missing"),
-        ('because = "That is for 1 kg."', 'why = "x"', 23, "unknown key 'why'"),
-        ('id = "order-them"', 'id = "double"', 29, "written twice (first on line 1)"),
-        ('id = "order-them"', 'id = "Order"', 30, "lower-case"),
-        ('kind = "order"', 'kind = "number"', 34, "has no choices"),
-        ('hints = ["Energy over power.", "Mind the mass."]', "hints = [1]", 18, "texts only"),
-        ("points = 2", "points = ", 6, "invalid TOML"),
-        ('answer = "J/s"', 'answer = "W"', 42, "none of the choices"),
-        ("[[selfcheck]]", "[[selfchek]]", 38, "unknown table 'selfchek'"),
-    ],
-)
+@pytest.mark.parametrize(("old", "new", "line", "words"), cases("strict_faults.toml"))
 def test_a_strict_file(file: Path, old: str, new: str, line: int, words: str) -> None:
     assert TEXT.count(old) == 1
     file.write_text(TEXT.replace(old, new), encoding="utf-8")
@@ -133,18 +72,7 @@ def test_a_strict_file(file: Path, old: str, new: str, line: int, words: str) ->
     assert words in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "line", "words"),
-    [
-        ("power = 2000", "power = wattage", 1, "the setup of 'double' raised NameError"),
-        ('"2 * heat / power"', '"2 * heat / pwr"', 1, "the answer of 'double' raised NameError"),
-        ('"2 * heat / power"', '"1e400"', 1, "raised ValueError: got inf"),
-        ('"heat / power"', '"2.001 * heat / power"', 21, "as does the answer"),
-        ('"heat * power"', '"heat / power"', 25, "as does another"),
-        ("frac{{mc}}", "frac{mc}", 1, "written twice"),
-        ("\"sorted(['b', 'a'])\"", '"[1]"', 29, "not an order of its choices"),
-    ],
-)
+@pytest.mark.parametrize(("old", "new", "line", "words"), cases("strict_values.toml"))
 def test_what_can_not_be_computed(file: Path, old: str, new: str, line: int, words: str) -> None:
     assert TEXT.count(old) == 1
     file.write_text(TEXT.replace(old, new), encoding="utf-8")

@@ -10,6 +10,7 @@ import pytest
 
 from mlsim_exercises.data import Exercise, WrongPath
 from mlsim_exercises.evaluation import Evaluation, evaluate
+from mlsim_exercises.units import unit_factor
 from mlsim_exercises.verdicts import judge
 
 PATHS = (
@@ -179,3 +180,46 @@ def test_a_factor_and_a_count_are_asked_for_as_such() -> None:
     assert judge(number(), "100 ms each").kind == "wrong unit"
     assert judge(factor, 1.0).message.endswith("The answer is a factor.")
     assert judge(number(unit="Gbps"), "fast").message.endswith("is a number in Gbps.")
+
+
+def test_what_stands_above_and_below_a_line_and_how_long_a_number_is() -> None:
+    for unit, given, kind in [
+        ("B s", "100 B/s", "wrong unit"), ("B/s", "100 s/B", "wrong unit"), ("B/s", "100 B/s", "right"),
+        ("B/s", "6000 B/min", "right"), ("s", "0" * 57 + "100", "right"), ("s", "0" * 58 + "100", "no answer"),
+    ]:  # fmt: skip
+        assert judge(number(unit=unit, wrong=()), given).kind == kind, given
+
+
+def test_each_unit_by_its_definition() -> None:
+    """Prefixes by their powers, SI's and IEC's; units by what they stand for."""
+    powers = {"n": -9, "u": -6, "m": -3, "k": 3, "K": 3, "M": 6, "G": 9, "T": 12, "P": 15}
+    words = {"nano": -9, "micro": -6, "milli": -3, "kilo": 3, "mega": 6, "giga": 9, "tera": 12}
+    for prefix, power in {**powers, **words}.items():
+        name = f"{prefix}second" if len(prefix) > 1 else f"{prefix}s"
+        assert unit_factor(name, "s") == pytest.approx(10**power), name
+    for power, prefix in enumerate(("Ki", "Mi", "Gi", "Ti"), 1):
+        assert unit_factor(f"{prefix}B", "B") == 2 ** (10 * power)
+    assert unit_factor("KB", "MiB") == 2**-10
+    for given, unit, times in [
+        ("min", "s", 60), ("hours", "min", 60), ("days", "h", 24), ("years", "months", 12),
+        ("bit", "B", 1 / 8), ("Mbps", "kB/s", 125), ("kWh", "J", 3_600_000), ("W", "J/s", 1),
+        ("t", "kg", 1000), ("kg CO2e", "g", 1000), ("L", "m^3", 0.001), ("%", "times", 0.01),
+        ("thousand users", "users", 1000), ("trillion", "billion", 1000), ("TFLOPS", "GFLOP/s", 1000),
+        ("kJ", "Wh", 1000 / 3600), ("$", "USD", 1), ("million", "thousand", 1000),
+    ]:  # fmt: skip
+        assert unit_factor(given, unit) == pytest.approx(times), (given, unit)
+
+
+def test_each_slip_of_a_unit_is_named_both_ways() -> None:
+    """A seventh of a prime, so that no slip looks like another."""
+    task = evaluate(Exercise("e", "T", "number", "?", "1373 / 7", "", unit="J", tolerance=1e-4))
+    for factor, words in {
+        24: "24, as between hours and days", 60: "60, as between seconds and minutes",
+        100: "100, as between a share and per cent", 1000: "1,000", 1024: "1,024",
+        3600: "3,600, as between seconds and hours", 10**6: "1,000,000", 10**9: "1,000,000,000",
+        10**12: "1,000,000,000,000",
+    }.items():  # fmt: skip
+        for given in (1373 / 7 * factor, 1373 / 7 / factor):
+            said = judge(task, given)
+            assert said.kind == "wrong unit"
+            assert f"you are off by a factor of {words}. The answer is in J." in said.message

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import os
+import random
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -10,6 +12,9 @@ from typing import Any
 
 import pytest
 from exercise_book import WIDE, build_exercises
+from kept import book
+
+from mlsim_book.build import build
 
 
 @pytest.fixture(scope="module")
@@ -46,23 +51,84 @@ def exercise_url(
 
 
 @pytest.fixture
-def visit_exercises(browser: Any, exercise_url: str) -> Iterator[Any]:
-    """Open a page of the book; it may not complain."""
+def visit(browser: Any) -> Iterator[Any]:
+    """Open an address in a context of its own; nothing may complain on its page."""
     contexts, complaints = [], []
 
-    def opened(path: str = "sub/boil.html", viewport: dict[str, int] = WIDE, **options: Any) -> Any:
-        init = options.pop("init", None)
-        context = browser.new_context(viewport=viewport, reduced_motion="reduce", **options)
+    def opened(
+        url: str, viewport: dict[str, int] = WIDE, *, init: str = "", no_scripts: str = "",
+        **options: Any,
+    ) -> Any:  # fmt: skip
+        context = browser.new_context(viewport=viewport, **options)
         contexts.append(context)
         if init:
             context.add_init_script(init)
         page = context.new_page()
         page.on("console", lambda m: m.type == "error" and complaints.append(m.text))
         page.on("pageerror", lambda error: complaints.append(str(error)))
-        page.goto(f"{exercise_url}/{path}")
+        if no_scripts:
+            page.route(no_scripts, lambda route: route.fulfill(body=""))
+        page.goto(url)
         return page
 
     yield opened
     for context in contexts:
         context.close()
     assert complaints == []
+
+
+@pytest.fixture(scope="session")
+def small_site(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """The site of a small book of `tests/fixtures/books`, by its name; each is built once."""
+
+    @functools.cache
+    def built(name: str) -> Path:
+        return build(book(name, tmp_path_factory.mktemp(name)), lenient=True, progress=str)
+
+    return built
+
+
+@pytest.fixture(scope="session")
+def small_url(
+    small_site: Callable[[str], Path], serve_folder: Callable[[Path], Iterator[str]]
+) -> Iterator[Callable[[str], str]]:
+    """The address of a small book, by its name."""
+    served: list[Iterator[str]] = []
+
+    @functools.cache
+    def address(name: str) -> str:
+        served.append(serve_folder(small_site(name)))
+        return next(served[-1])
+
+    yield address
+    for each in served:
+        next(each, None)
+
+
+@pytest.fixture
+def visit_exercises(visit: Any, exercise_url: str) -> Any:
+    """Open a page of the book with exercises; it may not complain."""
+
+    def opened(path: str = "sub/boil.html", **options: Any) -> Any:
+        return visit(f"{exercise_url}/{path}", reduced_motion="reduce", **options)
+
+    return opened
+
+
+@pytest.fixture(scope="session")
+def looked_at(built_book: Path) -> list[str]:
+    """The pages of the book that tests open, by their paths.
+
+    `MLSIM_JUDGE=1` (or `make judge`) opens all. A plain run opens the largest page, those with
+    most tables, figures, exercises and numbers that open, and six that a seed chooses.
+    """
+    texts = {
+        each.relative_to(built_book).as_posix(): each.read_text("utf-8")
+        for each in built_book.rglob("*.html")
+    }
+    if os.environ.get("MLSIM_JUDGE") or len(texts) <= 12:
+        return sorted(texts)
+    marks = ("<", "<table", "<figure", 'class="theorem exercise checked"', 'class="opens"')
+    most = {max(sorted(texts), key=lambda path: texts[path].count(mark)) for mark in marks}
+    others = sorted(texts.keys() - most - {"index.html"})
+    return sorted({"index.html", *most, *random.Random(20).sample(others, 6)})

@@ -29,26 +29,17 @@ def tea_url(
 
 
 @pytest.fixture
-def lesson(browser: Any, tea_url: str) -> Iterator[Any]:
+def lesson(visit: Any, tea_url: str) -> Any:
     """Open the page with numbers and terms; it may not complain."""
-    contexts, complaints = [], []
 
     def opened(**options: Any) -> Any:
-        context = browser.new_context(viewport=options.pop("viewport", WIDE), **options)
-        contexts.append(context)
-        page = context.new_page()
-        page.on("console", lambda m: m.type == "error" and complaints.append(m.text))
-        page.on("pageerror", lambda error: complaints.append(str(error)))
-        page.goto(f"{tea_url}/steep.html")
+        page = visit(f"{tea_url}/steep.html", **options)
         if options.get("java_script_enabled", True):
             page.evaluate(COME_NEAR)
             page.wait_for_function("window.bookCards")
         return page
 
-    yield opened
-    for context in contexts:
-        context.close()
-    assert complaints == []
+    return opened
 
 
 def first(page: Any) -> Any:

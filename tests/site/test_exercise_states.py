@@ -13,32 +13,12 @@ from typing import Any
 import pytest
 from axe import NEXT_FRAME, axe_script
 from exercise_book import EMPTY, PHONE, WIDE, give, press, task
+from kept import script
 
-AXE = """
-async () => (await axe.run(document, { runOnly: { type: "tag", values: ["wcag2a", "wcag2aa",
-  "wcag21a", "wcag21aa", "wcag22aa", "best-practice"] }, resultTypes: ["violations"] }))
-  .violations.flatMap((rule) => rule.nodes.map((node) =>
-    `${rule.id}: ${node.html.slice(0, 160)} ${node.failureSummary.split("\\n")[1]}`))
-"""
+AXE = script("axe_violations.js")
 
 # The right answer and each wrong path of every exercise: how each is answered.
-ANSWER_ALL = """
-() => [...document.querySelectorAll(".exercise.checked")].map((box) => {
-  const paths = [...box.querySelectorAll(".wrong-path")].map((each) => each.dataset.answer);
-  box.querySelector("[aria-label='Skip the guess']").click();
-  const form = [...box.querySelectorAll("form")].at(-1), list = form.querySelector("ol");
-  const text = form.querySelector("textarea");
-  const tones = [box.dataset.answer, ...paths].map((answer) => {
-    if (text) text.value = "A sentence.";
-    else if (list) answer.split(" ").forEach((place) => list.append(list.querySelector(`[data-place="${place}"]`)));
-    else if (box.dataset.kind === "choice") form.querySelector(`[value="${answer}"]`).checked = true;
-    else form.querySelector("input").value = answer;
-    form.requestSubmit();
-    return box.querySelector(".exercise-feedback").dataset.tone;
-  });
-  return [box.id, tones, text ? ["near"] : ["right", ...paths.map(() => "path")]];
-})
-"""
+ANSWER_ALL = script("answer_all.js")
 
 
 @pytest.mark.parametrize(
@@ -110,21 +90,15 @@ def test_other_pages_load_nothing_of_it(exercise_site: Path) -> None:
     assert 'data-guesses="../guesses.html"' in boil
 
 
-def test_from_disk(browser: Any, exercise_site: Path, tmp_path: Path) -> None:
+def test_from_disk(visit: Any, exercise_site: Path, tmp_path: Path) -> None:
     with zipfile.ZipFile(exercise_site / "Kettles.zip") as archive:
         archive.extractall(tmp_path)
-    errors: list[str] = []
-    with browser.new_context() as context:
-        page = context.new_page()
-        page.on("console", lambda m: m.type == "error" and errors.append(m.text))
-        page.on("pageerror", lambda error: errors.append(str(error)))
-        page.goto((tmp_path / "Kettles" / "sub" / "boil.html").as_uri())
-        assert "2.0 times too low" in give(page, "double", "670", guess="335")
-        page.reload()
-        task(page, "double").get_by_role("link", name="All your guesses").click()
-        page.wait_for_url("**/guesses.html")
-        assert page.locator("main tbody tr").count() == 1
-    assert errors == []
+    page = visit((tmp_path / "Kettles" / "sub" / "boil.html").as_uri())
+    assert "2.0 times too low" in give(page, "double", "670", guess="335")
+    page.reload()
+    task(page, "double").get_by_role("link", name="All your guesses").click()
+    page.wait_for_url("**/guesses.html")
+    assert page.locator("main tbody tr").count() == 1
 
 
 def test_each_part_shows_that_it_has_the_focus(visit_exercises: Any) -> None:
@@ -200,12 +174,11 @@ def test_no_state_of_an_exercise_has_a_violation(visit_exercises: Any) -> None:
 
 
 @pytest.mark.slow
-def test_every_exercise_of_the_book_answers(built_book: Path, book_url: str, browser: Any) -> None:
-    pages = [
-        each.relative_to(built_book).as_posix()
-        for each in sorted(built_book.rglob("*.html"))
-        if 'class="theorem exercise checked"' in each.read_text("utf-8")
-    ]
+def test_every_exercise_of_the_book_answers(
+    built_book: Path, looked_at: list[str], book_url: str, browser: Any
+) -> None:
+    marked = 'class="theorem exercise checked"'
+    pages = [each for each in looked_at if marked in (built_book / each).read_text("utf-8")]
     if not pages:
         pytest.skip("this book has no exercises that answer")
     dead, seen = [], 0

@@ -2,103 +2,53 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from axe import axe_script
+from kept import book, script
 
 from mlsim_book.build import build, site_hash
 
 WIDE, PHONE = {"width": 1280, "height": 900}, {"width": 390, "height": 844}
-YAML = """project:
-  type: book
-book:
-  title: Clay
-  chapters: [index.qmd]
-mlsim-book:
-  content-security-policy: true
-  figure-theme: true
-  figure-data: true
-"""
-CHAPTER = """# Pots
-
-See @fig-pots.
-
-```{python}
-#| label: fig-pots
-#| fig-cap: "Pots by day"
-#| fig-alt: "A line that rises."
-import matplotlib.pyplot as plt
-fig, ax = plt.subplots(figsize=(8, 3))
-ax.plot(range(3), [1, 4, 9], label="clay")
-ax.set(xlabel="Day", ylabel="Pots")
-plt.show()
-```
-"""
 SEEN = """() => [...document.querySelectorAll("main img")].filter((each) => each.checkVisibility())
   .map((each) => each.currentSrc.split("/").pop())"""
 LOADED = """() => [...document.querySelectorAll("main img")].filter((each) => each.checkVisibility())
   .map((each) => each.naturalWidth && each.currentSrc.split("/").pop()).join()"""
 LIGHT_COPY, DARK_COPY = "fig-pots-output-1.svg", "fig-pots-output-1.dark.svg"
 # A page's picture, as light as its pixels are on average: from 0 to 1.
-LIGHT = """async () => {
-  const image = [...document.querySelectorAll("main img")].find((each) => each.checkVisibility());
-  image.loading = "eager";
-  await image.decode();
-  const canvas = document.createElement("canvas"), side = 64;
-  canvas.width = canvas.height = side;
-  const draw = canvas.getContext("2d");
-  draw.fillStyle = getComputedStyle(document.body).backgroundColor;
-  draw.fillRect(0, 0, side, side);
-  draw.drawImage(image, 0, 0, side, side);
-  const data = draw.getImageData(0, 0, side, side).data;
-  return data.reduce((sum, each, i) => sum + (i % 4 === 3 ? 0 : each), 0) / (side * side * 3 * 255);
-}"""
-
-
-@pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The site of a book of one figure."""
-    root = tmp_path_factory.mktemp("figures")
-    (root / "_quarto.yml").write_text(YAML, encoding="utf-8")
-    (root / "index.qmd").write_text(CHAPTER, encoding="utf-8")
-    return build(root, progress=lambda line: None)
+LIGHT = script("lightness.js")
 
 
 @pytest.fixture
-def visit(browser: Any, site: Path) -> Iterator[Any]:
+def site(small_site: Callable[[str], Path]) -> Path:
+    """The site of a book of one figure."""
+    return small_site("clay_figure")
+
+
+@pytest.fixture
+def figure(visit: Any, small_url: Callable[[str], str]) -> Any:
     """Open the page in some size and look."""
-    contexts = []
 
     def opened(size: dict[str, int], scheme: str) -> Any:
-        context = browser.new_context(viewport=size, color_scheme=scheme, bypass_csp=True)
-        contexts.append(context)
-        page = context.new_page()
-        page.goto((site / "index.html").as_uri())
-        return page
+        address = f"{small_url('clay_figure')}/index.html"
+        return visit(address, size, color_scheme=scheme, bypass_csp=True)
 
-    yield opened
-    for context in contexts:
-        context.close()
+    return opened
 
 
 def test_two_builds_in_two_folders_are_byte_equal(tmp_path: Path) -> None:
     hashes = set()
     for name in ("one", "other"):
-        (tmp_path / name).mkdir()
-        (tmp_path / name / "_quarto.yml").write_text(YAML, encoding="utf-8")
-        (tmp_path / name / "index.qmd").write_text(CHAPTER, encoding="utf-8")
-        made = build(
-            tmp_path / name, formats=("epub", "pdf"), refresh=True, progress=lambda line: None
-        )
-        hashes.add(site_hash(made))
+        root = book("clay_figure", tmp_path / name)
+        hashes.add(site_hash(build(root, formats=("epub", "pdf"), refresh=True, progress=str)))
     assert len(hashes) == 1
 
 
-def test_a_figure_follows_the_look_and_is_printed_in_light_colours(visit: Any) -> None:
-    page = visit(WIDE, "dark")
+def test_a_figure_follows_the_look_and_is_printed_in_light_colours(figure: Any) -> None:
+    page = figure(WIDE, "dark")
     assert page.evaluate(SEEN) == [DARK_COPY]
     page.locator(".theme-toggle:visible").first.click()
     page.wait_for_function(f"({SEEN})()[0] === '{LIGHT_COPY}'")
@@ -143,9 +93,9 @@ def test_only_the_copy_that_is_seen_is_loaded(
     context.close()
 
 
-def test_a_dark_page_on_paper_has_the_light_copy(visit: Any) -> None:
+def test_a_dark_page_on_paper_has_the_light_copy(figure: Any) -> None:
     """Print it, and the browser loads what it lacks, and waits; `page.pdf()` doesn't wait."""
-    page = visit(WIDE, "dark")
+    page = figure(WIDE, "dark")
     page.wait_for_function(f"({LOADED})() === '{DARK_COPY}'")
     page.emulate_media(media="print")
     page.wait_for_function(f"({LOADED})() === '{LIGHT_COPY}'")
@@ -165,8 +115,8 @@ def test_no_white_card_glares_in_the_dark(site: Path, browser: Any) -> None:
     assert seen["dark"] < 0.25
 
 
-def test_on_a_phone_letters_stay_readable_and_the_figure_scrolls(visit: Any) -> None:
-    page = visit(PHONE, "light")
+def test_on_a_phone_letters_stay_readable_and_the_figure_scrolls(figure: Any) -> None:
+    page = figure(PHONE, "light")
     box = page.locator(".figure-scroll")
     inside, outside, natural = box.evaluate(
         "b => [b.scrollWidth, b.clientWidth, b.querySelector('img').getAttribute('width')]"
@@ -178,8 +128,8 @@ def test_on_a_phone_letters_stay_readable_and_the_figure_scrolls(visit: Any) -> 
     assert page.evaluate("document.documentElement.scrollWidth") == PHONE["width"]
 
 
-def test_the_data_open_by_keyboard_and_are_a_table(visit: Any, site: Path) -> None:
-    page = visit(WIDE, "light")
+def test_the_data_open_by_keyboard_and_are_a_table(figure: Any, site: Path) -> None:
+    page = figure(WIDE, "light")
     fold = page.locator(".figure-data")
     assert not fold.locator("table").is_visible()
     fold.locator("summary").focus()
@@ -193,8 +143,8 @@ def test_the_data_open_by_keyboard_and_are_a_table(visit: Any, site: Path) -> No
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_an_open_table_on_a_phone_has_no_violation(visit: Any, scheme: str) -> None:
-    page = visit(PHONE, scheme)
+def test_an_open_table_on_a_phone_has_no_violation(figure: Any, scheme: str) -> None:
+    page = figure(PHONE, scheme)
     page.locator(".figure-data summary").click()
     page.evaluate(axe_script())
     assert page.evaluate("axe.run(document).then((found) => found.violations)") == []

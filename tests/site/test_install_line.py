@@ -26,11 +26,9 @@ def site_url(
 
 
 @pytest.fixture
-def page(site_url: str, browser: Any) -> Iterator[Any]:
-    with browser.new_context(permissions=["clipboard-read", "clipboard-write"]) as context:
-        tab = context.new_page()
-        tab.goto(f"{site_url}/sub/glaze.html")
-        yield tab
+def page(site_url: str, visit: Any) -> Any:
+    rights = ["clipboard-read", "clipboard-write"]
+    return visit(f"{site_url}/sub/glaze.html", permissions=rights, bypass_csp=True)
 
 
 def test_it_is_copied_by_mouse_and_by_keys(page: Any) -> None:

@@ -3,79 +3,27 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 WIDE, PHONE = {"width": 1280, "height": 900}, {"width": 390, "height": 844}
-YAML = """\
-project: {type: book}
-book: {title: Notes, chapters: [index.qmd]}
-format:
-  html: {reference-location: margin, lightbox: true, code-tools: true, code-fold: true}
-"""
-LONG = "Tea is made of leaves and of water, and of time. " * 8
-PAGE = f"""\
-# Notes
-
-{LONG}^[First.] {LONG}
-
-{LONG}^[Second.]
-
-![A cup](cup.svg){{#fig-cup fig-cap-location=margin width=100%}}
-
-![A wide cup](cup.svg){{#fig-wide .column-page}}
-
-```{{python}}
-#| eval: false
-pour()
-```
-
-::: {{.panel-tabset}}
-## Black
-
-[Four minutes.]{{.aside}}
-
-## Green
-
-[Two minutes.]{{.aside}}
-:::
-"""
-CUP = '<svg xmlns="http://www.w3.org/2000/svg" width="400" height="200"><rect width="400" height="200"/></svg>'
 BOX = (
     "each => { const b = each.getBoundingClientRect(); return [b.left, b.top, b.right, b.bottom] }"
 )
 
 
-@pytest.fixture(scope="module")
-def notes_url(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """The address of a small book with much in its margin."""
-    from mlsim_book.build import build
-
-    book = tmp_path_factory.mktemp("notes")
-    for name, text in {"_quarto.yml": YAML, "index.qmd": PAGE, "cup.svg": CUP}.items():
-        (book / name).write_text(text, encoding="utf-8")
-    site: Path = build(book, progress=str)
-    return (site / "index.html").as_uri()
-
-
 @pytest.fixture
-def page(browser: Any, notes_url: str) -> Iterator[Any]:
+def page(visit: Any, small_url: Callable[[str], str]) -> Any:
     """Open the page at a size; it may not complain, nor be wider than the window."""
-    opened = []
 
     def at(viewport: dict[str, int]) -> Any:
-        page = browser.new_page(viewport=viewport)
-        opened.append(page)
-        page.goto(notes_url)
+        page = visit(f"{small_url('notes')}/index.html", viewport)
         assert page.evaluate("document.documentElement.scrollWidth") <= viewport["width"]
         return page
 
-    yield at
-    for each in opened:
-        each.close()
+    return at
 
 
 def test_notes_stand_beside_their_lines_and_apart(page: Any) -> None:

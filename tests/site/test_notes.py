@@ -39,23 +39,14 @@ def quarto_page(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def visit(browser: Any, quarto_page: Path) -> Any:
+def number_page(visit: Any, quarto_page: Path) -> Any:
     """Open the page in a window of some size."""
-    pages: list[Any] = []
-
-    def opened(size: dict[str, int]) -> Any:
-        pages.append(browser.new_page(viewport=size, java_script_enabled=False))
-        pages[-1].goto(quarto_page.as_uri())
-        return pages[-1]
-
-    yield opened
-    for page in pages:
-        page.close()
+    return lambda size: visit(quarto_page.as_uri(), size, java_script_enabled=False)
 
 
-def test_nothing_breaks_the_sentence(quarto_page: Path, visit: Any) -> None:
+def test_nothing_breaks_the_sentence(quarto_page: Path, number_page: Any) -> None:
     assert scan_page(quarto_page.read_text("utf-8")) == []
-    page = visit(WIDE)
+    page = number_page(WIDE)
     assert page.locator("main p").count() == 1
     said = " ".join(page.locator("main p").inner_text().split())
     assert said == "It takes 55.5 µs on a device that moves 2,039 GB/s, as the table says."
@@ -63,8 +54,8 @@ def test_nothing_breaks_the_sentence(quarto_page: Path, visit: Any) -> None:
 
 
 @pytest.mark.parametrize("size", [WIDE, PHONE])
-def test_a_click_shows_formula_and_source(visit: Any, size: dict[str, int]) -> None:
-    page = visit(size)
+def test_a_click_shows_formula_and_source(number_page: Any, size: dict[str, int]) -> None:
+    page = number_page(size)
     note = page.locator("[popover]").first
     assert not note.is_visible()
     page.get_by_role("button", name="55.5 µs").click()
@@ -78,8 +69,8 @@ def test_a_click_shows_formula_and_source(visit: Any, size: dict[str, int]) -> N
     assert not note.is_visible()
 
 
-def test_keys_open_a_number_in_a_table(visit: Any) -> None:
-    page = visit(WIDE)
+def test_keys_open_a_number_in_a_table(number_page: Any) -> None:
+    page = number_page(WIDE)
     for _ in range(3):
         page.keyboard.press("Tab")
     page.keyboard.press("Enter")
@@ -90,9 +81,9 @@ def test_keys_open_a_number_in_a_table(visit: Any) -> None:
 
 @pytest.mark.parametrize("size", [WIDE, PHONE])
 def test_a_note_stands_beside_its_number_in_the_look_of_the_page(
-    visit: Any, size: dict[str, int]
+    number_page: Any, size: dict[str, int]
 ) -> None:
-    page = visit(size)
+    page = number_page(size)
     for at, name in enumerate(("55.5 µs", "2,039 GB/s")):
         button, note = page.get_by_role("button", name=name), page.locator("[popover]").nth(at)
         button.click()

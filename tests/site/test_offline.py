@@ -8,30 +8,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from kept import book
 
 from mlsim_book.build import build
-
-YAML = """project:
-  type: book
-book:
-  title: Clay
-  chapters: [index.qmd, sub/pots.qmd]
-mlsim-book:
-  content-security-policy: true
-"""
 
 
 @pytest.fixture(scope="module")
 def unpacked(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return the folder that the zip of a small book holds."""
-    root = tmp_path_factory.mktemp("offline")
-    (root / "sub").mkdir()
-    (root / "_quarto.yml").write_text(YAML, encoding="utf-8")
-    (root / "index.qmd").write_text("# Welcome\n\nSee [pots](sub/pots.qmd).\n", encoding="utf-8")
-    (root / "sub/pots.qmd").write_text(
-        "# Pots\n\n## Glaze {#glaze}\n\nThe *celadon* is green, $x^2$.\n", encoding="utf-8"
-    )
-    site = build(root, formats=("zip",), lenient=True, progress=lambda line: None)
+    root = book("offline", tmp_path_factory.mktemp("offline"))
+    site = build(root, formats=("zip",), lenient=True, progress=str)
     with zipfile.ZipFile(site / "Clay.zip") as archive:
         archive.extractall(root / "disk")
     return root / "disk" / "Clay"

@@ -6,19 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from kept import script
 
-TRY = """async elsewhere => {
-  const refused = [];
-  addEventListener("securitypolicyviolation", event => refused.push(event.effectiveDirective));
-  const script = document.createElement("script");
-  script.textContent = "window.strange = true";
-  document.body.append(script);
-  const image = new Image();
-  image.src = elsewhere + "/a.png";
-  await fetch(elsewhere).catch(() => null);
-  await new Promise(done => setTimeout(done, 200));
-  return [refused.sort(), window.strange ?? false];
-}"""
+TRY = script("try_strange.js")
 
 
 def test_nothing_strange_runs_or_is_asked_for(

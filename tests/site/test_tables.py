@@ -2,92 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-BOOK = """\
-project:
-  type: book
-book:
-  title: Tables
-  chapters: [index.qmd, plain.qmd, teas.qmd]
-mlsim-book:
-  content-security-policy: true
-"""
-TEAS = """\
-# Teas
 
-::: {.sortable .filterable .comparable filter="Kind"}
-
-| Tea | Kind | Grams | Price | Box |
-|---|---|---:|---:|---:|
-| Assam | black | 1,000 | 9.5 | 2×3 |
-| Sencha | green | 250 | – | 2×4 |
-| Matcha | green | 30 | 24 | 4×3 |
-| Keemun | black | 100 | 12 | 2×3 |
-| Oolong | blue | 50 | −3 | 2×3 |
-
-: What there is
-
-| Tea | Steep |
-|---|---:|
-| Assam | 240 |
-| Matcha | 60 |
-
-: How long
-
-:::
-
-::: {.sortable .filterable filter="City"}
-
-| Shop | City |
-|---|---|
-| Leaf | Bern |
-| Leaf | Rome |
-| Cup | Rome |
-
-:::
-
-| Plain | table |
-|---|---|
-| 1 | 2 |
-"""
-
-
-@pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    from mlsim_book.build import build
-
-    book = tmp_path_factory.mktemp("tables")
-    pages = {"_quarto.yml": BOOK, "index.qmd": "# Start\n\nText.\n", "teas.qmd": TEAS}
-    for name, text in {
-        **pages,
-        "plain.qmd": "# Plain\n\n| a | b |\n|---|---|\n| 1 | 2 |\n",
-    }.items():
-        (book / name).write_text(text, encoding="utf-8")
-    return Path(build(book, progress=str))
-
-
-@pytest.fixture(scope="module")
-def url(site: Path, serve_folder: Callable[[Path], Iterator[str]]) -> Iterator[str]:
-    yield from serve_folder(site)
+@pytest.fixture
+def url(small_url: Callable[[str], str]) -> str:
+    return f"{small_url('teas')}/teas.html"
 
 
 @pytest.fixture
-def teas(browser: Any, url: str) -> Iterator[Any]:
+def teas(visit: Any, url: str) -> Any:
     """The page with tables; it may not complain, and its policy refuses nothing."""
-    context = browser.new_context(viewport={"width": 1280, "height": 900})
-    page = context.new_page()
-    complaints: list[str] = []
-    page.on("console", lambda m: m.type == "error" and complaints.append(m.text))
-    page.on("pageerror", lambda error: complaints.append(str(error)))
-    page.goto(f"{url}/teas.html")
-    yield page
-    context.close()
-    assert complaints == []
+    return visit(url)
 
 
 def names(page: Any, table: int = 0) -> list[str]:
@@ -95,7 +25,8 @@ def names(page: Any, table: int = 0) -> list[str]:
     return [text.strip() for text in rows.all_inner_texts()]
 
 
-def test_only_a_page_with_such_tables_loads_the_script(site: Path) -> None:
+def test_only_a_page_with_such_tables_loads_the_script(small_site: Callable[[str], Path]) -> None:
+    site = small_site("teas")
     for name in ("index", "plain"):
         assert "tables-" not in (site / f"{name}.html").read_text(encoding="utf-8")
     teas = (site / "teas.html").read_text(encoding="utf-8")
@@ -104,13 +35,10 @@ def test_only_a_page_with_such_tables_loads_the_script(site: Path) -> None:
     assert script.stat().st_size < 15_000
 
 
-def test_without_scripts_there_are_plain_tables(browser: Any, url: str) -> None:
-    context = browser.new_context(java_script_enabled=False)
-    page = context.new_page()
-    page.goto(f"{url}/teas.html")
+def test_without_scripts_there_are_plain_tables(visit: Any, url: str) -> None:
+    page = visit(url, java_script_enabled=False)
     assert page.locator("table").first.locator("tbody tr").count() == 5
     assert page.locator("button.sort, .table-tools, .compare-pick").count() == 0
-    context.close()
 
 
 def test_a_column_sorts_by_key_and_says_so(teas: Any) -> None:
@@ -202,11 +130,3 @@ def test_a_printed_page_has_the_rows_and_no_controls(teas: Any) -> None:
     assert not teas.locator(".table-tools").first.is_visible()
     assert not teas.locator(".compare-pick").first.is_visible()
     assert len(names(teas)) == 5
-
-
-def test_a_narrow_window_scrolls_the_table_and_not_the_page(browser: Any, url: str) -> None:
-    context = browser.new_context(viewport={"width": 390, "height": 844})
-    page = context.new_page()
-    page.goto(f"{url}/teas.html")
-    assert page.evaluate("document.documentElement.scrollWidth") <= 390
-    context.close()

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -13,146 +12,18 @@ THEME = "document.documentElement.dataset.bsTheme"
 FOCUS = "document.activeElement"
 BACKGROUND = "getComputedStyle(document.body).backgroundColor"
 
-YAML = """project:
-  type: book
-book:
-  title: Gardens
-  chapters:
-    - index.qmd
-    - part: Growing
-      chapters: [beds.qmd, sheds.qmd]
-"""
-LONG = "\n\n".join(f"Line {number} about weeds." for number in range(40))
-BEDS = f"""# Beds
-
-## Soil {{#sec-soil}}
-
-Loam is a marrowfat mixture. {LONG}
-
-## Seeds {{#sec-seeds}}
-
-Sow marrowfat peas early. {LONG}
-
-### Depth {{#sec-depth}}
-
-A marrowfat pea lies deep. {LONG}
-"""
-SHEDS = """# Sheds
-
-```python
-def rake(rows):
-    return [row + 1 for row in rows]  # <b> & "quotes"
-```
-
-```{.python filename="tools.py"}
-tool = "hoe" # <1>
-```
-1. The best tool.
-
-::: {.panel-tabset group="way"}
-## Spade
-Dig deep.
-
-## Fork
-Dig wide.
-
-## Hoe
-Scrape.
-:::
-
-::: {.panel-tabset group="way"}
-## Spade
-A spade is heavy.
-
-## Fork
-A fork is light.
-:::
-
-::: {.panel-tabset}
-## Fork
-Alone.
-
-## Knife
-Sharp.
-:::
-
-::: {.callout-note collapse="true"}
-## Folded
-Hidden [at first](beds.qmd).
-:::
-
-::: {.callout-tip collapse="false"}
-## Unfolded
-Shown at first.
-:::
-
-::: {#exr-rows}
-## Rows
-How many rows fit?
-:::
-
-:::: {.exercise-folds data-for="exr-rows"}
-
-::: {.callout-tip collapse="true"}
-
-## A hint
-
-Count the paths, too.
-
-:::
-
-::: {.callout-note collapse="true"}
-
-## Solution
-
-Seven rows fit.
-
-:::
-
-::::
-"""
-
-
-@pytest.fixture(scope="module")
-def url(
-    tmp_path_factory: pytest.TempPathFactory, serve_folder: Callable[[Path], Iterator[str]]
-) -> Iterator[str]:
-    """The address of a small book without code that runs."""
-    from mlsim_book.build import build
-
-    root = tmp_path_factory.mktemp("gardens")
-    (root / "_quarto.yml").write_text(YAML, encoding="utf-8")
-    (root / "index.qmd").write_text("# Welcome {.unnumbered}\n\nText.\n", encoding="utf-8")
-    (root / "beds.qmd").write_text(BEDS, encoding="utf-8")
-    (root / "sheds.qmd").write_text(SHEDS, encoding="utf-8")
-    site = build(root, progress=lambda line: None)
-    yield from serve_folder(site)
-
 
 Visit = Callable[..., Any]
 
 
 @pytest.fixture
-def visit(browser: Any, url: str) -> Iterator[Visit]:
-    """Open pages; none may complain in its console."""
-    contexts, complaints = [], []
+def visit_garden(visit: Any, small_url: Callable[[str], str]) -> Visit:
+    """Open a page of a small book without code that runs; none may complain."""
 
     def opened(path: str = "sheds.html", **options: Any) -> Any:
-        scripts = options.pop("scripts", True)
-        context = browser.new_context(viewport=options.pop("viewport", WIDE), **options)
-        contexts.append(context)
-        page = context.new_page()
-        page.on("pageerror", lambda error: complaints.append(str(error)))
-        page.on("console", lambda m: m.type == "error" and complaints.append(m.text))
-        if not scripts:
-            page.route("**/site_libs/**/*.js", lambda route: route.fulfill(body=""))
-        page.goto(f"{url}/{path}")
-        return page
+        return visit(f"{small_url('gardens')}/{path}", **options)
 
-    yield opened
-    for context in contexts:
-        context.close()
-    assert complaints == []
+    return opened
 
 
 # ------------------------------------------------------------------------------ search
@@ -162,10 +33,11 @@ def searched(page: Any, words: str) -> Any:
     return page.locator("#search-results [role=option]")
 
 
-def test_arrows_choose_a_result_and_enter_goes_there(visit: Visit) -> None:
-    page = visit("index.html")
+def test_arrows_choose_a_result_and_enter_goes_there(visit_garden: Visit) -> None:
+    page = visit_garden("index.html")
     found = searched(page, "marrowfat")
     found.first.wait_for()
+    page.wait_for_load_state("networkidle")  # parts of the index that come late may add results
     assert found.count() >= 3
     assert page.locator("#search-status[role=status]").inner_text() == f"{found.count()} results"
     chosen = page.locator("#search-results [aria-selected=true]")
@@ -187,8 +59,8 @@ def test_arrows_choose_a_result_and_enter_goes_there(visit: Visit) -> None:
     assert "marrowfat" in page.locator("main").inner_text()
 
 
-def test_a_search_without_result_says_so_and_enter_does_nothing(visit: Visit) -> None:
-    page = visit("index.html")
+def test_a_search_without_result_says_so_and_enter_does_nothing(visit_garden: Visit) -> None:
+    page = visit_garden("index.html")
     found = searched(page, "zeppelin")
     page.get_by_text("Nothing found for “zeppelin”").wait_for()
     assert found.count() == 0
@@ -199,8 +71,8 @@ def test_a_search_without_result_says_so_and_enter_does_nothing(visit: Visit) ->
     assert page.url.endswith("/index.html")
 
 
-def test_escape_closes_the_search_and_gives_the_focus_back(visit: Visit) -> None:
-    page = visit("index.html")
+def test_escape_closes_the_search_and_gives_the_focus_back(visit_garden: Visit) -> None:
+    page = visit_garden("index.html")
     page.locator(".search-field").focus()
     page.keyboard.press("Enter")
     dialog = page.locator("#search")
@@ -214,8 +86,8 @@ def test_escape_closes_the_search_and_gives_the_focus_back(visit: Visit) -> None
 
 
 # -------------------------------------------------------------------------- navigation
-def test_the_sidebar_and_the_links_at_the_end_lead_through_the_book(visit: Visit) -> None:
-    page = visit("index.html")
+def test_the_sidebar_and_the_links_at_the_end_lead_through_the_book(visit_garden: Visit) -> None:
+    page = visit_garden("index.html")
     page.locator("#quarto-sidebar").get_by_text("Beds").click()
     page.wait_for_url("**/beds.html")
     assert page.locator("#quarto-sidebar .active").inner_text().endswith("Beds")
@@ -230,8 +102,8 @@ def test_the_sidebar_and_the_links_at_the_end_lead_through_the_book(visit: Visit
     assert page.locator(".nav-page-previous a").count() == 0
 
 
-def test_the_contents_show_where_the_reader_is(visit: Visit) -> None:
-    page = visit("beds.html", reduced_motion="reduce")
+def test_the_contents_show_where_the_reader_is(visit_garden: Visit) -> None:
+    page = visit_garden("beds.html", reduced_motion="reduce")
     here = page.locator("#TOC a.active")
     assert "Soil" in here.inner_text()
     page.locator("#TOC a", has_text="Seeds").click()
@@ -243,8 +115,8 @@ def test_the_contents_show_where_the_reader_is(visit: Visit) -> None:
     page.wait_for_function("document.querySelector('#TOC a.active').textContent.includes('Soil')")
 
 
-def test_the_menu_of_a_phone_leads_and_closes(visit: Visit) -> None:
-    page = visit("index.html", viewport=PHONE)
+def test_the_menu_of_a_phone_leads_and_closes(visit_garden: Visit) -> None:
+    page = visit_garden("index.html", viewport=PHONE)
     button, menu = page.locator(".menu-open"), page.locator("#quarto-sidebar")
     button.click()
     assert button.get_attribute("aria-expanded") == "true"
@@ -263,8 +135,8 @@ def test_the_menu_of_a_phone_leads_and_closes(visit: Visit) -> None:
 
 
 # --------------------------------------------------------------------------- dark mode
-def test_dark_mode_is_kept_from_page_to_page(visit: Visit) -> None:
-    page = visit("index.html", color_scheme="light")
+def test_dark_mode_is_kept_from_page_to_page(visit_garden: Visit) -> None:
+    page = visit_garden("index.html", color_scheme="light")
     toggle = page.locator(".theme-toggle:visible")
     toggle.focus()
     page.keyboard.press("Enter")
@@ -278,8 +150,8 @@ def test_dark_mode_is_kept_from_page_to_page(visit: Visit) -> None:
     assert page.evaluate(THEME) == "light"
 
 
-def test_the_theme_follows_the_system_until_the_reader_chooses(visit: Visit) -> None:
-    page = visit(color_scheme="light")
+def test_the_theme_follows_the_system_until_the_reader_chooses(visit_garden: Visit) -> None:
+    page = visit_garden(color_scheme="light")
     light = page.evaluate(BACKGROUND)
     page.emulate_media(color_scheme="dark")
     page.wait_for_function(f"{THEME} === 'dark'")
@@ -295,8 +167,10 @@ def test_the_theme_follows_the_system_until_the_reader_chooses(visit: Visit) -> 
 
 
 @pytest.mark.parametrize(("stored", "system"), [("dark", "light"), ("light", "dark")])
-def test_no_flash_of_the_other_theme(visit: Visit, stored: str, system: str) -> None:
-    page = visit(color_scheme=system, scripts=False)  # only what stands in the page itself
+def test_no_flash_of_the_other_theme(visit_garden: Visit, stored: str, system: str) -> None:
+    page = visit_garden(
+        color_scheme=system, no_scripts="**/site_libs/**/*.js"
+    )  # only what stands in the page itself
     assert page.evaluate(THEME) == system
     page.evaluate(f"localStorage.setItem('theme', '{stored}')")
     ground = page.evaluate(BACKGROUND)
@@ -311,8 +185,8 @@ def test_no_flash_of_the_other_theme(visit: Visit, stored: str, system: str) -> 
 
 
 # ------------------------------------------------------------------------- copy button
-def test_the_button_copies_the_code_and_nothing_else(visit: Visit) -> None:
-    page = visit(permissions=["clipboard-read", "clipboard-write"])
+def test_the_button_copies_the_code_and_nothing_else(visit_garden: Visit) -> None:
+    page = visit_garden(permissions=["clipboard-read", "clipboard-write"])
     clipboard = "navigator.clipboard.readText()"
     buttons = page.locator(".code-copy-button")
     assert buttons.count() == 2
@@ -343,8 +217,8 @@ def selected(page: Any) -> list[str]:
     return [text.strip() for text in tabs.all_inner_texts()]
 
 
-def test_tabs_by_mouse_change_their_group_and_are_remembered(visit: Visit) -> None:
-    page = visit()
+def test_tabs_by_mouse_change_their_group_and_are_remembered(visit_garden: Visit) -> None:
+    page = visit_garden()
     assert selected(page) == ["Spade", "Spade", "Fork"]
     page.get_by_role("tab", name="Fork").first.click()
     assert selected(page) == ["Fork", "Fork", "Fork"]
@@ -356,8 +230,8 @@ def test_tabs_by_mouse_change_their_group_and_are_remembered(visit: Visit) -> No
     assert selected(page) == ["Hoe", "Spade", "Fork"]
 
 
-def test_tabs_by_key(visit: Visit) -> None:
-    page = visit()
+def test_tabs_by_key(visit_garden: Visit) -> None:
+    page = visit_garden()
     page.get_by_role("tab", name="Spade").first.focus()
     steps = [("ArrowRight", "Fork"), ("End", "Hoe"), ("ArrowRight", "Spade"),
              ("ArrowLeft", "Hoe"), ("Home", "Spade")]  # fmt: skip
@@ -370,8 +244,8 @@ def test_tabs_by_key(visit: Visit) -> None:
 
 
 # --------------------------------------------------------------------- folds, exercises
-def test_callouts_fold_by_mouse_and_by_key(visit: Visit) -> None:
-    page = visit()
+def test_callouts_fold_by_mouse_and_by_key(visit_garden: Visit) -> None:
+    page = visit_garden()
     folded = page.locator(".callout-header[role=button]", has_text="Folded").first
     text = page.get_by_text("Hidden at first")
     assert not text.is_visible()
@@ -391,8 +265,8 @@ def test_callouts_fold_by_mouse_and_by_key(visit: Visit) -> None:
     page.get_by_text("Shown at first.").wait_for(state="hidden")
 
 
-def test_exercises_open_their_hint_and_solution_one_by_one(visit: Visit) -> None:
-    page = visit()
+def test_exercises_open_their_hint_and_solution_one_by_one(visit_garden: Visit) -> None:
+    page = visit_garden()
     hint, solution = page.get_by_text("Count the paths"), page.get_by_text("Seven rows fit.")
     folds = page.locator(".exercise-folds .callout-header[role=button]")
     assert [each.split("\n")[-1] for each in folds.all_inner_texts()] == ["A hint", "Solution"]
@@ -408,8 +282,8 @@ def test_exercises_open_their_hint_and_solution_one_by_one(visit: Visit) -> None
     assert page.locator("#exr-rows").is_visible()
 
 
-def test_a_link_into_another_page_opens_at_its_section(visit: Visit) -> None:
-    page = visit("index.html")
+def test_a_link_into_another_page_opens_at_its_section(visit_garden: Visit) -> None:
+    page = visit_garden("index.html")
     page.goto(page.url.replace("index.html", "beds.html#sec-depth"))
     page.wait_for_function("document.querySelector('#TOC a.active').textContent.includes('Depth')")
     assert page.evaluate("scrollY") > 1000

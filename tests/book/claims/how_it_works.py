@@ -16,3 +16,12 @@ assert [bool(each.forward_repeats) for each in three] == [True, False, False]
 # Where the page ends, a value has arrived: its text, and how it came to be.
 assert str(shown_time) == profile.latency.show(".2f", "ms").text
 assert shown_time.origin.how.startswith("**latency = ")
+
+# The figure's alternative text names every arrow and every band, as drawn.
+said = Path("how_it_works.qmd").read_text("utf-8")
+named = [f"{label.get(a, a)} to {label.get(b, b)}" for a, b in ordered]
+drawn = ", ".join(re.sub(r"\b\d ", "", arrow) for arrow in named)
+assert f"Arrows, all downward: {drawn}." in said
+within = {name: f" ({', '.join(inner)})" for name, inner in rooms.items()}
+bands = ", ".join(label.get(name, name) + within.get(name, "") for name in BANDS)
+assert f"Seven bands from top to bottom: {bands}." in said

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from itertools import product
 from typing import Any
 
 import pytest
 
 from mlsim import Engine
-from mlsim.cli import main
 from mlsim.engine.bounds import bound_of
 from mlsim.engine.predict import predict
 from mlsim.engine.predict.bands import KIND, band as band_of_cases, lent
@@ -88,15 +86,6 @@ def test_sizes_have_no_band() -> None:
     assert Engine.serve(**SERVED, **CALIBRATED).band("memory_required") is None
 
 
-def test_the_command_line_shows_it(capsys: pytest.CaptureFixture[str]) -> None:
-    asked = ["solve", "ResNet50", "A100", "--estimate", "calibrated"]
-    assert main(asked) == 0
-    assert "published rows of networks" in capsys.readouterr().out
-    assert main([*asked, "--json"]) == 0
-    told = json.loads(capsys.readouterr().out)
-    assert told["latency"]["low"] < told["latency"]["high"]
-
-
 # Borrowed constants.
 
 
@@ -131,21 +120,6 @@ def test_borrowed_constants_widen_a_band_where_they_matter() -> None:
     assert "borrowed: share of the memory bandwidth from" in other.note
     assert "wider for loans" in other.note
     assert "borrowed" not in one.note
-
-
-def test_loans_of_a_device_and_of_its_links_count_both_and_never_narrow() -> None:
-    far, near = (Relatives(level, ("Cloud.A100",)) for level in ("class", "sibling"))
-    device, links = Loan("memory_fraction", far), Loan("exchange", far)
-    limits = (0.8, 1.25)
-    one, other, both = (lent("generation", limits, each) for each in ([device], [links], []))
-    assert (both.least, both.most, both.words) == (1.0, 1.0, "")
-    both = lent("generation", limits, [device, links, Loan("compute_fraction", near)])
-    assert both.least == pytest.approx(one.least * other.least)
-    assert both.most == pytest.approx(one.most * other.most)
-    assert lent("generation", (0.1, 9.0), [device]).least == 1.0
-    # A link at its full rate is never measured faster, and often slower.
-    nobody = Loan("exchange", Relatives(NOBODY, ()))
-    assert lent("generation", limits, [nobody]).least < other.least
 
 
 def test_recorded_loans_are_those_of_which_bands_can_be_made() -> None:

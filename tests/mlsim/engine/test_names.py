@@ -32,48 +32,43 @@ def refused(door: str, **given: Any) -> str:
     return str(e.value)
 
 
-@pytest.mark.parametrize(
-    ("door", "name", "meant"),
-    [
-        ("solve", "batchsize", "batch_size"),
-        ("solve", "peak_flop", "peak_flops"),
-        ("solve", "memory_bandwith", "memory_bandwidth"),
-        ("sweep", "batchsize", "batch_size"),
-        ("find", "betwen", "between"),
-        ("serve", "batchsize", "batch_size"),
-        ("serve", "tensor_paralel", "tensor_parallel"),
-        ("serve", "prompt", "prompt_tokens"),
-        ("serve", "output", "output_tokens"),
-        ("serve", "memory_bandwith", "memory_bandwidth"),
-        ("fit", "prompt", "prompt_tokens"),
-        ("train", "global_bach", "global_batch"),
-        ("train", "tensor_paralel", "tensor_parallel"),
-        ("train", "sequence", "sequence_tokens"),
-        ("train", "memory_bandwith", "memory_bandwidth"),
-        ("footprint", "carbon", "carbon_intensity"),
-        ("footprint", "lifetimes", "lifetime"),
-        ("optimal_size", "tokens_per_parameters", "tokens_per_parameter"),
-    ],
-)
-def test_the_argument_that_was_meant(door: str, name: str, meant: str) -> None:
-    message = refused(door, **{name: 3})
-    assert message.startswith(f"no argument or quantity is called '{name}'. Did you mean '{meant}'")
-    assert f"help(Engine.{door}) lists the arguments" in message
-    assert len(message) < 250
+# A wrong name, and the one that was meant; another word for an argument, and ours.
+MEANT = """
+solve batchsize batch_size, peak_flop peak_flops, memory_bandwith memory_bandwidth
+sweep batchsize batch_size
+find betwen between
+serve batchsize batch_size, tensor_paralel tensor_parallel, prompt prompt_tokens
+serve output output_tokens, memory_bandwith memory_bandwidth
+fit prompt prompt_tokens
+train global_bach global_batch, tensor_paralel tensor_parallel, sequence sequence_tokens
+train memory_bandwith memory_bandwidth
+footprint carbon carbon_intensity, lifetimes lifetime
+optimal_size tokens_per_parameters tokens_per_parameter
+"""
+OTHERS = """
+solve batch batch_size
+sweep batch batch_size
+serve batch batch_size
+train batch global_batch, batch_size global_batch
+"""
 
 
-@pytest.mark.parametrize(
-    ("door", "other", "ours"),
-    [
-        ("solve", "batch", "batch_size"),
-        ("sweep", "batch", "batch_size"),
-        ("serve", "batch", "batch_size"),
-        ("train", "batch", "global_batch"),
-        ("train", "batch_size", "global_batch"),
-    ],
-)
-def test_another_word_for_an_argument(door: str, other: str, ours: str) -> None:
-    assert refused(door, **{other: 3}) == f"{door} takes {ours}=..., not {other}=."
+def told(table: str) -> list[tuple[str, str, str]]:
+    """Return the lines of a table: the door, what is said, what is meant."""
+    rows = [line.partition(" ")[::2] for line in table.strip().splitlines()]
+    pairs = [(door, *each.split()) for door, rest in rows for each in rest.split(",")]
+    return [(door, name, meant) for door, name, meant in pairs]
+
+
+def test_the_argument_that_was_meant() -> None:
+    for door, name, meant in told(MEANT):
+        message = refused(door, **{name: 3})
+        first = f"no argument or quantity is called '{name}'. Did you mean '{meant}'"
+        assert message.startswith(first), door
+        assert f"help(Engine.{door}) lists the arguments" in message
+        assert len(message) < 250
+    for door, other, ours in told(OTHERS):
+        assert refused(door, **{other: 3}) == f"{door} takes {ours}=..., not {other}=."
 
 
 @pytest.mark.parametrize("door", [name for name in DOORS if name != "optimal_size"])
@@ -123,52 +118,35 @@ def test_model_and_hardware_need_no_word(door: str) -> None:
         ask(*pair.values(), 32, **more)
 
 
-SERVED = Engine.serve("Llama3_8B", "H100")
-
-
-@pytest.mark.parametrize(
-    ("has", "name", "meant"),
-    [
+def test_an_attribute_that_is_none_suggests_the_nearest() -> None:
+    """Of answers, of records, of a plan and its options, of the doors themselves."""
+    plan = Engine.plan(model="Llama3_8B", rate=5, hardware=["H100"])
+    gpu = Hardware.Cloud.A100
+    for has, name, meant in (
         (Engine.solve("ResNet50", "A100"), "latencey", "latency"),
         (Engine.train("ResNet50", "A100", global_batch=8), "step_tim", "step_time"),
-        (SERVED, "time_to_first_tokn", "time_to_first_token"),
+        (Engine.serve("Llama3_8B", "H100"), "time_to_first_tokn", "time_to_first_token"),
         (Engine.gemm(64, 64, 64, hardware="A100"), "latancy", "latency"),
+        (Engine.load("Llama3_8B", "H100", rate=5), "saturation_rat", "saturation_rate"),
         (anatomy("LeNet5"), "profile_mems", "profile_mem"),
-        (Hardware.Cloud.A100, "memmory", "memory"),
-        (Hardware.Cloud.A100.memory, "bandwith", "bandwidth"),
-        (Hardware.Cloud.A100.compute, "peak_flop", "peak_flops"),
+        (gpu, "memmory", "memory"),
+        (gpu.memory, "bandwith", "bandwidth"),
+        (gpu.compute, "peak_flop", "peak_flops"),
         (Systems.HGX_H100, "device_bandwith", "device_bandwidth"),
         (Clusters.Eos, "nodess", "nodes"),
         (Models.Llama3_8B, "parameter_cuont", "parameter_count"),
         (Models.ResNet50, "flop_cont", "flop_count"),
-    ],
-    ids=lambda value: value if isinstance(value, str) else type(value).__name__,
-)
-def test_an_attribute_that_is_none_suggests_the_nearest(has: Any, name: str, meant: str) -> None:
-    with pytest.raises(AttributeError, match=rf"no attribute '{name}'\. Did you mean '{meant}'"):
-        getattr(has, name)
-    assert not hasattr(has, "_repr_nothing_")
-
-
-def test_names_around_an_answer_suggest_the_nearest_too() -> None:
-    """Of a plan, its options, the doors themselves."""
-    plan = Engine.plan(model="Llama3_8B", rate=5, hardware=["H100"])
-    load = Engine.load(model="Llama3_8B", hardware="H100", rate=5)
-    for has, name, meant in (
-        (plan, "option", "'options'"),
-        (plan, "tabel", "'table'"),
-        (plan.best, "price", "'fleet_price'"),
-        (plan.best, "servic", "'service'"),
-        (plan.goals, "rat", "'rate'"),
-        (plan.best.service, "devic", "'device'"),
-        (Engine, "srve", "'serve'"),
-        (Engine(), "srve", "'serve'"),
-        (lab, "gem", "'gemm'"),
-        (load, "saturation_rat", "'saturation_rate'"),
+        (plan, "option", "options"),
+        (plan, "tabel", "table"),
+        (plan.best, "price", "fleet_price"),
+        (plan.best, "servic", "service"),
+        (plan.goals, "rat", "rate"),
+        (plan.best.service, "devic", "device"),
+        (Engine, "srve", "serve"),
+        (Engine(), "srve", "serve"),
+        (lab, "gem", "gemm"),
     ):
-        with pytest.raises(
-            UnknownNameError, match=rf"no attribute '{name}'\. Did you mean {meant}"
-        ):
+        with pytest.raises(AttributeError, match=rf"attribute '{name}'\. Did you mean '{meant}'"):
             getattr(has, name)
         assert not hasattr(has, "_repr_nothing_")
     with pytest.raises(UnknownNameError, match=r"called 'price'\. Did you mean 'fleet_price'"):

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import numpy as np
+from typing import Any
+
 import pytest
 
 from mlsim import Device, Engine, Hardware, Models
-from mlsim.errors import (
-    InvalidValueError,
-    NotMeasuredError,
-    UnknownNameError,
-    WrongKindError,
-)
 
 TOO_MANY = 1_000_000
 
@@ -58,29 +53,39 @@ def test_the_table_is_tidy(table) -> None:
     assert len(combinations) == len(table)
 
 
-@pytest.mark.parametrize("estimate", ["roofline", "bound"])
-def test_each_row_is_what_solve_answers(estimate: str) -> None:
-    table = Engine.sweep(
-        model=Models.ResNet50,
-        hardware=Hardware.Cloud,
-        batch_size=[1, 64],
-        precision=["fp16", "int8"],
-        estimate=estimate,
-    )
-    assert table.feasible.sum() > 20
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"estimate": "roofline", "precision": ["fp16", "int8"]},
+        {"estimate": "bound", "precision": ["fp16", "int8"]},
+        {"estimate": "roofline", "activations": "on-chip", "precision": ["bf16", "fp16"]},
+        {"estimate": "calibrated", "activations": "on-chip", "precision": ["bf16", "fp16"]},
+    ],
+    ids=lambda asked: " ".join(map(str, asked.values())),
+)
+def test_each_row_is_what_solve_answers(asked: dict[str, Any]) -> None:
+    """Also where activations stay on chip, which is another question."""
+    kept = "activations" in asked
+    hardware = [Hardware.Cloud.A100, Hardware.Cloud.H100] if kept else Hardware.Cloud
+    batches = [1, 2, 8, 64, 4096] if kept else [1, 64]
+    models = [Models.ResNet50, Models.AlexNet] if kept else [Models.ResNet50]
+    table = Engine.sweep(model=models, hardware=hardware, batch_size=batches, **asked)
+    assert table.feasible.sum() >= 40
+    same = {name: value for name, value in asked.items() if name != "precision"}
     for row in table[table.feasible].itertuples():
-        alone = Engine.solve(
-            model=row.model,
-            hardware=row.hardware,
-            batch_size=row.batch_size,
-            precision=row.precision,
-            estimate=estimate,
-        )
+        one = {"batch_size": row.batch_size, "precision": row.precision, **same}
+        alone = Engine.solve(row.model, row.hardware, **one)
         assert row.latency == pytest.approx(alone.value("latency"), rel=1e-12)
         assert row.throughput == pytest.approx(alone.throughput, rel=1e-12)
         assert row.memory_bound_share == pytest.approx(alone.memory_bound_share, rel=1e-12)
         assert row.memory_required == pytest.approx(alone.value("memory_required"), rel=1e-12)
         assert row.bottleneck == alone.bottleneck
+    if kept:
+        assert (table.activations == "on-chip").all()
+        # The tutorial's image: 37.8 us, where every activation that moves makes it 55.5.
+        first = table[(table.hardware == Hardware.Cloud.A100.name) & (table.precision == "fp16")]
+        if asked["estimate"] == "roofline":
+            assert first.latency.iloc[0] == pytest.approx(37.84e-6, rel=1e-3)
 
 
 def test_rows_that_cannot_run_are_kept() -> None:
@@ -111,22 +116,9 @@ def test_rows_that_cannot_run_are_kept() -> None:
     assert needs.memory_required.notna().all()
 
 
-def test_one_value_need_not_be_a_list() -> None:
-    table = Engine.sweep(model=Models.ResNet50, hardware=Hardware.Cloud.A100)
-    assert len(table) == 1
-    assert table.batch_size.dtype == np.int64
-
-
 def test_a_namespace_stands_for_all_of_it() -> None:
     table = Engine.sweep(model=Models, hardware=Hardware, precision="fp32")
     assert table.hardware.nunique() == len(Hardware.keys())
-
-
-def test_batches_of_any_shape_are_a_column() -> None:
-    table = Engine.sweep(
-        model=Models.ResNet50, hardware=Hardware.Cloud.A100, batch_size=[[1, 2], [3, 4]]
-    )
-    assert table.batch_size.tolist() == [1, 2, 3, 4]
 
 
 def test_devices_of_one_name_are_all_there() -> None:
@@ -152,36 +144,6 @@ def test_the_default_precision_is_said_to_be_one() -> None:
     assert table.equals(given)
 
 
-@pytest.mark.parametrize("estimate", ["roofline", "calibrated"])
-def test_activations_may_stay_on_chip(estimate: str) -> None:
-    batches = [1, 2, 8, 64, 4096]
-    table = Engine.sweep(
-        model=[Models.ResNet50, Models.AlexNet],
-        hardware=[Hardware.Cloud.A100, Hardware.Cloud.H100],
-        batch_size=batches,
-        precision=["bf16", "fp16"],
-        estimate=estimate,
-        activations="on-chip",
-    )
-    assert (table.activations == "on-chip").all()
-    assert len(table) == table.feasible.sum() == 2 * 2 * 2 * len(batches)
-    for row in table.itertuples():
-        alone = Engine.solve(
-            model=row.model,
-            hardware=row.hardware,
-            batch_size=row.batch_size,
-            precision=row.precision,
-            estimate=estimate,
-            activations="on-chip",
-        )
-        assert row.latency == pytest.approx(alone.value("latency"), rel=1e-12)
-        assert row.memory_bound_share == pytest.approx(alone.memory_bound_share, rel=1e-12)
-        assert row.memory_required == pytest.approx(alone.value("memory_required"), rel=1e-12)
-    # The tutorial's image: 37.8 us, where every activation that moves makes it 55.5.
-    first = table[(table.hardware == Hardware.Cloud.A100.name) & (table.precision == "fp16")]
-    assert estimate != "roofline" or first.latency.iloc[0] == pytest.approx(37.84e-6, rel=1e-3)
-
-
 def test_a_device_without_a_cache_is_a_row_that_cannot_run() -> None:
     table = Engine.sweep(
         model=Models.ResNet50,
@@ -191,33 +153,3 @@ def test_a_device_without_a_cache_is_a_row_that_cannot_run() -> None:
     assert table.feasible.tolist() == [False, True]
     assert table.reason.tolist() == ["no cache on record", ""]
     assert table.latency.isna().tolist() == [True, False]
-
-
-@pytest.mark.parametrize(
-    ("arguments", "error", "words"),
-    [
-        ({"model": []}, InvalidValueError, "model is an empty list"),
-        ({"hardware": []}, InvalidValueError, "hardware is an empty list"),
-        ({"precision": []}, InvalidValueError, "precision is an empty list"),
-        ({"batch_size": []}, InvalidValueError, "batch_size is an empty list"),
-        ({"batch_size": [1, 0]}, InvalidValueError, "entry 1 of 2: batch_size must be a whole"),
-        ({"batch_size": "8"}, InvalidValueError, "not the text '8'"),
-        ({"precision": ["fp16", "fp7"]}, UnknownNameError, "Did you mean 'fp8'"),
-        ({"hardware": [Hardware.Cloud.T4, Models.ResNet50]}, WrongKindError, "hardware must be a"),
-        ({"model": Hardware.Cloud.T4}, WrongKindError, "model must be a model"),
-        ({"hardware": None}, WrongKindError, "hardware must be a device"),
-        ({"hardware": "H1000"}, UnknownNameError, "Did you mean 'H100'"),
-        ({"activations": "onchip"}, InvalidValueError, "Did you mean 'on-chip'"),
-        ({"activations": "on-chip", "estimate": "bound"}, InvalidValueError, "moves no activatio"),
-        ({"estimate": "bond"}, InvalidValueError, "Did you mean 'bound'"),
-        (
-            {"estimate": "calibrated", "hardware": Hardware.Wafer.WSE3},
-            NotMeasuredError,
-            "It has no relatives either",
-        ),
-    ],
-)
-def test_bad_input_is_refused(arguments, error: type[Exception], words: str) -> None:
-    good = {"model": Models.ResNet50, "hardware": Hardware.Cloud.A100}
-    with pytest.raises(error, match=words):
-        Engine.sweep(**{**good, **arguments})

@@ -1,286 +1,198 @@
-"""Every registered equation, by one parametrised test of each promise."""
+"""Every registered equation, by one test of each promise, which lists all that break it."""
 
 from __future__ import annotations
 
+import ast
 import doctest
 import inspect
-import itertools
-import math
 import re
+from collections import Counter
+from collections.abc import Callable
+from itertools import accumulate
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pint
 import pytest
 import sympy
+from mutations import mutations
 
-from mlsim.equations import (
-    EQUATIONS,
-    Equation,
-    arrivals,
-    attention_kernels,
-    break_even,
-    causes,
-    claimed,
-    convolution,
-    counters,
-    equations_of,
-    exchange_kernels,
-    execution,
-    expert_kernels,
-    from_records,
-    input_pipeline,
-    link,
-    lone_transfers,
-    machines,
-    nodes,
-    plans,
-    pools,
-    product_kernels,
-    prompt_lines,
-    recurrent,
-    serving_counts,
-    state_kernels,
-    systolic,
-    tiles,
-    timing,
-    training_causes,
-    transformer,
-)
+import mlsim
+from mlsim import equations
+from mlsim.equations import EQUATIONS, Equation
 from mlsim.equations.functions import exceeds, floor, maximum, minimum, total
 from mlsim.equations.registry import equation
 from mlsim.equations.symbols import expression, indexed, tex
 from mlsim.errors import UnknownNameError
-from mlsim.quantities import VOCABULARY, term
+from mlsim.quantities import term
 from mlsim.records.references import references
-from mlsim.solvers.anatomy.limits import EPOCHS
 from mlsim.solvers.calibrated import ONCE
 from mlsim.solvers.footprint.account import equations_by
 from mlsim.solvers.forward.calibrated_configuration import CALIBRATED_SOLVER
-from mlsim.solvers.forward.configuration import SOLVER, with_lookups
+from mlsim.solvers.forward.configuration import SOLVER
 from mlsim.solvers.forward.on_chip import with_cache
-from mlsim.solvers.gemm.layer import equations_for as layer_equations, every_equation
+from mlsim.solvers.gemm.layer import equations_for as layer_equations
 from mlsim.solvers.serving.phase import equations_for
-from mlsim.solvers.serving.switched import BESIDE, ROUND
-from mlsim.solvers.training.plan import NETWORK_TRAINING, TRAINING
 from mlsim.units import DEFINITIONS
 from mlsim.values import quantity
 
+ROOT = Path(__file__).parents[3]
 # Pint alone: its quantities keep the unit of what counts, too.
 PINT = pint.UnitRegistry(None)
 PINT.load_definitions(DEFINITIONS.strip().splitlines())
 
-each_equation = pytest.mark.parametrize(
-    "each", EQUATIONS.values(), ids=lambda equation: equation.name
-)
-
-POINTS, OPERATORS = 5, 4
-
-# Whole numbers that a layer could have, so that windows fit.
-LAYER = {
-    "input_size": 224,
-    "output_size": 56,
-    "kernel_size": 3,
-    "stride": 2,
-    "padding": 1,
-    "groups": 4,
-    "in_channels": 16,
-    "out_channels": 32,
-    # What counts of a transformer take.
-    "active_parameters": 4096,
-    "heads": 32,
-    "kv_heads": 8,
-    "head_size": 128,
-    "kv_rank": 512,
-    "rope_size": 64,
-    "content_size": 128,
-    "value_size": 128,
-    "state_size": 64,
-    "state_elements": 524288,
-    "waiting_elements": 18432,
-    "index_heads": 32,
-    "index_size": 64,
-    "hidden_size": 4096,
-    "tensor_parallel": 8,
-    "new_tokens": 100,
-    "cached_tokens": 900,
-    "unclipped_tokens": 60,
-    "attention_window": 1024,
-    "experts": 64,
-    "experts_per_token": 2,
-    "expert_parallel": 16,
-    "expert_rank_share": 0.25,
-    "residual_streams": 4,
-    "adapter_rank": 16,
-    "group_tokens": 20,
-    # What a product on the cores of a device takes.
-    "tokens_worked": 100,
-    "device_batch": 3,
-    "batch_size": 4,
-    "activations_written": 12544,
-    "product_rows": 300,
-    "outputs": 4096,
-    "tile_size": 128,
-    "cores": 108,
-    "product_depth": 512,
-    "waves": 2,
-    # What a program adds.
-    "small_tile_fraction": 0.8,
-    "multiply_adds": 1e9,
-    "token_multiply_adds": 1e7,
-    "launches": 3,
-    "middle_token_time": 0.01,
-    "repeats": 2,
-    "peak_flops": 2e13,
-    "units_per_core": 64,
-    "flops_per_multiply_add": 2,
-    "activations_read": 150528,
-    # What a kernel of the atlas takes.
-    "depth_parts": 2,
-    "split_rounds": 1.5,
-    "edge_tokens": 64,
-    "walked_share": 0.1,
-    "width_step": 128,
-    "weight_sets": 4,
-    "group_rows": 300,
-    "layer_rows": 600,
-    "layer_outputs": 4096,
-    "layer_inputs": 2048,
-    "turned_input": 1,
-    "turned_weight": 1,
-    "device_cores": 132,
-    "least_depth": 512,
-    "last_round_share": 0.5,
-    "depth_start": 100,
-    "attention_tasks": 64,
-    "context_tokens": 900,
-    "context_parts": 2,
-    "least_context": 512,
-    "routed_rows": 40,
-    "most_rows": 320,
-    "imbalance": 0.3,
-    "own_experts": 4,
-    "spread": 0.8,
-    "busiest_rows": 90,
-    "met_experts": 3.5,
-    "expert_rows": 128,
-    "expert_width": 2048,
-    "expert_size": 4096,
-    "expert_branches": 2,
-    "expert_share": 0.5,
-    "expert_tile": 64,
-    "scan_chunk": 64,
-    "passed_rows": 200,
-    "elsewhere_share": 0.5,
-    "uncaptured_launches": 3,
-    "captured_tokens": 512,
-    "half_width": 100,
-    # What a service takes.
-    "latency": 0.25,
-    "micro_batches": 2,
-    "pipeline_parallel": 4,
-    "data_parallel": 2,
-    "time_to_first_token": 0.5,
-    "exposed_transfer_time": 0.25,
-    "context_parallel": 4,
-    "output_tokens": 100,
-    "time_per_output_token": 0.01,
-    "prompt_tokens": 1000,
-    "block_tokens": 16,
-    "usable_memory": 72e9,
-    "weight_memory": 16e9,
-    "cache_per_sequence": 0.3e9,
-    "sequence_activations": 0.05e9,
-    "sequence_logits": 0.01e9,
-    "chunk_memory": 0.2e9,
-    # What a kernel and a pipeline count.
-    "row_tokens": 1,
-    "device_tokens": 2048,
-    "fixed_rows": 12,
-    "interleaved": 3,
-    # What copies and groups of devices count.
-    "shard_group": 9,
-    "devices": 8,
-    "expert_replicas": 4,
-    "ring_hops": 15,
-    "group_size": 16,
-    "node_members": 8,
-    "node_groups": 2,
-    # What a claim is held against.
-    "claimed_value": 300.0,
-    "value_limit": 100.0,
-    # What the power of a device takes.
-    "running_power_weight": 0.1,
-    "compute_power_weight": 3,
-    "compute_utilisation": 0.1,
-    "memory_power_weight": 0.9,
-    "memory_utilisation": 0.5,
-    "power_load": 0.75,
-    # What a server and a generation take.
-    "server_idle_power": 1600.0,
-    "server_devices": 8,
-    "idle_power": 50.0,
-    "vocabulary_size": 128256,
-    "bytes_per_element": 2.0,
-    "live_elements": 20000,
-    "logits": 128256,
-    "resident_batch": 4,
-    "expert_outputs": 2048,
-    "first_cached_tokens": 1000,
-    "last_cached_tokens": 1999,
-    "full_cached_tokens": 1500,
-    "context_memory": 50e9,
-    "step_token_memory": 1e6,
-    "longest_sequence": 1000.5,
-    "sequence_memory": 13e9,
-    "token_activations": 4e6,
-    "prefill_busy_time": 0.5,
-    "decode_busy_time": 0.01,
-    # What serving switches on.
-    "prefix_share": 0.1,
-    "prefix_tokens": 500,
-    "prefixes": 2,
-    "prefix_cache": 0.01e9,
-    "served_adapters": 20,
-    "acceptance_rate": 0.125,
-    "expected_tokens": 2.5,
-    "draft_tokens": 4,
-    "draft_prefill_time": 0.05,
-    # A request in two pools.
-    "output_steps": 127,
-    "token_interval": 0.02,
-    "cache_wait": 0.01,
-    "joining_wait": 0.03,
-}
-REPEATS = tuple(name for name in VOCABULARY if name.endswith("repeats"))
+# A worked example, and multiples of its inputs: of whole numbers, whole ones.
+FACTORS = np.array([1, 3, 5, 7, 9])
 
 
-def values_of(name: str, *shape: int) -> np.ndarray:
-    """Return positive numbers, other ones for every quantity, always the same."""
-    if name in LAYER:
-        return LAYER[name] * np.arange(1, 1 + math.prod(shape)).reshape(shape)
-    seed = sum(map(ord, name))
-    return np.random.default_rng(seed).uniform(0.5, 100.0, shape)
+def of_each_equation(rule: Callable[[Equation], None]) -> Callable[[], None]:
+    """Make a rule one test, which lists the equations that break it."""
+
+    def test() -> None:
+        broken = []
+        for each in EQUATIONS.values():
+            try:
+                rule(each)
+            except Exception as error:  # noqa: BLE001 - of all equations, told at the end
+                broken.append(f"{each.name}: {error or type(error).__name__}")
+        assert not broken, "\n".join([f"{len(broken)} break it. {rule.__doc__}", *broken])
+
+    test.__doc__ = rule.__doc__
+    return test
 
 
 def in_pint(value: Any, unit: str) -> Any:
-    return PINT.Quantity(value, "" if unit == "1" else unit)
+    given = np.asarray(value, float) if isinstance(value, list) else value
+    return PINT.Quantity(given, "" if unit == "1" else unit)
 
 
-@each_equation
+@of_each_equation
 def test_dimensions_agree(each: Equation) -> None:
+    """Base units go in, so the very unit comes out, not a multiple of it; counts are bare."""
+    inputs, result = each.example
     if each.counts:
-        result = each(*(LAYER[name] for name in each.inputs))
-        assert isinstance(result, (int, float))
-        assert not isinstance(result, bool)
+        found = each(*inputs.values())
+        assert type(found) in {int, float}, f"{found!r} is no count"
         return
-    rows = (OPERATORS,) if each.sums else ()
-    arguments = [in_pint(values_of(name, *rows), term(name).unit) for name in each.inputs]
-    result = each.function(*arguments)
-    expected = in_pint(1.0, each.unit)
-    assert result.dimensionality == expected.dimensionality
-    # Base units go in, so the very unit comes out, not a multiple of it.
-    assert np.allclose(result.to(each.unit).magnitude, result.magnitude, rtol=1e-12, atol=0)
+    found = each.function(*(in_pint(value, term(name).unit) for name, value in inputs.items()))
+    assert found.dimensionality == in_pint(1.0, each.unit).dimensionality, (
+        f"gives {found.units}, and {each.yields} is in {each.unit}"
+    )
+    assert found.to(each.unit).magnitude == pytest.approx(found.magnitude, rel=1e-12)
+    assert found.magnitude == pytest.approx(result)
+
+
+@of_each_equation
+def test_arrays_equal_scalars(each: Equation) -> None:
+    """In one call for all points, and one for each; operators lie along the first axis."""
+    inputs = each.example[0].values()
+    if each.sums:
+        *columns, repeats = (np.array(value, float)[:, None] for value in inputs)
+        together = each(*(column * FACTORS for column in columns), repeats)
+        alone = [
+            each(*((column[:, 0] * factor).tolist() for column in columns), repeats[:, 0].tolist())
+            for factor in FACTORS
+        ]
+    else:
+        arrays = [value * FACTORS for value in inputs]
+        together = each(*arrays)
+        alone = [each(*(array[point].item() for array in arrays)) for point in range(len(FACTORS))]
+    assert together.shape == FACTORS.shape
+    assert together.tolist() == pytest.approx(alone, rel=1e-12)
+
+
+@of_each_equation
+def test_arrays_broadcast(each: Equation) -> None:
+    """A column beside a row is a table."""
+    if each.sums or len(each.inputs) == 1:
+        return
+    first, second, *rest = each.example[0].values()
+    together = each(first * FACTORS[:, None], second * FACTORS[:3], *rest)
+    assert together.shape == (5, 3)
+    alone = each((first * FACTORS[4]).item(), (second * FACTORS[2]).item(), *rest)
+    assert together[4, 2] == pytest.approx(alone, rel=1e-12)
+
+
+@of_each_equation
+def test_sympy_renders_it(each: Equation) -> None:
+    """With the symbols of the vocabulary, whole numbers, and repeats before what they repeat."""
+    formula = tex(each)
+    assert formula.startswith(f"{each.symbol} = ")
+    assert not re.search(r"\d\.\d", formula), "a raw float stands in the formula"
+    drawn = expression(each)
+    assert not drawn.atoms(sympy.Float)
+    assert {symbol.name for symbol in drawn.free_symbols} == set(each.inputs)
+    symbols = [
+        indexed(term(name).symbol) if each.sums else term(name).symbol for name in each.inputs
+    ]
+    assert all(symbol in formula for symbol in symbols)
+    assert not any(name in formula for name in each.inputs), "a name stands for its symbol"
+    assert not each.sums or formula.endswith(rf"\sum_i {symbols[-1]}\, {symbols[0]}")
+
+
+@of_each_equation
+def test_it_says_where_it_holds_and_by_whom(each: Equation) -> None:
+    """Its source is in the bibliography; its sentences end, and its module asks a question."""
+    assert each.source in references(), f"no reference is called {each.source}"
+    assert each.validity.endswith(".")
+    assert each.assumptions == "" or each.assumptions.endswith(".")
+    assert each.question.endswith("?")
+    assert each.code.startswith(f"def {each.name}(")
+    assert each.expression in each.code
+
+
+def examples_of(each: Equation) -> list[doctest.Example]:
+    return doctest.DocTestParser().get_examples(inspect.getdoc(each.function) or "")
+
+
+def holds(example: doctest.Example, names: dict[str, Any]) -> bool:
+    """Whether an example gives what it says."""
+    try:
+        return repr(eval(example.source, names)) == example.want.strip()
+    except Exception:  # noqa: BLE001 - whatever a change breaks is noticed
+        return False
+
+
+@of_each_equation
+def test_its_examples_hold(each: Equation) -> None:
+    """Each line of them."""
+    for example in examples_of(each):
+        found = eval(example.source, {**each.function.__globals__})
+        assert repr(found) == example.want.strip(), f"{example.source.strip()} is {found!r}"
+
+
+def test_examples_tell_every_term() -> None:
+    """Whoever confuses an operator, a constant or an order gets another result.
+
+    So no input is 0 or 1 where that hides a term, and each side of a maximum has its example:
+    of each change that `mutations` makes, some example must notice.
+    """
+    untold = []
+    for module in sorted({each.module for each in EQUATIONS.values()}):
+        path = Path(equations.__path__[0]) / f"{module.rpartition('.')[2]}.py"
+        source, changes = path.read_text("utf-8"), mutations(path)
+        starts = [0, *accumulate(map(len, source.splitlines(keepends=True)))]
+        for node in ast.parse(source).body:
+            if not (isinstance(node, ast.FunctionDef) and node.name in EQUATIONS):
+                continue
+            each, examples = EQUATIONS[node.name], examples_of(EQUATIONS[node.name])
+            begin, end = starts[node.lineno - 1], starts[node.end_lineno or -1]
+            for change in changes:
+                # Zero times a quantity is zero with its unit, and two columns add up either way.
+                zero = source[change.start - 2 : change.end] == "0 *" or change.new == "(0)"
+                if (
+                    begin <= change.start < end
+                    and not zero
+                    and not (each.sums and change.kind == "swapped arguments")
+                ):
+                    names = dict(each.function.__globals__)
+                    exec(
+                        source[begin : change.start] + change.new + source[change.end : end], names
+                    )
+                    if all(holds(example, names) for example in examples):
+                        untold.append(f"{each.name}: {change.diff(path.parent)}")
+    assert not untold, "\n".join(["The examples hold with this change, too:", *untold])
 
 
 @pytest.mark.parametrize("name", ["bytes_moved", "roofline_time", "memory_required", "memory_free"])
@@ -289,96 +201,6 @@ def test_what_adds_or_compares_refuses_another_dimension(name: str) -> None:
     good, bad = (quantity(2.0, term(each.inputs[0]).unit), quantity(2.0, "sample"))
     with pytest.raises(pint.DimensionalityError):
         each.function(good, bad)
-
-
-@each_equation
-def test_arrays_equal_scalars(each: Equation) -> None:
-    if each.sums:
-        rows = [
-            values_of(name, OPERATORS, 1 if name in REPEATS else POINTS) for name in each.inputs
-        ]
-        together = each(*rows)
-        assert together.shape == (POINTS,)
-        for point in range(POINTS):
-            columns = [
-                row[:, 0].tolist() if name in REPEATS else row[:, point].tolist()
-                for name, row in zip(each.inputs, rows, strict=True)
-            ]
-            assert together[point] == pytest.approx(each(*columns), rel=1e-12)
-        return
-    arrays = [values_of(name, POINTS) for name in each.inputs]
-    together = each(*arrays)
-    assert together.shape == (POINTS,)
-    for point in range(POINTS):
-        alone = each(*(array[point].item() for array in arrays))
-        assert together[point] == pytest.approx(alone, rel=1e-12)
-
-
-@pytest.mark.parametrize(
-    "each",
-    [each for each in EQUATIONS.values() if not each.sums and len(each.inputs) > 1],
-    ids=lambda equation: equation.name,
-)
-def test_arrays_broadcast(each: Equation) -> None:
-    first, *rest = each.inputs
-    column = values_of(first, POINTS, 1)
-    row = values_of(rest[0], 3)
-    fixed = [float(values_of(name)) if name not in LAYER else LAYER[name] for name in rest[1:]]
-    together = each(column, row, *fixed)
-    assert together.shape == (POINTS, 3)
-    assert together[4, 2] == pytest.approx(
-        each(column[4, 0].item(), row[2].item(), *fixed), rel=1e-12
-    )
-
-
-@each_equation
-def test_sympy_renders_it(each: Equation) -> None:
-    formula = tex(each)
-    assert formula.startswith(f"{each.symbol} = ")
-    assert not re.search(r"\d\.\d", formula), "a raw float stands in the formula"
-    drawn = expression(each)
-    assert not drawn.atoms(sympy.Float)
-    assert {symbol.name for symbol in drawn.free_symbols} == set(each.inputs)
-    for name in each.inputs:
-        symbol = term(name).symbol
-        assert (indexed(symbol) if each.sums else symbol) in formula
-        assert name not in formula, "a name stands where its symbol belongs"
-
-
-@each_equation
-def test_its_source_is_in_the_bibliography(each: Equation) -> None:
-    assert each.source in references()
-
-
-@each_equation
-def test_its_doctest_holds(each: Equation) -> None:
-    tests = doctest.DocTestFinder(recurse=False).find(
-        each.function, each.name, globs={each.name: each.function}
-    )
-    examples = [example for test in tests for example in test.examples]
-    assert any(each.name in example.source for example in examples)
-    runner = doctest.DocTestRunner(verbose=False)
-    for test in tests:
-        runner.run(test)
-    assert runner.failures == 0
-
-
-@each_equation
-def test_it_says_where_it_holds_and_works_an_example(each: Equation) -> None:
-    assert each.validity.endswith(".")
-    assert each.assumptions == "" or each.assumptions.endswith(".")
-    assert each.question.endswith("?")
-    inputs, result = each.example
-    assert tuple(inputs) == each.inputs
-    assert each.function(**inputs) == pytest.approx(result)
-    assert each.code.startswith(f"def {each.name}(")
-    assert each.expression in each.code
-
-
-@each_equation
-def test_its_names_are_the_vocabularys(each: Equation) -> None:
-    assert {each.yields, *each.inputs} <= set(VOCABULARY)
-    assert each.inputs == tuple(inspect.signature(each.function).parameters)
 
 
 @pytest.mark.parametrize(
@@ -408,121 +230,51 @@ def test_a_formula_keeps_the_order_of_its_source(name: str, formula: str) -> Non
     assert tex(EQUATIONS[name]) == formula
 
 
-SWITCHED = ("switched", "sharing", "offloading", "moved", "drafted", "adapters")
-KINDS = (
-    *("latent", "encoder", "bound", "sends", "windowed", "calibrated", "recurrent", "shared"),
-    *("hosted", "unfused", "worked"),
-)
-
-
-# Where devices share sequences, or experts are chosen unevenly.
-SPREAD = (("spread",), ("spread", "uniform"), ("spread", "unfused", "calibrated"))
-
-
-@pytest.mark.parametrize(
-    "kinds",
-    [
-        (),
-        *((kind,) for kind in KINDS),
-        KINDS,
-        *(("switched", kind) for kind in SWITCHED[1:]),
-        SWITCHED,
-        (*KINDS, *SWITCHED),
-        *SPREAD,
-    ],
-)
-def test_one_quantity_has_one_equation_in_a_solver(kinds: tuple[str, ...]) -> None:
-    accounts = (equations_by(False), equations_by(True))
-    for chosen in (
-        SOLVER,
-        with_cache(SOLVER),
-        CALIBRATED_SOLVER,
-        *accounts,
-        equations_for(frozenset(kinds)),
-        layer_equations(*kinds),
-        layer_equations("named", "on-chip"),
-    ):
-        yielded = [each.yields for each in chosen]
-        assert len(yielded) == len(set(yielded))
+def test_one_quantity_has_one_equation_in_a_solver() -> None:
+    kinds = ["latent", "encoder", "bound", "sends", "windowed", "calibrated", "recurrent"]
+    kinds += ["shared", "hosted", "unfused", "worked"]
+    switches = ["sharing", "offloading", "moved", "drafted", "adapters"]
+    variants: list[list[str]] = [
+        [],
+        kinds,
+        ["switched", *switches],
+        ["switched", *switches, *kinds],
+    ]
+    variants += [[kind] for kind in kinds] + [["switched", each] for each in switches]
+    # Where devices share sequences, or experts are chosen unevenly.
+    variants += [["spread"], ["spread", "uniform"], ["spread", "unfused", "calibrated"]]
+    solvers = {
+        "network": SOLVER,
+        "network, cache": with_cache(SOLVER),
+        "network, calibrated": CALIBRATED_SOLVER,
+        "account": equations_by(False),
+        "account, by location": equations_by(True),
+        "layer": layer_equations("named", "on-chip"),
+        **{f"serving, {each}": equations_for(frozenset(each)) for each in variants},
+        **{f"layer, {each}": layer_equations(*each) for each in variants},
+    }
+    twice = {
+        solver: [
+            name for name, count in Counter(each.yields for each in chosen).items() if count > 1
+        ]
+        for solver, chosen in solvers.items()
+    }
+    assert {solver: names for solver, names in twice.items() if names} == {}
 
 
 def test_every_equation_is_used() -> None:
-    """By a solver, to count a layer's work, for a record, for times of kernels, or to explain."""
-    accounts = (*equations_by(False), *equations_by(True))
-    used = {
+    """Its topic or its own name stands in a module that is no equation's, or in a chapter."""
+    package = Path(mlsim.__file__).parent
+    users = [path for path in package.rglob("*.py") if path.parent.name != "equations"]
+    users += ROOT.glob("tutorials/*.qmd")
+    words = set(re.findall(r"[a-z_0-9]+", "\n".join(path.read_text("utf-8") for path in users)))
+    unused = {
         each.name
-        for each in (
-            *SOLVER,
-            *with_lookups(SOLVER),
-            *with_cache(SOLVER),
-            *CALIBRATED_SOLVER,
-            *TRAINING,
-            *NETWORK_TRAINING,
-            *EPOCHS,
-            *accounts,
-            *every_equation(),
-            *equations_of(break_even),
-        )
+        for each in EQUATIONS.values()
+        if not words & {each.name, each.module.rpartition(".")[2]}
     }
-    for kinds in itertools.product((False, True), repeat=len(KINDS)):
-        picked = frozenset(kind for kind, on in zip(KINDS, kinds, strict=True) if on)
-        used |= {each.name for each in equations_for(picked)}
-    used |= {each.name for each in equations_for(frozenset(("calibrated", "hosted", "ahead")))}
-    for kinds in ((), ("bound",), ("calibrated",)):
-        used |= {each.name for each in equations_for(frozenset((*kinds, *SWITCHED)))}
-    used |= {each.name for each in ROUND} | {*BESIDE}
-    for kind in SPREAD:
-        used |= {each.name for each in equations_for(frozenset(kind))}
-    counting = {
-        each.name
-        for each in equations_of(
-            arrivals,
-            convolution,
-            transformer,
-            recurrent,
-            link,
-            nodes,
-            pools,
-            prompt_lines,
-            from_records,
-            serving_counts,
-            machines,
-            tiles,
-        )
-    }
-    # What is inside a machine is compared with simulations and data sheets, by no solver.
-    inside = {each.name for each in equations_of(execution, systolic, input_pipeline)}
-    # What the time goes into is asked beside a question that a solver has answered.
-    asked = {each.name for each in equations_of(causes, training_causes, claimed)}
-    # What counters saw is read from files, by no solver.
-    counted = {each.name for each in equations_of(counters)}
-    # A run is looked at, and a device bought, beside a plan.
-    beside = {each.name for each in equations_of(arrivals, plans)}
-    # Rows are added up, and a cache divided, before a layer is asked about.
-    counting |= {"context_cached_elements", "stacked_rows", "grouped_rows"}
-    # Prompts of others are added to a step where services stand beside measured ones.
-    counting |= {"mixed_token_time", "wave_token_time"}
-    fitted = {
-        each.name
-        for each in equations_of(
-            product_kernels,
-            attention_kernels,
-            expert_kernels,
-            exchange_kernels,
-            state_kernels,
-            lone_transfers,
-        )
-    }
-    clocked = {each.name for each in equations_of(timing)}
-    # What a program adds is in part worked out once for a table of operators, or for tiles
-    # that training has still whole.
-    apart = asked | counted | beside | clocked | set(ONCE)
-    assert used | counting | inside | fitted | apart == set(EQUATIONS)
-
-
-def test_symbol_and_unit_come_from_the_vocabulary() -> None:
-    each = EQUATIONS["held_memory"]
-    assert (each.symbol, each.unit) == ("M_w", "B")
+    # It is shown beside the one that overlaps.
+    assert unused - set(ONCE) == {"alternating_throughput"}
 
 
 COMPLETE = """Time of an operator.
@@ -585,12 +337,6 @@ def test_conv1_of_resnet_by_hand() -> None:
     # 112 * 112 = 12,544 pixels x 64 channels x 7 * 7 * 3 = 147 inputs each.
     assert EQUATIONS["multiply_adds"](112, 64, 7, 3, 1) == 12_544 * 64 * 147 == 118_013_952
     assert EQUATIONS["parameters"](7, 3, 64, 1) == 147 * 64 == 9_408
-
-
-def test_groups_divide_work_and_weights() -> None:
-    # A depthwise convolution: as many groups as channels.
-    assert EQUATIONS["multiply_adds"](10, 32, 3, 32, 32) == 100 * 32 * 9
-    assert EQUATIONS["parameters"](3, 32, 32, 32) == 32 * 9
 
 
 # The functions that equations may use.

@@ -6,13 +6,7 @@ import numpy as np
 import pytest
 
 from mlsim.equations.machines import power_ratio, speedup
-from mlsim.equations.tiles import operand_reads, tile_bytes, tile_intensity
-
-
-def test_amdahl_by_hand() -> None:
-    """90 % on 9 processors: 10 % + 10 % of the time are left, a fifth."""
-    assert speedup(0.9, 9.0) == pytest.approx(5)
-    assert speedup(0.5, 1e12) == pytest.approx(2)
+from mlsim.equations.tiles import operand_reads, tile_intensity
 
 
 @pytest.mark.parametrize("share", [0.0, 0.3, 0.99, 1.0])
@@ -32,14 +26,6 @@ def test_a_circuit_of_half_the_size_takes_a_quarter_at_twice_the_clock() -> None
         assert power_ratio(a, a, 1 / a) == pytest.approx(a**2)
 
 
-def test_without_less_voltage_the_density_doubles() -> None:
-    """Half the area for each, power a quarter / half: the area holds twice as much of it."""
-    a = 0.5**0.5
-    density = power_ratio(a, 1.0, 1 / a) / a**2
-    assert density == pytest.approx(2)
-    assert power_ratio(a, a, 1 / a) / a**2 == pytest.approx(1)
-
-
 @pytest.mark.parametrize("tile", [1, 2, 4, 8])
 def test_reads_are_those_that_loops_make(tile: int) -> None:
     """Count them in a loop over tiles, each of which loads a tile of both inputs."""
@@ -55,8 +41,3 @@ def test_intensity_is_work_over_bytes() -> None:
     n, tile, size = 1024, 64, 2.0
     work = 2 * n**3
     assert tile_intensity(tile, size) == work / (size * operand_reads(n, n, n, tile))
-
-
-def test_the_largest_tile_of_64_kib() -> None:
-    """Two tiles of 90 x 90 in FP32 are 64,800 B; of 91 x 91 they are too large."""
-    assert tile_bytes(90, 4.0) == 64_800 <= 2**16 < tile_bytes(91, 4.0)

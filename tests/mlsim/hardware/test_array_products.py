@@ -6,7 +6,7 @@ import pytest
 
 from mlsim import Models
 from mlsim.equations import EQUATIONS
-from mlsim.errors import InvalidValueError, UnknownNameError
+from mlsim.errors import InvalidValueError
 from mlsim.hardware.array_products import array_cost, network_on_array
 from mlsim.hardware.systolic import DATAFLOWS, multiply
 
@@ -32,11 +32,6 @@ def test_the_tpu_paper_finds_a_larger_array_slower() -> None:
     assert large.use < small.use
 
 
-def test_a_depthwise_channel_fills_one_column() -> None:
-    """9 deep and one wide: 9 of 128 x 128 cells hold a weight, whatever streams past."""
-    assert array_cost(10**6, 9, 1, side=128).use == pytest.approx(9 / 128**2, rel=1e-3)
-
-
 def test_networks_on_an_array() -> None:
     resnet = network_on_array(Models.ResNet50, side=128, batch_size=8)
     mobile = network_on_array(Models.MobileNetV2, side=128, batch_size=8)
@@ -59,8 +54,3 @@ def test_what_is_no_size_is_refused(change: dict[str, int]) -> None:
     given = {"rows": 2, "depth": 2, "columns": 2, "side": 2, **change}
     with pytest.raises(InvalidValueError, match=f"{next(iter(change))} must be a whole number"):
         array_cost(given["rows"], given["depth"], given["columns"], side=given["side"])
-
-
-def test_an_unknown_dataflow_is_refused() -> None:
-    with pytest.raises(UnknownNameError, match="outputs"):
-        array_cost(1, 1, 1, side=1, rest="output")

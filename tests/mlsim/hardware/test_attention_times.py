@@ -6,9 +6,7 @@ import math
 
 import pytest
 
-from mlsim.equations.attention_kernels import masked_pairs
-from mlsim.hardware.attention_times import LONE, decode_time, prefill_time
-from mlsim.hardware.kernel_constants import all_series
+from mlsim.hardware.attention_times import decode_time, prefill_time
 from mlsim.hardware.kernel_times import Rates
 
 RATES = Rates(1e15, 2e12, 128.0)
@@ -33,13 +31,6 @@ def test_a_window_saves_pairs() -> None:
     """Of 2048 tokens, 128 see fewer than 128: 128 x 2048 - 128 x 127 / 2 pairs."""
     pairs = 4 * 32 * (128 * 2048 - 128 * 127 / 2)
     assert prefill(2048.0, 128.0) == pytest.approx(pairs * 512 / 0.5e15 + 1e6 / 2e12)
-
-
-def test_the_longest_piece_is_never_waited_for_less() -> None:
-    """One head alone: the last tile's 128 x 4096 pairs on one core of 128."""
-    c = {"compute_fraction": 0.5, "data_passes": 1e-9, "longest_share": 1.0}
-    found = prefill_time(1.0, 4096.0, 1.0, widths=(128.0, 128.0), moved=1.0, rates=RATES, c=c)
-    assert found >= 128 * 4096 * 512 / (0.5e15 / 128)
 
 
 def test_attention_of_one_token_by_hand() -> None:
@@ -83,21 +74,6 @@ def test_a_window_is_computed_with_its_edge() -> None:
     plain, edged = (prefill(2048.0, 128.0, edge_tokens=edge) for edge in (0.0, 64.0))
     assert edged - plain == pytest.approx(4 * 32 * 64 * 2048 * 512 / 0.5e15)
     assert prefill(2048.0, edge_tokens=64.0) == prefill(2048.0)
-
-
-@pytest.mark.parametrize("edge", [0.0, 1.0, 512.0, 1e6])
-@pytest.mark.parametrize("walked", [0.0, 0.4, 1.0])
-def test_a_window_never_takes_longer_than_none(edge: float, walked: float) -> None:
-    for tokens in (16.0, 129.0, 4096.0):
-        windowed = prefill(tokens, 128.0, edge_tokens=edge, walked_share=walked)
-        assert prefill(tokens, 128.0) <= windowed <= prefill(tokens) * (1 + 1e-12)
-
-
-def test_all_pairs_are_walked_over_where_no_tile_is_skipped() -> None:
-    """1000 tokens, a window of 600: 400 x 401 / 2 pairs outside, all of them or a twentieth."""
-    assert masked_pairs(1000, 600, 0, 1) == 400 * 401 / 2
-    assert masked_pairs(1000, 600, 0, 0.05) == 400 * 401 / 2 / 20
-    assert masked_pairs(1000, 600, 1e9, 0) == 400 * 401 / 2
 
 
 def decode(moved: float, **c: float) -> float:
@@ -152,14 +128,3 @@ def test_a_narrow_head_is_walked_along_faster() -> None:
     )
     assert wide == pytest.approx(2048e-9)
     assert narrow == pytest.approx(1024e-9)
-
-
-def test_a_second_kernel_comes_whole_or_not_at_all() -> None:
-    names = {f"lone_{name}" for name in LONE}
-    found = [names & set(each.constants) for each in all_series().values()]
-    assert {len(each) for each in found} == {0, len(LONE)}
-
-
-def test_caches_are_converted_only_where_they_have_another_format() -> None:
-    having = {key[2] for key, each in all_series().items() if "converted_passes" in each.constants}
-    assert having == {"bf16_fp8"}

@@ -12,17 +12,14 @@ from mlsim import Hardware
 from mlsim.errors import DataFileError, NotMeasuredError, UnknownNameError
 from mlsim.hardware.kernel_constants import (
     FOLDER,
-    SOURCE,
-    KernelSeries,
     all_series,
     kernel_series,
     measured_devices,
     read,
 )
 from mlsim.hardware.kernel_times import PATHS, Rates, product_time
-from mlsim.measured.shelf import SHAPES, shelf
+from mlsim.measured.shelf import shelf
 from mlsim.quantities import VOCABULARY
-from mlsim.records.references import references
 
 SERIES = tuple(all_series().values())
 DEVICES = tuple(dict.fromkeys(each.device for each in SERIES))
@@ -54,10 +51,6 @@ PLAUSIBLE = {
 }
 
 
-def named(each: KernelSeries) -> str:
-    return f"{each.device}-{each.kind}-{each.path}-{each.engine}"
-
-
 def test_nine_devices_have_nearly_all_kinds() -> None:
     assert len(SERIES) > 400
     assert len(DEVICES) == 9
@@ -65,24 +58,31 @@ def test_nine_devices_have_nearly_all_kinds() -> None:
         assert set(measured_devices(kind)) == set(DEVICES)
 
 
-@pytest.mark.parametrize("each", SERIES, ids=named)
-def test_constants_are_plausible_and_known_words(each: KernelSeries) -> None:
-    assert Hardware.get(each.device).key == each.device
-    for name, found in each.constants.items():
-        # A kernel for one query a KV head has the same constants, with other values.
-        plain = name.removeprefix("lone_")
-        low, high = PLAUSIBLE.get(plain, (0, math.inf))
-        assert low * 0.999 <= found.low <= found.value <= found.high <= high * 1.001, name
-        assert plain in {*VOCABULARY, "small_tile_fraction"}
+def test_constants_are_plausible_and_known_words() -> None:
+    known, odd = {*VOCABULARY, "small_tile_fraction"}, []
+    for each in SERIES:
+        assert Hardware.get(each.device).key == each.device
+        for name, found in each.constants.items():
+            # A kernel for one query a KV head has the same constants, with other values.
+            plain = name.removeprefix("lone_")
+            low, high = PLAUSIBLE.get(plain, (0, math.inf))
+            inside = low * 0.999 <= found.low <= found.value <= found.high <= high * 1.001
+            odd += [] if inside and plain in known else [(each.words, name)]
+    assert odd == []
 
 
-@pytest.mark.parametrize("each", SERIES, ids=named)
-def test_errors_have_a_band_around_them(each: KernelSeries) -> None:
-    for level, error in each.errors.items():
-        assert 0 < error.median <= error.p80
-        assert 0 < error.low < error.high
-        assert (error.of == (each.device,)) == (level == "own")
-        assert each.device not in error.of or level == "own"
+def test_errors_have_a_band_around_them() -> None:
+    odd = [
+        (each.words, level)
+        for each in SERIES
+        for level, error in each.errors.items()
+        if not (
+            0 < error.median <= error.p80
+            and 0 < error.low < error.high
+            and (error.of == (each.device,)) == (each.device in error.of) == (level == "own")
+        )
+    ]
+    assert odd == []
 
 
 def test_goals_of_the_kernels_hold_where_they_held() -> None:
@@ -97,24 +97,20 @@ def test_goals_of_the_kernels_hold_where_they_held() -> None:
         ("decode", "bf16_fp8", "trtllm"): 0.125,
         ("latent_decode", "bf16_fp8", "sglang"): 0.08,
         ("experts", "bf16", "vllm"): 0.18,
-        ("latent_prefill", "bf16", "trtllm"): 0.12,
-        ("exchange", "all_reduce", "nccl"): 0.08,
-        ("exchange", "all_gather", "nccl"): 0.08,
-        ("exchange", "reduce_scatter", "nccl"): 0.08,
+        ("latent_prefill", "bf16", "trtllm"): 0.06,
+        ("exchange", "all_reduce", "nccl"): 0.065,
+        ("exchange", "all_gather", "nccl"): 0.06,
+        ("exchange", "reduce_scatter", "nccl"): 0.055,
     }
-    for (kind, path, engine), goal in goals.items():
-        for key in ("A100", "H100", "H200", "B200", "B300", "GB200", "GB300"):
-            series = all_series().get((f"Cloud.{key}", kind, path, engine))
-            assert series is None or series.errors["own"].median <= goal, (key, kind)
-
-
-def test_a_sibling_is_nearer_than_the_class() -> None:
-    pairs = [
-        (each.errors["sibling"].median, each.errors["class"].median)
-        for each in SERIES
-        if {"sibling", "class"} <= set(each.errors)
-    ]
-    assert median(near for near, _ in pairs) < median(far for _, far in pairs)
+    for rest, goal in goals.items():
+        keys = [
+            f"Cloud.{key}" for key in ("A100", "H100", "H200", "B200", "B300", "GB200", "GB300")
+        ]
+        found = [all_series()[key, *rest] for key in keys if (key, *rest) in all_series()]
+        errors = [each.errors["own"].median for each in found]
+        # At least three devices have it, and the worst is not far below its goal.
+        assert len(errors) >= 3, rest
+        assert 0.7 * goal < max(errors) <= goal, (rest, max(errors))
 
 
 @pytest.mark.parametrize("device", DEVICES)
@@ -135,25 +131,6 @@ def test_the_shelf_is_predicted_as_well_as_is_said(device: str) -> None:
     assert len(errors) > 300
     # Powers of two fill tiles and caches in their own way.
     assert median(errors) < 2 * series.errors["own"].median
-
-
-@pytest.mark.parametrize("device", DEVICES)
-def test_shelves_hold_a_few_thousand_rows(device: str) -> None:
-    rows = shelf(device)
-    assert 2000 < len(rows) < 12000
-    for row in rows:
-        assert len(row.shape) == len(SHAPES[row.kind])
-        assert row.seconds > 0
-        assert (row.kind, row.path, row.engine) in {
-            key[1:] for key in all_series() if key[0] == device
-        }
-
-
-def test_all_of_it_is_small_and_has_its_source() -> None:
-    size = sum(path.stat().st_size for path in FOLDER.rglob("*") if path.is_file())
-    assert size < 3e6
-    assert SOURCE in references()
-    assert SOURCE in kernel_series("Cloud.B200", "decode", "bf16").words
 
 
 def test_what_is_not_there_is_told() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from mlsim import Hardware
 from mlsim.errors import DataFileError, UnknownNameError
-from mlsim.hardware.memory_levels import FOLDER, energies, energy, level, levels, load, past
+from mlsim.hardware.memory_levels import FOLDER, energy, level, levels, load, past
 from mlsim.records.references import references
 
 ALL = [entry for path in sorted(FOLDER.glob("*.toml")) for entry in load(path).values()]
@@ -49,28 +49,16 @@ def test_levels_agree_with_the_zoo() -> None:
     assert hbm["bandwidth"].si < level("h100_l2")["bandwidth"].si
 
 
-def test_energies_of_the_table_of_2014() -> None:
-    assert energy("multiply_fp32").si == pytest.approx(3.7e-12)
-    # A read from DRAM takes hundreds of products in FP32, and ten thousand additions in 8 bits.
-    assert 300 < energy("read_dram_least").si / energy("multiply_fp32").si < 400
-    assert energy("read_dram_least").si / energy("add_int8").si > 1e4
-    assert [each["energy"].si for each in energies()] == sorted(
-        each["energy"].si for each in energies()
-    )
-
-
-def test_an_ibm_704_does_three_and_a_half_thousand_multiply_adds_a_second() -> None:
-    """84 and 204 microseconds are 288: 3,472 a second."""
-    each = past("ibm704")["add_time"].si + past("ibm704")["multiply_time"].si
-    assert 1 / each == pytest.approx(3472, abs=1)
-
-
-@pytest.mark.parametrize("entry", ALL, ids=lambda entry: entry.key)
-def test_every_figure_is_quoted_and_sourced(entry) -> None:
-    for figure in entry.figures.values():
-        assert figure.source in references()
-        assert 0 < len(figure.quote.split()) <= 15
-        assert figure.kind != "estimate" or figure.note.startswith("An estimate")
+def test_every_figure_is_quoted_and_sourced() -> None:
+    odd = [
+        (entry.key, name)
+        for entry in ALL
+        for name, figure in entry.figures.items()
+        if figure.source not in references()
+        or not 0 < len(figure.quote.split()) <= 15
+        or (figure.kind == "estimate" and not figure.note.startswith("An estimate"))
+    ]
+    assert odd == []
 
 
 def test_what_is_not_on_record_is_named() -> None:
@@ -108,8 +96,6 @@ read = 2026-11-22
         ('name = "L1"\n', "", r":2: x\.name is missing"),
         ("latency]", "latencey]", r":6: unknown key 'latencey'. Did you mean 'latency'"),
         ('unit = "ns"', 'unit = "GB"', r":8: x\.latency: a value in GB"),
-        ("value = 1.5", "value = -1.5", r":7: x\.latency: value must be positive"),
-        ('quote = "1.5 ns"\n', "", r":6: x\.latency lacks its quote"),
     ],
 )
 def test_a_bad_file_names_its_line(tmp_path: Path, old: str, new: str, says: str) -> None:
@@ -120,10 +106,3 @@ def test_a_bad_file_names_its_line(tmp_path: Path, old: str, new: str, says: str
     bad.write_text(GOOD.replace(old, new), encoding="utf-8")
     with pytest.raises(DataFileError, match=says):
         load(bad)
-
-
-def test_a_level_without_figures_is_refused(tmp_path: Path) -> None:
-    path = tmp_path / "empty.toml"
-    path.write_text('[x]\nname = "L1"\n', encoding="utf-8")
-    with pytest.raises(DataFileError, match=r":1: x has no figure: add one"):
-        load(path)

@@ -32,12 +32,6 @@ def test_what_torchao_has_of_one_card_is_no_ridge() -> None:
     assert card.compute.figure("bf16").si / PRINTED < 1 < card.compute.figure("bf16").si / RIGHT
 
 
-def test_the_set_says_that_it_left_the_card_out() -> None:
-    late = constants("torchao-0.18.0")
-    assert "RTX 5090" in late.note
-    assert not any("5090" in each.called for each in late.devices.values())
-
-
 def test_a_peak_that_is_not_there_is_refused() -> None:
     with pytest.raises(UnsupportedPrecisionError, match=r"no fp4 peak of NVIDIA H100. There are"):
         constants("torchao-0.18.0").of("Cloud.H100").peak("fp4")

@@ -84,18 +84,30 @@ def test_three_by_three_by_hand() -> None:
     assert run.use == pytest.approx(27 / 90)
 
 
+def test_the_last_row_comes_in_first() -> None:
+    """And sinks: what rests in the first column after each of three cycles of loading."""
+    run = multiply(*matrices(3, 3, 3), rows=3, columns=3, trace=True)
+    rests = [[row[0].rests for row in cycle.cells] for cycle in run.trace[:3]]
+    assert rests == [
+        [(2, 0), None, None],
+        [(1, 0), (2, 0), None],
+        [(0, 0), (1, 0), (2, 0)],
+    ]
+
+
+@pytest.mark.parametrize("rest", DATAFLOWS)
+def test_a_column_times_a_row_by_hand(rest: str) -> None:
+    run = multiply([[2], [3]], [[5, 7]], rows=2, columns=3, rest=rest)
+    assert run.product == [[10, 14], [15, 21]]
+    assert multiply([[2, 3]], [[5], [7]], rows=2, columns=3, rest=rest).product == [[31]]
+
+
 def test_what_lies_in_a_cell_is_of_the_matrix_that_rests() -> None:
     inputs, weights = matrices(2, 3, 4)
     for rest, height, width in (("weights", 3, 4), ("inputs", 2, 3), ("outputs", 2, 4)):
         run = multiply(inputs, weights, rows=4, columns=4, rest=rest, trace=True)
         lying = {cell.rests for cycle in run.trace for row in cycle.cells for cell in row}
         assert lying - {None} == {(r, c) for r in range(height) for c in range(width)}
-
-
-def test_the_tiles_of_the_tpu_paper() -> None:
-    """A 600 x 600 matrix takes 9 steps on 256 x 256 cells, 4 on 512 x 512 [jouppi2017tpu]."""
-    assert EQUATIONS["weight_tiles"](600, 600, 256, 256) == 9
-    assert EQUATIONS["weight_tiles"](600, 600, 512, 512) == 4
 
 
 @pytest.mark.parametrize(

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import math
-from pathlib import Path
 
 import pytest
 
 from mlsim import Engine, failures, prices
-from mlsim.errors import DataFileError, InvalidValueError, UnitError, UnknownNameError
-from mlsim.measured.failures_and_prices import PRICES, load_failures, load_prices
+from mlsim.errors import InvalidValueError, UnitError
 
 
 def test_llama_3_failed_once_in_three_hours() -> None:
@@ -48,46 +46,6 @@ def test_every_price_is_dated_and_none_is_far_from_its_kind() -> None:
     assert len(found) >= 20
     for device, each in found.items():
         assert max(each) < 6 * min(each), device
-
-
-def test_an_unknown_device_is_refused() -> None:
-    with pytest.raises(UnknownNameError, match="H1000"):
-        prices(device="H1000")
-
-
-HEAD = ",".join(PRICES.read_text(encoding="utf-8").splitlines()[0].split(","))
-GOOD = 'P-1,Lambda,x,Cloud.A100,1,2,,USD/h,on demand,2026-09-20,korthikanti2022reducing,"q",w,n'
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "says"),
-    [
-        (",2,,USD/h", ",-2,,USD/h", "value must be a positive number"),
-        (",2,,USD/h", ",2,,USD/B", "USD"),
-        (",2,,USD/h", ",2,x,USD/h", "most must be a positive number"),
-        (",2,,USD/h", ",2,2,USD/h", "the upper end of a range is above its lower end"),
-        ("on demand", "on spot", "terms must be one of on demand, spot, not 'on spot'"),
-        ("Cloud.A100", "Cloud.A1000", "A1000"),
-        ("2026-09-20", "September", "Invalid isoformat"),
-        ("korthikanti2022reducing", "nobody", "not in references.bib"),
-    ],
-)
-def test_a_bad_price_names_file_and_line(tmp_path: Path, old: str, new: str, says: str) -> None:
-    path = tmp_path / "prices.csv"
-    path.write_text(f"{HEAD}\n{GOOD}\n", encoding="utf-8")
-    assert load_prices(path)[0].per_device.magnitude == 2
-    other = tmp_path / "bad.csv"
-    other.write_text(f"{HEAD}\n{GOOD.replace(old, new)}\n", encoding="utf-8")
-    with pytest.raises(DataFileError, match=r"bad\.csv:2: ") as error:
-        load_prices(other)
-    assert says in str(error.value)
-
-
-def test_a_bad_table_of_failures_names_its_columns(tmp_path: Path) -> None:
-    path = tmp_path / "failures.csv"
-    path.write_text("id,run\nA,B\n", encoding="utf-8")
-    with pytest.raises(DataFileError, match=r"failures\.csv:1: the columns must be id, run, dev"):
-        load_failures(path)
 
 
 def test_the_optimal_size_of_chinchilla() -> None:

@@ -3,60 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from mlsim import Device, Engine, Hardware, Load, Systems
-from mlsim.equations import EQUATIONS, energy
 from mlsim.errors import DataFileError, InvalidValueError, UnitError, WrongKindError
 from mlsim.measured import power_fit as power
 from mlsim.measured.power_fit import idle_share, kernels, limits, predict, rows, weights
 
 H100 = Hardware.Cloud.H100
-
-
-# The equations, by hand.
-
-
-def test_power_rises_from_idle_to_full() -> None:
-    """Idle 100 W, full 700 W: half the load is three quarters of the way, 550 W."""
-    assert energy.device_power(100.0, 700.0, energy.power_share(0.0)) == 100.0
-    assert energy.device_power(100.0, 700.0, energy.power_share(0.5)) == 550.0
-    assert energy.device_power(100.0, 700.0, energy.power_share(1.0)) == 700.0
-
-
-def test_power_never_passes_full() -> None:
-    assert energy.power_load(0.2, 3.0, 1.0, 1.0, 1.0) == 1
-
-
-@pytest.mark.parametrize("step", range(10))
-def test_more_use_is_never_less_power(step: int) -> None:
-    lower = energy.power_share(energy.power_load(0.2, 3.0, 0.03 * step, 0.9, 0.05 * step))
-    upper = energy.power_share(
-        energy.power_load(0.2, 3.0, 0.03 * (step + 1), 0.9, 0.05 * (step + 1))
-    )
-    assert lower <= upper
-
-
-def test_energy_by_hand() -> None:
-    """8 x 500 W for an hour are 4 kWh; hosts 100 W and switches 25 W each add 1 kWh."""
-    devices = energy.device_energy(500.0, 8, 3600.0)
-    hosts = energy.host_energy(100.0, 8, 3600.0)
-    network = energy.network_energy(25.0, 8, 3600.0)
-    assert devices / 3.6e6 == pytest.approx(4.0)
-    machines = energy.it_energy(devices, hosts, network)
-    assert machines / 3.6e6 == pytest.approx(5.0)
-    assert energy.facility_energy(1.2, machines) / 3.6e6 == pytest.approx(6.0)
-
-
-def test_embodied_carbon_by_hand() -> None:
-    """150 kg over 6 years used 85 % of the time, by 1,082,990 device-hours: 3.6 t."""
-    life = 6 * 365 * 86400.0
-    share = EQUATIONS["embodied_carbon"](150.0, 1, 1_082_990 * 3600.0, life, 0.85)
-    assert share == pytest.approx(150 * 1_082_990 / (6 * 365 * 24 * 0.85))
-    assert share == pytest.approx(3636.1, abs=0.1)
 
 
 # The load.
@@ -96,23 +53,6 @@ def test_two_stages_share_the_work() -> None:
     assert work[1] == pytest.approx(work[0], rel=1e-6)
 
 
-def test_an_encoder_has_a_load() -> None:
-    load = Engine.serve(model="BERT_Base", hardware="A100", batch_size=8, prompt_tokens=128).load()
-    assert load.tokens == 1024
-
-
-def test_the_bound_has_a_load() -> None:
-    serving = Engine.serve(model="Llama3_8B", hardware="H100", estimate="bound")
-    assert serving.load().memory_utilisation <= 1
-
-
-def test_a_service_of_many_points_has_no_load() -> None:
-    serving = Engine.serve(model="Llama3_8B", hardware="H100", batch_size=[1, 2])
-    with pytest.raises(InvalidValueError, match=r"pick one, such as serving\[0\].load\(\)"):
-        serving.load()
-    assert serving[1].load().tokens == 256
-
-
 def test_the_same_work_in_another_time() -> None:
     load = Engine.serve(model="Llama3_8B", hardware="H100").load()
     slower = load.within(f"{2 * load.time} s")
@@ -135,35 +75,28 @@ def test_device_hours_make_a_load() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("make", "error", "message"),
-    [
-        (lambda: Load.of(hardware="H100", device_hours=1), WrongKindError, "takes names"),
-        (lambda: Load.of(hardware=H100, device_hours=0), InvalidValueError, "must be positive"),
-        (lambda: Load.of(hardware=H100, device_hours=True), InvalidValueError, "one number"),
-        (lambda: Load.of(hardware=H100, device_hours="5"), UnitError, "needs a unit"),
-        (
-            lambda: Load.of(hardware=H100, device_hours=1, devices=0),
-            InvalidValueError,
-            "devices must be a whole number",
-        ),
-        (
-            lambda: Load.of(hardware=H100, device_hours=1, compute_utilisation=1.2),
-            InvalidValueError,
-            "a share from 0 to 1, not 1.2",
-        ),
-        (
-            lambda: Load.of(hardware=H100, device_hours=math.nan),
-            InvalidValueError,
-            "positive and finite",
-        ),
-    ],
-)
-def test_a_load_that_can_not_be(
-    make: Callable[[], Load], error: type[Exception], message: str
-) -> None:
-    with pytest.raises(error, match=message):
-        make()
+def test_loads_of_other_answers_and_those_that_can_not_be() -> None:
+    encoder = Engine.serve("BERT_Base", "A100", batch_size=8, prompt_tokens=128)
+    assert encoder.load().tokens == 1024
+    bound = Engine.serve("Llama3_8B", "H100", estimate="bound")
+    assert 0.9 < bound.load().memory_utilisation <= 1
+    many = Engine.serve("Llama3_8B", "H100", batch_size=[1, 2])
+    with pytest.raises(InvalidValueError, match=r"pick one, such as serving\[0\].load\(\)"):
+        many.load()
+    assert many[1].load().tokens == 256
+    hours = {"hardware": H100, "device_hours": 1}
+    wrong: list[tuple[dict[str, Any], type[Exception], str]] = [
+        ({"hardware": "H100"}, WrongKindError, "takes names"),
+        ({"device_hours": 0}, InvalidValueError, "must be positive"),
+        ({"device_hours": True}, InvalidValueError, "one number"),
+        ({"device_hours": "5"}, UnitError, "needs a unit"),
+        ({"device_hours": math.nan}, InvalidValueError, "positive and finite"),
+        ({"devices": 0}, InvalidValueError, "devices must be a whole number"),
+        ({"compute_utilisation": 1.2}, InvalidValueError, "a share from 0 to 1, not 1.2"),
+    ]
+    for change, error, words in wrong:
+        with pytest.raises(error, match=words):
+            Load.of(**{**hours, **change})
 
 
 # Idle and full power.
@@ -235,6 +168,35 @@ def test_the_band_holds_eight_services_in_ten() -> None:
     ratios = [row.power / predict(row.load, fitted) for row in rows()]
     assert sum(found.low <= each <= found.high for each in ratios) / len(ratios) >= 0.75
     assert sorted(abs(1 / each - 1) for each in ratios)[len(ratios) // 2] <= 0.15
+
+
+def test_a_row_is_a_service_in_the_time_that_was_measured() -> None:
+    """Power of all devices over the energy of a token are tokens a second."""
+    for row in rows():
+        load, whole = row.load, row.power * row.load.devices
+        assert load.time == pytest.approx(load.tokens * row.energy_per_token / whole), row.id
+    (eight,) = (row for row in rows() if row.id == "NRG-043")
+    assert eight.power == pytest.approx(3853.8 / 8)
+    assert eight.load.devices == 8
+    asked = eight.serving.service
+    for estimate in ("bound", "calibrated"):
+        other = eight.served(estimate)
+        assert other.service.estimate == estimate
+        assert other.service.batch_size == asked.batch_size
+
+
+def test_power_of_a_load_by_hand() -> None:
+    """A tenth for running, 1.5 x 0.2 for computing and 0.5 x 0.4 for moving are 0.6 of the load."""
+    load = Load.of(hardware=H100, device_hours=1, compute_utilisation=0.2, memory_utilisation=0.4)
+    idle, full = (each.low for each in limits(H100))
+    wanted = idle + (full - idle) * 0.6 * (2 - 0.6)
+    assert predict(load, (0.1, 1.5, 0.5)) == pytest.approx(wanted)
+    still = Load.of(hardware=H100, device_hours=1, compute_utilisation=0, memory_utilisation=0)
+    assert predict(still, (0.1, 1.5, 0.5)) == idle
+    # However much is asked of it, it draws no more than it may.
+    assert predict(load, (0.1, 9.0, 9.0)) == pytest.approx(full)
+    assert power._quantile([1.0, 2.0, 4.0], 0.75) == 3.0
+    assert power._quantile([1.0, 2.0, 4.0], 1) == 4.0
 
 
 def test_a_device_that_uses_nothing_is_idle() -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from mlsim import Engine
-from mlsim.errors import NotMeasuredError
 from mlsim.measured import measured_formats, measured_stairs
 
 
@@ -34,11 +33,6 @@ def test_no_product_beats_the_bound(key: str) -> None:
             hardware=key, precision=name, estimate="bound",
         ).value("latency")  # fmt: skip
         assert all(low <= row.seconds[name] * 1.02 for low, row in zip(bound, rows, strict=True))
-
-
-def test_another_device_is_refused() -> None:
-    with pytest.raises(NotMeasuredError, match=r"There are: Cloud\.H100, Cloud\.B200"):
-        measured_formats("Cloud.A100")
 
 
 def test_a_measured_time_says_of_which_product_and_where_it_stands() -> None:

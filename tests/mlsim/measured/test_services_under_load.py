@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import statistics
-from pathlib import Path
 
 import pytest
 
 from mlsim import Engine
-from mlsim.errors import DataFileError, NotMeasuredError, UnknownNameError
+from mlsim.errors import UnknownNameError
 from mlsim.measured import MeasuredLoad, measured_loads
-from mlsim.measured.services_under_load import LOADED_SERVICES, load_services
 
 
 def _of(tensor_parallel: int) -> list[MeasuredLoad]:
@@ -84,16 +82,3 @@ def test_a_measured_time_is_a_value_with_its_service_and_source() -> None:
 
 def test_lengths_are_drawn_as_the_client_draws_them() -> None:
     assert _of(2)[0].asked["output_tokens"] == "uniform 819 1024"
-
-
-def test_another_device_is_refused() -> None:
-    with pytest.raises(NotMeasuredError, match=r"There are: Cloud\.H100, Cloud\.H200"):
-        measured_loads("A100")
-
-
-def test_a_bad_cell_is_refused_with_its_line(tmp_path: Path) -> None:
-    head, first = LOADED_SERVICES.read_text(encoding="utf-8").splitlines()[:2]
-    path = tmp_path / "services.csv"
-    path.write_text(f"{head}\n{first.replace('vllm', 'vlm', 1)}\n", encoding="utf-8")
-    with pytest.raises(DataFileError, match=r"services\.csv:2: .*vllm"):
-        load_services(path)

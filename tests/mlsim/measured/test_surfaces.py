@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from math import exp, log
+from random import Random
 from statistics import median
 
 import pytest
@@ -13,6 +15,8 @@ from mlsim.measured.shelf import TimedKernel, shelf
 from mlsim.measured.surfaces import GRID, Grid, Surface, find_surface, surfaces
 
 DEVICES = measured_devices("product")
+# Some of them take long enough; `make judge` asks for all.
+SOME = DEVICES if os.environ.get("MLSIM_JUDGE") else Random(33).sample(DEVICES, 3)
 
 
 def kernel(seconds: float, *shape: int, engine: str = "trtllm") -> TimedKernel:
@@ -65,30 +69,29 @@ def test_a_corner_that_is_not_there_is_refused() -> None:
     assert made(rows).grid.corners((4, 8, 1))
 
 
-@pytest.mark.parametrize("device", DEVICES)
-def test_rows_left_out_are_met(device: str) -> None:
-    """Of the grid within 7 % (median), of other 16-bit series within 12 %, of the rest 20 %."""
-    for (path, engine), surface in surfaces(device).items():
-        off = []
-        for row in surface.rows:
-            left = surface.grid.corners(row.shape)
-            if not left or (surface.is_grid and row.shape in surface.grid.logs):
-                continue
-            ratio = 0.0 if surface.is_grid else surface._ratio(row.shape)[0]
-            off.append(abs(exp(surface.grid.log_time(left) + ratio) / row.seconds - 1))
-        allowed = 0.07 if (path, engine) == GRID else 0.12 if path == "bf16" else 0.21
-        assert len(off) > 90
-        assert median(off) < allowed, (path, engine)
+def test_rows_left_out_are_met() -> None:
+    """Of the grid within 7 % (median), of other 16-bit series within 12 %, of the rest 21 %.
 
-
-@pytest.mark.parametrize("device", DEVICES)
-def test_limits_hold_eight_in_ten_of_the_rows_left_out(device: str) -> None:
-    surface = surfaces(device)[GRID]
-    low, high = (log(each) for each in surface.between)
-    off = [each for shape, each in surface.ratios.items() if shape not in surface.grid.logs]
-    share = sum(low <= each <= high for each in off) / len(off)
-    assert share == pytest.approx(0.8, abs=0.03)
-    assert 0.8 < surface.same[0] < 1 < surface.same[1] < 1.5
+    Limits hold eight in ten of them.
+    """
+    for device in SOME:
+        for (path, engine), surface in surfaces(device).items():
+            off = []
+            for row in surface.rows:
+                left = surface.grid.corners(row.shape)
+                if not left or (surface.is_grid and row.shape in surface.grid.logs):
+                    continue
+                ratio = 0.0 if surface.is_grid else surface._ratio(row.shape)[0]
+                off.append(abs(exp(surface.grid.log_time(left) + ratio) / row.seconds - 1))
+            allowed = 0.07 if (path, engine) == GRID else 0.12 if path == "bf16" else 0.21
+            assert len(off) > 90, (device, path, engine)
+            assert median(off) < allowed, (device, path, engine)
+        surface = surfaces(device)[GRID]
+        low, high = (log(each) for each in surface.between)
+        ratios = [each for shape, each in surface.ratios.items() if shape not in surface.grid.logs]
+        share = sum(low <= each <= high for each in ratios) / len(ratios)
+        assert share == pytest.approx(0.8, abs=0.03), device
+        assert 0.8 < surface.same[0] < 1 < surface.same[1] < 1.5, device
 
 
 def test_every_row_of_the_shelf_is_read_back() -> None:

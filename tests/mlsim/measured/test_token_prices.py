@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
-from mlsim.errors import DataFileError, UnknownNameError
 from mlsim.measured import api_prices
-from mlsim.measured.token_prices import API_PRICES, load_api_prices
 
 
 def test_a_request_is_worked_by_hand() -> None:
@@ -30,20 +26,3 @@ def test_prices_are_dated_and_of_one_kind() -> None:
         assert str(row.input_price) in row.quote
         assert str(row.output_price) in row.quote
         assert row.date.year == 2026
-
-
-def test_an_unknown_model_is_refused() -> None:
-    with pytest.raises(UnknownNameError, match="Llama3_71B"):
-        api_prices(model="Llama3_71B")
-
-
-@pytest.mark.parametrize(
-    ("cell", "wrong"),
-    [("0.25", "free"), ("0.25", "-1"), ("Llama3_70B", "Llama_71B"), ("2026-08-21", "August")],
-)
-def test_a_bad_cell_is_refused_with_its_line(tmp_path: Path, cell: str, wrong: str) -> None:
-    head, first = API_PRICES.read_text(encoding="utf-8").splitlines()[:2]
-    path = tmp_path / "api_prices.csv"
-    path.write_text(f"{head}\n{first.replace(cell, wrong, 1)}\n", encoding="utf-8")
-    with pytest.raises(DataFileError, match=r"api_prices\.csv:2"):
-        load_api_prices(path)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from types import SimpleNamespace
 
-import matplotlib.pyplot as plt
 import pytest
 
 from mlsim.errors import InvalidValueError
@@ -28,7 +27,6 @@ def test_shares_of_the_bound() -> None:
     assert axes.get_xscale() == axes.get_yscale() == "log"
     found = [(each["Measured / bound"], each["Predicted / bound"]) for each in data_of(figure)]
     assert found == [(0.5, 0.6), (0.2, 0.8)]
-    plt.close(figure)
 
 
 def test_a_panel_for_each_kind_and_a_mark_for_each_answer() -> None:
@@ -39,7 +37,6 @@ def test_a_panel_for_each_kind_and_a_mark_for_each_answer() -> None:
     # Two rows have a bound and a roofline, one of them a calibrated answer.
     assert len(found) == 3 * 5
     assert {each["Estimate"] for each in found} == {"bound", "roofline", "calibrated"}
-    plt.close(figure)
 
 
 @pytest.mark.parametrize("panels", [{}, {"a": []}])

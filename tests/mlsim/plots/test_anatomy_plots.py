@@ -5,7 +5,6 @@ from __future__ import annotations
 from html.parser import HTMLParser
 from pathlib import Path
 
-import matplotlib.pyplot as plt
 import pytest
 
 from mlsim import anatomy, plot_anatomy
@@ -14,12 +13,6 @@ from mlsim.plots import Treemap, data_of
 from mlsim.plots.treemap import Box, Place, boxes, places
 
 FIGURES = ("memory", "training", "operations", "parameters", "time", "shares", "moments", "treemap")
-
-
-@pytest.fixture(autouse=True)
-def _closed() -> object:
-    yield
-    plt.close("all")
 
 
 @pytest.mark.parametrize("what", FIGURES)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import matplotlib.pyplot as plt
@@ -17,12 +16,6 @@ from mlsim.plots.growth_plots import COLUMNS, doubling_words
 
 MODELS: Any = language_models()
 DEVICES: Any = accelerators()
-
-
-@pytest.fixture(autouse=True)
-def _closed() -> Iterator[None]:
-    yield
-    plt.close("all")
 
 
 @pytest.mark.parametrize("column", COLUMNS)

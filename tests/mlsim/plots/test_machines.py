@@ -4,22 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from mlsim import plots
 from mlsim.errors import InvalidValueError, UnknownNameError
 from mlsim.hardware import memory_levels
 from mlsim.hardware.processor_trends import trend
-
-matplotlib = pytest.importorskip("matplotlib")
-matplotlib.use("Agg")
-
-from matplotlib import pyplot  # noqa: E402
-
-from mlsim import plots  # noqa: E402
-
-
-@pytest.fixture(autouse=True)
-def close_figures():
-    yield
-    pyplot.close("all")
 
 
 def test_moore_shows_each_year_and_its_line_goes_through_them() -> None:

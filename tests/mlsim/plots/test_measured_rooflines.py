@@ -4,16 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from mlsim import Hardware, plot_roofline
 from mlsim.errors import InvalidValueError, NotMeasuredError, UnknownNameError
+from mlsim.plots import data_of
 from mlsim.profiling import MeasuredKernel, MeasuredProfile
-
-matplotlib = pytest.importorskip("matplotlib")
-matplotlib.use("Agg")
-
-from matplotlib import pyplot  # noqa: E402
-
-from mlsim import Hardware, plot_roofline  # noqa: E402
-from mlsim.plots import data_of  # noqa: E402
 
 PROFILE = MeasuredProfile(
     (
@@ -24,12 +18,6 @@ PROFILE = MeasuredProfile(
     "test",
     device_name="NVIDIA A100 80GB PCIe",
 )
-
-
-@pytest.fixture(autouse=True)
-def close_figures():
-    yield
-    pyplot.close("all")
 
 
 def test_points_stand_at_what_was_measured_and_are_as_large_as_their_time() -> None:

@@ -7,21 +7,11 @@ import io
 import pickle
 
 import pytest
+from matplotlib import pyplot
 
-matplotlib = pytest.importorskip("matplotlib")
-matplotlib.use("Agg")
-
-from matplotlib import pyplot  # noqa: E402
-
-from mlsim import Device, Engine, Model, plot_memory, plot_pipeline, plot_roofline  # noqa: E402
-from mlsim.plots.diagrams import plot_equations  # noqa: E402
-from mlsim.plots.plot_data import data_of  # noqa: E402
-
-
-@pytest.fixture(autouse=True)
-def close_figures():
-    yield
-    pyplot.close("all")
+from mlsim import Device, Engine, Model, plot_memory, plot_pipeline, plot_roofline
+from mlsim.plots.diagrams import plot_equations
+from mlsim.plots.plot_data import data_of
 
 
 def test_a_roofline_carries_its_points(a100: Device, resnet: Model) -> None:

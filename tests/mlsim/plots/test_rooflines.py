@@ -3,26 +3,15 @@
 from __future__ import annotations
 
 import pytest
+from matplotlib import pyplot
 
+from mlsim import Device, Engine, Model, System, plot_roofline
 from mlsim.errors import (
     InvalidValueError,
     UnknownNameError,
     UnsupportedPrecisionError,
     WrongKindError,
 )
-
-matplotlib = pytest.importorskip("matplotlib")
-matplotlib.use("Agg")
-
-from matplotlib import pyplot  # noqa: E402
-
-from mlsim import Device, Engine, Model, System, plot_roofline  # noqa: E402
-
-
-@pytest.fixture(autouse=True)
-def close_figures():
-    yield
-    pyplot.close("all")
 
 
 def points(ax) -> list[tuple[float, float]]:

@@ -5,25 +5,14 @@ from __future__ import annotations
 from itertools import pairwise
 
 import pytest
+from matplotlib import pyplot
 
+from mlsim import Engine, plot_breakdown, plot_memory, plot_pipeline
 from mlsim.equations import EQUATIONS
 from mlsim.errors import DoesNotFitError, InvalidValueError
-
-matplotlib = pytest.importorskip("matplotlib")
-matplotlib.use("Agg")
-
-from matplotlib import pyplot  # noqa: E402
-
-from mlsim import Engine, plot_breakdown, plot_memory, plot_pipeline  # noqa: E402
-from mlsim.plots.training_plots import schedule  # noqa: E402
+from mlsim.plots.training_plots import schedule
 
 LONG = {"F": 1, "B": 2}
-
-
-@pytest.fixture(autouse=True)
-def close_figures():
-    yield
-    pyplot.close("all")
 
 
 def run(**changes):

@@ -52,7 +52,7 @@ def test_warm_up_does_not_count() -> None:
     found = time_function(len, "abc", repeat=3, warm_up=1, clock=clocks)
     assert [run.wall for run in found.warm_up] == [9.0]
     assert found.wall == 2.0
-    assert found.spread().low, found.spread().high == (1.0, 3.0)
+    assert (found.spread().low, found.spread().high) == (1.0, 3.0)
     assert found.to_dict()["waiting"]["median"] == 1.5
     said = str(found)
     assert said.startswith("len: 3 runs after 1 to warm up\n  wall")

@@ -103,7 +103,8 @@ def test_why_labels_differ_is_explained() -> None:
     why = solve().explain("bottleneck")
     assert (why.label, why.roofline) == (OVERHEAD_BOUND, MEMORY_BOUND)
     assert "The roofline says Memory Bound" in str(why)
-    assert "tiles" in why.difference
+    lost = f"starts {why.shares['starts']:.0%}, tiles {why.shares['tiles']:.0%}"
+    assert f"Here they take {lost} of the time." in why.difference
     told = json.loads(why.to_json())
     assert told["roofline_bottleneck"] == MEMORY_BOUND
     assert told["causes"]["tiles"] == pytest.approx(solve().causes["tiles"])
@@ -141,3 +142,14 @@ def test_what_does_not_fit_has_no_causes() -> None:
 def test_words_name_what_is_worth_a_word() -> None:
     assert written({"tiles": 0.6, "memory": 0.398, "starts": 0.002}) == "tiles 60%, memory 40%"
     assert cause_of({"starts": 0.3, "tiles": 0.2, "memory": 0.5}, OVERHEAD_BOUND) == "starts"
+
+
+def test_a_step_of_training_has_a_bubble_and_its_roofline_no_tiles() -> None:
+    asked: dict[str, Any] = {"model": "Llama3_8B", "hardware": "HGX_H100", "global_batch": 4}
+    asked |= {"pipeline_parallel": 8, "sequence_tokens": 1024}
+    ideal, measured = (Engine.train(**asked, estimate=each) for each in ("roofline", "calibrated"))
+    for run in (ideal, measured):
+        assert sum(run.causes.values()) == pytest.approx(1)
+        assert run.causes["bubble"] == pytest.approx(run.shares["bubble"])
+    assert set(measured.causes) - set(ideal.causes) == {"tiles", "starts"}
+    assert measured.bottleneck == OVERHEAD_BOUND

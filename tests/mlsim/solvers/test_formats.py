@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import given, settings, strategies as st
+from own_chips import chip
 
-from mlsim import Device, Engine, Hardware
+from mlsim import Engine, Hardware
 from mlsim.errors import InvalidValueError, UnknownNameError, UnsupportedPrecisionError
 from mlsim.precision import PRECISIONS, precision
 from mlsim.solvers.formats import Formats, formats
 from mlsim.zoo.spaces import Models
 
-ANY = Device(
-    "Any",
-    peak_flops={"bf16": "1 TFLOP/s", "fp8": "2 TFLOP/s", "int8": "2 TOP/s", "fp32": "0.5 TFLOP/s"},
-    memory_bandwidth="1 TB/s",
-    memory_capacity="1 TB",
-)
+ANY = chip(bf16="1 TFLOP/s", fp8="2 TFLOP/s", int8="2 TOP/s", fp32="0.5 TFLOP/s")
 
 
 GROUPED = "int4 in groups of 128"
@@ -26,22 +22,14 @@ def names(found: Formats) -> tuple[str, str, str]:
     return found.weights.name, found.activations.name, found.kv_cache.name
 
 
-@pytest.mark.parametrize(
-    ("short", "expected"),
-    [
-        ("bf16", ("bf16", "bf16", "bf16")),
-        ("fp8", ("fp8", "fp8", "fp8")),
-        ("mxfp4", ("mxfp4", "mxfp4", "mxfp4")),
-        ("w4a16", (GROUPED, "bf16", "bf16")),
-        ("W4A16", (GROUPED, "bf16", "bf16")),
-        ("w8a8", ("int8", "int8", "bf16")),
-        ("w8a8kv8", ("int8", "int8", "int8")),
-        ("w4a8kv4", (GROUPED, "int8", "int4")),
-        ("w16a16kv8", ("bf16", "bf16", "int8")),
-    ],
-)
-def test_short_names(short: str, expected: tuple[str, str, str]) -> None:
-    assert names(formats(short)) == expected
+def test_short_names() -> None:
+    for short, expected in (
+        *(("bf16", ("bf16",) * 3), ("fp8", ("fp8",) * 3), ("mxfp4", ("mxfp4",) * 3)),
+        *(("w4a16", (GROUPED, "bf16", "bf16")), ("W4A16", (GROUPED, "bf16", "bf16"))),
+        *(("w8a8", ("int8", "int8", "bf16")), ("w8a8kv8", ("int8",) * 3)),
+        *(("w4a8kv4", (GROUPED, "int8", "int4")), ("w16a16kv8", ("bf16", "bf16", "int8"))),
+    ):
+        assert names(formats(short)) == expected
 
 
 def test_one_format_set_apart() -> None:
@@ -58,38 +46,30 @@ def test_a_name_for_all_or_one_for_each() -> None:
     assert formats("bf16", kv_cache="fp8").name == "weights bf16, activations bf16, KV cache fp8"
 
 
-@pytest.mark.parametrize("name", ["fp7", "w8", "a8w8", "w8a8kv", "", 16, ["fp8"], {"bf16"}])
-def test_no_format_of_that_name(name: object) -> None:
-    with pytest.raises(UnknownNameError, match="no precision is called") as e:
-        formats(name)
-    assert repr(name) in str(e.value)
-    with pytest.raises(UnknownNameError, match="no precision is called"):
-        formats("bf16", kv_cache=name)
+def test_no_format_of_that_name() -> None:
+    for name in ("fp7", "w8", "a8w8", "w8a8kv", "", 16, ["fp8"], {"bf16"}):
+        with pytest.raises(UnknownNameError, match="no precision is called") as e:
+            formats(name)
+        assert repr(name) in str(e.value)
+        with pytest.raises(UnknownNameError, match="no precision is called"):
+            formats("bf16", kv_cache=name)
+    for short, bits in (("w3a16", 3), ("w4a32", 32), ("w8a8kv2", 2)):
+        with pytest.raises(InvalidValueError) as refused:
+            formats(short)
+        words = f"precision {short!r}: bits must be 4, 8 or 16, not {bits}."
+        assert str(refused.value) == words
 
 
-# 16 bits are bf16, or fp16 where a device has no bf16.
-
-
-@pytest.mark.parametrize(
-    ("short", "device", "expected"),
-    [
-        (None, None, ("bf16", "bf16", "bf16")),
-        (None, "A100", ("bf16", "bf16", "bf16")),
-        (None, "T4", ("fp16", "fp16", "fp16")),
-        ("w4a16", "T4", (GROUPED, "fp16", "fp16")),
-        ("w8a8", "T4", ("int8", "int8", "fp16")),
-        ("W16A16KV8", "V100", ("fp16", "fp16", "int8")),
-        ("w8a8", "H100", ("int8", "int8", "bf16")),
-        # A name is taken by its word.
-        ("bf16", "T4", ("bf16", "bf16", "bf16")),
-        ("fp16", "H100", ("fp16", "fp16", "fp16")),
-    ],
-)
-def test_16_bits_are_what_the_device_has(
-    short: str | None, device: str | None, expected: tuple[str, str, str]
-) -> None:
-    found = formats(short, device=Hardware.find(device) if device else None)
-    assert names(found) == expected
+def test_16_bits_are_what_the_device_has() -> None:
+    """16 bits are bf16, or fp16 where a device has no bf16; a name is taken by its word."""
+    for short, device, expected in (
+        *((None, None, ("bf16",) * 3), (None, "A100", ("bf16",) * 3), (None, "T4", ("fp16",) * 3)),
+        *(("w4a16", "T4", (GROUPED, "fp16", "fp16")), ("w8a8", "T4", ("int8", "int8", "fp16"))),
+        *(("W16A16KV8", "V100", ("fp16", "fp16", "int8")), ("bf16", "T4", ("bf16",) * 3)),
+        *(("w8a8", "H100", ("int8", "int8", "bf16")), ("fp16", "H100", ("fp16",) * 3)),
+    ):
+        found = formats(short, device=Hardware.find(device) if device else None)
+        assert names(found) == expected
 
 
 def test_one_format_set_apart_from_16_bits() -> None:
@@ -98,57 +78,34 @@ def test_one_format_set_apart_from_16_bits() -> None:
     assert names(formats(None, "fp32", "fp32", "fp16", device=t4)) == ("fp32", "fp32", "fp16")
 
 
-@pytest.mark.parametrize(("device", "name"), [("V100", "fp16"), ("T4", "fp16"), ("A100", "bf16")])
-def test_a_service_is_in_16_bits_unless_told_otherwise(device: str, name: str) -> None:
-    serving = Engine.serve(model="GPT2", hardware=device)
-    assert serving.service.formats.name == name
-    told = Engine.serve(model="GPT2", hardware=device, precision=name)
-    assert serving.value("generation_latency") == told.value("generation_latency")
+def test_a_service_is_in_16_bits_unless_told_otherwise() -> None:
+    for device, name in (("V100", "fp16"), ("T4", "fp16"), ("A100", "bf16")):
+        serving = Engine.serve(model="GPT2", hardware=device)
+        assert serving.service.formats.name == name
+        told = Engine.serve(model="GPT2", hardware=device, precision=name)
+        assert serving.value("generation_latency") == told.value("generation_latency")
 
 
-@pytest.mark.parametrize(("short", "bits"), [("w3a16", 3), ("w4a32", 32), ("w8a8kv2", 2)])
-def test_bits_that_nobody_has(short: str, bits: int) -> None:
-    with pytest.raises(InvalidValueError) as e:
-        formats(short)
-    assert str(e.value) == f"precision {short!r}: bits must be 4, 8 or 16, not {bits}."
-
-
-# A product takes the wider of its factors.
-
-
-@pytest.mark.parametrize(
-    ("short", "kv_cache", "linear", "attention", "kept"),
-    [
-        ("bf16", None, "bf16", "bf16", "bf16"),
-        ("fp32", None, "fp32", "fp32", "fp32"),
+def test_a_product_takes_the_wider_of_its_factors() -> None:
+    """Of matrices, of attention, and of what is kept wide."""
+    wide, eight = ("bf16", "bf16", "bf16"), ("int8", "int8", "bf16")
+    for short, kv_cache, expected in (
+        *(("bf16", None, wide), ("fp32", None, ("fp32",) * 3)),
         # Weights only: they are widened before the product.
-        ("w4a16", None, "bf16", "bf16", "bf16"),
-        ("w8a16", "fp8", "bf16", "bf16", "bf16"),
+        *(("w4a16", None, wide), ("w8a16", "fp8", wide)),
         # Weights and activations: matrices compute in 8 bits; what is kept in 16, in 16.
-        ("fp8", None, "fp8", "fp8", "bf16"),
-        ("fp8", "bf16", "fp8", "bf16", "bf16"),
-        ("w8a8", None, "int8", "bf16", "bf16"),
-        ("w8a8kv8", None, "int8", "int8", "bf16"),
-        ("w4a8", "int8", "int8", "int8", "bf16"),
+        *(("fp8", None, ("fp8", "fp8", "bf16")), ("fp8", "bf16", ("fp8", "bf16", "bf16"))),
+        *(("w8a8", None, ("int8", "bf16", "bf16")), ("w8a8kv8", None, eight)),
+        ("w4a8", "int8", eight),
         # The cache only: queries are in 16 bits.
-        ("bf16", "fp8", "bf16", "bf16", "bf16"),
-    ],
-)
-def test_what_computes_in_what(
-    short: str, kv_cache: str | None, linear: str, attention: str, kept: str
-) -> None:
-    found = formats(short, kv_cache=kv_cache).computing(ANY)
-    assert tuple(each.name for each in found) == (linear, attention, kept)
+        ("bf16", "fp8", wide),
+    ):
+        found = formats(short, kv_cache=kv_cache).computing(ANY)
+        assert tuple(each.name for each in found) == expected, (short, kv_cache)
 
 
 def test_a_device_without_bf16_keeps_in_fp16() -> None:
-    device = Device(
-        "Old",
-        peak_flops={"fp16": "1 TFLOP/s", "int8": "2 TFLOP/s"},
-        memory_bandwidth="1 TB/s",
-        memory_capacity="1 TB",
-    )
-    found = formats("int8").computing(device)
+    found = formats("int8").computing(chip(fp16="1 TFLOP/s", int8="2 TFLOP/s"))
     assert tuple(each.name for each in found) == ("int8", "int8", "fp16")
 
 
@@ -157,20 +114,15 @@ def test_scales_shared_by_a_block_compute_as_their_values_do() -> None:
     assert (linear.name, linear.computes_as, kept.name) == ("nvfp4", "fp4", "bf16")
 
 
-@pytest.mark.parametrize(
-    ("device", "short", "lacks"),
-    [
-        ("A100", "fp8", "fp8"),
-        ("V100", "bf16", "bf16"),
-        ("H100", "mxfp4", "mxfp4"),
-    ],
-)
-def test_a_format_that_the_device_cannot_compute_in(device: str, short: str, lacks: str) -> None:
-    with pytest.raises(UnsupportedPrecisionError) as e:
-        Engine.serve(model="GPT2", hardware=device, precision=short)
-    name = Hardware.find(device).name
-    assert str(e.value).startswith(f"{name} can't compute in {lacks}: no peak is on record. It has")
-    assert str(e.value).endswith("set activations= (and with it the arithmetic) to one of these.")
+def test_a_format_that_the_device_cannot_compute_in() -> None:
+    for device, short in (("A100", "fp8"), ("V100", "bf16"), ("H100", "mxfp4")):
+        with pytest.raises(UnsupportedPrecisionError) as e:
+            Engine.serve(model="GPT2", hardware=device, precision=short)
+        name = Hardware.find(device).name
+        assert str(e.value).startswith(f"{name} can't compute in {short}: no peak is on record.")
+        assert str(e.value).endswith(
+            "set activations= (and with it the arithmetic) to one of these."
+        )
 
 
 def test_8_bits_on_a_device_without_bf16() -> None:
@@ -198,9 +150,8 @@ def test_weights_and_cache_may_be_in_any_format() -> None:
     for name in PRECISIONS:
         if precision(name).bits > 16:
             continue
-        serving = Engine.serve(
-            model="GPT2", hardware="A100", precision="bf16", weights=name, kv_cache=name
-        )
+        asked = {"model": "GPT2", "hardware": "A100", "precision": "bf16"}
+        serving = Engine.serve(**asked, weights=name, kv_cache=name)
         assert serving.feasible
         assert serving.value("generation_latency") > 0
 
@@ -245,12 +196,8 @@ def test_only_experts_are_quantised_where_the_model_says_so() -> None:
 
 
 def test_a_router_stays_wide() -> None:
-    row = {
-        each["name"]: each
-        for each in Engine.serve(
-            model="Mixtral_8x7B", hardware="B200", precision="fp8"
-        ).prefill.operators
-    }
+    serving = Engine.serve(model="Mixtral_8x7B", hardware="B200", precision="fp8")
+    row = {each["name"]: each for each in serving.prefill.operators}
     # 4,096 x 8 weights of 2 B, and 4,104 elements of 1 B for each of 512 tokens.
     assert row["router"]["bytes_moved"] == 2 * 4_096 * 8 + 512 * 4_104
 
@@ -266,6 +213,7 @@ def test_a_cache_in_half_the_bits_is_half_as_large() -> None:
 LADDER = ("int4", "mxfp4", "nvfp4", "int8", "bf16")
 
 
+@settings(max_examples=12)
 @given(
     st.sampled_from(["Llama3_8B", "Mixtral_8x7B", "GPT_OSS_20B", "DeepSeek_V3"]),
     st.sampled_from(["roofline", "bound"]),
@@ -275,39 +223,18 @@ LADDER = ("int4", "mxfp4", "nvfp4", "int8", "bf16")
 def test_more_bits_are_never_faster_or_smaller(
     model: str, estimate: str, batch: int, prompt: int
 ) -> None:
+    asked = {"model": model, "hardware": "H100", "batch_size": batch, "prompt_tokens": prompt}
     for part in ("weights", "kv_cache"):
         servings = [
-            Engine.serve(
-                model=model,
-                hardware="H100",
-                batch_size=batch,
-                prompt_tokens=prompt,
-                estimate=estimate,
-                check_memory=False,
-                **{part: name},
-            )
+            Engine.serve(**asked, estimate=estimate, check_memory=False, **{part: name})
             for name in LADDER
         ]
         for name in ("time_to_first_token", "time_per_output_token", "memory_required"):
             values = [serving.value(name) for serving in servings]
             assert values == sorted(values), (part, name)
-
-
-@given(
-    st.sampled_from(["Llama3_8B", "Mixtral_8x7B", "Gemma3_27B"]),
-    st.integers(1, 256),
-    st.integers(1, 4000),
-)
-def test_narrower_arithmetic_is_never_slower(model: str, batch: int, prompt: int) -> None:
+    # Nor is narrower arithmetic slower.
     times = [
-        Engine.serve(
-            model=model,
-            hardware="H100",
-            batch_size=batch,
-            prompt_tokens=prompt,
-            precision=name,
-            check_memory=False,
-        ).value("generation_latency")
+        Engine.serve(**asked, precision=name, check_memory=False).value("generation_latency")
         for name in ("fp8", "bf16", "fp32")
     ]
     assert times == sorted(times)

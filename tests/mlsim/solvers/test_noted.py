@@ -23,57 +23,31 @@ def lent(answer: Any) -> dict[str, str]:
     return {each.constant: each.kin.level for each in answer.loans}
 
 
+CLASS = {"memory_fraction": "class"}
+SPLIT = {"tensor_parallel": 4, "prefill": PrefillPool(copies=2, tensor_parallel=2)}
+LLAMA: dict[str, Any] = {"model": "Llama3_8B", **NODE}
+BORROWS: tuple[tuple[Any, dict[str, Any], dict[str, str]], ...] = (
+    (Engine.solve, {"model": "ResNet50", **MI300X}, CLASS),
+    (Engine.serve, LLAMA, CLASS | {"exchange": "class"}),
+    (Engine.serve, {"model": "Llama3_8B", **MI300X, "hardware": "A100_40GB"},
+     dict.fromkeys(("compute_fraction", "memory_fraction", "tiling"), "sibling")),
+    (Engine.load, {"rate": 5, "requests": 50, **LLAMA}, CLASS | {"exchange": "class"}),
+    (Engine.train, {"global_batch": 8, **LLAMA, "shard": "zero3"}, CLASS | {"exchange": "roofline"}),
+    (Engine.train, {"model": "ResNet50", "global_batch": 64, **MI300X}, CLASS),
+    (Engine.serve, LLAMA | SPLIT, CLASS | {"exchange": "class"}),
+)  # fmt: skip
+
+
 @pytest.mark.parametrize(
-    ("ask", "asked", "constants"),
-    [
-        (Engine.solve, {"model": "ResNet50", **MI300X}, {"memory_fraction": "class"}),
-        (
-            Engine.serve,
-            {"model": "Llama3_8B", **NODE},
-            {"memory_fraction": "class", "exchange": "class"},
-        ),
-        (
-            Engine.serve,
-            {"model": "Llama3_8B", **MI300X, "hardware": "A100_40GB"},
-            dict.fromkeys(("compute_fraction", "attention_fraction", "memory_fraction"), "sibling")
-            | {"tiling": "sibling"},
-        ),
-        (
-            Engine.load,
-            {"model": "Llama3_8B", "rate": 5, "requests": 50, **NODE},
-            {"memory_fraction": "class", "exchange": "class"},
-        ),
-        (
-            Engine.train,
-            {"model": "Llama3_8B", "global_batch": 8, **NODE, "shard": "zero3"},
-            {"memory_fraction": "class", "exchange": "roofline"},
-        ),
-        (
-            Engine.train,
-            {"model": "ResNet50", "global_batch": 64, **MI300X},
-            {"memory_fraction": "class"},
-        ),
-        (
-            Engine.serve,
-            {
-                "model": "Llama3_8B",
-                **NODE,
-                "tensor_parallel": 4,
-                "prefill": PrefillPool(copies=2, tensor_parallel=2),
-            },
-            {"memory_fraction": "class", "exchange": "class"},
-        ),
-    ],
-    ids=lambda each: getattr(each, "__name__", None),
+    ("ask", "asked", "constants"), BORROWS, ids=lambda each: getattr(each, "__name__", None)
 )
 def test_an_answer_names_what_was_measured_elsewhere(
     ask: Any, asked: dict[str, Any], constants: dict[str, str]
 ) -> None:
     """In its text, in JSON, and as objects; and where all is its own it says nothing."""
     found = ask(**asked)
-    assert {name: level for name, level in lent(found).items() if name != "attention_fraction"} == {
-        name: level for name, level in constants.items() if name != "attention_fraction"
-    }
+    levels = lent(found)
+    assert {name: levels[name] for name in levels if name != "attention_fraction"} == constants
     told = found.to_dict()["borrowed"]
     assert {each["constant"]: each["level"] for each in told} == lent(found)
     report = " ".join(str(found).split())
@@ -140,11 +114,8 @@ def test_a_cache_in_eight_bits_is_said_where_nobody_named_it(
     for found in (Engine.serve(**asked), Engine.load(rate=2, requests=50, **asked)):
         assert "KV cache in fp8, since that was asked of all: 8 bits" in assumed(found)
     for other in (
-        {"kv_cache": "fp8"},
-        {"kv_cache": "bf16"},
-        {"precision": "w8a8"},
-        {"precision": "bf16"},
-        {"precision": None},
+        *({"kv_cache": name} for name in ("fp8", "bf16")),
+        *({"precision": name} for name in ("w8a8", "bf16", None)),
         {"model": "BERT_Large", "precision": "int8"},
     ):
         assert "KV cache in" not in assumed(Engine.serve(**{**asked, **other}))
@@ -171,9 +142,8 @@ def test_a_context_that_needs_yarn_is_said_beyond_what_is_configured() -> None:
     assert "YaRN" in assumed(Engine.load(prompt_tokens=50_000, **asked))
     (words,) = Engine.fit(model="Qwen3_32B", hardware="H200", precision="bf16").attrs["assumptions"]
     assert "its config.json leaves off; with it 131,072" in words
-    assert (
-        Engine.fit(model="Llama3_8B", hardware="H200", precision="bf16").attrs["assumptions"] == []
-    )
+    plain = Engine.fit(model="Llama3_8B", hardware="H200", precision="bf16")
+    assert plain.attrs["assumptions"] == []
 
 
 def test_a_die_of_two_and_the_network_between_nodes_are_named() -> None:
@@ -184,9 +154,8 @@ def test_a_die_of_two_and_the_network_between_nodes_are_named() -> None:
     two = Engine.train(hardware="GCP_A3High", devices=32, shard="zero3", **asked)
     assert "between nodes: " in assumed(two)
     assert "Gb/s for each device" in assumed(two)
-    assert "between nodes" not in assumed(
-        Engine.train(hardware="GCP_A3High", devices=8, shard="zero3", **asked)
-    )
+    one = Engine.train(hardware="GCP_A3High", devices=8, shard="zero3", **asked)
+    assert "between nodes" not in assumed(one)
     row = {"case_id": "x", "kind": "train_lm", "metric_kind": "step_s", "model": "Llama3_8B"}
     row |= {"device": "H100", "count": "64", "input_len": "4096", "a_dtype": "bf16"}
     case = next(predict([{**row, "extra": '{"gb": 64, "fsdp": 1}'}]))
@@ -218,8 +187,7 @@ def test_a_sweep_names_whose_constants_its_rows_have() -> None:
         assert "share of the memory bandwidth from" in told["AMD Instinct MI300X 192 GB"]
         assert "borrowed: AMD Instinct MI300X" in sweep_text(table)
         rows = sweep_rows(table)
-        assert {("borrowed" in each, "MI300X" in each["hardware"]) for each in rows} == {
-            (True, True),
-            (False, False),
-        }
+        borrows = [each for each in rows if "borrowed" in each]
+        assert borrows == [each for each in rows if "MI300X" in each["hardware"]]
+        assert 0 < len(borrows) < len(rows)
     assert "borrowed" not in Engine.sweep(model="ResNet50", hardware="MI300X").attrs

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from training_runs import CHIP, CLUSTER, NODE, SMALL
+from training_runs import CHIP, CLUSTER, NODE
 
 from mlsim import Cluster, Clusters, Engine, Systems
 from mlsim.errors import (
@@ -64,31 +64,36 @@ def test_a_cluster_of_ones_own() -> None:
     assert "4 x Round node" in repr(CLUSTER)
 
 
-@pytest.mark.parametrize("nodes", [0, -1, 2.0, True, "4", None])
-def test_nodes_are_a_whole_number(nodes: Any) -> None:
-    with pytest.raises(InvalidValueError, match="nodes must be a whole number from 1 up"):
-        Cluster("x", NODE, nodes=nodes, link_bandwidth="10 GB/s")
-
-
 @pytest.mark.parametrize(
-    ("rate", "kind"),
+    ("given", "kind", "words"),
     [
-        ("0 GB/s", InvalidValueError),
-        ("-1 GB/s", InvalidValueError),
-        ("inf GB/s", InvalidValueError),
-        (10e9, UnitError),
-        ("10 GB", UnitError),
+        *(({"nodes": each}, InvalidValueError, "nodes must be a whole number from 1 up")
+          for each in (0, 2.0, True, "4", None)),
+        *(({"link_bandwidth": each}, InvalidValueError, "link_bandwidth must be positive")
+          for each in ("0 GB/s", "-1 GB/s", "inf GB/s")),
+        ({"link_bandwidth": 10e9}, UnitError, "needs a unit"),
+        ({"link_bandwidth": "10 GB"}, UnitError, "GB"),
+        *(({"node": each}, WrongKindError, "node must be a System")
+          for each in (CHIP, CLUSTER, "HGX_A100")),
     ],
-)
-def test_a_link_has_a_rate(rate: Any, kind: type[MlsimError]) -> None:
-    with pytest.raises(kind):
-        Cluster("x", NODE, nodes=2, link_bandwidth=rate)
+    ids=str,
+)  # fmt: skip
+def test_a_cluster_that_cannot_be(
+    given: dict[str, Any], kind: type[MlsimError], words: str
+) -> None:
+    asked = {"node": NODE, "nodes": 2, "link_bandwidth": "10 GB/s", **given}
+    with pytest.raises(kind, match=words):
+        Cluster("x", asked.pop("node"), **asked)
 
 
-@pytest.mark.parametrize("node", [CHIP, CLUSTER, "HGX_A100", None])
-def test_a_node_is_a_system(node: Any) -> None:
-    with pytest.raises(WrongKindError, match="node must be a System"):
-        Cluster("x", node, nodes=2, link_bandwidth="10 GB/s")
+def test_figures_of_a_cluster_go_by_their_names() -> None:
+    """3 nodes of eight; a made object, since those of the zoo remember what they were asked."""
+    found = Cluster("x", Systems.HGX_A100, nodes=3, link_bandwidth="7 GB/s")
+    assert (found.by_name("devices").si, found.by_name("link.bandwidth").text) == (24, "7 GB/s")
+    assert "3 nodes of 8" in str(found.by_name("devices").origin)
+    assert (found.link.bandwidth.text, found.figure.si) == ("7 GB/s", 7e9)
+    with pytest.raises(UnknownNameError, match=r"figure of this cluster.*'devices'"):
+        found.by_name("device")
 
 
 def test_bits_are_an_eighth_of_bytes() -> None:
@@ -99,15 +104,15 @@ def test_bits_are_an_eighth_of_bytes() -> None:
 # ---- of the zoo -------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("found", tuple(Clusters), ids=lambda each: each.key)
-def test_clusters_of_the_zoo_have_sources(found: Cluster) -> None:
-    assert found.source in references()
-    figure = found.figure
-    assert figure.source in references()
-    assert figure.direction in ("one-way", "both ways")
-    assert len(figure.quote.split()) <= 15
-    assert found.devices == found.nodes * found.node.devices
-    assert 0 < found.fabric_bandwidth <= found.node.device_bandwidth_si
+def test_clusters_of_the_zoo_have_sources() -> None:
+    for found in Clusters:
+        figure = found.figure
+        assert {found.source, figure.source} <= set(references()), found.key
+        assert figure.direction in ("one-way", "both ways"), found.key
+        assert len(figure.quote.split()) <= 15, found.key
+        assert found.devices == found.nodes * found.node.devices
+        # No fabric is faster than what joins a node, or a thousand times as slow.
+        assert 1e-3 < found.fabric_bandwidth / found.node.device_bandwidth_si <= 1, found.key
 
 
 def test_selene_by_hand() -> None:
@@ -115,17 +120,6 @@ def test_selene_by_hand() -> None:
     assert Clusters.Selene.devices == 4480
     assert Clusters.Selene.fabric_bandwidth == pytest.approx(25e9, rel=1e-12)
     assert Clusters.Selene.node is Systems.HGX_A100
-
-
-def test_a_cluster_is_found_by_name_and_itself() -> None:
-    assert cluster("Selene") is Clusters.Selene
-    assert cluster(CLUSTER) is CLUSTER
-    assert cluster("HGX_A100") is Systems.HGX_A100
-
-
-def test_an_unknown_cluster_gets_the_nearest() -> None:
-    with pytest.raises(UnknownNameError, match="Did you mean 'Selene'"):
-        cluster("Selena")
 
 
 def test_a_cluster_serves_as_one_of_its_nodes_where_nothing_leaves_it() -> None:
@@ -146,31 +140,18 @@ def test_a_file_is_read(written: Any) -> None:
     assert found.fabric_bandwidth == pytest.approx(25e9, rel=1e-12)
 
 
-def test_a_file_trains_a_model(written: Any) -> None:
-    run = Engine.train(
-        model=SMALL, hardware=str(written()), global_batch=32, data_parallel=32, sequence_tokens=128
-    )
-    assert run.devices == 32
-
-
 @pytest.mark.parametrize(
     ("old", "new", "line", "words"),
     [
         ('key = "Mine"\n', "", None, "key"),
         ("nodes = 4", "", None, "nodes"),
         ("nodes = 4", "nodes = 0", 4, "nodes must be a whole number from 1 up, not 0"),
-        ("nodes = 4", "nodes = 2.5", 4, "nodes"),
-        ("nodes = 4", 'nodes = "4"', 4, "nodes"),
         ("nodes = 4", "nodes = true", 4, "nodes"),
         ("nodes = 4", "nodes = 4\nracks = 2", 5, "racks"),
         ('"HGX_A100"', '"HGX_A1000"', 3, "Did you mean 'HGX_A100'?"),
         ('"both ways"', '"sideways"', 7, "direction"),
-        ('direction = "both ways"\n', "", None, "direction"),
-        ('"Gb/s"', '"GB"', 9, "GB"),
         ("value = 400", "value = -400", 8, "-400"),
-        ("value = 400", 'value = "400"', 8, "value"),
         ('quote = "adapters of 400 Gb/s"\n', "", None, "quote"),
-        ("[link.bandwidth]", "[link.speed]", None, "speed"),
         (FILE[FILE.index("[link") :], "", None, "link"),
     ],
 )
@@ -185,22 +166,3 @@ def test_what_is_wrong_is_named(
     assert words in message
     if line is not None:
         assert f"mine.toml:{line}:" in message
-
-
-def test_a_file_that_is_none(written: Any, tmp_path: Path) -> None:
-    with pytest.raises(DataFileError, match=r"mine\.toml"):
-        cluster(str(written(text="node = \n")))
-    with pytest.raises(MlsimError):
-        cluster(str(tmp_path / "missing.toml"))
-
-
-def test_a_file_is_checked_before_it_is_sent_in(written: Any) -> None:
-    from mlsim.zoo.review.file_report import validate_file
-
-    assert not validate_file(str(written())).errors
-    text = str(
-        validate_file(
-            str(written('source = "narayanan2021megatron"\nwhere', 'source = "no"\nwhere'))
-        )
-    )
-    assert "source 'no' is not in references.bib" in text

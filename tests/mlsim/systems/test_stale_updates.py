@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
 import pytest
 
 from mlsim.errors import InvalidValueError
@@ -28,13 +27,6 @@ def test_below_the_limit_it_shrinks_and_above_it_grows(delay: int) -> None:
     assert max(map(abs, above[-50:])) > 1e3
 
 
-@pytest.mark.parametrize("delay", [1, 4, 9])
-def test_a_root_lies_on_the_circle_at_the_limit(delay: int) -> None:
-    polynomial = [1.0, -1.0, *[0.0] * (delay - 1), 0.0]
-    polynomial = [*polynomial[: delay + 1], largest_stable_rate(delay)]
-    assert max(abs(np.roots(polynomial))) == pytest.approx(1)
-
-
 def test_curvature_scales_the_rate() -> None:
     assert stale_descent(0.1, 2, 9, curvature=3) == pytest.approx(stale_descent(0.3, 2, 9))
 
@@ -53,10 +45,3 @@ def test_what_can_not_be_is_refused(change: dict[str, float], words: str) -> Non
     given = {"rate": 0.1, "delay": 1, "steps": 3, **change}
     with pytest.raises(InvalidValueError, match=words):
         stale_descent(**given)  # type: ignore[arg-type]
-
-
-def test_a_limit_needs_a_delay_in_updates() -> None:
-    with pytest.raises(
-        InvalidValueError, match=r"delay must be a whole number from 0 up, not 0\.5"
-    ):
-        largest_stable_rate(0.5)  # type: ignore[arg-type]

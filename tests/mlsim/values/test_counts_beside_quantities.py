@@ -29,3 +29,29 @@ def test_per_cent_and_a_share_add_up_in_either_order() -> None:
     half, tenth = quantity(50.0, "%"), given(0.1, "a tenth")
     assert float((half + tenth).to("1").magnitude) == pytest.approx(0.6)
     assert float((half - tenth).to("1").magnitude) == pytest.approx(0.4)
+
+
+def test_what_is_counted_may_be_left_out_where_values_are_compared() -> None:
+    """64 tokens of 128 KiB each are 8 MiB, in bytes per token; to add them up is refused."""
+    cache = given("128 KiB/token", "cache of a token") * given(64, "tokens")
+    whole, more = given("8 MiB", "8 MiB"), given("9 MiB", "9 MiB")
+    assert (cache.base, cache.si) == ("B/token", 8 * 2**20)
+    assert cache == whole != more
+    assert (cache < more, more > cache, cache >= more, whole <= cache) == (True, True, False, True)
+    assert cache.to("MiB").magnitude == pytest.approx(8)
+    assert cache.to("KiB").magnitude == pytest.approx(8192)
+    assert cache.show(".1f", "MiB").text == "8.0 MiB"
+    assert cache != given("8 s", "a time")
+    pint = pytest.importorskip("pint")
+    with pytest.raises(pint.DimensionalityError):
+        cache + whole
+
+
+def test_a_count_on_the_right_of_a_plain_number() -> None:
+    eight, three = given(8, "eight"), given(3, "three")
+    assert (17 // eight, 17 % eight, 17 - eight, 17 / eight) == (2, 1, 9, 2.125)
+    assert (eight // 3, eight % 3, 2**three, eight**2) == (2, 2, 8, 64)
+    assert (divmod(17, eight), divmod(eight, 3)) == ((2, 1), (2, 2))
+    # The root of a negative number is none of a count.
+    assert given(-4, "minus four") ** 0.5 == pytest.approx(2j)
+    assert ((17 - eight).name, (17 / eight).name) == ("17 − eight", "17 / eight")

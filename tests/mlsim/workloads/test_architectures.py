@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import re
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +10,7 @@ import pytest
 
 from mlsim import Engine, Models
 from mlsim.cli.command import main
-from mlsim.errors import DataFileError, InvalidValueError, WrongKindError
+from mlsim.errors import InvalidValueError, WrongKindError
 from mlsim.records import DATA
 from mlsim.workloads.layers import Shape
 from mlsim.workloads.model import Network
@@ -20,43 +19,18 @@ from mlsim.workloads.recommendation import DotInteraction
 from mlsim.workloads.stages import InvertedStage
 from mlsim.workloads.unet import UNet
 
-# Parameters, and the FLOP that PyTorch 2.13's counter finds in one forward pass of the
-# reference code (torchvision 0.28, transformers 5.23, diffusers 0.42.1; of DLRM, of a network
-# written from its file). It counts all pairs of words where a decoder needs the earlier ones
-# only, and all products of rows where DLRM uses each pair once: the last column.
-COUNTED = {
-    "EfficientNet_B0": (5_288_548, 771_629_504, 0),
-    "ViT_B16": (86_567_656, 35_127_656_448, 0),
-    "T5_Small": (60_506_624, 35_417_800_704, 6 * 512 * (114 * 113 // 2)),
-    "T5_Base": (222_903_552, 141_981_401_088, 12 * 768 * (114 * 113 // 2)),
-    "Whisper_Base": (72_593_920, 151_051_829_248, 6 * 512 * (448 * 447 // 2)),
-    "StableDiffusion1_UNet": (859_520_964, 803_273_441_280, 0),
-    "DLRM": (24_036_595_969, 4_916_992, 64 * (27 * 27 - 27 * 26 // 2)),
-}
-NEW = (*COUNTED, "Whisper_LargeV2")
+# Their counts are in `fixtures/known_counts.csv`, too.
+NEW = ("EfficientNet_B0", "ViT_B16", "T5_Small", "T5_Base", "Whisper_Base", "Whisper_LargeV2")
+NEW += ("StableDiffusion1_UNet", "DLRM")
 
 
 def total(model: Network, name: str) -> int:
     return sum(getattr(each, name) * each.repeats for each in model.operators)
 
 
-@pytest.mark.parametrize("key", COUNTED)
-def test_counts_are_those_of_the_reference_code(key: str) -> None:
-    parameters, flops, skipped = COUNTED[key]
-    model = Models.get(key)
-    assert model.parameter_count == parameters
-    # A pair that is skipped saves two products (a score, a value), of two FLOP each.
-    assert model.flop_count == flops - 4 * skipped
-
-
-def test_whisper_large_has_the_published_parameters() -> None:
-    assert Models.Whisper_LargeV2.parameter_count == 1_543_304_960
-
-
 def test_whisper_without_its_fixed_positions_is_openai_s_count() -> None:
     """The encoder's 1,500 positions are computed, not learned."""
-    learned = Models.Whisper_Base.parameter_count - 1500 * 512
-    assert learned == 71_825_920
+    assert Models.Whisper_Base.parameter_count - 1500 * 512 == 71_825_920
 
 
 def test_the_widths_of_whisper_large() -> None:
@@ -102,20 +76,18 @@ def test_t5_by_hand() -> None:
     assert Models.T5_Small.parameter_count == 32128 * d + encoder + decoder + 2 * d + 2 * 32 * 8
 
 
-@pytest.mark.parametrize(
-    ("key", "heads", "head_size", "f"),
-    [("T5_Large", 16, 64, 4096), ("T5_3B", 32, 128, 16_384), ("T5_11B", 128, 128, 65_536)],
-)
-def test_larger_t5_by_hand(key: str, heads: int, head_size: int, f: int) -> None:
+def test_larger_t5_by_hand() -> None:
     """Their heads together are wider than the model: 1,024 features, 24 blocks, one table."""
-    d, inner = 1024, heads * head_size
-    encoder = 24 * (4 * d * inner + 2 * d * f + 2 * d)
-    decoder = 24 * (8 * d * inner + 2 * d * f + 3 * d)
-    rest = 32_128 * d + 2 * d + 2 * 32 * heads
-    model = Models.get(key)
-    assert model.parameter_count == encoder + decoder + rest
-    # Another program counts 737,668,096 in the first: KerasHub's table of presets.
-    assert (key == "T5_Large") == (model.parameter_count == 737_668_096)
+    sizes = {"T5_Large": (16, 64, 4096), "T5_3B": (32, 128, 16_384), "T5_11B": (128, 128, 65_536)}
+    d = 1024
+    for key, (heads, head_size, f) in sizes.items():
+        inner = heads * head_size
+        encoder = 24 * (4 * d * inner + 2 * d * f + 2 * d)
+        decoder = 24 * (8 * d * inner + 2 * d * f + 3 * d)
+        rest = 32_128 * d + 2 * d + 2 * 32 * heads
+        assert Models.get(key).parameter_count == encoder + decoder + rest
+    # As another program counts it: KerasHub's table of presets.
+    assert Models.T5_Large.parameter_count == 737_668_096
 
 
 def test_an_efficientnet_weighs_channels_by_hand() -> None:
@@ -238,6 +210,8 @@ def test_tables_take_memory_and_no_time() -> None:
     model = Models.DLRM
     rows = sum(model.layers[3].rows)
     assert rows == 187_767_399
+    # PyTorch's counter has all products of 27 rows, where each pair is used once.
+    assert model.flop_count == 4_916_992 - 4 * 64 * (27 * 27 - 27 * 26 // 2)
     one = Engine.solve(model=model, hardware="H200", batch_size=1)
     assert one.value("weight_memory") == 2 * model.parameter_count
     matrices = model.parameter_count - 128 * rows
@@ -249,16 +223,13 @@ def test_tables_take_memory_and_no_time() -> None:
     assert two.value("weight_memory") == one.value("weight_memory")
 
 
-def test_tables_may_not_fit() -> None:
-    """48 GB in 16 bits are more than the 24 GB of a card."""
-    profile = Engine.solve(model="DLRM", hardware="H100", batch_size=1, precision="fp32")
-    assert profile.value("memory_free") < 0
-
-
-@pytest.mark.parametrize("estimate", ["roofline", "bound", "calibrated"])
-def test_every_estimate_holds_all_tables(estimate: str) -> None:
-    profile = Engine.solve(model="DLRM", hardware="A100", batch_size=4, estimate=estimate)
-    assert profile.value("weight_memory") == 2 * Models.DLRM.parameter_count
+def test_every_estimate_holds_all_tables() -> None:
+    """48 GB in 16 bits are more than the 40 GB of a card."""
+    for estimate in ("roofline", "bound", "calibrated"):
+        profile = Engine.solve(model="DLRM", hardware="A100", batch_size=4, estimate=estimate)
+        assert profile.value("weight_memory") == 2 * Models.DLRM.parameter_count
+    small = Engine.solve(model="DLRM", hardware="A100_40GB", batch_size=1)
+    assert -5.2e9 < small.value("memory_free") < -5.1e9
 
 
 def test_the_bound_reads_rows_once_for_all_samples() -> None:
@@ -289,49 +260,47 @@ def test_memory_of_tables_shows_its_work() -> None:
 
 
 @pytest.mark.parametrize("key", NEW)
-def test_work_grows_with_the_batch_and_parameters_do_not(key: str) -> None:
-    one, eight = (Engine.solve(model=key, hardware="H200", batch_size=b) for b in (1, 8))
-    assert eight.value("total_flops") == 8 * one.value("total_flops")
-    assert one.value("total_flops") == Models.get(key).flop_count
+def test_what_holds_of_any_network(key: str) -> None:
+    model = Models.get(key)
+    one, eight, wide = (
+        Engine.solve(model=model, hardware="H200", batch_size=batch, precision=precision)
+        for batch, precision in ((1, "fp16"), (8, "fp16"), (1, "fp32"))
+    )
+    for name in ("total_flops", "activation_memory"):
+        assert eight.value(name) == 8 * one.value(name), name
+    assert one.value("total_flops") == model.flop_count
     assert eight.value("weight_memory") == one.value("weight_memory")
-    assert eight.value("activation_memory") == 8 * one.value("activation_memory")
     assert eight.value("throughput") >= one.value("throughput")
-
-
-@pytest.mark.parametrize("key", NEW)
-def test_no_estimate_is_faster_than_the_bound(key: str) -> None:
+    assert wide.value("total_bytes") == 2 * one.value("total_bytes")
+    # It shows its work, operator by operator.
+    assert model.name in str(one.explain())
+    for total_of, name in (("total_flops", "flops"), ("latency", "roofline_time")):
+        done = sum(row["repeats"] * row[name] for row in one.operators)
+        assert done == pytest.approx(one.value(total_of), rel=1e-12)
     times = [
-        Engine.solve(model=key, hardware="A100", batch_size=4, estimate=each).value("latency")
+        Engine.solve(model=model, hardware="A100", batch_size=4, estimate=each).value("latency")
         for each in ("bound", "roofline", "calibrated")
     ]
     assert times == sorted(times)
 
 
-@pytest.mark.parametrize("key", NEW)
-def test_what_an_operator_reads_and_writes_is_alive(key: str) -> None:
-    names = [each.name for each in Models.get(key).operators]
-    assert len(set(names)) == len(names)
-    for each in Models.get(key).operators:
-        assert each.activations_live >= each.activations_written > 0
-        assert each.activations_read > 0
-        # A convolution or a matrix has a row for each pixel or token.
-        assert each.outputs == 0 or each.activations_written % each.outputs == 0
-
-
-@pytest.mark.parametrize("key", NEW)
-def test_merging_keeps_all_totals(key: str) -> None:
-    model = Models.get(key)
-    for name in ("multiply_adds", "parameters", "activations_read", "table_parameters"):
-        merged = sum(getattr(each, name) * each.repeats for each in model.operators.merged)
-        assert merged == total(model, name)
-
-
-@pytest.mark.parametrize("key", NEW)
-def test_the_precision_halves_the_bytes(key: str) -> None:
-    wide, narrow = (
-        Engine.solve(model=key, hardware="H200", precision=each) for each in ("fp32", "fp16")
-    )
-    assert wide.value("total_bytes") == 2 * narrow.value("total_bytes")
+def test_what_an_operator_reads_and_writes_is_alive() -> None:
+    broken = []
+    for key in NEW:
+        model = Models.get(key)
+        assert len({each.name for each in model.operators}) == len(model.operators), key
+        broken += [
+            (key, each.name)
+            for each in model.operators
+            if not each.activations_live >= each.activations_written > 0
+            or each.activations_read <= 0
+            # A convolution or a matrix has a row for each pixel or token.
+            or (each.outputs and each.activations_written % each.outputs)
+        ]
+        for name in ("multiply_adds", "parameters", "activations_read", "table_parameters"):
+            merged = sum(getattr(each, name) * each.repeats for each in model.operators.merged)
+            assert merged == total(model, name), (key, name)
+    assert broken == []
 
 
 # The doors.
@@ -353,57 +322,10 @@ def test_the_command_line_solves_and_shows(capsys: pytest.CaptureFixture[str]) -
     assert "30 s of sound heard, 448 tokens decoded at one time" in told
 
 
-@pytest.mark.parametrize("key", NEW)
-def test_a_file_passes_its_checks(key: str, capsys: pytest.CaptureFixture[str]) -> None:
-    path = next(
-        path
-        for path in (DATA / "workloads").glob("*.toml")
-        if f'key = "{key}"' in path.read_text(encoding="utf-8")
-    )
-    assert main(["zoo", "check", str(path)]) == 0
-    assert "no error" in capsys.readouterr().out
-
-
 # Files that can't be.
 
 VIT = (DATA / "workloads" / "vit_b_16.toml").read_text(encoding="utf-8")
 DLRM = (DATA / "workloads" / "dlrm.toml").read_text(encoding="utf-8")
-
-
-@pytest.mark.parametrize(
-    ("source", "old", "new", "words"),
-    [
-        (VIT, "size = 224", "size = 224\nlength = 3", "a size .* or a length .*, one of the two"),
-        (VIT, "size = 224", "", "a size .* or a length"),
-        (VIT, "size = 224", "length = 0", r"input.length must be 1 or more, not 0"),
-        (VIT, "size = 224", "length = 224", "patches of 16 pixels don't fill an input"),
-        (VIT, "size = 224", "size = 225", "patches of 16 pixels don't fill an input of 225"),
-        (VIT, '"encoder_stage"', '"encoder_stag"', "kind 'encoder_stag' is none of .*Did you mean"),
-        (VIT, "heads = 12", "head = 12", "unknown key 'head'"),
-        (VIT, "heads = 12", "", "heads is missing"),
-        (VIT, "heads = 12", "heads = 0", "heads must be positive, not 0"),
-        (VIT, "heads = 12", 'heads = "12"', r"heads must be .*, not '12'"),
-        (VIT, "heads = 12", 'heads = 12\nnorm = "batch"', "norm must be one of rms, layer"),
-        (VIT, "heads = 12", "heads = 12\nbias = 1", r"bias must be .*, not 1"),
-        (DLRM, "rows = [", "rows = []\n#", "rows must be a list of whole numbers, not \\[\\]"),
-        (DLRM, " 39043,", " 0,", "rows must hold whole numbers from 1 up, not 0"),
-        (DLRM, " 39043,", " 39043.0,", "rows must hold whole numbers from 1 up, not 39043.0"),
-        (DLRM, " 39043,", " true,", "rows must hold whole numbers from 1 up, not True"),
-        (DLRM, "sample = ", "sample = 3 #", r"sample must be .*, not 3"),
-    ],
-)
-def test_a_file_that_cannot_be_is_refused(
-    tmp_path: Path, source: str, old: str, new: str, words: str
-) -> None:
-    path = tmp_path / "model.toml"
-    changed = source.replace(old, new, 1)
-    assert changed != source
-    if new == "rows = []\n#":
-        changed = re.sub(r"rows = \[\]\n#.*?\n\]\n", "rows = []\n", changed, flags=re.DOTALL)
-    path.write_text(changed, encoding="utf-8")
-    with pytest.raises(DataFileError, match=words) as refused:
-        load_model(path)
-    assert str(path) in str(refused.value)
 
 
 def test_a_switch_may_be_said_to_be_off(tmp_path: Path) -> None:
@@ -411,32 +333,3 @@ def test_a_switch_may_be_said_to_be_off(tmp_path: Path) -> None:
     path = tmp_path / "model.toml"
     path.write_text(VIT.replace("heads = 12", "heads = 12\nrelative_positions = 0"), "utf-8")
     assert load_model(path).parameter_count == Models.ViT_B16.parameter_count
-
-
-def test_parameters_are_a_quantity() -> None:
-    assert Models.ViT_B16.parameters.to("Mparameter").magnitude == pytest.approx(86.567656)
-    assert Models.DLRM.parameters.to("parameter").magnitude == 24_036_595_969
-
-
-@pytest.mark.parametrize("key", ["ViT_B16", "StableDiffusion1_UNet", "DLRM", "T5_Small"])
-def test_a_network_is_drawn_below_its_roof(key: str) -> None:
-    import matplotlib.pyplot as plt
-
-    from mlsim.plots.rooflines import plot_roofline
-
-    figure = plot_roofline("A100", workloads=[Models.get(key)])
-    assert figure is not None
-    plt.close("all")
-
-
-@pytest.mark.parametrize("key", NEW)
-def test_a_network_shows_its_work(key: str) -> None:
-    profile = Engine.solve(model=key, hardware="H200", batch_size=2)
-    told = str(profile.explain())
-    assert Models.get(key).name in told
-    assert "bytes_moved = weight_bytes + activation_bytes" in told
-    rows = profile.operators
-    assert sum(row["repeats"] * row["flops"] for row in rows) == profile.value("total_flops")
-    assert sum(row["repeats"] * row["roofline_time"] for row in rows) == pytest.approx(
-        profile.value("latency")
-    )

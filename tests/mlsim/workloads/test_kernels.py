@@ -41,58 +41,46 @@ MATRICES = {
     "feed-forward, down": (4 * WIDE, WIDE),
     "output layer": (WIDE, WORDS),
 }
-matrices = pytest.mark.parametrize("name", MATRICES)
 
 
-@matrices
-def test_a_matrix_has_three_products_of_equal_work(name: str) -> None:
-    run, (inputs, outputs) = train(), MATRICES[name]
-    flops = of(run, "flops")
-    for kernel in (name, f"{name}: input gradient", f"{name}: weight gradient"):
-        assert flops[kernel] == exactly(2 * TOKENS * inputs * outputs)
-
-
-@matrices
-def test_products_have_the_shapes_of_the_calculus(name: str) -> None:
-    run, (inputs, outputs) = train(), MATRICES[name]
-    height, width = of(run, "product_rows"), of(run, "outputs")
-    shapes = {kernel: (height[kernel], width[kernel]) for kernel in height}
-    assert shapes[name] == (TOKENS, outputs)
-    assert shapes[f"{name}: input gradient"] == (TOKENS, inputs)
-    assert shapes[f"{name}: weight gradient"] == (inputs, outputs)
-
-
-@pytest.mark.parametrize("name", ["queries, keys, values", "feed-forward, up"])
-def test_products_move_both_sides_and_the_weights(name: str) -> None:
-    run, (inputs, outputs) = train(gradients="fp32"), MATRICES[name]
-    moved = of(run, "bytes_moved")
-    sides, weights = 2 * TOKENS * (inputs + outputs), inputs * outputs
-    assert moved[name] == exactly(sides + 2 * weights)
-    assert moved[f"{name}: input gradient"] == exactly(sides + 2 * weights)
-    # Gradients of weights are read and written, four bytes each.
-    assert moved[f"{name}: weight gradient"] == exactly(sides + 2 * 4 * weights)
-
-
-@matrices
-def test_a_kernel_takes_the_longer_of_computing_and_moving(name: str) -> None:
+def test_a_matrix_has_three_products_of_equal_work_in_the_shapes_of_the_calculus() -> None:
     run = train()
-    time, flops, moved = (of(run, each) for each in ("kernel_time", "flops", "bytes_moved"))
-    for kernel in (name, f"{name}: weight gradient"):
-        assert time[kernel] == exactly(max(flops[kernel] / PEAK, moved[kernel] / MEMORY))
+    flops, height, width = (of(run, each) for each in ("flops", "product_rows", "outputs"))
+    moved, time = of(run, "bytes_moved"), of(run, "kernel_time")
+    for name, (inputs, outputs) in MATRICES.items():
+        shapes = {
+            name: (TOKENS, outputs),
+            f"{name}: input gradient": (TOKENS, inputs),
+            f"{name}: weight gradient": (inputs, outputs),
+        }
+        for kernel, shape in shapes.items():
+            assert (height[kernel], width[kernel]) == shape
+            assert flops[kernel] == exactly(2 * TOKENS * inputs * outputs)
+            # It takes the longer of computing and moving.
+            assert time[kernel] == exactly(max(flops[kernel] / PEAK, moved[kernel] / MEMORY))
 
 
-@pytest.mark.parametrize(
-    ("name", "elements"),
-    [
-        ("norm", 2 * WIDE),
-        ("residual", 3 * WIDE),
-        ("activation function", 2 * 4 * WIDE),
-        ("activation function: gradient", 3 * 4 * WIDE),
-        ("loss: gradient", 3 * WORDS),
-    ],
-)
-def test_elementwise_kernels_read_and_write(name: str, elements: int) -> None:
-    assert of(train(), "bytes_moved")[name] == exactly(2 * TOKENS * elements)
+def test_products_move_both_sides_and_the_weights() -> None:
+    moved = of(train(gradients="fp32"), "bytes_moved")
+    for name in ("queries, keys, values", "feed-forward, up"):
+        inputs, outputs = MATRICES[name]
+        sides, weights = 2 * TOKENS * (inputs + outputs), inputs * outputs
+        assert moved[name] == exactly(sides + 2 * weights)
+        assert moved[f"{name}: input gradient"] == exactly(sides + 2 * weights)
+        # Gradients of weights are read and written, four bytes each.
+        assert moved[f"{name}: weight gradient"] == exactly(sides + 2 * 4 * weights)
+
+
+def test_elementwise_kernels_read_and_write() -> None:
+    moved = of(train(), "bytes_moved")
+    for name, elements in {
+        "norm": 2 * WIDE,
+        "residual": 3 * WIDE,
+        "activation function": 2 * 4 * WIDE,
+        "activation function: gradient": 3 * 4 * WIDE,
+        "loss: gradient": 3 * WORDS,
+    }.items():
+        assert moved[name] == exactly(2 * TOKENS * elements), name
 
 
 def test_flash_attention_moves_queries_keys_values_and_its_output() -> None:
@@ -120,6 +108,7 @@ def test_each_kernel_runs_once_a_layer() -> None:
     assert found["residual"].forward_repeats == 2 * LAYERS
     assert found["output layer"].forward_repeats == 1
     assert not any(row.recompute_repeats for row in found.values())
+    assert not any("dropout" in name for name in rows(gpt(), attention="standard"))
 
 
 @pytest.mark.parametrize("attention", ["flash", "standard"])
@@ -137,15 +126,14 @@ def test_full_runs_all_layers_again_but_not_the_output() -> None:
     assert forward - again == {"output layer", "loss", "embedding"}
 
 
-@pytest.mark.parametrize("t", [2, 4, 8])
-def test_tensor_parallelism_divides_products_and_not_norms(t: int) -> None:
-    whole, part = rows(gpt()), rows(gpt(), Parallelism(tensor=t))
+def test_tensor_parallelism_divides_products_and_not_norms() -> None:
+    whole, part = rows(gpt()), rows(gpt(), Parallelism(tensor=4))
     for name in MATRICES:
-        assert part[name].token_multiply_adds == whole[name].token_multiply_adds / t
+        assert part[name].token_multiply_adds == whole[name].token_multiply_adds / 4
     assert part["norm"].token_elements == whole["norm"].token_elements
-    shared = rows(gpt(), Parallelism(tensor=t, sequence=True))
-    assert shared["norm"].token_elements == whole["norm"].token_elements / t
-    assert shared["residual"].token_elements == whole["residual"].token_elements / t
+    shared = rows(gpt(), Parallelism(tensor=4, sequence=True))
+    for name in ("norm", "residual"):
+        assert shared[name].token_elements == whole[name].token_elements / 4
 
 
 def test_a_stage_has_its_share_of_the_layers_and_the_output() -> None:
@@ -171,14 +159,14 @@ def test_tokens_go_through_the_experts_that_they_meet() -> None:
     assert found["experts, up"].saved_elements == 2 * WIDE
 
 
-@pytest.mark.parametrize("name", ["Llama3_8B", "Mixtral_8x7B", "GPT_OSS_20B", "Gemma2_9B"])
-def test_work_of_all_products_is_that_of_the_active_parameters(name: str) -> None:
-    model = getattr(Models, name)
-    found = kernels(model, Parallelism(), Recipe(recompute="none"))
-    work = sum(row.token_multiply_adds * row.all_repeats for row in found)
-    # Without vectors, such as norms, which are a thousandth, and the embedding.
-    tables = model.vocabulary * model.hidden * (1 - model.tied_embeddings)
-    assert work / 3 == pytest.approx(model.active_parameter_count - tables, rel=2e-3)
+def test_work_of_all_products_is_that_of_the_active_parameters() -> None:
+    for name in ("Llama3_8B", "Mixtral_8x7B", "GPT_OSS_20B", "Gemma2_9B"):
+        model = getattr(Models, name)
+        found = kernels(model, Parallelism(), Recipe(recompute="none"))
+        work = sum(row.token_multiply_adds * row.all_repeats for row in found)
+        # Without vectors, such as norms, which are a thousandth, and the embedding.
+        tables = model.vocabulary * model.hidden * (1 - model.tied_embeddings)
+        assert work / 3 == pytest.approx(model.active_parameter_count - tables, rel=2e-3)
 
 
 def test_a_pooler_of_one_token_is_not_counted_for_all() -> None:
@@ -195,16 +183,10 @@ def test_a_spread_counts_its_devices() -> None:
     assert str(Parallelism(tensor=8, sequence=True, shard="zero1")) == "TP8 sequence parallel zero1"
 
 
-@pytest.mark.parametrize(
-    ("parallelism", "words"),
-    [
-        (Parallelism(tensor=3), "attention heads"),
-        (Parallelism(expert=2), "no experts"),
-    ],
-)
-def test_a_spread_that_does_not_divide_is_refused(parallelism: Parallelism, words: str) -> None:
-    with pytest.raises(InvalidValueError, match=words):
-        kernels(gpt(), parallelism, Recipe())
+def test_a_spread_that_does_not_divide_is_refused() -> None:
+    for sizes, words in (({"tensor": 3}, "attention heads"), ({"expert": 2}, "no experts")):
+        with pytest.raises(InvalidValueError, match=words):
+            kernels(gpt(), Parallelism(**sizes), Recipe())
 
 
 def test_only_matrices_of_layers_compute_in_eight_bits() -> None:

@@ -6,7 +6,7 @@ import dataclasses
 
 import pytest
 from hypothesis import given, strategies as st
-from language_models import by_name, each_decoder, tiny
+from language_models import DECODERS, by_name, tiny
 
 from mlsim.errors import InvalidValueError
 from mlsim.workloads.blocks import Attention, Experts, FeedForward
@@ -104,14 +104,15 @@ def test_a_prompt_is_its_tokens_one_after_another(model: Transformer, length: in
         assert one_by_one == at_once
 
 
-@each_decoder
-def test_a_prompt_of_the_zoo_is_its_tokens_one_after_another(model: Transformer) -> None:
-    at_once = model.flop_count(600, all_logits=True)
-    if model.latent:
+def test_a_prompt_of_the_zoo_is_its_tokens_one_after_another() -> None:
+    broken = []
+    for model in DECODERS:
+        at_once = model.flop_count(600, all_logits=True)
+        one_by_one = sum(model.flop_count(1, cached) for cached in range(600))
         # Expanded, a pair is cheaper; only the first few would be cheaper compressed.
-        assert at_once <= sum(model.flop_count(1, cached) for cached in range(600))
-    else:
-        assert at_once == sum(model.flop_count(1, cached) for cached in range(600))
+        if at_once > one_by_one or (at_once < one_by_one and not model.latent):
+            broken.append((model.key, at_once, one_by_one))
+    assert broken == []
 
 
 @given(transformers(), st.sampled_from([1, 2, 4]), st.sampled_from([1, 2, 4]))
@@ -166,15 +167,19 @@ def test_a_longer_context_is_a_replacement_away() -> None:
         assert dataclasses.replace(one, **limits) == other
 
 
-@pytest.mark.parametrize(("new", "cached"), [(0, 0), (-1, 5), (1, -1), (33, 0), (16, 17), (1, 32)])
-def test_work_is_counted_within_the_context(new: int, cached: int) -> None:
-    with pytest.raises(InvalidValueError, match="are not within the context of Tiny, 32"):
-        tiny().flop_count(new, cached)
-    assert tiny().flop_count(16, 16) > tiny().flop_count(16, 15)
-    assert tiny().flop_count(32) > 0
+def test_work_is_counted_within_the_context() -> None:
+    for new, cached in ((0, 0), (-1, 5), (1, -1), (33, 0), (16, 17), (1, 32)):
+        with pytest.raises(InvalidValueError, match="are not within the context of Tiny, 32"):
+            tiny().flop_count(new, cached)
+    # One more cached token is one pair more for each of 16: two layers of 8 multiply-adds.
+    assert tiny().flop_count(16, 16) - tiny().flop_count(16, 15) == 2 * 2 * 16 * 8
 
 
 # What can't be.
+
+
+def behind(layers: int) -> Experts:
+    return Experts(count=2, per_token=1, size=2, dense_layers=layers)
 
 
 @pytest.mark.parametrize(
@@ -182,28 +187,16 @@ def test_work_is_counted_within_the_context(new: int, cached: int) -> None:
     [
         ({"norm": "batch"}, "norm must be one of rms, layer, plain, not 'batch'."),
         ({"quantised": "all"}, "quantised must be one of linear, experts, not 'all'."),
-        (
-            {"feed_forward": None},
-            "Tiny: 2 layers have no experts, so feed_forward must say what they have.",
-        ),
-        (
-            {
-                "feed_forward": None,
-                "experts": Experts(count=2, per_token=1, size=2, dense_layers=1),
-            },
-            "Tiny: 1 layers have no experts, so feed_forward must say what they have.",
-        ),
-        (
-            {"experts": Experts(count=2, per_token=1, size=2, dense_layers=3)},
-            "Tiny: dense_layers = 3 is more than the 2 layers there are.",
-        ),
+        ({"feed_forward": None}, "2 layers have no experts, so feed_forward must say what they"),
+        ({"feed_forward": None, "experts": behind(1)}, "1 layers have no experts, so feed_forwa"),
+        ({"experts": behind(3)}, "Tiny: dense_layers = 3 is more than the 2 layers there are."),
     ],
     ids=lambda each: str(each)[:30],
 )
 def test_parts_that_do_not_fit_together(changes: dict[str, object], words: str) -> None:
     with pytest.raises(InvalidValueError) as e:
         tiny(**changes)
-    assert str(e.value) == words
+    assert words in str(e.value)
 
 
 def test_parts_that_cannot_be() -> None:

@@ -67,11 +67,8 @@ def test_the_table_is_looked_up_and_the_matrices_are_read() -> None:
     for name in ("layer embedding, to its width", "layer embedding, back"):
         each = found[name]
         assert (each.token_multiply_adds, each.parameters, each.repeats) == (12, 12, 2)
-
-
-def test_a_step_does_24_and_48_multiply_adds_more() -> None:
-    plain, model = tiny(), tiny(layer_embedding=3)
-    assert model.flop_count(1, 5) - plain.flop_count(1, 5) == 2 * (24 + 2 * (12 + 12))
+    more = tiny(layer_embedding=3).flop_count(1, 5) - tiny().flop_count(1, 5)
+    assert more == 2 * (24 + 2 * (12 + 12))
 
 
 def test_devices_share_the_rows_and_each_has_the_matrices() -> None:
@@ -118,40 +115,27 @@ def test_it_is_read_by_both_and_written_by_one() -> None:
     own = 2 * (4 + 4)
     moved = [row["bytes_moved"] - own for row in read]
     assert moved == [2 * 4 * (11 + 1), 2 * 4 * 11]
+    # Nor is a prompt written twice.
+    prefill = serve(sharing(), prompt=16).prefill
+    moved = [row["bytes_moved"] for row in prefill.operators if row["name"] == "attention"]
+    assert moved[0] - moved[1] == 2 * 4 * 16
     told = step.explain("total_bytes").to_dict()
     assert "shared_cache_bytes" in {each["equation"] for each in told["steps"]}
 
 
-def test_a_prompt_is_not_written_twice() -> None:
-    prefill = serve(sharing(), prompt=16).prefill
-    moved = [row["bytes_moved"] for row in prefill.operators if row["name"] == "attention"]
-    assert moved[0] - moved[1] == 2 * 4 * 16
+NEAR = Attention(**HEADS, window=8, shared_cache=True)
+STATE = StateSpace(heads=2, head_size=2, state_size=2, groups=1)
 
 
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
         ({"mixer_layers": ((2, READS),)}, "read 1 KV heads of 2 with no window, which no other"),
-        (
-            {
-                "mixer_layers": (
-                    (1, MAKES),
-                    (1, Attention(**HEADS, window=8, shared_cache=True)),
-                )
-            },
-            "with a window of 8, which no other layer caches",
-        ),
+        ({"mixer_layers": ((1, MAKES), (1, NEAR))}, "a window of 8, which no other layer caches"),
         ({"attention": READS, "mixer_layers": ()}, "Give a mixer without shared_cache"),
         ({"decoder": False}, "is an encoder: it has no cache to share"),
         (
-            {
-                "layers": 3,
-                "mixer_layers": (
-                    (1, MAKES),
-                    (1, READS),
-                    (1, StateSpace(heads=2, head_size=2, state_size=2, groups=1)),
-                ),
-            },
+            {"layers": 3, "mixer_layers": ((1, MAKES), (1, READS), (1, STATE))},
             "share a cache beside layers with a state",
         ),
     ],
@@ -161,10 +145,10 @@ def test_layers_that_have_nothing_to_read_are_refused(changes: Any, words: str) 
         sharing(**changes)
 
 
-@pytest.mark.parametrize("more", [{"sinks": True}, {"chosen": 4}, {"values_from_keys": True}])
-def test_what_needs_keys_is_refused(more: Any) -> None:
-    with pytest.raises(InvalidValueError, match="shared_cache: a layer that reads"):
-        Attention(**HEADS, shared_cache=True, **more)
+def test_what_needs_keys_is_refused() -> None:
+    for more in ({"sinks": True}, {"chosen": 4}, {"values_from_keys": True}):
+        with pytest.raises(InvalidValueError, match="shared_cache: a layer that reads"):
+            Attention(**HEADS, shared_cache=True, **more)
 
 
 def test_what_is_not_counted_is_refused() -> None:
@@ -177,48 +161,35 @@ def test_what_is_not_counted_is_refused() -> None:
 
 # ---- Gemma 4 E2B and E4B ------------------------------------------------------------------
 
-SMALL = ("Gemma4_E2B", "Gemma4_E4B")
+# What nobody reads in the released file, llama.cpp's count of it, and the elements of a token:
+# E2B has 12 layers of 2 x 256 and 3 of 2 x 512; E4B 20 of 2 x 512 and 4 of 2 x 1,024.
+SMALL = {"E2B": (18_880_512, 4.65, 9_216), "E4B": (55_055_616, 7.52, 28_672)}
 
 
-@pytest.mark.parametrize(
-    ("name", "unused", "printed"), [(SMALL[0], 18_880_512, 4.65), (SMALL[1], 55_055_616, 7.52)]
-)
-def test_with_what_nobody_reads_it_is_the_released_file(
-    name: str, unused: int, printed: float
-) -> None:
-    """Keys, values and the norm of keys in the layers that read, which the file holds too."""
-    model = getattr(Models, name)
+@pytest.mark.parametrize("size", SMALL)
+def test_the_small_ones_are_their_released_files_and_configs(tmp_path: Path, size: str) -> None:
+    unused, printed, elements = SMALL[size]
+    model = getattr(Models, f"Gemma4_{size}")
+    # Keys, values and the norm of keys in the layers that read, which the file holds too.
     left = sum(
         each * (2 * model.hidden * one.kv_heads * one.head_size + one.head_size)
         for each, one in model.mixers
         if one.shared_cache
     )
     assert left == unused
-    # llama.cpp, of the file: the layers' own scales are a number each.
+    # The layers' own scales are a number each.
     assert round((model.parameter_count + left) / 1e9, 2) == printed
+    told = load_config(write(tmp_path, REAL[f"Gemma-4-{size}"][0]))
+    assert told.operators() == model.operators()
+    assert told.mixers == model.mixers
+    assert told.model_cached_elements == model.model_cached_elements == elements
 
 
 def test_the_effective_parameters_of_the_name() -> None:
     """Google: "2.3B effective (5.1B with embeddings)", of which 0.45 for pictures and sound."""
-    model = Models.Gemma4_E2B
-    table = layer_embeddings.table_parameters(model)
+    table = layer_embeddings.table_parameters(Models.Gemma4_E2B)
     assert table == 262_144 * 35 * 256 == 2_348_810_240
-    assert round((model.parameter_count - table) / 1e9, 1) == 2.3
-
-
-@pytest.mark.parametrize(("name", "elements"), [(SMALL[0], 9_216), (SMALL[1], 28_672)])
-def test_its_cache_by_hand(name: str, elements: int) -> None:
-    """E2B: 12 layers of 2 x 256 and 3 of 2 x 512; E4B: 20 of 2 x 512 and 4 of 2 x 1,024."""
-    assert getattr(Models, name).model_cached_elements == elements
-
-
-@pytest.mark.parametrize(("name", "file"), [(SMALL[0], "E2B"), (SMALL[1], "E4B")])
-def test_a_config_is_the_model_of_the_zoo(tmp_path: Path, name: str, file: str) -> None:
-    told = load_config(write(tmp_path, REAL[f"Gemma-4-{file}"][0]))
-    known = getattr(Models, name)
-    assert told.operators() == known.operators()
-    assert told.mixers == known.mixers
-    assert told.model_cached_elements == known.model_cached_elements
+    assert round((Models.Gemma4_E2B.parameter_count - table) / 1e9, 1) == 2.3
 
 
 def test_a_config_may_have_experts_and_layer_embeddings(tmp_path: Path) -> None:

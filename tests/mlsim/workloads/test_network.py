@@ -13,6 +13,7 @@ from mlsim.errors import InvalidValueError
 from mlsim.records import DATA
 from mlsim.workloads.layers import Convolution, Distances, Linear, Pool, ResponseNorm, Shape
 from mlsim.workloads.model_files import load_model
+from mlsim.workloads.operators import Operator
 from mlsim.workloads.stages import BasicStage, BottleneckStage, InvertedStage
 
 
@@ -23,18 +24,9 @@ def by_name(model: Model, name: str):
 # ResNet-50, against what is published of it.
 
 
-def test_resnet_has_the_published_parameters(resnet: Model) -> None:
-    assert resnet.parameter_count == 25_557_032
-    assert resnet.parameters.magnitude == 25_557_032
-    published = resnet.figures.get("published_parameters")
-    assert published is None or published.si == resnet.parameter_count
-
-
-def test_a_model_in_one_line(resnet: Model) -> None:
+def test_resnet_has_the_published_counts(resnet: Model) -> None:
     assert repr(resnet) == "<Model ResNet-50 v1.5: 25,557,032 parameters>"
-
-
-def test_resnet_has_the_known_flops(resnet: Model) -> None:
+    assert resnet.parameters.magnitude == resnet.parameter_count == 25_557_032
     assert resnet.flop_count == 8_178_368_512
     assert resnet.inference_flops.to("FLOP").magnitude == pytest.approx(8_178_368_512, rel=1e-15)
 
@@ -49,34 +41,13 @@ def test_resnet_has_fifty_layers_and_four_shortcuts(resnet: Model) -> None:
     assert sum(operator.name.endswith(".down") for operator in resnet.operators) == 4
 
 
-@pytest.mark.parametrize(
-    ("last", "channels", "size"),
-    [
-        # He et al. (2016), table 1: output sizes of conv1 to conv5.
-        ("conv1", 64, 112),
-        ("maxpool", 64, 56),
-        ("conv2.3.c", 256, 56),
-        ("conv3.4.c", 512, 28),
-        ("conv4.6.c", 1024, 14),
-        ("conv5.3.c", 2048, 7),
-        ("avgpool", 2048, 1),
-        ("fc", 1000, 1),
-    ],
-)
-def test_shape_of_each_stage(resnet: Model, last: str, channels: int, size: int) -> None:
-    assert by_name(resnet, last).activations_written == channels * size**2
-
-
-def test_conv1_by_hand(resnet: Model) -> None:
+def test_convolutions_of_resnet_by_hand(resnet: Model) -> None:
     conv1 = by_name(resnet, "conv1")
     assert conv1.multiply_adds == 112 * 112 * 64 * 7 * 7 * 3 == 118_013_952
     # 9,408 weights, and a scale and a shift for each of 64 channels.
     assert conv1.parameters == 9_408 + 128
     assert conv1.activations_read == 3 * 224 * 224 == 150_528
     assert conv1.activations_written == 64 * 112 * 112 == 802_816
-
-
-def test_version_1_5_strides_in_the_3x3(resnet: Model) -> None:
     # conv3.1.a still works on 56x56; as published in 2015 it worked on 28x28.
     assert by_name(resnet, "conv3.1.a").multiply_adds == 56 * 56 * 128 * 256
     assert by_name(resnet, "conv3.1.b").multiply_adds == 28 * 28 * 128 * 9 * 128
@@ -101,30 +72,16 @@ def test_version_1_is_a_key_away(resnet: Model, tmp_path: Path) -> None:
 # Small layers by hand.
 
 
-def test_tiny_network(tiny: Model) -> None:
-    conv, fc = tiny.operators
-    assert (conv.multiply_adds, conv.parameters) == (288, 18)
-    assert (conv.activations_read, conv.activations_written, conv.activations_live) == (16, 32, 48)
-    assert (fc.multiply_adds, fc.parameters) == (96, 99)
-    assert (fc.activations_read, fc.activations_written, fc.activations_live) == (32, 3, 35)
-    assert (tiny.parameter_count, tiny.flop_count) == (117, 768)
+def test_a_convolution_with_a_bias_a_norm_and_a_shortcut() -> None:
+    def lowered(**more: bool) -> Operator:
+        layer = Convolution(name="c", out_channels=8, kernel=1, **more)
+        return layer.lower(Shape(2, 4)).operators[0]
 
-
-def test_batch_norm_and_bias_add_parameters() -> None:
-    shape = Shape(2, 4)
-    plain = Convolution(name="c", out_channels=8, kernel=1).lower(shape).operators[0]
-    biased = Convolution(name="c", out_channels=8, kernel=1, bias=True).lower(shape).operators[0]
-    normed = Convolution(name="c", out_channels=8, kernel=1, batch_norm=True).lower(shape)
-    assert plain.parameters == 16
-    assert biased.parameters == 16 + 8
-    assert normed.operators[0].parameters == 16 + 2 * 8
-    assert plain.multiply_adds == biased.multiply_adds == normed.operators[0].multiply_adds
-
-
-def test_a_residual_addition_reads_a_second_input() -> None:
-    adding = Convolution(name="c", out_channels=8, kernel=1, adds_residual=True).lower(Shape(2, 4))
+    plain, biased, normed = lowered(), lowered(bias=True), lowered(batch_norm=True)
+    assert [each.parameters for each in (plain, biased, normed)] == [16, 16 + 8, 16 + 2 * 8]
+    assert plain.multiply_adds == biased.multiply_adds == normed.multiply_adds == 16 * 16
     # 2 * 16 elements of input, 8 * 16 of the shortcut.
-    assert adding.operators[0].activations_read == 32 + 128
+    assert lowered(adds_residual=True).activations_read == 32 + 128
 
 
 def test_a_linear_layer_takes_all_elements() -> None:
@@ -133,13 +90,20 @@ def test_a_linear_layer_takes_all_elements() -> None:
     assert lowered.output == Shape(10, 1)
 
 
-def test_a_pool_has_traffic_only() -> None:
-    lowered = Pool(name="p", kernel=2, stride=2).lower(Shape(4, 6))
-    operator = lowered.operators[0]
-    assert lowered.output == Shape(4, 3)
-    assert (operator.multiply_adds, operator.parameters) == (0, 0)
-    assert (operator.activations_read, operator.activations_written) == (144, 36)
+def test_pools_and_response_norms_have_traffic_only() -> None:
+    pool = Pool(name="p", kernel=2, stride=2).lower(Shape(4, 6))
+    norm = ResponseNorm(name="n").lower(Shape(4, 6), also_live=5)
+    assert (pool.output, norm.output) == (Shape(4, 3), Shape(4, 6))
+    for (operator,), written in ((pool.operators, 36), (norm.operators, 144)):
+        assert (operator.multiply_adds, operator.parameters) == (0, 0)
+        assert (operator.activations_read, operator.activations_written) == (144, written)
+    assert norm.operators[0].activations_live == 144 + 144 + 5
     assert Pool(name="p").lower(Shape(4, 6)).output == Shape(4, 1)
+    # AlexNet's windows of 3 at steps of 2 over 55 pixels: (55 - 3) / 2 + 1 = 27. Over 56 pixels
+    # a 28th would reach over the edge, but for a border of 1.
+    for pixels, padding, left in ((55, 0, 27), (56, 0, 27), (56, 1, 28)):
+        cut = Pool(name="p", kernel=3, stride=2, padding=padding).lower(Shape(1, pixels))
+        assert cut.output == Shape(1, left)
 
 
 def test_a_block_keeps_its_input_until_the_shortcut_has_read_it() -> None:
@@ -158,11 +122,6 @@ def test_a_block_keeps_its_input_until_the_shortcut_has_read_it() -> None:
     assert stage.output == Shape(4, 2)
 
 
-def test_a_stride_halves_the_size_once() -> None:
-    stage = BottleneckStage(name="s", blocks=3, width=2, stride=2).lower(Shape(4, 8))
-    assert stage.output == Shape(8, 4)
-
-
 @pytest.mark.parametrize(
     ("layer", "words"),
     [
@@ -178,23 +137,6 @@ def test_a_stride_halves_the_size_once() -> None:
 def test_a_layer_that_cannot_be_is_refused(layer, words: str) -> None:
     with pytest.raises(InvalidValueError, match=words):
         layer.lower(Shape(2, 4))
-
-
-def test_a_response_norm_has_traffic_only() -> None:
-    lowered = ResponseNorm(name="n").lower(Shape(4, 6), also_live=5)
-    operator = lowered.operators[0]
-    assert lowered.output == Shape(4, 6)
-    assert (operator.multiply_adds, operator.parameters) == (0, 0)
-    assert (operator.activations_read, operator.activations_written) == (144, 144)
-    assert operator.activations_live == 144 + 144 + 5
-
-
-def test_a_pool_leaves_out_what_a_last_window_lacks() -> None:
-    # AlexNet's windows of 3 at steps of 2 over 55 pixels: (55 - 3) / 2 + 1 = 27.
-    assert Pool(name="p", kernel=3, stride=2).lower(Shape(1, 55)).output == Shape(1, 27)
-    # Over 56 pixels a 28th would reach over the edge, but for a border of 1.
-    assert Pool(name="p", kernel=3, stride=2).lower(Shape(1, 56)).output == Shape(1, 27)
-    assert Pool(name="p", kernel=3, stride=2, padding=1).lower(Shape(1, 56)).output == Shape(1, 28)
 
 
 def test_a_basic_stage_by_hand() -> None:
@@ -221,12 +163,12 @@ def test_a_basic_stage_by_hand() -> None:
 
 
 def test_a_basic_block_that_changes_nothing_has_no_convolution_as_shortcut() -> None:
-    names = [
-        each.name for each in BasicStage(name="s", blocks=1, width=2).lower(Shape(2, 4)).operators
-    ]
-    assert names == ["s.1.a", "s.1.b"]
-    wider = BasicStage(name="s", blocks=1, width=3).lower(Shape(2, 4)).operators
-    assert [each.name for each in wider] == ["s.1.a", "s.1.down", "s.1.b"]
+    for width, names in ((2, ["s.1.a", "s.1.b"]), (3, ["s.1.a", "s.1.down", "s.1.b"])):
+        stage = BasicStage(name="s", blocks=1, width=width).lower(Shape(2, 4))
+        assert [each.name for each in stage.operators] == names
+    # A stride halves the size once.
+    stage = BottleneckStage(name="s", blocks=3, width=2, stride=2).lower(Shape(4, 8))
+    assert stage.output == Shape(8, 4)
 
 
 def test_an_inverted_stage_by_hand() -> None:
@@ -259,25 +201,6 @@ def test_an_inverted_block_that_does_not_widen_has_two_layers() -> None:
 
 
 # Networks, against what is published of them.
-
-
-@pytest.mark.parametrize(
-    ("key", "parameters", "multiply_adds"),
-    [
-        ("AlexNet", 60_965_224, 724_406_816),
-        ("AlexNet_Torchvision", 61_100_840, 714_188_480),
-        ("VGG16", 138_357_544, 15_470_264_320),
-        ("ResNet18", 11_689_512, 1_814_073_344),
-        ("ResNet101", 44_549_160, 7_801_405_440),
-        ("ResNet152", 60_192_808, 11_513_626_624),
-        ("MobileNetV2", 3_504_872, 300_774_272),
-        ("LeNet5_Variant", 41_282, 278_520),
-    ],
-)
-def test_a_network_of_the_zoo(key: str, parameters: int, multiply_adds: int) -> None:
-    model = Models.get(key)
-    assert model.parameter_count == parameters
-    assert model.flop_count == 2 * multiply_adds
 
 
 def test_alexnet_without_groups() -> None:
@@ -356,33 +279,30 @@ def test_lenet_by_hand() -> None:
     assert [each.parameters for each in model.operators] == [156, 0, 2_416, 0, 30_840, 7_260, 610]
 
 
-@pytest.mark.parametrize(
-    ("key", "last", "channels", "size"),
-    [
-        ("AlexNet", "conv1", 96, 55),
-        ("AlexNet", "pool5", 256, 6),
-        ("AlexNet_Torchvision", "conv1", 64, 55),
-        ("AlexNet_Torchvision", "pool5", 256, 6),
-        ("VGG16", "pool5", 512, 7),
-        ("ResNet18", "conv5.2.b", 512, 7),
-        ("ResNet152", "conv4.36.c", 1024, 14),
-        ("MobileNetV2", "stage7.1.project", 320, 7),
-        ("LeNet5", "s4", 16, 5),
-        ("LeNet5_Variant", "pool2", 16, 4),
-    ],
-)
-def test_shapes_in_networks_of_the_zoo(key: str, last: str, channels: int, size: int) -> None:
-    written = by_name(Models.get(key), last).activations_written
-    assert written == channels * size**2
+# Where a layer's maps are, how many, and how wide: He et al. (2016), table 1, has those of
+# ResNet-50's conv1 to conv5; of LeNet-5's and AlexNet's the papers tell.
+SHAPES = """
+ResNet50 conv1 64 112, ResNet50 maxpool 64 56, ResNet50 conv2.3.c 256 56,
+ResNet50 conv3.4.c 512 28, ResNet50 conv4.6.c 1024 14, ResNet50 conv5.3.c 2048 7,
+ResNet50 avgpool 2048 1, ResNet50 fc 1000 1,
+AlexNet conv1 96 55, AlexNet pool5 256 6,
+AlexNet_Torchvision conv1 64 55, AlexNet_Torchvision pool5 256 6,
+VGG16 pool5 512 7, ResNet18 conv5.2.b 512 7, ResNet152 conv4.36.c 1024 14,
+MobileNetV2 stage7.1.project 320 7, LeNet5 s4 16 5, LeNet5_Variant pool2 16 4
+"""
 
 
-@pytest.mark.parametrize(
-    ("key", "weighted"), [("ResNet18", 18), ("ResNet101", 101), ("ResNet152", 152), ("VGG16", 16)]
-)
-def test_a_name_counts_layers_with_weights(key: str, weighted: int) -> None:
-    operators = Models.get(key).operators
-    counted = [each for each in operators if each.parameters and not each.name.endswith(".down")]
-    assert len(counted) == weighted
+def test_shapes_in_networks_of_the_zoo() -> None:
+    for key, last, channels, size in (each.split() for each in SHAPES.split(",")):
+        written = by_name(Models.get(key), last).activations_written
+        assert written == int(channels) * int(size) ** 2, (key, last)
+
+
+def test_a_name_counts_layers_with_weights() -> None:
+    for key, weighted in {"ResNet18": 18, "ResNet101": 101, "ResNet152": 152, "VGG16": 16}.items():
+        rows = Models.get(key).operators
+        counted = [each for each in rows if each.parameters and not each.name.endswith(".down")]
+        assert len(counted) == weighted, key
 
 
 # Tables of operators.

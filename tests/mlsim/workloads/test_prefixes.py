@@ -52,11 +52,8 @@ def test_a_small_cache_drops_what_nobody_used_for_longest(tmp_path: Path) -> Non
     # Of three blocks, the end of the oldest prompt goes first: its beginning is still found.
     assert found(3) == [0, 0, 4, 4]
     assert found(2) == [0, 0, 0, 0]
-
-
-def test_only_a_beginning_counts(tmp_path: Path) -> None:
-    rows = [row(12, 1, 2, 3), row(12, 9, 2, 3), row(12, 1, 8, 3)]
-    path = write(tmp_path / "trace.jsonl", rows)
+    # Only a beginning counts.
+    write(path, [row(12, 1, 2, 3), row(12, 9, 2, 3), row(12, 1, 8, 3)])
     assert cached_tokens(path, 3, block_tokens=4).tolist() == [0, 0, 4]
 
 
@@ -70,7 +67,7 @@ def test_a_larger_cache_never_finds_less(tmp_path: Path) -> None:
 
 def test_a_csv_file_may_say_it_itself(tmp_path: Path) -> None:
     path = tmp_path / "trace.csv"
-    path.write_text("prompt_tokens,output_tokens,prefix_tokens\n10,5,4\n10,5,10\n", "utf-8")
+    path.write_text("prompt_tokens,output_tokens,prefix_tokens\n10,5,4\n\n10,5,10\n", "utf-8")
     assert cached_tokens(path, 2).tolist() == [4, 9]
     with pytest.raises(InvalidValueError, match="names no blocks"):
         cached_tokens(path, 2, 10)

@@ -42,35 +42,6 @@ def test_a_readers_recipe_runs(tmp_path: Path) -> None:
     assert mine == ours
 
 
-@pytest.mark.parametrize(
-    ("before", "after", "line", "words"),
-    [
-        ('name = "FP8', 'nam = "FP8', 2, "unknown key 'nam'. Did you mean 'name'"),
-        ('key = "fp8_rowwise"\n', "", 1, "key is missing"),
-        ('source = "pytorch2026torchao"', 'source = "hearsay"', 3, "not in the bibliography"),
-        ("scale_bytes = 4.0", 'scale_bytes = "4"', 5, "must be a number"),
-        ('left = "fp8"', 'left = "fp9"', 8, "no format is called 'fp9'. Did you mean 'fp8'"),
-        ('left_scales = "M"', 'left_scales = "row"', 11, 'a block such as "1x32"'),
-        ('tensor = "input"', 'tensor = "inputs"', 16, "Did you mean 'input'"),
-        ('reads = ["bf16"]', 'reads = "bf16"', 18, "must be a list"),
-        ('writes = ["fp8"]', "writes = [8]", 19, "no format is called 8"),
-        ('fused = "read"', 'fused = "all"', 21, "must be one of read, whole"),
-        ("[training.products.input_gradient]", "[training.products.input_grad]", 31,
-         "unknown key 'input_grad'. Did you mean 'input_gradient'"),
-    ],
-)  # fmt: skip
-def test_a_mistake_is_named_with_its_line(
-    tmp_path: Path, before: str, after: str, line: int, words: str
-) -> None:
-    assert before in TEXT
-    path = tmp_path / "wrong.toml"
-    path.write_text(TEXT.replace(before, after, 1), encoding="utf-8")
-    with pytest.raises(DataFileError) as error:
-        load_recipe(path)
-    assert words in str(error.value)
-    assert str(error.value).startswith(f"{path}:{line}:")
-
-
 def test_a_recipe_needs_a_phase_and_all_its_products(tmp_path: Path) -> None:
     path = tmp_path / "wrong.toml"
     head = TEXT.partition("[inference")[0]

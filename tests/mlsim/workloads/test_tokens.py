@@ -39,12 +39,6 @@ def live(lowered: Lowered) -> dict[str, int]:
 # Sequences.
 
 
-def test_a_sequence_has_one_side() -> None:
-    assert Shape(80, 3000, rank=1).elements == 240_000
-    assert Shape(80, 3000, rank=1).places == 3000
-    assert Shape(4, 8).places == 64
-
-
 def test_a_convolution_along_a_sequence() -> None:
     """Windows of 3 moments of 2 channels, two steps apart: (6 + 2 - 3) / 2 + 1 = 3 of them."""
     layer = Convolution(name="c", out_channels=5, kernel=3, stride=2, padding=1, bias=True)
@@ -106,39 +100,25 @@ def test_a_matrix_over_tokens_works_on_each() -> None:
 
 
 def test_an_encoder_by_hand() -> None:
+    """Multiply-adds, parameters, numbers read and written, and those that are alive."""
     lowered = EncoderStage(name="e", **SMALL).lower(TOKENS)
     assert lowered.output == TOKENS
-    assert counted(lowered) == {
-        "e.1.self.norm": (0, 8),  # a scale and a shift
-        "e.1.self.qkv": (3 * 4 * 18, 4 * 18 + 18),
-        "e.1.self.attention": (3 * 3 * 2 * 6, 0),  # nine pairs: a score and a value each
-        "e.1.self.out": (3 * 6 * 4, 6 * 4 + 4),
-        "e.1.feed.norm": (0, 8),
-        "e.1.feed.up": (3 * 4 * 8, 4 * 8 + 8),
-        "e.1.feed.down": (3 * 8 * 4, 8 * 4 + 4),
-        "e.norm": (0, 8),
-    }
-    assert traffic(lowered) == {
-        "e.1.self.norm": (12, 12),
-        "e.1.self.qkv": (12, 54),
-        "e.1.self.attention": (54, 18),
-        "e.1.self.out": (18 + 12, 12),  # and the residual
-        "e.1.feed.norm": (12, 12),
-        "e.1.feed.up": (12, 24),
-        "e.1.feed.down": (24 + 12, 12),
-        "e.norm": (12, 12),
-    }
+    counts, moved, alive = counted(lowered), traffic(lowered), live(lowered)
     # The residual of 12 waits while a half of the block works.
-    assert live(lowered) == {
-        "e.1.self.norm": 24,
-        "e.1.self.qkv": 12 + 54 + 12,
-        "e.1.self.attention": 54 + 18 + 12,
-        "e.1.self.out": 18 + 12 + 12,
-        "e.1.feed.norm": 24,
-        "e.1.feed.up": 12 + 24 + 12,
-        "e.1.feed.down": 24 + 12 + 12,
-        "e.norm": 24,
+    assert {name: (*counts[name], *moved[name], alive[name]) for name in counts} == {
+        "e.1.self.norm": (0, 8, 12, 12, 24),  # a scale and a shift
+        "e.1.self.qkv": (3 * 4 * 18, 4 * 18 + 18, 12, 54, 12 + 54 + 12),
+        # Nine pairs: a score and a value each.
+        "e.1.self.attention": (3 * 3 * 2 * 6, 0, 54, 18, 54 + 18 + 12),
+        "e.1.self.out": (3 * 6 * 4, 6 * 4 + 4, 18 + 12, 12, 18 + 12 + 12),  # and the residual
+        "e.1.feed.norm": (0, 8, 12, 12, 24),
+        "e.1.feed.up": (3 * 4 * 8, 4 * 8 + 8, 12, 24, 12 + 24 + 12),
+        "e.1.feed.down": (3 * 8 * 4, 8 * 4 + 4, 24 + 12, 12, 24 + 12 + 12),
+        "e.norm": (0, 8, 12, 12, 24),
     }
+    three = EncoderStage(name="e", **{**SMALL, "blocks": 3}).lower(TOKENS)
+    assert len(three.operators) == 3 * (len(lowered.operators) - 1) + 1
+    assert max(live(three).values()) == max(alive.values())
 
 
 def test_what_an_encoder_may_leave_out() -> None:
@@ -152,22 +132,20 @@ def test_what_an_encoder_may_leave_out() -> None:
     assert (found["e.1.self.attention"][1], found["e.2.self.attention"][1]) == (14, 0)
 
 
-def test_keys_may_have_no_bias() -> None:
-    """Whisper's."""
-    found = counted(EncoderStage(name="e", key_bias=False, **SMALL).lower(TOKENS))
+def test_an_encoder_s_keys_without_a_bias_and_its_network_with_a_gate() -> None:
+    """Whisper's; a gate is a second matrix and writes nothing more."""
+    lowered = EncoderStage(name="e", key_bias=False, gated=True, **SMALL).lower(TOKENS)
+    found = counted(lowered)
     assert found["e.1.self.qkv"][1] == 4 * 18 + 12
     assert found["e.1.self.out"][1] == 6 * 4 + 4
-
-
-def test_a_gate_is_a_second_matrix_and_writes_nothing_more() -> None:
-    lowered = EncoderStage(name="e", gated=True, **SMALL).lower(TOKENS)
-    assert counted(lowered)["e.1.feed.up"] == (3 * 4 * 16, 4 * 16 + 16)
+    assert found["e.1.feed.up"] == (3 * 4 * 16, 4 * 16 + 16)
     assert traffic(lowered)["e.1.feed.up"] == (12, 24)
 
 
 def test_a_decoder_by_hand() -> None:
     """Two words that look at three tokens of an encoder."""
-    stage = DecoderStage(name="d", tokens=2, vocabulary=50, positions=5, **SMALL)
+    words = {"name": "d", "vocabulary": 50, "positions": 5}
+    stage = DecoderStage(**words, tokens=2, **SMALL)
     lowered = stage.lower(TOKENS)
     assert lowered.output == Shape(4, 2, rank=1)
     assert counted(lowered) == {
@@ -212,14 +190,6 @@ def test_a_decoder_by_hand() -> None:
 def test_all_positions_may_be_read() -> None:
     stage = DecoderStage(name="d", tokens=5, vocabulary=50, positions=5, own_table=False, **SMALL)
     assert sum(each.table_parameters for each in stage.lower(TOKENS).operators) == 0
-
-
-def test_a_block_more_is_the_same_again() -> None:
-    one, three = (
-        EncoderStage(name="e", **{**SMALL, "blocks": blocks}).lower(TOKENS) for blocks in (1, 3)
-    )
-    assert len(three.operators) == 3 * (len(one.operators) - 1) + 1
-    assert max(live(one).values()) == max(live(three).values())
 
 
 # What can't be.

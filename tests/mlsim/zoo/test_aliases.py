@@ -57,22 +57,6 @@ def test_spelling_does_not_count() -> None:
     assert find("models", "Llama3_8B") is None
 
 
-@pytest.mark.parametrize(
-    ("said", "key"),
-    [
-        ("RTX3070", "Workstation.RTX3070"),
-        ("RTX-4000 Ada", "Workstation.RTX4000Ada"),
-        ("A6000", "Workstation.RTXA6000"),
-        ("RTX3080-10", "Workstation.RTX3080"),
-        ("M1-Pro", "Workstation.M1Pro"),
-        ("MI250", "Cloud.MI250"),
-        ("L40", "Cloud.L40"),
-    ],
-)
-def test_names_of_tables_lead_to_devices(said: str, key: str) -> None:
-    assert resolve.device(said).key == key
-
-
 def test_a_comma_adds_to_a_device_and_does_not_hide_another() -> None:
     """What was cut at the comma was answered for the first of two devices."""
     for said, key in {
@@ -97,6 +81,9 @@ def test_a_comma_adds_to_a_device_and_does_not_hide_another() -> None:
 def test_the_first_llama_3_is_taken_as_the_next_with_a_note(size: str, further: str) -> None:
     with pytest.warns(UserWarning, match=r"taken as Llama 3.1 .*: .* a context of 8,192 tokens"):
         assert resolve.model(f"meta-llama/Meta-Llama-3-{size}{further}").key == f"Llama3_{size}"
+    with pytest.warns(UserWarning, match="a context") as caught:
+        Models.find(f"Meta-Llama-3-{size}")
+    assert caught[0].filename == __file__  # it warns of the line that asked
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert resolve.model(f"meta-llama/Llama-3.1-{size}{further}").key == f"Llama3_{size}"
@@ -139,5 +126,6 @@ def test_software_must_be_known() -> None:
 def test_a_bad_file_is_refused(tmp_path: Path, text: str, words: str) -> None:
     path = tmp_path / "aliases.toml"
     path.write_text(text)
-    with pytest.raises(DataFileError, match=words):
+    with pytest.raises(DataFileError, match=words) as e:
         aliases(path)
+    assert str(e.value).startswith(str(path))

@@ -5,15 +5,13 @@ from __future__ import annotations
 import json
 
 import pytest
+from zoo_rules import records
 
 from mlsim import Clusters, DataCentres, Grids, Hardware, Models, Regions, System, Systems
 from mlsim.errors import UnknownNameError
 from mlsim.workloads.language import Transformer
 from mlsim.zoo.catalogue import all_as_dict, all_as_text, as_dict, as_text, find
 from mlsim.zoo.spaces import SPACES
-
-MODELS, DEVICES = list(Models), list(Hardware)
-PLACES = [*Grids, *DataCentres, *Regions]
 
 
 def test_a_name_is_looked_for_among_all() -> None:
@@ -33,44 +31,74 @@ def test_a_name_is_looked_for_among_all() -> None:
         find("Llama3_71B")
 
 
-@pytest.mark.parametrize(
-    "record", [*MODELS, *DEVICES, *Systems, *PLACES], ids=lambda each: each.key
-)
-def test_each_record_is_told_in_full(record) -> None:
-    data = json.loads(json.dumps(as_dict(record)))
-    printed = as_text(record)
-    assert data["key"] == record.key
-    assert record.name in printed
-    assert set(data["figures"]) == set(record.figures)
-    for name, figure in record.figures.items():
-        assert data["figures"][name]["quote"] == figure.quote
-        assert figure.text in printed
-        assert figure.origin() in printed
+def test_each_record_is_told_in_full() -> None:
+    broken = []
+    for file, record in records(*SPACES):
+        data, printed = json.loads(json.dumps(as_dict(record))), as_text(record)
+        told = {name: figure["quote"] for name, figure in data["figures"].items()}
+        wrong = {
+            "key and name": data["key"] != record.key or record.name not in printed,
+            "its figures": told != {name: each.quote for name, each in record.figures.items()},
+        }
+        for name, figure in record.figures.items():
+            wrong[name] = figure.text not in printed or figure.origin() not in printed
+        broken += [f"{file}: {why} is not told" for why, is_wrong in wrong.items() if is_wrong]
+    assert broken == []
 
 
-@pytest.mark.parametrize(
-    "model", [each for each in MODELS if isinstance(each, Transformer)], ids=lambda each: each.key
-)
-def test_a_language_model_tells_its_form(model: Transformer) -> None:
-    data = as_dict(model)
-    assert data["kind"] == "model"
-    assert data["parameters"] == {"value": model.parameter_count, "unit": "parameter"}
-    assert (data["layers"], data["hidden"]) == (model.layers, model.hidden)
-    assert data["context"] == {"value": model.context, "unit": "token"}
-    assert ("active_parameters" in data) == bool(model.experts)
-    assert ("kv_heads" in data) == (not model.latent)
-    cache = data.get("cache_bytes_per_token_bf16")
-    assert cache == (
-        {"value": 2 * model.model_cached_elements, "unit": "B/token"} if model.decoder else None
-    )
+def test_each_language_model_tells_its_form() -> None:
+    broken = []
+    for file, model in records(Models):
+        if not isinstance(model, Transformer):
+            continue
+        cache = {"value": 2 * model.model_cached_elements, "unit": "B/token"}
+        active = {"value": model.active_parameter_count, "unit": "parameter"}
+        form = {
+            "kind": "model",
+            "parameters": {"value": model.parameter_count, "unit": "parameter"},
+            "active_parameters": active if model.experts else None,
+            "layers": model.layers,
+            "hidden": model.hidden,
+            "context": {"value": model.context, "unit": "token"},
+            "kv_heads": None if model.latent else model.attention.kv_heads,
+            "cache_bytes_per_token_bf16": cache if model.decoder else None,
+        }
+        data = as_dict(model)
+        broken += [f"{file}: {name}" for name, told in form.items() if data.get(name) != told]
+        if (model.active_parameter_count < model.parameter_count) != bool(model.experts):
+            broken.append(f"{file}: fewer are active, but there are no experts")
+    assert broken == []
 
 
-def test_a_mixture_of_experts_tells_what_is_active() -> None:
-    printed = as_text(Models.Mixtral_8x7B)
-    assert "12,879,925,248 (met by one token)" in printed
-    assert "active" not in as_text(Models.Llama3_8B)
-    assert "128 tokens in 12 layers" in as_text(Models.GPT_OSS_20B)
-    assert "which share one compressed vector" in as_text(Models.DeepSeek_V3)
+def test_a_model_tells_what_it_has_and_nothing_else() -> None:
+    """Windows, chosen tokens, states and released formats: who has them, and what is told."""
+    told = {
+        "GPT_OSS_20B": ("window", {"value": 128, "unit": "token"}),
+        "DeepSeek_V3_2": ("chosen", {"value": 2048, "unit": "token"}),
+        # 23 layers: 64 x 64 x 128 numbers of 4 bytes, and 3 inputs of 6,144 channels of 2 bytes.
+        "Nemotron_3_Nano_30B_A3B": (
+            "state_bytes_per_sequence",
+            {"value": 23 * (64 * 64 * 128 * 4 + 3 * 6144 * 2), "unit": "B/sample"},
+        ),
+    }
+    for key, (name, value) in told.items():
+        data = as_dict(Models.get(key))
+        others = {other for other, _ in told.values()} - {name}
+        assert (data[name], others & set(data)) == (value, set())
+        assert ("released" in data) == (key != "Nemotron_3_Nano_30B_A3B")
+    words = {
+        "Mixtral_8x7B": "12,879,925,248 (met by one token)",
+        "GPT_OSS_20B": "128 tokens in 12 layers",
+        "DeepSeek_V3": "which share one compressed vector",
+        "DeepSeek_V3_2": "a query looks at 2,048 tokens, which are chosen",
+        "Llama3_8B": "32, with 8 of keys and values",
+        "Nemotron_3_Nano_30B_A3B": "49,082,368 B for each sequence",
+    }
+    for key, said in words.items():
+        assert said in as_text(Models.get(key)), key
+    plain = as_text(Models.Llama3_8B)
+    for each in ("active", "window", "sparsity", "states", "released"):
+        assert f"  {each} " not in plain
     assert "KV cache" not in as_text(Models.BERT_Base)
 
 
@@ -87,6 +115,14 @@ def test_a_system_tells_its_link_one_way() -> None:
     assert data["kind"] == "system"
     assert (data["device"], data["devices"], data["topology"]) == ("Cloud.A100", 2, "switch")
     assert data["device_bandwidth_one_way"] == {"value": 300e9, "unit": "B/s"}
+    assert "shape" not in data
+    assert as_dict(Systems.TPUv4_64)["shape"] == [4, 4, 4]
+    assert "topology      torus 4 x 4 x 4" in as_text(Systems.TPUv4_64)
+    selene = as_dict(Clusters.Selene)
+    assert (selene["kind"], selene["node"], selene["nodes"]) == ("cluster", "HGX_A100", 560)
+    # 200 Gb/s for each of eight devices.
+    assert (selene["devices"], selene["fabric_bandwidth_one_way"]["value"]) == (560 * 8, 25e9)
+    assert "up to 4,480 x NVIDIA A100 SXM 80 GB" in as_text(Clusters.Selene)
     printed = as_text(pair)
     assert "2 x NVIDIA A100 SXM 80 GB (Cloud.A100)" in printed
     assert "300 GB/s from each device, one way" in printed
@@ -127,18 +163,15 @@ def test_all_are_listed_a_line_each() -> None:
     assert "Cloud.A100 " in listed
     assert "25,557,032 parameters, 8.178 GFLOP/sample" in listed
     assert "46,702,792,704 parameters (12,879,925,248 active), context 32,768" in listed
-    systems = list(Systems)
-    clusters = list(Clusters)
-    records = len(MODELS) + len(DEVICES) + len(systems) + len(clusters) + len(PLACES)
-    assert len(listed.splitlines()) == len(SPACES) + records
+    counts = [len(space.keys()) for space in SPACES]
+    assert len(listed.splitlines()) == len(SPACES) + sum(counts)
     data = json.loads(json.dumps(all_as_dict()))
-    counts = {name: len(each) for name, each in data.items()}
-    assert counts == {
-        "models": len(MODELS),
-        "devices": len(DEVICES),
-        "systems": len(systems),
-        "clusters": len(clusters),
-        "grids": len(list(Grids)),
-        "data_centres": len(list(DataCentres)),
-        "regions": len(list(Regions)),
+    assert {name: len(each) for name, each in data.items()} == {
+        "models": len(Models.keys()),
+        "devices": len(Hardware.keys()),
+        "systems": len(Systems.keys()),
+        "clusters": len(Clusters.keys()),
+        "grids": len(Grids.keys()),
+        "data_centres": len(DataCentres.keys()),
+        "regions": len(Regions.keys()),
     }

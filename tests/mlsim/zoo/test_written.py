@@ -6,6 +6,7 @@ import csv
 import re
 
 import pytest
+from told import rows
 
 from mlsim import Hardware
 from mlsim.errors import UnknownNameError, WrongKindError
@@ -14,39 +15,20 @@ from mlsim.zoo import resolve
 from mlsim.zoo.written import Board, board
 
 
-@pytest.mark.parametrize(
-    ("key", "written"),
-    [
-        ("Cloud.H100", "Nvidia H100|H100-80GB|H100 SXM5|H100 80G|NVIDIA H100 80GB HBM3|H100-SXM"),
-        ("Cloud.H100_PCIe", "NVIDIA H100 PCIe|H100 PCI-E 80GB|h100-pcie"),
-        ("Cloud.H100_NVL", "NVIDIA H100 NVL|H100 94GB"),
-        ("Cloud.A100", "A100-SXM4-80GB|NVIDIA A100-SXM4-80GB|A100 80GB|nvidia a100"),
-        ("Cloud.A100_40GB", "NVIDIA A100-SXM4-40GB|A100 40 GB|NVIDIA A100-PG509-200"),
-        ("Cloud.A100_PCIe", "NVIDIA A100 80GB PCIe|A100-PCIe"),
-        ("Cloud.V100", "Tesla V100-SXM2-16GB|V100 SXM2"),
-        ("Cloud.V100_32GB", "Tesla V100-SXM2-32GB"),
-        ("Cloud.V100_PCIe", "Tesla V100-PCIE-16GB"),
-        ("Cloud.T4", "Tesla T4|NVIDIA T4 GPU"),
-        ("Cloud.L40S", "NVIDIA L40S 48GB"),
-        ("Cloud.H200", "NVIDIA H200|H200 141GB HBM3e"),
-        ("Cloud.GH200", "NVIDIA GH200 480GB|GH200 96GB"),
-        ("Cloud.GH200_144GB", "NVIDIA GH200 144G HBM3e"),
-        ("Cloud.MI300X", "AMD Instinct MI300X OAM|AMD MI300X 192GB"),
-        ("Cloud.TPUv5e", "TPU v5 lite|Google TPU v5e"),
-        ("Cloud.Gaudi3", "Intel Gaudi 3|gaudi-3"),
-        ("Workstation.RTX4090", "RTX4090|NVIDIA GeForce RTX 4090|GeForce RTX 4090|4090"),
-        ("Workstation.RTX3090Ti", "3090 Ti"),
-        ("Workstation.RTXA6000", "NVIDIA RTX A6000|A6000"),
-        ("Workstation.RTX6000Ada", "NVIDIA RTX 6000 Ada Generation|RTX 6000 Ada"),
-        ("Workstation.QuadroRTX6000", "Quadro RTX 6000"),
-        ("Workstation.DGXSpark", "NVIDIA GB10"),
-        ("Workstation.M2Max", "Apple M2 Max"),
-    ],
-)
-def test_a_device_as_it_is_written(key: str, written: str) -> None:
-    for name in written.split("|"):
-        assert resolve.device(name).key == key, name
-        assert resolve.cluster(name).key == key, name
+def test_a_name_as_it_is_written() -> None:
+    finders = {
+        "device": (resolve.device, resolve.cluster),
+        "system": (resolve.hardware, resolve.cluster),
+        "model": (resolve.model,),
+    }
+    broken = [
+        f"{name} is no {key}"
+        for kind, key, written in rows("written_names")
+        for name in written.split("; ")
+        for find in finders[kind]
+        if find(name).key != key
+    ]
+    assert broken == []
 
 
 def test_providers_names_lead_to_the_devices_that_they_rent() -> None:
@@ -81,22 +63,6 @@ def test_what_is_not_on_record_is_not_guessed(name: str, near: str) -> None:
         assert len(str(e.value)) < 250
 
 
-@pytest.mark.parametrize(
-    ("name", "key"),
-    [
-        ("8x H100", "HGX_H100"),
-        ("8 x NVIDIA A100 SXM 80 GB", "HGX_A100"),
-        ("8xA100-PCIe", "A100_PCIe_8"),
-        ("DGX H100", "HGX_H100"),
-        ("p5.48xlarge", "HGX_H100"),
-        ("p4d.24xlarge", "HGX_A100_40GB"),
-        ("trn1.32xlarge", "Trn1_32xlarge"),
-    ],
-)
-def test_a_system_by_what_it_is_made_of_or_by_its_cloud(name: str, key: str) -> None:
-    assert resolve.hardware(name).key == resolve.cluster(name).key == key
-
-
 def test_a_cloud_s_machine_that_is_not_on_record_is_told_as_such() -> None:
     for name in ("p3.2xlarge", "a2-megagpu-16g", "Standard_ND96amsr_A100_v4"):
         for find in (resolve.device, resolve.hardware, resolve.cluster):
@@ -105,26 +71,6 @@ def test_a_cloud_s_machine_that_is_not_on_record_is_told_as_such() -> None:
             assert "Trn2" not in str(e.value)
     with pytest.raises(WrongKindError, match=r"'p5\.48xlarge' is a system"):
         resolve.device("p5.48xlarge")
-
-
-@pytest.mark.parametrize(
-    ("key", "written"),
-    [
-        ("Qwen2_5_7B", "Qwen/Qwen2.5-7B-Instruct|Qwen2.5-7B"),
-        ("Llama3_8B", "meta-llama/Meta-Llama-3.1-8B-Instruct|meta-llama/Llama-3.1-8B"),
-        ("Llama2_7B", "meta-llama/Llama-2-7b-chat-hf"),
-        ("Mistral_7B", "mistralai/Mistral-7B-Instruct-v0.1"),
-        ("Mixtral_8x7B", "mistralai/Mixtral-8x7B-Instruct-v0.1"),
-        ("BERT_Base", "google-bert/bert-base-uncased"),
-        ("Whisper_LargeV2", "openai/whisper-large-v2"),
-        ("GPT_OSS_20B", "openai/gpt-oss-20b"),
-        ("Gemma2_9B", "google/gemma-2-9b-it"),
-        ("Llama4_Scout", "meta-llama/Llama-4-Scout-17B-16E-Instruct"),
-    ],
-)
-def test_a_model_by_the_id_of_a_checkpoint(key: str, written: str) -> None:
-    for name in written.split("|"):
-        assert resolve.model(name).key == key, name
 
 
 def test_a_model_with_the_layers_of_another_is_told_as_such() -> None:

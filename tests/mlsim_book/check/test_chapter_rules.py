@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+import kept
 import pytest
 
 from mlsim_book.check.book import check_book
@@ -15,30 +16,8 @@ from mlsim_book.run.pages import execute_pages
 
 MakeBook = Callable[..., Path]
 
-RULES = """\
-mlsim-book:
-  chapter-rules:
-    - chapters: parts/*.qmd
-      text: '^You will learn$'
-      otherwise: Say what readers will learn.
-    - chapters: parts/*.qmd
-      exercises: 2
-      levels: [recall, design]
-      variants: 1
-      selfchecks: 1
-"""
-EXERCISE = """\
-[[exercise]]
-id = "{id}"
-title = "T"
-kind = "number"
-prompt = "How much?"
-answer = "6 * n"
-solution = "{{answer:.0f}}."
-level = "{level}"
-[exercise.given]
-n = {n}
-"""
+RULES = kept.text("chapter_rules.txt")
+EXERCISE = kept.text("chapter_rules.exercises.toml")
 SELFCHECK = '[[selfcheck]]\nid = "watt"\nquestion = "?"\nchoices = ["a", "b"]\nanswer = "a"\n'
 GOOD = (
     EXERCISE.format(id="one", level="recall", n=[1, 2, 3])

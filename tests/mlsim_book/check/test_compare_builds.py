@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import kept
 import pytest
 
 from mlsim_book.check.compare_builds import as_text, moved
@@ -12,24 +13,7 @@ from mlsim_book.check.page_pieces import read_out
 from mlsim_book.cli import main
 from mlsim_book.errors import SourceError
 
-PAGE = """<!DOCTYPE html><html><head><title>T</title><script>let a = 1</script></head>
-<body><nav><p>Navigation of 12 pages.</p></nav>
-<main><h1>Tea</h1>
-<section id="a"><h2>Steeping</h2>
-<p>It takes <span class="opens">3&nbsp;min</span> at 95 degrees. Then it is ready.
-It costs <span class="katex"><span class="katex-mathml"><math><annotation>2.5</annotation></math></span>
-<span class="katex-html" aria-hidden="true">2.5</span></span> a cup.</p>
-<figure><img src="tea.svg" alt="A curve that falls"><figcaption>Figure 1: Cooling</figcaption></figure>
-<table><thead><tr><th>Tea</th><th>Grams</th></tr></thead>
-<tbody><tr><td>Assam</td><td>12</td></tr><tr><td>Sencha</td><td>8</td></tr></tbody></table>
-<div class="cell"><div class="sourceCode"><pre><code>print(40 + 2)</code></pre></div>
-<pre><code>42</code></pre></div>
-</section>
-<section id="b"><h2>Exercises</h2>
-<div id="exr-cups" class="theorem exercise"><p>Exercise 1. How many cups?</p></div>
-<div class="callout"><div>Solution</div><div><p>There are 7 cups.</p></div></div>
-</section></main></body></html>
-"""
+PAGE = kept.text("compared_page.md")
 
 
 @pytest.fixture

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 
+import kept
 import pytest
 
 from mlsim_book.build import build
@@ -67,38 +67,7 @@ def test_included_files_and_the_book_itself(make_book: MakeBook) -> None:
     assert list(counts) == ["index.qmd", "_quarto.yml"]
 
 
-EXERCISES = '''\
-[[exercise]]
-id = "a"
-title = "In 1 ms"
-kind = "number"
-prompt = """
-Text,
-then 2 ms.
-"""
-setup = "x = 3  # 3 ms"
-answer = "4"
-unit = "ms"
-hints = [
-  "Text.",
-  "In 5 ms.",
-]
-solution = """
-It is {x:.0f} ms, {{not}} 6 ms, from
-[7 ms]{{.given kind="example"}}.
-"""
-
-[[exercise.wrong]]
-answer = "8"
-because = "That is 9 ms."
-
-[[selfcheck]]
-id = "b"
-question = "What is 10 ms?"
-choices = ["11 ms", "x"]
-answer = "x"
-because = "Not [12 ms]{.given kind='example'}."
-'''
+EXERCISES = kept.text("counted.exercises.toml")
 
 
 def test_exercises_beside_a_chapter(make_book: MakeBook) -> None:
@@ -128,13 +97,10 @@ def test_the_command(make_book: MakeBook, capsys: pytest.CaptureFixture[str]) ->
     assert main(["check", str(book)]) == 0
 
 
-@pytest.mark.usefixtures("with_assets")
-def test_a_book_in_order(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    book = Path(shutil.copytree(TEA, tmp_path / "tea"))
-    assert main(["notebooks", str(book)]) == 0
-    build(book, progress=str)
-    assert main(["check", str(book)]) == 0
-    assert "steep.qmd: 16 computed, 0 cited, 0 given, 0 bare" in capsys.readouterr().out
+def test_a_book_in_order() -> None:
+    found, counts = told(TEA)
+    assert found == []
+    assert counts["steep.qmd"] == "16 computed, 0 cited, 0 given, 0 bare"
 
 
 def test_a_book_can_do_without(make_book: MakeBook) -> None:

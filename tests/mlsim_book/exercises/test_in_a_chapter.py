@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from kept import text
 
 from mlsim_book.errors import CellError, Problems, SourceError
 from mlsim_book.exercises.files import exercise_files
@@ -15,22 +16,7 @@ from mlsim_book.read.project import load_project
 from mlsim_book.render.notebooks import make_notebooks
 from mlsim_book.run.pages import execute_pages
 
-TEXT = """\
-[[exercise]]
-id = "double"
-title = "Twice the water"
-kind = "number"
-prompt = "How long for 2 kg?"
-setup = "power, heat = 2000, 4186 * 80"
-answer = "2 * heat / power"
-unit = "s"
-tolerance = 0.01
-solution = "{answer:.0f} s, {answer / (heat / power):.0f} times as long."
-
-[[exercise.wrong]]
-answer = "heat / power"
-because = "That is for 1 kg."
-"""
+TEXT = text("double.exercises.toml")
 SELFCHECK = '\n[[selfcheck]]\nid = "{0}"\nquestion = "{0}?"\nchoices = ["a", "b"]\nanswer = "a"\n'
 CELL = """\
 ```{{python}}
@@ -85,9 +71,7 @@ def test_a_run_in_one_cell_is_as_its_exercises_in_cells_of_their_own(
     assert one_cells == run_cells
 
 
-def test_a_wrong_id_in_a_run_names_the_page_and_the_nearest(
-    make_book: Callable[..., Path],
-) -> None:
+def test_a_wrong_id_in_a_run_names_the_page_and_the_nearest(make_book: Callable[..., Path]) -> None:
     root = make_book(index_qmd="# A\n\n" + CELL.format('"double", "dubble"'))
     (root / "x.exercises.toml").write_text(TEXT, encoding="utf-8")
     with pytest.raises(CellError, match=r"no exercise or self-check 'dubble'(.*\n)+") as caught:

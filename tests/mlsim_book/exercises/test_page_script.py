@@ -7,14 +7,10 @@ import subprocess
 from typing import Any
 
 import pytest
+from kept import cases
 
 from mlsim_book.errors import ToolError
-from mlsim_book.exercises.page_script import (
-    FOLDER,
-    exercises_script,
-    guesses_page,
-    has_exercises,
-)
+from mlsim_book.exercises.page_script import FOLDER, exercises_script, guesses_page, has_exercises
 from mlsim_book.render.assets import find_node
 from mlsim_exercises.data import Exercise, SelfCheck, WrongPath
 from mlsim_exercises.evaluation import Evaluation, evaluate
@@ -100,50 +96,7 @@ def test_script_and_python_say_the_same_to_numbers() -> None:
     }  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("given", "unit", "kind"),
-    [
-        ("100 ms", "ms", "right"),
-        ("1,00", "ms", "no answer"),
-        ("0.1 s", "ms", "right"),
-        ("0.1 GB", "ms", "wrong unit"),
-        ("100 FLOP/B", "FLOP/byte", "right"),
-        ("100 flops per byte", "FLOP/byte", "right"),
-        ("1200/12 FLOP/B", "FLOP/byte", "right"),
-        ("102400 B", "KiB", "right"),
-        ("100 KB", "KiB", "right"),
-        ("100 kB", "KiB", "order of magnitude"),
-        ("0.09765625 MiB", "KiB", "right"),
-        ("100000000 B", "MB", "right"),
-        ("100 Mb", "MB", "wrong unit"),
-        ("800 Mbit", "MB", "right"),
-        ("100 TFLOPS", "TFLOP/s", "right"),
-        ("100 TFLOPs", "TFLOP/s", "wrong unit"),
-        ("6000 requests/min", "requests/s", "right"),
-        ("0.1 thousand users", "users", "right"),
-        ("0.1 kg CO2e/kWh", "g/kWh", "right"),
-        ("100000 L", "m³", "right"),
-        ("1200 months", "years", "right"),
-        ("1e26 FLOP", "1e24 FLOP", "right"),
-        ("10000 %", "times", "right"),
-        ("1", "%", "right"),  # a share, where 100 % is the answer
-        ("2/2", "%", "right"),
-        ("1 %", "%", "wrong unit"),
-        ("1 times", "%", "right"),
-        ("1/0", "ms", "no answer"),
-        ("100 per cent", "%", "right"),
-        ("100x", "times", "right"),
-        ("100 GPUs", "GPU", "right"),
-        ("100 day", "days", "right"),
-        ("100 time", "times", "right"),
-        ("6000 s", "min", "right"),
-        ("100 m", "ms", "wrong unit"),
-        ("100 μs", "µs", "right"),
-        ("1e2 GB / s", "GB/s", "right"),
-        ("100 ms", "", "wrong unit"),
-        ("100,000", "ms", "wrong unit"),
-    ],
-)
+@pytest.mark.parametrize(("given", "unit", "kind"), cases("numbers_as_written.toml"))
 def test_numbers_as_people_write_them(given: str, unit: str, kind: str) -> None:
     assert judge(number(unit=unit), given).kind == kind
 

@@ -9,12 +9,13 @@ import csv
 import io
 import json
 import re
-import zipfile
 from pathlib import Path
 from typing import Any
 
 import pytest
+import zips
 from boiling import LID, QUESTIONS, write_book
+from handed_in import notebook, rows
 
 from mlsim_book.cli import main
 from mlsim_book.grading.key import read_key
@@ -37,12 +38,6 @@ def book(tmp_path: Path) -> Path:
     return write_book(tmp_path, CREDITED)
 
 
-def rows(path: Path) -> dict[str, dict[str, str]]:
-    """The rows of a table, by their first cell."""
-    with path.open(encoding="utf-8-sig", newline="") as file:
-        return {next(iter(row.values())): row for row in csv.DictReader(file)}
-
-
 def solved(path: Path, **answers: Any) -> bytes:
     """A student's notebook with answers in it, as Jupyter saves it."""
     notebook = json.loads(path.read_text(encoding="utf-8"))
@@ -52,13 +47,6 @@ def solved(path: Path, **answers: Any) -> bytes:
             if cell["cell_type"] == "code" and source.startswith(name):
                 cell["source"] = f"{name} = {value!r}"
     return json.dumps(notebook).encode()
-
-
-def zipped(path: Path, files: dict[str, bytes]) -> Path:
-    with zipfile.ZipFile(path, "w") as archive:
-        for name, data in files.items():
-            archive.writestr(name, data)
-    return path
 
 
 def test_a_professors_afternoon(
@@ -78,7 +66,7 @@ def test_a_professors_afternoon(
     }
     # the zip of submissions that Moodle gives: Ada right, Alan on a wrong path, José never
     late = "Grace Hopper_43_assignsubmission_file_/Week_2.ipynb"
-    zipped(
+    zips.write(
         week / "submissions" / "moodle.zip",
         {
             "Ada Lovelace_41_assignsubmission_file_/Week 2.ipynb": solved(
@@ -275,9 +263,7 @@ def test_texts_of_strangers_are_read_whole_and_safely(
         "blank": "'\\n...\\n'", "number": "3", "html": "'<img src=x onerror=alert(1)>'",
     }  # fmt: skip
     for name, code in odd.items():
-        cell = {"cell_type": "code", "metadata": {}, "source": f"answer_why_a_lid = {code}"}
-        text = json.dumps({"cells": [{**cell, "outputs": []}], "nbformat": 4, "metadata": {}})
-        (week / "submissions" / f"{name}.ipynb").write_text(text)
+        (week / "submissions" / f"{name}.ipynb").write_text(notebook(f"answer_why_a_lid = {code}"))
     # without a class list, students are those who handed in
     own = week / "overrides.csv"
     own.write_text("student,question,points,why\nlongg,boil,2,x\n")

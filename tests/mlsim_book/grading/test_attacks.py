@@ -1,8 +1,8 @@
 """A class with hostile students: nothing is read, nobody else is harmed, nothing is left.
 
 As root and as an ordinary user. `MLSIM_JUDGE=1` (or `make judge`) tries every attack as both; the
-plain run tries every attack as whoever runs it, and a sample as the other. No test here is skipped
-where walls are missing: it fails.
+plain run tries a third of each kind as whoever runs it, and a few as the other. No test here is
+skipped where walls are missing: it fails.
 """
 
 from __future__ import annotations
@@ -22,34 +22,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import kept
 import pytest
-from attacks import ATTACKS, KEY_THIEVES
+from attacks import ATTACKS, GROUPS
+from handed_in import notebook
 from ordinary_user import USER, as_ordinary_user
 
 from mlsim_book.cli import main
 
-QUESTIONS = """\
-[[exercise]]
-id = "boil"
-title = "Boil"
-kind = "number"
-points = 8
-prompt = "How long?"
-answer = "271.828182"
-tolerance = 0.001
-unit = "s"
-solution = "{answer:.2f} s."
-
-[[exercise]]
-id = "sort-them"
-title = "Sort"
-kind = "order"
-points = 1
-prompt = "Smallest first."
-choices = ["cup", "bath", "kettle"]
-answer = "['cup', 'kettle', 'bath']"
-solution = "So."
-"""
+QUESTIONS = kept.text("attacked.exercises.toml")
 HONEST = "answer_boil = 271.828182\nanswer_sort_them = ['cup', 'kettle', 'bath']"
 CANARY = "CANARY-7f3a"
 # what the instructor's files hold and nobody may be shown
@@ -57,12 +38,6 @@ SECRETS = (CANARY, '"tolerance"', "271.828")
 WALLS = os.environ.get("MLSIM_WALLS", "auto")  # such as podman, where its image has been made
 WHOLE = bool(os.environ.get("MLSIM_JUDGE"))
 ROOT = os.geteuid() == 0
-
-
-def notebook(*sources: str, **metadata: object) -> str:
-    """A notebook with these code cells."""
-    cells = [{"cell_type": "code", "metadata": {}, "outputs": [], "source": s} for s in sources]
-    return json.dumps({"cells": cells, "metadata": metadata, "nbformat": 4, "nbformat_minor": 5})
 
 
 @dataclass
@@ -181,8 +156,14 @@ def left_running() -> list[str]:
 
 def test_no_attack_gets_anything(school: Class) -> None:
     names = list(ATTACKS)
-    if school.user == "ordinary" and ROOT and not WHOLE:
-        names = random.Random(22).sample(names, 20)
+    if not WHOLE:
+        part = 12 if school.user == "ordinary" and ROOT else 3
+        chance = random.Random(22)
+        names = [
+            name
+            for group in GROUPS.values()
+            for name in chance.sample([*group], len(group) // part)
+        ]
     for name in names:
         school.attack(name)
     for name in ("ada", "bob"):
@@ -288,11 +269,3 @@ def test_odd_files(school: Class) -> None:
         assert "Permission denied" in rows["closed"]["notes"]
         assert "can't be opened" in rows["closed-folder"]["notes"]
     (folder / "closed-folder").chmod(0o700)
-
-
-def test_the_thieves_are_noted(school: Class) -> None:
-    """What a plain look-up meets is no file at all, and the instructor reads so."""
-    school.attack("direct")
-    rows = school.grade()
-    assert "FileNotFoundError" in rows["direct"]["notes"]
-    assert len(KEY_THIEVES) > 20

@@ -136,6 +136,12 @@ def test_quotes_blank_lines_and_lines_in_cells(tmp_path: Path) -> None:
     assert [line for line, _ in read_table(path).rows] == [1, 2, 4]
 
 
+def test_columns_without_a_name_of_their_own(tmp_path: Path) -> None:
+    found = roster(tmp_path, "student,,Group,Group,group,Group\nAda,a,1,2,3,4\n")
+    assert found.columns == ("student", "column 2", "Group", "Group (2)", "group", "Group (3)")
+    assert found.row("Ada") == ["Ada", "a", "1", "2", "3", "4"]
+
+
 def test_names_with_commas_among_other_delimiters(tmp_path: Path) -> None:
     for delimiter in ";|\t":
         text = f"Name, Vorname{delimiter}Matrikelnummer\nMüller, Jörg{delimiter}12\n"

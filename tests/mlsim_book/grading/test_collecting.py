@@ -11,21 +11,24 @@ import time
 import tracemalloc
 import unicodedata
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import zips
+from kept import text
 
 from mlsim_book.cli import main
 from mlsim_book.errors import SourceError
 from mlsim_book.grading.archives import Archive, ArchiveError
 from mlsim_book.grading.assignment import make_assignment
 from mlsim_book.grading.grade import _result
+from mlsim_book.grading.lms import Claim
 from mlsim_book.grading.matching import Matcher, Whose, read_matches
-from mlsim_book.grading.people import as_known
+from mlsim_book.grading.people import Named, People, as_known
 from mlsim_book.grading.process import Ran
 from mlsim_book.grading.roster import Roster, Student
-from mlsim_book.grading.submissions import Collected, find_submissions, read_submission
+from mlsim_book.grading.submissions import Collected, Handed, find_submissions, read_submission
 
 JUDGE = bool(os.environ.get("MLSIM_JUDGE"))
 NOTEBOOK = b'{"cells": []}'
@@ -172,25 +175,7 @@ def test_what_only_looks_like_canvas(tmp_path: Path) -> None:
     assert list(students(find_submissions(place)).values()) == ["Ada Lovelace", "Ann Lee"]
 
 
-METADATA = """---
-submission_101:
-  :submitters:
-  - :name: Ada Lovelace
-    :sid: '4711'
-    :email: ada@uni.example
-  :created_at: 2026-11-02 10:01:02.123456789 -07:00
-  :score: 3.0
-submission_102:
-  :submitters:
-  - :name: Somebody Else
-    :sid: 4712
-  - :name: Ann Lee
-    :sid:
-    :email: nobody@uni.example
-  :created_at: 2026-11-02 18:00:00 Z
-submission_103:
-  :submitters: []
-"""
+METADATA = text("submission_metadata.yml")
 
 
 @pytest.mark.parametrize("around", ["", "assignment_55_export/"])
@@ -230,47 +215,31 @@ def test_gradescope_lists_that_say_nothing(tmp_path: Path, text: str) -> None:
 
 
 # ------------------------------------------------------------------ as people name them
-@pytest.mark.parametrize(
-    ("name", "student"),
-    [
-        ("Ada-Lovelace.ipynb", "Ada Lovelace"),
-        ("LOVELACE_ADA.IPYNB", "Ada Lovelace"),
-        ("adalovelace.ipynb", "Ada Lovelace"),
-        ("Lovelace, Ada - Week 2 (1).ipynb", "Ada Lovelace"),
-        ("Lee, Ann - Week2.ipynb", "Ann Lee"),
-        ("hw3_anna_lee_smith_final_v2.ipynb", "Anna Lee Smith"),
-        (unicodedata.normalize("NFD", "José García Márquez.ipynb"), "José García Márquez"),
-        ("Jose Garcia Marquez.ipynb", "José García Márquez"),
-        ("garcía márquez josé.ipynb", "José García Márquez"),
-        ("Jörg Müller.ipynb", "Müller, Jörg"),
-        ("Joerg Mueller.ipynb", "Müller, Jörg"),  # the list says so
-        ("ada@uni.example_hw1.ipynb", "Ada Lovelace"),
-        ("hw_ada@uni.example_late.ipynb", "Ada Lovelace"),
-        ("1-2 - Ann Lee- Nov 2, 2026 956 PM - hw.ipynb", "Ann Lee"),
-        ("hw1_4711_attempt_2026-11-02-10-01-02_hw1.ipynb", "Ada Lovelace"),
-        ("xada@uni.example.ipynb", ""),
-        ("s-4712.ipynb", "José García Márquez"),
-        ("ada lovelace/week2/answer.ipynb", "Ada Lovelace"),
-        ("Pat O’Brien.ipynb", "O'Brien, Pat"),
-        ("OBrien Pat.ipynb", "O'Brien, Pat"),
-        ("Week - homework.ipynb", "Week"),
-        # nobody, or not for sure
-        ("Week 2.ipynb", ""),
-        ("Mueller Joerg Ann Lee.ipynb", ""),
-        ("Ann Lee-Smith.ipynb", ""),
-        ("Ada.ipynb", ""),
-        ("José Márquez.ipynb", ""),
-        ("This Week.ipynb", ""),
-        ("Ada Lovelace 4712.ipynb", ""),
-        ("Ann Lee/Ada Lovelace.ipynb", ""),
-        ("joann lee.ipynb", ""),
-        ("47111.ipynb", ""),
-    ],
-)  # fmt: skip
-def test_names(tmp_path: Path, name: str, student: str) -> None:
-    (found,) = matched(find_submissions(folder(tmp_path, name))).values()
-    assert found.student == student, found
-    assert bool(found.undecided) == (not student)
+def test_names(tmp_path: Path) -> None:
+    """Also with accents apart from their letters, as macOS writes them."""
+    cases = [each.split("\t") for each in text("names_of_files.tsv").splitlines() if "\t" in each]
+    assert len(cases) > 30
+    for number, (name, student) in enumerate(cases):
+        for form in ("NFC", "NFD"):
+            place = folder(tmp_path / f"{number}{form}", unicodedata.normalize(form, name))
+            (found,) = matched(find_submissions(place)).values()
+            assert found.student == student, (name, found)
+            assert bool(found.undecided) == (not student)
+
+
+def test_names_in_names_and_addresses_in_addresses(tmp_path: Path) -> None:
+    lees = People([Student("Ann Lee"), Student("Lee")])
+    assert lees.named("Lee, Ann - hw2") == Named(frozenset({"Ann Lee"}))
+    assert lees.named("Lee - hw2") == Named(frozenset({"Lee"}))
+    mails = People([Student("Bo", ids=("ada@u.x",)), Student("Xi", ids=("x_ada@u.x",))])
+    assert mails.named("hw_x_ada@u.x").students == {"Xi"}
+    assert mails.named("hw_ada@u.x").students == {"Bo"}
+    # who has no accents in the file's name, and is said to have some on the list
+    found = matched(find_submissions(folder(tmp_path, "Jorg Muller.ipynb", "Joerg Mueller.ipynb")))
+    assert {name: each.notes for name, each in found.items()} == {
+        "Joerg Mueller.ipynb": (),  # the list has it so, too
+        "Jorg Muller.ipynb": ("taken for Müller, Jörg, whose name has accents",),
+    }
 
 
 def test_candidates_are_named(tmp_path: Path) -> None:
@@ -302,10 +271,37 @@ def test_a_name_and_a_notebook_that_differ_are_nobodys(tmp_path: Path) -> None:
     assert same["Ann Lee.ipynb"].student == "Ann Lee"
 
 
-def test_a_platforms_number_and_name_that_differ_are_nobodys(tmp_path: Path) -> None:
-    place = folder(tmp_path, "Ada Lovelace_4712_assignsubmission_file_/x.ipynb")
-    (whose,) = matched(find_submissions(place)).values()
-    assert whose.undecided == "Moodle's name is Ada Lovelace's, its number José García Márquez's"
+def test_what_a_platform_says_by_name_and_numbers() -> None:
+    """Both must say the same of a student; numbers of two students say nothing of either."""
+    ada, jose = "Ada Lovelace", "José García Márquez"
+    nobody = "no student of the list is named by the file or in it"
+    for name, ids, student, undecided, candidates in [
+        (ada, ("4711",), ada, "", ()),
+        ("", ("4711", "ada@uni.example"), ada, "", ()),
+        ("", ("4711", "none"), ada, "", ()),  # a number that nobody has says nothing
+        ("Ann Lee", ("9999",), "Ann Lee", "", ()),
+        ("", ("4711", "4712"), "", "X gives numbers of different students", (ada, jose)),
+        (ada, ("4711", "4712"), "", "X gives numbers of different students", (ada, jose)),
+        (ada, ("4712",), "", f"X's name is {ada}'s, its number {jose}'s", (ada, jose)),
+        ("Ada Eve", (), "", "X says Ada Eve, who is not on the class list", (ada,)),
+        ("", ("9999",), "", nobody, ()),
+    ]:
+        claim = Claim("X", name, ids)
+        found = Matcher([], CLASS).whose(Handed(Path("x"), "x", b"x", parts=("x",), claim=claim))
+        said = (found.student, found.undecided, found.candidates)
+        assert said == (student, undecided, candidates), (name, ids)
+        assert found.by == ("platform" if student else "")
+    # a notebook that was made for another
+    claim = Claim("X", ada, ("4711",))
+    handed = Handed(Path("x"), "x", b"x", parts=("x",), claim=claim)
+    differs = Matcher([], CLASS).whose(handed, "Ann Lee")
+    assert differs.undecided == f"X says {ada}, the notebook was made for Ann Lee"
+    within = replace(handed, parts=("Ann Lee", "x"), claimed_at=1)
+    differs = Matcher([], CLASS).whose(within, "Eve")
+    assert differs.undecided == f"'Ann Lee' says Ann Lee, X says {ada}"
+    named = replace(handed, parts=(ada, "x"), claimed_at=1)
+    differs = Matcher([], CLASS).whose(named, "Eve")  # the folder says so, not the platform
+    assert differs.undecided == f"the file's name says {ada}, the notebook was made for Eve"
 
 
 def test_a_student_cant_pass_for_another_by_a_name_within(tmp_path: Path) -> None:
@@ -336,7 +332,11 @@ def test_without_a_list_folders_tell_apart_what_names_do_not(tmp_path: Path) -> 
 def test_the_instructor_decides(tmp_path: Path) -> None:
     path = tmp_path / "matches.csv"
     assert read_matches(path, ["Ada"]) == {}
-    path.write_bytes("File;Student;why\nJosé.ipynb;ADA;mail\n'=x.ipynb;Ada;\n;;\n".encode("cp1252"))
+    path.write_bytes(
+        "File;Student;why\nJosé.ipynb;ADA;mail\n'=x.ipynb;Ada\n;;\ny.ipynb;\n;Ada;\n".encode(
+            "cp1252"
+        )
+    )
     decided = read_matches(path, ["Ada"])
     assert decided == {"José.ipynb": "Ada", "=x.ipynb": "Ada"}
     found = find_submissions(folder(tmp_path, "José.ipynb"))
@@ -520,24 +520,6 @@ def test_bombs_take_no_memory_and_no_time(tmp_path: Path) -> None:
     assert time.process_time() - started < 5
 
 
-def test_a_class_of_thousands_is_found_in_seconds(tmp_path: Path) -> None:
-    count = 10_000 if JUDGE else 1000
-    people = Roster(
-        tuple(Student(f"Given{n} Family{n}", ids=(str(90_000 + n),)) for n in range(count))
-    )
-    names = [
-        f"Given{n} Family{n}_{90_000 + n}_assignsubmission_file_/hw.ipynb" for n in range(count)
-    ]
-    place = zips.write(tmp_path / "x.zip", dict.fromkeys(names, NOTEBOOK))
-    started = time.process_time()
-    found = find_submissions(place)
-    matcher = Matcher([], people)
-    assert all(matcher.whose(each).student for each in found.handed)
-    assert all(read_submission(each)[0] for each in found.handed)
-    took = time.process_time() - started
-    assert took < (60 if JUDGE else 10)
-
-
 def test_any_zip_is_read_or_refused_in_words(tmp_path: Path) -> None:
     """Zips with bytes changed, cut and joined give files or an `ArchiveError`, and nothing else."""
     seed = random.Random(2207)
@@ -570,17 +552,7 @@ def test_a_newer_list_may_write_names_in_another_way() -> None:
     assert known.students[1].also == ("Somebody",)
 
 
-QUESTION = """[[exercise]]
-id = "boil"
-title = "Boil"
-kind = "number"
-points = 2
-prompt = "{litres}?"
-answer = "litres * 3"
-solution = "{answer}."
-[exercise.given]
-litres = [2, 3, 5, 7]
-"""
+QUESTION = text("litres.exercises.toml")
 
 
 def test_from_a_class_list_to_results(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

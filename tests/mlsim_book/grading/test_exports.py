@@ -20,6 +20,7 @@ from mlsim_book.errors import SourceError
 from mlsim_book.grading.exports import CANVAS_OWN, export
 from mlsim_book.grading.gradebook import Gradebook, Rules, make_gradebook
 from mlsim_book.grading.overrides import Override
+from mlsim_book.grading.report import results_csv
 from mlsim_book.grading.roster import Student
 
 EVIL = '=HYPERLINK("http://x")'
@@ -101,6 +102,9 @@ def test_canvas_from_another_list_and_names_it_keeps() -> None:
     made_ = export(a_class(columns, **rows), "canvas")
     assert list(as_canvas(made_.files["canvas.csv"])) == ["possible", "000", "001"]
     assert table(made_.files["canvas.csv"])[2][:5] == ["Ada", "", "000", "Ada@x", ""]
+    rows = {"Ada": ("7", "ada1", "Ada@x"), "Alan": ("8", "alan1", "Alan@x")}
+    made_ = export(a_class(("Student ID", "Login", "Mail"), **rows), "canvas")
+    assert table(made_.files["canvas.csv"])[2][:4] == ["Ada", "", "7", "ada1"]
     bare = export(a_class((), Ada=()), "canvas")
     assert "will look for students by name" in bare.notes[0]
     for name in ("Final Score", "Week 2 Current Grade"):
@@ -147,6 +151,15 @@ def test_moodle_reads_what_is_exported() -> None:
     assert "0815" in text  # its zero is there: the file is text
 
 
+def test_moodle_takes_a_hundred_points() -> None:
+    book = a_class(MOODLE, Ada=("Ada", "L", "1", "a@x"))
+    for points, told in [(98, False), (99, True)]:  # with the 2 of another question
+        one, other, _ = book.questions
+        one = replace(one, exercise=replace(one.exercise, points=points))
+        notes = export(replace(book, questions=(one, other)), "moodle").notes
+        assert any("takes no grade above 100" in each for each in notes) == told
+
+
 def test_moodle_needs_a_column_that_names_people() -> None:
     with pytest.raises(SourceError, match="'Email address', 'ID number' or 'Username'") as caught:
         export(a_class(("Group",), Ada=("1",)), "moodle")
@@ -179,6 +192,23 @@ def test_a_moodle_worksheet_comes_back_filled() -> None:
 
 
 # ------------------------------------------------------------------ a plain table, and guards
+def test_what_is_of_nobody_is_told() -> None:
+    task = made(people("Group", Ada=("1",)), ["Group"])
+    for count, words in [(0, []), (1, ["1 submission of nobody that is known: not in it"]),
+                         (2, ["2 submissions of nobody that is known: not in it"])]:  # fmt: skip
+        nobodys = [handed(task, "", file=f"{number}.ipynb") for number in range(count)]
+        marked = handed(task, "Ada", 1, 1, "...")
+        book = make_gradebook([marked, *nobodys], task)
+        assert [each for each in export(book, "csv").notes if "nobody" in each] == words
+        rows = table(results_csv(book.results, ["Ada", "Eve"], task.roster, {"Eve": "ill"}))
+        assert [row[:2] for row in rows[1:]] == [
+            ["Ada", "Ada.ipynb"], *(["", f"{number}.ipynb"] for number in range(count)), ["Eve", ""],
+        ]  # fmt: skip
+        assert rows[0][-2:] == ["notes", "Group"]
+        assert rows[-1][2:4] == ["0", "9"]
+        assert rows[-1][-2] == "ill"
+
+
 def test_a_plain_table_has_the_class_lists_columns() -> None:
     book = a_class(("Group",), Ada=("+1",), Alan=("@SUM(A1)",), Grace=("-x",))
     text = export(book, "csv").files["grades.csv"]

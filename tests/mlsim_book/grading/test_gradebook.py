@@ -7,12 +7,14 @@ import io
 import re
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
-from made_up_class import BOIL, QUESTIONS, WHY, handed, made
+from kept import cases
+from made_up_class import QUESTIONS, WHY, handed, made
 
 from mlsim_book.errors import SourceError
-from mlsim_book.grading.alike import find_alike
+from mlsim_book.grading.alike import Alike, find_alike
 from mlsim_book.grading.gradebook import Entry, Rules, gradebook_csv, make_gradebook
 from mlsim_book.grading.hand import half_filled, read_hand, row_name, write_hand
 from mlsim_book.grading.late import LateRule, read_due
@@ -22,7 +24,7 @@ from mlsim_book.grading.overrides import PENALTY, Override, read_overrides
 from mlsim_book.grading.overview import overview
 from mlsim_book.grading.process import run_notebook
 from mlsim_book.grading.report import page
-from mlsim_book.grading.results import Result
+from mlsim_book.grading.results import Mark, Result
 from mlsim_book.grading.roster import Student
 from mlsim_book.grading.tallies import mistakes, mistakes_csv, questions_csv, tally
 from mlsim_book.grading.walls.supervise import Heard
@@ -61,43 +63,59 @@ def test_without_a_list_rows_are_those_who_handed_in() -> None:
     assert [each.student for each in book.entries] == ["a", "b"]
 
 
+TEN, ELEVEN = "2026-11-30T10:00", "2026-11-30T11:00"
+MORE = "an earlier one has more points: 6 (good)"
+UNSURE = "nothing says which is the latest: the one with most points was taken, not {}"
+
+
 @pytest.mark.parametrize(
-    ("take", "times", "points", "note"),
+    ("take", "good", "bad", "counts", "note"),
     [
-        ("latest", ("2026-11-30T10:00", "2026-11-30T11:00"), 2, "an earlier one has more: 6"),
-        ("best", ("2026-11-30T10:00", "2026-11-30T11:00"), 6, ""),
-        ("latest", ("2026-11-30T11:00", "2026-11-30T10:00"), 6, ""),
+        ("latest", {"handed_at": TEN}, {"handed_at": ELEVEN}, "bad", MORE),
+        ("best", {"handed_at": TEN}, {"handed_at": ELEVEN}, "good", ""),
+        ("latest", {"handed_at": ELEVEN}, {"handed_at": TEN}, "good", ""),
         # a time that only one of them has compares nothing: the attempts do
-        ("latest", ("2026-11-30T11:00", ""), 2, "an earlier one has more: 6"),
+        ("latest", {"handed_at": ELEVEN}, {"attempt": 1}, "bad", MORE),
         # 11:30 with a zone is before 11:00 where it was due
-        ("latest", ("2026-11-30T11:00", "2026-11-30T11:30+03:00"), 6, ""),
+        ("latest", {"handed_at": ELEVEN}, {"handed_at": "2026-11-30T11:30+03:00"}, "good", ""),
+        # a platform's order goes before its attempts, and both before a zip's times
+        ("latest", {"order": 7, "attempt": 2}, {"order": 5, "attempt": 3}, "good", ""),
+        ("latest", {"attempt": 2, "packed_at": ELEVEN}, {"attempt": 3, "packed_at": TEN}, "bad", MORE),
+        ("latest", {"packed_at": ELEVEN}, {"packed_at": TEN}, "good", ""),
+        ("latest", {"packed_at": TEN}, {"packed_at": ELEVEN}, "bad", MORE),
+        # where nothing tells, nobody is harmed: a zip's time of one of them tells nothing, too
+        ("latest", {}, {}, "good", UNSURE.format("bad")),
+        ("latest", {}, {"packed_at": TEN}, "good", UNSURE.format("bad")),
     ],
-)
+)  # fmt: skip
 def test_which_submission_counts(
-    take: str, times: tuple[str, str], points: float, note: str
+    take: str, good: dict[str, Any], bad: dict[str, Any], counts: str, note: str
 ) -> None:
     task = made()
-    good = handed(task, "Ada", file="a.ipynb", handed_at=times[0])
-    bad = handed(task, "Ada", 1e9, file="b.ipynb", handed_at=times[1], attempt=1)
-    book = make_gradebook([bad, good], task, Rules(take, LateRule(DUE)))
-    ada = by_name(book.entries)["Ada"]
-    assert (ada.points, ada.attempts) == (points, 2)
-    assert ada.notes[:1] == (
-        () if not note else (note.replace("more:", "more points:") + " (a.ipynb)",)
-    )
-    assert {each.file: each.counts for each in book.results} == {
-        "a.ipynb": points == 6, "b.ipynb": points == 2,
-    }  # fmt: skip
+    tried = [
+        handed(task, "Ada", file="good", **good), handed(task, "Ada", 1e9, file="bad", **bad),
+    ]  # fmt: skip
+    for results in (tried, tried[::-1]):
+        book = make_gradebook(results, task, Rules(take, LateRule(DUE)))
+        ada = by_name(book.entries)["Ada"]
+        assert (ada.points, ada.attempts) == ({"good": 6, "bad": 2}[counts], 2)
+        assert ada.notes[: bool(note)] == ((note,) if note else ())
+        assert {each.file: each.counts for each in book.results} == {
+            "good": counts == "good", "bad": counts == "bad",
+        }  # fmt: skip
 
 
-def test_where_nothing_says_which_is_the_latest_no_one_is_harmed() -> None:
+@pytest.mark.parametrize("take", ["latest", "best"])
+def test_of_submissions_with_the_same_points_the_last_counts(take: str) -> None:
     task = made()
-    tried = [handed(task, "Ada", 1e9, file="z.ipynb"), handed(task, "Ada", file="a.ipynb")]
-    (ada, *_) = make_gradebook(tried, task).entries
-    assert ada.points == 6
-    (note,) = ada.notes
-    assert note.startswith("nothing says which is the latest: the one with most points was taken")
-    assert note.endswith("not z.ipynb")
+    times = {"b": ELEVEN, "c": "2026-11-30T10:30", "a": TEN}
+    tried = [handed(task, "Ada", file=file, handed_at=at) for file, at in times.items()]
+    (ada, *_) = make_gradebook(tried, task, Rules(take)).entries
+    assert (ada.result and ada.result.file, ada.notes) == ("b", ())
+    # where no time tells, the last by name, and the note names the others
+    (ada, *_) = make_gradebook([replace(each, handed_at="") for each in tried], task).entries
+    assert ada.result
+    assert (ada.result.file, ada.notes) == ("c", (UNSURE.format("b, a"),))
 
 
 # ------------------------------------------------------------------ late
@@ -335,6 +353,27 @@ def test_what_is_alike_is_pointed_out() -> None:
     assert (pair.sign, pair.students) == ("the same rare wrong answers", ("a", "b"))
 
 
+def test_where_alike_begins() -> None:
+    """A text of 60 letters, four students with two rare answers, two answers of others' numbers."""
+    names = [f"s{number}" for number in range(9)]
+    task = made(names)
+    for length, found in [(59, 0), (60, 1)]:
+        texts = [handed(task, name, None, None, "a" * length) for name in names[:2]]
+        assert len(find_alike(make_gradebook(texts, task), task)) == found
+    same = replace(task, students=dict.fromkeys(names, (0, 0, 0)))
+    for count, found in [(4, 6), (5, 0)]:  # four make six pairs
+        wrong = [handed(same, name, 12.345, 67.891) for name in names[:count]]
+        assert len(find_alike(make_gradebook(wrong, same), same)) == found
+    once = [handed(same, name, 12.345) for name in names[:2]]
+    assert find_alike(make_gradebook(once, same), same) == []
+    apart = replace(task, students={**dict.fromkeys(names, (1, 1, 0)), "s0": (0, 0, 0)})
+    boil, cool = (each.versions[1].answer for each in apart.questions[:2])
+    (copied,) = find_alike(make_gradebook([handed(apart, "s0", boil, cool)], apart), apart)
+    assert copied.students == ("s0", "s1", "s2", "s3", "s4", "s5", "s6", "and 2 more")
+    assert copied.questions == ("boil", "cool")
+    assert find_alike(make_gradebook([handed(apart, "s0", boil)], apart), apart) == []
+
+
 def test_code_is_compared_without_what_anybody_may_change() -> None:
     work = (
         "def total(sizes):\n    # mine\n    found = 0\n    for each in sizes:\n        found += each\n"
@@ -369,8 +408,109 @@ def test_the_page_stands_alone_and_holds_nothing_of_a_student() -> None:
                  "<caption>", "Why: open", 'scope="row"', "prefers-color-scheme: dark"):  # fmt: skip
         assert part in shown
     assert not re.search(r"(?:src|href)=", shown)
-    assert "Boil: 50 %" in shown
-    assert BOIL.title in shown
+
+
+def cells(shown: str, head: str) -> list[list[str]]:
+    """The rows of a page that begin with this cell."""
+    found = re.findall(r'<tr><th scope="row">(.*?)</th>(.*?)</tr>', shown)
+    return [re.findall(r"<td.*?>(.*?)</td>", row) for name, row in found if name == head]
+
+
+def test_the_page_of_a_small_class_by_hand() -> None:
+    """Of 4 + 2 + 3 points: Ada 6, Alan and Eve 2 + 2, Kurt 6 and 3 by hand, Zoe 0, Grace none.
+
+    In percent 66.7, 44.4, 44.4, 100 and 0: 51.1 on average. A bar is 62 wide and the highest, of
+    two students, 186 - 24 = 162 high. The bars of questions are 330 wide at 100 %: Boil has
+    (4 + 2 + 2 + 4 + 0) / 5 of 4 points, 60 %; Cool four times all of 2, 80 %; Why is marked of Kurt
+    alone. Boil with the rest (2, 2, 2, 5, 0): 9.6 / sqrt(11.2 * 12.8) = 0.80.
+    Cool with the rest (4, 2, 2, 7, 0): 6 / sqrt(3.2 * 28) = 0.63.
+    """
+    task = made(["Ada", "Alan", "Eve", "Kurt", "Zoe", "Grace"])
+    half = [handed(task, name, 167.44) for name in ("Alan", "Eve")]
+    tried = [handed(task, "Ada"), *half, handed(task, "Kurt"), handed(task, "Zoe", 1e9, 1e9)]
+    rules = Rules(overrides={("Kurt", "why"): Override(3, "told me")})
+    shown = overview(make_gradebook(tried, task, rules), [])
+    assert "5 of 6 students have a grade, of 9 points. The median is 44 %, the mean 51 %." in shown
+    counts = [1, 0, 0, 0, 2, 0, 1, 0, 0, 1]
+    words = [f"{10 * at} to {10 * at + 10} %: {count}" for at, count in enumerate(counts)]
+    assert f"Students by percent of the points. {'; '.join(words)}." in shown
+    for (part,) in cases("class_page.toml"):
+        assert part in shown
+    assert cells(shown, "Boil") == [["5", "0", "2", "2.4", "4", "0.80"]]
+    assert cells(shown, "Cool") == [["5", "0", "4", "1.6", "2", "0.63"]]
+    assert cells(shown, "Why") == [["5", "0", "1", "3", "3", ""]]
+    path, far = cells(shown, "boil")
+    assert path[-1] == "That is for one litre, not 2. This earns 50 % of the points."
+    assert far[:3] == ["wrong", "1", "20"]
+    assert cells(shown, "why") == []  # nobody's mistake
+    assert cells(shown, "Ada") == [["6", "67", "", "1", "", "why", ""]]
+    assert cells(shown, "Kurt") == [["9", "100", "", "1", "why", "", ""]]
+    assert cells(shown, "Grace") == [["0", "0", "", "0", "", "", "nothing was handed in"]]
+
+
+def test_what_needs_a_decision_in_order() -> None:
+    task = made(["Ada", "Alan", "Grace", "Kurt"])
+    tried = [
+        handed(task, "Ada", late=True), replace(handed(task, "Alan"), failed="it broke"),
+        replace(handed(task, ""), file="x.ipynb", undecided="who knows"),
+    ]  # fmt: skip
+    book = make_gradebook(tried, task, absent={"Grace": "no notebook, but a.pdf"})
+    signs = [Alike("the same code", ("Ada", "Alan")), Alike("the same text", ("Ada",), ("why",))]
+    shown = overview(book, signs, ["map from 'ID'"], 3)
+    items = re.findall(r"<li>(.*?)</li>", shown)
+    assert items == [
+        "Texts to be marked, in hand/: 2.",
+        "x.ipynb: who knows",
+        "Alan.ipynb was not graded: it broke",
+        "Grace: no notebook, but a.pdf",
+        "Late, says the course system, and nothing was taken off: Ada.",
+        "Signs that submissions are alike: 2. See below.",
+        "Files that are no submissions: 3. See not_graded.csv.",
+        "Export: map from &#x27;ID&#x27;.",
+    ]
+    assert "1 of 4 students have a grade" in shown
+    assert cells(shown, "the same text") == [["Ada", "why"]]
+    quiet = overview(make_gradebook([], made([])), [])
+    assert re.findall(r"<li>(.*?)</li>", quiet) == ["Nothing."]
+    assert "Alike" not in quiet
+    assert "median" not in quiet
+
+
+def test_long_titles_and_many_mistakes_are_cut() -> None:
+    """A title has 34 letters beside its bar; of a question six wrong paths are shown."""
+    task = made([f"s{number}" for number in range(9)])
+    for length, beside in [(34, "x" * 34), (35, "x" * 33 + "…")]:
+        long = replace(task.questions[0].exercise, title="x" * length)
+        asked = replace(task, questions=(replace(task.questions[0], exercise=long),))
+        book = make_gradebook([], asked)
+        assert f'text-anchor="end">{beside}</text>' in overview(book, [])
+    tried = [handed(task, f"s{number}") for number in range(9)]
+    tried = [
+        replace(each, marks=(replace(each.marks[0], kind=f"kind {number}", points=0), *each.marks[1:]))
+        for number, each in enumerate(tried)
+    ]  # fmt: skip
+    shown = overview(make_gradebook(tried, task), [])
+    assert [row[0] for row in cells(shown, "boil")] == [f"kind {number}" for number in range(6)]
+
+
+def test_a_students_page_shows_each_answer_with_its_sign() -> None:
+    def mark(points: float, kind: str, given: str, message: str = "So.") -> Mark:
+        return Mark("q", "T <1>", points, 4, kind, message, given)
+
+    marks = (
+        mark(4, "right", "7"), mark(1.5, "wrong path", "a<b", "*Half* of it."), mark(0, "wrong", ""),
+        mark(0, "not attempted", ""), mark(0, "unmarked", "two\nlines"), mark(4, "override", "8"),
+    )  # fmt: skip
+    shown = page(Result("a.ipynb", "", marks, told=("cell <1>",), counts=False), "W")
+    assert re.findall(r"<h2>(.) T &lt;1&gt; \((.*?) of 4\)</h2>", shown) == [
+        ("✓", "4"), ("½", "1.5"), ("✗", "0"), ("–", "0"), ("…", "0"), ("✓", "4"),
+    ]  # fmt: skip
+    assert "Your answer: <code>a&lt;b</code></div><p>Half of it.</p>" in shown
+    assert "<pre>two\nlines</pre>" in shown
+    assert shown.count("Your answer:") == 4
+    assert "9.5 of 24 points. Not all of it is marked yet. Another of your submissions" in shown
+    assert "<title>W: a.ipynb</title>" in shown
+    assert "<h2>While it ran</h2><ul><li>cell &lt;1&gt;</li></ul>" in shown
 
 
 def test_a_large_class_is_quick() -> None:
@@ -383,6 +523,11 @@ def test_a_large_class_is_quick() -> None:
     book = make_gradebook(tried, task)
     assert len(find_alike(book, task)) < 1000
     assert len(rows(gradebook_csv(book))) == 1000
+    more = make_gradebook([], made([f"s{number:04}" for number in range(2002)]))
+    shown = overview(more, [])
+    assert "gradebook.csv has these and 2 more" in shown
+    assert cells(shown, "s1999")
+    assert not cells(shown, "s2000")
 
 
 def test_an_attempt_with_no_time_left_loses_nothing() -> None:
@@ -405,11 +550,3 @@ def test_an_attempt_with_no_time_left_loses_nothing() -> None:
     assert (ran.failed, ran.values["a"], ran.student) == ("", {"number": 2.0}, "Ada")
     never = run_notebook(b"{}", {"a": ""}, Limits(), Slow(late))  # type: ignore[arg-type]
     assert never.failed == late.ended
-
-
-def test_of_two_students_the_median_lies_in_the_middle() -> None:
-    assignment = made(["Ada", "Alan"])
-    # All but the text, which nobody has read: 6 of 9 points, and none.
-    results = [handed(assignment, "Ada"), handed(assignment, "Alan", "no", "no")]
-    shown = overview(make_gradebook(results, assignment), [])
-    assert "The median is 33 %, the mean 33 %." in shown

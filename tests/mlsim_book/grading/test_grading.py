@@ -7,13 +7,14 @@ import json
 import signal
 import subprocess
 import sys
-import textwrap
 import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 from boiling import QUESTIONS, write_book
+from handed_in import notebook, rows
+from kept import cases
 
 from mlsim_book.cli import main
 from mlsim_book.errors import SourceError
@@ -30,14 +31,6 @@ RIGHT = {
     "answer_unit_of_power": "'J/s'",
     "answer_sort_them": "['cup', 'kettle', 'bath']",
 }
-DEAF = "import signal; signal.signal(signal.SIGALRM, signal.SIG_IGN)\nwhile True: pass"
-ALWAYS = """
-class Always(float):
-    def __eq__(self, other): return True
-    def __sub__(self, other): return 0.0
-    def __rsub__(self, other): return 0.0
-answer_boil = Always(3)
-"""
 # Inside, /tmp is the notebook's own, unless packages that it sees lie there.
 GONE = "WallError" if any(each.startswith("/tmp/") for each in environment().shown) else (
     "FileNotFoundError"
@@ -59,15 +52,6 @@ def homework(book: Path) -> Path:
     return out
 
 
-def notebook(*sources: str, **metadata: Any) -> str:
-    """A notebook with these code cells."""
-    cells = [
-        {"cell_type": "code", "metadata": {}, "outputs": [], "source": textwrap.dedent(each)}
-        for each in sources
-    ]
-    return json.dumps({"cells": cells, "metadata": metadata, "nbformat": 4, "nbformat_minor": 5})
-
-
 def answers(**other: str) -> str:
     """Code that gives the answers, the right ones where nothing else is given."""
     return "\n".join(f"{name} = {value}" for name, value in {**RIGHT, **other}.items())
@@ -87,12 +71,6 @@ def points(result: Result) -> list[float]:
     return [mark.points for mark in result.marks]
 
 
-def rows_of(path: Path) -> list[dict[str, str]]:
-    """The rows of a table, by column."""
-    with path.open(encoding="utf-8") as file:
-        return list(csv.DictReader(file))
-
-
 # ------------------------------------------------------------------ handing out
 def test_students_get_no_answer(homework: Path) -> None:
     (handed,) = (homework / "students").iterdir()
@@ -101,6 +79,10 @@ def test_students_get_no_answer(homework: Path) -> None:
         assert answer not in text
     assert "How long for 2 l at 2 kW? See *the kettle*." in text
     assert "answer_boil = ...  # a number in s" in text
+    assert "## 1. Boil (2 points)" in text
+    assert "## 2. The unit (1 point)" in text
+    assert text.count("*Answer in s") == text.count("*Answer ") == 1  # of a number alone
+    assert "4 points in all" in text
     assert "for one litre" in (homework / "rubric.md").read_text()
     assert [each.name for each in (homework / "submissions").iterdir()] == []
 
@@ -288,65 +270,7 @@ def test_feedback_names_the_mistake_and_no_answer(homework: Path) -> None:
     assert "cup, kettle, bath" not in shown
 
 
-CASES: list[tuple[tuple[str, ...], list[float], str]] = [
-        # cells in pieces, twice, out of order, deleted
-        ((answers(), answers()), [2, 1, 1], ""),
-        ((answers(), "answer_boil = ..."), [2, 1, 1], ""),
-        (("answer_boil = 1", "answer_boil = 334.88"), [2, 0, 0], ""),
-        ((), [0, 0, 0], ""),
-        (("x = (", answers()), [2, 1, 1], "code cell 1: SyntaxError"),
-        ((answers(), "1 / 0"), [2, 1, 1], "code cell 2: ZeroDivisionError"),
-        ((answers() + "\n1 / 0",), [2, 1, 1], "ZeroDivisionError"),
-        (("%matplotlib inline\n%pip install nothing\n!ls", answers()), [2, 1, 1], ""),
-        (("await __import__('asyncio').sleep(0)", answers()), [2, 1, 1], ""),
-        # ways to end
-        (("raise SystemExit", answers()), [2, 1, 1], "SystemExit"),
-        (("exit()", answers()), [2, 1, 1], ""),
-        (("raise KeyboardInterrupt", answers()), [2, 1, 1], "KeyboardInterrupt"),
-        (("import os; os._exit(0)", answers()), [2, 1, 1], "code cell 1 ended the process"),
-        ((answers(), "import os; os._exit(0)"), [2, 1, 1], "code cell 2 ended the process"),
-        (("import os; os.kill(os.getppid(), 9)", answers()), [2, 1, 1], "WallError"),
-        (("import os, signal; os.killpg(0, 9)", answers()), [2, 1, 1], "WallError"),
-        (("while True: pass", answers()), [2, 1, 1], "took too long"),
-        ((DEAF, answers()), [2, 1, 1], "code cell 1 did not end"),
-        ((answers(), DEAF), [2, 1, 1], "code cell 2 did not end"),
-        (("import time; time.sleep(1e6)", answers()), [2, 1, 1], "took too long"),
-        (("def f(): f()\nf()", answers()), [2, 1, 1], "RecursionError"),
-        # too much
-        (("x = ' ' * 10**11", answers()), [2, 1, 1], "MemoryError"),
-        (("print('x' * 2 * 10**8)", answers()), [2, 1, 1], ""),
-        (("'x' * 2 * 10**8", answers()), [2, 1, 1], ""),
-        (("open('big', 'w').write('x' * 10**7)", answers()), [2, 1, 1], "OSError"),
-        (("import os; os.write(1, b'x' * 10**7)", answers()), [2, 1, 1], ""),
-        # what isn't theirs
-        (("import socket; socket.create_connection(('127.0.0.1', 9))", answers()), [2, 1, 1], "WallError"),
-        (("import urllib.request as u; u.urlopen('http://127.0.0.1')", answers()), [2, 1, 1], "Error"),
-        (("import subprocess; subprocess.run(['ls'])", answers()), [2, 1, 1], "WallError"),
-        (("import os; os.system('ls')", answers()), [2, 1, 1], "WallError"),
-        (("import os; os.fork()", answers()), [2, 1, 1], "WallError"),
-        (("import ctypes; ctypes.CDLL(None).system(b'ls')", answers()), [2, 1, 1], "WallError"),
-        (("open('../x', 'w')", answers()), [2, 1, 1], "WallError"),
-        (("import shutil; shutil.rmtree('/usr')", answers()), [2, 1, 1], "WallError"),
-        (("import os; os.remove('KEY')", answers()), [2, 1, 1], GONE),
-        (("answer_boil = open('KEY').read()",), [0, 0, 0], "FileNotFoundError"),
-        (("import os; answer_boil = os.listdir('SUBMISSIONS')",), [0, 0, 0], "FileNotFoundError"),
-        (("import os; os.symlink('KEY', 'k'); answer_boil = open('k').read()",), [0, 0, 0], "Error"),
-        # answers that are none
-        ((answers(answer_boil="True"),), [0, 1, 1], ""),
-        ((answers(answer_boil="float('nan')"),), [0, 1, 1], ""),
-        ((answers(answer_boil="10**400"),), [0, 1, 1], ""),
-        ((answers(answer_boil="[334.88, 1]"),), [0, 1, 1], ""),
-        ((answers(answer_boil="'334.88'"),), [2, 1, 1], ""),
-        ((answers(answer_boil="print"),), [0, 1, 1], ""),
-        ((answers(answer_unit_of_power="3"),), [2, 0, 1], ""),
-        ((answers(answer_sort_them="{'cup': 1}"),), [2, 1, 0], ""),
-        (
-            ("class Odd:\n    def __float__(self):\n        while True: pass\nanswer_boil = Odd()",),
-            [0, 0, 0],
-            "",
-        ),
-        ((ALWAYS,), [0, 0, 0], ""),
-]  # fmt: skip
+CASES: list[tuple[list[str], list[float], str]] = cases("what_students_do.toml")  # type: ignore[assignment]
 
 
 @pytest.fixture(scope="module")
@@ -360,7 +284,7 @@ def judged(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Re
     assert main(["assign", "x", "--out", str(out), "--root", str(folder)]) == 0
     places = {"'KEY'": out / "key.json", "'SUBMISSIONS'": out / "submissions"}
     for number, (cells, _, _) in enumerate(CASES):
-        text = notebook(*cells)
+        text = notebook(*(each.replace("ANSWERS", answers()) for each in cells))
         for name, path in places.items():
             text = text.replace(name, repr(str(path)))
         (out / "submissions" / f"{number}.ipynb").write_text(text)
@@ -369,58 +293,27 @@ def judged(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Re
     return out, {result.file.removesuffix(".ipynb"): result for result in results}
 
 
-@pytest.mark.parametrize("number", range(len(CASES)))
-def test_what_students_do(judged: tuple[Path, dict[str, Result]], number: int) -> None:
-    _, wanted, note = CASES[number]
-    result = judged[1][str(number)]
-    assert points(result) == wanted, result
-    assert note in "; ".join(result.notes)
-
-
-def test_nothing_was_lost(judged: tuple[Path, dict[str, Result]]) -> None:
+def test_what_students_do_and_nothing_is_lost(judged: tuple[Path, dict[str, Result]]) -> None:
     out, results = judged
+    for number, (cells, wanted, note) in enumerate(CASES):
+        result = results[str(number)]
+        noted = note.replace("GONE", GONE) in "; ".join(result.notes)
+        assert (points(result), noted) == (wanted, True), (cells, result)
     assert len(results) == len(CASES)
     assert len(list((out / "submissions").iterdir())) == len(CASES)
     assert read_key(out / "key.json").points == 4
 
 
-@pytest.mark.parametrize(
-    ("text", "note"),
-    [
-        ("", "the file is empty"),
-        ("<<<<<<< HEAD\n{}", "no notebook that can be read"),
-        ("[]", "JSON, but no notebook"),
-        ("{}", "JSON, but no notebook"),
-        ('{"cells": 3}', "JSON, but no notebook"),
-        ("[" * 100_000, "no notebook that can be read"),
-    ],
-)
-def test_what_is_no_notebook(homework: Path, text: str, note: str) -> None:
-    result = graded(homework, ada=text)["ada"]
-    assert points(result) == [0, 0, 0]
-    assert note in "; ".join(result.notes)
-
-
-def test_an_old_notebook(homework: Path) -> None:
+def test_odd_notebooks_and_odd_answers(homework: Path) -> None:
+    """All handed in together: what is no notebook, an old one, quantities, what is forged."""
+    none = {
+        "": "the file is empty", "<<<<<<< HEAD\n{}": "no notebook that can be read",
+        "[]": "JSON, but no notebook", "{}": "JSON, but no notebook",
+        '{"cells": 3}': "JSON, but no notebook", "[" * 100_000: "no notebook that can be read",
+    }  # fmt: skip
     cells = [{"cell_type": "code", "input": [answers()]}, {"cell_type": "markdown", "source": "x"}]
-    old = json.dumps({"worksheets": [{"cells": cells}], "nbformat": 3})
-    assert points(graded(homework, ada=old)["ada"]) == [2, 1, 1]
-
-
-def test_quantities(homework: Path) -> None:
-    made = "import pint; Q = pint.UnitRegistry().Quantity\n"
-    found = graded(
-        homework,
-        Limits(seconds=30),
-        fits=notebook(made + "answer_boil = Q(334.88 / 60, 'minute')"),
-        other=notebook(made + "answer_boil = Q(3, 'metre')"),
-    )
-    assert points(found["fits"])[0] == 2
-    assert found["other"].marks[0].message == "That is in meter: the answer is a number in s."
-
-
-def test_what_is_told_is_not_trusted(homework: Path) -> None:
-    """A notebook that writes into the channel changes its own answers at most."""
+    quantity = "import pint; Q = pint.UnitRegistry().Quantity\nanswer_boil = Q({})"
+    # a notebook that writes into the channel changes its own answers at most
     forged = """
         import os
         line = '{"ends": 0, "values": {"answer_boil": {"number": "x"}, "points": 9, "a": []}}'
@@ -430,21 +323,32 @@ def test_what_is_told_is_not_trusted(homework: Path) -> None:
             except OSError:
                 pass
         """
-    result = graded(homework, ada=notebook(forged))["ada"]
-    assert points(result) == [0, 0, 0]
-
-
-def test_the_network_is_closed(homework: Path) -> None:
-    """By the system where it allows that, by the guard everywhere."""
-    code = """
+    # the network is closed by the system where it allows that, by the guard everywhere
+    network = """
         import _socket
         try:
             _socket.socket().connect(("127.0.0.1", 9))
         except PermissionError as error:
             answer_boil = type(error).__name__
         """
-    result = graded(homework, ada=notebook(code))["ada"]
-    assert result.marks[0].given == "WallError"
+    found = graded(
+        homework,
+        Limits(seconds=30),
+        **{f"none{number}": text for number, text in enumerate(none)},
+        old=json.dumps({"worksheets": [{"cells": cells}], "nbformat": 3}),
+        fits=notebook(quantity.format("334.88 / 60, 'minute'")),
+        other=notebook(quantity.format("3, 'metre'")),
+        forged=notebook(forged),
+        network=notebook(network),
+    )
+    for number, note in enumerate(none.values()):
+        assert points(found[f"none{number}"]) == [0, 0, 0]
+        assert note in "; ".join(found[f"none{number}"].notes)
+    assert points(found["old"]) == [2, 1, 1]
+    assert points(found["fits"])[0] == 2
+    assert found["other"].marks[0].message == "That is in meter: the answer is a number in s."
+    assert points(found["forged"]) == [0, 0, 0]
+    assert found["network"].marks[0].given == "WallError"
 
 
 # --------------------------------------------------------------------- the command
@@ -454,13 +358,14 @@ def test_results(homework: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (handed / "=1+1.ipynb").write_text(notebook(answers(answer_boil="167.44")))
     assert main(["grade", str(homework)]) == 0
     assert "2 submissions graded, 1 with all points, 0 with notes" in capsys.readouterr().out
-    rows = rows_of(homework / "results" / "results.csv")
-    assert [(row["student"], row["points"], row["of"]) for row in rows] == [
+    found = rows(homework / "results" / "results.csv")
+    assert [(name, row["points"], row["of"]) for name, row in found.items()] == [
         ("'=1+1", "2", "4"),
         ("ada", "4", "4"),
     ]
-    assert rows[0]["boil: verdict"] == "wrong path"
-    asked = rows_of(homework / "results" / "mistakes.csv")
+    assert found["'=1+1"]["boil: verdict"] == "wrong path"
+    table = (homework / "results" / "mistakes.csv").read_text("utf-8")
+    asked = csv.DictReader(table.splitlines())
     (path,) = [row for row in asked if row["verdict"] == "wrong path"]
     assert (path["question"], path["path"], path["times"]) == ("boil", "1", "1")
     assert path["message"] == "That is for one litre."
@@ -477,7 +382,7 @@ def test_a_second_run_grades_only_what_is_new(homework: Path) -> None:
 
 
 def test_a_killed_run_goes_on(homework: Path) -> None:
-    for number in range(6):
+    for number in range(4):
         text = notebook("import time; time.sleep(0.5)", answers())
         (homework / "submissions" / f"s{number}.ipynb").write_text(text)
     command = [sys.executable, "-m", "mlsim_book.cli", "grade", str(homework), "--jobs", "1"]
@@ -488,8 +393,8 @@ def test_a_killed_run_goes_on(homework: Path) -> None:
             time.sleep(0.02)
         process.send_signal(signal.SIGKILL)
     before = {path: path.stat().st_mtime_ns for path in kept.glob("*.json")}
-    assert 2 <= len(before) < 6
+    assert 2 <= len(before) < 4
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
     assert {path: path.stat().st_mtime_ns for path in before} == before
-    rows = rows_of(homework / "results" / "results.csv")
-    assert [row["points"] for row in rows] == ["4"] * 6
+    found = rows(homework / "results" / "results.csv")
+    assert [row["points"] for row in found.values()] == ["4"] * 4

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import csv
-import json
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import zips
 from boiling import LID, QUESTIONS, write_book
+from handed_in import RIGHT, notebook, rows
 from made_up_class import handed, made
 
 from mlsim_book.cli import main
@@ -23,8 +22,7 @@ CLASS = (
     "Ada Lovelace,17,ada,1,Tea Pots\nAlan Turing,18,alan,1,Tea Pots\n"
     "Grace Hopper,19,grace,1,Cups\nAnn Lee,20,ann,1,\n"
 )
-RIGHT = "answer_boil = 334.88\nanswer_unit_of_power = 'J/s'"
-NOTEBOOK = json.dumps({"cells": [{"cell_type": "code", "source": RIGHT}]}).encode()
+NOTEBOOK = notebook(RIGHT).encode()
 LONG = "Steam carries the heat away, and a lid keeps the steam, so less power is lost to the room."
 
 
@@ -33,8 +31,8 @@ def grade(week: Path, files: dict[str, bytes], *options: str) -> dict[str, tuple
     place = zips.write(week.parent / "all.zip", files)
     command = ["grade", str(week), "--submissions", str(place), "--groups", "team", *options]
     assert main(command) == 0
-    with (week / "results" / "gradebook.csv").open(encoding="utf-8", newline="") as file:
-        return {row["student"]: (row["points"], row["notes"]) for row in csv.DictReader(file)}
+    found = rows(week / "results" / "gradebook.csv")
+    return {name: (row["points"], row["notes"]) for name, row in found.items()}
 
 
 def assigned(tmp_path: Path, *options: str) -> Path:
@@ -44,31 +42,27 @@ def assigned(tmp_path: Path, *options: str) -> Path:
     return out
 
 
-@pytest.mark.parametrize(
-    "file",
-    [
+def test_one_notebook_counts_for_all_members(tmp_path: Path) -> None:
+    week = assigned(tmp_path)
+    listed = ("--students", str(tmp_path / "class.csv"))
+    for file in [
         "Tea Pots_17_assignsubmission_file_/hw.ipynb",  # Moodle; 17 is the number of the group
         "Tea Pots - hw1.ipynb", "Tea Pots/hw.ipynb",  # by hand
         "teapots_18_900_hw1.ipynb",  # Canvas; 18 is a member's
         "turingalan_18_900_hw1.ipynb",
         "Alan Turing.ipynb",
-    ],
-)  # fmt: skip
-def test_one_notebook_counts_for_all_members(tmp_path: Path, file: str) -> None:
-    week = assigned(tmp_path)
-    listed = ("--students", str(tmp_path / "class.csv"))
-    other = "leeann_20_901_hw1.ipynb" if "_900_" in file else "Ann Lee.ipynb"
-    found = grade(week, {file: NOTEBOOK, other: NOTEBOOK}, *listed)
-    assert {name: points for name, (points, _) in found.items()} == {
-        "Ada Lovelace": "3", "Alan Turing": "3", "Grace Hopper": "0", "Ann Lee": "3",
-    }  # fmt: skip
-    copied = [name for name, (_, notes) in found.items() if "handed in by" in notes]
-    assert len(copied) == 1
-    assert "for Tea Pots" in found[copied[0]][1]
-    # a page for each of them; one notebook was run
-    pages = {each.stem for each in (week / "results" / "feedback").iterdir()}
-    assert len(pages) == 3
-    assert len(list((week / "results" / "kept").iterdir())) == 2
+    ]:  # fmt: skip
+        other = "leeann_20_901_hw1.ipynb" if "_900_" in file else "Ann Lee.ipynb"
+        found = grade(week, {file: NOTEBOOK, other: NOTEBOOK}, *listed)
+        assert {name: points for name, (points, _) in found.items()} == {
+            "Ada Lovelace": "3", "Alan Turing": "3", "Grace Hopper": "0", "Ann Lee": "3",
+        }, file  # fmt: skip
+        (copied,) = [name for name, (_, notes) in found.items() if "handed in by" in notes]
+        assert "for Tea Pots" in found[copied][1]
+        # a page for each of them
+        assert len(list((week / "results" / "feedback").iterdir())) == 3
+    # each file was run once, in one place each
+    assert len(list((week / "results" / "kept").iterdir())) == 8
 
 
 def test_a_groups_notebook_is_judged_by_the_numbers_it_was_made_with(

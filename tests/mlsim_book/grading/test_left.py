@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import csv
-import json
 from pathlib import Path
 
 import pytest
 import zips
 from boiling import write_book
+from handed_in import RIGHT, notebook, rows
 
 from mlsim_book.cli import main
 
-RIGHT = "answer_boil = 334.88\nanswer_unit_of_power = 'J/s'"
-NOTEBOOK = json.dumps({"cells": [{"cell_type": "code", "source": RIGHT}]}).encode()
+NOTEBOOK = notebook(RIGHT).encode()
 
 
 @pytest.fixture
@@ -21,12 +19,6 @@ def week(tmp_path: Path) -> Path:
     out = tmp_path / "week"
     assert main(["assign", "index", "--out", str(out), "--root", str(write_book(tmp_path))]) == 0
     return out
-
-
-def rows(path: Path) -> dict[str, dict[str, str]]:
-    """The rows of a table by their first cell."""
-    with path.open(encoding="utf-8", newline="") as file:
-        return {next(iter(row.values())): row for row in csv.DictReader(file)}
 
 
 def grade(week: Path, files: dict[str, bytes], listed: str, *options: str) -> dict[str, str]:

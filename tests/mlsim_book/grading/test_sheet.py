@@ -5,23 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from kept import text
 
 from mlsim_book.cli import main
 from mlsim_book.errors import SourceError
 from mlsim_book.grading.sheet import load_rubric, read_sheet
 
-RUBRIC = """title = "Project"
-[[criterion]]
-name = "Design"
-points = 10
-full = "A question."
-half = "Half a question."
-[[criterion]]
-name = "Roofline"
-points = 40
-full = "A roof."
-half = "Half a roof."
-"""
+RUBRIC = text("rubric.toml")
 PROJECT = Path(__file__).parents[3] / "projects/roofline_project.rubric.toml"
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import signal
@@ -16,6 +15,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import handed_in
+import kept
 import pytest
 from attacks import ATTACKS
 
@@ -32,21 +33,14 @@ from mlsim_book.grading.walls.environment import covered, environment
 from mlsim_book.grading.walls.groups import delegated
 from mlsim_book.grading.walls.seccomp import answered, seccomp_filter
 
-QUESTIONS = """\
-[[exercise]]
-id = "one"
-title = "One"
-kind = "number"
-prompt = "?"
-answer = "1"
-solution = "."
-"""
+QUESTIONS = kept.text("one.exercises.toml")
 LIMITS = Limits(cell_seconds=30, seconds=60)  # a busy machine imports slowly
+GRADE = [sys.executable, "-m", "mlsim_book.cli", "grade"]
+JUDGE = bool(os.environ.get("MLSIM_JUDGE"))
 
 
 def notebook(*sources: str) -> bytes:
-    cells = [{"cell_type": "code", "source": textwrap.dedent(each)} for each in sources]
-    return json.dumps({"cells": cells}).encode()
+    return handed_in.notebook(*sources).encode()
 
 
 def found(code: str, **more: Any) -> Any:
@@ -78,34 +72,74 @@ def bare(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
 
 
 # ------------------------------------------------------------------ what is seen
-def test_nothing_of_the_machine_but_the_environment() -> None:
-    shown, _ = found("import os; x = sorted(os.listdir('/'))")
-    assert not {"root", "tmp", "var", "sys", "run", "boot", "opt", "srv", "mnt"} & set(shown) - {
-        "tmp", *(Path(each).parts[1] for each in environment().shown)
-    }  # fmt: skip
-    assert found("import os; x = os.listdir('/etc')")[0] == ["ld.so.cache"]
-    assert found("import os; x = sorted(os.environ)")[0] == sorted(
-        ["PWD", *(name for name, _ in variables("/submission", environment()))]
-    )
-
-
-def test_who_it_is_inside() -> None:
-    assert found("import os; x = [os.getuid(), os.getgid(), *os.getgroups()][:2]")[0] == [
-        "1000",
-        "1000",
-    ]
-    code = "x = [l.split()[1] for l in open('/proc/self/status') if l[:6] in ('CapEff', 'CapBnd', 'NoNewP', 'Seccom')]"
-    assert found(code)[0][:3] == ["0" * 16, "0" * 16, "1"]
+SEEN = {  # by name, what one notebook finds inside
+    "root": "sorted(os.listdir('/'))",
+    "etc": "os.listdir('/etc')",
+    "variables": "sorted(os.environ)",
+    "who": "[os.getuid(), os.getgid()]",
+    "rights": "[line.split()[1] for line in open('/proc/self/status')"
+    " if line[:6] in ('CapEff', 'CapBnd', 'NoNewP')]",
     # the kernel counts its processes, though whoever grades may be root
-    assert (
-        found("x = open('/proc/self/uid_map').read().split()[1] != '0'", walls="auto")[0] == "True"
-    )
+    "mapped": "open('/proc/self/uid_map').read().split()[1] != '0'",
+    "interfaces": "[line.split(':')[0].strip() for line in open('/proc/net/dev') if ':' in line]",
+    "processes": "len(commands)",
+    # how the walls were built is not told: no other place of this machine than the interpreter's
+    "told": "[any(part in each for each in commands) for part in"
+    " ('--args', '--ro-bind', '/usr/lib', 'tmpfs')]",
+    "limits": "[resource.getrlimit(getattr(resource, 'RLIMIT_' + name))[0] for name in"
+    " ('AS', 'CPU', 'CORE', 'FSIZE', 'NOFILE', 'MEMLOCK', 'MSGQUEUE')]",
+    "needed": "needed",
+}
+# Threads, `await`, files, databases, figures; and what is refused is refused in words.
+NEEDED = """
+    import asyncio, os, resource, sqlite3, threading
+    import matplotlib.pyplot as plt, numpy
+    commands = [open(f"/proc/{each}/cmdline").read() for each in os.listdir("/proc") if each.isdigit()]
+    await asyncio.sleep(0)
+    needed = [await asyncio.to_thread(os.getpid) > 0]
+    made = threading.Thread(target=lambda: needed.append(numpy.linalg.det(numpy.eye(200)) == 1))
+    made.start(); made.join()
+    plt.plot([1, 2]); plt.savefig("figure.png")
+    sqlite3.connect("base").execute("create table t (x)")
+    for refused in (os.memfd_create, lambda name: os.pidfd_open(1)):
+        try:
+            refused("x")
+        except PermissionError as error:
+            needed.append(error.errno)
+"""
 
 
-def test_interfaces() -> None:
-    code = "x = [line.split(':')[0].strip() for line in open('/proc/net/dev') if ':' in line]"
-    assert found(code)[0] == ["lo"]
-    assert found("import os; x = sum(p.isdigit() for p in os.listdir('/proc'))")[0] <= 3
+@pytest.fixture(scope="module")
+def seen() -> dict[str, Any]:
+    """What one notebook saw, by name."""
+    cells = (NEEDED, *(f"{name} = {code}" for name, code in SEEN.items()))
+    limits = replace(LIMITS, memory=3 * 2**30, file_size=5 * 2**20)
+    ran = run_notebook(notebook(*cells), dict.fromkeys(SEEN, ""), limits)
+    assert not ran.trouble, ran.trouble
+    return {name: next(iter(value.values())) for name, value in ran.values.items()}
+
+
+def test_nothing_of_the_machine_but_the_environment(seen: dict[str, Any]) -> None:
+    hidden = {"root", "var", "sys", "run", "boot", "opt", "srv", "mnt"}
+    assert not hidden & {*seen["root"]} - {Path(each).parts[1] for each in environment().shown}
+    assert seen["etc"] == ["ld.so.cache"]
+    given = [name for name, _ in variables("/submission", environment())]
+    assert seen["variables"] == sorted(["PWD", *given])
+    assert seen["told"] == ["True", "False", "False", "False"]
+    assert seen["interfaces"] == ["lo"]
+    assert seen["processes"] <= 3
+
+
+def test_who_it_is_inside_and_what_it_may_take(seen: dict[str, Any]) -> None:
+    assert seen["who"] == ["1000", "1000"]
+    assert seen["rights"][:3] == ["0" * 16, "0" * 16, "1"]
+    assert seen["mapped"] == "True"
+    wanted = [3 * 2**30, LIMITS.seconds, 0, 5 * 2**20, 128, 65_536, 0]
+    assert seen["limits"] == [str(each) for each in wanted]
+
+
+def test_what_a_notebook_needs_is_answered(seen: dict[str, Any]) -> None:
+    assert seen["needed"] == ["True", "True", "1", "1"]
 
 
 def test_an_assignment_inside_the_environment_is_covered(tmp_path: Path) -> None:
@@ -167,16 +201,6 @@ def test_what_is_shown_twice_is_covered_twice(tmp_path: Path) -> None:
     assert covered(shown, hidden) == [f"{each}/week" for each in shown]
 
 
-def test_how_the_walls_were_built_is_not_told() -> None:
-    """The command lines inside name the interpreter, and no other place of this machine."""
-    code = "import os; x = [open(f'/proc/{p}/cmdline').read() for p in os.listdir('/proc') if p.isdigit()]"
-    (one, *_), _ = found(f"{code}; x = [' '.join(x).replace('\\0', ' ')]")
-    assert "--args" in one
-    assert "--ro-bind" not in one
-    whole, _ = found(f"{code}; x = len([1 for each in x if '/usr/lib' in each or 'tmpfs' in each])")
-    assert whole == 0
-
-
 def test_the_filter_has_the_kernels_numbers() -> None:
     """The tables of the kernel's own headers, where they are installed."""
     headers = {
@@ -232,26 +256,6 @@ def test_the_filter_answers_what_is_listed_and_nothing_else(
         for flags in (0x21, 0x22, 0x1, 0x8021)
     }
     assert maps == {0x21: 1, 0x22: 0, 0x1: 0, 0x8021: 1}
-
-
-def test_what_a_notebook_needs_is_answered() -> None:
-    """Threads, `await`, files, databases, figures; and what is refused is refused in words."""
-    code = """
-        import asyncio, os, sqlite3, threading
-        import matplotlib.pyplot as plt, numpy
-        await asyncio.sleep(0)
-        x = [await asyncio.to_thread(os.getpid) > 0]
-        made = threading.Thread(target=lambda: x.append(numpy.linalg.det(numpy.eye(200)) == 1))
-        made.start(); made.join()
-        plt.plot([1, 2]); plt.savefig("figure.png")
-        sqlite3.connect("base").execute("create table t (x)")
-        for refused in (os.memfd_create, lambda name: os.pidfd_open(1)):
-            try:
-                refused("x")
-            except PermissionError as error:
-                x.append(error.errno)
-    """
-    assert found(code)[0] == ["True", "True", "1", "1"]
 
 
 @pytest.mark.parametrize(
@@ -451,21 +455,13 @@ def wait_for(true: Callable[[], bool], seconds: float = 30) -> bool:
     return true()
 
 
-@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize(
+    "how", [signal.SIGKILL, signal.SIGINT, *([signal.SIGTERM] if JUDGE else [])]
+)
 def test_a_grader_that_is_ended_leaves_nothing(homework: Path, how: int) -> None:
     (homework / "submissions" / "bob.ipynb").write_bytes(notebook("import time; time.sleep(100)"))
     before = set(inside())
-    command = [
-        sys.executable,
-        "-m",
-        "mlsim_book.cli",
-        "grade",
-        str(homework),
-        "--cell-seconds",
-        "100",
-        "--seconds",
-        "100",
-    ]
+    command = [*GRADE, str(homework), "--cell-seconds", "100", "--seconds", "100"]
     # What a shell puts in the background ignores SIGINT, and so would what it starts.
     before_int = signal.signal(signal.SIGINT, signal.default_int_handler)
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
@@ -499,10 +495,7 @@ def test_a_worker_that_is_killed_costs_nobody_a_grade(homework: Path) -> None:
             for worker in list(pools[0]._processes):
                 os.kill(worker, signal.SIGKILL)
     assert {key: ran.values["x"]["number"] for key, ran in results.items()} == {
-        0: 0,
-        1: 1,
-        2: 2,
-        3: 3,
+        n: n for n in range(4)
     }
     assert len(pools) > 1
 
@@ -554,20 +547,14 @@ def test_a_failure_of_the_grader_is_said_and_tried_again(
     assert "eve,eve.ipynb,1,1" in (homework / "results" / "results.csv").read_text()
 
 
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        ("nothing", "names no function"),
-        ("no_such_module:f", "No module named 'no_such_module'"),
-        ("json:no_such", "no_such"),
-    ],
-)
-def test_an_executor_that_is_none(text: str, words: str) -> None:
-    with pytest.raises(SourceError, match=words):
-        named(text)
-
-
-def test_an_executor_that_returns_something_else() -> None:
+def test_an_executor_that_is_none() -> None:
+    for text, words in {
+        "nothing": "names no function",
+        "no_such_module:f": "No module named 'no_such_module'",
+        "json:no_such": "no_such",
+    }.items():
+        with pytest.raises(SourceError, match=words):
+            named(text)
     with pytest.raises(SourceError, match="returned a OrderedDict"):
         named("collections:OrderedDict")()
 
@@ -583,15 +570,7 @@ def test_a_cluster_of_two_workers(homework: Path, monkeypatch: pytest.MonkeyPatc
     )
     for number in range(5):
         (homework / "submissions" / f"s{number}.ipynb").write_bytes(notebook("answer_one = 1"))
-    command = [
-        sys.executable,
-        "-m",
-        "mlsim_book.cli",
-        "grade",
-        str(homework),
-        "--executor",
-        "cluster:workers",
-    ]
+    command = [*GRADE, str(homework), "--executor", "cluster:workers"]
     subprocess.run(command, cwd=homework.parent, check=True, capture_output=True)
     rows = (homework / "results" / "results.csv").read_text().splitlines()
     assert [row.split(",")[2] for row in rows[1:]] == ["1"] * 6

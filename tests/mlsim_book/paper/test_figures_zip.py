@@ -5,18 +5,11 @@ from __future__ import annotations
 import zipfile
 from pathlib import Path
 
+import kept
+
 from mlsim_book.paper.figures_zip import pictures, write_figures
 
-PAGE = """
-<div id="fig-pot" class="quarto-float"><figure class="quarto-float-fig">
-<img src="a_files/pot.svg" class="light-content" alt="A &lt;pot&gt;">
-<img src="a_files/pot.dark.svg" class="dark-content" alt="A pot">
-<figcaption>Figure 1.1: A pot</figcaption></figure></div>
-<div id="fig-two" class="quarto-float"><figure>
-<img src="../x/1.png" alt="one"><img src="2.png" alt="two"><img src="https://x.org/3.png">
-<figcaption>Two</figcaption></figure></div>
-<p><img src="plain.png" alt="no figure"></p>
-"""
+PAGE = kept.text("figures_zip_page.md")
 TIME = (1980, 1, 1, 0, 0, 0)
 
 

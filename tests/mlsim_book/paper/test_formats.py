@@ -8,6 +8,7 @@ import xml.etree.ElementTree as ET
 import zipfile
 from pathlib import Path
 
+import kept
 import pytest
 
 from mlsim_book.build import build, site_hash
@@ -19,80 +20,11 @@ from mlsim_book.paper.document import PaperPage, make_paper
 
 pytest.importorskip("typst")
 
-FILES = {
-    "_quarto.yml": """project:
-  type: book
-book:
-  title: "Clay & *pots*"
-  author: 'Ann "Ace" Miller'
-  chapters:
-    - index.qmd
-    - part: "Ground"
-      chapters:
-        - sub/clay.qmd
-bibliography: refs.bib
-""",
-    "refs.bib": "@book{smith2020clay, title={Clay}, author={Smith, Ann}, year={2020}}\n",
-    "index.qmd": "# Welcome\n\nSee @sec-clay and @eq-mass in [the chapter](sub/clay.qmd).\n",
-    "sub/clay.qmd": r"""# Clay {#sec-clay}
-
-Water $w_{\mathrm{in}} < \tfrac{1}{2}$ is told by @smith2020clay, drawn in @fig-pot, listed in @tbl-pots.
-
-$$
-m = \rho V \coloneqq \begin{cases} 1 & a \\ 2 & b \end{cases}
-$$ {#eq-mass}
-
-```{python}
-#| label: fig-pot
-#| fig-cap: "A pot."
-#| fig-alt: "A round pot."
-from IPython.display import SVG
-SVG('<svg xmlns="http://www.w3.org/2000/svg" width="40pt" height="30pt"><rect width="9" height="9"/></svg>')
-```
-
-```{python}
-#| code-fold: true
-print("fired <hot>")
-```
-
-::: {.callout-tip collapse="true"}
-## Knead
-Knead it *well*[^1].
-:::
-
-[^1]: By hand.
-
-::: {.panel-tabset}
-## Red
-Iron.
-
-## White
-Kaolin.
-:::
-
-| Pot | Size |
-|-----|-----:|
-| jug | 12   |
-
-: The pots {#tbl-pots}
-
-![A pot from elsewhere](https://example.org/pot.png)
-
-<b>stray</b><td>cell</td>
-
-See also [nowhere](#none-such).
-""",
-}
-
 
 @pytest.fixture(scope="module")
 def book(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a book that was built with all formats."""
-    root = tmp_path_factory.mktemp("formats")
-    for name, text in FILES.items():
-        path = root / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
+    root = kept.book("clay", tmp_path_factory.mktemp("formats"))
     with pytest.MonkeyPatch.context() as patch:
         # the folder that conftest names, too
         patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.getbasetemp() / "cache"))

@@ -74,10 +74,10 @@ def test_a_circle_is_refused(tmp_path: Path) -> None:
         expand_includes(read_lines(page, name="a.qmd"), path=page, root=tmp_path)
 
 
-def test_conformance_include(conformance: Path) -> None:
-    root = conformance / "error-include" / "src"
-    with pytest.raises(SourceError, match=r"index\.qmd:3: .*_nothere\.qmd"):
-        read_document(root / "index.qmd", root=root, problems=Problems())
-    root = conformance / "shortcodes-vars" / "src"
-    page = read_document(root / "index.qmd", root=root, problems=Problems())
-    assert page.cells[0].file == "_part.qmd"
+def test_a_cell_of_an_included_file_is_a_cell_of_the_page(tmp_path: Path) -> None:
+    (tmp_path / "a.qmd").write_text("# A\n\n{{< include _b.qmd >}}\n")
+    (tmp_path / "_b.qmd").write_text("---\ntitle: B\n...\n\n```{python}\n1\n```\n")
+    page = read_document(tmp_path / "a.qmd", root=tmp_path, problems=Problems())
+    assert [(each.file, each.line, each.source) for each in page.cells] == [("_b.qmd", 5, "1")]
+    assert page.front_matter == {}
+    assert page.included == (tmp_path / "_b.qmd",)

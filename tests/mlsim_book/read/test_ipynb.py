@@ -1,4 +1,4 @@
-"""Notebooks as chapters, and cells embedded from other notebooks and pages."""
+"""Notebooks as chapters: their cells as those of a page, and their stored outputs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 
 from mlsim_book.errors import Problems, SourceError
 from mlsim_book.model import ExecutedPage
-from mlsim_book.read.ipynb import read_notebook
+from mlsim_book.read.ipynb import Notebook, read_notebook
 from mlsim_book.read.project import load_project
 from mlsim_book.run.pages import execute_pages
 
@@ -95,47 +95,79 @@ def test_a_page_that_may_not_run_shows_its_code(tmp_path: Path) -> None:
     assert "cell-output" not in page.markdown
 
 
+def read(folder: Path, *cells: dict[str, Any]) -> Notebook:
+    (folder / "nb.ipynb").write_text(notebook(*cells), "utf-8")
+    return read_notebook(folder / "nb.ipynb", name="nb.ipynb")
+
+
+def test_tags_and_metadata_are_options(tmp_path: Path) -> None:
+    """As Jupyter Book and Quarto name them; what the source says itself counts more."""
+    wanted = {
+        "hide-cell": "include: false", "remove-cell": "include: false",
+        "hide-input": "echo: false", "remove-input": "echo: false", "show-input": "echo: true",
+        "hide-output": "output: false", "remove-output": "output: false",
+        "show-output": "output: true", "hide-warnings": "warning: false",
+        "show-warnings": "warning: true",
+    }  # fmt: skip
+    for tag, option in wanted.items():
+        lines = [line.text for line in read(tmp_path, code("1\n", tags=["mine", tag])).lines]
+        assert lines == ["```{python}", f"#| {option}", "1", "```"], tag
+    given = {"label": "fig-é", "fig-cap": ["a", "b"], "layout-ncol": 2, "collapsed": True}
+    made = read(tmp_path, code("#| label: fig-own\n'```'", **given))
+    assert [line.text for line in made.lines] == [
+        "````{python}", '#| fig-cap: ["a", "b"]', "#| layout-ncol: 2", "#| label: fig-own", "'```'",
+        "````",
+    ]  # fmt: skip
+    made = read(tmp_path, code("1", **given))
+    assert made.lines[1].text == '#| label: "fig-é"'
+
+
+def test_cells_begin_on_their_lines_and_go_by_their_names(tmp_path: Path) -> None:
+    """Front matter opens the file: the blank cell above it has no line of its own."""
+    front = text("---\ntitle: A\n---", "raw")
+    made = read(
+        tmp_path, text("\n"), front, text("two\nlines"), code("a\nb", tags=["x", "y"]), text("end")
+    )
+    texts = [line.text for line in made.lines]
+    assert made.starts == (1, 1, 5, 8, 13)
+    assert [texts[at - 1] for at in made.starts] == ["---", "---", "two", "```{python}", "end"]
+    assert made.names == (("abc12", "x", "y"),)
+    assert {line.file for line in made.lines} == {"nb.ipynb"}
+
+
+def test_raw_cells_pass_through_in_the_format_that_they_name(tmp_path: Path) -> None:
+    forms = {"text/html": "html", "text/latex": "latex", "text/restructuredtext": "rst"}
+    for key in ("raw_mimetype", "format"):
+        for mime, name in forms.items():
+            lines = read(tmp_path, text("a", "raw", metadata={key: mime})).lines
+            assert [line.text for line in lines] == [f"```{{={name}}}", "a", "```"]
+    assert [line.text for line in read(tmp_path, text("a", "raw")).lines] == ["a"]
+
+
+def test_outputs_are_as_a_run_would_give_them(tmp_path: Path) -> None:
+    made = read(tmp_path, code("1", stream("a at 0x7f21aa"), stream("b"), {"name": "broken"}))
+    assert made.outputs == (({"output_type": "stream", "name": "stdout", "text": "a at 0x0b"},),)
+
+
+def test_attached_images_are_files_of_the_page(tmp_path: Path) -> None:
+    attached = {
+        "my a.jpg": {"text/plain": "A", "image/jpeg": PIXEL},
+        "b.svg": {"image/svg+xml": ["<svg", "/>"]},
+        "c.txt": {"text/plain": "C"},
+    }
+    source = "![A](attachment:my a.jpg) ![B](attachment:b.svg) [C](attachment:c.txt)"
+    made = read(tmp_path, text("one"), text(source, attachments=attached))
+    place = "nb_files/figure-html/cell-1-"
+    assert made.lines[-1].text == f"![A]({place}my-a.jpg) ![B]({place}b.svg) [C](attachment:c.txt)"
+    assert made.files == {f"{place}my-a.jpg": b"\x89PNG\r\n", f"{place}b.svg": b"<svg/>"}
+
+
 @pytest.mark.parametrize(
     ("content", "words"),
     [("{", "is no notebook"), ('{"nbformat": 3}', "format 3"), ("[]", "format None")],
 )
 def test_what_is_no_notebook(tmp_path: Path, content: str, words: str) -> None:
     (tmp_path / "nb.ipynb").write_text(content)
-    with pytest.raises(SourceError, match=words):
+    with pytest.raises(SourceError, match=words) as caught:
         read_notebook(tmp_path / "nb.ipynb", name="nb.ipynb")
-
-
-@pytest.mark.parametrize("address", ["nb.ipynb#fig-nb", "nb.ipynb#abc12,fig-nb", "nb.ipynb[3]"])
-def test_embedding_shows_outputs_only(tmp_path: Path, address: str) -> None:
-    (tmp_path / "nb.ipynb").write_text(notebook(*CELLS))
-    (tmp_path / "sub").mkdir()
-    (tmp_path / "sub/a.qmd").write_text(f"# A\n\n{{{{< embed ../{address} >}}}}\n")
-    (page,) = pages(tmp_path, "sub/a.qmd")
-    assert "![Stored](a_files/figure-html/nb/fig-nb-output-1.png){#fig-nb}" in page.markdown
-    assert "sub/a_files/figure-html/nb/fig-nb-output-1.png" in page.files
-    assert "plot()" not in page.markdown
-
-
-def test_embedding_a_page_runs_it(tmp_path: Path) -> None:
-    (tmp_path / "b.qmd").write_text("# B\n\n```{python}\n#| label: sum\nprint(2 + 3)\n```\n")
-    (tmp_path / "a.qmd").write_text("# A\n\n{{< embed b.qmd#sum echo=true >}}\n")
-    (page,) = pages(tmp_path, "a.qmd")
-    assert "print(2 + 3)" in page.markdown
-    assert "\n5\n" in page.markdown
-
-
-@pytest.mark.parametrize(
-    ("address", "words"),
-    [
-        ("no.ipynb#a", "does not exist"),
-        ("nb.ipynb#fig-no", "'fig-no' does not exist in 'nb.ipynb'"),
-        ("nb.ipynb[40]", "has 6 cells, not 40"),
-        ("nb.txt", "can't be embedded"),
-    ],
-)
-def test_what_cannot_be_embedded(tmp_path: Path, address: str, words: str) -> None:
-    (tmp_path / "nb.ipynb").write_text(notebook(*CELLS))
-    (tmp_path / "a.qmd").write_text(f"# A\n\n{{{{< embed {address} >}}}}\n")
-    with pytest.raises(SourceError, match=words.replace("[", r"\[")) as caught:
-        pages(tmp_path, "a.qmd")
-    assert (caught.value.file, caught.value.line) == ("a.qmd", 3)
+    assert (caught.value.file, caught.value.line) == ("nb.ipynb", 1 if content == "{" else None)

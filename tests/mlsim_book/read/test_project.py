@@ -43,6 +43,7 @@ book:
       href: https://example.org
   appendices: [d.qmd]
 bibliography: refs.bib
+lang: de
 """,
         index_qmd="# Preface {.unnumbered}\n",
         a_qmd="---\ntitle: From *YAML*\n---\n\n# Not the title\n",
@@ -68,6 +69,7 @@ bibliography: refs.bib
     assert tools.appendix
     assert project.author == ("Ada", "Bo")
     assert project.output_dir == "out"
+    assert (project.lang, project.repo_branch) == ("de", "main")
     assert project.bibliography == ("refs.bib",)
     assert not problems.found
 
@@ -116,6 +118,12 @@ def test_unknown_keys_are_noted_with_the_nearest(make_book: MakeBook) -> None:
         ("project: {type: book}\nbook:\n  chapters: [index.qmd]\n  favicon: a.png\n", 4, "a.png"),
         ("project: {type: book}\nbook: {chapters: [index.qmd]}\nexecute: {echo: no}\n", 3, "'no'"),
         ("project: {type: book}\nbook: {chapters: [index.qmd]}\nmetadata-files: [m]\n", 3, "'m'"),
+        (
+            "project: {type: book}\nbook: {chapters: [index.qmd]}\nformat: {html: {toc: 2}}\n",
+            3,
+            "toc",
+        ),
+        ("project: {type: book}\nbook:\n  chapters: [index.qmd]\n title: A\n", 4, "invalid YAML"),
     ],
 )
 def test_what_is_refused(tmp_path: Path, yaml: str, line: int, words: str) -> None:
@@ -136,15 +144,6 @@ def test_a_chapter_without_a_title(make_book: MakeBook) -> None:
     project = load_project(make_book(index_qmd="Text.\n"), problems)
     assert project.chapters[0].title == "index"
     assert "no title" in problems.found[0].message
-
-
-def test_conformance_errors(conformance: Path) -> None:
-    with pytest.raises(SourceError, match=r"_quarto.yml:7: .*ghost\.qmd"):
-        load_project(conformance / "error-chapter" / "src", Problems())
-    with pytest.raises(SourceError, match=r"index\.qmd:2"):
-        load_project(conformance / "error-yaml" / "src", Problems())
-    with pytest.raises(SourceError, match=r"index\.qmd:5: 'toc'"):
-        load_project(conformance / "error-format-option" / "src", Problems())
 
 
 def test_keys_without_effect_are_told_and_stop_nothing(make_book: MakeBook) -> None:

@@ -80,6 +80,13 @@ def test_what_is_not_a_cell() -> None:
 ```
 -->
 
+<!-- a
+--> b <!--
+```{python}
+8
+```
+-->
+
 `<!--` in code opens no comment.
 
 ```{python}
@@ -106,6 +113,7 @@ def test_blank_lines_around_the_code_go() -> None:
     ("text", "line", "words"),
     [
         ("a\n\n```{python}\n1\n", 3, "cell that opens here is not closed"),
+        ("a\n\n````{python}\n1\n", 3, "a line '````' at the same indent"),
         ("```python\n1\n", 1, "code block that opens here is not closed"),
         ("- a\n\n  ```{python}\n  1\n```\n", 3, "same indent"),
         ("a\n\n<!-- b\n\nc\n", 3, "comment that opens here is not closed"),
@@ -152,6 +160,9 @@ GOOD_DIVS = [
     "- a\n\n    ::: {.b}\n    x\n    :::\n",
     "```\n:::\n```\n",
     "Indented:\n\n    :::\n",
+    "    :::\n",
+    "- a\n\nText\n\n    :::\n",
+    "    code\n::: {.b}\nx\n:::\n",
     "::: {.a\n  b=c}\nx\n:::\n",
     "<!--\n:::\n-->\n",
     "# A\n::: {.b}\nx\n:::\n",
@@ -161,11 +172,11 @@ GOOD_DIVS = [
 ]
 
 
-@pytest.mark.parametrize("text", GOOD_DIVS)
-def test_divs_that_pair_up(text: str) -> None:
-    problems = Problems()
-    check_divs(split_lines(text, file="a.qmd"), problems)
-    assert not problems.found
+def test_divs_that_pair_up() -> None:
+    for text in GOOD_DIVS:
+        problems = Problems()
+        check_divs(split_lines(text, file="a.qmd"), problems)
+        assert not problems.found, text
 
 
 @pytest.mark.parametrize(
@@ -175,6 +186,7 @@ def test_divs_that_pair_up(text: str) -> None:
         (":::: {.a}\n\n::: {.b}\n:::\n", 1, "is not closed"),
         ("::: {.b}\n:::\n\n:::\n", 4, "closes no div"),
         ("- ::: {.b}\n  x\n", 1, "is not closed"),
+        ("- a\nlazy\n\n    ::: {.b}\n    x\n", 4, "is not closed"),
     ],
 )
 def test_divs_that_do_not(text: str, line: int, words: str) -> None:
@@ -185,7 +197,8 @@ def test_divs_that_do_not(text: str, line: int, words: str) -> None:
 
 
 def test_a_div_glued_to_a_paragraph() -> None:
-    problems = Problems()
-    check_divs(split_lines("Text\n::: {.b}\nx\n:::\n", file="a.qmd"), problems)
-    assert problems.found[0].line == 2
-    assert "blank line" in (problems.found[0].hint or "")
+    for above in ("Text\n", "Text\n    more\n"):
+        problems = Problems()
+        check_divs(split_lines(f"{above}::: {{.b}}\nx\n:::\n", file="a.qmd"), problems)
+        assert problems.found[0].line == 1 + above.count("\n")
+        assert "blank line" in (problems.found[0].hint or "")

@@ -8,12 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from mlsim_book.build import StrictError, build
+from mlsim_book.build import build
 from mlsim_book.errors import Problems, SourceError
 from mlsim_book.read.document import Cell
 from mlsim_book.read.lines import split_lines
 from mlsim_book.read.project import load_project
 from mlsim_book.read.qmd import parse_blocks
+from mlsim_book.read.shown_cells import advise_languages
 from mlsim_book.render.notebooks import make_notebooks
 from mlsim_book.run.pages import parse_pages
 from mlsim_book.site.template import strip_tags
@@ -44,6 +45,7 @@ def shown(text: str) -> str:
         ("````{text}\n```\n````\n", "```` {.text}\n```\n````\n"),
         ("- a\n\n  ```{bash}\n  if x\n    y\n\n  fi\n  ```\n",
          "- a\n\n  ``` {.bash}\n  if x\n    y\n\n  fi\n  ```\n"),
+        ("- a\n\n  ```{bash}\n x\n  ```\n", "- a\n\n  ``` {.bash}\n  x\n  ```\n"),
     ],
 )  # fmt: skip
 def test_code_without_its_option_lines(cell: str, markdown: str) -> None:
@@ -118,18 +120,32 @@ def test_notebooks_have_them_as_text(book: Path) -> None:
     assert not problems.found
 
 
-@pytest.mark.usefixtures("with_assets")
-@pytest.mark.parametrize("name", ["Python", "pyhton", "python3", "py"])
-def test_python_misspelled_is_no_other_language(make_book: MakeBook, name: str) -> None:
-    book = make_book(index_qmd=f"# A\n\n```{{{name}}}\n1 / 0\n```\n")
-    lines: list[str] = []
-    with pytest.raises(StrictError):
-        build(book, progress=lines.append)
-    (told,) = [line for line in lines if line.startswith("ERROR: ")]
-    assert told.startswith(f"ERROR: index.qmd:3: a cell in '{name}' is shown, not run")
-    assert "Write ```{python}" in told
-    site = build(book, lenient=True, progress=str)
-    assert "1 / 0" in strip_tags((site / "index.html").read_text("utf-8"))
+def test_python_misspelled_is_no_other_language() -> None:
+    for name in ("Python", "pyhton", "python3", "py"):
+        problems = Problems()
+        advise_languages(split_lines(f"a\n\n```{{{name}}}\n1 / 0\n```\n", file="a.qmd"), problems)
+        [told] = problems.found
+        assert (told.line, told.message.split(":")[0]) == (
+            3, f"a cell in '{name}' is shown, not run",
+        )  # fmt: skip
+        assert "Write ```{python}" in (told.hint or "")
+        assert not problems.advice
+    assert shown("```{pyhton}\n1 / 0\n```\n") == "``` {.pyhton}\n1 / 0\n```\n"
+
+
+def test_each_other_language_is_told_of_once() -> None:
+    text = "".join(
+        f"```{{{name}}}\nx\n```\n\n" for name in ("python", "r", "dot", "r", "cython", "ojs")
+    )
+    problems = Problems()
+    advise_languages(split_lines(text, file="a.qmd"), problems)
+    assert [(each.line, each.message.split("'")[1]) for each in problems.advice] == [
+        (5, "r"), (17, "cython"), (21, "ojs"),
+    ]  # fmt: skip
+    hints = [each.hint or "" for each in problems.advice]
+    assert ["wants R" in each for each in hints] == [True, False, False]
+    assert ["reader's browser" in each for each in hints] == [False, False, True]
+    assert not problems.found
 
 
 def test_a_diagram_in_a_list_stays_in_it() -> None:
@@ -137,3 +153,10 @@ def test_a_diagram_in_a_list_stays_in_it() -> None:
     assert all(line.startswith("  ") for line in text.splitlines()[1:] if line.strip())
     assert text.count("graph LR") == 2
     assert "%%|" not in text
+
+
+def test_a_diagram_with_a_label_is_a_figure() -> None:
+    text = shown('```{dot}\n//| label: fig-m\n//| fig-cap: "A *b*\n//|   c"\ngraph {}\n```\n')
+    assert "::: {#fig-m}" in text
+    assert "\nA *b* c\n" in text
+    assert "fig-cap" not in text

@@ -11,7 +11,7 @@ from mlsim_book.read.yamlfile import load_yaml, read_yaml
 
 
 def test_scalars_are_those_of_json() -> None:
-    text = "a: yes\nb: true\nc: 2024-05-06\nd: 1e3\ne: 010\nf: null\ng: on\nh: 12:30\ni: ~\n"
+    text = "a: yes\nb: true\nc: 2024-05-06\nd: 1e3\ne: 010\nf: null\ng: on\nh: 12:30\ni: ~\nj: 0x1F\nk: 0o17\n"
     assert load_yaml(text, file="x.yml").data == {
         "a": "yes",
         "b": True,
@@ -22,6 +22,8 @@ def test_scalars_are_those_of_json() -> None:
         "g": "on",
         "h": "12:30",
         "i": None,
+        "j": 31,
+        "k": 15,
     }
 
 
@@ -45,10 +47,10 @@ def test_anchors_and_merge_keys() -> None:
 @pytest.mark.parametrize(
     ("text", "line", "words"),
     [
-        ('ok: 1\ntitle: "unclosed\ntoc: true\n', 12, "end of stream"),
-        ("a: 1\nb: c: d\n", 12, "mapping values"),
+        ('ok: 1\ntitle: "unclosed\ntoc: true\n', 12, "Check quotes and indentation"),
+        ("a: 1\nb: c: d\n", 12, "a value that contains"),
         ("a: 1\n\na: 2\n", 13, "twice"),
-        ("x: !expr 1 + 1\n", 11, "!expr"),
+        ("x: !expr 1 + 1\n", 11, "Tags such as !expr need R"),
         ("? [a, b]\n: c\n", 11, "a key must be a word"),
     ],
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import re
 from pathlib import Path
 from typing import Any
@@ -204,9 +205,32 @@ def test_shortcodes(tmp_path: Path, call: str, found: str) -> None:
     assert not problems.found
 
 
-def test_shortcodes_that_make_no_sense() -> None:
+def test_filler_in_parts_and_images_of_a_size() -> None:
+    first = {"L": 1, "S": 2, "N": 3, "A": 4}  # the letters with which paragraphs begin
+
+    def numbers(call: str) -> list[int]:
+        parts = (lipsum(call.split()) or "").split("\n\n")
+        return [5 if each.startswith("Nam") else first[each[0]] for each in parts]
+
+    assert numbers("") == [1, 2, 3, 4, 5]
+    assert numbers("3") == [1, 2, 3]
+    assert numbers("2-4") == [2, 3, 4]
+    assert numbers("4-2") == [4, 3, 2]
+    assert numbers("5-7") == [5, 1, 2]  # there are five
+    for call, width, height, letters in [
+        ("70 30", 70, 30, 3),
+        ("50", 50, 50, 5),
+        ("", 100, 100, 10),
+        ("9 7", 9, 7, 1),
+    ]:
+        image = placeholder(call.split()) or ""
+        svg = base64.b64decode(image.partition("base64,")[2].rstrip(")")).decode()
+        assert f'width="{width}" height="{height}" viewBox="0 0 {width} {height}"' in svg
+        assert f'font-size="{letters}"' in svg
+        assert f">{width} x {height}</text>" in svg
     assert lipsum(["many"]) is None
     assert placeholder(["wide"]) is None
+    assert placeholder(["40", "high"]) is None
 
 
 # --------------------------------------------------- formats and languages

@@ -17,7 +17,7 @@ from mlsim_book.read.lines import split_lines
 from mlsim_book.read.places import Reporter
 from mlsim_book.read.qmd import parse_blocks
 from mlsim_book.render.crossref import Words, build_index, resolve
-from mlsim_book.render.media import video
+from mlsim_book.render.media import kbd, video
 from mlsim_book.render.to_html import RenderedPage, render_pages
 
 CHAPTER = Chapter("a.qmd", "a.html", "T", 1)
@@ -203,17 +203,32 @@ def test_a_diagram_shows_its_source_and_keeps_its_label(tmp_path: Path) -> None:
     assert "mermaid diagram" in page.notes[0][0]
 
 
+WIDE = ' style="aspect-ratio: {}; width: 100%"'
+
+
 @pytest.mark.parametrize(
     ("call", "found"),
     [
-        ("https://www.youtube.com/watch?v=ab_c", "https://www.youtube.com/embed/ab_c"),
-        ("https://vimeo.com/123", "https://player.vimeo.com/video/123"),
-        ("film.mp4", '<source src="film.mp4">'),
+        ("https://www.youtube.com/watch?v=ab_c", f'"https://www.youtube.com/embed/ab_c"{WIDE.format("16 / 9")} '),
+        ("https://youtu.be/ab start=7", '"https://www.youtube.com/embed/ab?start=7" '),
+        ("https://vimeo.com/123 aspect-ratio=4x3", f'"https://player.vimeo.com/video/123"{WIDE.format("4 / 3")} '),
+        ("https://players.brightcove.net/1 height=30 width=40", 'net/1" width="40" height="30" title='),
+        ("src=film.mp4 width=5", 'preload="metadata" width="5" title="A film"><source src="film.mp4">'),
     ],
-)
+)  # fmt: skip
 def test_videos(call: str, found: str) -> None:
-    html = video([call, "title=A film"])
+    html = video([*call.split(), "title=A film"])
     assert html is not None
     assert found in html
     assert 'title="A film"' in html
+    assert ("<iframe" in html) == ("http" in call)
     assert video([]) is None
+    assert 'title="So"' in (video(["a.mp4", "aria-label=So"]) or "")
+
+
+def test_keys_of_other_systems() -> None:
+    assert kbd(["win=Ctrl-S", "linux=F2", "x=y"]) == (
+        '`<kbd title="linux: F2, windows: Ctrl-S" data-linux="F2" data-windows="Ctrl-S">Ctrl-S</kbd>`{=html}'
+    )
+    assert kbd(["mode=plain"]) is None
+    assert kbd([]) is None

@@ -6,10 +6,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from kept import cases
 
 from mlsim_book.build import StrictError, build
 from mlsim_book.errors import SourceError
-from mlsim_book.render.html_tree import edited, parse
+from mlsim_book.render.html_tree import edited
 from mlsim_book.render.terms import Entry, Terms
 
 MakeBook = Callable[..., Path]
@@ -39,55 +40,9 @@ def test_a_hint_links_to_the_entry_and_tells_the_definition() -> None:
     assert used == ["term-bw"]
 
 
-@pytest.mark.parametrize(
-    ("html", "words"),
-    [
-        # first occurrence of each, the longest spelling first, any spelling counts
-        ("<p>Bandwidth, memory bandwidth, memory.</p>", ["Bandwidth", "memory"]),
-        ("<p>memory bandwidth</p><p>bandwidth</p>", ["memory bandwidth"]),
-        ("<p>memory\nbandwidths</p>", ["memory\nbandwidths"]),
-        ("<p>FLOPs and flop</p>", ["FLOPs"]),
-        # whole words
-        ("<p>bandwidth-limited, high-bandwidth, memorys2, memory_x</p>", []),
-        ("<p>Memory-bound, then memory.</p>", ["Memory-bound", "memory"]),
-        ("<p>memory's, (memory)</p>", ["memory"]),
-        ("<p>R&amp;D &amp; amps</p>", ["amps"]),
-        # running text
-        ("<ul><li>memory</li></ul>", ["memory"]),
-        ('<div class="callout-body-container callout-body">memory</div>', ["memory"]),
-        ("<p>in <strong>bold <em>memory</em></strong></p>", ["memory"]),
-        ("<dl><dt>memory</dt><dd>FLOP</dd></dl>", ["FLOP"]),
-        # and what is none
-        ("<div>memory</div>", []),
-        ("<h2>memory</h2><section><h3>FLOP</h3></section>", []),
-        ("<p><a href='x'>memory</a> <code>FLOP</code></p>", []),
-        ('<p><span class="math inline">memory</span></p>', []),
-        ("<figure><figcaption><p>memory</p></figcaption></figure>", []),
-        ("<table><tr><td><p>memory</p></td></tr></table>", []),
-        ("<blockquote><p>memory</p></blockquote>", []),
-        ('<p><span class="opens" data-opens="o">memory</span></p>', []),
-        ("<!-- <p>memory</p> --><script>if (a < b) '<p>memory</p>'</script>", []),
-        ('<p title="memory > FLOP">x</p>', []),
-        ("<p>a <br> b<img alt='memory'> FLOP</p>", ["FLOP"]),
-        # after something that got no hint, the search goes on
-        ("<h2>Memory</h2><p>memory</p>", ["memory"]),
-        ("<p>stray </b> memory</p></div><p>FLOP", ["memory", "FLOP"]),
-    ],
-)
+@pytest.mark.parametrize(("html", "words"), cases("hints.toml"))
 def test_where_hints_go(html: str, words: list[str]) -> None:
     assert hinted(html) == words
-
-
-def test_no_terms_no_hints() -> None:
-    assert Terms([]).hint("<p>s</p>", "g.html") == ("<p>s</p>", [])
-
-
-def test_markup_knows_places() -> None:
-    html = '<div class="a"><p>x<br>y</p></div>'
-    (block,) = parse(html).all("a")
-    assert html[block.inner : block.inner_end] == "<p>x<br>y</p>"
-    assert block.attribute("class") == "a"
-    assert block.attribute("id") is None
 
 
 # ------------------------------------------------------------- whole books

@@ -130,10 +130,7 @@ COPY = (
 NEEDS = "The chapter's page offers both in a zip. For what pots uses, pip needs a network."
 SAYS = [
     ({}, f"- {BESIDE} {NEEDS} - {CLONE}"),
-    (
-        {"site_url": CLOSED},
-        f"{ONLINE} {COPY} - {BESIDE} That line has its address. - {CLONE}",
-    ),
+    ({"site_url": CLOSED}, f"{ONLINE} {COPY} - {BESIDE} That line has its address. - {CLONE}"),
     ({"repo_url": "file:///nowhere"}, f"{ONLINE} - {BESIDE} - {CLONE}"),
 ]
 

@@ -4,25 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import io
+import os
 import random
 import re
 from collections.abc import Sequence
 
+from kept import text
+
 from mlsim_book.render.live_code import Code, live_sources
 
-FIRST = """\
-import random
-rng = random.Random(0)
-def first(v): return v[0] if isinstance(v, (list, tuple)) and v else v
-def seq(v): return v if isinstance(v, list) else [v]
-def call(v): return v() if callable(v) else v
-def f(z): return z
-def g(z): return [z]
-a = b = []
-c = [1]
-d = {}
-e = [c]
-"""
+FIRST = text("live_first_cell.py.txt")
 # N is a name, V a value, S a statement; there are five names, so that they meet.
 VALUES = (
     "N", "N", "1", "[N, V]", "{'k': V}", "first(V)", "[q for q in seq(N)]", "(lambda: V)",
@@ -35,7 +26,7 @@ STATEMENTS = (
     "def f(z):\n    y = seq(z)\n    y.append(N)\n    return N", "N = N = []",
     "def g(z):\n    N.append(z)\n    return 1",
 )  # fmt: skip
-PAGES = 500
+PAGES = 500 if os.environ.get("MLSIM_JUDGE") else 120
 
 
 def made(chance: random.Random, text: str, depth: int = 0) -> str:

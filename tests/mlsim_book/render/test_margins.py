@@ -31,23 +31,12 @@ def test_a_page_without_margins_stays_byte_for_byte() -> None:
     assert place_margins(html, notes=True, references={"ref-a": "x"}) is html
 
 
-def test_neighbours_share_a_container(tmp_path: Path) -> None:
-    html = placed(tmp_path, "::: {.column-margin}\nA\n:::\n\n::: {.aside}\nB\n:::\n\nText\n")
-    inner = '<div class=""><p>A</p></div><div class="margin-aside"><p>B</p></div>'
-    assert html == f"{CONTAINER}{inner}</div><p>Text</p>"
-
-
 def test_an_aside_leaves_its_paragraph(tmp_path: Path) -> None:
     html = placed(tmp_path, "Text [so]{.aside} on.\n")
     inner = f'{CONTAINER}<span class="margin-aside">so</span></div>'
     assert html == f'<div class="page-columns page-full"><p>Text on.</p>{inner}</div>'.replace(
         "Text on", "Text  on"
     )
-
-
-def test_in_lists_it_stands_behind_the_outermost(tmp_path: Path) -> None:
-    html = placed(tmp_path, "- a\n  - b [so]{.aside}\n\nAfter.\n")
-    assert re.search(r"</ul></li></ul><div class=\"no-row-height", html)
 
 
 def test_footnotes(tmp_path: Path) -> None:
@@ -76,10 +65,11 @@ def test_a_footnote_of_a_table_stands_behind_the_box_that_scrolls() -> None:
     html = place_margins(
         '<div class="table-scroll"><table><tbody><tr><td>1<a href="#fn1" class="footnote-ref">'
         "<sup>1</sup></a></td></tr></tbody></table></div>"
-        '<section class="footnotes"><ol><li id="fn1"><p>A.</p></li></ol></section>',
+        '<section class="footnotes"><ol><li id="fn1"><p>A.</p>B</li></ol></section>',
         notes=True,
     )
-    assert f"</table></div>{CONTAINER}" in html
+    note = '<div id="fn1"><p><sup>1</sup>&nbsp;A.</p>B</div>'
+    assert f"</table></div>{CONTAINER}{note}</div>" in html
 
 
 def test_citations() -> None:
@@ -155,4 +145,76 @@ def test_out_of_callouts_and_tabs(tmp_path: Path) -> None:
     assert (
         'class="margin-aside tabset-margin-content tabset-1-2-tab-margin-content collapse"' in html
     )
-    assert html.index("tabset-margin-container") < html.index("panel-tabset")
+    assert html.index('<div class="tabset-margin-container') < html.index("panel-tabset")
+
+
+@pytest.mark.parametrize(
+    ("column", "beside"),
+    [
+        ("column-page-left", True), ("column-screen-inset-left", True), ("column-page", False),
+        ("column-page-right", False), ("column-body-outset", False), ("column-margin", False),
+    ],
+)  # fmt: skip
+def test_a_caption_has_room_beside_what_leaves_the_right_margin_free(
+    column: str, beside: bool
+) -> None:
+    figure = '<div class="quarto-figure margin-caption"><figure><p>x</p><figcaption>C</figcaption></figure></div>'
+    html = place_margins(f'<div class="{column}">{figure}</div>')
+    assert ('<figcaption class="margin-caption">' in html) == beside
+    assert html.count("margin-caption") == beside
+
+
+def test_blocks_that_hold_no_container_by_hand() -> None:
+    note = '<span class="column-margin margin-aside">N</span>'
+    kept = '<span class="margin-aside">N</span>'
+    full = 'class="page-columns page-full"'
+    for html, placed_ in [
+        # a description, a list in a list, a quotation, a heading, a row of a layout
+        (f"<dl><dt>a</dt><dd>b{note}</dd></dl>",
+         f"<dl {full}><dt>a</dt><dd>b</dd>{CONTAINER}<div>{kept}</div></div></dl>"),
+        (f"<ul><li><ol><li>a{note}</li></ol></li></ul>",
+         f"<ul><li><ol><li>a</li></ol></li></ul>{CONTAINER}{kept}</div>"),
+        (f"<blockquote>{note}</blockquote>",
+         f"<div {full}><blockquote></blockquote>{CONTAINER}{kept}</div></div>"),
+        (f"<h2>a</h2>{note}", f"<h2>a</h2>{CONTAINER}{kept}</div>"),
+        # two of one paragraph share a container, one before a container joins it
+        (f"<p>a{note}b{note}</p>",
+         f"<div {full}><p>ab</p>{CONTAINER}{kept}{kept}</div></div>"),
+        # a box that scrolls
+        (f'<div class="table-scroll"><table><tbody><tr><td>a{note}</td></tr></tbody></table></div>',
+         f'<div class="table-scroll"><table><tbody><tr><td>a</td></tr></tbody></table></div>{CONTAINER}{kept}</div>'),
+        # within a wide block, the wide one holds
+        (f'<div class="column-page"><p>a{note}</p></div>', f'<div class="column-page"><p>a{kept}</p></div>'),
+        (f'<div class="column-screen"><p>{note}</p></div>',
+         f'<div class="column-screen page-columns page-full"><div {full}><p></p>{CONTAINER}{kept}</div></div></div>'),
+    ]:  # fmt: skip
+        assert place_margins(html) == placed_, html
+
+
+def test_a_caption_of_a_table_stands_behind_it() -> None:
+    html = place_margins(
+        '<div class="quarto-figure margin-caption"><table><caption>C <b>d</b></caption>'
+        "<tbody><tr><td>1</td></tr></tbody></table></div>"
+    )
+    assert "<caption" not in html
+    assert '</table><div class="quarto-table-caption margin-caption">C <b>d</b></div>' in html
+
+
+def test_a_citation_of_a_caption_in_the_margin_stays_in_it() -> None:
+    link = '<a href="refs.html#ref-a" role="doc-biblioref">x</a>'
+    entry = '<div id="ref-a" class="csl-entry">A.</div>'
+    html = place_margins(
+        f'<figure class="quarto-figure margin-caption"><figcaption>{link}</figcaption></figure>',
+        references={"ref-a": entry},
+    )
+    assert f"{link}{entry}</figcaption>" in html
+
+
+def test_a_simple_callout_says_so_of_what_left_it() -> None:
+    for style, more in [("simple", " callout-margin-content-simple"), ("default", "")]:
+        html = place_margins(
+            f'<div class="callout callout-style-{style}"><div class="callout-body-container">'
+            '<p>a<span class="column-margin aside">N</span></p></div></div>'
+        )
+        noted = f'<span class="aside callout-margin-content{more}">N</span>'
+        assert f"<p>a</p></div></div>{CONTAINER}{noted}</div>" in html

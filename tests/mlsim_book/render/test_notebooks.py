@@ -12,6 +12,7 @@ from typing import Any
 import measured_form
 import nbformat
 import pytest
+from kept import cases, text
 
 from mlsim_book.errors import Problems
 from mlsim_book.model import Chapter, ExecutedPage
@@ -19,104 +20,22 @@ from mlsim_book.read.labels import label_texts
 from mlsim_book.read.project import load_project
 from mlsim_book.render.notebooks import check_notebooks, make_notebooks, write_notebooks
 
-PAGE = """\
-# How long {#sec-long}
-
-See @fig-boil, [-@tbl-b], @sec-other and @eq-a [@pour2015, p. 3]. Go [there](../b.qmd#x) or
-[out](https://e.org). The answer is `{python} 6 * 7`.[^1]
-
-[^1]: A *note*.
-
-::: {.callout-tip}
-## Learn
-1. this
-:::
-
-::: {.callout-note collapse="true"}
-## Solution with $x$
-Hidden **text**.
-:::
-
-$$
-t = \\frac{m}{P}
-$$ {#eq-a}
+PAGE, FOLDS = text("notebook_page.qmd.txt"), text("notebook_folds.qmd.txt")
+MEASURED = """# A
 
 ```{python}
-#| label: set-up
-#| echo: false
-power = 2000
-```
+#| classes: measured
+import time
 
-::: {.panel-tabset}
-
-## Python
-
-```{python}
-print(power)
-power + 1
-```
-
-## By hand
-
-Text.
-:::
-
-```{python}
-#| label: fig-boil
-#| fig-cap: "Falls; see @eq-a."
-import matplotlib.pyplot as plt
-plt.plot([1, 2])
-plt.show()
+print(f"FP32 took {time.perf_counter():8.3f} s, {time.perf_counter_ns()} ns")
+time.perf_counter()
 ```
 
 ```{python}
-#| eval: false
-never()
-```
-
-```{python}
-#| error: true
-int("no")
-```
-
-```{python}
-#| warning: false
-import warnings
-warnings.warn("quiet")
-```
-
-```{python}
-object()
-```
-
-```{python}
-#| echo: false
-#| output: asis
-print("::: {#exr-a}\\n\\n## Twice\\n\\nCompute *it*.\\n\\n:::\\n")
-```
-
-| a | b |
-|---|--:|
-| 1 | 2 |
-
-: Things {#tbl-b}
-
-![Kettle](kettle.svg){#fig-kettle}
-
-## Deeper {#sec-deep}
-
-::: {.content-visible when-format="pdf"}
-Only on paper.
-:::
-
-```{python}
-power + 1
-```
-
-```{python}
-power + 1
+print(6 * 7)
 ```
 """
+
 
 BIB = "@article{pour2015, author={Pour, Ina}, title={Spouts}, journal={K}, year={2015}}\n"
 EXTRA = "bibliography: r.bib\nmlsim-book: {package: json, path: pkg, extras: [all]}\n"
@@ -170,21 +89,7 @@ def test_a_notebook(book: Path) -> None:
 def test_its_markdown(book: Path) -> None:
     cells = made(book)["t/a.ipynb"]["cells"]
     text = "\n\n".join(source(cell) for cell in cells if cell["cell_type"] == "markdown")
-    for part in (
-        "See Figure\u00a01.1, 1.1, Chapter\u00a02 and Equation\u00a01.1 (Pour 2015, 3).",
-        "Go there or [out](https://e.org). The answer is 42. (A *note*.)",
-        "> **Learn**\n>\n> 1.  this",
-        "<details>\n<summary>Solution with",
-        "Hidden **text**.\n\n</details>",
-        "$$\nt = \\frac{m}{P} \\tag{1.1}$$",
-        "## By hand\n\nText.",
-        "*Figure 1.1: Falls; see Equation\u00a01.1.*",
-        "``` python\nnever()\n```",
-        "**Exercise 1.1: Twice**\n\nCompute *it*.",
-        "*Table 1.1: Things*",
-        "*Figure 1.2: Kettle*",
-        "## References\n\nPour, Ina. 2015.",
-    ):
+    for (part,) in cases("notebook_markdown.toml"):
         assert part in text
     for gone in (":::", "{#", "{.", "Only on paper", "{python}", "@fig", "callout"):
         assert gone not in text
@@ -221,23 +126,34 @@ def test_write_check_and_drift(book: Path) -> None:
     assert "belongs to no chapter" in problems.found[0].message
 
 
-def test_nbval_passes_on_a_copy_elsewhere(
+def test_nbval_passes_on_a_copy_elsewhere_and_sees_what_differs(
     book: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
+    """Cells: 9 of a page, 8 of one whose code is left out in part, 3 of which one measures."""
+    for name, page in {"folds": FOLDS, "measured": MEASURED}.items():
+        (book / f"{name}.qmd").write_text(page)
+    yaml = book / "_quarto.yml"
+    yaml.write_text(
+        yaml.read_text().replace("- b.qmd", "- b.qmd\n    - folds.qmd\n    - measured.qmd")
+    )
     elsewhere = tmp_path_factory.mktemp("empty")
     write_notebooks(load_project(book, Problems()), elsewhere, Problems())
-    command = [sys.executable, "-m", "pytest", "--nbval", "-q", "-p", "no:cacheprovider"]
-    done = subprocess.run(
-        [*command, str(elsewhere)], cwd=elsewhere, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stdout
-    assert "9 passed" in done.stdout
-    path = elsewhere / "t" / "a.ipynb"
-    path.write_text(path.read_text().replace("2000\\n", "2001\\n"))
-    done = subprocess.run(
-        [*command, str(elsewhere)], cwd=elsewhere, capture_output=True, text=True, check=False
-    )
-    assert "1 failed" in done.stdout
+    (elsewhere / "conftest.py").write_text(measured_form.as_conftest())
+    command = [sys.executable, "-m", "pytest", "--nbval", "-q", "-p", "no:cacheprovider", "."]
+
+    def run() -> str:
+        done = subprocess.run(command, cwd=elsewhere, capture_output=True, text=True, check=False)
+        return done.stdout
+
+    assert "20 passed" in run()
+    for name, old, new in [
+        ("t/a", "2000\\n", "2001\\n"), ("measured", "took # s", "took # B"), ("measured", "42", "43"),
+    ]:  # fmt: skip
+        path = elsewhere / f"{name}.ipynb"
+        path.write_text(path.read_text().replace(old, new))
+    said = run()
+    assert "3 failed, 17 passed" in said
+    assert "another form" in said
 
 
 def test_front_matter_decides(make_book: MakeBook) -> None:
@@ -283,75 +199,8 @@ def test_shortcodes_that_stay_are_noted(make_book: MakeBook) -> None:
     assert "'var'" in problem.message
 
 
-FOLDS = """# A
-
-```{python}
-#| echo: false
-import json
-import math
-share = 0.5
-said = json.dumps(share)
-assert share < 1
-```
-
-The share is `{python} said`.
-
-```{python}
-#| include: false
-print("nobody reads this")
-assert said
-```
-
-More.
-
-```{python}
-#| include: false
-print(share)
-half = share / 2
-import warnings
-warnings.warn("quiet")
-```
-
-```{python}
-#| echo: false
-#| output: asis
-def twice(n):
-    return 2 * n
-print("Twice is *" + str(twice(1)) + "*.")
-print("\\n~~~ {.python .notebook-cell}\\nprint(hidden_too)\\n~~~")
-```
-
-```{python}
-#| echo: false
-#| label: tbl-a
-#| tbl-cap: Things
-unread = 3
-math.floor(half)
-```
-
-```{python}
-#| code-fold: true
-unread = 4
-assert share
-twice(share)
-```
-
-```{python}
-#| code-fold: show
-share
-```
-
-```{python}
-#| eval: false
-never()
-```
-"""
-
-
-def test_code_that_feeds_nothing_is_left_out_and_the_rest_of_it_folded(
-    make_book: MakeBook, tmp_path_factory: pytest.TempPathFactory
-) -> None:
-    root = make_book(index_qmd=FOLDS.replace("half = ", "hidden_too = half = "))
+def test_code_that_feeds_nothing_is_left_out_and_the_rest_of_it_folded(make_book: MakeBook) -> None:
+    root = make_book(index_qmd=FOLDS)
     notebook = made(root)["index.ipynb"]
     nbformat.validate(nbformat.from_dict(notebook))
     fold = {"cellView": "form", "jupyter": {"source_hidden": True}}
@@ -359,10 +208,7 @@ def test_code_that_feeds_nothing_is_left_out_and_the_rest_of_it_folded(
     code = [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]
     assert [(source(cell), cell["metadata"]) for cell in code] == [
         ("import math\nshare = 0.5", fold),
-        (
-            'hidden_too = half = share / 2\nimport warnings\nwarnings.warn("quiet")',
-            fold | ignored,
-        ),
+        ('hidden_too = half = share / 2\nimport warnings\nwarnings.warn("quiet")', fold | ignored),
         ("def twice(n):\n    return 2 * n", fold | ignored),
         ("print(hidden_too)", ignored),
         ("math.floor(half)", fold),
@@ -374,28 +220,6 @@ def test_code_that_feeds_nothing_is_left_out_and_the_rest_of_it_folded(
     assert told[:2] == ["# A", "The share is 0.5.\n\nMore."]
     assert "Twice is *2*." in told
 
-    elsewhere = tmp_path_factory.mktemp("folds")
-    write_notebooks(load_project(root, Problems()), elsewhere, Problems())
-    command = [sys.executable, "-m", "pytest", "--nbval", "-q", "-p", "no:cacheprovider", "."]
-    done = subprocess.run(command, cwd=elsewhere, capture_output=True, text=True, check=False)
-    assert "7 passed" in done.stdout
-
-
-MEASURED = """# A
-
-```{python}
-#| classes: measured
-import time
-
-print(f"FP32 took {time.perf_counter():8.3f} s, {time.perf_counter_ns()} ns")
-time.perf_counter()
-```
-
-```{python}
-print(6 * 7)
-```
-"""
-
 
 def test_a_notebook_keeps_the_form_of_what_was_measured(make_book: MakeBook) -> None:
     notebook = made(make_book(index_qmd=MEASURED))["index.ipynb"]
@@ -405,26 +229,3 @@ def test_a_notebook_keeps_the_form_of_what_was_measured(make_book: MakeBook) -> 
     assert measured["metadata"]["tags"] == ["measured", "nbval-ignore-output"]
     assert plain["outputs"][0]["text"] == ["42\n"]
     assert "tags" not in plain["metadata"]
-
-
-def test_nbval_compares_the_form_of_what_was_measured(
-    make_book: MakeBook, tmp_path_factory: pytest.TempPathFactory
-) -> None:
-    elsewhere = tmp_path_factory.mktemp("measured")
-    root = make_book(index_qmd=MEASURED)
-    write_notebooks(load_project(root, Problems()), elsewhere, Problems())
-    (elsewhere / "conftest.py").write_text(measured_form.as_conftest())
-    command = [sys.executable, "-m", "pytest", "--nbval", "-q", "-p", "no:cacheprovider"]
-
-    def run() -> str:
-        return subprocess.run(
-            [*command, "."], cwd=elsewhere, capture_output=True, text=True, check=False
-        ).stdout
-
-    assert "2 passed" in run()
-    path = elsewhere / "index.ipynb"
-    text = path.read_text()
-    path.write_text(text.replace("took # s", "took # B"))
-    assert "another form" in run()
-    path.write_text(text.replace("42", "43"))
-    assert "1 failed, 1 passed" in run()

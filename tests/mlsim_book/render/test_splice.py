@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+from kept import cases, text
 
 from mlsim_book.errors import ToolError
 from mlsim_book.model import Chapter, ExecutedPage, Project
@@ -14,47 +15,7 @@ from mlsim_book.render.pandoc import run_pandoc
 from mlsim_book.render.splice import Splicer, same, splice
 from mlsim_book.render.to_html import LUA, page_config
 
-PAGE = """# Rain {#sec-rain}
-
-Water falls [@one2001]. It falls on *roofs*, $x^2$.
-
-- first
-- second
-
-Twice.
-
-Between [@two2002, p. 3], see @fig-roof.
-
-Twice.
-
-::: {.callout-note}
-Inside a box.
-:::
-
-## Roofs {#sec-roofs}
-
-Loose ends:
-
-1. one
-
-2. two
-
-Word
-:   What it means, after [@one2001].
-
-Other
-:   Another thing.
-
-![A roof](roof.svg){#fig-roof}
-
-> Quoted words.
-
-A note.[^1] The [site] is named below.
-
-[^1]: At the end.
-
-[site]: https://example.org
-"""
+PAGE = text("splice_page.qmd.txt")
 CONFIG = json.dumps(
     page_config(Project(Path(), "B", ()), ExecutedPage(Chapter("a.qmd", "", "", 1), "", {}, {}, ""))
 )
@@ -89,21 +50,7 @@ def edited(page: str, old: str, new: str) -> str | None:
 
 @pytest.mark.parametrize(
     ("old", "new", "shown"),
-    [
-        ("on *roofs*", "on **all** roofs", "on <strong>all</strong> roofs"),
-        ("It falls", "It falls [@new2010; @two2002]; it falls", 'data-index="1"></x-cite>; it'),
-        ("falls [@one2001].", "falls.", "<p>Water falls. It"),
-        ("\nBetween", "\nA new one.\n\nBetween", "<p>A new one.</p>"),
-        ("Between [@two2002, p. 3], see @fig-roof.\n\n", "", "Twice.</p>\n<p>Twice."),
-        ("- second", "- second\n- third", "<li>third</li>"),
-        ("2. two", "2. two and a half", "<p>two and a half</p>"),
-        ("Inside a box.", "Inside a wide box.\n\nAnd more.", "wide box.</p>\n<p>And more."),
-        ("Twice.", "Once.", "<p>Once.</p>"),
-        ("What it means", "What it meant", "What it meant, after"),
-        ("Quoted words.", "Other words.", "<p>Other words.</p>"),
-        ("see @fig-roof", "see @sec-roofs", 'data-key="sec-roofs"'),
-        ("It falls", "It falls on [site]", '<a href="https://example.org">site</a>'),
-    ],
+    cases("edits_of_prose.toml"),
 )  # fmt: skip
 def test_prose_is_rendered_alone(page: str, old: str, new: str, shown: str) -> None:
     html = edited(page, old, new)
@@ -111,23 +58,7 @@ def test_prose_is_rendered_alone(page: str, old: str, new: str, shown: str) -> N
     assert shown in html
 
 
-@pytest.mark.parametrize(
-    ("old", "new"),
-    [
-        ("## Roofs", "## Tiles"),
-        ("It falls", "It falls[^1]"),
-        ("It falls", "It falls^[down]"),
-        ("It falls", "\n```\nIt falls"),
-        ("It falls", "It <b>falls</b>"),
-        ("![A roof]", "![The roof]"),
-        ("\nTwice.\n\nBetween", "\n- Twice.\n\nBetween"),
-        ("Inside a box.", "Inside a box.\n:::\n\n::: {.callout-tip}\nAnother."),
-        ("The [site] is", "Here the [site] is"),
-        ("[site]: https://example.org", "[site]: https://example.com"),
-        ("It falls", "$$x$$ {#eq-x} It falls"),
-        ("Water falls", "## Water\n\nfalls"),
-    ],
-)
+@pytest.mark.parametrize(("old", "new"), cases("edits_that_reach_further.toml"))
 def test_what_may_reach_further_is_not(page: str, old: str, new: str) -> None:
     assert edited(page, old, new) is None
 

@@ -116,18 +116,6 @@ def test_theorems_and_proofs(tmp_path: Path) -> None:
     assert '<span class="proof-title"><em>Proof</em>. </span>See.' in html
 
 
-def test_links_between_pages_in_markdown_and_html(tmp_path: Path) -> None:
-    html = body(tmp_path, '[b](sub/b.qmd#x) <a href="sub/b.qmd?q=1">c</a> [r](/sub/b.qmd)\n')
-    assert html.count('href="sub/b.html') == 3
-    assert 'href="sub/b.html#x"' in html
-
-
-def test_images_load_late_and_have_an_alt(tmp_path: Path) -> None:
-    html = body(tmp_path, "Text ![](a.svg) and\n\n![Cap](a.svg){#fig-a}\n")
-    assert html.count('loading="lazy"') == 2
-    assert 'alt="Cap"' in html
-
-
 def test_wide_tables_scroll_in_their_box(tmp_path: Path) -> None:
     html = body(
         tmp_path, '| a | b |\n|---|---|\n| 1 | 2 |\n\n: C {tbl-colwidths="[30,70]" .striped}\n'
@@ -174,15 +162,6 @@ def test_a_page_is_rendered_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
     monkeypatch.setattr("mlsim_book.render.to_html.run_pandoc", never)
     assert render(tmp_path, "# A\n\nText.\n").body == first
-
-
-def test_a_drawn_image_keeps_its_place(tmp_path: Path) -> None:
-    """Its size stands on the page, so that nothing jumps when it is loaded."""
-    drawn = b'<svg xmlns="http://www.w3.org/2000/svg" width="504pt" height="302.4pt">'
-    links = Links(tmp_path, {}, {"index_files/f.svg": drawn})
-    reporter = Reporter(Problems(), tmp_path)
-    html = finish_html('<img src="index_files/f.svg" alt="A">', page_of(""), links, reporter)
-    assert 'width="672" height="403"' in html
 
 
 def test_what_is_given_keeps_its_kind(tmp_path: Path) -> None:

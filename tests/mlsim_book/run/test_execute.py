@@ -8,9 +8,10 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import kept
 import pytest
 
-from mlsim_book.errors import BookError, CellError, Problems
+from mlsim_book.errors import CellError, Problems
 from mlsim_book.read.options import page_defaults
 from mlsim_book.read.project import load_project
 from mlsim_book.read.qmd import read_document
@@ -20,49 +21,7 @@ from mlsim_book.run.pages import execute_pages
 from mlsim_book.run.results import Results
 from mlsim_book.run.stop import Stop
 
-PAGE = """\
-# Title
-
-Before: `{python} "x" in globals()`.
-
-```{python}
-x = 1
-x
-```
-
-After: `{python} x` and `{python} object()`.
-
-```{python}
-#| eval: false
-raise RuntimeError("never")
-```
-
-```{python}
-#| error: true
-int("no")
-```
-
-```{python}
-import os, sys, warnings
-print(os.path.basename(os.getcwd()), os.environ["PYTHONHASHSEED"], "matplotlib" in sys.modules)
-warnings.warn("careful")
-object()
-```
-
-```{python}
-#| fig-width: 2
-#| fig-height: 1
-import matplotlib.pyplot as plt
-plt.plot([1, 2]);
-```
-
-```{python}
-plt.rcParams["figure.figsize"]
-```
-
-```{python}
-```
-"""
+PAGE = (Path(__file__).parents[2] / "fixtures" / "texts" / "run_twice.qmd.txt").read_text("utf-8")
 
 MakeBook = Callable[..., Path]
 
@@ -94,34 +53,44 @@ def test_a_page_twice(tmp_path: Path) -> None:
     assert [value["text/plain"] for value in first.values] == ["False", "1", "<object at 0x0>"]
 
 
-@pytest.mark.parametrize(
-    ("text", "line", "words"),
-    [
-        (
-            "```{python}\n#| label: bad\n\ndef f():\n    return 1 / 0\n\n\nf()\n```\n",
-            5,
-            ["the cell 'bad' raised ZeroDivisionError", "f()", "#| error: true"],
-        ),
-        ("Text `{python} 1 +` here.\n", 1, ["`1 +`", "SyntaxError"]),
-        (
-            "a\n\n`{python} not_defined_here + 1`\n",
-            3,
-            ["NameError: name 'not_defined_here'", "`not_defined_here + 1`"],
-        ),
-    ],
-)
-def test_failures_name_the_line(tmp_path: Path, text: str, line: int, words: list[str]) -> None:
+# a page, the line that is told, and what else
+FAILING = {
+    "index.qmd": (
+        "```{python}\n#| label: bad\n\ndef f():\n    return 1 / 0\n\n\nf()\n```\n", 5,
+        ["the cell 'bad' raised ZeroDivisionError: division by zero\n", "f()", "#| error: true"],
+    ),
+    "b.qmd": ("Text `{python} 1 +` here.\n", 1, ["`1 +` raised SyntaxError"]),
+    "c.qmd": (
+        "A\n\nsum `{python} 1 +\n1` of\n", 3, ["`1 + 1` raised SyntaxError", "Write it on one line"],
+    ),
+    "d.qmd": (
+        "a\n\n`{python} 1` and\n`{python} not_here + 1`\n", 4,
+        ["`not_here + 1` raised NameError: name 'not_here'", "in a cell above it"],
+    ),
+}  # fmt: skip
+
+
+def test_all_failing_pages_are_told_of_by_their_lines(make_book: MakeBook) -> None:
+    texts = {name.replace(".", "_"): text for name, (text, _, _) in FAILING.items()}
+    root = make_book(**texts, fine_qmd="# Fine\n")
     with pytest.raises(CellError) as caught:
-        run(tmp_path, text)
-    assert (caught.value.file, caught.value.line) == ("page.qmd", line)
-    for each in words:
-        assert each in str(caught.value)
-    assert "\x1b" not in str(caught.value)
+        execute_pages(load_project(root, Problems()), Problems(), cache=PageCache(root / "cache"))
+    told = str(caught.value)
+    assert told.startswith("4 pages failed\n")
+    assert "\x1b" not in told
+    places = [f"{name}:{line}: " for name, (_, line, _) in FAILING.items()]
+    by_name = [place for place in sorted(places) if place in told]
+    assert len(by_name) == 4
+    starts = [*(told.index(place) for place in by_name), len(told)]
+    assert starts == sorted(starts)  # one behind the other, by name
+    for place, start, end in zip(by_name, starts, starts[1:], strict=False):
+        words = FAILING[place.split(":")[0]][2]
+        assert [each for each in words if each not in told[start:end]] == [], place
 
 
 def test_a_cell_that_takes_too_long(tmp_path: Path) -> None:
     started = time.monotonic()
-    with pytest.raises(CellError, match=r"page\.qmd:1: .*longer than 1 s"):
+    with pytest.raises(CellError, match=r"^page\.qmd:1: the cell ran longer than 1 s"):
         run(tmp_path, "```{python}\nimport time; time.sleep(60)\n```\n", timeout=1)
     assert time.monotonic() - started < 20
 
@@ -144,53 +113,6 @@ def test_no_kernel_for_prose(tmp_path: Path) -> None:
     assert time.monotonic() - started < 0.3
 
 
-def test_pages_of_a_book(make_book: MakeBook, tmp_path: Path) -> None:
-    root = make_book(
-        index_qmd="# Number `{python} 6 * 7`\n",
-        sub__b_qmd="---\nlang: de\n---\n\n# B\n\n```{python}\nimport os\nos.path.basename(os.getcwd())\n```\n",
-    )
-    (root / "sub" / "_metadata.yml").write_text("flavour: lime\n")
-    said: list[str] = []
-    cache = PageCache(tmp_path / "cache")
-    project = load_project(root, Problems())
-    pages = execute_pages(project, Problems(), progress=said.append, cache=cache)
-    assert [page.chapter.source for page in pages] == ["index.qmd", "sub/b.qmd"]
-    assert pages[0].chapter.title == "Number 42"
-    assert pages[1].metadata == {"flavour": "lime", "lang": "de"}
-    assert "'sub'" in pages[1].markdown
-    assert sorted(line.split(" in ")[0] for line in said) == [
-        "executed index.qmd",
-        "executed sub/b.qmd",
-    ]
-    said.clear()
-    again = execute_pages(project, Problems(), progress=said.append, cache=cache)
-    assert again == pages
-    assert sorted(said) == ["unchanged index.qmd", "unchanged sub/b.qmd"]
-    only = execute_pages(project, Problems(), chapters=["sub/b.qmd"], cache=cache, refresh=True)
-    assert only == pages[1:]
-
-
-def test_all_failing_pages_are_told_of(make_book: MakeBook, tmp_path: Path) -> None:
-    root = make_book(
-        index_qmd="# A\n\n```{python}\nraise KeyError('one')\n```\n",
-        b_qmd="# B\n\n```{python}\n1\n```\n\n`{python} two`\n",
-        c_qmd="# C\n",
-    )
-    project = load_project(root, Problems())
-    with pytest.raises(CellError) as caught:
-        execute_pages(project, Problems(), cache=PageCache(tmp_path / "cache"))
-    assert "2 pages failed" in str(caught.value)
-    assert "index.qmd:4" in str(caught.value)
-    assert "b.qmd:7" in str(caught.value)
-
-
-def test_conformance_errors(conformance: Path) -> None:
-    for name, words in (("error-cell", "the kettle is dry"), ("error-inline", "not_defined_here")):
-        project = load_project(conformance / name / "src", Problems())
-        with pytest.raises(BookError, match=words):
-            execute_pages(project, Problems())
-
-
 def test_a_stop_that_a_wait_swallows_is_said_again() -> None:
     """As `asyncio.wait_for` does in Python 3.11 if what it waits for comes just then."""
 
@@ -208,19 +130,7 @@ def test_a_stop_that_a_wait_swallows_is_said_again() -> None:
     assert time.monotonic() - started < 30
 
 
-WIDGET = """\
-```{python}
-from comm import create_comm
-kind = {"_model_module": "@jupyter-widgets/output", "_model_name": "OutputModel"}
-state = {**kind, "msg_id": "", "outputs": []}
-out = create_comm(target_name="jupyter.widget", data={"state": state})
-header = get_ipython().kernel.get_parent()["header"]
-out.send({"method": "update", "state": {"msg_id": header["msg_id"]}})
-print("inside", flush=True)
-out.send({"method": "update", "state": {"msg_id": ""}})
-print("after")
-```
-"""
+WIDGET = kept.text("widget_output.txt")
 
 
 def test_what_an_output_widget_catches_stays_on_the_page(tmp_path: Path) -> None:

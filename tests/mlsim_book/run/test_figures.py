@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from pathlib import Path
 from typing import Any
@@ -17,9 +18,14 @@ from mlsim_book.run.execute import run_document
 from mlsim_book.run.figure_data import _of_figure, csv_text, figure_rows
 from mlsim_book.run.figure_theme import (
     GROUND,
+    INK,
     READABLE,
     STYLE,
+    _hex,
+    _light,
     _linear,
+    _of_oklab,
+    _oklab,
     contrast,
     dark,
     dark_colour,
@@ -49,24 +55,78 @@ def on_dark(colour: str) -> float:
     return contrast(_linear(dark_colour(colour)), _linear(GROUND))
 
 
-@pytest.mark.parametrize("name", ["text.color", "axes.labelcolor", "xtick.labelcolor"])
-def test_letters_are_readable_in_both_looks(name: str) -> None:
-    colour = "#" + re.search(rf'{name}: "#(\w+)"', STYLE)[1]
-    assert contrast(_linear(colour), (1, 1, 1)) > READABLE
-    assert on_dark(colour) > READABLE
-
-
-def test_each_colour_of_the_cycle_is_readable_on_the_dark_ground() -> None:
+def test_letters_and_curves_of_the_style_are_readable_in_both_looks() -> None:
+    letters = ["#" + re.search(rf'{name}: "#(\w+)"', STYLE)[1]
+               for name in ("text.color", "axes.labelcolor", "xtick.labelcolor")]  # fmt: skip
+    for colour in letters:
+        assert contrast(_linear(colour), (1, 1, 1)) > READABLE
+        assert on_dark(colour) > READABLE
     colours = re.findall(r'"(\w{6})"', STYLE.split("prop_cycle")[1].split("\n")[0])
-    assert len(colours) == 6
+    assert len(colours) == len({dark_colour(f"#{each}") for each in colours}) == 6
     assert all(on_dark(f"#{each}") >= READABLE - 0.05 for each in colours)
-    assert len({dark_colour(f"#{each}") for each in colours}) == 6
 
 
-def test_greys_keep_their_contrast_and_paper_becomes_the_ground() -> None:
-    for grey in ("#eeeeee", "#999999", "#555555"):
-        assert on_dark(grey) == pytest.approx(contrast(_linear(grey), (1, 1, 1)), rel=0.03)
+# Linear light, and lightness and axes of it in Oklab: of white by its definition, of the others
+# as CSS Color 4 has them. A grey has its light's cube root as lightness, and no colour.
+OKLAB = {
+    "#ffffff": (1.0, 0.0, 0.0),
+    "#ff0000": (0.62796, 0.22486, 0.12585),
+    "#00ff00": (0.86644, -0.23389, 0.17950),
+    "#0000ff": (0.45201, -0.03246, -0.31153),
+    "#777777": (0.18447**(1 / 3), 0.0, 0.0),
+}  # fmt: skip
+# Known contrasts with white, as WCAG's checkers print them.
+ON_WHITE = {
+    "#000000": 21, "#ff0000": 4.00, "#0000ff": 8.59, "#008000": 5.14, "#767676": 4.54, "#070707": 20.14,
+}  # fmt: skip
+
+
+def test_colours_are_measured_as_published() -> None:
+    for colour, wanted in OKLAB.items():
+        light = _linear(colour)
+        assert _oklab(light) == pytest.approx(wanted, abs=2e-5), colour
+        assert _of_oklab(*_oklab(light)) == pytest.approx(light, abs=2e-5), colour
+    for colour, wanted in ON_WHITE.items():
+        for pair in ((_linear(colour), (1, 1, 1)), ((1, 1, 1), _linear(colour))):
+            assert contrast(*pair) == pytest.approx(wanted, abs=0.006), colour
+    greys = [f"#{3 * f'{value:02x}'}" for value in range(256)]
+    assert [_hex(_linear(grey)) for grey in greys] == greys
+    assert _linear("#1af") == _linear("#11aaff")
+    assert _linear("black") == (0, 0, 0)
+
+
+def test_what_a_screen_cannot_show_is_paler_by_tenths() -> None:
+    """Of blue's and of red's colour at other lightnesses, the most that can be shown."""
+    shares = set()
+    for _, a, b in (_oklab(_linear("#0000ff")), _oklab(_linear("#ff0000"))):
+        for percent in range(45, 98, 2):
+            tenths = [_light(percent / 100, n * a / 10, n * b / 10) for n in range(11)]
+            fit = [
+                n for n, light in enumerate(tenths) if -1e-3 <= min(light) <= max(light) <= 1.001
+            ]
+            shares.add(max(fit))
+            shown = [min(max(each, 0), 1) for each in tenths[max(fit)]]
+            assert _of_oklab(percent / 100, a, b) == pytest.approx(shown)
+    assert shares == set(range(11))  # a screen shows all of a colour, none, and each share between
+    assert _of_oklab(1.2, a, b) == (1, 1, 1)
+    assert _of_oklab(-0.2, a, b) == (0, 0, 0)
+
+
+def test_a_colour_keeps_its_hue_and_is_as_light_as_it_must_be() -> None:
+    """Tints of paper and greys keep their contrast; what is light enough stays as it is."""
+    for colour in ("#0072b2", "#800000", "#000080"):
+        assert READABLE <= on_dark(colour) < READABLE + 0.05, colour
+    greys = ("#eeeeee", "#999999", "#555555", "#e4e8ec", "#8a94a0", "#2b343e")
+    for colour in ("#fff4e5", "#ffe0e0", "#c8d2c8", *greys):
+        assert on_dark(colour) == pytest.approx(contrast(_linear(colour), (1, 1, 1)), rel=0.006)
+    for colour in ("#0072b2", "#800000", "#ffe0e0", "#cc79a7"):
+        before, after = (_oklab(_linear(each)) for each in (colour, dark_colour(colour)))
+        turned = math.atan2(before[1], before[2]) - math.atan2(after[1], after[2])
+        assert abs(turned) < 0.05, colour
+    for colour in ("#d55e00", "#e69f00", "#56b4e9"):
+        assert dark_colour(colour) == colour
     assert dark_colour("#ffffff") == dark_colour("white") == GROUND
+    assert dark_colour("#112233") == dark_colour("#000000") == INK  # as much as there is
 
 
 def test_the_dark_copy_has_no_card_and_light_letters() -> None:
@@ -76,9 +136,12 @@ def test_the_dark_copy_has_no_card_and_light_letters() -> None:
 
 def test_what_says_so_keeps_its_colours() -> None:
     kept = '<g id="keep-colours-1"><g style="fill: #0072b2"><path/></g><g/></g>'
-    made = dark(f'<svg>{kept}<g style="fill: #0072b2"/></svg>')
-    assert kept.replace("<g ", '<g fill="#000000" ', 1) in made
-    assert made.endswith(f'<g style="fill: {dark_colour("#0072b2")}"/></svg>')
+    other = '<g style="fill: #0072b2"/>'
+    made = dark(f"<svg>{other}{kept}{other}{kept}{other}</svg>")
+    dark_other = other.replace("#0072b2", dark_colour("#0072b2"))
+    own = kept.replace("<g ", '<g fill="#000000" ', 1)
+    between = f"{dark_other}{own}{dark_other}{own}{dark_other}"
+    assert made == f'<svg fill="{INK}">{between}</svg>'
 
 
 def test_a_group_that_never_ends_is_no_error() -> None:
@@ -102,6 +165,13 @@ def test_an_image_with_a_dark_copy_is_shown_in_both_looks() -> None:
     light, _, dark_copy = html.partition("<picture")
     assert "<source" not in light  # a dark page is printed light
     assert "(scripting: none)" in dark_copy.partition("<img")[0]  # no script makes a page dark
+    assert "style=" not in html  # there are no letters
+    made["a/x.svg"] = b'<svg width="360pt"><g transform="scale(0.1 -0.1)"/></svg>'
+    html = dressed("a/x.svg", ' src="x.svg" class="wide"', made, str) or ""
+    assert html.count(' style="min-width: 324px"') == 2  # letters of 10 pt are 9 pixels high there
+    assert html.count('class="light-content wide"') == 1
+    assert html.count('class="dark-content transparent wide"') == 1
+    assert "min-" not in (dressed("a/x.svg", ' src="x.svg" style="width: 9em"', made, str) or "")
     assert dressed("a/y.svg", ' src="y.svg"', made, str) is None
     assert dressed("a/y.png", ' src="y.png"', made, str) is None
 

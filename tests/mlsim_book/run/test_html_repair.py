@@ -21,13 +21,12 @@ SOUND = (
     "<svg viewBox='0 0 1 1'><path d='M0'/></svg><br/>",
     "<script>if (a<b) { c('</div'+'>') }</script>",
     "<style>a > b {}</style><!-- <div> -->",
+    "<div><div><a href=x>a</a><a href=y>b</a></div></div>",
 )
 
 
-@pytest.mark.parametrize("html", SOUND)
-def test_balanced_html_passes_byte_for_byte(html: str) -> None:
-    assert balanced(html)
-    assert repaired(html) is html
+def test_balanced_html_passes_byte_for_byte() -> None:
+    assert [html for html in SOUND if not balanced(html) or repaired(html) is not html] == []
 
 
 BROKEN = {
@@ -43,14 +42,18 @@ BROKEN = {
     '<a href="x>y</a> z': '&lt;a href="x&gt;y&lt;/a&gt; z',
     "<p>a<div>b</div></p>": "<p>a</p><div>b</div><p></p>",
     "<!DOCTYPE html><html><body style='margin:0'><p>x</p></body></html>": "<p>x</p>",
+    "<!DOCTYPE html><p>x</p>": "<p>x</p>",
+    "<body class=wide><p>x</p></body>": "<p>x</p>",
+    "<p>x</p><![CDATA[y]]>": "<p>x</p><!--[CDATA[y]]-->",
+    "<a>x<a>y</a></a>": "<a>x</a><a>y</a>",  # no link within a link, though each is closed
+    '<p>a</p><b title="x>y': '<p>a</p>&lt;b title="x&gt;y',
     "</div>": "<pre>&lt;/div&gt;</pre>",  # nothing is left: show what was given
 }
 
 
-@pytest.mark.parametrize("html", BROKEN)
-def test_unbalanced_html_is_repaired(html: str) -> None:
-    assert repaired(html) == BROKEN[html]
-    assert balanced(repaired(html))
+def test_unbalanced_html_is_repaired() -> None:
+    assert {html: repaired(html) for html in BROKEN} == BROKEN
+    assert [html for html in BROKEN.values() if not balanced(html)] == []
 
 
 def test_outputs_and_inline_values_are_repaired() -> None:

@@ -49,8 +49,32 @@ def test_lines_and_maths() -> None:
     assert [(each.line, each.math) for each in (a, b, c)] == [(3, True), (3, False), (5, True)]
 
 
-def test_dollars_that_are_no_maths() -> None:
-    (only,) = find_inline(run("It costs $5 and `{python} n` more."))
+def test_what_touches_and_what_stands_alone() -> None:
+    text = "`{python} a +\nb``{python} c` and `{python} d`\n\n  `{python} e` \n"
+    inlines = find_inline(run(text))
+    found = [(each.line, each.touching, each.alone, each.written) for each in inlines]
+    places = [text[each.start : each.end] for each in inlines]
+    assert places == [f"`{{python}}{written}`" for *_, written in found]
+    assert found == [
+        (1, False, False, " a +\nb"), (2, True, False, " c"), (2, False, False, " d"),
+        (4, False, True, " e"),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "It costs $5 and `{python} n` more.",
+        "It costs $ 5 and `{python} n`$ more.",
+        "It costs $5 and `{python} n` $ more.",
+        "From $5 `{python} n` to $6.",
+        r"A \$x `{python} n`$.",
+        "So $x$ `{python} n` $y$.",
+        "So $$x$$ `{python} n` $$y$$.",
+    ],
+)
+def test_dollars_that_are_no_maths(text: str) -> None:
+    (only,) = find_inline(run(text))
     assert not only.math
 
 
@@ -70,6 +94,7 @@ def test_dollars_that_are_no_maths() -> None:
         ({"text/plain": "<M>", "text/markdown": "**m**\n"}, "**m**"),
         ({"text/plain": "x", "text/latex": "$x^2$"}, "$x^2$"),
         ({"text/plain": "H", "text/html": "<b>`h`</b>"}, "``<b>`h`</b>``{=html}"),
+        ({"text/html": "<b>a\nb</b>"}, "`<b>a b</b>`{=html}"),
         ({"text/html": "<b>h</b>", "text/markdown": "*m*"}, "`<b>h</b>`{=html}"),
         (
             {"text/html": "<b>5</b>", "text/markdown": '[5]{.opens opens="x"}'},

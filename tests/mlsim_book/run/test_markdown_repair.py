@@ -5,8 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from mlsim_book.errors import Problems
 from mlsim_book.read.options import page_defaults
 from mlsim_book.read.qmd import read_document
@@ -15,48 +13,55 @@ from mlsim_book.run.markdown_repair import mend
 from mlsim_book.run.outputs import Figure, output_markdown
 from mlsim_book.run.results import Results
 
-
-@pytest.mark.parametrize(
-    "sound",
-    [
-        "plain *text*\n",
-        "<div>\n\n*a*\n\n</div>\n",
-        "::: {.note}\nx\n:::\n",
-        "`<div>` and ``a ` <b>`` stay\n",
-        "```html\n<div>\n:::\n```\n",
-        "$a<b$ and $$x<div>$$\n",
-        "<!-- <div> -->\n",
-        "List<int>, <class 'str'>, <https://example.org>\n",
-        "<ul><li>a<li>b</ul><br><img src='a'><hr>\n",
-        "<script>if (a</b) '<div>'</script>\n",
-        "<svg><path d='M'/></svg>\n",
-        "a < b and c > d\n",
-    ],
-)
-def test_sound_text_stays_byte_for_byte(sound: str) -> None:
-    assert mend([sound]) == [sound]
+SOUND = [
+    "plain *text*\n",
+    "<div>\n\n*a*\n\n</div>\n",
+    "::: {.note}\nx\n:::\n",
+    "`<div>` and ``a ` <b>`` stay\n",
+    "```html\n<div>\n:::\n```\n",
+    "$a<b$ and $$x<div>$$\n",
+    "<!-- <div> -->\n",
+    "List<int>, <class 'str'>, <https://example.org>\n",
+    "<ul><li>a<li>b</ul><br><img src='a'><hr>\n",
+    "<script>if (a</b) '<div>'</script>\n",
+    "<svg><path d='M'/></svg>\n",
+    "a < b and c > d\n",
+    "<!--\n<div>\n-->\n",
+    "$$\n<div>\n\n<p>\n$$\n",
+    "``a\n<div>`` b\n",
+]
 
 
-@pytest.mark.parametrize(
-    ("given", "wanted"),
-    [
-        ("<div>\n\n*a*", "<div>\n\n*a*\n\n</div>\n"),
-        ("a</div>\n\nb", "a\n\nb"),
-        ("a <b>b\n\nc", "a <b>b</b>\n\nc"),
-        ("<b><i>x</b></i>", "<b><i>x</i></b>"),
-        ("::: {.note}\nx\n", "::: {.note}\nx\n\n:::\n"),
-        ("x\n\n:::\n", "x\n\n\n"),
-        ("::: {.a}\n<div>\n:::\n", "::: {.a}\n<div>\n</div>\n\n:::\n"),
-        ("```python\nx = '<div>'", "```python\nx = '<div>'\n```\n"),
-        ("```{=html}\n<div>\n```\n", "```{=html}\n<div>\n```\n\n</div>\n"),
-        ("<!-- never", "&lt;!-- never"),
-        ('<div class="a', '&lt;div class="a'),
-        ("<script>x", "<script>x\n</script>\n"),
-    ],
-)
-def test_the_rest_is_mended(given: str, wanted: str) -> None:
-    assert mend([given]) == [wanted]
-    assert mend([wanted]) == [wanted]
+def test_sound_text_stays_byte_for_byte() -> None:
+    assert {text: mend([text]) for text in SOUND} == {text: [text] for text in SOUND}
+
+
+MENDED = [
+    ("<div>\n\n*a*", "<div>\n\n*a*\n\n</div>\n"),
+    ("a</div>\n\nb", "a\n\nb"),
+    ("a <b>b\n\nc", "a <b>b</b>\n\nc"),
+    ("<b><i>x</b></i>", "<b><i>x</i></b>"),
+    ("::: {.note}\nx\n", "::: {.note}\nx\n\n:::\n"),
+    ("x\n\n:::\n", "x\n\n\n"),
+    ("::: {.a}\n<div>\n:::\n", "::: {.a}\n<div>\n</div>\n\n:::\n"),
+    ("```python\nx = '<div>'", "```python\nx = '<div>'\n```\n"),
+    ("```{=html}\n<div>\n```\n", "```{=html}\n<div>\n```\n\n</div>\n"),
+    ("<!-- never", "&lt;!-- never"),
+    ('<div class="a', '&lt;div class="a'),
+    ("<script>x", "<script>x\n</script>\n"),
+    ("a `<div>\n\n</div>` b", "a `<div>\n\n</div>` b"),  # no code over two paragraphs
+    ("<B>x\n\n</DIV>y", "<B>x</b>\n\ny"),
+    ("<br/><div/><div>\n", "<br/><div/><div>\n\n</div>\n"),
+    ("<b>x\n\n<div>y</b>z", "<b>x\n\n<div>y</div></b>z"),
+    ("x <i>y\n</b>", "x <i>y\n</i>"),
+]
+
+
+def test_the_rest_is_mended() -> None:
+    assert {given: mend([given]) for given, _ in MENDED} == {
+        given: [text] for given, text in MENDED
+    }
+    assert [text for _, text in MENDED if mend([text]) != [text]] == []
 
 
 def test_texts_may_close_what_others_open() -> None:

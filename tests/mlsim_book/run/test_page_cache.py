@@ -13,7 +13,7 @@ from mlsim_book.errors import Problems
 from mlsim_book.read.options import page_defaults
 from mlsim_book.read.qmd import read_document
 from mlsim_book.run.depends import Depends
-from mlsim_book.run.page_cache import PageCache, environment_key, page_key
+from mlsim_book.run.page_cache import PageCache, environment_key, named_files, page_key
 from mlsim_book.run.results import Results
 
 CELL = "# A\n\nText `{python} x`.\n\n```{python}\n#| echo: false\nx = 1\n```\n"
@@ -25,33 +25,38 @@ RESULTS = Results(
 NOTHING = Depends({}, {})
 
 
-def key(folder: Path, text: str, environment: str = "e") -> str:
+def key(folder: Path, text: str, environment: str = "e", name: str = "a.qmd") -> str:
     (folder / "a.qmd").write_text(text, encoding="utf-8")
     document = read_document(folder / "a.qmd", root=folder, problems=Problems())
     defaults = page_defaults(document.front_matter)
-    return page_key(document, defaults, name="a.qmd", folder=folder, environment=environment)
+    return page_key(document, defaults, name=name, folder=folder, environment=environment)
 
 
 def test_what_changes_the_key(tmp_path: Path) -> None:
+    """All that changes what running the page gives does, and each in its own way."""
     base = key(tmp_path, CELL)
-    assert key(tmp_path, CELL) == base
     same = [
+        CELL,
         CELL.replace("echo: false", "echo: true"),
         CELL.replace("Text", "Other words"),
         CELL.replace("# A", "# A\n\nA line more."),
+        f"---\ncode-fold: true\n---\n{CELL}",
     ]
     assert {key(tmp_path, text) for text in same} == {base}
-    other = [
+    options = (
+        "eval: false", "error: true", "fig-width: 3", "fig-height: 3", "fig-dpi: 72", "fig-format: png",
+    )  # fmt: skip
+    other = [CELL.replace("echo: false", each) for each in options]
+    of_the_page = (*options, "mlsim-book: {figure-theme: true}", "mlsim-book: {figure-data: true}")
+    other += [f"---\n{each}\n---\n{CELL}" for each in of_the_page]
+    other += [
         CELL.replace("x = 1", "x = 2"),
         CELL.replace("{python} x", "{python} x + 1"),
-        CELL.replace("echo: false", "eval: false"),
-        CELL.replace("echo: false", "fig-width: 3"),
-        "---\nfig-format: png\n---\n" + CELL,
         CELL.replace("Text `{python} x`.\n\n", "") + "\nText `{python} x`.\n",
     ]
-    keys = {key(tmp_path, text) for text in other}
-    keys.add(key(tmp_path, CELL, environment="f"))
-    assert len(keys | {base}) == len(other) + 2
+    keys = [key(tmp_path, text) for text in other]
+    keys += [key(tmp_path, CELL, environment="f"), key(tmp_path, CELL, name="b.qmd"), base]
+    assert len(set(keys)) == len(keys) == 20
 
 
 def test_files_that_the_code_names(tmp_path: Path) -> None:
@@ -64,6 +69,13 @@ def test_files_that_the_code_names(tmp_path: Path) -> None:
     keys.append(key(tmp_path, text))
     assert len(set(keys)) == 4
     assert keys[2] == keys[3]
+    (tmp_path / "sub").mkdir()  # what lies outside of the page's folder is no file of it
+    for place, names in ((tmp_path, 2), (tmp_path / "sub", 0)):
+        (place / "a.qmd").write_text(
+            text.replace("data.csv", "../data.csv" if not names else "data.csv")
+        )
+        document = read_document(place / "a.qmd", root=place, problems=Problems())
+        assert len(named_files(document, place)) == names
 
 
 def test_store_and_load(tmp_path: Path) -> None:
@@ -85,6 +97,19 @@ def test_results_hold_while_the_files_they_use_are_the_same(tmp_path: Path) -> N
     cache.store("k", edited, other)
     assert cache.load("k", edited) == other
     assert cache.load("k", before) == RESULTS  # as on going back to the branch before
+
+
+def test_eight_sets_of_files_are_remembered(tmp_path: Path) -> None:
+    """Ten runs used other files each; the results of the last eight are found, of the first two not."""
+    cache = PageCache(tmp_path)
+    everything = Depends({f"p/{n}.py": "1" for n in range(10)}, {"/p": "p"})
+    for number in range(10):
+        cache.store("k", everything, replace(RESULTS, opened=(f"/p/{number}.py",)))
+    kept = []
+    for number in range(10):  # all others are edited
+        files = {name: "1" if name == f"p/{number}.py" else "2" for name in everything.files}
+        kept.append(cache.load("k", replace(everything, files=files)) == RESULTS)
+    assert kept == [False] * 2 + [True] * 8
 
 
 @pytest.mark.parametrize(

@@ -1,59 +1,90 @@
-"""A page that measures runs alone: no cell of another page runs at the same time."""
+"""What a page says of how it runs: alone, beside others, for how long."""
 
 from __future__ import annotations
 
-import json
+import math
+import threading
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from mlsim_book.errors import Problems, SourceError
 from mlsim_book.read.project import load_project
+from mlsim_book.run.page_settings import cell_timeout, runs_alone
 from mlsim_book.run.pages import execute_pages
+from mlsim_book.run.results import Results
 
-# Each page notes when its cell began and ended.
-CELL = """
-```{{python}}
-import json, time
-began = time.monotonic()
-time.sleep(0.2)
-open("{name}.json", "w").write(json.dumps([began, time.monotonic()]))
-```
-"""
+MakeBook = Callable[..., Path]
+CELL = "\n\n```{python}\n1\n```\n"
 ALONE = "---\nmlsim-book: {alone: true}\n---\n\n"
 
 
-def spans(root: Path, names: str) -> dict[str, list[float]]:
-    execute_pages(load_project(root, Problems()), Problems(), jobs=4)
-    return {name: json.loads((root / f"{name}.json").read_text()) for name in names}
-
-
-def test_nothing_runs_beside_a_page_that_asks_for_it(make_book) -> None:
+def test_nothing_runs_beside_a_page_that_asks_for_it(
+    make_book: MakeBook, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A and C wait for each other, so they run side by side; B and D run when they are done."""
     root = make_book(
-        index_qmd=f"# A\n{CELL.format(name='a')}",
-        b_qmd=f"{ALONE}# B\n{CELL.format(name='b')}",
-        c_qmd=f"# C\n{CELL.format(name='c')}",
-        d_qmd=f"{ALONE}# D\n{CELL.format(name='d')}",
+        index_qmd=f"# A{CELL}",
+        b_qmd=f"{ALONE}# B{CELL}",
+        c_qmd=f"# C{CELL}",
+        d_qmd=f"{ALONE}# D{CELL}",
     )
-    found = spans(root, "abcd")
-    for name in "bd":
-        start, end = found[name]
-        others = [span for other, span in found.items() if other != name]
-        assert all(last <= start or first >= end for first, last in others), (name, found)
+    together, running = threading.Barrier(2, timeout=60), set[str]()
+    beside: dict[str, set[str]] = {}
+
+    def run(*_: Any, name: str, **__: Any) -> Results:
+        running.add(name)
+        if name in {"index.qmd", "c.qmd"}:
+            together.wait()
+        beside[name] = set(running)
+        if name in {"index.qmd", "c.qmd"}:
+            together.wait()
+        running.remove(name)
+        return Results((({"output_type": "stream", "name": "stdout", "text": name},),))
+
+    monkeypatch.setattr("mlsim_book.run.execute.run_document", run)
+    done = execute_pages(load_project(root, Problems()), Problems(), jobs=4)
+    both = {"index.qmd", "c.qmd"}
+    assert beside == {
+        "index.qmd": both, "c.qmd": both, "b.qmd": {"b.qmd"}, "d.qmd": {"d.qmd"},
+    }  # fmt: skip
+    order = ["index.qmd", "b.qmd", "c.qmd", "d.qmd"]
+    assert [page.chapter.source for page in done] == order
+    assert [name in page.markdown for name, page in zip(order, done, strict=True)] == [True] * 4
 
 
-def test_pages_stay_in_their_order(make_book) -> None:
-    root = make_book(
-        index_qmd=f"{ALONE}# A\n\n```{{python}}\n1\n```\n", b_qmd="# B\n\n```{python}\n2\n```\n"
-    )
-    done = execute_pages(load_project(root, Problems()), Problems())
-    assert [page.chapter.source for page in done] == ["index.qmd", "b.qmd"]
-    assert ["1" in done[0].markdown, "2" in done[1].markdown] == [True, True]
+def setting(name: str, value: Any) -> dict[str, Any]:
+    return {"mlsim-book": {name: value}}
 
 
-@pytest.mark.parametrize("given", ["yes please", "1", "[true]"])
-def test_a_wish_that_is_no_yes_or_no_is_refused(make_book, given: str) -> None:
-    page = f"---\nmlsim-book: {{alone: {given}}}\n---\n\n# A\n\n```{{python}}\n1\n```\n"
-    root = make_book(index_qmd=page)
-    with pytest.raises(SourceError, match=r"index\.qmd: `mlsim-book: alone:` is .*`true`"):
-        execute_pages(load_project(root, Problems()), Problems())
+def test_a_page_s_own_setting_is_taken_before_the_book_s() -> None:
+    assert runs_alone({}, {}, "a.qmd") is False
+    assert runs_alone(setting("alone", True), {}, "a.qmd") is True
+    assert runs_alone(setting("alone", True), setting("alone", False), "a.qmd") is False
+    assert cell_timeout({}, {}, "a.qmd") == 600
+    assert cell_timeout(setting("cell-timeout", 7), {}, "a.qmd") == 7
+    assert cell_timeout(setting("cell-timeout", 7), setting("cell-timeout", 0.5), "a.qmd") == 0.5
+
+
+@pytest.mark.parametrize(
+    ("say", "name", "wrong", "words"),
+    [
+        (runs_alone, "alone", ["yes please", 1, [True], None], "must be `true` or `false`"),
+        (
+            cell_timeout, "cell-timeout", [0, -3, True, math.inf, math.nan, "an hour", None],
+            "must be a number of seconds above 0",
+        ),
+    ],
+)  # fmt: skip
+def test_a_wrong_setting_is_refused_where_it_stands(
+    say: Callable[..., Any], name: str, wrong: list[Any], words: str
+) -> None:
+    for value in wrong:
+        for book, page, place in (({}, setting(name, value), "a.qmd"),
+                                  (setting(name, value), {}, "_quarto.yml")):  # fmt: skip
+            with pytest.raises(SourceError, match=words) as caught:
+                say(book, page, "a.qmd")
+            assert caught.value.file == place
+            assert f"`mlsim-book: {name}:` is {value!r}" in str(caught.value)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -9,113 +10,138 @@ from pathlib import Path
 import pytest
 
 from mlsim_book.build import StrictError, build
-from mlsim_book.errors import CellError, Problems
+from mlsim_book.errors import Problems
 from mlsim_book.read.document import Markdown
 from mlsim_book.read.lines import split_lines
+from mlsim_book.read.qmd import read_document
 from mlsim_book.run.inline import Inline, find_inline
-from mlsim_book.run.quarto_inline import quarto_only, value_fault, written_fault
+from mlsim_book.run.quarto_inline import (
+    check_values,
+    check_written,
+    quarto_only,
+    value_fault,
+    written_fault,
+)
 
 MakeBook = Callable[..., Path]
-SETUP = """# A
+Value = dict[str, str]
 
-```{python}
-#| echo: false
-from IPython.display import HTML, Latex, Markdown
-import numpy as np
-n, unit = 3, "cups"
 
-class Box:
-    def _repr_html_(self): return "<div>box</div>"
+def plain(text: str) -> Value:
+    return {"text/plain": text}
 
-class Gap:
-    def _repr_html_(self): return "<b>a</b>\\n\\n<b>b</b>"
-```
 
-"""
-RAW = {
+def html(text: str) -> Value:
+    return {"text/plain": "<HTML object>", "text/html": text}
+
+
+def markdown(text: str) -> Value:
+    return {"text/plain": "<Markdown object>", "text/markdown": text}
+
+
+def latex(text: str) -> Value:
+    return {"text/plain": "<Latex object>", "text/latex": text}
+
+
+WRITTEN = {
     "one\ntwo `{python} max(n,\n4)` three": "over two lines",
     "so `{python}  n` it": "more than one blank",
     "so `{python} n ` it": "more than one blank",
     "so `{python} n``{python} unit` it": "touches the expression before it",
-    'before `{python} ""` after': "its result is empty",
-    "before `{python} HTML('')` after": "its result is empty",
-    "a box `{python} Box()` there": "its HTML holds a <div>",
-    "a gap `{python} Gap()` there": "its HTML holds an empty line",
-    "a tick `{python} HTML('<code>a\\x60b</code>')` there": "holds a backtick",
-    'two `{python} Markdown("upper\\n\\nlower")` and': "more than a paragraph",
-    'a list `{python} Markdown("\\n\\n- red\\n- blue\\n")`': "more than a paragraph",
-    "a formula `{python} Latex('$a_1$')` here": "not the formula",
-    "of numpy `{python} np.float64(1.5)` here": "Quarto prints np.float64(1.5)",
-    "a break `{python} 'up\\ndown'` here": "each backslash of this text twice",
-    "in maths $x = `{python} f'{n:.1f}'`$": "also in a formula",
-    "in maths $y = `{python} HTML('<b>1</b>')`$": "since its result is HTML",
-    "so `{python} 'it costs $5$'` here": "reads $5$ in this text as markup",
-    "so `{python} 'see @name'` here": "reads @n in this text as markup",
 }
-SOUND = (
-    "`{python} n`, `{python} unit`, `{python} f'{n:.2f}'` and `{python} n`/`{python} n`\n\n"
-    "`{python} Markdown('*a*')`, `{python} HTML('<b>b</b>')`, `{python} None`, `{python} [n]`\n\n"
-    "$x = `{python} n`$ and `{python} '$5 or $7'` and `{python} '5 % of 3-4 (x) a_b'`\n\n"
-    "`{python} Markdown('- a list\\n- alone')`\n"
-)
+# what stands in the page, what the expression gives, what Quarto makes of it
+VALUES: list[tuple[str, Value, str]] = [
+    ("before {} after", plain("''"), "its result is empty"),
+    ("before {} after", html(" \n"), "its result is empty"),
+    ("before {} after", markdown(" "), "its result is empty"),
+    ("a box {} there", html("<div>box</div>"), "its HTML holds a <div>, which ends"),
+    ("a box {} there", html("<b>a</b></P >"), "its HTML holds a <p>, which ends"),
+    ("a gap {} there", html("<b>a</b>\n \n<b>b</b>"), "its HTML holds an empty line"),
+    ("a tick {} there", html("<code>a`b</code>"), "holds a backtick"),
+    ("two {} and", markdown("upper\n\nlower"), "more than a paragraph"),
+    ("a list {}", markdown("a\n::: {.b}"), "more than a paragraph"),
+    ("a box {}", markdown("<div>x</div>"), "more than a paragraph"),
+    ("a formula {} here", latex("$a_1$"), "prints <Latex object>, not the formula"),
+    ("of numpy {} here", plain("np.float64(1.5)"), "Quarto prints np.float64(1.5)"),
+    ("of numpy {} here", plain(f"np.str_('{'long ' * 20}')"), f"np.str_('{'long ' * 6}…"),
+    ("a break {} here", plain(r"'up\ndown'"), "each backslash of this text twice"),
+    ("in maths $x = {}$", plain("'3.0'"), "a backslash before '.' in this text, also in a formula"),
+    ("in maths $y = {}$", html("<b>1</b>"), "since its result is HTML"),
+    ("so {} here", plain("'it costs $5$'"), "reads $5$ in this text as markup"),
+    ("so {} here", plain('"see @name"'), "reads @n in this text as markup"),
+    ("so {} here", {"image/png": "iVBOR", "text/plain": "<Image>"}, "letters of a picture's data"),
+    ("so {} here", {"image/svg+xml": "<svg><p></p></svg>"}, "its HTML holds a <p>"),
+]
+SOUND: list[tuple[str, Value]] = [
+    ("so {} here", plain("3")),
+    ("so {} here", plain("None")),
+    ("so {} here", plain("'cups'")),
+    ("so {} here", plain("[1, 'a\\nb']")),
+    ("so {} here", plain("'$5 or $7'")),
+    ("so {} here", plain("'5 % of 3-4 (x) a_b'")),
+    ("so {} here", markdown("*a*")),
+    ("so {} here", html("<b>b</b>")),
+    ("so {} here", {"image/svg+xml": "<svg/>"}),
+    ("$x = {}$", plain("3.5")),
+    ("$x = {}$", plain("'35'")),
+    ("{}", markdown("- a list\n\n- alone\n\n<div>x</div>")),
+]
 
 
-def test_what_quarto_shows_is_built(make_book: MakeBook) -> None:
+def told(folder: Path, text: str, *values: Value) -> list[tuple[int | None, str]]:
+    """Return line and words of what is noted of a page whose expressions give these values."""
+    (folder / "a.qmd").write_text(text, "utf-8")
+    document = read_document(folder / "a.qmd", root=folder, problems=Problems())
+    problems = Problems()
+    check_written(document, problems)
+    check_values(document, values or [plain("3")] * text.count("{python}"), problems)
+    assert all(each.file == "a.qmd" and each.hint for each in problems.found)
+    return [(each.line, each.message) for each in problems.found]
+
+
+def test_what_quarto_prints_raw_is_told_by_line(tmp_path: Path) -> None:
+    """Two lines above it there is another one, which is fine."""
+    start = "# A\n\n`{python} n`\n\n"
+    for text, words in WRITTEN.items():
+        [(line, said)] = told(tmp_path, start + text)
+        assert (line, words in said) == (5 + text.split("`")[0].count("\n"), True), text
+    for text, value, words in VALUES:
+        page = start + text.format("`{python} x`")
+        [(line, said)] = told(tmp_path, page, plain("3"), value)
+        assert line == 5, text
+        assert said.startswith("the inline expression `x`: "), said
+        assert words in said, said
+
+
+def test_what_quarto_shows_is_not_told_of(tmp_path: Path) -> None:
+    for text, value in SOUND:
+        assert told(tmp_path, f"# A\n\n{text.format('`{python} x`')}\n", value) == [], value
+
+
+def test_a_build_refuses_it_unless_it_is_lenient(make_book: MakeBook) -> None:
+    text = "# A\n\nOne `{python} max(3,\n4)` two, `{python} 3``{python} 'cups'` three.\n\n"
+    book = make_book(index_qmd=f"{text}And `{{python}} ''`nothing.\n")
     said: list[str] = []
-    build(make_book(index_qmd=SETUP + SOUND), progress=said.append)
-    assert not [each for each in said if each.startswith(("WARN", "ERROR"))]
-
-
-def test_what_quarto_prints_raw_is_refused_by_line(make_book: MakeBook) -> None:
-    lines = SETUP.count("\n")
-    text, places = SETUP, {}
-    for source, reason in RAW.items():
-        places[reason] = lines + 1 + source.split("`")[0].count("\n")
-        text += f"{source}\n\n"
-        lines += source.count("\n") + 2
-    book = make_book(index_qmd=text)
-    said: list[str] = []
-    with pytest.raises(StrictError, match=f"{len(RAW)} problems; the site was not changed"):
+    with pytest.raises(StrictError, match="3 problems; the site was not changed"):
         build(book, progress=said.append)
-    told = [each for each in said if each.startswith("ERROR")]
-    for source, reason in RAW.items():
-        (one, *more) = [each for each in told if reason in each]
-        assert one.startswith("ERROR: index.qmd:"), source
-        assert "\n  " in one  # what to do
-        if not more:
-            assert one.startswith(f"ERROR: index.qmd:{places[reason]}: "), source
+    errors = [each.split(": ")[1] for each in said if each.startswith("ERROR")]
+    assert errors == ["index.qmd:3", "index.qmd:4", "index.qmd:6"]
     assert not (book / "_book").exists()
-
-
-def test_leniently_it_is_told_and_built(make_book: MakeBook) -> None:
-    said: list[str] = []
-    text = f"{SETUP}One `{{python}} max(n,\n4)` two, `{{python}} n``{{python}} unit` three.\n"
-    site = build(make_book(index_qmd=text), lenient=True, progress=said.append)
-    assert sum(each.startswith("WARN: index.qmd:") for each in said) == 2
+    site = build(book, lenient=True, progress=said.append)
+    assert sum(each.startswith("WARN: index.qmd:") for each in said) == 3
     page = (site / "index.html").read_text("utf-8")
     assert re.search(r"One 4\s+two, 3cups three\.", page)
 
 
-@pytest.mark.parametrize("lenient", [False, True])
-def test_what_is_no_python_as_written_stops_any_build(make_book: MakeBook, lenient: bool) -> None:
-    book = make_book(index_qmd=f"{SETUP}The sum `{{python}} n +\nn` has no brackets.\n")
-    with pytest.raises(CellError, match=r"index.qmd:\d+: .*`n \+ n` raised SyntaxError") as caught:
-        build(book, lenient=lenient, progress=str)
-    assert "on one line" in str(caught.value)
-    assert not (book / "_book").exists()
-
-
-def test_a_notebook_s_markdown_is_not_judged(make_book: MakeBook) -> None:
-    notebook = (
-        '{"cells": [{"cell_type": "markdown", "id": "a", "metadata": {}, "source": '
-        '"# B\\n\\nAs `{python}  n` it is."}], "metadata": {"kernelspec": {"name": "python3", '
-        '"display_name": "p"}}, "nbformat": 4, "nbformat_minor": 5}'
-    )
-    book = make_book(index_qmd="# A\n")
-    (book / "b.ipynb").write_text(notebook)
-    yaml = (book / "_quarto.yml").read_text()
-    (book / "_quarto.yml").write_text(yaml + "    - b.ipynb\n")
-    build(book, progress=str)
+def test_a_notebook_s_markdown_is_not_judged(tmp_path: Path) -> None:
+    cell = {"cell_type": "markdown", "id": "a", "metadata": {}, "source": "As `{python}  n` it is."}
+    notebook = {"cells": [cell], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}
+    (tmp_path / "b.ipynb").write_text(json.dumps(notebook))
+    document = read_document(tmp_path / "b.ipynb", root=tmp_path, problems=Problems())
+    problems = Problems()
+    check_written(document, problems)
+    check_values(document, [plain("''")], problems)
+    assert not problems.found
 
 
 def test_several_kinds_are_judged_by_the_one_that_quarto_takes() -> None:
@@ -123,7 +149,6 @@ def test_several_kinds_are_judged_by_the_one_that_quarto_takes() -> None:
     both = {"text/html": "<b>5</b>", "text/markdown": "a\n\nb", "text/plain": "''"}
     assert value_fault(both, place) is None
     assert value_fault({**both, "text/html": "<p>5</p>"}, place)
-    assert value_fault({"image/png": "iVBOR", "text/plain": "<Image>"}, place)
 
 
 def test_places_that_only_quarto_runs_are_found() -> None:
@@ -138,15 +163,3 @@ def test_places_that_only_quarto_runs_are_found() -> None:
 def test_blanks_as_quarto_wants_them() -> None:
     for written, sound in ((" n", True), ("\tn", True), ("  n", False), (" n ", False)):
         assert (written_fault(Inline("n", 0, 0, "a", 1, written=written)) is None) == sound
-
-
-def test_problems_are_told_once(make_book: MakeBook) -> None:
-    from mlsim_book.read.project import load_project
-    from mlsim_book.run.pages import parse_pages
-
-    problems = Problems()
-    project = load_project(
-        make_book(index_qmd="# A\n\n`{python}  n` and `{python}  n`\n"), problems
-    )
-    parse_pages(project, problems)
-    assert len(problems) == 1

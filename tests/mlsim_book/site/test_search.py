@@ -5,43 +5,20 @@ from __future__ import annotations
 import gzip
 import json
 import subprocess
-import time
 import unicodedata
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from kept import script
 
 from mlsim_book.render.assets import find_node
-from mlsim_book.site import search, search_index
+from mlsim_book.site import search
 from mlsim_book.site.search_index import fold, words
 
 # Loads a site's index as a page does, answers the queries, and tells which files it took.
-ASK = """
-const fs = require("fs"), vm = require("vm"), url = require("url");
-const [folder, queries] = [process.argv[2], JSON.parse(process.argv[3])];
-const here = url.pathToFileURL(folder + "/").href, loaded = [];
-function append(script) {
-  const file = url.fileURLToPath(new URL(script.src));
-  if (!fs.existsSync(file)) return setTimeout(script.onerror, 0);
-  loaded.push(file);
-  vm.runInThisContext(fs.readFileSync(file, "utf8"));
-  setTimeout(script.onload, 0);
-}
-globalThis.window = globalThis;
-globalThis.document = { currentScript: { src: here + "index.js" }, createElement: () => ({}), head: { append } };
-vm.runInThisContext(fs.readFileSync(folder + "/index.js", "utf8"));
-(async () => {
-  const answers = [];
-  for (const query of queries) {
-    const before = loaded.length;
-    try { answers.push({ ...(await bookSearch.search(query)), files: loaded.slice(before) }); }
-    catch (error) { answers.push({ error: error.message }); }
-  }
-  console.log(JSON.stringify(answers));
-})();
-"""
+ASK = script("ask_search.js")
 
 Ask = Callable[..., list[dict[str, Any]]]
 
@@ -197,14 +174,3 @@ def test_the_same_pages_give_the_same_bytes(tmp_path: Path) -> None:
     )
     assert one == two
     assert all(b"</script" not in data for data in one.values())
-
-
-def test_a_whole_book_is_indexed_within_a_second() -> None:
-    text = " ".join(f"word{n * n % 5000}" for n in range(1600))
-    sections = [search_index.Section(f"a#{n}", "A", f"Part {n}", text[n:]) for n in range(60)]
-    took = []
-    for _ in range(3):  # a busy machine slows some
-        started = time.process_time()
-        search_index.index_files(sections)  # 740 kB of text, as the book of this repository
-        took.append(time.process_time() - started)
-    assert min(took) < 1

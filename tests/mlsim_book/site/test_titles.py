@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from kept import FIXTURES, book as small_book
 
 from mlsim_book.build import StrictError, build, site_hash
 from mlsim_book.caches import TextCache
@@ -20,34 +21,12 @@ from mlsim_book.site.search import search_page, sections
 from mlsim_book.site.template import inline_markdown
 
 MakeBook = Callable[..., Path]
-YAML = """\
-project: {type: book}
-book:
-  title: "Pots & *pans* in $n$"
-  chapters:
-    - index.qmd
-    - part: "Part **two** -- of $n$"
-      chapters: [clay.qmd, deep/kiln.qmd]
-    - part: fire.qmd
-      chapters: [ash.qmd]
-"""
-FILES = {
-    "index.qmd": "# Hello **there** {.unnumbered}\n\nWords.\n",
-    "clay.qmd": '# The `x<y>z` & "clay" -- it\'s [wet](index.qmd){#wet} {#sec-clay}\n\nWords.\n',
-    "deep/kiln.qmd": '---\ntitle: "A ![hot](hot.svg) *kiln* for $x^2 < y$"\n---\n\nWords.\n',
-    "deep/hot.svg": '<svg xmlns="http://www.w3.org/2000/svg"/>\n',
-    "fire.qmd": "# *Fire*^[Not a small one.] of `{python} 6 * 7` {.unnumbered}\n\nWords.\n",
-    "ash.qmd": "# Ash\n\nSee @sec-clay.\n",
-}
+YAML = (FIXTURES / "books/titles/_quarto.yml").read_text("utf-8")
 
 
 @pytest.fixture
 def book(tmp_path: Path) -> Path:
-    for name, text in {"_quarto.yml": YAML, **FILES}.items():
-        path = tmp_path / "book" / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
-    return tmp_path / "book"
+    return small_book("titles", tmp_path / "book")
 
 
 def made(book: Path, out: str = "_book") -> dict[str, str]:

@@ -47,6 +47,12 @@ def test_a_case_finds_it(tmp_path: Path) -> None:
 def test_a_row_that_cannot_be_has_its_reason(tmp_path: Path) -> None:
     found = read(tmp_path, HEAD + "a,0,1,1,1,1,1,0,1,0,\nb,1,64,1,1,64,64,0,9,0,yes\n")
     assert "layers" in found["a"]
+    # One of each is a model, and ten million at most.
+    edges = read(
+        tmp_path, HEAD + "a,1,64,1,1,64,64,0,10000000,0,\nb,1,64,1,1,64,64,0,10000001,0,\n"
+    )
+    assert (edges["a"].layers, edges["a"].vocabulary) == (1, 10_000_000)
+    assert "vocab must be a whole number" in edges["b"]
     assert "dense" in found["b"]
     case = {"case_id": "x", "kind": "decode", "metric_kind": "decode_tokens_per_s_total"}
     refused = next(predict([{**case, "model": "a", "device": "H100"}], found))
@@ -69,12 +75,12 @@ UNKNOWN = {
 ELSEWHERE = {"bert-base", "bert-large", "resnet50"}
 
 
-def test_models_of_the_zoo_need_no_table(reference: Path) -> None:
+def test_models_of_the_zoo_need_no_table() -> None:
     """By the names that tables use; and the answer is that of the table, as far as that can tell.
 
     It can't say that parts stand beside one another after one norm, as in GPT-J.
     """
-    path = reference / "accuracy" / "models.csv"
+    path = Path(__file__).parents[3] / "fixtures" / "measured" / "models.csv"
     with path.open(encoding="utf-8", newline="") as file:
         rows = {row["model"]: row for row in csv.DictReader(file)}
     assert {name for name in rows if not Models.knows(name)} == UNKNOWN

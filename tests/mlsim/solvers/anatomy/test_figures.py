@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from mlsim import anatomy, estimate_training_for, over_memory
-from mlsim.errors import InvalidValueError, UnknownNameError
 
 
 def test_a_layer_has_its_figures_as_values_that_say_how_they_were_counted() -> None:
@@ -62,15 +61,3 @@ def test_times_have_the_derivation_of_what_they_follow_from() -> None:
                          disk_bandwidth="1 GB/s")  # fmt: skip
     assert row.step_time.si == row["step_time"]
     assert "disk bandwidth" in row.paging_time.origin.how
-
-
-def test_what_there_is_not_is_refused() -> None:
-    lenet = anatomy("LeNet5_Variant")
-    with pytest.raises(InvalidValueError, match="training=True"):
-        _ = lenet.gradients
-    with pytest.raises(InvalidValueError, match="hardware="):
-        _ = lenet["conv1"].time
-    with pytest.raises(UnknownNameError, match="linear"):
-        lenet.part(kind="lineal")
-    with pytest.raises(UnknownNameError, match="encoder"):
-        anatomy("ViT_B16").part(inside="encode")

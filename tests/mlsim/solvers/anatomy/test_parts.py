@@ -71,10 +71,3 @@ def test_the_command_shows_a_part(capsys: pytest.CaptureFixture[str]) -> None:
     assert [line.split()[0] for line in printed.splitlines()[2:]] == ["self", "feed", "total"]
     assert main(["anatomy", "ViT_B16", "--view", "mem", "--depth", "1"]) != 0
     assert "--view ops, layer-mem, summary" in capsys.readouterr().err
-
-
-def test_rows_left_out_are_counted() -> None:
-    lines = str(anatomy("ResNet50")).splitlines()
-    left_out = next(line.split() for line in lines if "more" in line)
-    shown = sum(1 for line in lines[2:] if line.split()[0] in anatomy("ResNet50").layers["layer"])
-    assert int(left_out[1]) + shown == len(anatomy("ResNet50"))

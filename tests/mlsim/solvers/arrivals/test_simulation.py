@@ -15,6 +15,7 @@ from mlsim.errors import UnknownNameError
 from mlsim.solvers.arrivals.loaded import LoadedService
 from mlsim.solvers.arrivals.lookup import between, chunk_time
 from mlsim.solvers.arrivals.step_times import step_times
+from mlsim.workloads import Speculation
 from mlsim.workloads.requests import Requests
 
 
@@ -84,9 +85,13 @@ def test_it_agrees_with_a_simulation_written_apart(trace: str, tmp_path: Path) -
     waits = first - asked.arrived
     steps = asked.output_tokens - 1
     each = ((last - first) / np.where(steps > 0, steps, np.nan))[steps > 0]
-    for name, values in (("time_to_first_token", waits), ("time_per_output_token", each)):
-        assert loaded.value(name) == pytest.approx(values.mean(), rel=0.15)
-        assert loaded.value(f"{name}_p90") == pytest.approx(np.quantile(values, 0.9), rel=0.15)
+    # The time of a step is fitted here to a few, within 3 %; a first token waits for several.
+    for name, values, within in (
+        ("time_to_first_token", waits, 0.07),
+        ("time_per_output_token", each, 0.03),
+    ):
+        assert loaded.value(name) == pytest.approx(values.mean(), rel=within)
+        assert loaded.value(f"{name}_p90") == pytest.approx(np.quantile(values, 0.9), rel=within)
 
 
 def load(**asked: Any) -> LoadedService:
@@ -113,42 +118,6 @@ def test_littles_law_holds_of_the_run() -> None:
     assert there == pytest.approx(stays, rel=0.02)
 
 
-def test_a_lone_request_waits_for_nobody() -> None:
-    loaded = load(burst=1, prompt_tokens=2048, output_tokens=64)
-    alone = Engine.serve(model="Llama3_8B", hardware="H100", prompt_tokens=2048, output_tokens=64)
-    assert loaded.value("time_to_first_token") == pytest.approx(
-        alone.prefill.value("latency"), rel=1e-3
-    )
-    assert loaded.value("time_per_output_token") == pytest.approx(
-        alone.decode_at(2048 + 32).value("latency"), rel=1e-3
-    )
-    assert loaded.value("waiting_requests") == 0
-
-
-def test_more_load_never_waits_less() -> None:
-    waits = [
-        load(rate=rate, requests=1500).value("time_to_first_token") for rate in (1, 10, 30, 50)
-    ]
-    assert waits == sorted(waits)
-
-
-def test_a_full_cache_stops_the_latest_and_loses_none() -> None:
-    tight = {"reserve": 0.74, "prompt_tokens": 2000, "output_tokens": 1500, "burst": 60}
-    stopped = load(scheduler="vllm", **tight)
-    assert stopped.stopped > 0
-    reserved = load(scheduler="tensorrt_llm", **tight)
-    assert reserved.stopped == 0
-    assert len(stopped.loaded.requests) == stopped.value("answered_requests") == 60
-    assert reserved.value("running_requests") < stopped.value("running_requests")
-
-
-def test_users_never_run_beyond_their_number() -> None:
-    loaded = load(users=7, requests=70)
-    assert loaded.value("running_requests") <= 7
-    pausing = load(users=7, requests=70, think_time=5.0)
-    assert pausing.value("running_requests") < loaded.value("running_requests")
-
-
 def test_two_copies_are_two_services() -> None:
     one = load(rate=10, burstiness=0, requests=400)
     two = load(rate=20, burstiness=0, requests=800, hardware="hgx_h100", data_parallel=2)
@@ -156,14 +125,13 @@ def test_two_copies_are_two_services() -> None:
         one.value("time_per_output_token"), rel=1e-3
     )
     assert two.value("saturation_rate") == pytest.approx(2 * one.value("saturation_rate"))
-
-
-def test_the_same_seed_gives_the_same_answer() -> None:
-    asked = {"rate": 5, "prompt_tokens": "lognormal 400 1.0", "requests": 300}
-    assert load(seed=3, **asked).to_dict() == load(seed=3, **asked).to_dict()
-    assert load(seed=4, **asked).value("time_to_first_token") != load(seed=3, **asked).value(
-        "time_to_first_token"
-    )
+    half = load(rate=10, requests=20).steady
+    both = load(rate=20, requests=20, hardware="hgx_h100", data_parallel=2).steady
+    assert half is not None
+    assert both is not None
+    for name in ("token_interval", "steady_first_token", "running_requests"):
+        assert both.value(name) == pytest.approx(half.value(name))
+    assert {"first token", "per token", "last token"} <= dict(two.report().rows).keys()
 
 
 @pytest.mark.parametrize("software", ["kernels", "engine", "vllm", "vllm_async", "eager"])
@@ -172,13 +140,8 @@ def test_a_step_takes_as_long_as_that_of_the_service(
     software: str, batch: int, context: int
 ) -> None:
     """What a program adds counts once, however many tables a step is put together from."""
-    asked = {
-        "model": "Llama3_8B",
-        "hardware": "H100",
-        "estimate": "calibrated",
-        "software": software,
-        "check_memory": False,
-    }
+    asked: dict[str, Any] = {"model": "Llama3_8B", "hardware": "H100", "estimate": "calibrated"}
+    asked |= {"software": software, "check_memory": False}
     service = Engine.serve(**asked).service
     times = step_times(service, running=256, tokens=8192, longest=8192)
     reading = between(times.reading[batch], context / times.context_step)
@@ -212,14 +175,6 @@ def test_the_stages_of_a_pipeline_have_a_batch_each(stages: int) -> None:
     assert fits == pytest.approx(Engine.serve(**asked).largest_batch, rel=0.02)
 
 
-def test_each_percentile_is_a_value_that_says_where_it_comes_from() -> None:
-    loaded = load(rate=5, output_tokens=20, requests=200)
-    for name in ("time_to_first_token_p99", "time_per_output_token_p50", "request_latency_p90"):
-        found = getattr(loaded, name)
-        assert found.to_dict()["unit"] == "s"
-        assert "a simulation of 200 requests" in found.origin.how
-
-
 def test_the_times_of_each_request_are_what_means_and_percentiles_are_of() -> None:
     """Each request that counts, and a percentile as a value tells which run it is from."""
     loaded = Engine.load(model="Llama3_8B", hardware="H100", rate=10, requests=300)
@@ -233,3 +188,22 @@ def test_the_times_of_each_request_are_what_means_and_percentiles_are_of() -> No
         assert "a simulation of 300 requests" in last.origin.how
     with pytest.raises(UnknownNameError, match="time_to_first_token"):
         loaded.each_request("time_to_first_tokens")
+
+
+def test_tables_are_as_long_as_the_cache_has_room_and_drafting_adds_its_cost() -> None:
+    """Sequences of 4,000 tokens of 131,072 bytes, and one more; four steps at a tenth of a plain one."""
+    asked: dict[str, Any] = {"model": "Llama3_8B", "hardware": "H100", "prompt_tokens": 1000}
+    sizes = {"running": 1024, "tokens": 2048, "longest": 6400, "shortest": 4000}
+    plain = step_times(Engine.serve(**asked).service, **sizes)
+    assert len(plain.reading) == int(plain.cache_room / (4000 * 131_072)) + 2
+    assert len(plain.together) == 2048 + len(plain.reading)
+    assert plain.memory[10] == 1000 * 131_072
+    spoken = (Speculation(cost=cost, tokens=4, acceptance=0.5) for cost in (0.0, 0.1))
+    free, costly = (
+        step_times(Engine.serve(**asked, speculation=each).service, **sizes) for each in spoken
+    )
+    step = Engine.serve(**asked, batch_size=3).decode_at(1000).value("latency")
+    assert costly.reading[3][10] - free.reading[3][10] == pytest.approx(0.4 * step)
+    # A check of five tokens of each; 1 + 0.5 + 0.25 + 0.125 + 0.0625 are made.
+    assert (free.width, free.pace) == (5, 1.9375)
+    assert len(free.together) == 1 + 2048 + 5 * (len(free.reading) - 1)

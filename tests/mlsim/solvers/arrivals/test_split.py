@@ -73,16 +73,6 @@ def test_they_agree_on_short_long_and_mixed_prompts(prompt: Any) -> None:
     assert found.value("time_to_first_token") == pytest.approx(form, rel=0.1)
 
 
-def test_steps_of_one_prompt_are_a_queue_of_equal_prompts() -> None:
-    """M/D/1: where a step has room for one prompt alone, its wait is that of Pollaczek."""
-    found = loaded(rate=20, tokens_per_step=2048, requests=12000)
-    steady = found.steady
-    service = steady.value("packed_prompt_time")
-    wait = 20 * service**2 / (2 * (1 - 20 * service))
-    assert steady.value("split_first_token") == pytest.approx(service + wait, rel=1e-3)
-    assert found.value("time_to_first_token") == pytest.approx(service + wait, rel=0.05)
-
-
 def test_prompts_that_come_together_are_read_together() -> None:
     """A burst of eight: four fill a step of 8,192 tokens, then four more; none is read alone."""
     found = loaded(burst=8, output_tokens=2)
@@ -101,63 +91,6 @@ def test_caches_of_one_step_go_one_after_another() -> None:
     gaps = [after - before for before, after in zip(run.finished, run.finished[1:], strict=False)]
     # 2,048 tokens of 128 KiB at 1 GB/s.
     assert gaps == pytest.approx([2048 * 131072 / 1e9] * 3, rel=0.05)
-
-
-def test_the_way_of_a_request_is_paid_once() -> None:
-    """8,000 tokens at 3.5 us are 28 ms, and the call, before the pool sees the prompt."""
-    asked = {"prompt_tokens": 8000, "estimate": "calibrated", "output_tokens": 8}
-    found = loaded(**asked, users=1, requests=1)
-    way = found.loaded.of_software("call_time") + 8000 * 3.5e-6
-    assert way > 0.028
-    read = found.loaded.reading.mean
-    assert found.value("time_to_first_token") == pytest.approx(way + read, rel=1e-6)
-    steady = loaded(**asked, rate=0.01).steady
-    assert steady.value("split_first_token") == pytest.approx(way + read, rel=0.01)
-    bare = loaded(**asked, users=1, requests=1, software="kernels")
-    assert bare.loaded.paths(bare.loaded.requests) == [0.0]
-
-
-def test_what_is_cached_is_not_read_again() -> None:
-    whole = loaded(users=1, requests=2)
-    half = loaded(users=1, requests=2, prefix_share=0.5)
-    ratio = half.value("time_to_first_token") / whole.value("time_to_first_token")
-    assert 0.45 < ratio < 0.6
-
-
-def test_nobody_waits_where_there_is_no_load() -> None:
-    found = loaded(rate=0.01, requests=30)
-    assert found.value("time_to_first_token") == pytest.approx(
-        found.steady.value("lone_prompt_time"), rel=1e-6
-    )
-    assert found.steady.value("prompt_wait") < 1e-3 * found.steady.value("lone_prompt_time")
-    assert found.value("waiting_requests") == 0
-
-
-def test_load_never_lowers_a_wait() -> None:
-    waits = [loaded(rate=rate).value("time_to_first_token") for rate in (1, 8, 16, 28)]
-    assert waits == sorted(waits)
-
-
-def test_prompts_no_longer_delay_tokens() -> None:
-    together = Engine.load(**{**ASKED, "rate": 10})
-    apart = loaded(rate=10)
-    assert apart.value("time_per_output_token") < together.value("time_per_output_token")
-
-
-def test_all_tokens_come() -> None:
-    found = loaded(PrefillPool(copies=2), burst=40, output_tokens="uniform 1 60", data_parallel=2)
-    whole = sum(float(run.tokens) for _, run in found.runs)
-    assert whole == found.loaded.requests.output_tokens.sum()
-    assert found.value("answered_requests") == 40
-
-
-def test_users_wait_for_both_pools() -> None:
-    found = loaded(users=16, requests=320, constant=True)
-    cycle = found.value("request_latency")
-    # Little's law: as many are under way as there are users.
-    assert found.value("request_rate") * cycle == pytest.approx(16, rel=0.06)
-    more = loaded(PrefillPool(copies=4), users=16, requests=320, constant=True)
-    assert more.value("time_to_first_token") < found.value("time_to_first_token")
 
 
 def test_littles_law_holds_in_both_pools() -> None:

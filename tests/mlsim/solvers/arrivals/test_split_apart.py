@@ -88,10 +88,11 @@ def test_it_agrees_with_a_simulation_written_apart(trace: str, tmp_path: Path) -
     last = np.where(asked.output_tokens > 1, last, first)
     steps = asked.output_tokens - 1
     each = ((last - first) / np.where(steps > 0, steps, np.nan))[steps > 0]
-    for name, values in (
-        ("time_to_first_token", first - asked.arrived),
-        ("time_per_output_token", each),
-        ("request_latency", last - asked.arrived),
+    # Of steps that read the fit here is within 5 %, of those that decode within half a per cent.
+    for name, values, within in (
+        ("time_to_first_token", first - asked.arrived, 0.05),
+        ("time_per_output_token", each, 0.005),
+        ("request_latency", last - asked.arrived, 0.01),
     ):
-        assert loaded.value(name) == pytest.approx(values.mean(), rel=0.15)
-        assert loaded.value(f"{name}_p90") == pytest.approx(np.quantile(values, 0.9), rel=0.15)
+        assert loaded.value(name) == pytest.approx(values.mean(), rel=within)
+        assert loaded.value(f"{name}_p90") == pytest.approx(np.quantile(values, 0.9), rel=within)

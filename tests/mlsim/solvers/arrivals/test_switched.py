@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mlsim import Engine, LoRA
-from mlsim.errors import DataFileError, InvalidValueError, WrongKindError
+from mlsim import Engine
 from mlsim.systems.schedulers import scheduler
 from mlsim.workloads import Offload, Speculation
 
@@ -54,33 +53,6 @@ def test_one_request_alone_waits_as_in_a_batch_of_one() -> None:
         assert each(alone) == pytest.approx(batch.value("time_per_output_token"), rel=0.01)
 
 
-def test_one_request_alone_speculates_as_in_a_batch_of_one() -> None:
-    alone = Engine.load(**LARGE, burst=1, output_tokens=400, speculation=DRAFTED)
-    batch = Engine.serve(**LARGE, output_tokens=400, speculation=DRAFTED)
-    assert first(alone) == pytest.approx(batch.value("time_to_first_token"), rel=0.01)
-    # The last round may make fewer tokens than the others.
-    assert each(alone) == pytest.approx(batch.value("time_per_output_token"), rel=0.01)
-
-
-def test_speculation_keeps_the_sum_of_tokens() -> None:
-    asked = LARGE | {"prompt_tokens": "uniform 100 2000", "output_tokens": "uniform 1 300"}
-    for on in (
-        {"speculation": DRAFTED},
-        {"speculation": Speculation(cost=0.1, tokens=3, acceptance=0.55)},
-    ):
-        loaded = Engine.load(**asked, rate=4, requests=300, **on)
-        made = sum(run.tokens for _, run in loaded.runs)
-        assert made == sum(int(asked.output_tokens.sum()) for asked, _ in loaded.runs)
-
-
-def test_a_full_cache_stops_requests_that_speculate_and_loses_no_token() -> None:
-    asked = SMALL | {"prompt_tokens": 512, "output_tokens": 900, "burst": 400, "reserve": 0.55}
-    speculation = Speculation(cost=0.1, tokens=4, acceptance=0.8)
-    loaded = Engine.load(**asked, speculation=speculation, running_limit=256)
-    assert loaded.stopped > 0
-    assert sum(run.tokens for _, run in loaded.runs) == 400 * 900
-
-
 def test_speculation_helps_a_quiet_service_and_harms_a_full_one() -> None:
     quiet = LARGE | {"rate": 1, "requests": 300}
     plain, drafted = Engine.load(**quiet), Engine.load(**quiet, speculation=DRAFTED)
@@ -90,34 +62,6 @@ def test_speculation_helps_a_quiet_service_and_harms_a_full_one() -> None:
     assert drafted.steady.value("time_per_output_token") == pytest.approx(each(drafted), rel=0.1)
     assert "time_per_output_token" in str(drafted.steady.explain("time_per_output_token"))
     assert "token_interval" not in drafted.to_dict()["closed_form"]
-
-
-def test_nothing_accepted_and_nothing_drafted_for_free_is_as_plain() -> None:
-    asked = SMALL | {"rate": 4, "requests": 300}
-    free = Speculation(cost=0.0, tokens=1, acceptance=0.0)
-    plain, found = Engine.load(**asked), Engine.load(**asked, speculation=free)
-    # Twice as many tokens go through a step, which waits for memory all the same.
-    assert each(found) == pytest.approx(each(plain), rel=0.05)
-    assert each(found) >= each(plain)
-
-
-def test_sharing_makes_room_for_more() -> None:
-    asked = SMALL | {"model": "Llama3_70B", "hardware": "H200", "weights": "fp8", "burst": 200}
-    asked |= {"prompt_tokens": 4000, "output_tokens": 200, "prefix_share": 0.9}
-    own, shared = Engine.load(**asked), Engine.load(**asked, prefix_count=1)
-    assert shared.value("running_requests") > 1.5 * own.value("running_requests")
-    assert shared.value("output_throughput") > own.value("output_throughput")
-    assert shared.loaded.typical.known["running_limit"] > own.loaded.typical.known["running_limit"]
-
-
-def test_adapters_and_offload_take_time() -> None:
-    asked = SMALL | {"rate": 1, "requests": 300, "running_limit": 64}
-    plain = Engine.load(**asked)
-    adapted = Engine.load(**asked, adapters=LoRA(rank=64), adapter_count=50)
-    assert each(plain) < each(adapted) < 1.5 * each(plain)
-    away = Engine.load(**asked, offload=Offload(weights=0.2))
-    assert each(away) > each(plain)
-    assert away.value("saturation_rate") < plain.value("saturation_rate")
 
 
 def test_a_trace_says_what_is_cached_of_each_prompt(tmp_path: Path) -> None:
@@ -140,25 +84,6 @@ def test_a_trace_says_what_is_cached_of_each_prompt(tmp_path: Path) -> None:
     assert found.loaded.requests.prefix_share == pytest.approx((3 * 2 + 36 * 3) / (40 * 4))
     assert first(found) < first(small) < first(plain)
     assert "switched_on" in found.to_dict()
-
-
-@pytest.mark.parametrize(
-    ("given", "words"),
-    [
-        ({"prefix_share": "trace"}, "needs a trace"),
-        ({"prefix_share": "half"}, "or 'trace'"),
-        ({"prefix_share": 1.2}, "share from 0 to 1"),
-        ({"prefix_share": [0.1, 0.2]}, "share from 0 to 1"),
-        ({"prefix_share": 0.2, "prefix_blocks": 10}, "only with prefix_share='trace'"),
-        ({"prefix_count": 2}, "prefix_share above 0"),
-        ({"speculation": 3}, "is a Speculation"),
-        ({"offload": True}, "is an Offload"),
-        ({"adapters": LoRA(rank=8), "adapter_count": -1}, "whole number from 1"),
-    ],
-)
-def test_what_cannot_be_is_refused(given: dict[str, Any], words: str) -> None:
-    with pytest.raises((InvalidValueError, WrongKindError, DataFileError), match=words):
-        Engine.load(**SMALL, rate=1, **given)
 
 
 def rounds_by_chance(rate: float, count: int, on: dict[str, Any], seed: int) -> tuple[Any, Any]:

@@ -4,82 +4,77 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Callable
+from typing import Any
 
+import kept
 import numpy as np
 import pytest
 from hypothesis import given, strategies as st
+from own_chips import chip
 
-from mlsim import Device, Engine, Hardware, Model, Models
+from mlsim import Device, Engine, Hardware, Model, Models, Profile
 from mlsim.equations import EQUATIONS
-from mlsim.precision import precision as find_precision
+from mlsim.errors import DoesNotFitError
 from mlsim.solvers import blocks, question
 from mlsim.solvers.forward.configuration import GIVABLE
+from mlsim.solvers.forward.profile import solve as plain_solve
 from mlsim.values import quantity
 from mlsim.workloads.layers import Convolution, Linear, Pool, Shape
 from mlsim.workloads.model import Network
 
-# A network of two layers, worked by hand. Batch 2 in fp16 (2 bytes a number) on
-# 100 FLOP/s and 40 B/s; the counts are those of the fixture `tiny`.
-#
-#         FLOP                 bytes                              compute   memory
-#   conv  2 * 288 * 2 = 1152   2 * 18 + 2 * (16 + 32) * 2 = 228   11.52 s    5.70 s
-#   fc    2 *  96 * 2 =  384   2 * 99 + 2 * (32 +  3) * 2 = 338    3.84 s    8.45 s
+Solve = Callable[..., Profile]
 
 
-def test_latency_by_hand(tiny: Model, slow_chip: Device) -> None:
-    profile = Engine.solve(model=tiny, hardware=slow_chip, batch_size=2)
-    # conv computes for 11.52 s, fc waits for memory for 8.45 s.
-    assert profile.latency.to("s").magnitude == pytest.approx(11.52 + 8.45, rel=1e-12)
-    assert profile.throughput == pytest.approx(2 / 19.97, rel=1e-12)
-    assert profile.memory_bound_share == pytest.approx(8.45 / 19.97, rel=1e-12)
+def test_a_pass_by_hand(tiny: Network, slow_chip: Device) -> None:
+    """Two layers, batch 2 in fp16 (2 bytes a number) on 100 FLOP/s and 40 B/s.
+
+        FLOP                 bytes                              compute   memory
+    conv  2 * 288 * 2 = 1152   2 * 18 + 2 * (16 + 32) * 2 = 228   11.52 s    5.70 s
+    fc    2 *  96 * 2 =  384   2 * 99 + 2 * (32 +  3) * 2 = 338    3.84 s    8.45 s
+
+    conv computes for 11.52 s, fc waits for memory for 8.45 s. 117 parameters; at most 48
+    elements a sample are alive, in the convolution.
+    """
+    profile = plain_solve(tiny, slow_chip, batch_size=2)
+    by_hand = {
+        "latency": 19.97,
+        "throughput": 2 / 19.97,
+        "memory_bound_share": 8.45 / 19.97,
+        "total_flops": 1536,
+        "total_bytes": 228 + 338,
+        "network_intensity": 1536 / 566,
+        "total_compute_time": 15.36,
+        "total_memory_time": 14.15,
+        "ridge_point": 2.5,
+        "achieved_flops": 1536 / 19.97,
+        "weight_memory": 234,
+        "activation_memory": 192,
+        "memory_required": 426,
+        "memory_free": 1000 - 426,
+    }
+    found = {name: profile.value(name) for name in by_hand}
+    assert found == pytest.approx(by_hand, rel=1e-12)
     assert profile.bottleneck == "Compute Bound"
-    assert profile.value("total_flops") == 1536
-    assert profile.value("total_bytes") == 228 + 338
-    assert profile.value("total_compute_time") == pytest.approx(15.36)
-    assert profile.value("total_memory_time") == pytest.approx(14.15)
-    assert profile.value("network_intensity") == pytest.approx(1536 / 566)
-    assert profile.value("achieved_flops") == pytest.approx(1536 / 19.97)
-    assert profile.value("ridge_point") == 2.5
-
-
-def test_memory_by_hand(tiny: Model, slow_chip: Device) -> None:
-    profile = Engine.solve(model=tiny, hardware=slow_chip, batch_size=2)
-    # 117 parameters; at most 48 elements a sample are alive, in the convolution.
-    assert profile.value("weight_memory") == 117 * 2
-    assert profile.value("activation_memory") == 48 * 2 * 2
-    assert profile.memory_required.to("B").magnitude == 234 + 192
-    assert profile.value("memory_free") == 1000 - 426
-
-
-def test_bound_by_hand(tiny: Model, slow_chip: Device) -> None:
-    profile = Engine.solve(model=tiny, hardware=slow_chip, batch_size=2, estimate="bound")
-    # All weights once, the image in, the answer out: 2 * 117 + 2 * (16 + 3) * 2
-    # = 310 B or 7.75 s, less than the 15.36 s of computing.
-    assert profile.latency.to("s").magnitude == pytest.approx(15.36, rel=1e-12)
-    assert profile.value("total_bytes") == 310
-    assert profile.bottleneck == "Compute Bound"
-
-
-def test_precision_by_hand(tiny: Model, slow_chip: Device) -> None:
+    assert profile.causes == pytest.approx(
+        {"arithmetic": 11.52 / 19.97, "memory": 8.45 / 19.97, "network": 0}
+    )
+    assert "one device: nothing is sent" in profile._caused.known.origins["network_share"]
+    # All weights once, the image in, the answer out: 2 * 117 + 2 * (16 + 3) * 2 = 310 B or
+    # 7.75 s, less than the 15.36 s of computing.
+    bound = plain_solve(tiny, slow_chip, batch_size=2, estimate="bound")
+    assert (bound.value("latency"), bound.value("total_bytes")) == (pytest.approx(15.36), 310)
+    assert bound.value("total_memory_time") == pytest.approx(7.75)
     # fp32 doubles the bytes and halves the peak: both times double.
-    half = Engine.solve(model=tiny, hardware=slow_chip, batch_size=2)
-    single = Engine.solve(model=tiny, hardware=slow_chip, batch_size=2, precision="fp32")
-    assert single.latency / half.latency == pytest.approx(2.0)
+    single = plain_solve(tiny, slow_chip, batch_size=2, precision="fp32")
+    assert single.value("latency") == pytest.approx(2 * 19.97)
+    # One sample, if nobody says how many: 5.76 s of computing, and (198 + 70) / 40 s.
+    assert plain_solve(tiny, slow_chip).value("latency") == pytest.approx(5.76 + 6.7)
+    with pytest.raises(DoesNotFitError, match="Tiny at batch 10 in fp16 needs"):
+        _ = plain_solve(tiny, slow_chip, batch_size=10).latency
 
 
 # What the first chapter finds.
-
-
-def test_weights_alone_make_resnet_compute_bound(resnet: Model, a100: Device) -> None:
-    flops_per_byte = resnet.flop_count / (resnet.parameter_count * 2)
-    assert flops_per_byte == pytest.approx(160.0, abs=0.01)
-    assert a100.ridge_point("fp16").magnitude == pytest.approx(153.0, abs=0.05)
-
-
-def test_operator_by_operator_it_is_memory_bound_at_any_batch(solve) -> None:
-    profile = solve(batch_size=[1, 256])
-    assert profile.memory_bound_share.tolist() == pytest.approx([0.84, 0.54], abs=0.005)
-    assert profile.bottleneck.tolist() == ["Memory Bound", "Memory Bound"]
 
 
 def crossing(device: Device) -> int | None:
@@ -91,40 +86,36 @@ def crossing(device: Device) -> int | None:
     return int(np.argmax(over)) + 1 if over.any() else None
 
 
-def test_totals_cross_on_the_v100_and_never_on_the_a100() -> None:
-    at = crossing(Hardware.Cloud.V100)
-    assert at is not None
-    # Between batch 16 and 32, the sizes that a sweep would try.
-    assert 16 < at <= 32
-    assert crossing(Hardware.Cloud.A100) is None
-    # Nor can a larger batch help: without the weights the ratio is the limit.
-    limit = Engine.solve(
-        model=Models.ResNet50,
-        hardware=Hardware.Cloud.A100,
-        batch_size=10**9,
-        check_memory=False,
-    )
-    assert limit.value("total_compute_time") < limit.value("total_memory_time")
-
-
-def test_bound_at_batch_1(solve, resnet: Model) -> None:
+def test_resnet_is_memory_bound_though_its_weights_alone_say_otherwise(
+    solve: Solve, resnet: Model, a100: Device
+) -> None:
+    assert resnet.flop_count / (resnet.parameter_count * 2) == pytest.approx(160.0, abs=0.01)
+    assert a100.ridge_point("fp16").magnitude == pytest.approx(153.0, abs=0.05)
+    profile = solve(batch_size=[1, 256])
+    assert profile.memory_bound_share.tolist() == pytest.approx([0.84, 0.54], abs=0.005)
+    assert profile.bottleneck.tolist() == ["Memory Bound", "Memory Bound"]
     # 8.178 GFLOP at 312 TFLOP/s against 51.4 MB at 2,039 GB/s: 26.2 and 25.2 us.
     compute = 8_178_368_512 / 312e12
-    memory = (25_557_032 + 150_528 + 1000) * 2 / 2.039e12
-    assert compute > memory
-    assert solve(estimate="bound").latency.to("s").magnitude == pytest.approx(compute, rel=1e-12)
+    assert compute > (25_557_032 + 150_528 + 1000) * 2 / 2.039e12
+    assert solve(estimate="bound").value("latency") == pytest.approx(compute, rel=1e-12)
+    # Totals cross between batch 16 and 32 on the V100, and never on the A100.
+    at = crossing(Hardware.Cloud.V100)
+    assert at is not None
+    assert 16 < at <= 32
+    assert crossing(a100) is None
+    limit = solve(batch_size=10**9, check_memory=False)
+    assert limit.value("total_compute_time") < limit.value("total_memory_time")
 
 
 # Invariants, for networks and devices of any kind.
 
 batches = st.integers(min_value=1, max_value=4096)
 rates = st.floats(min_value=1e9, max_value=1e16)
-factors = st.floats(min_value=1.0, max_value=64.0)
 
 
 @st.composite
-def networks(draw: st.DrawFn) -> Model:
-    """Draw a small network: convolutions and pools, then a linear layer."""
+def asked(draw: st.DrawFn) -> dict[str, Any]:
+    """Draw a small network of convolutions and pools, and a device with room for anything."""
     layers: list[Convolution | Pool | Linear] = []
     for number in range(draw(st.integers(1, 4))):
         layers.append(
@@ -141,99 +132,59 @@ def networks(draw: st.DrawFn) -> Model:
             layers.append(Pool(name=f"p{number}", kernel=2, stride=1))
     layers.append(Linear(name="fc", out_features=draw(st.integers(1, 100))))
     shape = Shape(draw(st.integers(1, 16)), draw(st.integers(6, 24)))
-    return Network(
-        key="N",
-        name="N",
-        architecture="CNN",
-        input=shape,
-        layers=tuple(layers),
-        source="he2016resnet",
+    words = dict.fromkeys(("key", "name"), "N")
+    network = Network(
+        **words, architecture="CNN", input=shape, layers=tuple(layers), source="he2016resnet"
     )
+    peak = quantity(draw(rates), "FLOP/s")
+    device = chip("D", quantity(draw(rates) / 100, "B/s"), "1 PB", fp16=peak)
+    return {"model": network, "hardware": device, "batch_size": draw(batches)}
 
 
-@st.composite
-def devices(draw: st.DrawFn) -> Device:
-    """Draw a device with room for anything."""
-    return Device(
-        "D",
-        peak_flops={"fp16": quantity(draw(rates), "FLOP/s")},
-        memory_bandwidth=quantity(draw(rates) / 100, "B/s"),
-        memory_capacity="1 PB",
-    )
+@given(asked(), st.floats(min_value=1.0, max_value=64.0))
+def test_less_work_and_faster_devices_never_take_longer(
+    what: dict[str, Any], factor: float
+) -> None:
+    def seconds(**arguments: Any) -> float:
+        return float(Engine.solve(**what, **arguments).value("latency"))
 
-
-def seconds(**arguments) -> float:
-    return float(Engine.solve(**arguments).value("latency"))
-
-
-@given(networks(), devices(), batches)
-def test_latency_is_not_below_the_bound(model: Model, device: Device, batch: int) -> None:
-    bound = seconds(model=model, hardware=device, batch_size=batch, estimate="bound")
-    assert seconds(model=model, hardware=device, batch_size=batch) >= bound * (1 - 1e-12)
-
-
-@given(networks(), devices(), batches)
-def test_halving_the_bytes_never_slows(model: Model, device: Device, batch: int) -> None:
-    what = {"model": model, "hardware": device, "batch_size": batch}
-    whole = seconds(**what)
+    whole = seconds()
+    assert whole >= seconds(estimate="bound") * (1 - 1e-12)
     half = {"bytes_per_parameter": "1 B/parameter", "bytes_per_element": "1 B/element"}
-    halved = seconds(**what, **half)
-    # Nor does it more than halve: bytes are all that changed.
+    halved = seconds(**half)
+    # Bytes are all that changed, so that it does not more than halve.
     assert whole / 2 * (1 - 1e-12) <= halved <= whole
     for name, value in half.items():
-        assert halved * (1 - 1e-12) <= seconds(**what, **{name: value}) <= whole
-
-
-@given(networks(), devices(), batches, st.integers(1, 4096))
-def test_a_larger_batch_takes_longer_but_less_each(
-    model: Model, device: Device, batch: int, more: int
-) -> None:
-    small = Engine.solve(model=model, hardware=device, batch_size=batch)
-    large = Engine.solve(model=model, hardware=device, batch_size=batch + more)
-    assert large.latency >= small.latency
-    assert large.throughput >= small.throughput * (1 - 1e-12)
-    assert large.memory_required > small.memory_required
-
-
-@given(networks(), devices(), batches, factors)
-def test_faster_memory_or_units_never_slow(
-    model: Model, device: Device, batch: int, factor: float
-) -> None:
-    what = {"model": model, "hardware": device, "batch_size": batch}
-    slow = seconds(**what)
+        assert halved * (1 - 1e-12) <= seconds(**{name: value}) <= whole
+    device = what["hardware"]
     bandwidth = quantity(device.bandwidth_si * factor, "B/s")
     peak = quantity(device.compute.figure("fp16").si * factor, "FLOP/s")
     for faster in ({"memory_bandwidth": bandwidth}, {"peak_flops": peak}):
-        assert slow / factor * (1 - 1e-12) <= seconds(**what, **faster) <= slow * (1 + 1e-12)
+        assert whole / factor * (1 - 1e-12) <= seconds(**faster) <= whole * (1 + 1e-12)
     # Both together are faster by the factor, exactly.
-    both = seconds(**what, memory_bandwidth=bandwidth, peak_flops=peak)
-    assert both == pytest.approx(slow / factor, rel=1e-12)
+    both = seconds(memory_bandwidth=bandwidth, peak_flops=peak)
+    assert both == pytest.approx(whole / factor, rel=1e-12)
 
 
-@given(networks(), devices(), batches)
-def test_throughput_is_batch_over_latency(model: Model, device: Device, batch: int) -> None:
-    profile = Engine.solve(model=model, hardware=device, batch_size=batch)
-    latency = profile.latency.to("s").magnitude
-    assert profile.throughput == pytest.approx(batch / latency, rel=1e-12)
+@given(asked(), st.integers(1, 4096))
+def test_a_pass_agrees_with_its_parts_and_with_a_larger_batch(
+    what: dict[str, Any], more: int
+) -> None:
+    profile = Engine.solve(**what)
+    latency = profile.value("latency")
+    assert profile.throughput == pytest.approx(what["batch_size"] / latency, rel=1e-12)
     assert 0 <= profile.memory_bound_share <= 1 + 1e-12
-    total_compute, total_memory = (
-        profile.value("total_compute_time"),
-        profile.value("total_memory_time"),
-    )
-    assert max(total_compute, total_memory) * (1 - 1e-12) <= latency
-    assert latency <= (total_compute + total_memory) * (1 + 1e-12)
+    parts = [profile.value(f"total_{name}_time") for name in ("compute", "memory")]
+    assert max(parts) * (1 - 1e-12) <= latency <= sum(parts) * (1 + 1e-12)
     assert profile.value("achieved_flops") <= profile.value("peak_flops") * (1 + 1e-12)
-
-
-@given(networks(), devices(), batches)
-def test_merging_equal_operators_changes_nothing(model: Model, device: Device, batch: int) -> None:
-    configuration = Engine.solve(model=model, hardware=device, batch_size=batch).configuration
-    merged = configuration.question.evaluate("latency", "total_bytes", "memory_required")
-    each = configuration.question.evaluate(
-        "latency", "total_bytes", "memory_required", table=model.operators
-    )
-    for name, value in merged.items():
-        assert value == pytest.approx(each[name], rel=1e-12)
+    large = Engine.solve(**{**what, "batch_size": what["batch_size"] + more})
+    assert large.latency >= profile.latency
+    assert large.throughput >= profile.throughput * (1 - 1e-12)
+    assert large.memory_required > profile.memory_required
+    # Equal operators are reckoned with once.
+    names = ("latency", "total_bytes", "memory_required")
+    each = profile.question.evaluate(*names, table=what["model"].operators)
+    assert each == pytest.approx(profile.question.evaluate(*names), rel=1e-12)
 
 
 # Arrays equal scalars.
@@ -241,124 +192,74 @@ def test_merging_equal_operators_changes_nothing(model: Model, device: Device, b
 NAMES = ("latency", "throughput", "memory_bound_share", "memory_required", "network_intensity")
 
 
-@st.composite
-def grids(draw: st.DrawFn) -> tuple[np.ndarray, np.ndarray]:
-    """Draw batches and bandwidths of any two shapes that broadcast together."""
-    shape = draw(st.lists(st.integers(1, 3), max_size=3))
-    shapes = []
-    for _ in range(2):
-        kept = shape[draw(st.integers(0, len(shape))) :]
-        shapes.append(tuple(size if draw(st.booleans()) else 1 for size in kept))
-    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
-    return rng.integers(1, 512, shapes[0]), rng.uniform(0.1, 5.0, shapes[1])
+def test_arrays_equal_scalars(solve: Solve) -> None:
+    """Of shapes that broadcast: batches down, bandwidths across; and both estimates."""
+    chance = np.random.default_rng(3)
+    for rows, columns in (((3, 1), (2,)), ((2, 1, 3), (2, 1)), ((), (3,)), ((1, 2), (1, 2))):
+        batch, bandwidth = chance.integers(1, 512, rows), chance.uniform(0.1, 5.0, columns)
+        given = {"batch_size": batch, "memory_bandwidth": quantity(bandwidth, "TB/s")}
+        for estimate in ("roofline", "bound"):
+            together = solve(**given, estimate=estimate, check_memory=False)
+            for index in np.ndindex(together.shape):
+                one, rate = (np.broadcast_to(each, together.shape)[index] for each in
+                             (batch, bandwidth))  # fmt: skip
+                alone = solve(batch_size=int(one), memory_bandwidth=f"{rate} TB/s",
+                              estimate=estimate, check_memory=False)  # fmt: skip
+                for name in NAMES:
+                    value = np.broadcast_to(together.value(name), together.shape)[index]
+                    assert value == pytest.approx(alone.value(name), rel=1e-12)
+                assert np.broadcast_to(together.bottleneck, together.shape)[index] == (
+                    alone.bottleneck
+                )
 
 
-@given(grids())
-def test_arrays_equal_scalars(grid: tuple[np.ndarray, np.ndarray]) -> None:
-    batch, bandwidth = grid
-    what = {"model": Models.ResNet50, "hardware": Hardware.Cloud.A100}
-    together = Engine.solve(
-        **what, batch_size=batch, memory_bandwidth=quantity(bandwidth, "TB/s"), check_memory=False
-    )
-    every_batch, every_bandwidth = np.broadcast_arrays(batch, bandwidth)
-    for index in np.ndindex(every_batch.shape):
-        alone = Engine.solve(
-            **what,
-            batch_size=int(every_batch[index]),
-            memory_bandwidth=quantity(float(every_bandwidth[index]), "TB/s"),
-            check_memory=False,
-        )
-        for name in NAMES:
-            value = np.broadcast_to(together.value(name), every_batch.shape)[index]
-            assert value == pytest.approx(alone.value(name), rel=1e-12)
-        bottleneck = np.broadcast_to(together.bottleneck, every_batch.shape)[index]
-        assert bottleneck == alone.bottleneck
-
-
-@pytest.mark.parametrize("estimate", ["roofline", "bound"])
-def test_lists_of_lists_equal_scalars(solve, estimate: str) -> None:
-    batch = [[1, 2, 3], [64, 128, 256]]
-    profile = solve(batch_size=batch, estimate=estimate)
-    for row in range(2):
-        for column in range(3):
-            alone = solve(batch_size=batch[row][column], estimate=estimate)
-            assert profile.value("latency")[row, column] == pytest.approx(
-                alone.value("latency"), rel=1e-12
-            )
-
-
-def test_a_quantity_of_operators_has_rows_then_points(solve, resnet: Model) -> None:
-    rows = len(resnet.operators.merged)
-    profile = solve(batch_size=[[1, 2, 3], [4, 5, 6]])
-    for name in ("flops", "weight_bytes", "roofline_time", "arithmetic_intensity"):
-        value = profile.value(name)
-        assert value.shape == (rows, 2, 3)
-        alone = solve(batch_size=6).value(name)
-        np.testing.assert_allclose(value[:, 1, 2], alone, rtol=1e-12)
-
-
-@pytest.mark.parametrize("block", [1, 2, 7, 1000])
-def test_blocks_give_the_same_as_one_block(solve, monkeypatch, block: int) -> None:
+def test_blocks_and_threads_give_the_same_as_one(
+    solve: Solve, monkeypatch: pytest.MonkeyPatch
+) -> None:
     batch = np.arange(1, 501).reshape(20, 25)
-    whole = solve(batch_size=batch)
-    monkeypatch.setattr(blocks, "BLOCK", block)
-    parted = solve(batch_size=batch)
-    for name in NAMES:
-        np.testing.assert_allclose(parted.value(name), whole.value(name), rtol=1e-12)
-    np.testing.assert_allclose(parted.value("flops"), whole.value("flops"), rtol=1e-12)
-
-
-def test_threads_give_the_same_as_one(solve, monkeypatch) -> None:
-    batch = np.arange(1, 5002)
     monkeypatch.setattr(blocks.os, "cpu_count", lambda: 1)
-    alone = solve(batch_size=batch)
-    for processors, block in ((3, 7), (8, 64)):
+    whole = solve(batch_size=batch)
+    # A quantity of operators has rows, and then points.
+    flops = whole.value("flops")
+    assert flops.shape[1:] == (20, 25)
+    np.testing.assert_allclose(flops[:, 0, 5], solve(batch_size=6).value("flops"), rtol=1e-12)
+    for processors, block in ((1, 1), (1, 7), (1, 1000), (3, 7), (8, 64)):
         monkeypatch.setattr(blocks, "BLOCK", block)
         monkeypatch.setattr(blocks.os, "cpu_count", lambda count=processors: count)
-        shared = solve(batch_size=batch)
-        for name in NAMES:
-            np.testing.assert_allclose(shared.value(name), alone.value(name), rtol=1e-12)
-
-
-def test_an_error_in_a_thread_is_not_lost(monkeypatch) -> None:
-    monkeypatch.setattr(blocks, "BLOCK", 1)
-    monkeypatch.setattr(blocks.os, "cpu_count", lambda: 4)
+        parted = solve(batch_size=batch)
+        for name in (*NAMES, "flops"):
+            np.testing.assert_allclose(parted.value(name), whole.value(name), rtol=1e-12)
 
     def fail(start: int, stop: int) -> None:
         if start:
             raise ZeroDivisionError
 
-    with pytest.raises(ZeroDivisionError):
+    monkeypatch.setattr(blocks, "BLOCK", 1)
+    with pytest.raises(ZeroDivisionError):  # an error in a thread is not lost
         blocks.run_jobs([blocks.Job(fail, 1000)])
 
 
 # Overriding what the data or the equations say.
 
 
-def test_an_override_takes_the_place_of_a_figure(solve, a100: Device) -> None:
-    same = solve(memory_bandwidth=a100.memory.bandwidth)
-    assert same.latency == solve().latency
+def test_an_override_takes_the_place_of_a_figure_or_of_an_intermediate(
+    solve: Solve, a100: Device
+) -> None:
+    assert solve(memory_bandwidth=a100.memory.bandwidth).latency == solve().latency
     twice = solve(memory_bandwidth=2 * a100.memory.bandwidth, peak_flops="624 TFLOP/s")
     assert twice.value("latency") == pytest.approx(solve().value("latency") / 2, rel=1e-12)
-
-
-def test_an_override_of_an_intermediate(solve) -> None:
     profile = solve(latency="2 ms", batch_size=4)
     assert profile.throughput == pytest.approx(2000.0)
     # What does not follow from it is as it was.
     assert profile.value("total_bytes") == solve(batch_size=4).value("total_bytes")
 
 
-def test_a_time_given_for_every_operator_counts_for_each(solve) -> None:
-    # 56 operators of 1 us each.
+def test_what_is_given_for_every_operator_counts_for_each(solve: Solve) -> None:
+    """56 operators; the bound has one, the whole network."""
     assert solve(roofline_time="1 us").value("latency") == pytest.approx(56e-6)
     profile = solve(roofline_time=["1 us", "2 us"], batch_size=[[1], [2], [3]])
     np.testing.assert_allclose(profile.value("latency"), [[56e-6, 112e-6]] * 3)
-    # The bound has one operator, the whole network.
     assert solve(roofline_time="1 us", estimate="bound").value("latency") == pytest.approx(1e-6)
-
-
-def test_work_given_for_every_operator_counts_for_each(solve) -> None:
     assert solve(flops="1 GFLOP").value("total_flops") == pytest.approx(56e9)
     profile = solve(flops=["1 GFLOP", "2 GFLOP"])
     assert profile.value("total_flops").tolist() == pytest.approx([56e9, 112e9])
@@ -369,38 +270,31 @@ def test_work_given_for_every_operator_counts_for_each(solve) -> None:
 
 
 @pytest.mark.parametrize("estimate", ["roofline", "bound"])
-@pytest.mark.parametrize("overrides", [{}, {"flops": "1 GFLOP"}, {"roofline_time": "1 us"}])
-def test_lists_equal_arrays(solve, monkeypatch, estimate: str, overrides: dict[str, str]) -> None:
-    wanted = [name for name in GIVABLE if name not in overrides]
-    with_arrays = solve(batch_size=32, estimate=estimate, **overrides)
-    expected = {name: with_arrays.value(name) for name in wanted}
-    rows = with_arrays.operators
-    monkeypatch.setattr(question, "ARRAYS", False)
-    with_lists = solve(batch_size=32, estimate=estimate, **overrides)
-    for name in wanted:
-        found = with_lists.value(name)
-        assert not isinstance(found, np.ndarray)
-        np.testing.assert_allclose(found, expected[name], rtol=1e-12)
-    for row, other in zip(with_lists.operators, rows, strict=True):
-        assert row.keys() == other.keys()
-        for name, value in row.items():
-            assert value == (other[name] if isinstance(value, str) else pytest.approx(other[name]))
-    assert "latency" in str(with_lists.explain())
+def test_lists_equal_arrays(solve: Solve, monkeypatch: pytest.MonkeyPatch, estimate: str) -> None:
+    for overrides in ({}, {"flops": "1 GFLOP"}, {"roofline_time": "1 us"}):
+        wanted = [name for name in GIVABLE if name not in overrides]
+        asked = {"batch_size": 32, "estimate": estimate, **overrides}
+        monkeypatch.setattr(question, "ARRAYS", True)
+        with_arrays = solve(**asked)
+        expected, rows = [with_arrays.value(name) for name in wanted], with_arrays.operators
+        monkeypatch.setattr(question, "ARRAYS", False)
+        with_lists = solve(**asked)
+        for name, value in zip(wanted, expected, strict=True):
+            found = with_lists.value(name)
+            assert not isinstance(found, np.ndarray)
+            np.testing.assert_allclose(found, value, rtol=1e-12)
+        for row, other in zip(with_lists.operators, rows, strict=True):
+            words = {name: value for name, value in row.items() if isinstance(value, str)}
+            numbers = {name: value for name, value in row.items() if name not in words}
+            assert words.items() <= other.items()
+            assert {**other, **words} == pytest.approx({**words, **numbers})
+        assert "latency" in str(with_lists.explain())
 
 
 def test_a_solve_runs_where_numpy_is_not_installed() -> None:
-    program = """
-import sys
-for name in ("numpy", "pandas", "sympy", "matplotlib"):
-    sys.modules[name] = None  # importing it fails
-from mlsim import Engine, Hardware, Models
-profile = Engine.solve(model=Models.ResNet50, hardware=Hardware.Cloud.A100, batch_size=32)
-print(profile.value("latency"), profile.bottleneck, len(profile.operators))
-print(profile.explain().value == profile.value("latency"), len(str(profile)) > 0)
-"""
-    done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=False
-    )
+    program = kept.text("without_numpy.py.txt")
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True,
+                          check=False)  # fmt: skip
     assert done.returncode == 0, done.stderr
     latency, *rest = done.stdout.split()
     here = Engine.solve(model=Models.ResNet50, hardware=Hardware.Cloud.A100, batch_size=32)
@@ -411,21 +305,14 @@ print(profile.explain().value == profile.value("latency"), len(str(profile)) > 0
 # Configurations and plans.
 
 
-def test_a_plan_is_made_once(solve) -> None:
+def test_plans_are_made_once_and_reach_everything_that_may_be_given(solve: Solve) -> None:
     first, second = solve(batch_size=1).question, solve(batch_size=2).question
     assert first.plan("latency") is second.plan("latency")
-
-
-def test_everything_givable_is_in_the_vocabulary_and_reached(solve) -> None:
     profile = solve(batch_size=8)
     for name in GIVABLE:
         assert np.all(np.isfinite(profile.value(name)))
-    layer_equations = {each.yields for each in EQUATIONS.values() if each.counts}
-    assert layer_equations.isdisjoint(GIVABLE)
-
-
-def test_tf32_lies_in_memory_as_32_bits(solve) -> None:
+    assert {each.yields for each in EQUATIONS.values() if each.counts}.isdisjoint(GIVABLE)
+    # TF32 lies in memory as 32 bits.
     single, tensor = solve(precision="fp32"), solve(precision="tf32")
     assert single.value("total_bytes") == tensor.value("total_bytes")
     assert tensor.latency < single.latency
-    assert find_precision("tf32").bytes == 4

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from mlsim import Device, Engine, Model, Profile, show
+from mlsim import Device, Model, Models, Profile, show
 from mlsim.errors import DoesNotFitError, InvalidValueError, UnknownNameError
+from mlsim.solvers.forward import calibrated_configuration, configuration
+from mlsim.solvers.forward.calibrated_configuration import CALIBRATED_SOLVER
 
 TOO_MANY = 1_000_000
 ASSUMED = "fp16, since no other was given"
@@ -18,27 +21,12 @@ def test_a_profile_keeps_its_inputs(solve, resnet: Model, a100: Device) -> None:
     profile = solve(batch_size=4)
     assert profile.model is resnet
     assert profile.hardware is a100
+    assert (profile.feasible, f"{profile.ridge_point:.0f}") == (True, "153 FLOP/B")
+    assert show(profile, "latency") == profile.latency
     assert (profile.batch_size, profile.precision, profile.estimate) == (4, "fp16", "roofline")
     assert repr(profile) == (
         "<Profile ResNet-50 v1.5 on NVIDIA A100 SXM 80 GB, batch 4, fp16, roofline>"
     )
-
-
-def test_kinds_of_values(solve) -> None:
-    profile = solve(batch_size=4)
-    assert profile.latency.check("[time]")
-    assert profile.memory_required.check("[information]")
-    assert isinstance(profile.throughput, float)
-    assert isinstance(profile.memory_bound_share, float)
-    assert isinstance(profile.bottleneck, str)
-    assert profile.feasible is True
-    assert f"{profile.ridge_point:.0f}" == "153 FLOP/B"
-    assert show(profile, "latency") == profile.latency
-
-
-def test_units_are_those_that_a_person_would_choose(solve) -> None:
-    assert f"{solve(batch_size=1).latency:.1f}" == "55.5 µs"
-    assert f"{solve(batch_size=256).latency:.2f}" == "9.86 ms"
 
 
 def test_asking_for_what_there_is_not(solve) -> None:
@@ -76,16 +64,15 @@ def test_a_batch_that_does_not_fit(solve) -> None:
     for refused in (profile.explain, lambda: profile.achieved_flops):
         with pytest.raises(DoesNotFitError):
             refused()
+    unchecked = solve(batch_size=TOO_MANY, check_memory=False)
+    assert (unchecked.feasible, unchecked.latency.to("s").magnitude) == (
+        False,
+        pytest.approx(38.5, abs=0.05),
+    )
+    assert unchecked.explain().value == unchecked.value("latency")
     # What needs no room is still to be had.
     assert profile.total_flops.magnitude > 0
     assert "3.208 TiB too much" in str(profile)
-
-
-def test_its_time_if_it_fitted(solve) -> None:
-    profile = solve(batch_size=TOO_MANY, check_memory=False)
-    assert profile.feasible is False
-    assert profile.latency.to("s").magnitude == pytest.approx(38.5, abs=0.05)
-    assert profile.explain().value == profile.value("latency")
 
 
 def test_the_last_batch_that_fits(solve, a100: Device) -> None:
@@ -98,10 +85,8 @@ def test_the_last_batch_that_fits(solve, a100: Device) -> None:
 
 def test_points_that_do_not_fit_have_no_time(solve) -> None:
     profile = solve(batch_size=[1, TOO_MANY])
-    assert profile.feasible.tolist() == [True, False]
-    assert np.isnan(profile.latency.magnitude).tolist() == [False, True]
-    assert np.isnan(profile.throughput).tolist() == [False, True]
-    assert np.isnan(profile.memory_bound_share).tolist() == [False, True]
+    for name in ("latency", "throughput", "memory_bound_share"):
+        assert np.isnan(profile.value(name)).tolist() == [False, True]
     assert profile.bottleneck.tolist() == ["Memory Bound", "Does Not Fit"]
     assert not np.isnan(profile.value("memory_required")).any()
     unchecked = solve(batch_size=[1, TOO_MANY], check_memory=False)
@@ -133,6 +118,9 @@ def test_what_needs_one_point_says_so(solve) -> None:
         solve()[0]
     with pytest.raises(IndexError):
         many[5]
+    for index in (slice(0, 2), (0, 1), 1.5, None):
+        with pytest.raises(InvalidValueError, match="an index of this profile is 1 whole number"):
+            many[index]
 
 
 # Operators.
@@ -149,14 +137,11 @@ def test_operators_are_those_of_the_model_in_order(solve, resnet: Model) -> None
     for row in rows:
         assert row["roofline_time"] == max(row["compute_time"], row["memory_time"])
         assert row["bound"] == ("memory" if row["memory_time"] > row["compute_time"] else "compute")
-    waiting = sum(row["roofline_time"] for row in rows if row["bound"] == "memory")
-    assert waiting / profile.value("latency") == pytest.approx(profile.memory_bound_share)
-
-
-def test_the_bound_has_one_operator(solve, resnet: Model) -> None:
     (whole,) = solve(estimate="bound").operators
     assert whole["flops"] == resnet.flop_count
     assert whole["parameters"] == resnet.parameter_count
+    waiting = sum(row["roofline_time"] for row in rows if row["bound"] == "memory")
+    assert waiting / profile.value("latency") == pytest.approx(profile.memory_bound_share)
 
 
 # Text and plain data.
@@ -190,40 +175,90 @@ def test_a_precision_that_was_given_is_not_assumed(solve) -> None:
 
 
 def test_text_of_many_points(solve) -> None:
-    lines = str(solve(batch_size=[1, 256, TOO_MANY], precision="fp16")).splitlines()
-    assert len(lines) == 5
-    assert lines[2].split() == ["1", "55.48", "µs", "18,024", "Memory", "Bound"]
-    assert lines[4].split() == ["1,000,000", "-", "-", "Does", "Not", "Fit"]
+    many = solve(batch_size=[1, 256, TOO_MANY], precision="fp16")
+    assert str(many).splitlines() == [
+        "ResNet-50 v1.5 on NVIDIA A100 SXM 80 GB, fp16, roofline",
+        "     batch     latency   samples/s  bottleneck",
+        "         1    55.48 µs      18,024  Memory Bound",
+        "       256    9.864 ms      25,954  Memory Bound",
+        "  1,000,000           -           -  Does Not Fit",
+    ]
     # A long array is shown by its ends.
     long = str(solve(batch_size=range(1, 101), precision="fp16")).splitlines()
     assert len(long) == 2 + 10 + 1 + 10
-    assert long[12].split() == ["..."]
-    assert (long[11].split()[0], long[13].split()[0], long[-1].split()[0]) == ("10", "91", "100")
+    assert [long[row].split()[0] for row in (11, 12, 13, -1)] == ["10", "...", "91", "100"]
 
 
-def test_plain_data_of_one_point(solve) -> None:
+def test_an_answer_of_measured_rates_says_its_program_and_whose_rates_they_are(solve) -> None:
+    """Shares of both limits and a start for each kernel; of its own, no loan is left."""
+    many = solve(batch_size=[1, 256], estimate="calibrated", precision="fp16")
+    assert [line.split()[0] for line in str(many).splitlines()[2:]] == ["1", "256", "software"]
+    causes = many.to_dict()["causes"]
+    assert [round(sum(each[point] for each in causes.values()), 9) for point in (0, 1)] == [1, 1]
+    asked = {"hardware": "A100_40GB", "estimate": "calibrated", "precision": "fp16"}
+    lent = solve(**asked)
+    names = [each.constant for each in lent.loans]
+    assert {"compute_fraction", "memory_fraction"} <= set(names)
+    own = solve(**asked, memory_fraction=0.5).loans
+    assert [each.constant for each in own] == [each for each in names if each != "memory_fraction"]
+    (software,) = (line for line in str(lent).splitlines() if "software" in line)
+    assert software.split() == ["software", lent.to_dict()["software"]]
+    assert lent.to_dict()["cause"] == lent.cause
+    # Why it has its label, and each share of the time, is explained; whether or not it fits.
+    why = lent.explain("bottleneck")
+    assert str(why).splitlines()[0] == f"{lent.bottleneck}, by {lent.cause}: {lent.about}"
+    share = lent.explain("tile_share")
+    assert (share.name, share.value) == ("tile_share", pytest.approx(lent.causes["tiles"]))
+    vast = solve(batch_size=TOO_MANY, check_memory=False, estimate="calibrated")
+    assert vast.explain("bottleneck").roofline == "Memory Bound"
+
+
+def test_folded_plans_are_kept_up_to_a_number_of_them(solve, monkeypatch) -> None:
+    for module, estimate in ((configuration, "roofline"), (calibrated_configuration, "calibrated")):
+        monkeypatch.setattr(module, "MOST_KEPT", 2)
+        model = replace(Models.ResNet18, name=estimate)
+        counts = []
+        for precision in ("fp16", "fp32", "bf16"):
+            asked = {"model": model, "precision": precision, "estimate": estimate}
+            latency = solve(**asked).value("latency")
+            assert latency == pytest.approx(solve(**asked, batch_size=[1]).value("latency")[0])
+            table = solve(**asked).configuration.table if estimate == "roofline" else None
+            counts.append(len((table or model.operators).cache))
+        assert counts == [1, 2, 1]
+
+
+def test_a_call_has_its_time_and_brings_the_input(solve) -> None:
+    """1.121 ms, and at 2.783 GB/s 150,528 numbers of 32 bits an image; no start shows."""
+    asked = {"estimate": "calibrated", "batch_size": 2}
+    profile = solve(software="request_path", **asked)
+    brings = 2 * 4 * 150_528 / 2.783e9
+    kernels = profile.question.value("operators_time")
+    assert profile.value("latency") == pytest.approx(kernels + 1.121e-3 + brings)
+    known = profile.question.known
+    assert known["launch_count"] == 0
+    assert known.origins["call_bytes"] == "the model's input, as numbers in 32 bits"
+    # A program that starts kernels itself, 62.66 us each: 53 convolutions are three, 3 are one.
+    eager = solve(software="eager", **asked)
+    assert eager.value("latency") == pytest.approx((3 * 53 + 3) * 62.66e-6)
+    # Lost are their starts on the device, of 2 us, and the time in which it waits for the host.
+    waits = eager.value("latency") - eager.question.value("operators_time")
+    assert eager.value("total_overhead_time") == pytest.approx(162 * 2e-6 + waits)
+    # It has all equations that any program takes of a network.
+    assert set(eager.question.equations) == set(CALIBRATED_SOLVER)
+
+
+def test_plain_data(solve) -> None:
     data = json.loads(json.dumps(solve(batch_size=2).to_dict(), allow_nan=False))
-    assert data["model"] == "ResNet-50 v1.5"
     assert data["batch_size"] == {"value": 2, "unit": "sample"}
     assert data["latency"] == {"value": solve(batch_size=2).value("latency"), "unit": "s"}
-    assert data["feasible"] is True
-    assert data["bottleneck"] == "Memory Bound"
+    assert (data["model"], data["feasible"], data["bottleneck"]) == (
+        *("ResNet-50 v1.5", True, "Memory Bound"),
+    )
     assert data["memory_capacity"] == {"value": 81920 * 2**20, "unit": "B"}
-
-
-def test_plain_data_of_what_does_not_fit(solve) -> None:
     data = json.loads(json.dumps(solve(batch_size=TOO_MANY).to_dict(), allow_nan=False))
-    assert data["feasible"] is False
     assert data["latency"] == {"value": None, "unit": "s"}
-    assert data["bottleneck"] is None
+    assert (data["feasible"], data["bottleneck"]) == (False, None)
     many = json.loads(json.dumps(solve(batch_size=[1, TOO_MANY]).to_dict(), allow_nan=False))
     assert many["feasible"] == [True, False]
     assert many["latency"]["value"][1] is None
     assert many["bottleneck"] == ["Memory Bound", "Does Not Fit"]
-
-
-@pytest.mark.parametrize("index", [slice(0, 2), (0, 1), 1.5, None])
-def test_an_index_is_one_whole_number_for_each_axis(index) -> None:
-    many = Engine.solve(model="ResNet50", hardware="A100", batch_size=[1, 2, 3])
-    with pytest.raises(InvalidValueError, match="an index of this profile is 1 whole number"):
-        many[index]

@@ -46,9 +46,7 @@ GRID = {
     "arguments",
     [
         {},
-        {"estimate": "bound"},
         {"model": Models.Gemma3_27B, "precision": "w4a16"},
-        {"model": Models.DeepSeek_V3, "hardware": NODE, "tensor_parallel": 8, "precision": "fp8"},
         {
             "model": Models.Mixtral_8x7B,
             "hardware": NODE,
@@ -57,9 +55,7 @@ GRID = {
             "tensor_parallel": 2,
             "batch_size": [[1], [7], [60]],
         },
-        {"hardware": NODE, "pipeline_parallel": 4, "data_parallel": 2},
         {"memory_bandwidth": quantity(np.array([[1.0, 2.0, 3.0, 4.0]]), "TB/s")},
-        {"kv_cache": "fp8", "reserve": 0.3, "block_tokens": 64},
     ],
     ids=lambda each: ", ".join(each) or "default",
 )
@@ -98,15 +94,6 @@ def test_arrays_equal_points(arguments: dict[str, Any]) -> None:
                 assert bottleneck[phase][index] == alone.bottleneck[phase]
 
 
-def test_a_point_is_what_was_asked_for() -> None:
-    point = llama(batch_size=[1, 8], memory_bandwidth=["1 TB/s", "2 TB/s"])[1]
-    alone = llama(batch_size=8, memory_bandwidth="2 TB/s")
-    assert point.value("generation_latency") == alone.value("generation_latency")
-    assert point.batch_size == 8
-    assert llama(batch_size=[[1, 2], [3, 4]])[1, 0].batch_size == 3
-    assert llama(batch_size=[1, 2])[-1].batch_size == 2
-
-
 def test_an_index_that_cannot_be() -> None:
     with pytest.raises(InvalidValueError, match=r"is one point; only an array has an index"):
         llama()[0]
@@ -137,17 +124,6 @@ def test_many_points_are_explained_one_at_a_time() -> None:
     ):
         many.decode.operators  # noqa: B018
     assert many[0].explain().value == many.value("generation_latency")[0]
-
-
-def test_steps_at_many_contexts() -> None:
-    serving = llama()
-    many = serving.decode_at([1, 100, 10_000])
-    for index, cached in enumerate([1, 100, 10_000]):
-        assert many.value("latency")[index] == pytest.approx(
-            serving.decode_at(cached).value("latency"), rel=1e-12
-        )
-    assert many.bottleneck.tolist() == [MEMORY] * 3
-    assert many.latency.check("[time]")
 
 
 # Without NumPy, as in a browser.

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from typing import Any
 
+import kept
 import numpy as np
 import pytest
-from hypothesis import given, strategies as st
 from services import llama
 
 from mlsim import Engine, Models
 from mlsim.errors import InvalidValueError, UnknownNameError, WrongKindError
-from mlsim.solvers.serving import serving as serving_module
 from mlsim.solvers.serving.contexts import (
     STEPS,
     WINDOWED_STEPS,
@@ -33,81 +33,29 @@ def mistral(**changes: Any) -> Serving:
 # The steps that the mean is made of.
 
 
-@pytest.mark.parametrize(
-    ("output", "expected"),
-    [
-        # The first token comes with the prompt: the others have 100, 101, ... cached.
-        (9, (100, 103.5, 107)),
-        (3, (100, 100.5, 101)),
-        (2, (100, 100, 100)),
-        # No step of its own: the one that would follow.
-        (1, (100, 100, 100)),
-    ],
-)
-def test_without_a_window_three_steps_are_looked_at(
-    output: int, expected: tuple[float, ...]
-) -> None:
-    serving = llama(prompt_tokens=100, output_tokens=output)
-    assert decode_contexts(serving.service) == dict(zip(STEPS, expected, strict=True))
-    assert serving.decode.value("cached_tokens") == expected[1]
+def test_without_a_window_three_steps_are_looked_at() -> None:
+    """The first token comes with the prompt: the others have 100, 101, ... cached.
+
+    An output of one has no step of its own: the one that would follow.
+    """
+    whole = {9: (100, 103.5, 107), 3: (100, 100.5, 101), 2: (100, 100, 100), 1: (100, 100, 100)}
+    for output, expected in whole.items():
+        serving = llama(prompt_tokens=100, output_tokens=output)
+        assert decode_contexts(serving.service) == dict(zip(STEPS, expected, strict=True))
+        assert serving.decode.value("cached_tokens") == expected[1]
 
 
 @pytest.mark.parametrize(
-    ("prompt", "output", "expected", "share"),
-    [
-        # Never full, full from the start, or filled on the way: with 4,095 tokens cached.
-        (100, 102, (100, 150, 200, 200, 200), 1),
-        (5000, 102, (5000, 5000, 5000, 5050, 5100), 0),
-        (4000, 1002, (4000, 4047.5, 4095, 4547.5, 5000), 0.095),
-        # Just full at the first step, or at the last.
-        (4095, 12, (4095, 4095, 4095, 4100, 4105), 0),
-        (4096, 12, (4096, 4096, 4096, 4101, 4106), 0),
-        (4085, 12, (4085, 4090, 4095, 4095, 4095), 1),
-        # A single step.
-        (100, 2, (100,) * 5, 0),
-        (100, 1, (100,) * 5, 0),
-        (5000, 1, (5000,) * 5, 0),
-    ],
+    ("prompt", "output", "expected", "share"), kept.cases("filling_windows.toml")
 )
 def test_a_window_that_fills_parts_the_output(
-    prompt: int, output: int, expected: tuple[float, ...], share: float
+    prompt: int, output: int, expected: list[float], share: float
 ) -> None:
     serving = mistral(prompt_tokens=prompt, output_tokens=output)
     assert decode_contexts(serving.service) == dict(zip(WINDOWED_STEPS, expected, strict=True))
     assert filling_share(serving.service) == share
     # The middle of the output is looked at nevertheless.
     assert serving.decode.value("cached_tokens") == (expected[0] + expected[-1]) / 2
-
-
-@given(
-    st.sampled_from([Models.Mistral_7B, Models.Gemma2_9B, Models.Gemma3_27B, Models.GPT_OSS_20B]),
-    st.integers(1, 4500),
-    st.integers(1, 3500),
-)
-def test_the_steps_are_in_order(model: Any, prompt: int, output: int) -> None:
-    service = mistral(model=model, prompt_tokens=prompt, output_tokens=output).service
-    found = list(decode_contexts(service).values())
-    assert found == sorted(found)
-    assert found[0] == prompt
-    assert found[-1] == max(prompt + output - 2, prompt)
-    # Where it is within the output, the third is the step that fills the window.
-    assert found[2] == min(max(model.attention.window - 1, found[0]), found[-1])
-    share = filling_share(service)
-    assert 0 <= share <= 1
-    assert share * (found[-1] - found[0]) == pytest.approx(found[2] - found[0])
-
-
-def test_many_outputs_are_parted_each_for_itself() -> None:
-    prompts, outputs = np.array([[100], [4000], [5000]]), np.array([1, 2, 102, 1002, 3000])
-    service = mistral(prompt_tokens=prompts, output_tokens=outputs).service
-    together, share = decode_contexts(service), filling_share(service)
-    assert tuple(together) == WINDOWED_STEPS
-    for index in np.ndindex(3, 5):
-        prompt, output = int(prompts[index[0], 0]), int(outputs[index[1]])
-        alone = mistral(prompt_tokens=prompt, output_tokens=output).service
-        for name, cached in decode_contexts(alone).items():
-            assert np.broadcast_to(together[name], (3, 5))[index] == cached
-        assert share[index] == filling_share(alone)
 
 
 def test_the_mean_of_a_filling_window_by_its_parts() -> None:
@@ -149,99 +97,37 @@ def test_steps_are_results_of_the_models_that_have_them() -> None:
 # How many tokens may be cached.
 
 
-def test_an_empty_cache_can_be_asked_for() -> None:
-    serving = llama(prompt_tokens=1)
-    assert serving.decode_at(0).value("latency") == pytest.approx(
-        serving.value("time_to_first_token"), rel=1e-12
-    )
-    many = serving.decode_at([0, 1, 100])
-    for index, cached in enumerate([0, 1, 100]):
-        assert many.value("latency")[index] == pytest.approx(
-            serving.decode_at(cached).value("latency"), rel=1e-12
-        )
-
-
-@pytest.mark.parametrize(
-    ("context", "expected"),
-    [
-        (0, 0.0),
-        (0.0, 0.0),
-        (7, 7.0),
-        (np.int64(0), 0.0),
-        (131_071, 131_071.0),
-        ([0, 5], [0.0, 5.0]),
-        (range(3), [0.0, 1.0, 2.0]),
-        (np.array([0.0, 3.0]), [0.0, 3.0]),
-        ([[0, 1], [2, 3]], [[0.0, 1.0], [2.0, 3.0]]),
+def test_contexts_that_can_be() -> None:
+    given: list[tuple[Any, Any]] = [
+        *((0, 0.0), (7, 7.0), (np.int64(0), 0.0), (131_071, 131_071.0), ([0, 5], [0.0, 5.0])),
+        *((range(3), [0.0, 1.0, 2.0]), ([[0, 1], [2, 3]], [[0.0, 1.0], [2.0, 3.0]])),
         (quantity(10, "token/sample"), 10.0),
         (quantity(np.array([0, 10]), "token/sample"), [0.0, 10.0]),
-    ],
-    ids=repr,
-)
-def test_contexts_that_can_be(context: object, expected: object) -> None:
-    found = check_context(Models.Llama3_8B, context)
-    assert np.array_equal(found, expected)
-    assert isinstance(found, np.ndarray) == isinstance(expected, list)
+    ]
+    for context, expected in given:
+        found = check_context(Models.Llama3_8B, context)
+        assert np.array_equal(found, expected)
+        assert isinstance(found, np.ndarray) == isinstance(expected, list)
 
 
-@pytest.mark.parametrize(
-    ("context", "message"),
-    [
-        (-1, "cached_tokens must be a whole number from 0 up, not -1."),
-        (1.5, "cached_tokens must be a whole number from 0 up, not 1.5."),
-        (True, "cached_tokens must be a whole number from 0 up, not True."),
-        (False, "cached_tokens must be a whole number from 0 up, not False."),
-        (float("nan"), "cached_tokens must be a whole number from 0 up, not nan."),
-        (
-            "10",
-            (
-                "cached_tokens must be a whole number from 0 up, not the text '10'. "
-                "Leave out the quotes."
-            ),
-        ),
+def test_contexts_that_cannot_be() -> None:
+    whole, longer = "whole number from 0 up, not ", "131,072 tokens cached and a new one are more"
+    cases: list[tuple[Any, str]] = [
+        *((each, f"{whole}{each}.") for each in (-1, 1.5, True, False, float("nan"))),
+        ("10", f"{whole}the text '10'. Leave out the quotes."),
         ([], "cached_tokens is an empty list; give at least one value."),
-        ([5, -1], "entry 1 of 2: cached_tokens must be a whole number from 0 up, not -1."),
-        ([5, None], "entry 1 of 2: cached_tokens must be a whole number from 0 up, not None."),
-        (
-            np.array([0, 1.5]),
-            "cached_tokens must hold whole numbers from 0 up, but entry 1 is 1.5.",
-        ),
-        (np.array([0, -1]), "cached_tokens must hold whole numbers from 0 up, but entry 1 is -1."),
-        (np.array(["1"]), "cached_tokens must hold whole numbers from 0 up, not <U1 values."),
-        (
-            131_072,
-            (
-                "131,072 tokens cached and a new one are more than the context of Llama 3.1 8B, "
-                "131,072."
-            ),
-        ),
-        (
-            [0, 131_072],
-            (
-                "131,072 tokens cached and a new one are more than the context of Llama 3.1 8B, "
-                "131,072."
-            ),
-        ),
-    ],
-    ids=lambda each: repr(each)[:30],
-)
-def test_contexts_that_cannot_be(context: object, message: str) -> None:
-    with pytest.raises(InvalidValueError) as e:
-        llama().decode_at(context)
-    assert str(e.value) == message
-
-
-def test_a_ragged_list_of_contexts() -> None:
-    with pytest.raises(InvalidValueError, match="cached_tokens: the entries don't form an array"):
-        llama().decode_at([[0], [1, 2]])
-
-
-def test_a_context_without_numpy(monkeypatch: pytest.MonkeyPatch) -> None:
-    expected = [llama().decode_at(cached).value("latency") for cached in (0, 100)]
-    monkeypatch.setattr("mlsim.solvers.question.ARRAYS", False)
-    monkeypatch.setattr(serving_module, "ARRAYS", False)
-    found = [llama().decode_at(cached).value("latency") for cached in (0, 100)]
-    assert found == pytest.approx(expected, rel=1e-12)
+        ([5, -1], f"entry 1 of 2: cached_tokens must be a {whole}-1."),
+        ([5, None], f"entry 1 of 2: cached_tokens must be a {whole}None."),
+        ([[0], [1, 2]], "the entries don't form an array"),
+        (np.array([0, 1.5]), "whole numbers from 0 up, but entry 1 is 1.5."),
+        (np.array([0, -1]), "whole numbers from 0 up, but entry 1 is -1."),
+        (np.array(["1"]), "must hold whole numbers from 0 up, not <U1 values."),
+        (131_072, f"{longer} than the context of Llama 3.1 8B, 131,072."),
+        ([0, 131_072], f"{longer} than the context of Llama 3.1 8B, 131,072."),
+    ]
+    for context, words in cases:
+        with pytest.raises(InvalidValueError, match=re.escape(words)):
+            llama().decode_at(context)
 
 
 def test_a_model_that_was_extended_may_cache_more() -> None:

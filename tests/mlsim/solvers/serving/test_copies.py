@@ -28,21 +28,12 @@ MODEL = Transformer(
 
 def full(memory: float, group: int, link: str = "1e9 GB/s") -> Serving:
     """Serve as many users as fit on eight devices, in groups that divide the matrices."""
-    chip = Device(
-        "Chip",
-        peak_flops={"bf16": "1e6 TFLOP/s"},
-        memory_bandwidth="1 GB/s",
-        memory_capacity=f"{memory} B",
-    )
-    ask: dict[str, Any] = {
-        "model": MODEL,
-        "hardware": System("Node", chip, devices=8, link_bandwidth=link),
-        "prompt_tokens": 256,
-        "output_tokens": 256,
-        "tensor_parallel": group,
-        "data_parallel": 8 // group,
-        "reserve": 0.0,
-    }
+    rates: dict[str, Any] = {"peak_flops": {"bf16": "1e6 TFLOP/s"}, "memory_bandwidth": "1 GB/s"}
+    chip = Device("Chip", **rates, memory_capacity=f"{memory} B")
+    node = System("Node", chip, devices=8, link_bandwidth=link)
+    ask: dict[str, Any] = {"model": MODEL, "hardware": node, "reserve": 0.0}
+    ask |= {"prompt_tokens": 256, "output_tokens": 256}
+    ask |= {"tensor_parallel": group, "data_parallel": 8 // group}
     most = Engine.serve(**ask).largest_batch
     return Engine.serve(**ask, batch_size=most)
 
@@ -65,40 +56,3 @@ def test_copies_win_where_weights_are_small(room: float, winner: int) -> None:
     memory = room * 2 * MODEL.parameter_count
     rates = {group: full(memory, group, "3 GB/s").decode_throughput for group in (1, 2, 4, 8)}
     assert max(rates, key=lambda group: rates[group]) == winner
-
-
-def test_without_sending_rates_go_by_users() -> None:
-    """A step reads the whole memory of each device: 32 times the weights on eight of them."""
-    memory = 4 * 2 * MODEL.parameter_count
-    copies = full(memory, 1).decode_throughput
-    for group in (2, 4, 8):
-        gain = full(memory, group).decode_throughput / copies
-        assert gain == pytest.approx((32 - 8 // group) / (32 - 8), rel=0.04)
-
-
-@pytest.mark.parametrize(
-    ("name", "node", "precision", "decode", "whole"),
-    [
-        ("Mixtral_8x7B", "HGX_H200", "bf16", 4, 4),
-        ("Llama2_13B", "HGX_A100", "bf16", 4, 4),
-        # 70 GB of weights in the 151 GB that a driver lists: dividing gains little.
-        ("Llama3_70B", "HGX_H200", "fp8", 1, 1),
-        ("Llama3_8B", "HGX_H200", "bf16", 1, 1),
-    ],
-)
-def test_published_models(name: str, node: str, precision: str, decode: int, whole: int) -> None:
-    found = {}
-    for group in (8, 4, 1):
-        ask: dict[str, Any] = {
-            "model": name,
-            "hardware": node,
-            "precision": precision,
-            "prompt_tokens": 2048,
-            "output_tokens": 256,
-            "tensor_parallel": group,
-            "data_parallel": 8 // group,
-        }
-        most = Engine.serve(**ask).largest_batch
-        found[group] = Engine.serve(**ask, batch_size=most)
-    for quantity, winner in (("decode_throughput", decode), ("output_throughput", whole)):
-        assert max(found, key=lambda group: found[group].value(quantity)) == winner

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 from language_models import tiny
-from services import CHIP, NODE, PAIR, by_hand, llama
+from services import CHIP, NODE, by_hand, llama
 
-from mlsim import Engine, Hardware, Models
+from mlsim import Hardware, Models
 from mlsim.errors import UnreachableError
 from mlsim.solvers.serving.serving import Serving
 from mlsim.systems import System
@@ -32,12 +32,15 @@ def rates(serving: Serving) -> dict[str, float]:
 
 # Which links.
 
+PAIRS = {"all-reduce": 64e9, "gather of the output": 64e9}
+EXPERTS = {"model": Models.Mixtral_8x7B}
+
 
 @pytest.mark.parametrize(
     ("layout", "expected"),
     [
         # A pair uses one link, four devices three, all eight seven.
-        ({"tensor_parallel": 2}, {"all-reduce": 64e9, "gather of the output": 64e9}),
+        ({"tensor_parallel": 2}, PAIRS),
         ({"tensor_parallel": 4}, {"all-reduce": 192e9, "gather of the output": 192e9}),
         ({"tensor_parallel": 8}, {"all-reduce": 448e9, "gather of the output": 448e9}),
         # One stage sends to the next, whatever happens within the stages.
@@ -47,23 +50,11 @@ def rates(serving: Serving) -> dict[str, float]:
             {"all-reduce": 192e9, "gather of the output": 192e9, "stage to stage": 64e9},
         ),
         # Copies have no part in it.
-        (
-            {"tensor_parallel": 2, "data_parallel": 4},
-            {"all-reduce": 64e9, "gather of the output": 64e9},
-        ),
+        ({"tensor_parallel": 2, "data_parallel": 4}, PAIRS),
         # Tokens go to experts on all eight, sums stay within a pair.
         (
-            {
-                "model": Models.Mixtral_8x7B,
-                "tensor_parallel": 2,
-                "data_parallel": 4,
-                "expert_parallel": 8,
-            },
-            {
-                "all-reduce": 64e9,
-                "gather of the output": 64e9,
-                "tokens to their experts and back": 448e9,
-            },
+            {"tensor_parallel": 2, "data_parallel": 4, "expert_parallel": 8, **EXPERTS},
+            {**PAIRS, "tokens to their experts and back": 448e9},
         ),
     ],
     ids=" ".join,
@@ -95,34 +86,7 @@ def test_sending_on_a_mesh_by_hand() -> None:
     )
 
 
-def test_copies_do_not_speed_up_a_mesh() -> None:
-    found = [
-        llama(hardware=MESH, batch_size=copies, tensor_parallel=2, data_parallel=copies)
-        .decode_at(1000)
-        .value("total_network_time")
-        for copies in (1, 4)
-    ]
-    assert found[0] == pytest.approx(found[1], rel=1e-12)
-
-
-def test_two_systems_of_one_device_differ_by_their_links() -> None:
-    slow = System("Slow node", Hardware.Cloud.H100, devices=8, link_bandwidth="32 GB/s")
-    for _ in range(2):
-        fast_time = llama(hardware=NODE, tensor_parallel=8).decode.value("total_network_time")
-        slow_time = llama(hardware=slow, tensor_parallel=8).decode.value("total_network_time")
-        assert slow_time == pytest.approx(fast_time * 450 / 32, rel=1e-12)
-        whole = llama(hardware=slow, tensor_parallel=8).value("generation_latency")
-        assert whole > llama(hardware=NODE, tensor_parallel=8).value("generation_latency")
-
-
 # How it is told.
-
-
-def test_one_rate_for_all_is_a_number_with_its_origin() -> None:
-    data = llama(hardware=MESH, tensor_parallel=4).decode.explain().to_dict()
-    (link,) = [each for each in data["inputs"] if each["quantity"] == "link_bandwidth"]
-    assert (link["value"], link["origin"]) == (192e9, "Mesh: given")
-    assert all("link_bandwidth" not in row for row in data["operators"])
 
 
 def test_several_rates_are_a_column() -> None:
@@ -161,12 +125,6 @@ def test_nothing_that_is_sent_takes_no_equation(what: dict[str, Any]) -> None:
     assert "network" not in str(serving.decode.explain())
 
 
-def test_the_bound_sends_nothing() -> None:
-    serving = llama(hardware=MESH, tensor_parallel=8, estimate="bound")
-    assert serving.decode.value("total_network_time") == 0
-    assert all(each.kind != "network" for each in serving.service.table)
-
-
 def test_copies_that_share_their_experts_do_send() -> None:
     """Four copies with an expert each: of two tokens' vectors 3/4 go away and come back.
 
@@ -177,24 +135,3 @@ def test_copies_that_share_their_experts_do_send() -> None:
     what = {"model": model, "hardware": four, "batch_size": 4, "data_parallel": 4}
     assert by_hand(**what).decode.value("total_network_time") == 0
     assert by_hand(**what, expert_parallel=4).decode.value("total_network_time") == 6.0
-
-
-def test_operators_that_send_compute_nothing() -> None:
-    serving = by_hand(hardware=PAIR, tensor_parallel=2)
-    rows = {row["name"]: row for row in serving.decode.operators}
-    for name in ("all-reduce", "gather of the output"):
-        row = rows[name]
-        assert row["flops"] == row["bytes_moved"] == row["arithmetic_intensity"] == 0
-        assert row["bound"] == "network"
-
-
-@pytest.mark.parametrize("estimate", ["roofline", "bound"])
-def test_the_zoos_encoder_sends_too(estimate: str) -> None:
-    what = {"model": "BERT_Base", "prompt_tokens": 384, "estimate": estimate}
-    alone = Engine.serve(**what, hardware="H100")
-    shared = Engine.serve(**what, hardware=NODE, tensor_parallel=4)
-    sent = shared.prefill.value("total_network_time")
-    # 25 sums of 384 x 768 numbers; there are no scores to gather.
-    expected = 25 * 384 * 2 * 768 * 3 / 4 * 2 / 450e9 if estimate == "roofline" else 0
-    assert sent == pytest.approx(expected, rel=1e-12)
-    assert shared.value("time_to_first_token") - sent < alone.value("time_to_first_token")

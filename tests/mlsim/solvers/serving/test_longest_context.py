@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
-import numpy as np
 import pytest
-from capacities import NODE, WINDOWED, blocks, chunks, decoders, serve
+from capacities import NODE, blocks, chunks, decoders, serve
 from hypothesis import given, strategies as st
 
 from mlsim import Device, Hardware, Models
@@ -73,29 +73,8 @@ def test_the_longest_context_fits_and_a_token_more_does_not(
     kv_cache: str,
     device: Device,
 ) -> None:
-    check_longest(
-        output,
-        model=model,
-        hardware=device,
-        batch_size=batch,
-        block_tokens=block,
-        chunk_tokens=chunk,
-        kv_cache=kv_cache,
-    )
-
-
-@given(
-    st.sampled_from(WINDOWED),
-    st.integers(1, 3000),
-    blocks,
-    chunks,
-    st.sampled_from([1, 16, 100, 400]),
-)
-def test_so_it_is_with_windows(
-    model: Transformer, batch: int, block: int, chunk: int, output: int
-) -> None:
-    """Batches around those at which the window is just full, and beyond."""
-    check_longest(output, model=model, batch_size=batch, block_tokens=block, chunk_tokens=chunk)
+    sizes = {"batch_size": batch, "block_tokens": block, "chunk_tokens": chunk}
+    check_longest(output, model=model, hardware=device, kv_cache=kv_cache, **sizes)
 
 
 @pytest.mark.parametrize(
@@ -148,141 +127,67 @@ def hand(model: Transformer, capacity: int, **changes: Any) -> int:
     elements of 2 B in each layer; each but the last 20 elements, 40 B, while the
     prompt is read, if the chunk is not full.
     """
-    what = {
-        "hardware": chip(2 * 852 + 20 + capacity),
-        "weights": None,
-        "precision": "fp16",
-        "prompt_tokens": 1,
-        "output_tokens": 1,
-        "block_tokens": 1,
-        "reserve": 0,
-    }
-    longest: int = serve(model=model, **{**what, **changes}).longest_context
+    what = {"hardware": chip(2 * 852 + 20 + capacity), "weights": None, "precision": "fp16"}
+    what |= {"prompt_tokens": 1, "output_tokens": 1, "block_tokens": 1, "reserve": 0}
+    longest: int = serve(model=model, **what | changes).longest_context
     return longest
 
 
-def test_longest_context_by_hand() -> None:
-    """Six layers of 8 B: 48 B a token, and 40 B for each but the last.
-
-    Ten tokens take 10 x 48 + 9 x 40 = 840 B.
-    """
-    model = small_model()
-    found = [hand(model, capacity) for capacity in (47, 48, 135, 136, 839, 840)]
-    assert found == [0, 1, 1, 2, 9, 10]
-    # No longer than the model can read.
-    assert hand(model, 10**9) == 1000
+FULL = small_model()
+WINDOW = Attention(heads=2, kv_heads=1, head_size=2, window=5)
 
 
-def test_a_longer_output_leaves_room_by_hand() -> None:
-    """Of an output of four tokens six of ten are the prompt: 10 x 48 + 6 x 40 = 720 B.
-
-    As short as the output, or by a token longer, the prompt is one token: 4 x 48 + 40 = 232 B,
-    5 x 48 + 40 = 280 B.
-    """
-    model = small_model()
-    capacities = (231, 232, 279, 280, 719, 720)
-    assert [hand(model, each, output_tokens=4) for each in capacities] == [3, 4, 4, 5, 9, 10]
-
-
-def test_the_last_block_need_not_be_full_by_hand() -> None:
-    """Blocks of four, an output of one: eight tokens take 384 B and 7 x 40 = 280 B.
-
-    A third block is 576 B; nine tokens then need 8 x 40 = 320 B beside it, ten 360 B.
-    """
-    model = small_model()
-    found = [hand(model, each, block_tokens=4) for each in (663, 664, 895, 896, 935, 936)]
-    assert found == [7, 8, 8, 9, 9, 10]
-
-
-def test_longest_context_by_hand_once_a_chunk_is_full() -> None:
-    """At most four tokens' activations, 160 B: ten tokens take 480 + 160 = 640 B.
-
-    Three tokens do not fill the chunk: 144 + 80 = 224 B; four are 192 + 120.
-    """
-    model = small_model()
-    capacities = (223, 224, 311, 312, 399, 400, 639, 640)
-    found = [hand(model, capacity, chunk_tokens=4) for capacity in capacities]
-    assert found == [2, 3, 3, 4, 4, 5, 9, 10]
-
-
-def test_longest_context_by_hand_with_a_window() -> None:
-    """Every third layer full: two of 8 B for every token, four for 5 tokens at most.
-
-    Up to 5 tokens 48 B each, 240 B, and 40 B for all but the last, 160 B; then
-    16 + 40 B each. If a chunk is four tokens, then 16 B each.
-    """
-    attention = Attention(heads=2, kv_heads=1, head_size=2, window=5, full_every=3)
-    model = small_model(attention=attention)
-    found = [hand(model, capacity) for capacity in (47, 48, 399, 400, 455, 456, 960)]
-    assert found == [0, 1, 4, 5, 5, 6, 15]
-    found = [hand(model, each, chunk_tokens=4) for each in (311, 312, 399, 400, 415, 416, 560)]
-    assert found == [3, 4, 4, 5, 5, 6, 15]
-
-
-def test_longest_context_by_hand_with_a_window_in_all_layers() -> None:
-    """Six layers that keep 5 tokens at most: 240 B hold any length, but for the prompt.
-
-    Its tokens take 40 B each: 400 B for five, 40 B for each further one, until a
-    chunk is full.
-    """
-    model = small_model(attention=Attention(heads=2, kv_heads=1, head_size=2, window=5))
-    found = [hand(model, capacity) for capacity in (48, 399, 400, 439, 440, 600, 10**6)]
-    assert found == [1, 4, 5, 5, 6, 10, 1000]
-    found = [hand(model, capacity, chunk_tokens=4) for capacity in (48, 399, 400, 10**6)]
-    assert found == [1, 4, 1000, 1000]
-
-
-def test_a_context_that_blocks_do_not_divide() -> None:
-    """No layer keeps more than the context, 1,000 tokens; a chunk of one takes 40 B.
-
-    Below it come 62 blocks of 16, 992 tokens.
-    """
-    model = small_model()
-    for capacity, longest in ((48 * 1000 + 40, 1000), (48 * 999 + 40, 992)):
-        assert hand(model, capacity, block_tokens=16, chunk_tokens=1) == longest
-
-
-def test_contexts_of_many_points() -> None:
-    """Also where bytes are given, and with windows, in some layers or in all."""
-    batch = np.array([[1], [30], [3000]])
-    size = ["1 B/element", "2 B/element"]
-    for model in (Models.Llama3_8B, Models.Gemma3_27B, Models.Mistral_7B):
-        many = serve(model=model, batch_size=batch, bytes_per_cached_element=size)
-        found = many.longest_context
-        assert found.shape == (3, 2)
-        for index in np.ndindex(3, 2):
-            alone = serve(
-                model=model,
-                batch_size=int(batch[index[0], 0]),
-                bytes_per_cached_element=size[index[1]],
-            )
-            assert found[index] == alone.longest_context == many[index].longest_context
-
-
-@given(decoders, st.integers(1, 3000))
-def test_a_larger_batch_is_never_longer(model: Transformer, batch: int) -> None:
-    longest = [serve(model=model, batch_size=each).longest_context for each in (batch, batch + 1)]
-    assert longest[0] >= longest[1]
-    # And fewer bits hold more.
-    assert serve(model=model, batch_size=batch, kv_cache="fp8").longest_context >= longest[0]
-
-
-def test_a_window_lets_a_sequence_be_longer() -> None:
-    """Gemma 3 27B with and without its window, 50 sequences on one device."""
-    model = Models.Gemma3_27B
-    full = Attention(heads=32, kv_heads=16, head_size=128, qk_norm=True)
-    without = Transformer(
-        **{
-            name: getattr(model, name)
-            for name in model.__dataclass_fields__
-            if name not in ("attention", "key", "_counts")
-        },
-        attention=full,
-        key="Full",
-    )
-    assert without.parameter_count == model.parameter_count
-    with_window = serve(model=model, batch_size=50).longest_context
-    assert with_window > 3 * serve(model=without, batch_size=50).longest_context
+@pytest.mark.parametrize(
+    ("model", "asked", "found"),
+    [
+        # Six layers of 8 B: 48 B a token, and 40 B for each but the last. Ten tokens take
+        # 10 x 48 + 9 x 40 = 840 B. No sequence is longer than the model can read.
+        (FULL, {}, {47: 0, 48: 1, 135: 1, 136: 2, 839: 9, 840: 10, 10**9: 1000}),
+        # Of an output of four tokens six of ten are the prompt: 10 x 48 + 6 x 40 = 720 B. As short
+        # as the output, or by a token longer, the prompt is one token: 4 x 48 + 40, 5 x 48 + 40.
+        (FULL, {"output_tokens": 4}, {231: 3, 232: 4, 279: 4, 280: 5, 719: 9, 720: 10}),
+        # Blocks of four: eight tokens take 384 B and 7 x 40. A third block is 576 B; nine tokens
+        # then need 8 x 40 = 320 B beside it, ten 360 B.
+        (FULL, {"block_tokens": 4}, {663: 7, 664: 8, 895: 8, 896: 9, 935: 9, 936: 10}),
+        # At most four tokens' activations, 160 B: ten tokens take 480 + 160 = 640 B. Three do not
+        # fill the chunk: 144 + 80 = 224 B; four are 192 + 120.
+        (
+            FULL,
+            {"chunk_tokens": 4},
+            {223: 2, 224: 3, 311: 3, 312: 4, 399: 4, 400: 5, 639: 9, 640: 10},
+        ),
+        # Blocks that do not divide the context: below it come 62 of 16 tokens, 992.
+        (FULL, {"block_tokens": 16, "chunk_tokens": 1}, {48 * 1000 + 40: 1000, 48 * 999 + 40: 992}),
+        # Every third layer full: two of 8 B for every token, four for 5 tokens at most. Up to 5
+        # tokens 48 B each, and 40 B for all but the last; then 16 + 40 B each, or 16 B.
+        (
+            small_model(attention=replace(WINDOW, full_every=3)),
+            {},
+            {47: 0, 48: 1, 399: 4, 400: 5, 455: 5, 456: 6, 960: 15},
+        ),
+        (
+            small_model(attention=replace(WINDOW, full_every=3)),
+            {"chunk_tokens": 4},
+            {311: 3, 312: 4, 399: 4, 400: 5, 415: 5, 416: 6, 560: 15},
+        ),
+        # Six layers that keep 5 tokens at most: 240 B hold any length, but for the prompt, whose
+        # tokens take 40 B each until a chunk is full.
+        (
+            small_model(attention=WINDOW),
+            {},
+            {48: 1, 399: 4, 400: 5, 439: 5, 440: 6, 600: 10, 10**6: 1000},
+        ),
+        (
+            small_model(attention=WINDOW),
+            {"chunk_tokens": 4},
+            {48: 1, 399: 4, 400: 1000, 10**6: 1000},
+        ),
+    ],
+)
+def test_longest_context_by_hand(
+    model: Transformer, asked: dict[str, int], found: dict[int, int]
+) -> None:
+    assert {capacity: hand(model, capacity, **asked) for capacity in found} == found
 
 
 def test_the_block_in_which_a_context_ends_is_not_filled() -> None:

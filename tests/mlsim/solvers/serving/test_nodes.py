@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from mlsim import Clusters, Engine, Systems
+from mlsim import Engine, Systems
 from mlsim.errors import InvalidValueError
+from mlsim.solvers.serving import levels
+from mlsim.solvers.serving.levels import constants
 from mlsim.solvers.serving.serving import Serving
 from mlsim.systems import Cluster, System
+from mlsim.systems.link_calibration import exchange_or_roofline
 
 NODE = Systems.HGX_H100
 INSIDE, OUTSIDE = 450e9, 50e9
@@ -56,28 +60,6 @@ def test_links_that_are_all_alike_are_one_large_node() -> None:
         assert two.value(name) == pytest.approx(one.value(name), rel=1e-12)
 
 
-def test_both_levels_send_what_one_ring_would() -> None:
-    whole = System("Sixteen", NODE.device, devices=16, link_bandwidth="450 GB/s")
-    two, one = (served(each, tensor_parallel=16) for each in (PAIR, whole))
-    for name in ("all-reduce", "gather of the output"):
-        both = sent(two, name, f"{name}, between nodes")
-        assert both == pytest.approx(sent(one, name), rel=1e-12)
-
-
-def test_an_infinitely_fast_outer_link_leaves_what_is_sent_inside() -> None:
-    endless = Cluster("Endless", NODE, nodes=4, link_bandwidth="1e30 B/s")
-    serving = served(endless, tensor_parallel=8, pipeline_parallel=4)
-    alone = served(NODE, tensor_parallel=8)
-    # Four micro-batches of four: as a node with a batch of four, and hops that cost nothing.
-    small = served(NODE, tensor_parallel=8, batch_size=4)
-    found = serving.decode.value("total_network_time")
-    assert found == pytest.approx(small.decode.value("total_network_time"), rel=1e-12)
-    assert serving.value("time_per_output_token") == pytest.approx(
-        small.value("time_per_output_token"), rel=1e-12
-    )
-    assert serving.value("weight_memory") < alone.value("weight_memory") / 3
-
-
 def test_stages_cross_nodes_at_the_outer_rate() -> None:
     serving = served(tensor_parallel=4, pipeline_parallel=4, batch_size=4)
     rows = {each.name: each.repeats for each in serving.service.table if "stage" in each.name}
@@ -105,31 +87,47 @@ def test_tokens_go_to_experts_inside_and_outside() -> None:
     assert inside + outside == pytest.approx(58 * 2 * 7168 * 31 * share)
 
 
-def test_a_slower_fabric_never_helps() -> None:
-    times = [
-        served(
-            Cluster("Some", NODE, nodes=2, link_bandwidth=f"{rate} GB/s"), tensor_parallel=16
-        ).value("time_per_output_token")
-        for rate in (400, 50, 12.5)
-    ]
-    assert times == sorted(times)
-
-
-def test_a_rack_is_one_node_and_a_cluster_of_racks_two_levels() -> None:
-    asked = {"model": "Llama3_405B", "tensor_parallel": 8, "estimate": "roofline"}
-    rack = served("GB200_NVL72", pipeline_parallel=9, **asked)
-    assert not rack.service.beyond_one_node
-    racks = served(Clusters.Tyche, pipeline_parallel=18, batch_size=18, **asked)
-    assert [each.repeats for each in racks.service.table if each.between_nodes] == [1]
-
-
 def test_energy_and_bands_know_of_nodes() -> None:
     serving = served(tensor_parallel=16, estimate="calibrated")
     assert serving.band("time_per_output_token") is None
     assert served(NODE, tensor_parallel=8, estimate="calibrated").band("time_per_output_token")
-    used = Engine.footprint(served(tensor_parallel=16), grid="France", pue=1.2)
-    assert used.value("device_energy") > 0
     assert served(tensor_parallel=16).load().devices == 16
+
+
+def test_an_exchange_between_nodes_is_as_a_librarys_between_as_many_devices() -> None:
+    """Of two nodes that of two devices in one, at the link's rate at most; each sends all it has."""
+    table = served(tensor_parallel=16, estimate="calibrated").service.table
+    across = next(each for each in table if each.name == "all-reduce, between nodes")
+    inside = exchange_or_roofline(NODE, 2, "all-reduce", graph=False)
+    found = constants(PAIR, across, graph=True)
+    assert found.link_latency == inside.link_latency != 0
+    assert found.link_fraction == min(inside.link_fraction, 1)
+    assert found.own_steps == 0 != inside.own_steps
+    assert found.origin == f"between nodes the same is assumed: {inside.origin}"
+    within = next(each for each in table if each.name == "all-reduce")
+    for graph in (True, False):
+        own = exchange_or_roofline(NODE, 8, "all-reduce", graph=graph)
+        assert constants(PAIR, within, graph=graph) == own
+
+
+def test_between_nodes_as_many_are_assumed_as_a_node_has_and_no_more_than_the_link(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Of 2 nodes two devices, of 32 the 8 of a node; 1.3 times the link counts as the link."""
+    table = served(tensor_parallel=16, estimate="calibrated").service.table
+    across = next(each for each in table if each.name == "all-reduce, between nodes")
+    fast = replace(exchange_or_roofline(NODE, 2, "all-reduce", graph=False), link_fraction=1.3)
+    asked: list[tuple[int, str]] = []
+
+    def measured(_: System, group: int, name: str, **__: bool) -> Any:
+        asked.append((group, name))
+        return fast
+
+    monkeypatch.setattr(levels, "exchange_or_roofline", measured)
+    for graph in (True, False):
+        for group, devices in ((2, 2), (32, 8)):
+            found = constants(PAIR, replace(across, link_group=group), graph=graph)
+            assert (asked[-1], found.link_fraction) == ((devices, "all-reduce"), 1)
 
 
 def test_where_links_come_from_is_said() -> None:
@@ -138,42 +136,17 @@ def test_where_links_come_from_is_said() -> None:
     assert "Fourth-Generation NVLink" in text
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
+def test_layouts_that_find_no_room() -> None:
+    for arguments, words in (
+        ({"tensor_parallel": 8, "data_parallel": 4}, "needs 32 devices; Pair has 16. Use fewer"),
         (
-            {"tensor_parallel": 8, "data_parallel": 4},
-            (
-                "tensor_parallel 8 x data_parallel 4 needs 32 devices; Pair has 16. Use fewer, or a "
-                "larger cluster."
-            ),
+            {"pipeline_parallel": 5, "data_parallel": 3},
+            "PP5 DP3 on nodes of 8 takes 3 nodes, since what fits in a node is not torn; Pair has 2",
         ),
-        (
-            {"tensor_parallel": 1, "pipeline_parallel": 5, "data_parallel": 3},
-            (
-                "PP5 DP3 on nodes of 8 takes 3 nodes, since what fits in a node is not torn; Pair "
-                "has 2. Choose sizes that divide 8, such as tensor_parallel=1, or use fewer "
-                "devices."
-            ),
-        ),
-    ],
-)
-def test_layouts_that_find_no_room(arguments: dict[str, int], message: str) -> None:
-    with pytest.raises(InvalidValueError) as e:
-        served(**arguments)
-    assert str(e.value) == message
-
-
-def test_tensor_parallel_still_divides_the_heads() -> None:
-    with pytest.raises(InvalidValueError, match="does not divide the 64 attention heads"):
-        served(tensor_parallel=12)
-
-
-def test_a_plan_takes_clusters() -> None:
-    found = Engine.plan(
-        model="Llama3_70B", rate=5, hardware="DGX_H100_SuperPOD", estimate="roofline"
-    )
-    assert found.best.service.system is Clusters.DGX_H100_SuperPOD
+        ({"tensor_parallel": 12}, "does not divide the 64 attention heads"),
+    ):
+        with pytest.raises(InvalidValueError, match=words):
+            served(**arguments)
 
 
 def test_load_runs_on_a_cluster() -> None:

@@ -55,27 +55,15 @@ def test_slices_take_no_kernel_that_was_timed_on_whole_experts_only() -> None:
 
 @pytest.mark.parametrize(("expert_parallel", "words"), [(1, "of trtllm"), (8, "of vllm")])
 def test_a_service_knows_whether_its_experts_are_cut(expert_parallel: int, words: str) -> None:
-    found = Engine.serve(
-        model="DeepSeekV3",
-        hardware="HGX_H200",
-        precision="fp8",
-        tensor_parallel=8,
-        expert_parallel=expert_parallel,
-        estimate="calibrated",
-        software="vllm",
-    )
+    asked: dict[str, Any] = {"model": "DeepSeekV3", "hardware": "HGX_H200", "precision": "fp8"}
+    asked |= {"tensor_parallel": 8, "estimate": "calibrated", "software": "vllm"}
+    found = Engine.serve(**asked, expert_parallel=expert_parallel)
     assert words in found.service.table.cache["routed"].words
 
 
 def test_given_shares_take_the_place_of_kernels() -> None:
-    found = Engine.serve(
-        **ASKED,
-        hardware="H100",
-        prompt_tokens=512,
-        estimate="calibrated",
-        compute_fraction=0.5,
-        memory_fraction=0.5,
-    )
+    asked = {**ASKED, "hardware": "H100", "prompt_tokens": 512, "estimate": "calibrated"}
+    found = Engine.serve(**asked, compute_fraction=0.5, memory_fraction=0.5)
     assert found.service.table.cache["routed"] is None
 
 

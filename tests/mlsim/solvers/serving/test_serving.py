@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from language_models import tiny
 from services import COMPUTE, MEMORY, NETWORK, PAIR, TINY, by_hand
@@ -256,3 +258,25 @@ def test_a_request_is_counted_as_the_model_counts() -> None:
     assert serving.prefill.value("total_flops") == Models.Llama2_7B.flop_count(2047)
     assert serving.decode_at(2048).value("total_flops") == 14_288_420_864
     assert serving.value("cache_bytes_per_token") == 524_288
+
+
+def test_what_a_program_adds_to_each_operator() -> None:
+    """PyTorch starts three kernels of attention and writes its scores: of 32 heads, or 128 / 8.
+
+    A compiled program has seven kernels of latent attention. Devices that send start none.
+    """
+    asked: dict[str, Any] = {"prompt_tokens": 1000, "output_tokens": 10, "estimate": "calibrated"}
+    eight = {"model": "DeepSeek_V3", "hardware": "HGX_H200", "tensor_parallel": 8}
+    for layout, program, kernels, heads in (
+        ({"model": "Llama3_8B", "hardware": "H100"}, "eager", 3.0, 32.0),
+        (eight, "eager", 1.0, 16.0),
+        (eight, "torch_engine", 7.0, None),
+    ):
+        service = Engine.serve(**asked, **layout, software=program).service
+        extra, table = service.table.extra, service.table
+        started = dict(zip((each.name for each in table), extra["launches"], strict=True))
+        assert (started["attention"], started["norms"]) == (kernels, 1)
+        assert {started[each.name] for each in table if each.link_group} <= {0.0}
+        if heads:
+            scores = [heads if each.kind == "attention" else 0.0 for each in table]
+            assert list(extra["scores_per_pair"]) == scores

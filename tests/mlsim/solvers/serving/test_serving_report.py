@@ -6,7 +6,7 @@ import json
 import re
 
 import pytest
-from services import CHIP, MEMORY, PAIR, TIMES, TINY, by_hand, llama
+from services import CHIP, MEMORY, PAIR, TINY, by_hand, llama
 
 from mlsim import Engine, Models, show
 from mlsim.errors import DoesNotFitError, UnknownNameError, WrongKindError
@@ -41,16 +41,7 @@ def test_what_does_not_fit_as_text() -> None:
 def test_many_points_as_text() -> None:
     shown = str(by_hand(batch_size=[1, 2, 20])).splitlines()
     assert len(shown) == 2 + 3
-    assert shown[1].split() == [
-        "batch",
-        "prompt",
-        "output",
-        "first",
-        "token",
-        "per",
-        "token",
-        "token/s",
-    ]
+    assert " ".join(shown[1].split()) == "batch prompt output first token per token token/s"
     assert shown[3].split()[:5] == ["2", "3", "3", "67.52", "s"]
     assert shown[4].split() == ["20", "3", "3", "-", "-", "-"]
     # A long one is shown by its ends.
@@ -65,12 +56,8 @@ def test_a_service_as_data() -> None:
     data = by_hand().to_dict()
     assert json.loads(json.dumps(data, allow_nan=False)) == data
     assert (data["model"], data["hardware"], data["estimate"]) == ("Tiny", "Slow chip", "roofline")
-    assert data["layout"] == {
-        "tensor_parallel": 1,
-        "pipeline_parallel": 1,
-        "data_parallel": 1,
-        "expert_parallel": 1,
-    }
+    layout = ("tensor_parallel", "pipeline_parallel", "data_parallel", "expert_parallel")
+    assert data["layout"] == dict.fromkeys(layout, 1)
     assert data["formats"] == {"weights": "fp16", "activations": "fp16", "kv_cache": "fp16"}
     assert data["batch_size"] == {"value": 2, "unit": "sample"}
     assert data["prompt_tokens"] == {"value": 3.0, "unit": "token/sample"}
@@ -80,24 +67,6 @@ def test_a_service_as_data() -> None:
     assert data["largest_batch"] == {"value": 4, "unit": "sample"}
     assert data["feasible"] is True
     assert data["bottleneck"] == {"prefill": MEMORY, "decode": MEMORY}
-
-
-def test_what_does_not_fit_as_data() -> None:
-    data = by_hand(batch_size=20).to_dict()
-    assert data["feasible"] is False
-    for name in TIMES:
-        assert data[name]["value"] is None
-    assert data["memory_free"]["value"] < 0
-    json.dumps(data, allow_nan=False)
-    assert by_hand(batch_size=20, check_memory=False).to_dict()["generation_latency"]["value"] > 0
-
-
-def test_many_points_as_data() -> None:
-    data = by_hand(batch_size=[1, 20]).to_dict()
-    assert json.loads(json.dumps(data, allow_nan=False)) == data
-    assert data["feasible"] == [True, False]
-    assert data["generation_latency"]["value"][1] is None
-    assert data["generation_latency"]["value"][0] > 0
 
 
 def test_results_by_name() -> None:

@@ -74,25 +74,6 @@ def test_prefill_writes_a_state_and_reads_none(nano: Transformer) -> None:
     assert gap == state.sequence_state
 
 
-def test_arrays_and_estimates_agree(nano: Transformer) -> None:
-    many = serve(nano, batch_size=[1, 8, 64])
-    for index, batch in enumerate((1, 8, 64)):
-        one = serve(nano, batch_size=batch)
-        for name in ("time_to_first_token", "time_per_output_token", "cache_memory"):
-            assert many.value(name)[index] == pytest.approx(one.value(name), rel=1e-12)
-    bound = serve(nano, batch_size=8, estimate="bound")
-    roofline = serve(nano, batch_size=8)
-    assert bound.value("time_per_output_token") <= roofline.value("time_per_output_token")
-    calibrated = serve(nano, batch_size=8, estimate="calibrated")
-    assert calibrated.value("time_per_output_token") > roofline.value("time_per_output_token")
-
-
-def test_devices_share_states(nano: Transformer) -> None:
-    alone = serve(nano, hardware="HGX_H200", batch_size=8)
-    pair = serve(nano, hardware="HGX_H200", batch_size=8, tensor_parallel=2)
-    assert pair.value("cache_memory") == pytest.approx(alone.value("cache_memory") / 2)
-
-
 def test_an_explanation_shows_the_state(nano: Transformer) -> None:
     text = str(serve(nano).explain("cache_memory"))
     assert "sequence_state" in text
@@ -110,17 +91,6 @@ def test_chosen_tokens_are_read_and_all_are_kept(tmp_path: Path) -> None:
     assert rows[8000]["index scores"]["bytes_moved"] > rows[4000]["index scores"]["bytes_moved"]
     per_token = 78 * 576 + 21 * 128
     assert served.value("cache_memory") == 1616 * per_token
-
-
-def test_the_window_of_chosen_tokens_parts_the_output(tmp_path: Path) -> None:
-    """The mean over an output that passes 2,048 tokens is that of all its steps."""
-    model = made(tmp_path, SPARSE)
-    served = serve(
-        model, precision="fp8", prompt_tokens=2000, output_tokens=102, check_memory=False
-    )
-    steps = [float(served.decode_at(2000 + at).value("latency")) for at in range(101)]
-    mean = sum(steps) / len(steps)
-    assert served.value("time_per_output_token") == pytest.approx(mean, rel=1e-3)
 
 
 def test_training_such_a_model_is_refused(nano: Transformer) -> None:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
-import numpy as np
 import pytest
+from refusals import answered
 
 from mlsim import Engine, LoRA, Models, QLoRA
-from mlsim.errors import DoesNotFitError, InvalidValueError, UnknownNameError, WrongKindError
+from mlsim.errors import UnknownNameError, WrongKindError
+from mlsim.units import held, text
 from mlsim.workloads import Offload, Speculation
 
 PLAIN: dict[str, Any] = {
@@ -18,6 +20,8 @@ PLAIN: dict[str, Any] = {
     "prompt_tokens": 1024,
     "output_tokens": 128,
 }
+DRAFTED = Speculation(draft="Llama3_8B", tokens=4, acceptance=0.7)
+ENCODER: dict[str, Any] = {"model": "bert_large", "output_tokens": None, "prompt_tokens": 128}
 TIMES = ("time_to_first_token", "time_per_output_token", "generation_latency")
 
 
@@ -43,12 +47,6 @@ def test_prefill_works_on_what_is_not_cached_and_looks_at_what_is() -> None:
     assert rows["attention"]["bytes_moved"] == cache + 2 * (2 * 32 * 128) * 512 * 8
 
 
-def test_decode_is_as_without_a_prefix() -> None:
-    assert serve(prefix_share=0.75).value("time_per_output_token") == serve().value(
-        "time_per_output_token"
-    )
-
-
 def test_sequences_that_share_a_prefix_keep_it_once() -> None:
     token = 131_072  # bytes of cache of a token in all 32 layers
     own, shared = serve(prefix_share=0.5), serve(prefix_share=0.5, prefix_count=1)
@@ -72,39 +70,10 @@ def test_the_largest_sharing_batch_is_the_last_that_fits(count: int) -> None:
     assert not serve(prefix_share=0.9, prefix_count=count, batch_size=most + 1).feasible
 
 
-def test_the_longest_context_beside_a_shared_prefix_is_the_last_that_fits() -> None:
-    asked = {"batch_size": 64, "prefix_count": 1}
-    longest = serve(**asked, prefix_share=0.5).longest_context
-    assert longest > serve(batch_size=64).longest_context
-
-    def fits(tokens: int) -> bool:
-        # The prefix stays as long as it is: 512 tokens.
-        found = serve(**asked, prompt_tokens=tokens - 128, prefix_share=512 / (tokens - 128))
-        return bool(found.feasible)
-
-    assert fits(longest)
-    assert not fits(longest + 16)
-
-
 def test_a_whole_prompt_in_the_cache_leaves_one_token() -> None:
     found = serve(prefix_share=1.0)
     assert found.value("prefix_tokens") == 1023
     assert found.prefill.value("total_flops") == 8 * Models.Llama3_8B.flop_count(1, 1023)
-
-
-def test_the_larger_the_share_the_sooner_the_first_token() -> None:
-    shares = np.linspace(0.0, 1.0, 11)
-    times = serve(prefix_share=shares).value("time_to_first_token")
-    assert times.shape == (11,)
-    assert (np.diff(times) < 0).all()
-    assert times[0] == pytest.approx(serve().value("time_to_first_token"))
-    assert serve(prefix_share=shares)[5].value("time_to_first_token") == pytest.approx(times[5])
-
-
-def test_a_window_shares_only_what_it_still_holds() -> None:
-    asked = {"model": "Mistral_7B", "prompt_tokens": 8000, "prefix_share": 0.25}
-    # Mistral 7B sees 4,096 tokens: at the end of 8,128, nothing of the first 2,000 is left.
-    assert serve(**asked, prefix_count=1).value("cache_saved") == 0
 
 
 # Offload.
@@ -158,34 +127,6 @@ def test_times_add_up_where_nothing_overlaps() -> None:
     assert added <= 2 * longer
 
 
-def test_an_endless_link_only_frees_memory() -> None:
-    fast = serve(offload=Offload(weights=0.5), host_link_bandwidth="1e9 TB/s")
-    assert fast.value("time_per_output_token") < serve().value("time_per_output_token")
-    slow = [
-        serve(offload=Offload(weights=0.5), host_link_bandwidth=f"{rate} GB/s").value(
-            "time_per_output_token"
-        )
-        for rate in (16, 32, 64)
-    ]
-    assert slow == sorted(slow, reverse=True)
-
-
-def test_what_did_not_fit_fits() -> None:
-    asked = {"model": "Llama3_70B", "batch_size": 1}
-    with pytest.raises(DoesNotFitError):
-        serve(**asked).time_to_first_token  # noqa: B018
-    assert serve(**asked, offload=Offload(weights=0.6)).feasible
-
-
-def test_the_bound_is_the_least() -> None:
-    offload = Offload(weights=0.3, cache=0.6)
-    bound, roofline = (
-        serve(offload=offload, estimate=estimate).value("time_per_output_token")
-        for estimate in ("bound", "roofline")
-    )
-    assert bound <= roofline
-
-
 # Adapters.
 
 
@@ -223,11 +164,6 @@ def test_adapters_are_divided_like_the_matrices_beside_them() -> None:
     assert found.value("adapter_memory") == 2 * whole
 
 
-def test_the_bound_reads_one_adapter() -> None:
-    found = serve(adapters=LoRA(rank=16), adapter_count=100, estimate="bound")
-    assert found.decode.value("distinct_adapters") == 1
-
-
 # All of them.
 
 
@@ -257,65 +193,46 @@ def test_an_answer_tells_what_is_switched_on() -> None:
     assert found.band("time_per_output_token") is None
 
 
+def test_what_is_switched_on_is_told_with_its_numbers() -> None:
+    """1 + 0.8 + 0.64 + 0.512 + 0.4096 tokens in a round; a quarter of 8 caches lies on the host."""
+    drafted = Speculation(cost=0.1, tokens=4, acceptance=0.8)
+    asked = {"adapters": LoRA(rank=16, targets="attention"), "adapter_count": 2}
+    found = serve(**asked, offload=Offload(cache=0.25), speculation=drafted)
+    rows = found.report().rows
+    said, spoken = dict(rows), found.speculation
+    assert said["rounds"] == (
+        f"3.36 tokens in {text(spoken.value('round_time'), 's')}, "
+        f"{spoken.value('speculative_speedup'):.2f} times as fast; pays from an acceptance of "
+        f"{spoken.break_even_acceptance:.2f} on, up to a batch of {spoken.break_even_batch:,}"
+    )
+    assert said["on the host"] == f"{held(2 * 1152 * 131_072)} for each device"
+    # Two adapters of 13,631,488 parameters, both of which eight sequences use but for 1 in 128.
+    assert ("", f"adapters {held(54_525_952)} of the weights; 2.0 of them in a step") in rows
+    never = serve(
+        speculation=Speculation(cost=0.99, tokens=8, acceptance=0.1),
+        batch_size=1024,
+        check_memory=False,
+    )
+    assert "; pays at no acceptance, at no batch" in dict(never.report().rows)["rounds"]
+
+
 def test_calibrated_answers_with_switches_have_no_band() -> None:
     assert serve(estimate="calibrated").band() is not None
     assert serve(estimate="calibrated", prefix_share=0.5).band() is None
 
 
-@pytest.mark.parametrize(
-    ("given", "words"),
-    [
-        ({"prefix_share": 1.5}, "at most 1"),
-        ({"prefix_share": -0.1}, "positive"),
-        ({"prefix_share": float("nan")}, "positive"),
-        ({"prefix_share": True}, "positive"),
-        ({"prefix_share": "half"}, "not the text"),
-        ({"prefix_share": "trace"}, "Engine.load"),
-        ({"prefix_share": [0.1, 0.2], "batch_size": [1, 2, 3]}, "broadcast"),
-        ({"prefix_count": 3}, "prefix_share above 0"),
-        ({"prefix_share": 0.5, "prefix_count": 0}, "whole number from 1"),
-        ({"prefix_share": 0.5, "prefix_count": 1.5}, "whole number from 1"),
-        ({"offload": 0.3}, "is an Offload"),
-        ({"host_link_bandwidth": "64 GB/s"}, "only with offload"),
-        ({"offload": Offload(cache=0.1), "host_link_bandwidth": "0 GB/s"}, "positive"),
-        ({"offload": Offload(cache=0.1), "hardware": "M1"}, "no link"),
-        (
-            {
-                "model": "bert_large",
-                "output_tokens": None,
-                "prompt_tokens": 128,
-                "prefix_share": 0.5,
-            },
-            "encoder",
-        ),
-        ({"adapters": 16}, "LoRA"),
-        ({"adapters": QLoRA(rank=16)}, "way to train"),
-        ({"adapter_count": 3}, "needs adapters"),
-        ({"adapters": LoRA(rank=16), "adapter_count": 0}, "whole number from 1"),
-        ({"adapters": LoRA(rank=16), "model": "Mixtral_8x7B", "check_memory": False}, "experts"),
-        ({"adapters": LoRA(rank=5000)}, "at most 1,024"),
-    ],
-)
-def test_what_cannot_be_is_refused(given: dict[str, Any], words: str) -> None:
-    with pytest.raises((InvalidValueError, WrongKindError, UnknownNameError), match=words):
-        serve(**given)
+MADE: dict[str, Any] = {"adapters": LoRA, "offload": Offload, "speculation": Speculation}
 
 
-@pytest.mark.parametrize(
-    ("make", "words"),
-    [
-        (lambda: Offload(cache=1.1), "share from 0 to 1"),
-        (lambda: Offload(weights=-0.1), "share from 0 to 1"),
-        (lambda: Offload(overlap=float("nan")), "share from 0 to 1"),
-        (lambda: Speculation(tokens=0, acceptance=0.5, cost=0.1), "whole number from 1"),
-        (lambda: Speculation(tokens=2.5, acceptance=0.5, cost=0.1), "whole number from 1"),  # type: ignore[arg-type]
-        (lambda: Speculation(tokens=4, acceptance=1.5, cost=0.1), "share from 0 to 1"),
-        (lambda: Speculation(tokens=4, acceptance=0.5), "neither"),
-        (lambda: Speculation(tokens=4, acceptance=0.5, cost=0.1, draft="Llama3_8B"), "both"),
-        (lambda: Speculation(tokens=4, acceptance=0.5, cost=1.0), "below 1"),
-        (lambda: Speculation(tokens=4, acceptance=0.5, cost=0.1, precision="fp8"), "leave it"),
-    ],
-)
-def test_a_switch_that_cannot_be_is_refused(make: Any, words: str) -> None:
-    with pytest.raises((InvalidValueError, WrongKindError), match=words):
-        make()
+def asked(**given: Any) -> Any:
+    """A service with what is switched on of the fields that a table has of it."""
+    tables = {name: each for name, each in given.items() if isinstance(each, dict)}
+    return serve(**given | {name: MADE[name](**fields) for name, fields in tables.items()})
+
+
+def test_what_cannot_be_is_refused() -> None:
+    drafted = partial(Speculation, tokens=4, acceptance=0.5, cost=0.1)
+    for part, door in (("switches", asked), ("offload", Offload), ("speculation", drafted)):
+        assert answered(door, "serving", part) == []
+    with pytest.raises(WrongKindError, match="way to train"):
+        serve(adapters=QLoRA(rank=16))

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import kept
 import numpy as np
 import pytest
 from hypothesis import given, strategies as st
@@ -9,7 +12,6 @@ from language_models import tiny
 from services import CHIP, llama
 
 from mlsim import Engine
-from mlsim.solvers.serving.step_profile import StepProfile
 from mlsim.systems import System
 
 
@@ -36,46 +38,15 @@ def test_one_new_token_needs_no_decode_step() -> None:
     )
 
 
-def test_two_new_tokens_need_one_step() -> None:
-    serving = llama(output_tokens=2)
-    only = serving.decode_at(2048).value("latency")
-    assert serving.value("time_per_output_token") == pytest.approx(only, rel=1e-12)
-
-
 @pytest.mark.parametrize(
-    ("name", "hardware", "batch", "prompt", "output"),
-    [
-        ("Llama3_8B", "H100", 1, 1, 1000),
-        ("Llama3_8B", "H100", 64, 1000, 7000),
-        ("Llama2_7B", "A100", 16, 96, 4000),
-        ("Mixtral_8x7B", "H100", 32, 500, 500),
-        ("DeepSeek_V3", "B200", 64, 100, 4000),
-        ("GPT2", "T4", 256, 24, 1000),
-        # With windows that are not full, full, or filled on the way.
-        ("Mistral_7B", "H100", 16, 100, 3900),
-        ("Mistral_7B", "H100", 16, 4096, 4000),
-        ("Mistral_7B", "H100", 256, 100, 8000),
-        ("Gemma2_9B", "H100", 256, 100, 8000),
-        ("Gemma3_27B", "H100", 256, 100, 8000),
-        ("Gemma2_9B", "H100", 16, 4096, 4000),
-        ("Gemma3_27B", "H100", 64, 2000, 3000),
-        ("Gemma3_27B", "L4", 1, 100, 8000),
-        ("GPT_OSS_20B", "H100", 64, 20, 2000),
-        ("GPT_OSS_120B", "B200", 256, 64, 4000),
-    ],
+    ("model", "hardware", "batch", "prompt", "output"), kept.cases("mean_steps.toml")
 )
 def test_the_mean_step_is_that_of_all_steps(
-    name: str, hardware: str, batch: int, prompt: int, output: int
+    model: str, hardware: str, batch: int, prompt: int, output: int
 ) -> None:
-    serving = Engine.serve(
-        model=name,
-        hardware=hardware,
-        batch_size=batch,
-        prompt_tokens=prompt,
-        output_tokens=output,
-        precision="fp16",
-        check_memory=False,
-    )
+    asked: dict[str, Any] = {"batch_size": batch, "prompt_tokens": prompt, "output_tokens": output}
+    asked |= {"precision": "fp16", "check_memory": False}
+    serving = Engine.serve(model=model, hardware=hardware, **asked)
     steps = serving.decode_at(np.arange(prompt, prompt + output - 1)).value("latency")
     assert len(steps) == output - 1
     assert serving.value("time_per_output_token") == pytest.approx(float(steps.mean()), rel=2e-3)
@@ -89,17 +60,11 @@ def test_the_mean_step_is_that_of_all_steps(
 @given(st.integers(1, 40), st.integers(1, 4), st.integers(1, 4))
 def test_a_pipeline_by_the_formulas(batch: int, stages: int, copies: int) -> None:
     """B / copies sequences lie on a device, a part of them goes through the stages at a time."""
-    serving = Engine.serve(
-        model=tiny(layers=12),
-        hardware=System("Many", CHIP, devices=16, link_bandwidth="8 B/s"),
-        batch_size=batch,
-        prompt_tokens=3,
-        output_tokens=3,
-        precision="fp16",
-        pipeline_parallel=stages,
-        data_parallel=copies,
-        check_memory=False,
-    )
+    asked: dict[str, Any] = {"model": tiny(layers=12), "prompt_tokens": 3, "output_tokens": 3}
+    asked |= {"precision": "fp16", "check_memory": False}
+    many = System("Many", CHIP, devices=16, link_bandwidth="8 B/s")
+    layout = {"pipeline_parallel": stages, "data_parallel": copies}
+    serving = Engine.serve(**asked, hardware=many, batch_size=batch, **layout)
     prefill = serving.prefill
     resident, at_once = -(-batch // copies), -(-batch // (copies * stages))
     assert prefill.value("resident_batch") == resident
@@ -114,15 +79,7 @@ def test_a_pipeline_by_the_formulas(batch: int, stages: int, copies: int) -> Non
     assert serving.decode_throughput == pytest.approx(
         batch / serving.value("time_per_output_token"), rel=1e-12
     )
-    alone = Engine.serve(
-        model=tiny(layers=12),
-        hardware=CHIP,
-        batch_size=at_once,
-        prompt_tokens=3,
-        output_tokens=3,
-        precision="fp16",
-        check_memory=False,
-    )
+    alone = Engine.serve(**asked, hardware=CHIP, batch_size=at_once)
     # The same way as on one device, and what is sent from stage to stage.
     sent = (stages - 1) * 2 * 4 * at_once / 8
     assert serving.decode_at(3).value("latency") == pytest.approx(
@@ -138,10 +95,3 @@ def test_a_larger_chunk_costs_memory_and_no_time() -> None:
     scores = 16 * 128_256
     assert small.value("activation_memory") == 2 * (512 * live + scores)
     assert large.value("activation_memory") == 2 * (16 * 2048 * live + scores)
-
-
-def test_a_phase_is_asked_for_as_it_is() -> None:
-    """The equations of prefill are those of decode: so many new tokens, so many cached."""
-    serving = llama(prompt_tokens=77)
-    step = StepProfile(serving.service, "both", 77.0, 0.0)
-    assert step.value("latency") == pytest.approx(serving.prefill.value("latency"), rel=1e-12)

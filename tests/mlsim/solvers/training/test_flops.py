@@ -3,158 +3,137 @@
 from __future__ import annotations
 
 import pytest
-from training_runs import LAYERS, MIXTURE, SMALL, TOKENS, WIDE, WORDS, gpt, train
+from training_runs import HEADS, LAYERS, MIXTURE, SMALL, TOKENS, WIDE, WORDS, gpt, train
 
 from mlsim import Models
+from mlsim.workloads.blocks import Attention
 
 BATCH = 32
 LAYER = 12 * WIDE**2
 EXACT = 1e-12
-GPTS = (
-    "Megatron_22B",
-    "GPT3_175B",
-    "MT_NLG_530B",
-    "Megatron_1T",
-)
 
 
 def exactly(value: float) -> object:
     return pytest.approx(value, rel=EXACT)
 
 
+def work(name: str = "model_flops", **changes: object) -> float:
+    return float(train(**{"attention": "standard", **changes}).value(name))
+
+
 def test_six_for_each_parameter_and_token_and_twelve_for_each_pair() -> None:
-    found = train(attention="standard").value("model_flops")
-    each_token = 6 * (LAYERS * LAYER + WORDS * WIDE) + 12 * LAYERS * WIDE * TOKENS
-    assert found == exactly(BATCH * TOKENS * each_token)
+    """A mixture's token meets two of eight experts of 8 h**2, and a router of 8.
 
-
-def test_flash_attention_skips_the_masked_half() -> None:
-    whole = train(attention="standard").value("model_flops")
-    causal = train(attention="flash").value("model_flops")
-    masked = BATCH * LAYERS * 12 * WIDE * TOKENS * (TOKENS - 1) / 2
-    assert whole - causal == exactly(masked)
-
-
-@pytest.mark.parametrize("name", ["Llama3_8B", "Mixtral_8x7B", "BERT_Large", "GPT2_XL"])
-def test_work_is_three_times_the_forward_pass(name: str) -> None:
-    model = getattr(Models, name)
-    found = train(
-        model=model, attention="standard", sequence_tokens=512, micro_batch=1, check_memory=False
-    )
-    forward = model.flop_count(512, causal=False, all_logits=True)
-    assert found.value("model_flops") == exactly(3 * BATCH * forward)
-
-
-def test_an_encoder_attends_both_ways_with_flash_too() -> None:
-    flash, standard = (
-        train(model="BERT_Large", attention=kind, sequence_tokens=512, check_memory=False)
-        for kind in ("flash", "standard")
-    )
-    assert flash.value("model_flops") == standard.value("model_flops")
-
-
-def test_a_token_of_a_mixture_meets_two_experts_of_eight() -> None:
-    found = train(model=MIXTURE, attention="standard").value("model_flops")
-    # Queries, keys, values and output: 4 h**2; a router of 8; two experts of 8 h**2.
+    Of a causal mask flash attention skips half, and of a window all but its width: the first 32
+    tokens see 1, 2, ... 32; the others 32 each.
+    """
+    pairs = 12 * LAYERS * WIDE
+    each_token = 6 * (LAYERS * LAYER + WORDS * WIDE) + pairs * TOKENS
+    assert work() == exactly(BATCH * TOKENS * each_token)
     layer = 4 * WIDE**2 + 8 * WIDE + 2 * 8 * WIDE**2
-    each_token = 6 * (LAYERS * layer + WORDS * WIDE) + 12 * LAYERS * WIDE * TOKENS
-    assert found == exactly(BATCH * TOKENS * each_token)
+    of_experts = 6 * (LAYERS * layer + WORDS * WIDE) + pairs * TOKENS
+    assert work(model=MIXTURE) == exactly(BATCH * TOKENS * of_experts)
+    masked = BATCH * pairs * TOKENS * (TOKENS - 1) / 2
+    assert work() - work(attention="flash") == exactly(masked)
+    window = Attention(heads=8, kv_heads=8, head_size=8, window=32)
+    seen = 32 * 33 / 2 + (TOKENS - 32) * 32
+    each = 6 * (LAYERS * LAYER + WORDS * WIDE) * TOKENS + pairs * seen
+    assert work(model=gpt(attention=window), attention="flash") == exactly(BATCH * each)
+    # By the rule of six a run of so many tokens needs:
+    found = train(tokens=1e9).value("training_flops")
+    assert found == exactly(6 * SMALL.parameter_count * 1e9)
 
 
-def test_full_recomputation_adds_the_forward_pass_of_the_layers() -> None:
-    run = train(attention="standard", recompute="full")
-    again = run.value("hardware_flops") - run.value("model_flops")
-    assert again == exactly(BATCH * LAYERS * (2 * LAYER * TOKENS + 4 * WIDE * TOKENS**2))
-
-
-def test_selective_recomputation_adds_the_two_products_of_attention() -> None:
-    run = train(attention="standard", recompute="selective")
-    again = run.value("hardware_flops") - run.value("model_flops")
-    assert again == exactly(BATCH * LAYERS * 4 * WIDE * TOKENS**2)
-
-
-@pytest.mark.parametrize("attention", ["standard", "flash"])
-def test_nothing_is_done_twice_without_recomputation(attention: str) -> None:
-    run = train(attention=attention, recompute="none")
-    assert run.value("hardware_flops") == run.value("model_flops")
-    assert run.model_flops_utilization == run.hardware_flops_utilization
-
-
-@pytest.mark.parametrize("name", GPTS)
-def test_megatron_formula_of_full_recomputation(name: str) -> None:
-    """96 B L s h**2 (1 + s/6h + V/16Lh), of Narayanan et al. 2021."""
-    model = getattr(Models, name)
-    run = train(
-        model=model,
-        attention="standard",
-        recompute="full",
-        sequence_tokens=2048,
-        global_batch=4,
-        check_memory=False,
-    )
-    layers, wide, words = model.layers, model.hidden, model.vocabulary
-    share = 1 + 2048 / (6 * wide) + words / (16 * layers * wide)
-    formula = 96 * 4 * layers * 2048 * wide**2 * share
-    assert run.value("hardware_flops") == exactly(formula)
-
-
-@pytest.mark.parametrize("name", GPTS)
-def test_korthikanti_formula_of_model_flops(name: str) -> None:
-    """72 B L s h**2 (1 + s/6h + V/12hL), of Korthikanti et al. 2022."""
-    model = getattr(Models, name)
-    run = train(
-        model=model,
-        attention="standard",
-        sequence_tokens=2048,
-        global_batch=4,
-        check_memory=False,
-    )
-    layers, wide, words = model.layers, model.hidden, model.vocabulary
-    share = 1 + 2048 / (6 * wide) + words / (12 * layers * wide)
-    assert run.value("model_flops") == exactly(72 * 4 * layers * 2048 * wide**2 * share)
-
-
-@pytest.mark.parametrize("layout", [{}, {"tensor_parallel": 8}, {"data_parallel": 4}])
-@pytest.mark.parametrize("recompute", ["none", "selective", "full"])
-def test_kernels_do_what_is_counted(layout: dict[str, int], recompute: str) -> None:
-    run = train(attention="standard", recompute=recompute, **layout)
-    rows = zip(run.value("flops"), run.run.table.operators, strict=True)
-    done = sum(each * row.all_repeats for each, row in rows)
-    assert done * run.value("micro_batches") * run.devices == exactly(run.value("hardware_flops"))
-
-
-def test_backward_of_flash_does_five_products_for_two() -> None:
-    run = train(attention="flash")
-    by_name = dict(
-        zip((row.name for row in run.run.table.operators), run.value("flops"), strict=True)
-    )
-    pairs = TOKENS * (TOKENS + 1) / 2
-    assert by_name["attention"] == exactly(4 * WIDE * pairs)
-    assert by_name["attention: gradient"] == exactly(10 * WIDE * pairs)
-
-
-def test_a_window_bounds_the_pairs() -> None:
-    from mlsim.workloads.blocks import Attention
-
-    attention = Attention(heads=8, kv_heads=8, head_size=8, window=32)
-    run = train(model=gpt(attention=attention), attention="flash")
-    # The first 32 tokens see 1, 2, ... 32; the others 32 each.
-    pairs = 32 * 33 / 2 + (TOKENS - 32) * 32
-    each = 6 * (LAYERS * LAYER + WORDS * WIDE) * TOKENS + 12 * LAYERS * WIDE * pairs
-    assert run.value("model_flops") == exactly(BATCH * each)
-
-
-def test_work_does_not_depend_on_the_layout() -> None:
-    alone = train(attention="standard").value("model_flops")
+def test_work_is_three_times_the_forward_pass_in_any_layout() -> None:
+    for name in ("Llama3_8B", "Mixtral_8x7B", "BERT_Large", "GPT2_XL"):
+        model = getattr(Models, name)
+        found = work(model=model, sequence_tokens=512, check_memory=False)
+        forward = model.flop_count(512, causal=False, all_logits=True)
+        assert found == exactly(3 * BATCH * forward), name
+    # An encoder attends both ways with flash attention too.
+    asked = {"model": "BERT_Large", "sequence_tokens": 512, "check_memory": False}
+    assert work(**asked, attention="flash") == work(**asked)
     for layout in (
         {"tensor_parallel": 4, "sequence_parallel": True},
         {"pipeline_parallel": 2, "interleaved": 2},
         {"data_parallel": 8, "shard": "zero3"},
         {"context_parallel": 2},
     ):
-        assert train(attention="standard", **layout).value("model_flops") == alone
+        assert work(**layout) == work()
 
 
-def test_flops_of_a_run_by_the_rule_of_six() -> None:
-    run = train(tokens=1e9)
-    assert run.value("training_flops") == exactly(6 * SMALL.parameter_count * 1e9)
+def test_what_is_recomputed_is_done_again() -> None:
+    """In full the forward pass of the layers; selectively the two products of attention."""
+    products = 4 * WIDE * TOKENS**2
+    for recompute, again in (
+        *(("none", 0), ("selective", products)),
+        ("full", 2 * LAYER * TOKENS + products),
+    ):
+        run = train(attention="standard", recompute=recompute)
+        more = run.value("hardware_flops") - run.value("model_flops")
+        assert more == exactly(BATCH * LAYERS * again)
+    flash = train(attention="flash", recompute="none")
+    assert flash.value("hardware_flops") == flash.value("model_flops")
+    assert flash.model_flops_utilization == flash.hardware_flops_utilization
+
+
+def test_formulas_of_the_megatron_papers() -> None:
+    """96 B L s h**2 (1 + s/6h + V/16Lh) with full recomputation, of Narayanan et al. 2021.
+
+    And without, 72 B L s h**2 (1 + s/6h + V/12hL), of Korthikanti et al. 2022.
+    """
+    asked = {"sequence_tokens": 2048, "global_batch": 4, "check_memory": False}
+    for name in ("Megatron_22B", "GPT3_175B", "MT_NLG_530B", "Megatron_1T"):
+        model = getattr(Models, name)
+        layers, wide, words = model.layers, model.hidden, model.vocabulary
+        once = 4 * layers * 2048 * wide**2
+        share = 1 + 2048 / (6 * wide)
+        full = work("hardware_flops", model=model, recompute="full", **asked)
+        assert full == exactly(96 * once * (share + words / (16 * layers * wide)))
+        plain = work(model=model, **asked)
+        assert plain == exactly(72 * once * (share + words / (12 * layers * wide)))
+
+
+def test_kernels_do_what_is_counted() -> None:
+    for layout in ({}, {"tensor_parallel": 8}, {"data_parallel": 4}):
+        for recompute in ("none", "selective", "full"):
+            run = train(attention="standard", recompute=recompute, **layout)
+            rows = zip(run.value("flops"), run.run.table.operators, strict=True)
+            done = sum(each * row.all_repeats for each, row in rows)
+            done *= run.value("micro_batches") * run.devices
+            assert done == exactly(run.value("hardware_flops"))
+
+
+def test_attention_forward_and_backward_by_hand() -> None:
+    """Of 128 tokens, 64 wide, one array of the width is 128 x 64 x 2 = 16,384 B.
+
+    Flash attention reads three and writes one; on the way back it reads five (the output and its
+    gradient too) and writes three, and does five products for two: 4 and 10 operations for each
+    of 64 features and each of 128 x 129 / 2 pairs. Standard attention also writes and reads
+    scores, 8 x 128 x 128 x 2 = 262,144 B: once each around two products, a softmax reads and
+    writes them, and its gradient reads two of them and writes one. Four products go back, each
+    with scores once and with two arrays. All of it waits for memory, at 1 TB/s.
+    """
+    array, scores = 2 * TOKENS * WIDE, 2 * HEADS * TOKENS**2
+    seen, square = WIDE * TOKENS * (TOKENS + 1) / 2, WIDE * TOKENS**2
+    by_hand = {
+        "flash": {
+            "attention": (4 * seen, 4 * array),
+            "attention: gradient": (10 * seen, 8 * array),
+        },
+        "standard": {
+            "attention, products": (4 * square, 4 * array + 2 * scores),
+            "attention, softmax": (0, 2 * scores),
+            "attention, softmax: gradient": (0, 3 * scores),
+            "attention, products: gradient": (8 * square, 8 * array + 4 * scores),
+        },
+    }
+    for kind, expected in by_hand.items():
+        run = train(attention=kind)
+        names = [row.name for row in run.run.table.operators]
+        for name, (flops, moved) in expected.items():
+            at = names.index(name)
+            assert run.value("flops")[at] == exactly(flops)
+            assert run.value("bytes_moved")[at] == exactly(moved)
+            assert run.value("kernel_time")[at] == exactly(moved / 1e12)
+            assert run.run.table.operators[at].all_repeats == LAYERS

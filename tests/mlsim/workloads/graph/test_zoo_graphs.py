@@ -13,36 +13,31 @@ from mlsim.workloads.graph import Graph, Node
 from mlsim.workloads.graph.fuse import operators_of
 from mlsim.workloads.graph.networks import graph_of
 
-NETWORKS = [name for name in dir(Models) if isinstance(getattr(Models, name), Network)]
 # Of these only operators are known, so what waits for a later one is not.
 CHAINS = ("DLRM", "StableDiffusion1_UNet")
 
 
-@pytest.mark.parametrize("name", NETWORKS)
-def test_fusing_the_graph_gives_the_operators(name: str) -> None:
-    model: Network = getattr(Models, name)
-    graph = graph_of(model)
-    found = [replace(each, activations_live=0) for each in operators_of(graph)]
-    assert found == [replace(each, activations_live=0) for each in model.operators]
-    assert graph.parameters == model.parameter_count
-    assert 2 * graph.multiply_adds == model.flop_count
-
-
-@pytest.mark.parametrize("name", [name for name in NETWORKS if name not in CHAINS])
-def test_what_is_alive_is_what_the_operators_say(name: str) -> None:
-    model: Network = getattr(Models, name)
-    for found, told in zip(operators_of(graph_of(model)), model.operators, strict=True):
-        assert (told.name, found.activations_live) == (told.name, told.activations_live)
+def test_fusing_the_graph_gives_the_operators() -> None:
+    broken = []
+    for model in Models:
+        if not isinstance(model, Network):
+            continue
+        graph = graph_of(model)
+        found, told = list(operators_of(graph)), list(model.operators)
+        if model.key in CHAINS:
+            found, told = ([replace(x, activations_live=0) for x in each] for each in (found, told))
+        broken += [
+            (model.key, one.name) for one, other in zip(found, told, strict=True) if one != other
+        ]
+        if (graph.parameters, 2 * graph.multiply_adds) != (model.parameter_count, model.flop_count):
+            broken.append((model.key, "in all"))
+    assert broken == []
 
 
 def test_a_convolution_is_four_nodes_and_one_operator() -> None:
     graph = graph_of(Models.ResNet50)
-    assert [node.name for node in graph if node.name.startswith("conv2.1.c")] == [
-        "conv2.1.c",
-        "conv2.1.c_bn",
-        "conv2.1.c_add",
-        "conv2.1.c_relu",
-    ]
+    names = [node.name for node in graph if node.name.startswith("conv2.1.c")]
+    assert names == [f"conv2.1.c{part}" for part in ("", "_bn", "_add", "_relu")]
     assert graph["conv2.1.c_add"].inputs == ("conv2.1.c_bn", "conv2.1.down_bn")
     assert graph.consumers["conv2.1.c_relu"] == ("conv2.2.a", "conv2.2.c_add")
 

@@ -81,11 +81,6 @@ def test_a_recurrent_layer_uses_its_matrices_once_a_step(layer: nn.Module, matri
     assert graph.parameters == sum(each.numel() for each in layer.parameters())
 
 
-def test_a_cell_is_one_step() -> None:
-    node = only(read_module(nn.GRUCell(3, 5), shape=(3,)))
-    assert (node.kind, node.multiply_adds) == ("recurrent", 15 * 3 + 15 * 5)
-
-
 @pytest.mark.parametrize(
     ("layer", "shape", "kind", "function", "parameters"),
     [

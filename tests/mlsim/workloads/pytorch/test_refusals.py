@@ -40,6 +40,8 @@ def test_to_tell_a_module_pytorch_is_not_imported() -> None:
 torch = pytest.importorskip("torch")
 from torch import nn  # noqa: E402
 
+from mlsim.workloads.pytorch import calls  # noqa: E402
+
 
 class _Inner(nn.Module):
     def __init__(self, forward: Any) -> None:
@@ -85,38 +87,10 @@ def test_an_operation_that_cannot_be_counted_is_named(
     assert isinstance(caught.value, MlsimError)
 
 
-def test_experts_that_branch_on_their_router_are_refused() -> None:
-    class Mixture(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.router = nn.Linear(4, 2)
-            self.experts = nn.ModuleList(nn.Linear(4, 4) for _ in range(2))
-
-        def forward(self, x: Any) -> Any:
-            chosen = self.router(x).argmax(-1)
-            out = torch.zeros_like(x)
-            for number, expert in enumerate(self.experts):
-                (rows,) = torch.where(chosen == number)
-                out[rows] = expert(x[rows])
-            return out
-
-    with pytest.raises(UnsupportedLayerError, match="Mixture: the operation 'nonzero"):
-        read_module(Mixture(), shape=(4,))
-
-
-def test_packed_sequences_are_refused() -> None:
-    class Packed(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.lstm = nn.LSTM(3, 4, batch_first=True)
-
-        def forward(self, x: Any) -> Any:
-            lengths = torch.full((x.shape[0],), x.shape[1])
-            packed = nn.utils.rnn.pack_padded_sequence(x, lengths, batch_first=True)
-            return self.lstm(packed)[0].data
-
-    with pytest.raises(UnsupportedLayerError, match="_pack_padded_sequence"):
-        read_module(Packed(), shape=(5, 3))
+def test_a_module_that_asks_for_numbers_is_refused() -> None:
+    for forward in (lambda x: x * len(x.tolist()), lambda x: torch.from_numpy(x.numpy())):
+        with pytest.raises(UnsupportedLayerError, match=r"^odd\.0: it asks for numbers of a tens"):
+            read_module(_Outer(forward), shape=(4,))
 
 
 @pytest.mark.parametrize(
@@ -146,15 +120,21 @@ def test_a_shape_that_does_not_fit_names_the_layer() -> None:
     assert "without the batch" in str(caught.value)
 
 
-def test_what_is_no_module_is_refused() -> None:
+def test_what_is_no_module_that_has_its_weights_is_refused() -> None:
     for thing in ("resnet50", nn.Linear, None):
         with pytest.raises(WrongKindError, match=r"a torch\.nn\.Module is wanted"):
             read_module(thing, shape=(3,))
-
-
-def test_a_lazy_module_is_refused() -> None:
     with pytest.raises(InvalidValueError, match=r"weight has no shape yet.*run the module once"):
         read_module(nn.LazyLinear(4), shape=(3,))
+
+
+def test_a_tensor_of_four_million_numbers_is_still_filled() -> None:
+    for more, large in ((0, False), (1, True)):
+        read = torch.empty(2**22 + more, device="meta")
+        assert calls.is_large(None, ([2**22 + more],), []) is large
+        assert calls.is_large(None, (), [read]) is large
+    assert not calls.is_large(None, ([2**12, 2**10],), [])
+    assert calls.is_large(None, ([2**12, 2**10 + 1],), [])
 
 
 def test_a_scripted_module_is_refused() -> None:

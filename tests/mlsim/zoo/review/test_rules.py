@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
-import dataclasses
 import datetime
 from collections.abc import Mapping
+from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from mlsim import Device, Hardware, Models, System, Systems
+from mlsim import Cluster, Device, Hardware, Models, System, Systems
 from mlsim.records import Figure
 from mlsim.zoo.resolve import device as find_device
 from mlsim.zoo.review.figure_rules import Finding, provenance, quotes
+from mlsim.zoo.review.infrastructure_rules import (
+    idle_power,
+    manufacturing,
+    overheads,
+    reported_emissions,
+    whole_power,
+)
 from mlsim.zoo.review.rules import (
     DEVICE_CHECKS,
     SYSTEM_CHECKS,
     checks_of,
+    fabrics,
     joints,
     links,
     listings,
@@ -43,7 +52,7 @@ def changed(device: Device, figures: Mapping[str, Any], key: str | None = None) 
         fields = change if isinstance(change, dict) else {"value": change, "si": change}
         if not isinstance(change, dict):
             fields["unit"] = new[name].base
-        new[name] = dataclasses.replace(new[name], **fields)
+        new[name] = replace(new[name], **fields)
     return Device.of_figures(
         key or device.key,
         device.name,
@@ -58,7 +67,7 @@ def found(check, record) -> list[tuple[str, str]]:
     return [(each.figure, each.message) for each in check(record) if each.error]
 
 
-def test_a_bandwidth_a_thousand_times_too_large_is_caught_twice() -> None:
+def test_a_bandwidth_a_thousand_times_off_is_caught_twice() -> None:
     """Torchao once listed the RTX 5090 at 1.792e15 B/s."""
     wrong = changed(RTX5090, {"memory.bandwidth": 1.792e15})
     assert {name for name, _ in found(ridge_points, wrong)} == {"memory.bandwidth"}
@@ -69,39 +78,30 @@ def test_a_bandwidth_a_thousand_times_too_large_is_caught_twice() -> None:
     assert figure == "memory.bandwidth"
     # 1,792,000 GB/s over the 1,792 GB/s of the RTX PRO 6000.
     assert "is 1,000 times the most of Workstation within 5 years" in message
-    # What the same mistake would do to the others.
     assert found(links, wrong) == []
-    assert found(links, RTX5090) == found(peers, RTX5090) == found(ridge_points, RTX5090) == []
-
-
-def test_a_bandwidth_a_thousand_times_too_small_is_caught() -> None:
+    for check in (links, peers, ridge_points):
+        assert found(check, RTX5090) == []
     wrong = changed(RTX5090, {"memory.bandwidth": 1.792e9})
     assert any("the bandwidth is too small" in message for _, message in found(ridge_points, wrong))
     ((_, message),) = found(peers, wrong)
     assert "times less than the least of Workstation" in message
 
 
-@pytest.mark.parametrize("name", ["memory.capacity", "memory.bandwidth", "power.tdp"])
-def test_a_figure_is_held_against_its_class_and_years(name: str) -> None:
-    for times in (1e3, 1e-3):
-        wrong = changed(RTX5090, {name: RTX5090.figures[name].si * times})
-        assert name in [figure for figure, _ in found(peers, wrong)]
-
-
-def test_a_link_is_held_against_its_class_in_one_direction() -> None:
-    """128 GB/s both ways are no more than 64 GB/s one way."""
+def test_a_figure_is_held_against_its_class_and_years() -> None:
+    for name in ("memory.capacity", "memory.bandwidth", "power.tdp"):
+        for times in (1e3, 1e-3):
+            wrong = changed(RTX5090, {name: RTX5090.figures[name].si * times})
+            assert name in [figure for figure, _ in found(peers, wrong)]
+    # 128 GB/s both ways are no more than 64 GB/s one way.
     assert RTX5090.figures["links.pcie"].direction == "both ways"
-    assert found(peers, RTX5090) == []
     wrong = changed(RTX5090, {"links.pcie": 128e12})
-    ((name, message),) = [each for each in found(peers, wrong) if each[0] == "links.pcie"]
-    assert name == "links.pcie"
+    (message,) = [each for name, each in found(peers, wrong) if name == "links.pcie"]
     assert "both ways, is 1,000 times the most" in message
     assert "one way. Is the prefix right?" in message
 
 
-@pytest.mark.parametrize(
-    ("listed", "printed", "times"),
-    [
+def test_a_driver_lists_about_what_is_printed() -> None:
+    for listed, printed, times in (
         (32607e6, 32e9, None),
         (15109 * 2**20, 16e9, None),  # a T4: error correction takes a part
         (16 * 2**30, 16e9, None),  # a GB is a GiB
@@ -109,17 +109,12 @@ def test_a_link_is_held_against_its_class_in_one_direction() -> None:
         (34.5e9, 32e9, "1.08"),
         (28e9, 32e9, "0.875"),
         (32607 * 2**30, 32e9, "1.09e+03"),
-    ],
-)
-def test_a_driver_lists_about_what_is_printed(listed, printed, times) -> None:
-    on_the_box = {"value": printed / 1e9, "si": printed}
-    device = changed(RTX5090, {"memory.capacity": listed, "memory.printed": on_the_box})
-    if times is None:
-        assert found(listings, device) == []
-        return
-    ((name, message),) = found(listings, device)
-    assert name == "memory.capacity"
-    assert f" is {times} times the printed 32 GB; 0.9 to 1.07 times can be." in message
+    ):
+        on_the_box = {"value": printed / 1e9, "si": printed}
+        device = changed(RTX5090, {"memory.capacity": listed, "memory.printed": on_the_box})
+        said = f"is {times} times the printed 32 GB; 0.9 to 1.07 times can be."
+        names = [(name, said in message) for name, message in found(listings, device)]
+        assert names == ([("memory.capacity", True)] if times else []), listed
 
 
 def test_a_size_printed_in_gib_is_not_exceeded() -> None:
@@ -173,17 +168,16 @@ def test_memory_on_the_chip_has_a_range_of_its_own() -> None:
     assert found(ridge_points, changed(on_chip, {"compute.fp32": 1e13}))
 
 
-@pytest.mark.parametrize("key", ["Cloud.GroqLPU", "Wafer.WSE3", "Tiny.Nano33BLESense"])
-def test_devices_of_the_zoo_without_dram_are_held_to_that_range(key: str) -> None:
-    device = find_device(key)
-    assert "SRAM" in device.figures["memory.bandwidth"].note
-    assert found(ridge_points, device) == found(peers, device) == []
-    # The same prefix mistake that torchao made is caught here too.
-    bandwidth = device.figures["memory.bandwidth"]
-    for times in (1e3, 1e-4):
-        si = bandwidth.si * times
-        figure = {"value": si, "si": si, "unit": bandwidth.base, "note": bandwidth.note}
-        assert found(ridge_points, changed(device, {"memory.bandwidth": figure}))
+def test_devices_of_the_zoo_without_dram_are_held_to_that_range() -> None:
+    for key in ("Cloud.GroqLPU", "Wafer.WSE3", "Tiny.Nano33BLESense"):
+        device = find_device(key)
+        bandwidth = device.figures["memory.bandwidth"]
+        assert "SRAM" in bandwidth.note
+        # The same prefix mistake that torchao made is caught here too.
+        for times in (1e3, 1e-4):
+            figure = {"value": bandwidth.si * times, "si": bandwidth.si * times}
+            figure |= {"unit": bandwidth.base, "note": bandwidth.note}
+            assert found(ridge_points, changed(device, {"memory.bandwidth": figure}))
 
 
 def test_sparse_is_one_to_two_times_dense() -> None:
@@ -222,50 +216,94 @@ def test_caches_links_and_years() -> None:
         assert message == f"{year} is not between 2000 and 2030."
 
 
+def of(key: str, figures: dict[str, float], **more: Any) -> SimpleNamespace:
+    """Return a record of figures in their base units."""
+    made = {name: Figure(name, value, "B", value, "B") for name, value in figures.items()}
+    return SimpleNamespace(key=key, figures=made, **more)
+
+
+KWH, YEAR = 3.6e6, 365 * 86400.0
+
+
+@pytest.mark.parametrize(
+    ("check", "most", "over"),
+    [
+        # Idle, a device draws more than a two-hundredth of its 400 W, and less than all.
+        (idle_power, {"power.tdp": 400, "power.idle": 399.9}, {"power.idle": 400}),
+        (idle_power, {"power.tdp": 400, "power.idle": 2.01}, {"power.idle": 2.0}),
+        # Two devices of 400 W: from 800 to 2,400 W in all.
+        (whole_power, {"power.max": 2400}, {"power.max": 2401}),
+        (whole_power, {"power.max": 800}, {"power.max": 799}),
+        (whole_power, {"power.max": 900, "power.idle": 899}, {"power.idle": 900}),
+        (overheads, {"pue.2024": 2.99}, {"pue.2024": 3.0}),
+        (overheads, {"wue.2024": 9.99 / KWH}, {"wue.2024": 10 / KWH}),
+        # 1,500 g for each kWh.
+        (
+            reported_emissions,
+            {"electricity.2024": 2 * KWH, "scope2_market.2024": 2.999},
+            {"scope2_market.2024": 3.001},
+        ),
+        (
+            reported_emissions,
+            {"electricity.2024": 2 * KWH, "scope2_location.2024": 2.999},
+            {"scope2_location.2024": 3.001},
+        ),
+        # Of two devices: 1 kg to 50 t each.
+        (manufacturing, {"carbon": 2.0}, {"carbon": 1.99}),
+        (manufacturing, {"carbon": 100_000.0}, {"carbon": 100_001.0}),
+        (manufacturing, {"carbon": 9.0, "lifetime": YEAR / 2}, {"lifetime": YEAR / 2.01}),
+        (manufacturing, {"carbon": 9.0, "lifetime": 20 * YEAR}, {"lifetime": 20.1 * YEAR}),
+    ],
+)
+def test_rules_of_what_surrounds_a_device_end_at_their_limits(check, most, over) -> None:
+    def said(figures: dict[str, float]) -> list[str]:
+        device = of("Cloud.Mine", {"power.tdp": 400.0})
+        years = {"electricity": ["2024"]}
+        for name in figures:
+            years.setdefault(name.partition(".")[0], ["2024"])
+        record = of("Mine", figures, device=device, devices=2, years=lambda x: years.get(x, []))
+        return [each.figure for each in check(record)]
+
+    assert said(most) == []
+    assert said({**most, **over}) == list(over)
+    # Without what it is compared with nothing is said.
+    assert said({"electricity.2024": 1.0, "carbon": 9.0} if check is manufacturing else {}) == []
+
+
 def test_a_link_of_a_system_is_slower_than_memory() -> None:
     a100 = Hardware.Cloud.A100
     assert found(joints, System("Pair", a100, devices=2, link_bandwidth="1 TB/s")) == []
     ((figure, message),) = found(joints, System("Pair", a100, devices=2, link_bandwidth="3 TB/s"))
     assert figure == "link.bandwidth"
     assert message == "3 TB/s one way is not below the memory's 2.039 TB/s."
+    node = System("Pair", a100, devices=2, link_bandwidth="300 GB/s")
+    alike, fast = (Cluster("C", node, nodes=2, link_bandwidth=f"{x} GB/s") for x in (300, 400))
+    assert found(fabrics, alike) == []
+    said = "400 GB/s to other nodes is above 300 GB/s within one."
+    assert found(fabrics, fast) == [("link.bandwidth", said)]
 
 
 def test_parameters_are_held_against_the_published() -> None:
     figure = Models.VGG16.figures["published_parameters"]
-    wrong = dataclasses.replace(
-        Models.VGG16,
-        figures={
-            "published_parameters": dataclasses.replace(figure, value=138_357_545, si=138_357_545.0)
-        },
-    )
-    ((name, message),) = found(published, wrong)
-    assert name == "published_parameters"
-    assert message == (
-        "138,357,545 parameter was published, but 138,357,544 follow from the architecture."
-    )
-    bare = dataclasses.replace(Models.VGG16, figures={})
+    more = replace(figure, value=138_357_545, si=138_357_545.0)
+    wrong = replace(Models.VGG16, figures={"published_parameters": more})
+    assert found(published, wrong) == [
+        (
+            "published_parameters",
+            "138,357,545 parameter was published, but 138,357,544 follow from the architecture.",
+        )
+    ]
+    bare = replace(Models.VGG16, figures={})
     assert [each.error for each in published(bare)] == [False]
 
 
-def given(value: float, unit: str, base_value: float) -> Figure:
+def test_a_rounded_count_is_compared_to_its_digits() -> None:
+    """138,357,544 may be cut off as well as rounded."""
     figure = Models.VGG16.figures["published_parameters"]
-    return dataclasses.replace(figure, value=value, unit=unit, si=base_value)
-
-
-@pytest.mark.parametrize(
-    ("figure", "right"),
-    [
-        (given(138, "Mparameter", 138e6), True),
-        (given(138.4, "Mparameter", 138.4e6), True),
-        (given(138.3, "Mparameter", 138.3e6), True),  # cut off
-        (given(138.2, "Mparameter", 138.2e6), False),
-        (given(140, "Mparameter", 140e6), True),
-        (given(150, "Mparameter", 150e6), False),
-    ],
-)
-def test_a_rounded_count_is_compared_to_its_digits(figure: Figure, right: bool) -> None:
-    model = dataclasses.replace(Models.VGG16, figures={"published_parameters": figure})
-    assert (found(published, model) == []) == right
+    for millions, right in {138: 1, 138.4: 1, 138.3: 1, 138.2: 0, 140: 1, 150: 0}.items():
+        given = replace(figure, value=millions, unit="Mparameter", si=millions * 1e6)
+        model = replace(Models.VGG16, figures={"published_parameters": given})
+        assert (found(published, model) == []) == bool(right), millions
 
 
 def test_quotes_and_notes() -> None:
@@ -295,7 +333,7 @@ def test_an_unknown_source_is_worth_knowing_but_no_error() -> None:
         "source 'nobody2026nothing' is not in references.bib: add it before you send this in.",
         error=False,
     )
-    model = dataclasses.replace(Models.VGG16, source="nobody2026nothing")
+    model = replace(Models.VGG16, source="nobody2026nothing")
     assert [each.figure for each in provenance(model)] == ["source"]
 
 

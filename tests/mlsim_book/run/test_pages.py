@@ -1,0 +1,151 @@
+"""The pages of a book: which run, where, with what settings, and what becomes of failures.
+
+Here a page that would run gives the number that stands for it, without a kernel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mlsim_book.errors import BookError, CellError, Problems, SourceError
+from mlsim_book.model import ExecutedPage
+from mlsim_book.read.document import Document
+from mlsim_book.read.ipynb import Notebook
+from mlsim_book.read.lines import split_lines
+from mlsim_book.read.options import Defaults
+from mlsim_book.read.project import load_project
+from mlsim_book.read.qmd import parse_blocks
+from mlsim_book.run import execute
+from mlsim_book.run.page_cache import PageCache
+from mlsim_book.run.pages import execute_pages, raise_together
+from mlsim_book.run.results import Results, runs as runs_at_all, stored_results
+
+MakeBook = Callable[..., Path]
+
+
+class Runs:
+    """Stands for the kernel: notes where pages run and how wide their figures are."""
+
+    def __init__(self) -> None:
+        self.ran: dict[str, tuple[str, Any, float]] = {}
+
+    def __call__(
+        self,
+        _: object,
+        defaults: Defaults,
+        *,
+        name: str,
+        folder: Path,
+        cell_timeout: float,
+        **__: Any,
+    ) -> Results:
+        self.ran[name] = (folder.name, defaults.values["fig-width"], cell_timeout)
+        if "bad" in name:
+            raise CellError("raised", file=name, line=7)
+        number = {"text/plain": "42"}
+        return Results(
+            ((stream("shown"),),) if "b.qmd" in name else (),
+            (number,) if "b.qmd" not in name else (),
+        )
+
+
+def stream(text: str) -> dict[str, Any]:
+    return {"output_type": "stream", "name": "stdout", "text": text}
+
+
+@pytest.fixture
+def runs(monkeypatch: pytest.MonkeyPatch) -> Runs:
+    made = Runs()
+    monkeypatch.setattr(execute, "run_document", made)
+    return made
+
+
+def pages(root: Path, said: list[str] | None = None, **options: Any) -> list[ExecutedPage]:
+    project, cache = load_project(root, Problems()), PageCache(root / "cache")
+    progress = (said if said is not None else []).append
+    return execute_pages(project, Problems(), progress=progress, cache=cache, **options)
+
+
+def test_pages_of_a_book(make_book: MakeBook, runs: Runs) -> None:
+    """A page's own settings are taken before those of its folder, and these before the book's."""
+    root = make_book(
+        "fig-width: 3\nmlsim-book: {cell-timeout: 5}\n",
+        index_qmd="# Number `{python} 6 * 7`\n",
+        sub__b_qmd="---\nlang: de\nfig-width: 9\n---\n\n# B\n\n```{python}\n1\n```\n",
+        off_qmd="---\nexecute: {enabled: false}\n---\n\n# Off `{python} 1`\n",
+        prose_qmd="# Prose\n",
+    )
+    (root / "sub" / "_metadata.yml").write_text("flavour: lime\nfig-width: 7\n")
+    said: list[str] = []
+    made = pages(root, said)
+    assert runs.ran == {"index.qmd": (root.name, 3, 5.0), "sub/b.qmd": ("sub", 9, 5.0)}
+    assert [each.chapter.source for each in made] == [
+        "index.qmd", "sub/b.qmd", "off.qmd", "prose.qmd",
+    ]  # fmt: skip
+    assert [each.chapter.title for each in made] == ["Number 42", "B", "Off `{python} 1`", "Prose"]
+    assert made[1].metadata == {"flavour": "lime", "lang": "de", "fig-width": 9}
+    assert "shown" in made[1].markdown
+    assert sorted(line.split(" in ")[0] for line in said) == [
+        "executed index.qmd", "executed sub/b.qmd",
+    ]  # fmt: skip
+    said.clear()
+    assert pages(root, said) == made
+    assert sorted(said) == ["unchanged index.qmd", "unchanged sub/b.qmd"]
+    runs.ran.clear()
+    assert pages(root, chapters=["sub/b.qmd"], refresh=True) == made[1:2]
+    assert list(runs.ran) == ["sub/b.qmd"]
+
+
+def test_a_page_runs_in_the_book_s_folder_if_the_book_says_so(
+    make_book: MakeBook, runs: Runs
+) -> None:
+    root = make_book(sub__b_qmd="# B\n\n```{python}\n1\n```\n")
+    settings = root / "_quarto.yml"
+    settings.write_text(
+        settings.read_text().replace("type: book", "type: book\n  execute-dir: project")
+    )
+    pages(root)
+    assert runs.ran["sub/b.qmd"][0] == root.name
+
+
+def test_one_failure_is_told_as_it_is_and_several_together(make_book: MakeBook, runs: Runs) -> None:
+    text = "# A `{python} 1`\n"
+    root = make_book(z_bad_qmd=text, fine_qmd=text, a_bad_qmd=text)
+    with pytest.raises(CellError) as caught:
+        pages(root, jobs=1)
+    assert str(caught.value) == "2 pages failed\na_bad.qmd:7: raised\nz_bad.qmd:7: raised"
+    assert list(runs.ran) == ["z_bad.qmd", "fine.qmd", "a_bad.qmd"]
+    with pytest.raises(CellError) as caught:
+        pages(root, chapters=["fine.qmd", "a_bad.qmd"])
+    assert (str(caught.value), caught.value.line) == ("a_bad.qmd:7: raised", 7)
+    for name in ("z_bad.qmd", "a_bad.qmd"):
+        (root / name).write_text("# A\n\n```{python}\n1\n")
+    with pytest.raises(SourceError, match="2 pages failed"):
+        pages(root)
+    errors = [SourceError("one"), CellError("two")]
+    with pytest.raises(BookError, match="2 pages failed\none\ntwo") as mixed:
+        raise_together(errors)
+    assert type(mixed.value) is BookError
+    raise_together([])
+
+
+def test_a_notebook_runs_only_where_it_is_asked_to() -> None:
+    page, notebook = Document({}, (), ""), Document({}, (), "", (), Notebook(()))
+    cases = [
+        (page, {}, True), (page, {"enabled": False}, False), (page, {"ipynb": False}, True),
+        (notebook, {}, False), (notebook, {"enabled": True}, True), (notebook, {"ipynb": True}, True),
+        (notebook, {"ipynb": False, "enabled": True}, False),
+    ]  # fmt: skip
+    for document, execute_, wanted in cases:
+        assert runs_at_all(document, {"execute": execute_}) is wanted, execute_
+    assert runs_at_all(page, {"execute": False}) is True
+    blocks = parse_blocks(split_lines("a `{python} n`\n\n```{python}\n1\n```\n", file="a.ipynb"))
+    stored = ((stream("kept"),),)
+    expression = ({"text/markdown": "`{python} n`"},)
+    made = Document({}, blocks, "", (), Notebook((), stored))
+    assert stored_results(made) == Results(stored, expression)
+    assert stored_results(Document({}, blocks, "")) == Results(((),), expression)
