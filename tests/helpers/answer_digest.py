@@ -67,6 +67,7 @@ def _digest(answer: Any) -> Digest:
             else:
                 of_group[name] = leaf
         if of_group:
+            of_group = _without_dust(of_group)
             numbers[group] = of_group
             cells[SUM + group] = fingerprint(of_group)
     words += [f"{name}={leaf}" for name, leaf in _leaves(said, "") if isinstance(leaf, str)]
@@ -74,6 +75,20 @@ def _digest(answer: Any) -> Digest:
     printed = " ".join(_NUMBER.findall(_here(_printed(answer))))
     cells["printed"] = f"{crc32(printed.encode()):08x}"
     return Digest(cells, numbers)
+
+
+def _without_dust(numbers: dict[str, float]) -> dict[str, float]:
+    """Return numbers with causes to a billionth of the largest: they are differences of sums.
+
+    The last digits of a sum hang on its order, and a cause that is none is what is left of them.
+    """
+    causes = {name: value for name, value in numbers.items() if "causes" in name}
+    largest = max((abs(value) for value in causes.values() if math.isfinite(value)), default=0.0)
+    if not largest:
+        return numbers
+    # added to 0, a negative nothing is plain
+    steady = {name: round(value / largest, 9) * largest + 0.0 for name, value in causes.items()}
+    return {**numbers, **steady}
 
 
 def _here(words: str) -> str:

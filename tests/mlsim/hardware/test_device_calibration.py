@@ -32,7 +32,7 @@ from mlsim.hardware.measured_kernels import (
     products,
     streams,
 )
-from mlsim.hardware.measured_shares import tiling
+from mlsim.hardware.measured_shares import filled, tiling
 from mlsim.hardware.relatives import (
     FILE as RELATIVES,
     NOBODY,
@@ -243,6 +243,10 @@ def test_what_has_no_relatives_is_refused() -> None:
         assert "no relatives either" in str(e.value)
         for key in calibrated_devices():
             assert key in str(e.value)
+
+
+def test_a_device_whose_cores_nobody_counts_is_full() -> None:
+    assert {filled(row, Hardware.Cloud.L4) for row in products()} == {1.0}
 
 
 def test_what_only_computes_on_record_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
 
 from mlsim import Hardware
-from mlsim.hardware.fastest_kernels import fastest
+from mlsim.hardware.fastest_kernels import _columns, fastest
 from mlsim.hardware.kernel_times import (
     PATHS,
     Rates,
@@ -18,6 +20,7 @@ from mlsim.hardware.kernel_times import (
     state_time,
     tile_time,
 )
+from mlsim.hardware.measured_experts import expert_constants
 
 RATES = Rates(1e15, 2e12, 128.0)
 C = {"compute_fraction": 0.8, "memory_fraction": 0.8}
@@ -263,7 +266,7 @@ def test_few_heads_wait_for_chunks_and_many_compute_by_hand() -> None:
 def test_an_engine_answers_on_sides_that_it_was_timed_with() -> None:
     """FP8 in blocks on an H100: vLLM from 32 rows and 64 columns up, others from 1 and 128."""
     shapes = [(1.0, 4096.0), (64.0, 64.0), (8192.0, 8192.0)]
-    ask = {"device": Hardware.Cloud.H100, "path": "fp8_block", "products": 1.0}
+    ask: dict[str, Any] = {"device": Hardware.Cloud.H100, "path": "fp8_block", "products": 1.0}
     alone = [fastest(**ask, rows=m, outputs=n, depth=4096.0) for m, n in shapes]
     assert "vllm" not in alone[0].words.lower()
     assert "vllm" in alone[1].words.lower()
@@ -271,3 +274,29 @@ def test_an_engine_answers_on_sides_that_it_was_timed_with() -> None:
     many = fastest(**ask, rows=rows, outputs=outputs, depth=4096.0).columns
     for name, values in many.items():
         assert list(values) == [each.columns[name] for each in alone], name
+
+
+def test_what_a_series_lacks_changes_nothing() -> None:
+    """A share of one, no start, no bytes; the small tile reaches 0.7 of 0.5."""
+    known = {"compute_fraction": 0.5, "memory_fraction": 0.6, "small_tile_fraction": 0.7}
+    series: Any = SimpleNamespace(values=known, cores=132)
+    assert _columns(series, 64.0) == {
+        "last_round_share": 1,
+        "depth_start": 0,
+        "split_start": 0,
+        "kernel_overhead": 0,
+        "resident_bytes": 1,
+        "cache_speedup": 1,
+        "quantized_element_bytes": 0,
+        "compute_fraction": 0.35,
+        "memory_fraction": 0.6,
+        "tile_size": 64,
+        "device_cores": 132,
+    }
+
+
+def test_experts_are_whole_unless_they_are_said_to_be_sliced() -> None:
+    """vLLM's kernel for blocks of FP8 on Hopper was timed on whole ones only."""
+    asked = ("Cloud.H200", "vllm", "fp8", "fp8")
+    assert expert_constants(*asked) == expert_constants(*asked, sliced=False)
+    assert expert_constants(*asked) != expert_constants(*asked, sliced=True)

@@ -64,6 +64,7 @@ def test_every_figure_is_quoted_and_sourced() -> None:
 def test_what_is_not_on_record_is_named() -> None:
     with pytest.raises(UnknownNameError, match="Did you mean 'h100_l2'"):
         level("h100_l3")
+    assert ("latency" in level("h100_l2"), "latency" in level("h100_registers")) == (True, False)
     with pytest.raises(UnknownNameError, match="latency"):
         level("h100_registers")["latency"]
     with pytest.raises(UnknownNameError, match="NVIDIA H100"):
