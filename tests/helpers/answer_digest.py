@@ -28,10 +28,11 @@ PARTS = ("prefill", "decode", "steady", "speculation", "baseline", "pools")
 BESIDE = (
     *("operators", "kernels", "breakdown", "memory", "shares", "factors", "causes"),
     *("cause", "bottleneck", "limiting", "longest_context", "queueing", "held_back", "stopped"),
-    *("totals", "moments", "peak", "step", "formats", "latency", "casts", "speedup", "best"),
+    *("totals", "moments", "peak", "step", "formats", "latency", "casts", "speedup"),
     *("left_out", "why", "verdict", "term", "fitting", "remedies", "low", "high"),
     *("total", "steps", "notes", "rows", "break_even_batch", "break_even_acceptance"),
 )
+DIFFERENCES = ("causes", "shares")
 TIMES = ("time_to_first_token", "time_per_output_token", "request_latency")
 SHORT = 4  # values of an array that are kept one by one
 SUM = "sum of "
@@ -78,17 +79,21 @@ def _digest(answer: Any) -> Digest:
 
 
 def _without_dust(numbers: dict[str, float]) -> dict[str, float]:
-    """Return numbers with causes to a billionth of the largest: they are differences of sums.
+    """Return numbers with causes and shares to a billionth of the largest of their kind.
 
-    The last digits of a sum hang on its order, and a cause that is none is what is left of them.
+    They are differences of sums: one that is none is what rounding leaves, and hangs on an order.
     """
-    causes = {name: value for name, value in numbers.items() if "causes" in name}
-    largest = max((abs(value) for value in causes.values() if math.isfinite(value)), default=0.0)
-    if not largest:
-        return numbers
-    # added to 0, a negative nothing is plain
-    steady = {name: round(value / largest, 9) * largest + 0.0 for name, value in causes.items()}
-    return {**numbers, **steady}
+    steady = dict(numbers)
+    for kind in DIFFERENCES:
+        parts = {name: value for name, value in numbers.items() if kind in name.split(".")}
+        largest = max((abs(each) for each in parts.values() if math.isfinite(each)), default=0.0)
+        if largest:
+            # added to 0, a negative nothing is plain
+            steady |= {
+                name: round(value / largest, 9) * largest + 0.0 if math.isfinite(value) else value
+                for name, value in parts.items()
+            }
+    return steady
 
 
 def _here(words: str) -> str:
