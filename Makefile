@@ -67,7 +67,7 @@ goldens: $(VENV)/.book  ## Write the numbers of pages, commands and 5,000 questi
 mutants: $(VENV)/.dev  ## Put N seeded errors into a ROOM's code, one by one: does a test notice?
 	$(BIN)/python tests/helpers/mutants.py $(ROOM) -n $(N) --seed $(SEED) --least $(LEAST)
 
-judge: $(VENV)/.dev  ## Test in full what `make test` samples, then try four mutants in each room (an hour or two)
+judge: $(VENV)/.dev  ## Test in full what `make test` samples, then try four mutants in each room
 	MLSIM_JUDGE=1 $(PYTEST)
 	$(MAKE) mutants N=4 LEAST=0.7
 

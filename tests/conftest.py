@@ -54,17 +54,20 @@ def conformance() -> Path:
 def built_book(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The site of this repository's book, built once; the small fixture book before there is one.
 
-    Set MLSIM_SITE to the folder of a site that is already built.
+    Processes that test side by side share it, so tests only read it. Set MLSIM_SITE to the folder
+    of a site that is already built.
     """
     given = os.environ.get("MLSIM_SITE")
     if given:
         return Path(given)
     build = pytest.importorskip("mlsim_book.build").build
     if (ROOT / "_quarto.yml").is_file():
-        out = tmp_path_factory.mktemp("site") / "_book"
-        # of processes that test side by side, one runs the cells; the others find them kept
-        with FileLock(tmp_path_factory.getbasetemp().parent / "book.lock"):
-            return Path(build(ROOT, out=out, progress=str))
+        own = tmp_path_factory.getbasetemp()
+        # a process of several has its folder in that of the run
+        run = own.parent if os.environ.get("PYTEST_XDIST_WORKER") else own
+        with FileLock(run / "book.lock"):
+            out = run / "site" / "_book"
+            return out if out.is_dir() else Path(build(ROOT, out=out, progress=str))
     book = tmp_path_factory.mktemp("kettle") / "book"
     shutil.copytree(FIXTURES / "kettle", book)
     return Path(build(book, progress=str))

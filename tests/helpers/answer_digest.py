@@ -32,7 +32,7 @@ BESIDE = (
     *("left_out", "why", "verdict", "term", "fitting", "remedies", "low", "high"),
     *("total", "steps", "notes", "rows", "break_even_batch", "break_even_acceptance"),
 )
-DIFFERENCES = ("causes", "shares")
+DIFFERENCES = (r"\bcauses\b", r"\bshares\b|_share\b")
 TIMES = ("time_to_first_token", "time_per_output_token", "request_latency")
 SHORT = 4  # values of an array that are kept one by one
 SUM = "sum of "
@@ -85,7 +85,7 @@ def _without_dust(numbers: dict[str, float]) -> dict[str, float]:
     """
     steady = dict(numbers)
     for kind in DIFFERENCES:
-        parts = {name: value for name, value in numbers.items() if kind in name.split(".")}
+        parts = {name: value for name, value in numbers.items() if re.search(kind, name)}
         largest = max((abs(each) for each in parts.values() if math.isfinite(each)), default=0.0)
         if largest:
             # added to 0, a negative nothing is plain
