@@ -54,7 +54,7 @@ preview: $(VENV)/.book  ## Show the book in a browser and follow its sources
 quarto: book  ## Render with the Quarto on the PATH, and compare its pages with ours
 	$(BIN)/mlsim-book quarto
 
-test: $(VENV)/.dev check  ## Test everything (9 minutes on two cores); end with what took longest
+test: $(VENV)/.dev check  ## Test everything (10 minutes on two cores); end with what took longest
 	$(PYTEST)
 
 course: $(VENV)/.course  ## Test what a course changes: its exercises and notebooks (2 minutes)

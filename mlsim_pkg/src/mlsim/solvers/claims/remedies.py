@@ -56,7 +56,7 @@ def holds(machine: AnyMachine, claims: Sequence[Claim]) -> bool:
         return False
     for claim in claims:
         if claim.metric.name == MFU:
-            continue  # of a machine that does no more than all of its arithmetic
+            continue  # more than all of a machine's arithmetic was refused before
         batch = machine.batch or (room if claim.metric.shared else 1)
         if claim.excess(machine.limit(claim.metric.name, batch)) > 1:
             return False
