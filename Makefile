@@ -23,7 +23,7 @@ unexport PYTHONDONTWRITEBYTECODE
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile
 
 .DEFAULT_GOAL := help
-.PHONY: help setup book pdf epub zip figures downloads preview quarto test course goldens mutants judge check format colab notebooks wheel bench clean
+.PHONY: help setup book pdf epub zip figures downloads preview quarto test course goldens mutants judge check sizes format colab notebooks wheel bench clean
 
 help:  ## Show this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 20
@@ -54,11 +54,11 @@ preview: $(VENV)/.book  ## Show the book in a browser and follow its sources
 quarto: book  ## Render with the Quarto on the PATH, and compare its pages with ours
 	$(BIN)/mlsim-book quarto
 
-test: $(VENV)/.dev check  ## Test everything (10 minutes on two cores); end with what took longest
+test: $(VENV)/.dev check  ## Test everything (9 minutes on two cores); end with what took longest
 	$(PYTEST)
 
 course: $(VENV)/.course  ## Test what a course changes: its exercises and notebooks (2 minutes)
-	$(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 \
+	MLSIM_JUDGE=1 $(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 \
 	  tests/book/test_questions.py tests/book/test_notebooks_alone.py
 
 goldens: $(VENV)/.book  ## Write the numbers of pages, commands and 5,000 questions anew; list what moved
@@ -71,11 +71,15 @@ judge: $(VENV)/.dev  ## Test in full what `make test` samples, then try four mut
 	MLSIM_JUDGE=1 $(PYTEST)
 	$(MAKE) mutants N=4 LEAST=0.7
 
-check: $(VENV)/.lint  ## Format, lint, types, import walls
+check: $(VENV)/.lint  ## Format, lint, types, import walls, budgets
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
+	$(BIN)/python tests/helpers/sizes.py --check
+
+sizes: $(VENV)/.book  ## Print how large each room is, beside its budget, and what each door reaches
+	$(BIN)/python tests/helpers/sizes.py
 
 format: $(VENV)/.lint  ## Format the code and mend what lint can mend
 	$(BIN)/ruff format .

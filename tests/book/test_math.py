@@ -10,6 +10,7 @@ import sys
 from collections import Counter
 from pathlib import Path
 
+import kept
 import pytest
 
 from mlsim.equations import EQUATIONS
@@ -21,39 +22,13 @@ from mlsim_book.build import build
 ROOT = Path(__file__).parents[2]
 
 
-BOOK = """\
-project: {type: book}
-book: {title: Mathematics, chapters: [index.qmd]}
-bibliography: references.bib
-"""
-# All questions on one page, and the chapters that it names.
-PAGE = """\
-# Mathematics
-
-{{< include _equations.qmd >}}
-
-```{python}
-#| echo: false
-#| output: asis
-for question in list(by_question):
-    print_question(question)
-```
-
-## Machines {#sec-hardware-ecosystem}
-
-## Measuring {#sec-measuring}
-"""
-
-
 @pytest.fixture(scope="module")
 def page(tmp_path_factory: pytest.TempPathFactory) -> str:
     """A page with all equations, drawn as the book draws them."""
-    book = tmp_path_factory.mktemp("math") / "book"
-    book.mkdir()
+    book = kept.book("mathematics", tmp_path_factory.mktemp("math"))
     for name in ("_equations.qmd", "references.bib"):
         shutil.copy(ROOT / name, book)
-    (book / "_quarto.yml").write_text(BOOK, encoding="utf-8")
-    (book / "index.qmd").write_text(PAGE, encoding="utf-8")
+    (book / "index.qmd").write_text(kept.text("mathematics.qmd.txt"), encoding="utf-8")
     # Results of before are kept by the code of the page, which is the same for other equations.
     return (build(book, refresh=True, progress=str) / "index.html").read_text(encoding="utf-8")
 
@@ -91,30 +66,9 @@ def test_the_graph_has_inputs_above_results() -> None:
     assert "ridge" not in words
 
 
-CHANGE = """
-import dataclasses, sys
-from mlsim.equations import EQUATIONS, roofline
-from mlsim.equations import registry
-
-# The same equation, written otherwise: half the bandwidth.
-def memory_time(bytes_moved, memory_bandwidth):
-    return 2 * bytes_moved / memory_bandwidth
-
-changed = dataclasses.replace(EQUATIONS["memory_time"], function=memory_time)
-EQUATIONS["memory_time"] = changed
-from mlsim import Engine, show
-from mlsim.equations.symbols import tex
-print(tex(changed))
-print(show(Engine.solve(model="ResNet50", hardware="A100"), unit="us", form=".1f"))
-"""
-
-
 def test_a_changed_equation_changes_formula_and_numbers_alike(tmp_path: Path) -> None:
-    script = tmp_path / "change.py"
-    script.write_text(CHANGE, encoding="utf-8")
-    run = subprocess.run(
-        [sys.executable, script], capture_output=True, text=True, check=True, cwd=tmp_path
-    )
+    command = [sys.executable, "-c", kept.text("changed_equation.py.txt")]
+    run = subprocess.run(command, capture_output=True, text=True, check=True, cwd=tmp_path)
     formula, latency = run.stdout.splitlines()
     assert formula == r"t_\mathrm{mem} = \frac{2 \, D}{\beta}"
     assert latency != "55.5 µs"

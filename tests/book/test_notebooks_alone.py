@@ -5,11 +5,13 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 import venv
 from pathlib import Path
 
 import measured_form
 import pytest
+from sampled import sampled
 
 from mlsim_book.errors import Problems
 from mlsim_book.read.project import load_project
@@ -29,39 +31,32 @@ def student(tmp_path_factory):
     made = build_wheel(ROOT / "mlsim_pkg")
     wheel = folder / made.name
     wheel.write_bytes(made.data)
-    venv.create(folder / "venv", with_pip=True)
+    venv.create(folder / "venv")
     python = folder / "venv" / "bin" / "python"
-    install = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    # What is imported is compiled then, as in the Makefile.
+    install = [sys.executable, "-m", "pip", "--python", python, "install", "--no-compile"]
+    install += ["--quiet", "--disable-pip-version-check"]
     subprocess.run([*install, f"{wheel}[notebook]", "nbval", "ipykernel"], check=True)
     return python
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda path: path.stem)
+@pytest.mark.parametrize("notebook", sampled(NOTEBOOKS, 7, seed=25), ids=lambda path: path.stem)
 def test_notebook_prints_what_is_stored(notebook, student, tmp_path):
     shutil.copy(notebook, tmp_path)
     (tmp_path / "conftest.py").write_text(measured_form.as_conftest())
-    environment = {
-        key: value
-        for key, value in os.environ.items()
-        if not key.startswith(("PYTHON", "PYTEST", "MLSIM"))
-    }
+    ours = ("PYTHON", "PYTEST", "MLSIM")
+    environment = {key: value for key, value in os.environ.items() if not key.startswith(ours)}
+    command = [student, "-m", "pytest", "--nbval", "-p", "no:cacheprovider", "-q", notebook.name]
     run = subprocess.run(
-        [student, "-m", "pytest", "--nbval", "-p", "no:cacheprovider", "-q", notebook.name],
-        cwd=tmp_path,
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
+        command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
     )
     assert run.returncode == 0, run.stdout[-4000:] + run.stderr[-2000:]
 
 
 def test_the_notebooks_are_those_of_the_chapters():
     """A chapter that shows code has a notebook, and no notebook lacks its chapter."""
-    shows = re.compile(
-        r"^```\{python\}\n(?!(?:#\|.*\n)*#\| *(?:echo|include): *false)", re.MULTILINE
-    )
+    shows = re.compile(r"(?m)^```\{python\}\n(?!(?:#\|.*\n)*#\| *(?:echo|include): *false)")
     book = (ROOT / "_quarto.yml").read_text(encoding="utf-8")
     chapters = {
         Path(name).with_suffix("")
@@ -74,8 +69,7 @@ def test_the_notebooks_are_those_of_the_chapters():
 
 def test_no_line_of_a_notebook_feeds_nothing_in_it():
     """What no reader sees is there for something that the notebook shows, and is folded."""
-    idle = {}
-    open_cells = set()
+    idle, open_cells = {}, set()
     for page in parse_pages(load_project(ROOT, Problems()), Problems()):
         path = ROOT / "notebooks" / Path(page.chapter.source).with_suffix(".ipynb")
         if path not in NOTEBOOKS:

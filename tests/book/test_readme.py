@@ -1,45 +1,47 @@
-"""The READMEs tell the truth: what they show is what is printed."""
+"""The READMEs and CONTRIBUTING tell the truth: what they show is what is printed, and runs."""
+
+from __future__ import annotations
 
 import doctest
 import re
 from pathlib import Path
 
+import page_numbers
 import pytest
 
+from mlsim import cli
+from mlsim.records import KINDS
+from mlsim_book import cli as book_cli
+
 ROOT = Path(__file__).parents[2]
-READMES = [ROOT / "README.md", ROOT / "mlsim_pkg" / "README.md"]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+CONTRIBUTING = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+RECIPE = re.compile(
+    r"^\*\*([^*\n]+)\.\*\*(?:(?!^\*\*).)*?^````markdown\n(.*?)^````$", re.MULTILINE | re.DOTALL
+)
 
 
-@pytest.mark.parametrize("path", READMES, ids=lambda path: str(path.relative_to(ROOT)))
-def test_sessions_print_what_they_show(path):
-    text = path.read_text(encoding="utf-8")
+@pytest.mark.parametrize("name", ["README.md", "mlsim_pkg/README.md"])
+def test_sessions_print_what_they_show(name: str) -> None:
     # A fence is no part of the output that it closes.
-    session = re.sub(r"^```\w*$", "", text, flags=re.MULTILINE)
-    test = doctest.DocTestParser().get_doctest(session, {}, path.name, str(path), 0)
+    session = re.sub(r"^```\w*$", "", (ROOT / name).read_text("utf-8"), flags=re.MULTILINE)
+    test = doctest.DocTestParser().get_doctest(session, {}, name, name, 0)
     assert test.examples
     assert doctest.DocTestRunner().run(test).failed == 0
 
 
-def test_first_screen_has_the_two_commands():
-    first_screen = (ROOT / "README.md").read_text(encoding="utf-8").splitlines()[:25]
+def test_commands_exist_and_shell_examples_run(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The two commands stand on the first screen."""
+    first_screen = README.splitlines()[:25]
     assert {"make book", "make test"} <= {line.partition("  ")[0] for line in first_screen}
-
-
-def test_commands_exist():
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
-    from mlsim_book import cli
-
-    for command in re.findall(r"^mlsim-book (\w+)", text, flags=re.MULTILINE):
+    for command in re.findall(r"^mlsim-book (\w+)", README, flags=re.MULTILINE):
         with pytest.raises(SystemExit) as stopped:
-            cli.main([command, "--help"])
+            book_cli.main([command, "--help"])
         assert stopped.value.code == 0
-
-
-def test_shell_examples_run(capsys, monkeypatch, tmp_path):
-    from mlsim import cli
-
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
-    commands = re.findall(r"^mlsim (.+)$", text, flags=re.MULTILINE)
+    capsys.readouterr()
+    commands = re.findall(r"^mlsim (.+)$", README, flags=re.MULTILINE)
     assert len(commands) == 12
     monkeypatch.chdir(tmp_path)  # one writes a folder
     for command in commands:
@@ -48,3 +50,30 @@ def test_shell_examples_run(capsys, monkeypatch, tmp_path):
         assert device
         said = capsys.readouterr().out
         assert (str(tmp_path) if "--out " in command else device[0]) in said
+
+
+def test_each_recipe_of_a_chapter_runs_as_it_stands(tmp_path: Path) -> None:
+    """Each is a page of its own, so none leans on what another has imported."""
+    recipes = dict(RECIPE.findall(CONTRIBUTING))
+    names = ["A sentence with a number, in one line", "A table", "A figure", "An exercise"]
+    assert list(recipes) == names
+    pages = [f"{name.split()[1]}.qmd" for name in names]
+    (tmp_path / "_quarto.yml").write_text(
+        f"project: {{type: book}}\nbook: {{title: New, chapters: [{', '.join(pages)}]}}\n"
+    )
+    for page, text in zip(pages, recipes.values(), strict=True):
+        (tmp_path / page).write_text(f"# New\n\n{text}", encoding="utf-8")
+    sentence, table, figure, exercise = (
+        page_numbers.entries_of(page, tmp_path) for page in page_numbers.pages(tmp_path).values()
+    )
+    assert len(sentence) == 4
+    assert all(each.name and each.origin for each in sentence)
+    numbers = [each.text for each in table if each.text[0].isdigit()]
+    assert numbers == ["55.5", "84 %", "32.3", "98 %"]
+    assert figure == exercise == []
+
+
+def test_contributing_names_each_kind_of_figure_and_each_device_table_that_is_needed() -> None:
+    tables = {"[memory.capacity]", "[memory.bandwidth]", "[memory.printed]", "families.toml"}
+    wanted = {f"`{kind}`" for kind in KINDS} - {"`given`"} | tables
+    assert [each for each in sorted(wanted) if each not in CONTRIBUTING] == []

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import os
 import random
+from itertools import islice
 from pathlib import Path
 
 import goldens
 import kept_questions
 import pytest
+import question_grid
 from answer_digest import Digest, fingerprint
 from kept_questions import REFUSED, SUM, file_of, keep, moved
 from questions import Question
@@ -55,6 +57,16 @@ def test_each_door_has_its_questions_and_each_kind_of_answer() -> None:
         for estimate in ("roofline", "bound", "calibrated"):
             assert f'"estimate": "{estimate}"' in text, f"{door}: none of the sample asks for it"
         assert any(REFUSED in KEPT[door][each] for each in some_of(door))
+
+
+def test_each_door_can_be_asked_ever_more_which_are_the_same_in_each_run() -> None:
+    for door, many in question_grid.COUNTS.items():
+        first, again = (list(islice(question_grid.drawn(door), 9)) for _ in range(2))
+        assert first == again
+        assert many >= len(first) == len({each.text for each in first})
+        assert all(each.asked and each.door == door for each in first)
+    refused = iter([True, False] * 20)
+    assert len(list(question_grid.grid("gemm", 10, lambda _: next(refused)))) == 10
 
 
 ASKED = Question.of("solve", {"model": "ResNet50", "hardware": "A100"})

@@ -7,13 +7,14 @@ that the error names, and `says` is a part of its message.
 
 from __future__ import annotations
 
+import re
 import tempfile
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from mlsim.errors import DataFileError
+from mlsim.errors import DataFileError, MlsimError
 
 FOLDER = Path(__file__).parents[1] / "fixtures" / "faults"
 
@@ -53,4 +54,30 @@ def unnoticed(load: Callable[[Path], object], name: str) -> list[str]:
                 wrong += [] if named and case["says"] in str(error) else [f"{case}: {error}"]
             else:
                 wrong.append(f"{case} is read")
+    return wrong
+
+
+def overlooked(
+    load: Callable[[Path], object], text: str, table: str, suffix: str = "toml"
+) -> list[str]:
+    """Return which edits of a good text are not refused as they should be.
+
+    They lie in `fixtures/cases`: what stands there, what is put in its place once, and a pattern of
+    what is said. What a DataFileError says begins with the file and the line.
+    """
+    cases = tomllib.loads((FOLDER.parent / "cases" / f"{table}.toml").read_text("utf-8"))["cases"]
+    wrong = []
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / f"mine.{suffix}"
+        for old, new, says in cases:
+            assert text.count(old) >= 1, old
+            path.write_text(text.replace(old, new, 1), "utf-8")
+            try:
+                load(path)
+            except MlsimError as error:
+                named = re.match(rf"{re.escape(str(path))}:\d+: ", str(error))
+                named = named or not isinstance(error, DataFileError)
+                wrong += [] if named and re.search(says, str(error)) else [f"{new!r}: {error}"]
+            else:
+                wrong.append(f"{new!r} is read")
     return wrong

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import shutil
 import tomllib
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+from mlsim_book.errors import SourceError
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 
@@ -31,7 +34,24 @@ def script(name: str) -> str:
     return (FIXTURES / "scripts" / name).read_text(encoding="utf-8").strip()
 
 
-def cases(name: str) -> list[tuple[Any, ...]]:
-    """Return the table of cases of a file of `tests/fixtures/cases`."""
+def cases(name: str, part: str = "cases") -> list[tuple[Any, ...]]:
+    """Return the table of cases of a file of `tests/fixtures/cases`, or a part of it."""
     read = tomllib.loads((FIXTURES / "cases" / name).read_text(encoding="utf-8"))
-    return [tuple(each) for each in read["cases"]]
+    return [tuple(each) for each in read[part]]
+
+
+def untold(ask: Callable[..., object], name: str) -> list[str]:
+    """Return which cases of a table are not refused as they say.
+
+    A case is what is asked, the line that the error names, and parts of its words, with " … " between.
+    """
+    wrong = []
+    for *given, line, words in cases(name):
+        try:
+            ask(*given)
+        except SourceError as error:
+            if error.line != line or not all(each in str(error) for each in words.split(" … ")):
+                wrong.append(f"{given}: not {words!r} at {line}, but {error}")
+        else:
+            wrong.append(f"{given} is taken")
+    return wrong

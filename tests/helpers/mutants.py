@@ -279,29 +279,25 @@ def learned(
 
 
 def tests_of(mutation: Mutation, known: dict[str, Known], root: Path) -> dict[str, float]:
-    """Return the tests that run a changed statement, the quickest first, until there are enough.
+    """Return the tests that may notice a change, likely and quick ones first, until there are enough.
 
-    What runs when modules are imported or tests are collected, and in no test, belongs to all
-    that run anything of the module; a statement that no test runs in this process, to all that
-    start processes.
+    Those that run the statement come first, then all that run anything of its module: what is
+    cached is run by one test and read by others. What runs on import may be read anywhere in the
+    room; a statement that no test runs in this process, by all that start processes.
     """
     name, at = str(mutation.path.relative_to(root)), mutation.statement
-    of_module = {
-        test: (each.seconds.get(test, 0.0), at in modules[name])
-        for each in known.values()
-        for test, modules in each.lines.items()
-        if name in modules
-    }
-    ran = {test: seconds for test, (seconds, hit) in of_module.items() if hit}
     early = at is None or any(at in each.collected.get(name, ()) for each in known.values())
-    if not ran and early:
-        ran = {test: seconds for test, (seconds, _) in of_module.items()}
-    if not ran:
-        ran = {
-            test: each.seconds.get(test, 0.0) for each in known.values() for test in each.starting
-        }
+    hit = any(at in lines.get(name, ()) for each in known.values() for lines in each.lines.values())
+    ranked = []
+    for each in known.values():
+        for test, seconds in each.seconds.items():
+            lines = each.lines.get(test, {}).get(name, ())
+            if lines:
+                ranked.append((1 if at not in lines else 0, seconds, test))
+            elif early or (not hit and test in each.starting):
+                ranked.append((2, seconds, test))
     found, total = {}, 0.0
-    for test, seconds in sorted(ran.items(), key=lambda item: item[1]):
+    for _, seconds, test in sorted(ranked):
         if total < SUFFICIENT:
             found[test] = seconds
             total += seconds

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Mapping
+import tomllib
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 from selectolax.lexbor import LexborHTMLParser, LexborNode
@@ -82,3 +84,54 @@ def built(folder: Path, book: str | Mapping[str, str]) -> Site:
         link.parent.mkdir(parents=True)
         link.symlink_to(theirs)
         return Site(build(folder / "book", lenient=True, progress=said.append), said)
+
+
+def _cells(page: Page, section: str) -> list[list[object]]:
+    """Return the code and the outputs of a section's cells, but for those with figures."""
+    return [
+        [
+            "".join(each.text() for each in cell.css(".cell-code code")),
+            [each.text().strip() for each in cell.css(".cell-output")],
+        ]
+        for cell in page.all(f"{section} .cell")
+        if "quarto-float" not in (cell.attributes["class"] or "")
+    ]
+
+
+def _values(page: Page, selector: str) -> list[str]:
+    """Return an attribute, as `img @src`, of all elements: "none" where there isn't one."""
+    elements, _, name = selector.rpartition(" @")
+    return [each.attributes.get(name, "none") or "" for each in page.all(elements)]
+
+
+def _text(page: Page, selector: str) -> str:
+    return page.html if selector == "html" else " ".join(page.texts(selector))
+
+
+# What a table of `fixtures/ground` may say of a page, by selectors.
+SHOWN: dict[str, Callable[[Page, str, Any], object]] = {
+    "texts": lambda page, selector, _: page.texts(selector),
+    "source": lambda page, selector, _: [each.text() for each in page.all(selector)],
+    "links": lambda page, selector, _: [list(each) for each in page.links(selector)],
+    "values": lambda page, selector, _: _values(page, selector),
+    "cells": lambda page, selector, _: _cells(page, selector),
+    "count": lambda page, selector, _: len(page.all(selector)),
+    "says": lambda page, selector, all_: [each for each in all_ if each in _text(page, selector)],
+    "hides": lambda page, selector, all_: [
+        each for each in all_ if each not in _text(page, selector)
+    ],
+}
+
+
+def otherwise(site: Site, book: str) -> list[str]:
+    """Return what a site shows otherwise than the book's table in `fixtures/ground` says."""
+    rules = tomllib.loads((BOOKS / f"{book}.toml").read_text("utf-8"))["rule"]
+    wrong = []
+    for rule in rules:
+        page = site[rule["page"]]
+        for kind in rule.keys() & SHOWN.keys():
+            for selector, wanted in rule[kind].items():
+                found = SHOWN[kind](page, selector, wanted)
+                if found != wanted:
+                    wrong.append(f"{rule['name']}: {selector}: {found}, not {wanted}")
+    return wrong

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from mlsim import Cluster, Device, Engine, Training
 from mlsim.systems import System
 from mlsim.workloads.blocks import Attention, Experts, FeedForward
@@ -62,6 +64,16 @@ def train(**changes: Any) -> Training:
         "recompute": "none",
     }
     return Engine.train(**{**arguments, **changes})
+
+
+def spent(name: str, **changes: Any) -> float:
+    """Return a result of training the small GPT so."""
+    return float(train(**changes).value(name))
+
+
+def exactly(value: float) -> Any:
+    """Return what equals a number worked by hand, but for rounding."""
+    return pytest.approx(value, rel=1e-12)
 
 
 SMALL, MIXTURE = gpt(), mixture()

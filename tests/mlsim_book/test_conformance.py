@@ -1,8 +1,7 @@
 """The fixtures that Quarto itself has rendered, held against our rendering of them.
 
-What they cover `test_ground_text`, `test_ground_cells` and `test_ground_refs` hold on books of our
-own; here stand the recordings, for whoever has them. The plain run takes twelve of them by chance,
-`MLSIM_JUDGE=1` all.
+What they cover `test_ground` holds on books of our own; here stand the recordings, for whoever has
+them. The plain run takes twelve of them by chance, `MLSIM_JUDGE=1` all.
 """
 
 from __future__ import annotations
@@ -14,25 +13,12 @@ import sys
 from pathlib import Path
 
 import pytest
+from kept import text
 from recorded_pages import lay_out
 
 from mlsim_book.check.quarto_scan import compare_numbers, pages_of
 
-REQUIRED = [
-    "book-parts", "callouts-collapse", "callouts-types", "cell-figure-one", "cell-fold",
-    "cell-magics", "cell-options-misc", "cell-visibility", "cite-basic", "cite-none",
-    "code-annotation", "code-blocks", "conditional", "course-page", "divs-spans",
-    "duplicate-label", "error-cell", "error-chapter", "error-format-option", "error-include",
-    "error-inline", "error-inline-lines", "error-outside-chapter", "error-yaml", "exec-defaults",
-    "footnotes", "front-matter", "headings-ids", "images", "includes-css", "inline-broken-lines",
-    "inline-expr", "inline-places", "inline-rich", "inline-touching", "links", "lists", "margin",
-    "math-basic", "metadata-files", "nested-list-divs", "other-languages", "raw-html",
-    "results-rich", "shortcodes-vars", "stored-notebook", "tables-pipe", "tabset-plain",
-    "titles-markup", "xref-chapters", "xref-custom", "xref-equations", "xref-figures",
-    "xref-places", "xref-tables", "xref-theorems", "xref-uncaptioned", "xref-unnumbered",
-]  # fmt: skip
-
-
+REQUIRED = text("required_recordings.txt").split()
 if not os.environ.get("MLSIM_JUDGE"):
     REQUIRED = sorted(random.Random(33).sample(REQUIRED, 12))
 

@@ -18,20 +18,18 @@ MakeBook = Callable[..., Path]
 CELL = "\n\n```{python}\n6 * 7\n```\n"
 
 
-def test_a_log_gets_plain_lines(capsys: pytest.CaptureFixture[str]) -> None:
-    say = Teller()
-    say.step(1, 3, "a.qmd")
-    say("executed a.qmd")
-    assert capsys.readouterr().out == "executed a.qmd\n"
-
-
-def test_a_terminal_gets_a_bar_below_the_lines(capsys: pytest.CaptureFixture[str]) -> None:
-    say = Teller(terminal=True)
-    say.step(1, 3, "a.qmd")
-    say("executed a.qmd")
-    say.step(3, 3, "b.qmd")
+def test_a_log_gets_plain_lines_and_a_terminal_a_bar_below(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     shown = bar(1, 3, "a.qmd")
-    assert capsys.readouterr().out == f"{shown}\r\x1b[Kexecuted a.qmd\n{shown}\r\x1b[K"
+    for say, told in [
+        (Teller(), "executed a.qmd\n"),
+        (Teller(terminal=True), f"{shown}\r\x1b[Kexecuted a.qmd\n{shown}\r\x1b[K"),
+    ]:
+        say.step(1, 3, "a.qmd")
+        say("executed a.qmd")
+        say.step(3, 3, "b.qmd")
+        assert capsys.readouterr().out == told
 
 
 def test_a_bar_fits_the_line() -> None:

@@ -14,9 +14,9 @@ from typing import Any
 
 import pytest
 from axe import NEXT_FRAME, axe_script
+from exercise_book import PHONE, WIDE
 from kept import script
 
-WIDE, PHONE = {"width": 1280, "height": 900}, {"width": 390, "height": 844}
 KINDS = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
 LOOKS = [("light", WIDE), ("light", PHONE), ("dark", WIDE), ("dark", PHONE)]
 
@@ -35,12 +35,7 @@ RUN_AXE = script("run_axe.js")
 PLAIN_FORMULAS = script("plain_formulas.js")
 
 # Bodies of folds are looked at too.
-OPEN_ALL = """
-() => {
-  document.querySelectorAll("details").forEach((each) => (each.open = true));
-  document.querySelectorAll(".callout-header.collapsed").forEach((each) => each.click());
-}
-"""
+OPEN_ALL = script("open_all.js")
 
 CONTRAST = script("contrast.js")
 
@@ -90,9 +85,7 @@ def test_no_page_has_a_violation_in_any_look(
                 found += [f"{path} {scheme} {size['width']}: contrast {each}" for each in bad]
             page.evaluate(PLAIN_FORMULAS)
             for scheme, size in in_looks(page):
-                rules = {("light", 1280): None, ("light", 390): WIDTH}.get(
-                    (scheme, size["width"]), COLOURS
-                )
+                rules = {1280: None, 390: WIDTH}[size["width"]] if scheme == "light" else COLOURS
                 bad = violations(page, rules)
                 found += [f"{path} {scheme} {size['width']}: {each}" for each in bad]
             page.close()
@@ -101,8 +94,14 @@ def test_no_page_has_a_violation_in_any_look(
 
 def test_the_open_menu_and_the_open_search_have_no_violation(kettle_url: str, visit: Any) -> None:
     page = visit(f"{kettle_url}/index.html", PHONE)
-    page.locator(".menu-open").click()
+    menu = page.locator(".menu-open")
+    menu.click()
     assert violations(page) == []
+    page.locator("#quarto-sidebar a:visible").last.focus()
+    page.keyboard.press("Tab")  # leaves it, and closes it
+    inside = "document.querySelector('#quarto-sidebar').contains(document.activeElement)"
+    assert not page.evaluate(inside)
+    assert menu.get_attribute("aria-expanded") == "false"
     page.keyboard.press("Escape")
     page.keyboard.press("/")
     page.keyboard.type("kettle")
@@ -110,56 +109,30 @@ def test_the_open_menu_and_the_open_search_have_no_violation(kettle_url: str, vi
     assert violations(page) == []
 
 
-def test_leaving_the_menu_by_tab_closes_it(kettle_url: str, visit: Any) -> None:
-    page = visit(f"{kettle_url}/lesson.html", PHONE)
-    page.locator(".menu-open").click()
-    page.locator("#quarto-sidebar a:visible").last.focus()
-    page.keyboard.press("Tab")
-    assert not page.evaluate(
-        "document.querySelector('#quarto-sidebar').contains(document.activeElement)"
-    )
-    assert page.locator(".menu-open").get_attribute("aria-expanded") == "false"
-
-
 def test_what_scrolls_sideways_has_a_tab_stop_and_a_name(kettle_url: str, visit: Any) -> None:
     page = visit(f"{kettle_url}/lesson.html", PHONE)
     page.evaluate(OPEN_ALL)
     page.wait_for_timeout(100)
-    boxes = page.locator("main :is(pre, .table-scroll)").evaluate_all(
-        """boxes => boxes.filter((box) => box.checkVisibility()).map((box) => [
-          box.scrollWidth > box.clientWidth + 1, box.tabIndex === 0 && box.getAttribute("role") === "group"
-            && box.getAttribute("aria-label").endsWith("scrolls sideways")])"""
-    )
+    boxes = page.locator("main :is(pre, .table-scroll)").evaluate_all(script("scrolls_sideways.js"))
     assert any(scrolls for scrolls, _ in boxes)
     assert all(scrolls == named for scrolls, named in boxes)
     page.set_viewport_size({"width": 3000, "height": 900})
     page.wait_for_function("!document.querySelector('main .table-scroll').hasAttribute('tabindex')")
 
 
-def test_each_tab_stop_shows_that_it_has_the_focus(kettle_url: str, visit: Any) -> None:
+def test_each_tab_stop_shows_that_it_has_the_focus_and_nothing_moves(
+    kettle_url: str, visit: Any
+) -> None:
+    """Nothing moves for those who want no motion."""
     page = visit(f"{kettle_url}/lesson.html")
-    unseen, stops = [], 0
+    moving = page.evaluate(script("moving.js"))
+    assert moving == []
+    stops = []
     for _ in range(60):
         page.keyboard.press("Tab")
-        stop = page.evaluate(
-            """() => { const at = document.activeElement, style = getComputedStyle(at);
-              return [at === document.body, at.outerHTML.slice(0, 90), style.outlineStyle !== "none"
-                && parseFloat(style.outlineWidth) >= 2 && at.checkVisibility({ opacityProperty: true })]; }"""
-        )
-        if stop[0]:
+        at_end, *stop = page.evaluate(script("focus_shown.js"))
+        if at_end:
             break
-        stops += 1
-        unseen += [] if stop[2] else [stop[1]]
-    assert stops > 15
-    assert unseen == []
-
-
-def test_nothing_moves_for_those_who_want_no_motion(kettle_url: str, visit: Any) -> None:
-    page = visit(f"{kettle_url}/lesson.html")
-    moving = page.evaluate(
-        """() => [...document.querySelectorAll("*")].filter((each) => { const style = getComputedStyle(each);
-          return style.animationName !== "none" || style.scrollBehavior === "smooth"
-            || style.transitionDuration.split(",").some((time) => parseFloat(time) > 0
-              && style.transitionProperty !== "none"); }).map((each) => each.outerHTML.slice(0, 90))"""
-    )
-    assert moving == []
+        stops.append(stop)
+    assert len(stops) > 15
+    assert [html for html, seen in stops if not seen] == []

@@ -14,6 +14,7 @@ from mlsim_book.preview.session import Preview
 
 YAML = """project: {type: book}
 book: {title: T, chapters: [index.qmd]}
+format: {html: {include-in-header: head.html}}
 """
 POLICY = (
     '<meta http-equiv="Content-Security-Policy" content="default-src \'self\';'
@@ -25,18 +26,15 @@ LONG = "\n\n".join(f"Paragraph {number} of the text." for number in range(80))
 def write(book: Path, text: str) -> None:
     """Write the chapter with a new time, however coarse the clock of the disk is."""
     path = book / "index.qmd"
-    time = path.stat().st_mtime_ns + 10**9 if path.exists() else None
+    now = path.stat().st_mtime_ns if path.exists() else 0
     path.write_text(f"# Title\n\n{text}\n\n## Below {{#below}}\n\n{LONG}\n", encoding="utf-8")
-    if time:
-        os.utime(path, ns=(time, time))
+    os.utime(path, ns=(now + 10**9, now + 10**9))
 
 
 @pytest.fixture
 def running(tmp_path: Path) -> Iterator[Preview]:
     """A preview of a long page under a strict policy, looking for edits."""
-    (tmp_path / "_quarto.yml").write_text(
-        f"{YAML}format: {{html: {{include-in-header: head.html}}}}\n"
-    )
+    (tmp_path / "_quarto.yml").write_text(YAML)
     (tmp_path / "head.html").write_text(POLICY)
     write(tmp_path, "First.")
     ended = threading.Event()

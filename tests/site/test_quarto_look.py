@@ -1,38 +1,32 @@
-"""How pages of a genuine Quarto look with this book's own additions to its themes.
+"""How pages of a genuine Quarto look: this book's additions to its themes, numbers that open.
 
-The page has the elements and classes that Quarto writes, and what made this book's pages too wide.
-Of Quarto's own style it gets only the rules that matter here. It is looked at without the
+The first page has the elements and classes that Quarto writes, and what made this book's pages too
+wide. Of Quarto's own style it gets only the rules that matter here. It is looked at without the
 additions, too: there it must show the fault.
+
+On the second, which has no script of ours, are inline results: Quarto puts their HTML between
+backticks with `{=html}`, and leaves the rest to pandoc, as is done here.
 """
 
 from __future__ import annotations
 
-import base64
 import io
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from exercise_book import PHONE, WIDE
 from kept import text
 from PIL import Image
 
-PHONE, WIDE = {"width": 390, "height": 844}, {"width": 1280, "height": 800}
+from mlsim import Engine, Hardware, show, table
+from mlsim_book.check.quarto_scan import scan_page
+from mlsim_book.render.pandoc import run_pandoc
+
 ADDED = Path(__file__).parents[2] / "for_quarto"
-QUARTO = """
-body { margin: 0 1rem; background: GROUND; } table { width: 100%; border-collapse: collapse }
-img { max-width: 100%; } .csl-entry { margin-left: 2em; text-indent: -2em; }
-.quarto-figure-center > figure > p, .quarto-figure-center > figure > div { text-align: center; }
-"""
 ADDRESS = "https://example.org/" + "a_document_of_a_maker_" * 30
 FORMULA = '<span style="display: inline-block; min-width: 60em">T = x</span>'
-DRAWING = (
-    "data:image/svg+xml;base64,"
-    + base64.b64encode(
-        b'<svg xmlns="http://www.w3.org/2000/svg" width="90" height="60">'
-        b'<rect width="90" height="60" fill="#fff"/><rect x="60" width="30" height="60"/></svg>'
-    ).decode()
-)
 Visit = Callable[..., Any]
 
 
@@ -50,16 +44,13 @@ def quarto(visit: Any, tmp_path: Path) -> Visit:
     def opened(
         *added: str, size: dict[str, int] = PHONE, ground: str = "#fff", **parts: str
     ) -> Any:
+        parts = {"ENTRY": "T.", "EQUATION": "x", "GROUND": ground, **parts}
+        parts["ADDED"] = "".join(rules(name) for name in added)
         html = text("quarto_page.html")
-        for part, usual in {"ENTRY": "T.", "EQUATION": "x", "DRAWING": DRAWING}.items():
-            html = html.replace(part, parts.get(part, usual))
-        css = QUARTO.replace("GROUND", ground) + "".join(rules(name) for name in added)
+        for part, new in parts.items():
+            html = html.replace(part, new)
         path = tmp_path / "page.html"
-        path.write_text(
-            "<!doctype html><meta charset=utf-8><meta name=viewport content='width=device-width'>"
-            f"<title>A</title><style>{css}</style>{html}",
-            "utf-8",
-        )
+        path.write_text(html, "utf-8")
         return visit(path.as_uri(), size)
 
     return opened
@@ -70,19 +61,12 @@ def beyond(page: Any) -> int:
     return int(page.evaluate("document.documentElement.scrollWidth - innerWidth"))
 
 
-@pytest.mark.parametrize("size", [PHONE, WIDE])
-@pytest.mark.parametrize("part", [{"ENTRY": ADDRESS}, {"EQUATION": FORMULA}])
-def test_no_page_scrolls_sideways(
-    quarto: Visit, part: dict[str, str], size: dict[str, int]
-) -> None:
-    wide = {
-        name: new if size is PHONE else new.replace("60em", "120em") for name, new in part.items()
-    }
-    assert beyond(quarto(size=size, **wide)) > 0
-    assert beyond(quarto("book.scss", size=size, **wide)) <= 0
-
-
-def test_a_formula_that_is_too_wide_scrolls_by_itself(quarto: Visit) -> None:
+def test_no_page_scrolls_sideways(quarto: Visit) -> None:
+    """A formula that is too wide scrolls by itself."""
+    for size, times in ((PHONE, "60em"), (WIDE, "120em")):
+        for part in ({"ENTRY": ADDRESS}, {"EQUATION": FORMULA.replace("60em", times)}):
+            assert beyond(quarto(size=size, **part)) > 0
+            assert beyond(quarto("book.scss", size=size, **part)) <= 0
     box = quarto("book.scss", EQUATION=FORMULA).locator(".math.display").first
     assert box.evaluate("each => each.scrollWidth > each.clientWidth")
     assert box.evaluate("each => each.scrollHeight == each.clientHeight")
@@ -112,3 +96,56 @@ def test_a_figure_is_no_white_box_in_the_dark_look(quarto: Visit) -> None:
     paper, ink, ground = shades("book.scss", "dark.scss")
     assert abs(paper - ground) <= 2
     assert ink > 200
+
+
+@pytest.fixture(scope="module")
+def quarto_page(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two sentences and a table with numbers that open."""
+    profile = Engine.solve(model="ResNet50", hardware="A100")
+    number, figure = show(profile), show(Hardware.Cloud.A100, "memory.bandwidth")
+    rows = table([{"Device": "A100", "GB/s": figure.without_unit()}])
+    written = (
+        f"It takes `{number._repr_html_()}`{{=html}} on a device that moves\n"
+        f"`{figure._repr_html_()}`{{=html}}, as the table says.\n\n{rows.markdown()}\n"
+    )
+    html, _ = run_pandoc(["--from=markdown", "--to=html"], written)
+    path = tmp_path_factory.mktemp("quarto") / "page.html"
+    path.write_text(text("quarto_numbers.html").replace("HTML", html))
+    return path
+
+
+@pytest.mark.parametrize("size", [WIDE, PHONE])
+def test_a_number_opens_beside_itself_in_the_look_of_the_page(
+    visit: Any, quarto_page: Path, size: dict[str, int]
+) -> None:
+    assert scan_page(quarto_page.read_text("utf-8")) == []
+    page = visit(quarto_page.as_uri(), size, java_script_enabled=False)
+    assert page.locator("main p").count() == 1
+    said = " ".join(page.locator("main p").inner_text().split())
+    assert said == "It takes 55.5 µs on a device that moves 2,039 GB/s, as the table says."
+    assert page.locator("td").all_inner_texts() == ["A100", "2,039"]
+    shown = {
+        "55.5 µs": ["memory_time = bytes_moved / memory_bandwidth", "NVIDIA 2022", "2.039 TB/s"],
+        "2,039 GB/s": ["memory bandwidth: 2,039 GB/s, datasheet"],
+    }
+    for at, (name, parts) in enumerate(shown.items()):
+        button, note = page.get_by_role("button", name=name), page.locator("[popover]").nth(at)
+        assert not note.is_visible()
+        button.click()
+        assert all(each in note.inner_text() for each in parts)
+        number, box = button.bounding_box(), note.bounding_box()
+        assert 0 <= box["y"] - (number["y"] + number["height"]) < 8
+        assert 0 <= box["x"] <= number["x"] <= box["x"] + box["width"] <= size["width"]
+        look = note.evaluate(
+            "n => { const s = getComputedStyle(n);"
+            " return [s.backgroundColor, s.color, s.borderTopWidth, s.fontWeight] }"
+        )
+        assert look == ["rgb(34, 34, 34)", "rgb(238, 238, 238)", "1px", "400"]
+        page.keyboard.press("Escape")
+        assert not note.is_visible()
+    bold = "all => all.map(note => note.querySelector('b')?.textContent === note.textContent)"
+    assert page.locator("[popover]").evaluate_all(bold) == [False] * 3  # a line is no title
+    page.reload()
+    for key in ("Tab", "Tab", "Tab", "Enter"):
+        page.keyboard.press(key)
+    assert page.locator("td [popover]").is_visible()

@@ -1,99 +1,107 @@
-"""What a reader's browser sees of a built site, and of the pages of the book that are looked at."""
+"""What a reader's browser sees of a site: its pages, what they weigh, paper, no scripts, search."""
 
 from __future__ import annotations
 
-import os
+import importlib
 import re
 from collections import defaultdict
+from pathlib import Path
 from typing import Any
 
 import pytest
-from kept import script
+from exercise_book import PHONE, WIDE
+from kept import script, text
 
-WIDE, PHONE = {"width": 1280, "height": 900}, {"width": 390, "height": 844}
+BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 LINES = script("line_lengths.js")
 # Whether each table that is wider than a window stands in a box that scrolls.
 BOXED = """() => [...document.querySelectorAll("main table")]
   .filter((each) => each.checkVisibility() && each.scrollWidth > innerWidth)
   .every((each) => each.closest(".table-scroll"))"""
-PHRASE = os.environ.get("MLSIM_PHRASE", "")  # to search for; the first heading when empty
+FOLDED = ("Its heat is small", "gives the same")
 
 
-Found = dict[str, list[str]]
-
-
-@pytest.fixture(scope="module")
-def walked(browser: Any, looked_at: list[str], book_url: str) -> Found:
-    """What breaks a rule on pages of the book, by rule. Each is opened once, without a network."""
-    found: Found = defaultdict(list)
+def test_no_page_complains_asks_elsewhere_or_is_too_wide(
+    browser: Any, looked_at: list[str], book_url: str
+) -> None:
+    """Each is opened once, without a network; its lines of text keep the measure."""
+    found: dict[str, list[str]] = defaultdict(list)
+    measured = 0
     for path in looked_at:
         with browser.new_context(viewport=WIDE, color_scheme="light") as context:
-            page = context.new_page()
-            note = found["complaints"].append
-            page.on(
-                "console", lambda m, note=note, at=path: m.type == "error" and note(at + m.text)
-            )
-            page.on("pageerror", lambda error, note=note, at=path: note(f"{at}: {error}"))
-            page.on("requestfailed", lambda r, note=note, at=path: note(f"{at} failed: {r.url}"))
-            page.route(_elsewhere(book_url), lambda route: route.abort())
+            page, note = context.new_page(), found[path].append
+            page.on("console", lambda m, note=note: m.type == "error" and note(m.text))
+            page.on("pageerror", lambda error, note=note: note(str(error)))
+            page.on("requestfailed", lambda r, note=note: note(f"failed: {r.url}"))
+            elsewhere = re.compile(rf"^(?!{re.escape(book_url)}|data:)")
+            page.route(elsewhere, lambda route: route.abort())
             page.goto(f"{book_url}/{path}")
             page.evaluate("scrollTo(0, document.body.scrollHeight)")
             page.wait_for_load_state("networkidle")
             counts = page.evaluate(LINES)
             if len(counts) >= 10:
+                measured += 1
                 middle, long = counts[len(counts) // 2], counts[len(counts) * 9 // 10]
-                found["measured"].append(path)
                 if not (60 <= middle <= 75 and long <= 78):
-                    found["lines"].append(f"{path}: {middle} letters, a tenth {long} or more")
+                    note(f"lines of {middle} letters, a tenth {long} or more")
             page.set_viewport_size(PHONE)
             for scheme in ("light", "dark"):
                 page.emulate_media(color_scheme=scheme)
                 if page.evaluate("document.documentElement.scrollWidth") > PHONE["width"]:
-                    found["overflows"].append(f"{path}, {scheme}")
+                    note(f"wider than a phone, {scheme}")
             if not page.evaluate(BOXED):
-                found["tables"].append(path)
-    return found
+                note("a wide table in no box that scrolls")
+    assert {path: said for path, said in found.items() if said} == {}
+    assert measured >= 3
 
 
-def _elsewhere(url: str) -> re.Pattern[str]:
-    return re.compile(rf"^(?!{re.escape(url)}|data:)")
+@pytest.mark.slow
+def test_a_first_visit_and_a_first_search_are_light(
+    built_book: Path, looked_at: list[str], browser: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(BENCHMARKS)
+    bench = importlib.import_module("bench_pages")
+    with bench.gzip_server(built_book) as url:
+        for path in looked_at:
+            found = bench.visit(browser, url, path)
+            assert found.weight <= bench.PAGE, (path, found.loaded)
+            assert found.blocking == [], path
+            assert 0 < found.early <= bench.EARLY, path
+        for query in ("memory bandwidth", "training", "the of a m"):
+            taken = bench.visit(browser, url, "index.html", query=query).search
+            assert "site_libs/search/index.js" in taken
+            assert sum(taken.values()) <= bench.SEARCH, taken
 
 
-def test_pages_load_without_complaint_or_request_elsewhere(walked: Found) -> None:
-    assert walked["complaints"] == []
+def test_nothing_strange_runs_or_is_asked_for(
+    built_book: Path, book_url: str, browser: Any
+) -> None:
+    """The browser holds this book to its Content-Security-Policy: nothing but its own origin."""
+    if "Content-Security-Policy" not in (built_book / "index.html").read_text("utf-8"):
+        pytest.skip("this book asks for no policy")
+    with browser.new_context() as context:
+        page = context.new_page()
+        page.goto(f"{book_url}/index.html")
+        refused, strange = page.evaluate(script("try_strange.js"), "http://127.0.0.1:9")
+        assert not strange
+        assert refused == ["connect-src", "img-src", "script-src-elem"]
 
 
-def test_nothing_overflows_a_phone_and_wide_tables_scroll_in_their_boxes(walked: Found) -> None:
-    assert walked["overflows"] == []
-    assert walked["tables"] == []
-
-
-def test_lines_of_text_keep_the_measure(walked: Found) -> None:
-    assert walked["lines"] == []
-    assert len(walked["measured"]) >= 3
-
-
-@pytest.fixture
-def open_page(visit: Any, book_url: str) -> Any:
-    """Open a page of the book; it may not complain."""
-
-    def opened(path: str = "index.html", *, url: str = book_url, **options: Any) -> Any:
-        return visit(f"{url}/{path}", options.pop("viewport", WIDE), **options)
-
-    return opened
-
-
-def test_search_finds_a_section_by_keyboard(looked_at: list[str], open_page: Any) -> None:
-    page = open_page(next(path for path in looked_at if path != "index.html"))
+def test_search_finds_a_section_and_the_first_tab_stop_skips_to_the_text(
+    looked_at: list[str], visit: Any, book_url: str
+) -> None:
+    page = visit(f"{book_url}/{next(path for path in looked_at if path != 'index.html')}")
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.className") == "skip-link"
+    page.keyboard.press("Enter")
+    assert page.evaluate("document.activeElement.id") == "quarto-document-content"
     heading = page.locator("main section[id] > :is(h2, h3)").first
-    words = PHRASE or heading.evaluate(
+    words = heading.evaluate(
         "h => [...h.childNodes].filter(n => n.nodeType === 3).map(n => n.data).join(' ').trim()"
     )
-    if not words:
-        words = page.locator("h1.title .chapter-title").inner_text()
     page.keyboard.press("/")
     assert page.locator("#search").evaluate("dialog => dialog.open")
-    page.keyboard.type(words)
+    page.keyboard.type(words or page.locator("h1.title .chapter-title").inner_text())
     result = page.locator("#search-results a[role=option]").first
     result.wait_for(timeout=10_000)
     target = result.get_attribute("href")
@@ -101,29 +109,43 @@ def test_search_finds_a_section_by_keyboard(looked_at: list[str], open_page: Any
     page.wait_for_url(f"**{target}")
 
 
-def test_the_first_tab_stop_skips_to_the_text(open_page: Any) -> None:
-    page = open_page()
-    page.keyboard.press("Tab")
-    assert page.evaluate("document.activeElement.className") == "skip-link"
-    page.keyboard.press("Enter")
-    assert page.evaluate("document.activeElement.id") == "quarto-document-content"
-
-
-def test_print_opens_what_is_folded_and_drops_navigation(open_page: Any, kettle_url: str) -> None:
-    page = open_page("lesson.html", url=kettle_url)
-    assert not page.get_by_text("Its heat is small").is_visible()
+def test_what_is_folded_opens_by_a_link_on_paper_and_without_scripts(
+    visit: Any, kettle_url: str
+) -> None:
+    lesson = f"{kettle_url}/lesson.html"
+    assert visit(f"{lesson}#callout-2").get_by_text(FOLDED[0]).is_visible()
+    page = visit(lesson)
+    assert not page.get_by_text(FOLDED[0]).is_visible()
     page.emulate_media(media="print")
-    assert page.get_by_text("Its heat is small").is_visible()
-    assert page.get_by_text("gives the same").is_visible()
-    assert not page.locator("#quarto-sidebar").is_visible()
+    for shown in (page, visit(lesson, java_script_enabled=False)):
+        assert all(shown.get_by_text(each).is_visible() for each in FOLDED)
 
 
-def test_a_link_into_something_folded_opens_it(open_page: Any, kettle_url: str) -> None:
-    page = open_page("lesson.html#callout-2", url=kettle_url)
-    assert page.get_by_text("Its heat is small").is_visible()
-
-
-def test_page_is_readable_without_scripts(open_page: Any, kettle_url: str) -> None:
-    page = open_page("lesson.html", url=kettle_url, java_script_enabled=False)
-    assert page.get_by_text("Its heat is small").is_visible()
-    assert page.get_by_text("gives the same").is_visible()
+def test_paper_is_white_has_no_navigation_and_keeps_solutions_back(
+    kettle_url: str, visit: Any
+) -> None:
+    page = visit(f"{kettle_url}/lesson.html")
+    page.evaluate("document.documentElement.dataset.bsTheme = 'dark'")
+    page.emulate_media(media="print", color_scheme="dark")
+    off_paper = page.locator(
+        "#quarto-sidebar, #topbar, #quarto-margin-sidebar, .page-navigation, .notebook-links,"
+        " .code-copy-button, .nav-tabs"
+    )
+    assert off_paper.count() > 5
+    assert not any(each.is_visible() for each in off_paper.all())
+    style = "(e) => [getComputedStyle(e).color, getComputedStyle(e).backgroundColor]"
+    assert page.locator("body").evaluate(style) == ["rgb(0, 0, 0)", "rgb(255, 255, 255)"]
+    wide = page.evaluate("""() => [...document.querySelectorAll("main pre")]
+      .filter((each) => each.checkVisibility() && getComputedStyle(each).whiteSpace !== "pre-wrap").length""")
+    assert wide == 0
+    page.evaluate(
+        "(html) => { document.querySelector('main').outerHTML = html; }", text("paper.html")
+    )
+    shown = page.locator("main .callout").evaluate_all(
+        "all => all.filter((each) => each.checkVisibility()).map((each) => each.innerText.split('\\n')[0])"
+    )
+    assert shown == ["Open", "Aside"]
+    assert page.get_by_text("A", exact=True).is_visible()  # what is folded is open
+    after = "(e) => getComputedStyle(e, '::after').content"  # where a link leads
+    assert page.locator("#out").evaluate(after) not in {"none", "normal"}
+    assert page.locator("#in").evaluate(after) == "none"

@@ -25,48 +25,38 @@ def names(page: Any, table: int = 0) -> list[str]:
     return [text.strip() for text in rows.all_inner_texts()]
 
 
-def test_only_a_page_with_such_tables_loads_the_script(small_site: Callable[[str], Path]) -> None:
+def test_only_a_page_with_such_tables_loads_the_script_and_without_it_they_are_plain(
+    small_site: Callable[[str], Path], visit: Any, url: str
+) -> None:
     site = small_site("teas")
     for name in ("index", "plain"):
         assert "tables-" not in (site / f"{name}.html").read_text(encoding="utf-8")
-    teas = (site / "teas.html").read_text(encoding="utf-8")
-    assert teas.count("site_libs/tables-") == 2
+    assert (site / "teas.html").read_text(encoding="utf-8").count("site_libs/tables-") == 2
     (script,) = (site / "site_libs").glob("tables-*.js")
     assert script.stat().st_size < 15_000
-
-
-def test_without_scripts_there_are_plain_tables(visit: Any, url: str) -> None:
     page = visit(url, java_script_enabled=False)
     assert page.locator("table").first.locator("tbody tr").count() == 5
     assert page.locator("button.sort, .table-tools, .compare-pick").count() == 0
 
 
 def test_a_column_sorts_by_key_and_says_so(teas: Any) -> None:
+    """Numbers from the largest, words from A to Z; what has no value is last both ways."""
     head = teas.locator("table.live th").nth(2)
-    assert head.get_attribute("aria-sort") is None
     teas.locator("button.sort", has_text="Grams").focus()
-    teas.keyboard.press("Enter")
-    assert head.get_attribute("aria-sort") == "descending"
-    assert names(teas) == ["Assam", "Sencha", "Keemun", "Oolong", "Matcha"]
-    teas.keyboard.press("Enter")
-    assert head.get_attribute("aria-sort") == "ascending"
-    assert names(teas)[0] == "Matcha"
-    teas.keyboard.press("Enter")
-    assert head.get_attribute("aria-sort") is None
-    assert names(teas) == ["Assam", "Sencha", "Matcha", "Keemun", "Oolong"]
-
-
-def test_what_has_no_value_is_last_both_ways(teas: Any) -> None:
-    price = teas.locator("button.sort", has_text="Price")
-    price.click()
-    assert names(teas) == ["Matcha", "Keemun", "Assam", "Oolong", "Sencha"]
-    price.click()
-    assert names(teas) == ["Oolong", "Assam", "Keemun", "Matcha", "Sencha"]
-
-
-def test_words_sort_from_a_to_z_first(teas: Any) -> None:
-    teas.locator("button.sort", has_text="Tea").first.click()
-    assert names(teas) == ["Assam", "Keemun", "Matcha", "Oolong", "Sencha"]
+    for way, order in (
+        ("descending", ["Assam", "Sencha", "Keemun", "Oolong", "Matcha"]),
+        ("ascending", ["Matcha", "Oolong", "Keemun", "Sencha", "Assam"]),
+        (None, ["Assam", "Sencha", "Matcha", "Keemun", "Oolong"]),
+    ):
+        teas.keyboard.press("Enter")
+        assert (head.get_attribute("aria-sort"), names(teas)) == (way, order)
+    for column, order in (
+        ("Price", ["Matcha", "Keemun", "Assam", "Oolong", "Sencha"]),
+        ("Price", ["Oolong", "Assam", "Keemun", "Matcha", "Sencha"]),
+        ("Tea", ["Assam", "Keemun", "Matcha", "Oolong", "Sencha"]),
+    ):
+        teas.locator("button.sort", has_text=column).first.click()
+        assert names(teas) == order
 
 
 def test_rows_are_filtered_in_all_tables_of_a_box_and_counted(teas: Any) -> None:
@@ -82,10 +72,7 @@ def test_rows_are_filtered_in_all_tables_of_a_box_and_counted(teas: Any) -> None
     teas.get_by_role("button", name="Show all").first.click()
     assert len(names(teas)) == 5
     assert teas.evaluate("document.activeElement.type") == "search"
-
-
-def test_rows_of_one_name_in_a_table_are_filtered_one_by_one(teas: Any) -> None:
-    teas.get_by_label("City").select_option("Rome")
+    teas.get_by_label("City").select_option("Rome")  # rows of one name are told apart
     assert names(teas, 2) == ["Leaf", "Cup"]
     assert teas.locator(".table-count").nth(1).inner_text() == "2 of 3 rows"
 
@@ -94,10 +81,8 @@ def test_rows_lie_side_by_side_with_their_ratios(teas: Any) -> None:
     for name in ("Assam", "Matcha"):
         teas.get_by_label(f"Compare {name}").first.check()
     table = teas.locator(".comparison table")
-    assert [each.inner_text().strip(" ×\n") for each in table.locator("thead th").all()] == [
-        "Assam",
-        "Matcha",
-    ]
+    heads = [each.inner_text().strip(" ×\n") for each in table.locator("thead th").all()]
+    assert heads == ["Assam", "Matcha"]
     rows = [row.inner_text().split("\t") for row in table.locator("tbody tr").all()]
     assert ["Grams", "1,000", "30 ×0.03"] in rows
     assert ["Steep", "240", "60 ×0.25"] in rows
@@ -109,10 +94,7 @@ def test_rows_lie_side_by_side_with_their_ratios(teas: Any) -> None:
     teas.get_by_role("button", name="Take Assam out").click()
     assert not teas.locator(".comparison").is_visible()
     assert "choose one more" in teas.locator(".compare-bar [role=status]").inner_text()
-
-
-def test_more_than_four_are_not_compared(teas: Any) -> None:
-    for name in ("Assam", "Sencha", "Matcha", "Keemun"):
+    for name in ("Assam", "Sencha", "Keemun"):  # four at most
         teas.get_by_label(f"Compare {name}").first.check()
     assert teas.get_by_label("Compare Oolong").is_disabled()
     teas.get_by_role("button", name="Clear").click()
@@ -120,12 +102,9 @@ def test_more_than_four_are_not_compared(teas: Any) -> None:
     assert not teas.locator(".compare-bar").is_visible()
 
 
-def test_a_table_that_is_not_marked_is_left_alone(teas: Any) -> None:
+def test_a_table_that_is_not_marked_and_a_printed_page_have_no_controls(teas: Any) -> None:
     assert teas.locator("table").count() == 5 - 1
     assert teas.locator("table").last.locator("button").count() == 0
-
-
-def test_a_printed_page_has_the_rows_and_no_controls(teas: Any) -> None:
     teas.emulate_media(media="print")
     assert not teas.locator(".table-tools").first.is_visible()
     assert not teas.locator(".compare-pick").first.is_visible()

@@ -43,10 +43,8 @@ assert least < intensities[0]
 assert abs(most / intensities[0] - 1) < 0.1
 near = {each.key for each in Grids if each.carbon_intensity <= intensities[1]}
 assert near == {"Iceland", "Norway"}
-assert [Embodied.A100.lifetime.to("yr").magnitude, Embodied.H100.lifetime.to("yr").magnitude] == [
-    6,
-    3,
-]
+lifetimes = [each.lifetime.to("yr").magnitude for each in (Embodied.A100, Embodied.H100)]
+assert lifetimes == [6, 3]
 assert all(india.embodied_carbon < 0.05 * india.total_carbon for _, india in kinds.values())
 
 # Two ways of counting.

@@ -32,7 +32,12 @@ def made(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> MadeMachine:
     return machine
 
 
-def test_measured_saved_and_asked(made: MadeMachine, capsys: pytest.CaptureFixture[str]) -> None:
+def test_measured_saved_and_asked(
+    made: MadeMachine, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    assert main(["measure", "--no-save", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["name"] == "Made Chip 1"
+    assert not (tmp_path / "machines").exists()
     assert main(["solve", "resnet50", "local"]) == 1
     assert "run `mlsim measure` once" in capsys.readouterr().err
     assert main(["measure"]) == 0
@@ -43,12 +48,6 @@ def test_measured_saved_and_asked(made: MadeMachine, capsys: pytest.CaptureFixtu
     assert "Made Chip 1" in capsys.readouterr().out
     assert main(["zoo", "local"]) == 0
     assert "memory.l1_bandwidth" in capsys.readouterr().out
-
-
-def test_only_shown(made: MadeMachine, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    assert main(["measure", "--no-save", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["name"] == "Made Chip 1"
-    assert not (tmp_path / "machines").exists()
 
 
 def test_what_is_no_roof_is_shown_and_refused(
@@ -69,9 +68,8 @@ def test_what_is_no_roof_is_shown_and_refused(
 
 def test_a_program_is_timed(capfd: pytest.CaptureFixture[str]) -> None:
     program = [sys.executable, "-c", "print('work')"]
-    assert (
-        main(["time", "--repeat", "2", "--warm-up", "1", "--quiet", "--json", "--", *program]) == 0
-    )
+    flags = ["--repeat", "2", "--warm-up", "1", "--quiet", "--json"]
+    assert main(["time", *flags, "--", *program]) == 0
     found = json.loads(capfd.readouterr().out)
     assert len(found["runs"]) == 2
     assert found["wall"]["median"] > 0
@@ -79,10 +77,7 @@ def test_a_program_is_timed(capfd: pytest.CaptureFixture[str]) -> None:
     out = capfd.readouterr().out
     assert "work" in out
     assert "1 run" in out
-
-
-def test_a_program_that_fails_is_no_measurement(capfd: pytest.CaptureFixture[str]) -> None:
-    assert main(["time", "--", sys.executable, "-c", "raise SystemExit(5)"]) == 1
-    assert "ended with status 5" in capfd.readouterr().err
-    assert main(["time"]) == 1
-    assert "no command to time" in capfd.readouterr().err
+    failing = ["--", sys.executable, "-c", "raise SystemExit(5)"]
+    for words, said in ((failing, "ended with status 5"), ([], "no command to time")):
+        assert main(["time", *words]) == 1
+        assert said in capfd.readouterr().err

@@ -7,49 +7,51 @@ import shutil
 from pathlib import Path
 
 import pytest
+from kept import text
 
 from mlsim.cli.command import main
 
-WIDE = (
-    '"ID","Kernel Name","CC","gpu__time_duration.sum","dram__bytes.sum",'
-    '"smsp__sass_thread_inst_executed_op_fadd_pred_on.sum",'
-    '"smsp__sass_thread_inst_executed_op_fmul_pred_on.sum",'
-    '"smsp__sass_thread_inst_executed_op_ffma_pred_on.sum"\n'
-    '"","","","us","byte","inst","inst","inst"\n'
-)
-ROW = '"0","{name}","8.0","1000","1200000000","0","0","100000000"\n'
+HOSTILE = '<script>alert(1)</script><img src=x onerror="alert(2)">&amp; \u202eevil'
 
 
 @pytest.fixture
 def counters(tmp_path: Path) -> Path:
     path = tmp_path / "counters.csv"
-    path.write_text(WIDE + ROW.format(name="saxpy"))
+    path.write_text(text("counters.csv"))
+    return path
+
+
+def hostile(folder: Path) -> Path:
+    """Write counters of a kernel whose name is a page's code."""
+    path = folder / "counters.csv"
+    path.write_text(text("counters.csv").replace("saxpy", HOSTILE.replace('"', '""')))
     return path
 
 
 def test_a_profile_is_told_with_what_limits_it(counters: Path, capsys) -> None:
+    """100 million times two operations and 1.2 GB in 1 ms; of a device's 2.039 TB/s if known."""
     assert main(["profile", str(counters), "--hardware", "A100"]) == 0
     told = capsys.readouterr().out
     assert "saxpy" in told
-    # 1.2 GB in 1 ms of 2.039 TB/s.
     assert "memory-bound. Main memory limits it: 1.2 TB/s, 59% of the roof" in told
     assert told.count("times faster") == 2
-
-
-def test_json_has_base_units(counters: Path, capsys) -> None:
     assert main(["profile", str(counters), "--hardware", "A100", "--json"]) == 0
     (kernel,) = json.loads(capsys.readouterr().out)["kernels"]
     assert kernel["seconds"] == pytest.approx(1e-3)
     assert kernel["intensity"] == pytest.approx(2e8 / 1.2e9)
     assert len(kernel["remedies"]) == 2
-
-
-def test_without_a_device_the_figures_are_told(counters: Path, capsys) -> None:
     assert main(["profile", str(counters)]) == 0
     told = capsys.readouterr().out
     assert "200 MFLOP" in told
     assert "Give hardware" in told
     assert main(["profile", str(counters), "--json"]) == 0
+    counters.write_text("hello\n")
+    assert main(["profile", str(counters)]) == 1
+    assert "this is no profile" in capsys.readouterr().err
+    asked = ["profile-command", "train.py", "--tool", "ncu", "--hardware"]
+    assert main([*asked, "A100"]) == 0
+    assert "sm__ops_path_tensor_src_bf16_dst_fp32.sum" in capsys.readouterr().out
+    assert main([*asked, "TPUv4"]) == 1
 
 
 def test_a_report_without_a_known_device_has_all_but_the_roof(
@@ -59,26 +61,17 @@ def test_a_report_without_a_known_device_has_all_but_the_roof(
     assert main(["profile", str(counters), "--report", str(page)]) == 0
     told = capsys.readouterr().out
     assert told.startswith(f"wrote {page}, without a roof: the profile names no device.")
-    text = page.read_text("utf-8")
-    assert "saxpy" in text
-    assert "1 ms (100%)" in text
-    assert "there is no roof to draw" in text
-    assert "<svg" not in text
+    shown = page.read_text("utf-8")
+    assert "saxpy" in shown
+    assert "1 ms (100%)" in shown
+    assert "there is no roof to draw" in shown
+    assert "<svg" not in shown
     assert main(["profile", str(counters), "--hardware", "A1000", "--report", "x.html"]) == 1
-
-
-SMI = (
-    "timestamp, name, index, utilization.gpu [%], memory.used [MiB], memory.total [MiB]\n"
-    "10:00, Tesla T4, 0, 37 %, 512 MiB, 15360 MiB\n"
-    "10:01, Tesla T4, 0, 97 %, 1024 MiB, 15360 MiB\n"
-    "10:01, Tesla T4, 1, 0 %, 3 MiB, 15360 MiB\n"
-    "10:02, Tesla T4, 0, 99 %, 1024 MiB, 15360 MiB\n"
-)
 
 
 def test_a_log_of_nvidia_smi_is_told_by_gpu(counters: Path, tmp_path: Path, capsys) -> None:
     log = tmp_path / "gpu.csv"
-    log.write_text(SMI)
+    log.write_text(text("nvidia_smi.csv"))
     assert main(["profile", str(log)]) == 0
     told = capsys.readouterr().out
     assert "GPU 0 (Tesla T4): 3 readings\n  busy       97% in the median, at most 99%" in told
@@ -88,28 +81,14 @@ def test_a_log_of_nvidia_smi_is_told_by_gpu(counters: Path, tmp_path: Path, caps
     assert [each["busy"] for each in json.loads(capsys.readouterr().out)] == [0.37, 0.97, 0, 0.99]
     assert main(["profile", str(log), str(counters)]) == 1
     assert "read_nvidia_smi" in capsys.readouterr().err
-    log.write_text(SMI.replace("97 %", "97x %"))
+    log.write_text(text("nvidia_smi.csv").replace("97 %", "97x %"))
     assert main(["profile", str(log)]) == 1
     assert f"{log}: nvidia-smi, line 3: '97x %' is no number" in capsys.readouterr().err
 
 
-PERF = """
- Performance counter stats for './a.out':
-
-          1,000.00 msec task-clock                #    1.980 CPUs utilized
-     3,000,000,000      cycles                    #    3.000 GHz
-     4,500,000,000      instructions              #    1.50  insn per cycle
-       400,000,000      branches
-         4,000,000      branch-misses
-         2,500,000      cache-misses
-
-       0.500000000 seconds time elapsed
-"""
-
-
 def test_what_the_counters_of_perf_tell_is_shown(tmp_path: Path, capsys) -> None:
     file = tmp_path / "perf.txt"
-    file.write_text(PERF)
+    file.write_text(text("perf_stat.txt"))
     assert main(["profile", str(file)]) == 0
     told = capsys.readouterr().out
     for each in (
@@ -121,7 +100,7 @@ def test_what_the_counters_of_perf_tell_is_shown(tmp_path: Path, capsys) -> None
     ):
         assert each in told
     assert "cache-references" not in told
-    file.write_text(PERF.replace("4,500,000,000", "<not supported>"))
+    file.write_text(text("perf_stat.txt").replace("4,500,000,000", "<not supported>"))
     assert main(["profile", str(file)]) == 0
     assert "IPC" not in capsys.readouterr().out
 
@@ -132,42 +111,29 @@ def test_two_files_are_joined_in_either_order(counters: Path, tmp_path: Path, ca
     for files in ([counters, times], [times, counters]):
         assert main(["profile", *map(str, files), "--hardware", "A100"]) == 0
         assert "4 ms      2    400 MFLOP" in capsys.readouterr().out
+    # What only moves is counted as well.
+    counters.write_text(text("counters.csv").replace('"100000000"', '"0"'))
+    assert main(["profile", str(counters), str(times), "--hardware", "A100"]) == 0
+    assert "4 ms      2    " in capsys.readouterr().out
     assert main(["profile", str(times), str(times)]) == 1
     assert "times alone" in capsys.readouterr().err
 
 
-def test_a_file_that_is_no_profile_is_refused(tmp_path: Path, capsys) -> None:
-    path = tmp_path / "notes.txt"
-    path.write_text("hello\n")
-    assert main(["profile", str(path)]) == 1
-    assert "this is no profile" in capsys.readouterr().err
-
-
-def test_the_commands_are_printed(capsys) -> None:
-    assert main(["profile-command", "train.py", "--hardware", "A100", "--tool", "ncu"]) == 0
-    assert "sm__ops_path_tensor_src_bf16_dst_fp32.sum" in capsys.readouterr().out
-    assert main(["profile-command", "train.py", "--hardware", "TPUv4", "--tool", "ncu"]) == 1
-
-
-HOSTILE = '<script>alert(1)</script><img src=x onerror="alert(2)">&amp; \u202eevil'
-
-
 def test_a_report_is_one_page_without_script_or_network(tmp_path: Path, capsys) -> None:
-    path, page = tmp_path / "counters.csv", tmp_path / "report.html"
-    path.write_text(WIDE + ROW.format(name=HOSTILE.replace('"', '""')))
+    path, page = hostile(tmp_path), tmp_path / "report.html"
     assert main(["profile", str(path), "--hardware", "A100", "--report", str(page)]) == 0
-    text = page.read_text(encoding="utf-8")
-    assert "<script" not in text
-    assert "<img" not in text
-    assert "\u202e" not in text
-    assert "&lt;script&gt;alert(1)" in text
+    shown = page.read_text(encoding="utf-8")
+    assert "<script" not in shown
+    assert "<img" not in shown
+    assert "\u202e" not in shown
+    assert "&lt;script&gt;alert(1)" in shown
     for outside in ("http:", "https:", "src=", "url(", "@import", "<link"):
-        assert outside not in text.replace("img src=x", ""), outside
-    assert "default-src 'none'" in text
-    assert "prefers-color-scheme:dark" in text
-    assert '<html lang="en">' in text
-    assert 'role="img"' in text
-    assert "memory-bound" in text
+        assert outside not in shown.replace("img src=x", ""), outside
+    assert "default-src 'none'" in shown
+    assert "prefers-color-scheme:dark" in shown
+    assert '<html lang="en">' in shown
+    assert 'role="img"' in shown
+    assert "memory-bound" in shown
     assert main(["profile", str(path), "--hardware", "A100", "--report", "no/such/x.html"]) == 1
 
 
@@ -180,8 +146,7 @@ def test_a_report_is_accessible_and_asks_for_nothing(tmp_path: Path, scheme: str
     chromium = shutil.which("chromium") or shutil.which("google-chrome")
     if chromium is None:
         pytest.skip("needs Chromium")
-    path, page = tmp_path / "counters.csv", tmp_path / "report.html"
-    path.write_text(WIDE + ROW.format(name=HOSTILE.replace('"', '""')))
+    path, page = hostile(tmp_path), tmp_path / "report.html"
     main(["profile", str(path), "--hardware", "A100", "--report", str(page)])
     with sync_api.sync_playwright() as driver:
         browser = driver.chromium.launch(executable_path=chromium, args=["--no-sandbox"])

@@ -15,19 +15,17 @@ import pytest
 FILE = Path(__file__).parents[2] / "fixtures" / "tutorial_cells.py.txt"
 CELLS = dict(part.split("\n", 1) for part in FILE.read_text(encoding="utf-8").split("\n# %% ")[1:])
 PRINTED = {
-    "select": [
-        "Model: ResNet-50 v1.5 (CNN)",
-        "Hardware: NVIDIA A100 SXM 80 GB (2020)",
-        "",
-        "Model FLOPs (inference): 8.18 GFLOP",
-        "Hardware Peak TFLOP/s: 312 TFLOP/s",
-        "Hardware Memory BW: 2.0 TB/s",
-    ],
-    "solve": [
-        "Bottleneck: Memory Bound",
-        "Latency: 0.055 ms per inference",
-        "Throughput: 18024 images/sec",
-    ],
+    "select": """\
+Model: ResNet-50 v1.5 (CNN)
+Hardware: NVIDIA A100 SXM 80 GB (2020)
+
+Model FLOPs (inference): 8.18 GFLOP
+Hardware Peak TFLOP/s: 312 TFLOP/s
+Hardware Memory BW: 2.0 TB/s""",
+    "solve": """\
+Bottleneck: Memory Bound
+Latency: 0.055 ms per inference
+Throughput: 18024 images/sec""",
 }
 
 
@@ -40,7 +38,7 @@ def test_its_cells_run_in_one_namespace(
     for name, cell in CELLS.items():
         exec(cell, space)
         printed[name] = capsys.readouterr().out.splitlines()
-    assert {name: printed[name] for name in PRINTED} == PRINTED
+    assert {name: "\n".join(printed[name]) for name in PRINTED} == PRINTED
     header, rule, *rows = printed["sweep"]
     assert header.split() == ["Batch", "Bottleneck", "Throughput", "Latency"]
     assert rule == "-" * 52

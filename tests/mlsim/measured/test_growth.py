@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
 from typing import Any
 
 import pandas as pd
 import pytest
+from refusals import answered
 
 from mlsim import Hardware, language_models
 from mlsim.errors import InvalidValueError, UnknownNameError
@@ -37,41 +37,15 @@ def test_a_slope_with_an_error_by_hand() -> None:
     fast, slow = fit.doubling_band
     assert fast == pytest.approx(1 / (0.5 + 2 * math.sqrt(0.75)))
     assert math.isinf(slow)
-
-
-def test_a_unit_or_another_zero_of_time_changes_nothing() -> None:
-    times, values = [2018.3, 2019.1, 2021.7, 2024.0], [2.0, 9.0, 40.0, 30.0]
-    plain = fit_growth(times, values)
-    scaled = fit_growth([each - 2000 for each in times], [1e9 * each for each in values])
-    assert scaled.slope == pytest.approx(plain.slope)
-    assert scaled.error == pytest.approx(plain.error)
-    assert scaled.at(20) == pytest.approx(1e9 * plain.at(2020))
+    old = pd.DataFrame({"year": [-9, -8, -7], "size": [1, 2, 4]})
+    assert growth_of(old, "size").points == 3
 
 
 def test_what_shrinks_halves_and_what_stands_never_doubles() -> None:
     assert fit_growth([0, 1, 2], [4, 2, 1]).doubling_time == pytest.approx(-1)
     still = fit_growth([0, 1, 2], [5, 5, 5])
-    assert still.doubling_time == math.inf
-    assert still.factor == 1
-
-
-@pytest.mark.parametrize(
-    ("times", "values", "says"),
-    [
-        ([2020, 2021], [1, 2], "2 points are too few for a growth: give 3 or more"),
-        ([2020, 2021, 2022], [1, 2], "there are 3 years and 2 values"),
-        ([2020, 2020, 2020], [1, 2, 3], "all points are of one time, 2020"),
-        ([2020, 2021, 2022], [1, 0, 3], "the value at 2021 is 0"),
-        ([2020, 2021, 2022], [1, -2, 3], "the value at 2021 is -2"),
-        ([2020, 2021, 2022], [1, math.nan, 3], "the value at 2021 is nan"),
-        ([2020, math.inf, 2022], [1, 2, 3], "finite numbers above 0"),
-    ],
-)
-def test_what_cannot_be_fitted_is_refused(
-    times: Sequence[float], values: Sequence[float], says: str
-) -> None:
-    with pytest.raises(InvalidValueError, match=says):
-        fit_growth(times, values)
+    assert (still.doubling_time, still.factor) == (math.inf, 1)
+    assert answered(fit_growth, "growth") == []
 
 
 def test_records_by_hand() -> None:
@@ -84,22 +58,6 @@ def test_records_by_hand() -> None:
     assert list(records(table, "size").index) == ["c", "d"]
 
 
-def test_times_are_the_middle_of_a_month_or_year() -> None:
-    assert years(MODELS)["GPT3_175B"] == pytest.approx(2020 + 4.5 / 12)
-    assert years(DEVICES)["Cloud.A100"] == 2020.5
-    with pytest.raises(UnknownNameError, match="column of times"):
-        years(pd.DataFrame({"size": [1]}))
-
-
-def test_unknown_columns_are_refused() -> None:
-    asks: tuple[Callable[..., Any], ...] = (growth_of, records)
-    for ask in asks:
-        with pytest.raises(UnknownNameError, match="Did you mean 'tokens'"):
-            ask(MODELS, "token")
-    with pytest.raises(UnknownNameError, match="group of devices"):
-        accelerators("Clouds")
-
-
 def test_a_span_takes_its_first_year_and_not_its_last() -> None:
     whole = growth_of(MODELS, "parameters")
     parts = [
@@ -107,29 +65,18 @@ def test_a_span_takes_its_first_year_and_not_its_last() -> None:
         for since, until in ((2018, 2022), (2022, 2100))
     ]
     assert sum(each.points for each in parts) == whole.points == len(MODELS)
+    time = whole.doubling_time
+    assert time.name == "years in which parameters doubled"
+    assert time.origin.brief.endswith(f", line fitted to {whole.points} logarithms")
     with pytest.raises(InvalidValueError, match="too few"):
         growth_of(MODELS, "parameters", since=2030)
-
-
-def test_sizes_grew_until_2022_and_tokens_after() -> None:
-    """What the chapter says of the curves, with room for models to come."""
-    before = growth_of(MODELS, "parameters", until=2022)
-    after = growth_of(MODELS, "parameters", since=2022)
-    assert before.doubling_time < 0.5 < 1.5 < after.doubling_time
-    assert growth_of(MODELS, "tokens", since=2022).doubling_time < 1
+    # What the chapter says of the curves, with room for models to come.
+    assert growth_of(MODELS, "parameters", until=2022).doubling_time < 0.5
     assert growth_of(MODELS, "active_parameters", since=2022).factor < 1
 
 
-def test_models_outgrew_machines() -> None:
-    work = growth_of(MODELS, "flops")
-    memory, peak = (growth_of(DEVICES, each) for each in ("capacity", "peak"))
-    assert work.doubling_time < 1.5 < peak.doubling_time < memory.doubling_time
-    # A machine's rate and a memory's doubled in one to five years; of 16 bits since 2016.
-    for name in ("peak", "capacity", "bandwidth"):
-        assert 1 < growth_of(DEVICES, name).doubling_time < 5
-
-
 def test_devices_are_those_of_the_zoo() -> None:
+    """Each has its time: the middle of its month, or of its year."""
     assert "Cloud.GroqLPU" not in DEVICES.index
     for key, row in DEVICES.iterrows():
         device = Hardware.find(str(key))
@@ -137,12 +84,13 @@ def test_devices_are_those_of_the_zoo() -> None:
         assert math.isnan(row.peak) or row.peak > 1e13
     assert math.isnan(DEVICES.loc["Cloud.K80", "peak"])
     assert set(accelerators("Workstation")["name"]) & {"NVIDIA GeForce RTX 4090", "Apple M1"}
-
-
-def test_a_doubling_time_is_a_value_that_says_what_grew_and_of_how_many_points() -> None:
-    fit = growth_of(language_models(), "tokens", since=2022)
-    time = fit.doubling_time
-    assert time == pytest.approx(1 / fit.slope)
-    assert time.name == "years in which tokens doubled"
-    assert time.origin.brief.endswith(f", line fitted to {fit.points} logarithms")
-    assert (12 * time).si == pytest.approx(12 / fit.slope)
+    assert years(MODELS)["GPT3_175B"] == pytest.approx(2020 + 4.5 / 12)
+    assert years(DEVICES)["Cloud.A100"] == 2020.5
+    for ask, words in (
+        (lambda: years(pd.DataFrame({"size": [1]})), "column of times"),
+        (lambda: growth_of(MODELS, "token"), "Did you mean 'tokens'"),
+        (lambda: records(MODELS, "token"), "Did you mean 'tokens'"),
+        (lambda: accelerators("Clouds"), "group of devices"),
+    ):
+        with pytest.raises(UnknownNameError, match=words):
+            ask()

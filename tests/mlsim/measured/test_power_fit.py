@@ -2,59 +2,31 @@
 
 from __future__ import annotations
 
-import math
 from pathlib import Path
-from typing import Any
 
 import pytest
+from own_chips import chip
+from refusals import answered
 
-from mlsim import Device, Engine, Hardware, Load, Systems
-from mlsim.errors import DataFileError, InvalidValueError, UnitError, WrongKindError
+from mlsim import Engine, Hardware, Load, Systems
+from mlsim.errors import DataFileError, InvalidValueError, UnitError
 from mlsim.measured import power_fit as power
 from mlsim.measured.power_fit import idle_share, kernels, limits, predict, rows, weights
 
-H100 = Hardware.Cloud.H100
+H100, LLAMA = Hardware.Cloud.H100, "Llama3_8B"
 
 
-# The load.
-
-
-def test_a_service_has_a_load() -> None:
-    serving = Engine.serve(model="Llama3_8B", hardware="H100", batch_size=8, output_tokens=100)
-    load = serving.load()
-    assert load.time == pytest.approx(serving.latency.to("s").magnitude)
-    assert load.tokens == 800
-    assert (load.device, load.devices) == (H100, 1)
-    assert 0 < load.compute_utilisation < load.memory_utilisation < 1
-    assert load.load() is load
-
-
-def test_the_load_by_hand() -> None:
+def test_the_load_of_a_service_by_hand() -> None:
     """A batch of 1: decode reads all weights once a token, and hardly computes."""
-    serving = Engine.serve(
-        model="Llama3_8B", hardware="H100", batch_size=1, prompt_tokens=1, output_tokens=1001
-    )
+    serving = Engine.serve(LLAMA, "H100", batch_size=1, prompt_tokens=1, output_tokens=1001)
     load = serving.load()
     steps = [serving.decode_at(context).value("total_memory_time") for context in (1, 501, 1000)]
     mean = (steps[0] + 4 * steps[1] + steps[2]) / 6
     busy = serving.prefill.value("total_memory_time") + 1000 * mean
     assert load.memory_utilisation == pytest.approx(busy / load.time, rel=1e-3)
-
-
-def test_two_stages_share_the_work() -> None:
-    """A pipeline of two does the same work on twice the devices."""
-    alone, staged = (
-        Engine.serve(
-            model="Llama3_8B", hardware="HGX_H100", batch_size=8, pipeline_parallel=stages
-        ).load()
-        for stages in (1, 2)
-    )
-    work = [each.compute_utilisation * each.time * each.devices for each in (alone, staged)]
-    assert work[1] == pytest.approx(work[0], rel=1e-6)
-
-
-def test_the_same_work_in_another_time() -> None:
-    load = Engine.serve(model="Llama3_8B", hardware="H100").load()
+    assert load.time == pytest.approx(serving.latency.to("s").magnitude)
+    assert (load.device, load.devices, load.tokens) == (H100, 1, 1001)
+    assert load.load() is load
     slower = load.within(f"{2 * load.time} s")
     assert slower.compute_utilisation == pytest.approx(load.compute_utilisation / 2)
     assert slower.memory_utilisation == pytest.approx(load.memory_utilisation / 2)
@@ -63,52 +35,34 @@ def test_the_same_work_in_another_time() -> None:
         load.within(f"{load.time / 10} s")
     with pytest.raises(UnitError, match="needs a unit"):
         load.within(3.0)
-
-
-def test_device_hours_make_a_load() -> None:
-    load = Load.of(hardware=H100, device_hours=100, devices=4)
-    assert (load.devices, load.time) == (4, 90000.0)
-    assert Load.of(hardware=Systems.HGX_H100, device_hours="2 d").time == 2 * 86400
-    assert Load.of(hardware=Systems.HGX_H100, device_hours=1).system is Systems.HGX_H100
-    assert (
-        Load.of(hardware=H100, device_hours=1, compute_utilisation=0.4).compute_utilisation == 0.4
+    # A pipeline of two does the same work on twice the devices.
+    alone, staged = (
+        Engine.serve(LLAMA, "HGX_H100", batch_size=8, pipeline_parallel=each).load()
+        for each in (1, 2)
     )
+    work = [each.compute_utilisation * each.time * each.devices for each in (alone, staged)]
+    assert work[1] == pytest.approx(work[0], rel=1e-6)
 
 
 def test_loads_of_other_answers_and_those_that_can_not_be() -> None:
-    encoder = Engine.serve("BERT_Base", "A100", batch_size=8, prompt_tokens=128)
-    assert encoder.load().tokens == 1024
-    bound = Engine.serve("Llama3_8B", "H100", estimate="bound")
-    assert 0.9 < bound.load().memory_utilisation <= 1
-    many = Engine.serve("Llama3_8B", "H100", batch_size=[1, 2])
+    assert Engine.serve("BERT_Base", "A100", batch_size=8, prompt_tokens=128).load().tokens == 1024
+    assert 0.9 < Engine.serve(LLAMA, "H100", estimate="bound").load().memory_utilisation <= 1
+    many = Engine.serve(LLAMA, "H100", batch_size=[1, 2])
     with pytest.raises(InvalidValueError, match=r"pick one, such as serving\[0\].load\(\)"):
         many.load()
     assert many[1].load().tokens == 256
-    hours = {"hardware": H100, "device_hours": 1}
-    wrong: list[tuple[dict[str, Any], type[Exception], str]] = [
-        ({"hardware": "H100"}, WrongKindError, "takes names"),
-        ({"device_hours": 0}, InvalidValueError, "must be positive"),
-        ({"device_hours": True}, InvalidValueError, "one number"),
-        ({"device_hours": "5"}, UnitError, "needs a unit"),
-        ({"device_hours": math.nan}, InvalidValueError, "positive and finite"),
-        ({"devices": 0}, InvalidValueError, "devices must be a whole number"),
-        ({"compute_utilisation": 1.2}, InvalidValueError, "a share from 0 to 1, not 1.2"),
-    ]
-    for change, error, words in wrong:
-        with pytest.raises(error, match=words):
-            Load.of(**{**hours, **change})
+    hours = Load.of(hardware=H100, device_hours=100, devices=4, compute_utilisation=0.4)
+    assert (hours.devices, hours.time, hours.compute_utilisation) == (4, 90000.0, 0.4)
+    days = Load.of(hardware=Systems.HGX_H100, device_hours="2 d")
+    assert (days.time, days.system) == (2 * 86400, Systems.HGX_H100)
+    hour = {"hardware": H100, "device_hours": 1}
+    assert answered(lambda **change: Load.of(**{**hour, **change}), "loads") == []
 
 
-# Idle and full power.
-
-
-def test_limits_are_those_on_record() -> None:
+def test_limits_are_on_record_estimated_or_refused() -> None:
     idle, full = limits(H100)
     assert (idle.low, full.low) == (H100.figures["power.idle"].si, H100.figures["power.tdp"].si)
     assert H100.figures["power.idle"].source in idle.origin
-
-
-def test_idle_power_is_estimated_where_nobody_measured_it() -> None:
     share, count = idle_share()
     assert count >= 10
     assert 0.02 < share < 0.3
@@ -120,36 +74,14 @@ def test_idle_power_is_estimated_where_nobody_measured_it() -> None:
     idle, full = limits(device)
     assert idle.low == pytest.approx(share * full.low)
     assert idle.origin.startswith("estimate: the median of")
-
-
-def test_a_device_without_a_power_is_refused() -> None:
-    chip = Device(
-        "My chip",
-        peak_flops={"fp16": "100 TFLOP/s"},
-        memory_bandwidth="1 TB/s",
-        memory_capacity="16 GB",
-    )
-    with pytest.raises(
-        InvalidValueError, match="power of My chip is not on record: give max_power"
+    mine = chip("My chip", fp16="100 TFLOP/s")
+    assert limits(mine, "10 W", "50 W")[1].low == 50.0
+    for given, words in (
+        ((), "power of My chip is not on record: give max_power"),
+        (("60 W", "50 W"), "idle_power 60 W is above max_power 50 W"),
     ):
-        limits(chip)
-    assert limits(chip, "10 W", "50 W")[1].low == 50.0
-    with pytest.raises(InvalidValueError, match="idle_power 60 W is above max_power 50 W"):
-        limits(chip, "60 W", "50 W")
-
-
-# The fitted constants.
-
-
-def test_weights_are_fitted_to_kernels_and_say_so() -> None:
-    """No service sets a constant: those of the file do, and services test them."""
-    found = weights()
-    assert found.rows == len(rows())
-    assert 0 < found.running < found.memory < found.compute
-    assert "fitted by least squares" in found.origin
-    assert f"{found.rows} services, to which nothing is fitted" in found.origin
-    assert (found.running, found.compute, found.memory) == kernels()[0].weights
-    assert kernels()[0].rows == found.kernels > 10_000
+        with pytest.raises(InvalidValueError, match=words):
+            limits(mine, *given)
 
 
 def test_power_of_products_is_told_within_a_tenth() -> None:
@@ -162,12 +94,22 @@ def test_power_of_products_is_told_within_a_tenth() -> None:
     assert sum(each.weights is not None for each in kernels()) == 1
 
 
-def test_the_band_holds_eight_services_in_ten() -> None:
+def test_weights_are_fitted_to_kernels_and_the_band_holds_eight_services_in_ten() -> None:
+    """No service sets a constant: those of the file do, and services test them."""
     found = weights()
     fitted = (found.running, found.compute, found.memory)
+    assert found.rows == len(rows())
+    assert 0 < found.running < found.memory < found.compute
+    assert "fitted by least squares" in found.origin
+    assert f"{found.rows} services, to which nothing is fitted" in found.origin
+    assert fitted == kernels()[0].weights
+    assert kernels()[0].rows == found.kernels > 10_000
     ratios = [row.power / predict(row.load, fitted) for row in rows()]
     assert sum(found.low <= each <= found.high for each in ratios) / len(ratios) >= 0.75
     assert sorted(abs(1 / each - 1) for each in ratios)[len(ratios) // 2] <= 0.15
+    # Within 15 % in the median, and nearer than by the power of the data sheet.
+    full = sorted(limits(row.load.device)[1].low / row.power - 1 for row in rows())
+    assert found.services <= 0.15 < full[len(full) // 2]
 
 
 def test_a_row_is_a_service_in_the_time_that_was_measured() -> None:
@@ -195,50 +137,31 @@ def test_power_of_a_load_by_hand() -> None:
     assert predict(still, (0.1, 1.5, 0.5)) == idle
     # However much is asked of it, it draws no more than it may.
     assert predict(load, (0.1, 9.0, 9.0)) == pytest.approx(full)
+    asked = {"hardware": "H100", "device_hours": 10, "host": False, "pue": 1, "embodied": False}
+    asked |= {"carbon_intensity": "1 gCO2e/kWh", "compute_utilisation": 0}
+    place = Engine.footprint(**asked, memory_utilisation=0.0)
+    assert place.value("device_power") == idle
+    busy = Engine.footprint(**asked, memory_utilisation=1e-6).value("device_power")
+    running = weights().running
+    assert busy == pytest.approx(idle + (full - idle) * running * (2 - running), rel=1e-3)
     assert power._quantile([1.0, 2.0, 4.0], 0.75) == 3.0
     assert power._quantile([1.0, 2.0, 4.0], 1) == 4.0
 
 
-def test_a_device_that_uses_nothing_is_idle() -> None:
-    asked = {"hardware": "H100", "device_hours": 10, "host": False, "pue": 1}
-    place = {"carbon_intensity": "1 gCO2e/kWh", "embodied": False}
-    idle, busy = (
-        Engine.footprint(**asked, **place, compute_utilisation=use, memory_utilisation=use).value(
-            "device_power"
-        )
-        for use in (0.0, 1e-6)
-    )
-    assert idle == limits(H100)[0].low
-    load = weights().running
-    span = limits(H100)[1].low - idle
-    assert busy == pytest.approx(idle + span * load * (2 - load), rel=1e-3)
-
-
-def test_a_mistake_in_the_file_of_kernels_is_named(
+def test_a_row_that_can_not_be_names_its_file_and_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    text = power.KERNELS.read_text(encoding="utf-8").replace(",15629,", ",none,")
-    (tmp_path / "power.csv").write_text(text, encoding="utf-8")
-    monkeypatch.setattr(power, "KERNELS", tmp_path / "power.csv")
-    with pytest.raises(DataFileError, match=r"power\.csv:2"):
-        kernels.__wrapped__()
-
-
-@pytest.mark.parametrize(
-    ("old", "new"), [("Llama3_8B", "Lama3_8B"), ("616.5", "many"), ("bf16/bf16/bf16", "bf16")]
-)
-def test_a_row_that_can_not_be_names_its_file_and_line(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, old: str, new: str
-) -> None:
-    lines = (power.FOLDER / "power.csv").read_text(encoding="utf-8").splitlines()
-    lines[4] = lines[4].replace(old, new)
-    (tmp_path / "power.csv").write_text("\n".join(lines), encoding="utf-8")
+    services, products = (
+        each.read_text("utf-8") for each in (power.FOLDER / "power.csv", power.KERNELS)
+    )
+    lines = services.splitlines()
     monkeypatch.setattr(power, "FOLDER", tmp_path)
-    with pytest.raises(DataFileError, match=r"power\.csv:5: this row can't be"):
-        rows.__wrapped__()
-
-
-def test_measured_power_is_met_and_better_than_full_power() -> None:
-    """Each service by constants of kernels: within 15 % in the median, and nearer than TDP."""
-    full = sorted(limits(row.load.device)[1].low / row.power - 1 for row in rows())
-    assert weights().services <= 0.15 < full[len(full) // 2]
+    for old, new in (("Llama3_8B", "Lama3_8B"), ("616.5", "many"), ("bf16/bf16/bf16", "bf16")):
+        wrong = [*lines[:4], lines[4].replace(old, new), *lines[5:]]
+        (tmp_path / "power.csv").write_text("\n".join(wrong), "utf-8")
+        with pytest.raises(DataFileError, match=r"power\.csv:5: this row can't be"):
+            rows.__wrapped__()
+    monkeypatch.setattr(power, "KERNELS", tmp_path / "kernels.csv")
+    power.KERNELS.write_text(products.replace(",15629,", ",none,"), "utf-8")
+    with pytest.raises(DataFileError, match=r"kernels\.csv:2"):
+        kernels.__wrapped__()

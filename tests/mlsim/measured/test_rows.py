@@ -12,16 +12,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from refusals import answered
 
-from mlsim import (
-    Engine,
-    failures,
-    measurements,
-    power_measurements,
-    prices,
-    published_runs,
-)
-from mlsim.errors import DataFileError, NotMeasuredError, UnknownNameError, WrongKindError
+import mlsim
+from mlsim import Engine, Hardware, measurements, power_measurements, prices, published_runs
+from mlsim.errors import DataFileError
 from mlsim.measured import (
     failures_and_prices,
     inside_machines,
@@ -30,7 +25,6 @@ from mlsim.measured import (
     network_rates,
     networks,
     power,
-    product_slices,
     services,
     services_under_load,
     token_prices,
@@ -39,6 +33,7 @@ from mlsim.measured import (
 )
 from mlsim.records import DATA
 from mlsim.records.references import references
+from mlsim.solvers.derivation import literal
 
 FIXTURES = Path(__file__).parents[2] / "fixtures" / "measured"
 SERVED = services.serving_measurements()
@@ -54,7 +49,7 @@ TABLES: dict[str, Any] = {
     "spaces": inside_machines.memory_spaces(),
     "rates": inside_machines.published_rates(),
     "facts": language_models.language_model_facts(),
-    "failures": failures(),
+    "failures": failures_and_prices.failures(),
     "prices": prices(),
     "tokens": token_prices.api_prices(),
 }
@@ -107,6 +102,31 @@ def test_each_row_has_its_source_and_its_words() -> None:
     for names in (("networks", "serving", "training"), ("power", "runs")):
         ids = [row.id for name in names for row in TABLES[name]]
         assert len(ids) == len(set(ids)) > 100
+
+
+SAID = {
+    "networks": ("model", "batch_size", "precision", "software", "year"),
+    "serving": ("metric", "software", "year"),
+    "training": ("metric", "device", "devices", "software"),
+    "network training": ("metric", "model", "device", "devices", "precision"),
+    "power": ("metric", "series", "batch_size", "boundary"),
+    "runs": ("metric", "run", "measured", "boundary"),
+    "prices": ("product", "provider", "date", "terms", "unit"),
+}
+
+
+def test_a_value_says_of_what_it_is_and_where_it_stands() -> None:
+    unsaid = []
+    for table, names in SAID.items():
+        for row in (TABLES[table][0], TABLES[table][-1]):
+            told = row.published.origin.brief
+            facts = (str(getattr(row, each)) for each in names)
+            metric = getattr(row, "metric", "")
+            words = (each.replace("_", " ") if each == metric else each for each in facts)
+            unsaid += [(table, each) for each in words if literal(each) not in told]
+            assert told.endswith(f"[@{row.source}]"), table
+            assert row.published.magnitude == pytest.approx(row.value), table
+    assert unsaid == []
 
 
 def test_no_measurement_beats_the_bound() -> None:
@@ -256,38 +276,38 @@ def test_rows_of_one_id_are_refused(tmp_path: Path) -> None:
         networks.load(path)
 
 
-# What selects rows, and what it refuses.
-SELECTED: list[tuple[Callable[..., Any], dict[str, Any], type[Exception], str]] = [
-    (services.serving_measurements, {"metric": "latency"}, UnknownNameError, "no metric is called"),
-    (services.serving_measurements, {"series": "gptfast_a10"}, UnknownNameError, "'gptfast_a100'"),
-    (services.serving_measurements, {"hardware": "H1000"}, UnknownNameError, "H1000"),
-    (services.serving_measurements, {"model": "ResNet50"}, WrongKindError, "no language model"),
-    (training_steps.training_measurements, {"metric": "speed"}, UnknownNameError, "'speed'"),
-    (training_steps.training_measurements, {"series": "megatron_tab"}, UnknownNameError, "_tab5'"),
-    (training_steps.training_measurements, {"device": "H1000"}, UnknownNameError, "H1000"),
-    (training_steps.training_measurements, {"model": "ResNet50"}, WrongKindError, "no language"),
-    (power_measurements, {"metric": "watts"}, UnknownNameError, "no metric is called 'watts'"),
-    (power_measurements, {"series": "mlperf"}, UnknownNameError, "no series of measurements"),
-    (published_runs, {"metric": "cost"}, UnknownNameError, "no metric is called 'cost'"),
-    (published_runs, {"measured": "guessed"}, UnknownNameError, "no way of measuring is called"),
-    (published_runs, {"model": "Llama9"}, UnknownNameError, "Llama9"),
-    (measurements, {"hardware": "H1000"}, UnknownNameError, "H1000"),
-    (measurements, {"precision": "fp7"}, UnknownNameError, "fp7"),
-    (prices, {"device": "H1000"}, UnknownNameError, "H1000"),
-    (token_prices.api_prices, {"model": "Llama3_71B"}, UnknownNameError, "Llama3_71B"),
-    (product_slices.measured_formats, {"device": "Cloud.A100"}, NotMeasuredError, "There are: Cl"),
-    (services_under_load.measured_loads, {"device": "A100"}, NotMeasuredError, "There are: Clo"),
-    (inside_machines.published_rate, {"stage": "storge"}, UnknownNameError, "storge"),
-    (
-        inside_machines.published_rate,
-        {"stage": "storage", "product": "floppy"},
-        UnknownNameError,
-        "floppy",
-    ),
-]
+def select(select: str, **asked: Any) -> Any:
+    """Ask what selects rows, by its name."""
+    return (getattr(mlsim, select, None) or getattr(mlsim.measured, select))(**asked)
 
 
-def test_a_selection_that_can_not_be_is_refused() -> None:
-    for select, asked, error, words in SELECTED:
-        with pytest.raises(error, match=words):
-            select(**asked)
+def test_rows_are_selected_and_a_selection_that_can_not_be_is_refused() -> None:
+    assert answered(select, "selections") == []
+    for name in mlsim.measured.__all__:
+        assert mlsim.measured.__getattr__(name).__name__ == name
+    served, steps = services.serving_measurements, training_steps.training_measurements
+    mine: list[tuple[Callable[..., Any], dict[str, Any], str, list[Any]]] = [
+        (measurements, {"hardware": Hardware.Cloud.T4}, "hardware", ["Cloud.T4"]),
+        (measurements, {"precision": "fp32"}, "precision", ["fp32"]),
+        (measurements, {"software": "nothing"}, "id", []),
+        (served, {"model": "llama2-7b", "hardware": "L40S"}, "model", ["Llama2_7B"]),
+        (served, {"model": "llama2-7b", "hardware": "L40S"}, "hardware", ["Cloud.L40S"]),
+        (served, {"metric": "time_to_first_token"}, "metric", ["time_to_first_token"]),
+        (served, {"series": "spark_batch_dense"}, "batch_size", [1, 2, 4, 8, 16, 32]),
+        (served, {"software": "TensorRT-LLM"}, "software",
+         ["TensorRT-LLM v0.5", "TensorRT-LLM v0.6.1"]),
+        (steps, {"model": "mt-nlg-530b", "metric": "step_time"}, "value",
+         [37.83, 44.4, 49.05, 50.2, 60.1]),
+        (steps, {"device": Hardware.Cloud.H200}, "device", ["Cloud.H200"]),
+        (steps, {"software": "nothing"}, "id", []),
+        (power_measurements, {"model": "DeepSeek_V3"}, "device", ["Cloud.B200"]),
+        (power_measurements, {"series": "mlperf_power_h200", "device": "H200"}, "device",
+         ["Cloud.H200"]),
+        (published_runs, {"measured": "metered", "metric": "energy"}, "run",
+         ["Evolved Transformer NAS", "GShard 600B", "Meena", "OLMo 2 13B", "OLMo 2 7B", "T5 11B"]),
+        (prices, {"device": "H100"}, "device", ["Cloud.H100"]),
+    ]  # fmt: skip
+    for ask, asked, name, expected in mine:
+        assert sorted({getattr(row, name) for row in ask(**asked)}) == expected, asked
+    assert len(steps(software="Megatron")) == 23
+    assert len(power_measurements(metric="device_power")) == 16

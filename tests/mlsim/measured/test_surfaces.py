@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import os
+from functools import partial
 from math import exp, log
-from random import Random
 from statistics import median
 
 import pytest
+from sampled import sampled
 
 from mlsim.errors import NotMeasuredError
 from mlsim.hardware.kernel_constants import measured_devices
-from mlsim.measured.shelf import TimedKernel, shelf
+from mlsim.measured.shelf import TimedKernel
 from mlsim.measured.surfaces import GRID, Grid, Surface, find_surface, surfaces
 
-DEVICES = measured_devices("product")
 # Some of them take long enough; `make judge` asks for all.
-SOME = DEVICES if os.environ.get("MLSIM_JUDGE") else Random(33).sample(DEVICES, 3)
+SOME = sampled(measured_devices("product"), 3)
 
 
 def kernel(seconds: float, *shape: int, engine: str = "trtllm") -> TimedKernel:
@@ -56,19 +55,6 @@ def test_another_series_takes_the_shape_of_the_grid_and_its_own_ratio() -> None:
     assert made(rows, cube()).read((6, 8, 1)).seconds == pytest.approx(6.0)
 
 
-@pytest.mark.parametrize("shape", [(1, 4, 1), (9, 4, 1), (2, 17, 1), (2, 4, 3)])
-def test_outside_is_refused_with_the_range(shape: tuple[int, int, int]) -> None:
-    with pytest.raises(NotMeasuredError, match="M from 2 to 8, N from 4 to 16, K from 1 to 2"):
-        made(cube()).read(shape)
-
-
-def test_a_corner_that_is_not_there_is_refused() -> None:
-    rows = [row for row in cube() if row.shape != (8, 16, 2)]
-    with pytest.raises(NotMeasuredError, match="not measured together"):
-        made(rows).read((4, 8, 2))
-    assert made(rows).grid.corners((4, 8, 1))
-
-
 def test_rows_left_out_are_met() -> None:
     """Of the grid within 7 % (median), of other 16-bit series within 12 %, of the rest 21 %.
 
@@ -94,19 +80,21 @@ def test_rows_left_out_are_met() -> None:
         assert 0.8 < surface.same[0] < 1 < surface.same[1] < 1.5, device
 
 
-def test_every_row_of_the_shelf_is_read_back() -> None:
-    for row in shelf("Cloud.A100"):
-        if row.kind == "product":
-            surface = surfaces("Cloud.A100")[row.path, row.engine]
-            assert surface.read(row.shape).seconds == row.seconds
-
-
-def test_find_refuses_what_was_not_measured() -> None:
-    with pytest.raises(NotMeasuredError, match=r"Cloud\.T4.*Cloud\.A100, Cloud\.H100"):
-        find_surface("T4", "bf16", "")
-    with pytest.raises(NotMeasuredError, match="int8 of trtllm"):
-        find_surface("A100", "fp8", "")
-    with pytest.raises(NotMeasuredError, match="were timed in bf16"):
-        find_surface("A100", "fp16", "")
-    with pytest.raises(NotMeasuredError, match=r"'eager'.*bf16 of vllm"):
-        find_surface("A100", "bf16", "eager")
+def test_what_was_not_measured_is_refused() -> None:
+    """Outside with the range, a corner that is not there, and what is on no shelf."""
+    cut = [row for row in cube() if row.shape != (8, 16, 2)]
+    assert made(cut).grid.corners((4, 8, 1))
+    outside = "M from 2 to 8, N from 4 to 16, K from 1 to 2"
+    for ask, words in (
+        *(
+            (partial(made(cube()).read, shape), outside)
+            for shape in ((1, 4, 1), (9, 4, 1), (2, 17, 1), (2, 4, 3))
+        ),
+        (partial(made(cut).read, (4, 8, 2)), "not measured together"),
+        (partial(find_surface, "T4", "bf16", ""), r"Cloud\.T4.*Cloud\.A100, Cloud\.H100"),
+        (partial(find_surface, "A100", "fp8", ""), "int8 of trtllm"),
+        (partial(find_surface, "A100", "fp16", ""), "were timed in bf16"),
+        (partial(find_surface, "A100", "bf16", "eager"), r"'eager'.*bf16 of vllm"),
+    ):
+        with pytest.raises(NotMeasuredError, match=words):
+            ask()

@@ -8,6 +8,7 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import random
 import subprocess
 import sys
 from pathlib import Path
@@ -51,51 +52,57 @@ def test_a_damaged_profile_is_right_or_refused(tens: int, tmp_path: Path) -> Non
     assert read < 50
 
 
-@pytest.mark.parametrize("way", ["encode", "shuffle", "locale", "insert"])
-def test_what_changes_no_figure_is_read(way: str, tmp_path: Path) -> None:
+def test_what_changes_no_figure_is_read(tmp_path: Path) -> None:
     """Most of what another program or another country does to a file must not stop a reader."""
-    read = tried = 0
+    read: dict[str, list[bool]] = {way: [] for way in ("encode", "shuffle", "locale", "insert")}
     for seed in range(1000, 1250):
-        name, done, before, after = damaged(seed)
-        if done != way or name in ("trace.json", "perf.txt"):
+        name, way, before, after = damaged(seed)
+        if way not in read or name in ("trace.json", "perf.txt"):
             continue
         path = tmp_path / name
         path.write_bytes(before)
         original = figures(read_profile(path))
         path.write_bytes(after)
-        tried += 1
         found = outcome(path)
+        read[way].append(isinstance(found, list))
         if isinstance(found, list):
             assert sorted(map(str, found)) == sorted(map(str, original)), seed
-            read += 1
-    assert tried > 5
-    assert read >= 0.8 * tried, f"{read} of {tried}"
+    assert {way: len(each) > 5 and sum(each) >= 0.8 * len(each) for way, each in read.items()} == (
+        dict.fromkeys(read, True)
+    )
 
 
-def test_a_packed_bomb_is_refused_early(tmp_path: Path) -> None:
-    path = tmp_path / "bomb.csv.gz"
-    line = b'"ID","Kernel Name","Metric Name","Metric Value"\n'
-    with gzip.open(path, "wb", compresslevel=9) as file:
-        file.write(line)
-        for _ in range(16):
-            file.write(b"\n" * 2**20)
-    assert path.stat().st_size < 70_000
+def test_what_is_too_large_for_a_profile_is_refused_early(tmp_path: Path) -> None:
+    head = b'"ID","Kernel Name","Metric Name","Metric Unit","Metric Value"\n'
+    row = b'"0","k","gpu__time_duration.sum","us","3"\n'
+    path = tmp_path / "packed.csv.gz"
+
+    def packed(*lines: bytes) -> int:
+        path.write_bytes(gzip.compress(b"".join((head, row, *lines))))
+        return path.stat().st_size
+
+    assert packed(b"\n" * 16 * 2**20) < 16 * 2**20 / 200
     with pytest.raises(DataFileError, match="more than 200 times its size"):
         read_profile(path)
-
-
-def test_a_line_without_end_is_refused(tmp_path: Path) -> None:
-    path = tmp_path / "line.csv"
-    path.write_bytes(b"a" * 5 * 2**20)
-    with pytest.raises(DataFileError, match="more than 4,194,304 characters"):
-        read_profile(path)
-
-
-def test_a_trace_nested_without_end_is_refused(tmp_path: Path) -> None:
-    path = tmp_path / "deep.json"
-    path.write_text('{"traceEvents": [{"a": ' + "[" * 200_000 + "]}")
-    with pytest.raises(DataFileError, match=r"nested too deeply|no JSON|ends within"):
-        read_profile(path)
+    # Three megabytes may be as empty as they like, and many lines that say something are none.
+    empty = (b" " * 1023 + b"\n") * 3 * 2**10
+    assert packed(empty) < len(empty) / 200
+    assert read_profile(path).kernels[0].seconds == 3e-6
+    noise = random.Random(1).randbytes(500_000).hex().encode()
+    lines = [b"==" + noise[at : at + 10_000] + b"\n" for at in range(0, 10**6, 10_000)]
+    assert packed(*5 * lines) > 5 * 2**20 / 200
+    assert read_profile(path).kernels[0].seconds == 3e-6
+    for name, content, words in (
+        ("line.csv", b"a" * 5 * 2**20, "more than 4,194,304 characters"),
+        (
+            "deep.json",
+            b'{"traceEvents": [{"a": ' + b"[" * 200_000 + b"]}",
+            r"nested too deeply|no JSON|ends within",
+        ),
+    ):
+        (tmp_path / name).write_bytes(content)
+        with pytest.raises(DataFileError, match=words):
+            read_profile(tmp_path / name)
 
 
 # Address space for the interpreter, its libraries and the reader: a file read whole would need

@@ -1,14 +1,18 @@
-"""The stopwatch, with a clock that says what it is told."""
+"""The stopwatch, with a clock that says what it is told; and the spread of what it measured."""
 
 from __future__ import annotations
 
+import math
+import random
 import sys
 from collections.abc import Iterator
+from types import SimpleNamespace
 
 import pytest
 
 from mlsim.errors import InvalidValueError
-from mlsim.profiling import Stopwatch, time_command, time_function, timed
+from mlsim.profiling import Spread, Stopwatch, stopwatch, time_command, time_function, timed
+from mlsim.profiling.spread import coverage
 from mlsim.profiling.stopwatch import Reading, Run
 
 
@@ -35,16 +39,12 @@ def test_the_parts_of_a_run() -> None:
     watch = Stopwatch(clock=Clocks((2.45, 0.43, 0.0)))
     with watch:
         pass
-    assert watch.last.wall == pytest.approx(2.45)
-    assert watch.last.waiting == pytest.approx(2.02)
+    assert (watch.last.wall, watch.last.waiting) == pytest.approx((2.45, 2.02))
     assert watch.last.cores == pytest.approx(0.43 / 2.45)
     assert str(watch) == "wall 2.45 s; user 430 ms; system 0 s; waiting 2.02 s; cores 0.18"
-
-
-def test_several_cores_at_once_leave_no_waiting() -> None:
+    # Several cores at once leave no waiting.
     run = Run(wall=1.0, user=1.9, system=0.1)
-    assert run.waiting == 0.0
-    assert run.cores == 2.0
+    assert (run.waiting, run.cores) == (0.0, 2.0)
 
 
 def test_warm_up_does_not_count() -> None:
@@ -57,23 +57,22 @@ def test_warm_up_does_not_count() -> None:
     said = str(found)
     assert said.startswith("len: 3 runs after 1 to warm up\n  wall")
     assert "2 s   1 s to 3 s" in said
+    with pytest.raises(InvalidValueError, match="part must be one of wall, user"):
+        found.spread("cpu")
+    for repeat, warm_up in ((0, 1), (-1, 0), (2.0, 1), (True, 0), (1, -1)):
+        with pytest.raises(InvalidValueError, match="is a whole number from"):
+            time_function(len, "abc", repeat=repeat, warm_up=warm_up)  # type: ignore[arg-type]
 
 
-def test_a_failed_block_is_no_run() -> None:
+def test_a_failed_block_is_no_run_and_a_watch_that_runs_is_not_started_again() -> None:
     watch = Stopwatch()
     with pytest.raises(KeyError), watch:
         raise KeyError
     with pytest.raises(InvalidValueError, match="nothing was timed"):
         _ = watch.last
-    with watch:
-        pass
-    assert len(watch.runs) == 1
-
-
-def test_a_watch_that_runs_is_not_started_again() -> None:
-    watch = Stopwatch()
     with watch, pytest.raises(InvalidValueError, match="runs already"), watch:
         pass
+    assert len(watch.runs) == 1
 
 
 def test_a_device_is_waited_for_on_both_sides() -> None:
@@ -99,38 +98,60 @@ def test_every_call_of_a_timed_function_is_a_run() -> None:
     assert len(factorial.watch.runs) == 1
 
 
-@pytest.mark.parametrize(("repeat", "warm_up"), [(0, 1), (-1, 0), (2.0, 1), (True, 0), (1, -1)])
-def test_counts_are_whole_numbers(repeat: int, warm_up: int) -> None:
-    with pytest.raises(InvalidValueError, match="is a whole number from"):
-        time_function(len, "abc", repeat=repeat, warm_up=warm_up)
-
-
-def test_a_part_is_named() -> None:
-    timing = time_function(len, "abc", repeat=1)
-    with pytest.raises(InvalidValueError, match="part must be one of wall, user"):
-        timing.spread("cpu")
-
-
-def test_a_program_is_timed_with_its_own_work() -> None:
-    # The work is that of another process: this one only waits.
-    found = time_command([sys.executable, "-c", "sum(range(2_000_000))"], repeat=2, warm_up=1)
-    assert len(found.runs) == 2
-    assert len(found.warm_up) == 1
+def test_a_program_is_timed_with_its_own_work(capfd: pytest.CaptureFixture[str]) -> None:
+    """The work is that of another process: this one only waits."""
+    command = [sys.executable, "-c", "print(sum(range(2_000_000)))"]
+    found = time_command(command, repeat=2, warm_up=1, quiet=True)
+    assert (len(found.runs), len(found.warm_up)) == (2, 1)
     assert all(run.user > 0 for run in found.runs)
-
-
-def test_a_failed_program_is_no_measurement() -> None:
-    with pytest.raises(InvalidValueError, match="ended with status 3 in run 1"):
-        time_command([sys.executable, "-c", "raise SystemExit(3)"])
-    with pytest.raises(InvalidValueError, match="can't be run"):
-        time_command(["no-such-program-anywhere"])
-    with pytest.raises(InvalidValueError, match="no command"):
-        time_command([])
-
-
-def test_what_a_program_prints_may_be_thrown_away(capfd: pytest.CaptureFixture[str]) -> None:
-    command = [sys.executable, "-c", "print('hello')"]
-    time_command(command, quiet=True)
     assert capfd.readouterr().out == ""
-    time_command(command)
+    time_command([sys.executable, "-c", "print('hello')"])
     assert capfd.readouterr().out.strip() == "hello"
+    for wrong, words in (
+        ([sys.executable, "-c", "raise SystemExit(3)"], "ended with status 3 in run 1"),
+        (["no-such-program-anywhere"], "can't be run"),
+        ([], "no command"),
+    ):
+        with pytest.raises(InvalidValueError, match=words):
+            time_command(wrong)
+
+
+def test_a_reading_adds_what_ended_children_took(monkeypatch: pytest.MonkeyPatch) -> None:
+    """User 2 + 5 and system 3 + 11, from either source."""
+    usage = [SimpleNamespace(ru_utime=u, ru_stime=s) for u, s in ((2, 3), (5, 11))]
+    unix = SimpleNamespace(RUSAGE_SELF=0, RUSAGE_CHILDREN=1, getrusage=usage.__getitem__)
+    taken = SimpleNamespace(user=2, system=3, children_user=5, children_system=11)
+    monkeypatch.setattr(stopwatch, "os", SimpleNamespace(times=lambda: taken))
+    for source in (unix, None):
+        monkeypatch.setattr(stopwatch, "resource", source)
+        found = stopwatch.now()
+        assert (found.user, found.system) == (7, 14), source
+
+
+# ---- the spread ----
+
+
+def test_coverage_by_hand_and_ranks_of_tables() -> None:
+    """Of 5 coins all alike 2/32; of 6 all alike 2/64; of 8 at most one head 2 * 9/256."""
+    hands = [(5, 1, 30 / 32), (6, 1, 62 / 64), (8, 2, 1 - 18 / 256), (1, 1, 0.0)]
+    for count, rank, chance in hands:
+        assert coverage(count, rank) == pytest.approx(chance)
+    for count, rank in ((6, 1), (8, 1), (9, 2), (12, 3), (15, 4)):
+        found = Spread.of(range(count))
+        assert (found.low, found.high) == (rank - 1, count - rank)
+        assert found.confidence >= 0.95 > coverage(count, rank + 1)
+    # Few values say how sure they are, and the median does not follow a slow run.
+    assert Spread.of([1.0, 2.0, 3.0]).confidence == pytest.approx(0.75)
+    assert Spread.of([10, 11, 12, 11, 10, 11, 90]).median == 11
+
+
+def test_the_interval_covers_the_true_median_as_often_as_it_says() -> None:
+    random_ = random.Random(7)
+    inside = 0
+    for _ in range(2000):
+        found = Spread.of(random_.expovariate(1.0) for _ in range(9))
+        inside += found.low <= math.log(2) <= found.high
+    assert inside / 2000 == pytest.approx(coverage(9, 2), abs=0.015)
+    for values in ([], [1.0, math.nan], [math.inf]):
+        with pytest.raises(InvalidValueError, match="finite values"):
+            Spread.of(values)

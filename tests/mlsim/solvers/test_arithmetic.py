@@ -12,6 +12,8 @@ import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
+import kept
+
 import mlsim.solvers
 from mlsim.quantities import VOCABULARY
 
@@ -170,40 +172,7 @@ def test_a_solver_computes_nothing_itself() -> None:
     assert not gone, "what is explained is gone"
 
 
-def found_in(line: str) -> set[str]:
-    return {name for name, *_ in arithmetic(f"def solve():\n    {line}")}
-
-
 def test_arithmetic_is_found_and_what_is_none_is_not() -> None:
-    some = """
-        return micro_batches * stage_time
-        return parameters // shards
-        total -= hidden
-        return sum(times)
-        return math.fsum(times)
-        return np.multiply(a, b)
-        return reduce(mul, sizes)
-        return values[2 * stage]
-        return tokens + 1
-        return len(devices) * rate
-        return a / b + ' in text'
-        return {'flops_per_multiply_add': 2.0}
-        known['tile_size'] = 128
-        return f'{tokens * bytes}'
-        return 2 ** depth
-    """
-    none = """
-        return equation(micro_batches, stage_time)
-        return 'a' + f'{b}' + ', '.join(names)
-        lines += [title, *rows]
-        return ' ' * width
-        return values[index + 1], range(count + 1)
-        return {'hop_latency': 0.0, 'tokens_per_step': 1.0}
-        return -value
-        return len(names) - len(shown)
-        return {'a', 'b'} - given, folder / 'file.toml'
-        return one | other
-    """
-    for lines, expected in ((some, {"solve"}), (none, set())):
-        cases = [line.strip() for line in lines.split("\n") if line.strip()]
-        assert [line for line in cases if found_in(line) != expected] == []
+    for name, lines in kept.blocks("solver_arithmetic.txt").items():
+        found = [bool(list(arithmetic(f"def solve():\n    {line}"))) for line in lines]
+        assert found == [name == "arithmetic"] * len(lines), name

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 import re
+from functools import partial
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from mlsim.equations import EQUATIONS
-from mlsim.errors import UnknownNameError
 from mlsim.quantities import term
 from mlsim.records.references import references
+from mlsim.solvers.derivation import as_card, as_markdown, as_note, as_text
 from mlsim.solvers.forward.configuration import GIVABLE
 from mlsim.units import text
 
@@ -22,20 +25,26 @@ def flat(shown: object) -> str:
 
 @pytest.mark.parametrize("estimate", ["roofline", "bound"])
 @pytest.mark.parametrize("batch", [1, 32])
-def test_rows_add_up_to_the_printed_latency(solve, estimate: str, batch: int) -> None:
+def test_rows_and_steps_lead_to_the_printed_latency(solve, estimate: str, batch: int) -> None:
+    """Rows add up; each equation gives the value beside it, of the operator that takes longest."""
     profile = solve(batch_size=batch, estimate=estimate)
     data = profile.explain().to_dict()
-    rows = data["operators"]
-    total = sum(row["repeats"] * row["roofline_time"]["value"] for row in rows)
-    assert total == pytest.approx(data["value"], rel=1e-12)
+    times = [row["repeats"] * row["roofline_time"]["value"] for row in data["operators"]]
+    assert sum(times) == pytest.approx(data["value"], rel=1e-12)
     assert data["value"] == pytest.approx(profile.value("latency"), rel=1e-12)
-    assert data["value"] == pytest.approx(profile.latency.to("s").magnitude, rel=1e-12)
     assert data["unit"] == "s"
-    for row in rows:
-        longer = max(row["compute_time"]["value"], row["memory_time"]["value"])
-        assert row["roofline_time"]["value"] == longer
-    first, _ = str(profile.explain()).split("\n", 1)
-    assert first == f"latency = {text(profile.value('latency'), 's')}"
+    shown = f"latency = {text(profile.value('latency'), 's')}\n"
+    assert str(profile.explain()).startswith(shown)
+    longest = data["operators"][times.index(max(times))]
+    values = {known["quantity"]: known["value"] for known in data["inputs"]}
+    values |= {name: cell["value"] for name, cell in longest.items() if isinstance(cell, dict)}
+    for step in data["steps"]:
+        equation = EQUATIONS[step["equation"]]
+        assert step["example"] == longest["name"]
+        if not equation.sums:
+            again = equation(*(values[name] for name in equation.inputs))
+            assert again == pytest.approx(step["value"], rel=1e-12)
+            assert step["value"] == values[step["quantity"]]
 
 
 def test_every_equation_value_unit_and_source_is_named(solve) -> None:
@@ -78,58 +87,10 @@ def test_figures_bring_their_sources(solve, a100, resnet) -> None:
     given = solve(precision="fp16").explain("memory_required").to_dict()["inputs"]
     origins = {known["quantity"]: known["origin"] for known in given}
     assert origins["bytes_per_parameter"] == "fp16: 16 bits"
+    assert "latency = 55.48 µs" in str(solve().latency.origin.how)
     listed = flat(str(solve().explain()).partition("\nSources\n")[2])
     for key in (bandwidth.source, resnet.source, "williams2009roofline"):
         assert f"[{key}] {references()[key].text()}" in listed
-
-
-def test_the_worked_operator_is_the_one_that_takes_longest(solve) -> None:
-    data = solve().explain().to_dict()
-    longest = max(data["operators"], key=lambda row: row["repeats"] * row["roofline_time"]["value"])
-    for step in data["steps"]:
-        assert step["example"] == longest["name"]
-        if step["quantity"] in longest:
-            assert step["value"] == longest[step["quantity"]]["value"]
-
-
-def test_a_step_can_be_recomputed_from_its_inputs(solve) -> None:
-    """With the values at hand, each equation gives the value beside it."""
-    data = solve(batch_size=16).explain().to_dict()
-    example = next(row for row in data["operators"] if row["name"] == data["steps"][0]["example"])
-    values = {known["quantity"]: known["value"] for known in data["inputs"]}
-    values |= {name: cell["value"] for name, cell in example.items() if isinstance(cell, dict)}
-    for step in data["steps"]:
-        equation = EQUATIONS[step["equation"]]
-        if not equation.sums:
-            again = equation(*(values[name] for name in equation.inputs))
-            assert again == pytest.approx(step["value"], rel=1e-12)
-
-
-def test_an_override_is_said_to_be_given(solve) -> None:
-    explanation = solve(memory_bandwidth="3 TB/s", bytes_moved="1 MB").explain()
-    data = explanation.to_dict()
-    origins = {known["quantity"]: known["origin"] for known in data["inputs"]}
-    assert origins["memory_bandwidth"] == origins["bytes_moved"] == "given"
-    assert "weight_bytes" not in {step["quantity"] for step in data["steps"]}
-    assert "memory_bandwidth = 3 TB/s (given)" in flat(explanation)
-
-
-def test_a_sum_of_what_is_given_adds_up(solve) -> None:
-    profile = solve(roofline_time="1 us")
-    data = profile.explain().to_dict()
-    assert data["value"] == pytest.approx(56e-6)
-    (step,) = data["steps"]
-    assert step["substituted"].count(" + ") == 26
-    terms = step["substituted"].split(" + ")
-    assert sum(float(each.removesuffix(" µs")) for each in terms) == pytest.approx(56)
-
-
-def test_the_bound_is_explained_for_the_network_as_one(solve) -> None:
-    data = solve(estimate="bound").explain().to_dict()
-    assert data["estimate"] == "bound"
-    (row,) = data["operators"]
-    assert row["name"] == "network"
-    assert row["roofline_time"]["value"] == data["value"]
 
 
 @pytest.mark.parametrize("estimate", ["roofline", "bound"])
@@ -153,26 +114,61 @@ def test_everything_can_be_explained(solve, name: str, estimate: str) -> None:
         assert step["source"]["text"] in flat(shown)
 
 
-def test_markdown_is_sound(solve) -> None:
-    markdown = solve().explain()._repr_markdown_()
-    assert markdown.startswith("**latency = 55.48 µs** — ResNet-50 v1.5 on NVIDIA A100")
-    assert r"$$t_\mathrm{mem} = \frac{D}{\beta}$$" in markdown
-    assert markdown.count("$$") % 2 == 0
-    tables = [line for line in markdown.splitlines() if line.startswith("|")]
-    widths = {line.replace(r"\|", "").count("|") for line in tables}
-    # Two tables: what is known (3 columns) and the operators (8).
-    assert widths == {4, 9}
-
-
-def test_an_unknown_quantity_is_refused(solve) -> None:
-    with pytest.raises(UnknownNameError, match="Did you mean 'latency'"):
-        solve().explain("latensy")
-    with pytest.raises(UnknownNameError, match="no result of a profile is called 'repeats'"):
-        solve().explain("repeats")
-
-
 def test_an_operator_that_waits_for_neither_is_compute_bound(solve) -> None:
     tied = solve(compute_time="1 ms", memory_time="1 ms").operators
     assert {row["bound"] for row in tied} == {"compute"}
     later = solve(compute_time="1 ms", memory_time="1.001 ms").operators
     assert {row["bound"] for row in later} == {"memory"}
+
+
+WRITTEN = Path(__file__).parents[2] / "fixtures" / "derivation.txt"
+ROOFLINE = {"key": "williams2009roofline", "text": "Williams, Roofline"}
+
+
+def known(name: str, value: float, origin: str) -> dict[str, Any]:
+    return {"quantity": name, "text": term(name).text(value), "origin": origin}
+
+
+def computed(quantity: str, formula: str, substituted: str, value: float) -> dict[str, Any]:
+    named = {"quantity": quantity, "equation": quantity, "formula": f"{quantity} = {formula}"}
+    return {**named, "substituted": substituted, "value": value, "example": "b", "source": ROOFLINE}
+
+
+def operator(name: str, repeats: int, time: float) -> dict[str, Any]:
+    work = {"flops": {"value": 5 * time}, "roofline_time": {"value": time}}
+    return {"name": name, "repeats": repeats, **work}
+
+
+def test_a_derivation_is_written_in_four_ways() -> None:
+    """2 x 3 + 20 x 1 + 1 x 2 = 28 s: `fixtures/derivation.txt` has what each way makes of it.
+
+    Of seven terms the first three and the last are shown; on a card the two operators that take
+    longest, 20 and 6 s; sources once each.
+    """
+    sources = "a | b, williams2009roofline, p. 2"
+    terms = " + ".join(f"{number} s" for number in range(1, 8))
+    about = {"model": "M", "model_source": "he2016resnet", "hardware": "H", "precision": "fp16"}
+    data: dict[str, Any] = {
+        **about,
+        "quantity": "latency",
+        "value": 28.0,
+        "estimate": "roofline",
+        "inputs": [known("peak_flops", 2.0, "given"), known("batch_size", 3.0, sources)],
+        "steps": [
+            computed("compute_time", "1 * flops / peak_flops", "6 FLOP / 2 FLOP/s", 3.0),
+            computed("latency", "total(roofline_time, repeats)", terms, 28.0),
+        ],
+        "operators": [operator("a", 2, 3.0), operator("b", 20, 1.0), operator("c", 1, 2.0)],
+    }
+    ways = (as_text, as_markdown, partial(as_card, most=2), lambda each: "\n".join(as_note(each)))
+    written = WRITTEN.read_text(encoding="utf-8").rstrip("\n").split("\n-----\n")
+    assert [way(data) for way in ways] == written
+    # Six terms are all shown; a band stands below the title; without operators is no table.
+    short = {**data, "operators": [], "band": {"low": 20.0, "high": 35.0, "words": "of 8 rows"}}
+    short["steps"] = [computed("latency", "total(a, b)", terms.removesuffix(" + 7 s"), 21.0)]
+    band = "Band: 20 s to 35 s, of 8 rows."
+    assert as_text(short).splitlines()[1:3] == ["M on H, fp16, roofline", band]
+    assert "1 s + 2 s + 3 s + 4 s + 5 s + 6 s" in as_card(short)
+    assert band in as_markdown(short)
+    assert "operator" not in as_markdown(short)
+    assert "he2016resnet" not in as_text(short)

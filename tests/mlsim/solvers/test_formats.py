@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import itertools
+from functools import partial
+
 import pytest
-from hypothesis import given, settings, strategies as st
 from own_chips import chip
+from sampled import sampled
 
 from mlsim import Engine, Hardware
 from mlsim.errors import InvalidValueError, UnknownNameError, UnsupportedPrecisionError
-from mlsim.precision import PRECISIONS, precision
+from mlsim.precision import precision
 from mlsim.solvers.formats import Formats, formats
+from mlsim.workloads.released import Released
 from mlsim.zoo.spaces import Models
 
 ANY = chip(bf16="1 TFLOP/s", fp8="2 TFLOP/s", int8="2 TOP/s", fp32="0.5 TFLOP/s")
 
 
 GROUPED = "int4 in groups of 128"
+PARTS, T = ("router", "experts", "gate"), "1 TFLOP/s"
 
 
 def names(found: Formats) -> tuple[str, str, str]:
@@ -72,20 +77,6 @@ def test_16_bits_are_what_the_device_has() -> None:
         assert names(found) == expected
 
 
-def test_one_format_set_apart_from_16_bits() -> None:
-    t4 = Hardware.find("T4")
-    assert names(formats(None, weights="int4", device=t4)) == (GROUPED, "fp16", "fp16")
-    assert names(formats(None, "fp32", "fp32", "fp16", device=t4)) == ("fp32", "fp32", "fp16")
-
-
-def test_a_service_is_in_16_bits_unless_told_otherwise() -> None:
-    for device, name in (("V100", "fp16"), ("T4", "fp16"), ("A100", "bf16")):
-        serving = Engine.serve(model="GPT2", hardware=device)
-        assert serving.service.formats.name == name
-        told = Engine.serve(model="GPT2", hardware=device, precision=name)
-        assert serving.value("generation_latency") == told.value("generation_latency")
-
-
 def test_a_product_takes_the_wider_of_its_factors() -> None:
     """Of matrices, of attention, and of what is kept wide."""
     wide, eight = ("bf16", "bf16", "bf16"), ("int8", "int8", "bf16")
@@ -102,11 +93,31 @@ def test_a_product_takes_the_wider_of_its_factors() -> None:
     ):
         found = formats(short, kv_cache=kv_cache).computing(ANY)
         assert tuple(each.name for each in found) == expected, (short, kv_cache)
+    # Of two that are as wide it is that of the activations; without bf16, fp16 is kept.
+    assert formats("bf16", weights="fp16").computing(ANY)[0].name == "bf16"
+    bare = formats("int8").computing(chip(fp16="1 TFLOP/s", int8="2 TFLOP/s"))
+    assert [each.name for each in bare] == ["int8", "int8", "fp16"]
 
 
-def test_a_device_without_bf16_keeps_in_fp16() -> None:
-    found = formats("int8").computing(chip(fp16="1 TFLOP/s", int8="2 TFLOP/s"))
-    assert tuple(each.name for each in found) == ("int8", "int8", "fp16")
+def test_what_was_released_is_taken_as_far_as_the_device_computes_in_it() -> None:
+    """Weights stay as they are; products, the cache and what is apart fall back to 16 bits."""
+    apart = tuple(zip(PARTS, map(precision, ("bf16", "fp8", "fp32")), strict=True))
+    said = {"activations": "fp8", "kv_cache": "int8", "operators": apart, "where": "a file"}
+    released = Released(weights=precision("nvfp4"), **said)
+    for device, activations, cache, router, of_each in (
+        (chip(bf16=T, fp8=T, fp32=T), "fp8", "bf16", "bf16", ["bf16", "fp8", "bf16"]),
+        (chip(fp16=T, int8=T), "fp16", "int8", "fp16", ["fp16"] * 3),
+    ):
+        found = formats(None, device=device, released=released)
+        assert names(found) == ("nvfp4", activations, cache)
+        assert [each.name for _, each in found.apart] == [router, "fp8", "fp32"]
+        computing = found.computing_apart(device)
+        assert [computing[name].name for name in PARTS] == of_each
+        assert found.why.endswith("as it was released (a file)")
+    # Where no device decides, all of it is taken; what is given takes its place.
+    assert names(formats(None, released=released)) == ("nvfp4", "fp8", "int8")
+    assert names(formats(None, kv_cache="fp8", released=released)) == ("nvfp4", "fp8", "fp8")
+    assert names(formats(None, activations="bf16", released=released)) == ("nvfp4", "bf16", "int8")
 
 
 def test_scales_shared_by_a_block_compute_as_their_values_do() -> None:
@@ -134,26 +145,6 @@ def test_8_bits_on_a_device_without_bf16() -> None:
     found = dict(zip(names, table.extra["peak_flops"], strict=True))
     assert found["queries, keys, values"] == t4.figure("int8").si
     assert found["attention"] == found["output layer"] == t4.figure("fp16").si
-
-
-def test_a_missing_peak_can_be_given() -> None:
-    serving = Engine.serve(model="GPT2", hardware="A100", precision="fp8", peak_flops="624 TFLOP/s")
-    assert serving.prefill.value("peak_flops") == 624e12
-    flops, time = (serving.prefill.value(f"total_{name}") for name in ("flops", "compute_time"))
-    assert time == pytest.approx(flops / 624e12, rel=1e-12)
-    # What the format takes in memory is known without it.
-    kept = Engine.serve(model="GPT2", hardware="H100", precision="fp8")
-    assert serving.value("memory_required") == kept.value("memory_required")
-
-
-def test_weights_and_cache_may_be_in_any_format() -> None:
-    for name in PRECISIONS:
-        if precision(name).bits > 16:
-            continue
-        asked = {"model": "GPT2", "hardware": "A100", "precision": "bf16"}
-        serving = Engine.serve(**asked, weights=name, kv_cache=name)
-        assert serving.feasible
-        assert serving.value("generation_latency") > 0
 
 
 # What a format takes in memory.
@@ -202,39 +193,16 @@ def test_a_router_stays_wide() -> None:
     assert row["router"]["bytes_moved"] == 2 * 4_096 * 8 + 512 * 4_104
 
 
-def test_a_cache_in_half_the_bits_is_half_as_large() -> None:
-    wide = Engine.serve(model="Llama3_8B", hardware="H100", batch_size=16)
-    narrow = Engine.serve(model="Llama3_8B", hardware="H100", batch_size=16, kv_cache="fp8")
-    assert narrow.value("cache_memory") == wide.value("cache_memory") / 2
-    assert narrow.value("weight_memory") == wide.value("weight_memory")
-    assert narrow.value("activation_memory") == wide.value("activation_memory")
-
-
-LADDER = ("int4", "mxfp4", "nvfp4", "int8", "bf16")
-
-
-@settings(max_examples=12)
-@given(
-    st.sampled_from(["Llama3_8B", "Mixtral_8x7B", "GPT_OSS_20B", "DeepSeek_V3"]),
-    st.sampled_from(["roofline", "bound"]),
-    st.integers(1, 256),
-    st.integers(1, 4000),
-)
-def test_more_bits_are_never_faster_or_smaller(
-    model: str, estimate: str, batch: int, prompt: int
-) -> None:
-    asked = {"model": model, "hardware": "H100", "batch_size": batch, "prompt_tokens": prompt}
-    for part in ("weights", "kv_cache"):
-        servings = [
-            Engine.serve(**asked, estimate=estimate, check_memory=False, **{part: name})
-            for name in LADDER
-        ]
-        for name in ("time_to_first_token", "time_per_output_token", "memory_required"):
-            values = [serving.value(name) for serving in servings]
-            assert values == sorted(values), (part, name)
-    # Nor is narrower arithmetic slower.
-    times = [
-        Engine.serve(**asked, precision=name, check_memory=False).value("generation_latency")
-        for name in ("fp8", "bf16", "fp32")
-    ]
-    assert times == sorted(times)
+def test_more_bits_are_never_faster_or_smaller() -> None:
+    """Nor is narrower arithmetic slower."""
+    models, sizes = ("Llama3_8B", "Mixtral_8x7B", "GPT_OSS_20B", "DeepSeek_V3"), (1, 17, 256)
+    ladder, whole = ("int4", "mxfp4", "nvfp4", "int8", "bf16"), ("fp8", "bf16", "fp32")
+    asked = itertools.product(models, ("roofline", "bound"), sizes, (1, 4000))
+    for model, estimate, batch, prompt in sampled(asked, 12):
+        ask = partial(Engine.serve, model=model, hardware="H100", check_memory=False)
+        ask = partial(ask, estimate=estimate, batch_size=batch, prompt_tokens=prompt)
+        for part, names in (("weights", ladder), ("kv_cache", ladder), ("precision", whole)):
+            found = [ask(**{part: name}) for name in names]
+            for name in ("time_to_first_token", "time_per_output_token", "memory_required"):
+                values = [each.value(name) for each in found]
+                assert values == sorted(values), (model, part, name)

@@ -12,7 +12,6 @@ from refusals import answered
 from mlsim import Cluster, Device, Engine, Hardware, Models, System, Systems
 from mlsim.errors import (
     InvalidValueError,
-    MlsimError,
     NotMeasuredError,
     UnitError,
     WrongKindError,
@@ -21,47 +20,33 @@ from mlsim.solvers.inputs import validate
 from mlsim.values import given as assumed, quantity
 
 QUOTES = ". Leave out the quotes."
-# What is no batch, and how its refusal ends.
-NO_COUNTS = (
-    *((0, "0."), (-1, "-1."), (1.5, "1.5."), (True, "True."), (False, "False."), (None, "None.")),
-    *(("8", "the text '8'" + QUOTES), ("8 sample", "the text '8 sample'" + QUOTES)),
-    *(("many", "the text 'many'" + QUOTES), (b"8", "the text b'8'" + QUOTES)),
-    *((float("nan"), "nan."), (float("inf"), "inf."), (-float("inf"), "-inf."), ({}, "{}.")),
-    *((3 + 0j, "(3+0j)."), ({1}, "{1}."), (10**400, f"{10**400}."), (np.bool_(True), "np.True_.")),
-    *((np.array(0), "array(0)."), (np.array(2.5), "array(2.5).")),
-    (quantity(1.5, "sample"), "1.5."),
-)
-NO_ENTRIES = (
-    *(([1, 2, 0], "2 of 3", "0."), ((1, 2.5), "1 of 2", "2.5."), ([1, None], "1 of 2", "None.")),
-    *(([1, "8"], "1 of 2", "the text '8'" + QUOTES), ([True], "0 of 1", "True.")),
-    ([np.nan], "0 of 1", "nan."),
-)
-NO_ARRAYS = (
-    (np.array([1, -3]), ", but entry 1 is -3."),
-    (np.array([0, 1, np.nan, 2, 2.5]), ", but entry 0 is 0 (and 2 more)."),
-    (np.array([[1, 2], [3, 1.5]]), ", but entry (1, 1) is 1.5."),
-    ([[1, 0], [2, 3]], ", but entry (0, 1) is 0."),
-    (quantity(np.array([1, 0]), "sample"), ", but entry 1 is 0."),
-    (np.array([True]), ", not bool values."),
-    (np.array(["a"]), ", not <U1 values."),
-    (np.array([1, None], dtype=object), ", not object values."),
-)
 
 
 def test_a_batch_that_cannot_be(solve) -> None:
+    """Those of a table, and what no file can hold."""
+    assert answered(solve, "inputs", "batches") == []
     whole = "batch_size must be a whole number from 1 up, not "
-    cases = [
-        *((given, whole + end) for given, end in NO_COUNTS),
-        *((given, f"entry {place}: {whole}{end}") for given, place, end in NO_ENTRIES),
+    held = "batch_size must hold whole numbers from 1 up"
+    for given, message in (
         *(
-            (given, f"batch_size must hold whole numbers from 1 up{end}")
-            for given, end in NO_ARRAYS
+            (b"8", f"{whole}the text b'8'{QUOTES}"),
+            (3 + 0j, f"{whole}(3+0j)."),
+            ({1}, f"{whole}{{1}}."),
         ),
-    ]
-    for kind, several in (("list", ([], range(0))), ("array", (np.array([]), [[]]))):
-        words = f"batch_size is an empty {kind}; give at least one value."
-        cases += [(given, words) for given in several]
-    for given, message in cases:
+        *((np.bool_(True), f"{whole}np.True_."), (np.array(2.5), f"{whole}array(2.5).")),
+        (quantity(1.5, "sample"), f"{whole}1.5."),
+        ((1, 2.5), f"entry 1 of 2: {whole}2.5."),
+        (range(0), "batch_size is an empty list; give at least one value."),
+        (np.array([]), "batch_size is an empty array; give at least one value."),
+        (np.array([0, 1, np.nan, 2, 2.5]), f"{held}, but entry 0 is 0 (and 2 more)."),
+        (np.array([[1, 2], [3, 1.5]]), f"{held}, but entry (1, 1) is 1.5."),
+        (quantity(np.array([1, 0]), "sample"), f"{held}, but entry 1 is 0."),
+        *(
+            (np.array([True]), f"{held}, not bool values."),
+            (np.array(["a"]), f"{held}, not <U1 values."),
+        ),
+        (np.array([1, None], dtype=object), f"{held}, not object values."),
+    ):
         with pytest.raises(InvalidValueError) as e:
             solve(batch_size=given)
         assert str(e.value) == message
@@ -69,8 +54,10 @@ def test_a_batch_that_cannot_be(solve) -> None:
         solve(batch_size=quantity(8, "s"))
     # Where a float no longer tells a number from the next.
     assert validate("batch_size", 2**53, whole=True) == 2**53
-    for given in (1e300, 2**60, [1, 1e300], 2**53 + 2):
-        with pytest.raises(InvalidValueError, match=r"at most 9,007,199,254,740,992, not|entry 1"):
+    for given in (1e300, 10**400, 2**60, [1, 1e300], 2**53 + 2):
+        with pytest.raises(
+            InvalidValueError, match=r"at most 9,007,199,254,740,992, not|entry 1|10{400}"
+        ):
             validate("batch_size", given, whole=True)
 
 
@@ -94,45 +81,18 @@ def test_a_batch_that_is_one_number_or_many(solve) -> None:
         assert profile.bottleneck.shape == shape
 
 
-def test_a_missing_peak_can_be_given(solve) -> None:
-    assert solve(precision="fp8", peak_flops="624 TFLOP/s").latency.magnitude > 0
-
-
 # A bandwidth, given for one solve or for a device of one's own.
 
 
-def by_solve(value: object) -> object:
-    return Engine.solve(model=Models.ResNet50, hardware=Hardware.Cloud.A100, memory_bandwidth=value)
-
-
-def by_device(value: object) -> object:
-    return Device(
-        "Mine", peak_flops={"fp16": "100 TFLOP/s"}, memory_bandwidth=value, memory_capacity="16 GB"
-    )
-
-
-def test_a_bandwidth_that_cannot_be() -> None:
-    name = "memory_bandwidth"
-    bare: tuple[object, ...] = (-1, 0, float("nan"), True, None, {}, "2")
-    in_tb = "a value in TB was given where B/s is expected."
-    cases: list[tuple[object, type[MlsimError], str]] = [
-        *((given, UnitError, f"{name} needs a unit: {given!r} could mean any") for given in bare),
-        (2e12, UnitError, "Give text such as '2 B/s', or a quantity."),
-        ("2 TB", UnitError, f"{name}: {in_tb}"),
-        ("2 TFLOP/s", UnitError, "a value in TFLOP/s was given where B/s is expected."),
-        ("2 XB/s", UnitError, f"{name}: unknown unit 'XB/s'"),
-        ("2 TB^", UnitError, f"{name}: 'TB^' is no unit"),
-        (quantity(2, "TB"), UnitError, in_tb),
-        ("fast", InvalidValueError, f"{name} must be a number and a unit such as '2 B/s'"),
-    ]
-    texts = [f"{number} TB/s" for number in (-1, 0, "nan", "inf")]
-    values = [quantity(number, "TB/s") for number in (-1, 0, float("nan"))]
-    cases += [(given, InvalidValueError, "positive") for given in (*texts, *values)]
-    for door in (by_solve, by_device):
-        for given, error, words in cases:
-            with pytest.raises(error) as e:
-                door(given)
-            assert words in str(e.value), given
+def test_a_bandwidth_that_cannot_be(solve) -> None:
+    own = partial(Device, "Mine", peak_flops={"fp16": "100 TFLOP/s"}, memory_capacity="16 GB")
+    for door in (solve, own):
+        assert answered(door, "inputs", "bandwidths") == []
+        for given in ("-1 TB/s", quantity(0, "TB/s"), quantity(float("nan"), "TB/s")):
+            with pytest.raises(InvalidValueError, match="positive"):
+                door(memory_bandwidth=given)
+        with pytest.raises(UnitError, match="a value in TB was given where B/s is expected"):
+            door(memory_bandwidth=quantity(2, "TB"))
 
 
 def test_what_can_not_be_asked_is_refused(solve) -> None:
@@ -164,11 +124,6 @@ def test_records_in_each_others_place(solve) -> None:
             with pytest.raises(WrongKindError, match=f"{name} must be {kind}") as e:
                 solve(**{name: given})
             assert str(e.value).endswith(f"not {given!r}.")
-
-
-def test_what_follows_model_and_hardware_is_given_by_name(resnet, a100) -> None:
-    with pytest.raises(TypeError, match="positional"):
-        Engine.solve(resnet, a100, 32)
 
 
 def test_calibrated_says_what_is_missing(solve) -> None:
@@ -234,3 +189,22 @@ def test_what_is_described_has_a_name() -> None:
         ):
             with pytest.raises(error, match="needs a name"):
                 make(name)
+
+
+def test_counts_begin_at_one_or_none_and_end_where_a_float_no_longer_counts() -> None:
+    count = partial(validate, "batch_size", whole=True)
+    for none in (0, 0.0, [0, 3], np.array([0, 3])):
+        assert np.ravel(count(none, zero=True))[0] == 0
+        with pytest.raises(InvalidValueError, match="from 1 up"):
+            count(none)
+    for wrong in (-1, [-1], np.array([-1]), 0.5, np.array([0.5])):
+        with pytest.raises(InvalidValueError, match="from 0 up"):
+            count(wrong, zero=True)
+    assert count(np.array([2.0**53])).tolist() == count([2**53]).tolist() == [2.0**53]
+    with pytest.raises(InvalidValueError, match="entry 1 is 9"):
+        count(np.array([1.0, 2.0**53 + 2]))
+    # A rate counts by the second, with or without a word for what is counted.
+    for rate in (quantity(20.0, "sample/s"), quantity(20.0, "1/s"), quantity(20.0, "1")):
+        assert validate("throughput", rate) == 20.0
+    with pytest.raises(UnitError):
+        count(quantity(20.0, "1/s"))

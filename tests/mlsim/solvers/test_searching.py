@@ -41,6 +41,7 @@ def test_elasticities_are_exponents_the_largest_first() -> None:
     table = elasticities(inputs.items(), lambda name: lambda x: 5 * x ** float(powers[name]))
     assert table.input.tolist() == ["batch_size", "memory_bandwidth", "peak_flops"]
     assert table.elasticity.tolist() == [3, -2, 0]
+    assert table.index.tolist() == [0, 1, 2]
     assert (table.value[0], table.unit.tolist()) == (7, ["sample", "B/s", "FLOP/s"])
     nothing = elasticities(inputs.items(), lambda _: partial(np.multiply, 0.0))
     assert nothing.elasticity.tolist() == [0, 0, 0]

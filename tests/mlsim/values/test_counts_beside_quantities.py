@@ -29,6 +29,13 @@ def test_per_cent_and_a_share_add_up_in_either_order() -> None:
     half, tenth = quantity(50.0, "%"), given(0.1, "a tenth")
     assert float((half + tenth).to("1").magnitude) == pytest.approx(0.6)
     assert float((half - tenth).to("1").magnitude) == pytest.approx(0.4)
+    fifth = given("20 %", "a fifth")
+    named = (fifth + tenth, tenth + fifth, fifth - tenth, tenth - fifth, fifth * tenth)
+    assert [each.name for each in named] == [
+        "a fifth + a tenth", "a tenth + a fifth", "a fifth − a tenth", "a tenth − a fifth",
+        "a fifth × a tenth",
+    ]  # fmt: skip
+    assert [each.si for each in named] == pytest.approx([0.3, 0.3, 0.1, -0.1, 0.02])
 
 
 def test_what_is_counted_may_be_left_out_where_values_are_compared() -> None:

@@ -14,7 +14,7 @@ import pytest
 
 from mlsim import Engine, Hardware, given
 from mlsim.errors import InvalidValueError, MlsimError, UnitError
-from mlsim.values import Origin, of_base, quantity, registry
+from mlsim.values import Origin, as_share, of_base, quantity, registry, scaled
 from mlsim.values.kinds import Quantity
 from mlsim.values.plain import Plain
 
@@ -124,6 +124,49 @@ def test_in_place_makes_another_value() -> None:
     total = kept = TIME
     total += ANOTHER
     assert (total.name, kept.name, kept.si) == ("t + u", "t", 0.06)
+    total -= TIME
+    assert (total.name, total.si) == ("t + u − t", pytest.approx(0.02))
+    total = TIME
+    total *= ANOTHER
+    assert (total.name, total.si) == ("t × u", pytest.approx(0.0012))
+    total /= ANOTHER
+    assert (total.name, total.si, kept.si) == ("t × u / u", pytest.approx(0.06), 0.06)
+
+
+def test_units_are_called_as_the_vocabulary_calls_them() -> None:
+    """Joules per second are watts, operations of any kind FLOP, and carbon keeps its name."""
+    energy, carbon = given("6 J", "energy"), given("3 kg_CO2e", "carbon")
+    made = (energy / ANOTHER, given("5 OP", "work"), given("5 OP", "work") / ANOTHER, carbon)
+    assert [each.base for each in made] == ["W", "FLOP", "FLOP/s", "kg_CO2e"]
+    assert (energy / ANOTHER).text == "300 W"
+    assert (carbon / energy).base == "kg_CO2e/J"
+    assert (carbon / given("2 token", "tokens")).base == "kg_CO2e/token"
+
+
+def test_what_memory_and_shares_are_made_of_they_stay() -> None:
+    """GiB are kept by sums and by products with what has no unit; a rate of them is in GB/s."""
+    held, moved = of_base(3 * 2**30, "memory"), of_base(5e9, "B")
+    for made in (held + moved, moved + held, held - moved, 2 * held, held * 2, held / 7, -held):
+        assert made.text.endswith("iB"), made
+    for made in (moved + moved, moved * 2, held / TIME, held * TIME):
+        assert "iB" not in made.text, made
+    share, other = of_base(0.5, "1", share=True), of_base(0.25, "1")
+    shown = (share + other, other + share, share - other, -share, other + other, share * other)
+    assert [each.text for each in shown] == ["75 %", "75 %", "25 %", "-50 %", "0.50", "0.12"]
+
+
+def test_a_share_is_a_part_of_a_whole() -> None:
+    """A whole is none, nor nothing: a ratio is in per cent between 0 and 1, or less 1."""
+    three, eight = given("3 GB", "three"), given("8 GB", "eight")
+    assert [(each / three).text for each in (three, 0 * three, -three)] == ["1", "0", "-1"]
+    assert (eight / three - 2).text == "0.67"
+    assert (1 + three / eight).text == "138 %"  # sums of shares are shares
+    assert (of_base(0.375, "1") - 1).text == "-0.62"
+    assert (A / 16).text == "0.50"
+    assert (as_share(eight, three).text, as_share(eight, three).name) == ("267 %", "eight / three")
+    assert [of_base(each, "1", share=True).text for each in (0.0041, 0.0149, 0.996, 1.0)] == [
+        "0.41 %", "1 %", "100 %", "100 %",
+    ]  # fmt: skip
 
 
 def test_the_origin_is_made_when_somebody_asks() -> None:
@@ -401,6 +444,9 @@ def test_an_assumption_is_given(value: Any, number: float, base: str, shown: str
     assert made.name == "mine"
     assert made.origin.brief.endswith(f", {CHOSEN}")
     assert given(value, "mine", because="a guess").origin.brief.endswith(", a guess")
+    assert given(3, "mine", unit="ms").si == 0.003
+    assert given("3 s", "mine", unit="ms").si == given(3, "mine").si == 3  # it has its own, or none
+    assert [scaled(each, "B/s").text for each in (7e12, 7e3)] == ["7 TB/s", "7 kB/s"]
 
 
 @pytest.mark.parametrize(
@@ -415,9 +461,12 @@ def test_an_assumption_is_given(value: Any, number: float, base: str, shown: str
         (("30 msx", "x"), "unknown unit 'msx' in '30 msx'"),
         ((3, ""), "say in words what 3 is: given(3, 'people')"),
         ((3, None), "say in words what 3 is"),
+        ((3, " "), "say in words what 3 is"),
+        ((math.inf, "x"), "x must be finite, not inf"),
+        ((3, "x", "ms"), "'ms' is a unit, and the third argument says where"),
     ],
 )
-def test_an_assumption_that_is_none_is_refused(asked: tuple[Any, Any], words: str) -> None:
+def test_an_assumption_that_is_none_is_refused(asked: tuple[Any, ...], words: str) -> None:
     with pytest.raises(MlsimError) as caught:
         given(*asked)
     assert words in str(caught.value)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from operator import attrgetter
 from typing import Any
 
 import pytest
 from training_runs import LAYERS, MIXTURE, TOKENS, WIDE, WORDS, gpt, train
 
-from mlsim import Models, Training
+from mlsim import Models, QLoRA, Training
 from mlsim.errors import InvalidValueError
 from mlsim.workloads.blocks import FeedForward
+from mlsim.workloads.exchanges import exchanges
 from mlsim.workloads.kernels import Kernel
 from mlsim.workloads.parallelism import Parallelism
 from mlsim.workloads.passes import Recipe
@@ -111,19 +113,15 @@ def test_each_kernel_runs_once_a_layer() -> None:
     assert not any("dropout" in name for name in rows(gpt(), attention="standard"))
 
 
-@pytest.mark.parametrize("attention", ["flash", "standard"])
-def test_selective_runs_again_what_lies_between_products(attention: str) -> None:
-    found = rows(gpt(), recompute="selective", attention=attention, dropout=True)
-    again = {name for name, row in found.items() if row.recompute_repeats}
+def test_what_runs_again() -> None:
+    """Selective: what lies between products; full: all layers, but not the output."""
     core = {"attention, products", "attention, softmax", "attention, dropout"}
-    assert again == (core if attention == "standard" else set())
-
-
-def test_full_runs_all_layers_again_but_not_the_output() -> None:
+    for attention, again in (("flash", set()), ("standard", core)):
+        found = rows(gpt(), recompute="selective", attention=attention, dropout=True)
+        assert {name for name, row in found.items() if row.recompute_repeats} == again
     found = rows(gpt(), recompute="full")
-    again = {name for name, row in found.items() if row.recompute_repeats}
-    forward = {name for name, row in found.items() if row.forward_repeats}
-    assert forward - again == {"output layer", "loss", "embedding"}
+    once = {name for name, row in found.items() if row.forward_repeats > row.recompute_repeats}
+    assert once == {"output layer", "loss", "embedding"}
 
 
 def test_tensor_parallelism_divides_products_and_not_norms() -> None:
@@ -159,6 +157,50 @@ def test_tokens_go_through_the_experts_that_they_meet() -> None:
     assert found["experts, up"].saved_elements == 2 * WIDE
 
 
+def test_an_adapter_is_two_products_and_four_on_the_way_back() -> None:
+    """Of rank 3 beside the last matrix of a layer, 256 x 64, which is frozen in few bits."""
+    found = rows(gpt(), adapters=QLoRA(rank=3, targets="down_proj"))
+    names = ("token_multiply_adds", "outputs", "parameters_streamed", "token_elements")
+    names += ("gradients_accumulated", "saved_elements", "row_tokens", "fixed_rows")
+    columns = attrgetter(*names)
+    wide, narrow = 3 * 256, 3 * 64
+    for name, numbers in {
+        "in": (wide, 3, wide, 256 + 3, 0, 0, 1, 0),
+        # It is added to what the matrix has written; its own input is kept.
+        "out": (narrow, 64, narrow, 3 + 64 + 64, 0, 3, 1, 0),
+        "out: input gradient": (narrow, 3, narrow, 3 + 64, 0, 0, 1, 0),
+        "out: weight gradient": (narrow, 64, 0, 3 + 64, narrow, 0, 0, 3),
+        "in: input gradient": (wide, 256, wide, 256 + 3 + 256, 0, 0, 1, 0),
+        "in: weight gradient": (wide, 3, 0, 256 + 3, wide, 0, 0, 256),
+    }.items():
+        row = found[f"adapter of down_proj, {name}"]
+        assert (row.kind, *columns(row)) == ("product", *numbers), name
+        assert (row.forward_repeats, row.backward_repeats) == (
+            (0, LAYERS) if "gradient" in name else (LAYERS, 0)
+        )
+    for name in ("dequantization", "dequantization again"):
+        row = found[f"feed-forward, down: {name}"]
+        assert (row.kind, row.parameters_dequantized) == ("elementwise", 256 * 64)
+    assert "feed-forward, down: weight gradient" not in found
+
+
+def test_what_devices_send_in_a_layer() -> None:
+    """Elements of a token, neighbours that it passes, forward, once more, and on the way back."""
+    columns = attrgetter("link_elements", "link_hops", "link_span", "link_stride", *(
+        f"{each}_repeats" for each in ("forward", "recompute", "backward")))  # fmt: skip
+    for sizes, model, again, told in (
+        # Three quarters of 64 numbers there and back; or in two halves, gathered once more.
+        ({"tensor": 4}, gpt(), True, (2 * 48, 6, 4, 1, 2, 2, 2)),
+        ({"tensor": 4, "sequence": True}, gpt(), False, (48, 3, 4, 1, 4, 0, 6)),
+        # Keys and values of all heads, 128 numbers, go round three others, and their gradients.
+        ({"context": 4}, gpt(), True, (3 * 128, 3, 4, 1, 1, 1, 2)),
+        # Of 28 pairs of eight experts, 13 have one on a given device of four.
+        ({"data": 4, "expert": 4}, MIXTURE, True, (3 * 13 / 28 * 64, 3, 4, 1, 2, 2, 2)),
+    ):
+        (sent,) = exchanges(model, Parallelism(**sizes), again=again)
+        assert columns(sent) == pytest.approx(told, rel=EXACT)
+
+
 def test_work_of_all_products_is_that_of_the_active_parameters() -> None:
     for name in ("Llama3_8B", "Mixtral_8x7B", "GPT_OSS_20B", "Gemma2_9B"):
         model = getattr(Models, name)
@@ -174,13 +216,6 @@ def test_a_pooler_of_one_token_is_not_counted_for_all() -> None:
     by_row = zip(run.value("flops"), run.run.table.operators, strict=True)
     done = sum(each * row.all_repeats for each, row in by_row) * run.value("micro_batches")
     assert done == pytest.approx(run.value("model_flops"), rel=1e-4)
-
-
-def test_a_spread_counts_its_devices() -> None:
-    parallelism = Parallelism(tensor=8, pipeline=4, data=3, context=2)
-    assert (parallelism.devices, parallelism.copies) == (192, 6)
-    assert str(Parallelism()) == "1 device"
-    assert str(Parallelism(tensor=8, sequence=True, shard="zero1")) == "TP8 sequence parallel zero1"
 
 
 def test_a_spread_that_does_not_divide_is_refused() -> None:

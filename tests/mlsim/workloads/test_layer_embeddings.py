@@ -16,7 +16,6 @@ from mlsim.workloads import layer_embeddings
 from mlsim.workloads.blocks import Attention, FeedForward
 from mlsim.workloads.language import Transformer
 from mlsim.workloads.parallelism import Parallelism
-from mlsim.workloads.recurrent import StateSpace
 
 HEADS: dict[str, Any] = {"heads": 2, "kv_heads": 1, "head_size": 2}
 MAKES, READS = Attention(**HEADS), Attention(**HEADS, shared_cache=True)
@@ -123,39 +122,15 @@ def test_it_is_read_by_both_and_written_by_one() -> None:
     assert "shared_cache_bytes" in {each["equation"] for each in told["steps"]}
 
 
-NEAR = Attention(**HEADS, window=8, shared_cache=True)
-STATE = StateSpace(heads=2, head_size=2, state_size=2, groups=1)
-
-
-@pytest.mark.parametrize(
-    ("changes", "words"),
-    [
-        ({"mixer_layers": ((2, READS),)}, "read 1 KV heads of 2 with no window, which no other"),
-        ({"mixer_layers": ((1, MAKES), (1, NEAR))}, "a window of 8, which no other layer caches"),
-        ({"attention": READS, "mixer_layers": ()}, "Give a mixer without shared_cache"),
-        ({"decoder": False}, "is an encoder: it has no cache to share"),
-        (
-            {"layers": 3, "mixer_layers": ((1, MAKES), (1, READS), (1, STATE))},
-            "share a cache beside layers with a state",
-        ),
-    ],
-)
-def test_layers_that_have_nothing_to_read_are_refused(changes: Any, words: str) -> None:
-    with pytest.raises(InvalidValueError, match=words):
-        sharing(**changes)
-
-
-def test_what_needs_keys_is_refused() -> None:
-    for more in ({"sinks": True}, {"chosen": 4}, {"values_from_keys": True}):
-        with pytest.raises(InvalidValueError, match="shared_cache: a layer that reads"):
-            Attention(**HEADS, shared_cache=True, **more)
-
-
 def test_what_is_not_counted_is_refused() -> None:
-    for model in (sharing(), tiny(layer_embedding=3)):
-        with pytest.raises(InvalidValueError, match="another stage; what would be sent is not"):
+    for model, sent, kept in (
+        (sharing(), "another stage; what would be sent is not", "an embedding of their own"),
+        (tiny(layer_embedding=3), "another stage; what would be sent", "an embedding of their own"),
+        (tiny(residual_streams=3), "which may lie on another", "several residual streams"),
+    ):
+        with pytest.raises(InvalidValueError, match=sent):
             Engine.serve(model=model, hardware="HGX_H100", pipeline_parallel=2)
-        with pytest.raises(WrongKindError, match="an embedding of their own"):
+        with pytest.raises(WrongKindError, match=kept):
             Engine.train(model=model, hardware="H100", global_batch=1)
 
 
@@ -183,13 +158,6 @@ def test_the_small_ones_are_their_released_files_and_configs(tmp_path: Path, siz
     assert told.operators() == model.operators()
     assert told.mixers == model.mixers
     assert told.model_cached_elements == model.model_cached_elements == elements
-
-
-def test_the_effective_parameters_of_the_name() -> None:
-    """Google: "2.3B effective (5.1B with embeddings)", of which 0.45 for pictures and sound."""
-    table = layer_embeddings.table_parameters(Models.Gemma4_E2B)
-    assert table == 262_144 * 35 * 256 == 2_348_810_240
-    assert round((Models.Gemma4_E2B.parameter_count - table) / 1e9, 1) == 2.3
 
 
 def test_a_config_may_have_experts_and_layer_embeddings(tmp_path: Path) -> None:

@@ -4,27 +4,28 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from refusals import answered
 
-from mlsim.errors import InvalidValueError
 from mlsim.workloads.lengths import Lengths, lengths, spread
+from mlsim.workloads.requests import Requests, at_once, at_rate, of_users
 
-# Words, kind and numbers, the mean, and how it is written again.
-READ = {
-    "512": ("fixed", (512.0,), 512, "512"),
-    "fixed 4096": ("fixed", (4096.0,), 4096, "4,096"),
-    "uniform 3 8": ("uniform", (3.0, 8.0), 5.5, "uniform 3 8"),
-    "exponential 37.5": ("exponential", (37.5,), 37.5, "exponential 37.5"),
-    "lognormal 300 0.8": ("lognormal", (300.0, 0.8), 300, "lognormal 300 0.8"),
-    "uniform 1 1": ("uniform", (1.0, 1.0), 1, "uniform 1 1"),
-    "10000000": ("fixed", (1e7,), 1e7, "10,000,000"),
+# Words, numbers, the mean, and kind and how it is written again.
+READ: dict[str, tuple[tuple[float, ...], float, str]] = {
+    "512": ((512,), 512, "fixed 512"),
+    "fixed 4096": ((4096,), 4096, "fixed 4,096"),
+    "uniform 3 8": ((3, 8), 5.5, "uniform 3 8"),
+    "exponential 37.5": ((37.5,), 37.5, "exponential 37.5"),
+    "lognormal 300 0.8": ((300, 0.8), 300, "lognormal 300 0.8"),
+    "uniform 1 1": ((1, 1), 1, "uniform 1 1"),
+    "10000000": ((1e7,), 1e7, "fixed 10,000,000"),
 }
 
 
 def test_lengths_in_words() -> None:
-    for words, (kind, numbers, mean, written) in READ.items():
+    for words, (numbers, mean, written) in READ.items():
         found = lengths(words)
-        assert found == Lengths(kind, numbers) == lengths(found)
-        assert (found.mean, str(found)) == (mean, written)
+        assert found == Lengths(written.split()[0], numbers) == lengths(found)
+        assert (found.mean, str(found)) == (mean, written.removeprefix("fixed "))
     assert lengths(7) == lengths(7.0) == lengths("7")
     assert [lengths(each).fixed for each in ("9", "uniform 4 4", "uniform 4 5")] == [True, True, 0]
     assert spread(lengths("uniform 3 8")) == lengths("uniform 3 8")
@@ -46,27 +47,53 @@ def test_what_is_drawn_has_the_mean_and_spread_that_were_asked_for() -> None:
     assert short.min() == 1
 
 
-@pytest.mark.parametrize(
-    ("value", "words"),
-    [
-        (0, "prompt_tokens must be a whole number from 1 to 10,000,000, or .*; not 0"),
-        (1.5, "not 1.5"),
-        (True, "not True"),
-        (10_000_001, "not 10000001"),
-        ("", "prompt_tokens '' is no length"),
-        ("512 8", "'512 8' is no length"),
-        ("nan", "'nan' is no length"),
-        ("lognorm 5 1", "is no length. Did you mean 'lognormal'"),
-        ("uniform 5", "uniform takes 2 number.s., least and most, such as 'uniform 100 900'"),
-        ("exponential x", "exponential takes 1 number.s., mean"),
-        ("uniform 8 3", "the least first"),
-        ("uniform 0 3", "lengths are from 1 to 10,000,000 tokens"),
-        ("uniform 1.5 3", "both ends are whole"),
-        ("exponential 0.9", "lengths are from 1"),
-        ("lognormal 300 0", "a spread is above 0"),
-        ("lognormal 300 20000000", "a spread is above 0"),
-    ],
-)
-def test_what_is_no_length(value: object, words: str) -> None:
-    with pytest.raises(InvalidValueError, match=words):
-        lengths(value)
+def test_what_is_no_length() -> None:
+    assert answered(lengths, "lengths") == []
+
+
+def test_requests_that_arrive_at_random() -> None:
+    two, many = lengths(2), {"count": 20_000, "seed": 17}
+    for burstiness in (0.25, 1, 4):
+        found = at_rate(5, lengths("uniform 50 150"), two, burstiness=burstiness, **many)
+        gaps = np.diff(found.arrived)
+        assert gaps.mean() == pytest.approx(0.2, rel=0.05)
+        assert gaps.std() / gaps.mean() == pytest.approx(burstiness**0.5, rel=0.05)
+        assert (found.settled, found.mean_output) == (2000, 2)
+        assert not found.alike
+    even = at_rate(4, two, two, count=20, burstiness=0, seed=1)
+    assert even.arrived.tolist() == pytest.approx([each / 4 for each in range(1, 21)])
+    assert (even.words, even.alike) == ("4 requests/s, evenly spaced", True)
+    once = at_once(3, two, two, seed=1)
+    assert (once.arrived.tolist(), once.words) == ([0, 0, 0], "3 requests at once")
+
+
+def test_requests_of_users() -> None:
+    asked = {"count": 30, "think_time": 2.0, "seed": 5}
+    told = of_users(3, lengths(100), lengths(20), **asked)  # type: ignore[arg-type]
+    assert (len(told), told.users, told.pause(7), told.in_step) == (30, 3, 2.0, True)
+    assert told.words == "3 users, 2 s between answer and request"
+    found = of_users(3, lengths(100), lengths(20), constant=False, **asked)  # type: ignore[arg-type]
+    # Users still ask while the last are answered; the means are met.
+    assert (len(found), found.followed, found.settled, found.in_step) == (33, 30, 3, False)
+    assert found.pauses is not None
+    assert found.pauses.mean() == pytest.approx(2)
+    assert found.arrived[:4].tolist() == [*found.pauses[:3], 0]
+    assert found.mean_prompt == pytest.approx(100, rel=0.01)
+    assert "lengths assumed lognormal, spread" in found.lengths
+
+
+def test_parts_of_requests() -> None:
+    count = np.arange(7)
+    found = Requests(count * 1.0, 10 * (count + 1), count + 1, users=5, settled=3, followed=7,
+                     think_time=2.0, pauses=count / 2)  # fmt: skip
+    part = found.part(1, 3)
+    assert (part.arrived.tolist(), part.users, part.settled, part.followed) == ([1, 4], 2, 1, 2)
+    assert (part.pause(1), part.prompt_tokens.tolist()) == (2.0, [20, 50])
+    cached = found.with_prefix(0.35)
+    assert cached.prefix_tokens.tolist() == [3, 7, 10, 14, 17, 21, 24]  # type: ignore[union-attr]
+    assert (cached.mean_prefix, found.mean_prefix) == (96 / 7, 0)
+    assert cached.prefix_share == pytest.approx(96 / 280)
+    assert found.with_prefix(1).prefix_tokens.tolist() == [*range(9, 70, 10)]  # type: ignore[union-attr]
+    short = found.within(45)
+    assert short.prompt_tokens.tolist() == [10, 20, 30, 40, 44, 44, 44]
+    assert short.output_tokens.tolist() == [1, 2, 3, 4, 1, 1, 1]

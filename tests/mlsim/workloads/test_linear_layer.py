@@ -67,6 +67,12 @@ def test_passes_by_hand() -> None:
         "depth_scale_share": 0.25,
         "cast_repeats": 1.0,
     }
+    blocks = cast("weight", "scale", reads=("fp32",), writes=(), scales=("3x5",), scale_bytes=30.0)
+    assert numbers(blocks) == {
+        "weight_element_bytes": 4.0,
+        "weight_scale_bytes": 2.0,
+        "cast_repeats": 1.0,
+    }
     plain = cast("weight", "read", reads=("fp32",), writes=())
     assert (plain.name, plain.scaled, plain.repeats) == ("weight: read", False, 1.0)
     forward = product("forward", MIXED, product_repeats=1.0)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from pathlib import Path
 from typing import Any
 
 import pytest
+from refusals import answered
 
 from mlsim.errors import DataFileError, InvalidValueError
 from mlsim.workloads.prefixes import cached_tokens
@@ -55,14 +57,28 @@ def test_a_small_cache_drops_what_nobody_used_for_longest(tmp_path: Path) -> Non
     # Only a beginning counts.
     write(path, [row(12, 1, 2, 3), row(12, 9, 2, 3), row(12, 1, 8, 3)])
     assert cached_tokens(path, 3, block_tokens=4).tolist() == [0, 0, 4]
-
-
-def test_a_larger_cache_never_finds_less(tmp_path: Path) -> None:
+    # A larger cache never finds less.
     rows = [row(16, each % 3, 10 + each % 5, 20 + each % 7, each) for each in range(60)]
-    path = write(tmp_path / "trace.jsonl", rows)
-    found = [cached_tokens(path, 60, each, block_tokens=4).sum() for each in (1, 4, 8, 16, 64, 500)]
-    assert found == sorted(found)
-    assert found[-1] == cached_tokens(path, 60, block_tokens=4).sum()
+    write(path, rows)
+    sums = [cached_tokens(path, 60, each, block_tokens=4).sum() for each in (1, 4, 8, 16, 64, 500)]
+    assert sums == sorted(sums)
+    assert sums[-1] == cached_tokens(path, 60, block_tokens=4).sum()
+
+
+def test_a_csv_file_has_the_columns_of_three_services(tmp_path: Path) -> None:
+    path, packed = tmp_path / "trace.csv", tmp_path / "trace.csv.gz"
+    days = ["2023-11-16 23:59:59.2500000", "2023-11-17 00:00:01.5000000"]
+    rows = [f"{day},{prompt},{prompt + 1}\n" for day, prompt in zip(days, (3, 5), strict=True)]
+    path.write_text("TIMESTAMP,ContextTokens,GeneratedTokens\n\n" + "".join(rows), "utf-8")
+    packed.write_bytes(gzip.compress(b"output_tokens,arrived,prompt_tokens\n4,7.5,3\n6,9.75,5\n"))
+    for each in (path, packed):
+        found = read_trace(each)
+        assert found.arrived.tolist() == pytest.approx([0, 2.25])
+        assert (found.prompt_tokens.tolist(), found.output_tokens.tolist()) == ([3, 5], [4, 6])
+        assert found.words == f"2 requests of {each.name}"
+        assert len(read_trace(each, most=1)) == 1
+    path.write_text("num_prefill_tokens,num_decode_tokens\n2,3\n2,3\n", "utf-8")
+    assert read_trace(path).arrived.tolist() == [0, 0]
 
 
 def test_a_csv_file_may_say_it_itself(tmp_path: Path) -> None:
@@ -79,30 +95,15 @@ def test_a_csv_file_may_say_it_itself(tmp_path: Path) -> None:
         cached_tokens(path, 2)
 
 
-@pytest.mark.parametrize(
-    ("line", "words"),
-    [
-        ("{", "line 2: no JSON"),
-        ("[1, 2]", "line 2: a request is an object"),
-        ('{"timestamp": 1, "input_length": 5}', "line 2: no output_length"),
-        ('{"timestamp": 1, "input_length": 0, "output_length": 5}', "line 2: input_length"),
-        ('{"timestamp": "x", "input_length": 5, "output_length": 5}', "line 2: timestamp"),
-        ('{"timestamp": NaN, "input_length": 5, "output_length": 5}', "line 2: timestamp"),
-        ('{"timestamp": 1, "input_length": 5, "output_length": 5}', "line 2: hash_ids"),
-        (json.dumps(row(5, 1, 2)), "line 2: 2 blocks of 512"),
-    ],
-)
-def test_a_hole_is_named(line: str, words: str, tmp_path: Path) -> None:
-    path = write(tmp_path / "trace.jsonl", [row(600, 1, 2)])
-    path.write_text(path.read_text("utf-8") + line + "\n", "utf-8")
-    with pytest.raises(DataFileError, match=words):
-        cached_tokens(path, len(read_trace(path)))
+def test_what_cannot_be_is_refused(tmp_path: Path) -> None:
+    def ask(line: str = "", csv: str | None = None, **given: Any) -> Any:
+        if csv is not None:
+            (tmp_path / "trace.csv").write_text(csv, "utf-8")
+            return read_trace(tmp_path / "trace.csv")
+        path = write(tmp_path / "trace.jsonl", [row(600, 1, 2)])
+        path.write_text(path.read_text("utf-8") + line + "\n", "utf-8")
+        return cached_tokens(path, len(read_trace(path)), **given)
 
-
-def test_what_is_no_number_of_blocks_is_refused(tmp_path: Path) -> None:
-    path = write(tmp_path / "trace.jsonl", EXAMPLE)
-    for given in ({"blocks": 0}, {"blocks": 1.5}, {"block_tokens": 0}):
-        with pytest.raises(InvalidValueError, match="whole number from 1"):
-            cached_tokens(path, 2, **given)  # type: ignore[arg-type]
+    assert answered(ask, "prefixes") == []
     with pytest.raises(InvalidValueError, match="no trace"):
         cached_tokens(tmp_path / "none.jsonl", 2)

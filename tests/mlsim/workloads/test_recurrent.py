@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from config_files import write
 from language_models import counts, tiny
 from real_configs import REAL
 
 from mlsim import load_config
-from mlsim.errors import InvalidValueError, WrongKindError
-from mlsim.workloads.blocks import Attention, Experts, FeedForward
+from mlsim.errors import WrongKindError
+from mlsim.workloads.blocks import Attention, Experts
 from mlsim.workloads.indexer import Indexer
 from mlsim.workloads.language import Transformer
 from mlsim.workloads.latent import LatentAttention
@@ -25,12 +25,6 @@ from mlsim.workloads.training_lowering import kernels
 SPACE = StateSpace(heads=4, head_size=2, state_size=3, groups=2)
 DELTA = DeltaRule(key_heads=2, heads=4, key_size=3, value_size=2)
 ALONE = Parallelism()
-
-
-def real(folder: Path, name: str) -> Transformer:
-    path = folder / "config.json"
-    path.write_text(json.dumps(REAL[name][0]), encoding="utf-8")
-    return load_config(path)
 
 
 def hybrid(**changes: object) -> Transformer:
@@ -47,6 +41,7 @@ def test_a_state_space_layer_by_hand() -> None:
     assert SPACE.parameters(hidden) == 5 * 32 + 8 * 5 + learned
     # 4 x 2 x 3 numbers of 4 B, and 3 earlier inputs of 20 channels of 2 B.
     assert SPACE.state_bytes() == 24 * 4 + 60 * 2
+    assert replace(SPACE, state_format="bf16").state_bytes() == 24 * 2 + 60 * 2
     rows = {each.name: each for each in SPACE.operators(hidden, ALONE)}
     state = rows["state"]
     # Into the state and out of it, and the convolution.
@@ -73,21 +68,13 @@ def test_devices_share_the_heads_of_a_state() -> None:
         for half, one in zip(halves, whole, strict=True):
             assert 2 * half.sequence_state == one.sequence_state
             assert 2 * half.token_multiply_adds == one.token_multiply_adds
-    with pytest.raises(InvalidValueError, match="does not divide the 4 state heads"):
-        hybrid().check_layout(Parallelism(tensor=8))
-
-
-def test_groups_that_are_too_few_stand_on_each_device() -> None:
+    # Groups that are too few stand on each device.
     one_group = replace(SPACE, groups=1)
     state = next(
         each for each in one_group.operators(4, Parallelism(tensor=2)) if each.sequence_state
     )
     # 2 heads of 2 x 3 numbers; 4 + 2 x 3 channels.
     assert state.sequence_state == 12 * 4 + 3 * 10 * 2
-
-
-def test_a_state_may_be_kept_in_fewer_bits() -> None:
-    assert replace(SPACE, state_format="bf16").state_bytes() == 24 * 2 + 60 * 2
 
 
 def test_only_attention_caches() -> None:
@@ -110,7 +97,7 @@ def test_work_of_a_state_does_not_grow_with_the_context() -> None:
 
 def test_a_real_hybrid_does_little_per_token_of_context(tmp_path: Path) -> None:
     """Nemotron-3-Nano: 6 of its 52 layers have attention, 32 heads of 128."""
-    model = real(tmp_path, "Nemotron-3-Nano-30B-A3B")
+    model = load_config(write(tmp_path, REAL["Nemotron-3-Nano-30B-A3B"][0]))
     grown = model.flop_count(1, 10_001) - model.flop_count(1, 10_000)
     assert grown == 6 * 2 * 2 * 32 * 128
     assert model.state_bytes_per_sequence == 23 * (4 * 64 * 64 * 128 + 2 * 3 * 6144)
@@ -207,27 +194,6 @@ def test_a_gate_a_wide_norm_and_values_of_keys() -> None:
     assert plain.parameters(8) - keyed.parameters(8) == 8 * 12
     # Values are kept all the same.
     assert keyed.cached_elements == plain.cached_elements
-
-
-# Refusals.
-
-ONE = Attention(heads=1, kv_heads=1, head_size=2)
-NEAR, FAR = replace(ONE, window=4), replace(ONE, window=8)
-
-
-@pytest.mark.parametrize(
-    ("mixers", "message"),
-    [
-        (((5, SPACE),), "mixer_layers gives a part to 5 of the 4 layers."),
-        (((3, SPACE), (2, ONE)), "mixer_layers has 5 layers, more than the 4 there are."),
-        (((1, NEAR), (1, FAR)), "layers with windows of 4 and 8 tokens"),
-        (((1, LATENT), (1, ONE)), "latent attention beside others with heads of their own"),
-    ],
-)
-def test_layers_that_don_t_fit_together_are_refused(mixers: tuple, message: str) -> None:
-    for feeds in (((4, FeedForward(size=8)),), ()):
-        with pytest.raises(InvalidValueError, match=message):
-            replace(tiny(layers=4), feed_layers=feeds, mixer_layers=mixers)
 
 
 def test_training_of_such_a_model_is_refused() -> None:

@@ -50,12 +50,9 @@ def test_a_page_is_read_out_piece_by_piece(books) -> None:
     assert (solution.section, solution.exercise) == ("Exercises", "exr-cups")
 
 
-def test_the_same_book_twice_has_moved_nothing(books) -> None:
+def test_a_number_in_a_sentence_a_row_an_output_and_a_solution(books) -> None:
     assert moved(*books) == []
     assert as_text([]) == "nothing moved"
-
-
-def test_a_number_in_a_sentence_a_row_an_output_and_a_solution(books) -> None:
     edit(books[1], ("3&nbsp;min", "4&nbsp;min"), ("<td>12</td>", "<td>13</td>"),
          ("<code>42</code>", "<code>43</code>"), ("7 cups", "9 cups"))  # fmt: skip
     found = moved(*books)
@@ -69,57 +66,48 @@ def test_a_number_in_a_sentence_a_row_an_output_and_a_solution(books) -> None:
         "    ~ Assam | [12 -> 13]",
     ]
     assert "  Exercises, exr-cups" in lines
-    assert lines[-1] == ("2 sentences, 1 table row, 1 output moved on 1 page; exercises touched: 1")
+    assert lines[-1] == "2 sentences, 1 table row, 1 output moved on 1 page; exercises touched: 1"
 
 
-def test_a_figure_that_was_drawn_anew(books) -> None:
-    (books[1] / "part" / "tea.svg").write_text("<svg><path/></svg>", encoding="utf-8")
-    (found,) = moved(*books)
-    assert found.piece.kind == "figure"
-    assert str(found) == "~ drawn anew: A curve that falls"
-    assert not found.only_numbers
-
-
-def test_words_that_came_and_went(books) -> None:
-    edit(books[1], ("Then it is ready.", ""), ("<tr><td>Sencha</td><td>8</td></tr>",
-         "<tr><td>Matcha</td><td>8</td></tr>"))  # fmt: skip
-    assert [str(each) for each in moved(*books)] == [
-        "- Then it is ready.",
-        "+ Matcha | 8",
-        "- Sencha | 8",
-    ]
-
-
-def test_pages_that_came_and_went(books) -> None:
-    old, new = books
-    (new / "part" / "tea.html").rename(new / "coffee.html")
-    found = moved(old, new)
-    assert {each.page for each in found if each.old is None} == {"coffee.html"}
-    assert {each.page for each in found if each.new is None} == {"part/tea.html"}
-
-
-def test_a_long_sentence_is_shown_around_what_changed(books) -> None:
-    words = " ".join(f"w{number}" for number in range(40))
-    edit(books[0], ("Then it is ready.", f"Then {words} are 5 of {words}."))
-    edit(books[1], ("Then it is ready.", f"Then {words} are 6 of {words}."))
-    (found,) = moved(*books)
-    assert str(found) == ("~ … w35 w36 w37 w38 w39 are [5 -> 6] of w0 w1 w2 w3 w4 …")
-
-
-def test_a_long_row_is_told_by_its_first_cell(books) -> None:
-    cells = "".join(f"<td>{number}</td>" for number in range(20))
-    edit(books[0], ("<td>Assam</td><td>12</td>", f"<td>Assam</td>{cells}<td>12</td>"))
-    edit(books[1], ("<td>Assam</td><td>12</td>", f"<td>Assam</td>{cells}<td>13</td>"))
-    (found,) = moved(*books)
-    assert str(found) == "~ Assam | … 17 | 18 | 19 | [12 -> 13]"
-
-
-def test_of_a_figure_in_both_looks_the_light_one_counts(books) -> None:
+def test_figures_words_and_pages_that_came_and_went(books) -> None:
+    """Of a figure in both looks the light one counts."""
+    new = books[1]
     light = '<img src="tea.svg" alt="A curve that falls">'
     for book in books:
         edit(book, (light, f'{light}<img class="dark-content" src="dark.svg" alt="A curve">'))
         (book / "part" / "dark.svg").write_text(f"<svg>{book}</svg>", encoding="utf-8")
     assert moved(*books) == []
+    (new / "part" / "tea.svg").write_text("<svg><path/></svg>", encoding="utf-8")
+    (found,) = moved(*books)
+    assert (found.piece.kind, found.only_numbers) == ("figure", False)
+    edit(new, ("Then it is ready.", ""), ("<tr><td>Sencha</td><td>8</td></tr>",
+         "<tr><td>Matcha</td><td>8</td></tr>"))  # fmt: skip
+    assert {str(each) for each in moved(*books)} == {
+        "- Then it is ready.",
+        "~ drawn anew: A curve that falls",
+        "+ Matcha | 8",
+        "- Sencha | 8",
+    }
+    (new / "part" / "tea.html").rename(new / "coffee.html")
+    went = moved(*books)
+    assert {each.page for each in went if each.old is None} == {"coffee.html"}
+    assert {each.page for each in went if each.new is None} == {"part/tea.html"}
+
+
+def test_what_is_long_is_shown_around_what_changed(books) -> None:
+    """A row begins with its first cell."""
+    words = " ".join(f"w{number}" for number in range(40))
+    cells = "".join(f"<td>{number}</td>" for number in range(20))
+    for book, number, cups in zip(books, (5, 6), (12, 13), strict=True):
+        edit(
+            book,
+            ("Then it is ready.", f"Then {words} are {number} of {words}."),
+            ("<td>Assam</td><td>12</td>", f"<td>Assam</td>{cells}<td>{cups}</td>"),
+        )
+    assert [str(each) for each in moved(*books)] == [
+        "~ … w35 w36 w37 w38 w39 are [5 -> 6] of w0 w1 w2 w3 w4 …",
+        "~ Assam | … 17 | 18 | 19 | [12 -> 13]",
+    ]
 
 
 def test_the_command_prints_text_or_data(books, capsys) -> None:
@@ -133,15 +121,14 @@ def test_the_command_prints_text_or_data(books, capsys) -> None:
     assert data["only_numbers"] is True
 
 
-def test_a_folder_without_pages_is_refused(books, tmp_path, capsys) -> None:
+def test_what_is_no_page_is_refused_and_broken_html_read_as_far_as_it_goes(
+    books, tmp_path, capsys
+) -> None:
     (tmp_path / "empty").mkdir()
     with pytest.raises(SourceError, match="there is no built page in"):
         moved(books[0], tmp_path / "empty")
     assert main(["moved", str(books[0]), str(tmp_path / "nowhere")]) == 1
     assert "Build the book before and after a change" in capsys.readouterr().err
-
-
-def test_a_page_of_broken_html_is_read_as_far_as_it_goes(books) -> None:
     path = books[1] / "part" / "tea.html"
     path.write_text("<main><p>One.</p></div></section><p>Two</main><p>Outside", encoding="utf-8")
     assert [each.text for each in read_out(path)] == ["One.", "Two"]

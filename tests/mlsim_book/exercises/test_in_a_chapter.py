@@ -42,6 +42,13 @@ def test_in_a_chapter(make_book: Callable[..., Path]) -> None:
         CellError, match=r"^x\.exercises\.toml:12: the wrong path(.*\n)+.*index\.qmd:7"
     ):
         execute_pages(project, Problems())
+    # a wrong id in a run names the page, too, and the nearest
+    (root / "index.qmd").write_text("# A\n\n" + CELL.format('"double", "dubble"'))
+    file.write_text(TEXT, encoding="utf-8")
+    with pytest.raises(CellError, match=r"no exercise or self-check 'dubble'(.*\n)+") as caught:
+        execute_pages(load_project(root, Problems()), Problems())
+    assert "Did you mean 'double'?" in str(caught.value)
+    assert "index.qmd:7" in str(caught.value)
 
 
 def test_a_run_in_one_cell_is_as_its_exercises_in_cells_of_their_own(
@@ -71,19 +78,8 @@ def test_a_run_in_one_cell_is_as_its_exercises_in_cells_of_their_own(
     assert one_cells == run_cells
 
 
-def test_a_wrong_id_in_a_run_names_the_page_and_the_nearest(make_book: Callable[..., Path]) -> None:
-    root = make_book(index_qmd="# A\n\n" + CELL.format('"double", "dubble"'))
-    (root / "x.exercises.toml").write_text(TEXT, encoding="utf-8")
-    with pytest.raises(CellError, match=r"no exercise or self-check 'dubble'(.*\n)+") as caught:
-        execute_pages(load_project(root, Problems()), Problems())
-    assert "Did you mean 'double'?" in str(caught.value)
-    assert "index.qmd:7" in str(caught.value)
-
-
-@pytest.mark.parametrize(("given", "said"), [("questions", "list of paths"), ("[q]", "no folder")])
-def test_settings_that_name_no_folder(
-    make_book: Callable[..., Path], given: str, said: str
-) -> None:
-    root = make_book(f"mlsim-book:\n  exercises: {given}\n", index_qmd="# A\n")
-    with pytest.raises(SourceError, match=said):
-        exercise_files(load_project(root, Problems()), ["index.qmd"])
+def test_settings_that_name_no_folder(make_book: Callable[..., Path]) -> None:
+    for given, said in (("questions", "list of paths"), ("[q]", "no folder")):
+        root = make_book(f"mlsim-book:\n  exercises: {given}\n", index_qmd="# A\n")
+        with pytest.raises(SourceError, match=said):
+            exercise_files(load_project(root, Problems()), ["index.qmd"])

@@ -95,13 +95,10 @@ def test_a_professors_afternoon(
     assert "Texts to be marked, in hand/: 2." in page
     # points by hand, in Excel's way; and a decision
     sheet = week / "hand" / "why-a-lid.csv"
-    table = [row.split(",") for row in sheet.read_text("utf-8-sig").splitlines()]
-    assert table[0][:4] == ["row", "student", "answer", "Reason (2)"]
-    text = sheet.read_text("utf-8-sig").replace(
-        "'=It is warm,,", "'=It is warm,1,Look at the steam."
-    )
-    text = text.replace('the heat.",,', 'the heat.",2,')
-    sheet.write_bytes(text.encode("utf-8"))
+    text = sheet.read_text("utf-8-sig")
+    assert text.startswith("row,student,answer,Reason (2),")
+    text = text.replace("'=It is warm,,", "'=It is warm,1,Look at the steam.")
+    sheet.write_bytes(text.replace('the heat.",,', 'the heat.",2,').encode("utf-8"))
     (week / "overrides.csv").write_text(
         "student,question,points,why\nAlan Turing,sort-them,1,Showed it in class\n"
         "0817,boil,0.5,File was broken; told me in time\n"
@@ -118,6 +115,9 @@ def test_a_professors_afternoon(
         "Ada Lovelace": "6", "Alan Turing": "3", "Grace Hopper": "0.5", "José Núñez": "0",
     }  # fmt: skip
     assert "sort-them: 1, Showed it in class" in found["Alan Turing"]["notes"]
+    judged = rows(week / "results" / "results.csv")["Alan Turing"]
+    assert (judged["boil: verdict"], judged["of"]) == ("wrong path", "6")
+    assert "wrong path" in (week / "results" / "mistakes.csv").read_text("utf-8")
     pages = {each.name: each.read_text("utf-8") for each in (week / "results/feedback").iterdir()}
     (alan,) = [each for name, each in pages.items() if "Alan" in name]
     assert "Look at the steam." in alan
@@ -167,15 +167,17 @@ def test_who_enrols_late_moves_nobody(
     assert {name: after.students[name] for name in whole} == whole
     # once more changes nothing; another seed or other questions are refused
     text = (week / "key.json").read_text()
-    assert main([*assign, "--variant-by", str(listed), "--add"]) == 0
+    more = ["--variant-by", str(listed), "--add"]
+    assert main([*assign, *more]) == 0
     assert (week / "key.json").read_text() == text
-    capsys.readouterr()
-    assert main([*assign, "--variant-by", str(listed), "--add", "--seed", "z"]) == 1
-    assert "would give other numbers to" in capsys.readouterr().err
-    wanted = [*assign[:1], "boil", *assign[2:], "--variant-by", str(listed), "--add"]
-    assert main(wanted) == 1
-    assert "are not those of this assignment" in capsys.readouterr().err
-    assert main([*assign, "--add"]) == 1
+    for wrong, words in [
+        ([*assign, *more, "--seed", "z"], "would give other numbers to"),
+        (["assign", "boil", *assign[2:], *more], "are not those of this assignment"),
+        ([*assign, "--add"], ""),
+    ]:
+        capsys.readouterr()
+        assert main(wrong) == 1
+        assert words in capsys.readouterr().err
     assert (week / "key.json").read_text() == text
     # what was handed in before is graded with the numbers that it was given
     assert main(["grade", str(week)]) == 0

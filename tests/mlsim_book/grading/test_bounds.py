@@ -75,17 +75,20 @@ def test_folders_in_folders(tmp_path: Path) -> None:
 
 
 def test_bytes_of_a_notebook_and_of_a_table(tmp_path: Path) -> None:
-    place = tmp_path / "hw"
-    place.mkdir()
-    for size, words in [(64_000_000, ""), (64_000_001, "the file is larger than 64 MB")]:
-        with (place / "a.ipynb").open("wb") as file:
+    (tmp_path / "hw").mkdir()
+    for path, size, words in [
+        (tmp_path / "hw" / "a.ipynb", 64_000_000, ""),
+        (tmp_path / "hw" / "a.ipynb", 64_000_001, "the file is larger than 64 MB"),
+        (tmp_path / "a.csv", 32_000_000, "no table of text"),
+        (tmp_path / "a.csv", 32_000_001, "larger than 32 MB"),
+    ]:
+        with path.open("wb") as file:
             file.truncate(size)
-        assert read_submission(find_submissions(place).handed[0])[1] == words
-    for size, words in [(32_000_000, "no table of text"), (32_000_001, "larger than 32 MB")]:
-        with (tmp_path / "a.csv").open("wb") as file:
-            file.truncate(size)
-        with pytest.raises(SourceError, match=words):
-            read_table(tmp_path / "a.csv")
+        if path.suffix == ".ipynb":
+            assert read_submission(find_submissions(path.parent).handed[0])[1] == words
+        else:
+            with pytest.raises(SourceError, match=words):
+                read_table(path)
 
 
 def test_notebooks_of_one_zip_and_letters_of_a_name(tmp_path: Path) -> None:

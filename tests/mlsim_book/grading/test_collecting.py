@@ -6,8 +6,10 @@ import contextlib
 import json
 import os
 import random
+import re
 import stat
 import time
+import tomllib
 import tracemalloc
 import unicodedata
 from collections.abc import Mapping
@@ -16,7 +18,7 @@ from pathlib import Path
 
 import pytest
 import zips
-from kept import text
+from kept import FIXTURES, text
 
 from mlsim_book.cli import main
 from mlsim_book.errors import SourceError
@@ -72,6 +74,9 @@ def students(found: Collected) -> dict[str, str]:
     return {name: whose.student for name, whose in matched(found).items()}
 
 
+WHOSE = tomllib.loads((FIXTURES / "cases" / "whose_files.toml").read_text(encoding="utf-8"))
+
+
 # -------------------------------------------------------------------- as platforms do
 MOODLE = {
     "Ada Lovelace_998_assignsubmission_file_/Week 2.ipynb": "Ada Lovelace",
@@ -84,95 +89,41 @@ MOODLE = {
 
 
 @pytest.mark.parametrize("how", ["folder", "zip", "zip in a folder", "zip with a folder around"])
-@pytest.mark.parametrize("form", ["NFC", "NFD"])
-def test_moodle(tmp_path: Path, how: str, form: str) -> None:
-    files = {unicodedata.normalize(form, name): NOTEBOOK for name in MOODLE}
+def test_moodle(tmp_path: Path, how: str) -> None:
     text = "Ada Lovelace_998_assignsubmission_onlinetext_/onlinetext.html"
-    if how == "folder":
-        place = folder(tmp_path, *files, text)
-    else:
-        around = "CS1-Week 2-4711/" if how == "zip with a folder around" else ""
-        within = tmp_path / "in"
-        within.mkdir()
-        data = {around + name: data for name, data in {**files, text: b"<p>"}.items()}
-        place = zips.write(within / "CS1-Week 2-4711.zip", data)
-        place = within if how == "zip in a folder" else place
-    found = find_submissions(place)
-    said = {Path(name).name: student for name, student in students(found).items()}
-    assert said == {Path(name).name: student for name, student in MOODLE.items()}
-    assert all(whose.by == "platform" for whose in matched(found).values())
-    assert [each.reason for each in found.passed] == ["no notebook (.ipynb)"]
+    around = "CS1-Week 2-4711/" if how == "zip with a folder around" else ""
+    for form in ("NFC", "NFD"):
+        names = [unicodedata.normalize(form, around + name) for name in (*MOODLE, text)]
+        if how == "folder":
+            place = folder(tmp_path / form, *names)
+        else:
+            within = folder(tmp_path / form, *([] if how == "zip in a folder" else ["other/x"]))
+            within.mkdir(parents=True, exist_ok=True)
+            place = zips.write(within / "CS1-Week 2-4711.zip", dict.fromkeys(names, NOTEBOOK))
+            place = within if how == "zip in a folder" else place
+        found = find_submissions(place)
+        said = {Path(name).name: student for name, student in students(found).items()}
+        assert said == {Path(name).name: student for name, student in MOODLE.items()}
+        assert all(whose.by == "platform" for whose in matched(found).values())
+        assert [each.reason for each in found.passed] == ["no notebook (.ipynb)"]
 
 
-def test_moodle_with_blind_marking_is_known_by_the_worksheet(tmp_path: Path) -> None:
-    found = find_submissions(folder(tmp_path, "Participant_4711_assignsubmission_file_/x.ipynb"))
-    assert set(students(found).values()) == {"Ada Lovelace"}
-    found = find_submissions(folder(tmp_path / "b", "Participant_9_assignsubmission_file_/x.ipynb"))
-    (whose,) = matched(found, {found.handed[0].name: "Ann Lee"}).values()
-    assert (whose.student, whose.by) == ("Ann Lee", "notebook")
-
-
-def test_canvas(tmp_path: Path) -> None:
-    place = folder(
-        tmp_path,
-        "lovelaceada_4711_801_Week 2.ipynb",
-        "lovelaceada_LATE_4711_905_Week 2-2.ipynb",
-        "garcíamárquezjosé_881_802_a_b-c.ipynb",
-        "leeann_LATE_882_803_Ada Lovelace.ipynb",
-        "obrienpat_883_804_x.ipynb",
-        "müllerjörg_884_805_text.html",
-    )
-    found = find_submissions(place)
-    assert students(found) == {
-        "lovelaceada_4711_801_Week 2.ipynb": "Ada Lovelace",
-        "lovelaceada_LATE_4711_905_Week 2-2.ipynb": "Ada Lovelace",
-        "garcíamárquezjosé_881_802_a_b-c.ipynb": "José García Márquez",
-        "leeann_LATE_882_803_Ada Lovelace.ipynb": "Ann Lee",
-        "obrienpat_883_804_x.ipynb": "O'Brien, Pat",
-    }
-    first, again = (each.claim for each in found.handed if "lovelace" in each.name)
-    assert first is not None
-    assert again is not None
-    assert (first.late, first.attempt, first.order) == (False, 0, 801)
-    assert (again.late, again.attempt, again.order) == (True, 2, 905)
-    assert [each.name for each in found.passed] == ["müllerjörg_884_805_text.html"]
-
-
-def test_a_zip_of_canvas_with_zips_of_students(tmp_path: Path) -> None:
-    inner = zips.zipped({"hw.ipynb": NOTEBOOK, "old/hw.ipynb": NOTEBOOK})
-    files = {"leeann_882_803_mine.zip": inner, "lovelaceada_881_802_hw.ipynb": NOTEBOOK}
-    found = find_submissions(zips.write(tmp_path / "submissions.zip", files))
-    assert students(found) == {
-        "leeann_882_803_mine.zip/hw.ipynb": "Ann Lee",
-        "leeann_882_803_mine.zip/old/hw.ipynb": "Ann Lee",
-        "lovelaceada_881_802_hw.ipynb": "Ada Lovelace",
-    }
-
-
-def test_canvas_names_that_fit_two_are_told_by_the_number_or_nobody(tmp_path: Path) -> None:
-    twins = Roster((Student("Lee, Anna", ids=("5",)), Student("Leean, Na", ids=("6",))))
-    place = folder(tmp_path, "leeanna_5_11_a.ipynb", "leeanna_7_12_b.ipynb", "zoe_8_13_c.ipynb")
-    by_number, by_name, unknown = matched(find_submissions(place), roster=twins).values()
-    assert by_number.student == "Lee, Anna"
-    assert by_name.student == ""
-    assert by_name.candidates == ("Lee, Anna", "Leean, Na")
-    assert unknown.undecided == "Canvas says zoe, who is not on the class list"
-
-
-def test_canvas_with_anonymous_grading_leaves_the_notebooks_word(tmp_path: Path) -> None:
-    names = ["LATE_anon_Zz1_21_hw.ipynb", "anon_aB2_22_Ada Lovelace.ipynb"]
-    found = find_submissions(folder(tmp_path, *names))
-    late, other = (each.claim for each in found.handed)
-    assert late is not None
-    assert other is not None
-    assert (late.late, late.name, other.late, other.name) == (True, "", False, "")
-    said = matched(found, dict(zip(names, ["Ann Lee", ""], strict=True)))
-    assert [each.student for each in said.values()] == ["Ann Lee", ""]
-
-
-def test_what_only_looks_like_canvas(tmp_path: Path) -> None:
-    place = folder(tmp_path, "hw_2026_11_ann_lee.ipynb", "hw_2026_11_ada_lovelace.ipynb")
-    assert list(students(find_submissions(place)).values()) == ["Ada Lovelace", "Ann Lee"]
+def test_whose_files_are(tmp_path: Path) -> None:
+    for number, case in enumerate(WHOSE["folder"]):
+        passed = case.get("passed", [])
+        found = find_submissions(folder(tmp_path / str(number), *case["whose"], *passed))
+        assert [each.name for each in found.passed] == passed
+        listed = (Student(name, ids=(own,)) for name, own in case.get("class", ()))
+        roster = Roster(tuple(listed)) if "class" in case else CLASS
+        said = matched(found, case.get("inside"), roster)
+        assert {
+            name: each.student or [each.undecided, *each.candidates] for name, each in said.items()
+        } == case["whose"], case["name"]
+        claims = {each.name: each.claim for each in found.handed if each.claim}
+        assert {name for name, each in claims.items() if each.late} == {*case.get("late", ())}
+        for name, counted in case.get("attempts", {}).items():
+            assert [claims[name].attempt, claims[name].order] == counted
+        assert {each.by for each in said.values()} >= {*case.get("by", ())}
 
 
 METADATA = text("submission_metadata.yml")
@@ -180,17 +131,13 @@ METADATA = text("submission_metadata.yml")
 
 @pytest.mark.parametrize("around", ["", "assignment_55_export/"])
 def test_gradescope(tmp_path: Path, around: str) -> None:
-    place = zips.write(
-        tmp_path / "export.zip",
-        {
-            f"{around}submission_metadata.yml": METADATA,
-            f"{around}submission_101/hw.ipynb": NOTEBOOK,
-            f"{around}submission_102/Ada Lovelace.ipynb": NOTEBOOK,
-            f"{around}submission_103/hw.ipynb": NOTEBOOK,
-            # a student's own list says nothing
-            f"{around}submission_101/submission_metadata.yml": METADATA,
-        },
-    )
+    files = {
+        "submission_metadata.yml": METADATA, "submission_101/hw.ipynb": NOTEBOOK,
+        "submission_102/Ada Lovelace.ipynb": NOTEBOOK, "submission_103/hw.ipynb": NOTEBOOK,
+        # a student's own list says nothing
+        "submission_101/submission_metadata.yml": METADATA,
+    }  # fmt: skip
+    place = zips.write(tmp_path / "x.zip", {around + name: data for name, data in files.items()})
     found = find_submissions(place)
     matcher = Matcher([], CLASS)
     said = [
@@ -205,13 +152,11 @@ def test_gradescope(tmp_path: Path, around: str) -> None:
     assert len({each.key for each in found.handed}) == 4
 
 
-@pytest.mark.parametrize(
-    "text", ["[", "a: &x [*x]", "submission_101: 3", "- 1", "\0", "x: {:submitters: 3}"]
-)
-def test_gradescope_lists_that_say_nothing(tmp_path: Path, text: str) -> None:
-    files = {"submission_metadata.yml": text, "submission_101/Ann Lee.ipynb": NOTEBOOK}
-    found = find_submissions(zips.write(tmp_path / "x.zip", files))
-    assert list(students(found).values()) == ["Ann Lee"]
+def test_gradescope_lists_that_say_nothing(tmp_path: Path) -> None:
+    for said in ["[", "a: &x [*x]", "submission_101: 3", "- 1", "\0", "x: {:submitters: 3}"]:
+        files = {"submission_metadata.yml": said, "submission_101/Ann Lee.ipynb": NOTEBOOK}
+        found = find_submissions(zips.write(tmp_path / "x.zip", files))
+        assert list(students(found).values()) == ["Ann Lee"], said
 
 
 # ------------------------------------------------------------------ as people name them
@@ -240,35 +185,6 @@ def test_names_in_names_and_addresses_in_addresses(tmp_path: Path) -> None:
         "Joerg Mueller.ipynb": (),  # the list has it so, too
         "Jorg Muller.ipynb": ("taken for Müller, Jörg, whose name has accents",),
     }
-
-
-def test_candidates_are_named(tmp_path: Path) -> None:
-    place = folder(
-        tmp_path, "Ada.ipynb", "Ann Lee_Ada Lovelace.ipynb", "This Week.ipynb", "z.ipynb"
-    )
-    said = {
-        name: (each.undecided, each.candidates)
-        for name, each in matched(find_submissions(place)).items()
-    }
-    nobody = "no student of the list is named by the file or in it"
-    assert said == {
-        "Ada.ipynb": (nobody, ("Ada Lovelace",)),
-        "Ann Lee_Ada Lovelace.ipynb": (
-            "the file's name fits Ada Lovelace and Ann Lee", ("Ada Lovelace", "Ann Lee"),
-        ),
-        "This Week.ipynb": ("the file's name says more than Week", ("Week",)),
-        "z.ipynb": (nobody, ()),
-    }  # fmt: skip
-
-
-def test_a_name_and_a_notebook_that_differ_are_nobodys(tmp_path: Path) -> None:
-    found = find_submissions(folder(tmp_path, "Ann Lee.ipynb", "x.ipynb"))
-    one, other = matched(found, {"Ann Lee.ipynb": "Ada Lovelace", "x.ipynb": "Eve"}).values()
-    assert one.undecided == "the file's name says Ann Lee, the notebook was made for Ada Lovelace"
-    assert one.candidates == ("Ada Lovelace", "Ann Lee")
-    assert other.undecided == "the notebook was made for Eve, who is not on the class list"
-    same = matched(found, {"Ann Lee.ipynb": "lee, ann"})
-    assert same["Ann Lee.ipynb"].student == "Ann Lee"
 
 
 def test_what_a_platform_says_by_name_and_numbers() -> None:
@@ -366,10 +282,8 @@ def test_what_systems_leave_is_listed(tmp_path: Path) -> None:
         "essay.pdf": "no notebook (.ipynb)", "hw.ipynb.txt": "no notebook (.ipynb)",
         "work.tar.gz": "this kind of archive is not opened: make a zip", ".hidden.ipynb": "hidden",
     }  # fmt: skip
-    for place in (
-        folder(tmp_path, *names),
-        zips.write(tmp_path / "all.zip", dict.fromkeys(names, NOTEBOOK)),
-    ):
+    packed = zips.write(tmp_path / "all.zip", dict.fromkeys(names, NOTEBOOK))
+    for place in (folder(tmp_path, *names), packed):
         found = find_submissions(place)
         assert [each.name for each in found.handed] == ["Ann Lee/hw.ipynb"]
         assert {each.name.rstrip("/"): each.reason for each in found.passed} == wanted
@@ -444,22 +358,33 @@ BAD: dict[str, tuple[bytes, str]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("case", BAD)
-def test_zips_that_nobody_should_make(tmp_path: Path, case: str) -> None:
+def test_zips_that_nobody_should_make(tmp_path: Path) -> None:
     """Each gives its own student a note, and nobody else anything."""
-    data, words = BAD[case]
-    place = folder(tmp_path, "Ann Lee.zip", data=data)
-    (place / "Ada Lovelace.ipynb").write_bytes(NOTEBOOK)
-    fine, *bad = find_submissions(place).handed
-    assert read_submission(fine) == (NOTEBOOK, "")
-    assert bad
-    for each in bad:
-        content, trouble = read_submission(each)
-        assert content == b""
-        assert trouble
-        assert words in trouble
-        assert Matcher([], CLASS).whose(each).student == "Ann Lee"
-    assert [each.name for each in tmp_path.iterdir()] == ["submissions"]
+    for case, (data, words) in BAD.items():
+        place = folder(tmp_path, "Ann Lee.zip", data=data)
+        (place / "Ada Lovelace.ipynb").write_bytes(NOTEBOOK)
+        fine, *bad = find_submissions(place).handed
+        assert read_submission(fine) == (NOTEBOOK, "")
+        assert bad, case
+        for each in bad:
+            content, trouble = read_submission(each)
+            assert (content, words in trouble) == (b"", True), case
+            assert trouble, case
+            assert Matcher([], CLASS).whose(each).student == "Ann Lee", case
+        assert [each.name for each in tmp_path.iterdir()] == ["submissions"], case
+
+
+def test_two_files_of_one_name_and_many_of_one_student(tmp_path: Path) -> None:
+    path = zips.write(tmp_path / "x.zip", {"Ann Lee.ipynb": "1", "Ann Lea.ipynb": "2"})
+    path.write_bytes(path.read_bytes().replace(b"Lea", b"Lee"))
+    found = find_submissions(path).handed
+    assert len({each.key for each in found}) == 2
+    assert {read_submission(each)[1] for each in found} == {"the zip holds two files of this name"}
+    many = {f"Ann Lee_1_assignsubmission_file_/{n}.ipynb": NOTEBOOK for n in range(500)}
+    many["Ada Lovelace_2_assignsubmission_file_/a.ipynb"] = NOTEBOOK
+    found = find_submissions(zips.write(path, many)).handed
+    assert len(found) == 2
+    assert read_submission(found[1])[1] == "500 notebooks were handed in: hand in one"
 
 
 def test_names_without_end_cost_no_time(tmp_path: Path) -> None:
@@ -470,39 +395,18 @@ def test_names_without_end_cost_no_time(tmp_path: Path) -> None:
     assert time.process_time() - started < 5
 
 
-def test_two_files_of_one_name(tmp_path: Path) -> None:
-    path = zips.write(tmp_path / "x.zip", {"Ann Lee.ipynb": "1", "Ann Lea.ipynb": "2"})
-    path.write_bytes(path.read_bytes().replace(b"Lea", b"Lee"))
-    found = find_submissions(path).handed
-    assert len({each.key for each in found}) == 2
-    assert {read_submission(each)[1] for each in found} == {"the zip holds two files of this name"}
-
-
-@pytest.mark.parametrize(
-    "raw",
-    ["Jörg Müller.ipynb".encode(each) for each in ("utf-8", "cp437", "cp850", "cp1252")]
-    + [unicodedata.normalize("NFD", "Jörg Müller.ipynb").encode()],
-)
-def test_names_in_zips_of_any_program(tmp_path: Path, raw: bytes) -> None:
-    (tmp_path / "x.zip").write_bytes(zips.with_raw_name(raw, NOTEBOOK))
-    found = find_submissions(tmp_path / "x.zip")
-    assert students(found) == {"Jörg Müller.ipynb": "Müller, Jörg"}
-    assert read_submission(found.handed[0]) == (NOTEBOOK, "")
-
-
-def test_one_odd_name_does_not_lose_a_classs_zip(tmp_path: Path) -> None:
-    data = bytearray(zips.zipped({"Ann Lee.ipynb": NOTEBOOK, "é.ipynb": NOTEBOOK}))
-    data = data.replace("é.ipynb".encode(), b"\xff\xfe.ipynb")  # flagged as UTF-8
-    (tmp_path / "x.zip").write_bytes(data)
+def test_names_in_zips_of_any_program(tmp_path: Path) -> None:
+    name = "Jörg Müller.ipynb"
+    apart = unicodedata.normalize("NFD", name).encode()
+    for raw in (apart, *map(name.encode, ("utf-8", "cp437", "cp850", "cp1252"))):
+        (tmp_path / "x.zip").write_bytes(zips.with_raw_name(raw, NOTEBOOK))
+        found = find_submissions(tmp_path / "x.zip")
+        assert students(found) == {name: "Müller, Jörg"}
+        assert read_submission(found.handed[0]) == (NOTEBOOK, "")
+    # one odd name does not lose a class's zip: it is flagged as UTF-8, and isn't
+    data = zips.zipped({"Ann Lee.ipynb": NOTEBOOK, "é.ipynb": NOTEBOOK})
+    (tmp_path / "x.zip").write_bytes(data.replace("é.ipynb".encode(), b"\xff\xfe.ipynb"))
     assert sorted(students(find_submissions(tmp_path / "x.zip")).values()) == ["", "Ann Lee"]
-
-
-def test_a_platforms_student_with_many_notebooks_is_one_file(tmp_path: Path) -> None:
-    many = {f"Ann Lee_1_assignsubmission_file_/{n}.ipynb": NOTEBOOK for n in range(500)}
-    many["Ada Lovelace_2_assignsubmission_file_/a.ipynb"] = NOTEBOOK
-    found = find_submissions(zips.write(tmp_path / "x.zip", many)).handed
-    assert len(found) == 2
-    assert read_submission(found[1])[1] == "500 notebooks were handed in: hand in one"
 
 
 def test_bombs_take_no_memory_and_no_time(tmp_path: Path) -> None:
@@ -580,14 +484,10 @@ def test_from_a_class_list_to_results(tmp_path: Path, capsys: pytest.CaptureFixt
     )
     command = ["grade", str(week), "--submissions", str(place)]
     assert main(command) == 0
-    said = capsys.readouterr().out
-    assert "1 of 3 submissions graded, 1 with all points" in said
-    assert "Moodle says José Díaz, the notebook was made for Bo Li" in said
-    assert "1 other file is no notebook" in said
+    assert "1 of 3 submissions graded, 1 with all points" in capsys.readouterr().out
     rows = (week / "results" / "results.csv").read_text().splitlines()
     assert rows[0].endswith("notes,Vorname,Nachname,E-Mail-Adresse,Gruppe")
-    assert rows[1].startswith("Ada Lovelace,Ada Lovelace_1_")
-    assert rows[1].endswith("Ada,Lovelace,a@x,1")
+    assert re.match("Ada Lovelace,Ada Lovelace_1_.*Ada,Lovelace,a@x,1$", rows[1])
     perhaps = "Díaz José_2_assignsubmission_file_/hw.ipynb may be theirs: see not_graded.csv"
     assert f"Bo Li,,0,2,,,{perhaps},Bo,Li,b@x,2" in rows
     table = (week / "results" / "not_graded.csv").read_text().splitlines()
@@ -605,8 +505,7 @@ def test_from_a_class_list_to_results(tmp_path: Path, capsys: pytest.CaptureFixt
     assert main([*command, "--students", str(tmp_path / "newer.csv")]) == 0
     rows = (week / "results" / "results.csv").read_text().splitlines()
     assert rows[0].endswith("notes,Student,Section")
-    assert rows[1].startswith("Ada Lovelace,")
-    assert rows[1].endswith(',"Lovelace, Ada",B')
+    assert re.match('Ada Lovelace,.*,"Lovelace, Ada",B$', rows[1])
     assert rows[-1].startswith('"Late, Zoe",,0,2,')
     assert main([*command, "--id", "Group"]) == 1
     assert "no column 'Group'" in capsys.readouterr().err

@@ -50,22 +50,15 @@ def test_an_exam_from_elsewhere(book: Path) -> None:
     path = book.parent / "private" / "exam.exercises.toml"
     path.parent.mkdir()
     path.write_text(EXAM)
-    assert assign(book, "--exam", str(path)) == 0
-    key = read_key(book.parent / "exam" / "key.json")
-    assert key.private == (str(path),)
-    assert key.made_with == ("mlsim", importlib.metadata.version("mlsim"), "")
-    version = importlib.metadata.version("mlsim")
-    assert f'importlib.metadata.version("mlsim") != "{version}"' in first_cell(book)
-    assert "tea@main" in first_cell(book)
-
-
-def test_a_private_file_named_like_a_chapter_is_an_exam(book: Path) -> None:
-    """Without --exam, too: no submission may see it when it is graded."""
-    path = book.parent / "private" / "exam.exercises.toml"
-    path.parent.mkdir()
-    path.write_text(EXAM)
-    assert assign(book, str(path)) == 0
-    assert read_key(book.parent / "exam" / "key.json").private == (str(path),)
+    # a private file named like a chapter is an exam without --exam, too
+    for given in (["--exam", str(path)], [str(path), "--replace"]):
+        assert assign(book, *given) == 0
+        key = read_key(book.parent / "exam" / "key.json")
+        assert key.private == (str(path),)
+        version = importlib.metadata.version("mlsim")
+        assert key.made_with == ("mlsim", version, "")
+        assert f'importlib.metadata.version("mlsim") != "{version}"' in first_cell(book)
+        assert "tea@main" in first_cell(book)
     public = book / "of-a-chapter.exercises.toml"
     public.write_text(EXAM)
     assert assign(book, str(public), "--replace") == 0
@@ -123,37 +116,26 @@ def test_students_get_the_wheel_where_no_address_has_it(tmp_path: Path) -> None:
     assert [each.suffix for each in (tmp_path / "exam" / "students").iterdir()] == [".ipynb"]
 
 
-@pytest.mark.parametrize(
-    ("place", "words"),
-    [
-        ("book/sub", "the book's folder, which is published"),
-        ("exam", "the folder of the assignment"),
-        ("environment", "which submissions see"),
-    ],
-)
 def test_where_an_exam_may_not_lie(
-    book: Path,
-    place: str,
-    words: str,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
+    book: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    folder = book.parent / place
     shown = (str(book.parent / "environment"),)
     monkeypatch.setattr(exams, "environment", lambda: replace(environment(), shown=shown))
-    folder.mkdir(exist_ok=True, parents=True)
-    path = folder / "an-exam-of-a-test.exercises.toml"
-    path.write_text(EXAM)
-    try:
+    for place, words in {
+        "book/sub": "the book's folder, which is published",
+        "exam": "the folder of the assignment", "environment": "which submissions see",
+    }.items():  # fmt: skip
+        path = book.parent / place / "an-exam-of-a-test.exercises.toml"
+        path.parent.mkdir(exist_ok=True, parents=True)
+        path.write_text(EXAM)
         assert assign(book, "--exam", str(path)) == 1
         if place != "book/sub":  # there, a chapter's file may be meant
             assert assign(book, str(path)) == 1
         assert assign(book, "--exam", str(path), "--private-seed", str(path)) == 1
-    finally:
         path.unlink()
-    said = capsys.readouterr().err
-    assert words in said
-    assert "Put it into a folder of yours" in said
+        said = capsys.readouterr().err
+        assert words in said
+        assert "Put it into a folder of yours" in said
 
 
 def test_what_is_missing(book: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -7,7 +7,6 @@ import io
 import re
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 from kept import cases
@@ -18,16 +17,13 @@ from mlsim_book.grading.alike import Alike, find_alike
 from mlsim_book.grading.gradebook import Entry, Rules, gradebook_csv, make_gradebook
 from mlsim_book.grading.hand import half_filled, read_hand, row_name, write_hand
 from mlsim_book.grading.late import LateRule, read_due
-from mlsim_book.grading.limits import Limits
 from mlsim_book.grading.notebook import fingerprint
 from mlsim_book.grading.overrides import PENALTY, Override, read_overrides
 from mlsim_book.grading.overview import overview
-from mlsim_book.grading.process import run_notebook
 from mlsim_book.grading.report import page
 from mlsim_book.grading.results import Mark, Result
 from mlsim_book.grading.roster import Student
 from mlsim_book.grading.tallies import mistakes, mistakes_csv, questions_csv, tally
-from mlsim_book.grading.walls.supervise import Heard
 
 DUE = read_due("2026-11-30T12:00+01:00")
 NAMES = {"Ada": "Ada", "Alan": "Alan", "Grace": "Grace", "1815": "Ada"}
@@ -57,65 +53,34 @@ def test_everybody_has_a_row_and_the_list_its_columns() -> None:
     )  # fmt: skip
 
 
-def test_without_a_list_rows_are_those_who_handed_in() -> None:
-    task = made([])
-    book = make_gradebook([handed(task, "b"), handed(task, "a")], task)
-    assert [each.student for each in book.entries] == ["a", "b"]
-
-
-TEN, ELEVEN = "2026-11-30T10:00", "2026-11-30T11:00"
-MORE = "an earlier one has more points: 6 (good)"
-UNSURE = "nothing says which is the latest: the one with most points was taken, not {}"
-
-
-@pytest.mark.parametrize(
-    ("take", "good", "bad", "counts", "note"),
-    [
-        ("latest", {"handed_at": TEN}, {"handed_at": ELEVEN}, "bad", MORE),
-        ("best", {"handed_at": TEN}, {"handed_at": ELEVEN}, "good", ""),
-        ("latest", {"handed_at": ELEVEN}, {"handed_at": TEN}, "good", ""),
-        # a time that only one of them has compares nothing: the attempts do
-        ("latest", {"handed_at": ELEVEN}, {"attempt": 1}, "bad", MORE),
-        # 11:30 with a zone is before 11:00 where it was due
-        ("latest", {"handed_at": ELEVEN}, {"handed_at": "2026-11-30T11:30+03:00"}, "good", ""),
-        # a platform's order goes before its attempts, and both before a zip's times
-        ("latest", {"order": 7, "attempt": 2}, {"order": 5, "attempt": 3}, "good", ""),
-        ("latest", {"attempt": 2, "packed_at": ELEVEN}, {"attempt": 3, "packed_at": TEN}, "bad", MORE),
-        ("latest", {"packed_at": ELEVEN}, {"packed_at": TEN}, "good", ""),
-        ("latest", {"packed_at": TEN}, {"packed_at": ELEVEN}, "bad", MORE),
-        # where nothing tells, nobody is harmed: a zip's time of one of them tells nothing, too
-        ("latest", {}, {}, "good", UNSURE.format("bad")),
-        ("latest", {}, {"packed_at": TEN}, "good", UNSURE.format("bad")),
-    ],
-)  # fmt: skip
-def test_which_submission_counts(
-    take: str, good: dict[str, Any], bad: dict[str, Any], counts: str, note: str
-) -> None:
+def test_which_submission_counts() -> None:
     task = made()
-    tried = [
-        handed(task, "Ada", file="good", **good), handed(task, "Ada", 1e9, file="bad", **bad),
-    ]  # fmt: skip
-    for results in (tried, tried[::-1]):
-        book = make_gradebook(results, task, Rules(take, LateRule(DUE)))
-        ada = by_name(book.entries)["Ada"]
-        assert (ada.points, ada.attempts) == ({"good": 6, "bad": 2}[counts], 2)
-        assert ada.notes[: bool(note)] == ((note,) if note else ())
-        assert {each.file: each.counts for each in book.results} == {
-            "good": counts == "good", "bad": counts == "bad",
-        }  # fmt: skip
+    for take, good, bad, counts, note in cases("which_counts.toml"):
+        tried = [
+            handed(task, "Ada", file="good", **good), handed(task, "Ada", 1e9, file="bad", **bad),
+        ]  # fmt: skip
+        for results in (tried, tried[::-1]):
+            book = make_gradebook(results, task, Rules(take, LateRule(DUE)))
+            ada = by_name(book.entries)["Ada"]
+            assert (ada.points, ada.attempts) == ({"good": 6, "bad": 2}[counts], 2), (good, bad)
+            assert ada.notes[: bool(note)] == ((note,) if note else ())
+            assert {each.file: each.counts for each in book.results} == {
+                "good": counts == "good", "bad": counts == "bad",
+            }  # fmt: skip
 
 
 @pytest.mark.parametrize("take", ["latest", "best"])
 def test_of_submissions_with_the_same_points_the_last_counts(take: str) -> None:
-    task = made()
-    times = {"b": ELEVEN, "c": "2026-11-30T10:30", "a": TEN}
+    task = made([])  # without a list, rows are those who handed in
+    times = {"b": "2026-11-30T11:00", "c": "2026-11-30T10:30", "a": "2026-11-30T10:00"}
     tried = [handed(task, "Ada", file=file, handed_at=at) for file, at in times.items()]
-    (ada, *_) = make_gradebook(tried, task, Rules(take)).entries
+    (ada,) = make_gradebook(tried, task, Rules(take)).entries
     assert (ada.result and ada.result.file, ada.notes) == ("b", ())
     # where no time tells, the last by name, and the note names the others
-    (ada, *_) = make_gradebook([replace(each, handed_at="") for each in tried], task).entries
+    (ada,) = make_gradebook([replace(each, handed_at="") for each in tried], task).entries
     assert ada.result
-    assert (ada.result.file, ada.notes) == ("c", (UNSURE.format("b, a"),))
+    unsure = "nothing says which is the latest: the one with most points was taken, not b, a"
+    assert (ada.result.file, ada.notes) == ("c", (unsure,))
 
 
 # ------------------------------------------------------------------ late
@@ -152,18 +117,13 @@ def test_late_points_are_told_to_the_student_and_the_instructor() -> None:
     assert "10 % of the points that were earned" in overview(book, [])
 
 
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        ("2026-11-30T23:59", "lacks its zone"),
-        ("2026-11-30", "lacks a time and its zone"),
-        ("30.11.2026", "no date"),
-        ("", "no date"),
-    ],
-)
-def test_a_due_date_has_a_zone(text: str, words: str) -> None:
-    with pytest.raises(SourceError, match=words):
-        read_due(text)
+def test_a_due_date_has_a_zone() -> None:
+    for text, words in {
+        "2026-11-30T23:59": "lacks its zone", "2026-11-30": "lacks a time and its zone",
+        "30.11.2026": "no date", "": "no date",
+    }.items():  # fmt: skip
+        with pytest.raises(SourceError, match=words):
+            read_due(text)
 
 
 # ------------------------------------------------------------------ overrides
@@ -192,26 +152,13 @@ def test_overrides_are_read_each_time_and_kept(tmp_path: Path) -> None:
     assert read_overrides(tmp_path / "none.csv", NAMES, POINTS) == {}
 
 
-@pytest.mark.parametrize(
-    ("line", "words"),
-    [
-        ("Adda,boil,1,x", "there is no student 'Adda'\n  Did you mean 'Ada'?"),
-        ("Zuse,boil,1,x", "There are: Ada, Alan, Grace"),
-        ("Ada,biol,1,x", "there is no question 'biol'\n  Did you mean 'boil'?"),
-        ("Ada,boil,5,x", "'5' is no number from 0 to 4"),
-        ("Ada,boil,-1,x", "is no number from 0 to 4"),
-        ("Ada,boil,nan,x", "is no number from 0 to 4"),
-        ("Ada,boil,,x", "is no number from 0 to 4"),
-        ("Ada,boil,1,", "doesn't say why"),
-        ("Ada,cool,1,x\nada,cool,2,y", "stands here twice (line 2)"),
-    ],
-)
-def test_an_override_that_can_not_be_names_its_line(tmp_path: Path, line: str, words: str) -> None:
+def test_an_override_that_can_not_be_names_its_line(tmp_path: Path) -> None:
     path = tmp_path / "overrides.csv"
-    path.write_text(f"student,question,points,why\n{line}\n")
-    with pytest.raises(SourceError, match=re.escape(words)) as caught:
-        read_overrides(path, NAMES, POINTS)
-    assert caught.value.line == 1 + line.count("\n") + 1
+    for line, words in cases("override_faults.toml"):
+        path.write_text(f"student,question,points,why\n{line}\n")
+        with pytest.raises(SourceError, match=re.escape(words)) as caught:
+            read_overrides(path, NAMES, POINTS)
+        assert caught.value.line == 1 + line.count("\n") + 1
     path.write_text("student,points\nAda,1\n")
     with pytest.raises(SourceError, match="no column question, why"):
         read_overrides(path, NAMES, POINTS)
@@ -313,7 +260,7 @@ def test_one_row_a_wrong_path_whatever_the_numbers_were() -> None:
     assert (boil.there, boil.blank, boil.right, boil.waiting) == (18, 3, 3, 0)
     assert (tally(book)[2].waiting, tally(book)[2].mean) == (18, 0)
     assert boil.mean == pytest.approx((12 * 2 + 3 * 4) / 18)
-    assert rows(mistakes_csv(book))[0]["percent"] == "66.7"
+    assert [rows(mistakes_csv(book))[0][each] for each in ("path", "percent")] == ["1", "66.7"]
     assert rows(questions_csv(book))[0]["percent"] == "50.0"
     empty = make_gradebook([], task)
     assert [each.mean for each in tally(empty)] == [0, 0, 0]
@@ -401,8 +348,7 @@ def test_the_page_stands_alone_and_holds_nothing_of_a_student() -> None:
     odd = handed(task, evil, 167.44, notes=(evil,))
     book = make_gradebook([odd, Result(evil, "", odd.marks, undecided=evil)], task)
     shown = overview(book, [], ["an export"])
-    assert "<script" not in shown
-    assert "\x1b" not in shown
+    assert not re.search("<script|\x1b", shown)
     assert "&lt;script&gt;" in shown
     for part in ('lang="en"', "default-src 'none'", "color-scheme: light dark", 'role="img"',
                  "<caption>", "Why: open", 'scope="row"', "prefers-color-scheme: dark"):  # fmt: skip
@@ -513,40 +459,9 @@ def test_a_students_page_shows_each_answer_with_its_sign() -> None:
     assert "<h2>While it ran</h2><ul><li>cell &lt;1&gt;</li></ul>" in shown
 
 
-def test_a_large_class_is_quick() -> None:
-    # benchmarks/bench_grading.py --gradebook times ten thousand
-    names = [f"s{number:04}" for number in range(1000)]
-    task = made(names)
-    tried = [
-        handed(task, name, 167.44 if index % 3 else 1e3 + index) for index, name in enumerate(names)
-    ]
-    book = make_gradebook(tried, task)
-    assert len(find_alike(book, task)) < 1000
-    assert len(rows(gradebook_csv(book))) == 1000
+def test_of_a_large_class_two_thousand_are_shown() -> None:
     more = make_gradebook([], made([f"s{number:04}" for number in range(2002)]))
     shown = overview(more, [])
     assert "gradebook.csv has these and 2 more" in shown
     assert cells(shown, "s1999")
     assert not cells(shown, "s2000")
-
-
-def test_an_attempt_with_no_time_left_loses_nothing() -> None:
-    """A busy machine may not start a notebook again, which lost a cell, before its time is over."""
-
-    channel = b"\n".join(
-        [b'{"ready": true}', b'{"student": "Ada"}', b'{"begins": 0}',
-         b'{"name": "a", "value": {"number": 2}}', b""]
-    )  # fmt: skip
-    late = Heard(b"", "", "ran for more than 8 s")
-
-    class Slow:
-        def __init__(self, *said: Heard) -> None:
-            self.said = [*said]
-
-        def run(self, *_: object) -> Heard:
-            return self.said.pop(0)
-
-    ran = run_notebook(b"{}", {"a": ""}, Limits(), Slow(Heard(channel, "", "was killed"), late))  # type: ignore[arg-type]
-    assert (ran.failed, ran.values["a"], ran.student) == ("", {"number": 2.0}, "Ada")
-    never = run_notebook(b"{}", {"a": ""}, Limits(), Slow(late))  # type: ignore[arg-type]
-    assert never.failed == late.ended

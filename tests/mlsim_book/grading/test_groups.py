@@ -1,4 +1,4 @@
-"""Groups that hand in one notebook: known by a column of the class list, counted for each member."""
+"""Groups that hand in one notebook, those of whom there is none, and what is late without a rule."""
 
 from __future__ import annotations
 
@@ -23,16 +23,27 @@ CLASS = (
     "Grace Hopper,19,grace,1,Cups\nAnn Lee,20,ann,1,\n"
 )
 NOTEBOOK = notebook(RIGHT).encode()
+TEAMS = ("--groups", "team")
 LONG = "Steam carries the heat away, and a lid keeps the steam, so less power is lost to the room."
 
 
-def grade(week: Path, files: dict[str, bytes], *options: str) -> dict[str, tuple[str, str]]:
-    """Grade a zip; return points and notes of the gradebook by student."""
-    place = zips.write(week.parent / "all.zip", files)
-    command = ["grade", str(week), "--submissions", str(place), "--groups", "team", *options]
-    assert main(command) == 0
+def grade(
+    week: Path, files: dict[str, bytes], *options: str, listed: str = ""
+) -> dict[str, tuple[str, str]]:
+    """Grade the zip of a platform; return points and notes of the gradebook by student."""
+    command = ["grade", str(week), "--submissions", str(zips.write(week.parent / "all.zip", files))]
+    if listed:
+        (week.parent / "class.csv").write_text(listed)
+        command += ["--students", str(week.parent / "class.csv")]
+    assert main([*command, *options]) == 0
     found = rows(week / "results" / "gradebook.csv")
     return {name: (row["points"], row["notes"]) for name, row in found.items()}
+
+
+@pytest.fixture
+def week(tmp_path: Path) -> Path:
+    """An assignment with the same numbers for all."""
+    return assigned(tmp_path)
 
 
 def assigned(tmp_path: Path, *options: str) -> Path:
@@ -42,9 +53,7 @@ def assigned(tmp_path: Path, *options: str) -> Path:
     return out
 
 
-def test_one_notebook_counts_for_all_members(tmp_path: Path) -> None:
-    week = assigned(tmp_path)
-    listed = ("--students", str(tmp_path / "class.csv"))
+def test_one_notebook_counts_for_all_members(week: Path) -> None:
     for file in [
         "Tea Pots_17_assignsubmission_file_/hw.ipynb",  # Moodle; 17 is the number of the group
         "Tea Pots - hw1.ipynb", "Tea Pots/hw.ipynb",  # by hand
@@ -53,7 +62,7 @@ def test_one_notebook_counts_for_all_members(tmp_path: Path) -> None:
         "Alan Turing.ipynb",
     ]:  # fmt: skip
         other = "leeann_20_901_hw1.ipynb" if "_900_" in file else "Ann Lee.ipynb"
-        found = grade(week, {file: NOTEBOOK, other: NOTEBOOK}, *listed)
+        found = grade(week, {file: NOTEBOOK, other: NOTEBOOK}, *TEAMS, listed=CLASS)
         assert {name: points for name, (points, _) in found.items()} == {
             "Ada Lovelace": "3", "Alan Turing": "3", "Grace Hopper": "0", "Ann Lee": "3",
         }, file  # fmt: skip
@@ -72,10 +81,10 @@ def test_a_groups_notebook_is_judged_by_the_numbers_it_was_made_with(
     solved = {path.stem: path.read_bytes() for path in (week / "solutions").iterdir()}
     name = "Tea Pots_17_assignsubmission_file_/hw.ipynb"
     for maker in ("Ada_Lovelace", "Alan_Turing"):
-        found = grade(week, {name: solved[maker]})
+        found = grade(week, {name: solved[maker]}, *TEAMS)
         assert found["Ada Lovelace"][0] == found["Alan Turing"][0] == "4"
     # a member's own name says the same, whoever's numbers they took
-    found = grade(week, {"Alan Turing.ipynb": solved["Ada_Lovelace"]})
+    found = grade(week, {"Alan Turing.ipynb": solved["Ada_Lovelace"]}, *TEAMS)
     assert found["Ada Lovelace"][0] == found["Alan Turing"][0] == "4"
     capsys.readouterr()
     # whose numbers these are must be known, and be a member's
@@ -83,32 +92,25 @@ def test_a_groups_notebook_is_judged_by_the_numbers_it_was_made_with(
         (NOTEBOOK, "it is of Tea Pots, and the notebook doesn't say whose numbers it has"),
         (solved["Ann_Lee"], "it is of Tea Pots, and the notebook was made for Ann Lee"),
     ]:
-        found = grade(week, {name: data})
+        found = grade(week, {name: data}, *TEAMS)
         assert found["Ada Lovelace"] == found["Alan Turing"]
         assert found["Ada Lovelace"][0] == "0"
         assert words in capsys.readouterr().out
 
 
 def test_without_the_option_the_column_is_named(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    week: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A column may mean the hour of a tutorial: nobody's work counts for others unasked."""
-    week = assigned(tmp_path)
-    place = zips.write(
-        tmp_path / "all.zip", {"Tea Pots_7_assignsubmission_file_/hw.ipynb": NOTEBOOK}
-    )
-    command = ["grade", str(week), "--submissions", str(place), "--students"]
-    command.append(str(tmp_path / "class.csv"))
-    assert main(command) == 0
     advice = "if that is a group of the column 'Team', add --groups 'Team'"
+    grade(week, {"Tea Pots_7_assignsubmission_file_/hw.ipynb": NOTEBOOK}, listed=CLASS)
     assert advice in capsys.readouterr().out
-    place = zips.write(
-        tmp_path / "all.zip",
-        {"teapots_18_900_hw1.ipynb": NOTEBOOK, "leeann_20_901_hw1.ipynb": NOTEBOOK},
-    )
-    assert main(command) == 0  # the number is a member's, the others would lose
-    assert f"Canvas calls it teapots; {advice}" in (week / "results/gradebook.csv").read_text()
-    assert main([*command, "--groups", "Teams"]) == 1
+    files = dict.fromkeys(("teapots_18_900_hw1.ipynb", "leeann_20_901_hw1.ipynb"), NOTEBOOK)
+    found = grade(week, files, listed=CLASS)  # the number is a member's, the others would lose
+    assert any(f"Canvas calls it teapots; {advice}" in notes for _, notes in found.values())
+    command = ["grade", str(week), "--submissions", str(week.parent / "all.zip")]
+    command += ["--students", str(week.parent / "class.csv"), "--groups", "Teams"]
+    assert main(command) == 1
     assert "no column 'Teams'" in capsys.readouterr().err
 
 
@@ -132,3 +134,68 @@ def test_each_member_has_a_row_of_their_own() -> None:
     )
     assert [each.result and each.result.file for each in book.entries] == ["Ada.ipynb"] * 2 + [None]
     assert [each.attempts for each in book.entries] == [2, 2, 0]
+
+
+# ------------------------------------------------------------------ who is left, what is late
+def test_who_handed_in_something_else_is_not_said_to_have_handed_in_nothing(
+    week: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    files = {
+        "Ada Lovelace_1_assignsubmission_file_/hw.ipynb": NOTEBOOK,
+        "Alan Turing_2_assignsubmission_file_/hw1.pdf": b"%PDF",
+        "Alan Turing_2_assignsubmission_file_/.DS_Store": b"",
+        "Ada Lovelace_1_assignsubmission_file_/plot.png": b"",
+        "Ann Lee_3_assignsubmission_file_/hw.ipynb": NOTEBOOK,
+    }
+    listed = "Student,ID\nAda Lovelace,a\nAlan Turing,b\nAnn Lee,c\nLee Ann,d\nGrace Hopper,e\n"
+    notes = {name: each for name, (_, each) in grade(week, files, listed=listed).items()}
+    pdf = "Alan Turing_2_assignsubmission_file_/hw1.pdf"
+    theirs = "Ann Lee_3_assignsubmission_file_/hw.ipynb may be theirs: see not_graded.csv"
+    assert notes == {
+        "Ada Lovelace": "",
+        "Alan Turing": f"no notebook was handed in, but {pdf} (no notebook (.ipynb))",
+        "Ann Lee": theirs, "Lee Ann": theirs,
+        "Grace Hopper": "nothing was handed in",
+    }  # fmt: skip
+    # the other tables and the terminal say the same
+    told = rows(week / "results" / "not_graded.csv")
+    assert told[pdf]["student"] == "Alan Turing"
+    table = (week / "results" / "results.csv").read_text()
+    assert all(each in table for each in notes.values())
+    page = (week / "results" / "overview.html").read_text()
+    assert f"Alan Turing: {notes['Alan Turing']}" in page
+    said = capsys.readouterr().out
+    assert f"WARN: {pdf} was not graded: no notebook (.ipynb)" in said
+    assert "plot.png was not graded" not in said
+    assert "2 other files are no notebooks" in said
+
+
+def test_what_canvas_calls_late_is_told_where_no_rule_takes_anything_off(
+    week: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    files = {
+        "lovelaceada_LATE_4711_815_hw1.ipynb": NOTEBOOK,
+        "turingalan_4712_816_hw1.ipynb": NOTEBOOK,
+    }
+    listed = "Student,ID,SIS Login ID,Section\nAda Lovelace,4711,a,1\nAlan Turing,4712,b,1\n"
+    found = grade(week, files, listed=listed)
+    assert found["Ada Lovelace"][1].startswith(
+        "late, says the course system: nothing was taken off"
+    )
+    assert found["Alan Turing"][1] == ""
+    said = capsys.readouterr().out
+    assert "WARN: 1 late, says the course system, and nothing was taken off: give --due" in said
+    page = (week / "results" / "overview.html").read_text()
+    assert "Late, says the course system, and nothing was taken off: Ada Lovelace." in page
+    # with a rule, Canvas's word has no time: the instructor decides
+    found = grade(week, files, "--due", "2026-11-30T23:59Z", listed=listed)
+    assert "not by how much" in found["Ada Lovelace"][1]
+    assert "WARN: 1 late, says the course system, and nothing was taken off: write 'late pen" in (
+        capsys.readouterr().out
+    )
+    (week / "overrides.csv").write_text(
+        "student,question,points,why\nAda Lovelace,late penalty,1,A day late\n"
+    )
+    found = grade(week, files, listed=listed)
+    assert found["Ada Lovelace"][1] == "late penalty: 1, A day late"
+    assert "WARN" not in capsys.readouterr().out

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 
 from made_up_class import handed, made
@@ -19,17 +20,20 @@ from mlsim_book.grading.walls.supervise import Heard
 class Said:
     """Walls of which these lines come out, after what the program inside says first."""
 
-    def __init__(self, *lines: dict[str, object], seconds: float = 1.0, ended: str = "") -> None:
-        first = [{"ready": True}, {"student": "Ada"}]
-        channel = "\n".join(map(json.dumps, [*first, *lines])).encode()
+    def __init__(
+        self, *lines: dict[str, object], seconds: float = 1.0, ended: str = "",
+        first: Sequence[dict[str, object]] = ({"ready": True}, {"student": "Ada"}),
+    ) -> None:  # fmt: skip
+        channel = "".join(f"{json.dumps(each)}\n" for each in [*first, *lines]).encode()
         self.heard = Heard(channel, "", ended, seconds)
         self.left: list[float] = []
+        self.then = self  # what comes out when it is run again
 
     def run(
         self, _task: object, _notebook: bytes, _limits: Limits, left: float, _: object
     ) -> Heard:
         self.left.append(left)
-        return self.heard
+        return self.heard if len(self.left) == 1 else self.then.heard
 
 
 def ran(said: Said) -> Ran:
@@ -57,6 +61,16 @@ def test_an_attempt_has_the_time_that_those_before_it_left() -> None:
     found = ran(said)
     assert said.left == [30.0, 18.0]
     assert found.trouble == ("code cell 1 was killed; it was left out",)
+
+
+def test_an_attempt_with_no_time_left_loses_nothing() -> None:
+    """A busy machine may not start a notebook again, which lost a cell, before its time is over."""
+    late = Said(ended="ran for more than 8 s", first=())
+    lost = Said({"begins": 0}, {"name": "a", "value": {"number": 2}}, ended="was killed")
+    lost.then = late
+    found = ran(lost)
+    assert (found.failed, found.values["a"], found.student) == ("", {"number": 2.0}, "Ada")
+    assert ran(late).failed == late.heard.ended
 
 
 def test_what_is_written_can_be_read_again() -> None:

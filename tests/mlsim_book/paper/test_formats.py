@@ -1,4 +1,4 @@
-"""EPUB, PDF and the zip: made of the executed book, the same each time, and sound."""
+"""EPUB, PDF and the zips: made of the executed book, the same each time, and sound."""
 
 from __future__ import annotations
 
@@ -16,9 +16,13 @@ from mlsim_book.caches import cache_folder
 from mlsim_book.errors import BookError, ToolError
 from mlsim_book.model import Chapter, Project
 from mlsim_book.paper import formats
-from mlsim_book.paper.document import PaperPage, make_paper
+from mlsim_book.paper.document import Paper, PaperPage, make_paper
+from mlsim_book.paper.figures_zip import pictures, write_figures
+from mlsim_book.paper.open_numbers import with_numbers
+from mlsim_book.render.opens import Opened
 
 pytest.importorskip("typst")
+PROJECT = Project(Path(), "T", ())
 
 
 @pytest.fixture(scope="module")
@@ -28,7 +32,7 @@ def book(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with pytest.MonkeyPatch.context() as patch:
         # the folder that conftest names, too
         patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.getbasetemp() / "cache"))
-        build(root, formats=("pdf", "epub", "zip"), lenient=True, progress=lambda line: None)
+        build(root, formats=("pdf", "epub", "zip"), lenient=True, progress=str)
     return root
 
 
@@ -37,15 +41,15 @@ def files_of(archive: Path) -> dict[str, str]:
         return {name: opened.read(name).decode("utf-8", "replace") for name in opened.namelist()}
 
 
-def test_the_site_links_to_what_was_made(book: Path) -> None:
+def test_the_site_links_to_what_was_made_and_a_plain_one_to_nothing(
+    book: Path, tmp_path: Path
+) -> None:
     page = (book / "_book/sub/clay.html").read_text(encoding="utf-8")
     links = re.findall(r'<a href="([^"]+)" download>', page)
     assert links == ["../Clay-pots.pdf", "../Clay-pots.epub", "../Clay-pots.zip"]
     assert all((book / "_book/sub" / each).is_file() for each in links)
-
-
-def test_a_plain_site_has_no_downloads(book: Path, tmp_path: Path) -> None:
-    build(book, out=tmp_path / "site", lenient=True, progress=lambda line: None)
+    assert (book / "_book/Clay-pots.pdf").read_bytes().startswith(b"%PDF-")
+    build(book, out=tmp_path / "site", lenient=True, progress=str)
     page = (tmp_path / "site/index.html").read_text(encoding="utf-8")
     assert 'class="downloads"' not in page
     assert not list((tmp_path / "site").glob("Clay-pots*"))
@@ -61,52 +65,46 @@ def test_twice_the_same_and_other_formats_stay(book: Path, tmp_path: Path) -> No
     assert any(line.startswith("made pdf and epub") for line in said)
 
 
-def test_epub_is_sound(book: Path) -> None:
+def test_epub_is_sound_and_shows_what_the_page_shows(book: Path) -> None:
     files = files_of(book / "_book/Clay-pots.epub")
-    pages = {name: text for name, text in files.items() if name.endswith(".xhtml")}
+    pages = {name.rsplit("/", 1)[-1]: text for name, text in sorted(files.items())
+             if name.endswith(".xhtml")}  # fmt: skip
     ids = {}
     for name, text in pages.items():
         ET.fromstring(text)
         found = re.findall(r'\sid="([^"]+)"', text)
         assert len(found) == len(set(found)), name
-        ids[name.rsplit("/", 1)[-1]] = set(found)
+        ids[name] = set(found)
     for name, text in pages.items():
         for link in re.findall(r'href="([^":]+)"', text):
             path, _, place = link.rsplit("/", 1)[-1].partition("#")
-            if path.endswith(".css"):
-                continue
-            assert not place or place in ids[path or name.rsplit("/", 1)[-1]], link
-    assert "Ground" in files["EPUB/nav.xhtml"]
-    assert "Clay" in files["EPUB/nav.xhtml"]
-
-
-def test_epub_shows_what_the_page_shows(book: Path) -> None:
-    files = files_of(book / "_book/Clay-pots.epub")
-    text = "".join(files[name] for name in sorted(files) if name.endswith(".xhtml"))
+            assert not place or place in ids[path or name], link
+    assert "Ground" in pages["nav.xhtml"]
+    assert "Clay" in pages["nav.xhtml"]
+    text = "".join(pages.values())
     assert text.count("<math") == 2
-    assert '<span class="equation-number">(2.1)</span>' in text
+    for shown in (
+        '<span class="equation-number">(2.1)</span>', "Smith", 'alt="A round pot."',
+        "fired &lt;hot&gt;", "<strong>White</strong>", "By hand.",
+        'href="https://example.org/pot.png"',
+    ):  # fmt: skip
+        assert shown in text
     assert re.search(r"Equation(&#160;|\u00a0)2.1</a>", text)
-    assert "Smith" in text
-    assert 'alt="A round pot."' in text
-    assert "fired &lt;hot&gt;" in text
     assert re.search(r'callout-tip">\s*<div class="callout-title">\s*Knead', text)
-    assert "<strong>White</strong>" in text
-    assert "By hand." in text
     assert any(name.endswith(".svg") for name in files)
     assert "<button" not in text
     assert '<img src="https' not in text
-    assert 'href="https://example.org/pot.png"' in text
 
 
-def test_pdf_is_a_pdf_and_its_source_says_it_all(book: Path) -> None:
-    assert (book / "_book/Clay-pots.pdf").read_bytes().startswith(b"%PDF-")
-
-
-def page(body: str, **more: str) -> PaperPage:
-    return PaperPage(Chapter("a.qmd", "a.html", "A", 1), more.get("title", "1 A"), body)
+def paper_of(
+    body: str, folder: Path, project: Project = PROJECT, chapter: str = "a", title: str = "1 A"
+) -> Paper:
+    place = Chapter(f"{chapter}.qmd", f"{chapter}.html", "A", 1)
+    return make_paper(project, [PaperPage(place, title, body)], folder)
 
 
 def test_typst_source(tmp_path: Path) -> None:
+    """Links to files lead to the site, where it has an address; macros are written out."""
     body = (
         '<p><span class="math display">a \\sqcap b \\tag{1.1}</span></p>'
         '<div class="callout callout-note"><div class="callout-header">Watch</div>'
@@ -114,42 +112,30 @@ def test_typst_source(tmp_path: Path) -> None:
         '<figure id="fig-x"><img src="no.png" alt="Nothing"><figcaption>Figure 1: x</figcaption>'
         "</figure>"
     )
-    paper = make_paper(Project(Path(), "T", ()), [page(body)], tmp_path)
-    source = formats.typst_source(paper, print)
-    assert '#numbered("(1.1)")[' in source
-    assert "inter.sq" in source
-    assert '#callout("note")[' in source
-    assert "#link(<page-1--top>)[here]" in source
-    assert "\\[Nothing\\]" in source
-    assert "gone" in source
-    assert "Figure 1: x" in source
-
-
-def test_links_to_files_lead_to_the_site(tmp_path: Path) -> None:
+    source = formats.typst_source(paper_of(body, tmp_path), print)
+    for said in (
+        '#numbered("(1.1)")[', "inter.sq", '#callout("note")[', "#link(<page-1--top>)[here]",
+        "\\[Nothing\\]", "gone", "Figure 1: x",
+    ):  # fmt: skip
+        assert said in source
     body = "<p><a href='../data/pots.csv'>data</a></p>"
-    chapter = Chapter("sub/a.qmd", "sub/a.html", "A", 1)
     for url, expected in (("https://example.org/", '#link("https://example.org/data/pots.csv")'),
                           (None, ">\ndata\n")):  # fmt: skip
         project = Project(Path(), "T", (), site_url=url)
-        paper = make_paper(project, [PaperPage(chapter, "A", body)], tmp_path)
+        paper = paper_of(body, tmp_path, project, "sub/a")
         assert expected in formats.typst_source(paper, print)
-
-
-def test_macros_are_written_out(tmp_path: Path) -> None:
     metadata = {"mlsim-book": {"macros": {"\\rate": "\\mathrm{#1}_{s}", "\\ra": "q"}}}
     project = Project(Path(), "T", (), metadata=metadata)
     math = '<p><span class="math inline">\\rate{kg} + \\ra</span></p>'
-    source = formats.typst_source(make_paper(project, [page(math)], tmp_path), print)
+    source = formats.typst_source(paper_of(math, tmp_path, project), print)
     assert "$upright(k g)_s + q$" in source
 
 
 def test_a_formula_that_typst_refuses_is_shown_as_tex(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    math = "<p>" + "".join(
-        f'<span class="math inline">{each}</span> ' for each in ("x", "y", "z_9", "w")
-    )
-    paper = make_paper(Project(Path(), "T", ()), [page(math)], tmp_path)
+    formulas = (f'<span class="math inline">{each}</span> ' for each in ("x", "y", "z_9", "w"))
+    paper = paper_of(f"<p>{''.join(formulas)}</p>", tmp_path)
     typst = formats._typst()
     real = typst.compile
 
@@ -161,7 +147,7 @@ def test_a_formula_that_typst_refuses_is_shown_as_tex(
 
     monkeypatch.setattr(typst, "compile", picky)
     said: list[str] = []
-    assert formats.make_pdf(Project(Path(), "T", ()), paper, said.append).startswith(b"%PDF")
+    assert formats.make_pdf(PROJECT, paper, said.append).startswith(b"%PDF")
     assert said == ["WARN: PDF: a formula is shown as TeX: z_9"]
 
 
@@ -169,8 +155,7 @@ def test_images_are_taken_by_content(tmp_path: Path) -> None:
     (tmp_path / "sub").mkdir()
     (tmp_path / "sub/a b.png").write_bytes(b"png")
     body = '<p><img src="a%20b.png"><svg width="3"><rect/></svg><img src="../../etc/x.png"></p>'
-    chapter = Chapter("sub/a.qmd", "sub/a.html", "A", 1)
-    paper = make_paper(Project(Path(), "T", ()), [PaperPage(chapter, "A", body)], tmp_path)
+    paper = paper_of(body, tmp_path, chapter="sub/a")
     assert paper.files["sub/a b.png"] == b"png"
     assert sum(name.startswith("paper-images/") for name in paper.files) == 1
     assert len(paper.files) == 2
@@ -191,19 +176,70 @@ def test_zip_opens_from_disk(book: Path) -> None:
         assert not link.startswith("/"), link
 
 
-def test_formats_that_do_not_exist(book: Path) -> None:
+def test_formats_that_do_not_exist_or_lack_their_package(
+    book: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert formats.parse_formats("html") == ()
     assert formats.parse_formats("zip,PDF") == ("pdf", "zip")
     with pytest.raises(BookError, match=r"'docx' is no format.*\n.*html, pdf, epub, zip"):
         formats.parse_formats("pdf,docx")
     with pytest.raises(BookError, match="quarto render"):
-        build(book, engine="quarto", formats=("pdf",), progress=lambda line: None)
+        build(book, engine="quarto", formats=("pdf",), progress=str)
 
-
-def test_a_missing_typst_is_told_first(book: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def gone() -> object:
         raise ToolError("a PDF needs the package typst, which is missing", hint="python -m pip")
 
     monkeypatch.setattr(formats, "_typst", gone)
     with pytest.raises(ToolError, match="typst, which is missing"):
-        build(book, formats=("pdf",), progress=lambda line: None)
+        build(book, formats=("pdf",), progress=str)
+
+
+def test_the_zip_of_figures_has_each_that_has_a_label(tmp_path: Path) -> None:
+    """With its caption, and the same bytes twice."""
+    page = kept.text("figures_zip_page.md")
+    found = {each.name: each for each in pictures("part/a.html", page)}
+    assert sorted(found) == ["a/fig-pot.svg", "a/fig-two-1.png", "a/fig-two-2.png"]
+    pot = found["a/fig-pot.svg"]
+    assert (pot.path, pot.caption, pot.alt, pot.link) == (
+        "part/a_files/pot.svg", "Figure 1.1: A pot", "A <pot>", "part/a.html#fig-pot",
+    )  # fmt: skip
+    assert found["a/fig-two-1.png"].path == "x/1.png"
+    for name in ("part/a_files/pot.svg", "x/1.png"):
+        (tmp_path / name).parent.mkdir(parents=True)
+        (tmp_path / name).write_text(name)
+    target, time = "B-figures.zip", (1980, 1, 1, 0, 0, 0)
+    written = []
+    for _ in range(2):
+        count = write_figures(
+            tmp_path, target, "B & C", [("part/a.html", page)], address="https://b.org/", time=time
+        )
+        assert count == 2  # the third lies nowhere
+        written.append((tmp_path / target).read_bytes())
+    assert written[0] == written[1]
+    files = files_of(tmp_path / target)
+    assert sorted(files) == [
+        "B-figures/a/fig-pot.svg", "B-figures/a/fig-two-1.png", "B-figures/figures.html",
+    ]  # fmt: skip
+    listed = files["B-figures/figures.html"]
+    assert "B &amp; C" in listed
+    assert '<img src="a/fig-pot.svg" alt="A &lt;pot&gt;">' in listed
+    assert '<a href="https://b.org/part/a.html#fig-pot">In the book</a>' in listed
+
+
+def test_a_number_that_opens_links_to_an_entry_at_the_end() -> None:
+    """In tables, links and headings numbers stay plain; what says nothing is no entry."""
+    math = '<span class="math display">T = t</span>'
+    card = Opened("o1", "5 s", f"<p>time = 5 s</p><p>{math}</p><p>More.</p>")
+    cards = [card, Opened("o2", "1", "")]
+    number = '<span class="opens" data-opens="{}">5 s</span>'
+    first = number.format("o1")
+    html = with_numbers(f"<p>{first} and {first}</p>", cards)
+    assert html.count('<a href="#o1-source">5 s</a>') == 2
+    assert html.count('id="o1-source"') == 1
+    inline = math.replace("display", "inline")
+    assert html.endswith(f"<p>5 s: time = 5 s {inline}</p></div>\n</section>")
+    for plain in (
+        f"<table><tr><td>{first}</td></tr></table>", f'<a href="#a">{first}</a>',
+        f"<h2>{first}</h2>", f"<p>{number.format('o2')}</p>", f"<p>{number.format('unknown')}</p>",
+    ):  # fmt: skip
+        assert with_numbers(plain, cards) == plain

@@ -79,20 +79,18 @@ def test_stored_outputs_are_shown_and_nothing_runs(tmp_path: Path) -> None:
     }
 
 
-def test_a_notebook_runs_when_asked(tmp_path: Path) -> None:
+def test_a_notebook_runs_when_asked_and_a_page_shows_its_code_when_it_may_not(
+    tmp_path: Path,
+) -> None:
     front = text("---\ntitle: Runs\nexecute: {enabled: true}\n---", "raw")
     (tmp_path / "nb.ipynb").write_text(notebook(front, code("print(6 * 7)", stream("old\n"))))
-    (page,) = pages(tmp_path, "nb.ipynb")
+    (tmp_path / "a.qmd").write_text("# A\n\n```{python}\n1 / 0\n```\n")
+    page, other = pages(tmp_path, "nb.ipynb", "a.qmd", extra="execute: {enabled: false}\n")
     assert page.chapter.title == "Runs"
     assert "42" in page.markdown
     assert "old" not in page.markdown
-
-
-def test_a_page_that_may_not_run_shows_its_code(tmp_path: Path) -> None:
-    (tmp_path / "a.qmd").write_text("# A\n\n```{python}\n1 / 0\n```\n")
-    (page,) = pages(tmp_path, "a.qmd", extra="execute: {enabled: false}\n")
-    assert "1 / 0" in page.markdown
-    assert "cell-output" not in page.markdown
+    assert "1 / 0" in other.markdown
+    assert "cell-output" not in other.markdown
 
 
 def read(folder: Path, *cells: dict[str, Any]) -> Notebook:
@@ -133,20 +131,20 @@ def test_cells_begin_on_their_lines_and_go_by_their_names(tmp_path: Path) -> Non
     assert [texts[at - 1] for at in made.starts] == ["---", "---", "two", "```{python}", "end"]
     assert made.names == (("abc12", "x", "y"),)
     assert {line.file for line in made.lines} == {"nb.ipynb"}
-
-
-def test_raw_cells_pass_through_in_the_format_that_they_name(tmp_path: Path) -> None:
+    made = read(tmp_path, code("1", stream("a at 0x7f21aa"), stream("b"), {"name": "broken"}))
+    assert made.outputs == (({"output_type": "stream", "name": "stdout", "text": "a at 0x0b"},),)
     forms = {"text/html": "html", "text/latex": "latex", "text/restructuredtext": "rst"}
     for key in ("raw_mimetype", "format"):
         for mime, name in forms.items():
             lines = read(tmp_path, text("a", "raw", metadata={key: mime})).lines
             assert [line.text for line in lines] == [f"```{{={name}}}", "a", "```"]
     assert [line.text for line in read(tmp_path, text("a", "raw")).lines] == ["a"]
-
-
-def test_outputs_are_as_a_run_would_give_them(tmp_path: Path) -> None:
-    made = read(tmp_path, code("1", stream("a at 0x7f21aa"), stream("b"), {"name": "broken"}))
-    assert made.outputs == (({"output_type": "stream", "name": "stdout", "text": "a at 0x0b"},),)
+    wrong = {"{": "is no notebook", '{"nbformat": 3}': "format 3", "[]": "format None"}
+    for content, words in wrong.items():
+        (tmp_path / "nb.ipynb").write_text(content)
+        with pytest.raises(SourceError, match=words) as caught:
+            read_notebook(tmp_path / "nb.ipynb", name="nb.ipynb")
+        assert (caught.value.file, caught.value.line) == ("nb.ipynb", 1 if content == "{" else None)
 
 
 def test_attached_images_are_files_of_the_page(tmp_path: Path) -> None:
@@ -160,14 +158,3 @@ def test_attached_images_are_files_of_the_page(tmp_path: Path) -> None:
     place = "nb_files/figure-html/cell-1-"
     assert made.lines[-1].text == f"![A]({place}my-a.jpg) ![B]({place}b.svg) [C](attachment:c.txt)"
     assert made.files == {f"{place}my-a.jpg": b"\x89PNG\r\n", f"{place}b.svg": b"<svg/>"}
-
-
-@pytest.mark.parametrize(
-    ("content", "words"),
-    [("{", "is no notebook"), ('{"nbformat": 3}', "format 3"), ("[]", "format None")],
-)
-def test_what_is_no_notebook(tmp_path: Path, content: str, words: str) -> None:
-    (tmp_path / "nb.ipynb").write_text(content)
-    with pytest.raises(SourceError, match=words) as caught:
-        read_notebook(tmp_path / "nb.ipynb", name="nb.ipynb")
-    assert (caught.value.file, caught.value.line) == ("nb.ipynb", 1 if content == "{" else None)

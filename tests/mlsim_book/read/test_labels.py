@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from kept import text
+
 from mlsim_book.model import Chapter, ExecutedPage, Project
 from mlsim_book.read.labels import label_texts, nearest_label
 from mlsim_book.read.language import (
@@ -15,7 +17,7 @@ from mlsim_book.read.language import (
     words_of,
 )
 
-PAGE = (Path(__file__).parents[2] / "fixtures" / "texts" / "labels.qmd.txt").read_text("utf-8")
+PAGE = text("labels.qmd.txt")
 KINDS = ("fig-a", "fig-b", "fig-b-1", "fig-b-3", "fig-c-2", "tbl-x", "eq-y", "lst-z", "thm-t")
 SECTIONS = ("start", "pots", "lids", "rims", "cups", "ears", "spoons")
 
@@ -46,14 +48,14 @@ def test_appendices_have_letters_and_the_preface_nothing() -> None:
     found = texts(None)
     wanted = {"sec-tea": "Tea", "fig-b-1": "Figure 2 (a)", "sec-rims": "Section 1.2"}
     assert {each: found[each] for each in wanted} == wanted
-
-
-def test_the_nearest_label_is_of_the_same_kind() -> None:
     known = ("fig-kettle", "sec-kettles", "fig-pot")
-    assert nearest_label("fig-ketle", known) == "fig-kettle"
-    assert nearest_label("sec-ketle", known) == "sec-kettles"
-    assert nearest_label("tbl-kettle", known) is None
-    assert nearest_label("fig-kiln", known) is None
+    near = {
+        "fig-ketle": "fig-kettle",
+        "sec-ketle": "sec-kettles",
+        "tbl-kettle": None,
+        "fig-kiln": None,
+    }
+    assert {label: nearest_label(label, known) for label in near} == near
 
 
 def test_words_of_a_language_and_of_its_country() -> None:
@@ -77,9 +79,6 @@ def test_words_of_a_language_and_of_its_country() -> None:
     )  # fmt: skip
     assert plain["crossref-tbl-title"] == "Table"
     assert "de" not in plain
-
-
-def test_each_kind_has_the_word_that_quarto_has_for_it() -> None:
     found = kind_words(words_of("de"))
     wanted = {
         "fig": "Abbildung", "tbl": "Tabelle", "lst": "Listing", "sec": "Kapitel",
@@ -88,6 +87,7 @@ def test_each_kind_has_the_word_that_quarto_has_for_it() -> None:
     }  # fmt: skip
     assert {kind: found[kind] for kind in wanted} == wanted
     assert kind_words({})["cau"] == "Caution"
+    assert words_of("ja-JP")["section-title-appendices"] == "付録"
 
 
 def test_a_book_s_own_words(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Cell options: checked values, the cascade of defaults, and hints for typing errors."""
+"""Options of cells, pages and books: checked values, the cascade, hints for typing errors."""
 
 from __future__ import annotations
 
@@ -7,16 +7,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from kept import FIXTURES, untold
 
 from mlsim_book.errors import Problems, SourceError
+from mlsim_book.read.attributes import attributes, fence_for, value_text
 from mlsim_book.read.options import CELL, merge, page_defaults, parse_options
 from mlsim_book.read.qmd import check_metadata, read_document
-from mlsim_book.read.yamlfile import load_yaml
+from mlsim_book.read.settings import book_package, book_settings, named_paths, web_address
+from mlsim_book.read.yamlfile import load_yaml, read_yaml
 
 UNCHECKED = {"slideshow", "export"}  # they take anything
 
 
-VALUES = Path(__file__).parents[2] / "fixtures" / "option_values.csv"
+VALUES = FIXTURES / "option_values.csv"
 
 
 def give(where: str, option: str, value: str) -> None:
@@ -49,28 +52,12 @@ def test_options_take_what_quarto_s_take() -> None:
                 odd.append(f"{where}: {option}: {value} was taken")
     assert odd == []
 
+    def below(option: str) -> None:
+        parse_options(["error: false", option], file="a", line=4)
 
-@pytest.mark.parametrize(
-    ("option", "words"),
-    [
-        ("echo: maybe", "which must be `true` or `false` or `fenced`"),
-        ("fig-width: wide", "which must be a number"),
-        ("tags: one", "which must be a list of texts"),
-        ("layout-ncol: 1.5", "which must be a whole number"),
-        ("warning: no", "YAML as Quarto reads it has no yes"),
-        ("label: two words", "space"),
-        ("label: '{two}'", "brace"),
-        ("just words", "must be `name: value`, got 'just words'"),
-    ],
-)
-def test_what_is_told_of_wrong_values(option: str, words: str) -> None:
-    with pytest.raises(SourceError) as caught:
-        parse_options(["error: false", option] if ":" in option else [option], file="a", line=4)
-    assert caught.value.line == (5 if ":" in option else 4)
-    assert words in str(caught.value)
-
-
-def test_options_over_several_lines() -> None:
+    assert untold(below, "wrong_options.toml") == []
+    with pytest.raises(SourceError, match="must be `name: value`, got 'just words'"):
+        parse_options(["just words"], file="a", line=4)
     lines = ["fig-cap: |", "  One", "  two", "label: fig-a"]
     assert parse_options(lines, file="a", line=1) == {"fig-cap": "One\ntwo\n", "label": "fig-a"}
 
@@ -95,13 +82,10 @@ def test_cascade() -> None:
         "figure-theme": False, "figure-data": False,
     }  # fmt: skip
     assert defaults.of({}, "flavour") is None
-
-
-def test_format_beats_execute_beats_top() -> None:
     data: dict[str, Any] = {"echo": False, "execute": {"echo": True}}
-    assert page_defaults(data).of({}, "echo") is True
+    assert page_defaults(data).of({}, "echo") is True  # `execute` beats the top
     data["format"] = {"html": {"echo": False}}
-    assert page_defaults(data).of({}, "echo") is False
+    assert page_defaults(data).of({}, "echo") is False  # and a format beats both
 
 
 def test_mistyped_options_are_noted(tmp_path: Path) -> None:
@@ -116,3 +100,70 @@ def test_mistyped_options_are_noted(tmp_path: Path) -> None:
     assert [problem.line for problem in problems.found] == [2, 4]
     assert "'fig-cap'" in (problems.found[0].hint or "")
     assert "isn't run" in problems.found[1].message
+
+
+# -------------------------------------------------------- YAML, and a book's settings
+def test_scalars_are_those_of_json_and_lines_are_known(tmp_path: Path) -> None:
+    text = "a: yes\nb: true\nc: 2024-05-06\nd: 1e3\ne: 010\nf: null\ng: on\nh: 12:30\ni: ~\nj: 0x1F\nk: 0o17\n"
+    assert load_yaml(text, file="x.yml").data == {
+        "a": "yes", "b": True, "c": "2024-05-06", "d": 1000.0, "e": 10, "f": None, "g": "on",
+        "h": "12:30", "i": None, "j": 31, "k": 15,
+    }  # fmt: skip
+    source = load_yaml("book:\n  chapters:\n    - a.qmd\n    - b.qmd\n", file="x", first_line=10)
+    assert source.line("book") == 10
+    assert source.line("book", "chapters", 1) == 13
+    assert source.line("book", "absent", "deeper") == 10
+    assert load_yaml("", file="x").data == load_yaml("# only a comment\n", file="x").data == {}
+    merged = load_yaml("base: &b {a: 1, c: 3}\nnew:\n  <<: *b\n  a: 2\n", file="x").data
+    assert merged["new"] == {"a": 2, "c": 3}
+    assert (
+        untold(lambda text: load_yaml(text, file="a.qmd", first_line=11), "wrong_yaml.toml") == []
+    )
+    (tmp_path / "x.yml").write_bytes(b"title: \xff\n")
+    with pytest.raises(SourceError, match="UTF-8"):
+        read_yaml(tmp_path / "x.yml", name="x.yml")
+
+
+def given(**settings: Any) -> dict[str, Any]:
+    return {"mlsim-book": settings}
+
+
+def test_the_package_of_a_book() -> None:
+    assert book_package({}) is book_package(given(path="a")) is None
+    plain = book_package(given(package="kettle"))
+    assert plain is not None
+    assert (plain.name, plain.path, plain.extras, plain.wanted) == ("kettle", None, (), "kettle")
+    more = book_package(given(package="_k2", path="p", extras=["a", "b"]))
+    assert more is not None
+    assert (more.path, more.wanted, more.with_extras) == ("p", "_k2[a,b]", "[a,b]")
+    for name in ("2k", "a-b", "a.b", "", 3):
+        with pytest.raises(SourceError, match="which must be an importable name"):
+            book_package(given(package=name))
+
+
+def test_lists_of_paths() -> None:
+    assert named_paths({}, "key", "so") == []
+    assert named_paths(given(key=["a", "b"]), "key", "so") == ["a", "b"]
+    for wrong in ("a", [1], {"a": 1}, None):
+        with pytest.raises(SourceError, match=r"`mlsim-book: key:` is .* list of paths\n  so"):
+            named_paths(given(key=wrong), "key", "so")
+    assert book_settings({"mlsim-book": ["a"]}) == {}
+
+
+def test_addresses() -> None:
+    assert web_address("https://a.org/b/") == "https://a.org/b"
+    for wrong in ("a.org", "https://a b", "https://a'", "HTTPS://a", "https://", "https://a<b>"):
+        with pytest.raises(SourceError, match="is no address"):
+            web_address(wrong)
+
+
+def test_values_between_quotes() -> None:
+    texts = {
+        "a\\b": "a\\\\b", 'a "b"': 'a \\"b\\"', "a\nb": "a b", 2: "2", False: "false",
+    }  # fmt: skip
+    assert {value: value_text(value) for value in texts} == texts
+    assert value_text({"a": [1, 2]}) == '{\\"a\\":[1,2]}'
+    assert attributes(label="", classes=[".a", "b"], pairs={"c": 0, "d": None}) == '{.a .b c="0"}'
+    assert attributes() == "{}"
+    assert [fence_for(text) for text in ("", "`a``", "````")] == ["```", "```", "`````"]
+    assert fence_for("`a``", least=1) == "```"

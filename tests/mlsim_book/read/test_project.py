@@ -1,58 +1,24 @@
-"""_quarto.yml: chapters, numbers, titles, settings, and what is refused."""
+"""_quarto.yml: chapters, numbers, titles, settings, and what is refused: files outside, too."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
 
+import kept
 import pytest
+from kept import untold
 
+from mlsim_book.build import build
+from mlsim_book.cli import main
 from mlsim_book.errors import Problems, SourceError
 from mlsim_book.read.project import folder_metadata, load_project
 
 MakeBook = Callable[..., Path]
 
 
-def write(root: Path, **files: str) -> Path:
-    for name, text in files.items():
-        path = root / name.replace("__", "/").replace("_qmd", ".qmd").replace(
-            "QUARTO", "_quarto.yml"
-        )
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
-    return root
-
-
 def test_parts_appendices_and_numbers(tmp_path: Path) -> None:
-    root = write(
-        tmp_path,
-        QUARTO="""\
-project: {type: book, output-dir: out}
-book:
-  title: "A *book*"
-  author: [Ada, {name: Bo}]
-  repo-url: https://example.org/r
-  chapters:
-    - index.qmd
-    - part: Ground
-      chapters: [a.qmd, {file: b.qmd}]
-    - part: fire.qmd
-      chapters:
-        - c.qmd
-    - text: Elsewhere
-      href: https://example.org
-  appendices: [d.qmd]
-bibliography: refs.bib
-lang: de
-""",
-        index_qmd="# Preface {.unnumbered}\n",
-        a_qmd="---\ntitle: From *YAML*\n---\n\n# Not the title\n",
-        b_qmd="Text first.\n\n```\n# no heading\n```\n\n# Water {#sec-water}\n",
-        fire_qmd="# Fire\n",
-        c_qmd="Kiln\n====\n",
-        d_qmd="# Tools {-}\n",
-    )
-    (root / "refs.bib").write_text("")
+    root = kept.book("parts", tmp_path)
     problems = Problems()
     project = load_project(root, problems)
     assert [(c.title, c.number, c.part) for c in project.chapters] == [
@@ -92,7 +58,7 @@ def test_metadata_files_and_folders(make_book: MakeBook) -> None:
     assert not problems.found
 
 
-def test_unknown_keys_are_noted_with_the_nearest(make_book: MakeBook) -> None:
+def test_unknown_keys_and_what_is_missing_are_told_of(make_book: MakeBook) -> None:
     root = make_book("  auhtor: Ada\nbibliograpy: x.bib\nanything: 1\n", index_qmd="# A\n")
     problems = Problems()
     load_project(root, problems)
@@ -101,49 +67,18 @@ def test_unknown_keys_are_noted_with_the_nearest(make_book: MakeBook) -> None:
     assert texts[0].startswith("_quarto.yml:7: unknown key 'book: auhtor'")
     assert "'author'" in texts[0]
     assert "'bibliography'" in texts[1]
-
-
-@pytest.mark.parametrize(
-    ("yaml", "line", "words"),
-    [
-        ("project: {type: website}\nbook: {}\n", 1, "'website'"),
-        ("project: {type: book}\n", 1, "`book:`"),
-        ("project: {type: book}\nbook:\n  chapters: []\n", 2, "no chapters"),
-        ("project: {type: book}\nbook:\n  chapters: [index.qmd, indx.qmd]\n", 3, "index.qmd"),
-        ("project: {type: book}\nbook:\n  chapters: [index.qmd, index.qmd]\n", 3, "twice"),
-        ("project: {type: book}\nbook:\n  chapters: [a.rst]\n", 3, ".qmd, .md or .ipynb"),
-        ("project: {type: book}\nbook:\n  chapters: index.qmd\n", 3, "list"),
-        ("project: {type: book}\nbook:\n  chapters: [[a]]\n", 3, "a chapter must be"),
-        ("project: {type: book}\nbook: {chapters: [index.qmd]}\nbibliography: r.bib\n", 3, "r.bib"),
-        ("project: {type: book}\nbook:\n  chapters: [index.qmd]\n  favicon: a.png\n", 4, "a.png"),
-        ("project: {type: book}\nbook: {chapters: [index.qmd]}\nexecute: {echo: no}\n", 3, "'no'"),
-        ("project: {type: book}\nbook: {chapters: [index.qmd]}\nmetadata-files: [m]\n", 3, "'m'"),
-        (
-            "project: {type: book}\nbook: {chapters: [index.qmd]}\nformat: {html: {toc: 2}}\n",
-            3,
-            "toc",
-        ),
-        ("project: {type: book}\nbook:\n  chapters: [index.qmd]\n title: A\n", 4, "invalid YAML"),
-    ],
-)
-def test_what_is_refused(tmp_path: Path, yaml: str, line: int, words: str) -> None:
-    root = write(tmp_path, QUARTO=yaml, index_qmd="# A\n")
-    with pytest.raises(SourceError) as caught:
-        load_project(root, Problems())
-    assert (caught.value.file, caught.value.line) == ("_quarto.yml", line)
-    assert words in str(caught.value)
-
-
-def test_no_book_here(tmp_path: Path) -> None:
-    with pytest.raises(SourceError, match=r"no _quarto\.yml"):
-        load_project(tmp_path, Problems())
-
-
-def test_a_chapter_without_a_title(make_book: MakeBook) -> None:
     problems = Problems()
     project = load_project(make_book(index_qmd="Text.\n"), problems)
     assert project.chapters[0].title == "index"
     assert "no title" in problems.found[0].message
+
+    def load(yaml: str) -> None:
+        (root / "_quarto.yml").write_text(yaml, "utf-8")
+        load_project(root, Problems())
+
+    assert untold(load, "wrong_books.toml") == []
+    with pytest.raises(SourceError, match=r"no _quarto\.yml"):
+        load_project(root / "nowhere", Problems())
 
 
 def test_keys_without_effect_are_told_and_stop_nothing(make_book: MakeBook) -> None:
@@ -158,7 +93,7 @@ def test_keys_without_effect_are_told_and_stop_nothing(make_book: MakeBook) -> N
     assert not problems.found
     told = "\n".join(each.text() for each in problems.advice)
     for words in (
-        "`filters`",
+        "`filters` has no effect here: Lua filters are not run",
         "`book: sidebar: logo`",
         "`format: html: grid`",
         "'own.scss'",
@@ -202,3 +137,69 @@ def test_what_is_for_quarto_alone_is_no_advice_and_must_be_there(make_book: Make
     assert len(advice) == 2
     with pytest.raises(SourceError, match="must be a list of paths"):
         told(paths="own")
+
+
+# --------------------------------------------------------------- outside of its folder
+@pytest.fixture
+def book(tmp_path: Path) -> Path:
+    """A folder for a book, with pages in it, beside it and below it."""
+    root = tmp_path / "shelf" / "book"
+    for name in ("index.qmd", "page.qmd", "sub/deep.qmd", "../outside.qmd", "../other/page.qmd"):
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("# A page\n", encoding="utf-8")
+    return root
+
+
+def write(book: Path, text: str) -> None:
+    head = "project: {type: book}\nbook:\n  title: T\n"
+    (book / "_quarto.yml").write_text(head + text, encoding="utf-8")
+
+
+def files(folder: Path) -> dict[str, int]:
+    return {
+        path.relative_to(folder).as_posix(): path.stat().st_mtime_ns for path in folder.rglob("*")
+    }
+
+
+def test_a_path_that_leads_out_is_refused_wherever_it_stands(book: Path) -> None:
+    def load(text: str) -> None:
+        write(book, text)
+        load_project(book, Problems())
+
+    def listed(name: str) -> None:
+        load(f"  chapters:\n    - index.qmd\n    - '{name}'\n")
+
+    assert untold(listed, "chapters_outside.toml") == []
+    assert untold(load, "files_outside.toml") == []
+    with pytest.raises(SourceError, match=r"_quarto\.yml:6: (?s:.*)Write 'sub/deep\.qmd'"):
+        listed(str(book / "sub" / "deep.qmd"))  # the real path, refused with its short name
+    with pytest.raises(SourceError, match=r"_quarto\.yml:4: .*twice"):
+        load("  chapters: [index.qmd, page.qmd, sub/../page.qmd]\n")
+
+
+@pytest.mark.usefixtures("with_assets")
+@pytest.mark.parametrize("name", ["/page.qmd", "../outside.qmd", "{real}", "a/../../outside.qmd"])
+def test_nothing_is_written(book: Path, name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    name = name.format(real=book.parent / "other" / "page.qmd")
+    write(book, f"  chapters:\n    - index.qmd\n    - {name}\n")
+    before = files(book.parent)
+    for command, *more in (["build"], ["build", "--lenient"], ["check"], ["notebooks"]):
+        assert main([command, str(book), *more]) == 1
+        said = "".join(capsys.readouterr())
+        assert f"_quarto.yml:6: the chapter '{name}'" in said
+        assert "Traceback" not in said
+    assert files(book.parent) == before
+
+
+@pytest.mark.usefixtures("with_assets")
+def test_detours_within_the_book_are_shortened(book: Path) -> None:
+    write(book, "  chapters:\n    - ./index.qmd\n    - sub/../page.qmd\n    - sub//./deep.qmd\n")
+    before = files(book.parent)
+    project = load_project(book, Problems())
+    assert [each.source for each in project.chapters] == ["index.qmd", "page.qmd", "sub/deep.qmd"]
+    site = build(book, progress=str)
+    pages = {path.relative_to(site).as_posix() for path in site.rglob("*.html")}
+    assert {"index.html", "page.html", "sub/deep.html"} <= pages
+    outside = {name for name in files(book.parent) if not name.startswith("book/_book")}
+    assert {name for name in outside if not name.startswith("book/.")} == set(before)

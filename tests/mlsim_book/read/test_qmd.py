@@ -1,15 +1,17 @@
-"""Parsing .qmd: what is a cell, where each line stands, which divs pair up."""
+"""Parsing .qmd: what is a cell, where each line stands, which divs pair up, what is included."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 import pytest
+from kept import cases, text, untold
 
-from mlsim_book.errors import Problems, SourceError
+from mlsim_book.errors import Problem, Problems, SourceError
 from mlsim_book.read.divs import check_divs
 from mlsim_book.read.document import Cell, Document
-from mlsim_book.read.lines import split_lines
+from mlsim_book.read.includes import expand_includes
+from mlsim_book.read.lines import SourceLine, read_lines, split_lines
 from mlsim_book.read.qmd import parse_blocks, read_document
 
 
@@ -24,7 +26,7 @@ def document(tmp_path: Path, text: str, problems: Problems | None = None) -> Doc
 
 
 def test_cells_in_lists_and_longer_fences() -> None:
-    text = """\
+    listed = """\
 - item
 
   ```{python}
@@ -39,92 +41,17 @@ s = '''
 '''
 ````
 """
-    first, second = cells(text)
+    first, second = cells(listed)
     assert first.source == "if True:\n    x = 1"
     assert (first.indent, first.line, first.code[0].line) == ("  ", 3, 5)
     assert second.source == "s = '''\n```\n'''"
     assert (first.number, second.number) == (2, 3)
-
-
-def test_what_is_not_a_cell() -> None:
-    text = """\
-````markdown
-```{python}
-1
-```
-````
-
-~~~
-```{python}
-~~~
-
-```python
-2
-```
-
-```{.python}
-3
-```
-
-```{{python}}
-4
-```
-
-```{=html}
-<b>5</b>
-```
-
-<!--
-```{python}
-6
-```
--->
-
-<!-- a
---> b <!--
-```{python}
-8
-```
--->
-
-`<!--` in code opens no comment.
-
-```{python}
-7
-```
-"""
-    (only,) = cells(text)
-    assert only.source == "7"
-
-
-def test_spaces_and_options_in_the_fence() -> None:
     for fence in ("``` {python}", "```{python} ", "```{python echo=FALSE}", "```{python, x}"):
         assert cells(f"{fence}\n1\n```\n")[0].source == "1"
-
-
-def test_blank_lines_around_the_code_go() -> None:
     (cell,) = cells("```{python}\n#|echo: false\n#| label: a\n\n\n1\n\n2\n\n```\n")
-    assert cell.source == "1\n\n2"
-    assert cell.code[0].line == 6
-    assert cell.option_line("label") == 3
-
-
-@pytest.mark.parametrize(
-    ("text", "line", "words"),
-    [
-        ("a\n\n```{python}\n1\n", 3, "cell that opens here is not closed"),
-        ("a\n\n````{python}\n1\n", 3, "a line '````' at the same indent"),
-        ("```python\n1\n", 1, "code block that opens here is not closed"),
-        ("- a\n\n  ```{python}\n  1\n```\n", 3, "same indent"),
-        ("a\n\n<!-- b\n\nc\n", 3, "comment that opens here is not closed"),
-        ("```{python}\n#| echo: maybe\n```\n", 2, "'maybe'"),
-    ],
-)
-def test_errors_at_their_line(text: str, line: int, words: str) -> None:
-    with pytest.raises(SourceError) as caught:
-        cells(text)
-    assert (caught.value.file, caught.value.line) == ("a.qmd", line)
-    assert words in str(caught.value)
+    assert (cell.source, cell.code[0].line, cell.option_line("label")) == ("1\n\n2", 6, 3)
+    (only,) = cells(text("only_cell.qmd.txt"))  # of many that are none
+    assert only.source == "7"
 
 
 def test_front_matter(tmp_path: Path) -> None:
@@ -137,68 +64,86 @@ def test_front_matter(tmp_path: Path) -> None:
         document(tmp_path, "---\ntitle: A\ntoc: sometimes\n---\n")
     with pytest.raises(SourceError, match="name: value"):
         document(tmp_path, "---\n- a\n---\n")
-
-
-def test_a_label_used_twice(tmp_path: Path) -> None:
     cell = "```{python}\n#| label: same\n1\n```\n\n"
     with pytest.raises(SourceError, match=r"a\.qmd:6: .*'same'.*a\.qmd:1"):
         document(tmp_path, cell + cell)
-
-
-def test_windows_line_ends_and_bom(tmp_path: Path) -> None:
     (tmp_path / "a.qmd").write_bytes("\ufeff# A\r\n\r\n```{python}\r\n1\r\n```\r\n".encode())
     page = read_document(tmp_path / "a.qmd", root=tmp_path, problems=Problems())
-    assert page.cells[0].source == "1"
+    assert page.cells[0].source == "1"  # after a mark of Windows, with its line ends
 
 
-GOOD_DIVS = [
-    "::: {.a}\nx\n:::\n",
-    "::: a\nx\n:::\n",
-    "::: a :::\nx\n::::::\n",
-    ":::: {.a}\n\n::: {.b}\nx\n:::\n\n::::\n",
-    "- a\n\n  ::: {.b}\n  x\n  :::\n",
-    "- a\n\n    ::: {.b}\n    x\n    :::\n",
-    "```\n:::\n```\n",
-    "Indented:\n\n    :::\n",
-    "    :::\n",
-    "- a\n\nText\n\n    :::\n",
-    "    code\n::: {.b}\nx\n:::\n",
-    "::: {.a\n  b=c}\nx\n:::\n",
-    "<!--\n:::\n-->\n",
-    "# A\n::: {.b}\nx\n:::\n",
-    "- ::: {.b}\n  x\n  :::\n",
-    "- a\n- - ::: {.b}\n    x\n    :::\n  - ::: callout-note\n    x\n    :::\n",
-    "1. ::: {.b}\n   x\n   :::\n(a) ::: {.b}\n    x\n    :::\n",
-]
+def divs(text: str) -> list[Problem]:
+    problems = Problems()
+    check_divs(split_lines(text, file="a.qmd"), problems)
+    return problems.found
 
 
-def test_divs_that_pair_up() -> None:
-    for text in GOOD_DIVS:
-        problems = Problems()
-        check_divs(split_lines(text, file="a.qmd"), problems)
-        assert not problems.found, text
-
-
-@pytest.mark.parametrize(
-    ("text", "line", "words"),
-    [
-        ("a\n\n::: {.b}\nx\n", 3, "is not closed"),
-        (":::: {.a}\n\n::: {.b}\n:::\n", 1, "is not closed"),
-        ("::: {.b}\n:::\n\n:::\n", 4, "closes no div"),
-        ("- ::: {.b}\n  x\n", 1, "is not closed"),
-        ("- a\nlazy\n\n    ::: {.b}\n    x\n", 4, "is not closed"),
-    ],
-)
-def test_divs_that_do_not(text: str, line: int, words: str) -> None:
-    with pytest.raises(SourceError) as caught:
-        check_divs(split_lines(text, file="a.qmd"), Problems())
-    assert caught.value.line == line
-    assert words in str(caught.value)
-
-
-def test_a_div_glued_to_a_paragraph() -> None:
+def test_what_is_not_closed_is_refused_at_its_line() -> None:
+    assert untold(cells, "wrong_sources.toml") == []
+    assert untold(divs, "wrong_divs.toml") == []
+    assert [text for (text,) in cases("good_divs.toml") if divs(text)] == []
     for above in ("Text\n", "Text\n    more\n"):
-        problems = Problems()
-        check_divs(split_lines(f"{above}::: {{.b}}\nx\n:::\n", file="a.qmd"), problems)
-        assert problems.found[0].line == 1 + above.count("\n")
-        assert "blank line" in (problems.found[0].hint or "")
+        (glued,) = divs(f"{above}::: {{.b}}\nx\n:::\n")
+        assert glued.line == 1 + above.count("\n")
+        assert "blank line" in (glued.hint or "")
+
+
+# -------------------------------------------------------------------- includes
+def included(page: Path) -> tuple[list[SourceLine], list[str]]:
+    lines, used = expand_includes(read_lines(page, name="a.qmd"), path=page, root=page.parent)
+    return [line for line in lines if line.text], [path.name for path in used]
+
+
+def test_nested_includes_keep_their_places(tmp_path: Path) -> None:
+    (tmp_path / "parts").mkdir()
+    page = tmp_path / "a.qmd"
+    page.write_text("one\n\n{{< include parts/_b.qmd >}}\n\nfour\n")
+    nested = '---\nx: 1\n---\ntwo\n{{< include "parts/_c.qmd" >}}\n'
+    (tmp_path / "parts" / "_b.qmd").write_text(nested)
+    (tmp_path / "parts" / "_c.qmd").write_text("{{< include /_d.qmd >}}\n")
+    (tmp_path / "_d.qmd").write_text("three\n")
+    lines, used = included(page)
+    assert [(line.text, line.file, line.line) for line in lines] == [
+        ("one", "a.qmd", 1), ("two", "parts/_b.qmd", 4), ("three", "_d.qmd", 1),
+        ("four", "a.qmd", 5),
+    ]  # fmt: skip
+    assert used == ["_b.qmd", "_c.qmd", "_d.qmd"]
+    # in code, too, but not escaped nor in a line
+    escaped = ["{{{< include _no.qmd >}}}", "see {{< include x >}}"]
+    page.write_text("\n".join(["```{python}", "{{< include a.py >}}", "```", *escaped]))
+    (tmp_path / "a.py").write_text("import math\nmath.pi\n")
+    lines, _ = included(page)
+    texts = ["```{python}", "import math", "math.pi", "```", *escaped]
+    assert [line.text for line in lines] == texts
+    assert (lines[2].file, lines[2].line) == ("a.py", 2)
+
+
+def test_an_include_starts_from_the_page_and_what_is_missing_is_named(tmp_path: Path) -> None:
+    """As in Quarto, a nested include starts from the page."""
+    (tmp_path / "parts").mkdir()
+    page = tmp_path / "a.qmd"
+    page.write_text("\n{{< include _prt.qmd >}}\n")
+    (tmp_path / "_part.qmd").write_text("x")
+    with pytest.raises(SourceError, match=r"(?s)a\.qmd:2: .*'_prt\.qmd'.*_part\.qmd"):
+        included(page)
+    page.write_text("{{< include parts/_b.qmd >}}\n")
+    (tmp_path / "parts" / "_b.qmd").write_text("\n{{< include _c.qmd >}}\n")
+    (tmp_path / "parts" / "_c.qmd").write_text("beside\n")
+    with pytest.raises(SourceError, match=r"parts/_b\.qmd:2: .*'_c\.qmd'") as caught:
+        included(page)
+    assert "write '/parts/_c.qmd'" in str(caught.value)
+    (tmp_path / "_c.qmd").write_text("by the page\n")
+    assert [line.text for line in included(page)[0]] == ["by the page"]
+    (tmp_path / "_c.qmd").write_text("x\n{{< include a.qmd >}}\n")
+    circle = r"_c\.qmd:2: .*a\.qmd -> parts/_b\.qmd -> _c\.qmd -> a\.qmd"
+    with pytest.raises(SourceError, match=circle):
+        included(page)
+
+
+def test_a_cell_of_an_included_file_is_a_cell_of_the_page(tmp_path: Path) -> None:
+    (tmp_path / "a.qmd").write_text("# A\n\n{{< include _b.qmd >}}\n")
+    (tmp_path / "_b.qmd").write_text("---\ntitle: B\n...\n\n```{python}\n1\n```\n")
+    page = read_document(tmp_path / "a.qmd", root=tmp_path, problems=Problems())
+    assert [(each.file, each.line, each.source) for each in page.cells] == [("_b.qmd", 5, "1")]
+    assert page.front_matter == {}
+    assert page.included == (tmp_path / "_b.qmd",)

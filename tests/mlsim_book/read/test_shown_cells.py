@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from kept import cases
 
 from mlsim_book.build import build
 from mlsim_book.errors import Problems, SourceError
@@ -30,46 +31,21 @@ def shown(text: str) -> str:
     return "".join(block.text for block in blocks if not isinstance(block, Cell))
 
 
-@pytest.mark.parametrize(
-    ("cell", "markdown"),
-    [
-        ("```{bash}\n\nls\n\n```\n", "``` {.bash}\nls\n```\n"),
-        ("```{r setup, echo=TRUE}\nx <- 1\n```\n", "``` {.r}\nx <- 1\n```\n"),
-        ("```{ojs}\n//| label: plot\nx = 1\n```\n", "``` {.js}\nx = 1\n```\n"),
-        ("```{sql}\n--| eval: true\nSELECT 1;\n```\n", "``` {.sql}\nSELECT 1;\n```\n"),
-        ("```{r}\n#| fig-cap: !expr paste('a')\n#| filename: a.R\nx\n```\n",
-         '``` {.r filename="a.R"}\nx\n```\n'),
-        ("```{julia}\n#| lst-label: lst-a\n#| lst-cap: 'A *loop*'\nx\n```\n",
-         '``` {#lst-a .julia lst-cap="A *loop*"}\nx\n```\n'),
-        ("```{markdown}\n````\nx\n````\n```\n", "````` {.markdown}\n````\nx\n````\n`````\n"),
-        ("````{text}\n```\n````\n", "```` {.text}\n```\n````\n"),
-        ("- a\n\n  ```{bash}\n  if x\n    y\n\n  fi\n  ```\n",
-         "- a\n\n  ``` {.bash}\n  if x\n    y\n\n  fi\n  ```\n"),
-        ("- a\n\n  ```{bash}\n x\n  ```\n", "- a\n\n  ``` {.bash}\n  x\n  ```\n"),
-    ],
-)  # fmt: skip
-def test_code_without_its_option_lines(cell: str, markdown: str) -> None:
-    assert shown(cell) == markdown
-
-
-@pytest.mark.parametrize(
-    "cell",
-    [
-        "```{bash}\n#| echo: false\nls\n```\n",
-        "```{bash}\n#| include: false\nls\n```\n",
-        "```{ojs}\n//| echo: false\nx\n```\n",
-        "```{r, include=FALSE}\nx\n```\n",
-        "```{r}\n#| fig-cap: !expr x\n#| echo: false\nx\n```\n",
-        "```{bash}\n\n```\n",
-    ],
-)
-def test_a_hidden_cell_leaves_nothing(cell: str) -> None:
-    assert shown(f"a\n\n{cell}\nb\n") == "a\n\n\n\nb\n"
-
-
-def test_what_isnt_closed_is_told_as_before() -> None:
+def test_code_without_its_option_lines() -> None:
+    for cell, markdown in cases("shown_cells.toml"):
+        assert shown(f"a\n\n{cell}\nb\n") == f"a\n\n{markdown}\nb\n", cell
     with pytest.raises(SourceError, match=r"a\.qmd:1: the cell that opens here is not closed"):
         shown("```{bash}\nls\n")
+    # a diagram in a list stays in it, and with a label it is a figure
+    text = shown("- a\n\n  ```{mermaid}\n  %%| echo: true\n  graph LR\n  ```\n")
+    assert all(line.startswith("  ") for line in text.splitlines()[1:] if line.strip())
+    assert text.count("graph LR") == 2
+    assert "%%|" not in text
+    text = shown('```{dot}\n//| label: fig-m\n//| fig-cap: "A *b*\n//|   c"\ngraph {}\n```\n')
+    assert "::: {#fig-m}" in text
+    assert "\n\n::: {.cell-output-display}\n" in text
+    assert "\nA *b* c\n" in text
+    assert "fig-cap" not in text
 
 
 @pytest.fixture
@@ -99,20 +75,10 @@ def test_a_strict_build_shows_them_and_tells_of_each_language_once(book: Path) -
     assert "{bash}" not in index + other
     assert "Listing&nbsp;2.1: A <em>loop</em></figcaption>" in other
     assert "Listing&nbsp;<span>2.1</span>" in other
-
-
-def test_a_page_of_others_needs_no_kernel(make_book: MakeBook) -> None:
     problems = Problems()
-    pages = parse_pages(
-        load_project(make_book(index_qmd="# A\n\n```{bash}\nls\n```\n"), problems), problems
-    )
-    assert not pages[0].document.cells
-    assert not problems.found
-
-
-def test_notebooks_have_them_as_text(book: Path) -> None:
-    problems = Problems()
-    made = make_notebooks(load_project(book, problems), problems)
+    project = load_project(book, problems)
+    assert [len(page.document.cells) for page in parse_pages(project, problems)] == [1, 0]
+    made = make_notebooks(project, problems)  # there they are text
     assert list(made) == ["index.ipynb"]
     cells = json.loads(made["index.ipynb"])["cells"]
     assert [cell["cell_type"] for cell in cells] == ["markdown", "code", "markdown"]
@@ -146,17 +112,3 @@ def test_each_other_language_is_told_of_once() -> None:
     assert ["wants R" in each for each in hints] == [True, False, False]
     assert ["reader's browser" in each for each in hints] == [False, False, True]
     assert not problems.found
-
-
-def test_a_diagram_in_a_list_stays_in_it() -> None:
-    text = shown("- a\n\n  ```{mermaid}\n  %%| echo: true\n  graph LR\n  ```\n")
-    assert all(line.startswith("  ") for line in text.splitlines()[1:] if line.strip())
-    assert text.count("graph LR") == 2
-    assert "%%|" not in text
-
-
-def test_a_diagram_with_a_label_is_a_figure() -> None:
-    text = shown('```{dot}\n//| label: fig-m\n//| fig-cap: "A *b*\n//|   c"\ngraph {}\n```\n')
-    assert "::: {#fig-m}" in text
-    assert "\nA *b* c\n" in text
-    assert "fig-cap" not in text

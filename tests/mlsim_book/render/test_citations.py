@@ -1,4 +1,4 @@
-"""Citations of a book: in its words, by page and place, and the list that they lead to."""
+"""Citations of a book: in its words, by page and place, and the list that they lead to, in parts."""
 
 from __future__ import annotations
 
@@ -6,9 +6,11 @@ import re
 from pathlib import Path
 
 import pytest
+from kept import FIXTURES, cases
+from site_pages import built
 
 from mlsim_book.caches import TextCache
-from mlsim_book.errors import Problems
+from mlsim_book.errors import Problems, SourceError
 from mlsim_book.model import Chapter, ExecutedPage, Project
 from mlsim_book.read.places import Reporter
 from mlsim_book.render import citations
@@ -19,6 +21,7 @@ from mlsim_book.render.citations import (
     place_citations,
     place_references,
 )
+from mlsim_book.render.reference_parts import parts_of
 from mlsim_book.render.to_html import RenderedPage, render_pages
 
 BIB = """@book{ab2020, author={Adams, Ann and Bell, Bo}, title={On Tea}, year={2020}}
@@ -127,15 +130,38 @@ def test_a_book_without_a_bibliography_keeps_what_was_written(tmp_path: Path) ->
     assert book.told[0][3] == "Add it to a file under `bibliography:` in _quarto.yml."
 
 
-def test_a_book_that_cites_nothing(tmp_path: Path) -> None:
-    book = Book(tmp_path, a="# A\n\nText.\n", refs=LIST)
-    assert book.found == Citations({}, {"a.html": [], "refs.html": []}, "", "refs.html")
-
-
-def test_citations_are_formatted_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_citations_are_formatted_once_and_nothing_is_where_nothing_is_cited(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     first = Book(tmp_path, a="# A\n\n[@ab2020]\n").found
     with monkeypatch.context() as patch:
         patch.delattr(citations, "run_pandoc")
         assert Book(tmp_path, a="# A\n\n[@ab2020]\n").found == first
     other = Book(tmp_path, bib=BIB.replace("On Tea", "On Milk"), a="# A\n\n[@ab2020]\n").found
     assert "On Milk" in other.bibliography
+    none = Book(tmp_path, a="# A\n\nText.\n", refs=LIST).found
+    assert none == Citations({}, {"a.html": [], "refs.html": []}, "", "refs.html")
+
+
+def test_each_entry_stands_in_its_part(tmp_path: Path) -> None:
+    book = {each.name: each.read_text("utf-8") for each in (FIXTURES / "books/sheds").iterdir()}
+    site = built(tmp_path / "all", book)
+    page = site["references.html"]
+    assert page.texts("#refs h2") == ["Papers & books", "Data"]
+    for where, words in {"#papers-books": ["Beam", "Rail"], "#data": ["A"]}.items():
+        texts = page.texts(f"{where} .csl-entry")
+        assert [each.replace(",", " ").split()[0] for each in texts] == words
+    keys = ("shop2026", "rail2019", "beam2001")
+    links = {target for _, target in site["index.html"].links("main p a")}
+    assert links == {f"references.html#ref-{key}" for key in keys}
+    assert all(page.one(f"#ref-{key}") for key in keys)
+    papers = built(tmp_path / "papers", {**book, "index.qmd": "# Sheds\n\nAs in @beam2001.\n"})
+    assert papers["references.html"].texts("#refs h2") == ["Papers & books"]  # no empty part
+
+
+def test_a_wrong_setting_of_parts_is_refused() -> None:
+    assert parts_of({}) == ()
+    for given, said in cases("references_in_parts.toml"):
+        with pytest.raises(SourceError, match=said) as error:
+            parts_of({"mlsim-book": {"references-in-parts": given}})
+        assert error.value.file == "_quarto.yml"

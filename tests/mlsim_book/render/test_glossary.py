@@ -10,6 +10,7 @@ from kept import cases
 
 from mlsim_book.build import StrictError, build
 from mlsim_book.errors import SourceError
+from mlsim_book.render import to_html
 from mlsim_book.render.html_tree import edited
 from mlsim_book.render.terms import Entry, Terms
 
@@ -23,26 +24,18 @@ TERMS = Terms([
 ])  # fmt: skip
 
 
-def hinted(html: str) -> list[str]:
-    """Return the words that got a hint, in order."""
-    text, _ = TERMS.hint(html, "g.html")
-    links = [part.split(">", 1)[1].split("</a>")[0] for part in text.split('<a class="term"')[1:]]
-    assert edited(text, []) == text
-    return links
-
-
-def test_a_hint_links_to_the_entry_and_tells_the_definition() -> None:
+def test_where_hints_go_and_what_they_tell() -> None:
+    for html, words in cases("hints.toml"):
+        text, _ = TERMS.hint(html, "g.html")
+        links = text.split('<a class="term"')[1:]
+        assert [link.split(">", 1)[1].split("</a>")[0] for link in links] == words, html
+        assert edited(text, []) == text
     html, used = TERMS.hint("<p>The memory bandwidth is high.</p>", "../g.html")
     assert html == (
         '<p>The <a class="term" href="../g.html#term-bw"'
         ' data-definition="Bytes &quot;per&quot; second.">memory bandwidth</a> is high.</p>'
     )
     assert used == ["term-bw"]
-
-
-@pytest.mark.parametrize(("html", "words"), cases("hints.toml"))
-def test_where_hints_go(html: str, words: list[str]) -> None:
-    assert hinted(html) == words
 
 
 # ------------------------------------------------------------- whole books
@@ -55,7 +48,10 @@ SETTING = "mlsim-book:\n  glossary: glossary.qmd\n"
 
 
 @pytest.mark.usefixtures("with_assets")
-def test_hints_and_first_uses_over_a_book(make_book: MakeBook) -> None:
+def test_hints_and_first_uses_over_a_book(
+    make_book: MakeBook, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A new definition changes the hints without a page being rendered again."""
     book = make_book(
         SETTING,
         index_qmd="# One\n\nNothing.\n",
@@ -78,51 +74,41 @@ def test_hints_and_first_uses_over_a_book(make_book: MakeBook) -> None:
     assert 'class="term"' not in glossary
     assert glossary.count("term-first-used") == 1
     assert 'First used in: <a href="part/two.html">3 Two</a></div>' in glossary
-
-
-@pytest.mark.usefixtures("with_assets")
-def test_rendered_pages_stay_valid(make_book: MakeBook, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A new definition changes the hints without a page being rendered again."""
-    book = make_book(SETTING, index_qmd="# One\n\nA pot.\n", glossary_qmd=GLOSSARY)
-    build(book, progress=str)
-    (book / "glossary.qmd").write_text(GLOSSARY.replace("It covers", "It closes"))
-    from mlsim_book.render import to_html
-
+    (book / "glossary.qmd").write_text(GLOSSARY.replace("$2^{3}$ l", "$3^{2}$ l"))
     runs: list[str] = []
     real = to_html._pandoc
-    monkeypatch.setattr(
-        to_html,
-        "_pandoc",
-        lambda text, config, name, opened: runs.append(name) or real(text, config, name, opened),
-    )
+
+    def noted(text: str, config: str, name: str, opened: Path) -> str:
+        runs.append(name)
+        return real(text, config, name, opened)
+
+    monkeypatch.setattr(to_html, "_pandoc", noted)
     build(book, progress=str)
     assert runs == ["glossary.qmd"]
+    assert 'data-definition="A vessel, 3^2 l."' in (site / "three.html").read_text("utf-8")
+
+
+ENTRY = "::: {{.glossary-entry}}\n[pot]{{.term-entry{}}}{}\n:::\n"
+UNUSABLE = {
+    ENTRY.format(" #term-pot", ""): "'pot' has no definition",
+    ENTRY.format("", " [A]{.glossary-definition}"): "has no id",
+    "Nothing.\n": "the glossary has no entries",
+    GLOSSARY.replace("#term-lid}", '#term-lid also="kettle"}'):
+        "'kettle' is given by two glossary entries, 'pot' and 'lid'",
+}  # fmt: skip
 
 
 @pytest.mark.usefixtures("with_assets")
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ("::: {.glossary-entry}\n[pot]{.term-entry #term-pot}\n:::\n", "'pot' has no definition"),
-        ("::: {.glossary-entry}\n[pot]{.term-entry} [A]{.glossary-definition}\n:::\n", "has no id"),
-        ("Nothing.\n", "the glossary has no entries"),
-        (GLOSSARY.replace("[lid]{.term-entry #term-lid}", '[lid]{.term-entry #term-lid also="kettle"}'),
-         "'kettle' is given by two glossary entries, 'pot' and 'lid'"),
-    ],
-)  # fmt: skip
-def test_entries_that_can_not_be_used(make_book: MakeBook, text: str, said: str) -> None:
-    lines: list[str] = []
-    body = text if text.startswith("# ") else f"# Glossary\n\n{text}"
-    with pytest.raises(StrictError):
-        build(
-            make_book(SETTING, index_qmd="# One\n\nText.\n", glossary_qmd=body),
-            progress=lines.append,
-        )
-    assert any(said in line and "glossary.qmd:" in line for line in lines)
-
-
-@pytest.mark.usefixtures("with_assets")
-def test_the_glossary_must_be_a_chapter(make_book: MakeBook) -> None:
+def test_glossaries_that_can_not_be_used(make_book: MakeBook) -> None:
+    for text, said in UNUSABLE.items():
+        lines: list[str] = []
+        body = text if text.startswith("# ") else f"# Glossary\n\n{text}"
+        with pytest.raises(StrictError):
+            build(
+                make_book(SETTING, index_qmd="# One\n\nText.\n", glossary_qmd=body),
+                progress=lines.append,
+            )
+        assert any(said in line and "glossary.qmd:" in line for line in lines), lines
     book = make_book(SETTING, index_qmd="# One\n", glosary_qmd=GLOSSARY)
     with pytest.raises(SourceError, match=r"Did you mean 'glosary\.qmd'"):
         build(book, progress=str)

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from kept import blocks
 from pots import SETTINGS, write_package
 
 from mlsim_book.model import Project
@@ -50,10 +51,10 @@ class Student:
             cwd=self.folder, env=environment, capture_output=True, text=True, check=False,
         )  # fmt: skip
 
-    def said(self, project: Project, **pinned: str) -> str:
-        done = self.run(project, **pinned)
-        assert done.returncode == 1
-        return " ".join(done.stderr.split("ModuleNotFoundError: ")[1].split())
+
+def said(done: subprocess.CompletedProcess[str]) -> str:
+    assert done.returncode == 1
+    return " ".join(done.stderr.split("ModuleNotFoundError: ")[1].split())
 
 
 @pytest.fixture
@@ -83,10 +84,6 @@ def test_a_wheel_beside_it(student: Student, package: Path, place: str) -> None:
     assert student.run(project()).stdout == "3 litres\n"
 
 
-def test_from_the_site(student: Student, site: str) -> None:
-    assert student.run(project(site_url=f"{site}/")).stdout == "3 litres\n"
-
-
 def test_from_the_repository_where_the_site_is_gone(
     student: Student, package: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -101,9 +98,9 @@ def test_from_the_repository_where_the_site_is_gone(
     assert done.stdout.endswith("3 litres\n")
 
 
-def test_a_broken_wheel_is_passed_over(student: Student, site: str) -> None:
+def test_from_the_site_past_a_broken_wheel(student: Student, site: str) -> None:
     (student.folder / "pots-1.0-py3-none-any.whl").write_bytes(b"half a download")
-    done = student.run(project(site_url=site))
+    done = student.run(project(site_url=f"{site}/"))
     assert "invalid" in done.stdout
     assert done.stdout.endswith("3 litres\n")
 
@@ -120,39 +117,26 @@ def test_where_it_is_installed_nothing_happens(student: Student, package: Path) 
     assert (student.folder / "called").exists()
 
 
-BESIDE = "Put the file pots-...whl into the folder of this notebook (in Colab: into Files), and run this cell again."
-CLONE = 'In a copy of the book\'s repository, run pip install "./pots_pkg[all]" in a terminal, and restart the notebook.'
-ONLINE = "- Connect to the network, and run this cell again."
-COPY = (
-    "- On http://127.0.0.1:9/book/, copy the line that begins with `pip install` from the top of a"
-    " chapter, run it in a terminal, and restart the notebook."
-)
-NEEDS = "The chapter's page offers both in a zip. For what pots uses, pip needs a network."
-SAYS = [
-    ({}, f"- {BESIDE} {NEEDS} - {CLONE}"),
-    ({"site_url": CLOSED}, f"{ONLINE} {COPY} - {BESIDE} That line has its address. - {CLONE}"),
-    ({"repo_url": "file:///nowhere"}, f"{ONLINE} - {BESIDE} - {CLONE}"),
-]
+ADDRESSES = {"neither": {}, "site": {"site_url": CLOSED}, "repository": {"repo_url": "file:///no"}}
 
 
-@pytest.mark.parametrize(("addresses", "said"), SAYS, ids=["neither", "site", "repository"])
-def test_where_all_fails_it_says_what_to_do(
-    student: Student, addresses: dict[str, str], said: str
-) -> None:
+@pytest.mark.parametrize("where", ADDRESSES)
+def test_where_all_fails_it_says_what_to_do(student: Student, where: str) -> None:
     begin = "pots is not installed, and this cell could not install it. If it called pip, what pip said stands above. Try one of these:"
-    assert student.said(project(**addresses)) == f"{begin} {said}"
-    assert bool(student.run(project(**addresses)).stdout) == bool(addresses)  # the words of pip
+    done = student.run(project(**ADDRESSES[where]))
+    assert said(done) == f"{begin} {' '.join(blocks('install_words.txt')[where])}"
+    assert bool(done.stdout) == (where != "neither")  # the words of pip
 
 
 def test_a_version_that_is_asked_for(student: Student, package: Path) -> None:
     old, wanted = build_wheel(package), {"version": "2.0"}
     (student.folder / old.name).write_bytes(old.data)
-    said = student.said(project(), **wanted)
-    assert said.startswith("pots 2.0 is not installed")
-    assert "pots-2.0-...whl" in said
-    assert "Your teacher has it." in said
+    words = said(student.run(project(), **wanted))
+    assert words.startswith("pots 2.0 is not installed")
+    assert "pots-2.0-...whl" in words
+    assert "Your teacher has it." in words
     assert student.run(project(), version="1.0").stdout == "3 litres\n"
-    assert "pots 2.0 is not" in student.said(project(), **wanted)  # another one is there
+    assert "pots 2.0 is not" in said(student.run(project(), **wanted))  # another one is there
     new = build_wheel(write_package(package.parent / "new", "2.0"))
     (student.folder / new.name).write_bytes(new.data)
     done = student.run(project(), **wanted)

@@ -15,28 +15,16 @@ import pytest
 from kept import cases, text
 
 from mlsim_book.errors import Problems
-from mlsim_book.model import Chapter, ExecutedPage
-from mlsim_book.read.labels import label_texts
+from mlsim_book.read.document import Cell
+from mlsim_book.read.lines import split_lines
+from mlsim_book.read.options import page_defaults
 from mlsim_book.read.project import load_project
+from mlsim_book.read.qmd import parse_blocks
+from mlsim_book.render.live_code import Code
+from mlsim_book.render.notebook_cells import page_code
 from mlsim_book.render.notebooks import check_notebooks, make_notebooks, write_notebooks
 
-PAGE, FOLDS = text("notebook_page.qmd.txt"), text("notebook_folds.qmd.txt")
-MEASURED = """# A
-
-```{python}
-#| classes: measured
-import time
-
-print(f"FP32 took {time.perf_counter():8.3f} s, {time.perf_counter_ns()} ns")
-time.perf_counter()
-```
-
-```{python}
-print(6 * 7)
-```
-"""
-
-
+PAGE, FOLDS, MEASURED = (text(f"notebook_{name}.qmd.txt") for name in ("page", "folds", "measured"))
 BIB = "@article{pour2015, author={Pour, Ina}, title={Spouts}, journal={K}, year={2015}}\n"
 EXTRA = "bibliography: r.bib\nmlsim-book: {package: json, path: pkg, extras: [all]}\n"
 
@@ -84,15 +72,11 @@ def test_a_notebook(book: Path) -> None:
     assert thing["metadata"]["tags"] == ["nbval-ignore-output"]
     assert two["id"] == f"{one['id']}-2"
     assert "#|" not in json.dumps(notebook)
-
-
-def test_its_markdown(book: Path) -> None:
-    cells = made(book)["t/a.ipynb"]["cells"]
-    text = "\n\n".join(source(cell) for cell in cells if cell["cell_type"] == "markdown")
-    for (part,) in cases("notebook_markdown.toml"):
-        assert part in text
+    cells = [cell for cell in notebook["cells"] if cell["cell_type"] == "markdown"]
+    markdown = "\n\n".join(source(cell) for cell in cells)
+    assert [part for (part,) in cases("notebook_markdown.toml") if part not in markdown] == []
     for gone in (":::", "{#", "{.", "Only on paper", "{python}", "@fig", "callout"):
-        assert gone not in text
+        assert gone not in markdown
 
 
 def test_links_and_install_when_the_book_has_addresses(book: Path) -> None:
@@ -168,28 +152,6 @@ def test_front_matter_decides(make_book: MakeBook) -> None:
     assert source(notebooks["b.ipynb"]["cells"][0]) == "# From YAML"
 
 
-def test_labels_count_by_chapter_and_kind() -> None:
-    text = (
-        "# A {#sec-a}\n\n## One {.unnumbered}\n\n## Two {#sec-two}\n\n### Three {#sec-three}\n\n"
-        "::: {.callout-note}\n## Not a section {#sec-not}\n:::\n\n```\n{#fig-no}\n```\n\n"
-        "![](a){#fig-a}\n\n::: {#fig-b .cell}\n![](a){#fig-b-1}\n:::\n\n![](a){#fig-c}\n"
-    )
-    chapter = Chapter("a.qmd", "a.html", "A", 2, appendix=True, label="sec-a")
-    texts = label_texts([ExecutedPage(chapter, text, {}, {}, "")])
-    assert texts["sec-a"] == "Appendix B"
-    assert texts["sec-two"] == "Section B.1"
-    assert texts["sec-three"] == "Section B.1.1"
-    assert (texts["fig-a"], texts["fig-b"], texts["fig-c"]) == (
-        "Figure B.1",
-        "Figure B.2",
-        "Figure B.3",
-    )
-    assert "fig-no" not in texts
-    assert texts["fig-b-1"] == "Figure B.2 (a)"
-    plain = Chapter("p.qmd", "p.html", "P", None)
-    assert label_texts([ExecutedPage(plain, "![](a){#fig-z}", {}, {}, "")])["fig-z"] == "Figure 1"
-
-
 def test_shortcodes_that_stay_are_noted(make_book: MakeBook) -> None:
     text = "# A\n\nVersion {{< var version >}}.\n\n{{< pagebreak >}}\n\n```{python}\n1\n```\n"
     problems = Problems()
@@ -229,3 +191,32 @@ def test_a_notebook_keeps_the_form_of_what_was_measured(make_book: MakeBook) -> 
     assert measured["metadata"]["tags"] == ["measured", "nbval-ignore-output"]
     assert plain["outputs"][0]["text"] == ["42\n"]
     assert "tags" not in plain["metadata"]
+
+
+def test_what_the_page_shows_of_a_cell() -> None:
+    """Of hidden code that warns or fails all is seen; of other code what its outputs are of."""
+    said, warned = ({"output_type": "stream", "name": name} for name in ("stdout", "stderr"))
+    value, drawn, failed = (
+        {"output_type": kind} for kind in ("execute_result", "display_data", "error")
+    )
+    hidden, quiet = "echo: false", "echo: false\n#| warning: false"
+    for options, outputs, wanted in (
+        ("echo: true", [], Code("x", seen=True)),
+        (hidden, [], Code("x", shows="nothing")),
+        (hidden, [value], Code("x", shows="value")),
+        (hidden, [value, said], Code("x", shows="all")),
+        (hidden, [drawn], Code("x", shows="all")),
+        (hidden, [value, warned], Code("x", seen=True)),
+        (hidden, [failed], Code("x", seen=True)),
+        (quiet, [failed], Code("x", seen=True)),
+        (quiet, [value, warned], Code("x", shows="value")),
+        (quiet, [warned], Code("x", shows="nothing")),
+        ("include: false", [value, failed], Code("x")),
+        ("output: false", [value], Code("x", seen=True)),
+        ("echo: false\n#| output: false", [value], Code("x")),
+        ("echo: false\n#| output: asis", [said], Code("x", acts=False)),
+        ("eval: false", [], Code("")),
+    ):
+        [cell] = parse_blocks(split_lines(f"```{{python}}\n#| {options}\nx\n```\n", file="a"))
+        assert isinstance(cell, Cell)
+        assert page_code(cell, outputs, page_defaults({})) == wanted, (options, outputs)

@@ -39,7 +39,7 @@ def render(tmp_path: Path, markdown: str) -> RenderedPage:
     ]
 
 
-def test_the_page_has_the_number_and_the_content_apart(tmp_path: Path) -> None:
+def test_a_number_and_what_it_opens_to(tmp_path: Path) -> None:
     page = render(tmp_path, f"# T\n\nIt takes {number('5 s', 'By $t$, *so*.')} in all.\n")
     (opened,) = page.opens
     assert f'takes <span class="opens" data-opens="{opened.id}">5 s</span> in all' in page.body
@@ -47,56 +47,71 @@ def test_the_page_has_the_number_and_the_content_apart(tmp_path: Path) -> None:
     assert opened.text == "5 s"
     assert opened.html.strip() == '<p>By <span class="math inline">t</span>, <em>so</em>.</p>'
     assert opened.id not in page.body.replace(f'data-opens="{opened.id}"', "")
-
-
-def test_equal_content_is_kept_once(tmp_path: Path) -> None:
-    page = render(tmp_path, f"{number('5 s')} {number('5.0 s')} {number('6 s', 'Else.')}\n")
+    # equal content is kept once, and a span without content stays
+    equal = f"{number('5 s')} {number('5.0 s')} {number('6 s', 'Else.')} [7 s]{{.opens}}\n"
+    page = render(tmp_path, equal)
     assert len(page.opens) == 2
     assert page.body.count(page.opens[0].id) == 2
+    assert '<span class="opens">7 s</span>' in page.body
+    title = render(tmp_path, f"# In {number('5 s')}\n\nText.\n").title
+    assert title
+    assert (title.html, title.text) == ("In 5 s", "In 5 s")
+    ((message, _),) = render(tmp_path, '[5 s]{.opens opens="%FF"}\n').notes
+    assert "urllib.parse.quote" in message
+    assert plain_numbers(f"# In {number('5 s', 'a [b](c)')} {{#sec-x}}") == "# In 5 s {#sec-x}"
 
 
-@pytest.mark.parametrize(
-    "markdown",
-    [
-        "## After {}\n",
-        "[it takes {}](b.html)\n",
-        "![A picture of {}](a.svg)\n",
-        "::: {{.callout-note}}\n## What {} means\nText.\n:::\n",
-        "::: {{.panel-tabset}}\n## {}\n\none\n\n## B\n\ntwo\n:::\n",
-    ],
-)
-def test_no_button_where_one_can_not_stand(tmp_path: Path, markdown: str) -> None:
-    page = render(tmp_path, "# T\n\n" + markdown.format(number("5 s")))
-    plain = render(tmp_path, "# T\n\n" + markdown.format("5 s"))
-    if "](a.svg)" in markdown:  # its caption may open, its alternative text may not
-        assert 'alt="A picture of 5 s"' in page.body
-        assert page.body.count("data-opens") == 1
-    else:
-        assert page.body.replace("[5 s]", "5 s") == plain.body
-        assert [each.html for each in page.headings] == [each.html for each in plain.headings]
+CLOSED = """# T
+
+## After {0}
+
+[it takes {0}](b.html)
+
+::: {{.callout-note}}
+## What {0} means
+Text.
+:::
+
+::: {{.panel-tabset}}
+## {0}
+
+one
+
+## B
+
+two
+:::
+"""
+OPEN = """- a list: {0}
+
+| a | b |
+|---|---|
+| {0} | 1 |
+
+: Caption {0} {{#tbl-x}}
+
+::: {{.callout-tip collapse='true'}}
+In {0}.
+:::
+
+**{0}** and *more*[^1]
+
+[^1]: Note {0}.
+
+> {0}
+
+![A picture of {0}](a.svg)
+"""
 
 
-def test_the_title_is_plain(tmp_path: Path) -> None:
-    page = render(tmp_path, f"# In {number('5 s')}\n\nText.\n")
-    assert page.title
-    assert (page.title.html, page.title.text) == ("In 5 s", "In 5 s")
-
-
-@pytest.mark.parametrize(
-    "markdown",
-    [
-        "- a list: {}\n",
-        "| a | b |\n|---|---|\n| {} | 1 |\n",
-        "| a |\n|---|\n| 1 |\n\n: Caption {} {{#tbl-x}}\n",
-        "::: {{.callout-tip collapse='true'}}\nIn {}.\n:::\n",
-        "**{}** and *more*\n",
-        "Text.[^1]\n\n[^1]: Note {}.\n",
-        "> {}\n",
-    ],
-)
-def test_it_opens_anywhere_else(tmp_path: Path, markdown: str) -> None:
-    page = render(tmp_path, markdown.format(number("5 s")))
-    assert page.body.count('<span class="opens" data-opens="opens-') == 1
+def test_it_opens_wherever_a_button_can_stand(tmp_path: Path) -> None:
+    page = render(tmp_path, CLOSED.format(number("5 s")))
+    plain = render(tmp_path, CLOSED.format("5 s"))
+    assert page.body == plain.body
+    assert [each.html for each in page.headings] == [each.html for each in plain.headings]
+    page = render(tmp_path, OPEN.format(number("5 s")))
+    assert page.body.count('<span class="opens" data-opens="opens-') == 8
+    assert 'alt="A picture of 5 s"' in page.body  # the caption opens, the alternative text does not
 
 
 def test_hidden_content_does_not_stretch_a_table(tmp_path: Path) -> None:
@@ -118,19 +133,6 @@ def test_content_leaves_nothing_on_the_page(tmp_path: Path) -> None:
     assert [each.id for each in page.headings] == ["own"]
 
 
-def test_content_that_is_not_encoded_is_told(tmp_path: Path) -> None:
-    ((message, _),) = render(tmp_path, '[5 s]{.opens opens="%FF"}\n').notes
-    assert "urllib.parse.quote" in message
-
-
-def test_a_span_without_content_stays(tmp_path: Path) -> None:
-    assert '<span class="opens">5 s</span>' in render(tmp_path, "[5 s]{.opens}\n").body
-
-
-def test_without_the_filter_it_is_the_plain_number() -> None:
-    assert plain_numbers(f"# In {number('5 s', 'a [b](c)')} {{#sec-x}}") == "# In 5 s {#sec-x}"
-
-
 def test_check_passes_over_ids_in_cards_but_not_links(tmp_path: Path) -> None:
     script = cards_script([Opened("o", "5", '<p id="a"><a href="gone.html">x</a></p>')])
     assert "</p>" not in script  # nor "</script>"
@@ -143,21 +145,17 @@ def test_check_passes_over_ids_in_cards_but_not_links(tmp_path: Path) -> None:
     page = read_page(with_cards(f'<p id="a"></p>{place}', tmp_path / "one two" / "page.html"))
     assert page.ids == ["a", "o"]
     assert page.links == ["gone.html"]
-
-
-def test_a_page_whose_cards_are_gone_is_checked_without_them(tmp_path: Path) -> None:
+    # a page whose cards are gone is checked without them
     _, place = cards_place("page.html", "x")
     assert with_cards(f"<p>5{place}", tmp_path / "page.html") == f"<p>5{place}"
 
 
 # ------------------------------------------------------------- whole books
-@pytest.fixture(scope="module")
-def tea(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return Path(shutil.copytree(TEA, tmp_path_factory.mktemp("tea") / "book"))
-
-
 @pytest.mark.usefixtures("with_assets")
-def test_a_book_with_numbers_that_open(tea: Path) -> None:
+def test_a_book_with_numbers_that_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tea, searched = Path(shutil.copytree(TEA, tmp_path / "book")), {}
+    searches = "mlsim_book.site.assemble.write_search"
+    monkeypatch.setattr(searches, lambda pages, *_: searched.update(pages))
     site = build(tea, progress=str)
     page = (site / "steep.html").read_text("utf-8")
     # what numbers open to is no part of the page's weight
@@ -178,21 +176,10 @@ def test_a_book_with_numbers_that_open(tea: Path) -> None:
     # inline takes the card's Markdown, an output takes HTML
     assert main.count('data-opens="opens-') == 11
     assert main.count("<span class='as-html'>3 min</span>") == 1
-
-
-@pytest.mark.usefixtures("with_assets")
-def test_search_does_not_see_what_opens(tea: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    seen: dict[str, str] = {}
-    monkeypatch.setattr(
-        "mlsim_book.site.assemble.write_search", lambda pages, *_: seen.update(pages)
-    )
-    build(tea, progress=str)
-    assert "3 min" in seen["steep.html"]
-    assert "Twelve parts" not in seen["steep.html"]
-    assert "First used" not in seen["glossary.html"]
-
-
-def test_notebooks_have_plain_numbers(tea: Path) -> None:
+    # the search does not see what opens
+    assert "3 min" in searched["steep.html"]
+    assert "Twelve parts" not in searched["steep.html"]
+    assert "First used" not in searched["glossary.html"]
     text = make_notebooks(load_project(tea, Problems()), Problems())["steep.ipynb"]
     assert "An infusion takes 3 min, or 179 s by the clock" in text
     assert "<summary>Why 3 min?</summary>" in text

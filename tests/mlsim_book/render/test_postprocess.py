@@ -1,12 +1,15 @@
-"""The last changes to a page's HTML."""
+"""The last changes to a page's HTML; formulas, typeset once, kept, and told of if broken."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
+from mlsim_book.caches import TextCache
 from mlsim_book.errors import Problems
 from mlsim_book.model import Chapter, ExecutedPage
 from mlsim_book.read.places import Reporter
+from mlsim_book.render import katex
+from mlsim_book.render.assets import Assets, load_assets
 from mlsim_book.render.postprocess import Links, _tables, finish_html, rewrite
 
 PAGE = ExecutedPage(Chapter("sub/b.qmd", "sub/b.html", "B", 2), "", {}, {}, "")
@@ -18,13 +21,8 @@ def test_a_heading_without_words_becomes_a_plain_cell() -> None:
         "<div class=\"table-scroll\"><table><tr><td></td><td style='x'></td>"
         "<th>power</th></tr></table></div>"
     )
-
-
-def test_an_empty_heading_outside_a_table_is_left_alone() -> None:
-    assert _tables("<p>&lt;th&gt;</p><th></th>") == "<p>&lt;th&gt;</p><th></th>"
-
-
-def test_a_heading_of_an_image_keeps_its_place() -> None:
+    outside = "<p>&lt;th&gt;</p><th></th>"
+    assert _tables(outside) == outside
     image = '<table><tr><th><img src="a.png" alt="a"></th></tr></table>'
     assert image in _tables(image)
 
@@ -72,3 +70,28 @@ def test_an_image_loads_late_in_its_place(tmp_path: Path) -> None:
         '<video src="https://e.org/v" controls />': '<video src="https://e.org/v" controls>',
     }.items():  # fmt: skip
         assert finish_html(given, PAGE, to, reporter) == made
+
+
+def test_formulas_are_typeset_once_and_placed(with_assets: Path, tmp_path: Path) -> None:
+    assets = load_assets()
+
+    def typeset(tex: str, assets: Assets = assets, **macros: str) -> katex.Typeset:
+        formula = katex.Formula(tex, display=True)
+        return katex.typeset([formula], assets, TextCache(tmp_path), macros)[formula]
+
+    made = typeset(r"a < b \tag{1.2}")
+    assert made.error is None
+    assert '<annotation encoding="application/x-tex">a &lt; b \\tag{1.2}</annotation>' in made.html
+    assert 'aria-hidden="true"' in made.html
+    assert "katex-display" in made.html
+    assert typeset(r"a < b \tag{1.2}", Assets("/nowhere/node", assets.folder)) == made
+    assert "expected '}'" in (typeset(r"\frac{1}{").error or "")
+    assert typeset(r"\SI{3}{m}").error is not None
+    assert typeset(r"\SI{3}{m}", **{r"\SI": r"#1\,\mathrm{#2}"}).error is None
+    formula = katex.Formula("a", display=False)
+    html = '<p><span class="math inline">a</span></p>'
+    assert katex.formulas(html) == [formula]
+    placed = katex.place_formulas(html, {formula: katex.Typeset("<b>A</b>")})
+    assert placed == '<p><span class="math inline"><b>A</b></span></p>'
+    failed = katex.place_formulas(html, {formula: katex.Typeset("", "no")})
+    assert 'class="math inline math-error">a<' in failed

@@ -1,169 +1,184 @@
-"""The filter: Quarto's elements and class names, feature by feature, on hand-written Markdown."""
+"""What the filter makes of Quarto's Markdown, feature by feature, on pages by hand."""
 
 from __future__ import annotations
 
+import re
+import tomllib
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from kept import FIXTURES
 
 from mlsim_book.caches import TextCache
 from mlsim_book.errors import Problems
 from mlsim_book.model import Chapter, ExecutedPage, Project
+from mlsim_book.paper.formats import paper_groups, rendered_for
+from mlsim_book.read.document import Cell
+from mlsim_book.read.language import words_of
+from mlsim_book.read.lines import split_lines
 from mlsim_book.read.places import Reporter
+from mlsim_book.read.project import load_project
+from mlsim_book.read.qmd import parse_blocks
+from mlsim_book.render.crossref import Words, build_index, label_texts, resolve
+from mlsim_book.render.margins import place_margins
 from mlsim_book.render.postprocess import Links, finish_html
-from mlsim_book.render.shortcodes import expand_shortcodes
-from mlsim_book.render.to_html import RenderedPage, render_pages
+from mlsim_book.render.to_html import RenderedPage, html_options, render_pages
+from mlsim_book.run.pages import execute_pages
+from mlsim_book.site import navigation
+from mlsim_book.site.code_tools import code_tools, menu, source_box
+from mlsim_book.site.template import page_title
 
-CHAPTER = Chapter("index.qmd", "index.html", "Title", 1)
-
-
-def page_of(markdown: str, **metadata: object) -> ExecutedPage:
-    return ExecutedPage(CHAPTER, markdown, metadata, {}, markdown)
-
-
-def render(tmp_path: Path, markdown: str, **html: object) -> RenderedPage:
-    project = Project(tmp_path, "Book", (CHAPTER,), html=html)
-    return render_pages(project, [page_of(markdown)], keep=TextCache(tmp_path / "keep"))[0]
+CHAPTER = Chapter("a.qmd", "a.html", "T", 1)
+CASES = tomllib.loads((FIXTURES / "cases" / "rendered.toml").read_text("utf-8"))["pages"]
 
 
-def body(tmp_path: Path, markdown: str, **html: object) -> str:
-    page = render(tmp_path, markdown, **html)
-    links = Links(tmp_path, {"index.qmd": "index.html", "sub/b.qmd": "sub/b.html"}, {})
-    return finish_html(page.body, page.page, links, Reporter(Problems(), tmp_path))
+def rendered(project: Project, text: str) -> RenderedPage:
+    """Return a page without cells of Python, rendered; diagrams are shown as their source."""
+    source = f"# T {{#sec-t}}\n\n{text}"
+    blocks = parse_blocks(split_lines(source, file="a.qmd"))
+    shown = "".join(each.text for each in blocks if not isinstance(each, Cell))
+    page = ExecutedPage(CHAPTER, shown, {}, {}, source)
+    (done,) = render_pages(project, [page], keep=TextCache(project.root / "keep"))
+    return done
 
 
-@pytest.mark.parametrize("kind", ["note", "tip", "warning", "important", "caution"])
-def test_callouts(tmp_path: Path, kind: str) -> None:
-    html = body(tmp_path, f"::: {{.callout-{kind}}}\n## Mind *this*\n\nText.\n:::\n")
-    assert f'<div class="callout callout-style-default callout-{kind} callout-titled">' in html
-    assert "Mind <em>this</em>" in html
-    assert "<h2" not in html
+def missing(html: str, case: dict[str, Any]) -> Iterator[str]:
+    """Yield what a page should have and has not, or has and should not."""
+    yield from (text for text in case.get("has", ()) if text not in html)
+    yield from (f"not {text}" for text in case.get("lacks", ()) if text in html)
+    for text, times in case.get("count", {}).items():
+        if html.count(text) != times:
+            yield f"{times} times, not {html.count(text)}: {text}"
+    for pattern, wanted in case.get("found", {}).items():
+        if re.findall(pattern, html) != wanted:
+            yield f"{wanted}, not {re.findall(pattern, html)}: {pattern}"
+    places = [html.index(text) for text in case.get("order", ())]
+    if places != sorted(places):
+        yield f"in another order: {case['order']}"
 
 
-def test_a_collapsed_callout_is_a_button_that_says_so(tmp_path: Path) -> None:
-    html = body(tmp_path, '::: {.callout-note collapse="true"}\nText.\n:::\n')
-    assert 'aria-expanded="false" role="button" tabindex="0"' in html
-    assert '<div id="callout-1" class="callout-1-contents callout-collapse collapse">' in html
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case["rule"])
+def test_a_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, case: dict[str, Any]) -> None:
+    monkeypatch.setenv("QUARTO_PROFILE", "print,draft")
+    metadata, problems = case.get("metadata", {}), Problems()
+    lang = metadata.get("lang", "en")
+    project = Project(tmp_path, "Book", (CHAPTER,), metadata=metadata, lang=lang)
+    done = rendered(project, case["text"])
+    reporter = Reporter(problems, tmp_path)
+    index = build_index([done], reporter)
+    html = resolve(done.body, done, index, Words(project), reporter)
+    if case.get("finished"):
+        links = Links(tmp_path, {"a.qmd": "a.html"}, {})
+        html = finish_html(html, done.page, links, reporter)
+    if case.get("margins"):
+        html = place_margins(html, notes=case.get("notes", False))
+    assert list(missing(html.replace("\n", ""), case)) == []
+    told = [each.text() for each in problems.found] + [words for words, _ in done.notes]
+    wanted = case.get("told", [])
+    assert len(told) == len(wanted), told
+    assert all(re.search(each, said) for each, said in zip(wanted, told, strict=True)), told
+    if "labels" in case:
+        assert label_texts(index, project) == case["labels"] | {"sec-t": "Chapter 1"}
+    if "numbers" in case:
+        assert [each.number for each in done.headings] == case["numbers"]
 
 
-@pytest.mark.parametrize(
-    ("option", "present", "absent"),
-    [
-        ('appearance="simple"', "callout-style-simple", "callout-titled"),
-        ('appearance="minimal"', "no-icon", "callout-titled"),
-        ("icon=false", "no-icon", "callout-style-simple"),
-    ],
-)
-def test_callout_looks(tmp_path: Path, option: str, present: str, absent: str) -> None:
-    html = body(tmp_path, f"::: {{.callout-tip {option}}}\nText.\n:::\n")
-    assert present in html
-    assert absent not in html
-
-
-def test_tabs(tmp_path: Path) -> None:
-    html = body(tmp_path, '::: {.panel-tabset group="g"}\n## A\n\none\n\n## B\n\ntwo\n:::\n')
-    assert '<div class="panel-tabset" data-group="g">' in html
-    assert html.count('role="tab"') == 2
-    assert html.count('role="tabpanel"') == 2
-    assert html.count('aria-selected="true"') == 1
-
-
-def test_tabs_without_headings_are_told(tmp_path: Path) -> None:
-    ((message, _),) = render(tmp_path, "::: {.panel-tabset}\nNothing.\n:::\n").notes
-    assert "without headings" in message
-
-
-@pytest.mark.parametrize(("fold", "opening"), [("true", '<details class="code-fold"><summary>'),
-                                               ("show", '<details class="code-fold" open="">')])  # fmt: skip
-def test_code_folds(tmp_path: Path, fold: str, opening: str) -> None:
-    html = body(
-        tmp_path,
-        f'::: {{.cell}}\n```{{.python .cell-code code-fold="{fold}" code-summary="See *it*"}}\n1\n```\n:::\n',
+def test_labels_and_references_over_a_book(make_book: Callable[..., Path]) -> None:
+    """Numbers go by chapter and kind, and links lead across pages and folders."""
+    root = make_book(
+        index_qmd="# One\n\nSee @eq-c, @sec-far, [-@eq-c].\n\n$$ a $$ {#eq-a}\n\n$$ b $$ {#eq-b}\n\n"
+        "{{< include _more.qmd >}}\n",
+        part__far_qmd="# Far {#sec-far}\n\n## Deep {#sec-deep}\n\n$$ c $$ {#eq-c}\n\n"
+        "::: {#exr-x}\nHow?\n:::\n\n| a |\n|---|\n| 1 |\n\n: C {#tbl-t}\n\nBack to @eq-c.\n\n"
+        "$$ d $$ {#eq-b}\n",
+        **{"_more.qmd": "Text.\n\nSee @fig-no.\n"},
     )
-    assert opening in html
-    assert "See <em>it</em>" in html
-    assert '<div class="sourceCode cell-code"' in html
-    assert 'class="code-copy-button"' in html
-
-
-def test_code_with_a_file_name_and_numbers(tmp_path: Path) -> None:
-    html = body(tmp_path, '```{.python filename="a.py" code-line-numbers="true"}\n1\n```\n')
-    assert "<strong>a.py</strong>" in html
-    assert "numberSource" in html
-
-
-def test_annotations_leave_the_code_and_explain_it(tmp_path: Path) -> None:
-    html = body(tmp_path, "```python\nx = 1  # <1>\n```\n1. One.\n")
-    assert "&lt;1&gt;" not in html
-    assert 'class="code-annotation-anchor"' in html
-    assert "<dt" in html
-    assert "<ol" not in html
-
-
-def test_conditional_content(tmp_path: Path) -> None:
-    html = body(
-        tmp_path,
-        '::: {.content-visible when-format="pdf"}\nPaper.\n:::\n\n'
-        '::: {.content-hidden when-format="pdf"}\nScreen.\n:::\n',
-    )
-    assert "Paper" not in html
-    assert "Screen" in html
-
-
-def test_theorems_and_proofs(tmp_path: Path) -> None:
-    html = body(tmp_path, "# T\n\n::: {#thm-a}\n## Odd\nIt is.\n:::\n\n::: {.proof}\nSee.\n:::\n")
-    assert "<strong>Theorem\xa01.1 (Odd)</strong>" in html
-    assert '<span class="proof-title"><em>Proof</em>. </span>See.' in html
-
-
-def test_wide_tables_scroll_in_their_box(tmp_path: Path) -> None:
-    html = body(
-        tmp_path, '| a | b |\n|---|---|\n| 1 | 2 |\n\n: C {tbl-colwidths="[30,70]" .striped}\n'
-    )
-    assert '<div class="table-scroll"><table class="table-striped caption-top table">' in html
-    assert '<col style="width: 30%"' in html
-
-
-def test_data_frames_lose_their_own_style(tmp_path: Path) -> None:
-    html = body(
-        tmp_path,
-        '```{=html}\n<style scoped>.dataframe th {}</style>\n<table border="1" class="dataframe">'
-        '<thead><tr style="text-align: right;"><th>a</th></tr></thead></table>\n```\n',
-    )
-    assert "<style" not in html
-    assert '<table class="dataframe caption-top table table-sm table-striped small">' in html
-    assert "text-align" not in html
-
-
-def test_sections_can_go_without_numbers(tmp_path: Path) -> None:
-    numbered = render(tmp_path, "# T\n\n## A\n\n## B {.unnumbered}\n")
-    assert [each.number for each in numbered.headings] == ["1", "1.1", ""]
-    plain = render(tmp_path, "# T\n\n## A\n", **{"number-sections": False})
-    assert [each.number for each in plain.headings] == ["", ""]
-
-
-def test_shortcodes(tmp_path: Path) -> None:
-    (tmp_path / "_variables.yml").write_text("v: {n: 3}\n")
-    project = Project(tmp_path, "Book", (CHAPTER,), metadata={"level": "easy"})
     problems = Problems()
-    text = "{{< var v.n >}} {{< meta level >}} {{{< var v.n >}}} {{< env NOT_SET_HERE x >}}\n\n{{< nope >}}\n"
-    expanded = expand_shortcodes(page_of(text), project, Reporter(problems, tmp_path))
-    assert expanded == "3 easy {{< var v.n >}} x\n\n{{< nope >}}\n"
-    assert [(each.line, each.message) for each in problems.found] == [
-        (3, "the shortcode {{< nope >}} can't be expanded")
-    ]
+    project = load_project(root, problems)
+    pages = render_pages(project, execute_pages(project, problems), keep=TextCache(root / ".keep"))
+    reporter = Reporter(problems, root)
+    index = build_index(pages, reporter)
+    first, second = (resolve(page.body, page, index, Words(project), reporter) for page in pages)
+    assert label_texts(index, project) == {
+        "eq-a": "Equation 1.1", "eq-b": "Equation 2.2", "eq-c": "Equation 2.1",
+        "sec-far": "Chapter 2", "sec-deep": "Section 2.1", "exr-x": "Exercise 2.1",
+        "tbl-t": "Table 2.1",
+    }  # fmt: skip
+    for link in (
+        '<a href="part/far.html#eq-c" class="quarto-xref">Equation&nbsp;<span>2.1</span></a>',
+        '<a href="part/far.html" class="quarto-xref"><span>Chapter 2</span></a>',
+        '<a href="part/far.html#eq-c" class="quarto-xref"><span>2.1</span></a>',
+    ):
+        assert link in first
+    assert '<a href="#eq-c"' in second
+    twice, absent = problems.found
+    assert twice.text().startswith(
+        "part/far.qmd:19: the label 'eq-b' is used twice, first at index.qmd:7"
+    )
+    assert (absent.file, absent.line) == ("_more.qmd", 3)
+
+
+def test_a_page_without_a_number(tmp_path: Path) -> None:
+    project = Project(tmp_path, "Book", (CHAPTER,), metadata={"number-sections": False})
+    done = rendered(project, "Text.\n")
+    assert 'class="chapter-number"' not in page_title(done)[1]
+    assert 'class="chapter-title"' in page_title(done)[1]
+    (entry,) = navigation.sidebar(project, CHAPTER)
+    assert entry.text == "T"
+
+
+def test_options_of_a_page_are_taken_before_the_book_s(tmp_path: Path) -> None:
+    top = dict.fromkeys(("lang", "toc", "column", "lightbox"), "top")
+    html = dict.fromkeys(("toc", "column", "lightbox"), "html")
+    metadata = {"column": "page", "lightbox": "page", "format": {"html": {"lightbox": "own"}}}
+    project = Project(tmp_path, "B", (CHAPTER,), metadata={**top, "book": {}}, html=html)
+    found = html_options(project, ExecutedPage(CHAPTER, "", metadata, {}, ""))
+    assert found == {"lang": "top", "toc": "html", "column": "page", "lightbox": "own"}
 
 
 def test_a_page_is_rendered_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    first = render(tmp_path, "# A\n\nText.\n").body
-
-    def never(*arguments: object, **options: object) -> None:
-        raise AssertionError("pandoc was run again")
-
-    monkeypatch.setattr("mlsim_book.render.to_html.run_pandoc", never)
-    assert render(tmp_path, "# A\n\nText.\n").body == first
+    project = Project(tmp_path, "Book", (CHAPTER,))
+    first = rendered(project, "Text.\n").body
+    with monkeypatch.context() as patch:
+        patch.delattr("mlsim_book.render.to_html.run_pandoc")
+        assert rendered(project, "Text.\n").body == first
 
 
-def test_what_is_given_keeps_its_kind(tmp_path: Path) -> None:
-    html = body(tmp_path, '# T\n\n## In [5 s]{.given kind="example"}\n')
-    assert '<span class="given" data-kind="example">5 s</span>' in html
+def test_each_format_shows_its_own_and_is_rendered_where_there_are_conditions(
+    tmp_path: Path,
+) -> None:
+    names, project = ("html", "html:js", "pdf", "latex", "epub"), Project(tmp_path, "B", (CHAPTER,))
+    text = "".join(
+        f'::: {{.content-visible when-format="{name}"}}\nfor-{name}\n:::\n\n' for name in names
+    )
+    conditional, plain = (
+        [ExecutedPage(CHAPTER, each, {}, {}, each)] for each in (text, "Plain.\n")
+    )
+    keep = TextCache(tmp_path / "keep")
+    for form, shown in {"html": "html html:js", "pdf": "pdf latex", "epub": "html epub"}.items():
+        made = rendered_for(form, project, conditional, keep)
+        assert made is not None
+        assert re.findall(r"for-([\w:]+)", made[0].body) == shown.split()
+    assert rendered_for("pdf", project, plain, keep) is None
+    assert paper_groups(("pdf", "epub", "zip"), conditional) == [["pdf"], ["epub"]]
+    assert paper_groups(("zip",), plain) == []
+
+
+def test_the_menu_for_code() -> None:
+    words = words_of("en")
+    folded = '<details class="code-fold"><summary>Code</summary></details>'
+    tools = code_tools(True, folded, words)
+    assert tools is not None
+    shown = menu(tools, words, repo_source="")
+    assert 'id="quarto-show-all-code"' in shown
+    assert 'id="quarto-view-source"' in shown
+    assert "&lt;b&gt;" in source_box(tools, words, "<b>")
+    linked = code_tools({"source": "repo", "toggle": False, "caption": "none"}, folded, words)
+    assert linked is not None
+    shown = menu(linked, words, repo_source="https://example.org/a.qmd")
+    assert 'href="https://example.org/a.qmd"' in shown
+    assert "show-all" not in shown
+    assert source_box(linked, words, "x") == ""
+    assert code_tools({"source": False}, "", words) is None

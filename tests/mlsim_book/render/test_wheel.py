@@ -16,7 +16,7 @@ from mlsim_book.render import wheel
 from mlsim_book.render.wheel import book_wheel, build_wheel
 
 
-def test_the_same_sources_make_the_same_wheel(
+def test_the_same_sources_make_the_same_wheel_and_others_another(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first, second = write_package(tmp_path / "a"), write_package(tmp_path / "deep" / "b")
@@ -32,18 +32,11 @@ def test_the_same_sources_make_the_same_wheel(
     with zipfile.ZipFile(io.BytesIO(made[0].data)) as archive:
         assert "pots/__init__.py" in archive.namelist()
     assert not [each for each in second.iterdir() if each.name in {"dist", "pots.egg-info"}]
-
-
-def test_it_is_built_when_a_source_has_changed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    folder = write_package(tmp_path / "pots")
-    before = build_wheel(folder)
     with monkeypatch.context() as patch:
         patch.delattr(wheel, "_build")
-        assert build_wheel(folder) == before
-    (folder / "src" / "pots" / "__init__.py").write_text("LITRES = 4\n")
-    assert build_wheel(folder).data != before.data
+        assert build_wheel(second) == made[1]
+    (second / "src" / "pots" / "__init__.py").write_text("LITRES = 4\n")
+    assert build_wheel(second).data != made[1].data
 
 
 def test_a_backend_of_its_own(tmp_path: Path) -> None:
@@ -87,8 +80,5 @@ def test_what_stops_it(tmp_path: Path, fault: str) -> None:
     with pytest.raises(BookError) as caught:
         book_wheel(Project(tmp_path, "Clay", (), metadata={"mlsim-book": SETTINGS}))
     assert said in str(caught.value)
-
-
-def test_a_book_that_does_not_say_where_its_package_is_has_no_wheel() -> None:
-    for settings in ({}, {"package": "json"}):
+    for settings in ({}, {"package": "json"}):  # no package, none whose place is known
         assert book_wheel(Project(Path(), "T", (), metadata={"mlsim-book": settings})) is None

@@ -173,12 +173,7 @@ def test_a_page_that_runs_other_code_than_the_books_is_refused(
 ) -> None:
     root = make_book("mlsim-book:\n  depends: [code]\n", a_qmd="# A\n\n```{python}\n1\n```\n")
     copy = tmp_path / "elsewhere"
-    for folder in (
-        copy / "tools",
-        copy / "plain",
-        copy / "plain" / "tools",
-        root / "code" / "tools",
-    ):
+    for folder in (copy / "tools", copy / "plain", copy / "plain/tools", root / "code/tools"):
         folder.mkdir(parents=True)
         (folder / "__init__.py").write_text("")
     project, cache = load_project(root, Problems()), PageCache(root / "cache")
@@ -199,10 +194,11 @@ def test_a_page_that_runs_other_code_than_the_books_is_refused(
 def test_a_file_edited_while_a_page_runs_is_no_file_of_the_results(
     make_book: MakeBook, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """The page's own `depends:` counts more than the book's."""
     root = make_book(
-        "mlsim-book:\n  depends: code\n",
-        a_qmd="# A\n\n```{python}\n1\n```\n",
-        **{"code/a.txt": "at first"},
+        "mlsim-book:\n  depends: other\n",
+        a_qmd="---\nmlsim-book: {depends: code}\n---\n\n# A\n\n```{python}\n1\n```\n",
+        **{"code/a.txt": "at first", "other/b.txt": "b"},
     )
     read: list[str] = []
 
@@ -226,44 +222,37 @@ def noted(monkeypatch: pytest.MonkeyPatch, *events: tuple[str, Sequence[Any]]) -
     return opened_files._noted
 
 
-@pytest.mark.parametrize(
-    ("event", "given", "name"),
-    [
-        ("open", ("/p/a.csv", "r", 0), "/p/a.csv"),
-        ("open", ("/p/a.csv", "r+b", 0), "/p/a.csv"),  # it may be read first
-        ("open", ("/p/a.csv", "w", 0), None),
-        ("open", ("/p/a.csv", None, os.O_RDONLY | os.O_CLOEXEC), "/p/a.csv"),
-        ("open", ("/p/a.csv", None, os.O_WRONLY), None),
-        ("open", ("/p/a.csv", None, os.O_RDWR), None),
-        ("open", ("/p/a.csv", None, None), "/p/a.csv"),
-        ("open", (b"/p/../q/b", "rb", 0), "/q/b"),
-        ("open", (3, "r", 0), None),  # a file that is open already
-        ("os.listdir", ("/p/data",), "/p/data/"),
-        ("os.scandir", ("/p/data/",), "/p/data/"),
-        ("os.listdir", (None,), f"{os.path.abspath('.')}/"),  # noqa: PTH100 - links stay
-        ("os.listdir", (3,), None),
-        ("sqlite3.connect", ("/p/a.db",), "/p/a.db"),
-        ("sqlite3.connect/handle", ("/p/a.db",), None),
-        ("subprocess.Popen", ("/usr/bin/wc", [], None, None), EVERYTHING),
-        ("os.system", (b"wc",), EVERYTHING),
-        ("os.fork", (), EVERYTHING),
-        ("subprocess.Popen", ("/usr/bin/fc-list", [], None, None), None),  # lists fonts
-        ("os.posix_spawn", ("system_profiler", [], {}), None),
-        ("socket.connect", ("/p/a.csv",), None),
-    ],
-)  # fmt: skip
-def test_what_a_kernel_notes(
-    monkeypatch: pytest.MonkeyPatch, event: str, given: Sequence[Any], name: str | None
-) -> None:
-    assert noted(monkeypatch, (event, given)) == ({name} if name else set())
+NOTED: list[tuple[str, Sequence[Any], str | None]] = [
+    ("open", ("/p/a.csv", "r", 0), "/p/a.csv"),
+    ("open", ("/p/a.csv", "r+b", 0), "/p/a.csv"),  # it may be read first
+    ("open", ("/p/a.csv", "w", 0), None),
+    ("open", ("/p/a.csv", None, os.O_RDONLY | os.O_CLOEXEC), "/p/a.csv"),
+    ("open", ("/p/a.csv", None, os.O_WRONLY), None),
+    ("open", ("/p/a.csv", None, os.O_RDWR), None),
+    ("open", ("/p/a.csv", None, None), "/p/a.csv"),
+    ("open", (b"/p/../q/b", "rb", 0), "/q/b"),
+    ("open", (3, "r", 0), None),  # a file that is open already
+    ("os.listdir", ("/p/data",), "/p/data/"),
+    ("os.scandir", ("/p/data/",), "/p/data/"),
+    ("os.listdir", (None,), f"{os.path.abspath('.')}/"),  # noqa: PTH100 - links stay
+    ("os.listdir", (3,), None),
+    ("sqlite3.connect", ("/p/a.db",), "/p/a.db"),
+    ("sqlite3.connect/handle", ("/p/a.db",), None),
+    ("subprocess.Popen", ("/usr/bin/wc", [], None, None), EVERYTHING),
+    ("os.system", (b"wc",), EVERYTHING),
+    ("os.fork", (), EVERYTHING),
+    ("subprocess.Popen", ("/usr/bin/fc-list", [], None, None), None),  # lists fonts
+    ("os.posix_spawn", ("system_profiler", [], {}), None),
+    ("socket.connect", ("/p/a.csv",), None),
+]
 
 
-def test_what_was_opened_is_sorted_and_has_the_loaded_modules(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_what_a_kernel_notes(monkeypatch: pytest.MonkeyPatch) -> None:
+    for event, given, name in NOTED:
+        assert noted(monkeypatch, (event, given)) == ({name} if name else set()), (event, given)
     compiled = f"/p/__pycache__/a.{sys.implementation.cache_tag}.pyc"
     noted(monkeypatch, ("open", (compiled, "r", 0)), ("open", ("/p/b.pyc", "r", 0)))
-    found = json.loads(opened_files.opened())
+    found = json.loads(opened_files.opened())  # with the loaded modules
     assert found == sorted(found)
     assert {"/p/a.py", "/p/b.pyc", os.path.abspath(opened_files.__file__)} <= set(found)  # noqa: PTH100
     assert compiled not in found

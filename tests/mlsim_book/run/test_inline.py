@@ -1,52 +1,57 @@
-"""Inline expressions: which are found, and what their values become."""
+"""Inline expressions: which are found, what their values become, and what Quarto prints raw.
+
+What builds here must render in Quarto: expressions that it prints raw are refused.
+"""
 
 from __future__ import annotations
 
-import pytest
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
 
+import pytest
+from kept import cases
+
+from mlsim_book.build import StrictError, build
+from mlsim_book.errors import Problems
 from mlsim_book.read.document import Markdown
 from mlsim_book.read.lines import split_lines
+from mlsim_book.read.qmd import read_document
 from mlsim_book.run.inline import Inline, find_inline, render, substitute
+from mlsim_book.run.quarto_inline import (
+    check_values,
+    check_written,
+    quarto_only,
+    value_fault,
+    written_fault,
+)
+
+PLACE = Inline("x", 0, 0, "a.qmd", 1)
+THREE = {"text/plain": "3"}
 
 
 def run(text: str) -> Markdown:
     return Markdown(split_lines(text, file="a.qmd"))
 
 
-def expressions(text: str) -> list[str]:
-    return [each.expression for each in find_inline(run(text))]
-
-
-@pytest.mark.parametrize(
-    ("text", "found"),
-    [
-        ("`{python} a` and `{python}\tb`", ["a", "b"]),
-        ("# Head `{python} 6 * 7` {#x}", ["6 * 7"]),
-        ("| a | `{python} n` |", ["n"]),
-        ("![cap `{python} n`](x.svg){#fig-x}", ["n"]),
-        ("[to `{python} n`](https://e.org)", ["n"]),
-        ("`{python} a +\nb`", ["a +\nb"]),
-        ("`{python} a``{python} b` and `{python} c``d`", ["a", "b", "c"]),
-        ("`d``{python} a`", []),
-        ("`` `{python} n` ``", []),
-        ("`{{python}} n`", []),
-        (r"\`{python} n\`", []),
-        ("`python n` `{python}n` `{r} n`", []),
-        ("```\n`{python} n`\n```", []),
-        ("<!-- `{python} n` -->", []),
-        ("<!--\n`{python} n`\n-->\n`{python} m`", ["m"]),
-        ("a lone ` tick, then\n\n`{python} n`", ["n"]),
-        ("$ `{python} n`", ["n"]),
-    ],
-)
-def test_what_is_found(text: str, found: list[str]) -> None:
-    assert expressions(text) == found
-
-
-def test_lines_and_maths() -> None:
+def test_what_is_found() -> None:
+    for text, found in cases("inline_found.toml"):
+        assert [each.expression for each in find_inline(run(text))] == found, text
     text = "Text\n\n$a = `{python} a`$ costs `{python} b`,\n$$\nc = `{python} c`\n$$\n"
-    a, b, c = find_inline(run(text))
-    assert [(each.line, each.math) for each in (a, b, c)] == [(3, True), (3, False), (5, True)]
+    assert [(e.line, e.math) for e in find_inline(run(text))] == [(3, True), (3, False), (5, True)]
+    for text in (
+        "It costs $5 and `{python} n` more.",
+        "It costs $ 5 and `{python} n`$ more.",
+        "It costs $5 and `{python} n` $ more.",
+        "From $5 `{python} n` to $6.",
+        r"A \$x `{python} n`$.",
+        "So $x$ `{python} n` $y$.",
+        "So $x$`{python} n`$y$.",
+        "So $$x$$ `{python} n` $$y$$.",
+    ):
+        (only,) = find_inline(run(text))
+        assert not only.math, text
 
 
 def test_what_touches_and_what_stands_alone() -> None:
@@ -61,63 +66,79 @@ def test_what_touches_and_what_stands_alone() -> None:
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "It costs $5 and `{python} n` more.",
-        "It costs $ 5 and `{python} n`$ more.",
-        "It costs $5 and `{python} n` $ more.",
-        "From $5 `{python} n` to $6.",
-        r"A \$x `{python} n`$.",
-        "So $x$ `{python} n` $y$.",
-        "So $$x$$ `{python} n` $$y$$.",
-    ],
-)
-def test_dollars_that_are_no_maths(text: str) -> None:
-    (only,) = find_inline(run(text))
-    assert not only.math
-
-
-@pytest.mark.parametrize(
-    ("data", "shown"),
-    [
-        ({"text/plain": "0.6666666666666666"}, "0.6666666666666666"),
-        ({"text/plain": "'kettle'"}, "kettle"),
-        ({"text/plain": "'*x* a_b <y> & $z | w'"}, r"\*x\* a\_b \<y\> \& \$z \| w"),
-        ({"text/plain": "'1--2...'"}, r"1\-\-2\.\.\."),
-        ({"text/plain": "'-3.5e-05'"}, "-3.5e-05"),
-        ({"text/plain": '"it\'s"'}, "it's"),
-        ({"text/plain": r"'two\nlines'"}, "two lines"),
-        ({"text/plain": "[1, 'a']"}, "[1, 'a']"),
-        ({"text/plain": "np.float64(0.5)"}, "0.5"),
-        ({"text/plain": "np.str_('a_b')"}, r"a\_b"),
-        ({"text/plain": "<M>", "text/markdown": "**m**\n"}, "**m**"),
-        ({"text/plain": "x", "text/latex": "$x^2$"}, "$x^2$"),
-        ({"text/plain": "H", "text/html": "<b>`h`</b>"}, "``<b>`h`</b>``{=html}"),
-        ({"text/html": "<b>a\nb</b>"}, "`<b>a b</b>`{=html}"),
-        ({"text/html": "<b>h</b>", "text/markdown": "*m*"}, "`<b>h</b>`{=html}"),
-        (
-            {"text/html": "<b>5</b>", "text/markdown": '[5]{.opens opens="x"}'},
-            '[5]{.opens opens="x"}',
-        ),
-        ({"text/plain": "S", "image/svg+xml": "<svg></svg>\n"}, "`<svg></svg>`{=html}"),
-    ],
-)
-def test_values(data: dict[str, str], shown: str) -> None:
-    assert render(data, Inline("x", 0, 0, "a", 1)) == shown
-
-
-def test_nothing_is_escaped_in_maths() -> None:
+def test_values_are_put_in_place() -> None:
+    for data, shown in cases("inline_values.toml"):
+        assert render(data, PLACE) == shown, data
     place = Inline("x", 0, 0, "a", 1, math=True)
     assert render({"text/plain": r"'3 \\times 10^{5}'"}, place) == r"3 \times 10^{5}"
-
-
-def test_what_touches_is_put_in_place() -> None:
-    block = run("so `{python} x``{python} y` go\n")
-    assert substitute(block, [{"text/plain": "1"}, {"text/plain": "2"}]) == "so 12 go\n"
-
-
-def test_substitution_in_place() -> None:
     block = run("a `{python} x` b `{{python}} y` c `{python} z`\n\n`` `{python} w` ``\n")
     values = [{"text/plain": "1"}, {"text/plain": "'z'"}]
     assert substitute(block, values) == "a 1 b `{python} y` c z\n\n`` `{python} w` ``\n"
+    assert substitute(run("so `{python} x``{python} y` go\n"), values) == "so 1z go\n"
+
+
+# ------------------------------------------------------- what Quarto prints raw
+def told(path: Path, text: str, *values: dict[str, str]) -> list[tuple[int | None, str]]:
+    """Return line and words of what is noted of a page whose expressions give these values."""
+    path.write_text(text, "utf-8")
+    document = read_document(path, root=path.parent, problems=Problems())
+    problems = Problems()
+    check_written(document, problems)
+    check_values(document, values or [THREE] * text.count("{python}"), problems)
+    assert all(each.file == path.name and each.hint for each in problems.found)
+    return [(each.line, each.message) for each in problems.found]
+
+
+WRITTEN = {
+    "one\ntwo `{python} max(n,\n4)` three": "over two lines",
+    "so `{python}  n` it": "more than one blank",
+    "so `{python} n ` it": "more than one blank",
+    "so `{python} n``{python} unit` it": "touches the expression before it",
+}
+
+
+def test_what_quarto_prints_raw_is_told_by_line(tmp_path: Path) -> None:
+    """Two lines above it there is another one, which is fine."""
+    start, page = "# A\n\n`{python} n`\n\n", tmp_path / "a.qmd"
+    for text, words in WRITTEN.items():
+        [(line, said)] = told(page, start + text)
+        assert (line, words in said) == (5 + text.split("`")[0].count("\n"), True), text
+    for text, value, words in cases("quarto_values.toml"):
+        found = told(page, start + text.format("`{python} x`"), THREE, value)
+        assert [line for line, _ in found] == [5] * bool(words), value
+        for _, said in found:
+            assert said.startswith("the inline expression `x`: "), said
+            assert words in said, said
+    cell = {"cell_type": "markdown", "id": "a", "metadata": {}, "source": "As `{python}  n` it is."}
+    notebook = {"cells": [cell], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}
+    assert told(tmp_path / "b.ipynb", json.dumps(notebook), {"text/plain": "''"}) == []
+
+
+def test_a_build_refuses_it_unless_it_is_lenient(make_book: Callable[..., Path]) -> None:
+    text = "# A\n\nOne `{python} max(3,\n4)` two, `{python} 3``{python} 'cups'` three.\n\n"
+    book = make_book(index_qmd=f"{text}And `{{python}} ''`nothing.\n")
+    said: list[str] = []
+    with pytest.raises(StrictError, match="3 problems; the site was not changed"):
+        build(book, progress=said.append)
+    errors = [each.split(": ")[1] for each in said if each.startswith("ERROR")]
+    assert errors == ["index.qmd:3", "index.qmd:4", "index.qmd:6"]
+    assert not (book / "_book").exists()
+    site = build(book, lenient=True, progress=said.append)
+    assert sum(each.startswith("WARN: index.qmd:") for each in said) == 3
+    page = (site / "index.html").read_text("utf-8")
+    assert re.search(r"One 4\s+two, 3cups three\.", page)
+
+
+def test_several_kinds_are_judged_by_the_one_that_quarto_takes() -> None:
+    both = {"text/html": "<b>5</b>", "text/markdown": "a\n\nb", "text/plain": "''"}
+    assert value_fault(both, PLACE) is None
+    assert value_fault({**both, "text/html": "<p>5</p>"}, PLACE)
+    for written, sound in ((" n", True), ("\tn", True), ("  n", False), (" n ", False)):
+        assert (written_fault(Inline("n", 0, 0, "a", 1, written=written)) is None) == sound
+
+
+def test_places_that_only_quarto_runs_are_found() -> None:
+    text = "`{python} n`\n\n```\n`{python} a`\n```\n\n<!-- `{python} b` --> `` `{python} c` ``\n"
+    assert [(line, source) for _, line, source in quarto_only(run(text))] == [
+        (4, "`{python} a`"), (7, "`{python} b`"), (7, "`{python} c`"),
+    ]  # fmt: skip

@@ -29,12 +29,8 @@ def page(tmp_path: Path) -> Any:
         path = tmp_path / "d" / "p.qmd"
         path.write_text(f"---\nfront: 1\n{front}---\n{cell}", encoding="utf-8")
         document = read_document(path, root=tmp_path, problems=Problems())
-        markdown, files = write_markdown(
-            document,
-            Results((tuple(outputs),)),
-            page_defaults(document.front_matter),
-            source="d/p.qmd",
-        )
+        results, defaults = Results((tuple(outputs),)), page_defaults(document.front_matter)
+        markdown, files = write_markdown(document, results, defaults, source="d/p.qmd")
         assert all(name.startswith("d/p_files/figure-html/") for name in files)
         return "\n".join(line for line in markdown.splitlines() if line.strip())
 
@@ -46,22 +42,19 @@ OUT = "::: {.cell-output .cell-output-stdout}\n```\nhi\n```\n:::\n"
 SHOW = "::: {.cell-output .cell-output-display}\n"
 
 
-def test_plain_cell(page: Any) -> None:
-    assert page("", HELLO) == f'::: {{.cell execution_count="1"}}\n{CODE}{OUT}:::'
-
-
-@pytest.mark.parametrize(
-    ("options", "shown"),
-    [
-        ("echo: false", f'::: {{.cell execution_count="1"}}\n{OUT}:::'),
-        ("output: false", f'::: {{.cell execution_count="1"}}\n{CODE}:::'),
-        ("include: false", ""),
-        ("echo: false\noutput: asis", "hi"),
-        ("output: asis", f'::: {{.cell execution_count="1"}}\n{CODE}hi\n:::'),
-    ],
-)
-def test_what_shows(page: Any, options: str, shown: str) -> None:
-    assert page(options, HELLO) == shown
+def test_what_shows(page: Any) -> None:
+    cell = '::: {.cell execution_count="1"}\n'
+    for options, shown in {
+        "": f"{cell}{CODE}{OUT}:::",
+        "echo: false": f"{cell}{OUT}:::",
+        "output: false": f"{cell}{CODE}:::",
+        "include: false": "",
+        "echo: false\noutput: asis": "hi",
+        "output: asis": f"{cell}{CODE}hi\n:::",
+    }.items():
+        assert page(options, HELLO) == shown, options
+    plain = page("", HELLO).splitlines()
+    assert page("", HELLO, indent="   ").splitlines() == [f"   {line}" for line in plain]
 
 
 def test_page_defaults_and_the_cell_over_them(page: Any) -> None:
@@ -99,12 +92,12 @@ def test_figure_of_several_images(page: Any) -> None:
     assert '![One](p_files/figure-html/fig-a-output-1.svg){#fig-a-1 fig-alt="a"}' in text
     assert '![Two](p_files/figure-html/fig-a-output-2.svg){#fig-a-2 fig-alt="b"}' in text
     assert text.endswith(":::\nAll\n:::")
-
-
-def test_one_caption_each(page: Any) -> None:
     text = page("fig-cap: [One, Two]", IMAGE, IMAGE)
     assert "![One]" in text
     assert "![Two]" in text
+    text = page("label: fig-a\nfig-cap: A", TABLE)  # a labelled object that is no image
+    assert '::: {#fig-a .cell-output .cell-output-display execution_count="1"}' in text
+    assert "```\nA\n:::" in text
 
 
 def test_table(page: Any) -> None:
@@ -114,9 +107,6 @@ def test_table(page: Any) -> None:
         '::: {.cell-output .cell-output-display execution_count="1"}\n'
         "```{=html}\n<table></table>\n```\n:::\n:::"
     )
-
-
-def test_a_table_printed_as_markdown_keeps_its_cell(page: Any) -> None:
     text = page("label: tbl-a\ntbl-cap: A\necho: false\noutput: asis", HELLO)
     assert text == '::: {#tbl-a .cell tbl-cap="A" execution_count="1"}\nhi\n:::'
 
@@ -129,14 +119,3 @@ def test_listing_and_other_options(page: Any) -> None:
     assert text.startswith(
         '::: {#my-id .cell tags="[\\"a\\",\\"b\\"]" flavour="mint" execution_count="1"}'
     )
-
-
-def test_indented_cell(page: Any) -> None:
-    plain = page("", HELLO).splitlines()
-    assert page("", HELLO, indent="   ").splitlines() == [f"   {line}" for line in plain]
-
-
-def test_a_labelled_object_that_is_no_image(page: Any) -> None:
-    text = page("label: fig-a\nfig-cap: A", TABLE)
-    assert '::: {#fig-a .cell-output .cell-output-display execution_count="1"}' in text
-    assert "```\nA\n:::" in text

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from mlsim_book.run.ansi import ansi_to_html
 from mlsim_book.run.outputs import Figure, mime_of, output_classes, output_markdown, wanted_outputs
 
@@ -26,42 +24,29 @@ def shown(output: dict[str, Any], *, asis: bool = False) -> str:
     return output_markdown(output, Figure("f/x"), {}, asis=asis)
 
 
-@pytest.mark.parametrize(
-    ("data", "mime"),
-    [
-        ({"plain": "1"}, "text/plain"),
-        ({"plain": "1", "html": "<b>"}, "text/html"),
-        ({"plain": "1", "html": "<b>", "markdown": "m"}, "text/html"),
-        ({"plain": "1", "png": "eA==", "markdown": "m"}, "text/markdown"),
-        ({"plain": "1", "png": "eA==", "svg": "<svg/>"}, "image/svg+xml"),
-    ],
-)
-def test_the_form_that_is_shown(data: dict[str, str], mime: str) -> None:
-    assert mime_of(result(**data)) == mime
-
-
-def test_echoes_of_plotting_go() -> None:
-    image = {**result(svg="<svg/>", plain="<Figure>"), "output_type": "display_data"}
-    line, axes, text = (
-        result(plain="[<matplotlib.lines.Line2D at 0x0>]"),
-        result(plain="(0.0, 1.0)"),
-        result(plain="a string"),
-    )
-    assert wanted_outputs([line, axes, text], warning=True) == [axes, text]
-    assert wanted_outputs([line, axes, text, image], warning=True) == [text, image]
-
-
-def test_warnings_can_be_dropped() -> None:
+def test_which_form_is_shown_and_what_is_dropped() -> None:
+    html, svg = {"html": "<b>"}, {"svg": "<svg/>"}
+    for data, mime in (
+        ({}, "text/plain"),
+        (html, "text/html"),
+        (html | {"markdown": "m"}, "text/html"),
+        ({"png": "eA==", "markdown": "m"}, "text/markdown"),
+        ({"png": "eA=="} | svg, "image/svg+xml"),
+    ):
+        assert mime_of(result(plain="1", **data)) == mime
     out, err = stream("stdout", "a"), stream("stderr", "b")
     assert wanted_outputs([out, err], warning=False) == [out]
     assert wanted_outputs([out, err], warning=True) == [out, err]
-
-
-def test_latex_becomes_markdown() -> None:
     (math,) = wanted_outputs([result(latex="$x^2$", plain="x**2", png="eA==")], warning=True)
     assert shown(math) == "$x^2$\n"
     (block,) = wanted_outputs([result(latex=r"\begin{align}x\end{align}")], warning=True)
     assert shown(block) == "$$\n\\begin{align}x\\end{align}\n$$\n"
+    # echoes of plotting go
+    image = {**result(svg="<svg/>", plain="<Figure>"), "output_type": "display_data"}
+    plains = ("[<matplotlib.lines.Line2D at 0x0>]", "(0.0, 1.0)", "a string")
+    line, axes, text = (result(plain=each) for each in plains)
+    assert wanted_outputs([line, axes, text], warning=True) == [axes, text]
+    assert wanted_outputs([line, axes, text, image], warning=True) == [text, image]
 
 
 def test_text_html_and_asis() -> None:
@@ -72,6 +57,7 @@ def test_text_html_and_asis() -> None:
     assert shown(result(html=html)) == "```{=html}\n<div>\n<table></table>\n</div>\n```\n"
     error = {"output_type": "error", "ename": "E", "evalue": "bad", "traceback": []}
     assert shown(error) == "```\nE: bad\n```\n"
+    assert "<pre>at <span" in shown({**error, "traceback": ["at \x1b[31mline 1\x1b[0m"]})
     assert output_classes(error)[1] == "cell-output-error"
     assert output_classes(result(markdown="m"))[1:] == [
         "cell-output-display", "cell-output-markdown",
@@ -96,6 +82,9 @@ def test_colours_become_spans() -> None:
     assert ansi_to_html("\x1b[1m\x1b[92mx\x1b[22;0my") == (
         '<span class="ansi-bold ansi-bright-green-fg">x</span>y'
     )
+    text = shown(stream("stderr", "\x1b[48;2;1;2;3m\x1b[4mx\x1b[24m\x1b[49my"))
+    style = "background-color:rgb(1,2,3);text-decoration:underline"
+    assert f'<span style="{style}">x</span>y' in text
 
 
 NAMES = ("black", "red", "green", "yellow", "blue", "magenta", "cyan", "white")
@@ -128,24 +117,6 @@ def test_each_code_has_its_look() -> None:
         "4": 'style="text-decoration:underline"', "38;5": "", "48;2;1;2": "", "7": "", "98": "", "": "",
     }  # fmt: skip
     assert {codes: look(codes) for codes in alone} == alone
-    for on, off in (
-        ("1", "22"),
-        ("3", "23"),
-        ("4", "24"),
-        ("31", "39"),
-        ("41", "49"),
-        ("1;3", "0"),
-    ):
+    ends = {"1": "22", "3": "23", "4": "24", "31": "39", "41": "49", "1;3": "0"}
+    for on, off in ends.items():
         assert ansi_to_html(f"\x1b[{on}m\x1b[{off}mx\x1b[K") == "x"
-
-
-def test_what_is_printed_keeps_its_colours() -> None:
-    text = shown(stream("stderr", "\x1b[48;2;1;2;3m\x1b[4mx\x1b[24m\x1b[49my"))
-    style = "background-color:rgb(1,2,3);text-decoration:underline"
-    assert f'<span style="{style}">x</span>y' in text
-
-
-def test_an_error_shows_its_traceback() -> None:
-    error = {"output_type": "error", "ename": "E", "evalue": "why"}
-    assert shown({**error, "traceback": []}) == "```\nE: why\n```\n"
-    assert "<pre>at <span" in shown({**error, "traceback": ["at \x1b[31mline 1\x1b[0m"]})

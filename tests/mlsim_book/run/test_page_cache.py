@@ -35,6 +35,7 @@ def key(folder: Path, text: str, environment: str = "e", name: str = "a.qmd") ->
 def test_what_changes_the_key(tmp_path: Path) -> None:
     """All that changes what running the page gives does, and each in its own way."""
     base = key(tmp_path, CELL)
+    assert environment_key() == environment_key()
     same = [
         CELL,
         CELL.replace("echo: false", "echo: true"),
@@ -78,14 +79,6 @@ def test_files_that_the_code_names(tmp_path: Path) -> None:
         assert len(named_files(document, place)) == names
 
 
-def test_store_and_load(tmp_path: Path) -> None:
-    cache = PageCache(tmp_path / "c")
-    assert cache.load("k", NOTHING) is None
-    cache.store("k", NOTHING, RESULTS)
-    assert cache.load("k", NOTHING) == RESULTS
-    assert cache.load("other", NOTHING) is None
-
-
 def test_results_hold_while_the_files_they_use_are_the_same(tmp_path: Path) -> None:
     cache = PageCache(tmp_path)
     before = Depends({"p/a.py": "1", "p/b.py": "1"}, {"/p": "p"})
@@ -112,37 +105,32 @@ def test_eight_sets_of_files_are_remembered(tmp_path: Path) -> None:
     assert kept == [False] * 2 + [True] * 8
 
 
-@pytest.mark.parametrize(
-    "text", ["", "{", "[]", '{"key": "k"}', '{"key": "k", "uses": 1}', '{"cells": 1}', "null"]
-)
-def test_a_spoilt_entry_counts_as_absent(tmp_path: Path, text: str) -> None:
-    cache = PageCache(tmp_path)
-    cache.store("k", NOTHING, RESULTS)
-    files = sorted((tmp_path / "pages").iterdir())
-    assert len(files) == 2
-    for file in files:
-        whole = file.read_text()
-        file.write_text(text)
-        assert cache.load("k", NOTHING) is None
-        file.write_text(whole)
-        assert cache.load("k", NOTHING) == RESULTS
-    for file in files:
-        file.write_text(text)
+def test_what_is_stored_is_loaded_and_a_spoilt_entry_counts_as_absent(tmp_path: Path) -> None:
+    cache = PageCache(tmp_path / "c")
+    assert cache.load("k", NOTHING) is None
     cache.store("k", NOTHING, RESULTS)
     assert cache.load("k", NOTHING) == RESULTS
-
-
-def test_an_entry_under_a_wrong_name(tmp_path: Path) -> None:
-    cache = PageCache(tmp_path)
-    cache.store("k", NOTHING, RESULTS)
-    data = (tmp_path / "pages" / "k.json").read_text()
-    (tmp_path / "pages" / "other.json").write_text(data)
     assert cache.load("other", NOTHING) is None
-
-
-def test_a_cache_that_can_not_be_written(tmp_path: Path) -> None:
+    files = sorted((tmp_path / "c" / "pages").iterdir())
+    assert len(files) == 2
+    spoilt = ("", "{", "[]", '{"key": "k"}', '{"key": "k", "uses": 1}', '{"cells": 1}', "null")
+    for text in spoilt:
+        for file in files:
+            whole = file.read_text()
+            file.write_text(text)
+            assert cache.load("k", NOTHING) is None, text
+            file.write_text(whole)
+            assert cache.load("k", NOTHING) == RESULTS
+        for file in files:
+            file.write_text(text)
+        cache.store("k", NOTHING, RESULTS)
+        assert cache.load("k", NOTHING) == RESULTS, text
+    # under a wrong name
+    pages = tmp_path / "c" / "pages"
+    (pages / "other.json").write_text((pages / "k.json").read_text())
+    assert cache.load("other", NOTHING) is None
     (tmp_path / "file").write_text("")
-    PageCache(tmp_path / "file").store("k", NOTHING, RESULTS)  # says nothing
+    PageCache(tmp_path / "file").store("k", NOTHING, RESULTS)  # can't be written: says nothing
 
 
 def test_where_it_lies(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -154,7 +142,3 @@ def test_where_it_lies(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     assert cache_folder() == tmp_path / "Library" / "Caches" / "mlsim-book"
     monkeypatch.setattr(sys, "platform", "linux")
     assert cache_folder() == tmp_path / ".cache" / "mlsim-book"
-
-
-def test_environment_key_is_stable() -> None:
-    assert environment_key() == environment_key()

@@ -5,6 +5,8 @@ Here a page that would run gives the number that stands for it, without a kernel
 
 from __future__ import annotations
 
+import math
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -21,6 +23,7 @@ from mlsim_book.read.project import load_project
 from mlsim_book.read.qmd import parse_blocks
 from mlsim_book.run import execute
 from mlsim_book.run.page_cache import PageCache
+from mlsim_book.run.page_settings import cell_timeout, runs_alone
 from mlsim_book.run.pages import execute_pages, raise_together
 from mlsim_book.run.results import Results, runs as runs_at_all, stored_results
 
@@ -33,24 +36,14 @@ class Runs:
     def __init__(self) -> None:
         self.ran: dict[str, tuple[str, Any, float]] = {}
 
-    def __call__(
-        self,
-        _: object,
-        defaults: Defaults,
-        *,
-        name: str,
-        folder: Path,
-        cell_timeout: float,
-        **__: Any,
-    ) -> Results:
-        self.ran[name] = (folder.name, defaults.values["fig-width"], cell_timeout)
+    def __call__(self, _: object, defaults: Defaults, *, name: str, **more: Any) -> Results:
+        width = defaults.values["fig-width"]
+        self.ran[name] = (more["folder"].name, width, more["cell_timeout"])
         if "bad" in name:
             raise CellError("raised", file=name, line=7)
-        number = {"text/plain": "42"}
-        return Results(
-            ((stream("shown"),),) if "b.qmd" in name else (),
-            (number,) if "b.qmd" not in name else (),
-        )
+        if "b.qmd" in name:
+            return Results(((stream("shown"),),))
+        return Results((), ({"text/plain": "42"},))
 
 
 def stream(text: str) -> dict[str, Any]:
@@ -75,19 +68,20 @@ def test_pages_of_a_book(make_book: MakeBook, runs: Runs) -> None:
     root = make_book(
         "fig-width: 3\nmlsim-book: {cell-timeout: 5}\n",
         index_qmd="# Number `{python} 6 * 7`\n",
-        sub__b_qmd="---\nlang: de\nfig-width: 9\n---\n\n# B\n\n```{python}\n1\n```\n",
+        sub__b_qmd="---\nlang: de\nfig-width: 9\nmlsim-book: {cell-timeout: 2}\n---\n\n# B\n\n```{python}\n1\n```\n",
         off_qmd="---\nexecute: {enabled: false}\n---\n\n# Off `{python} 1`\n",
         prose_qmd="# Prose\n",
     )
     (root / "sub" / "_metadata.yml").write_text("flavour: lime\nfig-width: 7\n")
     said: list[str] = []
     made = pages(root, said)
-    assert runs.ran == {"index.qmd": (root.name, 3, 5.0), "sub/b.qmd": ("sub", 9, 5.0)}
+    assert runs.ran == {"index.qmd": (root.name, 3, 5.0), "sub/b.qmd": ("sub", 9, 2.0)}
     assert [each.chapter.source for each in made] == [
         "index.qmd", "sub/b.qmd", "off.qmd", "prose.qmd",
     ]  # fmt: skip
     assert [each.chapter.title for each in made] == ["Number 42", "B", "Off `{python} 1`", "Prose"]
-    assert made[1].metadata == {"flavour": "lime", "lang": "de", "fig-width": 9}
+    own = {"lang": "de", "fig-width": 9, "mlsim-book": {"cell-timeout": 2}}
+    assert made[1].metadata == own | {"flavour": "lime"}
     assert "shown" in made[1].markdown
     assert sorted(line.split(" in ")[0] for line in said) == [
         "executed index.qmd", "executed sub/b.qmd",
@@ -149,3 +143,75 @@ def test_a_notebook_runs_only_where_it_is_asked_to() -> None:
     made = Document({}, blocks, "", (), Notebook((), stored))
     assert stored_results(made) == Results(stored, expression)
     assert stored_results(Document({}, blocks, "")) == Results(((),), expression)
+
+
+# ------------------------------------------------ alone, beside others, for how long
+CELL = "\n\n```{python}\n1\n```\n"
+ALONE = "---\nmlsim-book: {alone: true}\n---\n\n"
+
+
+def test_nothing_runs_beside_a_page_that_asks_for_it(
+    make_book: MakeBook, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A and C wait for each other, so they run side by side; B and D run when they are done."""
+    root = make_book(
+        index_qmd=f"# A{CELL}",
+        b_qmd=f"{ALONE}# B{CELL}",
+        c_qmd=f"# C{CELL}",
+        d_qmd=f"{ALONE}# D{CELL}",
+    )
+    together, running = threading.Barrier(2, timeout=60), set[str]()
+    beside: dict[str, set[str]] = {}
+
+    def run(*_: Any, name: str, **__: Any) -> Results:
+        running.add(name)
+        if name in {"index.qmd", "c.qmd"}:
+            together.wait()
+        beside[name] = set(running)
+        if name in {"index.qmd", "c.qmd"}:
+            together.wait()
+        running.remove(name)
+        return Results(((stream(name),),))
+
+    monkeypatch.setattr("mlsim_book.run.execute.run_document", run)
+    done = execute_pages(load_project(root, Problems()), Problems(), jobs=4)
+    both = {"index.qmd", "c.qmd"}
+    assert beside == {
+        "index.qmd": both, "c.qmd": both, "b.qmd": {"b.qmd"}, "d.qmd": {"d.qmd"},
+    }  # fmt: skip
+    order = ["index.qmd", "b.qmd", "c.qmd", "d.qmd"]
+    assert [page.chapter.source for page in done] == order
+    assert [name in page.markdown for name, page in zip(order, done, strict=True)] == [True] * 4
+
+
+def setting(name: str, value: Any) -> dict[str, Any]:
+    return {"mlsim-book": {name: value}}
+
+
+def test_a_page_s_own_setting_is_taken_before_the_book_s() -> None:
+    assert runs_alone({}, {}, "a.qmd") is False
+    assert runs_alone(setting("alone", True), {}, "a.qmd") is True
+    assert runs_alone(setting("alone", True), setting("alone", False), "a.qmd") is False
+    assert cell_timeout({}, {}, "a.qmd") == 600
+    assert cell_timeout(setting("cell-timeout", 7), {}, "a.qmd") == 7
+    assert cell_timeout(setting("cell-timeout", 7), setting("cell-timeout", 0.5), "a.qmd") == 0.5
+
+
+WRONG: list[tuple[Callable[..., Any], str, list[Any], str]] = [
+    (runs_alone, "alone", ["yes please", 1, [True], None], "must be `true` or `false`"),
+    (
+        cell_timeout, "cell-timeout", [0, -3, True, math.inf, math.nan, "an hour", None],
+        "must be a number of seconds above 0",
+    ),
+]  # fmt: skip
+
+
+def test_a_wrong_setting_is_refused_where_it_stands() -> None:
+    for say, name, wrong, words in WRONG:
+        for value in wrong:
+            given = setting(name, value)
+            for book, page, place in (({}, given, "a.qmd"), (given, {}, "_quarto.yml")):
+                with pytest.raises(SourceError, match=words) as caught:
+                    say(book, page, "a.qmd")
+                assert caught.value.file == place
+                assert f"`mlsim-book: {name}:` is {value!r}" in str(caught.value)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +17,9 @@ from mlsim_book.check.built_site import read_page
 from mlsim_book.preview.rebuild import Rebuilder
 from mlsim_book.render.pandoc import run_pandoc
 from mlsim_book.site import titles
-from mlsim_book.site.search import search_page, sections
 from mlsim_book.site.template import inline_markdown
 
-MakeBook = Callable[..., Path]
+pytestmark = pytest.mark.usefixtures("with_assets")
 YAML = (FIXTURES / "books/titles/_quarto.yml").read_text("utf-8")
 
 
@@ -44,10 +43,14 @@ def region(page: str, start: str, end: str = "</nav>") -> str:
 SIDEBAR = '<nav id="quarto-sidebar"'
 
 
-@pytest.mark.usefixtures("with_assets")
 def test_markup_is_shown_wherever_a_title_stands(book: Path) -> None:
+    """As text in the tab; there is no link in a link, and no id twice."""
     pages = made(book)
     for name, page in pages.items():
+        for link in re.findall(r"<a\b[^>]*>(.*?)</a>", page, re.DOTALL):
+            assert "<a " not in link, name
+        counts = Counter(read_page(page).ids)
+        assert not [each for each, count in counts.items() if count > 1], name
         shown = region(page, SIDEBAR)
         for part in (
             "Hello <strong>there</strong>",
@@ -69,25 +72,8 @@ def test_markup_is_shown_wherever_a_title_stands(book: Path) -> None:
     assert "Part <strong>two</strong>" in crumbs
     assert "A hot <em>kiln</em>" in crumbs
     assert "<em>Fire</em> of 42" in region(pages["ash.html"], '<nav class="quarto-page-bread')
-
-
-@pytest.mark.usefixtures("with_assets")
-def test_the_title_of_the_tab_is_plain(book: Path) -> None:
-    pages = made(book)
-    heads = {name: region(page, "<title>", "</title>") for name, page in pages.items()}
-    assert heads["index.html"] == "<title>Pots &amp; pans in n"
-    assert heads["clay.html"].startswith(
-        "<title>1 The x&lt;y&gt;z &amp; “clay” – it’s wet – Pots &amp; pans"
-    )
-
-
-@pytest.mark.usefixtures("with_assets")
-def test_no_link_in_a_link_and_no_id_twice(book: Path) -> None:
-    for name, page in made(book).items():
-        for link in re.findall(r"<a\b[^>]*>(.*?)</a>", page, re.DOTALL):
-            assert "<a " not in link, name
-        counts = Counter(read_page(page).ids)
-        assert not [each for each, count in counts.items() if count > 1], name
+    tab = region(pages["clay.html"], "<title>", "</title>")
+    assert tab.startswith("<title>1 The x&lt;y&gt;z &amp; “clay” – it’s wet – Pots &amp; pans")
 
 
 def test_two_builds_of_titles_are_equal(book: Path, with_assets: Path) -> None:
@@ -100,10 +86,8 @@ def test_two_builds_of_titles_are_equal(book: Path, with_assets: Path) -> None:
     assert site_hash(book / "kept") == site_hash(book / "afresh") == first
 
 
-@pytest.mark.usefixtures("with_assets")
 def test_a_broken_formula_of_a_part_is_told_at_its_line(book: Path) -> None:
-    path = book / "_quarto.yml"
-    path.write_text(YAML.replace("of $n$", r"of $\\frac{1}{$"), encoding="utf-8")
+    (book / "_quarto.yml").write_text(YAML.replace("of $n$", r"of $\\frac{1}{$"), "utf-8")
     lines: list[str] = []
     with pytest.raises(StrictError):
         build(book, progress=lines.append)
@@ -112,7 +96,6 @@ def test_a_broken_formula_of_a_part_is_told_at_its_line(book: Path) -> None:
     assert not (book / "_book").exists()
 
 
-@pytest.mark.usefixtures("with_assets")
 def test_a_preview_shows_an_edited_title_on_all_pages(book: Path, tmp_path: Path) -> None:
     rebuilder = Rebuilder(book, lenient=True, progress=str)
     rebuilder.build(tmp_path / "one")
@@ -122,8 +105,7 @@ def test_a_preview_shows_an_edited_title_on_all_pages(book: Path, tmp_path: Path
     for name in ("index.html", "deep/kiln.html", "ash.html"):
         shown = region((tmp_path / "two" / name).read_text(encoding="utf-8"), SIDEBAR)
         assert "<em>White</em> ash" in shown
-    yaml = YAML.replace("**two**", "**three**")
-    (book / "_quarto.yml").write_text(yaml, encoding="utf-8")
+    (book / "_quarto.yml").write_text(YAML.replace("**two**", "**three**"), encoding="utf-8")
     rebuilder.note(["_quarto.yml"])
     rebuilder.build(tmp_path / "three")
     shown = region((tmp_path / "three" / "clay.html").read_text(encoding="utf-8"), SIDEBAR)
@@ -144,24 +126,24 @@ def runs(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return given
 
 
-def test_plain_titles_need_no_pandoc(tmp_path: Path, runs: list[str]) -> None:
+def test_all_marked_titles_take_one_run_once_and_plain_ones_none(
+    tmp_path: Path, runs: list[str]
+) -> None:
     plain = ["Ground", "Clay & water: it's wet (mostly)", "2. Öl", ""]
     assert titles.render_titles(plain, TextCache(tmp_path))["Clay & water: it's wet (mostly)"] == (
         "Clay &amp; water: it’s wet (mostly)"
     )
     assert not runs
-
-
-def test_all_marked_titles_take_one_run_once(tmp_path: Path, runs: list[str]) -> None:
-    wanted = ["*a*", "b -- c", "plain", '"d"', "1. `e`", "# *f*", "- _g_", "h\n  *i*\n"]
-    first = titles.render_titles(wanted, TextCache(tmp_path))
-    assert len(runs) == 1
-    assert list(first.values()) == [
-        "plain", "<em>a</em>", "b – c", "“d”", "1. <code>e</code>", "# <em>f</em>",
-        "- <em>g</em>", "h <em>i</em>",
-    ]  # fmt: skip
-    assert titles.render_titles(wanted, TextCache(tmp_path)) == first
-    assert len(runs) == 1
+    wanted = {
+        "plain": "plain", "*a*": "<em>a</em>", "b -- c": "b – c", '"d"': "“d”",
+        "1. `e`": "1. <code>e</code>", "# *f*": "# <em>f</em>", "- _g_": "- <em>g</em>",
+        "h\n  *i*\n": "h <em>i</em>",
+        "A^[note] [b](c.html){#d} ![e *f*](g.svg) [h]{#i}": "A b e f <span>h</span>",
+    }  # fmt: skip
+    for _ in range(2):
+        found = titles.render_titles(wanted, TextCache(tmp_path))
+        assert list(found.values()) == list(wanted.values())
+        assert len(runs) == 1
 
 
 @pytest.mark.parametrize("spoiler", ["<div>", "<!-- open", "| a |\n|---|", "`<!--next title-->`"])
@@ -174,21 +156,7 @@ def test_a_title_that_is_no_line_spoils_no_other(
     assert "<table" not in found[spoiler]
 
 
-def test_notes_links_and_images_of_a_title_go(tmp_path: Path) -> None:
-    text = "A^[note] [b](c.html){#d} ![e *f*](g.svg) [h]{#i}"
-    (html,) = titles.render_titles([text], TextCache(tmp_path)).values()
-    assert html == "A b e f <span>h</span>"
-
-
-def test_text_that_looks_like_an_id_stays() -> None:
+def test_dashes_and_what_looks_like_an_id_stay() -> None:
     assert titles.bare('<code>&lt;a id="x"&gt;</code>') == '<code>&lt;a id="x"&gt;</code>'
     assert titles.bare('<span class="header-section-number">1</span> A<br />b') == "A<br />b"
-
-
-def test_dashes_and_underscores_of_the_books_texts() -> None:
     assert inline_markdown("A _wet_ day -- it's") == "A <em>wet</em> day – it’s"
-
-
-def test_a_title_of_signs_is_found_whole() -> None:
-    page = search_page("Why a&lt;b&gt;c holds", "<p>Text</p>")
-    assert [each.page for each in sections("a.html", page)] == ["Why a<b>c holds"]

@@ -102,7 +102,8 @@ class Site:
             "canonical": self._canonical(chapter),
             "downloads": self.downloads,
             "extra_styles": [
-                posixpath.normpath(base + str(each)) for each in as_list(options.get("css"))
+                each if "//" in str(each) else posixpath.normpath(base + str(each))
+                for each in as_list(options.get("css"))
             ],
             **self._includes(options),
             **self._code_tools(chapter, options.get("code-tools"), body, words),
@@ -202,7 +203,7 @@ def title_fields(project: Project, page: RenderedPage, titles: Titles) -> dict[s
         "title_html": titles.written(project.title) if index else html,
         "subtitle": strip_p(front.get("subtitle", ""))
         or (inline_markdown(project.subtitle) if index and project.subtitle else ""),
-        "authors": _authors(own.get("author")) or (list(project.author) if index else []),
+        "authors": _authors(own.get("author")) or (_authors(list(project.author)) if index else []),
         "published": format_date(own.get("date") or (settings.get("date") if index else None)),
         "description": strip_p(description) if index else "",
         "description_text": htmllib.escape(strip_tags(description) or project.description or ""),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import product
 from typing import Any
 
 import pytest
@@ -18,7 +19,6 @@ CELLS = {"model": "llama3-8b", "device": "H100-SXM", "w_dtype": "bf16", "kv_dtyp
 CELLS |= {"batch": "6", "input_len": "300", "output_len": "40"}
 ASKED: dict[str, Any] = {"model": "Llama3_8B", "hardware": "H100", "precision": "bf16"}
 ASKED |= {"batch_size": 6, "prompt_tokens": 300, "output_tokens": 40}
-ESTIMATES = ("calibrated", "roofline", "bound")
 
 
 def case(extra: dict[str, Any] | None = None, **cells: str) -> Case:
@@ -34,7 +34,7 @@ def served(name: str, estimate: str, **other: Any) -> float:
     return float(Engine.serve(**{**ASKED, "estimate": estimate, **other}).value(name))
 
 
-@pytest.mark.parametrize("estimate", ESTIMATES)
+@pytest.mark.parametrize("estimate", ["calibrated", "roofline", "bound"])
 def test_a_service_is_asked_once_and_its_rates_are_arithmetic(estimate: str) -> None:
     first, decoding = (
         served(each, estimate) for each in ("time_to_first_token", "decode_throughput")
@@ -46,6 +46,14 @@ def test_a_service_is_asked_once_and_its_rates_are_arithmetic(estimate: str) -> 
         assert value(kind, estimate, case()) == pytest.approx(whole, rel=1e-12)
     # Six sequences of 40 new tokens.
     assert value("gen_e2e", estimate, case()) == pytest.approx(6 * 40 / whole, rel=1e-12)
+    for cells, software in (
+        ({}, "engine"),
+        ({"sw_class": "vllm"}, "vllm"),
+        ({"sw_class": "vllm", "software": "vLLM 0.14.0"}, "vllm_async"),
+    ):
+        own = {"software": software} if estimate == "calibrated" else {}
+        rate = served("decode_throughput", estimate, **own)
+        assert value("decode", estimate, case(**cells)) == rate, software
     # 300 tokens of each of six prompts, until the first token; and 300 more behind 500.
     prompt = served("time_to_first_token", estimate, output_tokens=1)
     assert value("prefill", estimate, case()) == pytest.approx(1800 / prompt, rel=1e-9)
@@ -72,63 +80,43 @@ def test_an_encoder_passes_all_of_its_batch_at_once() -> None:
 
 def test_devices_of_a_case() -> None:
     """Two copies on two devices each take seven sequences as eight; experts may spread wider."""
-    eight = {"batch_size": 8, "tensor_parallel": 2, "data_parallel": 2}
-    on_four = {**eight, "hardware": system_of(Hardware.Cloud.H100, 4)}
-    seven = case(batch="7", tp="2", dp="2", count="4")
-    assert value("decode", "roofline", seven) == served("decode_throughput", "roofline", **on_four)
+    four: dict[str, Any] = {"hardware": system_of(Hardware.Cloud.H100, 4)}
+    pairs = {**four, "batch_size": 8, "tensor_parallel": 2, "data_parallel": 2}
+    experts = {"model": "Mixtral_8x7B", "expert_parallel": 4}
+    mixed = {"model": "mixtral-8x7b", "batch": "8", "ep": "4", "count": "4"}
+    seven, uncounted = case(batch="7", tp="2", dp="2", count="4"), case(batch="8", tp="2", dp="2")
+    for given, asked in (
+        (seven, pairs),
+        # Without a count, as many as the layout needs.
+        (uncounted, pairs),
+        (case(tp="2", pp="2"), {**four, "tensor_parallel": 2, "pipeline_parallel": 2}),
+        (case(tp="1", count="4", extra={"layer_split": 1}), {**four, "pipeline_parallel": 4}),
+        (case(**mixed, tp="2"), {**pairs, **experts}),
+        (case(**mixed, tp="4"), {**pairs, **experts, "tensor_parallel": 4, "data_parallel": 1}),
+    ):
+        expected = served("decode_throughput", "roofline", **asked)
+        assert value("decode", "roofline", given) == expected, asked
     assert "7 sequences on 2 copies counted as 8" in seven.notes
-    # Without a count, as many as the layout needs.
-    uncounted = case(batch="8", tp="2", dp="2")
-    assert value("decode", "roofline", uncounted) == value("decode", "roofline", seven)
     assert not any("copies" in each for each in uncounted.notes)
-    staged = case(tp="1", count="4", extra={"layer_split": 1})
-    four = {"hardware": system_of(Hardware.Cloud.H100, 4), "pipeline_parallel": 4}
-    assert value("decode", "roofline", staged) == served("decode_throughput", "roofline", **four)
-    experts = {"model": "Mixtral_8x7B", "batch_size": 8, "expert_parallel": 4, "tensor_parallel": 2}
-    spread = case(model="mixtral-8x7b", batch="8", tp="2", ep="4", count="4")
-    wide = {**experts, "hardware": system_of(Hardware.Cloud.H100, 4), "data_parallel": 2}
-    assert value("decode", "roofline", spread) == served("decode_throughput", "roofline", **wide)
-    within = case(model="mixtral-8x7b", batch="8", tp="4", ep="4", count="4")
-    narrow = {**wide, "tensor_parallel": 4, "data_parallel": 1}
-    assert value("decode", "roofline", within) == served("decode_throughput", "roofline", **narrow)
 
 
 def test_what_a_case_says_of_sequences_and_formats() -> None:
-    average = case(batch="5.6")
-    assert value("decode", "roofline", average) == served("decode_throughput", "roofline")
-    assert average.notes[0] == "an average of 5.6 sequences counted as 6"
-    alone = served("decode_throughput", "roofline", batch_size=1)
-    assert value("decode", "roofline", case(batch="0.3")) == alone
-    short = served("decode_throughput", "roofline", prompt_tokens=1)
-    for prompt in "01":
-        assert value("decode", "roofline", case(input_len=prompt)) == short
-    # Activations like weights, and a cache of 16 bits, unless it is said.
-    eight = case(w_dtype="fp8", kv_dtype="")
-    formats = {"precision": None, "weights": "fp8", "activations": "fp8", "kv_cache": "fp16"}
-    assert value("decode", "roofline", eight) == served("decode_throughput", "roofline", **formats)
-    assert eight.notes[0] == "kv_dtype not stated: KV cache in fp16"
-    wide = case(kv_dtype="")
-    assert value("decode", "roofline", wide) == served("decode_throughput", "roofline")
-    assert not wide.notes
-    # 4.5 bits of a weight are 9/16 of a byte.
-    given = {"bytes_per_parameter": "0.5625 B/parameter"}
-    assert value("decode", "roofline", case(w_bits="4.5")) == served(
-        "decode_throughput", "roofline", **given
-    )
-    for bits in ("16", "0"):
-        found = value("decode", "roofline", case(w_bits=bits))
-        assert found == served("decode_throughput", "roofline")
-
-
-def test_software_of_a_case_is_that_of_the_calibrated_answer_alone() -> None:
-    for cells, software in (
-        ({}, "engine"),
-        ({"sw_class": "vllm"}, "vllm"),
-        ({"sw_class": "vllm", "software": "vLLM 0.14.0"}, "vllm_async"),
+    eight = {"precision": None, "weights": "fp8", "activations": "fp8", "kv_cache": "fp16"}
+    for cells, asked, notes in (
+        ({"batch": "5.6"}, {}, ["an average of 5.6 sequences counted as 6"]),
+        ({"batch": "0.3"}, {"batch_size": 1}, ["an average of 0.3 sequences counted as 1"]),
+        *(({"input_len": each}, {"prompt_tokens": 1}, None) for each in "01"),
+        # Activations like weights, and a cache of 16 bits, unless it is said.
+        ({"w_dtype": "fp8", "kv_dtype": ""}, eight, ["kv_dtype not stated: KV cache in fp16"]),
+        ({"kv_dtype": ""}, {}, []),
+        # 4.5 bits of a weight are 9/16 of a byte.
+        ({"w_bits": "4.5"}, {"bytes_per_parameter": "0.5625 B/parameter"}, None),
+        *(({"w_bits": each}, {}, None) for each in ("16", "0")),
     ):
-        found = value("decode", "calibrated", case(**cells))
-        assert found == served("decode_throughput", "calibrated", software=software)
-        assert case(**cells).software("bound", "engine") == {}
+        given = case(**cells)
+        expected = served("decode_throughput", "roofline", **asked)
+        assert value("decode", "roofline", given) == expected, cells
+        assert notes is None or given.notes[:1] == notes, given.notes
 
 
 def test_beams_are_decoded_and_one_of_each_counted() -> None:
@@ -203,6 +191,11 @@ def test_a_network_has_a_batch_on_each_device() -> None:
     assert value("cnn_infer", "calibrated", eager) == 12 / network(
         12, estimate="calibrated", software="eager"
     )
+    # A case is answered, however much memory it would need.
+    huge = case(**{**NETWORK, "batch": "7000000"})
+    assert value("cnn_infer", "roofline", huge, "latency_s") == network(
+        7_000_000, check_memory=False
+    )
     # In the format of its weights where that of activations is not said, else in fp16.
     for other, precision in (({"w_dtype": "int8"}, "int8"), ({}, "fp16")):
         asked = case(**{**NETWORK, "a_dtype": "", "batch": "12", **other})
@@ -225,6 +218,22 @@ def test_whoever_may_choose_takes_the_fastest_batch() -> None:
     eager = case(**{**cells, "sw_class": "eager"})
     started = network(12, estimate="calibrated", software="eager")
     assert value("cnn_infer", "calibrated", eager) == pytest.approx(36 / started)
+
+
+def test_what_is_not_stated_is_one() -> None:
+    encoder = {"model": "bert-large", "device": "A100-80", "w_dtype": "fp16", "kv_dtype": ""}
+    for kind, cells, names in (
+        ("ttft", {}, ("batch", "tp", "pp", "dp", "ep", "count", "output_len")),
+        ("prefill", {}, ("batch", "tp")),
+        ("enc_infer", encoder, ("batch", "count")),
+        ("cnn_infer", NETWORK, ("batch", "count")),
+    ):
+        for name, metric in product(names, QUESTIONS[kind]):
+            left_out, stated = (
+                value(kind, "roofline", case(**{**cells, "batch": "1", name: each}), metric)
+                for each in ("", "1")
+            )
+            assert left_out == stated, (kind, name, metric)
 
 
 def test_numbers_have_limits() -> None:
@@ -281,9 +290,6 @@ def test_nodes_of_a_cluster() -> None:
     ):
         found = cluster_of(resolve.device(device), devices)
         assert (found.key, found.devices) == (key, total)
-
-
-def test_what_joins_them_may_be_unknown() -> None:
     with pytest.raises(InvalidValueError, match=r"no cluster of NVIDIA L4 .* joins 1,009 of them"):
         cluster_of(resolve.device("L4"), 1009)
     with pytest.raises(InvalidValueError, match=r"no link of .* on record to join 2 of it"):
@@ -291,14 +297,11 @@ def test_what_joins_them_may_be_unknown() -> None:
     assert case().system(1) is case().cluster(1) is resolve.device("H100")
 
 
-def test_a_reason_is_a_line_of_at_most_300_characters() -> None:
+def test_a_reason_is_a_line_of_at_most_300_characters_and_a_note_is_kept_once() -> None:
     assert reason(InvalidValueError("two\n  lines")) == "two lines"
-    assert reason(KeyError()) == "KeyError: KeyError"
-    assert reason(ValueError("x" * 400)) == "ValueError: " + "x" * 288
-
-
-def test_a_note_is_kept_once() -> None:
     found = case()
     for words in ("one", "", "one", "two"):
         found.note(words)
     assert found.notes == ["one", "two"]
+    assert reason(KeyError()) == "KeyError: KeyError"
+    assert reason(ValueError("x" * 400)) == "ValueError: " + "x" * 288

@@ -9,16 +9,22 @@ import subprocess
 import sys
 import time
 from concurrent.futures import ProcessPoolExecutor
+from dataclasses import replace
+from datetime import date
 from multiprocessing import get_context
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pandas
 import pytest
 
 from mlsim import Engine, Models
 from mlsim.engine.sweeps import folder
+from mlsim.engine.sweeps.digest import _digest
 from mlsim.errors import InvalidValueError, MissingLibraryError, UnfinishedError
+from mlsim.values import quantity
 
 ASKED: dict[str, Any] = {"model": "Llama3_8B", "hardware": ["H100", "L40S"]}
 ASKED |= {"tensor_parallel": [1, 2], "batch_size": [1, 8, 512], "prompt_tokens": [128, 200_000]}
@@ -51,7 +57,7 @@ def test_a_folder_holds_the_same_rows_as_a_table(plans: Path) -> None:
             pandas.testing.assert_series_equal(read[name], table[name], rtol=1e-14)
 
 
-def test_pandas_reads_a_folder(plans: Path) -> None:
+def test_pandas_reads_a_folder(plans: Path, tmp_path: Path) -> None:
     runs = [("feasible", "==", True)]
     some = pandas.read_parquet(plans, columns=["batch_size", "reason"], filters=runs)
     table = Engine.sweep(**ASKED)
@@ -61,8 +67,10 @@ def test_pandas_reads_a_folder(plans: Path) -> None:
     with pytest.raises(InvalidValueError, match=r"'batchsize'\. Did you mean 'batch_size'"):
         found.read(["batchsize"])
     for where in ([("batches", "==", 1)], [("batch_size", "like", 1)], 3):
-        with pytest.raises(InvalidValueError, match="is no condition on rows"):
+        with pytest.raises(InvalidValueError, match=r"is no condition on rows: \S.*\. Such as"):
             found.read(where=where)
+    one = Engine.sweep(model="Llama3_8B", hardware="H100", out=tmp_path / "one")
+    assert (one.rows, one.blocks, one.columns[:2]) == (1, 1, ("model", "hardware"))
 
 
 def test_what_is_there_is_not_computed_again(plans: Path) -> None:
@@ -100,7 +108,12 @@ def test_a_damaged_block_is_computed_again(plans: Path, tmp_path: Path) -> None:
         pandas.testing.assert_frame_equal(read, whole)
 
 
-def test_another_question_in_a_folder_is_refused(plans: Path) -> None:
+def test_another_question_or_something_else_in_a_folder_is_refused(
+    plans: Path, tmp_path: Path
+) -> None:
+    mine = tmp_path / "mine"
+    mine.mkdir()
+    (mine / "thesis.txt").write_text("mine")
     before = blocks(plans)
     for change, words in (
         ({"batch_size": [1, 8, 513]}, "another sweep: batch_size differ"),
@@ -108,31 +121,42 @@ def test_another_question_in_a_folder_is_refused(plans: Path) -> None:
         ({"model": Models.Llama3_70B}, "another sweep: model differ"),
         ({"results": ["cache_memory"]}, "another sweep: results differ"),
         ({"block_rows": 6}, "holds blocks of 5 rows, not of 6"),
+        ({"out": mine}, "is no empty folder"),
+        ({"out": mine / "thesis.txt"}, "is no empty folder"),
     ):
         with pytest.raises(InvalidValueError, match=words):
-            Engine.sweep(**{**ASKED, **change}, out=plans)
+            Engine.sweep(**{**ASKED, "out": plans, **change})
     assert blocks(plans) == before
-
-
-def test_a_folder_with_something_else_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "thesis.txt").write_text("mine")
-    for path in (tmp_path, tmp_path / "thesis.txt"):
-        with pytest.raises(InvalidValueError, match="is no empty folder"):
-            Engine.sweep(**ASKED, out=path)
-    assert [each.name for each in tmp_path.iterdir()] == ["thesis.txt"]
-
-
-def test_a_note_that_nobody_understands_is_refused(plans: Path) -> None:
+    assert [each.name for each in mine.iterdir()] == ["thesis.txt"]
+    with pytest.raises(UnfinishedError, match="can't be written"):
+        Engine.sweep(**ASKED, out=mine / "thesis.txt" / "plans")
     for text in ("", "[1]", json.dumps({"parts": 1})):
         (plans / folder.NOTE).write_text(text)
         with pytest.raises(InvalidValueError, match="can't be understood"):
             Engine.sweep(**ASKED, out=plans)
 
 
-def test_a_folder_that_can_not_be_made_is_told_of(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
-    with pytest.raises(UnfinishedError, match="can't be written"):
-        Engine.sweep(**ASKED, out=tmp_path / "file" / "plans")
+def test_what_tells_a_value_from_another() -> None:
+    ours = type("Ours", (SimpleNamespace,), {"__module__": "mlsim.ours"})
+    theirs = type("Ours", (SimpleNamespace,), {"__module__": "mlsim_ours"})
+    alike: list[tuple[Any, ...]] = [
+        (3, 5), ("3", "5"), (3.0, 3), (True, 1), (None, "None"), ([2, 3], [3, 2], [2, [3]]),
+        ({"a": 2}, {"a": 3}, {"b": 2}), (np.array([2, 3]), np.array([2.0, 3.0])),
+        (quantity(2, "GB/s"), quantity(3, "GB/s"), quantity(2, "MB/s")),
+        (Path("a"), Path("b")), (date(2026, 5, 2), date(2026, 5, 3)),
+        (Models.Llama3_8B, replace(Models.Llama3_8B, layers=33), replace(Models.Llama3_8B, name="x")),
+        (ours(a=2), ours(a=3), ours(b=2), ours(a=2, b=2)),
+    ]  # fmt: skip
+    for values in alike:
+        found = [_digest("x", each) for each in values]
+        assert len(set(found)) == len(values), values
+        assert found == [_digest("y", each) for each in values]
+        assert {len(each) for each in found} == {32}
+    assert _digest("x", {"b": 2, "a": 3}) == _digest("x", {"a": 3, "b": 2})
+    assert _digest("x", ours(b=2, a=3)) == _digest("x", ours(a=3, b=2))
+    for each in (print, object(), int, theirs(a=2)):
+        with pytest.raises(InvalidValueError, match=r"^x = .* can't be told from others"):
+            _digest("x", [each])
 
 
 def test_a_full_disk_keeps_what_is_done(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -240,8 +264,3 @@ def test_a_missing_library_and_what_can_not_be_told_apart_are_refused(
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(MissingLibraryError, match=r"a sweep in a folder needs pyarrow.*\[sweeps\]"):
         Engine.sweep(**ASKED, out=tmp_path / "plans")
-
-
-def test_a_small_sweep_is_one_file(tmp_path: Path) -> None:
-    found = Engine.sweep(model="Llama3_8B", hardware="H100", out=tmp_path / "one")
-    assert (found.rows, found.blocks, found.columns[:2]) == (1, 1, ("model", "hardware"))

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from refusals import answered
 
 from mlsim import Engine
+from mlsim.engine.sweeps.doors import DOORS
+from mlsim.engine.sweeps.inverse import COUNTED, Search, _multiple, _range
 from mlsim.errors import (
     DoesNotFitError,
     InvalidValueError,
@@ -21,76 +23,93 @@ TRAINED = {"model": "Llama3_8B", "hardware": "DGX_H100_SuperPOD"}
 TRAINED |= {"shard": "zero3", "recompute": "full"}
 
 
-def found(**asked: Any) -> Any:
-    return Engine.find(**asked)
-
-
-def test_the_largest_batch_within_a_time_per_token() -> None:
-    batch = found(vary="batch_size", target="time_per_output_token", value="8 ms", **SERVED)
-    before, after = (
-        Engine.serve(**SERVED, batch_size=each).value("time_per_output_token")
-        for each in (batch - 1, batch)
-    )
-    assert isinstance(batch, int)
-    assert before < 8e-3 <= after
+def test_the_least_that_reaches_a_target() -> None:
+    """One less does not; where only some divide, the next that does."""
+    loaded = {"model": "Llama3_8B", "hardware": "H100", "requests": 60, "between": (1, 64)}
+    for door, vary, target, value, step, asked in (
+        (Engine.serve, "batch_size", "time_per_output_token", 0.008, 1, SERVED),
+        (Engine.load, "users", "time_per_output_token", 0.006, 1, loaded),
+        (Engine.train, "global_batch", "step_time", 10, 64, {**TRAINED, "devices": 64}),
+    ):
+        number = Engine.find(vary=vary, target=target, value=f"{value} s", **asked)
+        own = {name: each for name, each in asked.items() if name != "between"}
+        before, after = (
+            door(**own, **{vary: each}).value(target) for each in (number - step, number)
+        )
+        assert isinstance(number, int)
+        assert number % step == 0
+        assert before < value <= after, vary
+    # Of eight devices in two stages four copies take two sequences each; interleaved, for each stage.
+    run = {**TRAINED, "devices": 8, "pipeline_parallel": 2, "micro_batch": 2}
+    multiples = [_multiple(DOORS["train"], {**run, "interleaved": each}) for each in (1, 2)]
+    assert multiples == [8, 16]
+    target = {"target": "time_per_output_token", "value": "10 ms"}
+    assert Engine.find("Llama3_70B", "HGX_H100", vary="tensor_parallel", **target) == 8
+    layer = {"M": 8192, "K": 4096, "hardware": "H100", "recipe": "fp8_rowwise"}
+    assert Engine.find(vary="N", target="format_speedup", value=1, **layer) == 886
 
 
 def test_what_is_found_gives_the_result() -> None:
-    rate = found(vary="memory_bandwidth", target="time_per_output_token", value="3 ms", **SERVED)
-    again = Engine.serve(**SERVED, memory_bandwidth=rate)
-    assert again.value("time_per_output_token") == pytest.approx(3e-3, rel=1e-9)
-    run = {**TRAINED, "devices": 64, "global_batch": 512}
-    link = found(vary="fabric_bandwidth", target="step_time", value="5 s", **run)
-    assert Engine.train(**run, fabric_bandwidth=link).value("step_time") == pytest.approx(5)
-    tokens = found(vary="tokens", target="training_time", value="30 day", **run)
-    days = Engine.train(**run, tokens=float(tokens.magnitude)).training_time.to("day").magnitude
-    assert days == pytest.approx(30, rel=1e-9)
-
-
-def test_devices_and_layouts_are_tried_where_they_divide() -> None:
-    on = {"model": "Llama3_70B", "hardware": "HGX_H100"}
-    target = {"target": "time_per_output_token", "value": "10 ms"}
-    assert found(vary="tensor_parallel", **target, **on) == 8
-    batch = found(vary="global_batch", target="step_time", value="10 s", devices=64, **TRAINED)
-    assert batch % 64 == 0
-    times = [
-        Engine.train(**TRAINED, devices=64, global_batch=each).value("step_time")
-        for each in (batch - 64, batch)
-    ]
-    assert times[0] < 10 <= times[1]
-
-
-def test_users_under_load() -> None:
-    on = {"model": "Llama3_8B", "hardware": "H100", "requests": 60}
-    users = found(vary="users", target="time_per_output_token", value="6 ms", between=(1, 64), **on)
-    assert Engine.load(**on, users=users).value("time_per_output_token") >= 6e-3
-    assert Engine.load(**on, users=users - 1).value("time_per_output_token") < 6e-3
-
-
-def test_a_layer_and_a_footprint() -> None:
-    layer = {"M": 8192, "K": 4096, "hardware": "H100", "recipe": "fp8_rowwise"}
-    assert found(vary="N", target="format_speedup", value=1, **layer) == 886
+    run: dict[str, Any] = {**TRAINED, "devices": 64, "global_batch": 512}
     work = Engine.serve(model="Llama3_8B", hardware="H100", batch_size=64)
     place = {"work": work, "grid": "Sweden", "host": False, "embodied": False}
-    pue = found(vary="pue", target="facility_energy", value="1 kJ", between=(1, 2), **place)
-    assert Engine.footprint(**place, pue=pue).value("facility_energy") == pytest.approx(1000)
+    token = "time_per_output_token"
+    for door, vary, target, value, expected, asked in (
+        (Engine.serve, "memory_bandwidth", token, "3 ms", 0.003, SERVED),
+        (Engine.train, "fabric_bandwidth", "step_time", "5 s", 5, run),
+        (Engine.train, "tokens", "training_time", "30 day", 30 * 86400, run),
+        (Engine.footprint, "pue", "facility_energy", "1 kJ", 1000, place),
+    ):
+        more = {"between": (1, 2)} if vary == "pue" else {}
+        found = Engine.find(vary=vary, target=target, value=value, **more, **asked)
+        given = float(found.magnitude) if vary == "tokens" else found
+        again = door(**asked, **{vary: given}).value(target)
+        assert again == pytest.approx(expected, rel=1e-9), vary
+    for asked, words in (
+        ({"vary": "batch_size", "value": "100 ms"}, "does not reach 100 ms: for batch_size from 1"),
+        ({"vary": "batch_size", "value": "100 ms"}, "is refused: does not fit"),
+        (
+            {"vary": "tensor_parallel", "value": "1 ms", "between": (2, 9)},
+            "from tensor_parallel = 2",
+        ),
+    ):
+        with pytest.raises(UnreachableError, match=words):
+            Engine.find(target=token, **asked, **SERVED)
 
 
-def test_what_does_not_fit_is_not_found() -> None:
-    with pytest.raises(UnreachableError) as error:
-        found(vary="batch_size", target="time_per_output_token", value="100 ms", **SERVED)
-    assert "does not reach 100 ms: for batch_size from 1 to " in str(error.value)
-    assert "is refused: does not fit" in str(error.value)
-    with pytest.raises(UnreachableError, match="nothing from tensor_parallel = 2 to 9 can run"):
-        found(
-            vary="tensor_parallel", target="time_per_output_token", value="1 ms",
-            between=(2, 9), **SERVED,
-        )  # fmt: skip
+def looked(vary: str, unit: str = "", known: float | None = None, step: int = 1) -> Any:
+    """Return where is looked for an argument if nobody says between what."""
+    asked = {"model": "Llama3_8B", "hardware": "H100", "seed": 2}
+    return _range(Search(cast(Any, None), vary, unit, step), asked, known, None)
+
+
+def test_how_far_is_looked() -> None:
+    limits = {
+        1_024: "tensor_parallel pipeline_parallel data_parallel context_parallel expert_parallel "
+        "interleaved",
+        4_096: "micro_batch block_tokens users burst running_limit",
+        65_536: "M N K tokens_per_step",
+        100_000: "devices",
+        1_000_000: "batch_size batch global_batch chunk_tokens",
+        10_000_000: "prompt_tokens output_tokens sequence_tokens",
+    }
+    names = {name: most for most, words in limits.items() for name in words.split()}
+    assert {name: looked(name) for name in COUNTED} == {
+        name: (1, most) for name, most in names.items()
+    }
+    assert looked("global_batch", step=6) == (6, 1_000_000)
+    # A thousand times less and more than what is known; tokens of a moment, and more than there are.
+    assert looked("memory_bandwidth", "B/s", known=7.0) == (0.007, 7000)
+    assert looked("tokens", "token") == (1e6, 1e16)
+    # Of what comes, a thousandth of what saturates, and a thousandth less than it.
+    saturated = Engine.load("Llama3_8B", "H100", burst=1).value("saturation_rate")
+    expected = (saturated / 1000, saturated * 0.999)
+    assert looked("rate", "request/s") == pytest.approx(expected, rel=1e-12)
 
 
 def test_bad_questions() -> None:
     asked = {"vary": "batch_size", "target": "time_per_output_token", "value": "8 ms", **SERVED}
-    assert answered(lambda **change: found(**{**asked, **change}), "find", "doors") == []
+    assert answered(lambda **change: Engine.find(**{**asked, **change}), "find", "doors") == []
 
 
 def test_decoding_one_sequence_waits_for_memory() -> None:
@@ -102,16 +121,25 @@ def test_decoding_one_sequence_waits_for_memory() -> None:
     # What is nothing can't grow by a hundredth.
     assert (table.value > 0).all()
     assert "kernel_overhead" not in table.index
-
-
-def test_what_is_counted_goes_one_up_and_one_down() -> None:
-    asked = {**SERVED, "target": "time_per_output_token"}
-    table = Engine.sensitivity(**asked, batch_size=50).set_index("input")
+    # What is counted goes one up and one down.
+    table = Engine.sensitivity(target="time_per_output_token", **SERVED, batch_size=50)
     below, above = (
         Engine.serve(**SERVED, batch_size=each).value("time_per_output_token") for each in (49, 51)
     )
     slope = math.log(above / below) / math.log(51 / 49)
-    assert table.elasticity["batch_size"] == pytest.approx(slope, abs=1e-6)
+    elasticity = table.set_index("input").elasticity["batch_size"]
+    assert elasticity == pytest.approx(slope, abs=1e-6)
+    for change, error, words in (
+        (
+            {"model": "Llama3_70B", "hardware": "L40S", "precision": "bf16"},
+            DoesNotFitError,
+            "too much",
+        ),
+        ({"batch_size": [1, 2]}, InvalidValueError, "many points"),
+        ({"prompt_token": 3}, UnknownArgumentError, "Did you mean 'prompt_tokens'"),
+    ):
+        with pytest.raises(error, match=words):
+            Engine.sensitivity(**{**SERVED, **change})
 
 
 def test_formats_that_differ_between_operators_scale_together() -> None:
@@ -143,20 +171,8 @@ def test_a_service_under_load_and_a_footprint() -> None:
     place = {"work": work, "grid": "Sweden", "data_centre": "Google", "host": False}
     carbon = Engine.sensitivity(target="total_carbon", embodied=False, **place).set_index("input")
     assert carbon.elasticity[["pue", "carbon_intensity"]].tolist() == pytest.approx([1, 1])
-
-
-def test_networks_and_layers_tell_of_themselves() -> None:
-    network = Engine.sensitivity(model="ResNet50", hardware="A100", batch_size=32)
-    own = Engine.solve(model="ResNet50", hardware="A100", batch_size=32).sensitivity()
-    assert network.equals(own)
-    layer = {"M": 512, "N": 512, "K": 512, "hardware": "H100"}
+    # Networks and layers tell of themselves.
+    network: dict[str, Any] = {"model": "ResNet50", "hardware": "A100", "batch_size": 32}
+    assert Engine.sensitivity(**network).equals(Engine.solve(**network).sensitivity())
+    layer: dict[str, Any] = {"M": 512, "N": 512, "K": 512, "hardware": "H100"}
     assert Engine.sensitivity(**layer).equals(Engine.gemm(**layer).sensitivity())
-
-
-def test_times_of_what_does_not_fit_have_no_sensitivity() -> None:
-    with pytest.raises(DoesNotFitError):
-        Engine.sensitivity(model="Llama3_70B", hardware="L40S", precision="bf16")
-    with pytest.raises(InvalidValueError, match="many points"):
-        Engine.sensitivity(model="Llama3_8B", hardware="H100", batch_size=[1, 2])
-    with pytest.raises(UnknownArgumentError, match="Did you mean 'prompt_tokens'"):
-        Engine.sensitivity(model="Llama3_8B", hardware="H100", prompt_token=3)

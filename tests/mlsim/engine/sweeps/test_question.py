@@ -10,8 +10,9 @@ import pytest
 
 from mlsim import Engine, Hardware, Models
 from mlsim.engine.sweeps import runner
+from mlsim.engine.sweeps.doors import DOORS
 from mlsim.engine.sweeps.entries import label, listed
-from mlsim.engine.sweeps.question import Axis, question
+from mlsim.engine.sweeps.question import Axis, givable, question
 from mlsim.engine.sweeps.rows import Words
 from mlsim.engine.sweeps.runner import ONE_BY_ONE, TOGETHER, Progress, rows_of_block, say
 from mlsim.engine.sweeps.table import _column, _joined
@@ -47,26 +48,22 @@ def test_rows_of_a_sweep() -> None:
 
 
 def test_arguments_that_change_fastest_stand_last() -> None:
-    asked = question("train", {"global_batch": [8, 16], "model": "GPT2", "hardware": ["H100"],
-                               "tokens": [1e9], "tensor_parallel": [1, 2]}, "step_time")  # fmt: skip
+    run: dict[str, Any] = {"global_batch": [8, 16], "model": "GPT2", "hardware": "H100"}
+    asked = question("train", {**run, "tokens": [1e9], "tensor_parallel": [1, 2]}, "step_time")
     assert [axis.name for axis in asked.axes] == [
         *("model", "hardware", "tensor_parallel", "global_batch", "tokens")
     ]
     assert (asked.results, asked.named) == (("step_time",), True)
-    usual = question("train", {"global_batch": 8, "model": "GPT2", "hardware": "H100",
-                               "tokens": 1e9, "price": ["2 USD/h", "3 USD/h"]})  # fmt: skip
+    usual = question("train", {**run, "tokens": 1e9, "price": ["2 USD/h", "3 USD/h"]})
     assert usual.results[-3:] == ("training_time", "device_time", "training_cost")
     assert not usual.named
     # What is not given brings no column.
-    none = question(
-        "train", {"global_batch": 8, "model": "GPT2", "hardware": "H100", "tokens": None}
-    )
-    assert "training_time" not in none.results
-
-
-def test_runs_of_a_language_model_are_computed_together() -> None:
-    """Not those of a network, of a search, or with something in place of an equation."""
-    asked = question("train", {"global_batch": [8, 16], "model": "GPT2", "hardware": "H100"})
+    assert "training_time" not in question("train", {**run, "tokens": None}).results
+    assert "training_time" in question("train", {**run, "tokens": [None, 1e9]}).results
+    usual, best = (givable(DOORS["train"], ["bound", each]) for each in ("roofline", "calibrated"))
+    assert set(best) - set(usual) == {"compute_fraction", "kernel_overhead"}
+    # Runs of a language model are computed together, not those of a network, of a search, or
+    # with something in place of an equation.
     plain = {"model": Models.Llama3_8B, "tensor_parallel": 8}
     for more, together in (
         ({}, True),
@@ -75,7 +72,7 @@ def test_runs_of_a_language_model_are_computed_together() -> None:
         ({"hop_latency": "1 us"}, False),
         ({"model": Models.ResNet50}, False),
     ):
-        assert runs_as_arrays(asked, {**plain, **more}) is together, more
+        assert runs_as_arrays(question("train", run), {**plain, **more}) is together, more
 
 
 def test_values_of_an_argument() -> None:
@@ -95,13 +92,13 @@ def test_values_of_an_argument() -> None:
     ]
     for name, given, expected in cases:
         assert list(listed(name, given)) == expected
-
-
-def test_long_ranges_stay_what_they_are() -> None:
     assert listed("batch_size", range(3)) == range(3)
-    assert label(Models.ResNet50) == "ResNet-50 v1.5"
-    assert label(Hardware.Cloud.A100) == "NVIDIA A100 SXM 80 GB"
-    assert label((1, 2)) == "(1, 2)"
+    for each, words in (
+        (Models.ResNet50, "ResNet-50 v1.5"),
+        (Hardware.Cloud.A100, "NVIDIA A100 SXM 80 GB"),
+        ((1, 2), "(1, 2)"),
+    ):
+        assert label(each) == words
 
 
 def test_columns_of_what_was_asked() -> None:
@@ -161,10 +158,8 @@ def test_how_far_a_sweep_is(
         say(each)
     lines = [f"\r{each.text():<78}" for each in (seen[0], seen[-1])]
     assert capsys.readouterr().err == "".join(lines) + "\n"
-
-
-def test_how_many_blocks_a_scheduler_computes_at_one_time() -> None:
-    """Threads of a cluster's workers, at least one; workers of a pool; eight where nobody says."""
+    # So many blocks at one time: threads of a cluster's workers, at least one; workers of a
+    # pool; eight where nobody says.
     for scheduler, workers in (
         (SimpleNamespace(nthreads=lambda: {"a": 2, "b": 3}), 5),
         (SimpleNamespace(nthreads=dict), 1),

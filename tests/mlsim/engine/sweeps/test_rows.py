@@ -5,15 +5,17 @@ from __future__ import annotations
 import random
 import tomllib
 from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
 from typing import Any
 
 import kept
 import numpy as np
 import pandas
 import pytest
+from own_chips import chip
 from refusals import answered
 
-from mlsim import Engine, Hardware, Models, Systems
+from mlsim import Engine, Hardware, Models
 from mlsim.engine.sweeps.rows import Rows
 from mlsim.errors import InvalidValueError, MlsimError, UnfinishedError, WrongKindError
 
@@ -87,6 +89,20 @@ def test_what_can_not_run_has_its_reason_and_no_number() -> None:
         assert words in reasons
     assert table[table.feasible].notna().all(axis=None)
     assert (table[table.feasible].reason == "").all()
+    # How much it would need is known of what does not fit.
+    assert stopped[stopped.reason == "does not fit"].memory_required.notna().all()
+
+
+def test_reasons_of_networks_are_as_short_as_their_own_tables_have_them() -> None:
+    asked: dict[str, Any] = {"model": "ResNet50", "memory_bandwidth": ["2 TB/s", "3 TB/s"]}
+    table = Engine.sweep(hardware=["A100", "T4"], precision="bf16", **asked)
+    assert table.reason.tolist() == ["", "", *["no bf16 peak on record"] * 2]
+    own = chip("Bare", fp16="5 TFLOP/s")
+    table = Engine.sweep(hardware=["A100", own], activations="on-chip", **asked)
+    assert table.reason.tolist() == ["", "", *["no cache on record"] * 2]
+    served = Engine.sweep(model="Llama3_8B", hardware=["H100", "T4"], precision="bf16")
+    assert served.reason[0] == "" != served.reason[1] != "no bf16 peak on record"
+    assert "bf16" in served.reason[1]
 
 
 def test_the_door_is_told_by_what_is_given() -> None:
@@ -117,43 +133,23 @@ def test_a_footprint_is_swept_over_places() -> None:
 
 
 def test_results_may_be_named_of_a_phase_too() -> None:
+    """Units stand beside the table; records and their names are the same."""
     results = ["decode.memory_bound_share", "decode.bottleneck", "cache_memory"]
-    table = Engine.sweep(**LLAMA, batch_size=[1, 512], results=results)
+    asked = {"batch_size": [1, 512], "results": results, "memory_bandwidth": ["3 TB/s"]}
+    table = Engine.sweep(**LLAMA, **asked)
     assert table["decode.bottleneck"].tolist() == ["Memory Bound", "Memory Bound"]
     assert (table["decode.memory_bound_share"] > 0.5).all()
-    assert table.attrs["units"]["cache_memory"] == "B"
+    assert table.memory_bandwidth.tolist() == [3e12, 3e12]
+    units = table.attrs["units"]
+    assert (units["cache_memory"], units["memory_bandwidth"]) == ("B", "B/s")
     one = Engine.serve(**LLAMA, batch_size=512)
     assert table.cache_memory[1] == one.value("cache_memory")
-
-
-def test_an_encoder_has_a_pass_and_no_tokens() -> None:
-    table = Engine.sweep(model=["BERT_Large", "Llama3_8B"], hardware="A100", prompt_tokens=128)
-    assert table.feasible.all()
-    assert table.time_to_first_token.notna().all()
-    assert table.time_per_output_token.isna().tolist() == [True, False]
-    assert "is an encoder" in table.reason[0]
-
-
-def test_units_stand_beside_the_table() -> None:
-    table = Engine.sweep(**LLAMA, memory_bandwidth=["2 TB/s", "3 TB/s"])
-    assert table.memory_bandwidth.tolist() == [2e12, 3e12]
-    units = table.attrs["units"]
-    assert units["memory_bandwidth"] == "B/s"
-    assert units["time_to_first_token"] == "s"
-    assert units["decode_throughput"] == "token/s"
-
-
-def test_records_and_names_are_the_same() -> None:
-    named = Engine.sweep(model="Llama3_8B", hardware="HGX_H100", tensor_parallel=[1, 2])
-    given = Engine.sweep(model=Models.Llama3_8B, hardware=Systems.HGX_H100, tensor_parallel=[1, 2])
-    assert named.equals(given)
-
-
-def test_a_search_for_a_layout_may_be_swept() -> None:
-    asked = {"model": "Llama3_8B", "hardware": "HGX_H100", "global_batch": 64, "search": True}
-    table = Engine.sweep(**asked, devices=[4, 8])
-    one = Engine.train(**asked, devices=8)
-    assert table.step_time[1] == one.value("step_time")
+    assert table.equals(Engine.sweep(Models.Llama3_8B, Hardware.Cloud.H100, **asked))
+    encoder = Engine.sweep(["BERT_Large", "Llama3_8B"], "A100", prompt_tokens=128)
+    assert encoder.feasible.all()
+    assert encoder.time_to_first_token.notna().all()
+    assert encoder.time_per_output_token.isna().tolist() == [True, False]
+    assert "is an encoder" in encoder.reason[0]
 
 
 def test_networks_and_language_models_are_trained_in_one_table() -> None:
@@ -167,6 +163,10 @@ def test_networks_and_language_models_are_trained_in_one_table() -> None:
     both = Engine.sweep(model=["ResNet50", "GPT2_XL"], **asked, sequence_tokens=1024)
     runs = both[both.feasible]
     assert (runs.token_rate.isna() == (runs.model == alone.model.name)).all()
+    # A search for a layout may be swept, too.
+    searched = {**LLAMA, "hardware": "HGX_H100", "global_batch": 64, "search": True}
+    one = Engine.train(**searched, devices=8)
+    assert Engine.sweep(**searched, devices=[4, 8]).step_time[1] == one.value("step_time")
 
 
 def test_executors_compute_the_same_rows() -> None:
@@ -177,6 +177,9 @@ def test_executors_compute_the_same_rows() -> None:
     pandas.testing.assert_frame_equal(table, Engine.sweep(**asked), rtol=1e-14)
     assert [each.rows for each in seen][-1] == 78
     assert len(seen) == 8
+    broken = SimpleNamespace(submit=dict)
+    with pytest.raises(UnfinishedError, match="a worker stopped: TypeError: dict expected"):
+        Engine.sweep(**LLAMA, batch_size=[1, 2], scheduler=broken)
 
 
 def test_what_is_wrong_of_the_whole_sweep_is_refused() -> None:
@@ -208,15 +211,6 @@ def test_what_is_as_long_as_the_context_still_fits() -> None:
     usual = Engine.sweep("ResNet50", "A100")
     assert usual.batch_size.tolist() == [1]
     assert usual.batch_size.dtype == np.int64
-
-
-def test_a_worker_that_dies_is_told_of() -> None:
-    class Broken:
-        def submit(self, *_: Any) -> Any:
-            raise RuntimeError("cannot schedule new futures")
-
-    with pytest.raises(UnfinishedError, match="cannot schedule new futures"):
-        Engine.sweep(**LLAMA, batch_size=[1, 2], scheduler=Broken())
 
 
 class Picky(Rows):
@@ -256,3 +250,6 @@ def test_runs_without_a_result_say_so_unless_they_can_not_run_at_all() -> None:
     assert [each in said for each, said in zip(words, table.reason, strict=True)] == [True] * 4
     assert table.step_time.notna().tolist() == table.feasible.tolist() == [True, False] * 2
     assert table.training_cost.isna().all()
+    wide = Engine.sweep("GPT2_XL", "HGX_A100", devices=8, global_batch=512, micro_batch=64)
+    assert wide.reason.tolist() == ["does not fit"]
+    assert wide.memory_required[0] > 100e9

@@ -49,12 +49,27 @@ def test_three_caches_are_found(cache, seed: int) -> None:
 
 def test_memory_without_a_cache_has_one_level() -> None:
     (level,) = find_levels(SIZES, [50e9] * len(SIZES))
-    assert (level.rate, level.capacity, level.first, level.last) == (
-        50e9,
-        None,
-        SIZES[0],
-        SIZES[-1],
-    )
+    expected = (50e9, None, SIZES[0], SIZES[-1])
+    assert (level.rate, level.capacity, level.first, level.last) == expected
+
+
+def test_a_level_ends_where_its_rate_has_fallen_by_a_third() -> None:
+    """Of 800 to 100: three halvings, of which one is a third.
+
+    One point of 200 is two halvings down: the third is reached half way to it, where a doubling
+    lies between two points.
+    """
+    sizes = [2.0**power for power in range(10, 24)]
+    rates = [800.0] * 6 + [200.0] + [100.0] * 7
+    fast, slow = find_levels(sizes, rates)
+    assert (fast.rate, fast.first, fast.last) == (800.0, 2.0**10, 2.0**15)
+    assert fast.capacity == pytest.approx(2**15.5)
+    assert (slow.rate, slow.last, slow.capacity) == (100.0, 2.0**23, None)
+    # Where the last set alone is fast again, the level reaches as far.
+    assert find_levels(sizes, [*rates[:-1], 500.0])[0].capacity == sizes[-1]
+    # Levels nearer than a quarter are one.
+    for lower, count in ((79.0, 2), (81.0, 1)):
+        assert len(find_levels(sizes, [100.0] * 7 + [lower] * 7)) == count
 
 
 def test_small_sets_that_only_start_are_left_out() -> None:
@@ -73,18 +88,16 @@ def test_a_level_is_wider_than_an_edge() -> None:
     assert len(find_levels(SIZES, rates)) == 2
 
 
-@pytest.mark.parametrize(
-    ("sizes", "rates"),
-    [
+def test_what_is_no_curve() -> None:
+    for sizes, rates in (
         ([1, 2, 3], [1, 1, 1]),
         ([1, 2, 2, 4], [1] * 4),
         ([1, 2, 3, 4], [1] * 3),
+        ([0, 2, 3, 4], [1] * 4),
         ([1, 2, 3, 4], [1, 0, 1, 1]),
-    ],
-)
-def test_what_is_no_curve(sizes: list[float], rates: list[float]) -> None:
-    with pytest.raises(InvalidValueError):
-        find_levels(sizes, rates)
+    ):
+        with pytest.raises(InvalidValueError):
+            find_levels(sizes, rates)
 
 
 def curves(count: int = 6) -> list[list[float]]:

@@ -16,7 +16,7 @@ from mlsim.solvers.arrivals.results import binding, results
 from mlsim.solvers.arrivals.simulate import simulate
 from mlsim.solvers.arrivals.steady import Typical
 from mlsim.solvers.arrivals.step_times import CHUNKS, CONTEXTS, StepTimes
-from mlsim.solvers.arrivals.tandem import Reader, Station
+from mlsim.solvers.arrivals.tandem import Reader, Station, in_tandem
 from mlsim.systems.schedulers import scheduler
 from mlsim.workloads.requests import Requests
 
@@ -75,6 +75,9 @@ def test_a_prompt_is_cut_and_read_beside_what_decodes() -> None:
     # One in the first and the last step, two in the others.
     assert found.running_time == pytest.approx(2.2 + 2 * (3.859 + 1.90809) + 1.14)
     assert found.waiting_time == 0
+    # A thousand steps of 1.11 s and 0.0001 for 100 to 1,099 tokens, before the step that ends then.
+    long = run(asked((0.0, 100, 3000), (1172.0, 100, 1)))
+    assert long.first[1] == pytest.approx(2.2 + 1110 + 59.95 + 2.01 + 0.2 + 0.1 + 0.11)
     # Of a step made up ahead, who comes at 2 is in the next but one: nobody else decodes then.
     late = run(asked((0.0, 100, 3), (2.0, 300, 2)), replace(RULE, steps_ahead=1))
     assert late.finished[0] == pytest.approx(2.2 + 1.12 + 3.8591)
@@ -96,6 +99,9 @@ def test_a_step_has_room_for_so_many_tokens() -> None:
     found = run(asked((0.0, 250, 1), (0.0, 100, 1)))
     assert found.first == pytest.approx([0.25 + 3.5 + 0.1, 3.85 + 2.2])
     assert found.held == {"tokens_per_step": pytest.approx(3.85)}
+    # 247 beside one whose three tokens are checked fill it, too: 2.5 + 1 s, four scores, 0.01.
+    rounds = run(asked((0.0, 100, 50), (1.0, 247, 1), (1.0, 100, 1)), width=3, pace=2.0)
+    assert rounds.held == {"tokens_per_step": pytest.approx(3.5 + 0.4 + 0.247 + 0.01, abs=1e-3)}
     # One token less, and the other begins with it.
     both = run(asked((0.0, 249, 1), (0.0, 100, 1)))
     second = 0.099 + 1e-5 * 99 + 1.99 + 0.1
@@ -148,12 +154,16 @@ def test_rounds_of_speculation_are_whole_steps() -> None:
     found = run(asked((0.0, 100, 6)), width=3, pace=2.0)
     assert found.finished == pytest.approx([2.2 + 3 * (1.33 + 0.0001 * (100 + 5 / 3))])
     assert (found.tokens, found.steps) == (6, 4)
+    assert run(asked((0.0, 100, 3)), width=3, pace=2.0).tokens == 3
 
 
 def test_what_is_cached_of_a_prompt_is_not_read() -> None:
     """60 tokens with 40 before them: 0.06 + 0.024 + 1.6 + 0.1 s."""
     found = run(asked((0.0, 100, 1), prefix_tokens=np.array([40])))
     assert found.first == pytest.approx([1.784])
+    # 140 with 150 before them leave room for 100: 0.14 + 0.21, 0.1, 3.4 and two scores.
+    both = run(asked((0.0, 290, 1), (0.0, 100, 1), prefix_tokens=np.array([150, 0])))
+    assert both.first == pytest.approx([4.05, 4.05])
 
 
 def test_prompts_go_first_where_a_step_does_not_mix() -> None:
@@ -193,6 +203,9 @@ def test_the_host_takes_its_time_once_for_each_step() -> None:
     assert replace(host, ahead=True).step(1.0, 10, 3) == 1.25
     started = replace(host, starts=2.5, captured=9.0)
     assert (started.step(2.0, 10, 3), started.step(2.0, 9, 3)) == (3.75, 3.25)
+    # Two that decode are more than a graph of one token: each of their steps is started in 2.5 s.
+    pair = run(asked((0.0, 100, 3), (0.0, 100, 3)), starts=2.5, captured=1.0)
+    assert pair.finished == pytest.approx([3.4 + 2 * 2.5] * 2)
     # A prompt beside one that decodes: two sequences.
     found = run(asked((0.0, 100, 3), (2.0, 50, 1)), step_host=0.5, sequence_host=0.25)
     assert found.first[0] == pytest.approx(2.2 + 0.75)
@@ -232,6 +245,7 @@ FLAT = {
     "reading_prompt": [[0.0] * CONTEXTS] * CHUNKS,
 }
 PLAIN = replace(scheduler("sglang"), steps_ahead=0)
+PATIENT = PLAIN.with_limits(tokens_per_step=250).with_patience(wait_steps=20, wait_share=0.8)
 
 
 @pytest.mark.parametrize(
@@ -243,19 +257,19 @@ PLAIN = replace(scheduler("sglang"), steps_ahead=0)
         # Ten steps after the first prompt it looks.
         (PLAIN.with_patience(poll_steps=10), [2.0, 2 + 10 * 1.01 + 2]),
         # Twenty steps after it came it is read; two together fill the share at once.
-        (
-            PLAIN.with_limits(tokens_per_step=250).with_patience(wait_steps=20, wait_share=0.8),
-            [2.0, 3.01 + 20 * 1.01 + 2],
-        ),
-        (
-            PLAIN.with_limits(tokens_per_step=250).with_patience(wait_steps=20, wait_share=0.8),
-            [2.0, 6.01, 6.01],
-        ),
+        (PATIENT, [2.0, 3.01 + 20 * 1.01 + 2]),
+        (PATIENT, [2.0, 6.01, 6.01]),
     ],
 )
 def test_when_a_scheduler_takes_in_who_comes_during_a_step(rule: Any, first: list[float]) -> None:
     come = ((0.0, 100, 50), (2.5, 100, 50), (2.6, 100, 50))[: len(first)]
     assert run(asked(*come), rule, **FLAT).first == pytest.approx(first)
+
+
+def test_a_prompt_that_is_begun_waits_for_no_others() -> None:
+    """250 of 300 tokens fill the share and are read until 6.51; then 50, and 20 of one who came."""
+    found = run(asked((0.0, 100, 50), (2.5, 300, 50), (2.6, 20, 50)), PATIENT, **FLAT)
+    assert found.first == pytest.approx([2.0, 6.51 + 1.7, 6.51 + 1.7])
 
 
 def test_a_request_is_on_its_way() -> None:
@@ -272,14 +286,6 @@ def test_a_request_is_on_its_way() -> None:
     one = simulate(asked((0.0, 100, 1), (0.0, 100, 1), users=1), times, PLAIN, [1.0, 1.0])
     assert one.arrived == pytest.approx([0.0, 3.0])
     assert one.first == pytest.approx([3.0, 6.0])
-
-
-def test_patience_that_cannot_be() -> None:
-    for name, value in (("poll_steps", 0), ("wait_steps", -1), ("wait_share", 1.5)):
-        with pytest.raises(InvalidValueError, match=name):
-            PLAIN.with_patience(**{name: value})
-    with pytest.raises(InvalidValueError, match="poll_steps"):
-        PLAIN.with_patience(poll_steps=2.5)
 
 
 # The closed forms.
@@ -322,13 +328,13 @@ def test_a_typical_request() -> None:
 
 def test_how_many_typical_requests_fit() -> None:
     """Half grown they have 110.5 tokens, whole 121; a prefix of 40 counts for two of them."""
-    assert typical(cache_room=500.0).known["running_limit"] == pytest.approx(500 / 110.5)
     kept = replace(RULE, reserves_output=True)
-    assert typical(rule=kept, cache_room=500.0).known["running_limit"] == pytest.approx(500 / 121)
-    assert typical(rule=kept, cache_room=500.0, alike=True).known["running_limit"] == 4
-    assert typical(cache_room=500.0, alike=True).known["running_limit"] == pytest.approx(
-        500 / 110.5
-    )
+    for rule, alike, fits in (
+        *((RULE, False, 500 / 110.5), (RULE, True, 500 / 110.5)),
+        *((kept, False, 500 / 121), (kept, True, 4)),
+    ):
+        found = typical(rule=rule, alike=alike, cache_room=500.0)
+        assert found.known["running_limit"] == pytest.approx(fits)
     shared = typical(prefix_bytes=40.0, prefixes=2.0)
     assert replace(TIMES, prefix_bytes=40.0, prefixes=2.0).saved(5) == 3 * 40
     assert replace(TIMES, prefixes=2.0).saved(5) == 0
@@ -376,6 +382,8 @@ def test_what_settles_at_a_rate() -> None:
     assert found.saturating().value("saturation_rate") == pytest.approx(most)
     with pytest.raises(InvalidValueError, match=rf"0.2 requests/s.*saturates at {most:.3g}/s"):
         found.at_rate(0.2)
+    with pytest.raises(InvalidValueError, match="saturates"):
+        found.at_rate(found.saturating().value("saturation_rate"))
     # Users who think so long that they ask 0.05 times a second, to a ten-thousandth.
     interval = (1 + 0.12105 * running) / (1 - 0.055)
     variance = 0.05 * interval * 1.21 / (1 - 0.055**2)
@@ -434,7 +442,15 @@ def test_a_pool_that_reads() -> None:
     assert found.beside == pytest.approx(491 / 200)
     # One more 200 tokens: 2 s, 0.2 of attention, 0.1 of a token; half of that on the way.
     assert found.together(1.5) == pytest.approx(3.3 + 2.3 / 2)
-    assert found.packed == pytest.approx(found.together(2.46) / 2.46)
+    # Three take two steps, 9 s. What one of a few adds: of 1 to 2, of 1 to 2.25; not more than a
+    # full step's. Of 10: from 6.67 to 15, of which 15 take 7 steps and 7 take 3.
+    assert found.packed == pytest.approx((5.6 + 0.46 * 3.4) / 2.46)
+    assert found.further(1.0) == pytest.approx(2.3)
+    assert found.further(1.5) == pytest.approx((5.6 + 0.25 * 3.4 - 3.3) / 1.25)
+    assert found.further(3.0) == found.packed
+    settled = found.at_rate(0.2, 2.0)
+    assert 1.05 < settled["prompts_together"] < 1.1
+    assert settled["prompts_time"] == found.together(settled["prompts_together"])
     alike = Reading(TIMES, asked((0.0, 123, 2), (0.0, 123, 2)), rule)
     assert alike.beside == pytest.approx((492 - 123) / 123)
     assert replace(alike.requests, prompt_tokens=np.array([9, 9])).alike
@@ -464,3 +480,15 @@ def test_copies_that_read_take_turns() -> None:
     assert station.next_start == np.inf
     assert station.first == pytest.approx([4.35, 6.075, 3.7])
     assert station.queued == [0, 0, 0]
+
+
+def test_a_cache_that_comes_while_another_decodes() -> None:
+    """Read until 2, sent until 2.5, 99 steps of 1.01 s; who asks at 50 is there at 52.5.
+
+    The next step begins at 53, has a token of both, and takes 1.02 s.
+    """
+    requests, times = asked((0.0, 100, 100), (50.0, 100, 2), users=2), replace(TIMES, **FLAT)
+    station = Station(requests, [0.0] * 2, times, 250, 7, lambda _: 0.5, [Reader()])
+    ((_, found),) = in_tandem(requests, times, PLAIN, station, copies=1)
+    assert found.first == pytest.approx([2.0, 52.0])
+    assert found.finished == pytest.approx([2.5 + 98 * 1.01 + 1.02, 54.02])

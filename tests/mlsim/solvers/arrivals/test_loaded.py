@@ -13,13 +13,9 @@ from refusals import answered
 from sampled import sampled
 
 from mlsim import Engine, LoRA
-from mlsim.cli import main
 from mlsim.errors import DataFileError, InvalidValueError
-from mlsim.solvers.arrivals.results import TIMES
-from mlsim.systems.schedulers import scheduler
-from mlsim.workloads.lengths import lengths
+from mlsim.workloads import Offload, Speculation
 from mlsim.workloads.traces import read_trace
-from mlsim.zoo import resolve
 
 ASKED: dict[str, Any] = {"model": "Llama3_8B", "hardware": "H100"}
 
@@ -35,10 +31,9 @@ TRACE = "arrived,prompt_tokens,output_tokens\n0,100,10\n0.5,200,20\n2,50,1\n"
 
 def test_a_trace_with_a_hole_names_its_line(tmp_path: Path) -> None:
     path = tmp_path / "trace.csv"
+    head = TRACE.splitlines()[0]
     for text, words in (
-        ("", "line 1"),
-        ("a,b\n1,2\n", "line 1"),
-        ("arrived,prompt_tokens,output_tokens\n", "without requests"),
+        *(("", "line 1"), ("a,b\n1,2\n", "line 1"), (f"{head}\n", "without requests")),
         *((TRACE.replace("200,20", each), "line 3") for each in (",20", "200")),
         *((TRACE.replace("0.5", each), "line 3") for each in ("soon", "nan")),
         (TRACE.replace("2,50", "0.1,50"), "line 4: arrives before"),
@@ -47,6 +42,10 @@ def test_a_trace_with_a_hole_names_its_line(tmp_path: Path) -> None:
         path.write_text(text, encoding="utf-8")
         with pytest.raises(DataFileError, match=words):
             read_trace(path)
+    for name, content in (("a.csv", b"\xff\xfe\x00"), ("a.csv.gz", b"no gzip")):
+        (tmp_path / name).write_bytes(content)
+        with pytest.raises(DataFileError, match="no CSV"):
+            read_trace(tmp_path / name)
 
 
 def test_a_trace_is_read_under_its_names(tmp_path: Path) -> None:
@@ -65,50 +64,9 @@ def test_a_trace_is_read_under_its_names(tmp_path: Path) -> None:
     assert loaded.value("answered_requests") == 3
 
 
-def test_a_trace_that_is_no_text_is_refused(tmp_path: Path) -> None:
-    for name, content in (("a.csv", b"\xff\xfe\x00"), ("a.csv.gz", b"no gzip")):
-        path = tmp_path / name
-        path.write_bytes(content)
-        with pytest.raises(DataFileError, match="no CSV"):
-            read_trace(path)
-
-
-def test_lengths_have_the_mean_that_they_say() -> None:
-    import numpy as np
-
-    random = np.random.default_rng(0)
-    for text, mean in (
-        ("300", 300),
-        ("uniform 100 900", 500),
-        ("exponential 512", 512),
-        ("lognormal 512 0.8", 512),
-    ):
-        found = lengths(text)
-        assert found.mean == mean
-        drawn = found.draw(40_000, random)
-        assert drawn.mean() == pytest.approx(mean, rel=0.03)
-        assert drawn.min() >= 1
-    spread = lengths("lognormal 512 0.8").draw(40_000, random)
-    assert spread.std() / spread.mean() == pytest.approx(0.8, rel=0.05)
-
-
-def test_the_command_prints_what_the_engine_says(capsys: pytest.CaptureFixture[str]) -> None:
-    arguments = ["load", "Llama3_8B", "H100", "--rate", "5", "--requests", "200", "--seed", "2"]
-    assert main([*arguments, "--json"]) == 0
-    told = json.loads(capsys.readouterr().out)
-    loaded = Engine.load(**ASKED, rate=5, requests=200, seed=2)
-    assert told["time_to_first_token_p90"]["value"] == loaded.value("time_to_first_token_p90")
-    assert told["closed_form"]["saturation_rate"]["unit"] == "1/s"
-    assert set(told) >= {*TIMES, "server_use", "request_rate", "saturation_rate", "run_span"}
-    assert main([*arguments, "--explain", "saturation_rate"]) == 0
-    assert "running_limit" in capsys.readouterr().out
-    assert main(arguments) == 0
-    assert "saturates" in capsys.readouterr().out
-
-
 def test_the_text_of_a_prompt_takes_the_host_its_time() -> None:
     """8,000 tokens at 3.5 us each are 28 ms, and the call; a lone user waits for both."""
-    asked = {"model": "Llama3_8B", "hardware": "H100", "users": 1, "requests": 1}
+    asked = {**ASKED, "users": 1, "requests": 1}
     asked |= {"prompt_tokens": 8000, "output_tokens": 8, "estimate": "calibrated"}
     loaded = Engine.load(**asked, software="vllm")
     way = loaded.loaded.of_software("call_time") + 8000 * 3.5e-6
@@ -116,21 +74,6 @@ def test_the_text_of_a_prompt_takes_the_host_its_time() -> None:
     assert loaded.value("time_to_first_token") == pytest.approx(way + read)
     bare = Engine.load(**asked, software="kernels")
     assert bare.loaded.paths(bare.loaded.requests) == [0.0]
-
-
-def test_an_engine_sets_its_own_limits_by_device() -> None:
-    """vLLM runs 1,024 where a driver lists 70 GiB or more, but on an A100, and 256 elsewhere."""
-    found = {
-        name: scheduler("vllm").on(resolve.device(name))
-        for name in ("H100", "H200", "MI300X", "A100", "L40S")
-    }
-    limits = {name: (rule.running_limit, rule.tokens_per_step) for name, rule in found.items()}
-    large = dict.fromkeys(("H100", "H200", "MI300X"), (1024, 8192))
-    assert limits == large | {"A100": (256, 2048), "L40S": (256, 2048)}
-    # Back on a smaller device it has the smaller ones; what somebody sets stands on each.
-    assert found["H100"].on(resolve.device("A100")) == found["A100"]
-    given = scheduler("vllm").with_limits(running_limit=9)
-    assert {given.on(resolve.device(name)).running_limit for name in limits} == {9}
 
 
 @pytest.mark.parametrize(("given", "first"), kept.cases("held_back.toml"))
@@ -142,15 +85,16 @@ def test_whatever_binds_is_named(given: dict[str, Any], first: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "kept_form", "left", "why"), kept.cases("closed_forms_left_out.toml")
+    ("given", "kept_form", "left", "why", "told"), kept.cases("closed_forms_left_out.toml")
 )
 def test_a_closed_form_that_does_not_hold_is_not_shown(
-    given: dict[str, Any], kept_form: str, left: str, why: str
+    given: dict[str, Any], kept_form: str, left: str, why: str, told: str
 ) -> None:
     loaded = Engine.load(**(ASKED | given))
     steady = loaded.steady
     assert steady is not None
     assert why in str(loaded)
+    assert f"none of {told}: " in str(loaded)
     assert left not in steady.to_dict()
     assert why in steady.to_dict()["left_out"][left]
     with pytest.raises(InvalidValueError, match=why):
@@ -211,8 +155,7 @@ def test_users_come_round_as_littles_law_says(users: int) -> None:
 
 def test_no_service_answers_more_than_saturates() -> None:
     """Users who wait, many or few; caches of which no whole number fits; steps of few tokens."""
-    large = {"model": "Llama3_70B", "hardware": "HGX_H100", "tensor_parallel": 8}
-    large |= {"prompt_tokens": 1000, "output_tokens": 300}
+    large = {**LARGE, "prompt_tokens": 1000, "output_tokens": 300}
     closed = [
         {**layout, "software": software, "users": users, "constant": constant, "think_time": 1.0}
         for layout in ({}, large)
@@ -226,7 +169,7 @@ def test_no_service_answers_more_than_saturates() -> None:
     asked = [
         *(
             {**ASKED, "precision": "fp8", "estimate": "calibrated", **each}
-            for each in sampled(closed, 5)
+            for each in sampled(closed, 1)
         ),
         {**tight, "constant": True},
         {**few, "burst": 1},
@@ -240,3 +183,99 @@ def test_no_service_answers_more_than_saturates() -> None:
     assert max(shares) <= 1.001
     # Of many who come at once it is near.
     assert shares[-2] > 0.9
+
+
+SMALL: dict[str, Any] = {**ASKED, "prompt_tokens": 2048}
+LARGE: dict[str, Any] = {"model": "Llama3_70B", "hardware": "HGX_H100", "tensor_parallel": 8}
+FIRST, EACH = "time_to_first_token", "time_per_output_token"
+DRAFTED = Speculation(draft="Llama3_8B", tokens=4, acceptance=0.7)
+
+
+def test_a_prefix_brings_the_first_token_sooner_and_saturates_later() -> None:
+    asked = SMALL | {"rate": 8, "requests": 600}
+    plain, half, most = (Engine.load(**asked, prefix_share=share) for share in (0, 0.5, 0.9))
+    assert plain.value(FIRST) > half.value(FIRST) > most.value(FIRST)
+    rates = [float(one.value("saturation_rate")) for one in (plain, half, most)]
+    assert rates == sorted(rates)
+    assert rates[2] > 2 * rates[0]
+    for one in (plain, half, most):
+        assert one.steady is not None
+        assert one.steady.value("steady_first_token") == pytest.approx(one.value(FIRST), rel=0.15)
+
+
+def test_one_request_alone_waits_as_in_a_batch_of_one() -> None:
+    for on in ({"prefix_share": 0.5}, {"offload": Offload(cache=0.3, weights=0.1)}):
+        alone = Engine.load(**SMALL, burst=1, output_tokens=64, **on)
+        batch = Engine.serve(**SMALL, output_tokens=64, **on)
+        assert alone.value(FIRST) == pytest.approx(batch.value("time_to_first_token"), rel=0.01)
+        assert alone.value(EACH) == pytest.approx(batch.value("time_per_output_token"), rel=0.01)
+
+
+def test_speculation_helps_a_quiet_service_and_harms_a_full_one() -> None:
+    quiet = LARGE | {"rate": 1, "requests": 300, "prompt_tokens": 1024}
+    plain, drafted = Engine.load(**quiet), Engine.load(**quiet, speculation=DRAFTED)
+    assert drafted.value(EACH) < 0.7 * plain.value(EACH)
+    assert drafted.value("saturation_rate") < plain.value("saturation_rate")
+    assert drafted.steady is not None
+    assert drafted.steady.value("time_per_output_token") == pytest.approx(
+        drafted.value(EACH), rel=0.1
+    )
+    assert "time_per_output_token" in str(drafted.steady.explain("time_per_output_token"))
+    assert "token_interval" not in drafted.to_dict()["closed_form"]
+
+
+def test_a_trace_says_what_is_cached_of_each_prompt(tmp_path: Path) -> None:
+    path = tmp_path / "trace.jsonl"
+    same = {"input_length": 2048, "output_length": 20}
+    rows = [
+        {"timestamp": 100 * at, **same, "hash_ids": [1, 2, 10 + at % 4, 100 + at]}
+        for at in range(40)
+    ]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
+    asked = {**ASKED, "trace": path}
+    plain = Engine.load(**asked)
+    found = Engine.load(**asked, prefix_share="trace")
+    small = Engine.load(**asked, prefix_share="trace", prefix_blocks=6)
+    # Of 40 prompts the first finds nothing, three find two blocks, all others three.
+    assert found.loaded.requests.prefix_share == pytest.approx((3 * 2 + 36 * 3) / (40 * 4))
+    assert found.value(FIRST) < small.value(FIRST) < plain.value(FIRST)
+    assert "switched_on" in found.to_dict()
+
+
+@pytest.mark.parametrize(
+    ("prompt", "output", "share", "short"),
+    [
+        *((512, 128, 0.4, 0.02), (512, 128, 0.7, 0.06), (2000, 300, 0.7, 0.06)),
+        # Of short answers many come and go in a step: the form knows the mean of them alone.
+        *((4000, 1000, 0.4, 0.05), (100, 20, 0.1, 0.03), (100, 20, 0.4, 0.15)),
+    ],
+)
+def test_closed_forms_are_a_little_below_the_run(
+    prompt: int, output: int, share: float, short: float
+) -> None:
+    """They know no queue and no chance but that of arrivals: the more load, the more they lack."""
+    asked = ASKED | {"prompt_tokens": prompt, "output_tokens": output, "estimate": "calibrated"}
+    most = Engine.load(**asked, burst=1).value("saturation_rate")
+    loaded = Engine.load(**asked, rate=float(f"{share * most:.3g}"), requests=3000)
+    assert loaded.steady is not None
+    for closed, ran in (
+        ("steady_first_token", "time_to_first_token"),
+        ("token_interval", "time_per_output_token"),
+        ("request_latency", "request_latency"),
+    ):
+        ratio = loaded.steady.value(closed) / loaded.value(ran)
+        assert 1 - short < ratio < 1.001, closed
+
+
+@pytest.mark.parametrize(
+    ("prompt", "users", "within"),
+    # Up to one step it is exact. Of several the form takes equal ones, the run cuts prompts.
+    [(100, 4, 1e-4), (512, 64, 0.02), (3000, 1, 1e-4), (3000, 4, 0.11), (3000, 64, 0.04)],
+)
+def test_the_opening_burst_waits_as_long_as_in_a_run(
+    prompt: int, users: int, within: float
+) -> None:
+    closed = Engine.load(**ASKED, prompt_tokens=prompt, users=users, requests=2 * users).steady
+    assert closed is not None
+    ran = Engine.load(**ASKED, prompt_tokens=prompt, burst=users).value("time_to_first_token")
+    assert closed.value("burst_first_token") == pytest.approx(ran, rel=within)

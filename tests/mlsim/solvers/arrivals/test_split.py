@@ -5,50 +5,36 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from sampled import sampled
 
 from mlsim import Engine, Systems
 from mlsim.errors import InvalidValueError
-from mlsim.solvers.arrivals.residents import Run
 from mlsim.solvers.arrivals.split import SplitLoadedService
 from mlsim.systems import PrefillPool
 
-ASKED = {
-    "model": "Llama3_8B",
-    "hardware": Systems.HGX_H100,
-    "prompt_tokens": 2048,
-    "output_tokens": 64,
-    "precision": "bf16",
-    "seed": 1,
-}
+ASKED = {"model": "Llama3_8B", "hardware": Systems.HGX_H100, "precision": "bf16"}
+ASKED |= {"prompt_tokens": 2048, "output_tokens": 64}
 
 
 def loaded(pool: Any = None, **arguments: Any) -> SplitLoadedService:
-    found = Engine.load(**{**ASKED, **arguments}, prefill=pool or PrefillPool())
+    found = Engine.load(**{**ASKED, "seed": 1, **arguments}, prefill=pool or PrefillPool())
     assert isinstance(found, SplitLoadedService)
     return found
 
 
-def times(run: Run) -> list[tuple[float, float]]:
-    """When each request had its first token, and when it came."""
-    return list(zip(run.first, run.arrived, strict=True))
-
-
 def test_alone_a_request_is_that_of_the_pools() -> None:
     found = loaded(users=1, requests=3, constant=True)
-    served = Engine.serve(
-        **{name: value for name, value in ASKED.items() if name != "seed"}, prefill=PrefillPool()
-    )
-    assert found.value("time_to_first_token") == pytest.approx(
-        served.value("time_to_first_token"), rel=1e-3
-    )
-    assert found.value("request_latency") == pytest.approx(
-        served.value("generation_latency"), rel=0.01
-    )
+    served = Engine.serve(**ASKED, prefill=PrefillPool())
+    first, last = (served.value(each) for each in ("time_to_first_token", "generation_latency"))
+    assert found.value("time_to_first_token") == pytest.approx(first, rel=1e-3)
+    assert found.value("request_latency") == pytest.approx(last, rel=0.01)
 
 
-@pytest.mark.parametrize(("copies", "tolerance"), [(1, 0.06), (2, 0.08), (4, 0.12)])
-@pytest.mark.parametrize("use", [0.3, 0.7])
-def test_closed_forms_and_the_run_agree(copies: int, use: float, tolerance: float) -> None:
+CASES = [(use, *each) for use in (0.3, 0.7) for each in ((1, 0.06), (2, 0.08), (4, 0.12))]
+
+
+@pytest.mark.parametrize(("use", "copies", "tolerance"), sampled(CASES, 3))
+def test_closed_forms_and_the_run_agree(use: float, copies: int, tolerance: float) -> None:
     pool = PrefillPool(hardware="H100", copies=copies, link_bandwidth="50 GB/s")
     rate = use * copies / 0.031
     found = loaded(pool, rate=rate, requests=9000, running_limit=1024)
@@ -61,7 +47,7 @@ def test_closed_forms_and_the_run_agree(copies: int, use: float, tolerance: floa
         assert found.value(run) == pytest.approx(found.steady.value(form), rel=tolerance)
 
 
-@pytest.mark.parametrize("prompt", [512, 6000, 12000, "lognormal 1000 0.8"])
+@pytest.mark.parametrize("prompt", sampled([512, 6000, 12000, "lognormal 1000 0.8"], 2))
 def test_they_agree_on_short_long_and_mixed_prompts(prompt: Any) -> None:
     """Sixteen share a step, or a step is cut within one; what a host adds counts once."""
     asked = {"prompt_tokens": prompt, "output_tokens": 16, "requests": 9000}
@@ -96,20 +82,14 @@ def test_caches_of_one_step_go_one_after_another() -> None:
 def test_littles_law_holds_in_both_pools() -> None:
     """Requests in line are those that come, times their wait; so are those that decode."""
     found = loaded(PrefillPool(copies=2), rate=45, requests=6000, running_limit=1024)
-    station, rate = found.loaded.station, found.value("request_rate")
-    reading = sum(first - arrived for _, run in found.runs for first, arrived in times(run))
+    rate, runs = found.value("request_rate"), [run for _, run in found.runs]
+    reading = sum(sum(run.first) - sum(run.arrived) for run in runs)
+    decoding = sum(sum(run.finished) - sum(run.first) for run in runs)
     # Each prompt is in line, then in steps: with all in steps as busy as the readers are.
-    waits = found.value("waiting_requests") / rate
-    assert 0 < waits < reading / 6000
-    decoding = sum(
-        last - first
-        for _, run in found.runs
-        for last, first in zip(run.finished, run.first, strict=True)
-    )
-    sent = station.sending(2048.0)
+    assert 0 < found.value("waiting_requests") / rate < reading / 6000
     there = found.value("running_requests") / rate
     assert there == pytest.approx(decoding / 6000, rel=0.05)
-    assert there < decoding / 6000 - sent / 2
+    assert there < decoding / 6000 - found.loaded.station.sending(2048.0) / 2
 
 
 def test_the_slowest_part_says_where_it_saturates() -> None:

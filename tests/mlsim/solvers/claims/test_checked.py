@@ -10,6 +10,7 @@ from typing import Any
 
 import kept
 import pytest
+from own_chips import chip
 from refusals import answered
 
 from mlsim import Engine, measurements, serving_measurements, training_measurements
@@ -20,12 +21,10 @@ from mlsim.solvers.claims.remedies import Remedies
 
 ROWS = Path(__file__).parents[3] / "fixtures" / "silicon_rows.csv"
 PRINTED = kept.blocks("verdicts.txt")
-ZOO = {
-    "meta-llama/Llama-3.1-70B": "Llama3_70B",
-    "MiniMaxAI/MiniMax-M2.5": "MiniMax_M2",
-    "Qwen/Qwen3-32B": "Qwen3_32B",
-    "openai/gpt-oss-120b": "GPT_OSS_120B",
-}
+ZOO = {"Llama-3.1-70B": "Llama3_70B", "MiniMax-M2.5": "MiniMax_M2"}
+ZOO |= {"Qwen3-32B": "Qwen3_32B", "gpt-oss-120b": "GPT_OSS_120B"}
+FORMATS = {"": {"precision": "bf16"}, "fp8": {"precision": "fp8", "kv_cache": "fp8"}}
+FORMATS["fp4"] = {"precision": "nvfp4", "kv_cache": "fp8"}
 
 
 def famous(**changed: Any) -> Checked:
@@ -44,34 +43,24 @@ fast_images = partial(
 )
 
 
-def test_314_tokens_per_second_by_hand() -> None:
+def test_314_tokens_per_second_by_hand_whose_numbers_know_how_they_were_computed() -> None:
     # 68.98 billion parameters less the embedding table, 2 B each, at 5.3 TB/s: 25.9 ms a token.
     read = (68_976_648_192 - 32_000 * 8192) * 2
     checked = famous()
     assert (checked.verdict, checked.term) == (IMPOSSIBLE, WEIGHTS)
     assert checked.excess == pytest.approx(314 * read / 5.3e12, rel=2e-3)
-    bound = Engine.serve(
-        model="Llama2_70B", hardware="MI300X", precision="fp16", estimate="bound",
-        prompt_tokens=256, output_tokens=256,
-    )  # fmt: skip
-    assert checked.excess == pytest.approx(314 / bound.value("decode_throughput"))
-
-
-def test_a_verdict_s_numbers_know_how_they_were_computed() -> None:
-    checked = famous()
     assert (checked.excess.name, checked.bound.base) == ("claim over bound", "token/s")
     assert checked.excess == pytest.approx(314 / checked.bound.si)
     assert checked.estimate is None
     for each in (checked.excess, checked.bound):
         assert "time per output token = " in each.origin.how
-    held = Engine.check_claim(
-        model="Llama2_70B", hardware="H100", precision="fp16", batch_size=1, tokens_per_second=85
-    )
+    held = famous(hardware="H100", tokens_per_second=85)
     assert held.excess.name == "memory needed over memory there is"
     assert (held.bound.name, held.bound.to("GiB").magnitude) == ("bound on memory", 79.6474609375)
     trained = Engine.check_claim(model="MPT_3B", hardware="A100", devices=8, mfu=0.72)
-    assert 0 < trained.estimate < 1
-    assert "calibrated" in trained.estimate.origin.brief
+    named = "calibrated estimate of model FLOPs utilization of training"
+    assert trained.estimate.name == named
+    assert trained.estimate.origin.brief.startswith(f"{named}, nothing sent (MPT 3B")
 
 
 def test_what_would_make_314_true() -> None:
@@ -93,13 +82,10 @@ def test_a_format_is_found_where_one_does_it() -> None:
     assert checked.remedies.bits_per_weight == pytest.approx(16 * 38.53 / 60, rel=5e-3)
 
 
-def test_without_a_batch_the_best_one_is_taken() -> None:
-    checked = famous(batch_size=None)
-    assert not checked.impossible
-    assert checked.findings[1].batch == checked.fitting == 541
-
-
-def test_what_each_user_gets_has_a_largest_batch() -> None:
+def test_what_each_user_gets_has_a_largest_batch_and_without_one_the_best_is_taken() -> None:
+    best = famous(batch_size=None)
+    assert not best.impossible
+    assert best.findings[1].batch == best.fitting == 541
     asked: dict[str, Any] = {"tokens_per_second": None, "time_per_output_token": "28 ms"}
     checked = famous(**asked, batch_size=200)
     assert (checked.verdict, checked.term) == (IMPOSSIBLE, WEIGHTS)
@@ -108,7 +94,8 @@ def test_what_each_user_gets_has_a_largest_batch() -> None:
     assert [famous(**asked, batch_size=batch).impossible for batch in (87, 88)] == [False, True]
     # A rate for each user and a time per token are one claim.
     rate = famous(tokens_per_second=None, tokens_per_second_per_user=1000 / 28, batch_size=200)
-    assert rate.excess == pytest.approx(checked.excess)
+    for each in (rate, checked):
+        assert each.remedies.tokens_per_step == each.excess == pytest.approx(checked.excess)
 
 
 def test_weights_that_do_not_fit_decide() -> None:
@@ -117,6 +104,11 @@ def test_weights_that_do_not_fit_decide() -> None:
     # 405.9 GB of weights, 150.8 GB on each device.
     assert checked.remedies.devices == math.ceil(405.9 / 150.8)
     assert not huge(devices=8).impossible
+    # A network is whole on each device: 2 B of 138,357,544 parameters, so that none helps.
+    small = chip(capacity="200 MB", fp16="1 TFLOP/s")
+    whole = Engine.check_claim(model="VGG16", hardware=small, samples_per_second=1)
+    assert (whole.term, whole.fitting, whole.remedies) == (CAPACITY, 0, Remedies())
+    assert whole.explain().value == 2 * 138_357_544
 
 
 def test_the_first_token_of_a_prompt_alone() -> None:
@@ -154,31 +146,13 @@ def test_images_per_second() -> None:
     assert fast.machine.cache_each == 0
 
 
-def test_a_larger_machine_or_a_slower_claim_is_never_less_plausible() -> None:
-    order = ["impossible", "possible", "plausible"]
-    by_claim = [order.index(famous(tokens_per_second=rate).verdict) for rate in (900, 39, 30, 9)]
-    assert by_claim == sorted(by_claim)
-    by_size = [famous(devices=count).excess for count in (1, 2, 4, 8)]
-    assert by_size == sorted(by_size, reverse=True)
-    assert by_size[0] == pytest.approx(8 * by_size[-1])
-
-
-def rows() -> list[dict[str, str]]:
-    with ROWS.open(encoding="utf-8") as file:
-        return list(csv.DictReader(file))
-
-
 def row_claim(row: dict[str, str]) -> Checked:
     """Judge a row with a cache in 8 bits, which is in its favor, or in the 16 of its weights."""
-    formats: dict[str, Any] = {"precision": "bf16"}
-    if row["precision"]:
-        formats = {"precision": row["precision"], "kv_cache": "fp8"}
-    if row["precision"] == "fp4":
-        formats["precision"] = "nvfp4"
+    formats: dict[str, Any] = FORMATS[row["precision"]]
     if "gpt-oss" in row["model_path"]:
         formats = {"weights": "mxfp4", "activations": "bf16", "kv_cache": "fp8"}
     return Engine.check_claim(
-        model=ZOO[row["model_path"]],
+        model=ZOO[row["model_path"].partition("/")[2]],
         hardware=row["system"].removesuffix("_sxm").upper(),
         devices=int(row["tp_size"]),
         batch_size=int(row["batch_size"]),
@@ -191,13 +165,11 @@ def row_claim(row: dict[str, str]) -> Checked:
 
 
 def test_rows_whose_concurrency_can_not_have_run() -> None:
-    judged = [row_claim(row) for row in rows()]
+    rows = list(csv.DictReader(ROWS.read_text("utf-8").splitlines()))
+    judged = [row_claim(row) for row in rows]
     assert [each.term for each in judged[:6]] == [CAPACITY] * 4 + [CACHE] * 2
-    assert all(each.impossible for each in judged[:6])
     # Rows of the same series with fewer requests could run.
-    assert not any(each.impossible for each in judged[6:])
-    # What waits does not run: the first token of those took most of a minute.
-    assert all(float(row["silicon_ttft_ms"]) > 2e4 for row in rows()[:6])
+    assert [each.impossible for each in judged] == [True] * 6 + [False] * 2
     # The running batch that is true is smaller, and above that of the honest row.
     assert judged[0].remedies.batch is not None
     assert 32 < judged[0].remedies.batch < 128
@@ -224,13 +196,10 @@ def serving_claims() -> list[Checked]:
 
 
 def network_claims() -> list[Checked]:
+    names = ("model", "hardware", "batch_size", "precision")
     return [
         Engine.check_claim(
-            model=row.model,
-            hardware=row.hardware,
-            batch_size=row.batch_size,
-            precision=row.precision,
-            samples_per_second=row.value,
+            **{name: getattr(row, name) for name in names}, samples_per_second=row.value
         )
         for row in measurements()
         if row.metric == "throughput"
@@ -277,8 +246,7 @@ def test_verdicts_in_words() -> None:
     hold 541. Of one device to an image, 16 of 32 take 8.178 GFLOP each: 2 x 38,150 a second.
     """
     assert lines(famous()) == PRINTED["tokens"]
-    images = fast_images(devices=2)
-    assert lines(images)[1:] == PRINTED["images"]
+    assert lines(fast_images(devices=2))[1:] == PRINTED["images"]
     trained = Engine.check_claim(model="Llama3_8B", hardware="H100", devices=8, mfu=0.72)
     assert trained.estimate is not None
     assert 0.4 < trained.estimate < 0.6
@@ -299,11 +267,13 @@ def test_verdicts_in_words() -> None:
     user = Engine.check_claim(model="Llama3_8B", hardware="H100", tokens_per_second_per_user=1000)
     assert lines(user)[0].endswith("bf16: 1,000 token/s for each user")
     assert "the best batch, 1 + 2 tokens each" in " ".join(lines(user))
-    held = huge()
-    said = " ".join(lines(held))
-    assert "verdict impossible: it needs 2.69 times the memory there is" in said
-    assert "of 140.4 GiB: the weights don't fit" in said
-    assert "with any number together, by arithmetic; claimed is 0.21 times as fast" in said
+    said = " ".join(lines(huge()))
+    for words in (
+        "verdict impossible: it needs 2.69 times the memory there is",
+        "of 140.4 GiB: the weights don't fit",
+        "with any number together, by arithmetic; claimed is 0.21 times as fast",
+    ):
+        assert words in said
 
 
 def test_explained_and_written() -> None:
@@ -316,8 +286,8 @@ def test_explained_and_written() -> None:
     remedies = found["remedies"]
     assert (remedies["batch"], remedies["devices"], remedies["smallest"]) == (9, 9, True)
     memory, rate = found["findings"]
-    assert memory["excess"] == pytest.approx((68_976_648_192 * 2 + 120 * 2**20) / (192 * 2**30),
-                                             rel=1e-3)  # fmt: skip
+    needed = 68_976_648_192 * 2 + 120 * 2**20
+    assert memory["excess"] == pytest.approx(needed / (192 * 2**30), rel=1e-3)
     assert (memory["claimed"], memory["value"], memory["bound"]["unit"]) == ("memory", None, "B")
     assert rate["value"] == {"value": 314, "unit": "token/s"}
     assert rate["bound"]["unit"] == "token/s"
@@ -329,6 +299,5 @@ def test_explained_and_written() -> None:
         Engine.check_claim(model="ResNet50", hardware="A100", samples_per_second=5e5),
         Engine.check_claim(model="Llama3_405B", hardware="H200", tokens_per_second=5),
         Engine.check_claim(model="Llama3_8B", hardware="H100", mfu=0.9),
-        Engine.check_claim(model="BERT_Base", hardware="H100", samples_per_second=5e5),
     ):
         assert len(str(other.explain())) > 200

@@ -1,4 +1,4 @@
-"""At which lengths of the cache decode is looked at, and how windows part an output."""
+"""At which lengths of the cache decode is looked at, and what cannot be asked of a service."""
 
 from __future__ import annotations
 
@@ -9,10 +9,18 @@ from typing import Any
 import kept
 import numpy as np
 import pytest
-from services import llama
+from refusals import answered
+from services import NODE, llama
 
-from mlsim import Engine, Models
-from mlsim.errors import InvalidValueError, UnknownNameError, WrongKindError
+from mlsim import Engine, Hardware, Models
+from mlsim.errors import (
+    InvalidValueError,
+    MlsimError,
+    NotMeasuredError,
+    UnitError,
+    UnknownNameError,
+    WrongKindError,
+)
 from mlsim.solvers.serving.contexts import (
     STEPS,
     WINDOWED_STEPS,
@@ -81,15 +89,16 @@ def test_the_mean_of_a_filling_window_by_its_parts() -> None:
 
 
 def test_steps_are_results_of_the_models_that_have_them() -> None:
-    assert llama().value("middle_token_time") == llama().decode.value("latency")
-    with pytest.raises(UnknownNameError, match="Did you mean 'first_token_time'"):
-        mistral().value("first_token_tme")
-    for serving, name in ((llama(), "full_window_time"), (mistral(), "middle_token_time")):
-        with pytest.raises(UnknownNameError, match=f"no result of a service is called '{name}'"):
-            serving.value(name)
     encoder = Engine.serve(model="BERT_Base", hardware="A100")
-    with pytest.raises(UnknownNameError, match="'first_token_time'"):
-        encoder.value("first_token_time")
+    assert llama().value("middle_token_time") == llama().decode.value("latency")
+    for serving, name, words in (
+        (mistral(), "first_token_tme", "Did you mean 'first_token_time'"),
+        (llama(), "full_window_time", "no result of a service is called 'full_window_time'"),
+        (mistral(), "middle_token_time", "no result of a service is called 'middle_token_time'"),
+        (encoder, "first_token_time", "'first_token_time'"),
+    ):
+        with pytest.raises(UnknownNameError, match=words):
+            serving.value(name)
     with pytest.raises(WrongKindError, match="is an encoder"):
         encoder.decode_at(0)
 
@@ -130,13 +139,41 @@ def test_contexts_that_cannot_be() -> None:
             llama().decode_at(context)
 
 
-def test_a_model_that_was_extended_may_cache_more() -> None:
-    model = Models.Llama2_7B
-    serving = Engine.serve(model=model, hardware="A100")
-    last = serving.decode_at(4095).value("latency")
-    with pytest.raises(InvalidValueError, match="more than the context of Llama 2 7B, 4,096"):
-        serving.decode_at(4096)
-    extended = dataclasses.replace(model, context=32_768)
-    longer = Engine.serve(model=extended, hardware="A100")
-    assert longer.decode_at(4095).value("latency") == last
-    assert longer.decode_at(20_000).value("latency") > last
+WHOLE = "must be a whole number from 1 up, not "
+NAN, INF = float("nan"), float("inf")
+# What is no whole number from 1 up, and how it is shown.
+NUMBERS = {0: "0.", -1: "-1.", 1.5: "1.5.", INF: "inf.", "8": "the text '8'. Leave out the quotes."}
+
+
+def test_numbers_that_cannot_be() -> None:
+    assert answered(llama, "serving", "numbers") == []
+    sizes = ("batch_size", "prompt_tokens", "output_tokens")
+    shown = [(name, each, words) for name in sizes for each, words in NUMBERS.items()]
+    shown += [(name, each, f"{each}.") for name in sizes for each in (NAN, True, {})]
+    layout = [f"{name}_parallel" for name in ("tensor", "pipeline", "data", "expert")]
+    numbers: tuple[Any, ...] = (0, -1, 1.0, 2.0, True, "2", None, [1, 2])
+    shown += [(name, each, f"{each!r}.") for name in layout for each in numbers]
+    for name, given, words in shown:
+        with pytest.raises(InvalidValueError, match=re.escape(f"{name} {WHOLE}{words}")):
+            llama(**{"hardware": NODE, name: given})
+
+
+def test_a_question_that_cannot_be() -> None:
+    def asked(**given: Any) -> Any:
+        return llama(**given | ({"hardware": NODE} if given.get("hardware") == "Node" else {}))
+
+    assert answered(asked, "serving") == []
+    wafer = {"estimate": "calibrated", "hardware": Hardware.Wafer.WSE3, "precision": "fp16"}
+    lengths = {"prompt_tokens": np.array([512, 1.5])}
+    cases: list[tuple[dict[str, Any], type[MlsimError], str]] = [
+        (lengths, InvalidValueError, "whole numbers from 1 up, but entry 1 is 1.5."),
+        ({"batch_size": quantity(8, "token")}, UnitError, "in token was given where sample is"),
+        (wafer, NotMeasuredError, f"needs measurements of {Hardware.Wafer.WSE3.name} that are not"),
+        ({"model": Hardware.Cloud.H100}, WrongKindError, "model must be a model such as Models."),
+        ({"hardware": Models.Llama3_8B}, WrongKindError, "must be a device such as Hardware.Cloud"),
+    ]
+    for given, error, words in cases:
+        with pytest.raises(error, match=re.escape(words)):
+            llama(**given)
+    with pytest.raises(WrongKindError, match=r"^Llama 3\.1 8B is a language model, whose work dep"):
+        Engine.solve(model="Llama3_8B", hardware="H100")

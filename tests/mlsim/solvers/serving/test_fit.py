@@ -4,34 +4,30 @@ from __future__ import annotations
 
 import math
 import re
+from functools import partial
 from typing import Any
 
 import pytest
+from own_chips import chip
 from refusals import answered
 
-from mlsim import Device, Engine, Hardware, Models, System
+from mlsim import Engine, Hardware, Models, System
 from mlsim.errors import MissingLibraryError
 from mlsim.solvers.serving.fit import COLUMNS, question, rows
-from mlsim.solvers.serving.fit_report import as_text
+from mlsim.solvers.serving.fit_report import as_dict, as_text
 from mlsim.units import held, text
 
 H100 = Hardware.Cloud.H100
+
+
+def board(devices: int) -> System:
+    return System("Board", H100, devices=devices, link_bandwidth="450 GB/s")
 
 
 def rows_of(**given):
     table = Engine.fit(**{"model": "Llama3_8B", "hardware": "H100", **given})
     assert list(table.columns) == list(COLUMNS)
     return {row.precision: row for row in table.itertuples()}
-
-
-def serve_again(row, **given):
-    return Engine.serve(
-        **{"model": "Llama3_8B", "hardware": "H100", **given},
-        weights=row.weights,
-        activations=row.activations,
-        kv_cache=row.kv_cache,
-        tensor_parallel=row.tensor_parallel,
-    )
 
 
 @pytest.mark.parametrize(
@@ -41,19 +37,20 @@ def serve_again(row, **given):
 def test_a_row_is_what_serve_says(model: str, hardware: str, prompt: int) -> None:
     asked = {"model": model, "hardware": hardware, "prompt_tokens": prompt}
     for row in rows_of(**asked).values():
-        one = serve_again(row, **asked)
+        layout = ("weights", "activations", "kv_cache", "tensor_parallel")
+        serve = partial(Engine.serve, **asked, **{name: getattr(row, name) for name in layout})
+        one = serve()
         assert row.feasible == one.feasible
         assert row.weight_memory == one.value("weight_memory")
-        assert row.largest_batch == one.largest_batch
-        assert row.longest_context == one.longest_context
+        assert (row.largest_batch, row.longest_context) == (one.largest_batch, one.longest_context)
         if not row.feasible:
             assert math.isnan(row.time_to_first_token)
             assert math.isnan(row.tokens_per_second)
             continue
         assert row.reason == ""
-        assert row.time_to_first_token == pytest.approx(one.value("time_to_first_token"))
-        assert row.time_per_output_token == pytest.approx(one.value("time_per_output_token"))
-        full = serve_again(row, **asked, batch_size=row.largest_batch)
+        for name in ("time_to_first_token", "time_per_output_token"):
+            assert getattr(row, name) == pytest.approx(one.value(name))
+        full = serve(batch_size=row.largest_batch)
         assert full.feasible
         assert row.tokens_per_second == pytest.approx(full.decode_throughput)
 
@@ -86,30 +83,22 @@ def test_a_model_released_in_mxfp4_is_tried_in_it() -> None:
 
 
 def test_what_is_too_large_says_by_how_much_and_what_would_do() -> None:
+    """More devices, a shorter sequence, or nothing; and what would do does."""
     row = rows_of(model="Llama3_70B")["bf16"]
     assert not row.feasible
     assert (row.largest_batch, row.longest_context) == (0, 0)
     assert row.reason == "60 GiB too much; it would fit with 2 devices (tensor_parallel=2)"
-    pair = System("Two", H100, devices=2, link_bandwidth="450 GB/s")
-    assert rows_of(model="Llama3_70B", hardware=pair)["bf16"].feasible
-
-
-def test_a_prompt_that_is_too_long_says_what_length_would_do() -> None:
+    assert rows_of(model="Llama3_70B", hardware=board(2))["bf16"].feasible
     row = rows_of(hardware="L4", prompt_tokens=100_000)["bf16"]
     assert "it would fit with a sequence of 38,688 tokens instead of 100,128 or 2 dev" in row.reason
     shorter = {"hardware": "L4", "prompt_tokens": 38_688 - 128, "precision": "bf16"}
     assert rows_of(**shorter)["bf16"].feasible
-
-
-def test_what_no_number_of_devices_holds_names_none() -> None:
-    tiny = Device(
-        "Tiny", peak_flops={"bf16": "10 TFLOP/s"}, memory_bandwidth="1 TB/s", memory_capacity="1 MB"
-    )
-    assert rows_of(hardware=tiny)["bf16"].reason.endswith("GiB too much")
+    small = chip(capacity="1 MB", bf16="10 TFLOP/s")
+    assert rows_of(hardware=small)["bf16"].reason.endswith("GiB too much")
 
 
 def test_a_system_is_used_whole_unless_told_otherwise() -> None:
-    node = System("Node", H100, devices=8, link_bandwidth="450 GB/s")
+    node = board(8)
     found = rows_of(model="Llama3_70B", hardware=node)
     assert {row.tensor_parallel for row in found.values()} == {8}
     assert found["bf16"].weight_memory == pytest.approx(141.1e9 / 8, rel=2e-3)
@@ -118,8 +107,7 @@ def test_a_system_is_used_whole_unless_told_otherwise() -> None:
     staged = rows_of(model="Llama3_70B", hardware=node, pipeline_parallel=2, precision="bf16")
     assert staged["bf16"].tensor_parallel == 4
     # Seven don't divide the heads; four do.
-    seven = System("Seven", H100, devices=7, link_bandwidth="450 GB/s")
-    assert rows_of(hardware=seven, precision="bf16")["bf16"].tensor_parallel == 4
+    assert rows_of(hardware=board(7), precision="bf16")["bf16"].tensor_parallel == 4
 
 
 def test_formats_that_are_given_are_rows_even_if_they_can_t_run() -> None:
@@ -142,12 +130,27 @@ def test_an_encoder_has_one_pass_and_no_batch_that_would_be_too_large() -> None:
     assert row.longest_context is pd.NA
 
 
-def told(model: Any, hardware: Any, precision: Any = None, **given: Any) -> list[str]:
+def table(model: Any, hardware: Any, precision: Any = None) -> tuple[Any, list[Any]]:
     asked = {"tensor_parallel": None, "pipeline_parallel": 1, "expert_parallel": 1, "reserve": 0.1}
     output = 128 if model.decoder else None
     asked |= {"model": model, "hardware": hardware, "prompt_tokens": 512, "output_tokens": output}
-    put = question(**asked | given)
-    return as_text(put, rows(put, precision)).splitlines()
+    put = question(**asked)
+    return put, rows(put, precision)
+
+
+def told(*asked: Any) -> list[str]:
+    return as_text(*table(*asked)).splitlines()
+
+
+def test_a_table_as_data() -> None:
+    """8,030,261,248 parameters of a byte, and another for embeddings, output layer and norms."""
+    data = as_dict(*table(Models.Llama3_8B, H100, "fp8"))
+    (row,) = data["rows"]
+    wide = 2 * 128_256 * 4096 + 65 * 4096
+    assert row["weight_memory"] == {"value": 8_030_261_248 + wide, "unit": "B"}
+    assert (row["feasible"], data["prompt_tokens"]["value"]) == (True, 512)
+    assert data["assumptions"][0].startswith("KV cache in fp8, since that was asked of all")
+    assert "assumptions" not in as_dict(*table(Models.Llama3_8B, H100, "bf16"))
 
 
 def test_a_table_as_text() -> None:

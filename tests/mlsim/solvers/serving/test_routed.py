@@ -1,4 +1,4 @@
-"""Experts in a step take what the form of their measured kernels says."""
+"""Experts and states in a step take what the forms of their measured kernels say."""
 
 from __future__ import annotations
 
@@ -8,22 +8,28 @@ import pytest
 
 from mlsim import Engine, Hardware
 from mlsim.hardware.kernel_times import PATHS, Rates, experts_time
-from mlsim.hardware.measured_experts import expert_constants, paths
+from mlsim.hardware.measured_experts import expert_constants
+from mlsim.hardware.measured_states import state_constants
 from mlsim.software import software
+from mlsim.solvers.serving.scanned import STATE
+from mlsim.solvers.serving.serving import Serving
 
 LAYER = {"hidden": 4096.0, "width": 14336.0, "chosen": 2.0, "experts_of_layer": 8.0}
-ASKED: dict[str, Any] = {"model": "Mixtral_8x7B", "output_tokens": 2, "check_memory": False}
 
 
-def experts_of_step(tokens: int) -> float:
-    """Seconds of one layer's experts in a step of Engine.serve, without their start."""
-    found = Engine.serve(
-        **ASKED, hardware="H100", precision="bf16", prompt_tokens=tokens, estimate="calibrated"
+def serve(model: str = "Mixtral_8x7B", **asked: Any) -> Serving:
+    asked = {"hardware": "H100", "prompt_tokens": 512, **asked}
+    return Engine.serve(
+        model=model, output_tokens=2, check_memory=False, estimate="calibrated", **asked
     )
-    question = found.prefill.question
+
+
+def times_of(kind: str, serving: Serving) -> list[float]:
+    """Seconds of a layer's operators of a kind in prefill, without their start."""
+    question = serving.prefill.question
     times = question.evaluate("roofline_time")["roofline_time"]
-    kinds = [each.kind for each in question.table]
-    return sum(float(t) for t, kind in zip(times, kinds, strict=True) if kind == "experts")
+    pairs = zip(times, question.table, strict=True)
+    return [float(time) for time, each in pairs if each.kind == kind]
 
 
 @pytest.mark.parametrize("tokens", [64, 512, 4096])
@@ -36,41 +42,54 @@ def test_a_step_agrees_with_the_kernel(tokens: int) -> None:
     c["compute_fraction"] *= software("engine").value("product_share")
     rates = Rates(device.compute.figure("bf16").si, device.bandwidth_si, 132.0)
     alone = experts_time(float(tokens), **LAYER, devices=1.0, path=PATHS["bf16"], rates=rates, c=c)
-    assert experts_of_step(tokens) == pytest.approx(float(alone), rel=0.02)
+    found = sum(times_of("experts", serve(precision="bf16", prompt_tokens=tokens)))
+    assert found == pytest.approx(float(alone), rel=0.02)
 
 
-def test_formats_without_kernels_keep_the_form_of_products() -> None:
-    assert paths("int8", "int8") == ()
-    assert expert_constants("Cloud.H100", "vllm", "int8", "int8") is None
+def test_a_service_knows_whether_its_experts_are_cut() -> None:
+    """vLLM's kernel for blocks of FP8 on Hopper runs on whole experts: a slice takes another.
 
-
-def test_slices_take_no_kernel_that_was_timed_on_whole_experts_only() -> None:
-    """vLLM's kernel for blocks of FP8 on Hopper runs on whole experts: a slice takes another."""
-    asked = ("Cloud.H200", "vllm", "fp8", "fp8")
-    whole, sliced = expert_constants(*asked), expert_constants(*asked, sliced=True)
-    assert whole is not None
-    assert sliced is not None
-    assert ("of vllm" in whole[1], "of trtllm" in sliced[1]) == (True, True)
-
-
-@pytest.mark.parametrize(("expert_parallel", "words"), [(1, "of trtllm"), (8, "of vllm")])
-def test_a_service_knows_whether_its_experts_are_cut(expert_parallel: int, words: str) -> None:
+    Where shares are given, no kernel counts.
+    """
     asked: dict[str, Any] = {"model": "DeepSeekV3", "hardware": "HGX_H200", "precision": "fp8"}
-    asked |= {"tensor_parallel": 8, "estimate": "calibrated", "software": "vllm"}
-    found = Engine.serve(**asked, expert_parallel=expert_parallel)
-    assert words in found.service.table.cache["routed"].words
+    asked |= {"tensor_parallel": 8, "software": "vllm"}
+    for expert_parallel, words in ((1, "of trtllm"), (8, "of vllm")):
+        found = serve(**asked, expert_parallel=expert_parallel)
+        assert words in found.service.table.cache["routed"].words
+    given = serve(compute_fraction=0.5, memory_fraction=0.5)
+    assert given.service.table.cache["routed"] is None
 
 
-def test_given_shares_take_the_place_of_kernels() -> None:
-    asked = {**ASKED, "hardware": "H100", "prompt_tokens": 512, "estimate": "calibrated"}
-    found = Engine.serve(**asked, compute_fraction=0.5, memory_fraction=0.5)
-    assert found.service.table.cache["routed"] is None
+# Layers with the gated delta rule.
+NEXT = "Qwen3_Next_80B_A3B"
 
 
-def test_experts_take_no_less_than_their_weights() -> None:
-    for tokens in (1, 16, 256):
-        serving = Engine.serve(
-            **ASKED, hardware="H100", prompt_tokens=tokens, estimate="calibrated"
-        )
-        bound = Engine.serve(**ASKED, hardware="H100", prompt_tokens=tokens, estimate="bound")
-        assert serving.value("time_to_first_token") > bound.value("time_to_first_token")
+@pytest.mark.parametrize("tensor_parallel", [1, 8])
+def test_a_prompt_waits_for_chunks_or_computes_by_hand(tensor_parallel: int) -> None:
+    """32 heads of 128 by 128, three multiply-adds each; a convolution of 4 is next to nothing."""
+    found = state_constants("Cloud.B200", "engine")
+    assert found is not None
+    heads, peak = 32 / tensor_parallel, Hardware.Cloud.B200.compute.figure("bf16").si
+    computing = 8192 * heads * 128 * 128 * 6 / (peak * found[0]["compute_fraction"])
+    waiting = 8192 / 64 * found[0]["scan_step_time"]
+    asked = {"hardware": "HGX_B200", "precision": "bf16", "tensor_parallel": tensor_parallel}
+    took = times_of(STATE, serve(NEXT, prompt_tokens=8192, **asked))[0]
+    assert took == pytest.approx(max(computing, waiting), rel=0.03)
+
+
+def test_one_token_waits_for_no_chunk() -> None:
+    """A decode step reads and writes the state: memory decides, as without the kernels."""
+    question = serve(NEXT, hardware="B200", prompt_tokens=64, batch_size=64).decode.question
+    n = [each.kind for each in question.table].index(STATE)
+
+    def of(name: str) -> float:
+        value = question.evaluate(name)[name]
+        return float(value[n]) if getattr(value, "ndim", 0) else float(value)
+
+    streamed = of("bytes_moved") / (of("memory_bandwidth") * of("memory_fraction"))
+    assert of("roofline_time") == pytest.approx(streamed)
+
+
+def test_an_engine_takes_its_own_kernels() -> None:
+    for name, words in (("vllm_async", "of vllm"), ("torch_engine", "of sglang")):
+        assert words in (state_constants("Cloud.H100", name) or ({}, ""))[1]

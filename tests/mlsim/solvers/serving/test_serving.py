@@ -8,7 +8,7 @@ import pytest
 from language_models import tiny
 from services import COMPUTE, MEMORY, NETWORK, PAIR, TINY, by_hand
 
-from mlsim import Engine, Models
+from mlsim import Engine
 from mlsim.workloads.blocks import Experts
 
 # By hand.
@@ -189,6 +189,27 @@ def test_pipeline_parallel_by_hand() -> None:
     assert serving.value("activation_memory") == 2 * (20 * 3 + 10)
 
 
+def test_a_load_by_hand() -> None:
+    """What is worked and moved at full rate, over the time of the estimate; 6 tokens.
+
+    Work of 34.24 s and two steps of 14.08 s, of stages half of each; traffic of 2,672 B and twice
+    1,440 B, or of the bound 696 B and twice 744 B, at 40 B/s.
+    """
+    stages = {"hardware": PAIR, "pipeline_parallel": 2}
+    for asked, time, work, traffic in (
+        ({}, 139.52, 62.4, 66.8 + 72),
+        ({"estimate": "bound"}, 71.44, 62.4, 17.4 + 37.2),
+        (stages, 43.9 * 1.5 + 53, 31.2, None),
+    ):
+        load = by_hand(**asked).load()
+        assert load.time == pytest.approx(time)
+        assert load.compute_utilisation == pytest.approx(work / time)
+        if traffic:
+            assert load.memory_utilisation == pytest.approx(traffic / time)
+        assert (load.tokens, load.label) == (6, "Tiny, 2 x (3 + 3) tokens")
+    assert load.devices == 2
+
+
 def test_data_parallel_by_hand() -> None:
     """Two copies with one sequence each: as one device with one."""
     both, one = by_hand(hardware=PAIR, data_parallel=2), by_hand(batch_size=1)
@@ -239,27 +260,6 @@ def test_an_encoder_by_hand() -> None:
 # Llama 2 7B on one device, as a reader would reckon.
 
 
-def test_a_token_of_llama_takes_as_long_as_reading_its_weights() -> None:
-    """Batch 1 on an A100: 6,607,343,616 numbers of 2 B at 2,039 GB/s take 6.48 ms.
-
-    Activations and the cache of some 570 tokens add less than a twentieth.
-    """
-    serving = Engine.serve(model="Llama2_7B", hardware="A100", prompt_tokens=512)
-    weights = (6_738_415_616 - 131_072_000) * 2 / 2.039e12
-    assert weights == pytest.approx(6.48e-3, rel=1e-3)
-    assert weights < serving.value("time_per_output_token") < 1.05 * weights
-    assert serving.bottleneck == {"prefill": COMPUTE, "decode": MEMORY}
-
-
-def test_a_request_is_counted_as_the_model_counts() -> None:
-    serving = Engine.serve(
-        model="Llama2_7B", hardware="A100", prompt_tokens=2047, output_tokens=2, estimate="bound"
-    )
-    assert serving.prefill.value("total_flops") == Models.Llama2_7B.flop_count(2047)
-    assert serving.decode_at(2048).value("total_flops") == 14_288_420_864
-    assert serving.value("cache_bytes_per_token") == 524_288
-
-
 def test_what_a_program_adds_to_each_operator() -> None:
     """PyTorch starts three kernels of attention and writes its scores: of 32 heads, or 128 / 8.
 
@@ -280,3 +280,16 @@ def test_what_a_program_adds_to_each_operator() -> None:
         if heads:
             scores = [heads if each.kind == "attention" else 0.0 for each in table]
             assert list(extra["scores_per_pair"]) == scores
+
+
+def test_causes_are_those_of_the_step_that_decides_and_a_library_is_no_graph() -> None:
+    asked = {"model": "Llama3_8B", "hardware": "H100", "estimate": "calibrated"}
+    serving = Engine.serve(**asked, software="early_engine")
+    assert serving.prefill.causes != serving.decode.causes
+    assert serving.causes_behind("time_to_first_token") == serving.prefill.causes
+    assert serving.causes_behind("time_per_output_token") == serving.decode.causes
+    reader = Engine.serve(**{**asked, "model": "BERT_Base"})
+    assert reader.causes_behind("latency") == reader.prefill.causes
+    assert not serving.service.in_graph
+    assert Engine.serve(**asked, software="engine").service.in_graph
+    assert by_hand().service.in_graph

@@ -10,7 +10,6 @@ import pytest
 from real_configs import REAL
 
 from mlsim import Engine, load_config
-from mlsim.errors import WrongKindError
 from mlsim.solvers.serving.serving import Serving
 from mlsim.workloads.language import Transformer
 
@@ -33,51 +32,26 @@ def serve(model: Transformer, **asked: Any) -> Serving:
     return Engine.serve(model=model, **asked)
 
 
-def test_memory_of_a_sequence_is_its_cache_and_its_states(nano: Transformer) -> None:
+def test_a_sequence_keeps_its_states_and_each_step_reads_and_writes_them(nano: Transformer) -> None:
     """6 layers cache 2 heads of 128 twice, in 2 B; 23 keep a state, whatever the length."""
     per_token = 6 * 2 * 2 * 128 * 2
-    for tokens in (160, 1600, 16_000):
-        found = serve(nano, prompt_tokens=tokens - 16, batch_size=4)
-        expected = 4 * (tokens * per_token + nano.state_bytes_per_sequence)
-        assert found.value("cache_memory") == expected
-    assert found.value("cache_bytes_per_token") == per_token
-
-
-def test_the_largest_batch_and_the_longest_context_are_the_largest(nano: Transformer) -> None:
-    most = serve(nano).largest_batch
-    assert serve(nano, batch_size=most).feasible
-    assert not serve(nano, batch_size=most + 1).feasible
-    at = serve(nano, hardware="H100", batch_size=24)
-    longest = at.longest_context
-    assert 0 < longest < nano.context
-    fits = {"hardware": "H100", "batch_size": 24, "output_tokens": 1}
-    assert serve(nano, prompt_tokens=longest - 1, **fits).feasible
-    assert not serve(nano, prompt_tokens=longest + 15, **fits).feasible
-
-
-def test_a_decode_step_reads_and_writes_each_state(nano: Transformer) -> None:
-    row = {each["name"]: each for each in serve(nano, batch_size=8).decode_at(1000).operators}
     state = next(each for each in nano.operators() if each.name == "state")
     traffic = 2 * state.sequence_state * 8 + 2 * state.parameters + 2 * state.token_elements * 8
-    assert row["state"]["bytes_moved"] == traffic
-    # As much with a longer context, while attention reads more.
-    later = {each["name"]: each for each in serve(nano, batch_size=8).decode_at(2000).operators}
-    assert later["state"]["bytes_moved"] == traffic
-    assert later["attention"]["bytes_moved"] > row["attention"]["bytes_moved"]
-
-
-def test_prefill_writes_a_state_and_reads_none(nano: Transformer) -> None:
+    read = []
+    for tokens in (160, 1600, 16_000):
+        found = serve(nano, prompt_tokens=tokens - 16, batch_size=8)
+        expected = 8 * (tokens * per_token + nano.state_bytes_per_sequence)
+        assert found.value("cache_memory") == expected
+        rows = {each["name"]: each["bytes_moved"] for each in found.decode.operators}
+        assert rows["state"] == traffic
+        read.append(rows["attention"])
+    assert found.value("cache_bytes_per_token") == per_token
+    assert read == sorted(set(read))
+    # A prompt writes a state and reads none.
     first = {each["name"]: each for each in serve(nano, prompt_tokens=1).prefill.operators}
     second = {each["name"]: each for each in serve(nano).decode_at(1).operators}
-    state = next(each for each in nano.operators() if each.name == "state")
     gap = second["state"]["bytes_moved"] - first["state"]["bytes_moved"]
     assert gap == state.sequence_state
-
-
-def test_an_explanation_shows_the_state(nano: Transformer) -> None:
-    text = str(serve(nano).explain("cache_memory"))
-    assert "sequence_state" in text
-    assert "dao2024mamba2" in text
 
 
 def test_chosen_tokens_are_read_and_all_are_kept(tmp_path: Path) -> None:
@@ -91,8 +65,3 @@ def test_chosen_tokens_are_read_and_all_are_kept(tmp_path: Path) -> None:
     assert rows[8000]["index scores"]["bytes_moved"] > rows[4000]["index scores"]["bytes_moved"]
     per_token = 78 * 576 + 21 * 128
     assert served.value("cache_memory") == 1616 * per_token
-
-
-def test_training_such_a_model_is_refused(nano: Transformer) -> None:
-    with pytest.raises(WrongKindError, match=r"has layers of several kinds.*Engine.serve"):
-        Engine.train(model=nano, hardware="H100", global_batch=1).value("step_time")

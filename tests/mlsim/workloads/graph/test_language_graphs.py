@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import math
-import sys
-from collections import defaultdict
+from collections import Counter, defaultdict
 from dataclasses import replace
 from typing import Any
 
 import pytest
 from language_models import LANGUAGE
+from refusals import answered
+from told import rows
 
 from mlsim import Models
 from mlsim.errors import InvalidValueError, WrongKindError
@@ -30,33 +30,7 @@ from mlsim.workloads.graph.training import TrainingStep
 
 TOKENS = 7
 # What an operator of a step is called, and the layer of the graph that it is.
-SAME = {
-    "embedding": "embedding",
-    "queries, keys, values": "attention.qkv",
-    "attention": "attention.attention",
-    "attention in a window": "attention.attention",
-    "attention output": "attention.output",
-    "query reduction": "attention.query_reduction",
-    "queries": "attention.queries",
-    "key and value compression": "attention.query_reduction",
-    "keys and values": "attention.kv_expansion",
-    "index queries": "attention.index.queries",
-    "index keys": "attention.index.key.matrix",
-    "index weights": "attention.index.weights",
-    "index scores": "attention.index.scores",
-    "state inputs": "state.inputs",
-    "state": "state.state",
-    "state output": "state.output",
-    "feed-forward, up": "feed_forward.up",
-    "feed-forward, down": "feed_forward.down",
-    "router": "experts.router",
-    "experts, up": "experts.up",
-    "experts, down": "experts.down",
-    "shared expert, up": "experts.shared.up",
-    "shared expert, down": "experts.shared.down",
-    "pooler": "pooler",
-    "output layer": "output",
-}
+SAME = dict(rows("operators_in_graphs"))
 
 
 def small(**given: Any) -> Transformer:
@@ -169,17 +143,15 @@ def _moved(model: Transformer) -> tuple[dict[str, int], dict[str, int]]:
     return found, told
 
 
-def test_norms_of_queries_and_keys_are_in_no_operator_of_a_step() -> None:
+def test_norms_that_a_step_has_elsewhere() -> None:
     model = Models.Qwen3_8B
     found, told = _by_layer(language_graph(model, TOKENS)), _by_operator(model, TOKENS)
     turned = TOKENS * 36 * (32 + 8) * 128
-    # A step runs them with the matrix; here they read and write queries and keys.
+    # A step runs those of queries and keys with the matrix; here they read and write.
     assert found["attention.query_norm"] + found["attention.key_norm"] == 2 * turned
     for name in ("attention.qkv", "attention.attention", "attention.output", "feed_forward.up"):
         assert found[name] == told[name]
-
-
-def test_norms_behind_a_part_keep_it_from_taking_the_addition_along() -> None:
+    # Behind a part they keep it from taking the addition along.
     model = Models.Gemma2_9B
     found, told = _by_layer(language_graph(model, TOKENS)), _by_operator(model, TOKENS)
     vector = TOKENS * 42 * 3584
@@ -294,10 +266,11 @@ def test_experts_hold_all_and_read_those_that_are_chosen() -> None:
     assert found.elements_read(found["layers.0.experts.weighted"]) == 2 * 4096
 
 
-def test_layers_without_an_indexer_look_at_the_tokens_of_the_last_one() -> None:
+def test_latent_layers_by_hand() -> None:
     latent = LatentAttention(
         heads=2, query_rank=4, kv_rank=4, content_size=4, rope_size=2, value_size=4, chosen=3
     )
+    # Layers without an indexer look at the tokens of the last one.
     own = replace(latent, indexer=Indexer(heads=1, size=4))
     model = small(attention=own, mixer_layers=((1, own), (1, latent)))
     found = language_graph(model, 5)
@@ -307,10 +280,7 @@ def test_layers_without_an_indexer_look_at_the_tokens_of_the_last_one() -> None:
         assert "layers.0.attention.index.scores" in attention.inputs
     assert found.parameters == model.parameter_count
     assert 2 * found.multiply_adds == model.flop_count(5)
-
-
-def test_latent_attention_takes_the_cheaper_way() -> None:
-    """A rank below the size of a key: in the compressed space a pair is less work."""
+    # A rank below the size of a key: in the compressed space a pair is less work.
     latent = LatentAttention(
         heads=2, query_rank=0, kv_rank=2, content_size=16, rope_size=2, value_size=16
     )
@@ -321,14 +291,12 @@ def test_latent_attention_takes_the_cheaper_way() -> None:
     assert 2 * found.multiply_adds == model.flop_count(5)
 
 
-def test_one_norm_serves_parts_side_by_side() -> None:
+def test_where_norms_are() -> None:
     found = language_graph(Models.GPT_J_6B, 4)
     assert found["layers.3.attention.qkv"].inputs == ("layers.3.norm",)
     assert found["layers.3.feed_forward.up"].inputs == ("layers.3.norm",)
     assert found["layers.3.norm"].inputs == ("layers.2.feed_forward.add",)
-
-
-def test_a_model_that_ends_without_a_norm_has_them_behind_its_parts() -> None:
+    # A model that ends without a norm has them behind its parts.
     found = language_graph(Models.BERT_Base, 4)
     assert found["layers.0.attention.qkv"].inputs == ("embedding_norm",)
     assert found["layers.0.attention.norm"].inputs == ("layers.0.attention.add",)
@@ -336,7 +304,7 @@ def test_a_model_that_ends_without_a_norm_has_them_behind_its_parts() -> None:
     assert found["layers.0.attention.attention"].function == ""
 
 
-def test_where_the_order_of_layers_is_told() -> None:
+def test_the_order_of_layers() -> None:
     wide = [
         number
         for number, block in enumerate(blocks_of(Models.Gemma3_27B)[0])
@@ -347,57 +315,23 @@ def test_where_the_order_of_layers_is_told() -> None:
     first = [type(block.feeds[0]) for block in blocks_of(Models.DeepSeek_V3)[0]]
     assert first == [FeedForward] * 3 + [Experts] * 58
     assert language_graph(Models.Gemma3_27B, 8).notes == ()
-
-
-def test_where_it_is_not_layers_are_spread_and_a_note_says_so() -> None:
+    # A fifth norm stands behind what a layer's embedding adds.
+    blocks_with = [blocks_of(small(layer_embedding=3, norms=each))[0][0] for each in (2, 4, 5)]
+    assert [each.embedding_norm for each in blocks_with] == [False, False, True]
+    # Where it is not, layers are spread, and a note says so.
     blocks, notes = blocks_of(Models.Nemotron_3_Nano_30B_A3B)
-    kinds = ["".join(type(part).__name__[0] for part in block.parts) for block in blocks]
-    assert {kind: kinds.count(kind) for kind in kinds} == {"S": 23, "E": 23, "A": 6}
-    assert len(notes) == 1
-    assert "which of the 52 layers has which part is not told" in notes[0]
+    kinds = Counter("".join(type(part).__name__[0] for part in block.parts) for block in blocks)
+    assert kinds == {"S": 23, "E": 23, "A": 6}
+    (note,) = notes
+    assert "which of the 52 layers has which part is not told" in note
     assert language_graph(Models.Nemotron_3_Nano_30B_A3B, 8).notes == notes
 
 
-def test_a_step_of_training_has_a_peak() -> None:
-    for model in (Models.GPT2, Models.BERT_Base, Models.Mixtral_8x7B):
-        graph_of_step = language_graph(model, 128, all_logits=True)
-        step = TrainingStep(graph_of_step, batch_size=2, element_bytes=2, states=2)
-        assert step.held("gradients") == 2 * model.parameter_count
-        # Weights, two states; somewhere on the way back gradients of all.
-        assert 3 * 2 * model.parameter_count < step.peak.total < math.inf
-
-
-def test_work_on_a_deep_model_grows_with_its_layers_only() -> None:
-    """Twice the layers of Llama 3 70B take twice the calls, and not four times."""
-
-    def calls(layers: int) -> int:
-        model, count = replace(Models.Llama3_70B, layers=layers), 0
-
-        def count_one(frame: Any, event: str, argument: Any) -> None:
-            nonlocal count
-            count += event == "call"
-
-        before = sys.getprofile()
-        sys.setprofile(count_one)
-        language_graph(model, 2048)
-        sys.setprofile(before)
-        return count
-
-    calls(20)  # what is found once and kept
-    assert calls(80) == pytest.approx(2 * calls(40), rel=0.05)
-
-
 def test_tokens_that_cannot_be() -> None:
-    for tokens, why in (
-        (0, "tokens = 0 is not within the context of GPT-2 .*: give 1 to 1,024"),
-        (1025, "tokens = 1,025 is not within the context"),
-        (-3, "tokens = -3 is not within"),
-        (1.5, "tokens must be a whole number such as 2048, not 1.5"),
-        (True, "tokens must be a whole number"),
-        ("512", "tokens must be a whole number"),
-    ):
-        with pytest.raises(InvalidValueError, match=why):
-            language_graph(Models.GPT2, tokens)
+    def ask(tokens: Any) -> Graph:
+        return language_graph(Models.GPT2, tokens)
+
+    assert answered(ask, "graph_tokens") == []
 
 
 def test_one_function_for_all_models() -> None:

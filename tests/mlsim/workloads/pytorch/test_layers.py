@@ -13,6 +13,8 @@ from torch import nn  # noqa: E402
 from mlsim import Engine, Hardware  # noqa: E402
 from mlsim.workloads.graph import Graph, Node  # noqa: E402
 from mlsim.workloads.pytorch import is_module, load_module, read_module  # noqa: E402
+from mlsim.workloads.pytorch.products import visible  # noqa: E402
+from mlsim.workloads.pytorch.shell import keeps_values  # noqa: E402
 
 
 def only(graph: Graph) -> Node:
@@ -35,80 +37,89 @@ def of(forward: Any, **parts: Any) -> nn.Module:
     return Made()
 
 
-@pytest.mark.parametrize(
-    ("layer", "shape", "out", "done", "weights"),
-    [
-        (nn.Conv2d(3, 8, 3), (3, 10, 10), (8, 8, 8), 8 * 8 * 8 * 27, 8 * 27),
-        (nn.Conv2d(4, 8, 3, groups=2), (4, 5, 5), (8, 3, 3), 8 * 9 * 18, 8 * 18),
-        (nn.Conv2d(4, 4, 3, groups=4, padding=1), (4, 6, 6), (4, 6, 6), 4 * 36 * 9, 36),
-        (nn.Conv2d(2, 3, 3, dilation=2), (2, 9, 9), (3, 5, 5), 3 * 25 * 18, 54),
-        (nn.Conv1d(3, 4, 5, stride=2), (3, 21), (4, 9), 4 * 9 * 15, 60),
-        (nn.Conv3d(1, 2, 2), (1, 3, 3, 3), (2, 2, 2, 2), 16 * 8, 16),
-        # Each of the 3 x 25 inputs goes into 2 windows of 4.
-        (nn.ConvTranspose2d(3, 2, 2, stride=2), (3, 5, 5), (2, 10, 10), 75 * 2 * 4, 24),
-        (nn.ConvTranspose1d(4, 6, 3, groups=2), (4, 7), (6, 9), 28 * 3 * 3, 36),
-        (nn.Linear(7, 5), (7,), (5,), 35, 35),
-        (nn.Linear(7, 5), (3, 7), (3, 5), 105, 35),
-    ],
-)
-def test_a_product_is_counted_by_hand(
-    layer: nn.Module, shape: tuple, out: tuple, done: int, weights: int
-) -> None:
-    node = only(read_module(layer, shape=shape))
-    assert (node.shape, node.multiply_adds, node.weights) == (out, done, weights)
-    assert node.biases == layer.bias.numel()
+# A layer, its input and output, its multiply-adds, and its weights.
+PRODUCTS: list[Any] = [
+    (nn.Conv2d(3, 8, 3), (3, 10, 10), (8, 8, 8), 8 * 8 * 8 * 27, 8 * 27),
+    (nn.Conv2d(4, 8, 3, groups=2), (4, 5, 5), (8, 3, 3), 8 * 9 * 18, 8 * 18),
+    (nn.Conv2d(4, 4, 3, groups=4, padding=1), (4, 6, 6), (4, 6, 6), 4 * 36 * 9, 36),
+    (nn.Conv2d(2, 3, 3, dilation=2), (2, 9, 9), (3, 5, 5), 3 * 25 * 18, 54),
+    (nn.Conv1d(3, 4, 5, stride=2), (3, 21), (4, 9), 4 * 9 * 15, 60),
+    (nn.Conv3d(1, 2, 2), (1, 3, 3, 3), (2, 2, 2, 2), 16 * 8, 16),
+    # Each of the 3 x 25 inputs goes into 2 windows of 4.
+    (nn.ConvTranspose2d(3, 2, 2, stride=2), (3, 5, 5), (2, 10, 10), 75 * 2 * 4, 24),
+    (nn.ConvTranspose1d(4, 6, 3, groups=2), (4, 7), (6, 9), 28 * 3 * 3, 36),
+    (nn.Linear(7, 5), (7,), (5,), 35, 35),
+    (nn.Linear(7, 5), (3, 7), (3, 5), 105, 35),
+]
 
 
-@pytest.mark.parametrize(
-    ("layer", "matrices"),
-    [
+def test_a_product_is_counted_by_hand() -> None:
+    for layer, shape, out, done, weights in PRODUCTS:
+        node = only(read_module(layer, shape=shape))
+        assert (node.shape, node.multiply_adds, node.weights) == (out, done, weights), layer
+        assert node.biases == layer.bias.numel()
+
+
+def test_a_recurrent_layer_uses_its_matrices_once_a_step() -> None:
+    both = nn.LSTM(3, 5, num_layers=2, bidirectional=True, batch_first=True)
+    for layer, matrices in {
         # Four gates of 5, which read 3 inputs and 5 states.
-        (nn.LSTM(3, 5, batch_first=True), 20 * 3 + 20 * 5),
-        (nn.GRU(3, 5, batch_first=True), 15 * 3 + 15 * 5),
-        (nn.RNN(3, 5, batch_first=True), 5 * 3 + 5 * 5),
+        nn.LSTM(3, 5, batch_first=True): 20 * 3 + 20 * 5,
+        nn.GRU(3, 5, batch_first=True): 15 * 3 + 15 * 5,
+        nn.RNN(3, 5, batch_first=True): 5 * 3 + 5 * 5,
         # The second layer reads the 10 states of both directions of the first.
-        (
-            nn.LSTM(3, 5, num_layers=2, bidirectional=True, batch_first=True),
-            2 * (20 * 3 + 20 * 5) + 2 * (20 * 10 + 20 * 5),
-        ),
-    ],
-)
-def test_a_recurrent_layer_uses_its_matrices_once_a_step(layer: nn.Module, matrices: int) -> None:
-    graph = read_module(layer, shape=(11, 3))
-    (node,) = [each for each in graph if each.kind == "recurrent"]
-    assert node.weights == matrices
-    assert node.multiply_adds == 11 * matrices
-    assert graph.parameters == sum(each.numel() for each in layer.parameters())
+        both: 2 * (20 * 3 + 20 * 5) + 2 * (20 * 10 + 20 * 5),
+    }.items():
+        graph = read_module(layer, shape=(11, 3))
+        (node,) = [each for each in graph if each.kind == "recurrent"]
+        assert (node.weights, node.multiply_adds) == (matrices, 11 * matrices)
+        assert graph.parameters == sum(each.numel() for each in layer.parameters())
 
 
-@pytest.mark.parametrize(
-    ("layer", "shape", "kind", "function", "parameters"),
-    [
-        (nn.BatchNorm2d(4), (4, 3, 3), "batch norm", "", 8),
-        (nn.LayerNorm(6), (5, 6), "norm", "layer", 12),
-        (nn.GroupNorm(2, 4), (4, 3, 3), "norm", "group", 8),
-        (nn.InstanceNorm2d(4, affine=True), (4, 3, 3), "norm", "instance", 8),
-        (nn.RMSNorm(6), (5, 6), "norm", "rms", 6),
-        (nn.LocalResponseNorm(5), (4, 3, 3), "response norm", "", 0),
-        (nn.MaxPool2d(2), (4, 6, 6), "pooling", "max", 0),
-        (nn.AvgPool1d(2), (4, 6), "pooling", "mean", 0),
-        (nn.AdaptiveAvgPool2d(1), (4, 6, 6), "pooling", "mean", 0),
-        (nn.AdaptiveMaxPool1d(2), (4, 6), "pooling", "max", 0),
-        (nn.Softmax(-1), (5, 6), "softmax", "", 0),
-        (nn.PReLU(4), (4, 3, 3), "activation", "prelu", 4),
-        (nn.GLU(), (5, 6), "activation", "sigmoid, gated", 0),
-        (nn.Hardtanh(0, 6), (4,), "activation", "relu6", 0),
-        (nn.Upsample(scale_factor=2), (4, 3, 3), "resampling", "nearest2d", 0),
-        (nn.ZeroPad2d(1), (4, 3, 3), "other", "pad", 0),
-    ],
-)
-def test_what_is_no_product_is_named(
-    layer: nn.Module, shape: tuple, kind: str, function: str, parameters: int
-) -> None:
-    graph = read_module(layer, shape=shape)
-    node = only(graph)
-    assert (node.kind, node.function, node.parameters) == (kind, function, parameters)
-    assert node.multiply_adds == 0
+# A layer, its input, and what its node is: kind, function, parameters.
+OTHERS: list[Any] = [
+    (nn.BatchNorm2d(4), (4, 3, 3), "batch norm", "", 8),
+    (nn.LayerNorm(6), (5, 6), "norm", "layer", 12),
+    (nn.GroupNorm(2, 4), (4, 3, 3), "norm", "group", 8),
+    (nn.InstanceNorm2d(4, affine=True), (4, 3, 3), "norm", "instance", 8),
+    (nn.RMSNorm(6), (5, 6), "norm", "rms", 6),
+    (nn.LocalResponseNorm(5), (4, 3, 3), "response norm", "", 0),
+    (nn.MaxPool2d(2), (4, 6, 6), "pooling", "max", 0),
+    (nn.AvgPool1d(2), (4, 6), "pooling", "mean", 0),
+    (nn.AdaptiveAvgPool2d(1), (4, 6, 6), "pooling", "mean", 0),
+    (nn.AdaptiveMaxPool1d(2), (4, 6), "pooling", "max", 0),
+    (nn.Softmax(-1), (5, 6), "softmax", "", 0),
+    (nn.PReLU(4), (4, 3, 3), "activation", "prelu", 4),
+    (nn.GLU(), (5, 6), "activation", "sigmoid, gated", 0),
+    (nn.Hardtanh(0, 6), (4,), "activation", "relu6", 0),
+    (nn.Upsample(scale_factor=2), (4, 3, 3), "resampling", "nearest2d", 0),
+    (nn.ZeroPad2d(1), (4, 3, 3), "other", "pad", 0),
+    (nn.LogSoftmax(-1), (5, 6), "softmax", "log", 0),
+    (of(lambda self, x: x.amax(-1)), (5, 6), "pooling", "max", 0),
+    (of(lambda self, x: x.argmax(-1)), (5, 6), "other", "argmax", 0),
+    (of(lambda self, x: x.std(-1)), (5, 6), "other", "std", 0),
+    (of(lambda self, x: x.logsumexp(-1)), (5, 6), "other", "logsumexp", 0),
+    (of(lambda self, x: x.roll(1, -1)), (5, 6), "other", "roll", 0),
+    (of(lambda self, x: x[:, [0, 2]]), (5, 6), "other", "index", 0),
+    (of(lambda self, x: x[:, torch.tensor([True, False])]), (2, 6), "other", "index", 0),
+]
+
+
+def test_what_is_no_product_is_named() -> None:
+    for layer, shape, *told in OTHERS:
+        node = only(read_module(layer, shape=shape))
+        assert [node.kind, node.function, node.parameters] == told, layer
+        assert node.multiply_adds == 0
+    # How many numbers each maximum or mean is of.
+    for layer, window in (
+        (nn.MaxPool2d((2, 3)), 6),
+        (nn.AvgPool1d(2), 2),
+        (nn.AdaptiveAvgPool2d((1, 2)), 6 * 3),
+        (nn.AdaptiveMaxPool1d(2), 3),
+        (of(lambda self, x: x.mean((-1, -2))), 36),
+    ):
+        shape = (4, 6) if "1d" in str(layer) else (4, 6, 6)
+        assert only(read_module(layer, shape=shape)).window == window, layer
 
 
 def test_a_table_is_read_in_rows_and_a_shared_one_counted_once() -> None:
@@ -128,17 +139,42 @@ def test_a_table_is_read_in_rows_and_a_shared_one_counted_once() -> None:
     assert (bag.read, bag.shape, bag.table) == (40, (8,), 800)
 
 
-@pytest.mark.parametrize(
-    "forward",
-    [
+def test_a_product_of_two_inputs() -> None:
+    for forward in (
         lambda self, x: x @ x.transpose(-1, -2),
         lambda self, x: torch.bmm(x, x.mT),
         lambda self, x: torch.einsum("bik,bjk->bij", x, x),
-    ],
-)
-def test_a_product_of_two_inputs(forward: Any) -> None:
-    node = only(read_module(of(forward), shape=(5, 7)))
-    assert (node.kind, node.multiply_adds, node.shape) == ("product", 5 * 5 * 7, (5, 5))
+    ):
+        node = only(read_module(of(forward), shape=(5, 7)))
+        assert (node.kind, node.multiply_adds, node.shape) == ("product", 5 * 5 * 7, (5, 5))
+        assert (node.window, node.outputs) == (7, 5)
+    both = of(lambda self, x: self.form(x, x), form=nn.Bilinear(6, 6, 5))
+    node = only(read_module(both, shape=(2, 6)))
+    assert (node.multiply_adds, node.weights, node.biases) == (2 * 5 * (36 + 6), 5 * 36, 5)
+
+
+def test_few_queries_look_at_many_keys() -> None:
+    """Three queries and five keys, 7 wide, with values of 2: the first sees one, the last three."""
+    attend = nn.functional.scaled_dot_product_attention
+    node = only(
+        read_module(
+            of(lambda self, x: attend(x[:, :3], x, x[..., :2], is_causal=True)), shape=(5, 7)
+        )
+    )
+    assert (node.function, node.kept_bytes) == ("causal", 4 * 3)
+    assert (node.multiply_adds, node.masked_multiply_adds) == (6 * 9, 9 * 9)
+    shown = torch.ones(3, 5, dtype=torch.bool)
+    added = torch.zeros(2, 1, 5)
+    added[..., 3:] = float("-inf")
+    for mask, causal, seen in (
+        (None, True, (6, True)),
+        (None, False, (15, False)),
+        (shown, False, (15, False)),
+        (shown.tril(1), False, (2 + 3 + 4, True)),
+        (added, False, (3 * 3, True)),
+    ):
+        assert visible(3, 5, mask, causal=causal) == seen
+    assert visible(5, 3, None, causal=True) == (1 + 2 + 3 + 3 + 3, True)
 
 
 def test_attention_of_pytorch_in_its_two_ways() -> None:
@@ -160,14 +196,28 @@ def test_attention_of_pytorch_in_its_two_ways() -> None:
 
 
 def test_a_mask_that_hides_the_future_is_seen_by_its_numbers() -> None:
+    hidden = torch.ones(5, 5, dtype=torch.bool).triu(1)
+
     def forward(self: nn.Module, x: torch.Tensor) -> torch.Tensor:
-        hidden = torch.ones(5, 5, dtype=torch.bool).triu(1)
         scores = (x @ x.mT / 3).masked_fill(hidden, float("-inf"))
         return nn.functional.softmax(scores, -1) @ x
 
-    node = only(read_module(of(forward), shape=(5, 7)))
-    assert (node.kind, node.function) == ("attention", "causal, written out")
-    assert (node.multiply_adds, node.masked_multiply_adds) == (15 * 14, 10 * 14)
+    def learned(self: nn.Module, x: torch.Tensor) -> torch.Tensor:
+        places = self.bias + torch.zeros(5, 5).masked_fill(hidden, float("-inf"))
+        return nn.functional.softmax(x @ x.mT + places, -1) @ x
+
+    for module in (of(forward), of(learned, bias=nn.Parameter(torch.zeros(5, 5)))):
+        node = only(read_module(module, shape=(5, 7)))
+        assert (node.kind, node.function) == ("attention", "causal, written out")
+        assert (node.multiply_adds, node.masked_multiply_adds) == (15 * 14, 10 * 14)
+    # The probabilities of all pairs are kept; a product has no outputs of its own in it.
+    assert (node.kept_bytes, node.outputs, node.window) == (4 * 25, 0, 0)
+    # Probabilities on the right of a product, or scores that others read, are no attention.
+    for plain in (
+        lambda self, x: x.mT @ (x @ x.mT / 3).softmax(-1),
+        lambda self, x: (scores := x @ x.mT).softmax(-1) @ x + scores.sum(),
+    ):
+        assert "attention" not in [each.kind for each in read_module(of(plain), shape=(5, 7))]
 
 
 def test_names_are_paths_with_what_follows() -> None:
@@ -178,6 +228,38 @@ def test_names_are_paths_with_what_follows() -> None:
     )
     names = [node.name for node in read_module(module, shape=(4,))]
     assert names == ["input", "one", "two.0", "two.1", "one_add", "one_relu"]
+    twice = of(lambda self, x: self.one(x) + x + x * x, one=nn.Linear(4, 4))
+    names = [node.name for node in read_module(twice, shape=(4,))]
+    assert names == ["input", "one", "one_add", "input_multiply", "one_add_2"]
+    block = of(lambda self, x: self.inner(x.relu()), inner=nn.Linear(4, 4))
+    names = [node.name for node in read_module(nn.Sequential(block), shape=(4,))]
+    assert names == ["input", "0_relu", "0.inner"]
+
+
+def test_a_norm_or_a_function_that_is_written_out_is_one_layer() -> None:
+    def normed(x: torch.Tensor) -> torch.Tensor:
+        return x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-6)
+
+    def centred(self: Any, x: torch.Tensor) -> torch.Tensor:
+        return normed(x - x.mean(-1, keepdim=True)) * self.weight + self.bias
+
+    for name, forward, learned, told in (
+        ("OwnNorm", lambda self, x: normed(x) * self.weight, ["weight"], ("norm", "rms", 6)),
+        ("OwnNorm", centred, ["weight", "bias"], ("norm", "layer", 12)),
+        # What a sigmoid or a cut put out is kept within; a tanh's is the result.
+        ("QuickGELU", lambda self, x: x * (1.7 * x).sigmoid(), [], ("activation", "gelu", 30)),
+        ("SquaredCut", lambda self, x: x.relu() ** 2, [], ("activation", "squared_cut", 30)),
+        ("ScaledTanh", lambda self, x: (1.7 * x).tanh(), [], ("activation", "tanh", 0)),
+    ):
+        module = type(name, (nn.Module,), {"forward": forward})()
+        for each in learned:
+            module.register_parameter(each, nn.Parameter(torch.ones(6)))
+        node = only(read_module(nn.Sequential(module), shape=(5, 6)))
+        held = node.parameters if learned else node.kept_bytes / 4
+        assert (node.kind, node.function, held) == told
+        assert (node.shape, node.window) == ((5, 6), 0)
+    # Nothing but its name tells a norm from what else a row's figures do.
+    assert only(read_module(of(lambda self, x: normed(x)), shape=(5, 6))).function == "by row"
 
 
 def test_a_part_of_a_tensor_is_read_in_part_and_written_over_in_place() -> None:
@@ -245,6 +327,15 @@ def test_a_module_stays_as_it_was() -> None:
     assert torch.is_grad_enabled()
 
 
+def test_only_small_whole_numbers_are_taken_along() -> None:
+    small, large = torch.zeros(3), torch.empty(2**22 + 1, dtype=torch.int8)
+    taken = {torch.bool: True, torch.int64: True, torch.float16: False, torch.complex64: False}
+    assert {kind: keeps_values(small.to(kind)) for kind in taken} == taken
+    assert keeps_values(large[1:])
+    assert not keeps_values(large)
+    assert not keeps_values(torch.zeros(3, dtype=torch.int64, device="meta"))
+
+
 def test_a_network_too_large_for_any_memory_is_read() -> None:
     with torch.device("meta"):
         module = nn.Sequential(*(nn.Linear(10**6, 10**6) for _ in range(10)))
@@ -257,6 +348,7 @@ def test_a_module_is_solved_like_any_model() -> None:
     profile = Engine.solve(model=network, hardware=Hardware.Cloud.A100, precision="fp16")
     assert profile.latency.to("s").magnitude > 2 * 4096**2 / 2.04e12
     assert network.flop_count == 2 * 4096**2
+    assert network.input.elements == 4096
     assert is_module(nn.Linear(1, 1))
     assert not is_module("resnet50")
     assert not is_module(nn.Linear)

@@ -35,7 +35,6 @@ UNUSED = {"googlenet": ("aux1", "aux2"), "inception_v3": ("AuxLogits",)}
 FILE = Path(__file__).parents[3] / "fixtures" / "small_transformers.json"
 TINY = json.loads(FILE.read_text(encoding="utf-8"))
 del TINY["about"]
-GROUPED = TINY["LlamaForCausalLM"]["sizes"]
 # The library has no other attention for these, or none at all.
 WRITTEN_OUT = {
     *("GPTJForCausalLM", "BloomForCausalLM", "Gemma2ForCausalLM", "MambaForCausalLM"),
@@ -105,52 +104,6 @@ def test_a_network_of_transformers(name: str) -> None:
     assert graph.parameters == held(module)
     assert flop(graph) == counted_flop(module, meta=False, **given)
     assert not graph.notes
-
-
-@pytest.mark.parametrize("name", ["BertModel", "MistralForCausalLM", "T5ForConditionalGeneration"])
-def test_attention_is_the_same_written_out_or_in_one(name: str) -> None:
-    """As many products of queries with keys, and as many of them hidden by a mask."""
-    found = []
-    for attention in ("sdpa", "eager"):
-        module, told, _ = tiny(name, attention)
-        graph = read_module(module, **told)
-        nodes = [node for node in graph if node.kind == "attention"]
-        assert nodes
-        found.append([(node.multiply_adds, node.masked_multiply_adds) for node in nodes])
-    assert found[0] == found[1]
-
-
-@pytest.mark.parametrize("kind", ["Mixtral", "Qwen3Moe"])
-def test_experts_are_counted_as_often_as_they_are_chosen(kind: str) -> None:
-    """Run with numbers, whichever experts they choose: as many products."""
-    sizes = {"num_local_experts": 4} if kind == "Mixtral" else {"num_experts": 4}
-    config = getattr(transformers, f"{kind}Config")(
-        **GROUPED, **sizes, num_experts_per_tok=2, moe_intermediate_size=32
-    )
-    config.use_cache = False
-    config._experts_implementation = "eager"
-    torch.manual_seed(17)
-    module = (
-        getattr(transformers, f"{kind}ForCausalLM")
-        ._from_config(config, attn_implementation="eager")
-        .eval()
-    )
-    graph = read_module(module, tokens=TOKENS)
-    words = torch.randint(0, 99, (1, TOKENS))
-    assert graph.parameters == held(module)
-    assert flop(graph) == counted_flop(module, meta=False, input_ids=words)
-    experts = [node for node in graph if node.kind == "experts"]
-    inner = 128 if kind == "Mixtral" else 32
-    # In each of two layers the gate's and the first matrix together, and the last one.
-    assert [node.multiply_adds for node in experts] == [
-        TOKENS * 2 * 2 * 64 * inner,
-        TOKENS * 2 * 64 * inner,
-    ] * 2
-    assert [node.weights for node in experts] == [4 * 2 * 64 * inner, 4 * 64 * inner] * 2
-    assert {node.chosen for node in experts} == {(2, 4)}
-    # What chooses by the scores of a router's matrix is a part of it.
-    assert sum(node.kind == "router" for node in graph) == 2
-    assert not any(node.function == "topk" for node in graph)
 
 
 @pytest.mark.parametrize("name", ["GPTJForCausalLM", "ViTModel"])

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from kept import text
 from language_modules import MODELS, WITHOUT, kernels
 from pytorch_parts import torchvision_models
 from zoo_modules import PICTURES, T5, WHISPER
@@ -56,41 +57,7 @@ def sampled() -> tuple[list[str], list[str]]:
 
 SOME, LANGUAGE = sampled()
 # Reads modules in a process that can reach neither the zoo nor any data file.
-ALONE = """
-import json, sys
-
-def watch(event, arguments):
-    if event == "import" and arguments[0].startswith("mlsim.zoo"):
-        raise ImportError("the zoo is out of reach")
-    if event == "open" and "mlsim/data/" in str(arguments[0]):
-        raise OSError("the zoo's data is out of reach")
-
-sys.addaudithook(watch)
-helpers, tokens, counts, networks, language = json.loads(sys.argv[1])
-sys.path.insert(0, helpers)
-from language_modules import MODELS, kernels, language_module, totals
-from zoo_modules import weightless, zoo_modules
-from mlsim.workloads.pytorch import load_module, read_module
-
-try:
-    import mlsim.zoo
-except ImportError:
-    pass
-else:
-    sys.exit("the zoo is not out of reach")
-modules, read = zoo_modules(), {}
-for name in networks:
-    build, given = modules[name]
-    network = load_module(weightless(build), **given)
-    rows = [[getattr(each, count) for count in counts] for each in network.operators]
-    print(json.dumps([name, [network.parameter_count, network.flop_count], rows]), flush=True)
-for name in language:
-    told = str(MODELS[name])
-    if told not in read:  # some releases have one architecture
-        graph = read_module(language_module(name), tokens=tokens)
-        read[told] = [totals(graph), kernels(graph)]
-    print(json.dumps([name, *read[told]]), flush=True)
-"""
+ALONE = text("modules_alone.py.txt")
 
 
 @pytest.fixture(scope="module")

@@ -30,8 +30,8 @@ class Interval:
 def digits(number: float) -> str:
     """Write a number to four digits, and no exponent where it is large.
 
-    >>> digits(1082990.0), digits(0.30004)
-    ('1,082,990', '0.3')
+    >>> digits(1082990.0), digits(10000.0), digits(0.30004)
+    ('1,082,990', '10,000', '0.3')
     """
     return f"{number:,.0f}" if abs(number) >= 1e4 else f"{number:,.4g}"
 

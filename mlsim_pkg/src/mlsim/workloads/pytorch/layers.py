@@ -208,7 +208,8 @@ def _reduction(recorder: Recorder, call: Call) -> None:
         _pointwise(recorder, call)
         return
     window = tensors[0].numel() // max(call.first.numel(), 1)
-    recorder.add(call, kind, call.name.removeprefix("a"), window=window)
+    name = call.name.removeprefix("a") if kind == "pooling" else call.name
+    recorder.add(call, kind, name, window=window)
 
 
 def _concatenation(recorder: Recorder, call: Call) -> None:
