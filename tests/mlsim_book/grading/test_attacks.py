@@ -173,7 +173,9 @@ def test_no_attack_gets_anything(school: Class) -> None:
         assert {p: p.read_bytes() for p in handed} == handed
         assert {p: p.read_bytes() for p in kept} == kept
         assert school.victim.poll() is None
-    assert wait_for(lambda: not running_notebooks(), 60)
+    # Gradings of another test end by themselves, and others begin.
+    left = running_notebooks()
+    assert wait_for(lambda: not left & running_notebooks(), 60)
     results = school.homework / "results"
     assert not [each for each in results.rglob("*") if not (each.is_file() or each.is_dir())]
 
