@@ -131,7 +131,7 @@ def test_holes_are_found_and_what_is_held_is_not(repository: Path, tmp_path: Pat
     assert "survived 3 tests: mlsim_pkg/src/mlsim/pots.py:20 (dropped term)" in said.stdout, (
         said.stdout
     )
-    assert said.stdout.endswith("All: 33% of 3 noticed\n")
+    assert "All: 33% of 3 noticed\nFor each that survived: " in said.stdout
     assert said.returncode == 1
     assert "learning" in said.stdout
     again = asked("pots", "-n", "9", "--seed", "1", "--least", "0.3")

@@ -418,6 +418,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
             ended += of_room
     share = sum(not each.survived for each in ended) / max(len(ended), 1)
     print(f"All: {share:.0%} of {len(ended)} noticed")
+    if share < 1:
+        print(
+            "For each that survived: in the room's tests, hold what it changes to a value worked by "
+            "hand. If nobody could see the change, say why in the pull request."
+        )
     return int(share < given.least)
 
 

@@ -168,8 +168,11 @@ def main(*words: str) -> int:
         print(*table(), sep="\n")
         return 0
     found = list(broken(rooms(), budgets()))
+    if not found:
+        print("Each room keeps its budget.")
+        return 0
     print(*found, sep="\n", file=sys.stderr)
-    return int(bool(found))
+    return 1
 
 
 if __name__ == "__main__":

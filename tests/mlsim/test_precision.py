@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import pytest
+import kept
+import refusals
 
-from mlsim.errors import UnknownNameError
 from mlsim.precision import PRECISIONS, by_default, in_groups, mixed, precision, recorded
 
 # Bytes of a value. TF32 is a way to compute: in memory its values are 32 bits. Of four bits some
@@ -16,37 +16,13 @@ BYTES |= {"nvfp4": 4.5 / 8, "mxfp4": 4.25 / 8, "fp4": 0.5, "int4": 0.5}
 def test_bytes_of_a_value() -> None:
     assert {name: each.bytes for name, each in PRECISIONS.items()} == BYTES
     assert precision(precision("fp8")) is precision("fp8")
-
-
-@pytest.mark.parametrize(("given", "nearest"), [("fp7", "fp8"), (16, "fp16"), ("bf17", "bf16")])
-def test_an_unknown_format_suggests_the_nearest(given: object, nearest: str) -> None:
-    with pytest.raises(UnknownNameError, match="no precision is called") as e:
-        precision(given)
-    assert repr(given) in str(e.value)
-    assert "There are: fp64, fp32, tf32, bf16, fp16, fp8, int8, nvfp4, mxfp4, fp4, int4." in str(
-        e.value
-    )
-    assert f"Did you mean {nearest!r}?" in str(e.value)
-
-
-WRITTEN = """
-fp64 FP64 float64 double torch.float64
-fp32 FP32 float32 float torch.float f32 single
-tf32 TF32 TensorFloat32
-bf16 BF16 bfloat16 torch.bfloat16 BFloat16 bfloat
-fp16 FP16 float16 half Half torch.half torch.float16 f16
-fp8 FP8 float8 fp8_e4m3 fp8_e5m2 torch.float8_e4m3fn float8_e5m2 f8 e4m3 e5m2
-int8 INT8 torch.int8 i8 s8
-int4 INT4 int-4 i4 s4
-nvfp4 NVFP4
-mxfp4 MXFP4
-"""
+    computed = {name: each.computes_as for name, each in PRECISIONS.items()}
+    assert computed == {name: name for name in BYTES} | {"nvfp4": "fp4", "mxfp4": "fp4"}
 
 
 def test_a_format_as_frameworks_and_people_write_it() -> None:
-    for name, *written in map(str.split, WRITTEN.strip().splitlines()):
-        for each in written:
-            assert precision(each) is PRECISIONS[name], each
+    for name, *written in map(str.split, kept.text("names_of_formats.txt").splitlines()):
+        assert {precision(each) for each in written} == {PRECISIONS[name]}, name
 
 
 def test_formats_in_groups_and_layers_by_hand() -> None:
@@ -66,24 +42,7 @@ def test_formats_in_groups_and_layers_by_hand() -> None:
     assert by_default("bf16", "bfloat16") == "bf16, since no other was given"
 
 
-@pytest.mark.parametrize("given", ["4bit", "16", "float17", "fp", "uint8", ""])
-def test_what_may_mean_several_formats_is_not_guessed(given: str) -> None:
-    with pytest.raises(UnknownNameError, match="no precision is called"):
-        precision(given)
-
-
-def test_a_data_file_has_one_way_to_write_a_format() -> None:
+def test_what_is_no_format_suggests_the_nearest_and_a_data_file_has_one_way_to_write_each() -> None:
+    assert refusals.answered(precision, "precisions") == []
     assert recorded("fp16") is precision("fp16")
-    with pytest.raises(UnknownNameError, match=r"'FP16'\. Did you mean 'fp16'"):
-        recorded("FP16")
-
-
-def test_a_format_with_shared_scales_computes_as_its_values_do() -> None:
-    assert precision("nvfp4").computes_as == precision("mxfp4").computes_as == "fp4"
-    assert precision("fp8").computes_as == "fp8"
-
-
-@pytest.mark.parametrize("given", [None, ["fp16"], True])
-def test_what_is_no_name_is_refused(given: object) -> None:
-    with pytest.raises(UnknownNameError, match="There are: fp64"):
-        precision(given)
+    assert refusals.answered(recorded, "precisions", "recorded") == []

@@ -7,10 +7,27 @@ import re
 from pathlib import Path
 from urllib.parse import unquote
 
+import kept
 import pytest
+import refusals
 
-from mlsim import Engine, Hardware, Models, System, measurements, serving_measurements, show
-from mlsim.errors import DoesNotFitError, InvalidValueError, UnitError, UnknownNameError
+from mlsim import (
+    Clusters,
+    Engine,
+    Hardware,
+    Models,
+    System,
+    Training,
+    failures,
+    measurements,
+    power_measurements,
+    prices,
+    published_runs,
+    serving_measurements,
+    show,
+    training_measurements,
+)
+from mlsim.errors import InvalidValueError, UnknownNameError
 from mlsim.hardware.measured_kernels import in_place
 from mlsim.solvers.serving.result_names import RESULTS
 from mlsim.values import quantity
@@ -35,20 +52,9 @@ def pair():
     return System("Two A100", A100, devices=2, link_bandwidth="300 GB/s")
 
 
-@pytest.mark.parametrize(
-    ("name", "unit", "form", "text"),
-    [
-        ("latency", "", "", "55.5 µs"),
-        ("latency", "us", ".1f", "55.5 µs"),
-        ("latency", "ms", ".3f", "0.055 ms"),
-        ("memory_bound_share", "%", ".0f", "84 %"),
-        ("throughput", "", "", "18,024"),
-        ("throughput", "", ",.1f", "18,023.7"),
-        ("total_flops", "GFLOP", ".2f", "8.18 GFLOP"),
-    ],
-)
-def test_a_result_is_printed_as_asked(profile, name, unit, form, text) -> None:
-    assert str(show(profile, name, unit=unit, form=form)) == text
+def test_a_result_is_printed_as_asked(profile) -> None:
+    for name, unit, form, text in kept.cases("shown.toml"):
+        assert str(show(profile, name, unit=unit, form=form)) == text
 
 
 def test_a_result_carries_its_derivation(profile) -> None:
@@ -91,35 +97,21 @@ def test_no_sentence_and_no_row_breaks_on_it(profile) -> None:
         assert set(re.findall(r"</?(\w+)", html)) == {"span", "button"} | several
 
 
-@pytest.mark.parametrize(
-    ("because", "shown"),
-    [
-        ("[@nvidia2022a100]", "[NVIDIA 2022]"),
-        ("as printed [@nvidia2022a100, section 2.1]", "as printed [NVIDIA 2022, section 2.1]"),
-        ("[see -@nvidia2022a100, p. 2; @williams2009roofline]",
-         "[see NVIDIA 2022, p. 2; Williams et al. 2009]"),
-        ("quoted as \\[\\@nvidia2022a100\\]", "quoted as [@nvidia2022a100]"),
-        ("of somebody@example.org [sic]", "of somebody@example.org [sic]"),
-    ],
-)  # fmt: skip
-def test_a_note_names_documents_and_says_which_they_are(because: str, shown: str) -> None:
-    html = show(3, "rows", because=because)._repr_html_()
-    note = html.partition(">rows = 3, ")[2].removesuffix("</span></span>")
-    cited = re.findall(r'data-cite="([^"]*)"', note)
-    assert re.sub("<[^>]*>", "", note) == shown
-    assert [f"[{each}]" for each in cited] == re.findall(r"(?<!\\)\[[^][]*@n[^][]*\]", because)
+def test_a_note_names_documents_and_says_which_they_are() -> None:
+    for because, shown in kept.cases("shown.toml", "notes"):
+        html = show(3, "rows", because=because)._repr_html_()
+        note = html.partition(">rows = 3, ")[2].removesuffix("</span></span>")
+        cited = re.findall(r'data-cite="([^"]*)"', note)
+        assert re.sub("<[^>]*>", "", note) == shown
+        assert [f"[{each}]" for each in cited] == re.findall(r"(?<!\\)\[[^][]*@n[^][]*\]", because)
 
 
-def test_two_notes_never_share_an_id(profile) -> None:
+def test_two_notes_never_share_an_id_and_a_program_gets_plain_data(profile) -> None:
     number = show(profile)
     first, second = (re.search(r'id="([^"]+)"', number._repr_html_())[1] for _ in range(2))
     assert first != second
-
-
-def test_for_a_program_it_is_plain_data(profile) -> None:
-    data = json.loads(json.dumps(show(profile).to_dict()))
-    assert data["unit"] == "s"
-    assert data["value"] == pytest.approx(55.48e-6, rel=1e-3)
+    data = json.loads(json.dumps(number.to_dict()))
+    assert (data["unit"], data["value"]) == ("s", pytest.approx(55.48e-6, rel=1e-3))
 
 
 def test_a_figure_names_its_document() -> None:
@@ -176,23 +168,7 @@ def test_figures_of_a_system(pair) -> None:
 
 
 def test_a_rate_both_ways_is_halved_in_the_open(tmp_path) -> None:
-    text = """key = "Pair"
-name = "Pair"
-device = "Cloud.A100"
-devices = 2
-topology = "switch"
-source = "nvidia2022a100"
-[link.bandwidth]
-value = 600
-unit = "GB/s"
-kind = "datasheet"
-source = "nvidia2022a100"
-where = "a table"
-quote = "600 GB/s"
-direction = "both ways"
-read = 2026-11-21
-"""
-    (tmp_path / "pair.toml").write_text(text, encoding="utf-8")
+    (tmp_path / "pair.toml").write_text(kept.text("pair_both_ways.toml"), encoding="utf-8")
     number = show(resolve.hardware(str(tmp_path / "pair.toml")), "device_bandwidth")
     assert number.si == 300e9
     assert "600 GB/s / 2 = 300 GB/s" in number.origin.how
@@ -242,52 +218,21 @@ def test_one_cell_of_a_sweep_can_be_opened() -> None:
     assert "NVIDIA T4" in number.origin.how
 
 
-@pytest.mark.parametrize(
-    ("ask", "error", "message"),
-    [
-        (lambda p: show(p, "latenci"), UnknownNameError, "latency"),
-        (lambda p: show(A100, "memory.bandwith"), UnknownNameError, "memory.bandwidth"),
-        (lambda p: show(Models.ResNet50, "params"), UnknownNameError, "parameters"),
-        (lambda p: show(Models.Llama3_8B, "params"), UnknownNameError, "parameters"),
-        (lambda p: show(Models.Llama3_8B, "inference_flops"), UnknownNameError, "parameters"),
-        (lambda p: show(Models.BERT_Base, "cache_bytes_per_token"), InvalidValueError, "encoder"),
-        (
-            lambda p: show(System("Two", A100, devices=2, link_bandwidth="1 GB/s"), "bandwidth"),
-            UnknownNameError,
-            "link.bandwidth",
-        ),
-        (lambda p: show(_served(), "latensy"), UnknownNameError, "no result of a service"),
-        (lambda p: show(_served(), "decode.latensy"), UnknownNameError, "latency"),
-        (lambda p: show(_served(batch_size=[1, 2])), InvalidValueError, "serving[0]"),
-        (
-            lambda p: show(_served(batch_size=[1, 2]).decode),
-            InvalidValueError,
-            "serving[0].decode",
-        ),
-        (lambda p: show(_served(model="Llama3_70B")), DoesNotFitError, "too much"),
-        (lambda p: show("55"), InvalidValueError, "not '55'"),
-        (lambda p: show(True), InvalidValueError, "not True"),
-        (lambda p: show(p, unit="GB"), UnitError, "GB"),
-        (
-            lambda p: show(Engine.solve(model="ResNet50", hardware="T4", batch_size=10**6)),
-            DoesNotFitError,
-            "too much",
-        ),
-        (
-            lambda p: show(Engine.solve(model="ResNet50", hardware="T4", batch_size=[1, 2])),
-            InvalidValueError,
-            "profile[0]",
-        ),
-    ],
-)
-def test_bad_input_is_no_number(profile, ask, error, message) -> None:
-    with pytest.raises(error) as raised:
-        ask(profile)
-    assert message in str(raised.value)
+def test_bad_input_is_no_number(profile, serving, pair) -> None:
+    served, network = ({"hardware": "T4", "model": each} for each in ("Llama3_8B", "ResNet50"))
+    two = Engine.serve(**served | {"hardware": A100}, batch_size=[1, 2])
+    there = {"profile": profile, "A100": A100, "pair": pair, "serving": serving, "two": two}
+    there |= {"two decoded": two.decode, "too much": Engine.serve(**served)}
+    there |= {"too many": Engine.solve(**network, batch_size=10**6)}
+    there |= {"profiles": Engine.solve(**network, batch_size=[1, 2])}
 
+    def ask(what: object, **given: str) -> object:
+        found = there.get(what, what) if isinstance(what, str) else what
+        return show(
+            getattr(Models, what[7:]) if f"{what}".startswith("Models.") else found, **given
+        )
 
-def _served(**given):
-    return Engine.serve(**{"model": "Llama3_8B", "hardware": A100, **given})
+    assert refusals.answered(ask, "shown") == []
 
 
 def test_a_number_of_your_own_says_because() -> None:
@@ -313,3 +258,63 @@ def test_a_row_whose_activations_stay_on_chip_is_solved_so_again() -> None:
     number = show(table.loc[0])
     assert number.si == pytest.approx(table.latency[0], rel=1e-12)
     assert number < Engine.solve(model="ResNet50", hardware="A100").latency
+
+
+@pytest.fixture(scope="module")
+def run() -> Training:
+    asked = {"model": "Llama3_8B", "hardware": "HGX_H100", "devices": 8, "global_batch": 64}
+    return Engine.train(**asked, shard="zero3", recompute="full", tokens=1e12)
+
+
+def test_a_run_shows_its_step(run: Training) -> None:
+    number = show(run)
+    assert number.si == run.value("step_time")
+    assert "training Llama 3.1 8B on 8 x NVIDIA H100" in number.origin.brief
+    assert "narayanan2021megatron" in number.origin.how
+    days = show(run, "training_time", unit="day", form=".0f")
+    assert str(days) == f"{run.value('training_time') / 86400:.0f} d"
+
+
+def test_a_footprint_shows_its_energy(run: Training) -> None:
+    found = Engine.footprint(run, grid="Germany", data_centre="Google", embodied=False)
+    carbon = show(found, "operational_carbon", unit="tCO2e", form=".2f")
+    assert str(carbon).endswith("tCO2e")
+    assert show(found).si == pytest.approx(found.value("facility_energy"))
+    assert "Germany" in show(found).origin.brief
+
+
+def test_a_range_is_shown_by_its_ends(run: Training) -> None:
+    found = Engine.footprint(run, grid="Germany", pue=(1.1, 1.3), embodied=False)
+    with pytest.raises(InvalidValueError, match=r"show\(footprint\.high, 'facility_energy'\)"):
+        show(found)
+    assert show(found.high).si == pytest.approx(show(found.low).si * 1.3 / 1.1)
+
+
+def test_published_rows_carry_their_words() -> None:
+    hours = next(row for row in published_runs() if row.metric == "device_hours")
+    number = show(hours)
+    assert f"[@{hours.source}]" in number.origin.brief
+    assert hours.quote[:10] in number.origin.how or "in these words" in number.origin.how
+    step = training_measurements(series="megatron_tab5")[0]
+    assert str(show(step)) == "1.42 s"
+    power = next(row for row in power_measurements() if row.metric == "device_power")
+    assert str(show(power)).endswith("W")
+    assert str(show(prices(device="A100", provider="Lambda")[0])) == "2.79 USD/h"
+
+
+def test_failures_and_clusters() -> None:
+    row = failures()[0]
+    assert str(show(row, "failures")) == "419"
+    assert show(row).si == pytest.approx(row.mean_time_to_failure.to("s").magnitude)
+    with pytest.raises(UnknownNameError, match="faults"):
+        show(row, "faults")
+    assert str(show(Clusters.Selene, "link.bandwidth")) == "200 Gb/s"
+    assert str(show(Clusters.Selene, "devices")) == f"{Clusters.Selene.devices:,}"
+    with pytest.raises(UnknownNameError, match=r"link\.bandwith"):
+        show(Clusters.Selene, "link.bandwith")
+
+
+def test_the_optimal_size_opens() -> None:
+    size = Engine.optimal_size(training_flops="5.88e23 FLOP")
+    assert float(show(size)) == pytest.approx(70e9)
+    assert "hoffmann2022training" in show(size, "optimal_tokens").origin.how

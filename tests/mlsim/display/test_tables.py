@@ -101,8 +101,10 @@ def test_rows_by_key_have_a_total_and_columns_print_shapes_and_units() -> None:
 
 
 def test_a_column_takes_a_cell_of_a_row_by_its_place() -> None:
-    made = table([("a", 1.25), ("b", 2.0)], [column(0, "Name"), column(1, "Value", form=".1f")])
-    assert list(made.rows) == [("a", "1.2"), ("b", "2.0")]
+    rows = [("a", 1.25, 12345), ("b", 2000, 2.5)]
+    value, count = column(1, "Value", form=".1f"), column(2, "Count")
+    made = table(rows, [column(0, "Name"), value, count])
+    assert list(made.rows) == [("a", "1.2", "12,345"), ("b", "2000.0", "2.5")]
     with pytest.raises(InvalidValueError, match="heading"):
         column(0)
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from kept import FIXTURES
 from refusals import answered
 
 from mlsim import Engine, Hardware, Models, Systems
@@ -60,6 +61,13 @@ def test_how_many_requests_are_followed(tmp_path: Path) -> None:
         found = Engine.load(**SMALL, **asked)
         assert len(found.loaded.requests) == followed, asked
         assert (found.steady is not None) == steady, asked
+    # What is drawn about a mean is cut to the 1,024 tokens of the context, prompts first.
+    drawn = Engine.load("GPT2", "H100", users=9, prompt_tokens=300, output_tokens=70)
+    prompts, answers = (
+        getattr(drawn.loaded.requests, name) for name in ("prompt_tokens", "output_tokens")
+    )
+    assert (prompts + answers).max() == 1024
+    assert (prompts.max(), answers.min()) == (1023, 1)
     path = tmp_path / "trace.csv"
     path.write_text("arrived,prompt_tokens,output_tokens\n0,20,5\n1,30,5\n2,40,5\n")
     assert len(Engine.load(**SMALL, trace=path).loaded.requests) == 3
@@ -87,6 +95,13 @@ def test_what_a_run_of_requests_is_asked() -> None:
     assert (rule.running_limit, rule.tokens_per_step) == (7, 900)
 
 
+def test_a_file_that_changes_between_two_questions_is_read_again(tmp_path: Path) -> None:
+    path, text = tmp_path / "config.json", (FIXTURES / "configs" / "gpt2.json").read_text("utf-8")
+    for layers in (12, 13):
+        path.write_text(text.replace('"n_layer": 12', f'"n_layer": {layers}'))
+        assert Engine.serve(model=f"{path}", hardware="H100").service.model.layers == layers
+
+
 def test_a_plan_rents_what_it_needs() -> None:
     """At 2 USD/h for a device; ten times the requests are as many copies or more."""
     few, many = (
@@ -105,6 +120,13 @@ def test_a_plan_rents_what_it_needs() -> None:
     service = Engine.serve("Llama3_8B", "MI300X", **asked).service
     matter = [bool(_mattering(service, 1.0, reading)) for reading in (0, 0.5, 0.95, 1)]
     assert matter == [True, True, False, False]
+    own, lent = (
+        Engine.plan("Llama3_8B", [each], rate=5, price="2 USD/h").best
+        for each in ("H100", "MI300X")
+    )
+    assert (own.loans, own.slower) == ((), 1)
+    assert lent.loans
+    assert lent.slower > 1
 
 
 def test_what_a_claim_leaves_open_is_in_its_favor() -> None:

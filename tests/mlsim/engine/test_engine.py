@@ -52,6 +52,12 @@ def test_a_run_and_a_service_have_the_defaults_of_their_doors() -> None:
     served, door = defaults(service), defaults(Engine.serve)
     for name in ("block_tokens", "chunk_tokens", "reserve", "estimate"):
         assert served[name] == door[name]
+    # What another door takes, too, it has from there, but for these.
+    others = {"load": "output_tokens", "plan": "output_tokens estimate"}
+    others |= {"fit": "tensor_parallel", "check_claim": "batch_size prompt_tokens"}
+    for name, own in others.items():
+        there = defaults(getattr(Engine, name))
+        assert {each for each in there.keys() & door if there[each] != door[each]} == {*own.split()}
 
 
 def test_a_room_has_no_other_names() -> None:

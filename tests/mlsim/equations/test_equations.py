@@ -8,10 +8,11 @@ import inspect
 import re
 from collections import Counter
 from collections.abc import Callable
-from itertools import accumulate
+from itertools import accumulate, product
 from pathlib import Path
 from typing import Any
 
+import kept
 import numpy as np
 import pint
 import pytest
@@ -22,8 +23,10 @@ import mlsim
 from mlsim import equations
 from mlsim.equations import EQUATIONS, Equation
 from mlsim.equations.functions import exceeds, floor, maximum, minimum, total
+from mlsim.equations.machines import power_ratio, speedup
 from mlsim.equations.registry import equation
 from mlsim.equations.symbols import expression, indexed, tex
+from mlsim.equations.tiles import operand_reads, tile_intensity
 from mlsim.errors import UnknownNameError
 from mlsim.quantities import term
 from mlsim.records.references import references
@@ -195,39 +198,16 @@ def test_examples_tell_every_term() -> None:
     assert not untold, "\n".join(["The examples hold with this change, too:", *untold])
 
 
-@pytest.mark.parametrize("name", ["bytes_moved", "roofline_time", "memory_required", "memory_free"])
-def test_what_adds_or_compares_refuses_another_dimension(name: str) -> None:
-    each = EQUATIONS[name]
-    good, bad = (quantity(2.0, term(each.inputs[0]).unit), quantity(2.0, "sample"))
-    with pytest.raises(pint.DimensionalityError):
-        each.function(good, bad)
+def test_what_adds_or_compares_refuses_another_dimension() -> None:
+    for each in ("bytes_moved", "roofline_time", "memory_required", "memory_free"):
+        good, bad = quantity(2.0, term(EQUATIONS[each].inputs[0]).unit), quantity(2.0, "sample")
+        with pytest.raises(pint.DimensionalityError):
+            EQUATIONS[each].function(good, bad)
 
 
-@pytest.mark.parametrize(
-    ("name", "formula"),
-    [
-        ("memory_time", r"t_\mathrm{mem} = \frac{D}{\beta}"),
-        ("flops", r"F = \phi \, m \, B"),
-        ("activation_bytes", r"D_a = b_a \, \left(a_\mathrm{in} + a_\mathrm{out}\right) \, B"),
-        ("bytes_moved", "D = D_w + D_a"),
-        ("memory_free", r"M_\mathrm{free} = M - M_\mathrm{req}"),
-        ("attainable_flops", r"P_\mathrm{att} = \min\left(I \, \beta,\, P_\mathrm{peak}\right)"),
-        ("roofline_time", r"t = \max\left(t_\mathrm{comp},\, t_\mathrm{mem}\right)"),
-        (
-            "operator_memory_bound_time",
-            r"t_\mathrm{mb} = t \, \left[t_\mathrm{mem} > t_\mathrm{comp}\right]",
-        ),
-        ("latency", r"T = \sum_i n_i\, t_i"),
-        ("total_memory_time", r"T_\mathrm{mem} = \sum_i n_i\, t_{\mathrm{mem},i}"),
-        ("throughput", r"R = \frac{B}{T}"),
-        (
-            "multiply_adds",
-            r"m = \frac{H_\mathrm{out}^{2} \, C_\mathrm{out} \, K^{2} \, C_\mathrm{in}}{G}",
-        ),
-    ],
-)
-def test_a_formula_keeps_the_order_of_its_source(name: str, formula: str) -> None:
-    assert tex(EQUATIONS[name]) == formula
+def test_a_formula_keeps_the_order_of_its_source() -> None:
+    formulas = dict(kept.cases("formulas.toml"))
+    assert {name: tex(EQUATIONS[name]) for name in formulas} == formulas
 
 
 def test_one_quantity_has_one_equation_in_a_solver() -> None:
@@ -277,53 +257,14 @@ def test_every_equation_is_used() -> None:
     assert unused - set(ONCE) == {"alternating_throughput"}
 
 
-COMPLETE = """Time of an operator.
-
-Valid for an operator.
-
->>> {name}(2.0)
-2.0
-"""
-
-
-@pytest.mark.parametrize(
-    ("name", "argument", "yields", "docstring", "words"),
-    [
-        (
-            "misspelt",
-            "compute_tim",
-            "roofline_time",
-            COMPLETE,
-            r"'compute_tim'\. Did you mean 'compute_time'\? .*add a row",
-        ),
-        ("roofline_tme", "compute_time", None, COMPLETE, "Did you mean 'roofline_time'"),
-        ("memory_time", "bytes_moved", None, COMPLETE, "two equations are called memory_time"),
-        ("bare", "compute_time", "latency", None, 'first line .*; and a .*"Valid".*>>> bare'),
-        (
-            "nowhere_valid",
-            "compute_time",
-            "latency",
-            COMPLETE.replace("Valid", "It holds"),
-            'docstring needs a sentence on a line of its own that begins with "Valid"',
-        ),
-        (
-            "not_worked",
-            "compute_time",
-            "latency",
-            COMPLETE.replace(">>>", ""),
-            r"docstring needs a worked example, such as >>> not_worked\(",
-        ),
-    ],
-)
-def test_registering_refuses_with_advice(
-    name: str, argument: str, yields: str | None, docstring: str | None, words: str
-) -> None:
+def test_registering_refuses_with_advice() -> None:
     before = dict(EQUATIONS)
-    space: dict[str, Any] = {}
-    exec(f"def {name}({argument}): return {argument}", space)
-    space[name].__doc__ = docstring and docstring.format(name=name)
-    with pytest.raises((UnknownNameError, ValueError), match=words):
-        equation(source="williams2009roofline", yields=yields)(space[name])
+    for name, argument, yields, docstring, words in kept.cases("registering.toml"):
+        space: dict[str, Any] = {}
+        exec(f"def {name}({argument}): return {argument}", space)
+        space[name].__doc__ = docstring or None
+        with pytest.raises((UnknownNameError, ValueError), match=words):
+            equation(source="williams2009roofline", yields=yields or None)(space[name])
     assert before == EQUATIONS
 
 
@@ -337,6 +278,28 @@ def test_conv1_of_resnet_by_hand() -> None:
     # 112 * 112 = 12,544 pixels x 64 channels x 7 * 7 * 3 = 147 inputs each.
     assert EQUATIONS["multiply_adds"](112, 64, 7, 3, 1) == 12_544 * 64 * 147 == 118_013_952
     assert EQUATIONS["parameters"](7, 3, 64, 1) == 147 * 64 == 9_408
+
+
+# What they say of tiles and of clocks, in another way.
+
+
+def test_reads_are_those_that_loops_make_and_intensity_is_work_over_them() -> None:
+    """Counted in a loop over tiles, each of which loads a tile of both inputs."""
+    rows, columns, depth = 8, 16, 24
+    for tile in (1, 2, 4, 8):
+        loops = product(*(range(0, side, tile) for side in (rows, columns, depth)))
+        reads = sum(2 * tile * tile for _ in loops)
+        assert operand_reads(rows, columns, depth, tile) == reads
+        assert tile_intensity(tile, 2.0) == 2 * rows * columns * depth / (2.0 * reads)
+
+
+def test_a_speedup_is_within_both_limits_and_half_the_size_takes_a_quarter_of_the_power() -> None:
+    counts = np.array([1.0, 2.0, 16.0, 1024.0])
+    for share in (0.0, 0.3, 0.99):
+        gains = speedup(share, counts)
+        assert (np.diff(gains) >= 0).all()
+        assert (gains <= np.minimum(counts, 1 / (1 - share)) + 1e-9).all()
+    assert power_ratio(0.5, 0.5, 1 / 0.5) == pytest.approx(0.25)
 
 
 # The functions that equations may use.

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mlsim.equations import EQUATIONS, graph, plan
+from mlsim.equations import EQUATIONS, functions, graph, plan
 from mlsim.equations.graph import Line, Plan, fold
-from mlsim.equations.inline import inlined
+from mlsim.equations.inline import inlined, library
 
 COLUMN = np.array([[1.0], [2.0], [4.0]])
 KNOWN = {
@@ -77,6 +77,15 @@ def test_a_line_adds_up_over_operators() -> None:
     assert (5.0 - Line(2.0, 3.0)).slope == -3.0
 
 
+def test_the_constant_of_a_line_is_added_whatever_it_is() -> None:
+    known, moves = ["weight_bytes", "activation_bytes"], [EQUATIONS["bytes_moved"]]
+    found = plan(moves, known, ["bytes_moved"])
+    for weights in (0.0, 1.0, 5.0, np.array([0.0, 3.0]), np.array([1.0, 1.0])):
+        run = fold(found, {"weight_bytes": weights}, ["activation_bytes"])
+        for moved in (7.0, np.array([2.0, 3.0])):
+            assert np.all(run({"activation_bytes": moved})["bytes_moved"] == weights + moved)
+
+
 @pytest.mark.parametrize(
     "no_line",
     [
@@ -131,6 +140,12 @@ def test_equations_written_into_one_another_give_what_they_gave(
     whole = found.run({**known, **changing})
     for name in found.wanted:
         np.testing.assert_array_equal(folded[name], np.asarray(whole[name], dtype=float))
+
+
+def test_functions_are_those_of_numpy_where_one_value_is_an_array() -> None:
+    assert library({"peak_flops": 2.0, "flops": COLUMN})["ceil"] is np.ceil
+    alone = library({"peak_flops": 2.0})
+    assert (alone["ceil"], type(alone["number"](2.0))) == (functions.ceil, float)
 
 
 def test_what_is_fixed_or_a_line_and_wanted_is_returned(monkeypatch: pytest.MonkeyPatch) -> None:

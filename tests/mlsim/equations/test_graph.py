@@ -25,11 +25,8 @@ def test_steps_come_after_their_inputs() -> None:
         ready.add(step.yields)
 
 
-def test_only_what_is_needed_is_computed() -> None:
+def test_only_what_is_needed_and_not_known_is_computed() -> None:
     assert names(plan(ALL, OPERATOR, ["ridge_point"])) == ["ridge_point"]
-
-
-def test_what_is_known_needs_no_equation() -> None:
     assert names(plan(ALL, [*OPERATOR, "latency"], ["latency"])) == []
 
 
@@ -46,10 +43,6 @@ def test_what_cannot_be_reached_is_named() -> None:
     with pytest.raises(UnreachableError, match="memory_time can't be computed: nothing gives") as e:
         plan(ALL, ["bytes_moved"], ["memory_time"])
     assert "memory_bandwidth. Give it" in str(e.value)
-
-
-def test_a_plan_is_made_once() -> None:
-    assert plan(ALL, OPERATOR, ["roofline_time"]) is plan(ALL, OPERATOR, ["roofline_time"])
 
 
 def test_lists_are_mapped_row_by_row() -> None:

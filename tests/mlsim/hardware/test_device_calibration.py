@@ -44,6 +44,8 @@ from mlsim.hardware.measured_kernels import (
 from mlsim.hardware.measured_shares import filled, tiling
 from mlsim.hardware.relatives import (
     FILE as RELATIVES,
+    LIBRARY,
+    MEMORY,
     NOBODY,
     Relatives,
     _memory,
@@ -328,6 +330,17 @@ def test_who_lends_is_of_one_kind_and_of_about_its_years() -> None:
     # Of 2017, nobody of whom streams are on record is nearer than a year.
     titan = relatives("Workstation.TitanV", ["Cloud.A100", "Cloud.H100"])
     assert titan == Relatives("class", ("Cloud.A100",))
+    # A library's class is everybody of any; a memory is lent to its own kind alone.
+    near, far = ["Cloud.A100", "Workstation.M1"], ["Workstation.M1", "Cloud.A10"]
+    for key, measured, kind, level, keys in (
+        ("Cloud.A100_40GB", near, LIBRARY, "sibling", {"Cloud.A100"}),
+        ("Cloud.TPUv4", near, LIBRARY, "class", {*near}),
+        ("Cloud.TPUv4", near, MEMORY, "class", {"Cloud.A100"}),
+    ):
+        found = relatives(key, measured, kind)
+        assert found == Relatives(level, tuple(sorted(keys))), (key, kind)
+    assert relatives("Cloud.A100", far, MEMORY) is None
+    assert relatives("Wafer.WSE3", near, LIBRARY) is None
 
 
 def test_loans_are_scored_by_letting_nobody_nearer_lend() -> None:
@@ -354,6 +367,31 @@ def test_cores_must_be_whole(tmp_path: Path) -> None:
     path.write_text(source.replace("[cores]\nvalue = 108", "[cores]\nvalue = 107.5"), "utf-8")
     with pytest.raises(DataFileError, match=r"chip\.toml:\d+: cores must be a whole number"):
         load_device(path)
+
+
+def test_figures_of_a_file_and_what_each_is_measured_in(tmp_path: Path) -> None:
+    """What is no such figure, or in another unit, is refused."""
+    source = Path(FOLDER.parents[1] / "hardware" / "a100_sxm_80gb.toml").read_text("utf-8")
+    path = tmp_path / "chip.toml"
+    rest = 'kind = "estimate"\nsource = "nvidia2022a100"\nwhere = "x"\nquote = "7"\n'
+    rest += 'read = 2026-11-21\nnote = "An estimate."\n'
+
+    def load_with(name: str, unit: str) -> Any:
+        path.write_text(f'{source}\n[{name}]\nvalue = 7\nunit = "{unit}"\n{rest}', "utf-8")
+        return load_device(path).figures[name]
+
+    for name, unit, si in (
+        *(("one_core.fp32", "GFLOP/s", 7e9), ("one_core.bandwidth", "GB/s", 7e9)),
+        *(("one_core.l1", "KiB", 7 * 2**10), ("one_core.l3_bandwidth", "GB/s", 7e9)),
+        *(("ceilings.fp64_no_fma", "GFLOP/s", 7e9), ("memory.l3", "MiB", 7 * 2**20)),
+        *(("memory.last_level", "MiB", 7 * 2**20), ("memory.l1_bandwidth", "GB/s", 7e9)),
+        *(("starts.call", "us", 7e-6), ("starts.kernel", "us", 7e-6)),
+        *(("disk.read", "GB/s", 7e9), ("disk.write", "GB/s", 7e9)),
+    ):
+        assert load_with(name, unit).si == pytest.approx(si), name
+        for wrong in ((name, "year"), (f"{name}_of_some", unit)):
+            with pytest.raises(DataFileError, match=r"chip\.toml:\d+: "):
+                load_with(*wrong)
 
 
 @pytest.mark.usefixtures("anew")

@@ -21,6 +21,7 @@ from mlsim.hardware.kernel_constants import (
     read,
 )
 from mlsim.hardware.kernel_times import PATHS, Rates, product_time
+from mlsim.hardware.measured_states import state_constants
 from mlsim.measured.shelf import shelf
 from mlsim.quantities import VOCABULARY
 
@@ -101,3 +102,11 @@ def test_a_broken_table_is_refused(tmp_path: Path) -> None:
             (tmp_path / f"{name}.csv").write_text(changed, "utf-8")
         with pytest.raises(DataFileError, match=words):
             read(tmp_path)
+
+
+def test_states_are_those_of_the_chip_or_nobodys() -> None:
+    """An RTX 4090 has the chip of an L40S; of no relative of an A100 were states measured."""
+    found = state_constants("Workstation.RTX4090", "vllm")
+    assert found is not None
+    assert (found[2].keys, found[2].level) == (("Cloud.L40S",), "sibling")
+    assert state_constants("Cloud.A100", "vllm") is None

@@ -338,3 +338,29 @@ def test_experts_are_whole_unless_they_are_said_to_be_sliced() -> None:
     asked = ("Cloud.H200", "vllm", "fp8", "fp8")
     assert expert_constants(*asked) == expert_constants(*asked, sliced=False)
     assert expert_constants(*asked) != expert_constants(*asked, sliced=True)
+
+
+def test_whose_experts_count() -> None:
+    """The engine's own, else the first that was measured; a path before an engine."""
+    for device, engine, wide, sliced, words in (
+        ("H100", "trtllm", "bf16", False, "bf16 of trtllm"),
+        ("H100", "sglang", "bf16", True, "bf16 of sglang"),
+        ("H100", "somebody", "bf16", False, "bf16 of vllm"),
+        ("H200", "vllm", "fp8", True, "fp8_block of trtllm"),
+        ("L40S", "sglang", "fp8", False, "fp8_block of vllm"),
+        ("RTXPRO6000_Server", "vllm", "fp8", False, "fp8_block of trtllm"),
+    ):
+        _, told, _ = expert_constants(f"Cloud.{device}", engine, wide, wide, sliced=sliced)
+        assert told.startswith(f"fitted to experts in {words}; "), (device, engine)
+    # Half of each of two siblings; of another class there are none.
+    lent, *own = (
+        expert_constants(f"Cloud.{each}", "vllm", "bf16", "bf16")
+        for each in ("H100_PCIe", "H100", "H200")
+    )
+    for name, value in lent[0].items():
+        assert value == pytest.approx(sum(each[0][name] for each in own) / 2)
+    assert expert_constants("Cloud.MI300X", "vllm", "bf16", "bf16") is None
+    assert expert_constants("Cloud.A100", "vllm", "fp8", "fp8") is None
+    # A program's own path goes before that of its formats.
+    found = expert_constants("Cloud.H100", "vllm", "fp8", "fp8", "int4_weights")
+    assert "in int4_weights of vllm" in found[1]

@@ -75,6 +75,12 @@ def test_attention_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
     pairs = 2**20 * (512 / (0.5 * device.compute.figure("bf16").si) + 1e-13)
     moved = 4 * 2 * 1024 * 128 / device.bandwidth_si
     assert found.seconds == pytest.approx(pairs + 8 * 1.32e-6 / 132 + moved, rel=1e-9)
+    # With a mask 1,025 x 1,026 / 2 pairs, and nine tiles; heads of 72 are computed as 96 in steps of 32.
+    constants["width_step"] = 32.0
+    found = attention_seconds(device, "fp16", 1025.0, 72.0, causal=True)
+    pairs = 1025 * 1026 / 2 * (4 * 96 / (0.5 * device.compute.figure("bf16").si) + 1e-13)
+    moved = 4 * 2 * 1025 * 72 / device.bandwidth_si
+    assert found.seconds == pytest.approx(pairs + 9 * 1.32e-6 / 132 + moved, rel=1e-9)
     # A named kernel reaches what published rows say.
     older, newer = (
         named_attention_seconds(device, "fp16", f"FlashAttention-{each}", 1e12) for each in (2, 3)

@@ -84,6 +84,11 @@ def test_three_by_three_by_hand() -> None:
     # The last row comes in first, and sinks: what rests in the first column while it loads.
     rests = [[row[0].rests for row in cycle.cells] for cycle in run.trace[:3]]
     assert rests == [[(2, 0), None, None], [(1, 0), (2, 0), None], [(0, 0), (1, 0), (2, 0)]]
+    # What rests as a result sinks out at the south once all is computed, a row a cycle.
+    run = multiply(*matrices(3, 3, 3), rows=3, columns=3, rest="outputs", trace=True)
+    assert [cycle.phase for cycle in run.trace] == ["compute"] * 7 + ["unload"] * 3
+    rests = [[row[0].rests for row in cycle.cells] for cycle in run.trace[-3:]]
+    assert rests == [[None, (0, 0), (1, 0)], [None, None, (0, 0)], [None] * 3]
 
 
 def test_what_lies_in_a_cell_is_of_the_matrix_that_rests() -> None:

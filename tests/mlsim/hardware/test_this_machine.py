@@ -102,6 +102,9 @@ def test_each_system_is_asked_in_its_way(monkeypatch: pytest.MonkeyPatch) -> Non
     for system, asked in (("darwin", "MAC"), ("linux", "LINUX"), ("win32", "LINUX")):
         monkeypatch.setattr("sys.platform", system)
         assert this_machine() == asked
+    for processor, vendor in (("arm64", "Apple"), ("x86_64", "unknown")):
+        monkeypatch.setattr("platform.machine", lambda processor=processor: processor)
+        assert mac_machine(lambda _: "").vendor == vendor
 
 
 def test_a_mac_has_the_caches_of_its_fast_cores() -> None:

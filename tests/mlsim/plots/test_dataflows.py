@@ -33,7 +33,17 @@ def test_cells_name_what_is_in_them(rest: str, cycle: int, first: tuple[str, ...
 
 def test_a_busy_cell_is_blue() -> None:
     run = multiply(INPUTS, WEIGHTS, rows=2, columns=2, trace=True)
-    boxes = plot_systolic(run, cycles=[3]).axes[0].patches
+    ax = plot_systolic(run, cycles=[3]).axes[0]
+    boxes = ax.patches
+    middles = [(round(p.get_x() + 0.46, 9), round(p.get_y() + 0.46, 9)) for p in boxes]
+    assert middles == [(0, 0), (1, 0), (0, -1), (1, -1)]
+    assert {(p.get_width(), p.get_height()) for p in boxes} == {(0.92, 0.92)}
+    assert (*ax.get_xlim(), *ax.get_ylim()) == pytest.approx((-0.55, 1.55, -1.55, 0.55))
+    for text in ax.texts:  # each word lies in its cell, what rests first and bold
+        cell, part = text.get_gid().split("-text-")
+        row, column = map(int, cell.split("-")[-2:])
+        assert (text.get_position()[0], round(text.get_position()[1])) == (column, -row)
+        assert (text.get_weight() == "bold") == (part == "0" and text.get_text()[0] == "w")
     fills = [to_hex(box.get_facecolor()) for box in boxes]
     assert fills.count("#56b4e9") == run.trace[2].busy == 1
 
@@ -56,6 +66,11 @@ def test_a_loader_has_a_row_for_each_worker_and_the_device() -> None:
     ]
     rows = data_of(figure)
     assert len(rows) == 12
+    places = {"worker 1": 0, "worker 2": 1, "device": 2}
+    bars = [(p.get_y() + 0.4, p.get_x(), p.get_x() + p.get_width()) for p in ax.patches]
+    assert bars == [(places[r["Who"]], r["Start (s)"], r["End (s)"]) for r in rows]
+    assert [text.get_text() for text in ax.texts] == [str(row["Batch"]) for row in rows]
+    assert ax.get_ylim()[0] > ax.get_ylim()[1]
     assert rows[-1] == {
         "Who": "device",
         "Does": "computes",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from mlsim import plots
@@ -13,16 +14,19 @@ from mlsim.hardware.processor_trends import trend
 def test_moore_shows_each_year_and_its_line_goes_through_them() -> None:
     figure, ax = plots.plot_moore()
     drawn, line = (each.get_ydata() for each in ax.lines)
+    years = [row.year for row in trend("transistors")]
     assert list(drawn) == [row.most for row in trend("transistors")]
-    assert 0.1 < min(drawn / line) < 1 < max(drawn / line) < 10
+    assert [list(each.get_xdata()) for each in ax.lines] == [years, years]
+    # What is left of a fit has no slope and no height.
+    assert np.polyfit(years, np.log(drawn / line), 1) == pytest.approx([0, 0], abs=1e-6)
     assert "2.0 years" in ax.get_legend().get_texts()[0].get_text()
     assert plots.data_of(figure)[0] == {"Year": "1971", "Transistors": 2310.0}
 
 
 def test_dennard_draws_what_is_asked() -> None:
     figure, ax = plots.plot_dennard(["frequency", "power"])
-    assert [len(line.get_ydata()) for line in ax.lines] == [
-        len(trend(name)) for name in ("frequency", "power")
+    assert [list(zip(*line.get_data(), strict=True)) for line in ax.lines] == [
+        [(row.year, row.median) for row in trend(name)] for name in ("frequency", "power")
     ]
     # A row for each year, with what is known of it.
     first = plots.data_of(figure)[0]
@@ -36,6 +40,10 @@ def test_dennard_draws_what_is_asked() -> None:
 
 
 def test_amdahl_flattens_at_its_limit() -> None:
+    figure, ax = plots.plot_amdahl([0.0, 0.8], most=15)
+    assert [line.get_xdata().tolist() for line in ax.lines] == [[1, 2, 4, 8]] * 2
+    # A fifth in turn, and the rest at once: 1 / (1/5 + 4/5 / 8) = 10/3.
+    assert [line.get_ydata()[-1] for line in ax.lines] == pytest.approx([1, 10 / 3])
     figure, ax = plots.plot_amdahl([0.9, 1.0], most=1024)
     limited, free = (line.get_ydata()[-1] for line in ax.lines)
     assert limited == pytest.approx(9.91, abs=0.01)
@@ -53,11 +61,33 @@ def test_latencies_and_energies_carry_every_entry() -> None:
     assert latencies[-1]["Latency (ns)"] == pytest.approx(1.5)
     energies = plots.data_of(plots.plot_energies()[0])
     assert energies[-1] == {"What": "8-bit integer addition", "Energy (pJ)": 0.03}
+    for plot, square in (
+        (plots.plot_latencies, "H100"),
+        (plots.plot_energies, "a read of 64 bits"),
+    ):
+        figure, ax = plot()
+        numbers = [float([*row.values()][1]) for row in plots.data_of(figure)]
+        marks = [tuple(float(x[0]) for x in line.get_data()) for line in ax.lines]
+        assert marks == list(zip(numbers, range(len(numbers)), strict=True))
+        assert [each.xy for each in ax.texts] == marks
+        assert ax.get_xlim()[0] < min(numbers) < max(numbers) < ax.get_xlim()[1]
+        squares = {line.get_label(): line.get_marker() == "s" for line in ax.lines}
+        assert (len(squares), squares[square], sum(squares.values())) == (2, True, 1)
+        assert len(ax.get_legend().get_texts()) == 2
 
 
 def test_capacities_are_of_the_whole_chip() -> None:
     machines = ["AMD Ryzen 9 5950X", "NVIDIA GeForce RTX 3090"]
-    rows = plots.data_of(plots.plot_capacities(machines)[0])
+    figure, ax = plots.plot_capacities(machines)
+    rows = plots.data_of(figure)
+    bars = [(p.get_width(), round(p.get_y() + p.get_height() / 2, 9)) for p in ax.patches]
+    down = [0, -1, -2, -3, -4.6, -5.6, -6.6]  # a gap between the two
+    assert bars == list(
+        zip([row["Capacity (MiB)"] for row in rows], down[: len(rows)], strict=True)
+    )
+    assert [tuple(np.round(each.xy, 9)) for each in ax.texts] == [
+        tuple(np.round(b, 9)) for b in bars
+    ]
     sizes = {(row["Machine"], row["Level"]): row["Capacity (MiB)"] for row in rows}
     assert sizes[machines[1], "registers"] == pytest.approx(20.5)
     assert sizes[machines[0], "L3 cache"] == 64
@@ -67,9 +97,12 @@ def test_capacities_are_of_the_whole_chip() -> None:
 
 def test_a_sweep_marks_the_caches_that_it_crosses() -> None:
     sizes = [2**n for n in range(12, 20)]
-    caches = {"L1": 32 * 1024, "L9": 2**40}
+    caches = {"L0": 4095, "L1": 4096, "L2": 3 * 2**18, "L9": 3 * 2**18 + 1}
     figure, ax = plots.plot_sweep(sizes, {"in order": [1.0] * 8, "shuffled": [2.0] * 8}, caches)
-    assert [text.get_text() for text in ax.texts] == ["L1"]
+    assert [(text.get_text(), text.xy[0]) for text in ax.texts] == [("L1", 4096), ("L2", 3 * 2**18)]
+    assert [line.get_xdata()[0] for line in ax.lines] == [4096, 4096, 4096, 3 * 2**18]
+    assert [list(line.get_ydata()) for line in ax.lines[:2]] == [[1.0] * 8, [2.0] * 8]
+    assert ax.get_ylim()[0] == 0
     last = {"Working set": "512 KiB", "in order (ns)": 1.0, "shuffled (ns)": 2.0}
     assert plots.data_of(figure)[-1] == last
     assert [label.get_text() for label in ax.get_xticklabels()] == ["4 KiB", "64 KiB"]
@@ -78,10 +111,16 @@ def test_a_sweep_marks_the_caches_that_it_crosses() -> None:
 
 
 def test_tiles_show_reads_for_results() -> None:
-    _, axes = plots.plot_tiles(8, 4)
-    assert [row[0].get_ylabel() for row in axes] == ["16 reads\nfor 1", "64 reads\nfor 16"]
-    # The row of A and the column of B that one number needs.
-    heights = [axes[0][n].patches[0].get_height() for n in range(3)]
-    assert heights == [1, 8, 1]
+    figure, axes = plots.plot_tiles(14, 2)
+    assert [row[0].get_ylabel() for row in axes] == ["28 reads\nfor 1", "56 reads\nfor 4"]
+    assert [row["Numbers read"] for row in plots.data_of(figure)] == [28, 56]
+    # Rows of A and columns of B that meet at 6: the last whole tile that begins before the middle.
+    boxes = [[ax.patches[0].get_bbox().bounds for ax in row] for row in axes]
+    assert boxes == [
+        [(0, 6, 14, size), (6, 0, size, 14), (6, 6, size, size)] for size in (1, 2)
+    ]  # fmt: skip
+    assert {(ax.get_xlim(), ax.get_ylim()) for ax in axes.flat} == {((0, 14), (14, 0))}
+    assert len(axes[0][0].get_xticks()) == len(axes[0][0].get_yticks()) == 15
+    assert plots.plot_tiles(3, 3)[1].shape == plots.plot_tiles(1, 1)[1].shape == (2, 3)
     with pytest.raises(InvalidValueError, match="a tile of 3 does not divide a matrix of 8"):
         plots.plot_tiles(8, 3)

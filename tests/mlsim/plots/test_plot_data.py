@@ -10,7 +10,7 @@ import pytest
 from matplotlib import pyplot
 
 from mlsim import Device, Engine, Model, plot_memory, plot_pipeline, plot_roofline
-from mlsim.plots.diagrams import plot_equations
+from mlsim.plots.diagrams import _places, leading_to, plot_equations
 from mlsim.plots.plot_data import data_of
 
 
@@ -25,7 +25,8 @@ def test_a_roofline_carries_its_points(a100: Device, resnet: Model) -> None:
 
 def test_operators_are_among_them(a100: Device, resnet: Model) -> None:
     figure, ax = plot_roofline(a100, workloads=[resnet], operators=True)
-    assert len(data_of(figure)) == 2 + len(ax.collections[0].get_offsets())
+    dots = ax.collections[0].get_offsets()
+    assert [[*row.values()][1:] for row in data_of(figure)[2:]] == dots.tolist()
 
 
 def test_panels_are_named_when_the_figure_is_shown(a100: Device) -> None:
@@ -49,6 +50,27 @@ def test_memory_and_equations_carry_theirs() -> None:
     assert row["may be used (GB)"] == pytest.approx(run.value("usable_memory") / 1e9)
     rows = data_of(plot_equations("ridge_point"))
     assert rows == [{"Quantity": "ridge point", "Computed from": "peak flops, memory bandwidth"}]
+    # A quantity below all that it is made of; what is known just above its first use.
+    equations = leading_to("latency")
+    at = _places(equations)
+    rows = {"batch_size": 0, "peak_flops": 1, "memory_bandwidth": 2, "repeats": 4, "latency": 5}
+    assert {name: at[name][1] for name in rows} == rows
+    # Eight are known at the top: what is alone in its row stands in the middle, others at the ends.
+    across = {"flops": 0, "activation_bytes": 7, "memory_time": 3.5, "repeats": 7, "latency": 3.5}
+    assert {name: at[name][0] for name in across} == across
+    assert len(set(at.values())) == len(at)
+    (ax,) = plot_equations("latency").axes
+    *arrows, _ = [text for text in ax.texts if hasattr(text, "xy")] + [None]
+    assert [(each.xyann, each.xy) for each in arrows] == [
+        ((at[name][0], -at[name][1] - 0.22), (at[e.yields][0], -at[e.yields][1] + 0.22))
+        for e in equations for name in e.inputs
+    ]  # fmt: skip
+    boxes = [each for each in ax.texts if not hasattr(each, "xy")]
+    assert [each.get_position() for each in boxes] == [(x, -row) for x, row in at.values()]
+    made = [each.get_bbox_patch().get_facecolor() == (1, 1, 1, 1) for each in boxes]
+    assert made == [name in {e.yields for e in equations} for name in at]
+    assert ax.get_xlim()[0] < 0 < 7 < ax.get_xlim()[1]
+    assert ax.get_ylim()[0] < -5 < 0 < ax.get_ylim()[1]
 
 
 def test_notebooks_are_offered_them_as_csv() -> None:

@@ -33,6 +33,8 @@ def test_shares_of_a_step_add_up() -> None:
     for place, training in enumerate(runs.values()):
         bars = [bar for bar in ax.patches if round(bar.get_x() + 0.4) == place]
         assert sum(bar.get_height() for bar in bars) == pytest.approx(100, abs=0.5)
+        ends = [0, *(bar.get_y() + bar.get_height() for bar in bars)]
+        assert [bar.get_y() for bar in bars] == pytest.approx(ends[:-1])
         heights = [round(bar.get_height(), 6) for bar in bars]
         assert round(100 * training.shares["bubble"], 6) in heights
     words = [text.get_text() for text in ax.get_legend().get_texts()]
@@ -48,7 +50,8 @@ def test_memory_adds_up_to_what_is_required() -> None:
     total = sum(bar.get_height() for bar in ax.patches)
     assert total == pytest.approx(small.value("memory_required") / 1e9, rel=1e-3)
     (line,) = ax.collections
-    assert line.get_segments()[0][0][1] == pytest.approx(0.9 * 81920 * 2**20 / 1e9)
+    usable = 0.9 * 81920 * 2**20 / 1e9
+    assert line.get_segments()[0].ravel() == pytest.approx([-0.45, usable, 0.45, usable])
 
 
 def test_what_does_not_fit_has_memory_but_no_times() -> None:
@@ -69,7 +72,14 @@ def test_figures_draw_on_axes_that_are_given() -> None:
         figure, ax = pyplot.subplots()
         assert plot(what, ax=ax) == (figure, ax)
     figure, ax = pyplot.subplots()
-    assert plot_pipeline(2, 2, ax=ax) == (figure, ax)
+    assert plot_pipeline(2, 3, ax=ax) == (figure, ax)
+    # A box for each pass, a little shorter than it is, with the number of its micro-batch.
+    boxes = [(p.get_y() + 0.425, p.get_x() - 0.04, p.get_width() + 0.08) for p in ax.patches]
+    starts = schedule(2, 3).items()
+    assert boxes == [pytest.approx((stage, at, LONG[way])) for (stage, way, _), at in starts]
+    assert [text.get_text() for text in ax.texts] == [str(n + 1) for (_, _, n), _ in starts]
+    assert [text.get_text() for text in ax.get_yticklabels()] == ["stage 1", "stage 2"]
+    assert ax.get_ylim()[0] > ax.get_ylim()[1]
 
 
 @pytest.mark.parametrize("stages", [1, 2, 4, 7])

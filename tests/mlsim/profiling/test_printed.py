@@ -64,6 +64,20 @@ def test_all_forms_give_the_same_ratios(tmp_path: Path) -> None:
         read_perf_stat(tmp_path / "none.txt")
 
 
+def test_kinds_of_cores_are_added_and_are_as_sure_as_the_less_watched() -> None:
+    """6e9 + 2e9 cycles for 12e9 instructions."""
+    lines = (
+        "6,000,000,000  cpu_core/cycles/  (61.50%)",
+        "2,000,000,000  cpu_atom/cycles/  (38.25%)",
+        "12,000,000,000  instructions",
+    )
+    for order in (lines, (lines[1], lines[0], lines[2])):
+        text = "\n    ".join((" Performance counter stats for 'a':\n", *order))
+        found = read_perf_stat(f"{text}\n\n  2.5 seconds time elapsed\n")
+        assert (found.counters["cycles"].share, found.ipc) == (0.3825, 1.5)
+        assert found.scaled == ("cycles",)
+
+
 def test_times_of_the_text_and_bandwidth() -> None:
     found = read_perf_stat(TEXT)
     assert found.bandwidth() == pytest.approx(1.28e9 / 2.56)

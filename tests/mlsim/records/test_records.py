@@ -9,12 +9,11 @@ from pathlib import Path
 import pytest
 from faults import good, unnoticed
 
-from mlsim.errors import DataFileError
+from mlsim.errors import DataFileError, InvalidValueError
 from mlsim.hardware.device_files import load_device
 from mlsim.records import Figure, given, tables
 from mlsim.records.rows import Published
 from mlsim.workloads.model_files import load_model
-from mlsim.zoo.spaces import index
 
 GOOD, MODEL = good("device.toml"), good("network.toml")
 
@@ -25,17 +24,22 @@ def write(folder: Path, text: str) -> Path:
     return path
 
 
-def test_a_good_file_is_read(tmp_path: Path) -> None:
+def test_good_files_are_read(tmp_path: Path) -> None:
     device = load_device(write(tmp_path, GOOD))
-    assert device.bandwidth_si == 1e12
-    assert device.capacity_si == 16e9
+    assert (device.bandwidth_si, device.capacity_si) == (1e12, 16e9)
     assert device.compute.figure("fp16").si == 100e12
     bandwidth = device.figures["memory.bandwidth"]
-    assert bandwidth.text == "1,000 GB/s"
-    assert bandwidth.read == datetime.date(2026, 11, 21)
+    assert (bandwidth.text, bandwidth.read) == ("1,000 GB/s", datetime.date(2026, 11, 21))
     assert bandwidth.origin() == (
         'datasheet, williams2009roofline, page 1, "as fast as that", read 2026-11-21'
     )
+    half = GOOD.replace("value = 16\n", "value = 0.5\n").replace('"datasheet"', '"secondary"')
+    assert load_device(write(tmp_path, half)).capacity_si == 0.5e9
+    model = load_model(write(tmp_path, MODEL))
+    # 4 * 27 weights; then 6 * 6 * 4 = 144 elements to 10, and 10 biases.
+    assert model.parameter_count == 108 + 1440 + 10
+    figure = given("memory.bandwidth", 2e12, "B/s")
+    assert (figure.text, figure.origin(), figure.source) == ("2 TB/s", "given", "")
 
 
 def test_a_fault_is_named_with_its_file_and_line() -> None:
@@ -50,35 +54,10 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     binary.write_bytes(b"a = 1\nb = 2\n\xff\xfe")
     with pytest.raises(DataFileError, match=r"binary\.toml:3: this is no UTF-8"):
         load_device(binary)
-
-
-def test_two_files_of_one_key_are_refused(tmp_path: Path) -> None:
-    (tmp_path / "a.toml").write_text(GOOD, encoding="utf-8")
-    (tmp_path / "b.toml").write_text(f"# a copy\n\n{GOOD}", encoding="utf-8")
-    with pytest.raises(
-        DataFileError, match=r"b\.toml:3: the key 'Cloud.Mine' is that of .*a\.toml"
-    ):
-        index(tmp_path)
-
-
-def test_a_file_without_a_key_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "a.toml").write_text(GOOD.replace("key =", "kye ="), encoding="utf-8")
-    with pytest.raises(DataFileError, match=r'a\.toml:1: there is no line key = "\.\.\."'):
-        index(tmp_path)
-
-
-def test_a_given_figure_says_so() -> None:
-    figure = given("memory.bandwidth", 2e12, "B/s")
-    assert (figure.text, figure.origin(), figure.source) == ("2 TB/s", "given", "")
-
-
-# Models.
-
-
-def test_a_good_model_is_read(tmp_path: Path) -> None:
-    model = load_model(write(tmp_path, MODEL))
-    # 4 * 27 weights; then 6 * 6 * 4 = 144 elements to 10, and 10 biases.
-    assert model.parameter_count == 108 + 1440 + 10
+    with pytest.raises(InvalidValueError, match=r"binary\.toml:3: this can't be read, as it is no"):
+        tables.given_text(binary)
+    with pytest.raises(InvalidValueError, match=r"nowhere\.csv can't be read: No such file"):
+        tables.given_text(tmp_path / "nowhere.csv")
 
 
 # What a figure and a row say of themselves.

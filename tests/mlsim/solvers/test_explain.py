@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ import pytest
 from mlsim.equations import EQUATIONS
 from mlsim.quantities import term
 from mlsim.records.references import references
-from mlsim.solvers.derivation import as_card, as_markdown, as_note, as_text
+from mlsim.solvers.derivation import as_card, as_markdown, as_note, as_origin, as_text
 from mlsim.solvers.forward.configuration import GIVABLE
 from mlsim.units import text
 
@@ -122,6 +123,7 @@ def test_an_operator_that_waits_for_neither_is_compute_bound(solve) -> None:
 
 
 WRITTEN = Path(__file__).parents[2] / "fixtures" / "derivation.txt"
+ABOUT = {"model": "M", "hardware": "H", "precision": "fp16", "estimate": "roofline"}
 ROOFLINE = {"key": "williams2009roofline", "text": "Williams, Roofline"}
 
 
@@ -147,15 +149,14 @@ def test_a_derivation_is_written_in_four_ways() -> None:
     """
     sources = "a | b, williams2009roofline, p. 2"
     terms = " + ".join(f"{number} s" for number in range(1, 8))
-    about = {"model": "M", "model_source": "he2016resnet", "hardware": "H", "precision": "fp16"}
     data: dict[str, Any] = {
-        **about,
+        **ABOUT,
+        "model_source": "he2016resnet",
         "quantity": "latency",
         "value": 28.0,
-        "estimate": "roofline",
         "inputs": [known("peak_flops", 2.0, "given"), known("batch_size", 3.0, sources)],
         "steps": [
-            computed("compute_time", "1 * flops / peak_flops", "6 FLOP / 2 FLOP/s", 3.0),
+            computed("compute_time", "1 * flops / peak_flops", "2 * 3 FLOP / 2 FLOP/s", 3.0),
             computed("latency", "total(roofline_time, repeats)", terms, 28.0),
         ],
         "operators": [operator("a", 2, 3.0), operator("b", 20, 1.0), operator("c", 1, 2.0)],
@@ -164,11 +165,49 @@ def test_a_derivation_is_written_in_four_ways() -> None:
     written = WRITTEN.read_text(encoding="utf-8").rstrip("\n").split("\n-----\n")
     assert [way(data) for way in ways] == written
     # Six terms are all shown; a band stands below the title; without operators is no table.
-    short = {**data, "operators": [], "band": {"low": 20.0, "high": 35.0, "words": "of 8 rows"}}
+    words = f"{60 * 'a'} {70 * 'b'} well-off {80 * 'c'}"
+    short = {**data, "operators": [], "band": {"low": 20.0, "high": 35.0, "words": words}}
     short["steps"] = [computed("latency", "total(a, b)", terms.removesuffix(" + 7 s"), 21.0)]
-    band = "Band: 20 s to 35 s, of 8 rows."
-    assert as_text(short).splitlines()[1:3] == ["M on H, fp16, roofline", band]
+    # Lines of 80 and 72 columns; "well-off" would end in column 81; nothing else is broken.
+    band = f"Band: 20 s to 35 s, {60 * 'a'}\n  {70 * 'b'}\n  well-off\n  {80 * 'c'}."
+    assert as_text(short).startswith(f"latency = 28 s\nM on H, fp16, roofline\n{band}\n\nKnown\n")
     assert "1 s + 2 s + 3 s + 4 s + 5 s + 6 s" in as_card(short)
-    assert band in as_markdown(short)
+    assert f"\n\n{flat(band)}\n\n| known" in as_markdown(short)
     assert "operator" not in as_markdown(short)
     assert "he2016resnet" not in as_text(short)
+    alone = {**computed("compute_time", "1 / 2", "1 / 2", 0.5), "example": None}
+    bare = {**short, "inputs": [], "steps": [alone]}
+    assert not [way for way in ways if "operator" in way(bare)]
+
+
+@pytest.mark.parametrize("spent", ["bytes_moved", "flops"])
+def test_a_card_has_the_five_operators_that_do_most(spent: str) -> None:
+    """6 x 1, 5 x 8, 4 x 27, 3 x 64, 2 x 125, 1 x 216. An equation is code without SymPy."""
+    rows = [
+        {"name": f"o{each}", "repeats": 7 - each, spent: {"value": float(each**3)}}
+        for each in range(1, 7)
+    ]
+    data: dict[str, Any] = {
+        **ABOUT,
+        "quantity": "compute_time",
+        "value": 3.0,
+        "inputs": [],
+        "operators": rows,
+        "steps": [computed("compute_time", "flops / peak_flops", "6 FLOP / 2 FLOP/s", 3.0)],
+    }
+    asked = []
+    origin = as_origin(lambda: asked.append(data) or data, "compute_time", "3 s")
+    assert (origin.name, origin.brief, asked) == ("compute time", "compute time = 3 s", [])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(sys.modules, "sympy.printing.latex", None)
+        card = origin.how.splitlines()
+    assert card[2] == "`compute_time = flops / peak_flops`"
+    unit = term(spent).text(1.0).removeprefix("1")
+    assert card[6:8] == [f"| operator | repeats | {spent} |", "|---|---:|---:|"]
+    assert card[8:13] == [f"| o{each} | {7 - each} | {each**3}{unit} |" for each in (5, 6, 4, 3, 2)]
+    assert card[14] == "and 1 more kinds of operator."
+    assert origin.note[1].startswith("compute_time = flops / peak_flops (for operator b) = 6 FLOP")
+    assert asked == [data]
+    few = as_card({**data, "operators": rows[:5]})
+    assert "more kinds" not in few + as_card(data, most=0)
+    assert few.index("| o1 |") < few.index("| o5 |")

@@ -131,6 +131,19 @@ def test_without_kernels_the_published_line_is_taken(monkeypatch: pytest.MonkeyP
     assert (found.ramp_bytes, found.direct_fraction, found.direct_mark) == (1, 1, 0)
 
 
+def test_those_over_pcie_lend_to_those_over_pcie_and_others_to_others() -> None:
+    over_pcie = ("Cloud.L40S", "Cloud.RTXPRO6000_Server")
+    for name, keys in (
+        ("L40S_PCIe_8", over_pcie[:1]),
+        ("A30_PCIe_8", over_pcie),
+        ("HGX_A100", ("Cloud.A100",)),
+        ("HGX_H20", ("Cloud.H100", "Cloud.H200")),
+    ):
+        kin = exchange_constants(getattr(Systems, name), 8, "all-reduce").kin
+        assert kin is not None
+        assert kin.keys == keys, name
+
+
 def test_only_an_engines_kernel_reads_other_devices() -> None:
     """In a captured graph; NCCL's kernels and a line of published rows have no such way."""
     asked = (("all-reduce", True), ("all-reduce", False), ("stage to stage", True))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from mlsim import given
@@ -52,6 +53,20 @@ def test_what_is_counted_may_be_left_out_where_values_are_compared() -> None:
     pint = pytest.importorskip("pint")
     with pytest.raises(pint.DimensionalityError):
         cache + whole
+    # A count on the left: of tokens beside one of anything, and a share beside per cent.
+    for less, more in (
+        (given("3 token", "tokens"), given(4, "four")), (given(0.1, "a tenth"), quantity(50.0, "%"))
+    ):  # fmt: skip
+        assert (less < more, less <= more, less > more, less >= more) == (True, True, False, False)
+        assert (more > less, more >= less, more < less, more <= less) == (True, True, False, False)
+        assert less != more
+        assert not less == more  # noqa: SIM201
+    assert given(0.5, "a half") == quantity(50.0, "%") == given(0.5, "a half")
+    assert given("8 s", "a time") > 0 < given("1 s", "another")  # nothing has any unit
+    times = quantity(np.array([-1.0, 2.0]), "s")
+    assert whole != times
+    assert (times + given("60 ms", "t")).magnitude.tolist() == [-0.94, 2.06]
+    assert abs(times).magnitude.tolist() == [1, 2]
 
 
 def test_a_count_on_the_right_of_a_plain_number() -> None:

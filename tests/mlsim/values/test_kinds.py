@@ -14,7 +14,8 @@ import pytest
 
 from mlsim import Engine, Hardware, given
 from mlsim.errors import InvalidValueError, MlsimError, UnitError
-from mlsim.values import Origin, as_share, of_base, quantity, registry, scaled
+from mlsim.units import BEYOND_PREFIXES
+from mlsim.values import Origin, as_share, counts, of_base, quantity, registry, scaled
 from mlsim.values.kinds import Quantity
 from mlsim.values.plain import Plain
 
@@ -71,6 +72,13 @@ def test_the_classes_are_the_registrys_own() -> None:
         (lambda: TIME / ANOTHER, 3, "t / u", "60 ms / 20 ms = 3"),
         (lambda: sum([ANOTHER, TIME]), 0.08, "u + t", "20 ms + 60 ms = 80 ms"),
         (lambda: 3 / TIME, 50, "3 / t", "3 / 60 ms = 50 1/s"),
+        (lambda: A + 5, 13, "a + 5", "8 + 5 = 13"),
+        (lambda: 5 + A, 13, "5 + a", "5 + 8 = 13"),
+        (lambda: 5 - A, -3, "5 − a", "5 − 8 = -3"),
+        (lambda: A + 0, 8, "a", f"8, {CHOSEN}"),
+        (lambda: TIME - 0, 0.06, "t − 0", "60 ms − 0 = 60 ms"),
+        (lambda: abs(0 * TIME), 0, "0 × t", "0 × 60 ms = 0 s"),
+        (lambda: 17 / given("4 token/s", "r"), 4.25, "17 / r", "17 / 4 token/s = 4.25 s/token"),
         (lambda: min(TIME, ANOTHER), 0.02, "u", f"20 ms, {CHOSEN}"),
         (lambda: max(A, B, C), 8, "a", f"8, {CHOSEN}"),
         (lambda: TIME.to("s"), 0.06, "t", f"60 ms, {CHOSEN}"),
@@ -141,18 +149,32 @@ def test_units_are_called_as_the_vocabulary_calls_them() -> None:
     assert (energy / ANOTHER).text == "300 W"
     assert (carbon / energy).base == "kg_CO2e/J"
     assert (carbon / given("2 token", "tokens")).base == "kg_CO2e/token"
+    assert [quantity(1.0, each).base for each in ("token/s/sample", "second")] == [
+        "token/s/sample", "s",
+    ]  # fmt: skip
+    assert (given("3 token", "k") ** 2).base == "token**2"
+    counted = ("token", "token/s", "1/s", "s*token", "token/s**2", "%", "sample/ms", "B/token")
+    assert [each for each in counted if counts(each)] == ["token", "token/s", "1/s"]
+    assert ((TIME**2).name, (TIME**2).base, (TIME**2).si) == ("t ^ 2", "s**2", 0.0036)
+    numbers = [quantity(each, "s").magnitude for each in (3, 3.0, np.float64(3))]
+    assert [type(each) for each in numbers] == [int, float, float]
+    # GiB over GB/s are seconds: 6 × 2³⁰ / 2 × 10⁹.
+    waiting = given("6 GiB", "memory") / given("2 GB/s", "rate")
+    assert (f"{waiting.units:~}", waiting.magnitude) == ("s", pytest.approx(3 * 1.073741824))
 
 
 def test_what_memory_and_shares_are_made_of_they_stay() -> None:
     """GiB are kept by sums and by products with what has no unit; a rate of them is in GB/s."""
     held, moved = of_base(3 * 2**30, "memory"), of_base(5e9, "B")
-    for made in (held + moved, moved + held, held - moved, 2 * held, held * 2, held / 7, -held):
+    sums = (held + moved, moved + held, held - moved, -held, round(held, 1))
+    for made in (*sums, 2 * held, held * 2, held / 7, A * held, held * A):
         assert made.text.endswith("iB"), made
     for made in (moved + moved, moved * 2, held / TIME, held * TIME):
         assert "iB" not in made.text, made
     share, other = of_base(0.5, "1", share=True), of_base(0.25, "1")
     shown = (share + other, other + share, share - other, -share, other + other, share * other)
     assert [each.text for each in shown] == ["75 %", "75 %", "25 %", "-50 %", "0.50", "0.12"]
+    assert [each.text for each in (share.without_unit(), round(share, 1))] == ["50", "50 %"]
 
 
 def test_a_share_is_a_part_of_a_whole() -> None:
@@ -333,6 +355,7 @@ def test_arrays_have_units_and_no_origin() -> None:
         (of_base(25_557_032, "parameter"), "25,557,032"),
         (of_base(0.8397, "1", share=True), "84 %"),
         (of_base(3.14e23, "FLOP"), "3.14 × 10²³ FLOP"),
+        (of_base(-BEYOND_PREFIXES, "FLOP"), "-1 × 10¹⁸ FLOP"),
         (of_base(math.nan, "s"), "nan s"),
         (of_base(math.inf, "1"), "inf"),
         (of_base(-3e-6, "s"), "-3 µs"),

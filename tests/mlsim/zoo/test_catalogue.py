@@ -105,7 +105,11 @@ def test_a_model_tells_what_it_has_and_nothing_else() -> None:
 def test_a_network_tells_its_work() -> None:
     data = as_dict(Models.ResNet50)
     assert data["inference_flops"] == {"value": 8_178_368_512, "unit": "FLOP"}
-    assert data["operators"] == 56
+    assert (data["operators"], "sample" in data) == (56, False)
+    visitor = "13 numbers and 26 categories of a visitor"
+    assert as_dict(Models.DLRM)["sample"] == visitor
+    assert f"  one sample    {visitor}\n" in as_text(Models.DLRM)
+    assert "one sample" not in as_text(Models.ResNet50)
     assert "56 operators" in as_text(Models.ResNet50)
 
 

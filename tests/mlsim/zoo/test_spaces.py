@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from faults import good
+from told import rows
 from zoo_rules import records
 
 from mlsim import (
@@ -13,10 +15,11 @@ from mlsim import (
     Embodied,
     Hardware,
     Models,
+    Regions,
     System,
     Systems,
 )
-from mlsim.errors import DataFileError, UnknownNameError, WrongKindError
+from mlsim.errors import DataFileError, InvalidValueError, UnknownNameError, WrongKindError
 from mlsim.records import DATA, KINDS
 from mlsim.records.references import references
 from mlsim.zoo import spaces
@@ -30,39 +33,26 @@ from mlsim.zoo.resolve import (
 )
 from mlsim.zoo.review.rules import checks_of, counted_as_published
 
-SYSTEMS = list(Systems)
 CHECKED = (Models, Hardware, Systems, Clusters, DataCentres, CloudOperators, Embodied)
-# What a card is printed to hold, in GB; what a driver lists is another figure.
-CAPACITIES = {
-    16: "Cloud.V100 Cloud.T4",
-    24: "Cloud.L4 Workstation.RTX3090 Workstation.RTX4090",
-    32: "Cloud.V100_32GB Workstation.RTX5090",
-    40: "Cloud.A100_40GB",
-    48: "Cloud.A40 Cloud.L40S Workstation.RTX6000Ada",
-    80: "Cloud.A100 Cloud.A100_PCIe Cloud.H100 Cloud.H100_PCIe",
-    128: "Workstation.DGXSpark",
-    141: "Cloud.H200",
-    180: "Cloud.B200",
-    186: "Cloud.GB200",
-}
 
 # Names.
 
 
 def test_a_card_holds_what_its_name_says() -> None:
-    for capacity, keys in CAPACITIES.items():
+    for capacity, keys in rows("printed_sizes"):
         for key in keys.split():
-            assert Hardware.get(key).memory.printed.to("GB").magnitude == capacity, key
+            assert Hardware.get(key).memory.printed.to("GB").magnitude == int(capacity), key
 
 
 def test_dotted_names_lead_to_one_record() -> None:
     assert Hardware.Cloud.A100 is Hardware.get("Cloud.A100") is Hardware.Cloud.A100
     assert {"Cloud", "Workstation"} <= set(dir(Hardware))
     assert "A100" in dir(Hardware.Cloud)
-    assert len(list(Hardware.Cloud)) == len(Hardware.Cloud.keys())
     assert repr(Hardware.Workstation).startswith("<Hardware.Workstation: ArcA770, ArcB580, ")
     listed = repr(Hardware.Workstation).strip("<>").partition(": ")[2].split(", ")
     assert [f"Workstation.{name}" for name in listed] == sorted(Hardware.Workstation.keys())
+    assert [each.key for each in Hardware.Workstation] == sorted(Hardware.Workstation.keys())
+    assert not any(hasattr(Hardware, name) for name in ("_repr_html_", "nothing"))
 
 
 def test_a_record_is_found_however_it_is_written() -> None:
@@ -80,6 +70,21 @@ def test_a_record_is_found_however_it_is_written() -> None:
         assert find_cluster(str(DATA / file)).key == key
         if key != "Selene":
             assert find_hardware(str(DATA / file)).key == key
+
+
+def test_a_key_stands_in_each_file_and_in_no_other(tmp_path) -> None:
+    text = good("device.toml")
+    (tmp_path / "a.toml").write_text(text, encoding="utf-8")
+    (tmp_path / "other.toml").write_text('key = "Mine"\n[part]\nkey = "Part"\n', encoding="utf-8")
+    assert list(spaces.index(tmp_path)) == ["Cloud.Mine", "Mine"]
+    (tmp_path / "b.toml").write_text(f"# a copy\n\n{text}", encoding="utf-8")
+    with pytest.raises(
+        DataFileError, match=r"b\.toml:3: the key 'Cloud.Mine' is that of .*a\.toml"
+    ):
+        spaces.index(tmp_path)
+    (tmp_path / "a.toml").write_text(text.replace("key =", "kye ="), encoding="utf-8")
+    with pytest.raises(DataFileError, match=r'a\.toml:1: there is no line key = "\.\.\."'):
+        spaces.index(tmp_path)
 
 
 def test_a_name_is_told_from_keys_alone(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -103,11 +108,9 @@ def test_no_larger_machine_is_called_as_a_part_is_spelled() -> None:
 def test_an_unknown_device_suggests_the_nearest() -> None:
     with pytest.raises(UnknownNameError) as e:
         Hardware.Cloud.H1000  # noqa: B018
-    message = str(e.value)
-    assert message.startswith("no device is called 'Hardware.Cloud.H1000'.")
-    assert "Did you mean 'Hardware.Cloud.H100'?" in message
-    assert message.endswith(
-        "The nearest are: Hardware.Cloud.H100, Hardware.Cloud.V100, Hardware.Cloud.P100. "
+    assert str(e.value) == (
+        "no device is called 'Hardware.Cloud.H1000'. Did you mean 'Hardware.Cloud.H100'? The nearest "
+        "are: Hardware.Cloud.H100, Hardware.Cloud.V100, Hardware.Cloud.P100. "
         f"`mlsim zoo` lists all {len(Hardware.Cloud.keys())}."
     )
     with pytest.raises(UnknownNameError, match=r"Did you mean 'Hardware\.Cloud\.H100'"):
@@ -116,29 +119,24 @@ def test_an_unknown_device_suggests_the_nearest() -> None:
         Hardware.Clod  # noqa: B018
     with pytest.raises(UnknownNameError, match=r"'Models.Resnet5'. Did you mean 'Models.ResNet50'"):
         Models.Resnet5  # noqa: B018
-    with pytest.raises(
-        UnknownNameError, match=r"no device is called 'H1000'\. Did you mean 'H100'"
-    ):
-        find_device("H1000")
+    for find, kind in {find_device: "device", find_hardware: "device or system"}.items():
+        with pytest.raises(UnknownNameError, match=rf"no {kind} .* 'H1000'\. Did you mean 'H100'"):
+            find("H1000")
+    kinds = ("model", "device", "system", "cluster", "grid", "region", "data centre")
+    for space, kind in zip(spaces.SPACES, kinds, strict=True):
+        with pytest.raises(UnknownNameError, match=f"no {kind} is called 'Nothing'"):
+            space.find("Nothing")
 
 
-def test_a_namespace_has_no_hidden_names() -> None:
-    assert not hasattr(Hardware, "_repr_html_")
-    assert not hasattr(Hardware.Cloud, "nothing")
-
-
-@pytest.mark.parametrize(
-    ("find", "others", "words"),
-    [
+def test_what_is_neither_a_record_nor_a_name_is_refused() -> None:
+    for find, others, words in (
         (find_device, [None, 3, Hardware.Cloud, Device, Models.ResNet50], "a device such as Hard"),
         (find_model, [None, 3, Hardware.Cloud.A100], "a model such as Models.ResNet50, not "),
-    ],
-)
-def test_what_is_neither_a_record_nor_a_name_is_refused(find, others, words: str) -> None:
-    for given in others:
-        with pytest.raises(WrongKindError, match=words) as e:
-            find(given)
-        assert repr(given) in str(e.value)
+    ):
+        for given in others:
+            with pytest.raises(WrongKindError, match=words) as e:
+                find(given)
+            assert repr(given) in str(e.value)
 
 
 def test_a_model_is_found_by_its_config(tmp_path, monkeypatch) -> None:
@@ -159,9 +157,16 @@ def test_a_model_is_found_by_its_config(tmp_path, monkeypatch) -> None:
         find_model(str(folder / "GPT2_XL"))
     with pytest.raises(UnknownNameError, match=r"called 'no/where'\..*give its config\.json"):
         find_model("no/where")  # an owner and a model of a hub are written so
+    for name, folder in (("no/where", True), ("no/where-AWQ", False), ("nowhere", False)):
+        with pytest.raises(UnknownNameError) as e:
+            find_model(name)
+        assert str(e.value).endswith(f"Nor is there a folder '{name}'.") == folder
     for path, words in (("nowhere.json", "file"), ("./no", "folder"), ("no.toml", "file")):
         with pytest.raises(DataFileError, match=f"there is no {words} '{path}'"):
             find_model(path)
+        for find in (find_device, find_hardware, find_cluster) if "json" not in path else ():
+            with pytest.raises(DataFileError, match=f"there is no file '{path}' .*: hardware is a"):
+                find(path)
 
 
 def test_one_kind_of_model_is_not_taken_for_another() -> None:
@@ -170,20 +175,29 @@ def test_one_kind_of_model_is_not_taken_for_another() -> None:
         find_network("Llama3_8B")
     with pytest.raises(WrongKindError, match=r"use Engine\.solve") as e:
         find_transformer("ResNet50")
+    assert "v1.5 is no language model: use" in str(e.value)
     assert "Llama3_8B" in str(e.value)
     assert len(str(e.value)) < 200
+    with pytest.raises(WrongKindError, match=r"one pass over a sample \(13 numbers and 26"):
+        find_transformer("DLRM")
 
 
 def test_hardware_is_a_device_or_a_system() -> None:
     assert find_hardware("H100") is Hardware.Cloud.H100
     pair = System("Pair", Hardware.Cloud.H100, devices=2, link_bandwidth="450 GB/s")
     assert find_hardware(pair) is pair
-    for system in SYSTEMS:
-        assert find_hardware(system.key) is system
-    with pytest.raises(
-        UnknownNameError, match=r"no device or system is called 'H1000'\. Did you mean 'H100'"
-    ):
-        find_hardware("H1000")
+    for find in (find_device, find_hardware, find_cluster):
+        assert find(Hardware.Cloud.H100) is Hardware.Cloud.H100
+    assert find_cluster(Clusters.Eos) is Clusters.Eos
+    # Two regions that a dash tells apart, and a name without one.
+    regions = [Regions.find(each).key for each in ("us-east-1", "us-east1")]
+    assert regions == ["AWS.us_east_1", "Google.us_east1"]
+    words = r"say Regions\.AWS\.us_east_1 or Regions\.Google\.us_east1\."
+    with pytest.raises(InvalidValueError, match=words):
+        Regions.find("useast1")
+    for system in Systems:
+        assert find_hardware(system.key) is system is Systems.get(system.key)
+        assert system.device is Hardware.get(system.device.key)
     with pytest.raises(WrongKindError, match="'Llama3_8B' is a model"):
         find_hardware("Llama3_8B")
 
@@ -222,15 +236,12 @@ def test_every_record_follows_the_rules_of_the_check() -> None:
     assert broken == []
 
 
-def test_every_model_and_system_has_a_source_and_its_count() -> None:
+def test_every_model_has_a_source_and_its_count() -> None:
     wrong = [file for file, each in records(Models, Systems) if each.source not in references()]
     # No document that was read prints those of this variant of LeNet-5, of AlexNet without
     # groups, or of MLPerf's DLRM.
     uncounted = {each.key for each in Models if "published_parameters" not in each.figures}
     assert (wrong, uncounted) == ([], {"LeNet5_Variant", "AlexNet_Unsplit", "DLRM"})
-    for system in SYSTEMS:
-        assert system.device is Hardware.get(system.device.key)
-        assert 0 < system.device_bandwidth_si < system.device.bandwidth_si
 
 
 def test_a_few_published_counts_are_made_another_way() -> None:
@@ -247,20 +258,9 @@ def test_a_few_published_counts_are_made_another_way() -> None:
     layer = 5120 * (112 + 96) * 128 + 112 * 128 + 2 * 128 + 2 * 5120**2 + 5 * 5120
     layer += 161 * 3 * 5120 * 1536 + 160 * 5121 - 2 * 151_552 * 5120
     assert counted_as_published(Models.GLM_4_5) - Models.GLM_4_5.parameter_count == layer
+    assert 354.5e9 < counted_as_published(Models.GLM_4_5) < 355.5e9  # 355 billion, as printed
     # Ten vectors of 84 are fixed in LeNet-5.
     assert counted_as_published(Models.LeNet5) == 60_000 == Models.LeNet5.parameter_count - 840
-
-
-def test_glm_s_report_counts_one_layer_more_and_no_tables() -> None:
-    """By hand: 160 + 1 experts of three matrices, router, attention with biases, norms."""
-    h, expert, heads, kv_heads = 5120, 1536, 96 * 128, 8 * 128
-    moe = 161 * 3 * h * expert + 160 * h + 160
-    attention = 2 * h * heads + 2 * h * kv_heads + heads + 2 * kv_heads + 2 * 128
-    layer = moe + attention + 2 * h * h + 5 * h
-    counted = counted_as_published(Models.GLM_4_5)
-    assert counted - Models.GLM_4_5.parameter_count == layer - 2 * 151_552 * h
-    # 355 billion, as printed.
-    assert 354.5e9 < counted < 355.5e9
 
 
 # Devices of one's own.

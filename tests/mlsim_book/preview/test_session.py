@@ -12,19 +12,25 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
+from http.client import HTTPMessage
+from itertools import count
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from mlsim_book.build import build, site_hash
 from mlsim_book.errors import BookError, SourceError
-from mlsim_book.preview import rebuild
+from mlsim_book.preview import rebuild, server, session, watch
 from mlsim_book.preview.session import Preview
-from mlsim_book.preview.watch import PAUSE, Watcher, scan
+from mlsim_book.preview.watch import Watcher, scan
 from mlsim_book.render import splice
 from mlsim_book.site.lock import hold
 
 MakeBook = Callable[..., Path]
+Lines, Asked, Patch = list[str], list[list[str]], pytest.MonkeyPatch
 pytestmark = pytest.mark.usefixtures("with_assets")
 CELL = "```{python}\nx = 6 * 7\n```\n"
 
@@ -36,7 +42,21 @@ def lines() -> list[str]:
 
 
 @pytest.fixture
-def running(make_book: MakeBook, lines: list[str]) -> Iterator[Preview]:
+def asked(monkeypatch: Patch) -> list[list[str]]:
+    """The pages that are executed, each time that any are."""
+    asked: list[list[str]] = []
+    really = rebuild.execute_pages
+
+    def execute(*given: Any, **named: Any) -> object:
+        asked.append(list(named["chapters"]))
+        return really(*given, **named)
+
+    monkeypatch.setattr(rebuild, "execute_pages", execute)
+    return asked
+
+
+@pytest.fixture
+def running(make_book: MakeBook, lines: Lines) -> Iterator[Preview]:
     """A preview of a book of two chapters, built once."""
     two = "# B\n\nSee @sec-c.\n\n## C {#sec-c}\n"
     book = make_book(index_qmd=page_with("First"), two_qmd=two)
@@ -45,13 +65,24 @@ def running(make_book: MakeBook, lines: list[str]) -> Iterator[Preview]:
         yield preview
 
 
-def get(preview: Preview, path: str, host: str | None = None) -> tuple[int, str]:
-    """Return the status and the text of an answer."""
+def answer(preview: Preview, path: str, host: str = "") -> tuple[int, str, HTTPMessage]:
+    """Return the status and the text of an answer, and what it says of itself."""
     port = preview.server.server_port
     client = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
     client.request("GET", path, headers={"Host": host or f"127.0.0.1:{port}"})
     answer = client.getresponse()
-    return answer.status, answer.read().decode()
+    return answer.status, answer.read().decode(), answer.headers
+
+
+def get(preview: Preview, path: str, host: str = "") -> tuple[int, str]:
+    return answer(preview, path, host)[:2]
+
+
+def joined(thread: threading.Thread | None) -> None:
+    """Wait for work beside the watching, which a second Ctrl-C doesn't."""
+    assert thread is not None
+    assert thread.daemon
+    thread.join()
 
 
 class News:
@@ -99,28 +130,17 @@ def test_pages_carry_the_script_and_the_site_does_not(running: Preview, tmp_path
             assert not path.is_file() or b".preview/" not in path.read_bytes(), path
 
 
-def test_an_edit_of_prose_runs_and_finishes_its_own_page_alone(
-    running: Preview, lines: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_edit_of_prose_runs_its_own_page(running: Preview, lines: Lines, asked: Asked) -> None:
     index, two = version(get(running, "/")[1]), version(get(running, "/two.html")[1])
     news = News(running, "/index.html")
     assert news.next() == {"version": index, "error": ""}
-    asked: list[list[str]] = []
-    really = rebuild.execute_pages
-
-    def execute(*given: object, **named: object) -> object:
-        asked.append(list(named["chapters"]))  # type: ignore[call-overload]
-        return really(*given, **named)  # type: ignore[arg-type]
-
-    monkeypatch.setattr(rebuild, "execute_pages", execute)
+    asked.clear()
     lines.clear()
     assert not running.look()
     edit(running.root / "index.qmd", page_with("Second"))
     assert running.look()
     assert asked == [["index.qmd"]]
-    assert not [
-        line for line in lines if line.startswith(("executed", "unchanged"))
-    ]  # from the cache
+    assert not any(line.startswith(("executed", "unchanged")) for line in lines)  # cached
     told = news.next()
     page = get(running, "/")[1]
     assert "Second 42." in page
@@ -128,6 +148,23 @@ def test_an_edit_of_prose_runs_and_finishes_its_own_page_alone(
     assert told["version"] != index
     assert version(get(running, "/two.html")[1]) == two
     assert "index.qmd" in lines[-1]
+    edit(running.root / "index.qmd", page_with("Third").replace("6 * 7", f"6 * {time.time_ns()}"))
+    running.look()
+    assert any(line.startswith("executed index.qmd") for line in lines)
+
+
+def test_an_edit_of_what_code_reads_runs_all_pages(make_book: MakeBook, asked: Asked) -> None:
+    """A chapter that another names in quotes, or that the settings name; not one that none reads."""
+    reads = "# A\n\n```{python}\nx = [\"two.qmd\", 'three.qmd']\n```\n"
+    texts = {f"{name}_qmd": "# A\n" for name in ("two", "three", "five", "six", "d__7")}
+    book = make_book("mlsim-book:\n  depends: [d/, f*.qmd]\n", index_qmd=reads, **texts)
+    every = ["index.qmd", "two.qmd", "three.qmd", "five.qmd", "six.qmd", "d/7.qmd"]
+    with Preview(book, progress=str) as preview:
+        preview.build()
+        for name in every[1:]:
+            edit(book / name, f"# More of {name}\n")
+            preview.look()
+    assert asked == [every, every, every, every, ["six.qmd"], every]
 
 
 def test_many_edits_give_what_a_build_gives(running: Preview, tmp_path: Path) -> None:
@@ -147,10 +184,12 @@ def test_many_edits_give_what_a_build_gives(running: Preview, tmp_path: Path) ->
     assert site is not None
     built = build(running.root, out=tmp_path / "out", progress=str)
     running._rebuilder.write_index(site)
+    alone = [running._rebuilder._stands_alone(each) for each in (*steps, "refs.bib", "_quarto.yml")]
+    assert alone == [True, True, False, False]
     assert site_hash(site) == site_hash(built)
 
 
-def test_a_failed_build_is_told_over_the_last_good_page(running: Preview, lines: list[str]) -> None:
+def test_a_failed_build_is_told_over_the_last_good_page(running: Preview, lines: Lines) -> None:
     news = News(running, "/")
     before = news.next()
     edit(running.root / "two.qmd", "# B\n\nSee @sec-none.\n")
@@ -168,6 +207,10 @@ def test_a_failed_build_is_told_over_the_last_good_page(running: Preview, lines:
     while "two.qmd:3" in (error := news.next()["error"]):
         pass
     assert "ZeroDivisionError" in error
+    edit(running.root / "two.qmd", "# B\n\nAnd @sec-none.\n")
+    running.look()
+    assert news.next()["error"].count("the cell raised") == 1  # of a page that did not change
+    assert sorted(each.name for each in running._folder.glob("site-*")) == ["site-1"]
     edit(running.root / "index.qmd", "# A\n\nMended.\n")
     edit(running.root / "two.qmd", "# B\n\nMended too.\n")
     running.look()
@@ -177,7 +220,7 @@ def test_a_failed_build_is_told_over_the_last_good_page(running: Preview, lines:
 
 
 def test_a_first_build_that_fails_shows_why_and_a_lenient_one_the_page(
-    make_book: MakeBook, lines: list[str], tmp_path: Path
+    make_book: MakeBook, lines: Lines, tmp_path: Path
 ) -> None:
     book = make_book(index_qmd="# A\n\nSee @fig-none.\n")
     with Preview(book, progress=str) as preview:
@@ -207,26 +250,122 @@ def test_what_is_served_and_to_whom(running: Preview) -> None:
         assert barred not in script
     assert running.shown.site is not None
     (running.shown.site.parent / "secret.txt").write_text("Not served.")
+    before = version(get(running, "/")[1])
+    (running.shown.site / "site_libs/x.css").write_text("p {}")
+    running.shown.publish(running.shown.site)
+    assert version(get(running, "/")[1]) not in {"", before}  # what pages may load is new
+    assert not running.shown.version("site_libs/x.css")
     for path in ("../secret.txt", "%2e%2e/secret.txt", "a/..%2f../secret.txt", "site_libs", "no"):
         assert get(running, f"/{path}")[0] == 404, path
     status, page = get(running, "/three.html")
     assert (status, version(page)) == (404, "")  # a page that is not there waits for itself
-    assert "This page is not in the book" in page
+    assert page.index("reload.js") < page.index("</head>")
+    assert get(running, "/", f"[::1]:{port}")[0] == 200
+    for name, kind in (
+        ("", "text/html; charset=utf-8"), ("three.html", "text/html; charset=utf-8"),
+        (".preview/reload.js", "text/javascript"), ("site_libs/x.css", "text/css"),
+    ):  # fmt: skip
+        _, text, told = answer(running, f"/{name}")
+        assert told["Content-Length"] == str(len(text.encode()))
+        assert (told["Content-Type"], told["Cache-Control"]) == (kind, "no-store")
+    told = News(running, "/")._answer.headers
+    assert (told["Content-Type"], told["Cache-Control"]) == ("text/event-stream", "no-store")
     with pytest.raises(BookError, match="can't listen on port"):
         Preview(running.root, port=port, progress=str)
 
 
-def test_search_follows_when_it_is_quiet(running: Preview) -> None:
+def test_a_silent_reader_gets_signs_of_life(running: Preview, monkeypatch: Patch) -> None:
+    monkeypatch.setattr(server, "_ALIVE", 0.01)
+    before = set(threading.enumerate())
+    news = News(running, "/")
+    news.next()
+    assert [news._answer.readline() for _ in range(4)] == [b"\n", b": \n", b"\n", b": \n"]
+    assert {each.daemon for each in threading.enumerate() if each not in before} == {True}
+
+
+def test_search_follows_when_it_is_quiet(
+    running: Preview, lines: Lines, monkeypatch: Patch
+) -> None:
+    def searched(after: float) -> list[str]:
+        """Look some seconds after the last build; return the folders of the search."""
+        now = running._built + after
+        clock = SimpleNamespace(monotonic=lambda: now, perf_counter=time.perf_counter)
+        monkeypatch.setattr(session, "time", clock)
+        running.look()
+        if running._indexing:
+            joined(running._indexing)
+        return sorted(each.name for each in running._folder.glob("search-*"))
+
+    def refuse(_: Path) -> None:
+        raise OSError("no room")
+
     assert get(running, "/site_libs/search/index.js")[0] == 404
-    running._built = -1e9
-    running.look()
-    assert running._indexing is not None
-    running._indexing.join()
+    running._built = 64.0
+    assert searched(2.0) == []
+    assert searched(2.125) == ["search-1"]
     assert get(running, "/site_libs/search/index.js")[0] == 200
+    running._index()  # once more into the same folder
+    assert searched(3.0) == ["search-1"]
+    running.build()
+    assert searched(3.0) == ["search-2"]
+    monkeypatch.setattr(running._rebuilder, "write_index", refuse)
+    lines.clear()
+    searched(3.0)
+    assert not lines  # it is up to date
+    for _ in range(2):
+        running._indexed = False
+        searched(3.0)
+        assert lines == ["WARN: the search is not up to date: no room"]
+        running.interrupt.wished.set()  # then nobody is told
 
 
-def test_an_edit_of_prose_is_shown_before_its_page_is_rendered_and_confirmed(
-    running: Preview, lines: list[str], monkeypatch: pytest.MonkeyPatch
+def test_what_runs_beside_the_watching_runs_once(running: Preview, monkeypatch: Patch) -> None:
+    gate, done = threading.Event(), list[str]()
+
+    def work(kind: str) -> bool:
+        gate.wait(60)
+        done.append(kind)
+        slow.unsure = False
+        return True
+
+    slow = SimpleNamespace(unsure=True, confirm=partial(work, "confirm"))
+    slow.write_index = lambda _: work("index")
+    assert running._confirming is None  # all is sure
+    monkeypatch.setattr(running, "_rebuilder", slow)
+    for _ in range(2):
+        running.look()
+        running._index()
+    gate.set()
+    joined(running._confirming)
+    joined(running._indexing)
+    assert sorted(done) == ["confirm", "index"]
+    assert not running._wrong
+    for _ in range(2):
+        slow.unsure = True
+        running.look()
+        joined(running._confirming)
+        assert done.count("confirm") == 2
+        running.interrupt.wished.set()
+
+
+def test_a_build_tells_of_three_changes(running: Preview, lines: Lines, monkeypatch: Patch) -> None:
+    assert re.fullmatch(r"built in \d+\.\d\d s", lines[-1])
+    with monkeypatch.context() as patch:
+        patch.setattr(running._rebuilder, "build", lambda _: [].index(7))
+        running.build()  # what nobody foresaw ends nothing
+    assert lines[-1] == f"ERROR: {running.shown.error}"
+    assert running.shown.error.startswith("ValueError: ")
+    for changed, said in (("ab", "a, b"), ("abc", "a, b, c"), ("abcd", "a, b, c, ...")):
+        ticks = iter([7.0, 9.5])
+        clock = SimpleNamespace(perf_counter=lambda ticks=ticks: next(ticks), monotonic=lambda: 0.0)
+        monkeypatch.setattr(session, "time", clock)
+        running.build(changed)
+        assert lines[-1] == f"built in 2.50 s  {said}"
+    assert sorted(each.name for each in running._folder.iterdir()) == ["site-4", "site-5"]
+
+
+def test_an_edit_is_shown_and_then_confirmed(
+    running: Preview, lines: Lines, monkeypatch: Patch
 ) -> None:
     """What was shown wrong is built again."""
 
@@ -235,8 +374,7 @@ def test_an_edit_of_prose_is_shown_before_its_page_is_rendered_and_confirmed(
         edit(running.root / "index.qmd", page_with(text))
         running.look()
         assert f"{shown} 42." in get(running, "/")[1]
-        assert running._confirming is not None
-        running._confirming.join()
+        joined(running._confirming)
         lines.clear()
         return not running.look() and not lines
 
@@ -245,11 +383,12 @@ def test_an_edit_of_prose_is_shown_before_its_page_is_rendered_and_confirmed(
     assert not confirmed("Third", shown="Wrong")
     assert "Third 42." in get(running, "/")[1]
     assert not running._rebuilder.unsure
+    lines.clear()
+    running.look()
+    assert not lines  # once
 
 
-def test_it_takes_turns_with_builds_and_only_while_building(
-    running: Preview, lines: list[str]
-) -> None:
+def test_it_takes_turns_while_it_builds(running: Preview, lines: Lines) -> None:
     target = running.root / "_book"
     with hold(target, wait=0):
         pass  # nobody builds: nobody holds it
@@ -279,6 +418,8 @@ def test_a_wish_to_end_breaks_off_a_build_and_is_heard_after_one(running: Previe
     running.interrupt.wished.clear()
     with pytest.raises(KeyboardInterrupt), running.interrupt.breaking():
         running.interrupt._note()
+    running.interrupt.wished.clear()
+    running.interrupt._note()  # no build is broken off any more
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals differ")
@@ -315,17 +456,39 @@ def test_ctrl_c_stops_it_cleanly_and_breaks_off_cells_that_run(
 def test_what_nobody_writes_is_not_watched_and_an_edit_is(tmp_path: Path) -> None:
     """What a cell writes starts no build, but an edit meanwhile does."""
     for name in ("a.qmd", "b/c.svg", ".git/x", "_book/x.html", "env/pyvenv.cfg", "env/lib.py",
-                 "__pycache__/y.pyc", "a.qmd~", ".a.qmd.swp"):  # fmt: skip
+                 "__pycache__/y.pyc", "a.qmd~", ".a.qmd.swp", "gone.csv", "gone.qmd"):  # fmt: skip
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text("")
-    assert sorted(scan(tmp_path, [tmp_path / "_book"])) == ["a.qmd", str(Path("b/c.svg"))]
-    watcher = Watcher(tmp_path)
+    (tmp_path / "round").symlink_to(tmp_path)
+    found = ["a.qmd", str(Path("b/c.svg")), "gone.csv", "gone.qmd"]
+    assert sorted(scan(tmp_path, [tmp_path / "_book"])) == found
+    watcher, waits = Watcher(tmp_path), list[float]()
+    watcher.pause(waits.append)
     (tmp_path / "made.csv").write_text("1")
     edit(tmp_path / "a.qmd", "edited")
+    (tmp_path / "gone.csv").unlink()
+    (tmp_path / "gone.qmd").unlink()
     watcher.overlook_made()
-    assert watcher.changes() == ["a.qmd"]
+    assert watcher.changes() == ["a.qmd", "gone.qmd"]
     assert watcher.changes() == []
-    waits: list[float] = []
-    for watcher.cost in (0.0, 5.0):  # at most a tenth of the time is spent
-        watcher.pause(waits.append)
-    assert waits == [PAUSE, 50.0]
+    watcher.cost = 5.0  # at most a tenth of the time is spent
+    watcher.pause(waits.append)
+    assert waits == [0.1, 50.0]
+
+
+def test_an_edit_counts_once_it_has_settled(tmp_path: Path, monkeypatch: Patch) -> None:
+    watcher, ticks = Watcher(tmp_path), count()
+    steps, waits = ["a.qmd", "b.qmd", "c.qmd"], list[float]()
+
+    def sleep(seconds: float) -> None:
+        waits.append(seconds)
+        if steps:
+            (tmp_path / steps.pop(0)).write_text("")
+
+    clock = SimpleNamespace(sleep=sleep, perf_counter=lambda: next(ticks))
+    monkeypatch.setattr(watch, "time", clock)
+    sleep(0.0)
+    assert watcher.changes() == ["a.qmd", "b.qmd", "c.qmd"]
+    assert waits == [0.0, 0.03, 0.03, 0.03]
+    assert watcher.cost == 1
+    assert watcher.changes() == []

@@ -7,6 +7,7 @@ import errno
 import hashlib
 import html
 import json
+import os
 import re
 import sys
 import zipfile
@@ -24,13 +25,15 @@ from mlsim_book.check.book import check_book
 from mlsim_book.cli import main
 from mlsim_book.errors import BookError, Problems, SourceError, ToolError
 from mlsim_book.model import Chapter, Project
+from mlsim_book.read.language import words_of
 from mlsim_book.read.project import load_project
 from mlsim_book.read.settings import web_address
 from mlsim_book.render.assets import load_assets
 from mlsim_book.render.opens import Opened
 from mlsim_book.render.to_html import Heading
-from mlsim_book.site import fonts, navigation, swap
+from mlsim_book.site import code_tools, fonts, navigation, swap
 from mlsim_book.site.cards import cards_place, cards_script, with_cards
+from mlsim_book.site.lock import hold, lock_path, take_turns
 from mlsim_book.site.policy import policy, refused
 from mlsim_book.site.shared_files import write_shared
 
@@ -88,7 +91,8 @@ def test_a_page_shows_what_its_book_and_its_own_head_ask_for(tmp_path: Path) -> 
     """And nothing that only another page asks for, or another format."""
     book = kept.book("frame", tmp_path)
     said: list[str] = []
-    site = build(book, formats=("epub",), lenient=True, progress=said.append)
+    site = build(book, formats=("epub", "figures"), lenient=True, progress=said.append)
+    assert [each.name for each in site.glob("*.zip")] == ["Pots-pans-figures.zip"]
     assert any(each.startswith("wrote 3 pages (") for each in said)
     with zipfile.ZipFile(site / "Pots-pans.epub") as epub:
         told = "".join(epub.read(each).decode() for each in epub.namelist() if "ch00" in each)
@@ -100,6 +104,25 @@ def test_a_page_shows_what_its_book_and_its_own_head_ask_for(tmp_path: Path) -> 
         page = (site / name).read_text("utf-8")
         assert [each for each in lines if each.replace("\\n", "\n") not in page] == [], name
         assert [each for each in every.difference(lines) if each in page] == [], name
+
+
+@pytest.mark.parametrize(
+    ("given", "folds", "caption", "items", "box"), kept.cases("code_tools.toml")
+)
+def test_the_menu_of_code_has_what_is_asked_for(
+    given: object, folds: bool, caption: str, items: list[str], box: bool
+) -> None:
+    words = words_of("en", {})
+    tools = code_tools.code_tools(given, '<details class="code-fold"' if folds else "", words)
+    assert (tools is not None) == bool(items)
+    if tools is not None:
+        menu = code_tools.menu(tools, words, repo_source="repo.qmd")
+        found = re.findall(r'<li><\w+ .*?id="quarto-([a-z-]+)"(?:.*?href="(.*?)")?', menu)
+        assert [" ".join(each).strip() for each in found] == items
+        name = "" if caption else ' aria-label="Code"'
+        assert f"{name}>{caption}</summary>" in menu
+        source = code_tools.source_box(tools, words, "a < b")
+        assert ("<code>a &lt; b</code>" in source, not source) == (box, not box)
 
 
 # ------------------------------------------------------------------------------- fonts
@@ -336,7 +359,9 @@ def test_a_site_goes_nowhere_where_something_would_be_lost(make_book: MakeBook) 
             swap.check_target(project, book / target)
 
 
-def test_a_swap_that_is_cut_short_is_restored_and_the_disk_tells_why(tmp_path: Path) -> None:
+def test_a_swap_that_is_cut_short_is_restored_and_the_disk_tells_why(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     target = tmp_path / "_book"
     said: list[str] = []
     for text in ("one", "two"):
@@ -351,7 +376,27 @@ def test_a_swap_that_is_cut_short_is_restored_and_the_disk_tells_why(tmp_path: P
     target.rename(work / "old")  # killed between two renames
     swap.recover(target, said.append)
     assert said == ["restored _book: the build before this one was killed"]
+    for gone in ("old/sub", "gone/sub"):  # killed when it was done
+        (work / gone).mkdir(parents=True)
+    with hold(target, wait=0):
+        swap.recover(target, said.append)
+    assert (work / "old").is_dir()  # it is the other's
+    swap.restore(target, said.append)
+    assert not work.exists()
+    work.mkdir()
+    with pytest.raises(FileNotFoundError):  # nothing new
+        swap.swap(target)
+    assert len(said) == 1
+    with take_turns(target, said.append):
+        assert lock_path(target).is_file()
+        monkeypatch.setattr(os, "access", lambda *_: False)
+        with take_turns(target, said.append):  # what nobody can write needs no turns
+            assert len(said) == 1
+    (target / "sub" / "round").symlink_to(target)
+    swap.carry(target / "sub" / "round", tmp_path)
+    assert (tmp_path / "round").is_symlink()
     swap.carry(target, tmp_path / "new")
+    assert (tmp_path / "new/_book/sub/round").is_symlink()
     swap.carry(target / "sub" / "a.html", tmp_path)
     for path in ("_book/sub", "new/_book/sub", "."):
         assert (tmp_path / path / "a.html").read_text() == "two"

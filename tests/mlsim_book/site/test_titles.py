@@ -17,6 +17,7 @@ from mlsim_book.check.built_site import read_page
 from mlsim_book.preview.rebuild import Rebuilder
 from mlsim_book.render.pandoc import run_pandoc
 from mlsim_book.site import titles
+from mlsim_book.site.search import SEARCH
 from mlsim_book.site.template import inline_markdown
 
 pytestmark = pytest.mark.usefixtures("with_assets")
@@ -66,6 +67,9 @@ def test_markup_is_shown_wherever_a_title_stands(book: Path) -> None:
             assert raw not in shown, (name, raw)
         # TeX is kept for copying, in what is typeset
         assert shown.count('<span class="math inline"><span class="katex">') == 3
+    texts = (path.read_text("utf-8") for path in (book / "_book" / SEARCH).glob("t-*.js"))
+    title = "1 The x<y>z & “clay” – it’s wet"
+    assert f'["clay.html","{title}","{title}",' in "".join(texts)
     following = region(pages["index.html"], '<div class="nav-page nav-page-next">', "</div>")
     assert "“clay” – it’s wet</span>" in following
     crumbs = region(pages["deep/kiln.html"], '<nav class="quarto-page-breadcrumbs"')
@@ -97,7 +101,7 @@ def test_a_broken_formula_of_a_part_is_told_at_its_line(book: Path) -> None:
 
 
 def test_a_preview_shows_an_edited_title_on_all_pages(book: Path, tmp_path: Path) -> None:
-    rebuilder = Rebuilder(book, lenient=True, progress=str)
+    rebuilder = Rebuilder(book, lenient=True, jobs=2, progress=str)
     rebuilder.build(tmp_path / "one")
     (book / "ash.qmd").write_text("# *White* ash\n\nSee @sec-clay.\n", encoding="utf-8")
     rebuilder.note(["ash.qmd"])

@@ -97,7 +97,11 @@ def require_tools(formats: Collection[str]) -> None:
 
 
 def downloads(project: Project, formats: Collection[str]) -> tuple[Download, ...]:
-    """Return the links to the files of these formats."""
+    """Return the links to the files of these formats.
+
+    >>> downloads(Project(Path(), "Clay", ()), ("pdf",))
+    (Download(name='Clay.pdf', text='PDF'),)
+    """
     return tuple(
         Download(download_name(project, form), text)
         for form, text in FORMATS.items()
@@ -285,9 +289,9 @@ def paper_groups(formats: Sequence[str], pages: Sequence[ExecutedPage]) -> list[
 
 
 def rendered_for(
-    form: str, project: Project, pages: Sequence[ExecutedPage], keep: TextCache, *, jobs: int = 2
+    form: str, project: Project, pages: Sequence[ExecutedPage], keep: TextCache
 ) -> list[RenderedPage] | None:
     """Return a book's pages as a format ("pdf", "epub") has them; None if all have the same."""
     if not depends_on_format(pages):
         return None
-    return render_pages(project, pages, keep=keep, jobs=jobs, form=form)
+    return render_pages(project, pages, keep=keep, form=form)

@@ -73,5 +73,9 @@ def from_disk(page: str) -> str:
 
     >>> from_disk('<link rel="preload" href="a" as="font"><p>Hi')
     '<p>Hi'
+    >>> from_disk('<nav class="downloads"\\n></nav>\\n<p>Hi')
+    '<p>Hi'
+    >>> from_disk('<a class="notebook-link" href="a.zip" x><b>Download notebook (zip)</b></a>')
+    '<a class="notebook-link" href="a.ipynb" x><b>Open notebook</b></a>'
     """
     return _ZIPPED.sub(r"\1.ipynb\2Open notebook<", _ONLINE.sub("", page))

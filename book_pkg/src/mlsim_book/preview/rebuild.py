@@ -30,9 +30,7 @@ Progress = Callable[[str], None]
 class Rebuilder:
     """Builds a book into one folder after another, and remembers."""
 
-    def __init__(
-        self, root: Path, *, lenient: bool = False, jobs: int = 2, progress: Progress = print
-    ) -> None:
+    def __init__(self, root: Path, *, lenient: bool, jobs: int, progress: Progress) -> None:
         self.root, self.lenient, self.jobs, self.progress = root, lenient, jobs, progress
         self.variants: Mapping[str, str] = {}  # what the search index is made of
         self._memo = Memo()

@@ -10,6 +10,7 @@ from __future__ import annotations
 import http.server
 import json
 import threading
+from contextlib import suppress
 from http import HTTPStatus
 from pathlib import Path
 from urllib.parse import parse_qs, unquote, urlsplit
@@ -85,15 +86,13 @@ class _Handler(http.server.SimpleHTTPRequestHandler):
             self.send_error(HTTPStatus.FORBIDDEN, "Only this machine is served")
             return
         url = urlsplit(self.path)
-        try:
+        with suppress(ConnectionError):  # the reader has gone on
             if url.path == f"{_OWN}events":
                 self._events(_page_name(parse_qs(url.query).get("page", ["/"])[0]))
             elif url.path == f"{_OWN}reload.js":
                 self._send(_SCRIPT.read_bytes(), "text/javascript")
             else:
                 self._file(url.path)
-        except ConnectionError:
-            self.close_connection = True  # the reader has gone on
 
     def do_HEAD(self) -> None:
         """Refuse: a preview never needs this."""
@@ -102,14 +101,15 @@ class _Handler(http.server.SimpleHTTPRequestHandler):
     def _file(self, path: str) -> None:
         shown, name = self.server.shown, _page_name(path)
         root = shown.search if name.startswith(f"{SEARCH}/") else shown.site
-        file = (root / name).resolve() if root else None
-        if root is None or file is None or not file.is_relative_to(root.resolve()):
-            file = None
-        if name.endswith(".html") and (file is None or not file.is_file()):
-            text = "This page is not in the book" if shown.site else "The book is being built"
-            status = HTTPStatus.NOT_FOUND if shown.site else HTTPStatus.OK
+        file = _file_of(root, name) if root else None
+        if file is None and name.endswith(".html"):
+            text, status = (
+                ("This page is not in the book", HTTPStatus.NOT_FOUND)
+                if shown.site
+                else ("The book is being built", HTTPStatus.OK)
+            )
             self._send(_with_script(_WAITING.format(text), ""), "text/html; charset=utf-8", status)
-        elif file is None or not file.is_file():
+        elif file is None:
             self.send_error(HTTPStatus.NOT_FOUND)
         elif file.suffix == ".html":
             html = file.read_text(encoding="utf-8")
@@ -149,7 +149,6 @@ class PreviewServer(http.server.ThreadingHTTPServer):
     """The server; it listens on the loopback address and on no other."""
 
     daemon_threads = True
-    block_on_close = False
 
     def __init__(self, shown: Shown, port: int) -> None:
         self.shown = shown
@@ -188,6 +187,12 @@ def _page_name(path: str) -> str:
     """
     name = unquote(path).lstrip("/")
     return f"{name}index.html" if not name or name.endswith("/") else name
+
+
+def _file_of(root: Path, name: str) -> Path | None:
+    """Return a file below a folder, None if there is none or the name leads out."""
+    file = (root / name).resolve()
+    return file if file.is_file() and file.is_relative_to(root.resolve()) else None
 
 
 def _with_script(html: str, version: str) -> bytes:

@@ -69,7 +69,7 @@ class Preview:
         for each in (self._indexing, self._confirming):
             if each:
                 each.join()
-        shutil.rmtree(self._folder, ignore_errors=True)
+        _clear(self._folder)
 
     def build(self, changed: Sequence[str] = ()) -> None:
         """Build and show; or, if that fails, show why and leave the site that was there."""
@@ -81,7 +81,7 @@ class Preview:
             with self.interrupt.breaking(), take_turns(self._target, self.progress):
                 self._rebuilder.build(site)
         except KeyboardInterrupt:
-            shutil.rmtree(site, ignore_errors=True)
+            _clear(site)
             return
         except BookError as error:
             self._fail(str(error), site)
@@ -91,9 +91,8 @@ class Preview:
             self._indexed = False
             self.shown.publish(site)
             self._sites.append(site)
-            for old in self._sites[:-2]:  # somebody may be reading the one before
-                shutil.rmtree(old, ignore_errors=True)
-            self._sites = self._sites[-2:]
+            if len(self._sites) > 2:  # somebody may be reading the one before
+                _clear(self._sites.pop(0))
             what = ", ".join(changed[:3]) + (", ..." if len(changed) > 3 else "")
             self.progress(f"built in {time.perf_counter() - started:.2f} s  {what}".rstrip())
         self._watcher.overlook_made()
@@ -122,7 +121,7 @@ class Preview:
         if not self.interrupt.wished.is_set():  # else Ctrl-C has stopped the tools as well
             self.progress(f"ERROR: {error}")
             self.shown.fail(error)
-        shutil.rmtree(site, ignore_errors=True)
+        _clear(site)
 
     def _confirm(self) -> None:
         """Render what was shown in haste as a whole, beside the watching."""
@@ -131,11 +130,9 @@ class Preview:
 
         def work() -> None:
             while self._rebuilder.unsure and not self.interrupt.wished.is_set():
-                if not self._rebuilder.confirm():
-                    self._wrong = True  # built again at the next look
+                self._wrong |= not self._rebuilder.confirm()  # built again at the next look
 
-        self._confirming = threading.Thread(target=work, daemon=True)
-        self._confirming.start()
+        self._confirming = _beside(work)
 
     def _index(self) -> None:
         """Make the search index beside the watching."""
@@ -153,19 +150,23 @@ class Preview:
                 return
             old, self.shown.search = self.shown.search, out
             if old is not None and old != out:
-                shutil.rmtree(old, ignore_errors=True)
+                _clear(old)
 
-        self._indexing = threading.Thread(target=work, daemon=True)
-        self._indexing.start()
+        self._indexing = _beside(work)
+
+
+def _clear(folder: Path) -> None:
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def _beside(work: Callable[[], None]) -> threading.Thread:
+    thread = threading.Thread(target=work, daemon=True)
+    thread.start()
+    return thread
 
 
 def preview(
-    root: Path,
-    *,
-    port: int | None = None,
-    lenient: bool = False,
-    jobs: int = 2,
-    progress: Progress = print,
+    root: Path, *, port: int | None, lenient: bool, jobs: int, progress: Progress = print
 ) -> None:
     """Show a book and follow its sources until Ctrl-C, or until it is asked to end.
 

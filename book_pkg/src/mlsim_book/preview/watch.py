@@ -81,8 +81,7 @@ class Watcher:
             if again == new:
                 break
             new = again
-        found = differing(self.seen, new)
-        self.seen = new
+        found, self.seen = differing(self.seen, new), new
         return found
 
     def overlook_made(self) -> None:

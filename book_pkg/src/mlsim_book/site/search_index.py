@@ -56,7 +56,13 @@ class Section:
 
 
 def index_files(sections: Iterable[Section]) -> tuple[dict[str, Any], dict[str, str]]:
-    """Return the head of the index, and its parts by name."""
+    """Return the head of the index, and its parts by name.
+
+    >>> long = [Section(name, "A", "A", "x" * size) for name, size in (("a", 7000), ("b", 2))]
+    >>> heads, parts = index_files(long)
+    >>> heads["pieces"], heads["goesOn"], [at for at, _ in heads["texts"]], len(parts)
+    (5, [1, 2, 3], [0, 2], 3)
+    """
     pieces = [piece for each in sections for piece in cut_long(each)]
     parts: dict[str, str] = {}
     heads: dict[str, Any] = {"pieces": len(pieces), "words": [], "texts": []}
@@ -75,8 +81,17 @@ def index_files(sections: Iterable[Section]) -> tuple[dict[str, Any], dict[str, 
 def cut_long(section: Section) -> Iterator[Section]:
     """Yield a section in pieces that are no longer than a passage, cut between words.
 
-    >>> [len(each.text) for each in cut_long(Section("a", "A", "A", "one " * 700))]
-    [1999, 799]
+    >>> def lengths(text):
+    ...     return [len(each.text) for each in cut_long(Section("a", "A", "A", text))]
+    >>> lengths("one " * 700), lengths(" " + "x" * 2000 + " "), lengths("x" * 4500)
+    ([1999, 799], [2000], [2000, 2000, 500])
+
+    A space of the first half is none to cut at.
+
+    >>> lengths("x" * 1000 + " " + "y" * 1500), lengths("x" * 999 + " " + "y" * 1500)
+    ([1000, 1500], [2000, 500])
+    >>> lengths("x" * 2000 + " y")
+    [2000, 1]
     """
     text, goes_on = section.text.strip(), False
     while True:
@@ -93,8 +108,8 @@ def cut_long(section: Section) -> Iterator[Section]:
 def cut(entries: Iterable[str], size: int) -> Iterator[list[str]]:
     """Yield groups of entries, so many as fit into a part but at least one.
 
-    >>> list(cut(["ab", "c", "def"], 3))
-    [['ab', 'c'], ['def']]
+    >>> list(cut(["ab", "c", "def", "gh", "i", "jklm"], 3))
+    [['ab', 'c'], ['def'], ['gh', 'i'], ['jklm']]
     """
     group: list[str] = []
     long = 0

@@ -47,11 +47,21 @@ class Titles:
     text: str = ""  # the book's, as plain text
 
     def chapter(self, chapter: Chapter) -> str:
-        """Return a chapter's title, without its number."""
+        """Return a chapter's title, without its number.
+
+        >>> known = Titles({"a.html": "<b>A</b>"})
+        >>> [known.chapter(Chapter(name, f"{name}.html", name, 1)) for name in ("a", "b")]
+        ['<b>A</b>', 'b']
+        """
         return self.chapters.get(chapter.href) or self.written(chapter.title)
 
     def part(self, text: str, href: str | None) -> str:
-        """Return a part's title: that of its own page, if it has one."""
+        """Return a part's title: that of its own page, if it has one.
+
+        >>> known = Titles({"q.html": "<b>Q</b>"}, {"*P*": "<em>P</em>"})
+        >>> known.part("Q", "q.html"), known.part("*P*", "p.html"), known.part("*P*", None)
+        ('<b>Q</b>', '<em>P</em>', '<em>P</em>')
+        """
         return self.chapters.get(href or "") or self.written(text)
 
     def written(self, text: str) -> str:
@@ -122,7 +132,17 @@ def book_titles(
 
 
 def _written(project: Project, chapters: Mapping[str, str]) -> list[str]:
-    """Return the titles that no page shows, as they are written: the book's, parts', others'."""
+    """Return the titles that no page shows, as they are written: the book's, parts', others'.
+
+    >>> from pathlib import Path
+    >>> parts = (("a", "P", None), ("b", "P", None), ("c", "Q", "q"), ("d", "R", "r"))
+    >>> chapters = [
+    ...     Chapter(name, name, name.upper(), 1, part=part, part_href=href)
+    ...     for name, part, href in (*parts, ("e", None, None))
+    ... ]
+    >>> _written(Project(Path(), "T", tuple(chapters)), {"a": "A", "q": "Q"})
+    ['T', 'P', 'R', 'B', 'C', 'D', 'E']
+    """
     parts = [each.part for each in project.chapters if each.part and each.part_href not in chapters]
     untitled = [each.title for each in project.chapters if each.href not in chapters]
     return list(dict.fromkeys([project.title, *parts, *untitled]))

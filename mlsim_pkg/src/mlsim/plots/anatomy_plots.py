@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from mlsim.errors import InvalidValueError, WrongKindError, unknown_name
-from mlsim.plots.plot_data import attach, axes_for
+from mlsim.plots.plot_data import attach, axes_for, legend_above
 from mlsim.plots.treemap import draw_treemap
 from mlsim.solvers.anatomy.anatomy import Anatomy
 from mlsim.units import MEMORY, scale_for
@@ -129,7 +129,7 @@ def _bars(anatomy: Anatomy, what: str, ax: Axes | None) -> Axes:
     axes.invert_yaxis()
     axes.set_xlabel(unit or what.capitalize())
     if len(columns) > 1:
-        axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1), ncols=3, frameon=False)
+        legend_above(axes, 3)
     label = f"{unit}" if unit else what
     attach(
         axes,
@@ -183,7 +183,7 @@ def _moments(anatomy: Anatomy, _: str, ax: Axes | None) -> Axes:
     turn = next(index for index, each in enumerate(moments) if each.phase == "loss")
     axes.axvline(turn, color="black", linewidth=0.8, linestyle=":")
     axes.set(xlabel="Layers: forward, loss (dotted), backward", ylabel=unit, ylim=(0, 1.25 * top))
-    axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1), ncols=3, frameon=False)
+    legend_above(axes, 3)
     attach(
         axes,
         [

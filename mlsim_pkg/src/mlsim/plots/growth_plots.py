@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from mlsim.errors import need, unknown_name
 from mlsim.measured.growth import Growth, growth_of, records, years
-from mlsim.plots.plot_data import attach, axes_for
+from mlsim.plots.plot_data import attach, axes_for, legend_above
 from mlsim.plots.roof import COLOURS, MARKERS
 
 if TYPE_CHECKING:
@@ -115,7 +115,7 @@ def plot_growth(
     ax.xaxis.set_major_formatter("{x:.0f}")
     ax.tick_params(axis="x", rotation=45)
     ax.yaxis.set_major_formatter("{x:g}")
-    ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1), ncols=2, frameon=False)
+    legend_above(ax)
     return attach(ax, _rows(known, times, column, label, scale))
 
 

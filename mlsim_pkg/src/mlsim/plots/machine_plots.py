@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from mlsim.errors import InvalidValueError, need
 from mlsim.hardware import Device
-from mlsim.plots.plot_data import attach, axes_for
+from mlsim.plots.plot_data import attach, axes_for, legend_above
 from mlsim.systems.stale_updates import largest_stable_rate, stale_descent
 
 if TYPE_CHECKING:
@@ -102,5 +102,5 @@ def plot_formats(devices: Sequence[Device], *, ax: Axes | None = None) -> tuple[
         ]
     ax.set(yscale="log", ylabel="Dense peak (TFLOP/s)", xlabel="Number format")
     ax.set_xticks(range(len(FORMATS)), [name.upper() for name in FORMATS])
-    ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1), ncols=2, frameon=False, fontsize=7)
+    legend_above(ax, fontsize=7)
     return attach(ax, rows)

@@ -10,7 +10,7 @@ from mlsim.equations.machines import speedup
 from mlsim.errors import InvalidValueError, need
 from mlsim.hardware import memory_levels
 from mlsim.hardware.processor_trends import doubling_years, growth, trend
-from mlsim.plots.plot_data import Row, attach, axes_for
+from mlsim.plots.plot_data import Row, attach, axes_for, legend_above
 from mlsim.plots.roof import COLOURS, MARKERS
 from mlsim.units import text
 
@@ -75,7 +75,7 @@ def plot_dennard(
         for row in rows:
             by_year.setdefault(row.year, {"Year": str(row.year)})[label] = row.median
     ax.set(yscale="log", xlabel="Year", ylabel="Median of the chips of a year")
-    ax.legend(frameon=False, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2)
+    legend_above(ax)
     return attach(ax, [by_year[year] for year in sorted(by_year)])
 
 

@@ -108,7 +108,7 @@ def _draw_points(
             [point.rate / 1e12],
             s=_SMALLEST + (_LARGEST - _SMALLEST) * point.time_share,
             color=color,
-            marker=MARKERS[list(levels).index(point.level) % len(MARKERS)],
+            marker=MARKERS[list(levels).index(point.level)],
             alpha=0.75,
             edgecolor="white",
             zorder=3,
@@ -139,7 +139,7 @@ def _draw_points(
             zorder=5,
         )
     for level in levels if len(levels) > 1 else ():
-        marker = MARKERS[list(levels).index(level) % len(MARKERS)]
+        marker = MARKERS[list(levels).index(level)]
         ax.scatter([], [], color="#777777", marker=marker, s=40, label=LEVELS[level])
     ax.legend(loc="upper left", frameon=False, fontsize="small")
 

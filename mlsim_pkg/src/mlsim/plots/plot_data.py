@@ -31,6 +31,12 @@ def axes_for(ax: Any, width: float, height: float) -> Any:
     return pyplot.subplots(figsize=(width, height), layout="constrained")[1]
 
 
+def legend_above(ax: Any, columns: int = 2, **options: Any) -> None:
+    """Draw a legend above the axes, where it hides no mark."""
+    place = {"loc": "lower center", "bbox_to_anchor": (0.5, 1), "frameon": False}
+    ax.legend(**place, ncols=columns, **options)
+
+
 def attach(ax: Any, rows: Sequence[Row]) -> tuple[Figure, Axes]:
     """Let a figure carry what its axes show, and return both.
 

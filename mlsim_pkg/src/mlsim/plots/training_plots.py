@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from mlsim.errors import InvalidValueError, check_whole
-from mlsim.plots.plot_data import attach, axes_for
+from mlsim.plots.plot_data import attach, axes_for, legend_above
 from mlsim.solvers.training.training import Training
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ def plot_memory(runs: Mapping[str, Training], *, ax: Axes | None = None) -> tupl
         color="black",
         label="may be used",
     )
-    ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1), ncols=2, frameon=False)
+    legend_above(ax)
     ax.set_ylabel("GB on each device")
     columns = {f"{MEMORY[name]} (GB)": each for name, each in heights.items()}
     return attach(ax, _numbers(runs, {**columns, "may be used (GB)": usable}))
@@ -180,6 +180,6 @@ def _stacked(runs: Mapping[str, Any], heights: Any, words: Mapping[str, str], ax
                hatch="//" if index % 2 else None, edgecolor="white", linewidth=0.5)  # fmt: skip
         below = [under + value for under, value in zip(below, values, strict=True)]
     ax.set_xticks(range(len(whole)), list(runs))
-    ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1), ncols=2, frameon=False)
+    legend_above(ax)
     ax.grid(visible=False, axis="x")
     return ax

@@ -71,9 +71,9 @@ def as_text(data: Mapping[str, Any]) -> str:
     if data["operators"]:
         lines += ["", f"Operators of {data['model']} (architecture: {data['model_source']})"]
         cells = _cells(data)
-        widths = [max(len(row[i]) for row in cells) for i in range(len(cells[0]))]
+        widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
         for row in cells:
-            name, *numbers = (cell for cell in row)
+            name, *numbers = row
             padded = [f"{cell:>{w}}" for cell, w in zip(numbers, widths[1:], strict=True)]
             lines.append(f"  {name:<{widths[0]}}  " + "  ".join(padded))
     lines += ["", "Sources"]

@@ -140,7 +140,7 @@ def test_what_tells_a_value_from_another() -> None:
     ours = type("Ours", (SimpleNamespace,), {"__module__": "mlsim.ours"})
     theirs = type("Ours", (SimpleNamespace,), {"__module__": "mlsim_ours"})
     alike: list[tuple[Any, ...]] = [
-        (3, 5), ("3", "5"), (3.0, 3), (True, 1), (None, "None"), ([2, 3], [3, 2], [2, [3]]),
+        (3, 5), ("3", "5"), (3.0, 3), (True, 1), (None, "None"), ([2, 3], [3, 2], [2, [3]], [[2], 3], [[2, 3]]),
         ({"a": 2}, {"a": 3}, {"b": 2}), (np.array([2, 3]), np.array([2.0, 3.0])),
         (quantity(2, "GB/s"), quantity(3, "GB/s"), quantity(2, "MB/s")),
         (Path("a"), Path("b")), (date(2026, 5, 2), date(2026, 5, 3)),

@@ -105,3 +105,11 @@ def test_devices_of_one_name_are_all_there() -> None:
     table = Engine.sweep(model=Models.ResNet50, hardware=[mine("Mine", 1), mine("Mine", 2)])
     assert table.hardware.tolist() == ["Mine", "Mine"]
     assert table.latency[0] > table.latency[1]
+
+
+def test_a_table_says_of_which_devices_the_constants_are_borrowed() -> None:
+    table = Engine.sweep("ResNet50", ["A100", "MI300X"], estimate="calibrated", batch_size=8)
+    [(name, words)] = table.attrs["borrowed"].items()
+    assert name == "AMD Instinct MI300X 192 GB"
+    assert words.startswith("share of the memory bandwidth from ")
+    assert "borrowed" not in Engine.sweep("ResNet50", "MI300X", batch_size=8).attrs

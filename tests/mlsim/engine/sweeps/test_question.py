@@ -93,6 +93,14 @@ def test_values_of_an_argument() -> None:
     for name, given, expected in cases:
         assert list(listed(name, given)) == expected
     assert listed("batch_size", range(3)) == range(3)
+    # Numbers stay an array; words become a list.
+    for kind, given in (
+        (np.ndarray, [2, 3]),
+        (np.ndarray, [0.5]),
+        (list, ["A100"]),
+        (list, [True]),
+    ):
+        assert type(listed("batch_size", np.array(given))) is kind
     for each, words in (
         (Models.ResNet50, "ResNet-50 v1.5"),
         (Hardware.Cloud.A100, "NVIDIA A100 SXM 80 GB"),

@@ -95,6 +95,13 @@ def test_two_steps_of_the_clock_agree() -> None:
     assert not slower.agrees(spread([3.9] * 6))
 
 
+def test_a_steady_rate_may_be_half_a_step_of_the_clock_elsewhere_in_another_run() -> None:
+    """Half of 3 % of 200, to either side."""
+    figures, refused = judged({"compute.fp32": [200.0] * 6}, str, 6)
+    found = figures["compute.fp32"].spread
+    assert ((found.low, found.high), refused) == ((pytest.approx(197), pytest.approx(203)), {})
+
+
 def test_noise_is_refused_however_wide_the_interval() -> None:
     wild = [1.0, 1.05, 0.9, 1.0, 1.02, 1.08]
     figures, refused = judged({"compute.fp32": wild, "compute.fp64": wild[1:]}, str, 6)

@@ -27,6 +27,7 @@ from mlsim.solvers.plan.options import (
     slowed,
     tried,
 )
+from mlsim.solvers.plan.origins import question_of
 from mlsim.solvers.plan.planned import Planned, planned
 from mlsim.solvers.plan.planned_rows import nearest_of, nothing
 from mlsim.solvers.plan.pools import Between, Decoders, _Both, decoders, paired
@@ -118,6 +119,9 @@ def test_users_of_a_fleet_ask_as_often_as_they_are_answered() -> None:
     assert found["replicas"] == 2
     assert found["replica_use"] == pytest.approx(3 / 5.5)
     assert found["output_token_price"] == pytest.approx(2 * 2 * 0.002 / 606)
+    for each, words in ((goals, "of 60 users who wait and think"), (GOALS, "given")):
+        option = replace(told("one", 0.024), goals=each)
+        assert question_of(option).known.origin("required_rate") == words
 
 
 def front_of(where: Candidate, **given: Any) -> Any:
@@ -304,6 +308,11 @@ def test_rates_within_a_goal_are_the_last_of_forty_parts() -> None:
         over, _ = pool.waits(pool.saturation(copies) * later / 40, copies)
         assert ((over > pool.goals.first_token) | (np.rint(parts) == 39)).all()
     assert (rates < reads.within(4.0)[1]).all()
+    # What comes just in time is in time.
+    shares = reads.saturation(copies)[:, None] * np.linspace(0, 1, 41)[1:-1]
+    edge = float(reads.waits(shares, copies[:, None])[0][1, 20])
+    just = replace(reads, goals=replace(GOALS, first_token=edge))
+    assert just.within(4.0)[1][1] == shares[1, 20]
     never = replace(reads, goals=replace(GOALS, first_token=0.29))
     assert never.within(3.0)[1].tolist() == [0, 0, 0]
     always = replace(reads, goals=replace(GOALS, first_token=1e9))
@@ -480,6 +489,10 @@ def test_the_best_partner_is_the_cheapest_of_all() -> None:
         assert (option.value("fleet_price"), option.value("prefill_copies")) == min(prices)
     fp8 = candidate(1, 1, precision="fp8")
     assert paired([fp8], decode, between, goals, rule) == ([], 0)
+    full = candidate(reserve=0.85)
+    (lost,), _ = paired([full], decode[:1], between, goals, rule)
+    assert isinstance(lost, Refused)
+    assert (lost.candidate, lost.split, lost.why) == (full, True, "does not fit in memory")
     late, _ = paired(reads, decode[:1], between, replace(goals, per_token=1e-6), rule)
     assert [type(each) for each in late] == [Refused]
     apart = (
@@ -581,6 +594,7 @@ def test_what_is_said_of_a_plan() -> None:
     seven = asked(*(told(f"{each}", 0.02 + each / 1000) for each in range(7)))
     assert [name for name in rows(seven) if name.isdigit()] == ["1", "2", "3", "4", "5"]
     bare = Planned("A model", GOALS, (first,), (), "cost")
+    assert (bare.report().label, bare.report().width) == (10, 120)
     assert rows(bare)["tried"] == "1 layouts meet the goals, 0 do not"
     assert (bare.limits, bare.pools, bare.to_dict().get("left_out")) == (None, "one", None)
     assert ": 1 copy of " in rows(asked(told("alone", 0.002, replicas=1.0)))["1"]

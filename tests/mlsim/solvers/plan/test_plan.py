@@ -180,6 +180,8 @@ def test_what_a_device_costs_that_is_bought() -> None:
     """35,064 hours of four years: 30,000 USD are 0.8556 an hour, and 0.84 kW cost 0.084."""
     found = owned(**OWNED, electricity="0.1 USD/kWh")
     assert found.to("USD/h").magnitude == pytest.approx(30000 / 35064 + 0.084)
+    assert "price of a device that is bought = 0.9396 USD/h" in found.origin.brief
+    assert "purchase" in found.origin.how
     for pue in (-1, 0.5, math.nan, math.inf):
         with pytest.raises(InvalidValueError, match="pue must be"):
             owned(**OWNED, electricity="0.1 USD/kWh", pue=pue)

@@ -14,6 +14,7 @@ from own_chips import chip
 from sampled import sampled
 
 from mlsim import Hardware, Models
+from mlsim.workloads import Speculation
 from mlsim.workloads.blocks import Attention
 from mlsim.workloads.language import Transformer
 
@@ -119,13 +120,13 @@ def check_longest(output: int = 1, **what: Any) -> int:
     longest = serve(**what, prompt_tokens=1, output_tokens=output).longest_context
     assert isinstance(longest, int)
     assert 0 <= longest <= model.context
-    # No request is shorter than two tokens.
     if longest > 1:
         assert fits(longest)
         # Nor is it longer with a shorter prompt.
         assert serve(**what, prompt_tokens=1, output_tokens=longest - 1).feasible
-    if 1 < longest + 1 <= model.context:
-        assert not fits(longest + 1)
+    # No request is shorter than two tokens.
+    if longest < model.context:
+        assert not fits(max(longest + 1, 2))
     return longest
 
 
@@ -149,15 +150,29 @@ def test_the_longest_context_fits_and_a_token_more_does_not(asked: dict[str, Any
     check_longest(**asked)
 
 
+STATES = Models.Nemotron_H_56B
+
+
 def test_so_it_is_on_several_devices() -> None:
     for sizes in ((4, 1, 1), (1, 1, 3), (1, 2, 1), (2, 1, 4), (1, 2, 3)):
         names = ("tensor_parallel", "pipeline_parallel", "data_parallel")
         layout = dict(zip(names, sizes, strict=True))
-        for model in (Models.Llama3_8B, Models.Gemma3_27B, Models.Mixtral_8x7B):
+        for model in (Models.Llama3_8B, Models.Gemma3_27B, Models.Mixtral_8x7B, STATES):
             for batch in (1, 10, 300, 900):
                 check_longest(model=model, hardware=NODE, batch_size=batch, weights=None, **layout)
 
 
+def test_so_it_is_with_a_draft() -> None:
+    """A draft keeps each token, too, and a window is that of the model alone."""
+    asked = itertools.product(DRAFTED, (1, 7, 256), (128, 10**7), (300, 400, 900, 2500))
+    for model, block, chunk, batch in asked:
+        what = {"model": model, "batch_size": batch, "weights": "fp8", "tensor_parallel": 8}
+        what |= {"hardware": NODE, "block_tokens": block, "chunk_tokens": chunk}
+        check_longest(**what, speculation=SPECULATION)
+
+
+DRAFTED = (Models.Llama3_70B, replace(Models.Mistral_7B, vocabulary=128_256, layers=40))
+SPECULATION = Speculation(draft="Llama3_8B", tokens=4, acceptance=0.7)
 small = partial(tiny, layers=6, context=1000)
 
 

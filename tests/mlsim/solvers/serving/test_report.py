@@ -19,6 +19,8 @@ from mlsim.records.references import references
 from mlsim.solvers.serving.contexts import STEPS, WINDOWED_STEPS
 from mlsim.solvers.serving.phase import equations_for
 from mlsim.solvers.serving.result_names import RESULTS
+from mlsim.solvers.serving.serving import Serving
+from mlsim.workloads.steps import STEP_COLUMNS
 
 # As text and as data.
 
@@ -86,6 +88,9 @@ def test_many_points_as_text() -> None:
 def test_a_name_that_is_no_result() -> None:
     with pytest.raises(UnknownNameError, match=r"'cache_memry'. Did you mean 'cache_memory'"):
         show(llama(), "cache_memry")
+    for name in ("prefill", "feasible.latency"):
+        with pytest.raises(UnknownNameError, match=f"no result of a service is called '{name}'"):
+            show(llama(), name)
     # A quantity of one phase is asked of the phase.
     with pytest.raises(UnknownNameError, match="no result of a service is called 'total_flops'"):
         llama().value("total_flops")
@@ -112,6 +117,8 @@ def test_what_does_not_fit_says_so() -> None:
     assert "feasible      no: 4.141 KiB too much" in str(by_hand(batch_size=20))
     assert "per token" not in str(serving)
     assert serving.bottleneck == {"prefill": "Does Not Fit", "decode": "Does Not Fit"}
+    with pytest.raises(DoesNotFitError):
+        Serving(serving.service).value("generation_latency")
     assert "per token" in str(llama(batch_size=1000, prompt_tokens=8192, check_memory=False))
     none = llama(model="Llama3_70B")
     assert (none.largest_batch, none.longest_context) == (0, 0)
@@ -201,6 +208,19 @@ def test_every_result_and_quantity_of_a_step_is_explained(kind: str) -> None:
 
 def origins_of(explanation: Any) -> dict[str, str]:
     return {known["quantity"]: known["origin"] for known in explanation.to_dict()["inputs"]}
+
+
+def test_where_columns_of_operators_come_from() -> None:
+    """Whatever is not the model's own, in a table of shared sequences and one that was measured."""
+    asked: dict[str, Any] = {"hardware": "HGX_H100", "model": Models.Mixtral_8x7B}
+    for layout in ({"context_parallel": 2}, {"tensor_parallel": 4, "estimate": "calibrated"}):
+        service = llama(**asked, **layout).service
+        added = set(service.table.columns) - {*STEP_COLUMNS, "product_depth"}
+        assert len(added) > 2
+        assert not added - set(service.known.origins), layout
+    shared = llama(**asked, context_parallel=2).service.known
+    for name in ("ring_cached_elements", "ring_query_elements"):
+        assert shared.origin(name) == "Mixtral 8x7B, from its attention"
 
 
 def test_where_numbers_come_from() -> None:
@@ -300,6 +320,10 @@ def test_bytes_and_links_that_are_given() -> None:
     was, is_ = llama(**node).prefill, llama(**node, link_bandwidth="45 GB/s").prefill
     more = 9 * was.value("total_network_time")
     assert is_.value("latency") - was.value("latency") == pytest.approx(more, rel=1e-9)
+    # A start and a rate are a line: 3 x 2,048 tokens of 4,096 numbers go round, 6/4 of 2 B each.
+    line = {"estimate": "calibrated", "link_fraction": 0.8, "link_latency": "20 us"}
+    longest = max(llama(**node, batch_size=3, **line).prefill.value("network_time"))
+    assert longest == pytest.approx(20e-6 + 3 * 2048 * 4096 * 2 * 6 / 4 / (0.8 * 450e9), rel=1e-12)
     # Of links that are given nothing is borrowed.
     borrowing = {"hardware": "MI300X_Platform", "tensor_parallel": 8, "estimate": "calibrated"}
     for given, lent in (({}, True), ({"link_fraction": 0.8, "link_latency": "20 us"}, False)):

@@ -60,6 +60,23 @@ def test_a_service_knows_whether_its_experts_are_cut() -> None:
     assert given.service.table.cache["routed"] is None
 
 
+def test_experts_without_kernels_of_their_own_are_one_wide_product() -> None:
+    """A token's two, of 2 x 14,336 and of 4,096 columns; queries, keys and values are 48 heads.
+
+    Kernels of their own move their tokens in passes of their own, which nobody else's do.
+    """
+    table = serve(hardware="MI300X").service.table
+    wide = dict(zip((row.name for row in table), table.columns["outputs"], strict=True))
+    assert (wide["experts, up"], wide["experts, down"]) == (4 * 14_336, 2 * 4096)
+    assert (wide["queries, keys, values"], wide["router"]) == (48 * 128, 8)
+    apart = [0 if row.kind == "experts" else row.token_elements for row in table]
+    own = serve().service.table
+    assert [row.token_elements for row in own] == apart
+    passed = dict(zip((row.name for row in own), own.columns["passed_bytes"], strict=True))
+    assert {name for name, each in passed.items() if each} == {"experts, up", "experts, down"}
+    assert all(row.token_elements for row in table if row.kind == "experts")
+
+
 # Layers with the gated delta rule.
 NEXT = "Qwen3_Next_80B_A3B"
 

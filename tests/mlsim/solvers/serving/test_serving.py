@@ -103,6 +103,7 @@ def test_bound_by_hand() -> None:
     assert serving.value("time_to_first_token") == pytest.approx(34.24, rel=1e-12)
     assert serving.prefill.bottleneck == COMPUTE
     assert serving.prefill.shares == {MEMORY: 0.0, COMPUTE: 1.0, NETWORK: 0.0}
+    assert serving.decode.shares == {MEMORY: 1.0, COMPUTE: 0.0, NETWORK: 0.0}
     step = serving.decode_at(3)
     assert step.value("total_flops") == 1376
     assert step.value("total_bytes") == 728
@@ -255,6 +256,11 @@ def test_an_encoder_by_hand() -> None:
     assert serving.largest_batch == 10
     assert by_hand(**what, chunk_tokens=1).largest_batch == 10
     assert by_hand(**what, hardware=PAIR, data_parallel=2).largest_batch == 20
+    load = serving.load()
+    assert (load.tokens, load.label) == (6, "Tiny, 2 x (3) tokens")
+    assert load.compute_utilisation == pytest.approx(
+        2 * what["model"].flop_count(3) / 100 / expected
+    )
 
 
 # Llama 2 7B on one device, as a reader would reckon.
@@ -288,6 +294,8 @@ def test_causes_are_those_of_the_step_that_decides_and_a_library_is_no_graph() -
     assert serving.prefill.causes != serving.decode.causes
     assert serving.causes_behind("time_to_first_token") == serving.prefill.causes
     assert serving.causes_behind("time_per_output_token") == serving.decode.causes
+    why = serving.decode.explain("bottleneck")
+    assert (why.about, why.shares) == (serving.decode.about, serving.decode.causes)
     reader = Engine.serve(**{**asked, "model": "BERT_Base"})
     assert reader.causes_behind("latency") == reader.prefill.causes
     assert not serving.service.in_graph

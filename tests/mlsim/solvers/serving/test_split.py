@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from refusals import answered
 
-from mlsim import Engine, Systems
+from mlsim import Clusters, Engine, Systems
 from mlsim.errors import DoesNotFitError, InvalidValueError, WrongKindError
 from mlsim.solvers.serving.split import SplitServing
 from mlsim.systems import PrefillPool
@@ -32,12 +32,23 @@ def test_the_cache_of_a_prompt_by_hand() -> None:
     # 32 layers, 8 heads of 128, keys and values, 2 bytes.
     size = 2048 * 32 * 8 * 128 * 2 * 2
     assert found.value("transfer_bytes") == size
+    odd = split(prompt_tokens=2047, estimate="calibrated")
+    assert odd.value("transfer_bytes") == size / 2048 * 2047
     assert found.value("transfer_time") == pytest.approx(size / 450e9)
     wide = split(PrefillPool(tensor_parallel=4), tensor_parallel=2)
     assert wide.value("transfer_time") == pytest.approx(size / 2 / 450e9)
-    # Pools in a cluster send between nodes.
-    far = split(PrefillPool(copies=16), hardware="DGX_H100_SuperPOD")
-    assert far.value("transfer_time") == pytest.approx(size / 50e9)
+    # Pools in a cluster, or of which one is, send between nodes.
+    pod = "DGX_H100_SuperPOD"
+    far = split(PrefillPool(copies=16), hardware=pod), split(PrefillPool(hardware=pod))
+    far += (split(PrefillPool(hardware=NODE), hardware=pod),)
+    for each, where, rate in (
+        *((one, Clusters.DGX_H100_SuperPOD, 50e9) for one in far),
+        (found, NODE, 450e9),
+    ):
+        assert each.value("transfer_time") == pytest.approx(size / rate)
+        inputs = each.explain("transfer_time").to_dict()["inputs"]
+        origins = {known["quantity"]: known["origin"] for known in inputs}
+        assert origins["transfer_bandwidth"] == f"{where.name}: {where.figure.origin()}"
 
 
 def test_each_pool_is_a_service_of_its_own() -> None:

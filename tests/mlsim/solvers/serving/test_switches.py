@@ -243,6 +243,11 @@ def test_a_round_is_its_drafts_and_its_check() -> None:
     found, step, middle = served.speculation, served.decode, 2048 + 127
     draft = speculate(model="Llama3_8B").decode_at(middle).value("latency")
     assert found.value("draft_step_time") == pytest.approx(draft)
+    # Of what is given, the rates of the device hold for both.
+    rate, size = {"memory_bandwidth": "1 TB/s"}, {"bytes_per_parameter": "1 B/parameter"}
+    slow = speculate(model="Llama3_8B", **rate).decode_at(middle).value("latency")
+    given = speculate(speculation=DRAFTED, **rate, **size).speculation
+    assert given.value("draft_step_time") == pytest.approx(slow)
     plain = speculate().decode_at(middle).value("latency")
     assert found.value("plain_step_time") == pytest.approx(plain)
     assert (step.new_tokens, step.cached_tokens) == (5, middle)
@@ -322,6 +327,10 @@ def test_where_nothing_pays_it_says_so() -> None:
     found = speculate(speculation=slow).speculation
     assert found.break_even_batch is None
     assert found.break_even_acceptance == pytest.approx(0.99, abs=0.1)
+    # Where a check takes as long as a step, and guesses are free, they need not even be right.
+    one = {"model": "Llama3_8B", "hardware": "H100", "tensor_parallel": 1, "roofline_time": "1 us"}
+    equal = speculate(**one, speculation=Speculation(cost=0.0, tokens=4, acceptance=0.5))
+    assert equal.speculation.break_even_acceptance == 0.0
     never = Speculation(cost=0.99, tokens=8, acceptance=0.1)
     worst = speculate(speculation=never, batch_size=1024, prompt_tokens=512)
     assert worst.speculation.break_even_acceptance is None
@@ -330,6 +339,10 @@ def test_where_nothing_pays_it_says_so() -> None:
     free = Speculation(cost=0.0, tokens=4, acceptance=0.9)
     long = speculate(speculation=free, batch_size=1, prompt_tokens=100_000)
     assert long.speculation.break_even_batch == long.largest_batch > 1
+    asked = {"speculation": free, "batch_size": 1, "prompt_tokens": 130_000, "check_memory": False}
+    for reserve, room, pays in ((0.7, 1, 1), (0.85, 0, None)):
+        few = speculate(**asked, reserve=reserve)
+        assert (few.largest_batch, few.speculation.break_even_batch) == (room, pays)
 
 
 def test_it_works_for_arrays_of_points() -> None:

@@ -37,26 +37,29 @@ def of(forward: Any, **parts: Any) -> nn.Module:
     return Made()
 
 
-# A layer, its input and output, its multiply-adds, and its weights.
+# A layer, its input and output, its multiply-adds, its weights, and how many inputs go into each
+# of how many outputs; of groups none, since they are products of their own.
 PRODUCTS: list[Any] = [
-    (nn.Conv2d(3, 8, 3), (3, 10, 10), (8, 8, 8), 8 * 8 * 8 * 27, 8 * 27),
-    (nn.Conv2d(4, 8, 3, groups=2), (4, 5, 5), (8, 3, 3), 8 * 9 * 18, 8 * 18),
-    (nn.Conv2d(4, 4, 3, groups=4, padding=1), (4, 6, 6), (4, 6, 6), 4 * 36 * 9, 36),
-    (nn.Conv2d(2, 3, 3, dilation=2), (2, 9, 9), (3, 5, 5), 3 * 25 * 18, 54),
-    (nn.Conv1d(3, 4, 5, stride=2), (3, 21), (4, 9), 4 * 9 * 15, 60),
-    (nn.Conv3d(1, 2, 2), (1, 3, 3, 3), (2, 2, 2, 2), 16 * 8, 16),
+    (nn.Conv2d(3, 8, 3), (3, 10, 10), (8, 8, 8), 8 * 8 * 8 * 27, 8 * 27, 27, 8),
+    (nn.Conv2d(4, 8, 3, groups=2), (4, 5, 5), (8, 3, 3), 8 * 9 * 18, 8 * 18, 18, 0),
+    (nn.Conv2d(4, 4, 3, groups=4, padding=1), (4, 6, 6), (4, 6, 6), 4 * 36 * 9, 36, 9, 0),
+    (nn.Conv2d(2, 3, 3, dilation=2), (2, 9, 9), (3, 5, 5), 3 * 25 * 18, 54, 18, 3),
+    (nn.Conv1d(3, 4, 5, stride=2), (3, 21), (4, 9), 4 * 9 * 15, 60, 15, 4),
+    (nn.Conv3d(1, 2, 2), (1, 3, 3, 3), (2, 2, 2, 2), 16 * 8, 16, 8, 2),
     # Each of the 3 x 25 inputs goes into 2 windows of 4.
-    (nn.ConvTranspose2d(3, 2, 2, stride=2), (3, 5, 5), (2, 10, 10), 75 * 2 * 4, 24),
-    (nn.ConvTranspose1d(4, 6, 3, groups=2), (4, 7), (6, 9), 28 * 3 * 3, 36),
-    (nn.Linear(7, 5), (7,), (5,), 35, 35),
-    (nn.Linear(7, 5), (3, 7), (3, 5), 105, 35),
+    (nn.ConvTranspose2d(3, 2, 2, stride=2), (3, 5, 5), (2, 10, 10), 75 * 2 * 4, 24, 12, 2),
+    (nn.ConvTranspose1d(4, 6, 3, groups=2), (4, 7), (6, 9), 28 * 3 * 3, 36, 6, 0),
+    (nn.Linear(7, 5), (7,), (5,), 35, 35, 7, 5),
+    (nn.Linear(7, 5), (3, 7), (3, 5), 105, 35, 7, 5),
 ]
 
 
 def test_a_product_is_counted_by_hand() -> None:
-    for layer, shape, out, done, weights in PRODUCTS:
+    for layer, shape, out, done, weights, *sides in PRODUCTS:
         node = only(read_module(layer, shape=shape))
         assert (node.shape, node.multiply_adds, node.weights) == (out, done, weights), layer
+        assert [node.window, node.outputs] == sides, layer
+        assert (node.function == "transposed") == ("Transpose" in str(layer))
         assert node.biases == layer.bias.numel()
 
 
@@ -73,7 +76,15 @@ def test_a_recurrent_layer_uses_its_matrices_once_a_step() -> None:
         graph = read_module(layer, shape=(11, 3))
         (node,) = [each for each in graph if each.kind == "recurrent"]
         assert (node.weights, node.multiply_adds) == (matrices, 11 * matrices)
+        # The gates of each step are kept: rows of the matrices that read inputs.
+        gates = sum(len(own) for name, own in layer.named_parameters() if "weight_ih" in name)
+        told = (type(layer).__name__.lower(), 3, 4 * 11 * gates, 10 if layer is both else 5)
+        assert (node.function, node.window, node.kept_bytes, node.outputs) == told
         assert graph.parameters == sum(each.numel() for each in layer.parameters())
+    step = of(lambda self, x: self.cell(x)[0], cell=nn.LSTMCell(3, 5))
+    (node,) = [each for each in read_module(step, shape=(3,)) if each.kind == "recurrent"]
+    assert (node.function, node.weights, node.biases) == ("lstm", 20 * 8, 40)
+    assert (node.multiply_adds, node.kept_bytes, node.window, node.outputs) == (160, 80, 3, 5)
 
 
 # A layer, its input, and what its node is: kind, function, parameters.
@@ -110,6 +121,8 @@ def test_what_is_no_product_is_named() -> None:
         node = only(read_module(layer, shape=shape))
         assert [node.kind, node.function, node.parameters] == told, layer
         assert node.multiply_adds == 0
+    held = only(read_module(nn.BatchNorm2d(4), shape=(4, 3, 3)))
+    assert held.buffers == 2 * 4
     # How many numbers each maximum or mean is of.
     for layer, window in (
         (nn.MaxPool2d((2, 3)), 6),
@@ -151,6 +164,16 @@ def test_a_product_of_two_inputs() -> None:
     both = of(lambda self, x: self.form(x, x), form=nn.Bilinear(6, 6, 5))
     node = only(read_module(both, shape=(2, 6)))
     assert (node.multiply_adds, node.weights, node.biases) == (2 * 5 * (36 + 6), 5 * 36, 5)
+    assert (node.window, node.outputs) == (36, 5)
+    # Each of five vectors of 7 with each of three others: 15 distances, or products of one pair.
+    for forward, done, window, outputs in (
+        (lambda self, x: torch.cdist(x, x[:, :3]), 15 * 7, 7, 0),
+        (lambda self, x: torch.baddbmm(x[:, :, :3], x, x.mT[..., :3]), 15 * 7, 7, 3),
+        (lambda self, x: torch.einsum("bik,bil->bkl", x, x[..., :2]), 5 * 7 * 2, 5, 2),
+        (lambda self, x: torch.einsum("bik,bik->b", x, x), 35, 35, 1),
+    ):
+        node = only(read_module(of(forward), shape=(5, 7)))
+        assert (node.multiply_adds, node.window, node.outputs) == (done, window, outputs)
 
 
 def test_few_queries_look_at_many_keys() -> None:
@@ -212,8 +235,13 @@ def test_a_mask_that_hides_the_future_is_seen_by_its_numbers() -> None:
         assert (node.multiply_adds, node.masked_multiply_adds) == (15 * 14, 10 * 14)
     # The probabilities of all pairs are kept; a product has no outputs of its own in it.
     assert (node.kept_bytes, node.outputs, node.window) == (4 * 25, 0, 0)
+    # The largest score may be taken off first, unless others read it, too.
+    less = of(lambda self, x: ((s := x @ x.mT) - s.amax(-1, True)).softmax(-1) @ x)
+    assert only(read_module(less, shape=(5, 7))).function == "written out"
     # Probabilities on the right of a product, or scores that others read, are no attention.
     for plain in (
+        lambda self, x: ((s := x @ x.mT) - (m := s.amax(-1, True))).softmax(-1) @ x + m,
+        lambda self, x: ((s := x @ x.mT) - s.mean(-1, True)).softmax(-1) @ x,
         lambda self, x: x.mT @ (x @ x.mT / 3).softmax(-1),
         lambda self, x: (scores := x @ x.mT).softmax(-1) @ x + scores.sum(),
     ):
@@ -231,9 +259,11 @@ def test_names_are_paths_with_what_follows() -> None:
     twice = of(lambda self, x: self.one(x) + x + x * x, one=nn.Linear(4, 4))
     names = [node.name for node in read_module(twice, shape=(4,))]
     assert names == ["input", "one", "one_add", "input_multiply", "one_add_2"]
-    block = of(lambda self, x: self.inner(x.relu()), inner=nn.Linear(4, 4))
-    names = [node.name for node in read_module(nn.Sequential(block), shape=(4,))]
-    assert names == ["input", "0_relu", "0.inner"]
+    own = {name: nn.Parameter(torch.ones(4, 4)) for name in ("mix_weight", "weight")}
+    forward = lambda self, x: self.inner(x.relu()) @ self.mix_weight @ self.weight  # noqa: E731
+    block = nn.Sequential(of(forward, inner=nn.Linear(4, 4), **own))
+    names = [node.name for node in read_module(block, shape=(4,))]
+    assert names == ["input", "0_relu", "0.inner", "0.mix", "0"]
 
 
 def test_a_norm_or_a_function_that_is_written_out_is_one_layer() -> None:
@@ -286,6 +316,15 @@ def test_what_does_not_grow_with_the_batch_is_once() -> None:
     graph = read_module(module, shape=(6,))
     assert [node.name for node in graph if node.once] == ["net", "table"]
     assert graph["net"].multiply_adds == 18
+    # What grows is one sample's, wherever it stands and however many rows a sample has.
+    for forward, shape in (
+        (lambda self, x: x.transpose(0, 1) * 2, (5, 7)),
+        (lambda self, x: x.reshape(-1, 7) * 2, (5, 7)),
+        (lambda self, x: x.transpose(0, 1).reshape(5, -1) * 2, (5, 7)),
+        (lambda self, x: x.sum((1, 2)) * 2, (1,)),
+        (lambda self, x: x.sum() * 2, ()),
+    ):
+        assert read_module(of(forward), shape=(5, 7)).layers[-1].shape == shape
 
 
 def test_what_a_pass_leaves_out_is_held_and_told() -> None:

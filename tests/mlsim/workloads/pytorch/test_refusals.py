@@ -128,7 +128,7 @@ def test_what_is_no_module_that_has_its_weights_is_refused() -> None:
         with pytest.raises(WrongKindError, match=r"a torch\.nn\.Module is wanted"):
             read_module(thing, shape=(3,))
     for thing in (nn.Linear, torch.zeros(3), {"weight": 1}, "ResNet50"):
-        with pytest.raises(InvalidValueError, match="is for a PyTorch module"):
+        with pytest.raises(InvalidValueError, match=r"^shape= is for a PyTorch module"):
             anatomy(thing, shape=(4,))
 
 

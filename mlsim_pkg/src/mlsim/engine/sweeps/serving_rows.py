@@ -23,7 +23,7 @@ class ServingRows(Rows):
         if not numbers or context is None:
             super().fill(numbers, rows)
             return
-        output = OUTPUT_TOKENS if getattr(model, "decoder", True) else 0
+        output = OUTPUT_TOKENS if self.choice["model"].decoder else 0
         asked = numbers.get("prompt_tokens", self.choice.get("prompt_tokens") or _PROMPT)
         written = numbers.get("output_tokens", self.choice.get("output_tokens") or output)
         total = np.broadcast_to(asked + written, rows.shape)

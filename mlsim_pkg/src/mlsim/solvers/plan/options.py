@@ -276,8 +276,6 @@ def largest_batch(service: Service, goals: Goals) -> int:
 
 def decode_steps(goals: Goals, made: float) -> float:
     """Return the steps in which a request decodes that makes so many tokens in each."""
-    if made == 1:
-        return float(arrivals.output_steps(goals.output_tokens, 1.0))
     return float(arrivals.output_rounds(goals.output_tokens, made))
 
 

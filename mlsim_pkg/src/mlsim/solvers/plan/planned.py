@@ -123,7 +123,7 @@ class Planned(Suggesting):
         if len(self.options) < 2:
             return "nothing else meets the goals"
         first, second = self.options[:2]
-        ratio = self._value(second) / self._value(first) if self._value(first) else 1.0
+        ratio = self._value(second) / self._value(first)
         told = [f"{second.name}: {ratio:.2f} times the {self.objective}"]
         more = second.value("fleet_devices") - first.value("fleet_devices")
         told.append(f"{abs(more):,.0f} device(s) {'more' if more >= 0 else 'fewer'}")
@@ -144,7 +144,7 @@ class Planned(Suggesting):
         other = there[0]
         if other is self.options[1] and split:
             return None  # the runner-up, of which all is told
-        ratio = self._value(other) / self._value(self.best) if self._value(self.best) else 1.0
+        ratio = self._value(other) / self._value(self.best)
         two = other if split else self.best
         return label, f"{other.name}: {ratio:.2f} times the {self.objective}. {_idle(two)}"
 

@@ -88,7 +88,8 @@ def _tokens(service: Service, value: Callable[[str], Any], memory: Any, activati
     tokens = counts.short_sequence_length(memory, windowed, lasting)
     if not within:
         return tokens
-    if always or getattr(activations, "ndim", 0) or activations > 0:
+    grows = always or service.switches.draft is not None
+    if grows or getattr(activations, "ndim", 0) or activations > 0:
         later = counts.long_sequence_length(memory, windowed, window, lasting)
     else:
         limit = float(service.model.context)

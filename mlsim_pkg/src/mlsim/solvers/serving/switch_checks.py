@@ -184,14 +184,15 @@ def _draft(asked: Asked, made: Service, draft: Callable[..., Service]) -> Servic
     _check_pair(model, made)
     layout = made.parallelism
     try:
-        return draft(
+        found = draft(
             model=model,
             formats=asked.draft_formats,
             parallelism=layout if model.experts else replace(layout, expert=1),
-            given=_given(made.given),
         )
     except InvalidValueError as error:
         raise InvalidValueError(f"the draft {model.name}: {error}") from None
+    # They were checked, and are in base units.
+    return replace(found, given=_given(made.given))
 
 
 def _given(given: Mapping[str, Any]) -> dict[str, Any]:

@@ -70,7 +70,7 @@ class Job:
     reserve_share: float
     given: Mapping[str, Any]
     # Whether nobody asked for the precision.
-    assumed: bool = False
+    assumed: bool
     # What runs it; of the calibrated estimate only.
     software: Software | None = None
 

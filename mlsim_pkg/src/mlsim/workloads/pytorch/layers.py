@@ -75,7 +75,7 @@ def _softmax(recorder: Recorder, call: Call) -> None:
 
 def _pool(recorder: Recorder, call: Call) -> None:
     source, out = call["self"], call.first
-    function = "max" if "max" in call.name else "norm" if "lp" in call.name else "mean"
+    function = "max" if "max" in call.name else "mean"
     rank = int(next(each for each in call.name if each.isdigit()))
     if "adaptive" in call.name:
         ratios = [
@@ -287,7 +287,7 @@ def _handlers() -> dict[str, Handler]:
     found |= dict.fromkeys(("pad", "constant_pad_nd"), _pad)
     found |= dict.fromkeys(_RESAMPLING, _resample)
     for rank in (1, 2, 3):
-        for name in ("max_pool", "avg_pool", "adaptive_avg_pool", "adaptive_max_pool", "lp_pool"):
+        for name in ("max_pool", "avg_pool", "adaptive_avg_pool", "adaptive_max_pool"):
             found[f"{name}{rank}d"] = _pool
         found[f"max_pool{rank}d_with_indices"] = _pool
         found[f"_adaptive_avg_pool{rank}d"] = _pool
