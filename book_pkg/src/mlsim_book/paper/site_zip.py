@@ -69,11 +69,11 @@ def pack(
 
 
 def from_disk(page: str) -> str:
-    """Return a page as it is read from disk.
+    r"""Return a page as it is read from disk.
 
     >>> from_disk('<link rel="preload" href="a" as="font"><p>Hi')
     '<p>Hi'
-    >>> from_disk('<nav class="downloads"\\n></nav>\\n<p>Hi')
+    >>> from_disk('<nav class="downloads"\n></nav>\n<p>Hi')
     '<p>Hi'
     >>> from_disk('<a class="notebook-link" href="a.zip" x><b>Download notebook (zip)</b></a>')
     '<a class="notebook-link" href="a.ipynb" x><b>Open notebook</b></a>'
