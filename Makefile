@@ -5,7 +5,7 @@ PYTHON ?= python3
 VENV := .venv
 # Mutants: `make mutants ROOM=solvers/plan N=40 SEED=3`; each room is a folder or a module.
 ROOM ?= equations hardware systems solvers engine profiling workloads zoo values measured cli \
-  mlsim_exercises mlsim_book/read mlsim_book/run mlsim_book/render mlsim_book/check mlsim_book/grading
+  mlsim_exercises mlsim_book/read mlsim_book/run mlsim_book/render mlsim_book/check mlsim_grading
 N ?= 20
 SEED ?= 1
 LEAST ?= 0
@@ -15,7 +15,8 @@ PACKAGE := mlsim_pkg
 SITE_URL ?=
 BUILD = $(BIN)/mlsim-book build $(if $(SITE_URL),--site-url $(SITE_URL))
 BUILDER := book_pkg
-SPECS := $(PACKAGE)/pyproject.toml $(BUILDER)/pyproject.toml
+GRADER := grading_pkg
+SPECS := $(PACKAGE)/pyproject.toml $(BUILDER)/pyproject.toml $(GRADER)/pyproject.toml
 PYTEST = $(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder --durations 25
 # Tests start hundreds of processes: each compiles all that it imports where none may keep it.
 unexport PYTHONDONTWRITEBYTECODE
@@ -91,9 +92,10 @@ colab: $(VENV)/.dev  ## Run every notebook as Colab would, from the built wheel
 notebooks: $(VENV)/.book  ## Write the notebooks from the chapters
 	$(BIN)/mlsim-book notebooks
 
-wheel: $(VENV)/.dev  ## Build both wheels, the students' and the builder's, into dist/
+wheel: $(VENV)/.dev  ## Build the wheels of students, builder and grader, into dist/
 	$(BIN)/python -m build --quiet --wheel --outdir dist $(PACKAGE)
 	$(BIN)/python -m build --quiet --wheel --outdir dist $(BUILDER)
+	$(BIN)/python -m build --quiet --wheel --outdir dist $(GRADER)
 
 bench: $(VENV)/.dev  ## Measure speed (see benchmarks/README.md)
 	$(BIN)/python benchmarks/bench_mlsim.py
@@ -125,15 +127,15 @@ $(VENV)/.pdf: $(VENV)/.book $(SPECS)
 
 $(VENV)/.lint: $(VENV)/.book $(SPECS)
 	@echo "Installing the tools that check the code (once)"
-	@$(PIP) --editable '$(PACKAGE)[lint]' --editable '$(BUILDER)[lint]'
+	@$(PIP) --editable '$(PACKAGE)[lint]' --editable '$(BUILDER)[lint]' --editable $(GRADER)
 	@touch $@
 
 $(VENV)/.course: $(VENV)/.book $(SPECS)
 	@echo "Installing what tests exercises and notebooks (once)"
-	@$(PIP) --editable '$(PACKAGE)[test]'
+	@$(PIP) --editable '$(PACKAGE)[test]' --editable $(GRADER)
 	@touch $@
 
 $(VENV)/.dev: $(VENV)/.lint $(SPECS)
 	@echo "Installing the tools for tests (once)"
-	@$(PIP) --editable '$(PACKAGE)[dev]' --editable '$(BUILDER)[dev]'
+	@$(PIP) --editable '$(PACKAGE)[dev]' --editable '$(BUILDER)[dev]' --editable '$(GRADER)[dev]'
 	@touch $@

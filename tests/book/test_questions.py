@@ -6,11 +6,11 @@ import re
 
 import pytest
 
-from mlsim_book.grading.assignment import make_assignment
 from mlsim_course import bank
 from mlsim_exercises.evaluation import Evaluation, evaluate, same_answer, variants
 from mlsim_exercises.markdown import plain_text, three_digits
 from mlsim_exercises.verdicts import judge
+from mlsim_grading.assignment import make_assignment
 
 NAMES = sorted(bank.exercises)
 NUMBER = re.compile(r"\d[\d,]*(?:\.\d+)?")

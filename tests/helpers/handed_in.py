@@ -38,7 +38,7 @@ def running_notebooks() -> set[int]:
             alive = (folder / "stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
         except OSError:
             continue
-        if b"mlsim_book.grading.runner" in words and alive:
+        if b"mlsim_grading.runner" in words and alive:
             found.add(int(folder.name))
     return found
 

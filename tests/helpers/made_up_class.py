@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from mlsim_book.grading.assignment import Assignment, make_assignment
-from mlsim_book.grading.results import Mark, Result
-from mlsim_book.grading.roster import Roster, Student
 from mlsim_exercises.data import Exercise, WrongPath
 from mlsim_exercises.rubrics import Criterion
 from mlsim_exercises.verdicts import judge
+from mlsim_grading.assignment import Assignment, make_assignment
+from mlsim_grading.results import Mark, Result
+from mlsim_grading.roster import Roster, Student
 
 BOIL = Exercise(
     "boil", "Boil", "number", "How long for {n} l?", "n * 167.44", "", unit="s", points=4,

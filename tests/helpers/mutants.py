@@ -38,6 +38,7 @@ SOURCES = {
     "mlsim": "mlsim_pkg/src",
     "mlsim_exercises": "mlsim_pkg/src",
     "mlsim_book": "book_pkg/src",
+    "mlsim_grading": "grading_pkg/src",
 }
 # Loaded once: each mutant starts as a copy of this process.
 LIBRARIES = ("numpy", "sympy", "pint", "pandas", "matplotlib.pyplot")

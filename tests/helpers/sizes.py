@@ -25,6 +25,7 @@ PACKAGES = {
     "mlsim_exercises": "mlsim_pkg/src/mlsim_exercises",
     "mlsim_course": "mlsim_pkg/src/mlsim_course",
     "mlsim_book": "book_pkg/src/mlsim_book",
+    "mlsim_grading": "grading_pkg/src/mlsim_grading",
     "tests": "tests",
     "benchmarks": "benchmarks",
 }

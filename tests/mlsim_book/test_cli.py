@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import threading
 import time
@@ -50,6 +51,18 @@ def test_exit_codes_and_where_a_site_is(
         with pytest.raises(SystemExit) as stopped:
             main(wrong)
         assert stopped.value.code == 2
+
+
+def test_without_the_grader_its_commands_say_what_to_install(
+    book: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("mlsim_book.cli.entry_points", lambda group: ())
+    assert main(["grade", "week2"]) == 1
+    said = capsys.readouterr().err
+    assert "mlsim-grading, which isn't installed" in said
+    assert "./mlsim_pkg ./book_pkg ./grading_pkg" in said
+    main(["doctor", str(book)])
+    assert re.search("-- +grading +not installed", capsys.readouterr().out)
 
 
 # ------------------------------------------------------------------------- Quarto

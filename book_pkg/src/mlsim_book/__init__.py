@@ -10,7 +10,7 @@ The work goes through rooms; a room imports only from those above it in this lis
     paper       finished pages      -> EPUB, PDF, zips
     site        bodies              -> a site, swapped in when whole (`build` does it all)
     check       sources, a site     -> what is wrong with them
-    preview, grading                -> the other commands, above all of these
+    preview                         -> the other command, above all of these
 
 `errors`, `caches`, `model` and `progress` stand below them.
 """

@@ -7,19 +7,31 @@ import json
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
+from importlib.metadata import entry_points
 from pathlib import Path
+from typing import Any
 
-from mlsim_book.errors import BookError, Problems
-from mlsim_book.grading.commands import add_grading
+from mlsim_book.errors import BookError, Problems, ToolError
 from mlsim_book.progress import Teller
 from mlsim_exercises.errors import ExerciseError
+
+# A distribution that adds commands names a module here, with `add_commands` and `findings`.
+ADDED = "mlsim_book.commands"
+_GRADING = {"assign", "grade", "sheet"}  # the commands of `mlsim-grading`
+_INSTALL = "In a clone: python3 -m pip install ./mlsim_pkg ./book_pkg ./grading_pkg"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; return its exit code: 0 well, 1 failed, 2 wrong usage."""
-    parser = _parser()
-    options = parser.parse_args(arguments)
+    given = sys.argv[1:] if arguments is None else arguments
     try:
+        added = [each.load() for each in entry_points(group=ADDED)]
+        if given and given[0] in _GRADING and not added:
+            raise ToolError(
+                f"'mlsim-book {given[0]}' belongs to mlsim-grading, which isn't installed",
+                hint=_INSTALL,
+            )
+        options = _parser(added).parse_args(given)
         _recover(options)
         return int(options.run(options))
     except (BookError, ExerciseError) as error:
@@ -42,7 +54,7 @@ def _recover(options: argparse.Namespace) -> None:
     recover((given or root / output_dir(root)).resolve(), _say)
 
 
-def _parser() -> argparse.ArgumentParser:
+def _parser(added: Sequence[Any]) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="mlsim-book", description="Build a Quarto book whose chapters execute Python."
     )
@@ -83,7 +95,8 @@ def _parser() -> argparse.ArgumentParser:
     _address(notebooks)
     _running(notebooks)
     notebooks.set_defaults(run=_notebooks)
-    add_grading(commands)
+    for each in added:
+        each.add_commands(commands)
     moved = commands.add_parser("moved", help="list what two builds of a book say differently")
     moved.add_argument("old", type=Path, metavar="OLD", help="the built site before a change")
     moved.add_argument("new", type=Path, metavar="NEW", help="the built site after it")
@@ -102,7 +115,7 @@ def _parser() -> argparse.ArgumentParser:
         "doctor", help="say what is installed and missing, and what Quarto would do here"
     )
     _folder(doctor)
-    doctor.set_defaults(run=_doctor)
+    doctor.set_defaults(run=_doctor, added=added)
     return parser
 
 
@@ -222,9 +235,11 @@ def _report(problems: Problems, well: str) -> int:
 
 
 def _doctor(options: argparse.Namespace) -> int:
-    from mlsim_book.doctor import examine
+    from mlsim_book.doctor import Finding, examine
 
-    return examine(_say, options.root)
+    more = [found for each in options.added for found in each.findings()]
+    missing = Finding("grading", False, "not installed", _INSTALL, needed=False)
+    return examine(_say, options.root, more or [missing])
 
 
 def _quarto(options: argparse.Namespace) -> int:

@@ -10,7 +10,7 @@ import importlib.util
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -43,15 +43,19 @@ class Finding:
         return f"{line}\n{'':15}{self.advice}" if self.advice and not self.well else line
 
 
-def examine(say: Callable[[str], None], root: Path | None = None) -> int:
+def examine(
+    say: Callable[[str], None], root: Path | None = None, more: Iterable[Finding] = ()
+) -> int:
     """Look at everything; return 1 if the own engine can't work.
+
+    `more` is what other distributions found that add commands.
 
     What Quarto would do with the book in `root` is reported, and changes nothing: `check` and
     `build` refuse it.
     """
     findings = [
         _python(), _pandoc(), _node(), _assets(), _kernel(), _cache(), _typst(), _quarto(),
-        *_walls(), *_engines(),
+        *more,
     ]  # fmt: skip
     for each in findings:
         say(each.text())
@@ -158,30 +162,3 @@ def _quarto() -> Finding:
     found = find_quarto()
     advice = f"Only needed for --engine quarto: {INSTALL}."
     return Finding("quarto", found is not None, found or "not found", advice, needed=False)
-
-
-def _walls() -> list[Finding]:
-    """Try the walls that `grade` would put around submissions, and say who counts their memory."""
-    from mlsim_book.grading.walls.choose import NoWallsError, choose
-
-    try:
-        found = choose()
-    except NoWallsError as error:
-        return [Finding("walls", False, error.message, error.hint or "", needed=False)]
-    bounds = "by the kernel, in a control group" if not found.counted else "counted from outside"
-    return [
-        Finding("walls", True, f"{found.kind} {found.version} ({found.program}), tried"),
-        Finding("memory", not found.counted, bounds, found.counted, needed=False),
-    ]
-
-
-def _engines() -> list[Finding]:
-    """Say which container engines could be walls, or why they can't."""
-    from mlsim_book.grading.walls import container
-
-    advice = "Only needed for grading, where bubblewrap doesn't work."
-    found = ((each, container.missing(each)) for each in container.engines())
-    return [
-        Finding(name, not why, why or f"has the image {container.IMAGE}", advice, needed=False)
-        for name, why in found
-    ]

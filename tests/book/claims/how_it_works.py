@@ -5,7 +5,7 @@ across = [path for path in BUILDER.rglob("*.py") if any(imports(path, "mlsim"))]
 across += [path for path in FILES if any(imports(path, "mlsim_book"))]
 assert not across, across
 assert ("solvers", "infrastructure") in arrows
-assert len(CONTRACTS) == 6
+assert len(CONTRACTS) == 7
 
 # The operator that is followed is memory-bound.
 assert steps["memory_time"]["value"] > steps["compute_time"]["value"]

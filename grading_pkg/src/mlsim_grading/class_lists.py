@@ -1,0 +1,255 @@
+"""Read a class list, as Moodle, Canvas and Gradescope write it, or a list of names.
+
+What was taken for what is told in `notes`, as nobody else can say whether it was right.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from mlsim_book.errors import SourceError
+from mlsim_grading.columns import STAFF, kind_of
+from mlsim_grading.names import file_name, fold, words
+from mlsim_grading.roster import Roster, Student, tidy
+from mlsim_grading.tables import Table, read_table
+
+_LONGEST = 200  # characters of a name
+_NAMED = ("student", "full", "first", "last")
+_POINTS, _TESTER = "points possible", {"student", "test"}
+
+
+@dataclass(frozen=True)
+class _Row:
+    line: int
+    name: str
+    cells: tuple[str, ...]
+
+
+def read_roster(path: Path, id_column: str = "") -> Roster:
+    """Read a class list: with a header, any columns and any order; without, names come first.
+
+    Parameters
+    ----------
+    id_column
+        The column by which students are told apart, besides their names. With it, two may have
+        the same name.
+
+    Raises
+    ------
+    SourceError
+        No such file, no such column, no student in it, or one without a name, written twice, or
+        not to be told from another as the name of a file; with the line.
+    """
+    if not path.is_file():
+        raise SourceError("there is no such list of students", file=path)
+    table = read_table(path)
+    if not table.rows:
+        raise _nobody(path)
+    return _Reading(path, table, id_column).roster()
+
+
+def _nobody(path: Path) -> SourceError:
+    hint = "Write a header, student, and below it one name or number a line."
+    return SourceError("there is no student in this file", file=path, hint=hint)
+
+
+class _Reading:
+    """A table on its way to a class list."""
+
+    def __init__(self, path: Path, table: Table, id_column: str) -> None:
+        self._path = path
+        self._table = table
+        first = tuple(tidy(cell) for cell in table.rows[0][1])
+        self._kinds = [kind_of(cell) for cell in first]
+        self._headed = self._is_head(first) or fold(tidy(id_column)) in {*map(fold, first)} - {""}
+        if not self._headed:
+            self._kinds = [""] * len(first)
+        self._columns = _different(first) if self._headed else ()
+        self._id = self._id_place(id_column) if id_column else None
+        self._notes: list[str] = []
+        self._named = self._name_places()
+
+    def roster(self) -> Roster:
+        """Return the class list."""
+        self._tell()
+        rows = list(self._people())
+        if not rows:
+            raise _nobody(self._path)
+        students = [self._student(row) for row in rows]
+        students = self._told_apart(students, rows)
+        column = self._columns[self._id] if self._id is not None and self._columns else ""
+        return Roster(tuple(students), self._columns, column, tuple(self._notes))
+
+    def _is_head(self, first: Sequence[str]) -> bool:
+        """Say whether the first row names columns; "Student" may be somebody's role."""
+        for place, kind in enumerate(self._kinds):
+            below = (fold(_cell(cells, place).strip()) for _, cells in self._table.rows[1:])
+            if kind and fold(first[place]) not in below:
+                return True
+        return False
+
+    def _id_place(self, wanted: str) -> int:
+        if not self._headed:
+            raise SourceError(
+                f"this list has no header, so no column '{wanted}'", file=self._path, line=1,
+                hint="Write the names of its columns into its first line.",
+            )  # fmt: skip
+        known = {fold(each): place for place, each in reversed(list(enumerate(self._columns)))}
+        if fold(tidy(wanted)) in known:
+            return known[fold(tidy(wanted))]
+        near = difflib.get_close_matches(fold(wanted), known, n=1)
+        hint = f"Did you mean '{self._columns[known[near[0]]]}'? " if near else ""
+        raise SourceError(
+            f"there is no column '{wanted}'", file=self._path, line=self._table.rows[0][0],
+            hint=f"{hint}Its columns: {', '.join(self._columns)}.",
+        )  # fmt: skip
+
+    def _name_places(self) -> list[int]:
+        """Return the columns that make a name, in the order in which they are joined."""
+        place = {kind: self._kinds.index(kind) for kind in {*self._kinds} if kind}
+        if "student" in place:
+            return [place["student"]]
+        if {"first", "last"} <= set(place):
+            return [place[kind] for kind in ("first", "middle", "last") if kind in place]
+        for kind in ("full", "last", "first"):
+            if kind in place:
+                return [place[kind]]
+        if self._id is not None:
+            return [self._id]
+        return [place[kind] for kind in ("id", "email") if kind in place][:1] or [0]
+
+    def _tell(self) -> None:
+        """Say what was taken for what, where it wasn't plain."""
+        encoding, delimiter = self._table.encoding, self._table.delimiter
+        if encoding != "utf-8":
+            self._notes.append(f"the class list was read as {encoding.upper()}")
+        if delimiter not in {",", ""}:
+            name = {"\t": "tab", ";": "semicolon", "|": "bar"}.get(delimiter, repr(delimiter))
+            self._notes.append(f"the class list's columns were split at each {name}")
+        line, cells = self._table.rows[0]
+        if not self._headed:
+            self._notes.append(
+                f"line {line} ('{tidy(cells[0])}') was taken for a student, as it names no column"
+                " that is known; if it is a header, call the column of names 'student'"
+            )
+        elif not set(self._kinds) & set(_NAMED):
+            taken = self._columns[self._named[0]]
+            self._notes.append(f"no column is named for names; '{taken}' was taken")
+
+    def _people(self) -> list[_Row]:
+        """Return the rows of students; left out are Canvas's own rows, and staff."""
+        found: list[_Row] = []
+        canvas = {"ID", "Section"} <= set(self._columns)
+        at_role = self._kinds.index("role") if "role" in self._kinds else None
+        for line, cells in self._table.rows[self._headed :]:
+            parts = (tidy(_cell(cells, place)) for place in self._named)
+            name = " ".join(filter(None, parts))
+            role = tidy(_cell(cells, at_role)) if at_role is not None else ""
+            if canvas and (fold(name) == _POINTS or (not name and not found)):
+                continue  # what is possible, and what is hidden
+            if canvas and {each.text for each in words(name)} == _TESTER:
+                self._notes.append(f"line {line}, Canvas's test student, was left out")
+            elif fold(role) in STAFF:
+                self._notes.append(f"line {line} ('{name}') was left out: {role}")
+            else:
+                found.append(self._checked(_Row(line, name, cells)))
+        return found
+
+    def _checked(self, row: _Row) -> _Row:
+        more = row.cells[len(self._columns) :] if self._columns else ()
+        wrong = hint = None
+        if not row.name:
+            wrong = "this row names no student"
+        elif len(row.name) > _LONGEST:
+            wrong = f"this name has {len(row.name)} characters"
+        elif any(cell.strip() for cell in more):
+            wrong = (
+                f"this row has {len(row.cells)} cells, and there are {len(self._columns)} columns"
+            )
+            hint = 'Put "quotes" around a cell with a delimiter in it.'
+        if wrong:
+            raise SourceError(wrong, file=self._path, line=row.line, hint=hint)
+        return row
+
+    def _student(self, row: _Row) -> Student:
+        chosen = tidy(_cell(row.cells, self._id)) if self._id is not None else ""
+        if self._id is not None and not chosen:
+            column = self._columns[self._id]
+            raise SourceError(f"'{row.name}' has no {column}", file=self._path, line=row.line)
+        ids = [chosen] if chosen else []
+        also: list[str] = []
+        for place, kind in enumerate(self._kinds if self._headed else ()):
+            cell = tidy(_cell(row.cells, place))
+            if kind in {"id", "email"} and cell and place not in self._named:
+                # "Participant 4711" of a Moodle worksheet is the 4711 of its folders
+                worksheet = re.fullmatch(r"\D+ (\d+)", cell)
+                ids.append(worksheet[1] if worksheet else cell)
+            elif kind == "also":
+                also += [part.strip() for part in re.split("[;|]", cell) if part.strip()]
+        values = {name: _cell(row.cells, at).strip() for at, name in enumerate(self._columns)}
+        return Student(row.name, chosen, tuple(also), tuple(dict.fromkeys(ids)), values)
+
+    def _told_apart(self, students: Sequence[Student], rows: Sequence[_Row]) -> list[Student]:
+        """Return the students under names that differ, also as names of files."""
+        if self._id is not None:
+            self._unique([each.id for each in students], rows)
+        many = Counter(fold(each.name) for each in students)
+        named = [
+            Student(f"{each.name} ({each.id})", *_rest(each))
+            if many[fold(each.name)] > 1 and each.id
+            else each
+            for each in students
+        ]
+        found: dict[str, tuple[str, int]] = {}
+        for each, row in zip(named, rows, strict=True):
+            key = fold(file_name(each.name))
+            if key in found:
+                other, first = found[key]
+                same = "is written twice" if fold(other) == fold(each.name) else (
+                    f"gets the same file as '{other}'"
+                )  # fmt: skip
+                hint = "If these are two people, name a column that tells them apart: --id COLUMN."
+                raise SourceError(
+                    f"'{each.name}' {same} (line {first})", file=self._path, line=row.line,
+                    hint=hint if self._columns and len(self._columns) > 1 else None,
+                )  # fmt: skip
+            found[key] = (each.name, row.line)
+        return named
+
+    def _unique(self, ids: Sequence[str], rows: Sequence[_Row]) -> None:
+        found: dict[str, int] = {}
+        for each, row in zip(ids, rows, strict=True):
+            if fold(each) in found:
+                raise SourceError(
+                    f"'{each}' is written twice (line {found[fold(each)]})",
+                    file=self._path, line=row.line,
+                )  # fmt: skip
+            found[fold(each)] = row.line
+
+
+def _rest(student: Student) -> tuple[str, tuple[str, ...], tuple[str, ...], Mapping[str, str]]:
+    # the name alone is still a spelling of it, if of two people
+    return student.id, (*student.also, student.name), student.ids, student.columns
+
+
+def _cell(cells: Sequence[str], place: int) -> str:
+    return cells[place] if place < len(cells) else ""
+
+
+def _different(columns: Sequence[str]) -> tuple[str, ...]:
+    """Return names of columns that differ, as a spreadsheet's needn't."""
+    found: list[str] = []
+    for place, name in enumerate(columns, start=1):
+        wanted = name or f"column {place}"
+        again = wanted
+        number = 2
+        while again in found:
+            again = f"{wanted} ({number})"
+            number += 1
+        found.append(again)
+    return tuple(found)
