@@ -13,11 +13,11 @@ from refusals import answered
 
 from mlsim import Engine
 from mlsim.errors import DoesNotFitError, InvalidValueError, MlsimError
-from mlsim.quantities import term
+from mlsim.parameters import COUNTS
+from mlsim.quantities import VOCABULARY, term
 from mlsim.solvers.consistency import check_consistent, check_shares
 from mlsim.solvers.forward.configuration import GIVABLE
 from mlsim.solvers.forward.profile import kind_of
-from mlsim.solvers.inputs import COUNTS, SHARES
 from mlsim.solvers.serving.result_names import SERVING_GIVABLE
 from mlsim.solvers.training.names import TRAINING_GIVABLE
 from mlsim.solvers.training.plan import equations_for
@@ -139,7 +139,7 @@ def test_counts_are_whole_numbers_and_shares_at_most_1(door: str) -> None:
             words = f"{name} must be a whole number from 1 up, not"
             with pytest.raises(InvalidValueError, match=words):
                 ask(**arguments, **{name: value})
-    for name in sorted(SHARES & set(names)):
+    for name in (each for each in names if term(each).share):
         words = f"{name} is a share: it must be at most 1, not 2"
         with pytest.raises(InvalidValueError, match=words):
             ask(**arguments, **{name: 2})
@@ -149,7 +149,7 @@ def shares(answer: Any) -> list[float]:
     """Return the least and the most of every share that an answer tells."""
     found: list[float] = []
     for part in (answer, getattr(answer, "prefill", None), getattr(answer, "decode", None)):
-        for name in sorted(SHARES):
+        for name in (each.name for each in VOCABULARY.values() if each.share):
             with suppress(MlsimError, AttributeError):
                 value = np.asarray(part.value(name))
                 found += [value.min(), value.max()]

@@ -91,22 +91,21 @@ _OTHER_WORDS = {
 # The estimate whose answers have bands.
 _CALIBRATED = "calibrated"
 # Arguments that are either True or False, of any question.
-_FLAGS = frozenset(("check_memory", "search"))
+_SWITCHES = frozenset(("check_memory", "search"))
 
 
 def _asking(function: Callable[..., Any]) -> Callable[..., Any]:
     """Return a question that, asked with a wrong name, tells the argument that was meant."""
+    from mlsim.parameters import check
     from mlsim.units import unitless
 
     @wraps(function)
     def ask(*positional: Any, **given: Any) -> Any:
         positional = tuple(map(unitless, positional))
         given = {name: unitless(each) for name, each in given.items()}
-        for name in _FLAGS:
+        for name in _SWITCHES:
             if not isinstance(given.get(name, True), bool):
-                from mlsim.solvers.inputs import check_flag
-
-                check_flag(name, given[name])
+                check(name, given[name])
         try:
             answer = function(*positional, **given)
             return _banded(answer) if given.get("estimate") == _CALIBRATED else answer

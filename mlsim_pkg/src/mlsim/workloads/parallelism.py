@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
+
+# Ways to divide a model, its batch or a sequence, each of which takes a number of devices.
+SIZES = ("tensor", "pipeline", "data", "context", "expert")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,6 +40,24 @@ class Parallelism:
     interleaved: int = 1
     sequence: bool = False
     shard: str = "none"
+
+    @classmethod
+    def of(cls, asked: Mapping[str, Any]) -> Parallelism:
+        """Return the layout whose sizes have the names of arguments; others count one.
+
+        >>> Parallelism.of({"tensor_parallel": 8, "batch_size": 64}).tensor
+        8
+        """
+        return cls(**{size: asked.get(f"{size}_parallel", 1) for size in SIZES})
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """Its sizes by the names that arguments and quantities have.
+
+        >>> Parallelism(tensor=8).sizes["tensor_parallel"]
+        8
+        """
+        return {f"{size}_parallel": getattr(self, size) for size in SIZES}
 
     @property
     def devices(self) -> int:

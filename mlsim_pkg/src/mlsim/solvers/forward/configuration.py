@@ -15,9 +15,9 @@ from mlsim.equations import Equation, equations_of, memory, roofline
 from mlsim.equations.graph import Run, fold
 from mlsim.errors import InvalidValueError
 from mlsim.hardware import Device
+from mlsim.parameters import CALIBRATED, check
 from mlsim.precision import Precision, by_default
 from mlsim.solvers import question
-from mlsim.solvers.inputs import CALIBRATED, check_estimate
 from mlsim.solvers.question import Known, Question, recorded
 from mlsim.workloads.model import FLOPS_PER_MULTIPLY_ADD, Network
 from mlsim.workloads.operators import NetworkOperators
@@ -79,7 +79,7 @@ class Configuration:
     keeps: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
-        check_estimate(self.estimate)
+        check("estimate", self.estimate)
 
     @property
     def why(self) -> str:

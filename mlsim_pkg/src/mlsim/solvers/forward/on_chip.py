@@ -7,18 +7,15 @@ from functools import lru_cache
 from typing import ClassVar
 
 from mlsim.equations import Equation, equations_of, on_chip as cache_equations
-from mlsim.errors import InvalidValueError, nearest
+from mlsim.errors import InvalidValueError
+from mlsim.parameters import CALIBRATED, check
 from mlsim.solvers.forward.calibrated_configuration import (
     CALIBRATED_GIVABLE,
     CalibratedConfiguration,
 )
 from mlsim.solvers.forward.configuration import GIVABLE, Configuration
-from mlsim.solvers.inputs import CALIBRATED, check_estimate
 from mlsim.solvers.question import Known, recorded
 from mlsim.workloads.operators import NetworkOperators
-
-# Where activations may be between two operators.
-ACTIVATIONS = ("memory", "on-chip")
 
 CACHE = "last_level_cache"
 KEPT = equations_of(cache_equations)
@@ -95,12 +92,8 @@ def on_chip(estimate: str, activations: str) -> type[Configuration]:
     InvalidValueError
         If there is no such estimate or place, or the estimate moves no activations.
     """
-    check_estimate(estimate)
-    if activations not in ACTIVATIONS:
-        raise InvalidValueError(
-            f"activations must be one of {', '.join(ACTIVATIONS)}, not {activations!r}."
-            f"{nearest(str(activations), ACTIVATIONS)}"
-        )
+    check("estimate", estimate)
+    check("activations", activations, "solve")
     if estimate == "bound":
         raise InvalidValueError(
             'the bound moves no activations between operators: leave out activations="on-chip".'

@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any
 
+from mlsim.parameters import CALIBRATED, validate, validate_given
 from mlsim.precision import Precision, precision as find_precision
 from mlsim.solvers.answer import (
     COMPUTE_BOUND,
@@ -15,7 +16,6 @@ from mlsim.solvers.answer import (
     Answer,
 )
 from mlsim.solvers.forward.configuration import Configuration
-from mlsim.solvers.inputs import CALIBRATED, validate, validate_given
 from mlsim.solvers.question import Question
 from mlsim.units import held
 from mlsim.values.attributes import count, result

@@ -16,7 +16,7 @@ from mlsim.errors import (
     UnitError,
     WrongKindError,
 )
-from mlsim.solvers.inputs import validate
+from mlsim.parameters import validate
 from mlsim.values import given as assumed, quantity
 
 QUOTES = ". Leave out the quotes."
