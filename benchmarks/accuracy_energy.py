@@ -22,7 +22,7 @@ from tables import lay_out
 
 from mlsim import Engine
 from mlsim.errors import NotMeasuredError
-from mlsim.measured.power_fit import PowerRow, limits, predict, rows, weights
+from mlsim.measured.power import PowerRow, limits, predict, rows, weights
 from mlsim.solvers.load import Load
 
 CLAIM = 0.40

@@ -19,7 +19,7 @@ from statistics import mean, median
 from tables import lay_out
 
 from mlsim.errors import InvalidValueError, NotMeasuredError
-from mlsim.measured.training_steps import TrainingMeasurement, training_measurements
+from mlsim.measured.training import TrainingMeasurement, training_measurements
 
 TABLE_5 = "megatron_tab5"
 HIDDEN = {"gradient": 1.0}

@@ -24,7 +24,7 @@ import torch
 from torch import Tensor, nn
 from torch.profiler import ProfilerActivity, profile
 
-from mlsim.profiling.measuring.waiting import disturbed, thread_waits
+from mlsim.profiling.measuring.samples import disturbed, thread_waits
 
 WIDTHS, BLOCKS = (64, 128, 256, 512), (3, 4, 6, 3)
 TIMED, MOST_TRIES = 3, 400

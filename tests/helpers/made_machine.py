@@ -11,8 +11,7 @@ from typing import Any, Self
 import numpy
 
 from mlsim.hardware.this_machine import Machine, ReportedCache
-from mlsim.profiling.measuring.products import Answer
-from mlsim.profiling.measuring.waiting import disturbed
+from mlsim.profiling.measuring.samples import Answer, disturbed
 
 KIB = 2**10
 CACHES = (ReportedCache(1, 32 * KIB, 1), ReportedCache(2, 512 * KIB, 1))

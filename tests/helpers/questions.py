@@ -42,7 +42,7 @@ def _predicted(**cells: str) -> Any:
 
 def _profiled(files: list[Any], hardware: str | None = None, decimal: str | None = None) -> Any:
     """Read files of a profiler, and say what limits what they have."""
-    from mlsim.profiling.nvidia_smi import read_log
+    from mlsim.profiling.read.printed import read_log
 
     paths = [each if isinstance(each, Path) else sample_profile(each) for each in files]
     log = read_log(paths[0]) if len(paths) == 1 else None

@@ -43,13 +43,11 @@ if TYPE_CHECKING:
     )
     from mlsim.hardware.device import Device
     from mlsim.measured.failures_and_prices import failures, prices
+    from mlsim.measured.growth import language_models
+    from mlsim.measured.inference import measurements, serving_measurements
     from mlsim.measured.lab import lab
-    from mlsim.measured.language_models import language_models
-    from mlsim.measured.networks import measurements
     from mlsim.measured.power import power_measurements
-    from mlsim.measured.services import serving_measurements
-    from mlsim.measured.training_runs import published_runs
-    from mlsim.measured.training_steps import training_measurements
+    from mlsim.measured.training import published_runs, training_measurements
     from mlsim.plots.anatomy_plots import plot_anatomy
     from mlsim.plots.growth_plots import plot_growth
     from mlsim.plots.rooflines import plot_roofline
@@ -112,9 +110,9 @@ _HOMES = {
     "largest_batch": "mlsim.engine.anatomy",
     "given": "mlsim.values",
     "lab": "mlsim.measured.lab",
-    "language_models": "mlsim.measured.language_models",
+    "language_models": "mlsim.measured.growth",
     "load_config": "mlsim.workloads.huggingface",
-    "measurements": "mlsim.measured.networks",
+    "measurements": "mlsim.measured.inference",
     "over_memory": "mlsim.engine.anatomy",
     "plot_anatomy": "mlsim.plots.anatomy_plots",
     "plot_breakdown": "mlsim.plots.training_plots",
@@ -127,12 +125,12 @@ _HOMES = {
     "profile_layer_mem": "mlsim.engine.anatomy",
     "profile_mem": "mlsim.engine.anatomy",
     "profile_ops": "mlsim.engine.anatomy",
-    "published_runs": "mlsim.measured.training_runs",
-    "serving_measurements": "mlsim.measured.services",
+    "published_runs": "mlsim.measured.training",
+    "serving_measurements": "mlsim.measured.inference",
     "show": "mlsim.display.showing",
     "summary": "mlsim.engine.anatomy",
     "table": "mlsim.display.tables",
-    "training_measurements": "mlsim.measured.training_steps",
+    "training_measurements": "mlsim.measured.training",
 }
 
 __all__ = [

@@ -11,7 +11,7 @@ import pytest
 from made_machine import MACHINE, MadeMachine
 
 from mlsim.cli.command import main
-from mlsim.profiling.measuring.whole import measure_cpu
+from mlsim.profiling.measuring.cpu import measure_cpu
 
 
 @pytest.fixture

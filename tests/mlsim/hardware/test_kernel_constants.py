@@ -22,7 +22,7 @@ from mlsim.hardware.kernel_constants import (
 )
 from mlsim.hardware.kernel_times import PATHS, Rates, product_time
 from mlsim.hardware.measured_states import state_constants
-from mlsim.measured.shelf import shelf
+from mlsim.measured.surfaces import shelf
 from mlsim.quantities import VOCABULARY
 
 SERIES = tuple(all_series().values())

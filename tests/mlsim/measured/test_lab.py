@@ -11,8 +11,7 @@ pd = pytest.importorskip("pandas")
 np = pytest.importorskip("numpy")
 
 from mlsim import Hardware, lab  # noqa: E402
-from mlsim.measured.sampled import sample  # noqa: E402
-from mlsim.measured.shelf import shelf  # noqa: E402
+from mlsim.measured.surfaces import sample, shelf  # noqa: E402
 
 LLAMA: dict[str, Any] = {"model": "Llama3_8B", "hardware": "H100", "batch_size": 8}
 

@@ -11,7 +11,7 @@ from kept import cases
 
 from mlsim import Hardware, Models, Transformer, language_models
 from mlsim.errors import DataFileError, UnknownNameError
-from mlsim.measured.language_models import FACTS, FILE, WEIGHTS, language_model_facts, load_facts
+from mlsim.measured.growth import FACTS, FILE, WEIGHTS, language_model_facts, load_facts
 from mlsim.records.references import references
 from mlsim.workloads.announced_models import announced
 

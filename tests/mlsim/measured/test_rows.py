@@ -19,48 +19,43 @@ from mlsim import Engine, Hardware, measurements, power_measurements, prices, pu
 from mlsim.errors import DataFileError
 from mlsim.measured import (
     failures_and_prices,
+    growth,
+    inference,
     inside_machines,
-    language_models,
-    memory_peaks,
-    network_rates,
-    networks,
     power,
-    services,
-    services_under_load,
-    token_prices,
-    training_runs,
-    training_steps,
+    training,
 )
+from mlsim.measured.tables import Table
 from mlsim.records import DATA
 from mlsim.records.references import references
 from mlsim.solvers.derivation import literal
 
 FIXTURES = Path(__file__).parents[2] / "fixtures" / "measured"
-SERVED = services.serving_measurements()
-TRAINED = training_steps.training_measurements()
+SERVED = inference.serving_measurements()
+TRAINED = training.training_measurements()
 TABLES: dict[str, Any] = {
     "networks": measurements(),
     "serving": SERVED,
     "training": TRAINED,
-    "network training": network_rates.network_steps(),
+    "network training": training.network_steps(),
     "power": power_measurements(),
     "runs": published_runs(),
     "units": inside_machines.execution_units(),
     "spaces": inside_machines.memory_spaces(),
-    "rates": inside_machines.published_rates(),
-    "facts": language_models.language_model_facts(),
+    "rates": inside_machines.RATES.rows(),
+    "facts": growth.language_model_facts(),
     "failures": failures_and_prices.failures(),
     "prices": prices(),
-    "tokens": token_prices.api_prices(),
+    "tokens": failures_and_prices.api_prices(),
 }
 # Tables whose quote has the very value, in the unit of the row, within what is kept of it.
 QUOTED = {"networks": 0.0, "serving": 0.05, "training": 0.0}
 METRICS = {
-    "serving": services.METRICS,
-    "training": training_steps.METRICS,
-    "network training": network_rates.METRICS,
-    "power": power.METRICS,
-    "runs": training_runs.METRICS,
+    "serving": inference.SERVING.metrics,
+    "training": training.STEPS.metrics,
+    "network training": training.NETWORK_STEPS.metrics,
+    "power": power.POWER.metrics,
+    "runs": training.RUNS.metrics,
 }
 # Tables that say in a sentence what else is worth knowing.
 NOTED = ("training", "power", "runs")
@@ -102,6 +97,7 @@ def test_each_row_has_its_source_and_its_words() -> None:
     for names in (("networks", "serving", "training"), ("power", "runs")):
         ids = [row.id for name in names for row in TABLES[name]]
         assert len(ids) == len(set(ids)) > 100
+    assert {row.serving_id for row in TABLES["power"]} <= {None, *(row.id for row in SERVED)}
 
 
 SAID = {
@@ -218,27 +214,17 @@ def test_rows_are_as_another_reader_took_them_down() -> None:
     } - left_out - {key for key in ours if key.startswith("TRN")}
 
 
-READERS: dict[str, Callable[[Path], Any]] = {
-    "api_prices.csv": token_prices.load_api_prices,
-    "growth/language_models.csv": language_models.load_facts,
-    "inside/execution_units.csv": inside_machines.execution_units,
-    "inside/input_rates.csv": inside_machines.published_rates,
-    "inside/memory_spaces.csv": inside_machines.memory_spaces,
-    "measurements/atlas/services.csv": services_under_load.load_services,
-    "measurements/network_training": network_rates.load,
-    "measurements/power": power.load,
-    "measurements/reliability": failures_and_prices.load_failures,
-    "measurements/resnet50_inference.csv": networks.load,
-    "measurements/runs": training_runs.load,
-    "measurements/serving": services.load,
-    "measurements/training/": training_steps.load,
-    "prices.csv": failures_and_prices.load_prices,
-}
+READERS: tuple[Table[Any], ...] = (
+    *(failures_and_prices.API_PRICES, failures_and_prices.FAILURES, failures_and_prices.PRICES),
+    *(inside_machines.UNITS, inside_machines.RATES, inside_machines.SPACES),
+    *(inference.LOADS, inference.SERVING, power.POWER, growth.FACT_ROWS),
+    *(training.NETWORK_STEPS, training.RUNS, training.STEPS, training.PEAKS),
+    # Its place is the folder around all others.
+    inference.NETWORKS,
+)
 
 
-def test_a_fault_in_a_table_is_named_with_its_line(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_fault_in_a_table_is_named_with_its_line(tmp_path: Path) -> None:
     """Of the first place where `old` stands, in the package's table or one of a row."""
     with (FIXTURES / "faults.csv").open(encoding="utf-8", newline="") as file:
         faults = list(csv.DictReader(file))
@@ -250,12 +236,10 @@ def test_a_fault_in_a_table_is_named_with_its_line(
         assert fault["old"] in content, fault
         path = tmp_path / f"{number}.csv"
         path.write_text(content.replace(fault["old"], fault["new"], 1), "utf-8")
-        read: Any = next((READERS[key] for key in READERS if fault["table"].startswith(key)), None)
-        if read is None:
-            monkeypatch.setattr(memory_peaks, "FILE", path)
-            read = lambda _: memory_peaks.training_memory.__wrapped__()  # noqa: E731
+        place = str(DATA / fault["table"])
+        table = next(each for each in READERS if place.startswith(str(each.place)))
         try:
-            read(path)
+            table.load(path)
             said = "nothing"
         except DataFileError as error:
             said = str(error)
@@ -268,12 +252,12 @@ def test_a_fault_in_a_table_is_named_with_its_line(
 
 def test_rows_of_one_id_are_refused(tmp_path: Path) -> None:
     header, first, *_ = (
-        networks.FOLDER.joinpath("resnet50_inference.csv").read_text("utf-8").splitlines()
+        inference.NETWORKS.place.joinpath("resnet50_inference.csv").read_text("utf-8").splitlines()
     )
     path = tmp_path / "rows.csv"
     path.write_text(f"{header}\n{first}\n{first}\n", encoding="utf-8")
     with pytest.raises(DataFileError, match="two rows have the same id"):
-        networks.load(path)
+        inference.NETWORKS.load(path)
 
 
 def select(select: str, **asked: Any) -> Any:
@@ -285,7 +269,7 @@ def test_rows_are_selected_and_a_selection_that_can_not_be_is_refused() -> None:
     assert answered(select, "selections") == []
     for name in mlsim.measured.__all__:
         assert mlsim.measured.__getattr__(name).__name__ == name
-    served, steps = services.serving_measurements, training_steps.training_measurements
+    served, steps = inference.serving_measurements, training.training_measurements
     mine: list[tuple[Callable[..., Any], dict[str, Any], str, list[Any]]] = [
         (measurements, {"hardware": Hardware.Cloud.T4}, "hardware", ["Cloud.T4"]),
         (measurements, {"precision": "fp32"}, "precision", ["fp32"]),

@@ -12,10 +12,8 @@ from sampled import sampled as some_of
 from mlsim.errors import NotMeasuredError
 from mlsim.hardware.kernel_constants import kernel_series, measured_devices
 from mlsim.hardware.kernel_times import Rates
-from mlsim.measured import sampled
-from mlsim.measured.sampled import KINDS, Sample, sample
-from mlsim.measured.shelf import TimedKernel, shelf
-from mlsim.measured.surfaces import CLOSE
+from mlsim.measured import surfaces
+from mlsim.measured.surfaces import CLOSE, KINDS, Sample, TimedKernel, sample, shelf
 
 # Some of them take long enough; `make judge` asks for all.
 SERIES = some_of(
@@ -71,7 +69,7 @@ def handed(monkeypatch: pytest.MonkeyPatch, name: str, kind: str, path: str, *sh
         got.update(named, given=given)
         return 1.0
 
-    monkeypatch.setattr(sampled, name, keep)
+    monkeypatch.setattr(surfaces, name, keep)
     series = kernel_series("Cloud.H100", kind, "bf16")
     object.__setattr__(found := replace(series), "path", path)
     assert Sample(kind, (), found, Rates(3e12, 2e12, 1)).formula(shape) == 1.0
@@ -111,7 +109,7 @@ def test_between_two_rows_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
     One is as far as the other in the logarithm of one more, since 7 + 1 is half of 15 + 1 and
     twice 3 + 1.
     """
-    monkeypatch.setattr(sampled.Sample, "formula", lambda self, shape: 1.0)
+    monkeypatch.setattr(surfaces.Sample, "formula", lambda self, shape: 1.0)
     rows = [
         TimedKernel("decode", "bf16", "vllm", "1", "k", True, (n, 1, 1, 1, 64, 0), seconds)
         for n, seconds in ((3, 2.0), (15, 8.0))

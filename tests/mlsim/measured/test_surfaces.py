@@ -11,8 +11,7 @@ from sampled import sampled
 
 from mlsim.errors import NotMeasuredError
 from mlsim.hardware.kernel_constants import measured_devices
-from mlsim.measured.shelf import TimedKernel
-from mlsim.measured.surfaces import GRID, Grid, Surface, find_surface, surfaces
+from mlsim.measured.surfaces import GRID, Grid, Surface, TimedKernel, find_surface, surfaces
 
 # Some of them take long enough; `make judge` asks for all.
 SOME = sampled(measured_devices("product"), 3)

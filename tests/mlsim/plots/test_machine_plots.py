@@ -9,7 +9,7 @@ import pytest
 
 from mlsim import Hardware
 from mlsim.errors import InvalidValueError
-from mlsim.measured.product_slices import MeasuredProduct
+from mlsim.measured.surfaces import MeasuredProduct
 from mlsim.plots import data_of, plot_formats, plot_staleness
 from mlsim.plots.format_plots import BITS, plot_bits, plot_format_map, plot_stairs
 from mlsim.plots.machine_plots import grows_from

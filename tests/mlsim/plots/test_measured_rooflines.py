@@ -14,7 +14,7 @@ from mlsim.plots.profile_report import _MOST_ROWS
 from mlsim.plots.profile_svg import roofline_svg
 from mlsim.plots.roof import draw_ceilings
 from mlsim.profiling import MeasuredKernel, MeasuredProfile, Task, diagnose
-from mlsim.profiling.points import points_of
+from mlsim.profiling.diagnosis import points_of
 
 PROFILE = MeasuredProfile(
     (

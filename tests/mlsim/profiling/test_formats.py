@@ -17,10 +17,9 @@ from kept import FIXTURES
 from mlsim.errors import DataFileError, InvalidValueError, NotMeasuredError
 from mlsim.profiling import MeasuredKernel, MeasuredProfile, combine, join, read_profile
 from mlsim.profiling.measured_profile import added
-from mlsim.profiling.read import kineto
-from mlsim.profiling.read.shapes import flops_of
-from mlsim.profiling.read.sources import Source
-from mlsim.profiling.read.tables import header_in, locale_of
+from mlsim.profiling.read import kineto, tables
+from mlsim.profiling.read.operators import flops_of
+from mlsim.profiling.read.tables import Source, header_in, locale_of
 
 LONG = '"ID","Kernel Name","CC","Section Name","Metric Name","Metric Unit","Metric Value"\n'
 STATS = '"Name","Calls","TotalDurationNs"\n'
@@ -104,16 +103,17 @@ def test_small_files_say_what_was_worked_by_hand(put) -> None:
     assert [each for each in found if each[1]] == []
 
 
-def test_numbers_of_so_many_rows_tell_how_they_are_written(tmp_path: Path) -> None:
+def test_numbers_of_so_many_rows_tell_how_they_are_written(tmp_path: Path, monkeypatch) -> None:
     """1.234 alone could be a fraction, or thousands; a comma in the second row decides."""
     path = tmp_path / "a.csv"
     path.write_text("Name;Value\nk;1.234\nk;4,5\n")
     source = Source(path, path.read_bytes(), packed=False, encoding="utf-8")
     table = header_in(source, 1, "Name;Value", {"Name", "Value"}.__eq__)
+    assert locale_of(table, None, ["Value"]).number("5.678") == 5678
+    monkeypatch.setattr(tables, "_MOST_ROWS", 1)
     with pytest.raises(DataFileError, match="could be a fraction or thousands"):
-        locale_of(source, table, None, ["Value"], most=1)
-    assert locale_of(source, table, None, ["Value"], most=2).number("5.678") == 5678
-    assert locale_of(source, table, ".", ["Value"]).number("5.678") == 5.678
+        locale_of(table, None, ["Value"])
+    assert locale_of(table, ".", ["Value"]).number("5.678") == 5.678
 
 
 def test_text_that_ends_within_a_letter_is_damaged(tmp_path: Path) -> None:

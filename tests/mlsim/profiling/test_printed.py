@@ -14,7 +14,7 @@ from kept import FIXTURES
 
 from mlsim.errors import DataFileError, NotMeasuredError
 from mlsim.profiling import read_nvidia_smi, read_perf_stat, read_profile, read_time
-from mlsim.profiling.nvidia_smi import read_log
+from mlsim.profiling.read.printed import read_log
 
 PRINTED = tomllib.loads((FIXTURES / "cases" / "printed.toml").read_text("utf-8"))
 TEXT, CSV, JSON = PRINTED["perf"].values()

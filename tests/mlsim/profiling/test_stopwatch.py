@@ -12,8 +12,7 @@ import pytest
 
 from mlsim.errors import InvalidValueError
 from mlsim.profiling import Spread, Stopwatch, stopwatch, time_command, time_function, timed
-from mlsim.profiling.spread import coverage
-from mlsim.profiling.stopwatch import Reading, Run
+from mlsim.profiling.stopwatch import Reading, Run, coverage
 
 
 class Clocks:

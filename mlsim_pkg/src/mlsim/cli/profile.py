@@ -52,7 +52,7 @@ def run(options: argparse.Namespace) -> str:
         If a file can't be read, or the device that was given is not known.
     """
     from mlsim.profiling import diagnose, read_profile
-    from mlsim.profiling.nvidia_smi import as_words, read_log
+    from mlsim.profiling.read.printed import as_words, read_log
 
     log = read_log(options.files[0]) if len(options.files) == 1 else None
     if log is not None:

@@ -16,9 +16,13 @@ from typing import TYPE_CHECKING, Any, cast
 
 from mlsim.engine.solve import solve
 from mlsim.errors import MlsimError, unknown_name
-from mlsim.measured.networks import Measurement, measurements
-from mlsim.measured.services import ServingMeasurement, serving_measurements
-from mlsim.measured.training_steps import TrainingMeasurement, training_measurements
+from mlsim.measured.inference import (
+    Measurement,
+    ServingMeasurement,
+    measurements,
+    serving_measurements,
+)
+from mlsim.measured.training import TrainingMeasurement, training_measurements
 from mlsim.software import narrower, of_program, without
 from mlsim.values import Origin, of_base
 from mlsim.zoo import spaces

@@ -117,7 +117,7 @@ def _words(words: str) -> str:
 def _of_networks() -> tuple[float, float, str]:
     """Return measured over predicted speed of published training of networks."""
     from mlsim.engine.predict.bands import SHARE, quantile
-    from mlsim.measured.network_rates import network_steps
+    from mlsim.measured.training import network_steps
 
     speeds = sorted(
         row.value / row.train(CALIBRATED).value("throughput") for row in network_steps()

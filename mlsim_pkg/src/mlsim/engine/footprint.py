@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from mlsim.hardware import Device
-from mlsim.measured import power_fit
+from mlsim.measured import power
 from mlsim.solvers.footprint import assemble
 from mlsim.solvers.footprint.footprint import Footprint
 from mlsim.solvers.footprint.sites import Shelves
@@ -25,8 +25,8 @@ _ON_RECORD = assemble.OnRecord(
     systems=spaces.Systems,
     embodied=spaces.Embodied,
     hardware=resolve.cluster,
-    weights=power_fit.weights,
-    idle_share=power_fit.idle_share,
+    weights=power.weights,
+    idle_share=power.idle_share,
 )
 
 

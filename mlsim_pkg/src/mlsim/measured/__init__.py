@@ -5,26 +5,29 @@ A name is imported when it is used.
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from mlsim.errors import importing
 
 if TYPE_CHECKING:
-    from mlsim.measured.growth import Growth, accelerators, fit_growth, growth_of, records, years
+    from mlsim.measured.failures_and_prices import ApiPrice, api_prices
+    from mlsim.measured.growth import (
+        Growth,
+        accelerators,
+        fit_growth,
+        growth_of,
+        language_model_facts,
+        records,
+        years,
+    )
+    from mlsim.measured.inference import MeasuredLoad, measured_loads
     from mlsim.measured.inside_machines import (
         execution_units,
         memory_spaces,
         published_rate,
     )
-    from mlsim.measured.language_models import language_model_facts
-    from mlsim.measured.memory_peaks import TrainingMemory, training_memory
-    from mlsim.measured.network_rates import NetworkStep, network_steps
-    from mlsim.measured.product_slices import (
-        MeasuredProduct,
-        measured_formats,
-        measured_stairs,
-    )
-    from mlsim.measured.services_under_load import MeasuredLoad, measured_loads
-    from mlsim.measured.token_prices import ApiPrice, api_prices
+    from mlsim.measured.surfaces import MeasuredProduct, measured_formats, measured_stairs
+    from mlsim.measured.training import NetworkStep, TrainingMemory, network_steps, training_memory
 
 __all__ = [
     "ApiPrice",
@@ -52,22 +55,16 @@ __all__ = [
 
 _HOMES = {
     **dict.fromkeys(
-        ("Growth", "accelerators", "fit_growth", "growth_of", "records", "years"), "growth"
+        ("Growth", "accelerators", "fit_growth", "growth_of", "language_model_facts"), "growth"
     ),
+    **dict.fromkeys(("records", "years"), "growth"),
     **dict.fromkeys(("execution_units", "memory_spaces", "published_rate"), "inside_machines"),
-    "language_model_facts": "language_models",
-    **dict.fromkeys(("NetworkStep", "network_steps"), "network_rates"),
-    **dict.fromkeys(("MeasuredProduct", "measured_formats", "measured_stairs"), "product_slices"),
-    **dict.fromkeys(("ApiPrice", "api_prices"), "token_prices"),
-    **dict.fromkeys(("MeasuredLoad", "measured_loads"), "services_under_load"),
-    **dict.fromkeys(("TrainingMemory", "training_memory"), "memory_peaks"),
+    **dict.fromkeys(
+        ("NetworkStep", "TrainingMemory", "network_steps", "training_memory"), "training"
+    ),
+    **dict.fromkeys(("MeasuredProduct", "measured_formats", "measured_stairs"), "surfaces"),
+    **dict.fromkeys(("ApiPrice", "api_prices"), "failures_and_prices"),
+    **dict.fromkeys(("MeasuredLoad", "measured_loads"), "inference"),
 }
 
-
-def __getattr__(name: str) -> Any:
-    """Import a name of this room when it is first used."""
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
-    globals()[name] = value
-    return value
+__getattr__ = importing(__name__, _HOMES)

@@ -1,4 +1,4 @@
-"""How often long runs failed, and what devices were rented for: published, each with its words.
+"""How often runs failed, and what devices and tokens cost: published, each with its words.
 
 Nothing here was measured by this project.
 """
@@ -7,25 +7,22 @@ from __future__ import annotations
 
 import datetime
 from dataclasses import dataclass
-from functools import cache, partial
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING
 
 from mlsim.errors import DataFileError, unknown_name
 from mlsim.hardware import Device
-from mlsim.measured import cells
-from mlsim.measured.networks import FOLDER
+from mlsim.measured.tables import DEVICE, FOLDER, LANGUAGE_MODEL, Table, one_of
+from mlsim.records import DATA
 from mlsim.records.rows import Published
-from mlsim.records.tables import read
 from mlsim.units import to_base
 from mlsim.values import Origin, literal, of_base
-from mlsim.zoo import resolve
+from mlsim.workloads.model import Model
 
 if TYPE_CHECKING:
     from mlsim.values.kinds import Quantity
 
-FAILURES = FOLDER / "reliability"
-PRICES = FOLDER.parent / "prices.csv"
+
 TERMS = ("on demand", "spot")
 
 
@@ -151,7 +148,7 @@ def failures() -> tuple[Failures, ...]:
     >>> [row.devices for row in failures()][:2]
     [16384, 992]
     """
-    return tuple(row for path in sorted(FAILURES.glob("*.csv")) for row in load_failures(path))
+    return FAILURES.rows()
 
 
 def prices(*, device: Device | str | None = None, provider: str | None = None) -> list[Price]:
@@ -165,62 +162,84 @@ def prices(*, device: Device | str | None = None, provider: str | None = None) -
     >>> {row.provider for row in prices(device="H100")} >= {"Lambda", "AWS"}
     True
     """
-    key = resolve.device(device).key if device is not None else None
-    return [
-        row
-        for row in load_prices(PRICES)
-        if key in (None, row.device) and provider in (None, row.provider)
-    ]
+    return PRICES.find(device=device, provider=provider)
 
 
-@cache
-def load_failures(path: Path) -> tuple[Failures, ...]:
-    """Read a file of failures.
-
-    Raises
-    ------
-    DataFileError
-        If a column is missing or unknown, or a cell can't be; names file and line.
-    """
-    return read(path, tuple(Failures.__dataclass_fields__), _failures)
-
-
-@cache
-def load_prices(path: Path) -> tuple[Price, ...]:
-    """Read a file of prices.
-
-    Raises
-    ------
-    DataFileError
-        If a column is missing or unknown, or a cell can't be; names file and line.
-    """
-    return read(path, tuple(Price.__dataclass_fields__), _price)
-
-
-def _failures(record: dict[str, str]) -> Failures:
-    found: dict[str, Any] = {
-        **record,
-        "device": cells.device(record),
-        **{name: cells.count(record, name) for name in ("devices", "year")},
-        **{name: cells.positive(record, name) for name in ("days", "failures")},
-    }
-    return Failures(**found)
-
-
-def _price(record: dict[str, str]) -> Price:
-    found: dict[str, Any] = {
-        **record,
-        "device": cells.device(record),
-        "devices": cells.count(record, "devices"),
-        "value": cells.positive(record, "value"),
-        "most": cells.stated(record, "most", cells.positive),
-        "terms": cells.choice(record, "terms", TERMS),
-        "date": datetime.date.fromisoformat(record["date"]),
-    }
-    to_base(f"1 {record['unit']}", "USD/s", "unit")  # refuses what is no price of time
-    if found["most"] is not None and found["most"] <= found["value"]:
+def _check_price(row: Price) -> None:
+    to_base(f"1 {row.unit}", "USD/s", "unit")  # refuses what is no price of time
+    if row.most is not None and row.most <= row.value:
         raise DataFileError(
-            f"most is {found['most']:g}, and value {found['value']:g}: the upper end of a range "
+            f"most is {row.most:g}, and value {row.value:g}: the upper end of a range "
             "is above its lower end. Leave it empty where there is one price."
         )
-    return Price(**found)
+
+
+FAILURES = Table(Failures, FOLDER / "reliability", {"device": DEVICE})
+PRICES = Table(
+    Price, DATA / "prices.csv", {"device": DEVICE, "terms": one_of(TERMS)}, check=_check_price
+)
+MILLION = 1e6
+
+
+@dataclass(frozen=True)
+class ApiPrice:
+    """What a provider asks for a million tokens.
+
+    Attributes
+    ----------
+    id, provider, product
+        A name of its own; who, and for what.
+    model
+        Key of the zoo: the architecture.
+    input_price, output_price
+        USD for a million tokens of prompts, and of answers.
+    date, source, quote, where, note
+        When; in which document, in which words, at which place; anything else worth knowing.
+    """
+
+    id: str
+    provider: str
+    model: str
+    product: str
+    input_price: float
+    output_price: float
+    date: datetime.date
+    source: str
+    quote: str
+    where: str
+    note: str
+
+    def of_request(self, prompt_tokens: float, output_tokens: float) -> Quantity:
+        """Return the price of one request.
+
+        >>> row = api_prices(model="Llama3_70B", provider="Groq")[0]
+        >>> print(f"{row.of_request(1000, 1000):.5f}")
+        0.00138 USD
+        """
+        asked = prompt_tokens * self.input_price + output_tokens * self.output_price
+        tokens = f"{prompt_tokens:,.0f} + {output_tokens:,.0f} tokens"
+        return of_base(float(asked) / MILLION, "USD", partial(self._origin_of, tokens))
+
+    def _origin_of(self, tokens: str, value: Quantity) -> Origin:
+        words = f"price of a request of {tokens} from {self.provider}"
+        each = f"{self.input_price:g} and {self.output_price:g} USD per million in and out"
+        brief = f"{words} = {value.in_full}: {each}, as asked on {self.date} [@{self.source}]"
+        how = f"{brief}, in these words: “{literal(self.quote)}”. {literal(self.note)}"
+        return Origin(words, brief, how.strip())
+
+
+def api_prices(*, model: Model | str | None = None, provider: str | None = None) -> list[ApiPrice]:
+    """Return what was asked for tokens, all or of one model or provider.
+
+    Raises
+    ------
+    UnknownNameError
+        If there is no such model.
+
+    >>> len({row.provider for row in api_prices(model="Llama3_70B")}) > 5
+    True
+    """
+    return API_PRICES.find(model=model, provider=provider)
+
+
+API_PRICES = Table(ApiPrice, DATA / "api_prices.csv", {"model": LANGUAGE_MODEL})

@@ -7,16 +7,12 @@ from __future__ import annotations
 
 import datetime
 from dataclasses import dataclass
-from functools import cache
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mlsim.equations.execution import unit_peak
 from mlsim.errors import unknown_name
-from mlsim.measured import cells
-from mlsim.measured.networks import FOLDER
-from mlsim.precision import precision
-from mlsim.records.tables import read
+from mlsim.measured.tables import DEVICE, PRECISION, Table
+from mlsim.records import DATA
 from mlsim.values import Origin, literal, of_base, quantity
 
 if TYPE_CHECKING:
@@ -29,7 +25,7 @@ _UNITS = {
     "multiplications/s": "1/s",
     **{each: each for each in ("GB", "MB/s", "MiB/s")},
 }
-INSIDE = FOLDER.parent / "inside"
+INSIDE = DATA / "inside"
 # What a number of units is called where it is shown.
 _WORDS = {
     "cores": "cores",
@@ -204,43 +200,25 @@ def _as_published(row: Any, made: Quantity, words: str, number: str) -> Quantity
     return made
 
 
-@cache
-def execution_units(path: Path = INSIDE / "execution_units.csv") -> tuple[ExecutionUnits, ...]:
-    """Return units whose counts, clock and peak were published, from a strict table.
-
-    Raises
-    ------
-    DataFileError
-        If the table or a cell can't be; names file and line.
-    """
-    return read(path, tuple(ExecutionUnits.__dataclass_fields__), _units)
+def execution_units() -> tuple[ExecutionUnits, ...]:
+    """Return units whose counts, clock and peak were published."""
+    return UNITS.rows()
 
 
-@cache
-def memory_spaces(path: Path = INSIDE / "memory_spaces.csv") -> tuple[MemorySpace, ...]:
+def memory_spaces() -> tuple[MemorySpace, ...]:
     """Return the kinds of memory on a GPU, from registers to main memory.
-
-    Raises
-    ------
-    DataFileError
-        If the table or a cell can't be; names file and line.
 
     >>> [row.name for row in memory_spaces()][:2]
     ['registers', 'shared memory']
     """
-    return read(path, tuple(MemorySpace.__dataclass_fields__), _space)
+    return SPACES.rows()
 
 
-@cache
-def published_rates(path: Path = INSIDE / "input_rates.csv") -> tuple[PublishedRate, ...]:
-    """Return published rates of disks, workers and units that feed a device.
-
-    Raises
-    ------
-    DataFileError
-        If the table or a cell can't be; names file and line.
-    """
-    return read(path, tuple(PublishedRate.__dataclass_fields__), _rate)
+UNITS = Table(
+    ExecutionUnits, INSIDE / "execution_units.csv", {"device": DEVICE, "precision": PRECISION}
+)
+SPACES = Table(MemorySpace, INSIDE / "memory_spaces.csv")
+RATES = Table(PublishedRate, INSIDE / "input_rates.csv")
 
 
 def published_rate(stage: str, product: str = "") -> PublishedRate:
@@ -254,41 +232,10 @@ def published_rate(stage: str, product: str = "") -> PublishedRate:
     >>> published_rate("storage", "NVMe").value
     6910.0
     """
-    rows = [row for row in published_rates() if row.stage == stage]
+    rows = [row for row in RATES.rows() if row.stage == stage]
     if not rows:
-        raise unknown_name("stage", stage, {row.stage for row in published_rates()})
+        raise unknown_name("stage", stage, {row.stage for row in RATES.rows()})
     found = [row for row in rows if row.product.startswith(product)]
     if not found:
         raise unknown_name(f"product of the stage {stage}", product, [row.product for row in rows])
     return found[0]
-
-
-def _units(record: dict[str, str]) -> ExecutionUnits:
-    found: dict[str, Any] = {
-        **record,
-        "device": cells.stated(record, "device", lambda row, _: cells.device(row)),
-        "precision": precision(record["precision"]).name,
-        **{
-            name: cells.count(record, name)
-            for name in ("cores", "units_per_core", "unit_multiply_adds")
-        },
-        **{name: cells.positive(record, name) for name in ("clock_mhz", "printed")},
-        "read": datetime.date.fromisoformat(record["read"]),
-    }
-    return ExecutionUnits(**found)
-
-
-def _space(record: dict[str, str]) -> MemorySpace:
-    return MemorySpace(**_dated(record, "amount"))
-
-
-def _rate(record: dict[str, str]) -> PublishedRate:
-    return PublishedRate(**_dated(record, "value"))
-
-
-def _dated(record: dict[str, str], number: str) -> dict[str, Any]:
-    return {
-        **record,
-        number: cells.positive(record, number),
-        "read": datetime.date.fromisoformat(record["read"]),
-    }

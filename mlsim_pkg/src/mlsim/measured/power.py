@@ -1,31 +1,42 @@
-"""What others measured of power and energy while models were served.
+"""Power and energy that others measured, and what a device draws under a load, fitted to them.
 
-Nothing here was measured by this project. `boundary` says what a value covers:
-GPUs alone, or a whole machine at the wall. Values of different boundaries are
-not to be compared.
+Nothing here was measured by this project. `boundary` says what a value covers: GPUs alone, or a
+whole machine at the wall. Values of different boundaries are not to be compared.
+
+Three weights say how far running at all, the use of arithmetic and that of memory take a device
+from idle to full power: computed from data, never typed by hand. They are fitted to single
+kernels, matrix products of the atlas with a power reading. Services whose power and throughput were
+measured test them. The counts of work and bytes of each service are those of `Engine.serve`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from functools import cache
-from pathlib import Path
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache, cached_property
+from statistics import median
+from typing import TYPE_CHECKING, Any
 
-from mlsim.errors import DataFileError
+from mlsim.equations import energy
 from mlsim.hardware import Device
-from mlsim.measured import cells
-from mlsim.measured.networks import FOLDER
-from mlsim.measured.services import ServingMeasurement, serving_measurements
-from mlsim.precision import recorded
+from mlsim.measured.tables import DEVICE, FILLED, FOLDER, MODEL, Column, Table
+from mlsim.precision import precision, recorded
 from mlsim.records.rows import Published
-from mlsim.records.tables import read
+from mlsim.solvers.footprint import power
+from mlsim.solvers.footprint.entries import Entry
+from mlsim.solvers.footprint.power import Weights
+from mlsim.solvers.formats import Formats
+from mlsim.solvers.load import Load
+from mlsim.solvers.serving.serving import Serving
+from mlsim.solvers.serving.validate import service
 from mlsim.values import literal
 from mlsim.workloads.model import Model
+from mlsim.workloads.parallelism import Parallelism
 from mlsim.zoo import resolve
+from mlsim.zoo.spaces import Hardware, Systems
 
-POWER_FOLDER = FOLDER / "power"
+if TYPE_CHECKING:
+    from mlsim.measured.inference import ServingMeasurement
 
 # What can be measured, and its unit.
 METRICS: Mapping[str, str] = {
@@ -110,8 +121,10 @@ class PowerMeasurement(Published):
         >>> row.value, row.serving.value
         (639.4, 1637.3)
         """
-        rows = {row.id: row for row in serving_measurements()} if self.serving_id else {}
-        return rows.get(self.serving_id or "")
+        from mlsim.measured.inference import SERVING
+
+        found = SERVING.find(id=self.serving_id) if self.serving_id else [None]
+        return found[0]
 
 
 def power_measurements(
@@ -133,58 +146,204 @@ def power_measurements(
     >>> [(row.batch_size, row.value) for row in rows]
     [(8, 0.4548), (64, 0.1186), (255, 0.0766), (511, 0.0702)]
     """
-    wanted_model = resolve.model(model).key if model is not None else None
-    wanted_device = resolve.device(device).key if device is not None else None
-    rows = (row for path in sorted(POWER_FOLDER.glob("*.csv")) for row in load(path))
-    return [
-        row
-        for row in cells.chosen(rows, METRICS, metric, series)
-        if wanted_model in (None, row.model) and wanted_device in (None, row.device)
-    ]
+    return POWER.find(model=model, device=device, metric=metric, series=series)
+
+
+def _formats(record: Mapping[str, str], name: str) -> str:
+    for each in record[name].split("/") if record[name] else ():
+        recorded(each)
+    return record[name]
+
+
+POWER = Table(
+    PowerMeasurement,
+    FOLDER / "power",
+    {"model": MODEL, "device": DEVICE, "formats": Column(_formats), "boundary": FILLED},
+    METRICS,
+)
+
+# The kind of kernel to which weights are fitted, and the key of the document of all kernels.
+FITTED, ATLAS = "products", "nvidia2026aiconfigurator"
+# A band holds what is left: eight in ten.
+_OUTSIDE = 0.1
+# Rows of energy per token, and with "-W" behind the id the power of the same service.
+_ENERGY, _POWER, _OF_POWER = "energy_per_output_token", "device_power", "-W"
+
+
+@dataclass(frozen=True)
+class PowerRow:
+    """A service whose devices' power was measured, and its energy for each new token.
+
+    `power` is that of one device in W; `energy_per_token` that of all in J.
+    """
+
+    id: str
+    series: str
+    source: str
+    serving: Serving
+    energy_per_token: float
+    power: float
+
+    @cached_property
+    def load(self) -> Load:
+        """The load, in the time that the measured throughput makes of it."""
+        load = self.serving.load()
+        throughput = self.power * load.devices / self.energy_per_token
+        return load.within(f"{load.tokens / throughput!r} s")
+
+    def served(self, estimate: str) -> Serving:
+        """Return the service with another estimate of its time."""
+        return Serving(replace(self.serving.service, estimate=estimate), check_memory=False)
 
 
 @cache
-def load(path: Path) -> tuple[PowerMeasurement, ...]:
-    """Read a file of measurements.
+def weights() -> Weights:
+    """Return the weights of running, compute and memory, fitted to products of the atlas.
+
+    They are a class's: readings are there of one device. Services test them.
+
+    >>> found = weights()
+    >>> found.compute > found.memory > found.running > 0
+    True
+    """
+    fitted = next(each for each in kernels() if each.kind == FITTED)
+    assert fitted.weights is not None
+    found = rows()
+    ratios = sorted(row.power / predict(row.load, fitted.weights) for row in found)
+    running, compute, memory = fitted.weights
+    return Weights(
+        running=running,
+        compute=compute,
+        memory=memory,
+        error=fitted.median,
+        kernels=fitted.rows,
+        device=Hardware.get(fitted.device).name,
+        services=median(abs(1 / ratio - 1) for ratio in ratios),
+        rows=len(found),
+        low=_quantile(ratios, _OUTSIDE),
+        high=_quantile(ratios, 1 - _OUTSIDE),
+        sources=(ATLAS, *sorted({row.source for row in found})),
+    )
+
+
+@dataclass(frozen=True)
+class KernelPower:
+    """How well the weights tell the power of a kind of kernel.
+
+    Attributes
+    ----------
+    id, source
+        A name of its own; the key of the document.
+    device, kind
+        Key of the device; "products", to which the weights are fitted, or a kind that tests.
+    running, compute, memory
+        Weights; None where none are fitted.
+    rows, median
+        Kernels of more than 20 us, and the median of their errors, shapes left out.
+    low, high
+        Factors of the predicted power between which eight in ten were measured.
+    """
+
+    id: str
+    device: str
+    kind: str
+    running: float | None
+    compute: float | None
+    memory: float | None
+    rows: int
+    median: float
+    low: float
+    high: float
+    source: str
+
+    @property
+    def weights(self) -> tuple[float, float, float] | None:
+        """Weights of running, compute and memory; None where none are fitted."""
+        if self.running is None or self.compute is None or self.memory is None:
+            return None
+        return self.running, self.compute, self.memory
+
+
+KERNELS = Table(KernelPower, FOLDER / "atlas" / "power.csv", {"device": DEVICE})
+
+
+def kernels() -> tuple[KernelPower, ...]:
+    """Return how well power is told by kind of kernel; `benchmarks/atlas/power.py` measures it.
+
+    >>> [each.kind for each in kernels()][:2]
+    ['products', 'products in bfloat16']
+    """
+    return KERNELS.rows()
+
+
+def _quantile(ordered: Sequence[float], share: float) -> float:
+    """Return the value below which a share of ordered values lies, between two of them."""
+    place = share * (len(ordered) - 1)
+    below = min(int(place), len(ordered) - 2)
+    return ordered[below] + (ordered[below + 1] - ordered[below]) * (place - below)
+
+
+def predict(load: Load, fitted: tuple[float, float, float]) -> float:
+    """Return the power of one device of a load, in W."""
+    idle, full = (each.low for each in limits(load.device))
+    compute, memory = load.compute_utilisation or 0.0, load.memory_utilisation or 0.0
+    running = fitted[0] if compute or memory else 0.0
+    reached = energy.power_load(running, fitted[1], compute, fitted[2], memory)
+    return float(energy.device_power(idle, full, energy.power_share(reached)))
+
+
+@cache
+def idle_share() -> tuple[float, int]:
+    """Return the median of idle over full power, and of how many devices."""
+    shares = [
+        device.figures["power.idle"].si / device.figures["power.tdp"].si
+        for device in Hardware
+        if {"power.idle", "power.tdp"} <= set(device.figures)
+    ]
+    return median(shares), len(shares)
+
+
+def limits(device: Device, idle: Any = None, full: Any = None) -> tuple[Entry, Entry]:
+    """Return idle and full power of a device: as given, on record, or estimated."""
+    return power.limits(device, idle, full, idle_share)
+
+
+@cache
+def rows() -> tuple[PowerRow, ...]:
+    """Return the services whose devices' power was measured, and their energy.
 
     Raises
     ------
     DataFileError
-        If a column is missing or unknown, a number can't be, or a name is not
-        in the zoo, the bibliography or the rows of serving; names file and line.
+        If a file lacks a column, or a row can't be; names file and line.
     """
-    return read(path, tuple(PowerMeasurement.__dataclass_fields__), _row)
+    measured = POWER.rows()
+    energies = {each.id: each.value for each in measured if each.metric == _ENERGY}
+    return tuple(
+        PowerRow(key, each.series, each.source, _serving(each), energies[key], each.per_device)
+        for each in measured
+        if (key := each.id.removesuffix(_OF_POWER)) in energies and each.metric == _POWER
+    )
 
 
-_STATED = (
-    "tensor_parallel",
-    "expert_parallel",
-    "data_parallel",
-    "batch_size",
-    "prompt_tokens",
-    "output_tokens",
-)
-
-
-def _row(record: dict[str, str]) -> PowerMeasurement:
-    cells.metric(record, METRICS)
-    for name in record["formats"].split("/") if record["formats"] else ():
-        recorded(name)
-    if not record["boundary"]:
-        raise DataFileError(
-            "boundary is empty: say what the value covers, such as one device or a whole server."
-        )
-    served = record["serving_id"]
-    if served and served not in {row.id for row in serving_measurements()}:
-        raise DataFileError(f"serving_id {served!r} is no row of serving_measurements().")
-    parsed: dict[str, Any] = {
-        **record,
-        "model": cells.model(record) if record["model"] else None,
-        "device": cells.device(record) if record["device"] else None,
-        "devices": cells.count(record, "devices"),
-        **{name: cells.stated(record, name, cells.count) for name in _STATED},
-        "value": cells.positive(record, "value"),
-        "serving_id": served or None,
-        "year": cells.count(record, "year"),
-    }
-    return PowerMeasurement(**parsed)
+def _serving(row: PowerMeasurement) -> Serving:
+    """Return the service of a row, as `Engine.serve` would."""
+    device = Hardware.get(row.device or "")
+    weights_in, activations, kv_cache = map(precision, row.formats.split("/"))
+    data = row.data_parallel or 1
+    system = next(each for each in Systems if each.device is device) if row.devices > 1 else device
+    return Serving(
+        service(
+            model=resolve.transformer(row.model or ""),
+            hardware=system,
+            batch_size=row.batch_size,
+            prompt_tokens=row.prompt_tokens,
+            output_tokens=row.output_tokens,
+            formats=Formats(weights_in, activations, kv_cache),
+            # Where experts alone are said to be spread, attention is taken to be divided.
+            parallelism=Parallelism(
+                tensor=row.devices // data, data=data, expert=row.expert_parallel or 1
+            ),
+        ),
+        check_memory=False,
+    )

@@ -1,29 +1,146 @@
-"""Times of products between the measured ones: surfaces over rows, outputs and depth.
+"""Measured kernels as they were timed, and times between them.
+
+The shelf has a few thousand for each device of the atlas. They come from the package that
+`hardware.kernel_constants` names, chosen by `benchmarks/atlas`: of products in 16 bits a grid of
+powers of two, of the rest a fair sample; besides, stairs of rows and products in several formats.
 
 Of each device one series, of products in 16 bits, is a grid of powers of two. Between its
 rows the logarithm of the time is linear in the logarithms of the three sides. Every other
 series is a sample of shapes: it takes that surface times its own ratio to it, averaged over
-its nearest rows. How far this is off is measured on rows that it did not use.
+its nearest rows. Of attention and experts a time is that of the equations with the series' own
+constants, times its ratio to the nearest measured rows. How far this is off is measured on rows
+that were not used.
 """
 
 from __future__ import annotations
 
+import csv
+import gzip
+import io
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cache, cached_property, lru_cache
 from itertools import product as combinations
-from math import dist, exp, log
+from math import dist, exp, inf, log, log1p
+from pathlib import Path
 from statistics import median, quantiles
+from typing import TYPE_CHECKING, TypeVar, cast
 
-from mlsim.errors import NotMeasuredError, closest
+from mlsim.errors import DataFileError, NotMeasuredError, closest
 from mlsim.hardware import Device
-from mlsim.hardware.kernel_constants import ENGINES, measured_devices
-from mlsim.measured.shelf import TimedKernel, shelf
-from mlsim.zoo import resolve
+from mlsim.hardware.attention_times import decode_time, prefill_time
+from mlsim.hardware.kernel_constants import (
+    ENGINES,
+    FOLDER,
+    SOURCE,
+    KernelSeries,
+    kernel_series,
+    measured_devices,
+)
+from mlsim.hardware.kernel_times import PATHS, Rates, experts_time
+from mlsim.units import text
+from mlsim.values import Origin, of_base
+from mlsim.zoo import resolve, spaces
+
+if TYPE_CHECKING:
+    from mlsim.values.kinds import Quantity
+    from mlsim.values.plain import Plain
+
+
+COLUMNS = ("kind", "path", "engine", "version", "kernel", "fitted", "shape", "microseconds")
+
+# What the numbers of a shape are, by kind.
+_ATTENTION = ("sequences", "heads", "kv_heads", "head_size", "window")
+SHAPES = {
+    "product": ("rows", "outputs", "depth"),
+    "prefill": ("tokens", *_ATTENTION),
+    "decode": ("cached_tokens", *_ATTENTION),
+    "latent_prefill": ("sequences", "tokens", "heads"),
+    "latent_decode": ("sequences", "cached_tokens", "heads"),
+    "experts": (
+        *("tokens", "hidden", "width", "chosen", "experts"),
+        *("tensor_parallel", "expert_parallel", "even"),
+    ),
+    "state": ("sequences", "tokens", "heads", "key_size", "value_size"),
+    "exchange": ("devices", "elements"),
+    "graph_all_reduce": ("devices", "elements"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class TimedKernel:
+    """One measured shape.
+
+    Attributes
+    ----------
+    kind, path, engine, version, kernel
+        As in `KernelSeries`.
+    fitted
+        Whether constants were fitted to it.
+    shape
+        Numbers, named by `SHAPES`; elements of an exchange have two bytes each.
+    seconds
+        Its time; the median where it was measured several times.
+    """
+
+    kind: str
+    path: str
+    engine: str
+    version: str
+    kernel: str
+    fitted: bool
+    shape: tuple[int, ...]
+    seconds: float
+
+
+@lru_cache(maxsize=16)
+def shelf(device: str) -> tuple[TimedKernel, ...]:
+    """Return the measured kernels of a device, by its key.
+
+    Raises
+    ------
+    NotMeasuredError
+        If there are none; lists the devices that have some.
+
+    >>> rows = [row for row in shelf("Cloud.H100") if row.kind == "product"]
+    >>> len(rows) > 1000
+    True
+    """
+    path = FOLDER / "shelf" / f"{device}.csv.gz"
+    if not path.is_file():
+        there = ", ".join(
+            each.name.removesuffix(".csv.gz") for each in sorted(path.parent.iterdir())
+        )
+        raise NotMeasuredError(f"no kernels of {device} are on the shelf. There are: {there}.")
+    content = gzip.decompress(path.read_bytes()).decode()
+    return tuple(_kernel(cells) for cells in _rows(path, content, COLUMNS))
+
+
+def _rows(path: Path, content: str, columns: tuple[str, ...]) -> Iterator[dict[str, str]]:
+    """Yield the rows of a table that `benchmarks/atlas` wrote, and that must have these columns."""
+    reader = csv.DictReader(io.StringIO(content))
+    if tuple(reader.fieldnames or ()) != columns:
+        raise DataFileError(f"{path}:1: the columns must be {', '.join(columns)}.")
+    yield from reader
+
+
+def _kernel(cells: dict[str, str]) -> TimedKernel:
+    return TimedKernel(
+        kind=cells["kind"],
+        path=cells["path"],
+        engine=cells["engine"],
+        version=cells["version"],
+        kernel=cells["kernel"],
+        fitted=cells["fitted"] == "1",
+        shape=tuple(map(int, cells["shape"].split())),
+        seconds=float(cells["microseconds"]) * 1e-6,
+    )
+
 
 Shape = tuple[int, int, int]
 Band = tuple[float, float]
+S = TypeVar("S", bound=tuple[int, ...])
 
 # The series that is a grid, by path and engine; nearest rows that make a ratio.
 GRID = ("bf16", "trtllm")
@@ -131,7 +248,7 @@ class Surface:
         if self.is_grid:
             off = [each for shape, each in self.ratios.items() if shape not in self.grid.logs]
         else:
-            off = [own - self._ratio(shape)[0] for shape, own in self.ratios.items()]
+            off = [own - ratio_near(shape, self.ratios)[0] for shape, own in self.ratios.items()]
         return eight_in_ten(off)
 
     def read(self, shape: Shape) -> Reading:
@@ -148,20 +265,9 @@ class Surface:
         corners = self.grid.corners(shape)
         if not corners or not self._inside(shape):
             raise NotMeasuredError(self._refusal(shape))
-        ratio, near = (0.0, tuple(corners)) if self.is_grid else self._ratio(shape)
+        ratio, near = (0.0, tuple(corners)) if self.is_grid else ratio_near(shape, self.ratios)
         seconds, (low, high) = exp(self.grid.log_time(corners) + ratio), self.between
         return Reading(seconds, seconds * low, seconds * high, True, near)
-
-    def _ratio(self, shape: Shape) -> tuple[float, tuple[Shape, ...]]:
-        """Return the ratio to the grid near a shape, but not at it, and the rows it is from."""
-
-        def far(other: Shape) -> float:
-            return dist([log(each) for each in shape], [log(each) for each in other])
-
-        near = sorted((far(each), each) for each in self.ratios if each != shape)[:NEAREST]
-        weights = [1 / (distance + CLOSE) for distance, _ in near]
-        summed = sum(w * self.ratios[each] for w, (_, each) in zip(weights, near, strict=True))
-        return summed / sum(weights), tuple(each for _, each in near)
 
     @cached_property
     def ends(self) -> tuple[tuple[int, int], ...]:
@@ -267,6 +373,19 @@ def _programs(rows: dict[tuple[str, str], list[TimedKernel]]) -> Band:
     return eight_in_ten(apart)
 
 
+def ratio_near(
+    shape: S, ratios: Mapping[S, float], scale: Callable[[float], float] = log
+) -> tuple[float, tuple[S, ...]]:
+    """Return the ratio near a shape, but not at it, and the rows it is from."""
+    here = [scale(each) for each in shape]
+    near = sorted(
+        (dist(here, [scale(each) for each in other]), other) for other in ratios if other != shape
+    )[:NEAREST]
+    weights = [1 / (distance + CLOSE) for distance, _ in near]
+    summed = sum(w * ratios[each] for w, (_, each) in zip(weights, near, strict=True))
+    return summed / sum(weights), tuple(each for _, each in near)
+
+
 def eight_in_ten(logs: Sequence[float]) -> Band:
     """Return factors between which eight in ten of these logarithms lie, with 1 among them."""
     tenths = quantiles(logs, n=10, method="inclusive")
@@ -281,3 +400,296 @@ def _sides(row: TimedKernel) -> Shape:
 
 def _is_power(size: int) -> bool:
     return size & (size - 1) == 0
+
+
+Sizes = tuple[int, ...]
+KINDS = ("prefill", "decode", "experts")
+# What must be as measured: between two of these nothing is interpolated.
+_NAMED = {"prefill": ("head_size",), "decode": ("head_size",), "experts": ()}
+
+
+def _prefill(x: Mapping[str, float], path: str, rates: Rates, c: Mapping[str, float]) -> float:
+    numbers = x["sequences"] * x["tokens"] * x["head_size"]
+    found = prefill_time(
+        x["sequences"],
+        x["tokens"],
+        x["heads"],
+        widths=(x["head_size"], x["head_size"]),
+        moved=4 * numbers * x["heads"],
+        cached=2 * _cache_bytes(path) * numbers * x["kv_heads"],
+        rates=rates,
+        c=c,
+        window=x["window"] or inf,
+    )
+    return float(found)
+
+
+def _decode(x: Mapping[str, float], path: str, rates: Rates, c: Mapping[str, float]) -> float:
+    context = min(x["cached_tokens"] + 1, x["window"] or inf)
+    pieces = x["sequences"] * x["kv_heads"]
+    queries = x["sequences"] * x["heads"] * x["head_size"]
+    moved = 2 * pieces * x["head_size"] * context * _cache_bytes(path) + 4 * queries
+    flops = 4 * queries * context
+    constants = {"compute_fraction": 1.0, **c}
+    found = decode_time(
+        pieces,
+        context,
+        flops,
+        moved,
+        rates=rates,
+        c=constants,
+        group=x["heads"] / x["kv_heads"],
+        width=x["head_size"],
+    )
+    return float(found)
+
+
+def _experts(x: Mapping[str, float], path: str, rates: Rates, c: Mapping[str, float]) -> float:
+    found = experts_time(
+        x["tokens"],
+        hidden=x["hidden"],
+        width=x["width"] / x["tensor_parallel"],
+        chosen=x["chosen"],
+        experts_of_layer=x["experts"],
+        devices=x["expert_parallel"],
+        path=PATHS[path],
+        rates=rates,
+        c=c,
+        even=x["even"],
+    )
+    return float(found)
+
+
+def _cache_bytes(path: str) -> float:
+    return 1.0 if path.endswith("fp8") else 2.0
+
+
+_TIMES: Mapping[str, Callable[..., float]] = {
+    "prefill": _prefill,
+    "decode": _decode,
+    "experts": _experts,
+}
+
+
+@dataclass(frozen=True)
+class Sample:
+    """The measured kernels of a kind on one device, of one path and engine."""
+
+    kind: str
+    rows: tuple[TimedKernel, ...]
+    series: KernelSeries
+    rates: Rates
+
+    @cached_property
+    def times(self) -> dict[Sizes, float]:
+        """Seconds by shape."""
+        return {row.shape: row.seconds for row in self.rows}
+
+    def formula(self, shape: Sizes) -> float:
+        """Return the seconds that the equations say, with the constants of the series."""
+        sizes = dict(zip(SHAPES[self.kind], map(float, shape), strict=True))
+        return _TIMES[self.kind](sizes, self.series.path, self.rates, self.series.values)
+
+    @cached_property
+    def ratios(self) -> dict[Sizes, float]:
+        """Logarithms of measured times over those of the equations."""
+        return {shape: log(seconds / self.formula(shape)) for shape, seconds in self.times.items()}
+
+    @cached_property
+    def between(self) -> Band:
+        """Limits of measured over interpolated times: eight in ten of rows left out."""
+        return eight_in_ten(
+            [own - ratio_near(shape, self.ratios, log1p)[0] for shape, own in self.ratios.items()]
+        )
+
+    @cached_property
+    def ends(self) -> dict[str, tuple[int, int]]:
+        """Least and most of each size that was measured."""
+        columns = zip(SHAPES[self.kind], zip(*self.times, strict=True), strict=True)
+        return {name: (min(sizes), max(sizes)) for name, sizes in columns}
+
+    def read(self, shape: Sizes) -> Reading:
+        """Return the time of a kernel.
+
+        Raises
+        ------
+        NotMeasuredError
+            If it lies outside of what was measured; says what was.
+        """
+        low, high = self.between
+        if shape in self.times:
+            seconds = self.times[shape]
+            return Reading(seconds, seconds, seconds, False, (shape,))
+        self._check(shape)
+        ratio, near = ratio_near(shape, self.ratios, log1p)
+        seconds = self.formula(shape) * exp(ratio)
+        return Reading(seconds, seconds * low, seconds * high, True, near)
+
+    def _check(self, shape: Sizes) -> None:
+        for (name, (low, high)), size in zip(self.ends.items(), shape, strict=True):
+            place = SHAPES[self.kind].index(name)
+            there = sorted({each[place] for each in self.times})
+            if name in _NAMED[self.kind] and size not in there:
+                raise NotMeasuredError(
+                    f"{name} {size:,} was not measured of {self._what}; there are "
+                    f"{', '.join(map(str, there))}."
+                )
+            if not low <= size <= high:
+                raise NotMeasuredError(
+                    f"{name} {size:,} lies outside of what was measured of {self._what}: from "
+                    f"{low:,} to {high:,}."
+                )
+
+    @property
+    def _what(self) -> str:
+        return f"{self.kind} in {self.series.path} of {self.series.engine} on {self.series.device}"
+
+
+@lru_cache(maxsize=128)
+def sample(device: str, kind: str, path: str, engine: str = "") -> Sample:
+    """Return the kernels of a kind, of the first engine that has them if none is named.
+
+    Raises
+    ------
+    NotMeasuredError
+        If there are none; says which there are.
+
+    >>> found = sample("Cloud.H100", "decode", "bf16")
+    >>> low, high = found.between
+    >>> len(found.rows), low < 1 < high
+    (120, True)
+    """
+    rows = [row for row in shelf(device) if row.kind == kind]
+    pairs = {(row.path, row.engine) for row in rows}
+    engines = [engine] if engine else list(ENGINES.get(kind, ENGINES["product"]))
+    chosen = next((each for each in engines if (path, each) in pairs), None)
+    if chosen is None:
+        there = ", ".join(f"{one} of {other}" for one, other in sorted(pairs)) or "none"
+        raise NotMeasuredError(
+            f"no {kind} in {path!r}{f' of {engine!r}' if engine else ''} was measured on {device}. "
+            f"There are: {there}."
+        )
+    own = tuple(row for row in rows if (row.path, row.engine) == (path, chosen))
+    series = kernel_series(device, kind, path, chosen)
+    return Sample(kind, own, series, _rates(series))
+
+
+def _rates(series: KernelSeries) -> Rates:
+    found, path = spaces.Hardware.get(series.device), series.path
+    peak = PATHS[path].peak if series.kind == "experts" else path.partition("_")[0]
+    return Rates(found.compute.figure(peak).si, found.bandwidth_si, series.cores)
+
+
+_STAIRS = ("device", "engine", "rows", "outputs", "depth", "us")
+FORMATS = ("bf16", "fp8", "fp4")
+_FORMATS = ("device", "rows", "outputs", "depth", *(f"{name}_us" for name in FORMATS))
+
+
+@dataclass(frozen=True, slots=True)
+class MeasuredProduct:
+    """A product M x N x K on a device, and its time in s by format.
+
+    Attributes
+    ----------
+    device
+        A key of the zoo.
+    rows, outputs, depth
+        M, N and K.
+    seconds
+        By format, that of the fastest backend, or of one backend.
+    backend
+        That backend.
+    source
+        Key of the document.
+    """
+
+    device: str
+    rows: int
+    outputs: int
+    depth: int
+    seconds: Mapping[str, float]
+    backend: str = "fastest backend"
+    source: str = SOURCE
+
+    def time(self, name: str = "bf16") -> Quantity:
+        """Return the time in a format, a value.
+
+        >>> print(measured_formats("Cloud.H100")[-1].time("fp8"))
+        11.9 ms
+        """
+        words = f"measured time in {name}"
+        sides = f"M={self.rows:,}, N={self.outputs:,}, K={self.depth:,}"
+        measured = f"measured on {self.device.split('.')[-1]}, {self.backend}, {sides}"
+        brief = f"{words} = {text(self.seconds[name], 's')}, {measured} [@{self.source}]"
+        return of_base(self.seconds[name], "s", Origin(words, brief))
+
+    def speedup(self, name: str) -> Plain:
+        """Return how many times as fast a format is as 16 bits, a value.
+
+        >>> row = measured_formats("Cloud.H100")[-1]
+        >>> row.speedup("fp8") > 1
+        True
+        """
+        return cast("Plain", self.time() / self.time(name))
+
+
+def measured_stairs(device: str = "Cloud.A100") -> tuple[MeasuredProduct, ...]:
+    """Return two products in BF16 with ever more rows, on one backend of a device.
+
+    Raises
+    ------
+    NotMeasuredError
+        If there are none of the device; lists those that there are.
+
+    >>> sorted({(row.outputs, row.depth) for row in measured_stairs()})
+    [(7168, 4096), (51200, 8192)]
+    """
+    return _of(device, _stairs())
+
+
+def measured_formats(device: str) -> tuple[MeasuredProduct, ...]:
+    """Return products with square weights in several formats, the fastest backend of each.
+
+    Raises
+    ------
+    NotMeasuredError
+        If there are none of the device; lists those that there are.
+
+    >>> list(measured_formats("Cloud.B200")[0].seconds)
+    ['bf16', 'fp8', 'fp4']
+    """
+    return _of(device, _formats())
+
+
+def _of(device: str, rows: tuple[MeasuredProduct, ...]) -> tuple[MeasuredProduct, ...]:
+    found = tuple(row for row in rows if row.device == device)
+    if not found:
+        there = ", ".join(dict.fromkeys(row.device for row in rows))
+        raise NotMeasuredError(f"no such slice of {device} is on record. There are: {there}.")
+    return found
+
+
+@cache
+def _stairs() -> tuple[MeasuredProduct, ...]:
+    path = FOLDER / "stairs.csv"
+    return tuple(
+        _product(row, {"bf16": row["us"]}, row["engine"])
+        for row in _rows(path, path.read_text("utf-8"), _STAIRS)
+    )
+
+
+@cache
+def _formats() -> tuple[MeasuredProduct, ...]:
+    path = FOLDER / "formats.csv"
+    return tuple(
+        _product(row, {name: row[f"{name}_us"] for name in FORMATS if row[f"{name}_us"]})
+        for row in _rows(path, path.read_text("utf-8"), _FORMATS)
+    )
+
+
+def _product(
+    row: Mapping[str, str], times: Mapping[str, str], backend: str = "fastest backend"
+) -> MeasuredProduct:
+    m, n, k = (int(row[each]) for each in ("rows", "outputs", "depth"))
+    seconds = {name: float(us) * 1e-6 for name, us in times.items()}
+    return MeasuredProduct(row["device"], m, n, k, seconds, backend)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from mlsim.measured.product_slices import MeasuredProduct
+from mlsim.measured.surfaces import MeasuredProduct
 from mlsim.plots.plot_data import attach, axes_for
 from mlsim.plots.roof import COLOURS
 

@@ -9,9 +9,8 @@ from mlsim.equations import roofline
 from mlsim.hardware import Device
 from mlsim.plots.plot_data import attach, axes_for
 from mlsim.plots.roof import MARKERS, SIZE, X_LABEL, Y_LABEL, draw_ceilings, draw_roof
-from mlsim.profiling.diagnosis import Finding, diagnose
+from mlsim.profiling.diagnosis import Finding, Point, diagnose, points_of, without_place as unplaced
 from mlsim.profiling.measured_profile import LEVELS, MeasuredProfile
-from mlsim.profiling.points import Point, points_of, unplaced
 from mlsim.profiling.roofs import ceilings_of, device_of, level_bandwidths, main_precision
 from mlsim.units import text, to_base
 

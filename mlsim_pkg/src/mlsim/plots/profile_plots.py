@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from mlsim.equations.roofline import attainable_flops, ridge_point
 from mlsim.errors import InvalidValueError
 from mlsim.plots.plot_data import attach, axes_for
-from mlsim.profiling.tasks import Task, critical_path
+from mlsim.profiling.stopwatch import Task, critical_path
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -8,10 +8,8 @@ from pathlib import Path
 
 from mlsim.errors import InvalidValueError, NotMeasuredError
 from mlsim.plots.profile_svg import roofline_svg
-from mlsim.profiling.diagnosis import Diagnosis, Finding, run_words, unplaced
-from mlsim.profiling.measured_profile import MeasuredProfile
-from mlsim.profiling.names import printable
-from mlsim.profiling.points import Point, points_of
+from mlsim.profiling.diagnosis import Diagnosis, Finding, Point, points_of, run_words, unplaced
+from mlsim.profiling.measured_profile import MeasuredProfile, printable
 from mlsim.profiling.roofs import ceilings_of, main_precision
 from mlsim.units import text
 

@@ -8,7 +8,7 @@ from html import escape
 
 from mlsim.equations import roofline
 from mlsim.hardware import Device
-from mlsim.profiling.points import Point
+from mlsim.profiling.diagnosis import Point
 from mlsim.units import text
 
 _WIDE, _HIGH = 760, 460

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 from mlsim.errors import InvalidValueError, unknown_name
 from mlsim.hardware import Device
-from mlsim.profiling.read.ncu_metrics import SCALAR, THREAD, wanted_tensor_metrics
-from mlsim.profiling.read.perf_text import INTEL_EVENTS
+from mlsim.profiling.read.ncu_counts import SCALAR, THREAD, wanted_tensor_metrics
+from mlsim.profiling.read.perf_stat import INTEL_EVENTS
 from mlsim.zoo import resolve
 
 TOOLS = ("ncu", "nsys", "torch", "rocprof", "perf")

@@ -7,11 +7,60 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from mlsim.equations import counters, roofline
+from mlsim.errors import NotMeasuredError, unknown_name
 from mlsim.hardware import Device
-from mlsim.profiling.measured_profile import MeasuredKernel, MeasuredProfile
-from mlsim.profiling.remedies import NEAR, Remedy, remedies_of
-from mlsim.profiling.roofs import Roof, device_of, roof_of
+from mlsim.profiling.measured_profile import LEVELS, MeasuredKernel, MeasuredProfile
+from mlsim.profiling.roofs import NEAR, Remedy, Roof, device_of, remedies_of, roof_of
 from mlsim.units import text
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """A kernel at one level: FLOP/B across, FLOP/s up, and its part of the time."""
+
+    finding: Finding
+    level: str
+    intensity: float
+    rate: float
+    time_share: float
+
+
+def points_of(diagnosis: Diagnosis, levels: Sequence[str] = ("dram",)) -> list[Point]:
+    """Return the points that a profile gives, the longest kernels first.
+
+    A kernel without work, bytes or time has no place; `unplaced` names those.
+
+    Raises
+    ------
+    UnknownNameError
+        If there is no such level.
+    NotMeasuredError
+        If no kernel has a place; says what is missing.
+    """
+    for level in levels:
+        if level not in LEVELS:
+            raise unknown_name("level of memory", level, LEVELS)
+    found = []
+    for each in diagnosis.findings:
+        if each.rate is None or not each.rate:
+            continue
+        for level in levels:
+            moved = each.kernel.traffic.get(level)
+            if moved:
+                work = each.kernel.flop_count
+                intensity = float(roofline.arithmetic_intensity(work, moved))
+                found.append(Point(each, level, intensity, each.rate, each.time_share or 0.0))
+    if not found:
+        why = next((each.limit for each in diagnosis.findings), "the profile has no kernels.")
+        raise NotMeasuredError(f"no kernel of the profile has a place under a roof. {why}")
+    return found
+
+
+def without_place(diagnosis: Diagnosis, points: Sequence[Point]) -> list[Finding]:
+    """Return the kernels that have no point."""
+    placed = {id(each.finding) for each in points}
+    return [each for each in diagnosis.findings if id(each) not in placed]
+
 
 # The five regions of the plot, and what each says.
 REGIONS = {

@@ -2,12 +2,217 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
-from dataclasses import replace
+import heapq
+import re
+from array import array
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import chain, pairwise
 
-from mlsim.errors import InvalidValueError
-from mlsim.profiling.measured_profile import MeasuredKernel, MeasuredProfile, added
-from mlsim.profiling.names import short_name
+from mlsim.errors import DataFileError, InvalidValueError
+from mlsim.profiling.measured_profile import (
+    Activity,
+    MeasuredKernel,
+    MeasuredProfile,
+    added,
+    short_name,
+)
+
+# A launch longer than a day is a damaged number.
+_LONGEST = 86_400.0
+
+
+@dataclass
+class _Sum:
+    """What launches alike add up to; a figure that one lacks, the sum lacks."""
+
+    first: MeasuredKernel
+    calls: int = 0
+    seconds: float | None = 0.0
+    operations: dict[str, float] = field(default_factory=dict)
+    traffic: dict[str, float] | None = None
+    missing: dict[str, str] = field(default_factory=dict)
+    least: float = float("inf")
+    most: float = 0.0
+
+    def add(self, launch: MeasuredKernel) -> None:
+        """Add a launch."""
+        self.calls += launch.calls
+        if launch.seconds is None or self.seconds is None:
+            self.seconds = None
+        else:
+            self.seconds += launch.seconds
+        for path, count in launch.operations.items():
+            self.operations[path] = self.operations.get(path, 0.0) + count
+        if self.traffic is None:
+            self.traffic = dict(launch.traffic)
+        else:
+            self.traffic = {
+                level: count + launch.traffic[level]
+                for level, count in self.traffic.items()
+                if level in launch.traffic
+            }
+        if launch.operations:
+            work = sum(launch.operations.values()) / launch.calls
+            self.least, self.most = min(self.least, work), max(self.most, work)
+        if launch.missing and launch.missing is not self.first.missing:
+            self.missing.update(launch.missing)
+
+    def kernel(self) -> MeasuredKernel:
+        """Return all launches as one."""
+        spread = {"spread": self.most / self.least} if 0 < self.least < float("inf") else {}
+        traffic = self.traffic or {}
+        missing = {**self.first.missing, **self.missing}
+        return replace(
+            self.first,
+            calls=self.calls,
+            seconds=self.seconds,
+            operations=self.operations,
+            traffic=traffic,
+            missing={key: why for key, why in missing.items() if key not in traffic},
+            facts={**self.first.facts, **spread},
+        )
+
+
+class Launches:
+    """Launches, added up one by one: memory goes by kernels, not by launches."""
+
+    def __init__(self, source: object = "") -> None:
+        self.source = source
+        self.sums: dict[tuple[str, object, object], _Sum] = {}
+
+    def add(self, launch: MeasuredKernel) -> None:
+        """Add a launch.
+
+        Raises
+        ------
+        DataFileError
+            If it took more than a day.
+        """
+        if launch.seconds is not None and launch.seconds > _LONGEST * launch.calls:
+            raise DataFileError(
+                f"{self.source}: a launch of {launch.short} takes {launch.seconds:.3g} s, more "
+                "than a day. The file is damaged, or its columns were mixed up."
+            )
+        if launch.name.replace(".", "").isdigit():
+            raise DataFileError(
+                f"{self.source}: {launch.name!r} stands where a kernel's name should. Columns and "
+                "header don't belong together."
+            )
+        key = (launch.name, launch.facts.get("grid"), launch.facts.get("block"))
+        found = self.sums.get(key)
+        if found is None:
+            found = self.sums[key] = _Sum(launch)
+        found.add(launch)
+
+    def kernels(self) -> tuple[MeasuredKernel, ...]:
+        """Return a kernel for each name, grid and block, the longest first."""
+        found = [each.kernel() for each in self.sums.values()]
+        # Sorting is stable: what has no time keeps the order of the file.
+        return tuple(sorted(found, key=lambda each: -(each.seconds or 0.0)))
+
+
+def kernels_of(
+    launches: Iterable[MeasuredKernel], source: object = ""
+) -> tuple[MeasuredKernel, ...]:
+    """Add launches up by name, grid and block; the longest kernel first.
+
+    Whether launches did the same work is kept as the fact "spread": the most operations of a
+    launch over the fewest.
+
+    >>> one = MeasuredKernel("a", 1, 1.0, {"fp32": 2.0})
+    >>> [(each.calls, each.facts["spread"]) for each in kernels_of([one, one])]
+    [(2, 1.0)]
+    """
+    found = Launches(source)
+    for each in launches:
+        found.add(each)
+    return found.kernels()
+
+
+_EXCHANGE = re.compile(
+    r"nccl|rccl|msccl|nvshmem|oneccl|gloo:|all_?reduce_kernel|cross_device_reduce|mpi_",
+    re.IGNORECASE,
+)
+_MOST_GAPS = 20
+
+
+def is_exchange(name: str) -> bool:
+    """Whether a kernel exchanges data between devices.
+
+    >>> is_exchange("ncclDevKernel_AllReduce_Sum_bf16_RING_LL"), is_exchange("reduce_kernel")
+    (True, False)
+    """
+    return bool(_EXCHANGE.search(name))
+
+
+def merged(intervals: Iterable[tuple[float, float]]) -> Iterator[tuple[float, float]]:
+    """Yield intervals, those that touch or overlap as one.
+
+    >>> list(merged([(5.0, 6.0), (0.0, 2.0), (1.0, 3.0)]))
+    [(0.0, 3.0), (5.0, 6.0)]
+    """
+    held: tuple[float, float] | None = None
+    for start, end in sorted(intervals):
+        if held is None:
+            held = (start, end)
+        elif start <= held[1]:
+            held = (held[0], max(held[1], end))
+        else:
+            yield held
+            held = (start, end)
+    if held is not None:
+        yield held
+
+
+class Spans:
+    """Intervals of one device in s: of kernels, and of copies and exchanges."""
+
+    def __init__(self) -> None:
+        # Sixteen bytes an interval: a long trace has millions.
+        self._kernels = (array("d"), array("d"))
+        self._others = (array("d"), array("d"))
+
+    def add(self, start: float, end: float, *, kernel: bool) -> None:
+        """Add an interval."""
+        starts, ends = self._kernels if kernel else self._others
+        starts.append(start)
+        ends.append(end)
+
+    def activity(self, device: int) -> Activity:
+        """Return how busy the device was.
+
+        >>> spans = Spans()
+        >>> for start, end, kernel in ((0.0, 1.0, True), (3.0, 4.0, True), (0.5, 2.0, False)):
+        ...     spans.add(start, end, kernel=kernel)
+        >>> spans.activity(0)
+        Activity(device=0, span=4.0, busy=3.0, computing=2.0, exposed=1.0, gaps=((2.0, 1.0),))
+        """
+        computing = sum(end - start for start, end in merged(zip(*self._kernels, strict=True)))
+        first = last = None
+        busy = 0.0
+        gaps: list[tuple[float, float]] = []
+        both = chain(zip(*self._kernels, strict=True), zip(*self._others, strict=True))
+        for one, two in pairwise(chain(merged(both), [None])):
+            if one is None:
+                break
+            first = one[0] if first is None else first
+            last = one[1]
+            busy += one[1] - one[0]
+            if two is not None:
+                heapq.heappush(gaps, (two[0] - one[1], one[1] - first))
+                if len(gaps) > _MOST_GAPS:
+                    heapq.heappop(gaps)
+        if first is None or last is None:
+            return Activity(device, 0.0, 0.0, 0.0, 0.0)
+        longest = tuple((start, length) for length, start in sorted(gaps, reverse=True))
+        return Activity(device, last - first, busy, computing, busy - computing, longest)
+
+
+def activities(spans: dict[int, Spans]) -> tuple[Activity, ...]:
+    """Return how busy each device was."""
+    return tuple(each.activity(device) for device, each in sorted(spans.items()))
+
 
 # Launches whose work differs by more than this can't stand for launches that were not counted.
 _SAME_WORK = 1.05

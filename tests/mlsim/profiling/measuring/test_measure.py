@@ -22,11 +22,11 @@ from mlsim.errors import DataFileError, NotMeasuredError, UnknownNameError
 from mlsim.hardware.device_files import load_device
 from mlsim.hardware.this_machine import Machine
 from mlsim.profiling import Measurement, measure
-from mlsim.profiling.measuring import cpu, whole
-from mlsim.profiling.measuring.device_file import device_text
-from mlsim.profiling.measuring.disk import DiskError
+from mlsim.profiling.measuring import cpu
+from mlsim.profiling.measuring.cpu import _no_slower_together, measure_cpu
+from mlsim.profiling.measuring.measurement import device_text
+from mlsim.profiling.measuring.parts import DiskError
 from mlsim.profiling.measuring.rounds import FEWEST_ROUNDS, MOST_ROUNDS, judged
-from mlsim.profiling.measuring.whole import _no_slower_together, measure_cpu
 from mlsim.zoo.catalogue import as_dict, as_text
 from mlsim.zoo.review.file_report import validate_file
 
@@ -184,10 +184,10 @@ def test_half_a_roof_is_none(tmp_path: Path) -> None:
 
 
 def test_it_keeps_its_time_and_says_what_it_would_need() -> None:
-    whole = measured(MadeMachine(), seconds=1e-3)
-    assert whole.figures == {}
-    assert whole.refused["the rest"].startswith("time was up before it was measured: give")
-    needed = float(whole.refused["the rest"].split(" --seconds ")[1].removesuffix(" or more"))
+    cpu = measured(MadeMachine(), seconds=1e-3)
+    assert cpu.figures == {}
+    assert cpu.refused["the rest"].startswith("time was up before it was measured: give")
+    needed = float(cpu.refused["the rest"].split(" --seconds ")[1].removesuffix(" or more"))
     assert measured(MadeMachine(), seconds=needed).figures
     for seconds in (needed / 5, needed / 2, needed):
         # half as long again, and the part that was being measured
@@ -281,7 +281,7 @@ def test_what_it_says_of_itself_and_in_a_file_of_the_zoo(
 
     with pytest.raises(DataFileError, match="can't be written"):
         found.save(path / "chip.toml")
-    monkeypatch.setattr("mlsim.profiling.measuring.device_file.load_device", refuse)
+    monkeypatch.setattr("mlsim.profiling.measuring.measurement.load_device", refuse)
     with pytest.raises(DataFileError, match="half"):
         found.save(path)
     assert path.read_text() == "the old one"
@@ -320,7 +320,7 @@ def test_every_question_can_be_asked_of_it(
 def test_arguments_are_checked_and_handed_on(monkeypatch: pytest.MonkeyPatch) -> None:
     assert answered(measure, "measure") == []
     given: list[dict[str, Any]] = []
-    monkeypatch.setattr(whole, "measure_cpu", lambda _, **asked: given.append(asked))
+    monkeypatch.setattr(cpu, "measure_cpu", lambda _, **asked: given.append(asked))
     begin = perf_counter()
     measure(seconds=70, kernels="numpy", disk_folder="here", accept_noisy=True)
     measure(seconds=1e9, disk=False, progress=print)

@@ -18,33 +18,44 @@ import pytest
 from mlsim.errors import MissingLibraryError
 from mlsim.hardware.this_machine import Machine, ReportedCache
 from mlsim.profiling import Spread
-from mlsim.profiling.measuring import c_kernels, product_worker
-from mlsim.profiling.measuring.disk import BLOCK, DiskError, DiskFile
-from mlsim.profiling.measuring.other_kernels import NumpyKernels, find_kernels
-from mlsim.profiling.measuring.products import (
+from mlsim.profiling.measuring import parts, samples
+from mlsim.profiling.measuring.cpu import reported_sizes
+from mlsim.profiling.measuring.parts import (
+    BLOCK,
+    DiskError,
+    DiskFile,
+    NumpyKernels,
+    Plan,
+    RegisterChains,
+    Stream,
+    find_kernels,
+    largest_set,
+    sweep_sizes,
+)
+from mlsim.profiling.measuring.rounds import Rounds, run_rounds, too_noisy
+from mlsim.profiling.measuring.samples import (
     Answer,
     ProductWorker,
     WorkerError,
+    Workers,
+    best_sample,
+    disturbed,
+    enough_passes,
     product_flops,
+    thread_waits,
     try_sides,
 )
-from mlsim.profiling.measuring.registers import RegisterChains
-from mlsim.profiling.measuring.rounds import Rounds, run_rounds, too_noisy
-from mlsim.profiling.measuring.samples import Workers, best_sample, enough_passes
-from mlsim.profiling.measuring.streams import Plan, Stream, largest_set, sweep_sizes
-from mlsim.profiling.measuring.waiting import disturbed, thread_waits
-from mlsim.profiling.measuring.whole import reported_sizes
 
 needs_compiler = pytest.mark.skipif(shutil.which("cc") is None, reason="there is no C compiler")
 
 
 @needs_compiler
 def test_kernels_in_c_add_up_and_count_their_multiply_adds() -> None:
-    compiled = c_kernels.compile_kernels()
+    compiled = parts.compile_kernels()
     a, b, c = np.zeros(1000), np.arange(1000.0), np.ones(1000)
     compiled.triad([a, b, c], 2)
     assert (a == b + 3).all()
-    for variant in c_kernels.VARIANTS:
+    for variant in parts.VARIANTS:
         wide = [compiled.chains(variant, each, 10) for each in ("fp64", "fp32")]
         # Twelve chains; a vector holds twice as many numbers of half the size.
         assert wide == [12, 12] if variant == "no_vectors" else wide[1] == 2 * wide[0]
@@ -56,11 +67,11 @@ def test_a_compiler_that_fails_says_why(tmp_path: Path) -> None:
     broken.write_text("#!/bin/sh\necho 'no such option' >&2\nexit 1\n")
     broken.chmod(0o755)
     with pytest.raises(MissingLibraryError, match="could not compile the kernels: no such option"):
-        c_kernels.compile_kernels(str(broken))
+        parts.compile_kernels(str(broken))
 
 
 def test_without_a_compiler_numpy_adds(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(c_kernels.shutil, "which", lambda _: None)
+    monkeypatch.setattr(parts.shutil, "which", lambda _: None)
     with pytest.raises(MissingLibraryError, match="there is no C compiler"):
         find_kernels(np, "c")
     kernels = find_kernels(np, "numpy")
@@ -207,7 +218,7 @@ def test_a_product_is_timed_by_lines() -> None:
     questions = [
         json.dumps({"format": kind, "side": 8, "times": 3}) for kind in ("fp32", "fp8", "fp64")
     ]
-    product_worker.serve("numpy", 1, questions, out)
+    samples.serve("numpy", 1, questions, out)
     hello, single, none, double = map(json.loads, out.getvalue().splitlines())
     assert hello["version"].startswith("NumPy ")
     assert min(len(each["seconds"]) for each in (single, double)) >= 3
@@ -229,7 +240,7 @@ def test_pytorch_multiplies_in_the_format_that_is_asked(monkeypatch: pytest.Monk
         "_int_mm": lambda a, b: done.append((a, b)),
     }
     monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(**words, **made))
-    version, make = product_worker.torch_products(3)
+    version, make = samples.torch_products(3)
     for kind in ("fp64", "fp32", "bf16", "fp16", "int8"):
         make(kind, 7)()
     expected = [((7, 7), f"as {name}") for name in words]
@@ -246,7 +257,7 @@ def test_a_product_that_is_slow_at_first_is_warm_when_it_is_timed() -> None:
         now += 0.009 if now < 0.02 else 0.007
 
     question = {"format": "fp32", "side": 8, "times": 2}
-    said = product_worker.answer(lambda *_: product, question, lambda: now, dict)
+    said = samples.answer(lambda *_: product, question, lambda: now, dict)
     # Three slow and one fast one warm up for 30 ms or more, six are timed for 40 or more.
     assert (len(said["seconds"]), now) == (6, pytest.approx(4 * 0.007 + 0.006 + 6 * 0.007))
     assert all(each == pytest.approx(0.007) for each in said["seconds"])
@@ -263,7 +274,7 @@ def test_products_that_others_disturbed_are_marked_and_more_are_taken() -> None:
 
     def answered() -> Any:
         question = {"format": "fp32", "side": 8, "times": 2}
-        return product_worker.answer(
+        return samples.answer(
             lambda *_: product,
             question,
             lambda: now,

@@ -17,7 +17,7 @@ from mlsim.hardware.kernel_constants import kernel_series
 from mlsim.hardware.kernel_times import PATHS, Rates, product_time
 from mlsim.hardware.named_constants import constants
 from mlsim.measured import measured_formats
-from mlsim.measured.shelf import shelf
+from mlsim.measured.surfaces import shelf
 
 SHAPES = ((1, 64, 129, 4096, 37), (4096, 28672, 51200, 4096, 256), (4096, 8192, 8192, 4096, 512))
 

@@ -16,7 +16,7 @@ from own_chips import chip
 from mlsim import Clusters, Engine, Hardware, System, Training
 from mlsim.errors import DoesNotFitError, InvalidValueError, NotMeasuredError
 from mlsim.hardware.device_calibration import calibration
-from mlsim.measured.training_steps import training_measurements
+from mlsim.measured.training import training_measurements
 from mlsim.systems.link_calibration import link_calibration
 
 # Model, stages, parts a stage, micro-batch, global batch; seconds: full, selective.

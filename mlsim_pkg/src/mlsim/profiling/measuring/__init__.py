@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import datetime
 import os
-from collections.abc import Callable, Mapping
-from importlib import import_module
+from collections.abc import Callable
 from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from mlsim.errors import InvalidValueError, need, unknown_name
 
@@ -90,10 +89,10 @@ def measure(
 
         torch = need("torch", "measuring a GPU", "torch")
         return gpu.measure_gpu(torch, seconds=seconds, say=say, accept_noisy=accept_noisy)
-    from mlsim.profiling.measuring import whole
+    from mlsim.profiling.measuring import cpu
 
     folder = Path(disk_folder) if disk_folder is not None else None
-    return whole.measure_cpu(
+    return cpu.measure_cpu(
         need("numpy", "measuring a machine", "arrays"),
         kernels=kernels,
         deadline=perf_counter() + seconds,
@@ -105,18 +104,3 @@ def measure(
         load=os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0,
         accept_noisy=accept_noisy,
     )
-
-
-_HOMES: Mapping[str, str] = {
-    "MeasuredFigure": "measurement",
-    "Measurement": "measurement",
-    "find_levels": "levels",
-    "FoundLevel": "levels",
-}
-
-
-def __getattr__(name: str) -> Any:
-    """Import a name of this room when it is first used."""
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)

@@ -14,19 +14,18 @@ from typing import Any
 
 from mlsim.errors import NotMeasuredError
 from mlsim.hardware.this_machine import this_machine
-from mlsim.profiling.measuring.found_levels import level_figures
 from mlsim.profiling.measuring.measurement import MeasuredFigure, Measurement
-from mlsim.profiling.measuring.products import product_flops
+from mlsim.profiling.measuring.parts import STEPS_PER_DOUBLING
 from mlsim.profiling.measuring.rounds import (
     Measure,
     Rounds,
     best_curves,
     judged,
+    level_figures,
     middle_curve,
     run_rounds,
 )
-from mlsim.profiling.measuring.samples import Clock
-from mlsim.profiling.measuring.streams import STEPS_PER_DOUBLING
+from mlsim.profiling.measuring.samples import Clock, product_flops
 
 SIDES = (1024, 2048, 4096, 8192)
 LONG_ENOUGH, SAMPLE = 0.02, 0.01

@@ -8,7 +8,7 @@ of the six, and `Spread.across` says how far it may lie elsewhere in another min
 stretches differ too much is no ceiling.
 
 Two things slow all stretches alike, so no spread shows them, and another run differs by them. A
-product that is timed before it is warm is one: see `product_worker`. A program that works beside
+product that is timed before it is warm is one: see `samples`. A program that works beside
 it all the time is the other: samples from which it took a core are not counted (`waiting`), and
 what has no other sample in a stretch is no ceiling.
 """
@@ -19,12 +19,273 @@ import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import log2
 from statistics import median
 from typing import TypeVar
 
+from mlsim.errors import InvalidValueError
 from mlsim.profiling.measuring.measurement import TIME_UP, MeasuredFigure
-from mlsim.profiling.measuring.streams import STEPS_PER_DOUBLING
-from mlsim.profiling.spread import Spread
+from mlsim.profiling.measuring.parts import STEPS_PER_DOUBLING
+from mlsim.profiling.stopwatch import Spread
+
+# What a further flat part must gain in squared differences of log2(rate).
+PENALTY = 0.25
+# Flat parts whose rates are nearer than this are one.
+LEAST_STEP = log2(1.25)
+# Where a level ends: so far down to the next one.
+DOWN = 1 / 3
+# A part this steep (in log2(rate) for each doubling of the size) and this short is an edge.
+STEEP, SHORT = 0.25, 2.0
+# A part of fewer doublings is an edge in any case.
+NARROW = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class FoundLevel:
+    """A flat part of the curve.
+
+    Attributes
+    ----------
+    rate
+        The median rate of the part, in the units of the curve.
+    first, last
+        Sizes of the first and the last working set of the part.
+    capacity
+        The size at which the rate has fallen by a third of the way to the next part, on a
+        logarithmic scale; None of the last part, which is main memory.
+    """
+
+    rate: float
+    first: float
+    last: float
+    capacity: float | None
+
+
+def find_levels(sizes: Sequence[float], rates: Sequence[float]) -> tuple[FoundLevel, ...]:
+    """Return the levels of a curve, the fastest first.
+
+    Parameters
+    ----------
+    sizes
+        Working sets in B, ascending.
+    rates
+        How fast each was gone through, in B/s.
+
+    Raises
+    ------
+    InvalidValueError
+        If there are fewer than four points, or one that can't be.
+
+    >>> sizes = [2.0 ** (10 + k / 2) for k in range(20)]
+    >>> rates = [400.0 if size <= 2**14 else 100.0 for size in sizes]
+    >>> found = find_levels(sizes, rates)
+    >>> [(level.rate, level.capacity and round(level.capacity)) for level in found]
+    [(400.0, 18390), (100.0, None)]
+    """
+    _check(sizes, rates)
+    x, y = [log2(each) for each in sizes], [log2(each) for each in rates]
+    parts = _merged(_rising_left_out(_split(y), y), y)
+    flat = [part for n, part in enumerate(parts) if not _edge(part, x, y, n, len(parts))]
+    flat = _merged(flat or parts[-1:], y)
+    found = []
+    for n, (begin, end) in enumerate(flat):
+        below = flat[n + 1] if n + 1 < len(flat) else None
+        capacity = None if below is None else _crossing(x, y, (begin, end), below)
+        rate = _middle(rates[begin:end])
+        found.append(FoundLevel(rate, sizes[begin], sizes[end - 1], capacity))
+    return tuple(found)
+
+
+def _check(sizes: Sequence[float], rates: Sequence[float]) -> None:
+    ascending = all(a < b for a, b in itertools.pairwise(sizes))
+    if len(sizes) != len(rates) or len(sizes) < 4 or not ascending or min(sizes) <= 0:
+        raise InvalidValueError(
+            f"levels need four sizes or more, ascending, and a rate for each; there are "
+            f"{len(sizes)} sizes and {len(rates)} rates."
+        )
+    if min(rates) <= 0:
+        raise InvalidValueError(f"a rate must be positive, not {min(rates)}.")
+
+
+Part = tuple[int, int]
+
+
+def _split(y: Sequence[float]) -> list[Part]:
+    """Cut a curve into the flat parts with the least squared differences and penalties."""
+    count = len(y)
+    sums, squares = [0.0], [0.0]
+    for each in y:
+        sums.append(sums[-1] + each)
+        squares.append(squares[-1] + each * each)
+
+    def cost(begin: int, end: int) -> float:
+        total = sums[end] - sums[begin]
+        return squares[end] - squares[begin] - total * total / (end - begin)
+
+    best, came = [0.0] + [float("inf")] * count, [0] * (count + 1)
+    for end in range(1, count + 1):
+        for begin in range(end):
+            value = best[begin] + cost(begin, end) + PENALTY
+            if value < best[end]:
+                best[end], came[end] = value, begin
+    parts, end = [], count
+    while end:
+        parts.append((came[end], end))
+        end = came[end]
+    return parts[::-1]
+
+
+def _rising_left_out(parts: list[Part], y: Sequence[float]) -> list[Part]:
+    """Leave out the small sizes at which starting costs more than moving: they are slower."""
+    fastest = max(range(len(parts)), key=lambda n: _middle(y[slice(*parts[n])]))
+    return parts[fastest:]
+
+
+def _merged(parts: list[Part], y: Sequence[float]) -> list[Part]:
+    """Join neighbors that are about as fast, or of which the larger set is the faster one."""
+    joined = parts[:1]
+    for part in parts[1:]:
+        before = joined[-1]
+        if _middle(y[slice(*before)]) - _middle(y[slice(*part)]) < LEAST_STEP:
+            joined[-1] = (before[0], part[1])
+        else:
+            joined.append(part)
+    return joined
+
+
+def _edge(part: Part, x: Sequence[float], y: Sequence[float], n: int, count: int) -> bool:
+    """Whether a part between two others is the way down from one to the next."""
+    if n in (0, count - 1):
+        return False
+    begin, end = part
+    span = x[end - 1] - x[begin]
+    return span < NARROW or (span < SHORT and -_slope(x[begin:end], y[begin:end]) > STEEP)
+
+
+def _slope(x: Sequence[float], y: Sequence[float]) -> float:
+    mean_x, mean_y = sum(x) / len(x), sum(y) / len(y)
+    across = sum((a - mean_x) ** 2 for a in x)
+    return sum((a - mean_x) * (b - mean_y) for a, b in zip(x, y, strict=True)) / across
+
+
+def _middle(values: Sequence[float]) -> float:
+    ranked = sorted(values)
+    return (ranked[(len(ranked) - 1) // 2] + ranked[len(ranked) // 2]) / 2
+
+
+def _crossing(x: Sequence[float], y: Sequence[float], above: Part, below: Part) -> float:
+    """Return the size at which the curve has fallen far enough from one part to the next."""
+    high, low = _middle(y[slice(*above)]), _middle(y[slice(*below)])
+    enough = high - DOWN * (high - low)
+    at = max(n for n in range(above[0], below[1]) if y[n] >= enough)
+    if at + 1 >= len(x):
+        return float(2 ** x[at])
+    fall = y[at] - y[at + 1]
+    part = (y[at] - enough) / fall if fall > 0 else 0.5
+    return float(2 ** (x[at] + part * (x[at + 1] - x[at])))
+
+
+# A level of a stretch of time, or one that the system reports, is the same one within this factor.
+SAME = 2.0
+
+
+def level_figures(
+    table: str,
+    sizes: Sequence[int],
+    curves: Sequence[Sequence[float]],
+    reported: Mapping[int, int],
+) -> tuple[dict[str, list[float]], dict[str, str]]:
+    """Return sizes and bandwidths of caches by figure, a value for each curve, and what is lost.
+
+    Parameters
+    ----------
+    table
+        Where the figures belong: "memory" or "one_core".
+    sizes, curves
+        Working sets, and their rates in each stretch of time.
+    reported
+        Sizes in B by level, as the system reports them; empty where it does not.
+
+    >>> sizes = [2 ** (13 + k) for k in range(12)]
+    >>> curve = [400.0 if size <= 2**17 else 100.0 for size in sizes]
+    >>> values, lost = level_figures("memory", sizes, [curve] * 6, {1: 2**17})
+    >>> sorted(values), round(values["memory.l1"][0] / 2**10), lost
+    (['memory.l1', 'memory.l1_bandwidth', 'memory.last_level'], 161, {})
+    """
+    if not curves:
+        why = "too noisy: other programs took its cores in every round"
+        return {}, {f"{table}.l{number}": why for number in sorted(reported) or (1,)}
+    middle = [median(each) for each in zip(*curves, strict=True)]
+    levels = [level for level in find_levels(sizes, middle) if level.capacity]
+    names, lost = _named(levels, reported)
+    values: dict[str, list[float]] = {}
+    by_curve = [find_levels(sizes, curve) for curve in curves]
+    for level, name in names:
+        found = [each for each in (_same(level, levels_) for levels_ in by_curve) if each]
+        if len(found) < min(STRETCHES, len(curves)):
+            lost[f"l{name}"] = (
+                f"too noisy: found in {len(found)} of {len(curves)} stretches of time"
+            )
+            continue
+        values[f"{table}.l{name}"] = found
+        flat = [n for n, size in enumerate(sizes) if level.first <= size <= level.last]
+        values[f"{table}.l{name}_bandwidth"] = [median(curve[n] for n in flat) for curve in curves]
+    last = [name for _, name in names][-1:]
+    if last and f"{table}.l{last[0]}" in values and table == "memory":
+        values["memory.last_level"] = values[f"memory.l{last[0]}"]
+    return values, {f"{table}.{name}": reason for name, reason in lost.items()}
+
+
+def _same(level: FoundLevel, others: Sequence[FoundLevel]) -> float | None:
+    """Return the size of the level of one curve that is this one."""
+    capacity = level.capacity or 1.0
+    near = [each.capacity for each in others if each.capacity]
+    best = min(near, key=lambda size: abs(log2(size / capacity)), default=None)
+    return best if best and abs(log2(best / capacity)) < log2(SAME) else None
+
+
+def _named(
+    levels: Sequence[FoundLevel], reported: Mapping[int, int]
+) -> tuple[list[tuple[FoundLevel, int]], dict[str, str]]:
+    """Give each level the number of the reported one that it is; without any, count them."""
+    if not reported:
+        return [(level, number) for number, level in enumerate(levels, start=1)], {}
+    named, lost = [], {}
+    for number, size in sorted(reported.items()):
+        near = [each for each in levels if abs(log2((each.capacity or 1.0) / size)) < log2(SAME)]
+        if near:
+            best = min(near, key=lambda each: abs(log2((each.capacity or 1.0) / size)))
+            named.append((best, number))
+        else:
+            lost[f"l{number}"] = f"not found: the system reports {size / 2**10:,.0f} KiB"
+    # A level that is left over may be the last cache, of which others use a part.
+    over = [each.capacity or 0.0 for each in levels if each not in [level for level, _ in named]]
+    last = f"l{max(reported)}"
+    if last in lost and over:
+        found = f"{max(over) / 2**10:,.0f} KiB"
+        lost[last] += f", and a level ends at {found}: other guests may use the rest"
+    return named, lost
+
+
+def level_words(name: str, team: str, reported: Mapping[int, int]) -> str:
+    """Say how a size or a bandwidth of a level was found.
+
+    >>> level_words("memory.l1", "all cores", {1: 98304})[:56]
+    'Working sets from small to large, all cores: the size at'
+    """
+    number = name.partition(".")[2][1:2]
+    if name.endswith("_bandwidth"):
+        return (
+            f"Triad over working sets that fit in this level, {team}; counted as STREAM counts, "
+            "24 B for each element."
+        )
+    said = reported.get(int(number)) if number.isdigit() else max(reported.values(), default=None)
+    beside = f" The system reports {said / 2**10:,.0f} KiB." if said else ""
+    return (
+        f"Working sets from small to large, {team}: the size at which the rate has fallen by a "
+        f"third of the way to the next level.{beside}"
+    )
+
 
 # The stretches of a figure may differ by this part of their median.
 NOISE_LIMIT = 0.10

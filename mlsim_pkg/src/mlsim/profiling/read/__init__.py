@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import datetime
 import itertools
 import re
+import tomllib
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cache, partial
 from pathlib import Path
 
-from mlsim.errors import DataFileError, InvalidValueError
+from mlsim.errors import DataFileError, InvalidValueError, unknown_name
 from mlsim.profiling.measured_profile import MeasuredProfile
-from mlsim.profiling.read.fixed import spans_of
-from mlsim.profiling.read.sources import SQLITE, Source, open_source
+from mlsim.profiling.read.tables import SQLITE, Lines, Source, header_in, open_source, spans_of
+from mlsim.records import DATA
 
-Lines = Iterator[tuple[int, str, bool]]
+FOLDER = DATA / "profiles"
 
 _KNOWN = (
     "Known are: Nsight Compute (ncu --csv), Nsight Systems (nsys stats --format csv, or its "
@@ -61,33 +65,22 @@ def read_profile(path: str | Path, *, decimal: str | None = None) -> MeasuredPro
         raise InvalidValueError(
             f"a profile is a file, given by its path as text or Path, not {path!r}."
         )
+    from mlsim.profiling.read import kineto, nsight_systems
+
     source = open_source(path)
     if source.head.startswith(SQLITE):
-        from mlsim.profiling.read import nsight_sqlite
-
-        return nsight_sqlite.read(source)
+        return nsight_systems.read_export(source)
     start = source.start.lstrip()
-    if start[:1] in ("{", "[") and '"counter-value"' not in start:
-        from mlsim.profiling.read import kineto
-
-        if kineto.is_trace(start) and not _of_rocprof(start):
-            return kineto.read(source)
-    return _read_text(source, decimal)
-
-
-def _read_text(source: Source, decimal: str | None) -> MeasuredProfile:
-    """Look for the first line that a known table begins with."""
-    lines = source.lines()
-    before = ""
+    if kineto.is_trace(start) and not _of_rocprof(start):
+        return kineto.read(source)
+    lines, before = source.lines(), ""
     for number, line, _ in lines:
         if number > _MOST_LINES:
             break
-        found = _reader_of(source, number, line, lines, decimal)
-        if found is not None:
-            return found()
+        read = _reader_of(source, number, line, lines, decimal)
+        if read is not None:
+            return read()
         if "Total Time" in before and spans_of(line):
-            from mlsim.profiling.read import nsight_systems
-
             return nsight_systems.read_columns(source, number - 1, before, line, lines)
         before = line
     raise DataFileError(f"{source.path}: {_what(source.start)} {_KNOWN}")
@@ -123,40 +116,27 @@ def _reader_of(
     source: Source, number: int, line: str, lines: Lines, decimal: str | None
 ) -> Callable[[], MeasuredProfile] | None:
     """Return what reads the table that begins at a line, if one does."""
-    if "Performance counter stats for" in line:
-        from mlsim.profiling.read import perf_stat
+    from mlsim.profiling.read import nsight_compute, nsight_systems, operators, perf_stat, rocprof
 
+    if "Performance counter stats for" in line:
         return lambda: perf_stat.read(source, line, _numbered(lines), decimal)
     if "Name" in line and ("Self CPU" in line or "CPU total" in line) and "," not in line:
-        from mlsim.profiling.read import key_averages
-
-        return lambda: key_averages.read(source, number, line, lines)
-    if line.startswith(" ") and "Context " in line:
-        from mlsim.profiling.read import ncu_text
-
-        if ncu_text.is_heading(line):
-            return lambda: ncu_text.read(source, number, line, lines, decimal)
+        return lambda: operators.read_table(source, number, line, lines)
+    if line.startswith(" ") and nsight_compute.is_heading(line):
+        return lambda: nsight_compute.read_page(source, number, line, lines, decimal)
     if len(line) < 12 or not any(sign in line for sign in ",;\t|"):
         return None
-    from mlsim.profiling.read import nsight_compute, nsight_systems, perf_stat, perf_text, rocprof
-    from mlsim.profiling.read.tables import header_in
-
-    if "Kernel" in line or "Function Name" in line or "Demangled" in line:
-        table = header_in(source, number, line, nsight_compute.is_long)
-        table = table or header_in(source, number, line, nsight_compute.is_wide)
-        if table is not None:
-            found = table
-            return lambda: nsight_compute.read(source, found, lines, decimal)
-    if "Time" in line or "Duration" in line or "Operation" in line:
-        table = header_in(source, number, line, nsight_systems.is_report)
-        if table is not None:
-            report = table
-            return lambda: nsight_systems.read(source, report, lines, decimal)
-    table = header_in(source, number, line, rocprof.is_table)
-    if table is not None:
-        dispatches = table
-        return lambda: rocprof.read(source, dispatches, lines, decimal)
-    if perf_text.is_csv(line) or '"counter-value"' in line:
+    # Words of which a header has one, what knows the columns, and what reads the rows.
+    for words, known, read in (
+        (("Kernel", "Function Name", "Demangled"), nsight_compute.is_table, nsight_compute.read),
+        (("Time", "Duration", "Operation"), nsight_systems.is_report, nsight_systems.read),
+        (("",), rocprof.is_table, rocprof.read),
+    ):
+        if any(word in line for word in words):
+            table = header_in(source, number, line, known)
+            if table is not None:
+                return partial(read, table, lines, decimal)
+    if perf_stat.is_csv(line) or '"counter-value"' in line:
         both = itertools.chain([(number, line)], _numbered(lines))
         return lambda: perf_stat.read(source, "", both, decimal)
     return None
@@ -164,3 +144,56 @@ def _reader_of(
 
 def _numbered(lines: Lines) -> Iterator[tuple[int, str]]:
     return ((number, line) for number, line, _ in lines)
+
+
+@dataclass(frozen=True, slots=True)
+class SampleProfile:
+    """A profile of somebody's run.
+
+    Attributes
+    ----------
+    name, path, what
+        Its name here, its file, and what ran.
+    source, license, read
+        Key of the bibliography, under which terms it is here, and when it was read.
+    """
+
+    name: str
+    path: Path
+    what: str
+    source: str
+    license: str
+    read: datetime.date
+
+
+@cache
+def sample_profiles() -> dict[str, SampleProfile]:
+    """Return all profiles that come with the package, by name.
+
+    >>> sample_profiles()["vllm_a100_graphs"].path.name
+    'vllm_a100_graphs.csv'
+    """
+    with (FOLDER / "samples.toml").open("rb") as file:
+        listed = tomllib.load(file)
+    return {
+        name: SampleProfile(name, FOLDER / entry.pop("file"), **entry)
+        for name, entry in listed.items()
+    }
+
+
+def sample_profile(name: str) -> Path:
+    """Return the path of a profile that comes with the package, for `read_profile`.
+
+    Raises
+    ------
+    UnknownNameError
+        If there is none of that name.
+
+    >>> from mlsim.profiling import read_profile
+    >>> graphs = read_profile(sample_profile("vllm_a100_graphs"))
+    >>> [round(kernel.intensity.magnitude, 2) for kernel in graphs.kernels]
+    [26.94, 48.29, 93.07]
+    """
+    if name not in sample_profiles():
+        raise unknown_name("sample profile", name, sample_profiles())
+    return sample_profiles()[name].path

@@ -2,16 +2,380 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
-from mlsim.equations import counters as equations
+from mlsim.equations import counters, counters as equations
+from mlsim.errors import DataFileError
 from mlsim.profiling.measured_profile import MeasuredKernel
-from mlsim.profiling.read import ncu_metrics
-from mlsim.profiling.read.ncu_launch import Counters, Launch
 
-_FP32 = ",".join(
-    f"smsp__{ncu_metrics.THREAD.format(kind='f', op=op)}.sum" for op in ("add", "mul", "fma")
+# Scalar instructions of each data path: add, multiply, fused multiply-add; and how many numbers
+# one instruction of a thread works on.
+SCALAR: Mapping[str, tuple[str, int]] = {"fp64": ("d", 1), "fp32": ("f", 1), "fp16": ("h", 2)}
+THREAD = "sass_thread_inst_executed_op_{kind}{op}_pred_on"
+OPS_PATH = "ops_path_tensor"
+TENSOR_INSTRUCTIONS = "inst_executed_pipe_tensor"
+SECTOR_BYTES = 32
+WAVEFRONT_BYTES = 128
+# The time of a kernel, best first.
+TIMES = ("gpu__time_duration", "gpu__time_active")
+# Bytes by level: alternatives, best first; each is added up, and sectors hold 32 bytes.
+BYTES: Mapping[str, tuple[tuple[str, ...], ...]] = {
+    "dram": (
+        ("dram__bytes",),
+        ("dram__bytes_read", "dram__bytes_write"),
+        ("dram__bytes_op_read", "dram__bytes_op_write"),
+        ("dram__sectors",),
+        ("dram__sectors_read", "dram__sectors_write"),
+        ("dram__sectors_op_read", "dram__sectors_op_write"),
+        ("fbpa__dram_read_bytes", "fbpa__dram_write_bytes"),
+        ("fbpa__dram_read_sectors", "fbpa__dram_write_sectors"),
+    ),
+    "l2": (
+        ("lts__t_bytes",),
+        ("lts__t_sectors",),
+        ("lts__t_sectors_op_read", "lts__t_sectors_op_write"),
+        ("lts__t_sectors_srcunit_tex",),
+        ("lts__t_bytes_equiv_l1sectormiss_pipe_lsu_mem_global_op_ld",),
+    ),
+    "l1": (
+        ("l1tex__t_bytes",),
+        ("l1tex__t_sectors",),
+        ("l1tex__t_bytes_pipe_lsu_mem_global_op_ld", "l1tex__t_bytes_pipe_lsu_mem_global_op_st"),
+        (
+            "l1tex__t_sectors_pipe_lsu_mem_global_op_ld",
+            "l1tex__t_sectors_pipe_lsu_mem_global_op_st",
+        ),
+    ),
+    "shared": (
+        ("sass__data_bytes_mem_shared",),
+        ("smsp__sass_data_bytes_mem_shared",),
+        ("l1tex__data_pipe_lsu_wavefronts_mem_shared",),
+        (
+            "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld",
+            "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_st",
+        ),
+    ),
+}
+# One reading is not a whole level: what it leaves out.
+PARTIAL = {"lts__t_bytes_equiv_l1sectormiss_pipe_lsu_mem_global_op_ld": "loads alone"}
+# What the page "details" prints in words.
+DETAILS = {
+    "Duration": ("gpu__time_duration.sum", "s"),
+    "Elapsed Cycles": ("sm__cycles_elapsed.max", "1"),
+    "SM Frequency": ("sm__cycles_elapsed.avg.per_second", "1/s"),
+    "Memory Throughput": ("dram__bytes.sum.per_second", "B/s"),
+    "Registers Per Thread": ("launch__registers_per_thread", ""),
+    "Achieved Occupancy": ("sm__warps_active.avg.pct_of_peak_sustained_active", "%"),
+    "Theoretical Occupancy": ("sm__maximum_warps_per_active_cycle_pct", "%"),
+    "L2 Hit Rate": ("lts__t_sector_hit_rate.pct", "%"),
+    "L1/TEX Hit Rate": ("l1tex__t_sector_hit_rate.pct", "%"),
+    "DRAM Throughput": ("gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed", "%"),
+    "Compute (SM) Throughput": ("sm__throughput.avg.pct_of_peak_sustained_elapsed", "%"),
+    "Executed Ipc Active": ("sm__inst_executed.avg.per_cycle_active", ""),
+}
+# What else is kept of a launch, and what it is called.
+FACTS = {
+    "launch__registers_per_thread": "registers",
+    "sm__warps_active.avg.pct_of_peak_sustained_active": "occupancy",
+    "lts__t_sector_hit_rate.pct": "l2_hit_rate",
+    "l1tex__t_sector_hit_rate.pct": "l1_hit_rate",
+    "gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed": "dram_throughput",
+    "dram__throughput.avg.pct_of_peak_sustained_elapsed": "dram_throughput",
+    "sm__throughput.avg.pct_of_peak_sustained_elapsed": "sm_throughput",
+    "smsp__thread_inst_executed_per_inst_executed.ratio": "threads_per_instruction",
+}
+# Tensor-core instructions of a warp by the shape in a kernel's name: rows, columns, depth of
+# the product. Volta's HMMA.884 is a quarter of its 8x8x4 for each of four groups of threads.
+SHAPES = {
+    "16832": (16, 8, 32),
+    "16816": (16, 8, 16),
+    "8832": (8, 8, 32),
+    "8816": (8, 8, 16),
+    "1688": (16, 8, 8),
+    "884": (8, 8, 4),
+}
+_SHAPE = re.compile(r"(?<![0-9])[shi](16832|16816|8832|8816|1688|884)(?![0-9])")
+_TENSOR_NAME = re.compile(
+    r"tensor_?op|[hiqdb]mma(?![a-z])|wmma|wgmma|gmma|tcgen05|xmma|mma_sync|flash|fmha|nvjet|cudnn.*sm[89]0"
+    r"|(?<![0-9])[shi](?:884|1688|16816|16832|8816)|tf32|bf16.*gemm|fp16.*gemm|gemm.*(?:bf16|fp16|half)"
+    r"|(?:bfloat16|__half|half_t).*(?:gemm|attention|conv)|(?:gemm|attention|conv).*(?:bfloat16|__half|half_t)"
+    r"|fp8|e4m3|marlin|[hb]gemm|turing_fp16|volta_fp16",
+    re.IGNORECASE,
 )
+# Names without any of it though they look so: single precision on CUDA cores, and helpers.
+_SCALAR_NAME = re.compile(
+    r"sgemm|scudnn|dgemm|gcgemm|nchwToNhwc|nhwcToNchw|splitKreduce|computeOffsets|combine_kernel"
+    r"|reduce_kernel|transpose_readWrite|_ffma",
+)
+_PRODUCT_NAME = re.compile(
+    r"gemm|matmul|conv(?!ert)|attention|attn|_dot|mul_mat|bmm", re.IGNORECASE
+)
+_HALF_NAME = re.compile(r"half|bf16|bfloat|fp16|f16|[hH]gemm|c10::Half|_h\b")
+
+
+@dataclass(frozen=True, slots=True)
+class TensorMetric:
+    """A metric of operations on tensor cores, taken apart."""
+
+    operation: str
+    sources: frozenset[str]
+    result: str
+    sparsity: str
+
+    def covers(self, other: TensorMetric) -> bool:
+        """Whether what the other counts is part of what this one counts."""
+        return (
+            self != other
+            and self.sources >= other.sources
+            and self.operation in ("", other.operation)
+            and self.result in ("", other.result)
+            and self.sparsity in ("", other.sparsity)
+        )
+
+    @property
+    def path(self) -> str:
+        """The data path, a key of `mlsim.profiling.PATHS`."""
+        from mlsim.profiling.measured_profile import PATHS
+
+        only = next(iter(self.sources)) if len(self.sources) == 1 else ""
+        return f"tensor {only}" if f"tensor {only}" in PATHS else "tensor"
+
+
+_OPS = re.compile(
+    r"ops_path_tensor(?:_op_(?P<op>[a-z0-9]+))?"
+    r"(?:_src(?P<src>(?:_[a-z]{0,2}(?:fp|bf|tf|int)\d+)+))?(?:_dst_(?P<dst>[a-z0-9]+))?"
+    r"(?:_sparsity_(?P<sp>on|off))?"
+)
+
+
+@lru_cache(maxsize=4096)
+def tensor_metric(base: str) -> TensorMetric | None:
+    """Take a metric apart; None if it is no count of tensor-core operations.
+
+    `base` has neither the unit in front nor the roll-up behind.
+
+    >>> found = tensor_metric("ops_path_tensor_src_bf16_dst_fp32_sparsity_off")
+    >>> found.path, found.sparsity
+    ('tensor bf16', 'off')
+    >>> tensor_metric("ops_path_tensor_src_fp4_fp6_fp8_dst_fp32").path
+    'tensor'
+    """
+    found = _OPS.fullmatch(base)
+    if not found:
+        return None
+    sources = frozenset(each for each in (found["src"] or "").split("_") if each)
+    return TensorMetric(found["op"] or "", sources, found["dst"] or "", found["sp"] or "")
+
+
+def without_doubles(metrics: Mapping[TensorMetric, float]) -> dict[TensorMetric, float]:
+    """Leave out metrics that are part of another that is there.
+
+    >>> whole, part = tensor_metric("ops_path_tensor_src_fp64"), tensor_metric(
+    ...     "ops_path_tensor_src_fp64_sparsity_off")
+    >>> list(without_doubles({whole: 5.0, part: 5.0})) == [whole]
+    True
+    """
+    return {
+        each: value
+        for each, value in metrics.items()
+        if not any(other.covers(each) for other in metrics)
+    }
+
+
+def shape_in(name: str, capability: str) -> tuple[int, int, int] | None:
+    """Return the shape of the tensor-core instruction that a kernel's name tells.
+
+    >>> shape_in("ampere_fp16_s16816gemm_fp16_64x64_tn", "8.0"), shape_in("my_kernel", "8.0")
+    ((16, 8, 16), None)
+    """
+    found = _SHAPE.search(name)
+    if found:
+        return SHAPES[found[1]]
+    # On Volta there is no other.
+    return SHAPES["884"] if capability in ("7.0", "7.2") else None
+
+
+def instruction_flops(instructions: float, shape: tuple[int, int, int]) -> float:
+    """Return the operations of tensor-core instructions of one shape."""
+    rows, columns, depth = shape
+    return float(counters.matrix_instruction_flops(instructions, rows, columns, depth))
+
+
+@lru_cache(maxsize=4096)
+def looks_like_tensor(name: str) -> bool:
+    """Whether a kernel's name shows work on tensor cores.
+
+    >>> [looks_like_tensor(each) for each in ("flash_fwd_kernel", "ampere_sgemm_64x64_tn",
+    ...     "ampere_fp16_s16816gemm_fp16_64x64_ldg8", "saxpy_kernel")]
+    [True, False, True, False]
+    """
+    return bool(_TENSOR_NAME.search(name)) and not _SCALAR_NAME.search(name)
+
+
+@lru_cache(maxsize=4096)
+def looks_like_product(name: str) -> bool:
+    """Whether a kernel's name shows a matrix product, a convolution or attention."""
+    return bool(_PRODUCT_NAME.search(name)) and not _SCALAR_NAME.search(name)
+
+
+@lru_cache(maxsize=4096)
+def looks_like_half(name: str) -> bool:
+    """Whether a kernel's name shows numbers of 16 bits."""
+    return bool(_HALF_NAME.search(name))
+
+
+def capability_number(capability: str) -> float:
+    """Return a compute capability as a number; 0 if it is not known."""
+    return float(capability) if re.fullmatch(r"\d+\.\d", capability) else 0.0
+
+
+@lru_cache(maxsize=4096)
+def has_tensor_cores(capability: str) -> bool:
+    """Whether a device may have tensor cores; one that is not known may.
+
+    >>> has_tensor_cores("6.1"), has_tensor_cores("8.6"), has_tensor_cores("")
+    (False, True, True)
+    """
+    number = capability_number(capability)
+    return number == 0 or number >= 7.0
+
+
+@lru_cache(maxsize=4096)
+def wanted_tensor_metrics(capability: str) -> str:
+    """Return the metrics that would count tensor-core work on a device, for a message.
+
+    >>> wanted_tensor_metrics("8.0").split(",")[0]
+    'sm__ops_path_tensor_src_bf16_dst_fp32.sum'
+    """
+    number = capability_number(capability)
+    if number and number < 8.0:
+        return "sm__inst_executed_pipe_tensor.sum"
+    formats = ["bf16_dst_fp32", "fp16_dst_fp16", "fp16_dst_fp32", "tf32_dst_fp32"]
+    if number >= 10.0:
+        return "regex:sm__ops_path_tensor_.*src.*"
+    if number >= 8.9:
+        formats.append("fp8")
+    formats += ["fp64", "int8"] if number in (8.0, 9.0, 0.0) else ["int8"]
+    return ",".join(f"sm__ops_path_tensor_src_{each}.sum" for each in formats)
+
+
+@dataclass
+class Launch:
+    """One launch (or, of a summary, several alike): metrics as numbers with their kind of unit."""
+
+    name: str
+    capability: str
+    grid: str
+    block: str
+    where: str
+    calls: int = 1
+    metrics: dict[str, tuple[float, str]] = field(default_factory=dict)
+    texts: dict[str, str] = field(default_factory=dict)
+
+
+class Counters:
+    """Metrics of one launch, asked for without unit in front and roll-up behind."""
+
+    def __init__(self, launch: Launch) -> None:
+        self.launch = launch
+        self.seconds, self.time_source = self._time()
+        self.by_base: dict[str, list[str]] = {}
+        for metric in launch.metrics:
+            base = metric.partition(".")[0]
+            plain = re.sub(r"^(smsp|sm)__", "", base)
+            self.by_base.setdefault(base, []).append(metric)
+            if plain != base:
+                self.by_base.setdefault(plain, []).append(metric)
+
+    def value(self, metric: str, kind: str) -> float | None:
+        """Return a metric whose unit is of a kind.
+
+        Raises
+        ------
+        DataFileError
+            If its unit measures something else, as when columns were mixed up.
+        """
+        if metric not in self.launch.metrics:
+            return None
+        value, found = self.launch.metrics[metric]
+        if found == "?" and kind == "1":
+            return value
+        if found == "?":
+            return None
+        if found != kind:
+            unit = {"s": "of time", "B": "of bytes", "1": "of a count"}.get(found, found)
+            raise DataFileError(
+                f"{self.launch.where}: {metric} has a unit {unit}. Columns and header don't belong "
+                "together."
+            )
+        return value
+
+    def _time(self) -> tuple[float | None, str]:
+        for base in TIMES:
+            for roll in (".sum", "", ".avg", ".max"):
+                value = self.value(base + roll, "s")
+                if value:
+                    return value, base + roll
+        for unit in ("sm", "smsp", "gpc"):
+            for roll in ("avg", "max"):
+                cycles = self.value(f"{unit}__cycles_elapsed.{roll}", "1")
+                rate = self.value(f"{unit}__cycles_elapsed.{roll}.per_second", "1/s")
+                rate = rate or self.value(f"{unit}__cycles_elapsed.avg.per_second", "1/s")
+                if cycles and rate:
+                    return cycles / rate, f"{unit}__cycles_elapsed.{roll} over its rate"
+        return None, ""
+
+    def count(self, base: str, kind: str = "1") -> tuple[float, str] | None:
+        """Return how much a counter counted, and of which metric; None if it is not there.
+
+        From a rate per second it is the rate times the time; from a rate per cycle, times the
+        cycles.
+        """
+        for metric in self.by_base.get(base, ()):
+            stem, _, roll = metric.partition(".")
+            found = self.value(metric, kind) if roll in ("sum", "") else None
+            if found is not None:
+                return found, metric
+        for metric in self.by_base.get(base, ()):
+            stem, _, roll = metric.partition(".")
+            if roll == "sum.per_second" and self.seconds:
+                rate = self.value(metric, f"{kind}/s")
+                if rate is not None:
+                    return rate * self.seconds, f"{metric} x {self.time_source}"
+            if roll == "sum.per_cycle_elapsed":
+                cycles = self._cycles(stem.partition("__")[0])
+                rate = self.value(metric, "1/cycle")
+                if rate is not None and cycles is not None:
+                    return rate * cycles, f"{metric} x cycles"
+        return None
+
+    def derived(self, base: str) -> tuple[float, str] | None:
+        """Return a count from what a roofline section derives: per cycle, times 2 or 4."""
+        for times in (2, 4):
+            metric = f"derived__smsp__{base}_x{times}"
+            value = self.launch.metrics.get(metric)
+            cycles = None if value is None else self._cycles("smsp")
+            if value is not None and cycles is not None:
+                return value[0] / times * cycles, f"{metric} / {times} x cycles"
+        return None
+
+    def _cycles(self, unit: str) -> float | None:
+        for name in (unit, "smsp", "sm"):
+            for roll in ("avg", "max"):
+                cycles = self.value(f"{name}__cycles_elapsed.{roll}", "1")
+                if cycles is not None:
+                    return cycles
+            rate = self.value(f"{name}__cycles_elapsed.avg.per_second", "1/s")
+            if rate is not None and self.seconds:
+                return rate * self.seconds
+        return None
+
+
+_FP32 = ",".join(f"smsp__{THREAD.format(kind='f', op=op)}.sum" for op in ("add", "mul", "fma"))
 
 
 def kernel_of(launch: Launch) -> MeasuredKernel:
@@ -28,7 +392,7 @@ def kernel_of(launch: Launch) -> MeasuredKernel:
     traffic = traffic_of(counters, sources, missing)
     facts: dict[str, Any] = {
         name: launch.metrics[metric][0]
-        for metric, name in ncu_metrics.FACTS.items()
+        for metric, name in FACTS.items()
         if metric in launch.metrics
     }
     for way, op in (("load", "ld"), ("store", "st")):
@@ -69,7 +433,7 @@ def operations_of(
     used, evidence = _tensor_use(counters)
     operations |= tensor
     worked = sum(operations.values())
-    wanted = ncu_metrics.wanted_tensor_metrics(capability)
+    wanted = wanted_tensor_metrics(capability)
     if sum(tensor.values()) > 0:
         pass
     elif used:
@@ -77,9 +441,9 @@ def operations_of(
             f"it used the tensor cores ({evidence}), and their operations are not counted. Add "
             f"--metrics {wanted}"
         )
-    elif used is None and not known and ncu_metrics.has_tensor_cores(capability):
+    elif used is None and not known and has_tensor_cores(capability):
         _unseen_tensor(name, operations, wanted, missing)
-    elif known and used is None and ncu_metrics.looks_like_tensor(name) and not worked:
+    elif known and used is None and looks_like_tensor(name) and not worked:
         missing["flops"] = (
             "its name shows work on tensor cores, and no counter of the formats that were asked "
             f"for saw any. Add --metrics {wanted}"
@@ -101,12 +465,12 @@ def _unseen_tensor(
     name: str, operations: dict[str, float], wanted: str, missing: dict[str, str]
 ) -> None:
     """Decide what is known of a kernel whose file has no counter of tensor cores."""
-    if ncu_metrics.looks_like_tensor(name):
+    if looks_like_tensor(name):
         missing["flops"] = (
             "its name shows work on tensor cores, which the counters in the file do not see. Add "
             f"--metrics {wanted}"
         )
-    elif operations and not any(operations.values()) and ncu_metrics.looks_like_product(name):
+    elif operations and not any(operations.values()) and looks_like_product(name):
         missing["flops"] = (
             "its name shows a product, and the arithmetic units that were counted did nothing, so "
             f"it used tensor cores. Add --metrics {wanted}"
@@ -124,8 +488,8 @@ def _scalar(
     operations: dict[str, float] = {}
     if not any("sass_thread_inst_executed_op" in base for base in counters.by_base):
         return operations
-    for path, (kind, wide) in ncu_metrics.SCALAR.items():
-        bases = [ncu_metrics.THREAD.format(kind=kind, op=op) for op in ("add", "mul", "fma")]
+    for path, (kind, wide) in SCALAR.items():
+        bases = [THREAD.format(kind=kind, op=op) for op in ("add", "mul", "fma")]
         found = [counters.count(base) or counters.derived(base) for base in bases]
         if not any(found):
             continue
@@ -138,7 +502,7 @@ def _scalar(
         add, mul, fma = (value[0] for value in found if value)
         total = float(equations.counted_flops(add, mul, fma)) * wide
         alone = path == "fp16" and fma and not add and not mul
-        if alone and not ncu_metrics.looks_like_half(counters.launch.name):
+        if alone and not looks_like_half(counters.launch.name):
             missing[path] = (
                 f"{fma:,.0f} fused multiply-adds alone, with which compilers load constants"
             )
@@ -155,15 +519,15 @@ def _stem(found: tuple[float, str] | None) -> str:
 
 def _tensor(counters: Counters, sources: dict[str, str]) -> tuple[dict[str, float], bool]:
     """Return operations on tensor cores by format, and whether any counter of them is there."""
-    seen: dict[ncu_metrics.TensorMetric, float] = {}
-    named: dict[ncu_metrics.TensorMetric, str] = {}
+    seen: dict[TensorMetric, float] = {}
+    named: dict[TensorMetric, str] = {}
     for base in list(counters.by_base):
-        metric = ncu_metrics.tensor_metric(base)
+        metric = tensor_metric(base)
         found = counters.count(base) if metric else None
         if metric and found:
             seen[metric], named[metric] = found
     operations: dict[str, float] = {}
-    for metric, value in ncu_metrics.without_doubles(seen).items():
+    for metric, value in without_doubles(seen).items():
         operations[metric.path] = operations.get(metric.path, 0.0) + value
         before = f"{sources[metric.path]} + " if metric.path in sources else ""
         sources[metric.path] = before + named[metric]
@@ -172,21 +536,21 @@ def _tensor(counters: Counters, sources: dict[str, str]) -> tuple[dict[str, floa
     found = _instructions(counters)
     if found is None:
         return {}, False
-    shape = ncu_metrics.shape_in(counters.launch.name, counters.launch.capability)
+    shape = shape_in(counters.launch.name, counters.launch.capability)
     if not found[0]:
         return {}, True
     if shape is None:
         return {}, False
     sources["tensor"] = f"{found[1]}, each of {' x '.join(map(str, shape))} multiply-adds"
-    return {"tensor": ncu_metrics.instruction_flops(found[0], shape)}, True
+    return {"tensor": instruction_flops(found[0], shape)}, True
 
 
 def _instructions(counters: Counters) -> tuple[float, str] | None:
     """Return tensor-core instructions of all kinds, if a counter of them is there."""
     for base in (
-        ncu_metrics.TENSOR_INSTRUCTIONS,
-        f"{ncu_metrics.TENSOR_INSTRUCTIONS}_op_hmma",
-        f"{ncu_metrics.TENSOR_INSTRUCTIONS}_op_hmma_v2",
+        TENSOR_INSTRUCTIONS,
+        f"{TENSOR_INSTRUCTIONS}_op_hmma",
+        f"{TENSOR_INSTRUCTIONS}_op_hmma_v2",
     ):
         found = counters.count(base)
         if found is not None:
@@ -214,7 +578,7 @@ def traffic_of(
 ) -> dict[str, float]:
     """Return bytes by level; write down sources, and what is missing."""
     traffic = {}
-    for level, every in ncu_metrics.BYTES.items():
+    for level, every in BYTES.items():
         choices = [each for each in every if any(base in counters.by_base for base in each)]
         for bases in choices:
             found = [_bytes(counters, base) for base in bases]
@@ -246,14 +610,14 @@ def _no_bytes(counters: Counters) -> str:
 
 def _bytes(counters: Counters, base: str) -> tuple[float, str] | None:
     # Most levels are in no file: of a million launches each question counts.
-    if base not in counters.by_base or base in ncu_metrics.PARTIAL:
+    if base not in counters.by_base or base in PARTIAL:
         return None
     if "sectors" in base:
         found = counters.count(base)
-        size = ncu_metrics.SECTOR_BYTES
+        size = SECTOR_BYTES
     elif "wavefronts" in base:
         found = counters.count(base)
-        size = ncu_metrics.WAVEFRONT_BYTES
+        size = WAVEFRONT_BYTES
     else:
         return counters.count(base, "B")
     if found is None:

@@ -8,16 +8,27 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from itertools import chain, islice
 
 from mlsim.errors import DataFileError
+from mlsim.profiling.joining import Launches
 from mlsim.profiling.measured_profile import MeasuredKernel, MeasuredProfile
-from mlsim.profiling.read import ncu_metrics
-from mlsim.profiling.read.launches import Launches
-from mlsim.profiling.read.ncu_counts import kernel_of
-from mlsim.profiling.read.ncu_launch import Launch
-from mlsim.profiling.read.numbers import Locale, unit_scale
-from mlsim.profiling.read.sources import Source
-from mlsim.profiling.read.tables import Row, Table, checked_number, locale_of, rows_of
+from mlsim.profiling.read import ncu_counts
+from mlsim.profiling.read.ncu_counts import Launch, kernel_of
+from mlsim.profiling.read.tables import (
+    Lines,
+    Locale,
+    Row,
+    Source,
+    Table,
+    cells_of,
+    checked_number,
+    find_locale,
+    locale_of,
+    rows_of,
+    spans_of,
+    unit_scale,
+)
 
 NAMES = ("Demangled Name", "Kernel Name", "Function Name", "Kernel Demangled Name")
 _METRIC = re.compile(r"[a-z0-9_]+__[A-Za-z0-9_]+(\.[a-z0-9_]+)*")
@@ -37,15 +48,14 @@ def is_long(columns: set[str]) -> bool:
     return "Metric Name" in columns and bool(columns & set(_VALUES)) and bool(columns & set(NAMES))
 
 
-def is_wide(columns: set[str]) -> bool:
-    """Whether a header is that of a row for each launch."""
+def is_table(columns: set[str]) -> bool:
+    """Whether a header is that of a row for each metric, or of a row for each launch."""
     metrics = (_BRACKET.sub(r"\g<name>", each) for each in columns)
-    return bool(columns & set(NAMES)) and any(_METRIC.fullmatch(each) for each in metrics)
+    wide = bool(columns & set(NAMES)) and any(_METRIC.fullmatch(each) for each in metrics)
+    return is_long(columns) or wide
 
 
-def read(
-    source: Source, table: Table, lines: Iterator[tuple[int, str, bool]], decimal: str | None
-) -> MeasuredProfile:
+def read(table: Table, lines: Lines, decimal: str | None) -> MeasuredProfile:
     """Read launches and add them up by kernel, grid and block.
 
     Raises
@@ -53,9 +63,8 @@ def read(
     DataFileError
         If a row is broken, a metric has a unit of another kind, or there is no launch.
     """
-    long = is_long(set(table.header))
-    launches = _long(source, table, lines, decimal) if long else _wide(table, lines, decimal)
-    return profile_of(source, launches)
+    launches = _long if is_long(set(table.header)) else _wide
+    return profile_of(table.source, launches(table, lines, decimal))
 
 
 def profile_of(source: Source, launches: Iterator[Launch]) -> MeasuredProfile:
@@ -92,36 +101,33 @@ def profile_of(source: Source, launches: Iterator[Launch]) -> MeasuredProfile:
     )
 
 
-def _long(
-    source: Source, table: Table, lines: Iterator[tuple[int, str, bool]], decimal: str | None
-) -> Iterator[Launch]:
+def _long(table: Table, lines: Lines, decimal: str | None) -> Iterator[Launch]:
     """Yield launches of rows for each metric, in their order."""
     value = next(each for each in _VALUES if each in table.columns)
-    locale = locale_of(source, table, decimal, [value])
+    locale = locale_of(table, decimal, [value])
     launch: Launch | None = None
     key: tuple[str, ...] = ()
-    finished: list[tuple[str, ...]] = []
+    before: list[str] = []
     order: list[str] = []
     known = False
     for row in rows_of(table, lines):
         metric = row["Metric Name"].strip()
-        known = known or bool(_METRIC.fullmatch(metric)) or metric in ncu_metrics.DETAILS
+        known = known or bool(_METRIC.fullmatch(metric)) or metric in ncu_counts.DETAILS
         here = (
             *(row.get("ID"), row.get("Process ID"), row.get(*NAMES)),
             *(row.get("Grid Size"), row.get("Block Size"), row.get("Context"), row.get("Stream")),
         )
         if launch is None or here != key:
             if launch is not None:
-                finished = [*finished[-1:], tuple(order)]
                 yield launch
-            launch, key, order = _start(row, locale), here, []
+            launch, key, before, order = _start(row, locale), here, order, []
         order.append(metric)
         take(
             launch,
             metric,
             row.get("Metric Unit"),
             ""
-            if row.cut and not _kept(metric) and metric not in ncu_metrics.DETAILS
+            if row.cut and not _kept(metric) and metric not in ncu_counts.DETAILS
             else row[value],
             where=row.table.at(row.line),
             locale=locale,
@@ -132,13 +138,12 @@ def _long(
             "Columns and header don't belong together."
         )
     if launch is not None:
-        _check_whole(launch, tuple(order), finished)
+        _check_whole(launch, order, before)
         yield launch
 
 
-def _check_whole(launch: Launch, order: tuple[str, ...], finished: list[tuple[str, ...]]) -> None:
+def _check_whole(launch: Launch, order: list[str], before: list[str]) -> None:
     """Refuse a last launch that begins as the one before it and lacks the rest."""
-    before = finished[-1] if finished else ()
     if len(order) < len(before) and before[: len(order)] == order:
         raise DataFileError(
             f"{launch.where}: the file ends within a launch, which has {len(order)} of "
@@ -146,13 +151,11 @@ def _check_whole(launch: Launch, order: tuple[str, ...], finished: list[tuple[st
         )
 
 
-def _wide(
-    table: Table, lines: Iterator[tuple[int, str, bool]], decimal: str | None
-) -> Iterator[Launch]:
+def _wide(table: Table, lines: Lines, decimal: str | None) -> Iterator[Launch]:
     """Yield launches of a table with a column for each metric."""
     columns, units = _metric_columns(table)
     numbers = [name for name, metric in columns.items() if _kept(metric)]
-    locale = locale_of(table.source, table, decimal, numbers)
+    locale = locale_of(table, decimal, numbers)
     identity = next((each for each in ("ID", "Process ID") if each in table.columns), "")
     first = True
     for row in rows_of(table, lines):
@@ -234,7 +237,7 @@ def _start(row: Row, locale: Locale) -> Launch:
 def _kept(metric: str) -> bool:
     """Whether a metric says anything that a profile holds."""
     base, _, roll = metric.partition(".")
-    if metric in ncu_metrics.FACTS or "pipe_tensor" in base:
+    if metric in ncu_counts.FACTS or "pipe_tensor" in base:
         return True
     if roll.startswith(("min", "max")) or "pct" in roll or "peak_sustained" in metric:
         return False
@@ -258,8 +261,8 @@ def take(
         If its value is no number or its unit unknown.
     """
     want = ""
-    if metric in ncu_metrics.DETAILS:
-        metric, want = ncu_metrics.DETAILS[metric]
+    if metric in ncu_counts.DETAILS:
+        metric, want = ncu_counts.DETAILS[metric]
     if not _kept(metric):
         if metric == "device__attribute_display_name":
             launch.texts["device"] = text.strip()
@@ -269,7 +272,7 @@ def take(
         return
     scale = unit_scale(unit) if unit is not None else None
     if unit and scale is None:
-        if metric in ncu_metrics.FACTS:
+        if metric in ncu_counts.FACTS:
             scale = ("", 1.0)
         else:
             raise DataFileError(f"{where}: the unit {unit!r} of {metric} is unknown.")
@@ -357,3 +360,88 @@ class _Notes:
                 "as work."
             )
         return tuple(found)
+
+
+# "  saxpy(float *) (8, 1, 1)x(64, 1, 1), Context 1, Stream 7, Device 0, CC 8.0"; older versions
+# have the date in front of the context, and no grid.
+_HEADING = re.compile(
+    r"^ {1,4}(?P<name>\S.*?)(?: (?P<grid>\(\d+, \d+, \d+\))x(?P<block>\(\d+, \d+, \d+\)))?,"
+    r"(?: \d{4}-\w{3}-\d{2} [\d:]+,)? Context \d+, Stream \d+"
+    r"(?:, Device \d+, CC (?P<cc>\d+\.\d+))?\s*$"
+)
+_MOST_CELLS = 20_000
+
+
+def is_heading(line: str) -> bool:
+    """Whether a line begins a launch.
+
+    >>> is_heading("  add(int) (8, 1, 1)x(64, 1, 1), Context 1, Stream 7, Device 0, CC 8.0")
+    True
+    """
+    return "Context " in line and bool(_HEADING.match(line))
+
+
+def read_page(
+    source: Source, number: int, line: str, lines: Lines, decimal: str | None
+) -> MeasuredProfile:
+    """Read the page from its first heading on.
+
+    Raises
+    ------
+    DataFileError
+        If a row does not fit its columns, or the page is cut off within a table.
+    """
+    values = (
+        cells[2] for _, _, cells in islice(_rows(source, source.lines()), _MOST_CELLS) if cells
+    )
+    locale = find_locale(values, str(source.path), decimal=decimal)
+    return profile_of(source, _launches(source, chain([(number, line, True)], lines), locale))
+
+
+def _rows(source: Source, lines: Lines) -> Iterator[tuple[int, str, list[str] | None]]:
+    """Yield headings, without cells, and rows of metrics: name, unit and value."""
+    spans: list[tuple[int, int]] = []
+    number = 0
+    for number, line, _ in lines:
+        found = spans_of(line)
+        if found and len(found) == 3:
+            # Dashes stand above the names of the columns, below them, and at the end.
+            spans = found
+        elif is_heading(line):
+            spans = []
+            yield number, line, None
+        elif spans and not line.strip():
+            spans = []
+        elif spans:
+            cells = cells_of(line, spans, open_end=False)
+            if cells is None or not cells[0]:
+                raise DataFileError(
+                    f"{source.path}:{number}: the row does not fit its columns: "
+                    f"{line.strip()[:60]!r}. The file is damaged."
+                )
+            if cells[0] != "Metric Name" and cells[2]:
+                yield number, line, cells
+        if found and len(found) != 3:
+            spans = []
+
+
+def _launches(source: Source, lines: Lines, locale: Locale) -> Iterator[Launch]:
+    launch: Launch | None = None
+    before: list[str] = []
+    order: list[str] = []
+    for number, line, cells in _rows(source, lines):
+        where = f"{source.path}:{number}"
+        if cells is None:
+            if launch is not None:
+                yield launch
+            found = _HEADING.match(line)
+            parts = found.groupdict(default="") if found else {}
+            launch = Launch(parts["name"], parts["cc"], parts["grid"], parts["block"], where)
+            before, order = order, []
+        elif launch is not None:
+            name, unit, value = cells
+            order.append(name)
+            take(launch, name, unit, value, where=where, locale=locale)
+    if launch is not None:
+        _check_whole(launch, order, before)
+        yield launch

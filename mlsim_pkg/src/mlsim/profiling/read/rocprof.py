@@ -6,19 +6,134 @@ What a kernel's counters mean is in `rocprof_counts`.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Mapping
 from typing import Any
 
+from mlsim.equations import counters as equations
 from mlsim.errors import DataFileError
-from mlsim.profiling.activity import Transfer
-from mlsim.profiling.measured_profile import MeasuredKernel, MeasuredProfile
-from mlsim.profiling.read.intervals import Spans, activities, is_exchange
-from mlsim.profiling.read.launches import kernels_of
+from mlsim.profiling.joining import Spans, activities, is_exchange, kernels_of
+from mlsim.profiling.measured_profile import MeasuredKernel, MeasuredProfile, Transfer
 from mlsim.profiling.read.nsight_systems import direction
-from mlsim.profiling.read.numbers import Locale
-from mlsim.profiling.read.rocprof_counts import MISSING_BYTES, MISSING_WORK, is_counter, kernel_of
-from mlsim.profiling.read.sources import Source
-from mlsim.profiling.read.tables import Row, Table, locale_of, rows_of
+from mlsim.profiling.read.tables import Lines, Locale, Row, Source, Table, locale_of, rows_of
+
+_WAVE = 64
+_MATRIX = 512
+_PATHS = {"F16": "fp16", "F32": "fp32", "F64": "fp64"}
+_MATRIX_PATHS = {"F16": "tensor fp16", "BF16": "tensor bf16", "F32": "tensor", "F64": "tensor fp64"}
+_MATRIX_PATHS |= {"F8": "tensor fp8", "F6F4": "tensor", "I8": "tensor int8", "XF32": "tensor tf32"}
+_KILO = 1024
+MISSING_WORK = (
+    "no counter of operations is in the file. Collect SQ_INSTS_VALU_ADD_F32, "
+    "SQ_INSTS_VALU_MUL_F32, SQ_INSTS_VALU_FMA_F32, SQ_INSTS_VALU_TRANS_F32, the same of F16 and "
+    "F64, and SQ_INSTS_VALU_MFMA_MOPS_F16, _BF16, _F32, _F64"
+)
+MISSING_BYTES = "FETCH_SIZE and WRITE_SIZE are not in the file"
+# Requests of the L2 cache to memory: how many in all, and how many of another size.
+_READS, _WRITES = ("RDREQ_sum", "RDREQ_32B_sum"), ("WRREQ_sum", "WRREQ_64B_sum")
+# From MI300 on, some reads are of 128 bytes, and a counter of its own says how many.
+_LONG_READS = "TCC_BUBBLE_sum"
+
+
+def is_counter(name: str) -> bool:
+    """Whether a column or a name is that of a counter.
+
+    >>> is_counter("SQ_WAVES"), is_counter("Grid_Size")
+    (True, False)
+    """
+    return name.startswith(("SQ_", "TCC_", "TCP_", "TOTAL_")) or name.upper().replace("_", "") in (
+        "FETCHSIZE",
+        "WRITESIZE",
+    )
+
+
+def kernel_of(
+    name: str, seconds: float | None, counted: Mapping[str, float], facts: dict[str, Any]
+) -> MeasuredKernel:
+    """Return what is known of a launch: time, work, bytes, and what is missing."""
+    sources: dict[str, str] = {}
+    missing: dict[str, str] = {}
+    operations = _operations(counted, sources, missing)
+    if not operations and "flops" not in missing:
+        missing["flops"] = MISSING_WORK
+    traffic = _traffic(counted, sources, missing)
+    if seconds is None:
+        missing["seconds"] = "BeginNs and EndNs are not in the file. Add --timestamp on"
+    else:
+        sources["seconds"] = "end less begin"
+    return MeasuredKernel(name, 1, seconds, operations, traffic, sources, missing, facts)
+
+
+def _operations(
+    counted: Mapping[str, float], sources: dict[str, str], missing: dict[str, str]
+) -> dict[str, float]:
+    operations: dict[str, float] = {}
+    for suffix, path in _PATHS.items():
+        names = [f"SQ_INSTS_VALU_{op}_{suffix}" for op in ("ADD", "MUL", "FMA")]
+        there = [name for name in names if name in counted]
+        if not there:
+            continue
+        if len(there) < len(names):
+            lacking = next(name for name in names if name not in counted)
+            missing["flops"] = f"{lacking} is not in the file"
+            continue
+        add, mul, fma = (counted[name] for name in names)
+        add += counted.get(f"SQ_INSTS_VALU_TRANS_{suffix}", 0.0)
+        operations[path] = float(equations.counted_flops(add, mul, fma)) * _WAVE
+        sources[path] = f"(ADD + MUL + TRANS + 2 FMA)_{suffix} x {_WAVE} lanes"
+    for suffix, path in _MATRIX_PATHS.items():
+        name = f"SQ_INSTS_VALU_MFMA_MOPS_{suffix}"
+        if name in counted:
+            operations[path] = operations.get(path, 0.0) + counted[name] * _MATRIX
+            sources[path] = f"{name} x {_MATRIX}"
+    totals = [f"TOTAL_{bits}_OPS" for bits in (16, 32, 64)]
+    if not operations and all(name in counted for name in totals):
+        operations["any"] = sum(counted[name] for name in totals)
+        sources["any"] = " + ".join(totals)
+    if operations and not sum(operations.values()) and "fp32" not in operations:
+        missing.setdefault(
+            "flops",
+            f"the units that were counted ({', '.join(operations)}) did nothing, and single "
+            "precision was not counted. Read the files of all passes together",
+        )
+    if operations and not any(path.startswith(("tensor", "any")) for path in operations):
+        if counted.get("SQ_INSTS_MFMA") or counted.get("SQ_INSTS_VALU_MFMA"):
+            missing["flops"] = (
+                "it used the matrix cores, and their operations are not counted. Collect "
+                "SQ_INSTS_VALU_MFMA_MOPS_F16, _BF16, _F32 and _F64"
+            )
+        else:
+            missing["tensor"] = "matrix cores were not counted: SQ_INSTS_VALU_MFMA_MOPS_*"
+    return operations
+
+
+def _traffic(
+    counted: Mapping[str, float], sources: dict[str, str], missing: dict[str, str]
+) -> dict[str, float]:
+    """Return bytes of main memory; write down the source, or what is missing."""
+    sizes = {key.upper().replace("_", ""): value for key, value in counted.items()}
+    if {"FETCHSIZE", "WRITESIZE"} <= set(sizes):
+        sources["dram"] = "(FETCH_SIZE + WRITE_SIZE) x 1024 bytes"
+        return {"dram": (sizes["FETCHSIZE"] + sizes["WRITESIZE"]) * _KILO}
+    for unit in ("TCC_EA_", "TCC_EA0_"):
+        wanted = [unit + each for each in (*_READS, *_WRITES)]
+        if not any(name in counted for name in wanted):
+            continue
+        wanted += [_LONG_READS] if unit == "TCC_EA0_" else []
+        lacking = [name for name in wanted if name not in counted]
+        if lacking:
+            missing["dram"] = f"{lacking[0]} is not in the file"
+            return {}
+        reads, narrow, writes, wide = (counted[name] for name in wanted[:4])
+        long = counted[_LONG_READS] if unit == "TCC_EA0_" else 0.0
+        if narrow + long > reads or wide > writes:
+            missing["dram"] = f"more requests of one size than of all: see {wanted[0]}"
+            return {}
+        requests = {32: narrow + (writes - wide), 64: (reads - narrow - long) + wide, 128: long}
+        sources["dram"] = f"requests {unit}RDREQ and WRREQ of 32, 64 and 128 bytes"
+        return {"dram": sum(equations.sector_traffic(n, size) for size, n in requests.items())}
+    missing["dram"] = MISSING_BYTES
+    return {}
+
 
 _NAMES = ("KernelName", "Kernel_Name", "Name", "Kernel Name")
 _STARTS = ("BeginNs", "Start_Timestamp", "Start_Timestamp_ns", "Start_Ns")
@@ -42,9 +157,7 @@ def is_table(columns: set[str]) -> bool:
     )
 
 
-def read(
-    source: Source, table: Table, lines: Iterator[tuple[int, str, bool]], decimal: str | None
-) -> MeasuredProfile:
+def read(table: Table, lines: Lines, decimal: str | None) -> MeasuredProfile:
     """Read a file of statistics, of a trace, or of counters.
 
     Raises
@@ -53,8 +166,8 @@ def read(
         If a row is broken, a kernel ends before it begins, or nothing is below the header.
     """
     numbers = [name for name in table.header if name not in _TEXTS and name]
-    locale = locale_of(source, table, decimal, numbers, plain=True)
-    columns = set(table.header)
+    locale = locale_of(table, decimal, numbers, plain=True)
+    source, columns = table.source, set(table.header)
     if "TotalDurationNs" in columns:
         return _statistics(source, table, lines, locale)
     if "Direction" in columns:
@@ -86,9 +199,7 @@ def _clean(name: str) -> str:
     return re.sub(r"\s*\[clone \.kd\]$|\s*\(\.kd\)$|\.kd$", "", name.strip())
 
 
-def _statistics(
-    source: Source, table: Table, lines: Iterator[tuple[int, str, bool]], locale: Locale
-) -> MeasuredProfile:
+def _statistics(source: Source, table: Table, lines: Lines, locale: Locale) -> MeasuredProfile:
     kernels = []
     for row in rows_of(table, lines):
         calls, total = row.number("Calls", locale), row.number("TotalDurationNs", locale)
@@ -121,9 +232,7 @@ def _statistics(
     return MeasuredProfile(found, "rocprof", (str(source.path),), exchanges=_exchanges(found))
 
 
-def _copies(
-    source: Source, table: Table, lines: Iterator[tuple[int, str, bool]], locale: Locale
-) -> MeasuredProfile:
+def _copies(source: Source, table: Table, lines: Lines, locale: Locale) -> MeasuredProfile:
     """Read a trace of copies (rocprofv3 --memory-copy-trace)."""
     kept: dict[str, list[float]] = {}
     spans = Spans()
@@ -183,7 +292,7 @@ def _wide(row: Row, locale: Locale, spans: dict[int, Spans]) -> MeasuredKernel:
 
 
 def _long(
-    table: Table, lines: Iterator[tuple[int, str, bool]], locale: Locale, spans: dict[int, Spans]
+    table: Table, lines: Lines, locale: Locale, spans: dict[int, Spans]
 ) -> list[MeasuredKernel]:
     """Read a row for each counter (rocprofv3)."""
     found: dict[tuple[str, ...], tuple[str, float | None, dict[str, float], dict[str, Any]]] = {}

@@ -2,15 +2,451 @@
 
 from __future__ import annotations
 
+import codecs
 import csv
-from collections.abc import Callable, Collection, Iterator
+import gzip
+import lzma
+import math
+import re
+import zlib
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+from typing import IO, cast
 
 from mlsim.errors import DataFileError, InvalidValueError
-from mlsim.profiling.read.numbers import Locale, find_locale
-from mlsim.profiling.read.sources import Source
+
+# Lines of a file: number from 1, text without its end, and whether it had one.
+Lines = Iterator[tuple[int, str, bool]]
+
+# The most that is read of a file, unpacked; and the longest line, since a table has short ones.
+MOST_BYTES = 2**30
+LONGEST_LINE = 4 * 2**20
+# Text packs by a factor of 10 to 50. What packs better by far is no profile.
+_PACKED, _SUSPICIOUS = 200, 4 * 2**20
+_CHUNK = 2**18
+SQLITE = b"SQLite format 3\x00"
+_GZIP = b"\x1f\x8b"
+# Endings of binary reports, and how each becomes text.
+_EXPORTS = {
+    ".ncu-rep": "ncu --import {name} --csv --page raw > profile.csv",
+    ".nsight-cuprof-report": "ncu --import {name} --csv --page raw > profile.csv",
+    ".nsys-rep": "nsys export --type sqlite {name}",
+    ".qdrep": "nsys export --type sqlite {name}",
+    ".qdstrm": "nsys export --type sqlite {name}",
+    ".nvvp": "nvprof --import-profile {name} --csv",
+    ".pftrace": "rocprofv3 --output-format csv ...",
+    ".proto": "rocprofv3 --output-format csv ...",
+    ".data": "perf stat -o profile.txt ... (perf record samples, it does not count)",
+    ".zip": "unzip {name}",
+    ".zst": "unzstd {name}",
+    ".xz": "unxz {name}",
+    ".bz2": "bunzip2 {name}",
+}
+_REPORTS = (".ncu-rep", ".nsight-cuprof-report", ".nsys-rep", ".qdrep", ".qdstrm", ".nvvp")
+_MAGIC = {
+    b"PK\x03\x04": ".zip",
+    b"\x28\xb5\x2f\xfd": ".zst",
+    b"\xfd7zXZ": ".xz",
+    b"BZh": ".bz2",
+    b"PERFILE2": ".data",
+    b"NVR\x00": ".ncu-rep",
+}
+
+
+@dataclass(frozen=True)
+class Source:
+    """A file to read: where it is, and what its first bytes say.
+
+    Attributes
+    ----------
+    path
+        The file.
+    head
+        Its first bytes, unpacked.
+    packed
+        Whether it is gzipped.
+    encoding
+        As found out from the first bytes.
+    """
+
+    path: Path
+    head: bytes
+    packed: bool
+    encoding: str
+
+    @property
+    def name(self) -> str:
+        """The file's name, for messages."""
+        return self.path.name
+
+    @property
+    def start(self) -> str:
+        """The first characters as text."""
+        return self.head.decode(self.encoding, "replace").lstrip("\ufeff")
+
+    def chunks(self) -> Iterator[bytes]:
+        """Yield its bytes, unpacked, within the limits.
+
+        Raises
+        ------
+        DataFileError
+            If it is damaged, or unpacks to more than `MOST_BYTES`.
+        """
+        size = max(self.path.stat().st_size, 1)
+        seen = 0
+        with self._opened() as file:
+            try:
+                while chunk := file.read(_CHUNK):
+                    seen += len(chunk)
+                    if seen > MOST_BYTES:
+                        raise DataFileError(
+                            f"{self.path}: it holds more than {MOST_BYTES / 2**30:g} GiB. Profile "
+                            "fewer steps or kernels, or export a summary."
+                        )
+                    if self.packed and seen > _SUSPICIOUS and seen > _PACKED * size:
+                        raise DataFileError(
+                            f"{self.path}: it unpacks to more than {_PACKED} times its size, as no "
+                            "profile does. Unpack it and look at it."
+                        )
+                    yield chunk
+            except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+                raise DataFileError(
+                    f"{self.path}: the gzip file is damaged or cut off ({error}). Copy it again."
+                ) from error
+
+    def _opened(self) -> IO[bytes]:
+        # The one who reads it closes it.
+        opened = gzip.open if self.packed else open
+        return cast("IO[bytes]", opened(self.path, "rb"))
+
+    def text(self) -> Iterator[str]:
+        """Yield pieces of its text.
+
+        Raises
+        ------
+        DataFileError
+            If its bytes are no text of the encoding.
+        """
+        decoder = codecs.getincrementaldecoder(self.encoding)("strict")
+        first = True
+        try:
+            for chunk in self.chunks():
+                piece = decoder.decode(chunk)
+                yield piece.lstrip("\ufeff") if first else piece
+                first = first and not piece
+            yield decoder.decode(b"", final=True)
+        except UnicodeDecodeError as error:
+            raise DataFileError(
+                f"{self.path}: it is no text in {self.encoding} ({error.reason}). Save it as UTF-8."
+            ) from error
+
+    def lines(self) -> Lines:
+        """Yield its lines: number from 1, text without its end, and whether it had one.
+
+        Raises
+        ------
+        DataFileError
+            If a line is longer than `LONGEST_LINE`, or holds a NUL.
+        """
+        number, rest = 0, ""
+        for piece in self.text():
+            # Not splitlines(): an application may print a form feed or a line separator.
+            *whole, rest = (rest + piece).split("\n")
+            for line in whole:
+                number += 1
+                yield number, self._checked(line.removesuffix("\r"), number), True
+            if len(rest) > LONGEST_LINE:
+                self._checked(rest, number + 1)
+        if rest:
+            yield number + 1, self._checked(rest, number + 1), False
+
+    def _checked(self, line: str, number: int) -> str:
+        if len(line) > LONGEST_LINE:
+            raise DataFileError(
+                f"{self.path}:{number}: a line has more than {LONGEST_LINE:,} characters. This is "
+                "no table of a profiler."
+            )
+        if "\0" in line:
+            raise DataFileError(
+                f"{self.path}:{number}: the line holds a NUL character, so the file is damaged or "
+                "binary. Export it as text again."
+            )
+        return line
+
+
+def open_source(path: str | Path) -> Source:
+    """Look at a file's first bytes.
+
+    Raises
+    ------
+    DataFileError
+        If there is no such file, it is empty, or a binary report that must be exported first.
+    """
+    file = Path(path).expanduser()
+    if not file.is_file():
+        kind = "is a folder, not a file" if file.is_dir() else "there is no such file"
+        raise DataFileError(f"{file}: {kind}. Give a file that a profiler wrote.")
+    head = _head(file, packed=False)
+    packed = head.startswith(_GZIP)
+    if packed:
+        head = _head(file, packed=True)
+    if not head.strip(b"\0 \t\r\n"):
+        raise DataFileError(f"{file}: the file is empty. Profile again.")
+    _refuse_binary(file, head)
+    return Source(file, head, packed, _encoding(head))
+
+
+def _head(file: Path, *, packed: bool, size: int = 2**16) -> bytes:
+    try:
+        if not packed:
+            with file.open("rb") as plain:
+                return plain.read(size)
+        with gzip.open(file) as unpacked:
+            return unpacked.read(size)
+    except (OSError, EOFError, zlib.error, lzma.LZMAError) as error:
+        raise DataFileError(f"{file}: it can't be read ({error}). Copy it again.") from error
+
+
+def _refuse_binary(file: Path, head: bytes) -> None:
+    ending = next((end for magic, end in _MAGIC.items() if head.startswith(magic)), "")
+    name = file.name.removesuffix(".gz")
+    if not ending and not head.startswith(SQLITE) and b"\0" in head[:4096] and not _wide(head):
+        ending = "binary"
+    ending = next((end for end in _REPORTS if name.endswith(end)), ending)
+    if ending in _EXPORTS:
+        command = _EXPORTS[ending].format(name=file.name)
+        raise DataFileError(f"{file}: this is a binary report. Export it first: {command}")
+    if ending:
+        raise DataFileError(
+            f"{file}: this is no text, and no SQLite file. Export the profile as CSV, JSON or text."
+        )
+
+
+def _wide(head: bytes) -> str:
+    """Return the encoding if the bytes are of two or four each, else ""."""
+    for mark, encoding in (
+        (codecs.BOM_UTF32_LE, "utf-32"),
+        (codecs.BOM_UTF32_BE, "utf-32"),
+        (codecs.BOM_UTF16_LE, "utf-16"),
+        (codecs.BOM_UTF16_BE, "utf-16"),
+    ):
+        if head.startswith(mark):
+            return encoding
+    sample = head[:4096]
+    odd, even = sample[1::2], sample[::2]
+    # ASCII in two bytes has a zero in every second one.
+    if len(sample) > 3 and odd.count(0) > 0.9 * len(odd) and even.count(0) < 0.1 * len(even):
+        return "utf-16-le"
+    if len(sample) > 3 and even.count(0) > 0.9 * len(even) and odd.count(0) < 0.1 * len(odd):
+        return "utf-16-be"
+    return ""
+
+
+def _encoding(head: bytes) -> str:
+    if wide := _wide(head):
+        return wide
+    try:
+        codecs.getincrementaldecoder("utf-8")("strict").decode(head)
+    except UnicodeDecodeError:
+        return "latin-1"
+    return "utf-8"
+
+
+# What stands for "no value".
+ABSENT = frozenset(
+    {"", "-", "--", "n/a", "na", "nan", "none", "null", "(!) n/a", "<not supported>"}
+    | {"<not counted>", "(!) nan", "-nan", "inf", "-inf", "infinity"}
+)
+_SPACES = " \u00a0\u202f\u2009'’"
+_SHAPE = re.compile(rf"[+-]?\d[\d.,{_SPACES}]*([eE][+-]?\d+)?")
+
+
+@dataclass(frozen=True, slots=True)
+class Locale:
+    """Which sign parts thousands, and which the fraction.
+
+    >>> Locale(",", ".").number("1,862,653,056.5"), Locale(".", ",").number("1.862,5")
+    (1862653056.5, 1862.5)
+    """
+
+    thousands: str
+    decimal: str
+
+    def number(self, text: str) -> float | None:
+        """Return a number; None where the text stands for no value.
+
+        Raises
+        ------
+        InvalidValueError
+            If it is no number in this locale.
+
+        >>> Locale(",", ".").number("n/a")
+        """
+        plain = text.strip()
+        if plain.lower() in ABSENT:
+            return None
+        if plain.isascii() and plain.isdigit():
+            return float(plain)
+        found = _grammar(self.thousands, self.decimal).fullmatch(plain)
+        if not found:
+            raise InvalidValueError(f"{text!r} is no number")
+        whole = re.sub(rf"[{re.escape(self.thousands + _SPACES)}]", "", found["whole"])
+        value = float(f"{whole}{'.' if found['part'] else ''}{found['part'] or ''}{found['power']}")
+        if not math.isfinite(value):
+            raise InvalidValueError(f"{text!r} is too large for a number")
+        return value
+
+
+_GRAMMARS: dict[tuple[str, str], re.Pattern[str]] = {}
+
+
+def _grammar(thousands: str, decimal: str) -> re.Pattern[str]:
+    key = (thousands, decimal)
+    if key not in _GRAMMARS:
+        group = re.escape(thousands + _SPACES)
+        # One sign throughout, and three digits after each.
+        _GRAMMARS[key] = re.compile(
+            rf"(?P<whole>[+-]?(?:\d+|\d{{1,3}}(?:(?P<sign>[{group}])\d{{3}})(?:(?P=sign)\d{{3}})*))"
+            rf"(?:{re.escape(decimal)}(?P<part>\d*))?(?P<power>(?:[eE][+-]?\d+)?)"
+        )
+    return _GRAMMARS[key]
+
+
+ENGLISH, GERMAN = Locale(",", "."), Locale(".", ",")
+
+
+def find_locale(
+    cells: Iterable[str], where: str, *, decimal: str | None = None, english: bool = False
+) -> Locale:
+    """Find out from many cells which sign parts the fraction.
+
+    With `english` a point that could be either begins a fraction.
+
+    Raises
+    ------
+    DataFileError
+        If cells contradict one another, or all could be read both ways.
+
+    >>> find_locale(["24,880,256", "24.98"], "file"), find_locale(["1.862", "24,98"], "file")
+    (Locale(thousands=',', decimal='.'), Locale(thousands='.', decimal=','))
+    """
+    if decimal is not None:
+        if decimal not in (".", ","):
+            raise InvalidValueError(f'decimal is "." or ",", not {decimal!r}.')
+        return ENGLISH if decimal == "." else GERMAN
+    fractions: dict[str, str] = {}
+    thousands: dict[str, str] = {}
+    either: dict[str, str] = {}
+    for cell in cells:
+        text = cell.strip()
+        if ("," in text or "." in text) and _SHAPE.fullmatch(text):
+            _weigh(text, fractions, thousands, either)
+    for sign in ",.":
+        other = "." if sign == "," else ","
+        if sign in fractions and (sign in thousands or other in fractions):
+            against = thousands.get(sign) or fractions[other]
+            raise DataFileError(
+                f"{where}: {fractions[sign]!r} and {against!r} are numbers of two locales. Export "
+                "the file again with LC_ALL=C."
+            )
+    if "," in fractions or "." in thousands:
+        return GERMAN
+    if "." in fractions or "," in thousands or "," in either:
+        # Profilers print English unless something says otherwise.
+        if "." in either and "." not in fractions and "," not in thousands and not english:
+            raise _both(where, either["."])
+        return ENGLISH
+    if "." in either and not english:
+        raise _both(where, either["."])
+    return ENGLISH
+
+
+def _both(where: str, cell: str) -> DataFileError:
+    return DataFileError(
+        f"{where}: {cell!r} could be a fraction or thousands, and nothing in the file decides. "
+        'Say decimal="." or decimal=",".'
+    )
+
+
+def _weigh(
+    text: str, fractions: dict[str, str], thousands: dict[str, str], either: dict[str, str]
+) -> None:
+    """Note what one cell says of the two signs."""
+    mantissa = re.split("[eE]", text.lstrip("+-"))[0]
+    signs = [each for each in mantissa if each in ".,"]
+    last = signs[-1]
+    after = len(mantissa) - mantissa.rindex(last) - 1
+    before = re.split(r"[.,]", mantissa)[0]
+    grouped = any(each in mantissa for each in _SPACES)
+    if len(set(signs)) == 2:
+        fractions.setdefault(last, text)
+        thousands.setdefault(signs[0], text)
+    elif len(signs) > 1:
+        thousands.setdefault(last, text)
+    elif grouped or after != 3 or len(before) > 3 or before[:1] == "0":
+        fractions.setdefault(last, text)
+    else:
+        either.setdefault(last, text)
+
+
+_PREFIX = {"": 1.0, "k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15}
+_BINARY = {"Ki": 2.0**10, "Mi": 2.0**20, "Gi": 2.0**30, "Ti": 2.0**40}
+_SECONDS = {"": 1.0, "m": 1e-3, "u": 1e-6, "µ": 1e-6, "μ": 1e-6, "n": 1e-9, "p": 1e-12}
+_SECOND_WORDS = ("seconds", "second", "secs", "sec", "s")
+_BYTE_WORDS = ("bytes", "byte", "B")
+_COUNT_WORDS = ("inst", "op", "ops", "cycle", "cycles", "sector", "sectors", "request", "warp")
+
+
+@lru_cache(maxsize=256)
+def unit_scale(unit: str) -> tuple[str, float] | None:
+    """Return what a unit measures and its scale; None if it is unknown.
+
+    Kinds are "s", "B", "1" (things that are counted), "B/s", "1/s", "1/cycle" and "%".
+
+    >>> unit_scale("Mbyte"), unit_scale("usecond"), unit_scale("Gbyte/second")
+    (('B', 1000000.0), ('s', 1e-06), ('B/s', 1000000000.0))
+    >>> unit_scale("cycle/nsecond"), unit_scale("Ghz"), unit_scale("inst/cycle")
+    (('1/s', 1000000000.0), ('1/s', 1000000000.0), ('1/cycle', 1.0))
+    >>> unit_scale("furlong")
+    """
+    text = unit.strip()
+    if text in ("", "1", "#"):
+        return "1", 1.0
+    if text == "%":
+        return "%", 1.0
+    top, slash, below = text.partition("/")
+    if slash:
+        return _rate(top, below)
+    if text.lower().endswith("hz"):
+        scale = _PREFIX.get(text[:-2], _PREFIX.get(text[:-2].upper()))
+        return None if scale is None else ("1/s", scale)
+    for words, prefixes, kind in (
+        (_SECOND_WORDS, _SECONDS, "s"),
+        (_BYTE_WORDS, _PREFIX | _BINARY, "B"),
+        (_COUNT_WORDS, _PREFIX, "1"),
+    ):
+        for word in words:
+            if text.endswith(word) and text.removesuffix(word) in prefixes:
+                return kind, prefixes[text.removesuffix(word)]
+    return None
+
+
+def _rate(top: str, below: str) -> tuple[str, float] | None:
+    above, under = unit_scale(top), unit_scale(below)
+    if above is None or under is None or above[0] not in ("B", "1"):
+        return None
+    if below.strip() == "cycle":
+        return (f"{above[0]}/cycle", above[1]) if above[0] == "1" else None
+    if under[0] == "s":
+        return f"{above[0]}/s", float(f"{above[1] / under[1]:.12g}")
+    return None
+
 
 _SIGNS = ",;\t|"
+# Rows of which the numbers are looked at.
+_MOST_ROWS = 20_000
 
 
 @dataclass
@@ -159,7 +595,7 @@ def header_in(
 
 def rows_of(
     table: Table,
-    lines: Iterator[tuple[int, str, bool]],
+    lines: Lines,
     known: Callable[[set[str]], bool] | None = None,
 ) -> Iterator[Row]:
     """Yield the rows of a table, to the end of the lines; where another one begins, its rows.
@@ -213,13 +649,7 @@ def _numeric(cell: str) -> bool:
 
 
 def locale_of(
-    source: Source,
-    table: Table,
-    decimal: str | None,
-    columns: Collection[str],
-    *,
-    plain: bool = False,
-    most: int = 20_000,
+    table: Table, decimal: str | None, columns: Collection[str], *, plain: bool = False
 ) -> Locale:
     """Find out from some columns of the first rows below a header how numbers are written.
 
@@ -232,21 +662,60 @@ def locale_of(
         If the numbers contradict one another.
     """
     if decimal is not None:
-        return find_locale((), str(source.path), decimal=decimal)
+        return find_locale((), str(table.source.path), decimal=decimal)
 
     places = [table.columns[name] for name in columns]
 
     def cells() -> Iterator[str]:
         seen = 0
-        for number, line, _ in source.lines():
+        for number, line, _ in table.source.lines():
             if number <= table.line:
                 continue
             seen += 1
-            if seen > most:
+            if seen > _MOST_ROWS:
                 return
             row = table.filled(split(line.strip(), table.sign)) or []
             if len(row) == len(table.header):
                 yield from (row[place] for place in places)
 
     english = plain and table.sign == ","
-    return find_locale(cells(), str(source.path), english=english)
+    return find_locale(cells(), str(table.source.path), english=english)
+
+
+def spans_of(dashes: str) -> list[tuple[int, int]]:
+    """Return where the columns are; empty if a line has anything but dashes and spaces.
+
+    >>> spans_of(" ---  -----")
+    [(1, 4), (6, 11)]
+    """
+    if not dashes.strip() or set(dashes) - {"-", " "}:
+        return []
+    return [found.span() for found in re.finditer("-+", dashes)]
+
+
+def cells_of(line: str, spans: list[tuple[int, int]], *, open_end: bool) -> list[str] | None:
+    """Cut a line into cells; None if letters stand where no column is.
+
+    With `open_end` the last column goes on to the end of the line.
+    """
+    cells = []
+    for place, (start, end) in enumerate(spans):
+        last = place + 1 == len(spans)
+        # A name may be longer than its column where it is the first or the last.
+        stop = None if last and open_end else end
+        cells.append(line[start:stop].strip())
+        gap = line[end : spans[place + 1][0]] if not last else line[end:]
+        if gap.strip() and stop is not None:
+            return None
+    return cells if not line[: spans[0][0]].strip() else None
+
+
+def rows_in(
+    lines: Lines, spans: list[tuple[int, int]], *, open_end: bool = False
+) -> Iterator[tuple[int, list[str] | None, str]]:
+    """Yield number, cells and text of each line to the next line of dashes."""
+    for number, line, _ in lines:
+        if spans_of(line):
+            return
+        if line.strip():
+            yield number, cells_of(line, spans, open_end=open_end), line

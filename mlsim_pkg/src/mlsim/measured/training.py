@@ -1,8 +1,9 @@
-"""What others measured of training: published step times and rates, each with its words.
+"""What others measured of training: steps, whole runs, and peaks of memory, each with its words.
 
-Nothing here was measured by this project. A row contains the arguments of
-`Engine.train` with which the same step is predicted, as far as its source
-states them.
+Nothing here was measured by this project but the peaks of memory. A row of a step contains the
+arguments of `Engine.train` with which the same step is predicted, as far as its source states
+them. Many figures of whole runs are no measurements at all: an energy may be the GPU-hours times a
+constant. `measured` says so.
 """
 
 from __future__ import annotations
@@ -10,26 +11,33 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import cache, cached_property
-from pathlib import Path
+from functools import cached_property
 from typing import Any
 
 from mlsim.errors import DataFileError, InvalidValueError
 from mlsim.hardware import Device
-from mlsim.measured import cells
-from mlsim.measured.networks import FOLDER
-from mlsim.precision import recorded
+from mlsim.measured.tables import (
+    DEVICE,
+    FILLED,
+    FOLDER,
+    LANGUAGE_MODEL,
+    MODEL,
+    PRECISION,
+    Table,
+    one_of,
+)
 from mlsim.records.rows import Published
-from mlsim.records.tables import read
+from mlsim.solvers.training.network_run import OPTIMIZERS
+from mlsim.solvers.training.network_training import NetworkTraining
+from mlsim.solvers.training.network_validate import network_run
 from mlsim.solvers.training.search import search
 from mlsim.solvers.training.training import Training
 from mlsim.solvers.training.validate import Asked, run
 from mlsim.systems import Cluster, System
+from mlsim.values import literal
 from mlsim.workloads.language import Transformer
 from mlsim.workloads.model import Model
 from mlsim.zoo import resolve, spaces
-
-TRAINING_FOLDER = FOLDER / "training"
 
 # What can be measured, and its unit; rates but that of sequences are of one device.
 METRICS: Mapping[str, str] = {
@@ -41,10 +49,6 @@ METRICS: Mapping[str, str] = {
 }
 _BASE = {"%": 0.01, "TFLOP/s": 1e12}
 LINK = "links.nvlink"
-SHARDS = ("none", "zero1", "zero2", "zero3")
-RECOMPUTE = ("none", "selective", "full")
-ATTENTION = ("standard", "flash")
-COUNTED = ("full", "causal")
 # What decides the time of a step. Where a source leaves it out, it must be given.
 LAYOUT = (
     "tensor_parallel",
@@ -245,65 +249,7 @@ def training_measurements(
     >>> [(row.recompute, row.value) for row in rows]
     [('full', 94.42), ('selective', 71.49)]
     """
-    wanted_model = resolve.transformer(model).key if model is not None else None
-    wanted_device = resolve.device(device).key if device is not None else None
-    rows = (row for path in sorted(TRAINING_FOLDER.glob("*.csv")) for row in load(path))
-    return [
-        row
-        for row in cells.chosen(rows, METRICS, metric, series)
-        if wanted_model in (None, row.model)
-        and wanted_device in (None, row.device)
-        and (software is None or row.software.startswith(software))
-    ]
-
-
-@cache
-def load(path: Path) -> tuple[TrainingMeasurement, ...]:
-    """Read a file of measurements.
-
-    Raises
-    ------
-    DataFileError
-        If a column is missing or unknown, a number can't be, sizes contradict
-        each other, or names are not in the zoo or the bibliography; names file
-        and line.
-    """
-    return read(path, tuple(TrainingMeasurement.__dataclass_fields__), _row)
-
-
-def _row(record: dict[str, str]) -> TrainingMeasurement:
-    recorded(record["precision"])
-    cells.metric(record, METRICS)
-    words = {"shard": SHARDS, "recompute": RECOMPUTE, "attention": ATTENTION}
-    words["attention_counted"] = COUNTED
-    parsed: dict[str, Any] = {
-        **record,
-        "model": cells.model(record, language=True),
-        "device": cells.device(record),
-        **{name: cells.count(record, name) for name in _COUNTS},
-        **{name: cells.stated(record, name, cells.count) for name in _STATED_COUNTS},
-        **{name: cells.stated(record, name, cells.flag) for name in _FLAGS},
-        **{
-            name: cells.choice(record, name, allowed) if record[name] else None
-            for name, allowed in words.items()
-        },
-        "value": cells.positive(record, "value"),
-    }
-    row = TrainingMeasurement(**parsed)
-    _check(row)
-    return row
-
-
-_COUNTS = ("devices", "global_batch", "sequence_tokens", "year")
-_FLAGS = ("sequence_parallel", "dropout")
-_STATED_COUNTS = (
-    "tensor_parallel",
-    "pipeline_parallel",
-    "interleaved",
-    "data_parallel",
-    "context_parallel",
-    "micro_batch",
-)
+    return STEPS.find(model=model, device=device, software=software, metric=metric, series=series)
 
 
 def _check(row: TrainingMeasurement) -> None:
@@ -358,3 +304,285 @@ def _with(device: Device, cluster: Cluster) -> Cluster:
         source=cluster.source,
         figures=cluster.figures,
     )
+
+
+STEPS = Table(
+    TrainingMeasurement,
+    FOLDER / "training",
+    {
+        "model": LANGUAGE_MODEL,
+        "device": DEVICE,
+        "precision": PRECISION,
+        "shard": one_of(("none", "zero1", "zero2", "zero3")),
+        "recompute": one_of(("none", "selective", "full")),
+        "attention": one_of(("standard", "flash")),
+        "attention_counted": one_of(("full", "causal")),
+    },
+    METRICS,
+    _check,
+)
+NETWORK_METRICS: Mapping[str, str] = {"throughput": "sample/s"}
+
+
+@dataclass(frozen=True)
+class NetworkStep(Published):
+    """One published rate of training, of all devices together.
+
+    Attributes
+    ----------
+    id, series
+        A name of its own; the table that it stands in: one source, one piece of software.
+    model, device, system
+        Keys of the zoo; `system` is the machine, empty for a device on its own.
+    devices, global_batch, precision, optimizer
+        As for `Engine.train`.
+    software
+        What ran the training.
+    metric, value, unit
+        "throughput" in sample/s, as printed.
+    year, source, quote, note
+        When, in which document, in which words; anything else worth knowing.
+    """
+
+    id: str
+    series: str
+    model: str
+    device: str
+    system: str
+    devices: int
+    global_batch: int
+    precision: str
+    optimizer: str
+    software: str
+    metric: str
+    value: float
+    unit: str
+    year: int
+    source: str
+    quote: str
+    note: str
+
+    def said(self) -> tuple[str, str]:
+        """Return what was measured, in words: as a name, and in one line of Markdown."""
+        name = f"measured {self.metric} of training {self.model}"
+        devices = f"{self.devices:,} x {self.device}"
+        asked = f"batch {self.global_batch:,}, {self.precision}, {literal(self.software)}"
+        return name, f"{name} on {devices}, {asked}"
+
+    @property
+    def machine(self) -> Device | System | Cluster:
+        """The device, or the system that it is in."""
+        return resolve.cluster(self.system or self.device)
+
+    def train(self, estimate: str = "roofline", **more: Any) -> NetworkTraining:
+        """Predict the step that was measured, whether or not it fits.
+
+        Raises
+        ------
+        MlsimError
+            As `Engine.train`.
+
+        >>> row = network_steps()[0]
+        >>> row.value < row.train().throughput
+        True
+        """
+        asked = {
+            "model": spaces.Models.get(self.model),
+            "hardware": self.machine,
+            "devices": self.devices,
+            "global_batch": self.global_batch,
+            "precision": self.precision,
+            "optimizer": self.optimizer,
+            "estimate": estimate,
+            **more,
+        }
+        return NetworkTraining(network_run(Asked.of(**asked)), check_memory=False)
+
+
+def network_steps() -> tuple[NetworkStep, ...]:
+    """Return all published rates of training networks.
+
+    Raises
+    ------
+    DataFileError
+        If a table has a mistake; names file and line.
+
+    >>> sorted({row.model for row in network_steps()})
+    ['ResNet50']
+    """
+    return NETWORK_STEPS.rows()
+
+
+def _check_network(row: NetworkStep) -> None:
+    machine = row.machine
+    there = 1 if isinstance(machine, Device) else machine.devices
+    inside = machine if isinstance(machine, Device) else machine.device
+    if inside.key != row.device or row.devices > there:
+        raise DataFileError(
+            f"{machine.name} is {there:,} x {inside.key}, not {row.devices:,} x {row.device}."
+        )
+    if row.global_batch % row.devices:
+        raise DataFileError(
+            f"global_batch {row.global_batch:,} does not divide among {row.devices:,} devices."
+        )
+
+
+NETWORK_STEPS = Table(
+    NetworkStep,
+    FOLDER / "network_training",
+    {
+        "model": MODEL,
+        "device": DEVICE,
+        "precision": PRECISION,
+        "optimizer": one_of(tuple(OPTIMIZERS)),
+    },
+    NETWORK_METRICS,
+    _check_network,
+)
+
+
+# What is reported of a run, and its unit.
+RUN_METRICS: Mapping[str, str] = {
+    "duration": "d",
+    "device_hours": "h",
+    "energy": "MWh",
+    "emissions": "tCO2e",
+    "power_per_device": "W",
+}
+# How a value came about: read off a meter or a clock; hours times a constant
+# such as the TDP; or with assumptions of whoever reports it.
+MEASURED = ("metered", "arithmetic", "estimated")
+
+
+@dataclass(frozen=True)
+class PublishedRun(Published):
+    """One figure of one training run. None is what the source does not state.
+
+    Attributes
+    ----------
+    id, run
+        A name of its own; what was trained.
+    model, device
+        Keys of the zoo; None for what it does not have.
+    tokens, devices
+        Tokens of the whole run; how many devices there were.
+    metric, value, unit
+        "duration" in d, "device_hours" in h, "energy" in MWh, "emissions" in
+        tCO2e, or "power_per_device" in W.
+    boundary
+        What the value covers, in words.
+    measured
+        "metered", "arithmetic" (hours times a constant), or "estimated".
+    grid, pue
+        Intensity of the electricity, as printed, and power usage
+        effectiveness, where the publication states them.
+    year, source, quote, note
+        When, in which document, in which words; anything else worth knowing.
+    """
+
+    id: str
+    run: str
+    model: str | None
+    tokens: float | None
+    device: str | None
+    devices: int | None
+    metric: str
+    value: float
+    unit: str
+    boundary: str
+    measured: str
+    grid: str
+    pue: float | None
+    year: int
+    source: str
+    quote: str
+    note: str
+
+    def said(self) -> tuple[str, str]:
+        """Return what was published, in words: as a name, and in one line of Markdown."""
+        metric = self.metric.replace("_", " ")
+        words = f"published {metric} of {self.run} ({self.measured}); {self.boundary}"
+        return f"published {metric}", literal(words)
+
+
+def published_runs(
+    *,
+    model: Model | str | None = None,
+    run: str | None = None,
+    metric: str | None = None,
+    measured: str | None = None,
+) -> list[PublishedRun]:
+    """Return what was published of training runs, all or what is asked for.
+
+    `run` matches from the left: "Llama 3" selects Llama 3, 3.1 and 3.2.
+
+    Raises
+    ------
+    UnknownNameError
+        If there is no such model or metric, or `measured` is no such word.
+
+    >>> rows = published_runs(model="BLOOM_176B", metric="emissions")
+    >>> [(row.value, row.measured) for row in rows]
+    [(24.7, 'arithmetic'), (11.2, 'estimated'), (50.5, 'estimated')]
+    """
+    return RUNS.find(model=model, run=run, metric=metric, measured=measured)
+
+
+def _check_run(row: PublishedRun) -> None:
+    if row.pue is not None and row.pue < 1:
+        raise DataFileError(
+            f"pue must be 1 or more, not {row.pue:g}: a data center includes its machines."
+        )
+
+
+RUNS = Table(
+    PublishedRun,
+    FOLDER / "runs",
+    {
+        "model": MODEL,
+        "device": DEVICE,
+        "measured": one_of(MEASURED, "way of measuring"),
+        **dict.fromkeys(("run", "boundary"), FILLED),
+    },
+    RUN_METRICS,
+    _check_run,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingMemory:
+    """The peak of one step in FP32, in bytes: measured, and counted from the module.
+
+    `model` is the network of the zoo that it is, or None.
+    """
+
+    id: str
+    network: str
+    model: str | None
+    optimizer: str
+    batch_size: int
+    measured: float
+    counted: float
+    unit: str
+    software: str
+    source: str
+
+
+def training_memory() -> tuple[TrainingMemory, ...]:
+    """Return all measured peaks.
+
+    They are of a processor; `benchmarks/training_memory.py` writes the table. Every tensor that is
+    alive is added up, so that nothing depends on the machine.
+
+    >>> peak = training_memory()[0]
+    >>> peak.network, abs(peak.counted / peak.measured - 1) < 0.01
+    ('LeNet', True)
+    """
+    return PEAKS.rows()
+
+
+PEAKS = Table(
+    TrainingMemory,
+    FOLDER / "memory" / "training_steps.csv",
+    {"model": MODEL, "optimizer": one_of(("sgd", "momentum", "adam")), "unit": one_of(("B",))},
+)

@@ -1,0 +1,578 @@
+"""Kernels in C: a triad over three arrays, and multiply-adds on numbers in registers.
+
+The source is written to a temporary folder, compiled for this processor and loaded. Nothing
+is installed. Threads are Python's: a call leaves the interpreter while it runs, so several
+run at once, with any compiler.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from math import ceil, log2
+from pathlib import Path
+from time import perf_counter
+from typing import Any, Protocol, Self
+
+from mlsim.equations import roofline
+from mlsim.errors import MissingLibraryError, MlsimError
+from mlsim.hardware.this_machine import Machine
+from mlsim.profiling.measuring.samples import Workers, best_sample, enough_passes
+
+SOURCE = r"""
+#include <stddef.h>
+
+#if defined(__AVX512F__)
+#define WIDTH 64
+#elif defined(__AVX__)
+#define WIDTH 32
+#else
+#define WIDTH 16
+#endif
+/* No vectors: a scalar of the type itself. */
+#if defined(SCALAR)
+typedef float numbers_fp32;
+typedef double numbers_fp64;
+#else
+typedef float numbers_fp32 __attribute__((vector_size(WIDTH)));
+typedef double numbers_fp64 __attribute__((vector_size(WIDTH)));
+#endif
+
+/* The memory is touched between two passes, so that none is left out. */
+void triad(double *a, const double *b, const double *c, double s, size_t n, long passes)
+{
+    for (long pass = 0; pass < passes; pass++) {
+        for (size_t i = 0; i < n; i++)
+            a[i] = b[i] + s * c[i];
+        __asm__ volatile("" : : "r"(a) : "memory");
+    }
+}
+
+/* Twelve chains of multiply-adds, so that none waits for another. */
+#define CHAINS(TYPE)                                                                        \
+    long chains_##TYPE(long rounds, volatile void *out)                                     \
+    {                                                                                       \
+        numbers_##TYPE m = {0}, p = {0}, x0, x1, x2, x3, x4, x5, x6, x7, x8, x9, xa, xb;    \
+        m = m + 0.999f; p = p + 0.001f;                                                     \
+        x0 = x1 = x2 = x3 = x4 = x5 = x6 = x7 = x8 = x9 = xa = xb = p;                      \
+        for (long i = 0; i < rounds; i++) {                                                 \
+            x0 = x0 * m + p; x1 = x1 * m + p; x2 = x2 * m + p; x3 = x3 * m + p;             \
+            x4 = x4 * m + p; x5 = x5 * m + p; x6 = x6 * m + p; x7 = x7 * m + p;             \
+            x8 = x8 * m + p; x9 = x9 * m + p; xa = xa * m + p; xb = xb * m + p;             \
+        }                                                                                   \
+        *(volatile numbers_##TYPE *)out = ((x0 + x1) + (x2 + x3)) + ((x4 + x5) + (x6 + x7)) \
+            + ((x8 + x9) + (xa + xb));                                                      \
+        return (long)(sizeof(numbers_##TYPE) / sizeof(x0[0]));                              \
+    }
+#if defined(SCALAR)
+#undef CHAINS
+#define CHAINS(TYPE)                                                                        \
+    long chains_##TYPE(long rounds, volatile void *out)                                     \
+    {                                                                                       \
+        numbers_##TYPE m = 0.999f, p = 0.001f;                                              \
+        numbers_##TYPE x0 = p, x1 = p, x2 = p, x3 = p, x4 = p, x5 = p, x6 = p, x7 = p;      \
+        numbers_##TYPE x8 = p, x9 = p, xa = p, xb = p;                                      \
+        for (long i = 0; i < rounds; i++) {                                                 \
+            x0 = x0 * m + p; x1 = x1 * m + p; x2 = x2 * m + p; x3 = x3 * m + p;             \
+            x4 = x4 * m + p; x5 = x5 * m + p; x6 = x6 * m + p; x7 = x7 * m + p;             \
+            x8 = x8 * m + p; x9 = x9 * m + p; xa = xa * m + p; xb = xb * m + p;             \
+        }                                                                                   \
+        *(volatile numbers_##TYPE *)out = x0 + x1 + x2 + x3 + x4 + x5 + x6 + x7             \
+            + x8 + x9 + xa + xb;                                                            \
+        return 1;                                                                           \
+    }
+#endif
+CHAINS(fp32)
+CHAINS(fp64)
+"""
+CHAINS = 12
+
+# What the register kernels are compiled as: with everything, and with a thing less.
+VARIANTS: dict[str, tuple[str, ...]] = {
+    "registers": ("-ffp-contract=fast",),
+    "no_fma": ("-ffp-contract=off",),
+    "no_vectors": ("-ffp-contract=fast", "-DSCALAR", "-fno-tree-vectorize", "-fno-slp-vectorize"),
+}
+_OPTIONS = ("-O3", "-fPIC", "-shared")
+
+
+@dataclass(frozen=True)
+class CompiledKernels:
+    """Loaded kernels, and the words that say how they were compiled."""
+
+    libraries: dict[str, Any]
+    compiler: str
+
+    def triad(self, arrays: Sequence[Any], passes: int) -> None:
+        """Go through three arrays of doubles so many times: the first gets b + 3 c."""
+        addresses = [each.ctypes.data for each in arrays]
+        self.libraries["registers"].triad(*addresses, 3.0, len(arrays[0]), passes)
+
+    def chains(self, variant: str, precision: str, rounds: int) -> int:
+        """Run chains of multiply-adds; return how many a round has."""
+        out = ctypes.create_string_buffer(256)
+        aligned = ctypes.addressof(out) + (-ctypes.addressof(out) % 64)
+        function = getattr(self.libraries[variant], f"chains_{precision}")
+        return CHAINS * int(function(rounds, aligned))
+
+
+def find_compiler() -> str:
+    """Return the path of a C compiler: that of the variable CC, else cc, gcc or clang.
+
+    Raises
+    ------
+    MissingLibraryError
+        If there is none.
+    """
+    for name in (os.environ.get("CC", "").split(" ")[0], "cc", "gcc", "clang"):
+        found = shutil.which(name) if name else None
+        if found:
+            return found
+    raise MissingLibraryError(
+        "there is no C compiler (cc, gcc, clang, or the variable CC). Install one (Debian: "
+        "apt install gcc; macOS: xcode-select --install), or measure with NumPy alone."
+    )
+
+
+def compile_kernels(compiler: str | None = None) -> CompiledKernels:
+    """Compile and load the kernels for this processor.
+
+    Raises
+    ------
+    MissingLibraryError
+        If there is no compiler, or it fails; with what it said.
+    """
+    path = compiler or find_compiler()
+    with tempfile.TemporaryDirectory(prefix="mlsim-") as folder:
+        source = Path(folder) / "kernels.c"
+        source.write_text(SOURCE, encoding="utf-8")
+        libraries, native = {}, ""
+        for variant, options in VARIANTS.items():
+            target = Path(folder) / f"{variant}.so"
+            native = _compile(path, source, target, options)
+            libraries[variant] = _load(target)
+    return CompiledKernels(libraries, f"{_version(path)} {_OPTIONS[0]} {native}".strip())
+
+
+def _compile(compiler: str, source: Path, target: Path, options: Sequence[str]) -> str:
+    """Compile for this very processor; where a compiler can't, for any of its kind."""
+    said = ""
+    for native in ("-march=native", "-mcpu=native", ""):
+        # A compiler that lacks an option that turns something off has nothing to turn off.
+        for wanted in (options, [each for each in options if "slp" not in each]):
+            command = [compiler, *_OPTIONS, *filter(None, [native]), *wanted]
+            try:
+                done = subprocess.run(
+                    [*command, str(source), "-o", str(target)],
+                    capture_output=True,
+                    text=True,
+                    timeout=60,
+                    check=False,
+                )
+            except (OSError, subprocess.SubprocessError) as error:
+                said = str(error)
+                continue
+            if done.returncode == 0 and target.exists():
+                return native
+            said = done.stderr.strip()
+    last = said.splitlines()[-1] if said else "no message"
+    raise MissingLibraryError(f"{compiler} could not compile the kernels: {last}")
+
+
+def _load(path: Path) -> Any:
+    library = ctypes.CDLL(str(path))
+    library.triad.argtypes = [ctypes.c_void_p] * 3 + [
+        ctypes.c_double,
+        ctypes.c_size_t,
+        ctypes.c_long,
+    ]
+    library.triad.restype = None
+    for precision in ("fp32", "fp64"):
+        function = getattr(library, f"chains_{precision}")
+        function.argtypes, function.restype = [ctypes.c_long, ctypes.c_void_p], ctypes.c_long
+    return library
+
+
+def _version(compiler: str) -> str:
+    try:
+        done = subprocess.run(
+            [compiler, "--version"], capture_output=True, text=True, timeout=10, check=False
+        )
+    except (OSError, subprocess.SubprocessError):
+        return Path(compiler).name
+    return (done.stdout.splitlines() or [Path(compiler).name])[0].strip()
+
+
+class Kernels(Protocol):
+    """What goes through memory: three arrays, of which one is written."""
+
+    @property
+    def compiler(self) -> str:
+        """What made the kernels, in words."""
+
+    def triad(self, arrays: Sequence[Any], passes: int) -> None:
+        """Go through three arrays of doubles so many times."""
+
+
+class NumpyKernels:
+    """NumPy's addition of two arrays into a third: it moves what a triad moves.
+
+    A call of NumPy takes about as long as a pass over some ten kilobytes, so the first level
+    of cache does not show.
+    """
+
+    def __init__(self, numpy: Any) -> None:
+        self._add = numpy.add
+        self.compiler = f"NumPy {numpy.__version__}, addition of two arrays into a third"
+
+    def triad(self, arrays: Sequence[Any], passes: int) -> None:
+        """Add b and c into a, so many times."""
+        a, b, c = arrays
+        for _ in range(passes):
+            self._add(b, c, out=a)
+
+
+class NumbaKernels:
+    """A triad that Numba compiles; it leaves the interpreter while it runs."""
+
+    def __init__(self, numba: Any) -> None:
+        @numba.njit(nogil=True, fastmath=True)  # type: ignore[untyped-decorator]
+        def triad(a: Any, b: Any, c: Any, passes: int) -> None:
+            for _ in range(passes):
+                for i in range(a.size):
+                    a[i] = b[i] + 3.0 * c[i]
+
+        self._triad = triad
+        self.compiler = f"Numba {numba.__version__}"
+
+    def triad(self, arrays: Sequence[Any], passes: int) -> None:
+        """Go through three arrays of doubles so many times: the first gets b + 3 c."""
+        self._triad(*arrays, passes)
+
+
+def find_kernels(numpy: Any, kernels: str = "auto") -> Kernels | CompiledKernels:
+    """Return the best kernels there are: C's, Numba's, or NumPy's.
+
+    Parameters
+    ----------
+    kernels
+        "c", "numba" or "numpy" asks for these and nothing else.
+
+    Raises
+    ------
+    MissingLibraryError
+        If those that were asked for are not to be had.
+    """
+    if kernels in ("auto", "c"):
+        try:
+            return compile_kernels()
+        except MissingLibraryError:
+            if kernels == "c":
+                raise
+    if kernels in ("auto", "numba"):
+        try:
+            import numba  # type: ignore[import-not-found, unused-ignore]
+        except ImportError as error:
+            if kernels == "numba":
+                raise MissingLibraryError(
+                    "Numba is not installed: pip install numba, or measure with kernels='c'."
+                ) from error
+        else:
+            return NumbaKernels(numba)
+    return NumpyKernels(numpy)
+
+
+ELEMENT = 8
+ARRAYS = 3
+# Sizes grow by the fourth root of two; the first fits in any first level.
+STEPS_PER_DOUBLING = 4
+SMALLEST = 8 * 2**10
+# A working set of main memory: each array is four times all the caches, as STREAM asks.
+BEYOND_CACHES = 4
+LEAST_BEYOND = 64 * 2**20
+# No more than this part of the memory is taken.
+MEMORY_PART = 1 / 4
+# Arrays begin on lines of their own, apart by an odd number of lines: equal low bits of
+# addresses would make the three fight for one place in a cache.
+LINE = 64
+APART = 9 * LINE
+PAGE = 4096
+GOLDEN = (5**0.5 - 1) / 2
+
+
+def largest_set(machine: Machine) -> int:
+    """Return the size in B of a working set of main memory: three arrays of four caches.
+
+    >>> largest_set(Machine("chip", "", 2, 2**36, (), "")) == 3 * 2**26
+    True
+    """
+    caches = max((each.total for each in machine.caches), default=0)
+    wanted = ARRAYS * max(BEYOND_CACHES * caches, LEAST_BEYOND)
+    return min(wanted, int(machine.memory * MEMORY_PART)) if machine.memory else wanted
+
+
+def sweep_sizes(largest: int, workers: int = 1, caches: int = 0) -> list[int]:
+    """Return the working sets of a sweep, of all workers together, in B.
+
+    Beyond twice the caches (in B, where they are known) only every doubling is taken: there is
+    nothing more to find, and a pass over them takes long.
+
+    >>> sizes = sweep_sizes(2**20)
+    >>> sizes[0], sizes[4], sizes[-1], len(sizes)
+    (8064, 16320, 1048512, 29)
+    >>> len(sweep_sizes(2**20, caches=2**17))
+    23
+    """
+    first, grain = SMALLEST * workers, ARRAYS * LINE * workers
+    steps = ceil(STEPS_PER_DOUBLING * log2(largest / first))
+    sizes = [first * 2 ** (step / STEPS_PER_DOUBLING) for step in range(steps)]
+    kept = [
+        size
+        for step, size in enumerate(sizes)
+        if not caches or size <= 2 * caches or step % STEPS_PER_DOUBLING == 0
+    ]
+    return [int(size) // grain * grain for size in [*kept, largest]]
+
+
+def one_memory() -> bool:
+    """Whether all memory is as near to every core, as far as Linux says; true elsewhere."""
+    return len(list(Path("/sys/devices/system/node").glob("node[0-9]*"))) < 2
+
+
+class Stream:
+    """Memory for one team of workers, and passes over parts of it.
+
+    With the `memory` of another team of as many workers or more, none is taken: to touch
+    gigabytes for the first time takes seconds.
+    """
+
+    def __init__(
+        self, numpy: Any, kernels: Kernels, workers: Workers, largest: int, memory: Any = None
+    ) -> None:
+        self._kernels, self._workers = kernels, workers
+        share = (largest // workers.count + ARRAYS * (APART + LINE)) // ELEMENT + LINE
+        fresh = memory is None
+        self.memory = numpy.empty(workers.count * share, dtype=numpy.float64) if fresh else memory
+        self._blocks = [self.memory[n * share :][:share] for n in range(workers.count)]
+        if fresh:
+            # Memory belongs to the core that touches it first.
+            workers.each(lambda worker: self._blocks[worker].fill(1.0))
+        self._place = 0.0
+
+    def move(self) -> None:
+        """Let the sets lie elsewhere: other pages fall on other places of a cache.
+
+        By the golden ratio, so that no two rounds are near each other.
+        """
+        self._place = (self._place + GOLDEN) % 1
+
+    def arrays(self, worker: int, size: int) -> list[Any]:
+        """Return a worker's three arrays within a working set of all workers."""
+        block = self._blocks[worker]
+        count = size // self._workers.count // ARRAYS // ELEMENT
+        begin = -block.ctypes.data % LINE // ELEMENT
+        stride = count + (-count % (LINE // ELEMENT)) + APART // ELEMENT
+        free = max(0, len(block) - begin - ARRAYS * stride)
+        begin += int(self._place * free) // (PAGE // ELEMENT) * (PAGE // ELEMENT)
+        return [block[begin + n * stride :][:count] for n in range(ARRAYS)]
+
+    def moved(self, size: int) -> int:
+        """Return the bytes of a pass over a working set, as STREAM counts them."""
+        return (
+            self._workers.count
+            * ARRAYS
+            * ELEMENT
+            * (size // self._workers.count // ARRAYS // ELEMENT)
+        )
+
+    def sample(
+        self, size: int, plan: Plan, seconds: float = 0.0, least: int = 1
+    ) -> tuple[float, bool]:
+        """Return the best rate in B/s of the samples that fit into some seconds, or of the least.
+
+        The first call finds out how many passes make a sample. Beside the rate stands whether no
+        other program took a core.
+        """
+        sets = [self.arrays(worker, size) for worker in range(self._workers.count)]
+
+        def job(worker: int, passes: int) -> None:
+            self._kernels.triad(sets[worker], passes)
+
+        if size not in plan.passes:
+            plan.passes[size], plan.taken[size] = enough_passes(self._workers, job, plan.least)
+        times = max(least, int(seconds / plan.taken[size]))
+        found = best_sample(self._workers, job, plan.passes[size], times)
+        return self.moved(size) / found.seconds, found.clean
+
+
+@dataclass
+class Plan:
+    """How many passes make a sample, for each size, and how long the first one took."""
+
+    least: float
+    passes: dict[int, int] = field(default_factory=dict)
+    taken: dict[int, float] = field(default_factory=dict)
+
+
+PRECISIONS = ("fp64", "fp32")
+
+
+class RegisterChains:
+    """Chains of multiply-adds on every worker."""
+
+    def __init__(self, kernels: CompiledKernels, workers: Workers) -> None:
+        self._kernels, self._workers = kernels, workers
+        self._rounds: dict[tuple[str, str], int] = {}
+
+    def rate(self, variant: str, precision: str, samples: int) -> float | None:
+        """Return operations a second of all workers; None where all samples were disturbed."""
+
+        def job(_: int, passes: int) -> None:
+            self._kernels.chains(variant, precision, passes)
+
+        key = (variant, precision)
+        if key not in self._rounds:
+            self._rounds[key], _ = enough_passes(self._workers, job, begin=10_000)
+        found = best_sample(self._workers, job, self._rounds[key], samples)
+        if not found.clean:
+            return None
+        adds = self._kernels.chains(variant, precision, 1) * self._workers.count
+        return float(roofline.achieved_flops(roofline.flops(2.0, float(adds), 1.0), found.seconds))
+
+    def measure(self, samples: int) -> dict[str, float | None]:
+        """Return the rate of each variant and precision: "ceilings.fp32_no_fma"."""
+        return {
+            f"ceilings.{precision}_{variant}": self.rate(variant, precision, samples)
+            for variant in VARIANTS
+            for precision in PRECISIONS
+        }
+
+
+class CallStart:
+    """Calls of NumPy on a single number: all that they take is the start."""
+
+    def __init__(self, numpy: Any, workers: Workers) -> None:
+        self._workers = workers
+        one, out = numpy.ones(1), numpy.ones(1)
+        add = numpy.add
+
+        def calls(_: int, passes: int) -> None:
+            for _ in range(passes):
+                add(one, one, out=out)
+
+        self._job = calls
+        self._passes, _ = enough_passes(workers, calls, begin=100)
+
+    def seconds(self, samples: int) -> float | None:
+        """Return the least time of a call; None where other programs disturbed all samples."""
+        found = best_sample(self._workers, self._job, self._passes, samples)
+        return found.seconds if found.clean else None
+
+
+SIZE = 128 * 2**20
+BLOCK = 4 * 2**20
+# macOS: F_NOCACHE of fcntl.
+_NO_CACHE = 48
+
+
+class DiskError(MlsimError, OSError):
+    """A file can't be written here, or its cache can't be passed by."""
+
+
+class DiskFile:
+    """A file of our own in a folder, which is removed at the end."""
+
+    def __init__(
+        self, folder: Path, size: int = SIZE, clock: Callable[[], float] = perf_counter
+    ) -> None:
+        self._clock, self.size = clock, size // BLOCK * BLOCK
+        # A page-aligned block; random, since a file system may compress or leave out zeros.
+        self._block = mmap.mmap(-1, BLOCK)
+        self._block.write(os.urandom(BLOCK))
+        try:
+            handle, name = tempfile.mkstemp(prefix="mlsim-disk-", dir=folder)
+        except OSError as error:
+            raise DiskError(f"no file can be written in {folder}: {error.strerror}.") from error
+        os.close(handle)
+        self.path = Path(name)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._block.close()
+        self.path.unlink(missing_ok=True)
+
+    def write(self) -> float:
+        """Return the seconds until the whole file is on the disk.
+
+        Raises
+        ------
+        DiskError
+            If it can't be written: the disk is full, or the folder is read-only.
+        """
+        try:
+            begin = self._clock()
+            handle = os.open(self.path, os.O_WRONLY | os.O_TRUNC)
+            try:
+                for _ in range(self.size // BLOCK):
+                    self._write_block(handle)
+                os.fsync(handle)
+            finally:
+                os.close(handle)
+            return self._clock() - begin
+        except OSError as error:
+            raise DiskError(f"{self.path} can't be written: {error.strerror}.") from error
+
+    def _write_block(self, handle: int) -> None:
+        view = memoryview(self._block)
+        while view:
+            view = view[os.write(handle, view) :]
+
+    def read(self) -> float:
+        """Return the seconds in which the whole file is read from the disk.
+
+        Raises
+        ------
+        DiskError
+            If the system's cache can't be passed by: then a rate would be that of memory.
+        """
+        handle = self._open_past_cache()
+        try:
+            begin, left = self._clock(), self.size
+            while left > 0:
+                done = os.readv(handle, [self._block])
+                if done <= 0:
+                    raise DiskError(f"{self.path} is shorter than it was written.")
+                left -= done
+            return self._clock() - begin
+        except OSError as error:
+            raise DiskError(f"{self.path} can't be read: {error}.") from error
+        finally:
+            os.close(handle)
+
+    def _open_past_cache(self) -> int:
+        direct = getattr(os, "O_DIRECT", 0)
+        try:
+            handle = os.open(self.path, os.O_RDONLY | direct)
+        except OSError as error:
+            raise DiskError(
+                f"{self.path.parent} lies in memory, or its system keeps every file there: what "
+                f"is read does not come from a disk. Name another folder by --disk-folder."
+            ) from error
+        if direct:
+            return handle
+        if sys.platform == "darwin":
+            import fcntl
+
+            fcntl.fcntl(handle, _NO_CACHE, 1)
+            return handle
+        os.close(handle)
+        raise DiskError("this system has no way to read a file past its cache in memory.")
